@@ -1,0 +1,147 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Code is the stable name of a problem. It crosses the wire beside a text for
+// people; programs act on the code.
+type Code string
+
+// Every code compactd sends. The table below says what each means.
+const (
+	CodeBadJSON         Code = "bad_json"
+	CodeTrailingData    Code = "trailing_data"
+	CodeDuplicateKey    Code = "duplicate_key"
+	CodeBadType         Code = "bad_type"
+	CodeOutOfRange      Code = "out_of_range"
+	CodeMissingField    Code = "missing_field"
+	CodeBadVersion      Code = "bad_version"
+	CodeUnknownKind     Code = "unknown_kind"
+	CodeUnsupportedKind Code = "unsupported_kind"
+	CodeBadID           Code = "bad_id"
+	CodeTooLarge        Code = "too_large"
+	CodeUnknownFormat   Code = "unknown_format"
+	CodeFormatChanged   Code = "format_changed"
+	CodeBadMessage      Code = "bad_message"
+	CodeBadPolicy       Code = "bad_policy"
+	CodeTurnConflict    Code = "turn_conflict"
+	CodeTurnGap         Code = "turn_gap"
+	CodeTooManyParked   Code = "too_many_parked"
+	CodeUsageUnknown    Code = "usage_unknown"
+	CodeInternal        Code = "internal"
+
+	CodeNotEnoughMessages Code = "not_enough_messages"
+	CodeNothingToDo       Code = "nothing_to_do"
+	CodeDisabled          Code = "disabled"
+)
+
+// CodeInfo describes a code to people.
+type CodeInfo struct {
+	// Denies says that the event was not taken: it changed nothing, and a turn
+	// did not use its number.
+	Denies bool
+	// Meaning is one sentence; Hint says what to do next.
+	Meaning, Hint string
+}
+
+// Codes is the one table of codes.
+var Codes = map[Code]CodeInfo{
+	CodeBadJSON:         {true, "The payload is not one JSON object.", "Send one UTF-8 JSON object per event."},
+	CodeTrailingData:    {true, "Data follows the JSON object.", "Send one JSON object per event, nothing after it."},
+	CodeDuplicateKey:    {true, "A key of the envelope occurs twice.", "Send each key once; keys inside messages are not checked."},
+	CodeBadType:         {true, "A field has the wrong JSON type.", "See docs/format/wire.md for the type of each field."},
+	CodeOutOfRange:      {true, "A number is negative or beyond its bound.", "See docs/format/wire.md for the range of each field."},
+	CodeMissingField:    {true, "A required field is absent or empty.", "See docs/format/wire.md for the required fields."},
+	CodeBadVersion:      {true, "The field v names a version of the contract that this worker does not speak.", "Send v 1, or update the worker."},
+	CodeUnknownKind:     {true, "The subject names a kind of event that this worker does not know.", "Publish on session.<kind>.<tenant>.<session> with a kind of the wire contract."},
+	CodeUnsupportedKind: {true, "This worker does not act on this kind of event yet.", "Update the worker; the event stays in the log."},
+	CodeBadID:           {true, "A tenant or session is not 1 to 64 of A-Z a-z 0-9 _ -.", "Use an id of that alphabet in the subject."},
+	CodeTooLarge:        {true, "The event exceeds its size limit.", "Send less per turn; a turn is at most 4 MiB."},
+	CodeUnknownFormat:   {true, "The field format names no known dialect.", "Use openai, anthropic or neurolink."},
+	CodeFormatChanged:   {true, "The dialect changed in the middle of a history.", "Send the whole history again with replaces_from 1."},
+	CodeBadMessage:      {true, "A message does not have the shape of its dialect.", "Check format, and the message at the index that the text names."},
+	CodeBadPolicy:       {true, "The field policy is not a valid policy.", "See docs/format/policy.md for the settings."},
+	CodeTurnConflict:    {true, "A turn of this number with other content was taken before.", "Continue with the next number, or withdraw the old turns with replaces_from."},
+	CodeTurnGap:         {false, "Turns are missing before this one; it is parked until they come.", "Send the turn named in expected, or resync with replaces_from."},
+	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
+	CodeUsageUnknown:    {false, "The usage has a shape of no known provider; the turn counts without it.", "Send usage as Anthropic, OpenAI or Gemini give it."},
+	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
+
+	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
+	CodeNothingToDo:       {false, "No stage could make the history smaller.", "Nothing; it is tried again when the history has grown."},
+	CodeDisabled:          {false, "Compaction is switched off by policy.", "Enable it in the policy."},
+}
+
+// Problem is one thing wrong with an event.
+type Problem struct {
+	Code  Code
+	Field string // path within the envelope, such as model.max_output_tokens
+	Text  string // what is wrong, without any content of a message
+}
+
+// String returns the field and what is wrong with it.
+func (p Problem) String() string {
+	if p.Field == "" {
+		return p.Text
+	}
+	return p.Field + " " + p.Text
+}
+
+// Invalid lists every problem of an event.
+type Invalid struct{ Problems []Problem }
+
+// Error joins the problems.
+func (e *Invalid) Error() string {
+	s := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		s[i] = p.String()
+	}
+	return strings.Join(s, "; ")
+}
+
+// Code is the code of the first problem, the one that is sent.
+func (e *Invalid) Code() Code { return e.Problems[0].Code }
+
+// Hint says what to do about the first problem.
+func (e *Invalid) Hint() string { return Codes[e.Code()].Hint }
+
+// CodeOf returns the code of the first [*Invalid] in err's chain, and
+// [CodeInternal] when there is none.
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Invalid](err); ok {
+		return e.Code()
+	}
+	return CodeInternal
+}
+
+func invalid(c Code, field, text string) *Invalid {
+	return &Invalid{Problems: []Problem{{c, field, text}}}
+}
+
+// problems collects what is wrong with one event.
+type problems []Problem
+
+func (p *problems) add(c Code, field, format string, args ...any) {
+	*p = append(*p, Problem{c, field, fmt.Sprintf(format, args...)})
+}
+
+// join takes over the problems of err, which is nil or an *Invalid.
+func (p *problems) join(err error) {
+	if e, ok := errors.AsType[*Invalid](err); ok {
+		*p = append(*p, e.Problems...)
+	}
+}
+
+func (p problems) err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return &Invalid{Problems: p}
+}
+
+func invalidf(c Code, field, format string, args ...any) *Invalid {
+	return invalid(c, field, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,67 @@
+package events
+
+// Role says who speaks. It is the provider's word where there is one.
+type Role string
+
+// Roles of all dialects.
+const (
+	RoleSystem    Role = "system" // also OpenAI's developer
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool" // a message that holds tool results and nothing else (openai, neurolink)
+)
+
+// PartKind says what a part holds.
+type PartKind uint8
+
+// The kinds of parts.
+const (
+	PartText     PartKind = iota // text, or anything that counts as text
+	PartCall                     // a tool call
+	PartResult                   // a tool's result
+	PartThinking                 // a model's reasoning with its signature
+	PartImage                    // an image or document, by value or reference
+	PartOther                    // a block of a type this version does not know
+)
+
+// Part is the smallest piece of a message that an edit may change.
+type Part struct {
+	Kind   PartKind
+	Text   string // text, thinking, or the text of a result; empty for a call
+	Args   Raw    // arguments of a call: a JSON value
+	CallID string // of a call or result; empty where the dialect gave none
+	Tool   string // name of the tool, on results too where the message names it
+	Failed bool   // a result that the tool marked as an error
+	Images int    // images inside a result
+
+	// Raw is the block as it came, nil when it had no block of its own
+	// (a content that is a plain string) or compactd made the part.
+	Raw Raw
+	// Edited says that Text stands for the content of Raw now.
+	Edited bool
+}
+
+// Message is one message of any dialect.
+type Message struct {
+	Role  Role
+	Parts []Part
+	Raw   Raw // as it came; nil when compactd made the message
+
+	// Edited says that Parts differ from Raw: Write builds the message anew,
+	// keeping the members of Raw that it does not know.
+	Edited bool
+}
+
+// SetText replaces the text of part i: the text of a text part, the content of
+// a result. Everything else of the block stays.
+func (m *Message) SetText(i int, text string) {
+	p := &m.Parts[i]
+	p.Text, p.Images, p.Edited = text, 0, true
+	m.Edited = true
+}
+
+// Clone returns a copy whose parts can be edited without changing m.
+func (m Message) Clone() Message {
+	m.Parts = append([]Part(nil), m.Parts...)
+	return m
+}

@@ -1,0 +1,163 @@
+package events
+
+import "fmt"
+
+// Stage is one of the four stages of a compaction.
+type Stage string
+
+// The stages, in the order they run.
+const (
+	StagePrune       Stage = "prune"
+	StageDeduplicate Stage = "deduplicate"
+	StageSummarize   Stage = "summarize"
+	StageTruncate    Stage = "truncate"
+)
+
+// Reason says why a compaction ran.
+type Reason string
+
+// Reasons of a compaction.
+const (
+	ReasonThreshold Reason = "threshold" // usage reached the trigger
+	ReasonManual    Reason = "manual"    // session.compact asked for it
+	ReasonLimit     Reason = "limit"     // usage reached the available input
+)
+
+// Level is how full a session's window is.
+type Level string
+
+// Levels, from empty to full.
+const (
+	LevelOK       Level = "ok"
+	LevelInfo     Level = "info"     // worth showing to a person
+	LevelWarning  Level = "warning"  // at the trigger: compaction runs
+	LevelBlocking Level = "blocking" // the next call would not fit
+)
+
+// Breakdown says what the estimated input consists of, in tokens.
+type Breakdown struct {
+	SystemPrompt    int64 `json:"system_prompt"`
+	History         int64 `json:"history"`
+	CurrentPrompt   int64 `json:"current_prompt"`
+	ToolDefinitions int64 `json:"tool_definitions"`
+	FileAttachments int64 `json:"file_attachments"`
+}
+
+// Budget is the state of a session's window, in tokens.
+type Budget struct {
+	Level           Level     `json:"level"`
+	ContextWindow   int64     `json:"context_window"`
+	OutputReserve   int64     `json:"output_reserve"`
+	AvailableInput  int64     `json:"available_input_tokens"`
+	EstimatedInput  int64     `json:"estimated_input_tokens"`
+	UsagePPM        int64     `json:"usage_ppm"` // estimated over available, in parts per million
+	WithinBudget    bool      `json:"within_budget"`
+	ShouldCompact   bool      `json:"should_compact"`
+	Breakdown       Breakdown `json:"breakdown"`
+	GenerationCount int64     `json:"generation"`
+}
+
+// Op is what an edit does.
+type Op string
+
+// The edits of this version.
+const (
+	OpClear       Op = "clear"       // a tool result becomes a placeholder
+	OpDeduplicate Op = "deduplicate" // a file read points to a later one
+	OpTruncate    Op = "truncate"    // whole messages are hidden behind one marker
+	OpAnswer      Op = "answer"      // a call without a result gets a placeholder result
+	OpCall        Op = "call"        // a result without a call gets a placeholder call
+)
+
+// Position names a part of the log of one session: the message index of a turn,
+// counted from 0, and the part of that message.
+type Position struct {
+	Turn  int64 `json:"turn"`
+	Index int64 `json:"index"`
+	Part  int64 `json:"part,omitzero"`
+}
+
+// Edit is one change to the effective history.
+type Edit struct {
+	Op Op `json:"op"`
+	Position
+	// To is the last message of a range, included; only for truncate.
+	To *Position `json:"to,omitzero"`
+}
+
+// StageReport says what one stage achieved.
+type StageReport struct {
+	Name         Stage `json:"name"`
+	TokensBefore int64 `json:"tokens_before"`
+	TokensAfter  int64 `json:"tokens_after"`
+	Edits        int64 `json:"edits"`
+}
+
+// Compacted is a session.compacted: the whole effective history up to Through.
+type Compacted struct {
+	Header
+	Generation int64  `json:"generation"`
+	Compacted  bool   `json:"compacted"`
+	Code       Code   `json:"code,omitzero"`
+	Reason     Reason `json:"reason"`
+	Config     string `json:"config"`
+	CausedBy   Cause  `json:"caused_by"`
+	// Through is a turn border; an agent keeps its own turns after it.
+	Through         Through       `json:"through"`
+	StagesUsed      []Stage       `json:"stages_used"`
+	Stages          []StageReport `json:"stages"`
+	TokensBefore    int64         `json:"tokens_before"`
+	TokensAfter     int64         `json:"tokens_after"`
+	TokensSaved     int64         `json:"tokens_saved"`
+	TargetTokens    int64         `json:"target_tokens"`
+	AvailableInput  int64         `json:"available_input_tokens"`
+	Format          Format        `json:"format"`
+	Messages        []Raw         `json:"messages,omitzero"`
+	MessagesOmitted bool          `json:"messages_omitted,omitzero"`
+	Edits           []Edit        `json:"edits"`
+	Budget          Budget        `json:"budget"`
+}
+
+// BudgetChanged is a session.budget: a level was crossed.
+type BudgetChanged struct {
+	Header
+	Config   string  `json:"config"`
+	CausedBy Cause   `json:"caused_by"`
+	Through  Through `json:"through"`
+	Level    Level   `json:"level"`
+	Budget   Budget  `json:"budget"`
+}
+
+// Rejected is a session.rejected: an event was refused, or needs attention.
+type Rejected struct {
+	Header
+	Config   string `json:"config"`
+	CausedBy Cause  `json:"caused_by"`
+	Seq      uint64 `json:"seq"`
+	Kind     Kind   `json:"kind"`
+	Code     Code   `json:"code"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitzero"`
+	// Expected is the turn a gap waits for.
+	Expected int64 `json:"expected,omitzero"`
+}
+
+// DecodeOutcome reads the payload of an outcome of kind k into a *Compacted,
+// *BudgetChanged or *Rejected.
+func DecodeOutcome(k Kind, data []byte) (any, error) {
+	var v any
+	switch k {
+	case KindCompacted:
+		v = new(Compacted)
+	case KindBudget:
+		v = new(BudgetChanged)
+	case KindRejected:
+		v = new(Rejected)
+	default:
+		return nil, fmt.Errorf("decode outcome: kind %q is none of %v", k, OutcomeKinds)
+	}
+	if err := Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("decode outcome %s: %w", k, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,170 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is the second token of an event's subject.
+type Kind string
+
+// Kinds that agents, operators and workers publish into the log.
+const (
+	KindTurn     Kind = "turn"     // what an agent appended to its conversation
+	KindOverflow Kind = "overflow" // a provider refused a call as too long
+	KindCompact  Kind = "compact"  // compact now, with an optional focus
+	KindRewind   Kind = "rewind"   // return to the view of an earlier generation
+	KindSummary  Kind = "summary"  // what a summarizer wrote; workers only
+	KindIdle     Kind = "idle"     // the session has been silent; workers only
+	KindEnd      Kind = "end"      // the agent is done with the session
+	KindForget   Kind = "forget"   // erase the session; operator only
+)
+
+// Kinds that workers publish as outcomes.
+const (
+	KindCompacted Kind = "compacted" // a new effective history
+	KindBudget    Kind = "budget"    // a level was crossed
+	KindRejected  Kind = "rejected"  // an event was refused, or needs attention
+)
+
+// LogKinds lists the kinds of the log in the order of the table above.
+// The stream names them one by one, because session.*.*.* would also catch
+// what the server republishes.
+var LogKinds = []Kind{KindTurn, KindOverflow, KindCompact, KindRewind, KindSummary, KindIdle, KindEnd, KindForget}
+
+// OutcomeKinds lists the kinds of outcomes.
+var OutcomeKinds = []Kind{KindCompacted, KindBudget, KindRejected}
+
+// Subject patterns, as the server understands them.
+const (
+	// OutcomesFilter matches every outcome that is republished to agents.
+	OutcomesFilter = "out.*.*.*.*"
+	// OutcomesRepublish is where an outcome appears for agents after its commit.
+	OutcomesRepublish = "session.{{wildcard(2)}}.{{wildcard(3)}}.{{wildcard(4)}}"
+	// InputPattern is the source of the transform that partitions the log.
+	InputPattern = "session.*.*.*"
+	configPrefix = "out.config."
+)
+
+// MaxIDLen bounds a tenant and a session, in bytes.
+const MaxIDLen = 64
+
+// DefaultTenant is the tenant of an agent that names none.
+const DefaultTenant = "default"
+
+// Unknown stands for a tenant or session that cannot be named in a subject.
+const Unknown = "_"
+
+// Address names one session of one tenant. It comes from the subject of an
+// event, never from its payload.
+type Address struct{ Tenant, Session string }
+
+// String returns tenant.session, the form used in subjects.
+func (a Address) String() string { return a.Tenant + "." + a.Session }
+
+// Validate returns a [*Invalid] when either id is not 1 to 64 of [A-Za-z0-9_-].
+func (a Address) Validate() error {
+	var p problems
+	if !ValidID(a.Tenant) {
+		p.add(CodeBadID, "tenant", "is not 1 to 64 of A-Z a-z 0-9 _ -")
+	}
+	if !ValidID(a.Session) {
+		p.add(CodeBadID, "session", "is not 1 to 64 of A-Z a-z 0-9 _ -")
+	}
+	return p.err()
+}
+
+// ValidID reports whether s may be a tenant or a session.
+func ValidID(s string) bool {
+	if len(s) == 0 || len(s) > MaxIDLen {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Input returns the subject an event is published on.
+func Input(k Kind, a Address) (string, error) {
+	if !slices.Contains(LogKinds, k) {
+		return "", invalid(CodeUnknownKind, "kind", fmt.Sprintf("%q is none of %v", k, LogKinds))
+	}
+	if err := a.Validate(); err != nil {
+		return "", err
+	}
+	return "session." + string(k) + "." + a.String(), nil
+}
+
+// InputFilter returns the subject of one kind for all sessions.
+func InputFilter(k Kind) string { return "session." + string(k) + ".*.*" }
+
+// Published returns the subject on which an agent sees outcomes of kind k after
+// their commit. Use "*" in a to see those of many sessions.
+func Published(k Kind, a Address) string { return "session." + string(k) + "." + a.String() }
+
+// LogTransform returns the destination of the transform that stores an event
+// under its partition, log.<p>.<kind>.<tenant>.<session>.
+func LogTransform(partitions int) string {
+	return fmt.Sprintf("log.{{partition(%d,2,3)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}", partitions)
+}
+
+// LogFilter matches the log of one partition.
+func LogFilter(partition int) string { return "log." + strconv.Itoa(partition) + ".>" }
+
+// OutcomeFilter matches everything committed for one partition, markers included.
+func OutcomeFilter(partition int) string { return "out." + strconv.Itoa(partition) + ".>" }
+
+// Outcome returns the subject an outcome is committed under.
+func Outcome(partition int, k Kind, a Address) string {
+	return "out." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
+}
+
+// Mark returns the subject of a marker that travels alone.
+func Mark(partition int) string { return "out." + strconv.Itoa(partition) + ".mark" }
+
+// Config returns the subject under which the text of a config is kept.
+func Config(hash string) string { return configPrefix + hash }
+
+// Location is what the subject of a stored message says.
+type Location struct {
+	Partition int
+	Kind      Kind
+	Address   Address
+}
+
+// ParseLog reads log.<p>.<kind>.<tenant>.<session>. The kind and the ids are
+// as they stand, valid or not: the error of a bad one is a rejection, not the
+// end of the reader. It fails only for a subject that no transform produced.
+func ParseLog(subject string) (Location, error) { return parse("log", subject) }
+
+// ParseOutcome reads out.<p>.<kind>.<tenant>.<session>.
+func ParseOutcome(subject string) (Location, error) { return parse("out", subject) }
+
+func parse(root, subject string) (Location, error) {
+	t := strings.SplitN(subject, ".", 5)
+	if len(t) != 5 || t[0] != root {
+		return Location{}, fmt.Errorf("parse subject %q: not %s.<p>.<kind>.<tenant>.<session>", subject, root)
+	}
+	p, err := strconv.Atoi(t[1])
+	if err != nil || p < 0 {
+		return Location{}, fmt.Errorf("parse subject %q: partition is not a number", subject)
+	}
+	return Location{Partition: p, Kind: Kind(t[2]), Address: Address{Tenant: t[3], Session: t[4]}}, nil
+}
+
+// Validate returns a [*Invalid] when the kind is unknown or an id is bad.
+func (l Location) Validate() error {
+	var p problems
+	if !slices.Contains(LogKinds, l.Kind) {
+		p.add(CodeUnknownKind, "kind", "is none that this version knows")
+	}
+	p.join(l.Address.Validate())
+	return p.err()
+}

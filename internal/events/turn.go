@@ -1,0 +1,288 @@
+package events
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Version is the version of the wire contract.
+const Version = 1
+
+// Bounds of what an event may hold.
+const (
+	MaxTurnBytes   = 4 << 20 // of a whole session.turn
+	MaxTokens      = 1 << 40 // of any token count
+	MaxNumber      = 1 << 31 // of a turn or generation
+	maxNameBytes   = 256     // of an id, a provider or a model
+	MaxOutputBytes = 6 << 20 // of messages in a session.compacted
+)
+
+// Model names the model whose window a session must fit.
+type Model struct {
+	Provider string `json:"provider"`
+	Name     string `json:"name"`
+	// MaxOutputTokens is the output reserve, 0 when the agent sets none.
+	MaxOutputTokens int64 `json:"max_output_tokens,omitzero"`
+	// ContextWindow overrides the table of windows, in tokens; 0 uses the table.
+	ContextWindow int64 `json:"context_window,omitzero"`
+}
+
+// Usage is what a provider counted for one call, in tokens, read from the shape
+// of Anthropic, OpenAI or Gemini.
+type Usage struct {
+	Input       int64 // without the cached parts
+	CacheRead   int64
+	CacheCreate int64
+	Output      int64
+}
+
+// Turn is a session.turn: what was appended since the last one.
+type Turn struct {
+	ID           string
+	Number       int64 // counts from 1; 0 when the agent does not number
+	Generation   int64 // compaction the agent had applied when it made the call
+	ReplacesFrom int64 // withdraw turns from this number on; 0 for none
+	Model        *Model
+	Format       Format // "" = unchanged
+	System       Raw    // nil = unchanged
+	Tools        Raw    // nil = unchanged
+	Messages     []Raw
+	Usage        *Usage
+	UsageUnknown bool // a usage was there, of no known shape
+	Policy       Raw  // nil = unchanged
+}
+
+// DecodeTurn reads the payload of a session.turn. Its error is an [*Invalid]
+// that lists every problem. Messages, system and tools are checked for being
+// JSON only: their shape depends on the session's dialect.
+func DecodeTurn(data []byte) (*Turn, error) {
+	env, err := decodeEnvelope(data, MaxTurnBytes)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turn{
+		ID:           env.text("id"),
+		Number:       env.count("turn", 1, MaxNumber),
+		Generation:   env.count("generation", 0, MaxNumber),
+		ReplacesFrom: env.count("replaces_from", 1, MaxNumber),
+		Model:        env.model("model"),
+		Format:       Format(env.text("format")),
+		System:       env.raw("system", '"', '['),
+		Tools:        env.raw("tools", '['),
+		Policy:       env.raw("policy", '{'),
+	}
+	if t.Format != "" && !t.Format.Known() {
+		env.problems.add(CodeUnknownFormat, "format", "is none of openai, anthropic, neurolink")
+	}
+	if t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom {
+		env.problems.add(CodeOutOfRange, "turn", "must equal replaces_from")
+	}
+	if m, ok := env.fields["messages"]; !ok {
+		env.problems.add(CodeMissingField, "messages", "is required")
+	} else if m.Kind() != '[' {
+		env.problems.add(CodeBadType, "messages", "must be an array")
+	} else {
+		t.Messages = elements(clean(m))
+	}
+	t.Usage, t.UsageUnknown = env.usage("usage")
+	return t, env.problems.err()
+}
+
+// envelope is the outer object of an event, read strictly.
+type envelope struct {
+	fields   map[string]Raw
+	problems problems
+}
+
+func decodeEnvelope(data []byte, limit int) (*envelope, error) {
+	if len(data) > limit {
+		return nil, invalidf(CodeTooLarge, "", "the event has %d bytes, more than %d", len(data), limit)
+	}
+	ms, err := members(data)
+	switch {
+	case errors.Is(err, errTrailing):
+		return nil, invalid(CodeTrailingData, "", "data follows the JSON object")
+	case err != nil:
+		return nil, invalid(CodeBadJSON, "", "the payload is not one JSON object")
+	}
+	e := &envelope{fields: make(map[string]Raw, len(ms))}
+	for _, m := range ms {
+		if _, twice := e.fields[m.name]; twice {
+			e.problems.add(CodeDuplicateKey, fieldName(m.name), "occurs twice")
+		}
+		e.fields[m.name] = m.value
+	}
+	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version {
+		e.problems.add(CodeBadVersion, "v", "is %d; this worker speaks %d", v, Version)
+	}
+	return e, nil
+}
+
+// fieldName keeps a foreign key short enough for a message to people.
+func fieldName(s string) string {
+	if len(s) > 32 {
+		return "a key"
+	}
+	return strings.ToValidUTF8(s, "?")
+}
+
+// take returns a field; null counts as absent.
+func (e *envelope) take(name string) (Raw, bool) {
+	v, ok := e.fields[name]
+	return v, ok && v.Kind() != 'n'
+}
+
+func (e *envelope) text(name string) string {
+	v, ok := e.take(name)
+	if !ok {
+		return ""
+	}
+	return e.textOf(name, v)
+}
+
+func (e *envelope) textOf(name string, v Raw) string {
+	s, ok := unquote(v)
+	switch {
+	case !ok:
+		e.problems.add(CodeBadType, name, "must be a string")
+	case len(s) > maxNameBytes:
+		e.problems.add(CodeTooLarge, name, "is longer than %d bytes", maxNameBytes)
+		return ""
+	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		e.problems.add(CodeBadType, name, "holds control characters")
+		return ""
+	}
+	return s
+}
+
+func (e *envelope) count(name string, low, high int64) int64 {
+	v, ok := e.take(name)
+	if !ok {
+		return 0
+	}
+	return e.countOf(name, v, low, high)
+}
+
+func (e *envelope) countOf(name string, v Raw, low, high int64) int64 {
+	if v.Kind() != '0' {
+		e.problems.add(CodeBadType, name, "must be a whole number")
+		return 0
+	}
+	n, ok := whole(v)
+	if !ok {
+		e.problems.add(CodeBadType, name, "must be a whole number")
+		return 0
+	}
+	if n < low || n > high {
+		e.problems.add(CodeOutOfRange, name, "must be between %d and %d", low, high)
+		return 0
+	}
+	return n
+}
+
+// whole reads an integer; numbers beyond int64 saturate, so that the caller's
+// range refuses them.
+func whole(v Raw) (int64, bool) {
+	var f float64
+	var n int64
+	if json.Unmarshal(v, &n) == nil {
+		return n, true
+	}
+	if json.Unmarshal(v, &f) != nil || f != math.Trunc(f) {
+		return 0, false
+	}
+	if f >= math.MaxInt64 {
+		return math.MaxInt64, true
+	}
+	if f <= math.MinInt64 {
+		return math.MinInt64, true
+	}
+	return int64(f), true
+}
+
+// raw returns a field whose JSON kind is one of kinds, cleaned.
+func (e *envelope) raw(name string, kinds ...jsontext.Kind) Raw {
+	v, ok := e.take(name)
+	if !ok {
+		return nil
+	}
+	for _, k := range kinds {
+		if v.Kind() == k {
+			return clean(v)
+		}
+	}
+	e.problems.add(CodeBadType, name, "has the wrong type")
+	return nil
+}
+
+func (e *envelope) model(name string) *Model {
+	v, ok := e.take(name)
+	if !ok {
+		return nil
+	}
+	ms, err := members(v)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must be an object")
+		return nil
+	}
+	m, seen := &Model{}, map[string]bool{}
+	for _, f := range ms {
+		field := name + "." + fieldName(f.name)
+		if seen[f.name] {
+			e.problems.add(CodeDuplicateKey, field, "occurs twice")
+		}
+		seen[f.name] = true
+		if f.value.Kind() == 'n' {
+			continue
+		}
+		switch f.name {
+		case "provider":
+			m.Provider = e.textOf(field, f.value)
+		case "name":
+			m.Name = e.textOf(field, f.value)
+		case "max_output_tokens":
+			m.MaxOutputTokens = e.countOf(field, f.value, 1, MaxTokens)
+		case "context_window":
+			m.ContextWindow = e.countOf(field, f.value, 1, MaxTokens)
+		}
+	}
+	if m.ContextWindow > 0 && m.MaxOutputTokens >= m.ContextWindow {
+		e.problems.add(CodeOutOfRange, name+".max_output_tokens", "must be less than context_window")
+	}
+	return m
+}
+
+// elements splits a JSON array that is known to be valid.
+func elements(raw Raw) []Raw {
+	var out []Raw
+	if json.Unmarshal(raw, &out, lenient) != nil {
+		return nil
+	}
+	return out
+}
+
+// Header is what every outcome begins with.
+type Header struct {
+	V  int    `json:"v"`
+	ID string `json:"id"`
+}
+
+// Cause names the event that led to an outcome.
+type Cause struct {
+	Seq uint64 `json:"seq"`
+	ID  string `json:"id,omitzero"`
+}
+
+// Through is the turn border up to which an outcome stands.
+type Through struct {
+	Seq  uint64 `json:"seq"`
+	Turn int64  `json:"turn"`
+}
+
+// Millis is a point of the log's time.
+func Millis(t time.Time) int64 { return t.UnixMilli() }
