@@ -124,8 +124,13 @@ func invalid(c Code, field, text string) *Invalid {
 // problems collects what is wrong with one event.
 type problems []Problem
 
+// maxProblems bounds what one event can make a worker say.
+const maxProblems = 16
+
 func (p *problems) add(c Code, field, format string, args ...any) {
-	*p = append(*p, Problem{c, field, fmt.Sprintf(format, args...)})
+	if len(*p) < maxProblems {
+		*p = append(*p, Problem{c, field, fmt.Sprintf(format, args...)})
+	}
 }
 
 // join takes over the problems of err, which is nil or an *Invalid.

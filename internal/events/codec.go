@@ -3,18 +3,23 @@ package events
 import (
 	"bytes"
 	"errors"
-	"io"
+	"math"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The JSON library stands behind this file and the type [Raw]: it has no tagged
-// release yet, and must be easy to replace.
+// The JSON library stands behind this file, walk.go and the type [Raw]: it has
+// no tagged release yet, and must be easy to replace.
 
 // Raw is one JSON value as it came.
 type Raw = jsontext.Value
+
+// jsonKind is the first byte of a value: { [ " 0 t f n, and 0 for none.
+type jsonKind = jsontext.Kind
 
 // lenient reads what agents pass through: text of models and tools, which may
 // hold half surrogates and duplicate keys.
@@ -30,7 +35,9 @@ var verbatim = json.JoinOptions(
 	json.Deterministic(true),
 )
 
-// Marshal writes v, with raw values as they are.
+// Marshal writes v, with the strings, numbers and keys of raw values as they
+// are. White space between their tokens is left out: the library has no option
+// to keep it.
 func Marshal(v any) ([]byte, error) { return json.Marshal(v, verbatim) }
 
 // Unmarshal reads what compactd itself wrote; unknown fields are ignored.
@@ -43,114 +50,101 @@ func UnmarshalStrict(data []byte, v any) error {
 	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 }
 
-// clean returns raw with half surrogates and broken UTF-8 as U+FFFD. Anything
-// else stays byte for byte.
+// maxDepth bounds the nesting of an event. No agent comes near it, and what
+// recurses over messages later need not fear for its stack.
+const maxDepth = 200
+
+// tooDeep reports whether valid JSON nests deeper than maxDepth.
+func tooDeep(raw []byte) bool {
+	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) <= maxDepth {
+		return false
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// clean returns valid JSON with half surrogates and broken UTF-8 as U+FFFD.
+// Anything else stays byte for byte; without any, raw itself is returned.
 func clean(raw Raw) Raw {
 	if utf8.Valid(raw) && !hasSurrogate(raw) {
 		return raw
 	}
-	if raw.IsValid(jsontext.AllowDuplicateNames(true)) {
+	var out Raw
+	kept := 0 // raw[:kept] is in out, or has been replaced there
+	replace := func(from, to int, by string) {
+		out = append(append(out, raw[kept:from]...), by...)
+		kept = to
+	}
+	for i := 0; i < len(raw); {
+		switch c := raw[i]; {
+		case c == '\\':
+			w, half := escape(raw[i:])
+			if half {
+				replace(i, i+w, `\ufffd`)
+			}
+			i += w
+		case c < utf8.RuneSelf:
+			i++
+		default:
+			r, w := utf8.DecodeRune(raw[i:])
+			if r == utf8.RuneError && w == 1 {
+				replace(i, i+1, "\uFFFD")
+			}
+			i += w
+		}
+	}
+	if out == nil {
 		return raw
 	}
-	out, err := jsontext.AppendFormat(nil, raw, lenient)
-	if err != nil {
-		return raw // not JSON at all: the caller has checked before
-	}
-	return out
+	return append(out, raw[kept:]...)
 }
 
+// escape returns the length of the escape sequence at the start of b, a whole
+// surrogate pair being one, and whether it is half of such a pair.
+func escape(b []byte) (width int, half bool) {
+	r := escaped(b)
+	switch {
+	case r < 0:
+		return 2, false
+	case !utf16.IsSurrogate(r):
+		return 6, false
+	case utf16.DecodeRune(r, escaped(b[6:])) == utf8.RuneError:
+		return 6, true
+	default:
+		return 12, false
+	}
+}
+
+// escaped reads \uXXXX; it is -1 for anything else.
+func escaped(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
+}
+
+// hasSurrogate may err on the side of true: \ud000 to \ud7ff are whole.
 func hasSurrogate(raw []byte) bool {
 	return bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`))
-}
-
-// member is one key of an object with its value.
-type member struct {
-	name  string
-	value Raw
-}
-
-var errNotObject = errors.New("not a JSON object")
-
-// members lists an object's keys in their order, duplicates included. Values
-// are parts of raw, not copies.
-func members(raw Raw) ([]member, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(raw), lenient)
-	if d.PeekKind() != '{' {
-		return nil, errNotObject
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
-	}
-	var out []member
-	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		m := member{name: name.String()}
-		v, err := d.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		m.value = v.Clone()
-		out = append(out, m)
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
-	}
-	if d.PeekKind() != 0 {
-		return out, errTrailing
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return out, errTrailing
-	}
-	return out, nil
-}
-
-var errTrailing = errors.New("data after the JSON object")
-
-// withMember returns the object raw with the value of name set, at its place if
-// it was there. All other members keep their bytes.
-func withMember(raw Raw, name string, value Raw) (Raw, error) {
-	ms, err := members(raw)
-	if err != nil {
-		return nil, err
-	}
-	found := false
-	for i := range ms {
-		if ms[i].name == name {
-			ms[i].value, found = value, true
-		}
-	}
-	if !found {
-		ms = append(ms, member{name, value})
-	}
-	return object(ms), nil
-}
-
-// object writes members in their order.
-func object(ms []member) Raw {
-	out := Raw{'{'}
-	for i, m := range ms {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(out, quote(m.name)...), ':')
-		out = append(out, m.value...)
-	}
-	return append(out, '}')
-}
-
-// array writes elements in their order.
-func array(elems []Raw) Raw {
-	out := Raw{'['}
-	for i, e := range elems {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, e...)
-	}
-	return append(out, ']')
 }
 
 // quote writes s as a JSON string; broken UTF-8 becomes U+FFFD.
@@ -159,26 +153,56 @@ func quote(s string) Raw {
 	return out
 }
 
-// unquote reads a JSON string; ok is false for any other type.
+// unquote reads a JSON string; ok is false for any other type. Half surrogates
+// and broken UTF-8 become U+FFFD.
 func unquote(raw Raw) (s string, ok bool) {
-	if raw.Kind() != '"' {
-		return "", false
+	b := bare(raw)
+	return string(b), b != nil
+}
+
+// bare is unquote without a copy where the string has no escapes: it may be a
+// part of raw. It is nil for anything but a string.
+func bare(raw Raw) []byte {
+	n := len(raw)
+	if n < 2 || raw[0] != '"' || raw[n-1] != '"' {
+		return nil
 	}
-	b, err := jsontext.AppendUnquote(nil, raw)
-	if err != nil && !utf8.Valid(raw) && !hasSurrogate(raw) {
-		return "", false
+	if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return raw[1 : n-1]
 	}
-	return string(b), true
+	b, _ := jsontext.AppendUnquote(nil, raw) // of a valid value its only error is what it replaces
+	return b
+}
+
+// whole reads an integer; numbers beyond int64 saturate, so that the caller's
+// range refuses them. It is false for other types and for fractions.
+func whole(v Raw) (int64, bool) {
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	switch {
+	case v.Kind() != '0', err != nil && !errors.Is(err, strconv.ErrRange), f != math.Trunc(f):
+		return 0, false
+	case f >= math.MaxInt64:
+		return math.MaxInt64, true
+	case f <= math.MinInt64:
+		return math.MinInt64, true
+	}
+	return int64(f), true
 }
 
 // Units counts UTF-16 code units, the measure of the estimator.
 func Units(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		if r >= 0x10000 {
-			n++
+	n := len(s)
+	for i := 0; i < len(s); {
+		if s[i] < utf8.RuneSelf {
+			i++
+			continue
 		}
+		r, w := utf8.DecodeRuneInString(s[i:])
+		n += utf16.RuneLen(r) - w
+		i += w
 	}
 	return n
 }

@@ -1,6 +1,10 @@
 package events
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Format is the dialect of a session's messages.
 type Format string
@@ -23,4 +27,112 @@ func DefaultFormat(provider string) Format {
 	default:
 		return OpenAI
 	}
+}
+
+// maxBadMessages bounds how many messages one error names.
+const maxBadMessages = 8
+
+// What is wrong with a message, as the end of a sentence about it.
+var (
+	errNoMessage     = errors.New("is not a JSON object")
+	errNoRole        = errors.New("has no role that its dialect knows")
+	errNoContent     = errors.New("has no content of a type that its dialect allows")
+	errBadCalls      = errors.New("has tool calls that are not an array of objects")
+	errUnknownFormat = invalid(CodeUnknownFormat, "format", "is none of openai, anthropic, neurolink")
+)
+
+// Read returns the model of one message. What the dialect does not know stays
+// in the message's and the parts' Raw. The error is an [*Invalid]. The message
+// holds parts of raw, which must not change afterwards.
+func (f Format) Read(raw Raw) (Message, error) {
+	if !f.Known() {
+		return Message{}, errUnknownFormat
+	}
+	m, err := f.read(raw)
+	if err != nil {
+		return Message{}, invalid(CodeBadMessage, "message", err.Error())
+	}
+	return m, nil
+}
+
+// ReadAll reads messages in order. Its error is an [*Invalid] that names the
+// first few bad ones, as messages[3].
+func (f Format) ReadAll(raws []Raw) ([]Message, error) {
+	if !f.Known() {
+		return nil, errUnknownFormat
+	}
+	out := make([]Message, len(raws))
+	var bad problems
+	for i, raw := range raws {
+		m, err := f.read(raw)
+		if err != nil {
+			bad.add(CodeBadMessage, fmt.Sprintf("messages[%d]", i), "%v", err)
+			if len(bad) == maxBadMessages {
+				break
+			}
+		}
+		out[i] = m
+	}
+	if len(bad) > 0 {
+		return nil, bad.err()
+	}
+	return out, nil
+}
+
+func (f Format) read(raw Raw) (m Message, err error) {
+	switch f {
+	case Anthropic:
+		m, err = readAnthropic(raw)
+	case NeuroLink:
+		m, err = readNeuroLink(raw)
+	default:
+		m, err = readOpenAI(raw)
+	}
+	m.Raw = raw
+	return m, err
+}
+
+// Write returns a message in its dialect: the bytes it came in while nobody has
+// edited it, else with content and calls built anew from its parts and all other
+// members of its Raw in their order. The error says that the parts do not make a
+// message of the dialect, a defect of the caller.
+func (f Format) Write(m Message) (Raw, error) {
+	if m.Raw != nil && !m.Edited {
+		return m.Raw, nil
+	}
+	var ms []member
+	if m.Raw != nil {
+		var err error
+		if ms, err = members(m.Raw); err != nil {
+			return nil, fmt.Errorf("write message: %w", err)
+		}
+	}
+	var err error
+	switch f {
+	case Anthropic:
+		ms, err = writeAnthropic(m, ms)
+	case NeuroLink:
+		ms, err = writeNeuroLink(m, ms)
+	case OpenAI:
+		ms, err = writeOpenAI(m, ms)
+	default:
+		return nil, errUnknownFormat
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write %s message: %w", f, err)
+	}
+	return object(ms), nil
+}
+
+// WriteAll writes messages in order.
+func (f Format) WriteAll(msgs []Message) ([]Raw, error) {
+	out := make([]Raw, len(msgs))
+	for i, m := range msgs {
+		raw, err := f.Write(m)
+		if err != nil {
+			return nil, fmt.Errorf("messages[%d]: %w", i, err)
+		}
+		out[i] = raw
+	}
+	return out, nil
 }

@@ -47,6 +47,10 @@ type Message struct {
 	Parts []Part
 	Raw   Raw // as it came; nil when compactd made the message
 
+	// ID is for a message that compactd makes, in a dialect whose messages have
+	// one (neurolink); "" leaves it out. Of others it is in Raw.
+	ID string
+
 	// Edited says that Parts differ from Raw: Write builds the message anew,
 	// keeping the members of Raw that it does not know.
 	Edited bool

@@ -45,16 +45,16 @@ type Breakdown struct {
 
 // Budget is the state of a session's window, in tokens.
 type Budget struct {
-	Level           Level     `json:"level"`
-	ContextWindow   int64     `json:"context_window"`
-	OutputReserve   int64     `json:"output_reserve"`
-	AvailableInput  int64     `json:"available_input_tokens"`
-	EstimatedInput  int64     `json:"estimated_input_tokens"`
-	UsagePPM        int64     `json:"usage_ppm"` // estimated over available, in parts per million
-	WithinBudget    bool      `json:"within_budget"`
-	ShouldCompact   bool      `json:"should_compact"`
-	Breakdown       Breakdown `json:"breakdown"`
-	GenerationCount int64     `json:"generation"`
+	Level          Level     `json:"level"`
+	ContextWindow  int64     `json:"context_window"`
+	OutputReserve  int64     `json:"output_reserve"`
+	AvailableInput int64     `json:"available_input_tokens"`
+	EstimatedInput int64     `json:"estimated_input_tokens"`
+	UsagePPM       int64     `json:"usage_ppm"` // estimated over available, in parts per million
+	WithinBudget   bool      `json:"within_budget"`
+	ShouldCompact  bool      `json:"should_compact"`
+	Breakdown      Breakdown `json:"breakdown"`
+	Generation     int64     `json:"generation"`
 }
 
 // Op is what an edit does.
@@ -67,6 +67,8 @@ const (
 	OpTruncate    Op = "truncate"    // whole messages are hidden behind one marker
 	OpAnswer      Op = "answer"      // a call without a result gets a placeholder result
 	OpCall        Op = "call"        // a result without a call gets a placeholder call
+	OpMove        Op = "move"        // a late result moves to its call, which To names
+	OpDrop        Op = "drop"        // a result that came twice
 )
 
 // Position names a part of the log of one session: the message index of a turn,
@@ -81,7 +83,8 @@ type Position struct {
 type Edit struct {
 	Op Op `json:"op"`
 	Position
-	// To is the last message of a range, included; only for truncate.
+	// To is the last message of a truncated range, included, or the call that a
+	// moved result belongs to.
 	To *Position `json:"to,omitzero"`
 }
 

@@ -2,12 +2,8 @@ package events
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Version is the version of the wire contract.
@@ -58,8 +54,10 @@ type Turn struct {
 }
 
 // DecodeTurn reads the payload of a session.turn. Its error is an [*Invalid]
-// that lists every problem. Messages, system and tools are checked for being
-// JSON only: their shape depends on the session's dialect.
+// that lists every problem; where the payload was one JSON object the turn comes
+// beside it, without the fields that are wrong. Messages, system and tools are
+// checked for being JSON only: their shape depends on the session's dialect.
+// The turn holds parts of data, which must not change afterwards.
 func DecodeTurn(data []byte) (*Turn, error) {
 	env, err := decodeEnvelope(data, MaxTurnBytes)
 	if err != nil {
@@ -77,17 +75,15 @@ func DecodeTurn(data []byte) (*Turn, error) {
 		Policy:       env.raw("policy", '{'),
 	}
 	if t.Format != "" && !t.Format.Known() {
-		env.problems.add(CodeUnknownFormat, "format", "is none of openai, anthropic, neurolink")
+		env.problems.join(errUnknownFormat)
 	}
 	if t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom {
 		env.problems.add(CodeOutOfRange, "turn", "must equal replaces_from")
 	}
-	if m, ok := env.fields["messages"]; !ok {
+	if m, ok := env.take("messages"); !ok {
 		env.problems.add(CodeMissingField, "messages", "is required")
-	} else if m.Kind() != '[' {
+	} else if t.Messages, err = elements(clean(m)); err != nil {
 		env.problems.add(CodeBadType, "messages", "must be an array")
-	} else {
-		t.Messages = elements(clean(m))
 	}
 	t.Usage, t.UsageUnknown = env.usage("usage")
 	return t, env.problems.err()
@@ -109,6 +105,8 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 		return nil, invalid(CodeTrailingData, "", "data follows the JSON object")
 	case err != nil:
 		return nil, invalid(CodeBadJSON, "", "the payload is not one JSON object")
+	case tooDeep(data):
+		return nil, invalidf(CodeBadJSON, "", "the payload nests deeper than %d", maxDepth)
 	}
 	e := &envelope{fields: make(map[string]Raw, len(ms))}
 	for _, m := range ms {
@@ -123,12 +121,12 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	return e, nil
 }
 
-// fieldName keeps a foreign key short enough for a message to people.
+// fieldName keeps a foreign key fit for a message to people.
 func fieldName(s string) string {
-	if len(s) > 32 {
+	if !ValidID(s) || len(s) > 32 {
 		return "a key"
 	}
-	return strings.ToValidUTF8(s, "?")
+	return s
 }
 
 // take returns a field; null counts as absent.
@@ -169,10 +167,6 @@ func (e *envelope) count(name string, low, high int64) int64 {
 }
 
 func (e *envelope) countOf(name string, v Raw, low, high int64) int64 {
-	if v.Kind() != '0' {
-		e.problems.add(CodeBadType, name, "must be a whole number")
-		return 0
-	}
 	n, ok := whole(v)
 	if !ok {
 		e.problems.add(CodeBadType, name, "must be a whole number")
@@ -185,28 +179,8 @@ func (e *envelope) countOf(name string, v Raw, low, high int64) int64 {
 	return n
 }
 
-// whole reads an integer; numbers beyond int64 saturate, so that the caller's
-// range refuses them.
-func whole(v Raw) (int64, bool) {
-	var f float64
-	var n int64
-	if json.Unmarshal(v, &n) == nil {
-		return n, true
-	}
-	if json.Unmarshal(v, &f) != nil || f != math.Trunc(f) {
-		return 0, false
-	}
-	if f >= math.MaxInt64 {
-		return math.MaxInt64, true
-	}
-	if f <= math.MinInt64 {
-		return math.MinInt64, true
-	}
-	return int64(f), true
-}
-
 // raw returns a field whose JSON kind is one of kinds, cleaned.
-func (e *envelope) raw(name string, kinds ...jsontext.Kind) Raw {
+func (e *envelope) raw(name string, kinds ...jsonKind) Raw {
 	v, ok := e.take(name)
 	if !ok {
 		return nil
@@ -255,15 +229,6 @@ func (e *envelope) model(name string) *Model {
 		e.problems.add(CodeOutOfRange, name+".max_output_tokens", "must be less than context_window")
 	}
 	return m
-}
-
-// elements splits a JSON array that is known to be valid.
-func elements(raw Raw) []Raw {
-	var out []Raw
-	if json.Unmarshal(raw, &out, lenient) != nil {
-		return nil
-	}
-	return out
 }
 
 // Header is what every outcome begins with.

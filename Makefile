@@ -1,0 +1,111 @@
+# Needs Go and make. A C compiler is optional: it turns the race detector on.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOFUMPT_VERSION       := v0.12.0
+GOVULNCHECK_VERSION   := v1.8.0
+
+# What to test, and more flags: make test PKG=./internal/events ARGS='-v -run Turn'
+PKG  ?= ./...
+ARGS ?=
+
+# What the demo reads: make demo SESSIONS=200 JSON=1
+SESSIONS ?=
+JSON     ?=
+export SESSIONS JSON
+
+# A tool's file name carries its version and Go's, so a change of either builds
+# it anew: a linter built with an older Go refuses the code of a newer one.
+GO_VERSION = $(firstword $(shell go env GOVERSION))
+TOOLS     := $(CURDIR)/.tools
+tool       = $(TOOLS)/$(1)-$(2)-$(GO_VERSION)
+
+GOLANGCI_LINT = $(call tool,golangci-lint,$(GOLANGCI_LINT_VERSION))
+GOFUMPT       = $(call tool,gofumpt,$(GOFUMPT_VERSION))
+GOVULNCHECK   = $(call tool,govulncheck,$(GOVULNCHECK_VERSION))
+
+# The version comes from here, not from Go's own reading of the repository,
+# which is an error where git does not trust the directory's owner.
+VERSION     = $(shell git describe --always --dirty 2>/dev/null || echo dev)
+BUILD_FLAGS = -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)"
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/worker and bin/publisher
+	@echo "build $(VERSION): bin/worker bin/publisher" >&2
+	@mkdir -p bin
+	@go build $(BUILD_FLAGS) -o bin/ ./cmd/worker ./cmd/publisher
+
+.PHONY: demo
+demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
+	@scripts/demo
+
+##@ Test
+
+.PHONY: test
+test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
+	@race=; \
+	if go build -race runtime/cgo 2>/dev/null; then race=-race; echo "test: -race is on"; \
+	else echo "test: -race is off (it needs a C compiler and CGO_ENABLED=1)"; fi; \
+	go test $$race $(ARGS) $(PKG)
+
+.PHONY: test-faults
+test-faults: ## Run the fault tests: crashes, cuts, full disks (minutes)
+	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... -run 'Fault'
+
+.PHONY: bench
+bench: ## Run the benchmarks (PKG=, ARGS=)
+	go test -run '^$$' -bench . $(ARGS) $(PKG)
+
+##@ Keep in order
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom
+	@files=$$($(GOFUMPT) -l .) || exit 1; if [ -n "$$files" ]; then \
+		echo "$$files"; echo "lint: not formatted; run 'make fmt'" >&2; exit 1; fi
+	$(GOLANGCI_LINT) run
+
+.PHONY: fmt
+fmt: $(GOFUMPT) ## Format the code
+	$(GOFUMPT) -w .
+
+.PHONY: vuln
+vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
+	$(GOVULNCHECK) ./...
+
+.PHONY: tidy-check
+tidy-check: ## Check that go.mod and go.sum are tidy
+	go mod tidy -diff
+
+.PHONY: clean
+clean: ## Remove what was built; tools and data stay
+	rm -rf bin
+	find . -name .git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -exec rm -f {} +
+
+# install builds a tool into its versioned file, with the Go of this module:
+# left alone, go install takes the oldest Go that the tool's own go.mod allows.
+define install
+	@echo "install $(notdir $@)" >&2
+	@GOBIN=$(TOOLS) GOTOOLCHAIN=$(GO_VERSION) go install $(2)
+	@rm -f $(TOOLS)/$(1)-v*
+	@mv $(TOOLS)/$(1) $@
+endef
+
+$(GOLANGCI_LINT):
+	$(call install,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION))
+
+$(GOFUMPT):
+	$(call install,gofumpt,mvdan.cc/gofumpt@$(GOFUMPT_VERSION))
+
+$(GOVULNCHECK):
+	$(call install,govulncheck,golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION))

@@ -1,0 +1,363 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"compactd/internal/events"
+)
+
+// MaxBatch is the most messages one commit may hold. The server takes 1,000.
+const MaxBatch = 900
+
+var (
+	// ErrFenced: another owner, or a later epoch, has the partition. Stop, and
+	// drop it.
+	ErrFenced = errors.New("partition was taken over by another owner")
+	// ErrDiverged: nobody took over, yet OUTCOMES does not end where this committer
+	// left it. A commit that was given up as unknown was stored after all, or the
+	// stream lost its end in a power loss or a purge. Open the partition again.
+	ErrDiverged = errors.New("outcomes do not end where this owner left them")
+)
+
+// StoreFullError says that the server has no room. Nothing was stored by this
+// try; the same commit may be tried again when there is room.
+type StoreFullError struct {
+	Code   int // of the server
+	Reason string
+}
+
+func (e *StoreFullError) Error() string {
+	return fmt.Sprintf("%s is full: %s (%d); raise its size, shorten its age, or free disk space", OutcomesStream, e.Reason, e.Code)
+}
+
+// TooLargeError says that a message does not fit. Nothing was sent when Limit is
+// known; otherwise the server refused it whole.
+type TooLargeError struct {
+	Subject string
+	Size    int // with headers, in bytes
+	Limit   int // of the server, in bytes; 0 if it did not say
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("message of %d bytes for %s is over the server's limit of %d; raise its max_payload", e.Size, e.Subject, e.Limit)
+}
+
+// Message is one outcome or job of a commit. Subject must lie within the
+// partition, out.<p>.….
+type Message struct {
+	Subject string
+	Data    []byte
+}
+
+// Claim is what a new owner takes over a partition with.
+type Claim struct {
+	Partition int
+	// Owner names this owner among all there ever were: not the host alone.
+	Owner string
+	// Config is the hash of the config the next events are decided under.
+	Config string
+	// LogCreated goes into the first marker a partition ever gets, in Unix
+	// nanoseconds; a later one keeps what it finds.
+	LogCreated int64
+	// ReplyTimeout is how long one try waits before the marker is asked. Default
+	// 5 s.
+	ReplyTimeout time.Duration
+	// OnRetry is told why a commit is tried again, and after what pause. It must
+	// not block.
+	OnRetry func(err error, pause time.Duration)
+}
+
+// Committer writes the outcomes of one partition as long as it owns it. It is
+// for one goroutine, and best has a connection of its own.
+type Committer struct {
+	nc    *nats.Conn
+	claim Claim
+	epoch uint64
+	fence uint64 // sequence of the last message known to be stored
+	last  string // id of the commit that ended there
+}
+
+// TakeOver makes the caller the owner of a partition: it reads the newest marker
+// and commits an empty one with the next epoch and the same cursor, chain and
+// event. From then on every commit of the former owner is refused. It returns
+// what it found, from which the caller goes on; when raced it tries again, until
+// ctx ends.
+func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored, error) {
+	cl.ReplyTimeout = cmp.Or(cl.ReplyTimeout, apiTimeout)
+	if cl.Owner == "" || cl.Partition < 0 {
+		return nil, Stored{}, fmt.Errorf("take over partition %d: owner %q or partition is invalid", cl.Partition, cl.Owner)
+	}
+	var c *Committer
+	var found Stored
+	err := retry(ctx, cl.OnRetry, func() error {
+		var err error
+		if found, err = LastMarker(ctx, nc, cl.Partition); err != nil {
+			return transient(err)
+		}
+		c = &Committer{nc: nc, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
+		m := found.Marker
+		m.Config = cl.Config
+		if found.Seq == 0 {
+			m.LogCreated = cl.LogCreated
+		}
+		err = c.commit(ctx, nil, m)
+		if errors.Is(err, ErrFenced) || errors.Is(err, ErrDiverged) {
+			return err // raced: look again
+		}
+		return permanent(err)
+	})
+	if err != nil {
+		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)
+	}
+	return c, found, nil
+}
+
+// Epoch is the number of take-overs of the partition, this one included.
+func (c *Committer) Epoch() uint64 { return c.epoch }
+
+// Fence is the sequence in OUTCOMES of the last message committed.
+func (c *Committer) Fence() uint64 { return c.fence }
+
+// Commit stores msgs, in order, and the marker, all or nothing. Without messages
+// it stores the marker alone; one message is one plain publish; several are one
+// atomic batch, at most [MaxBatch]. Owner and Epoch of m are filled in.
+//
+// What the server refuses for the moment, and what gets no answer, is tried again
+// until ctx ends. How each answer is read:
+//
+//   - Wrong last sequence (10071), or no answer: the newest marker decides. It
+//     names this commit: stored. It is the one before this commit: not stored, sent
+//     again with the same fence. It is of another owner or a later epoch:
+//     [ErrFenced]. Anything else: [ErrDiverged].
+//   - Busy (10163, 10164), batch incomplete (10176), too many batches (10210), no
+//     leader (10008, 10009, 10118, 10194): nothing is stored, sent again.
+//   - No room (10002, 10023, 10047, 10077, 10122): [*StoreFullError].
+//   - Too large (10054, 10097): [*TooLargeError].
+//
+// After the end of ctx it is unknown whether the commit was stored. The committer
+// can still be used: should it have been, the next commit is [ErrDiverged]. So
+// give the last commit before a shutdown a context of its own.
+func (c *Committer) Commit(ctx context.Context, msgs []Message, m Marker) error {
+	if err := c.commit(ctx, msgs, m); err != nil {
+		return fmt.Errorf("commit partition %d: %w", c.claim.Partition, err)
+	}
+	return nil
+}
+
+func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error {
+	m.Owner, m.Epoch = c.claim.Owner, c.epoch
+	id := nuid.Next()
+	batch, err := c.batch(msgs, markerText{m, id})
+	if err != nil {
+		return err
+	}
+	unknown := false
+	return retry(ctx, c.claim.OnRetry, func() error {
+		var err error
+		if !unknown {
+			var seq uint64
+			if seq, err = c.send(ctx, batch); err == nil {
+				c.fence, c.last = seq, id
+				return nil
+			}
+			if unknown, err = read(err); !unknown {
+				return err
+			}
+		}
+		found, lerr := LastMarker(ctx, c.nc, c.claim.Partition)
+		if lerr != nil {
+			return transient(lerr)
+		}
+		unknown = false
+		return c.settle(found, id, err)
+	})
+}
+
+// settle decides from the newest marker whether commit id was stored. cause is
+// why it had to be asked; nil when it was asked before.
+func (c *Committer) settle(found Stored, id string, cause error) error {
+	switch {
+	case found.Seq != 0 && found.commit == id:
+		c.fence, c.last = found.Seq, id
+		return nil
+	case found.Seq == c.fence && found.commit == c.last:
+		return fmt.Errorf("not stored: %w", cmp.Or(cause, errNoAnswer))
+	case found.Epoch > c.epoch, found.Epoch == c.epoch && found.Owner != c.claim.Owner:
+		return backoff.Permanent(fmt.Errorf("%w: %s, epoch %d", ErrFenced, found.Owner, found.Epoch))
+	default:
+		return backoff.Permanent(fmt.Errorf("%w: at sequence %d, not %d", ErrDiverged, found.Seq, c.fence))
+	}
+}
+
+// batch builds the messages of a commit, once for all tries.
+func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
+	if len(msgs) > MaxBatch {
+		return nil, fmt.Errorf("%d messages are more than %d", len(msgs), MaxBatch)
+	}
+	if len(msgs) == 0 {
+		msgs = []Message{{Subject: events.Mark(c.claim.Partition)}}
+	}
+	text, err := t.text()
+	if err != nil {
+		return nil, fmt.Errorf("encode marker: %w", err)
+	}
+	filter := events.OutcomeFilter(c.claim.Partition)
+	out := make([]*nats.Msg, len(msgs))
+	for i, m := range msgs {
+		if err := checkSubject(m.Subject, strings.TrimSuffix(filter, ">")); err != nil {
+			return nil, err
+		}
+		out[i] = &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{}}
+		if len(msgs) > 1 {
+			out[i].Header[headerBatchID] = []string{t.Commit} // as long as the id of any try
+			out[i].Header[headerBatchSeq] = []string{strconv.Itoa(i + 1)}
+		}
+	}
+	first, last := out[0].Header, out[len(out)-1].Header
+	first[headerFence] = []string{strconv.FormatUint(c.fence, 10)}
+	first[headerFenceSubject] = []string{filter}
+	last[HeaderMarker] = []string{text}
+	if len(msgs) > 1 {
+		last[headerBatchCommit] = []string{"1"}
+	}
+	return out, nil
+}
+
+func (c *Committer) fits(batch []*nats.Msg) error {
+	limit := MaxPayload(c.nc)
+	for _, m := range batch {
+		if n := headerSize(m.Header) + len(m.Data); n > limit {
+			return &TooLargeError{Subject: m.Subject, Size: n, Limit: limit}
+		}
+	}
+	return nil
+}
+
+// checkSubject keeps a hostile id from becoming a subject outside of the fence,
+// or one that no stream takes: such a message would be lost without an answer.
+func checkSubject(subject, prefix string) error {
+	rest, ok := strings.CutPrefix(subject, prefix)
+	if !ok {
+		return fmt.Errorf("subject %q is outside of %s", subject, prefix)
+	}
+	for token := range strings.SplitSeq(rest, ".") {
+		bad := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '*' || r == '>' })
+		if token == "" || bad {
+			return fmt.Errorf("subject %q is none to publish on", subject)
+		}
+	}
+	return nil
+}
+
+// headerSize is the length of h on the wire.
+func headerSize(h nats.Header) int {
+	n := len("NATS/1.0\r\n\r\n")
+	for k, vs := range h {
+		for _, v := range vs {
+			n += len(k) + len(": ") + len(v) + len("\r\n")
+		}
+	}
+	return n
+}
+
+// pubAck is the answer to a publish; Count only that to a batch.
+type pubAck struct {
+	Stream string              `json:"stream"`
+	Seq    uint64              `json:"seq"`
+	Count  int                 `json:"count"`
+	Error  *jetstream.APIError `json:"error"`
+}
+
+// send publishes the batch once and returns the sequence of its last message.
+// All but the last go without a reply; the last one commits. Every try has a
+// batch id of its own: the server may still hold the messages of the one before.
+func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error) {
+	if err := c.fits(batch); err != nil { // the limit may fall with a reconnect
+		return 0, backoff.Permanent(err)
+	}
+	last := batch[len(batch)-1]
+	if len(batch) > 1 {
+		id := []string{nuid.Next()}
+		for _, m := range batch {
+			m.Header[headerBatchID] = id
+		}
+		for _, m := range batch[:len(batch)-1] {
+			if err := c.nc.PublishMsg(m); err != nil {
+				return 0, err
+			}
+		}
+	}
+	reply, err := request(ctx, c.nc, last, c.claim.ReplyTimeout)
+	if err != nil {
+		return 0, err
+	}
+	var a pubAck
+	if err := events.Unmarshal(reply.Data, &a); err != nil {
+		return 0, fmt.Errorf("read answer: %w", err)
+	}
+	if a.Error != nil {
+		return 0, &refusal{a.Error, last.Subject, headerSize(last.Header) + len(last.Data)}
+	}
+	if a.Stream != OutcomesStream || a.Seq == 0 || len(batch) > 1 && a.Count != len(batch) {
+		return 0, backoff.Permanent(fmt.Errorf("commit of %d messages was answered by %q with sequence %d, count %d", len(batch), a.Stream, a.Seq, a.Count))
+	}
+	return a.Seq, nil
+}
+
+// refusal is an error that the server answered a commit with.
+type refusal struct {
+	*jetstream.APIError
+	subject string
+	size    int
+}
+
+func (r *refusal) Unwrap() error { return r.APIError }
+
+// read says what a failed try means: unknown whether it was stored, or an error
+// that is [backoff.Permanent] or worth another try.
+func read(err error) (unknown bool, _ error) {
+	var p *backoff.PermanentError
+	var r *refusal
+	switch {
+	case errors.As(err, &p):
+		return false, err
+	case errors.As(err, &r):
+		return r.read()
+	case ended(err):
+		return false, backoff.Permanent(err)
+	default:
+		return true, err
+	}
+}
+
+func (r *refusal) read() (unknown bool, _ error) {
+	switch r.ErrorCode {
+	case codeWrongLastSequence:
+		return true, r
+	case codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason, codeSequenceNotReady,
+		codeWrongLastConstant, codeBatchIncomplete, codeBatchesInFlight:
+		return false, r
+	case codeStoreFailed:
+		if strings.Contains(r.Description, "message too large") {
+			return false, backoff.Permanent(&TooLargeError{Subject: r.subject, Size: r.size})
+		}
+		return false, backoff.Permanent(&StoreFullError{int(r.ErrorCode), r.Description})
+	case codeAccountExceeded, codeInsufficient, codeStorageExceeded, codeStreamBytesExceeded:
+		return false, backoff.Permanent(&StoreFullError{int(r.ErrorCode), r.Description})
+	case codeMessageTooLarge, codeHeaderTooLarge:
+		return false, backoff.Permanent(&TooLargeError{Subject: r.subject, Size: r.size})
+	default:
+		return false, backoff.Permanent(r)
+	}
+}

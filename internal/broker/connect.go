@@ -1,0 +1,153 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Options says where a connection goes and who wants to hear about it.
+type Options struct {
+	// URL is one address or several with commas between them; user and password
+	// may stand in it. Default nats://127.0.0.1:4222. Not used with InProcess.
+	URL string
+	// Creds is the path of a .creds file; "" for none.
+	Creds string
+	// Name is what the server's operator sees. Default "compactd".
+	Name string
+	// InProcess is an embedded server, reached without a socket. [Server] is one.
+	InProcess nats.InProcessConnProvider
+	// Timeout bounds the first connect, and every dial after it. Default 5 s.
+	Timeout time.Duration
+
+	// OnError is told what happens outside of any call: a slow subscription, a
+	// missing permission. Must not block.
+	OnError func(error)
+	// OnDisconnect is told when the link is lost; the error may be nil.
+	OnDisconnect func(error)
+	// OnReconnect is told the address, without password, when the link is back.
+	OnReconnect func(url string)
+}
+
+// Connect opens a connection that lasts: once it stood, it comes back by itself
+// for ever, even after refused credentials, until it is closed. Only the first
+// try can fail, with an error that ends in a hint.
+func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
+	o.URL = cmp.Or(o.URL, nats.DefaultURL)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", o.target(), err)
+	}
+	if o.Creds != "" {
+		if _, err := os.Stat(o.Creds); err != nil {
+			return nil, fmt.Errorf("connect to %s: read credentials: %w; --creds names the .creds file of a user", o.target(), err)
+		}
+	}
+	type result struct {
+		nc  *nats.Conn
+		err error
+	}
+	done := make(chan result, 1)
+	go func() { // nats.Connect knows no context
+		nc, err := nats.Connect(o.URL, o.natsOptions()...)
+		done <- result{nc, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fmt.Errorf("connect to %s: %w%s", o.target(), r.err, hint(r.err))
+		}
+		return r.nc, nil
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.nc != nil {
+				r.nc.Close()
+			}
+		}()
+		return nil, fmt.Errorf("connect to %s: %w", o.target(), ctx.Err())
+	}
+}
+
+// MaxPayload is the largest message this connection's server takes, headers
+// included, in bytes. It can change with every reconnect.
+func MaxPayload(nc *nats.Conn) int { return int(nc.MaxPayload()) }
+
+func (o *Options) natsOptions() []nats.Option {
+	opts := []nats.Option{
+		nats.Name(cmp.Or(o.Name, "compactd")),
+		nats.Timeout(cmp.Or(o.Timeout, 5*time.Second)),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 500*time.Millisecond),
+		nats.IgnoreAuthErrorAbort(),
+		// The default of two minutes would leave a dead link unnoticed for six.
+		nats.PingInterval(20 * time.Second),
+	}
+	if o.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	}
+	if o.Creds != "" {
+		opts = append(opts, nats.UserCredentials(o.Creds))
+	}
+	onError := o.OnError
+	if onError == nil {
+		onError = func(error) {} // nats.go would print to stderr
+	}
+	opts = append(opts, nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
+		if s != nil {
+			err = fmt.Errorf("subscription %s: %w", s.Subject, err)
+		}
+		onError(err)
+	}))
+	if o.OnDisconnect != nil {
+		opts = append(opts, nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { o.OnDisconnect(err) }))
+	}
+	if o.OnReconnect != nil {
+		opts = append(opts, nats.ReconnectHandler(func(nc *nats.Conn) { o.OnReconnect(nc.ConnectedUrlRedacted()) }))
+	}
+	return opts
+}
+
+// target is the address as it may be shown.
+func (o *Options) target() string {
+	if o.InProcess != nil {
+		return "the embedded server"
+	}
+	all := strings.Split(o.URL, ",")
+	for i, s := range all {
+		all[i] = redact(strings.TrimSpace(s))
+	}
+	return strings.Join(all, ",")
+}
+
+func redact(addr string) string {
+	full := addr
+	if !strings.Contains(full, "://") {
+		full = "nats://" + full
+	}
+	u, err := url.Parse(full)
+	if err != nil { // cannot be told apart from its password
+		return "an address that is no URL"
+	}
+	if _, ok := u.User.Password(); !ok && u.User != nil {
+		u.User = url.User("xxxxx") // a lone user is a token
+	}
+	return u.Redacted()
+}
+
+func hint(err error) string {
+	switch {
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):
+		return "; is a NATS server running there? Set --nats or NATS_URL, or leave both out to embed one"
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return "; the server wants other credentials: --creds FILE, or user:password@ in the URL"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,42 @@
+// Package broker owns what compactd knows about NATS: the connection, the
+// embedded server, the two streams, reading the log, and the fenced commit.
+//
+//	srv, err := broker.StartServer(broker.ServerConfig{Dir: dir})   // or none: an external server
+//	nc, err := srv.Connect(ctx, broker.Options{Name: "worker"})
+//	js, err := jetstream.New(nc)
+//	streams, err := broker.Ensure(ctx, js, broker.Topology{CreateBytes: srv.StreamBytes()})
+//	com, found, err := broker.TakeOver(ctx, nc, broker.Claim{Partition: 3, Owner: id, Config: hash})
+//	stop, err := broker.ConsumeLog(ctx, js, broker.LogFrom{Partition: 3, Seq: found.Cursor + 1}, decide)
+//	err = com.Commit(ctx, outcomes, broker.Marker{Cursor: seq, Config: hash})
+//
+// # Guarantees
+//
+//   - A commit is stored whole or not at all, once, and only while nobody else
+//     has taken the partition over. Sending it again can never store it twice:
+//     every try carries the same fence, and the fence moves only with a commit
+//     that is known to be stored.
+//   - The last message of every commit carries its [Marker], which names where
+//     the next owner goes on. It is always read from the leader of the stream.
+//   - Agents see an outcome only after its commit, never that of a refused one:
+//     they listen to what the stream republishes.
+//   - [Ensure] never repartitions a log and never loosens what the protocol rests
+//     on; it reports every difference it finds in one [*TopologyError].
+//   - One directory belongs to one embedded server. The lock is the kernel's and
+//     dies with the process, kill -9 included.
+//
+// # Concurrency
+//
+// A [Committer] belongs to one goroutine. Give it a connection of its own: on a
+// shared one its acknowledgements queue behind incoming turns. Everything else
+// is safe for concurrent use. Callbacks of [ConsumeLog] and [ReadStream] run one
+// at a time and in order.
+//
+// # On failure
+//
+// Connections come back by themselves, for ever. A commit whose answer is lost is
+// settled by reading the marker; until that works, Commit waits, bounded by its
+// context only. [ErrFenced] and [ErrDiverged] mean: stop, drop what is in memory,
+// open the partition again. [*StoreFullError] and [*TooLargeError] mean: nothing
+// of this try was stored, the committer is as before. What the log no longer
+// holds is a [*GoneError].
+package broker

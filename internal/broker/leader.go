@@ -1,0 +1,82 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// apiTimeout bounds one request to the JetStream API. The next try follows.
+const apiTimeout = 5 * time.Second
+
+// getRequest selects one message of a stream.
+type getRequest struct {
+	Seq      uint64 `json:"seq,omitzero"`
+	LastFor  string `json:"last_by_subj,omitzero"`
+	NoHeader bool   `json:"no_hdr,omitzero"`
+}
+
+// storedMsg is a message as the leader of its stream has it.
+type storedMsg struct {
+	Subject string    `json:"subject"`
+	Seq     uint64    `json:"seq"`
+	Header  []byte    `json:"hdrs"`
+	Data    []byte    `json:"data"`
+	Time    time.Time `json:"time"`
+}
+
+// getFromLeader reads one message from the leader, which knows every message
+// that was acknowledged. A Direct Get may come from a replica that lags. Returns
+// [jetstream.ErrMsgNotFound] when there is none.
+func getFromLeader(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (*storedMsg, error) {
+	body, err := events.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := request(ctx, nc, &nats.Msg{Subject: apiGet + stream, Data: body}, apiTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("read from leader of %s: %w", stream, err)
+	}
+	var resp struct {
+		Message *storedMsg          `json:"message"`
+		Error   *jetstream.APIError `json:"error"`
+	}
+	if err := events.Unmarshal(reply.Data, &resp); err != nil {
+		return nil, fmt.Errorf("read from leader of %s: %w", stream, err)
+	}
+	if resp.Error != nil {
+		return nil, fmt.Errorf("read from leader of %s: %w", stream, resp.Error)
+	}
+	if resp.Message == nil {
+		return nil, fmt.Errorf("read from leader of %s: answer without message", stream)
+	}
+	return resp.Message, nil
+}
+
+// errNoAnswer says that a request went unanswered while its caller would still
+// have waited.
+var errNoAnswer = errors.New("no answer")
+
+// request sends m and waits for the answer, at most timeout. The end of ctx and
+// that of the timeout are told apart.
+func request(ctx context.Context, nc *nats.Conn, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
+	one, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	reply, err := nc.RequestMsgWithContext(one, m)
+	if err == nil {
+		return reply, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%w within %s", errNoAnswer, timeout)
+	}
+	return nil, err
+}

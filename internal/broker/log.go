@@ -1,0 +1,254 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// What a pull asks for at once. Fewer messages cost throughput (256: × 0.62).
+// The bytes must exceed the largest message, or the consumer stalls; they keep
+// the client below the 64 MiB at which nats.go drops and the server cuts off.
+const (
+	pullMessages = 2000
+	pullBytes    = 16 << 20
+)
+
+// readStall is how long a read may be silent before it is asked why.
+const readStall = time.Second
+
+// LogFrom says what [ConsumeLog] reads.
+type LogFrom struct {
+	Partition int
+	// Seq is the first sequence wanted; 0 is 1.
+	Seq uint64
+	// OnError is told of interruptions; reading goes on by itself. It must neither
+	// block nor stop the reader.
+	OnError func(error)
+}
+
+// BeyondEndError says that a read was to start where the log has not come to:
+// the log was made anew, or lost its end. The server would have waited silently.
+type BeyondEndError struct {
+	Stream    string
+	Seq, Last uint64
+}
+
+func (e *BeyondEndError) Error() string {
+	return fmt.Sprintf("sequence %d is beyond the end of %s at %d; the stream was made anew, or lost its end in a power loss", e.Seq, e.Stream, e.Last)
+}
+
+// ConsumeLog calls fn for every event of a partition from a sequence on, in
+// order, one at a time, and goes on with what is published, across restarts of
+// the server. The first sequence may be one past the end, not further:
+// [*BeyondEndError]. A slow fn holds the reading back.
+//
+// stop ends it: once it returns, fn is not running and will not be called. It
+// must not be called from fn.
+//
+// After a reconnect to a server that lost the end of its log the reader would
+// wait past the end: compare [State] with the cursor then ([Options].OnReconnect).
+func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn func(jetstream.Msg)) (stop func(), err error) {
+	state, err := State(ctx, js, LogStream)
+	if err != nil {
+		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
+	}
+	if from.Seq > state.Last+1 {
+		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, &BeyondEndError{LogStream, from.Seq, state.Last})
+	}
+	onError := from.OnError
+	if onError == nil {
+		onError = func(error) {}
+	}
+	// A filter on the subject agents publish to is accepted and matches nothing.
+	cons, err := ordered(ctx, js, LogStream, events.LogFilter(from.Partition), from.Seq)
+	if err != nil {
+		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
+	}
+	g := gate{fn: func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil }}
+	cc, err := cons.Consume(func(m jetstream.Msg) {
+		if err := g.pass(m); err != nil {
+			onError(fmt.Errorf("consume log of partition %d: %w", from.Partition, err))
+		}
+	}, pull(), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(err) }))
+	if err != nil {
+		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
+	}
+	return func() {
+		cc.Stop()
+		g.close()
+	}, nil
+}
+
+// ReadStream calls fn for what filter selects of a stream, in order, from
+// sequence from up to and including upTo, and returns when it has come there or
+// to the end of the stream as it was at the call. upTo 0 means that end. A start
+// beyond the end selects nothing. An error of fn ends the read and is returned.
+func ReadStream(ctx context.Context, js jetstream.JetStream, stream, filter string, from, upTo uint64, fn func(msg jetstream.Msg, seq uint64) error) error {
+	if err := readStream(ctx, js, stream, filter, from, upTo, fn); err != nil {
+		return fmt.Errorf("read %s %s: %w", stream, filter, err)
+	}
+	return nil
+}
+
+func readStream(ctx context.Context, js jetstream.JetStream, stream, filter string, from, upTo uint64, fn func(jetstream.Msg, uint64) error) error {
+	state, err := State(ctx, js, stream)
+	if err != nil {
+		return err
+	}
+	upTo = min(cmp.Or(upTo, state.Last), state.Last)
+	if from > upTo || upTo == 0 {
+		return nil
+	}
+	cons, err := ordered(ctx, js, stream, filter, from)
+	if err != nil {
+		return err
+	}
+	// Whoever reads sends the result; the one slot keeps the reader from blocking.
+	done := make(chan error, 1)
+	errEnd := errors.New("end")
+	g := gate{fn: func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+		seq := md.Sequence.Stream
+		if seq <= upTo {
+			if err := fn(m, seq); err != nil {
+				return err
+			}
+		}
+		if seq >= upTo || md.NumPending == 0 {
+			return errEnd
+		}
+		return nil
+	}}
+	defer g.close()
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+		return nil
+	}
+	cc, err := cons.Consume(func(m jetstream.Msg) {
+		if err := g.pass(m); err != nil {
+			done <- err
+		}
+	}, pull(), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
+	if err != nil {
+		return err
+	}
+	defer cc.Stop()
+	stall := time.NewTicker(readStall)
+	defer stall.Stop()
+	for {
+		select {
+		case err := <-done:
+			if errors.Is(err, errEnd) {
+				return nil
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-cc.Closed():
+			return errors.New("connection closed")
+		case <-stall.C:
+			// What was pending may have been purged, or aged away: then no message
+			// will ever say that it is the last.
+			if g.idle() && exhausted(ctx, cons, &g) {
+				return nil
+			}
+		}
+	}
+}
+
+// ordered makes an ordered consumer; from 0 is the beginning.
+func ordered(ctx context.Context, js jetstream.JetStream, stream, filter string, from uint64) (jetstream.Consumer, error) {
+	return js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{filter},
+		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:    max(from, 1),
+	})
+}
+
+func pull() jetstream.PullConsumeOpt {
+	return jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes)
+}
+
+// exhausted reports whether the server has nothing left for the consumer and all
+// that it sent has passed the gate.
+func exhausted(ctx context.Context, cons jetstream.Consumer, g *gate) bool {
+	info, err := cons.Info(ctx)
+	if err != nil || info.NumPending != 0 {
+		return false
+	}
+	consumer, seq := g.delivered()
+	if consumer != info.Name {
+		return info.Delivered.Consumer == 0
+	}
+	return info.Delivered.Consumer == seq
+}
+
+// gate passes messages one at a time, in order, until it is closed. The ordered
+// consumer of nats.go starts a new subscription after a reconnect without waiting
+// for the callback of the old one, and its Closed does not wait for it either.
+type gate struct {
+	fn func(jetstream.Msg, *jetstream.MsgMetadata) error
+
+	mu       sync.Mutex // held while fn runs
+	closed   bool
+	last     uint64 // stream sequence
+	consumer string // of last
+	seq      uint64 // of last, in consumer
+	seen     uint64 // last, when idle was asked
+}
+
+// pass hands m to fn; after an error the gate is closed.
+func (g *gate) pass(m jetstream.Msg) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	md, err := m.Metadata()
+	if err == nil && md.Sequence.Stream <= g.last {
+		err = fmt.Errorf("message %d came after %d", md.Sequence.Stream, g.last)
+	}
+	if err == nil {
+		g.last, g.consumer, g.seq = md.Sequence.Stream, md.Consumer, md.Sequence.Consumer
+		err = g.fn(m, md)
+	}
+	g.closed = err != nil
+	return err
+}
+
+// close waits for fn and lets nothing pass any more.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+// idle reports whether nothing has passed since it was asked before.
+func (g *gate) idle() bool {
+	if !g.mu.TryLock() {
+		return false // fn is running
+	}
+	defer g.mu.Unlock()
+	was := g.seen
+	g.seen = g.last
+	return was == g.last
+}
+
+func (g *gate) delivered() (consumer string, seq uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.consumer, g.seq
+}
+
+// parseSeq reads a sequence off a header; 0 if there is none.
+func parseSeq(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return n
+}

@@ -1,0 +1,129 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// Marker says how far a partition is decided, and by whom. The last message of
+// every commit carries one.
+type Marker struct {
+	// Cursor is the sequence of the last log event whose outcomes are stored.
+	Cursor uint64 `json:"cursor"`
+	// Owner and Epoch name who wrote it. Every take-over adds one to Epoch. A
+	// [Committer] fills both.
+	Owner string `json:"owner"`
+	Epoch uint64 `json:"epoch"`
+	// Config is the hash of the config the next events are decided under.
+	Config string `json:"config"`
+	// Chain is a hash over the partition's events up to Cursor.
+	Chain uint64 `json:"chain"`
+	// LastID and LastTime, in Unix milliseconds, belong to the event at Cursor.
+	// Should the log be another one, or have lost its end, they do not fit.
+	LastID   string `json:"last_id"`
+	LastTime int64  `json:"last_time"`
+	// LogCreated is when the log that Cursor counts in was made, in Unix
+	// nanoseconds.
+	LogCreated int64 `json:"log_created"`
+}
+
+// Stored is the newest marker of a partition. The zero value means that nothing
+// was ever committed for it.
+type Stored struct {
+	Marker
+	// Seq is the marker's sequence in OUTCOMES: the fence of the next commit. 0 if
+	// there is none.
+	Seq uint64
+	// Time is when the server stored it.
+	Time time.Time
+
+	commit string // id of the commit that it ends
+}
+
+// markerText is the marker in its header. The id of the commit tells a commit of
+// ours from any other, even one with the same marker.
+type markerText struct {
+	Marker
+	Commit string `json:"commit"`
+}
+
+// LastMarker reads the newest marker of a partition from the leader of OUTCOMES.
+// A last message without marker is an error: somebody wrote past the fence, or
+// purged the end of the partition without a marker after it.
+func LastMarker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
+	filter := events.OutcomeFilter(partition)
+	msg, err := getFromLeader(ctx, nc, OutcomesStream, getRequest{LastFor: filter})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return Stored{}, nil
+	}
+	if err != nil {
+		return Stored{}, fmt.Errorf("read marker of partition %d: %w", partition, err)
+	}
+	s, err := parseMarker(msg)
+	if err != nil {
+		return Stored{}, fmt.Errorf("read marker of partition %d: %w", partition, err)
+	}
+	return s, nil
+}
+
+// ParseMarker reads the marker off a message of OUTCOMES; false when it has none.
+func ParseMarker(h nats.Header) (Marker, bool, error) {
+	t, ok, err := parseHeader(h)
+	return t.Marker, ok, err
+}
+
+// NoMarkerError says that the newest message of a partition carries no marker.
+type NoMarkerError struct {
+	Seq     uint64 // in OUTCOMES
+	Subject string
+}
+
+func (e *NoMarkerError) Error() string {
+	return fmt.Sprintf("message %d of %s (%s) is the last of its partition and has no marker; it was not written by a worker, or what followed it was purged",
+		e.Seq, OutcomesStream, e.Subject)
+}
+
+func parseMarker(msg *storedMsg) (Stored, error) {
+	var h nats.Header
+	if len(msg.Header) > 0 {
+		var err error
+		if h, err = nats.DecodeHeadersMsg(msg.Header); err != nil {
+			return Stored{}, fmt.Errorf("message %d: %w", msg.Seq, err)
+		}
+	}
+	t, ok, err := parseHeader(h)
+	if err != nil {
+		return Stored{}, fmt.Errorf("message %d: %w", msg.Seq, err)
+	}
+	if !ok {
+		return Stored{}, &NoMarkerError{Seq: msg.Seq, Subject: msg.Subject}
+	}
+	return Stored{Marker: t.Marker, Seq: msg.Seq, Time: msg.Time, commit: t.Commit}, nil
+}
+
+func parseHeader(h nats.Header) (markerText, bool, error) {
+	v := h[HeaderMarker]
+	if len(v) == 0 {
+		return markerText{}, false, nil
+	}
+	var t markerText
+	if err := events.Unmarshal([]byte(v[0]), &t); err != nil {
+		return markerText{}, false, fmt.Errorf("parse %s: %w", HeaderMarker, err)
+	}
+	return t, true, nil
+}
+
+func (t markerText) text() (string, error) {
+	// An id that is not UTF-8 must not keep a partition from committing.
+	t.LastID = strings.ToValidUTF8(t.LastID, "\uFFFD")
+	b, err := events.Marshal(t)
+	return string(b), err
+}

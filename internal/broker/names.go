@@ -1,0 +1,35 @@
+package broker
+
+// Streams.
+const (
+	// LogStream holds what agents publish, by partition.
+	LogStream = "SESSIONS"
+	// OutcomesStream holds what workers decided, the jobs and the markers.
+	OutcomesStream = "OUTCOMES"
+)
+
+// HeaderMarker carries the [Marker] on the last message of every commit.
+const HeaderMarker = "Compactd-Marker"
+
+// Headers of the server: optimistic concurrency, and atomic batches (ADR-50).
+const (
+	headerFence        = "Nats-Expected-Last-Subject-Sequence"
+	headerFenceSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
+	headerBatchID      = "Nats-Batch-Id"
+	headerBatchSeq     = "Nats-Batch-Sequence"
+	headerBatchCommit  = "Nats-Batch-Commit"
+)
+
+// Headers of a Direct Get answer.
+const (
+	headerStatus    = "Status"
+	headerSubject   = "Nats-Subject"
+	headerSequence  = "Nats-Sequence"
+	headerTimestamp = "Nats-Time-Stamp"
+)
+
+// Request subjects of the JetStream API.
+const (
+	apiGet       = "$JS.API.STREAM.MSG.GET."
+	apiDirectGet = "$JS.API.DIRECT.GET."
+)

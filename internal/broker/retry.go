@@ -1,0 +1,78 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Codes of the server (errors.json of nats-server v2.15).
+const (
+	codeAccountExceeded     jetstream.ErrorCode = 10002 // resource limits exceeded for account
+	codeNoLeader            jetstream.ErrorCode = 10008 // JetStream system temporarily unavailable
+	codeNotLeader           jetstream.ErrorCode = 10009 // JetStream cluster can not handle request
+	codeInsufficient        jetstream.ErrorCode = 10023 // insufficient resources
+	codeStorageExceeded     jetstream.ErrorCode = 10047 // insufficient storage resources available
+	codeMessageTooLarge     jetstream.ErrorCode = 10054 // message size exceeds maximum allowed
+	codeWrongLastSequence   jetstream.ErrorCode = 10071 // wrong last sequence: n
+	codeStoreFailed         jetstream.ErrorCode = 10077 // maximum bytes exceeded, and the like
+	codeHeaderTooLarge      jetstream.ErrorCode = 10097 // header size exceeds maximum allowed of 64k
+	codeOffline             jetstream.ErrorCode = 10118 // stream is offline
+	codeStreamBytesExceeded jetstream.ErrorCode = 10122 // stream max bytes exceeds account limit
+	codeSequenceNotReady    jetstream.ErrorCode = 10163 // expected last sequence per subject temporarily unavailable
+	codeWrongLastConstant   jetstream.ErrorCode = 10164 // wrong last sequence: another commit is in process
+	codeBatchIncomplete     jetstream.ErrorCode = 10176 // atomic publish batch is incomplete
+	codeOfflineReason       jetstream.ErrorCode = 10194 // stream is offline: why
+	codeBatchesInFlight     jetstream.ErrorCode = 10210 // atomic publish too many inflight
+)
+
+func hasCode(err error, codes ...jetstream.ErrorCode) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && slices.Contains(codes, api.ErrorCode)
+}
+
+// retry calls op until it succeeds, returns a [backoff.Permanent] error, or ctx
+// ends; then the error is that of ctx. The pauses grow from 5 ms to 1 s.
+func retry(ctx context.Context, notify func(error, time.Duration), op func() error) error {
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond),
+		backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(0),
+	)
+	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), notify)
+}
+
+// transient keeps an error of a read worth another try, unless no later try can
+// do better.
+func transient(err error) error {
+	var noMarker *NoMarkerError
+	api, isAPI := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case ended(err), errors.As(err, &noMarker):
+		return backoff.Permanent(err)
+	case isAPI && !slices.Contains([]jetstream.ErrorCode{codeNoLeader, codeNotLeader, codeInsufficient, codeOffline, codeOfflineReason}, api.ErrorCode):
+		return backoff.Permanent(err)
+	default:
+		return err
+	}
+}
+
+// permanent makes an error final; nil stays nil.
+func permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return backoff.Permanent(err)
+}
+
+// ended reports whether the caller gave up, or the connection was closed for good.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining)
+}

@@ -1,0 +1,293 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sys/unix"
+)
+
+// Durability is what an acknowledged message survives.
+type Durability string
+
+const (
+	// DurableProcess: the death of the process, kill -9 included. A power loss may
+	// take the last second. The default.
+	DurableProcess Durability = "process"
+	// DurablePower: a power loss too; every message waits for the disk.
+	DurablePower Durability = "power"
+)
+
+// DefaultMaxPayload is the embedded server's limit for one message, in bytes.
+const DefaultMaxPayload = 8 << 20
+
+// ServerConfig describes an embedded server.
+type ServerConfig struct {
+	// Dir holds the streams. Made with mode 0700 when it is not there.
+	Dir string
+	// Listen is host:port for clients; port -1 or 0 picks a free one, a missing
+	// host is 127.0.0.1. "" for no socket at all: only this process connects.
+	Listen string
+	// Durability defaults to [DurableProcess].
+	Durability Durability
+	// MaxPayload bounds one message, in bytes. Default [DefaultMaxPayload].
+	MaxPayload int
+	// MaxStore bounds what streams may reserve together, in bytes. Default 1 PiB,
+	// which is no bound: the server compares it with the sum of the streams'
+	// MaxBytes and never with the disk.
+	MaxStore int64
+	// Log receives the server's own messages: level is info, warn, error or fatal.
+	// Called from many goroutines; nil for none.
+	Log func(level, text string)
+}
+
+// Server is an embedded NATS server with JetStream. It handles no signals.
+type Server struct {
+	nats *server.Server
+	dir  string
+	lock *os.File
+	stop func()
+}
+
+// How long a start may take. Recovery of a large store is the long part: the
+// server reads the index of every block that it did not close in good order.
+const startTimeout = 5 * time.Minute
+
+// StartServer starts a server on cfg.Dir and returns when it takes connections.
+// It fails when another process holds the directory or the port.
+func StartServer(cfg ServerConfig) (*Server, error) {
+	opts, err := cfg.options()
+	if err != nil {
+		return nil, fmt.Errorf("start embedded server: %w", err)
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("start embedded server: %w", err)
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start embedded server: %w", err)
+	}
+	s := &Server{dir: cfg.Dir, lock: lock}
+	s.stop = sync.OnceFunc(s.shutdown)
+	log := &serverLog{out: cfg.Log, fatal: make(chan string, 1)}
+	if s.nats, err = server.NewServer(opts); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("start embedded server: %w", err)
+	}
+	s.nats.SetLoggerV2(log, false, false, false)
+	if err := s.await(log); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("start embedded server: %w", err)
+	}
+	return s, nil
+}
+
+// ClientURL is where other processes connect; "" without a listener.
+func (s *Server) ClientURL() string {
+	if s.nats.Addr() == nil {
+		return ""
+	}
+	return s.nats.ClientURL()
+}
+
+// Connect opens a connection that uses no socket. o.URL and o.Creds are not used.
+func (s *Server) Connect(ctx context.Context, o Options) (*nats.Conn, error) {
+	o.InProcess, o.Creds = s, ""
+	return Connect(ctx, o)
+}
+
+// InProcessConn makes a Server fit for [Options].InProcess.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
+
+// StreamBytes proposes how much one of the two streams may hold: a quarter of
+// what is free on the disk now, at most 20 GiB. It is for a stream that is
+// created now ([Topology].CreateBytes): asked again later, it would shrink with
+// the disk that the streams themselves have filled.
+func (s *Server) StreamBytes() int64 {
+	var st unix.Statfs_t
+	if err := unix.Statfs(s.dir, &st); err != nil {
+		return defaultMaxBytes
+	}
+	free := int64(uint64(st.Bavail) * uint64(st.Bsize) / 4)
+	return max(min(free, defaultMaxBytes), 64<<20)
+}
+
+// Stop shuts down, waits until the store is closed, and releases the directory.
+// Close connections first: an open one would try to come back for ever. It may
+// be called twice.
+func (s *Server) Stop() { s.stop() }
+
+func (s *Server) shutdown() {
+	if s.nats != nil {
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+	}
+	s.lock.Close() // releases the lock; the file stays, or a waiter would lock a ghost
+}
+
+func (s *Server) await(log *serverLog) error {
+	go s.nats.Start()
+	ready := make(chan bool, 1)
+	go func() { ready <- s.nats.ReadyForConnections(startTimeout) }()
+	select {
+	case ok := <-ready:
+		// A failed JetStream does not keep the listener from opening.
+		select {
+		case text := <-log.fatal:
+			return errors.New(text)
+		default:
+		}
+		if !ok {
+			return fmt.Errorf("not ready after %s", startTimeout)
+		}
+		if !s.nats.JetStreamEnabled() {
+			return errors.New("JetStream did not start")
+		}
+		return nil
+	case text := <-log.fatal:
+		return errors.New(text)
+	}
+}
+
+func (cfg *ServerConfig) options() (*server.Options, error) {
+	var errs []error
+	if cfg.Dir == "" {
+		errs = append(errs, errors.New("dir is empty"))
+	}
+	if cfg.MaxPayload < 0 || cfg.MaxPayload > 64<<20 {
+		errs = append(errs, fmt.Errorf("max payload of %d bytes is not within 1 and 64 MiB", cfg.MaxPayload))
+	}
+	if cfg.MaxStore < 0 {
+		errs = append(errs, fmt.Errorf("max store of %d bytes is negative", cfg.MaxStore))
+	}
+	o := &server.Options{
+		ServerName:             "compactd",
+		DontListen:             cfg.Listen == "",
+		JetStream:              true,
+		StoreDir:               cfg.Dir,
+		JetStreamMaxStore:      cmp.Or(cfg.MaxStore, 1<<50),
+		MaxPayload:             int32(cmp.Or(cfg.MaxPayload, DefaultMaxPayload)),
+		NoSigs:                 true,
+		DisableJetStreamBanner: true,
+		// A client that is sent more than this at once is cut off. Every partition
+		// that catches up may have pullBytes under way on one connection.
+		MaxPending: 1 << 30,
+	}
+	switch cmp.Or(cfg.Durability, DurableProcess) {
+	case DurableProcess:
+		o.SyncInterval = time.Second
+	case DurablePower:
+		o.SyncAlways = true
+	default:
+		errs = append(errs, fmt.Errorf("durability %q is neither process nor power", cfg.Durability))
+	}
+	if cfg.Listen != "" {
+		var err error
+		if o.Host, o.Port, err = splitListen(cfg.Listen); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return o, errors.Join(errs...)
+}
+
+func splitListen(listen string) (host string, port int, err error) {
+	text := listen
+	if strings.Contains(listen, ":") {
+		if host, text, err = net.SplitHostPort(listen); err != nil {
+			return "", 0, fmt.Errorf("listen on %q: want host:port, as in 127.0.0.1:4222", listen)
+		}
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < -1 || port > 65535 {
+		return "", 0, fmt.Errorf("listen on %q: port is not -1 to 65535", listen)
+	}
+	if port == 0 {
+		port = -1 // to the server 0 means 4222
+	}
+	return cmp.Or(host, "127.0.0.1"), port, nil
+}
+
+const lockName = "compactd.lock"
+
+// lockDir takes the directory for this process. The lock belongs to the open
+// file, so the kernel drops it however the process ends.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		holder := "another process"
+		pid := make([]byte, 20)
+		if n, _ := f.ReadAt(pid, 0); n > 0 {
+			holder = "process " + strings.TrimSpace(string(pid[:n]))
+		}
+		return nil, &DirInUseError{Dir: dir, Holder: holder}
+	}
+	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return f, nil
+}
+
+func writePID(f *os.File) error {
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// DirInUseError says that another server holds the store directory.
+type DirInUseError struct {
+	Dir    string
+	Holder string // "process 4711"
+}
+
+func (e *DirInUseError) Error() string {
+	return fmt.Sprintf("%s is in use by %s; stop it, connect to it with --nats, or choose another --data", e.Dir, e.Holder)
+}
+
+// serverLog passes the server's log on and catches what would end the process.
+type serverLog struct {
+	out   func(level, text string)
+	fatal chan string
+}
+
+func (l *serverLog) write(level, format string, v []any) {
+	if l.out != nil {
+		l.out(level, fmt.Sprintf(format, v...))
+	}
+}
+
+func (l *serverLog) Noticef(format string, v ...any) { l.write("info", format, v) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.write("warn", format, v) }
+func (l *serverLog) Errorf(format string, v ...any)  { l.write("error", format, v) }
+func (l *serverLog) Debugf(string, ...any)           {}
+func (l *serverLog) Tracef(string, ...any)           {}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.write("fatal", format, v)
+	text := fmt.Sprintf(format, v...)
+	if strings.Contains(text, "address already in use") {
+		text += "; another server listens there: choose another --listen (port -1 picks a free one)"
+	}
+	select {
+	case l.fatal <- text:
+	default:
+	}
+}

@@ -1,0 +1,367 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// Defaults of a [Topology].
+const (
+	DefaultPartitions = 8
+	DefaultMaxAge     = 30 * 24 * time.Hour
+	DefaultDuplicates = 2 * time.Minute
+
+	defaultMaxBytes = 20 << 30
+	maxPartitions   = 1024
+)
+
+// Topology is what the two streams should be. The zero value of a field asks for
+// nothing: a new stream gets the default, an existing one stays as it is.
+type Topology struct {
+	// Partitions of a new log. Default [DefaultPartitions]. An existing log keeps
+	// its own, see [Streams].
+	Partitions int
+	// MaxAge of both streams: how long originals, rewind and replay are promised.
+	// Default [DefaultMaxAge].
+	MaxAge time.Duration
+	// MaxBytesLog and MaxBytesOutcomes bound the streams; -1 is no bound. A full
+	// stream refuses what comes, it never drops what it has. The server reserves
+	// the bound at creation. Default CreateBytes.
+	MaxBytesLog, MaxBytesOutcomes int64
+	// CreateBytes is the bound of a stream that is created now and has none of its
+	// own above. Default 20 GiB; see [Server.StreamBytes].
+	CreateBytes int64
+	// Replicas of a new stream. Default 1.
+	Replicas int
+	// Compression of a new stream with S2. Reading then costs 1.3 times as much.
+	Compression bool
+	// Duplicates is how long a new log remembers message ids. Default
+	// [DefaultDuplicates], at most MaxAge.
+	Duplicates time.Duration
+}
+
+// Streams is what Ensure found or made.
+type Streams struct {
+	// Partitions of the log as it is, whatever was asked for.
+	Partitions int
+	// MaxAge of both streams.
+	MaxAge        time.Duration
+	Log, Outcomes StreamState
+}
+
+// StreamState is a stream at one moment. A log that was made anew has another
+// Created, and sequences that start again.
+type StreamState struct {
+	Created     time.Time
+	First, Last uint64 // sequences; First is Last+1 when the stream is empty
+	Messages    uint64
+	Bytes       uint64
+	MaxBytes    int64
+}
+
+// State reads the present state of a stream.
+func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamState, error) {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return StreamState{}, fmt.Errorf("read state of %s: %w", stream, err)
+	}
+	return stateOf(s.CachedInfo()), nil
+}
+
+// Mismatch is one setting of an existing stream that compactd cannot work with.
+type Mismatch struct{ Stream, Field, Have, Want string }
+
+// TopologyError lists everything about existing streams that compactd can
+// neither work with nor change without harm.
+type TopologyError struct{ Mismatches []Mismatch }
+
+func (e *TopologyError) Error() string {
+	lines := make([]string, len(e.Mismatches))
+	for i, m := range e.Mismatches {
+		lines[i] = fmt.Sprintf("%s: %s is %s, not %s", m.Stream, m.Field, m.Have, m.Want)
+	}
+	return "streams do not fit: " + strings.Join(lines, "; ") +
+		"; correct them with the nats tool, or use another account or --data"
+}
+
+// Ensure creates the two streams, or checks those that are there. It changes age,
+// size bounds and missing subjects in place, and nothing else. Several workers
+// may call it at once.
+func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, error) {
+	if err := t.validate(); err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	log, err := ensure(ctx, js, t.logConfig())
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	out, err := ensure(ctx, js, t.outcomesConfig())
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	bad := slices.Concat(checkLog(log.CachedInfo().Config), checkOutcomes(out.CachedInfo().Config))
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("ensure streams: %w", &TopologyError{bad})
+	}
+	if err := update(ctx, js, log, t.logChanges); err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	if err := update(ctx, js, out, t.outcomesChanges); err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	lc, oc := log.CachedInfo().Config, out.CachedInfo().Config
+	if lc.MaxAge != oc.MaxAge {
+		return nil, fmt.Errorf("ensure streams: %w", &TopologyError{[]Mismatch{
+			{OutcomesStream, "max age", oc.MaxAge.String(), lc.MaxAge.String() + " as in " + LogStream},
+		}})
+	}
+	p, _ := partitionsOf(lc.SubjectTransform)
+	return &Streams{Partitions: p, MaxAge: lc.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}, nil
+}
+
+func (t *Topology) validate() error {
+	var errs []error
+	check := func(ok bool, format string, v ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, v...))
+		}
+	}
+	check(t.Partitions >= 0 && t.Partitions <= maxPartitions, "partitions %d is not 1 to %d", t.Partitions, maxPartitions)
+	check(t.MaxAge == 0 || t.MaxAge >= time.Second, "max age %s is below a second", t.MaxAge)
+	check(t.MaxBytesLog >= -1, "max bytes of the log %d is negative", t.MaxBytesLog)
+	check(t.MaxBytesOutcomes >= -1, "max bytes of the outcomes %d is negative", t.MaxBytesOutcomes)
+	check(t.CreateBytes >= -1, "create bytes %d is negative", t.CreateBytes)
+	check(t.Replicas >= 0 && t.Replicas <= 5, "replicas %d is not 1 to 5", t.Replicas)
+	check(t.Duplicates >= 0, "duplicates %s is negative", t.Duplicates)
+	return errors.Join(errs...)
+}
+
+// common is what both streams of a new topology share.
+func (t *Topology) common(name string, maxBytes int64) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:       name,
+		Retention:  jetstream.LimitsPolicy,
+		Storage:    jetstream.FileStorage,
+		Discard:    jetstream.DiscardNew,
+		MaxAge:     cmp.Or(t.MaxAge, DefaultMaxAge),
+		MaxBytes:   cmp.Or(maxBytes, t.CreateBytes, defaultMaxBytes),
+		Replicas:   cmp.Or(t.Replicas, 1),
+		Duplicates: min(cmp.Or(t.Duplicates, DefaultDuplicates), cmp.Or(t.MaxAge, DefaultMaxAge)),
+	}
+	if t.Compression {
+		c.Compression = jetstream.S2Compression
+	}
+	return c
+}
+
+func (t *Topology) logConfig() jetstream.StreamConfig {
+	c := t.common(LogStream, t.MaxBytesLog)
+	c.Description = "compactd: what agents publish, partitioned"
+	c.Subjects = logSubjects()
+	c.AllowDirect = true // text is read by sequence, from any replica
+	c.SubjectTransform = &jetstream.SubjectTransformConfig{
+		Source:      events.InputPattern,
+		Destination: events.LogTransform(cmp.Or(t.Partitions, DefaultPartitions)),
+	}
+	return c
+}
+
+func (t *Topology) outcomesConfig() jetstream.StreamConfig {
+	c := t.common(OutcomesStream, t.MaxBytesOutcomes)
+	c.Description = "compactd: outcomes, jobs and markers"
+	c.Subjects = outcomesSubjects()
+	c.AllowAtomicPublish = true
+	c.RePublish = &jetstream.RePublish{Source: events.OutcomesFilter, Destination: events.OutcomesRepublish}
+	return c
+}
+
+func logSubjects() []string {
+	out := make([]string, len(events.LogKinds))
+	for i, k := range events.LogKinds {
+		out[i] = events.InputFilter(k)
+	}
+	return out
+}
+
+func outcomesSubjects() []string { return []string{"out.>"} }
+
+// ensure returns the stream as it is, made from c if there was none.
+func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := js.Stream(ctx, c.Name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return s, wrap(err, "look up %s", c.Name)
+	}
+	s, err = js.CreateStream(ctx, c)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another worker, with other wishes
+		s, err = js.Stream(ctx, c.Name)
+	}
+	if hasCode(err, codeStorageExceeded, codeStreamBytesExceeded) {
+		return nil, fmt.Errorf("create %s: the server cannot reserve %d bytes: %w; ask for less, or raise the limit of the server or account",
+			c.Name, c.MaxBytes, err)
+	}
+	return s, wrap(err, "create %s", c.Name)
+}
+
+// update applies change to the configuration of s, when it changes anything.
+func update(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, change func(*jetstream.StreamConfig) bool) error {
+	c := s.CachedInfo().Config
+	if !change(&c) {
+		return nil
+	}
+	if _, err := js.UpdateStream(ctx, c); err != nil {
+		return fmt.Errorf("update %s: %w", c.Name, err)
+	}
+	_, err := s.Info(ctx)
+	return wrap(err, "look up %s", c.Name)
+}
+
+func (t *Topology) logChanges(c *jetstream.StreamConfig) bool {
+	a, b := addSubjects(c, logSubjects()), t.bounds(c, t.MaxBytesLog)
+	return a || b
+}
+
+func (t *Topology) outcomesChanges(c *jetstream.StreamConfig) bool {
+	a, b := addSubjects(c, outcomesSubjects()), t.bounds(c, t.MaxBytesOutcomes)
+	return a || b
+}
+
+func (t *Topology) bounds(c *jetstream.StreamConfig, maxBytes int64) (changed bool) {
+	if t.MaxAge != 0 && t.MaxAge != c.MaxAge {
+		c.MaxAge, changed = t.MaxAge, true
+		c.Duplicates = min(c.Duplicates, t.MaxAge)
+	}
+	if maxBytes != 0 && maxBytes != c.MaxBytes {
+		c.MaxBytes, changed = maxBytes, true
+	}
+	return changed
+}
+
+func addSubjects(c *jetstream.StreamConfig, want []string) (changed bool) {
+	for _, w := range want {
+		covered := slices.ContainsFunc(c.Subjects, func(have string) bool { return server.SubjectMatchesFilter(w, have) })
+		if !covered {
+			c.Subjects, changed = append(slices.Clip(c.Subjects), w), true
+		}
+	}
+	return changed
+}
+
+func checkLog(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.common(c)
+	m.equal("direct get", c.AllowDirect, true)
+	if _, ok := partitionsOf(c.SubjectTransform); !ok {
+		m.add("subject transform", show(c.SubjectTransform), "from "+events.InputPattern+" to "+events.LogTransform(DefaultPartitions)+" or another number")
+	}
+	for _, k := range events.OutcomeKinds {
+		told := events.Published(k, events.Address{Tenant: "*", Session: "*"})
+		for _, s := range c.Subjects {
+			if server.SubjectsCollide(s, told) {
+				m.add("subject", s, "one that catches "+told)
+			}
+		}
+	}
+	return m.list
+}
+
+func checkOutcomes(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.common(c)
+	m.equal("direct get", c.AllowDirect, false)
+	m.equal("atomic publish", c.AllowAtomicPublish, true)
+	if c.SubjectTransform != nil {
+		m.add("subject transform", show(c.SubjectTransform), "none")
+	}
+	if r := c.RePublish; r == nil || r.Source != events.OutcomesFilter || r.Destination != events.OutcomesRepublish || r.HeadersOnly {
+		m.add("republish", showRepublish(r), "from "+events.OutcomesFilter+" to "+events.OutcomesRepublish)
+	}
+	return m.list
+}
+
+// mismatches collects what is wrong with one stream.
+type mismatches struct {
+	stream string
+	list   []Mismatch
+}
+
+func (m *mismatches) add(field, have, want string) {
+	m.list = append(m.list, Mismatch{m.stream, field, have, want})
+}
+
+func (m *mismatches) equal(field string, have, want any) {
+	if have != want {
+		m.add(field, fmt.Sprint(have), fmt.Sprint(want))
+	}
+}
+
+// common checks what would lose messages, let clients erase them, leave publishers
+// without an answer, or keep sessions from being forgotten.
+func (m *mismatches) common(c jetstream.StreamConfig) {
+	m.equal("retention", c.Retention, jetstream.LimitsPolicy)
+	m.equal("storage", c.Storage, jetstream.FileStorage)
+	m.equal("discard", c.Discard, jetstream.DiscardNew)
+	m.equal("max messages", max(c.MaxMsgs, 0), int64(0))
+	m.equal("max messages per subject", max(c.MaxMsgsPerSubject, 0), int64(0))
+	m.equal("no ack", c.NoAck, false)
+	m.equal("sealed", c.Sealed, false)
+	m.equal("rollup", c.AllowRollup, false)
+	m.equal("deny delete", c.DenyDelete, false)
+	m.equal("deny purge", c.DenyPurge, false)
+	m.equal("mirror", c.Mirror != nil, false)
+	m.equal("sources", len(c.Sources), 0)
+}
+
+// partitionsOf reads P back from the transform of an existing log.
+func partitionsOf(t *jetstream.SubjectTransformConfig) (int, bool) {
+	if t == nil || t.Source != events.InputPattern {
+		return 0, false
+	}
+	var p int
+	if _, err := fmt.Sscanf(t.Destination, "log.{{partition(%d,", &p); err != nil || p < 1 {
+		return 0, false
+	}
+	return p, t.Destination == events.LogTransform(p)
+}
+
+func show(t *jetstream.SubjectTransformConfig) string {
+	if t == nil {
+		return "none"
+	}
+	return "from " + t.Source + " to " + t.Destination
+}
+
+func showRepublish(r *jetstream.RePublish) string {
+	if r == nil {
+		return "none"
+	}
+	s := "from " + r.Source + " to " + r.Destination
+	if r.HeadersOnly {
+		s += ", headers only"
+	}
+	return s
+}
+
+func stateOf(i *jetstream.StreamInfo) StreamState {
+	return StreamState{
+		Created: i.Created, First: i.State.FirstSeq, Last: i.State.LastSeq,
+		Messages: i.State.Msgs, Bytes: i.State.Bytes, MaxBytes: i.Config.MaxBytes,
+	}
+}
+
+// wrap adds the step to an error; nil stays nil.
+func wrap(err error, format string, v ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(v, err)...)
+}

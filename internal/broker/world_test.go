@@ -1,0 +1,283 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// TestMain lets the test binary be the process that holds a directory.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("BROKER_TEST_HOLD"); dir != "" {
+		hold(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// world is one embedded server with both streams, and a connection to it.
+type world struct {
+	t       *testing.T
+	srv     *Server
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	streams *Streams
+}
+
+const testBytes = 256 << 20
+
+func newWorld(t *testing.T) *world { return openWorld(t, t.TempDir(), Topology{Partitions: 4}) }
+
+func openWorld(t *testing.T, dir string, top Topology) *world {
+	t.Helper()
+	srv, err := StartServer(ServerConfig{Dir: dir, Listen: "-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Stop)
+	w := &world{t: t, srv: srv}
+	w.nc = w.connect(Options{})
+	w.js = newJS(t, w.nc)
+	top.CreateBytes = testBytes
+	if w.streams, err = Ensure(t.Context(), w.js, top); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) connect(o Options) *nats.Conn {
+	w.t.Helper()
+	nc, err := w.srv.Connect(w.t.Context(), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	return nc
+}
+
+func newJS(t *testing.T, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// turn publishes one event and returns its sequence.
+func (w *world) turn(session, text string) uint64 {
+	w.t.Helper()
+	a, err := w.js.Publish(w.t.Context(), "session.turn.t."+session, []byte(text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a.Sequence
+}
+
+// takeOver owns partition 1 on a connection of its own.
+func (w *world) takeOver(owner string) *Committer {
+	w.t.Helper()
+	return w.takeOverOn(w.connect(Options{}), owner)
+}
+
+func (w *world) takeOverOn(nc *nats.Conn, owner string) *Committer {
+	w.t.Helper()
+	c, _, err := TakeOver(w.t.Context(), nc, Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: 300 * time.Millisecond})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) marker(partition int) Stored {
+	w.t.Helper()
+	s, err := LastMarker(w.t.Context(), w.nc, partition)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// stored lists "subject data" of what a filter selects of OUTCOMES.
+func (w *world) stored(filter string) (out []string) {
+	w.t.Helper()
+	err := ReadStream(w.t.Context(), w.js, OutcomesStream, filter, 0, 0, func(m jetstream.Msg, _ uint64) error {
+		out = append(out, m.Subject()+" "+string(m.Data()))
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) state(stream string) StreamState {
+	w.t.Helper()
+	s, err := State(w.t.Context(), w.js, stream)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// budgets makes n outcomes of session s in partition 1.
+func budgets(n int, text string) []Message {
+	out := make([]Message, n)
+	for i := range out {
+		out[i] = Message{
+			Subject: events.Outcome(1, events.KindBudget, events.Address{Tenant: "t", Session: fmt.Sprintf("s%d", i)}),
+			Data:    []byte(text),
+		}
+	}
+	return out
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// wire is a TCP proxy in front of the server that can lose a commit, or its
+// answer, and then breaks the link.
+type wire struct {
+	ln     net.Listener
+	target string
+
+	mu    sync.Mutex
+	fault fault
+	conns []net.Conn
+	hit   chan struct{} // closed when the fault has struck
+}
+
+type fault int
+
+const (
+	none       fault = iota
+	loseCommit       // the link breaks before the commit has passed
+	loseAnswer       // the commit passes, its answer does not
+)
+
+func newWire(t *testing.T, target string) *wire {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{ln: ln, target: target}
+	var wg sync.WaitGroup
+	wg.Go(func() { w.accept(&wg) })
+	t.Cleanup(func() {
+		ln.Close()
+		w.cut()
+		wg.Wait()
+	})
+	return w
+}
+
+func (w *wire) url() string { return "nats://" + w.ln.Addr().String() }
+
+// arm sets the fault for the next commit.
+func (w *wire) arm(f fault) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault, w.hit = f, make(chan struct{})
+	return w.hit
+}
+
+// cut breaks every link.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = none
+	for _, c := range w.conns {
+		c.Close()
+	}
+	w.conns = nil
+}
+
+func (w *wire) accept(wg *sync.WaitGroup) {
+	for {
+		client, err := w.ln.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", w.target)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		w.mu.Lock()
+		w.conns = append(w.conns, client, server)
+		w.mu.Unlock()
+		wg.Go(func() { w.copy(server, client, w.up) })
+		wg.Go(func() { w.copy(client, server, w.down) })
+	}
+}
+
+func (w *wire) copy(dst, src net.Conn, pass func([]byte) bool) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 && pass(buf[:n]) {
+			if _, err := dst.Write(buf[:n]); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	src.Close()
+	dst.Close()
+}
+
+// up sees what the client sends.
+func (w *wire) up(b []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fault == none || !bytes.Contains(b, []byte(headerFence)) {
+		return true
+	}
+	if w.fault == loseAnswer {
+		w.strike()
+		return true
+	}
+	w.strike()
+	return false
+}
+
+// down sees what the server answers.
+func (w *wire) down([]byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fault == none || !w.struck()
+}
+
+// struck reports whether the commit has come by; mu is held.
+func (w *wire) struck() bool {
+	select {
+	case <-w.hit:
+		return true
+	default:
+		return false
+	}
+}
+
+// strike says that the commit has come by; mu is held.
+func (w *wire) strike() {
+	if !w.struck() {
+		close(w.hit)
+	}
+}
+

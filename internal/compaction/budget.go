@@ -1,0 +1,65 @@
+package compaction
+
+import "compactd/internal/events"
+
+// Prompt is what a call to a model consists of, in estimated tokens.
+type Prompt struct {
+	System, History, Current, Tools, Files Tokens
+}
+
+// Total is the estimated input of the call.
+func (p Prompt) Total() Tokens { return p.System + p.History + p.Current + p.Tools + p.Files }
+
+// Fixed is the part that no compaction reduces.
+func (p Prompt) Fixed() Tokens { return p.Total() - p.History }
+
+// CheckBudget compares a prompt with the available input, window − reserve.
+func CheckBudget(p Prompt, window, reserve Tokens, policy *Policy) events.Budget {
+	available, total := window-reserve, p.Total()
+	b := events.Budget{
+		ContextWindow:  int64(window),
+		OutputReserve:  int64(reserve),
+		AvailableInput: int64(available),
+		EstimatedInput: int64(total),
+		UsagePPM:       int64(usage(total, available)),
+		WithinBudget:   total <= available,
+		ShouldCompact:  reaches(total, available, policy.Trigger),
+		Level:          levelOf(total, available, policy),
+		Breakdown: events.Breakdown{
+			SystemPrompt:    int64(p.System),
+			History:         int64(p.History),
+			CurrentPrompt:   int64(p.Current),
+			ToolDefinitions: int64(p.Tools),
+			FileAttachments: int64(p.Files),
+		},
+	}
+	return b
+}
+
+// maxUsage bounds the usage told when a model leaves no input at all.
+const maxUsage PPM = 1000 * million
+
+func usage(total, available Tokens) PPM {
+	if available <= 0 || total/available >= Tokens(maxUsage/million) {
+		return maxUsage
+	}
+	return PPM(int64(total) * million / int64(available))
+}
+
+// reaches reports whether total is at or above a share of available.
+func reaches(total, available Tokens, share PPM) bool {
+	return int64(total)*million >= int64(available)*int64(share)
+}
+
+func levelOf(total, available Tokens, p *Policy) events.Level {
+	switch {
+	case reaches(total, available, million):
+		return events.LevelBlocking
+	case reaches(total, available, p.Trigger):
+		return events.LevelWarning
+	case reaches(total, available, p.Info):
+		return events.LevelInfo
+	default:
+		return events.LevelOK
+	}
+}

@@ -1,0 +1,76 @@
+package compaction
+
+import "slices"
+
+// chunkLen is the number of entries in a full chunk.
+const chunkLen = 32
+
+// chunks is a list of entries that grows and shrinks at its end. The first
+// chunks are small, 4, 8 and 16 entries, since most sessions are short.
+//
+// A copy of the struct shares its entries. It may grow without harm, since it
+// writes only beyond the end of the original; cut makes what it needs its own.
+type chunks struct {
+	list [][]Entry
+	n    int
+}
+
+// chunkStart is the first position of chunk c, chunkOf its inverse.
+func chunkStart(c int) int {
+	if c < 3 {
+		return 4 * (1<<c - 1)
+	}
+	return 28 + (c-3)*chunkLen
+}
+
+func chunkOf(i int) int {
+	switch {
+	case i >= 28:
+		return 3 + (i-28)/chunkLen
+	case i >= 12:
+		return 2
+	case i >= 4:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// at returns the entry at a position below n.
+func (c *chunks) at(i int) *Entry {
+	k := chunkOf(i)
+	return &c.list[k][i-chunkStart(k)]
+}
+
+func (c *chunks) add(e Entry) {
+	if k := chunkOf(c.n); k == len(c.list) {
+		c.list = append(c.list, make([]Entry, chunkStart(k+1)-chunkStart(k)))
+	}
+	c.n++
+	*c.at(c.n - 1) = e
+}
+
+// cut drops the entries from position n on.
+func (c *chunks) cut(n int) {
+	if n >= c.n {
+		return
+	}
+	c.list, c.n = slices.Clone(c.list[:chunkOf(n)+1]), n
+	last := &c.list[len(c.list)-1]
+	*last = slices.Clone(*last)
+}
+
+// search returns the first position whose entry does not come before, by the
+// order f; n if there is none.
+func (c *chunks) search(f func(*Entry) int) int {
+	lo, hi := 0, c.n
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if f(c.at(mid)) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}

@@ -1,0 +1,249 @@
+package compaction
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// Seq is a sequence number of the log.
+type Seq uint64
+
+// Key stands for a name (a call id, a tool, a path) where only equality counts:
+// the first 8 bytes of its SHA-256, so that no history can forge a collision.
+// The zero Key stands for no name.
+type Key uint64
+
+// KeyOf returns the key of a name.
+func KeyOf(name string) Key {
+	if name == "" {
+		return 0
+	}
+	h := sha256.Sum256([]byte(name))
+	return max(1, Key(binary.BigEndian.Uint64(h[:8])))
+}
+
+// Kind says what an entry holds.
+type Kind uint8
+
+// The kinds of entries.
+const (
+	KindWords  Kind = iota // everything of a message that is neither call nor result
+	KindCall               // one tool call
+	KindResult             // one tool result
+	KindMarker             // a truncation marker; in views only, never in a ledger
+)
+
+// Role is who speaks, in one byte.
+type Role uint8
+
+// The roles of entries.
+const (
+	RoleSystem Role = iota
+	RoleUser
+	RoleAssistant
+	RoleTool
+)
+
+// Flags are facts about an entry.
+type Flags uint8
+
+// The flags of an entry. The last two exist in views only: they are derived
+// anew at each compaction.
+const (
+	FlagFirst  Flags = 1 << iota // first entry of its message
+	FlagFailed                   // a result that is an error
+	FlagRead                     // a call that reads a file, or a result known as one by its text
+	FlagEmpty                    // nothing but white space, or a result told twice: it is not rendered
+	FlagAnswer                   // a call that gets a placeholder result
+	FlagCall                     // a result that gets a placeholder call
+)
+
+func (f Flags) has(x Flags) bool { return f&x != 0 }
+
+// op is the edit in force on an entry.
+type op uint8
+
+const (
+	opNone op = iota
+	opClear
+	opDeduplicate
+)
+
+func opOf(o events.Op) op {
+	if o == events.OpDeduplicate {
+		return opDeduplicate
+	}
+	return opClear
+}
+
+// Entry is what a ledger keeps of one part of a message: one tool call, one tool
+// result, or a run of everything else. It is 80 bytes.
+type Entry struct {
+	Seq     Seq    // of the turn in the log
+	Call    Key    // call id of a call or result
+	Tool    Key    // name of the tool
+	Path    Key    // file that a read reads
+	Variant Key    // the read's other arguments; 0 reads the whole file
+	Turn    uint32 // number of the turn, from 1
+	Index   uint32 // of the message in its turn
+	Part    uint32 // first part in its message
+	Parts   uint32 // number of parts
+	Text    uint32 // UTF-16 units of text
+	JSON    uint32 // UTF-16 units of arguments and unknown blocks
+	Gen     uint32 // generation that set Op
+	Images  uint16
+
+	PathUnits uint16 // length of the path, for its placeholder
+	Kind      Kind
+	Role      Role
+	Flags     Flags
+	Op        op
+}
+
+// Placeholders. The texts are those of the reference system.
+const (
+	ClearText    = "[Tool result cleared]"
+	AnswerText   = "[Tool result unavailable - conversation was compacted]"
+	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
+
+	dedupeHead   = "[File "
+	dedupeTail   = " - refer to latest read below]"
+	callTextHead = "[Tool call for "
+	callTextTail = " - conversation was compacted]"
+
+	maxToolUnits = 64    // of a tool's name inside a placeholder
+	maxPathUnits = 1_024 // longer paths are not taken for files
+)
+
+// unitsOf is the size of a text that is plain ASCII.
+func unitsOf(s string) int64 { return int64(len(s)) }
+
+// Measure returns the entries of one message. Sizes saturate at 4 Gi units,
+// beyond what an event can carry.
+func Measure(m events.Message, at Entry) []Entry {
+	at.Role, at.Flags = roleOf(m.Role), FlagFirst
+	var out []Entry
+	run := -1 // open run of words, as an index of out
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		e := at
+		e.Part, e.Parts = uint32(i), 1
+		switch p.Kind {
+		case events.PartCall:
+			measureCall(&e, p)
+		case events.PartResult:
+			measureResult(&e, p)
+		default:
+			if run < 0 {
+				run = len(out)
+				e.Kind, e.Parts = KindWords, 0
+				e.Flags |= FlagEmpty
+				out = append(out, e)
+				at.Flags = 0
+			}
+			addWords(&out[run], p)
+			continue
+		}
+		run = -1
+		out = append(out, e)
+		at.Flags = 0
+	}
+	if len(out) == 0 { // a message without content keeps its place
+		at.Kind, at.Flags = KindWords, FlagFirst|FlagEmpty
+		out = append(out, at)
+	}
+	return out
+}
+
+func roleOf(r events.Role) Role {
+	switch r {
+	case events.RoleSystem:
+		return RoleSystem
+	case events.RoleAssistant:
+		return RoleAssistant
+	case events.RoleTool:
+		return RoleTool
+	default:
+		return RoleUser
+	}
+}
+
+func addWords(e *Entry, p *events.Part) {
+	e.Parts++
+	switch p.Kind {
+	case events.PartText:
+		e.Text += units(p.Text)
+		if !blank(p.Text) {
+			e.Flags &^= FlagEmpty
+		}
+		return
+	case events.PartThinking:
+		e.Text += units(p.Text)
+	case events.PartImage:
+		e.Images++
+	default:
+		e.JSON += units(string(p.Raw))
+	}
+	e.Flags &^= FlagEmpty
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+func units(s string) uint32 { return uint32(events.Units(s)) }
+
+func measureCall(e *Entry, p *events.Part) {
+	e.Kind, e.Call, e.Tool = KindCall, KeyOf(p.CallID), KeyOf(p.Tool)
+	e.Text, e.JSON = units(p.Tool), units(string(p.Args))
+	path, variant, ok := fileRead(p.Tool, p.Args)
+	if n := events.Units(path); ok && n <= maxPathUnits {
+		e.Flags |= FlagRead
+		e.Path, e.Variant, e.PathUnits = KeyOf(path), variant, uint16(n)
+	}
+}
+
+func measureResult(e *Entry, p *events.Part) {
+	e.Kind, e.Call, e.Tool = KindResult, KeyOf(p.CallID), KeyOf(p.Tool)
+	e.Text, e.Images = units(p.Text), uint16(min(p.Images, 1<<16-1))
+	if p.Failed {
+		e.Flags |= FlagFailed
+	}
+	if p.CallID != "" {
+		return // its call has arguments, and they say which file it is
+	}
+	path := pathInText(p.Text)
+	if n := events.Units(path); path != "" && n <= maxPathUnits {
+		e.Flags |= FlagRead
+		e.Path, e.PathUnits = KeyOf(path), uint16(n)
+	}
+}
+
+// compare orders an entry and a position by their place in the session.
+func (e *Entry) compare(p events.Position) int {
+	return cmp.Or(
+		cmp.Compare(int64(e.Turn), p.Turn),
+		cmp.Compare(int64(e.Index), p.Index),
+		cmp.Compare(int64(e.Part), p.Part))
+}
+
+// position names the entry in edits.
+func (e *Entry) position() events.Position {
+	return events.Position{Turn: int64(e.Turn), Index: int64(e.Index), Part: int64(e.Part)}
+}
+
+// inherit takes over what the call of a result says.
+func (e *Entry) inherit(call *Entry) {
+	e.Tool = call.Tool
+	if call.Flags.has(FlagRead) {
+		e.Flags |= FlagRead
+		e.Path, e.Variant, e.PathUnits = call.Path, call.Variant, call.PathUnits
+	}
+}
+
+// sameMessage reports whether two entries belong to one message.
+func (e *Entry) sameMessage(x *Entry) bool {
+	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindMarker) == (x.Kind == KindMarker)
+}

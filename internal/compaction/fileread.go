@@ -1,0 +1,61 @@
+package compaction
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// readTools are the names, without case, "_" and "-", under which agents read a
+// file.
+var readTools = []string{
+	"cat", "fileread", "fsread", "getfilecontents", "openfile", "read", "readfile", "readtextfile", "view", "viewfile",
+}
+
+// pathArguments are the names, in the same form, of the argument that holds the
+// path.
+var pathArguments = []string{"absolutepath", "file", "filename", "filepath", "path", "targetfile"}
+
+// fileRead reports which file a call reads. Every argument beside the path is
+// part of the variant: a read of some lines is covered by a read of the same
+// lines or of the whole file, never by one of other lines.
+func fileRead(tool string, args events.Raw) (path string, variant Key, ok bool) {
+	if !slices.Contains(readTools, plainName(tool)) {
+		return "", 0, false
+	}
+	var rest []string
+	for name, value := range events.Members(args) {
+		if value.Kind() == 'n' {
+			continue
+		}
+		if s, isText := events.Text(value); isText && path == "" && slices.Contains(pathArguments, plainName(name)) {
+			path = s
+			continue
+		}
+		rest = append(rest, name+"\x00"+string(value))
+	}
+	slices.Sort(rest)
+	return path, KeyOf(strings.Join(rest, "\x00")), path != ""
+}
+
+var separators = strings.NewReplacer("_", "", "-", "")
+
+func plainName(s string) string { return strings.ToLower(separators.Replace(s)) }
+
+// readText finds a file read in the text of a result, where no arguments tell.
+// The pattern is the reference system's, held to the words of a read.
+var readText = regexp.MustCompile(`(?i)\b(?:read_file|readFile|Read file|reading|read|cat)\s+['"]?([^\s'"]+)`)
+
+// maxReadText bounds how much of a result is searched, in bytes: a tool that
+// says what it reads says so first.
+const maxReadText = 512
+
+func pathInText(s string) string {
+	m := readText.FindStringSubmatch(s[:min(len(s), maxReadText)])
+	if m == nil || !strings.ContainsAny(m[1], "./\\") {
+		return "" // "thread pool", "read the": a word, not a path
+	}
+	return m[1]
+}

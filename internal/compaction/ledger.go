@@ -1,0 +1,191 @@
+package compaction
+
+import (
+	"cmp"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+// maxParked is the number of turns that may wait for a missing one.
+const maxParked = 64
+
+// Ledger is what a worker keeps of one session: sizes and sequence numbers, no
+// text. It is a cache of the log and of the outcomes told.
+type Ledger struct {
+	Address events.Address
+
+	// What holds until a turn changes it.
+	model       events.Model
+	format      events.Format
+	systemUnits int64
+	system      bool
+	toolUnits   int64
+	override    events.Raw // the session's own policy
+
+	turns      []turnMark // turns[i] is turn i+1
+	entries    chunks
+	hidden     []span // ranges out of view, in the order they were hidden
+	parked     []*Turn
+	generation int64
+	level      events.Level
+	attempted  Tokens // estimated input after the last compaction that stayed at or above the trigger
+
+	gauge gauge
+}
+
+// turnMark is what a ledger keeps of one turn.
+type turnMark struct {
+	hash Key // of its content
+	seq  Seq // in the log
+}
+
+// span hides the entries of positions from ≤ i < to behind a marker.
+type span struct {
+	from, to int
+	gen      int64
+}
+
+// gauge is what follows from a ledger, its model and a config. It is recomputed
+// when one of them changes, and kept up to date by sums in between.
+type gauge struct {
+	config  *Config
+	policy  *Policy
+	rate    Rate
+	window  Tokens
+	reserve Tokens
+	visible Tokens // sum over the visible entries, markers and repairs included
+}
+
+// NewLedger returns the ledger of a session before its first turn.
+func NewLedger(a events.Address) *Ledger { return &Ledger{Address: a, level: events.LevelOK} }
+
+// Generation is the number of compactions told so far.
+func (l *Ledger) Generation() int64 { return l.generation }
+
+// LastTurn is the number of the last turn taken, 0 before the first.
+func (l *Ledger) LastTurn() int64 { return int64(len(l.turns)) }
+
+// Format is the dialect of the session, "" before its first turn.
+func (l *Ledger) Format() events.Format { return l.format }
+
+// fork returns a ledger that can take a turn without changing l. It writes only
+// beyond the ends of what the two share, so of many forks only the last is whole.
+func (l *Ledger) fork() *Ledger {
+	f := *l
+	f.hidden = slices.Clone(l.hidden)
+	f.parked = slices.Clone(l.parked)
+	return &f
+}
+
+// use makes the gauge fit a config.
+func (l *Ledger) use(c *Config) {
+	if l.gauge.config == c {
+		return
+	}
+	l.gauge.config = c
+	l.measure()
+}
+
+// measure recomputes everything that follows from model, policy and config.
+func (l *Ledger) measure() {
+	g := &l.gauge
+	g.policy = &g.config.Policy
+	if l.override != nil {
+		if p, err := g.config.Policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
+			g.policy = &p
+		}
+	}
+	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
+	g.window = Tokens(l.model.ContextWindow)
+	if g.window == 0 {
+		g.window = g.config.Windows.Window(l.model.Provider, l.model.Name)
+	}
+	g.reserve = min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window)
+	l.recount()
+}
+
+// recount sums up what is visible.
+func (l *Ledger) recount() {
+	d := newDraft(l.visible(), l.format, l.gauge.rate)
+	d.Repair()
+	l.gauge.visible = d.Tokens()
+}
+
+// Budget returns the state of the session's window.
+func (l *Ledger) Budget() events.Budget {
+	g := &l.gauge
+	p := Prompt{
+		History: g.visible + g.rate.PerConversation,
+		Tools:   g.rate.Text(l.toolUnits),
+	}
+	if l.entries.n == 0 {
+		p.History = 0
+	}
+	if l.system {
+		p.System = g.rate.Text(l.systemUnits) + g.rate.PerMessage
+	}
+	b := CheckBudget(p, g.window, g.reserve, g.policy)
+	b.Generation = l.generation
+	return b
+}
+
+// visible lists the entries in view, with a marker where a range is hidden.
+func (l *Ledger) visible() []Entry {
+	spans := slices.Clone(l.hidden)
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	out := make([]Entry, 0, 64)
+	i := 0
+	for _, s := range spans {
+		if s.from < i { // inside a wider one
+			continue
+		}
+		for ; i < s.from; i++ {
+			out = append(out, *l.entries.at(i))
+		}
+		out = append(out, markerAt(l.entries.at(i)))
+		i = s.to
+	}
+	for ; i < l.entries.n; i++ {
+		out = append(out, *l.entries.at(i))
+	}
+	return out
+}
+
+// markerAt returns the marker that stands in place of a range which begins with e.
+func markerAt(e *Entry) Entry {
+	return Entry{
+		Turn: e.Turn, Index: e.Index, Part: e.Part,
+		Kind: KindMarker, Role: RoleUser, Flags: FlagFirst, Text: uint32(unitsOf(TruncateText)),
+	}
+}
+
+// link gives a result what its call says: tool, file and variant. It looks no
+// further back than the messages since the assistant's call.
+func (l *Ledger) link(e *Entry) {
+	if e.Kind != KindResult {
+		return
+	}
+	var calls []*Entry // of this exchange, newest first
+	answered, inCalls := 0, false
+	for i := l.entries.n - 1; i >= 0; i-- {
+		x := l.entries.at(i)
+		if x.Role != RoleAssistant && inCalls {
+			break
+		}
+		inCalls = x.Role == RoleAssistant
+		switch x.Kind {
+		case KindResult:
+			answered++
+		case KindCall:
+			if e.Call != 0 && x.Call == e.Call {
+				e.inherit(x)
+				return
+			}
+			calls = append(calls, x)
+		}
+	}
+	if e.Call == 0 && answered < len(calls) { // without ids the order tells
+		e.inherit(calls[len(calls)-1-answered])
+	}
+}

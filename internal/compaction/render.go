@@ -1,0 +1,244 @@
+package compaction
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// View is an effective history in entries, ready to be rendered.
+type View struct {
+	Format  events.Format
+	entries []Entry
+}
+
+// Seqs lists the turns whose text Render needs, in order, each once.
+func (v *View) Seqs() []Seq {
+	var out []Seq
+	for i := range v.entries {
+		if v.entries[i].Kind != KindMarker {
+			out = append(out, v.entries[i].Seq)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Texts returns the messages of the turn at a sequence of the log.
+type Texts func(Seq) ([]events.Message, error)
+
+// Render writes the view in the session's own dialect, valid for its provider.
+// Messages that no edit touches keep their bytes.
+func Render(v *View, texts Texts) ([]events.Raw, error) {
+	r := renderer{view: v, texts: texts, pairs: newDraft(v.entries, v.Format, Rate{}).pairs()}
+	for from := 0; from < len(v.entries); {
+		to := from + 1
+		for to < len(v.entries) && v.entries[from].sameMessage(&v.entries[to]) {
+			to++
+		}
+		if err := r.message(from, to); err != nil {
+			return nil, err
+		}
+		from = to
+	}
+	r.flush()
+	return v.Format.WriteAll(append(r.system, r.out...))
+}
+
+// renderer assembles a history exchange by exchange: the assistant's messages,
+// then the results of their calls, then everything else up to the next
+// assistant.
+type renderer struct {
+	view  *View
+	texts Texts
+	pairs []int
+
+	system, out []events.Message
+
+	assistant, results, rest []events.Message // of the open exchange
+}
+
+// message adds the message of entries from ≤ i < to.
+func (r *renderer) message(from, to int) error {
+	first := &r.view.entries[from]
+	if first.Kind == KindMarker {
+		r.rest = append(r.rest, textMessage(events.RoleUser, TruncateText))
+		return nil
+	}
+	m, err := r.source(first)
+	if err != nil {
+		return err
+	}
+	all := len(m.Parts)
+	m = m.Clone()
+	var parts []events.Part
+	var answers, calls []events.Part
+	for i := from; i < to; i++ {
+		e := &r.view.entries[i]
+		if e.Flags.has(FlagEmpty) && e.Kind == KindResult {
+			continue
+		}
+		for k := e.Part; k < e.Part+e.Parts; k++ {
+			if err := r.edit(&m, int(k), i); err != nil {
+				return err
+			}
+			if p := m.Parts[k]; p.Kind != events.PartText || !blank(p.Text) {
+				parts = append(parts, p)
+			}
+		}
+		if e.Flags.has(FlagAnswer) {
+			answers = append(answers, m.Parts[e.Part])
+		}
+		if e.Flags.has(FlagCall) {
+			calls = append(calls, m.Parts[e.Part])
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	m.Edited = m.Edited || len(parts) != all
+	m.Parts = parts
+	r.add(m, answers, calls)
+	return nil
+}
+
+// source returns the message an entry was measured from.
+func (r *renderer) source(e *Entry) (events.Message, error) {
+	msgs, err := r.texts(e.Seq)
+	if err != nil {
+		return events.Message{}, fmt.Errorf("render turn at %d: %w", e.Seq, err)
+	}
+	if int(e.Index) >= len(msgs) || int(e.Part+e.Parts) > len(msgs[e.Index].Parts) {
+		return events.Message{}, fmt.Errorf("render turn at %d: it has no part %d of message %d", e.Seq, e.Part, e.Index)
+	}
+	return msgs[e.Index], nil
+}
+
+// edit carries out the op of entry i on part k.
+func (r *renderer) edit(m *events.Message, k, i int) error {
+	switch r.view.entries[i].Op {
+	case opClear:
+		m.SetText(k, ClearText)
+	case opDeduplicate:
+		path, err := r.path(m.Parts[k], i)
+		if err != nil {
+			return err
+		}
+		m.SetText(k, dedupeHead+path+dedupeTail)
+	}
+	return nil
+}
+
+// path finds the file that the result at entry i read.
+func (r *renderer) path(result events.Part, i int) (string, error) {
+	c := r.pairs[i]
+	if c < 0 {
+		return pathInText(result.Text), nil
+	}
+	call := &r.view.entries[c]
+	m, err := r.source(call)
+	if err != nil {
+		return "", err
+	}
+	p := m.Parts[call.Part]
+	if path, _, ok := fileRead(p.Tool, p.Args); ok {
+		return path, nil
+	}
+	return pathInText(result.Text), nil
+}
+
+// add puts a message into the open exchange, or begins the next one.
+func (r *renderer) add(m events.Message, answers, calls []events.Part) {
+	if m.Role == events.RoleSystem {
+		r.system = append(r.system, m)
+		return
+	}
+	if m.Role == events.RoleAssistant {
+		if len(r.results)+len(r.rest) > 0 || r.view.Format != events.Anthropic {
+			r.flush()
+		}
+		r.assistant = append(r.assistant, m)
+	}
+	for _, c := range answers {
+		r.results = append(r.results, r.result(c))
+	}
+	for _, p := range calls {
+		if len(r.rest) > 0 {
+			r.flush()
+		}
+		r.assistant = append(r.assistant, placeholderCall(p))
+	}
+	switch {
+	case m.Role == events.RoleAssistant:
+	case m.Role == events.RoleTool || slices.ContainsFunc(m.Parts, isResultPart):
+		r.results = append(r.results, m)
+	default:
+		r.rest = append(r.rest, m)
+	}
+}
+
+func isResultPart(p events.Part) bool { return p.Kind == events.PartResult }
+
+// flush ends the open exchange.
+func (r *renderer) flush() {
+	exchange := slices.Concat(r.assistant, r.results, r.rest)
+	r.assistant, r.results, r.rest = nil, nil, nil
+	for _, m := range exchange {
+		if n := len(r.out) - 1; n >= 0 && r.view.Format == events.Anthropic && r.out[n].Role == m.Role {
+			r.out[n] = merge(r.out[n], m)
+			continue
+		}
+		r.out = append(r.out, m)
+	}
+}
+
+// merge joins two messages of one role; results come first.
+func merge(a, b events.Message) events.Message {
+	parts := slices.Concat(a.Parts, b.Parts)
+	slices.SortStableFunc(parts, func(x, y events.Part) int { return rank(x) - rank(y) })
+	return events.Message{Role: a.Role, Parts: parts, Raw: a.Raw, Edited: true}
+}
+
+func rank(p events.Part) int {
+	if p.Kind == events.PartResult {
+		return 0
+	}
+	return 1
+}
+
+// result is the placeholder for the result of a call that has none.
+func (r *renderer) result(call events.Part) events.Message {
+	role := events.RoleTool
+	if r.view.Format == events.Anthropic {
+		role = events.RoleUser
+	}
+	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: AnswerText}
+	return events.Message{Role: role, Parts: []events.Part{p}}
+}
+
+// placeholderCall is the call for a result that has none.
+func placeholderCall(result events.Part) events.Message {
+	tool := headUnits(result.Tool, maxToolUnits)
+	if tool == "" {
+		tool = "unknown"
+	}
+	m := textMessage(events.RoleAssistant, callTextHead+tool+callTextTail)
+	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool})
+	return m
+}
+
+func textMessage(role events.Role, text string) events.Message {
+	return events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}
+}
+
+// headUnits returns the longest head of s with at most n UTF-16 units.
+func headUnits(s string, n int) string {
+	for i, c := range s {
+		if n -= len(string(c)); n < 0 { // bytes, which are never fewer than units
+			return s[:i]
+		}
+	}
+	return strings.Clone(s)
+}

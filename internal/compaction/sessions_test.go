@@ -1,0 +1,94 @@
+package compaction_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/transcript"
+)
+
+// realSessions reads the transcripts that COMPACTD_SESSIONS names.
+func realSessions(t *testing.T) []transcript.Session {
+	t.Helper()
+	dir := os.Getenv("COMPACTD_SESSIONS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "sessions")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("SKIPPED: no real sessions at %s; set COMPACTD_SESSIONS to a folder of transcripts", dir)
+	}
+	s, err := transcript.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Every compaction of every real session gives a history that is valid for its
+// provider, costs no more than its plan said, and leaves a ledger that says what
+// the outcome said. The agent's own turns after it keep it valid.
+func TestRealSessions(t *testing.T) {
+	cfg := defaultConfig(t)
+	for _, s := range realSessions(t) {
+		t.Run(s.Name, func(t *testing.T) {
+			l := compaction.NewLedger(events.Address{Tenant: "default", Session: s.Name})
+			texts := map[compaction.Seq][]events.Message{}
+			var history []events.Raw // what the agent would send
+			compactions := 0
+			for i, tn := range s.Turns {
+				seq := compaction.Seq(i + 1)
+				turn, msgs, err := compaction.ReadTurn(l, tn.Payload, seq)
+				if err != nil {
+					t.Fatalf("turn %d: %v", i+1, err)
+				}
+				texts[seq] = msgs
+				history = append(history, tn.Messages...)
+				outs := compaction.Decide(l, turn, cfg)
+				compaction.Apply(l, turn, outs, cfg)
+				for _, o := range outs {
+					c, ok := o.Body.(*events.Compacted)
+					if !ok {
+						continue
+					}
+					if got := l.Budget(); got != c.Budget {
+						t.Errorf("turn %d: ledger says %+v, outcome says %+v", i+1, got, c.Budget)
+					}
+					if o.View == nil {
+						t.Logf("turn %d: %s at %d of %d", i+1, c.Code, c.TokensBefore, c.AvailableInput)
+						continue
+					}
+					compactions++
+					raw, err := compaction.Render(o.View, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
+					if err != nil {
+						t.Fatal(err)
+					}
+					if v := events.Validate(s.Format, raw); len(v) > 0 {
+						t.Fatalf("turn %d: %v", i+1, v)
+					}
+					t.Logf("turn %d: %v %d -> %d, %d messages", i+1, c.StagesUsed, c.TokensBefore, c.TokensAfter, len(raw))
+					history = raw
+				}
+			}
+			if s.Format == events.Anthropic && compactions == 0 {
+				t.Error("never compacted")
+			}
+			if compactions > 0 {
+				for _, v := range events.Validate(s.Format, history) {
+					t.Logf("at the end the agent's own history: %v", v)
+				}
+			}
+		})
+	}
+}
+
+func defaultConfig(t testing.TB) *compaction.Config {
+	t.Helper()
+	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,149 @@
+package compaction
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"compactd/internal/events"
+)
+
+// Turn is a session.turn, measured.
+type Turn struct {
+	Seq    Seq
+	ID     string
+	number int64 // 0 = the next
+	from   int64 // replaces_from
+	hash   Key
+
+	model    *events.Model
+	format   events.Format // of its messages
+	system   events.Raw    // nil = unchanged; only its size is kept
+	tools    events.Raw
+	override events.Raw
+
+	entries      []Entry
+	usageUnknown bool
+}
+
+// ReadTurn measures the payload of a turn for the session it belongs to: the
+// dialect of a message is that of its session. Its error is an [events.Invalid].
+func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
+	in, err := events.DecodeTurn(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	format := formatOf(l, in)
+	msgs, err := format.ReadAll(in.Messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	if in.Policy != nil {
+		if _, err := DefaultPolicy().With(in.Policy); err != nil {
+			return nil, nil, err
+		}
+	}
+	t := &Turn{
+		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
+		model: in.Model, format: format, system: in.System, tools: in.Tools, override: in.Policy,
+		usageUnknown: in.UsageUnknown,
+	}
+	t.number = max(t.number, t.from)
+	for i, m := range msgs {
+		t.entries = append(t.entries, Measure(m, Entry{Seq: seq, Index: uint32(i)})...)
+	}
+	return t, msgs, nil
+}
+
+func formatOf(l *Ledger, in *events.Turn) events.Format {
+	switch {
+	case in.Format != "":
+		return in.Format
+	case l.format != "":
+		return l.format
+	case in.Model != nil:
+		return events.DefaultFormat(in.Model.Provider)
+	default:
+		return events.DefaultFormat("")
+	}
+}
+
+// hashTurn is the identity of a turn's content: what is sent twice under one
+// number and is equal in it was sent by mistake. Withdrawing turns is an act, so
+// the event's id belongs to it.
+func hashTurn(in *events.Turn) Key {
+	h := sha256.New()
+	part := func(b []byte) {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(b))) // a hash never fails
+		h.Write(b)
+	}
+	if in.ReplacesFrom > 0 {
+		part(fmt.Appendf(nil, "%d %s", in.ReplacesFrom, in.ID))
+	}
+	part(in.System)
+	part(in.Tools)
+	part(in.Policy)
+	if in.Model != nil {
+		part(fmt.Appendf(nil, "%q %q %d %d", in.Model.Provider, in.Model.Name, in.Model.MaxOutputTokens, in.Model.ContextWindow))
+	}
+	for _, m := range in.Messages {
+		part(m)
+	}
+	return max(1, Key(binary.BigEndian.Uint64(h.Sum(nil))))
+}
+
+// verdict says what a turn means for a ledger.
+type verdict uint8
+
+const (
+	accept verdict = iota // it is the next turn, or replaces from one that is there
+	ignore                // it was taken before
+	park                  // turns before it are missing
+	deny
+)
+
+// admit judges a turn by its number. The code is set for deny.
+func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
+	next := l.LastTurn() + 1
+	if v := l.seen(t, next); v != accept {
+		if v == deny {
+			return deny, events.CodeTurnConflict
+		}
+		return v, ""
+	}
+	switch {
+	case t.from > next:
+		return deny, events.CodeOutOfRange
+	case t.from != 1 && l.format != "" && t.format != l.format:
+		return deny, events.CodeFormatChanged
+	case t.number <= next:
+		return accept, ""
+	case len(l.parked) == maxParked:
+		return deny, events.CodeTooManyParked
+	default:
+		return park, ""
+	}
+}
+
+// seen compares a turn with one of its number that came before.
+func (l *Ledger) seen(t *Turn, next int64) verdict {
+	var old Key
+	if t.number > 0 && t.number < next {
+		old = l.turns[t.number-1].hash
+	}
+	for _, p := range l.parked {
+		if p.number == t.number {
+			old = p.hash
+		}
+	}
+	switch {
+	case old == 0:
+		return accept
+	case old == t.hash:
+		return ignore
+	case t.from > 0:
+		return accept
+	default:
+		return deny
+	}
+}

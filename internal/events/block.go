@@ -1,0 +1,104 @@
+package events
+
+import (
+	"errors"
+	"strings"
+)
+
+// What OpenAI and Anthropic have in common: a content is a string, or an array
+// of blocks that name their type.
+
+var (
+	errCannotMake = errors.New("a part of this kind cannot be made, only kept")
+	errMisplaced  = errors.New("a part of this kind does not belong into this message")
+)
+
+// readContent reads the value at w, a string or an array of blocks. For a string
+// there is one part without Raw. Raw is the content itself.
+func readContent(w *walker, block func(*walker) Part) (raw Raw, parts []Part) {
+	if w.kind() == '[' {
+		raw = w.array(func() { parts = append(parts, block(w)) })
+		return raw, parts
+	}
+	raw = w.value()
+	if text, ok := unquote(raw); ok {
+		parts = []Part{{Kind: PartText, Text: text}}
+	}
+	return raw, parts
+}
+
+// resultText joins the texts of a result and counts its images. A block of
+// another type counts with its JSON: a model reads it as text of some kind.
+func resultText(parts []Part) (text string, images int) {
+	if len(parts) == 1 && parts[0].Kind == PartText {
+		return parts[0].Text, 0
+	}
+	var texts []string
+	for _, p := range parts {
+		switch p.Kind {
+		case PartText:
+			texts = append(texts, p.Text)
+		case PartImage:
+			images++
+		default:
+			texts = append(texts, string(p.Raw))
+		}
+	}
+	return strings.Join(texts, "\n"), images
+}
+
+// writeContent is the reverse of readContent: a single text without a block of
+// its own is a string, anything else an array.
+func writeContent(parts []Part, block func(Part) (Raw, error)) (Raw, error) {
+	if len(parts) == 1 && parts[0].Kind == PartText && parts[0].Raw == nil {
+		return quote(parts[0].Text), nil
+	}
+	blocks := make([]Raw, len(parts))
+	for i, p := range parts {
+		var err error
+		if blocks[i], err = writeBlock(p, block); err != nil {
+			return nil, err
+		}
+	}
+	return array(blocks), nil
+}
+
+// writeBlock returns the block of a part as it came, with its text replaced, or
+// made by create. Text that stands for a block without any, such as an image,
+// becomes a text block. A call has no text to be replaced.
+func writeBlock(p Part, create func(Part) (Raw, error)) (Raw, error) {
+	switch {
+	case p.Raw == nil:
+		return create(p)
+	case !p.Edited || p.Kind == PartCall:
+		return p.Raw, nil
+	case p.Kind == PartThinking:
+		return withMember(p.Raw, "thinking", quote(p.Text))
+	case p.Kind == PartResult:
+		return withMember(p.Raw, "content", quote(p.Text))
+	case p.Kind == PartText && blockType(p.Raw) == "refusal":
+		return withMember(p.Raw, "refusal", quote(p.Text))
+	case p.Kind == PartText:
+		return withMember(p.Raw, "text", quote(p.Text))
+	default:
+		return textBlock(p.Text), nil
+	}
+}
+
+func blockType(raw Raw) string {
+	ms, _ := members(raw) // an object: it was read as a text block
+	s, _ := unquote(lookup(ms, "type"))
+	return s
+}
+
+func textBlock(text string) Raw {
+	return object([]member{{"type", Raw(`"text"`)}, {"text", quote(text)}})
+}
+
+// arguments of a call that is made; providers refuse a call without any.
+func arguments(p Part) Raw {
+	if p.Args == nil {
+		return Raw(`{}`)
+	}
+	return p.Args
+}

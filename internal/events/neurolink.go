@@ -1,0 +1,223 @@
+package events
+
+import (
+	"slices"
+	"strings"
+)
+
+// neurolinkMessage is what a message of NeuroLink consists of: a tool call and a
+// tool result are messages of their own.
+type neurolinkMessage struct {
+	role, content, tool, args Raw
+
+	callID Raw  // as the sender named it
+	metaID Raw  // metadata.toolCallId
+	failed bool // result.success is false
+}
+
+func readNeuroLink(raw Raw) (Message, error) {
+	var n neurolinkMessage
+	if err := walk(raw, n.read); err != nil {
+		return Message{}, errNoMessage
+	}
+	kind := n.content.Kind()
+	text, _ := unquote(n.content)
+	absent := kind == 0 || kind == 'n'
+	if !absent && !slices.Contains([]jsonKind{'"', '[', '{'}, kind) {
+		return Message{}, errNoContent
+	}
+	switch string(bare(n.role)) {
+	case "user":
+		return n.words(RoleUser, text)
+	case "system":
+		return n.words(RoleSystem, text)
+	case "assistant":
+		return n.words(RoleAssistant, text)
+	case "tool_call":
+		p := n.part(PartCall)
+		p.Args = n.args
+		m := Message{Role: RoleAssistant}
+		if !absent && string(n.content) != `""` {
+			m, _ = n.words(RoleAssistant, text)
+		}
+		m.Parts = append(m.Parts, p)
+		return m, nil
+	case "tool_result":
+		p := n.part(PartResult)
+		p.Text, p.Failed = text, n.failed
+		if kind == '[' || kind == '{' {
+			p.Text, p.Raw = string(n.content), n.content
+		}
+		return Message{Role: RoleTool, Parts: []Part{p}}, nil
+	default:
+		return Message{}, errNoRole
+	}
+}
+
+func (n *neurolinkMessage) read(w *walker) {
+	w.object(func(key []byte) {
+		switch string(key) {
+		case "role":
+			n.role = w.value()
+		case "content":
+			n.content = w.value()
+		case "tool":
+			n.tool = w.value()
+		case "args":
+			n.args = w.value()
+		case "toolCallId", "tool_call_id":
+			n.callID = w.value()
+		case "metadata":
+			n.metaID = memberAt(w, "toolCallId")
+		case "result":
+			success := memberAt(w, "success")
+			n.failed = success.Kind() == 'f'
+		default:
+			w.value()
+		}
+	})
+}
+
+// memberAt consumes the value at w, and returns its member of that name.
+func memberAt(w *walker, name string) (v Raw) {
+	if w.kind() != '{' {
+		w.value()
+		return nil
+	}
+	w.object(func(key []byte) {
+		if x := w.value(); string(key) == name {
+			v = x
+		}
+	})
+	return v
+}
+
+// words is a message without call or result. A content that is no text stays as
+// it is.
+func (n *neurolinkMessage) words(r Role, text string) (Message, error) {
+	switch n.content.Kind() {
+	case '"':
+		return Message{Role: r, Parts: []Part{{Kind: PartText, Text: text}}}, nil
+	case '[', '{':
+		return Message{Role: r, Parts: []Part{{Kind: PartOther, Raw: n.content}}}, nil
+	default:
+		return Message{}, errNoContent
+	}
+}
+
+func (n *neurolinkMessage) part(k PartKind) Part {
+	p := Part{Kind: k}
+	p.Tool, _ = unquote(n.tool)
+	var ok bool
+	if p.CallID, ok = unquote(n.callID); !ok {
+		p.CallID, _ = unquote(n.metaID)
+	}
+	return p
+}
+
+// writeNeuroLink puts the parts of m into the members of its Raw. An edited
+// message, and a call or result that is made, says so in its metadata.
+func writeNeuroLink(m Message, ms []member) ([]member, error) {
+	content, tool, err := neurolinkContent(m.Parts)
+	if err != nil {
+		return nil, err
+	}
+	if ms == nil {
+		return createNeuroLink(m, content, tool), nil
+	}
+	if neurolinkRole(m.Role, tool) != neurolinkRole(m.Role, toolOf(ms)) {
+		return nil, errMisplaced // without its call a message is to be dropped, not edited
+	}
+	if was := lookup(ms, "content"); was != nil || string(content) != `""` {
+		ms = set(ms, "content", content)
+	}
+	return set(ms, "metadata", truncated(lookup(ms, "metadata"))), nil
+}
+
+// neurolinkContent joins the texts of parts, or returns the one content that is
+// none, and their call or result, nil without.
+func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
+	var texts []string
+	for i, p := range parts {
+		if p.Kind == PartCall || p.Kind == PartResult {
+			if tool != nil {
+				return nil, nil, errMisplaced
+			}
+			tool = &parts[i]
+		}
+		switch {
+		case p.Kind == PartCall:
+		case p.Raw != nil && !p.Edited:
+			if content != nil {
+				return nil, nil, errMisplaced
+			}
+			content = p.Raw
+		case p.Kind == PartText || p.Kind == PartResult || p.Edited:
+			texts = append(texts, p.Text)
+		default:
+			return nil, nil, errCannotMake
+		}
+	}
+	switch {
+	case content == nil:
+		return quote(strings.Join(texts, "\n")), tool, nil
+	case len(texts) > 0:
+		return nil, nil, errMisplaced
+	}
+	return content, tool, nil
+}
+
+func createNeuroLink(m Message, content Raw, tool *Part) []member {
+	var ms []member
+	if m.ID != "" {
+		ms = append(ms, member{"id", quote(m.ID)})
+	}
+	ms = append(ms, member{"role", quote(neurolinkRole(m.Role, tool))}, member{"content", content})
+	if tool == nil {
+		return ms
+	}
+	if tool.Tool != "" {
+		ms = append(ms, member{"tool", quote(tool.Tool)})
+	}
+	if tool.Args != nil { // optional here, unlike in the other dialects
+		ms = append(ms, member{"args", tool.Args})
+	}
+	if tool.CallID != "" {
+		ms = append(ms, member{"toolCallId", quote(tool.CallID)})
+	}
+	return append(ms, member{"metadata", truncated(nil)})
+}
+
+// neurolinkRole is the dialect's word for who speaks.
+func neurolinkRole(r Role, tool *Part) string {
+	switch {
+	case tool == nil:
+		return string(r)
+	case tool.Kind == PartCall:
+		return "tool_call"
+	default:
+		return "tool_result"
+	}
+}
+
+// toolOf says what the members of a message make it: a call, a result or, nil,
+// neither.
+func toolOf(ms []member) *Part {
+	switch role, _ := unquote(lookup(ms, "role")); role {
+	case "tool_call":
+		return &Part{Kind: PartCall}
+	case "tool_result":
+		return &Part{Kind: PartResult}
+	default:
+		return nil
+	}
+}
+
+// truncated returns metadata that says that the message is not what it was.
+func truncated(metadata Raw) Raw {
+	out, err := withMember(metadata, "truncated", Raw(`true`))
+	if err != nil { // there was none, or no object
+		return Raw(`{"truncated":true}`)
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package events
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestValidID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"a":                       true,
+		"A-Z_09":                  true,
+		"-":                       true,
+		"_":                       true,
+		strings.Repeat("x", 64):   true,
+		strings.Repeat("x", 65):   false,
+		strings.Repeat("x", 5000): false,
+		"":                        false,
+		".":                       false,
+		"a.b":                     false,
+		"*":                       false,
+		">":                       false,
+		"a b":                     false,
+		"a\tb":                    false,
+		"a\x00b":                  false,
+		"größe":                   false,
+		"a/b":                     false,
+		"\xff":                    false,
+	} {
+		if got := ValidID(id); got != want {
+			t.Errorf("ValidID(%.20q) = %v, want %v", id, got, want)
+		}
+	}
+}
+
+func TestInput(t *testing.T) {
+	for _, test := range []struct {
+		kind Kind
+		addr Address
+		want string
+		code Code
+	}{
+		{KindTurn, Address{"default", "s-1"}, "session.turn.default.s-1", ""},
+		{KindForget, Address{"_", "_"}, "session.forget._._", ""},
+		{KindCompacted, Address{"t", "s"}, "", CodeUnknownKind},
+		{"turn.x", Address{"t", "s"}, "", CodeUnknownKind},
+		{"", Address{"t", "s"}, "", CodeUnknownKind},
+		{KindTurn, Address{"", "s"}, "", CodeBadID},
+		{KindTurn, Address{"t", "a.b"}, "", CodeBadID},
+		{KindTurn, Address{"*", ">"}, "", CodeBadID},
+	} {
+		got, err := Input(test.kind, test.addr)
+		if got != test.want || (err != nil) != (test.code != "") || err != nil && CodeOf(err) != test.code {
+			t.Errorf("Input(%q, %v) = %q, %v; want %q, code %q", test.kind, test.addr, got, err, test.want, test.code)
+		}
+	}
+}
+
+func TestAddressValidateNamesBothIDs(t *testing.T) {
+	err := Address{"", "a b"}.Validate()
+	bad, ok := errors.AsType[*Invalid](err)
+	if !ok || len(bad.Problems) != 2 || bad.Problems[0].Field != "tenant" || bad.Problems[1].Field != "session" {
+		t.Errorf("got %v, want one problem for each id", err)
+	}
+}
+
+func TestParseLog(t *testing.T) {
+	long := strings.Repeat("s", 5000)
+	for subject, want := range map[string]Location{
+		"log.0.turn.default.s-1":    {0, KindTurn, Address{"default", "s-1"}},
+		"log.63.summary.t.s":        {63, KindSummary, Address{"t", "s"}},
+		"log.1.nonsense.t.s":        {1, "nonsense", Address{"t", "s"}},
+		"log.1.turn.t.a.b":          {1, KindTurn, Address{"t", "a.b"}},
+		"log.1.turn.t." + long:      {1, KindTurn, Address{"t", long}},
+		"log.1.turn.a b.\u00e9\x01": {1, KindTurn, Address{"a b", "\u00e9\x01"}},
+	} {
+		got, err := ParseLog(subject)
+		if err != nil {
+			t.Errorf("ParseLog(%.40q): %v", subject, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("ParseLog(%.40q): %s", subject, d)
+		}
+	}
+	for _, subject := range []string{"", "log", "log.1.turn.t", "out.1.turn.t.s", "log.x.turn.t.s", "log.-1.turn.t.s", "log..turn.t.s", "log.99999999999999999999.turn.t.s"} {
+		if got, err := ParseLog(subject); err == nil {
+			t.Errorf("ParseLog(%q) = %v, want an error", subject, got)
+		}
+	}
+}
+
+func TestLocationValidate(t *testing.T) {
+	for _, test := range []struct {
+		loc   Location
+		codes []Code
+	}{
+		{Location{1, KindTurn, Address{"t", "s"}}, nil},
+		{Location{1, "x", Address{"t", "s"}}, []Code{CodeUnknownKind}},
+		{Location{1, KindBudget, Address{"t", "s"}}, []Code{CodeUnknownKind}},
+		{Location{1, "x", Address{"", "a.b"}}, []Code{CodeUnknownKind, CodeBadID, CodeBadID}},
+		{Location{1, KindEnd, Address{"t", strings.Repeat("x", 65)}}, []Code{CodeBadID}},
+	} {
+		if d := cmp.Diff(test.codes, codes(test.loc.Validate())); d != "" {
+			t.Errorf("%v: %s", test.loc, d)
+		}
+	}
+}
+
+// The subjects that a worker and the server agree on.
+func TestSubjects(t *testing.T) {
+	a := Address{"t", "s"}
+	got := []string{
+		Outcome(3, KindCompacted, a), Published(KindCompacted, a), Published(KindBudget, Address{"t", "*"}), Mark(3),
+		Config("abc"), LogFilter(3), OutcomeFilter(3), InputFilter(KindTurn), LogTransform(8),
+	}
+	want := []string{
+		"out.3.compacted.t.s", "session.compacted.t.s", "session.budget.t.*", "out.3.mark",
+		"out.config.abc", "log.3.>", "out.3.>", "session.turn.*.*",
+		"log.{{partition(8,2,3)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// What Outcome builds, ParseOutcome reads; the log's form is the same.
+func TestSubjectsRoundTrip(t *testing.T) {
+	id := rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
+	rapid.Check(t, func(t *rapid.T) {
+		want := Location{
+			Partition: rapid.IntRange(0, 1000).Draw(t, "partition"),
+			Kind:      rapid.SampledFrom(slices.Concat(LogKinds, OutcomeKinds)).Draw(t, "kind"),
+			Address:   Address{id.Draw(t, "tenant"), id.Draw(t, "session")},
+		}
+		subject := Outcome(want.Partition, want.Kind, want.Address)
+		got, err := ParseOutcome(subject)
+		if err != nil || got != want {
+			t.Fatalf("%s: got %v, %v", subject, got, err)
+		}
+		if got, err = ParseLog("log" + strings.TrimPrefix(subject, "out")); err != nil || got != want {
+			t.Fatalf("as log: got %v, %v", got, err)
+		}
+		if slices.Contains(LogKinds, want.Kind) != (want.Validate() == nil) {
+			t.Fatalf("%v: %v", want, want.Validate())
+		}
+	})
+}
+
+// codes lists the codes of an error, nil for none.
+func codes(err error) []Code {
+	bad, ok := errors.AsType[*Invalid](err)
+	if !ok {
+		return nil
+	}
+	var out []Code
+	for _, p := range bad.Problems {
+		out = append(out, p.Code)
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Violation is one breach of the rules of a provider.
+type Violation struct {
+	Rule  string // one of [Rules]
+	Index int    // of the message, -1 for the history as a whole
+	Text  string // what is wrong, without any content of a message
+}
+
+// String returns the violation as one line.
+func (v Violation) String() string {
+	return fmt.Sprintf("messages[%d] %s: %s", v.Index, v.Rule, v.Text)
+}
+
+// Rules lists what Validate checks, by dialect.
+var Rules = map[Format][]string{
+	Anthropic: {
+		"bad_shape",         // a message, a block or its fields are not as the API wants them
+		"first_is_user",     // a history begins with a user
+		"roles_alternate",   // user and assistant only, in turns
+		"call_answered",     // each tool_use has its tool_result in the next message
+		"results_first",     // tool_results stand before all other blocks of their message
+		"orphan_result",     // a tool_result answers a tool_use of the message before it
+		"duplicate_result",  // a tool_use is answered once
+		"duplicate_call_id", // no two tool_use of a history share an id
+		"empty_text",        // a text has more than white space
+		"empty_content",     // a message has a block
+	},
+	OpenAI: {
+		"bad_shape",
+		"system_first",      // system and developer messages precede all others
+		"call_answered",     // tool messages answer all calls before any other role speaks
+		"orphan_result",     // a tool message answers a call of the assistant before it
+		"duplicate_result",  // a call is answered once
+		"duplicate_call_id", // no two calls of a message share an id
+		"empty_content",     // an assistant says or calls something
+	},
+	NeuroLink: {
+		"bad_shape",
+		"call_answered", // each tool_call has a tool_result among the tool messages after it
+		"orphan_result", // each tool_result has a tool_call among the tool messages before it
+	},
+}
+
+// Validate returns every breach of f's rules: none means that the history may be
+// sent to its provider as it stands. Calls open at the very end, where their
+// results are still to come, are no breach, nor is an empty history.
+//
+// It shares no code with Read, Write or the repair of package compaction, which
+// it is there to check.
+func Validate(f Format, messages []Raw) []Violation {
+	var c checker
+	switch f {
+	case Anthropic:
+		c.anthropic(messages)
+	case OpenAI:
+		c.openai(messages)
+	case NeuroLink:
+		c.neurolink(messages)
+	default:
+		c.report("bad_shape", -1, "the format is unknown")
+	}
+	return c.found
+}
+
+// checker collects violations.
+type checker struct{ found []Violation }
+
+func (c *checker) report(rule string, index int, format string, args ...any) {
+	c.found = append(c.found, Violation{rule, index, fmt.Sprintf(format, args...)})
+}
+
+// parse reads a message or block into its struct. Half surrogates fail here:
+// providers refuse a request that holds one.
+func (c *checker) parse(index int, raw Raw, v any) bool {
+	if raw.Kind() != '{' || Unmarshal(raw, v) != nil {
+		c.report("bad_shape", index, "a message or block is not as its dialect has it")
+		return false
+	}
+	return true
+}
+
+// list reads an array of anything.
+func (c *checker) list(index int, raw Raw) (out []Raw) {
+	if Unmarshal(raw, &out) != nil {
+		c.report("bad_shape", index, "a content is not valid JSON")
+	}
+	return out
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
