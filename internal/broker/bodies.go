@@ -21,7 +21,7 @@ const (
 )
 
 // directPause is how long an answer may be missing before it is asked for again.
-const directPause = 2 * time.Second
+const directPause = time.Second
 
 // LogMessage is one event as the log has it.
 type LogMessage struct {

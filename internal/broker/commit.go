@@ -71,7 +71,7 @@ type Claim struct {
 	// nanoseconds; a later one keeps what it finds.
 	LogCreated int64
 	// ReplyTimeout is how long one try waits before the marker is asked. Default
-	// 5 s.
+	// 2 s; too short a time costs work, never correctness.
 	ReplyTimeout time.Duration
 	// OnRetry is told why a commit is tried again, and after what pause. It must
 	// not block.
@@ -94,7 +94,7 @@ type Committer struct {
 // what it found, from which the caller goes on; when raced it tries again, until
 // ctx ends.
 func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored, error) {
-	cl.ReplyTimeout = cmp.Or(cl.ReplyTimeout, apiTimeout)
+	cl.ReplyTimeout = cmp.Or(cl.ReplyTimeout, 2*time.Second)
 	if cl.Owner == "" || cl.Partition < 0 {
 		return nil, Stored{}, fmt.Errorf("take over partition %d: owner %q or partition is invalid", cl.Partition, cl.Owner)
 	}

@@ -14,16 +14,20 @@ import (
 	"compactd/internal/events"
 )
 
-// What a pull asks for at once. Fewer messages cost throughput (256: × 0.62).
-// The bytes must exceed the largest message, or the consumer stalls; they keep
-// the client below the 64 MiB at which nats.go drops and the server cuts off.
-const (
-	pullMessages = 2000
-	pullBytes    = 16 << 20
-)
+// pullMessages is what a pull asks for at once. Fewer cost throughput (256: × 0.62).
+const pullMessages = 2000
+
+// pull bounds what is under way to one reader. The bytes must exceed the largest
+// message the server takes, or the reader stalls before it for ever; and they
+// should be few, as a connection with more than max_pending (64 MiB) under way is
+// cut off, and would be so again after each reconnect. 4 MiB hold 2,000 turns of
+// the usual 1.5 KiB.
+func pull(js jetstream.JetStream) jetstream.PullConsumeOpt {
+	return jetstream.PullMaxMessagesWithBytesLimit(pullMessages, max(4<<20, MaxPayload(js.Conn()))+256<<10)
+}
 
 // readStall is how long a read may be silent before it is asked why.
-const readStall = time.Second
+const readStall = 250 * time.Millisecond
 
 // LogFrom says what [ConsumeLog] reads.
 type LogFrom struct {
@@ -49,10 +53,14 @@ func (e *BeyondEndError) Error() string {
 // ConsumeLog calls fn for every event of a partition from a sequence on, in
 // order, one at a time, and goes on with what is published, across restarts of
 // the server. The first sequence may be one past the end, not further:
-// [*BeyondEndError]. A slow fn holds the reading back.
+// [*BeyondEndError]. A slow fn holds the reading back. ctx bounds the start only.
 //
 // stop ends it: once it returns, fn is not running and will not be called. It
 // must not be called from fn.
+//
+// Every reader may have as much under way as the server's max_payload, or 4 MiB if
+// that is more. On an external server keep the sum over the readers of one
+// connection below its max_pending, 64 MiB by default; the embedded one has 1 GiB.
 //
 // After a reconnect to a server that lost the end of its log the reader would
 // wait past the end: compare [State] with the cursor then ([Options].OnReconnect).
@@ -78,7 +86,7 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 		if err := g.pass(m); err != nil {
 			onError(fmt.Errorf("consume log of partition %d: %w", from.Partition, err))
 		}
-	}, pull(), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(err) }))
+	}, pull(js), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(err) }))
 	if err != nil {
 		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
 	}
@@ -135,7 +143,7 @@ func readStream(ctx context.Context, js jetstream.JetStream, stream, filter stri
 		if err := g.pass(m); err != nil {
 			done <- err
 		}
-	}, pull(), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
+	}, pull(js), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
 	if err != nil {
 		return err
 	}
@@ -170,10 +178,6 @@ func ordered(ctx context.Context, js jetstream.JetStream, stream, filter string,
 		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:    max(from, 1),
 	})
-}
-
-func pull() jetstream.PullConsumeOpt {
-	return jetstream.PullMaxMessagesWithBytesLimit(pullMessages, pullBytes)
 }
 
 // exhausted reports whether the server has nothing left for the consumer and all

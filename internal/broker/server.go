@@ -181,8 +181,8 @@ func (cfg *ServerConfig) options() (*server.Options, error) {
 		MaxPayload:             int32(cmp.Or(cfg.MaxPayload, DefaultMaxPayload)),
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,
-		// A client that is sent more than this at once is cut off. Every partition
-		// that catches up may have pullBytes under way on one connection.
+		// A client with more than this under way is cut off. The default of 64 MiB is
+		// reached by eight partitions that catch up on turns of 4 MiB.
 		MaxPending: 1 << 30,
 	}
 	switch cmp.Or(cfg.Durability, DurableProcess) {

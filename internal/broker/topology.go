@@ -119,14 +119,38 @@ func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, 
 	if err := update(ctx, js, out, t.outcomesChanges); err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
-	lc, oc := log.CachedInfo().Config, out.CachedInfo().Config
-	if lc.MaxAge != oc.MaxAge {
+	if lc, oc := log.CachedInfo().Config, out.CachedInfo().Config; lc.MaxAge != oc.MaxAge {
 		return nil, fmt.Errorf("ensure streams: %w", &TopologyError{[]Mismatch{
 			{OutcomesStream, "max age", oc.MaxAge.String(), lc.MaxAge.String() + " as in " + LogStream},
 		}})
 	}
-	p, _ := partitionsOf(lc.SubjectTransform)
-	return &Streams{Partitions: p, MaxAge: lc.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}, nil
+	return streamsOf(log, out), nil
+}
+
+// ErrNoStreams: no worker has ever run against this server.
+var ErrNoStreams = errors.New("the server has no compactd streams; start a worker first")
+
+// Look returns the streams that a worker has made, without making, changing or
+// checking any.
+func Look(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
+	var found [2]jetstream.Stream
+	for i, name := range []string{LogStream, OutcomesStream} {
+		s, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, ErrNoStreams
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", name, err)
+		}
+		found[i] = s
+	}
+	return streamsOf(found[0], found[1]), nil
+}
+
+func streamsOf(log, out jetstream.Stream) *Streams {
+	c := log.CachedInfo().Config
+	p, _ := partitionsOf(c.SubjectTransform)
+	return &Streams{Partitions: p, MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
 }
 
 func (t *Topology) validate() error {
@@ -255,6 +279,9 @@ func addSubjects(c *jetstream.StreamConfig, want []string) (changed bool) {
 	}
 	return changed
 }
+
+// wantTransform says how the log is partitioned, to people.
+var wantTransform = "from " + events.InputPattern + " to " + events.LogTransform(DefaultPartitions) + " or another number"
 
 func checkLog(c jetstream.StreamConfig) []Mismatch {
 	m := mismatches{stream: c.Name}

@@ -187,3 +187,22 @@ func TestTopologyInvalid(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+// Two ages are a mismatch that asking for one of them mends.
+func TestEnsureAges(t *testing.T) {
+	w := newWorld(t)
+	out, _ := w.js.Stream(t.Context(), OutcomesStream)
+	c := out.CachedInfo().Config
+	c.MaxAge = time.Hour
+	if _, err := w.js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Ensure(t.Context(), w.js, Topology{})
+	bad, ok := errors.AsType[*TopologyError](err)
+	if !ok || len(bad.Mismatches) != 1 || bad.Mismatches[0].Field != "max age" {
+		t.Errorf("two ages: %v", err)
+	}
+	if s, err := Ensure(t.Context(), w.js, Topology{MaxAge: time.Hour}); err != nil || s.MaxAge != time.Hour {
+		t.Errorf("one asked for: %+v, %v", s, err)
+	}
+}

@@ -91,7 +91,7 @@ func (w *world) takeOver(owner string) *Committer {
 
 func (w *world) takeOverOn(nc *nats.Conn, owner string) *Committer {
 	w.t.Helper()
-	c, _, err := TakeOver(w.t.Context(), nc, Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: 300 * time.Millisecond})
+	c, _, err := TakeOver(w.t.Context(), nc, Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: 150 * time.Millisecond})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -148,24 +148,25 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// wire is a TCP proxy in front of the server that can lose a commit, or its
-// answer, and then breaks the link.
+// wire is a TCP proxy in front of the server that can lose a request, or its
+// answer. The link stays as it is until it is cut.
 type wire struct {
 	ln     net.Listener
 	target string
 
-	mu    sync.Mutex
-	fault fault
-	conns []net.Conn
-	hit   chan struct{} // closed when the fault has struck
+	mu     sync.Mutex
+	fault  fault
+	needle []byte // marks the request
+	conns  []net.Conn
+	hit    chan struct{} // closed when the request has come by
 }
 
 type fault int
 
 const (
-	none       fault = iota
-	loseCommit       // the link breaks before the commit has passed
-	loseAnswer       // the commit passes, its answer does not
+	none        fault = iota
+	loseRequest       // nothing of it gets to the server
+	loseAnswer        // the request passes, its answer does not
 )
 
 func newWire(t *testing.T, target string) *wire {
@@ -187,11 +188,11 @@ func newWire(t *testing.T, target string) *wire {
 
 func (w *wire) url() string { return "nats://" + w.ln.Addr().String() }
 
-// arm sets the fault for the next commit.
-func (w *wire) arm(f fault) <-chan struct{} {
+// arm sets the fault for the next request that contains needle.
+func (w *wire) arm(f fault, needle string) (hit <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fault, w.hit = f, make(chan struct{})
+	w.fault, w.needle, w.hit = f, []byte(needle), make(chan struct{})
 	return w.hit
 }
 
@@ -246,15 +247,13 @@ func (w *wire) copy(dst, src net.Conn, pass func([]byte) bool) {
 func (w *wire) up(b []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fault == none || !bytes.Contains(b, []byte(headerFence)) {
+	if w.fault == none {
 		return true
 	}
-	if w.fault == loseAnswer {
-		w.strike()
-		return true
+	if !w.struck() && bytes.Contains(b, w.needle) {
+		close(w.hit)
 	}
-	w.strike()
-	return false
+	return w.fault == loseAnswer || !w.struck()
 }
 
 // down sees what the server answers.
@@ -264,7 +263,7 @@ func (w *wire) down([]byte) bool {
 	return w.fault == none || !w.struck()
 }
 
-// struck reports whether the commit has come by; mu is held.
+// struck reports whether the request has come by; mu is held.
 func (w *wire) struck() bool {
 	select {
 	case <-w.hit:
@@ -273,11 +272,3 @@ func (w *wire) struck() bool {
 		return false
 	}
 }
-
-// strike says that the commit has come by; mu is held.
-func (w *wire) strike() {
-	if !w.struck() {
-		close(w.hit)
-	}
-}
-

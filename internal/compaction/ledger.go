@@ -66,6 +66,9 @@ func (l *Ledger) Generation() int64 { return l.generation }
 // LastTurn is the number of the last turn taken, 0 before the first.
 func (l *Ledger) LastTurn() int64 { return int64(len(l.turns)) }
 
+// Known reports whether the ledger holds anything worth keeping.
+func (l *Ledger) Known() bool { return len(l.turns)+len(l.parked) > 0 }
+
 // Format is the dialect of the session, "" before its first turn.
 func (l *Ledger) Format() events.Format { return l.format }
 

@@ -63,7 +63,7 @@ func readAnthropicBlock(w *walker) Part {
 		case "tool_use_id":
 			answers = w.value()
 		case "content":
-			content, inner = readContent(w, readAnthropicBlock)
+			content, inner = readContent(w, readPlainBlock)
 		case "is_error":
 			failed = w.value()
 		default:

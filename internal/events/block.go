@@ -27,6 +27,41 @@ func readContent(w *walker, block func(*walker) Part) (raw Raw, parts []Part) {
 	return raw, parts
 }
 
+// readPlainBlock reads a block that is neither call nor result: one of OpenAI's,
+// or one within a result of Anthropic's. A result within a result is PartOther:
+// to descend would cost a hostile event's depth times its size.
+func readPlainBlock(w *walker) Part {
+	if w.kind() != '{' {
+		return Part{Kind: PartOther, Raw: w.value()}
+	}
+	var kind, text, refusal Raw
+	p := Part{Kind: PartOther}
+	p.Raw = w.object(func(key []byte) {
+		switch string(key) {
+		case "type":
+			kind = w.value()
+		case "text":
+			text = w.value()
+		case "refusal":
+			refusal = w.value()
+		default:
+			w.value()
+		}
+	})
+	switch string(bare(kind)) {
+	case "refusal":
+		text = refusal
+		fallthrough
+	case "text":
+		if s, ok := unquote(text); ok {
+			p.Kind, p.Text = PartText, s
+		}
+	case "image", "document", "image_url", "input_audio", "file":
+		p.Kind = PartImage
+	}
+	return p
+}
+
 // resultText joins the texts of a result and counts its images. A block of
 // another type counts with its JSON: a model reads it as text of some kind.
 func resultText(parts []Part) (text string, images int) {

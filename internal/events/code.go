@@ -32,6 +32,7 @@ const (
 	CodeTooManyParked   Code = "too_many_parked"
 	CodeUsageUnknown    Code = "usage_unknown"
 	CodeInternal        Code = "internal"
+	CodeSessionReset    Code = "session_reset"
 
 	CodeNotEnoughMessages Code = "not_enough_messages"
 	CodeNothingToDo       Code = "nothing_to_do"
@@ -69,6 +70,8 @@ var Codes = map[Code]CodeInfo{
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
 	CodeUsageUnknown:    {false, "The usage has a shape of no known provider; the turn counts without it.", "Send usage as Anthropic, OpenAI or Gemini give it."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
+
+	CodeSessionReset: {true, "A defect of the worker damaged what it knows of this session; the session begins anew.", "Report it with the sequence, and send the whole history again with replaces_from 1."},
 
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
 	CodeNothingToDo:       {false, "No stage could make the history smaller.", "Nothing; it is tried again when the history has grown."},

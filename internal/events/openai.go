@@ -51,7 +51,7 @@ func (o *openaiMessage) read(w *walker) {
 		case "role":
 			o.role = w.value()
 		case "content":
-			o.content, o.parts = readContent(w, readOpenAIBlock)
+			o.content, o.parts = readContent(w, readPlainBlock)
 		case "name":
 			o.name = w.value()
 		case "tool_call_id":
@@ -107,38 +107,6 @@ func (o *openaiMessage) result() Part {
 	p.CallID, _ = unquote(o.callID)
 	if o.content.Kind() == '[' {
 		p.Raw = o.content
-	}
-	return p
-}
-
-func readOpenAIBlock(w *walker) Part {
-	if w.kind() != '{' {
-		return Part{Kind: PartOther, Raw: w.value()}
-	}
-	var kind, text, refusal Raw
-	p := Part{Kind: PartOther}
-	p.Raw = w.object(func(key []byte) {
-		switch string(key) {
-		case "type":
-			kind = w.value()
-		case "text":
-			text = w.value()
-		case "refusal":
-			refusal = w.value()
-		default:
-			w.value()
-		}
-	})
-	switch string(bare(kind)) {
-	case "refusal":
-		text = refusal
-		fallthrough
-	case "text":
-		if s, ok := unquote(text); ok {
-			p.Kind, p.Text = PartText, s
-		}
-	case "image_url", "input_audio", "file":
-		p.Kind = PartImage
 	}
 	return p
 }
@@ -200,8 +168,8 @@ func writeOpenAI(m Message, ms []member) ([]member, error) {
 	}
 	var content []Part
 	var calls []Raw
-	legacy, keepLegacy := lookup(ms, "function_call"), false
-	for _, p := range m.Parts {
+	legacy := legacyPart(m.Parts, lookup(ms, "function_call"))
+	for i, p := range m.Parts {
 		switch {
 		case p.Kind == PartResult, p.Kind == PartCall && m.Role != RoleAssistant:
 			return nil, errMisplaced
@@ -209,31 +177,42 @@ func writeOpenAI(m Message, ms []member) ([]member, error) {
 			content = append(content, p)
 		case p.Raw == nil:
 			calls = append(calls, createOpenAICall(p))
-		case bytes.Equal(p.Raw, legacy):
-			keepLegacy = true
-		default:
+		case i != legacy:
 			calls = append(calls, p.Raw)
 		}
 	}
 	if ms == nil {
 		ms = []member{{"role", quote(string(m.Role))}}
 	}
-	if was := lookup(ms, "content"); len(content) > 0 {
+	if len(content) == 0 && m.Role == RoleAssistant {
+		if was := lookup(ms, "content"); m.Raw == nil || was != nil && string(was) != `""` {
+			ms = set(ms, "content", Raw(`null`))
+		}
+	} else {
 		c, err := writeContent(content, createOpenAIBlock)
 		if err != nil {
 			return nil, err
 		}
 		ms = set(ms, "content", c)
-	} else if m.Raw == nil || was != nil && string(was) != `""` {
-		ms = set(ms, "content", Raw(`null`))
 	}
 	ms = slices.DeleteFunc(ms, func(x member) bool {
-		return x.name == "function_call" && !keepLegacy || x.name == "tool_calls" && len(calls) == 0
+		return x.name == "function_call" && legacy < 0 || x.name == "tool_calls" && len(calls) == 0
 	})
 	if len(calls) > 0 {
 		ms = set(ms, "tool_calls", array(calls))
 	}
 	return ms, nil
+}
+
+// legacyPart returns which part is the function_call, -1 for none: the last that
+// looks like it, as it was read behind the other calls.
+func legacyPart(parts []Part, functionCall Raw) int {
+	for i, p := range slices.Backward(parts) {
+		if p.Kind == PartCall && p.Raw != nil && bytes.Equal(p.Raw, functionCall) {
+			return i
+		}
+	}
+	return -1
 }
 
 func writeOpenAIResult(m Message, ms []member) ([]member, error) {

@@ -91,6 +91,12 @@ func ValidID(s string) bool {
 	return true
 }
 
+// ValidEventID reports whether s may be the id of an event: 1 to 256 bytes
+// without control characters.
+func ValidEventID(s string) bool {
+	return s != "" && len(s) <= maxNameBytes && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
 // Input returns the subject an event is published on.
 func Input(k Kind, a Address) (string, error) {
 	if !slices.Contains(LogKinds, k) {

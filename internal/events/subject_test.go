@@ -37,6 +37,17 @@ func TestValidID(t *testing.T) {
 	}
 }
 
+func TestValidEventID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"0198": true, "größe *.>": true, strings.Repeat("x", 256): true,
+		"": false, "a\nb": false, "\x7f": false, strings.Repeat("x", 257): false,
+	} {
+		if got := ValidEventID(id); got != want {
+			t.Errorf("ValidEventID(%.20q) = %v, want %v", id, got, want)
+		}
+	}
+}
+
 func TestInput(t *testing.T) {
 	for _, test := range []struct {
 		kind Kind

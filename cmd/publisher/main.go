@@ -1,0 +1,86 @@
+// Command publisher plays an agent: it publishes turns and shows what the
+// workers tell.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// flags are the command line, with the environment as the default.
+type flags struct {
+	NATS    string           `name:"nats" env:"NATS_URL" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Server to connect to (${default})."`
+	Creds   string           `env:"COMPACTD_CREDS" type:"existingfile" placeholder:"FILE" help:"Credentials (.creds)."`
+	Tenant  string           `env:"COMPACTD_TENANT" default:"default" help:"Tenant of the sessions (${default})."`
+	JSON    bool             `env:"COMPACTD_JSON" help:"Print JSON, one object a line."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
+	Send   sendCmd   `cmd:"" help:"Publish one session.turn, read from a file or standard input."`
+	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn and report what became of them."`
+	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are told."`
+}
+
+const description = `Publishes turns to compactd and shows what it tells.
+
+Examples:
+  publisher replay examples/sessions
+  publisher replay --speed 20 session.jsonl.gz
+  echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
+  publisher watch --session s1 --json
+
+Exit codes: 0 done, 1 failure, 2 wrong usage.`
+
+func main() {
+	var f flags
+	k := kong.Must(&f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version}, kong.UsageOnError())
+	cmd, err := k.Parse(os.Args[1:])
+	if err != nil {
+		k.Errorf("%s", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	cmd.BindTo(ctx, (*context.Context)(nil))
+	if err := cmd.Run(&f); err != nil {
+		fmt.Fprintf(os.Stderr, "publisher: %v\n", err)
+		if bad, ok := errors.AsType[*events.Invalid](err); ok {
+			fmt.Fprintf(os.Stderr, "code: %s\nhint: %s\n", bad.Code(), bad.Hint())
+		}
+		stop()
+		os.Exit(1)
+	}
+}
+
+// connect opens the connection of one command.
+func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := broker.Connect(ctx, broker.Options{URL: f.NATS, Creds: f.Creds, Name: "compactd publisher"})
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := jetstream.New(nc)
+	return nc, js, err
+}
+
+// printJSON writes one object on a line of its own.
+func printJSON(v any) error {
+	data, err := events.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Println(string(data))
+	return err
+}

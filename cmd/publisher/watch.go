@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/events"
+)
+
+type watchCmd struct {
+	Session string `env:"COMPACTD_SESSION" default:"*" help:"Session to watch; * is all of the tenant (${default})."`
+}
+
+// Run prints outcomes until ctx ends.
+func (c *watchCmd) Run(ctx context.Context, f *flags) error {
+	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	if check := (events.Address{Tenant: f.Tenant, Session: strings.Replace(c.Session, "*", events.Unknown, 1)}); check.Validate() != nil {
+		return a.Validate()
+	}
+	nc, _, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	heard := make(chan *nats.Msg, 1024)
+	for _, k := range events.OutcomeKinds {
+		if _, err := nc.ChanSubscribe(events.Published(k, a), heard); err != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-heard:
+			if err := c.print(m, f.JSON); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *watchCmd) print(m *nats.Msg, asJSON bool) error {
+	if asJSON {
+		return printJSON(struct {
+			Subject string     `json:"subject"`
+			Event   events.Raw `json:"event"`
+		}{m.Subject, m.Data})
+	}
+	t := strings.Split(m.Subject, ".") // session.<kind>.<tenant>.<session>
+	body, err := events.DecodeOutcome(events.Kind(t[1]), m.Data)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Printf("%-32s %s\n", t[2]+"."+t[3], describe(body))
+	return err
+}
+
+// describe says an outcome in one line.
+func describe(body any) string {
+	switch b := body.(type) {
+	case *events.Compacted:
+		if !b.Compacted {
+			return fmt.Sprintf("not compacted: %s, %d tokens of %d", b.Code, b.TokensBefore, b.AvailableInput)
+		}
+		return fmt.Sprintf("compacted: generation %d through turn %d, %d → %d tokens by %v", b.Generation, b.Through.Turn, b.TokensBefore, b.TokensAfter, b.StagesUsed)
+	case *events.BudgetChanged:
+		return fmt.Sprintf("level %s: %d tokens of %d", b.Level, b.Budget.EstimatedInput, b.Budget.AvailableInput)
+	case *events.Rejected:
+		return fmt.Sprintf("rejected %s at %d: %s: %s %s", b.Kind, b.Seq, b.Code, b.Message, b.Hint)
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+// Command worker serves the sessions of a fleet of agents: it keeps their token
+// budgets and publishes session.compacted before they overflow.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/uuid"
+	"github.com/mattn/go-isatty"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/worker"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// flags are the command line, with the environment as the default.
+type flags struct {
+	NATS  string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"Server to connect to. Absent: one is embedded."`
+	Creds string `env:"COMPACTD_CREDS" type:"existingfile" placeholder:"FILE" help:"Credentials (.creds) for --nats."`
+
+	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default})."`
+	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the embedded server (${default})."`
+	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: the death of the process, or a power loss too (process|power, default ${default})."`
+	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
+
+	CompactThreshold  string `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
+	DisableCompaction bool   `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
+
+	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
+	Version   kong.VersionFlag `help:"Print the version and exit."`
+}
+
+const description = `Keeps the conversations of LLM agents inside their context windows.
+
+Agents publish session.turn.<tenant>.<session> to NATS JetStream; the worker publishes session.compacted.<tenant>.<session>.
+
+Examples:
+  worker                                  # embedded server on 127.0.0.1:4222, state in ./data
+  worker --listen 127.0.0.1:-1 --data /var/lib/compactd --log-format json
+  worker --nats nats://broker:4222 --creds worker.creds
+
+Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
+
+func main() {
+	logFormat := "json"
+	if isatty.IsTerminal(os.Stderr.Fd()) {
+		logFormat = "console"
+	}
+	var f flags
+	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
+		kong.Vars{"version": version, "logFormat": logFormat}, kong.UsageOnError())
+	if _, err := k.Parse(os.Args[1:]); err != nil {
+		k.Errorf("%s", err)
+		os.Exit(2)
+	}
+	log := newLogger(f.LogFormat)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, f, log); err != nil {
+		log.Error().Err(err).Msg("worker failed")
+		stop()
+		os.Exit(1)
+	}
+}
+
+func newLogger(format string) zerolog.Logger {
+	zerolog.TimeFieldFormat = time.RFC3339Nano
+	if format == "json" {
+		return zerolog.New(os.Stderr).With().Timestamp().Logger()
+	}
+	return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly}).With().Timestamp().Logger()
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, f flags, log zerolog.Logger) error {
+	config, err := f.compaction()
+	if err != nil {
+		return err
+	}
+	link, err := f.connect(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer link.close()
+	js, err := jetstream.New(link.read)
+	if err != nil {
+		return err
+	}
+	streams, err := broker.Ensure(ctx, js, link.topology)
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(worker.Config{
+		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
+		Owner: owner(), Listener: worker.LogListener(log),
+	})
+	if err != nil {
+		return err
+	}
+	go func() {
+		select {
+		case <-w.Ready():
+			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).Str("version", version).Msg("ready")
+		case <-ctx.Done():
+		}
+	}()
+	if err := w.Run(ctx); err != nil {
+		return err
+	}
+	log.Info().Msg("stopped")
+	return nil
+}
+
+// compaction is the config that the flags ask for.
+func (f *flags) compaction() (*compaction.Config, error) {
+	p := compaction.DefaultPolicy()
+	p.Enabled = !f.DisableCompaction
+	if f.CompactThreshold != "" {
+		if err := p.Trigger.UnmarshalJSON([]byte(f.CompactThreshold)); err != nil {
+			return nil, fmt.Errorf("--compact-threshold %w", err)
+		}
+		if p.Target >= p.Trigger { // keep the distance of the defaults
+			p.Target = p.Trigger * 3 / 4
+		}
+		p.Info = min(p.Info, p.Trigger)
+	}
+	return compaction.NewConfig(p, compaction.DefaultWindows())
+}
+
+// link is how this process reaches the server.
+type link struct {
+	server       *broker.Server // nil when it is not embedded
+	read, commit *nats.Conn
+	url          string
+	topology     broker.Topology
+}
+
+func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
+	l := &link{url: f.NATS, topology: broker.Topology{Partitions: f.Partitions}}
+	o := broker.Options{
+		URL: f.NATS, Creds: f.Creds, Name: "compactd worker",
+		OnError:      func(err error) { log.Warn().Err(err).Msg("connection error") },
+		OnDisconnect: func(err error) { log.Warn().Err(err).Msg("disconnected") },
+		OnReconnect:  func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
+	}
+	if f.NATS == "" {
+		s, err := broker.StartServer(broker.ServerConfig{
+			Dir: filepath.Join(f.Data, "nats"), Listen: f.Listen, Durability: broker.Durability(f.Durability),
+			Log: serverLog(log),
+		})
+		if err != nil {
+			return nil, err
+		}
+		l.server, l.url, o.InProcess = s, s.ClientURL(), s
+		l.topology.CreateBytes = s.StreamBytes()
+	}
+	var errs [2]error
+	l.read, errs[0] = broker.Connect(ctx, o)
+	l.commit, errs[1] = broker.Connect(ctx, o)
+	if err := errors.Join(errs[:]...); err != nil {
+		l.close()
+		return nil, cmp.Or(errs[0], errs[1])
+	}
+	return l, nil
+}
+
+// close ends the connections before the server, so that none tries to come back.
+func (l *link) close() {
+	for _, nc := range []*nats.Conn{l.read, l.commit} {
+		if nc != nil {
+			nc.Close()
+		}
+	}
+	if l.server != nil {
+		l.server.Stop()
+	}
+}
+
+// serverLog passes on what the embedded server has to say, when it matters.
+func serverLog(log zerolog.Logger) func(level, text string) {
+	return func(level, text string) {
+		if l, err := zerolog.ParseLevel(level); err == nil && l >= zerolog.WarnLevel {
+			log.WithLevel(min(l, zerolog.ErrorLevel)).Str("server", text).Msg("embedded server")
+		}
+	}
+}
+
+// owner names this process among all there ever were.
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
+}

@@ -1,0 +1,213 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+type readCase struct {
+	name, raw string
+	want      Message // without Raw
+}
+
+func checkRead(t *testing.T, f Format, cases []readCase) {
+	t.Helper()
+	for _, test := range cases {
+		got, err := f.Read(Raw(test.raw))
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if d := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Message{}, "Raw")); d != "" {
+			t.Errorf("%s: %s", test.name, d)
+		}
+		if raw, err := f.Write(got); err != nil || string(raw) != test.raw {
+			t.Errorf("%s: written back as %s, %v", test.name, raw, err)
+		}
+	}
+}
+
+func checkReadProblems(t *testing.T, f Format, cases map[string]error) {
+	t.Helper()
+	for raw, want := range cases {
+		_, err := f.Read(Raw(raw))
+		bad, ok := errors.AsType[*Invalid](err)
+		if !ok || len(bad.Problems) != 1 || bad.Problems[0] != (Problem{CodeBadMessage, "message", want.Error()}) {
+			t.Errorf("%s %s: got %v, want %v", f, raw, err, want)
+		}
+	}
+}
+
+type writeCase struct {
+	name, raw string
+	edit      func(*Message)
+	want      string
+}
+
+// checkWrite reads raw, or starts with a new message where it is empty, edits
+// it, and compares what is written.
+func checkWrite(t *testing.T, f Format, cases []writeCase) {
+	t.Helper()
+	for _, test := range cases {
+		var m Message
+		if test.raw != "" {
+			var err error
+			if m, err = f.Read(Raw(test.raw)); err != nil {
+				t.Errorf("%s: %v", test.name, err)
+				continue
+			}
+		}
+		m.Edited = true
+		test.edit(&m)
+		got, err := f.Write(m)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if d := cmp.Diff(test.want, string(got)); d != "" {
+			t.Errorf("%s: %s", test.name, d)
+		}
+	}
+}
+
+func checkWriteErrors(t *testing.T, f Format, cases map[string]Message) {
+	t.Helper()
+	for name, m := range cases {
+		m.Edited = true
+		if got, err := f.Write(m); err == nil {
+			t.Errorf("%s %s: got %s, want an error", f, name, got)
+		}
+	}
+}
+
+// badEverywhere is no message of any dialect.
+var badEverywhere = map[string]error{
+	``:                               errNoMessage,
+	`null`:                           errNoMessage,
+	`[]`:                             errNoMessage,
+	`"text"`:                         errNoMessage,
+	`{"role":"user"`:                 errNoMessage,
+	`{"role":"user","content":"a"}}`: errNoMessage,
+	`{"content":"a"}`:                errNoRole,
+	`{"role":1,"content":"a"}`:       errNoRole,
+	`{"role":"king","content":"a"}`:  errNoRole,
+	`{"role":"user"}`:                errNoContent,
+	`{"role":"user","content":null}`: errNoContent,
+	`{"role":"user","content":1}`:    errNoContent,
+}
+
+func TestReadProblems(t *testing.T) {
+	for _, f := range []Format{OpenAI, Anthropic, NeuroLink} {
+		checkReadProblems(t, f, badEverywhere)
+	}
+}
+
+func TestUnknownFormat(t *testing.T) {
+	for _, f := range []Format{"", "gemini"} {
+		if _, err := f.Read(Raw(`{}`)); CodeOf(err) != CodeUnknownFormat {
+			t.Errorf("Read: %v", err)
+		}
+		if _, err := f.ReadAll(nil); CodeOf(err) != CodeUnknownFormat {
+			t.Errorf("ReadAll: %v", err)
+		}
+		if _, err := f.Write(Message{Role: RoleUser}); CodeOf(err) != CodeUnknownFormat {
+			t.Errorf("Write: %v", err)
+		}
+	}
+}
+
+func TestReadAllNamesBadMessages(t *testing.T) {
+	raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"king","content":"secret"}`), Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"user"}`)}
+	_, err := Anthropic.ReadAll(raws)
+	want := &Invalid{Problems: []Problem{
+		{CodeBadMessage, "messages[1]", errNoRole.Error()},
+		{CodeBadMessage, "messages[3]", errNoContent.Error()},
+	}}
+	if d := cmp.Diff(want, err); d != "" {
+		t.Error(d)
+	}
+	_, err = OpenAI.ReadAll(make([]Raw, 100))
+	if got := len(codes(err)); got != maxBadMessages {
+		t.Errorf("got %d problems, want %d", got, maxBadMessages)
+	}
+}
+
+func TestReadAllWriteAll(t *testing.T) {
+	raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(`{ "role" : "assistant", "content" : "b" }`)}
+	for _, f := range []Format{OpenAI, Anthropic, NeuroLink} {
+		msgs, err := f.ReadAll(raws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.WriteAll(msgs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(raws, got); d != "" {
+			t.Errorf("%s: %s", f, d)
+		}
+	}
+	_, err := OpenAI.WriteAll([]Message{{Role: RoleUser}, {Role: RoleTool}})
+	if err == nil || !strings.HasPrefix(err.Error(), "messages[1]: write openai message: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDefaultFormat(t *testing.T) {
+	for provider, want := range map[string]Format{"anthropic": Anthropic, "Bedrock": Anthropic, "openai": OpenAI, "": OpenAI, "x": OpenAI} {
+		if got := DefaultFormat(provider); got != want {
+			t.Errorf("DefaultFormat(%q) = %s, want %s", provider, got, want)
+		}
+	}
+}
+
+// A clone can be edited without changing its original.
+func TestClone(t *testing.T) {
+	m, err := Anthropic.Read(Raw(`{"role":"user","content":[{"type":"text","text":"a"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := m.Clone()
+	c.SetText(0, "b")
+	if m.Edited || m.Parts[0].Text != "a" || !c.Edited || c.Parts[0].Text != "b" {
+		t.Errorf("got %+v and %+v", m, c)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	text := strings.Repeat(`func main() {\n\tfmt.Println(\"hello\")\n}\n`, 30)
+	raws := map[Format]string{
+		Anthropic: `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_01","content":"` + text + `"}]}`,
+		OpenAI:    `{"role":"tool","tool_call_id":"call_01","content":"` + text + `"}`,
+		NeuroLink: `{"id":"m1","role":"tool_result","tool":"read_file","content":"` + text + `"}`,
+	}
+	for _, f := range []Format{Anthropic, OpenAI, NeuroLink} {
+		b.Run(string(f), func(b *testing.B) {
+			raw := Raw(raws[f])
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.Read(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkDecodeTurn(b *testing.B) {
+	text := strings.Repeat(`func main() {\n\tfmt.Println(\"hello\")\n}\n`, 30)
+	data := fmt.Appendf(nil, `{"v":1,"id":"0198","turn":7,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_01","content":"%s"}]}]}`, text)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := DecodeTurn(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package events
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// Whatever arrives, nothing panics; and what is taken can be read in every
+// dialect, and sent back as JSON that any parser takes.
+func FuzzDecodeTurn(f *testing.F) {
+	for _, data := range fixtures(f) {
+		f.Add(data)
+	}
+	for _, s := range []string{
+		``, `{}`, `{"messages":[]}`, `{"messages":["\ud83d"]}`, "{\"messages\":[\"\xff\"]}", `{"messages":[{}]} {}`,
+		`{"messages":[{"role":"assistant","tool_calls":[{"function":{"arguments":"{\"a\":1,\"a\":\"\\ud83d\"}"}}],"function_call":{}}]}`,
+		`{"messages":[{"role":"assistant","tool_calls":[{}],"function_call":{}}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"\ude00\ud83d"}]}]}]}`,
+		`{"messages":[{"role":"tool_call","args":null,"metadata":{"toolCallId":1},"result":{"success":false}}],"usage":{"input_tokens":1e400}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		turn, err := DecodeTurn(data)
+		if err != nil {
+			if codes(err) == nil {
+				t.Fatalf("%v is no *Invalid", err)
+			}
+			return
+		}
+		out, err := Marshal(turn.Messages)
+		if err != nil || !json.Valid(out) {
+			t.Fatalf("marshal: %s, %v", out, err)
+		}
+		for _, format := range []Format{OpenAI, Anthropic, NeuroLink} {
+			Validate(format, turn.Messages)
+			for _, raw := range turn.Messages {
+				fuzzMessage(t, format, raw)
+			}
+		}
+	})
+}
+
+// fuzzMessage reads a message, and reads it again as built anew from its parts.
+func fuzzMessage(t *testing.T, f Format, raw Raw) {
+	m, err := f.Read(raw)
+	if err != nil {
+		return
+	}
+	if out, err := f.Write(m); err != nil || string(out) != string(raw) {
+		t.Fatalf("%s: %s became %s, %v", f, raw, out, err)
+	}
+	m.Edited = true
+	for i, p := range m.Parts {
+		if p.Kind == PartText || p.Kind == PartResult {
+			m.SetText(i, "x")
+		}
+	}
+	out, err := f.Write(m)
+	if err != nil {
+		t.Fatalf("%s: %s: %v", f, raw, err)
+	}
+	again, err := f.Read(out)
+	if err != nil {
+		t.Fatalf("%s: %s became %s: %v", f, raw, out, err)
+	}
+	if len(again.Parts) != len(m.Parts) || again.Role != m.Role {
+		t.Fatalf("%s: %s became %s: parts %d, then %d", f, raw, out, len(m.Parts), len(again.Parts))
+	}
+}

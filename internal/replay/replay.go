@@ -1,0 +1,181 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/transcript"
+)
+
+// Config describes a replay.
+type Config struct {
+	Conn *nats.Conn
+	// Tenant of all sessions. Default events.DefaultTenant.
+	Tenant string
+	// Suffix is added to the name of each session, to replay it once more.
+	Suffix string
+	// Speed is how many times faster than recorded the turns come; 0 does not
+	// wait at all. A recorded pause counts as at most MaxPause.
+	Speed float64
+	// Parallel is the number of sessions at once. Default 4.
+	Parallel int
+	// Progress is told after each turn; nil for none.
+	Progress func()
+}
+
+// MaxPause bounds a recorded pause between two turns, before Speed.
+const MaxPause = time.Minute
+
+// settleTimeout is how long the workers may be silent about what was published,
+// and listenTimeout how long what is stored may take to be heard.
+const (
+	settleTimeout = 2 * time.Minute
+	listenTimeout = 5 * time.Second
+)
+
+// Run replays the sessions and waits until the workers have decided on all of
+// their turns.
+func Run(ctx context.Context, c Config, sessions []transcript.Session) (*Report, error) {
+	c.Tenant = cmp.Or(c.Tenant, events.DefaultTenant)
+	c.Parallel = cmp.Or(c.Parallel, 4)
+	js, err := jetstream.New(c.Conn)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	streams, err := broker.Look(ctx, js)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	r := &run{config: c, js: js, streams: streams, published: map[uint64]time.Time{}, heard: map[string]time.Time{}}
+	sub, err := c.Conn.Subscribe(events.Published(events.KindCompacted, events.Address{Tenant: c.Tenant, Session: "*"}), r.hear)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // the connection may be gone
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if err := r.publish(ctx, sessions); err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	report, err := r.report(ctx, sessions)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	return report, nil
+}
+
+// run is one call of Run.
+type run struct {
+	config  Config
+	js      jetstream.JetStream
+	streams *broker.Streams
+
+	mu        sync.Mutex           // guards the fields below
+	published map[uint64]time.Time // by sequence: when the turn was sent
+	heard     map[string]time.Time // by id of the outcome
+	last      uint64               // sequence of the last turn published
+}
+
+func (r *run) publish(ctx context.Context, sessions []transcript.Session) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(r.config.Parallel)
+	for _, s := range sessions {
+		g.Go(func() error {
+			var before time.Time
+			for _, t := range s.Turns {
+				if err := r.pause(ctx, before, t.At); err != nil {
+					return err
+				}
+				before = t.At
+				if err := r.send(ctx, s, t); err != nil {
+					return fmt.Errorf("session %s, turn %d: %w", s.Name, t.Number, err)
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// pause waits as long as the recorded agent did, made shorter by the speed.
+func (r *run) pause(ctx context.Context, before, now time.Time) error {
+	if r.config.Speed == 0 || before.IsZero() || !now.After(before) {
+		return ctx.Err()
+	}
+	d := min(now.Sub(before), MaxPause)
+	select {
+	case <-time.After(time.Duration(float64(d) / r.config.Speed)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn) error {
+	began := time.Now()
+	id := t.ID // of the message: the server forgets an id only after minutes, whatever the session
+	if a := r.address(s); a != (events.Address{Tenant: events.DefaultTenant, Session: s.Name}) {
+		id += "-" + a.String()
+	}
+	seq, err := Send(ctx, r.js, r.address(s), id, t.Payload)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.published[seq] = began
+	r.last = max(r.last, seq)
+	r.mu.Unlock()
+	if r.config.Progress != nil {
+		r.config.Progress()
+	}
+	return nil
+}
+
+func (r *run) address(s transcript.Session) events.Address {
+	return events.Address{Tenant: r.config.Tenant, Session: s.Name + r.config.Suffix}
+}
+
+func (r *run) hear(m *nats.Msg) {
+	now := time.Now()
+	var h events.Header
+	if events.Unmarshal(m.Data, &h) != nil {
+		return // counted as unheard
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard[h.ID] = now
+}
+
+// Send publishes one session.turn and returns its sequence in the log. What a
+// worker would reject on sight is an error here: an [*events.Invalid].
+func Send(ctx context.Context, js jetstream.JetStream, a events.Address, id string, payload []byte) (uint64, error) {
+	subject, err := events.Input(events.KindTurn, a)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := events.DecodeTurn(payload); err != nil {
+		return 0, err
+	}
+	if limit := broker.MaxPayload(js.Conn()); len(payload)+1024 > limit {
+		return 0, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(payload), limit))
+	}
+	m := &nats.Msg{Subject: subject, Data: payload, Header: nats.Header{}}
+	if id != "" {
+		m.Header.Set(nats.MsgIdHdr, id)
+	}
+	ack, err := js.PublishMsg(ctx, m)
+	if err != nil {
+		return 0, fmt.Errorf("publish: %w", err)
+	}
+	return ack.Sequence, nil
+}

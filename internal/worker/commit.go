@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// maxCommitBytes bounds the payloads of one commit. One outcome alone may be
+// larger.
+const maxCommitBytes = 8 << 20
+
+// fullPause is how long a commit waits that found no room in the store.
+const fullPause = time.Second
+
+// commitLoop commits what is decided until ctx ends or the partition fails; the
+// commits themselves may last as long as work.
+func (p *partition) commitLoop(ctx, work context.Context) error {
+	tick := time.NewTicker(p.w.config.MarkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-p.failed:
+			return err
+		case <-p.wake:
+		case <-tick.C:
+		}
+		if err := p.commitQueue(work); err != nil {
+			return err
+		}
+	}
+}
+
+// commitQueue empties the queue, and marks a cursor that moved without outcomes
+// when it is time.
+func (p *partition) commitQueue(ctx context.Context) error {
+	for {
+		b, err := p.batch(ctx)
+		if err != nil {
+			return err
+		}
+		if b.groups == 0 && (b.end.seq <= p.committed || time.Since(p.marked) < p.w.config.MarkEvery) {
+			return nil
+		}
+		if err := p.commit(ctx, b); err != nil {
+			return err
+		}
+		if b.groups == 0 {
+			return nil
+		}
+	}
+}
+
+// drain commits everything that is decided, and a marker at its end.
+func (p *partition) drain(ctx context.Context) error {
+	p.marked = time.Time{}
+	if err := p.commitQueue(ctx); err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}
+
+// batch is what one commit stores.
+type batch struct {
+	groups   int // of the queue
+	messages []broker.Message
+	told     []told
+	bytes    int
+	end      border
+}
+
+// batch renders the head of the queue, up to the bounds of one commit. It ends
+// at the border of an event.
+func (p *partition) batch(ctx context.Context) (batch, error) {
+	p.mu.Lock()
+	queue, b := p.queue, batch{end: p.end}
+	p.mu.Unlock()
+	for _, g := range queue {
+		messages, bytes, err := p.render(ctx, g)
+		if err != nil {
+			return batch{}, err
+		}
+		if b.groups > 0 && (len(b.messages)+len(messages) > broker.MaxBatch || b.bytes+bytes > maxCommitBytes) {
+			break
+		}
+		b.groups++
+		b.messages = append(b.messages, messages...)
+		b.told = append(b.told, g.outcomes...)
+		b.bytes += bytes
+	}
+	if b.groups < len(queue) {
+		b.end = queue[b.groups-1].end
+	}
+	return b, nil
+}
+
+func (p *partition) render(ctx context.Context, g group) ([]broker.Message, int, error) {
+	var out []broker.Message
+	bytes := 0
+	for _, t := range g.outcomes {
+		body, err := p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+		if body == nil {
+			return nil, 0, err
+		}
+		if err != nil {
+			p.interrupted("render")(err)
+		}
+		out = append(out, broker.Message{Subject: events.Outcome(p.id, t.outcome.Kind, t.address), Data: body})
+		bytes += len(body)
+	}
+	return out, bytes, nil
+}
+
+// commit stores a batch and takes it off the queue. It waits while the store is
+// full.
+func (p *partition) commit(ctx context.Context, b batch) error {
+	began := time.Now()
+	for {
+		err := p.committer.Commit(ctx, b.messages, p.marker(b.end))
+		if _, full := errors.AsType[*broker.StoreFullError](err); !full {
+			if err != nil {
+				return err
+			}
+			break
+		}
+		p.interrupted("commit")(err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(fullPause):
+		}
+	}
+	p.committed, p.marked = b.end.seq, time.Now()
+	p.mu.Lock()
+	p.queue = p.queue[b.groups:]
+	p.room.Broadcast()
+	p.mu.Unlock()
+	p.tell(b, time.Since(began))
+	return nil
+}
+
+func (p *partition) marker(at border) broker.Marker {
+	return broker.Marker{
+		Cursor: uint64(at.seq), Chain: at.chain, LastID: at.id, LastTime: at.time,
+		Config: p.w.config.Compaction.Hash(), LogCreated: p.w.config.Streams.Log.Created.UnixNano(),
+	}
+}
+
+// tell passes a commit on to the listener.
+func (p *partition) tell(b batch, took time.Duration) {
+	l := &p.w.config.Listener
+	call(l.Committed, Committed{p.id, b.end.seq, len(b.messages), b.bytes, took})
+	for _, t := range b.told {
+		switch body := t.outcome.Body.(type) {
+		case *events.Compacted:
+			call(l.Compacted, Compacted{p.id, t.address, body})
+		case *events.Rejected:
+			call(l.Rejected, Rejected{p.id, t.address, body})
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// event is one message of the log.
+type event struct {
+	events.Location
+	seq  compaction.Seq
+	id   string // Nats-Msg-Id, "" when the publisher set none
+	data []byte
+}
+
+// decider turns the events of one partition into outcomes and keeps its ledgers.
+// It is for one goroutine.
+type decider struct {
+	config  *compaction.Config
+	ledgers map[events.Address]*compaction.Ledger
+}
+
+func newDecider(c *compaction.Config) *decider {
+	return &decider{config: c, ledgers: map[events.Address]*compaction.Ledger{}}
+}
+
+// decide judges an event and applies it. The messages are those of a turn that
+// could be read.
+func (d *decider) decide(e event) ([]compaction.Outcome, []events.Message) {
+	outs, turn, msgs := d.judge(e)
+	if err := d.apply(e, turn, outs); err != nil {
+		return d.reject(e, err), nil
+	}
+	return outs, msgs
+}
+
+// record applies an event and what was told about it before.
+func (d *decider) record(e event, outs []compaction.Outcome) error {
+	if slices.ContainsFunc(outs, resets) {
+		delete(d.ledgers, e.Address)
+		return nil
+	}
+	if e.Validate() != nil || e.Kind != events.KindTurn {
+		return nil
+	}
+	turn, _, _ := d.read(e) // unreadable then as now: told as a rejection
+	return d.apply(e, turn, outs)
+}
+
+// resets reports whether an outcome says that its session begins anew.
+func resets(o compaction.Outcome) bool {
+	r, ok := o.Body.(*events.Rejected)
+	return ok && r.Code == events.CodeSessionReset
+}
+
+// judge decides without changing a ledger.
+func (d *decider) judge(e event) (outs []compaction.Outcome, turn *compaction.Turn, msgs []events.Message) {
+	defer func() {
+		if r := recover(); r != nil {
+			outs, turn, msgs = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil, nil
+		}
+	}()
+	if err := e.Validate(); err != nil {
+		return d.reject(e, err), nil, nil
+	}
+	if e.Kind != events.KindTurn {
+		return d.reject(e, events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")), nil, nil
+	}
+	turn, msgs, err := d.read(e)
+	if err != nil {
+		return d.reject(e, err), nil, nil
+	}
+	return compaction.Decide(d.ledger(e.Address), turn, d.config), turn, msgs
+}
+
+func (d *decider) read(e event) (*compaction.Turn, []events.Message, error) {
+	turn, msgs, err := compaction.ReadTurn(d.ledger(e.Address), e.data, e.seq)
+	if err == nil && turn.ID == "" {
+		turn.ID = e.id
+	}
+	return turn, msgs, err
+}
+
+// ledger returns the ledger of a session, an empty one that is not kept if it
+// has none.
+func (d *decider) ledger(a events.Address) *compaction.Ledger {
+	if l := d.ledgers[a]; l != nil {
+		return l
+	}
+	return compaction.NewLedger(a)
+}
+
+// apply brings the ledger up to date. Should the code panic half-way, the ledger
+// cannot be trusted: the session begins anew, and its agent is told so.
+func (d *decider) apply(e event, turn *compaction.Turn, outs []compaction.Outcome) (err error) {
+	if turn == nil {
+		return nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			delete(d.ledgers, e.Address)
+			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins anew")
+		}
+	}()
+	l := d.ledger(e.Address)
+	compaction.Apply(l, turn, outs, d.config)
+	if l.Known() {
+		d.ledgers[e.Address] = l
+	}
+	return nil
+}
+
+// maxKind bounds a kind nobody knows, in bytes: it comes from a stranger's
+// subject.
+const maxKind = 32
+
+func (d *decider) reject(e event, err error) []compaction.Outcome {
+	if len(e.Kind) > maxKind {
+		e.Kind = events.Kind(strings.ToValidUTF8(string(e.Kind[:maxKind]), ""))
+	}
+	return compaction.Reject(compaction.Event{Seq: e.seq, ID: e.id, Kind: e.Kind, Address: e.address()}, err, d.config)
+}
+
+// address is where outcomes of the event go: _._ when its ids are not valid.
+func (e *event) address() events.Address {
+	if e.Address.Validate() != nil {
+		return events.Address{Tenant: events.Unknown, Session: events.Unknown}
+	}
+	return e.Address
+}

@@ -1,0 +1,29 @@
+// Package worker is the runtime: it reads the log partition by partition, lets
+// package compaction decide, and commits the outcomes behind a fence.
+//
+//	w, err := worker.New(worker.Config{Read: nc, Commit: cn, Streams: streams, Compaction: cfg, Owner: "host-4711"})
+//	go func() { <-w.Ready(); log.Print("ready") }()
+//	err = w.Run(ctx) // until ctx ends, then drains
+//
+// # Guarantees
+//
+//   - Up to the committed marker the outcomes found in OUTCOMES are applied as
+//     recorded; only what lies beyond is decided. A restart, a new binary or a new
+//     policy never tells an outcome twice, and never another in its place.
+//   - An event is decided, rejected with a stable code, or recorded as known. A
+//     malformed one, or one that makes the code panic, blocks nobody else.
+//   - Memory runs ahead of what is committed, by a bounded number of events. What
+//     was told is never ahead of the log.
+//   - No text of a conversation is logged or put into a rejection.
+//
+// # Concurrency
+//
+// Each partition has one goroutine that reads and decides, which owns the
+// ledgers, and one that renders and commits. They share a queue.
+//
+// # On failure
+//
+// Run ends with an error when another owner took a partition over
+// ([broker.ErrFenced]), or when log and outcomes do not belong together. A lost
+// connection or a full store is waited out.
+package worker

@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Listener watches a worker. Every func may be nil. They are called from the
+// goroutines of partitions and must not block.
+type Listener struct {
+	// PartitionAcquired: the partition is caught up and takes turns.
+	PartitionAcquired func(PartitionAcquired)
+	// PartitionLost: the partition is no longer served by this worker.
+	PartitionLost func(PartitionLost)
+	// Folded: an event was decided and applied in memory.
+	Folded func(Folded)
+	// Committed: outcomes and their marker are stored.
+	Committed func(Committed)
+	// Compacted: a session.compacted is stored.
+	Compacted func(Compacted)
+	// Rejected: a session.rejected is stored.
+	Rejected func(Rejected)
+	// Interrupted: something failed that will be tried again.
+	Interrupted func(Interrupted)
+}
+
+// PartitionAcquired says from where a partition goes on.
+type PartitionAcquired struct {
+	Partition int
+	Epoch     uint64
+	Cursor    compaction.Seq // of the marker that was found
+	Replayed  int            // events up to it
+	Sessions  int
+	Took      time.Duration
+}
+
+// PartitionLost says why a partition is no longer served; nil after a stop.
+type PartitionLost struct {
+	Partition int
+	Err       error
+}
+
+// Folded is one event.
+type Folded struct {
+	Partition int
+	Seq       compaction.Seq
+	Kind      events.Kind
+	Outcomes  int
+}
+
+// Committed is one commit.
+type Committed struct {
+	Partition int
+	Cursor    compaction.Seq
+	Outcomes  int // 0 for a marker alone
+	Bytes     int
+	Took      time.Duration
+}
+
+// Compacted is one session.compacted; Body has no messages.
+type Compacted struct {
+	Partition int
+	Address   events.Address
+	Body      *events.Compacted
+}
+
+// Rejected is one session.rejected.
+type Rejected struct {
+	Partition int
+	Address   events.Address
+	Body      *events.Rejected
+}
+
+// Interrupted is a failure that will be tried again.
+type Interrupted struct {
+	Partition int
+	Step      string
+	Err       error
+}
+
+// Tee returns a listener that passes everything on to all of ls, in order.
+func Tee(ls ...Listener) Listener {
+	var t Listener
+	for _, l := range ls {
+		t.PartitionAcquired = both(t.PartitionAcquired, l.PartitionAcquired)
+		t.PartitionLost = both(t.PartitionLost, l.PartitionLost)
+		t.Folded = both(t.Folded, l.Folded)
+		t.Committed = both(t.Committed, l.Committed)
+		t.Compacted = both(t.Compacted, l.Compacted)
+		t.Rejected = both(t.Rejected, l.Rejected)
+		t.Interrupted = both(t.Interrupted, l.Interrupted)
+	}
+	return t
+}
+
+func both[T any](a, b func(T)) func(T) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(v T) { a(v); b(v) }
+}
+
+func call[T any](f func(T), v T) {
+	if f != nil {
+		f(v)
+	}
+}

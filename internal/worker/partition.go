@@ -1,0 +1,349 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// border is a place between two events of a partition.
+type border struct {
+	seq   compaction.Seq // of the event before it
+	chain uint64         // hash over all events up to it
+	id    string         // of the event before it
+	time  int64          // of the event before it, in Unix milliseconds
+}
+
+// group is what is told about one event.
+type group struct {
+	outcomes []told
+	end      border
+}
+
+// told is one outcome on its way.
+type told struct {
+	address events.Address
+	outcome compaction.Outcome
+}
+
+// partition serves one partition of the log.
+type partition struct {
+	w        *Worker
+	id       int
+	caughtUp func()
+	failed   chan error // the first reason to stop reading
+
+	decider *decider // owned by the reader
+
+	// Owned by the committer.
+	committer *broker.Committer
+	committed compaction.Seq
+	marked    time.Time
+
+	mu      sync.Mutex // guards the fields below
+	room    *sync.Cond // signalled when queue shrinks or the partition stops
+	queue   []group    // decided, not yet committed
+	end     border     // of what is decided
+	stopped bool
+
+	wake chan struct{} // the queue has something
+}
+
+func newPartition(w *Worker, id int, caughtUp func()) *partition {
+	p := &partition{
+		w: w, id: id, caughtUp: caughtUp,
+		failed:  make(chan error, 1),
+		decider: newDecider(w.config.Compaction),
+		wake:    make(chan struct{}, 1),
+	}
+	p.room = sync.NewCond(&p.mu)
+	return p
+}
+
+// run owns the partition until ctx ends or it is lost.
+func (p *partition) run(ctx context.Context) error {
+	err := p.serve(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // stopped before it began
+	}
+	if err != nil {
+		return fmt.Errorf("partition %d: %w", p.id, err)
+	}
+	return nil
+}
+
+func (p *partition) serve(ctx context.Context) error {
+	if err := p.open(ctx); err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.interrupted("read log")}
+	stop, err := broker.ConsumeLog(ctx, p.w.js, from, p.receive)
+	if err != nil {
+		return fmt.Errorf("read log: %w", err)
+	}
+	work, cancel := p.outlive(ctx)
+	defer cancel()
+	err = p.commitLoop(ctx, work)
+	p.halt()
+	stop()
+	if err != nil {
+		return err
+	}
+	return p.drain(work)
+}
+
+// outlive returns a context that ends DrainTimeout after ctx: a commit that is
+// given up half-way leaves behind that nobody knows whether it is stored.
+func (p *partition) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(p.w.config.DrainTimeout)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-work.Done():
+		}
+	})
+	return work, cancel
+}
+
+// open takes the partition over and brings its ledgers to the marker.
+func (p *partition) open(ctx context.Context) error {
+	began := time.Now()
+	claim := broker.Claim{
+		Partition: p.id, Owner: p.w.config.Owner, Config: p.w.config.Compaction.Hash(),
+		LogCreated: p.w.config.Streams.Log.Created.UnixNano(),
+		OnRetry:    func(err error, _ time.Duration) { p.interrupted("commit")(err) },
+	}
+	var found broker.Stored
+	var err error
+	if p.committer, found, err = broker.TakeOver(ctx, p.w.config.Commit, claim); err != nil {
+		return err
+	}
+	log, err := broker.State(ctx, p.w.js, broker.LogStream) // after the take-over: nobody moves the marker any more
+	if err != nil {
+		return err
+	}
+	if found.Seq > 0 && found.LogCreated != log.Created.UnixNano() {
+		return errOtherLog
+	}
+	marker := border{seq: compaction.Seq(found.Cursor), chain: found.Chain, id: found.LastID, time: found.LastTime}
+	if found.Cursor > log.Last {
+		// A power loss took the end of the log. What was told about it stays told;
+		// the sequences will be issued again, to other events.
+		marker = border{seq: compaction.Seq(log.Last)}
+		if err := p.committer.Commit(ctx, nil, p.marker(marker)); err != nil {
+			return err
+		}
+		p.interrupted("open")(fmt.Errorf("the log lost its end: it stops at %d, outcomes are stored up to %d", log.Last, found.Cursor))
+	}
+	if ignoreMarker() {
+		marker = border{}
+	}
+	p.committed, p.marked = marker.seq, time.Now()
+	replayed, err := p.replay(ctx, marker, log.First <= 1)
+	if err != nil {
+		return err
+	}
+	p.caughtUp()
+	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
+		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Replayed: replayed,
+		Sessions: len(p.decider.ledgers), Took: time.Since(began),
+	})
+	return nil
+}
+
+// replay applies the events up to the marker as they were told. The whole log
+// must have the marker's hash, if its beginning is still there.
+func (p *partition) replay(ctx context.Context, marker border, whole bool) (replayed int, err error) {
+	if marker.seq == 0 {
+		return 0, nil
+	}
+	recorded, err := p.load(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = broker.ReadStream(ctx, p.w.js, broker.LogStream, events.LogFilter(p.id), 1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
+		e, at, err := readEvent(m)
+		if err != nil {
+			return err
+		}
+		if err := p.decider.record(e, recorded[e.seq]); err != nil {
+			p.interrupted("replay")(err)
+		}
+		delete(recorded, e.seq)
+		p.end = borderAfter(p.end, e, at)
+		replayed++
+		return nil
+	})
+	if err != nil {
+		return replayed, err
+	}
+	if whole && marker.chain != 0 && p.end.chain != marker.chain {
+		return replayed, errOtherChain
+	}
+	p.end.seq, p.end.chain = marker.seq, cmp.Or(marker.chain, p.end.chain)
+	return replayed, nil
+}
+
+var errOtherChain = errors.New("the log is not the one the outcomes were decided on: its hash differs at the marker; restore SESSIONS and OUTCOMES from one backup")
+
+var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was made anew; purge OUTCOMES, or use another --data")
+
+// load reads the outcomes told about events up to the marker. A marker that lies
+// behind an earlier one says that the log had lost its end: what was told about
+// the events between belongs to events that are gone.
+func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.Outcome, error) {
+	out := map[compaction.Seq][]compaction.Outcome{}
+	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), 1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
+		if at, err := events.ParseOutcome(m.Subject()); err == nil {
+			o, cause, err := recordedOutcome(at.Kind, m.Data())
+			if err != nil {
+				return fmt.Errorf("read %s: %w", m.Subject(), err)
+			}
+			out[cause] = append(out[cause], o)
+		}
+		marker, ok, err := broker.ParseMarker(m.Headers())
+		if err != nil || !ok {
+			return err
+		}
+		for seq := range out {
+			if seq > compaction.Seq(marker.Cursor) {
+				delete(out, seq)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// recordedOutcome reads an outcome without its messages.
+func recordedOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction.Seq, error) {
+	body, err := events.DecodeOutcome(k, data)
+	if err != nil {
+		return compaction.Outcome{}, 0, err
+	}
+	var cause events.Cause
+	switch b := body.(type) {
+	case *events.Compacted:
+		cause, b.Messages = b.CausedBy, nil
+	case *events.BudgetChanged:
+		cause = b.CausedBy
+	case *events.Rejected:
+		cause = b.CausedBy
+	}
+	return compaction.Outcome{Kind: k, Body: body}, compaction.Seq(cause.Seq), nil
+}
+
+// receive handles one message of the log. The reader calls it, in order.
+func (p *partition) receive(m jetstream.Msg) {
+	e, at, err := readEvent(m)
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	outs, messages := p.decider.decide(e)
+	if messages != nil {
+		p.w.texts.put(e.seq, messages, len(e.data))
+	}
+	g := group{end: borderAfter(p.end, e, at)}
+	for _, o := range outs {
+		g.outcomes = append(g.outcomes, told{e.address(), o})
+	}
+	p.push(g)
+	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs)})
+}
+
+// push queues what was decided about one event and waits while too much is
+// queued.
+func (p *partition) push(g group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) >= p.w.config.MaxAhead && !p.stopped {
+		p.room.Wait()
+	}
+	if p.stopped {
+		return // it will be read and decided again
+	}
+	p.end = g.end
+	if len(g.outcomes) == 0 {
+		return
+	}
+	p.queue = append(p.queue, g)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// halt lets nothing more into the queue.
+func (p *partition) halt() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	p.room.Broadcast()
+}
+
+func (p *partition) fail(err error) {
+	select {
+	case p.failed <- err:
+	default:
+	}
+	p.halt()
+}
+
+func (p *partition) interrupted(step string) func(error) {
+	return func(err error) {
+		call(p.w.config.Listener.Interrupted, Interrupted{p.id, step, err})
+	}
+}
+
+// readEvent reads what is known of a message before its payload.
+func readEvent(m jetstream.Msg) (event, time.Time, error) {
+	md, err := m.Metadata()
+	if err != nil {
+		return event{}, time.Time{}, fmt.Errorf("read event: %w", err)
+	}
+	at, err := events.ParseLog(m.Subject())
+	if err != nil {
+		return event{}, time.Time{}, fmt.Errorf("read event: %w", err)
+	}
+	e := event{Location: at, seq: compaction.Seq(md.Sequence.Stream), data: m.Data()}
+	if id := m.Headers().Get(nats.MsgIdHdr); events.ValidEventID(id) {
+		e.id = id
+	}
+	return e, md.Timestamp, nil
+}
+
+// borderAfter is the border behind an event.
+func borderAfter(before border, e event, at time.Time) border {
+	return border{seq: e.seq, chain: chain(before.chain, e), id: e.id, time: at.UnixMilli()}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// chain extends the hash of a partition by one event. It is never 0, which
+// stands for a hash that is not known.
+func chain(before uint64, e event) uint64 {
+	var b [20]byte
+	binary.BigEndian.PutUint64(b[:], before)
+	binary.BigEndian.PutUint64(b[8:], uint64(e.seq))
+	binary.BigEndian.PutUint32(b[16:], crc32.Checksum(e.data, castagnoli))
+	h := fnv.New64a()
+	h.Write(b[:])
+	return max(1, h.Sum64())
+}

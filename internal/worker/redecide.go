@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Redecided is one outcome as it follows from the log.
+type Redecided struct {
+	Subject string // out.<p>.<kind>.<tenant>.<session>
+	Data    []byte
+}
+
+// Redecide decides the whole log again under a config and passes on every
+// outcome, partition by partition, in the order it would be committed. It reads
+// only, and looks at no recorded outcome: what it gives is what the log alone
+// says. It stops at the end of the log as it was at the call.
+func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.Config, emit func(Redecided) error) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("decide again: %w", err)
+	}
+	t := newTexts(nc, 64<<20)
+	for p := range partitions {
+		d := newDecider(c)
+		err := broker.ReadStream(ctx, js, broker.LogStream, events.LogFilter(p), 1, 0, func(m jetstream.Msg, _ uint64) error {
+			e, _, err := readEvent(m)
+			if err != nil {
+				return err
+			}
+			outs, messages := d.decide(e)
+			if messages != nil {
+				t.put(e.seq, messages, len(e.data))
+			}
+			for _, o := range outs {
+				data, err := t.body(ctx, e.address(), o, broker.MaxPayload(nc))
+				if err != nil {
+					return err
+				}
+				if err := emit(Redecided{events.Outcome(p, o.Kind, e.address()), data}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("decide again: partition %d: %w", p, err)
+		}
+	}
+	return nil
+}

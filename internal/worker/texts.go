@@ -1,0 +1,114 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/maypok86/otter/v2"
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// texts reads the messages of turns from the log, behind a cache of recent ones.
+// It is shared by all partitions.
+type texts struct {
+	nc    *nats.Conn
+	cache *otter.Cache[compaction.Seq, text]
+}
+
+// text is one turn's messages; size is that of the payload, in bytes.
+type text struct {
+	messages []events.Message
+	size     int
+}
+
+func newTexts(nc *nats.Conn, bytes uint64) *texts {
+	return &texts{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, text]{
+		MaximumWeight: bytes,
+		Weigher:       func(_ compaction.Seq, t text) uint32 { return uint32(t.size) + 256 },
+	})}
+}
+
+// put keeps the messages of a turn that has just been read.
+func (t *texts) put(seq compaction.Seq, messages []events.Message, size int) {
+	t.cache.Set(seq, text{messages, size})
+}
+
+// render writes a view. The turns must belong to the session a: a log that lost
+// its end in a power loss issues sequences twice.
+func (t *texts) render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("render: panic: %v", r)
+		}
+	}()
+	have := map[compaction.Seq][]events.Message{}
+	var missing []uint64
+	for _, seq := range v.Seqs() {
+		if hit, ok := t.cache.GetIfPresent(seq); ok {
+			have[seq] = hit.messages
+			continue
+		}
+		missing = append(missing, uint64(seq))
+	}
+	bodies, err := broker.GetLog(ctx, t.nc, missing)
+	if err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	for _, b := range bodies {
+		at, err := events.ParseLog(b.Subject)
+		if err != nil || at.Address != a {
+			return nil, fmt.Errorf("render: sequence %d belongs to another session", b.Seq)
+		}
+		in, err := events.DecodeTurn(b.Data)
+		if err != nil {
+			return nil, fmt.Errorf("render: sequence %d: %w", b.Seq, err)
+		}
+		messages, err := v.Format.ReadAll(in.Messages)
+		if err != nil {
+			return nil, fmt.Errorf("render: sequence %d: %w", b.Seq, err)
+		}
+		have[compaction.Seq(b.Seq)] = messages
+		t.put(compaction.Seq(b.Seq), messages, len(b.Data))
+	}
+	return compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return have[seq], nil })
+}
+
+// envelopeBytes is what a session.compacted may need beside its messages and
+// edits, headers included.
+const envelopeBytes = 64 << 10
+
+// body writes the payload of an outcome. Messages are left out when the payload
+// would be larger than limit bytes, or when their text is not to be had: the
+// error then says why, and the payload is good all the same.
+func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome, limit int) ([]byte, error) {
+	c, ok := o.Body.(*events.Compacted)
+	if !ok || o.View == nil {
+		return events.Marshal(o.Body)
+	}
+	full := *c
+	messages, cause := t.render(ctx, a, o.View)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if full.Messages = messages; cause == nil && sizeOf(messages) <= min(events.MaxOutputBytes, limit-envelopeBytes) {
+		return events.Marshal(full)
+	}
+	full.Messages, full.MessagesOmitted = nil, true
+	data, err := events.Marshal(full)
+	if err != nil {
+		return nil, err
+	}
+	return data, cause
+}
+
+func sizeOf(messages []events.Raw) int {
+	n := 2
+	for _, m := range messages {
+		n += len(m) + 1
+	}
+	return n
+}

@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+)
+
+// Config describes a worker. Fields without a default are required.
+type Config struct {
+	// Read is the connection turns come in on, Commit the one outcomes go out on.
+	// They should be two: a commit must not wait behind a backlog of turns.
+	Read, Commit *nats.Conn
+	// Streams is what broker.Ensure returned.
+	Streams *broker.Streams
+	// Compaction is what decisions depend on beside the log.
+	Compaction *compaction.Config
+	// Owner names this worker among all there ever were.
+	Owner string
+	// Listener is told what happens. Default none.
+	Listener Listener
+
+	// CacheBytes bounds the texts kept for rendering. Default 64 MiB.
+	CacheBytes uint64
+	// MarkEvery is the longest time a cursor that moved without outcomes goes
+	// unmarked. Default 1 s.
+	MarkEvery time.Duration
+	// DrainTimeout bounds the last commits at a stop. Default 10 s.
+	DrainTimeout time.Duration
+	// MaxAhead is how many events with outcomes may be decided and not yet
+	// committed, in each partition. Default 4,096.
+	MaxAhead int
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	if c.Read == nil || c.Commit == nil {
+		errs = append(errs, errors.New("Read and Commit are required"))
+	}
+	if c.Streams == nil {
+		errs = append(errs, errors.New("Streams is required"))
+	}
+	if c.Compaction == nil {
+		errs = append(errs, errors.New("Compaction is required"))
+	}
+	if c.Owner == "" {
+		errs = append(errs, errors.New("Owner is required"))
+	}
+	return errors.Join(errs...)
+}
+
+// Worker serves the partitions of one log.
+type Worker struct {
+	config Config
+	js     jetstream.JetStream
+	texts  *texts
+	ready  sync.WaitGroup // partitions that are not caught up yet
+}
+
+// New returns a worker that does nothing before Run.
+func New(c Config) (*Worker, error) {
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
+	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
+	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
+	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
+	js, err := jetstream.New(c.Read)
+	if err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
+	}
+	w := &Worker{config: c, js: js, texts: newTexts(c.Read, c.CacheBytes)}
+	w.ready.Add(c.Streams.Partitions)
+	return w, nil
+}
+
+// Ready is closed when every partition is caught up. It stays open when Run ends
+// before that.
+func (w *Worker) Ready() <-chan struct{} {
+	done := make(chan struct{})
+	go func() { w.ready.Wait(); close(done) }()
+	return done
+}
+
+// Run serves all partitions until ctx ends, then stops reading, commits what is
+// decided, and returns nil. Any other end is an error.
+func (w *Worker) Run(ctx context.Context) error {
+	c := w.config.Compaction
+	if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for id := range w.config.Streams.Partitions {
+		g.Go(func() error {
+			caughtUp := sync.OnceFunc(w.ready.Done)
+			for {
+				err := newPartition(w, id, caughtUp).run(ctx)
+				call(w.config.Listener.PartitionLost, PartitionLost{id, err})
+				if !errors.Is(err, broker.ErrDiverged) {
+					return err
+				}
+				// A commit that seemed lost was stored after all: begin from what is.
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	return nil
+}
