@@ -10,7 +10,7 @@
 //
 //   - A message that nobody edited is written back as the bytes that came in.
 //     Only half surrogates, which JSON text can hold and Unicode cannot, become
-//     U+FFFD.
+//     U+FFFD. ([Marshal] leaves out the white space between tokens.)
 //   - The envelope of an event is strict: a duplicate key, a wrong type, trailing
 //     data or a number out of range is a problem with a stable [Code]. Inside
 //     messages, system and tools everything unknown stays as it is.
@@ -19,7 +19,9 @@
 //
 // # Concurrency
 //
-// All functions are safe for concurrent use; values have no hidden state.
+// All functions are safe for concurrent use; values have no hidden state. A
+// [Turn] and a [Message] hold parts of the bytes they were read from, which must
+// not change afterwards, and which live as long as any part does.
 //
 // # On failure
 //

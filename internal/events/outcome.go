@@ -21,6 +21,8 @@ const (
 	ReasonThreshold Reason = "threshold" // usage reached the trigger
 	ReasonManual    Reason = "manual"    // session.compact asked for it
 	ReasonLimit     Reason = "limit"     // usage reached the available input
+
+	ReasonBackground Reason = "background" // a summary came after the fact
 )
 
 // Level is how full a session's window is.
@@ -65,6 +67,7 @@ const (
 	OpClear       Op = "clear"       // a tool result becomes a placeholder
 	OpDeduplicate Op = "deduplicate" // a file read points to a later one
 	OpTruncate    Op = "truncate"    // whole messages are hidden behind one marker
+	OpCondense    Op = "condense"    // whole messages are hidden behind a summary
 	OpAnswer      Op = "answer"      // a call without a result gets a placeholder result
 	OpCall        Op = "call"        // a result without a call gets a placeholder call
 	OpMove        Op = "move"        // a late result moves to its call, which To names
@@ -83,9 +86,13 @@ type Position struct {
 type Edit struct {
 	Op Op `json:"op"`
 	Position
-	// To is the last message of a truncated range, included, or the call that a
-	// moved result belongs to.
+	// To is the last message of a truncated or condensed range, included, or the
+	// call that a moved result belongs to.
 	To *Position `json:"to,omitzero"`
+	// Seq is where the log holds the summary of a condensed range, and Units the
+	// size of the message that carries it, in UTF-16 code units.
+	Seq   uint64 `json:"seq,omitzero"`
+	Units int64  `json:"units,omitzero"`
 }
 
 // StageReport says what one stage achieved.
@@ -118,6 +125,7 @@ type Compacted struct {
 	Messages        []Raw         `json:"messages,omitzero"`
 	MessagesOmitted bool          `json:"messages_omitted,omitzero"`
 	Edits           []Edit        `json:"edits"`
+	Summary         *Summary      `json:"summary,omitzero"`
 	Budget          Budget        `json:"budget"`
 }
 

@@ -75,13 +75,11 @@ func (c *checker) anthropicContent(i int, m anthropicShape, tools *anthropicTool
 	switch m.Content.Kind() {
 	case '"':
 		var s string
-		if Unmarshal(m.Content, &s) != nil {
-			c.report("bad_shape", i, "the content is no valid string")
-		} else if blank(s) {
+		if Unmarshal(m.Content, &s) == nil && blank(s) {
 			c.report("empty_text", i, "the content is white space")
 		}
 	case '[':
-		blocks := c.list(i, m.Content)
+		blocks := list(m.Content)
 		if len(blocks) == 0 {
 			c.report("empty_content", i, "the content has no blocks")
 		}

@@ -66,7 +66,7 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 	absent := kind == 0 || kind == 'n'
 	switch m.Role {
 	case "assistant":
-		if kind == '[' && len(c.list(i, m.Content)) == 0 {
+		if kind == '[' && len(list(m.Content)) == 0 {
 			absent = true
 		}
 		more := m.ToolCalls != nil || m.FunctionCall != nil || m.Audio.Kind() == '{' || m.Refusal.Kind() == '"'
@@ -80,7 +80,7 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 		if m.ToolCalls != nil || m.FunctionCall != nil {
 			c.report("bad_shape", i, "only an assistant calls tools")
 		}
-		if kind == '[' && len(c.list(i, m.Content)) == 0 {
+		if kind == '[' && len(list(m.Content)) == 0 {
 			c.report("bad_shape", i, "the content is an empty array")
 		}
 	default:
