@@ -59,6 +59,31 @@ func TestCommit(t *testing.T) {
 	}
 }
 
+// Who reads OUTCOMES in order finds the markers where commits ended, only there.
+func TestParseMarker(t *testing.T) {
+	w := newWorld(t)
+	c := w.takeOver("me")
+	for i, n := range []int{3, 1} {
+		if err := c.Commit(t.Context(), budgets(n, "x"), Marker{Cursor: uint64(i + 10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[uint64]uint64{}
+	err := ReadStream(t.Context(), w.js, OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, seq uint64) error {
+		mark, ok, err := ParseMarker(m.Headers())
+		if ok {
+			got[seq] = mark.Cursor
+		}
+		return err
+	})
+	if diff := cmp.Diff(map[uint64]uint64{1: 0, 4: 10, 5: 11}, got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if _, _, err := ParseMarker(nats.Header{HeaderMarker: {"{"}}); err == nil {
+		t.Error("a broken marker was read")
+	}
+}
+
 // Agents see what was committed, in order, and nothing of a commit that was
 // refused; jobs, markers and configs are not for them.
 func TestRepublish(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 )
 
 // hold is the other process: it runs a server on dir until it is killed.
@@ -223,6 +225,26 @@ func TestConnectFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Connect(ctx, Options{URL: addr}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// User and password may stand in the URL; without them the error says what to do.
+func TestConnectUser(t *testing.T) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, Username: "joe", Password: "secret", NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	defer srv.Shutdown()
+	addr := srv.Addr().String()
+	nc, err := Connect(t.Context(), Options{URL: "nats://joe:secret@" + addr, Name: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	_, err = Connect(t.Context(), Options{URL: addr})
+	if !errors.Is(err, nats.ErrAuthorization) || !strings.Contains(err.Error(), "--creds") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -144,6 +144,9 @@ func Look(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
 		}
 		found[i] = s
 	}
+	if _, ok := partitionsOf(found[0].CachedInfo().Config.SubjectTransform); !ok {
+		return nil, fmt.Errorf("look up %s: %w", LogStream, &TopologyError{checkLog(found[0].CachedInfo().Config)})
+	}
 	return streamsOf(found[0], found[1]), nil
 }
 

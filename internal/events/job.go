@@ -33,13 +33,16 @@ type Job struct {
 	// From and To are the first and the last message of the range, included.
 	From Position `json:"from"`
 	To   Position `json:"to"`
-	// Seqs are the sequences of the turns From.Turn to To.Turn in the log.
-	Seqs []uint64 `json:"seqs"`
 	// Previous is the sequence of the session.summary that covers the beginning
-	// of the range, 0 if none does: it is merged, and its range not read again.
-	Previous uint64 `json:"previous,omitzero"`
-	// PreviousTo is the last message that Previous covers.
+	// of the range, up to PreviousTo; 0 if none does. It is merged, and its range
+	// not read again.
+	Previous   uint64    `json:"previous,omitzero"`
 	PreviousTo *Position `json:"previous_to,omitzero"`
+	// Seqs are the sequences in the log of the turns to read, from Turn to To.Turn.
+	Turn int64    `json:"turn"`
+	Seqs []uint64 `json:"seqs"`
+	// EstimatedInput is that of the session when the job was made, in tokens.
+	EstimatedInput int64 `json:"estimated_input_tokens"`
 	// MaxUnits bounds the summary message, text and record together, in UTF-16
 	// code units.
 	MaxUnits int64 `json:"max_units"`
@@ -47,6 +50,14 @@ type Job struct {
 	Hash string `json:"hash"`
 	// Focus is what the user asked to keep in mind.
 	Focus string `json:"focus,omitzero"`
+}
+
+// Holds reports whether the message at a position is one to read.
+func (j *Job) Holds(at Position) bool {
+	if j.PreviousTo != nil && at.Compare(*j.PreviousTo) <= 0 {
+		return false
+	}
+	return at.Compare(j.From) >= 0 && at.Compare(j.To) <= 0
 }
 
 // JobSubject returns the subject a job is committed under.

@@ -1,6 +1,9 @@
 package events
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Stage is one of the four stages of a compaction.
 type Stage string
@@ -82,6 +85,11 @@ type Position struct {
 	Part  int64 `json:"part,omitzero"`
 }
 
+// Compare orders positions by their place in the session, parts aside.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.Turn, q.Turn), cmp.Compare(p.Index, q.Index))
+}
+
 // Edit is one change to the effective history.
 type Edit struct {
 	Op Op `json:"op"`
@@ -154,7 +162,7 @@ type Rejected struct {
 }
 
 // DecodeOutcome reads the payload of an outcome of kind k into a *Compacted,
-// *BudgetChanged or *Rejected.
+// *BudgetChanged, *Rejected or *Job.
 func DecodeOutcome(k Kind, data []byte) (any, error) {
 	var v any
 	switch k {
@@ -164,6 +172,8 @@ func DecodeOutcome(k Kind, data []byte) (any, error) {
 		v = new(BudgetChanged)
 	case KindRejected:
 		v = new(Rejected)
+	case KindJob:
+		v = new(Job)
 	default:
 		return nil, fmt.Errorf("decode outcome: kind %q is none of %v", k, OutcomeKinds)
 	}

@@ -22,6 +22,10 @@ type Listener struct {
 	Compacted func(Compacted)
 	// Rejected: a session.rejected is stored.
 	Rejected func(Rejected)
+	// SummaryStarted: a summarizer of this worker took a job.
+	SummaryStarted func(SummaryStarted)
+	// SummaryDone: its result is stored in the log.
+	SummaryDone func(SummaryDone)
 	// Interrupted: something failed that will be tried again.
 	Interrupted func(Interrupted)
 }
@@ -73,9 +77,25 @@ type Rejected struct {
 	Body      *events.Rejected
 }
 
+// SummaryStarted is one delivery of a job.
+type SummaryStarted struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+}
+
+// SummaryDone is the result of a job; Failure is "" for a summary.
+type SummaryDone struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Failure string
+	Took    time.Duration
+}
+
 // Interrupted is a failure that will be tried again.
 type Interrupted struct {
-	Partition int
+	Partition int // -1 when it is none
 	Step      string
 	Err       error
 }
@@ -90,6 +110,8 @@ func Tee(ls ...Listener) Listener {
 		t.Committed = both(t.Committed, l.Committed)
 		t.Compacted = both(t.Compacted, l.Compacted)
 		t.Rejected = both(t.Rejected, l.Rejected)
+		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)
+		t.SummaryDone = both(t.SummaryDone, l.SummaryDone)
 		t.Interrupted = both(t.Interrupted, l.Interrupted)
 	}
 	return t

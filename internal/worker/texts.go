@@ -63,11 +63,7 @@ func (t *texts) render(ctx context.Context, a events.Address, v *compaction.View
 		if err != nil || at.Address != a {
 			return nil, fmt.Errorf("render: sequence %d belongs to another session", b.Seq)
 		}
-		in, err := events.DecodeTurn(b.Data)
-		if err != nil {
-			return nil, fmt.Errorf("render: sequence %d: %w", b.Seq, err)
-		}
-		messages, err := v.Format.ReadAll(in.Messages)
+		messages, err := readKind(at.Kind, v.Format, b.Data)
 		if err != nil {
 			return nil, fmt.Errorf("render: sequence %d: %w", b.Seq, err)
 		}
@@ -75,6 +71,27 @@ func (t *texts) render(ctx context.Context, a events.Address, v *compaction.View
 		t.put(compaction.Seq(b.Seq), messages, len(b.Data))
 	}
 	return compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return have[seq], nil })
+}
+
+// readKind returns the messages that an event of the log stands for.
+func readKind(k events.Kind, f events.Format, data []byte) ([]events.Message, error) {
+	if k != events.KindSummary {
+		return readMessages(f, data)
+	}
+	s, err := events.DecodeSummary(data)
+	if err != nil {
+		return nil, err
+	}
+	return []events.Message{s.Message()}, nil
+}
+
+// readMessages returns the messages of a turn.
+func readMessages(f events.Format, data []byte) ([]events.Message, error) {
+	in, err := events.DecodeTurn(data)
+	if err != nil {
+		return nil, err
+	}
+	return f.ReadAll(in.Messages)
 }
 
 // envelopeBytes is what a session.compacted may need beside its messages and
