@@ -46,10 +46,10 @@ Exit codes: 0 done, 1 failure, 2 wrong usage.`
 
 func main() {
 	var f flags
-	k := kong.Must(&f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version}, kong.UsageOnError())
+	k := kong.Must(&f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version})
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
-		k.Errorf("%s", err)
+		k.Errorf("%s; see publisher --help", err)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

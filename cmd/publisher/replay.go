@@ -12,7 +12,7 @@ import (
 )
 
 type replayCmd struct {
-	Files    []string `arg:"" type:"existing" name:"file" help:"Transcripts (.jsonl, .jsonl.gz), or folders of them."`
+	Files    []string `arg:"" name:"file" help:"Transcripts (.jsonl, .jsonl.gz), or folders of them."`
 	Speed    float64  `help:"Times faster than recorded; 0 does not wait at all (${default})." default:"0"`
 	Parallel int      `help:"Sessions at once (${default})." default:"4"`
 	Suffix   string   `help:"Add this to the name of each session, to replay it once more."`

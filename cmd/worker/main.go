@@ -63,9 +63,9 @@ func main() {
 	}
 	var f flags
 	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
-		kong.Vars{"version": version, "logFormat": logFormat}, kong.UsageOnError())
+		kong.Vars{"version": version, "logFormat": logFormat})
 	if _, err := k.Parse(os.Args[1:]); err != nil {
-		k.Errorf("%s", err)
+		k.Errorf("%s; see worker --help", err)
 		os.Exit(2)
 	}
 	log := newLogger(f.LogFormat)
@@ -126,6 +126,12 @@ func run(ctx context.Context, f flags, log zerolog.Logger) error {
 	return nil
 }
 
+// Validate finds wrong usage that kong cannot know of.
+func (f *flags) Validate() error {
+	_, err := f.compaction()
+	return err
+}
+
 // compaction is the config that the flags ask for.
 func (f *flags) compaction() (*compaction.Config, error) {
 	p := compaction.DefaultPolicy()
@@ -154,9 +160,13 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	l := &link{url: f.NATS, topology: broker.Topology{Partitions: f.Partitions}}
 	o := broker.Options{
 		URL: f.NATS, Creds: f.Creds, Name: "compactd worker",
-		OnError:      func(err error) { log.Warn().Err(err).Msg("connection error") },
-		OnDisconnect: func(err error) { log.Warn().Err(err).Msg("disconnected") },
-		OnReconnect:  func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
+		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },
+		OnDisconnect: func(err error) {
+			if ctx.Err() == nil { // else it is we who stop
+				log.Warn().Err(err).Msg("disconnected")
+			}
+		},
+		OnReconnect: func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
 	}
 	if f.NATS == "" {
 		s, err := broker.StartServer(broker.ServerConfig{

@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"bytes"
 	"slices"
 
 	"compactd/internal/events"
@@ -50,13 +51,14 @@ func (l *Ledger) take(t *Turn) {
 		return
 	case park:
 		l.parked = append(l.parked, t)
-		l.format = t.format
 		return
 	}
 	if t.from > 0 {
 		l.withdraw(t.from)
 	}
 	l.append(t)
+	// What was parked before the session had a dialect may have been read in another.
+	l.parked = slices.DeleteFunc(l.parked, func(p *Turn) bool { return p.format != l.format })
 	for {
 		i := slices.IndexFunc(l.parked, func(p *Turn) bool { return p.number == l.LastTurn()+1 })
 		if i < 0 {
@@ -80,25 +82,27 @@ func (l *Ledger) withdraw(k int64) {
 	for i := range l.hidden {
 		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
 	}
+	l.told = min(l.told, l.entries.n)
 	l.recount()
 }
 
 func (l *Ledger) append(t *Turn) {
 	l.turns = append(l.turns, turnMark{hash: t.hash, seq: t.Seq})
 	l.format = t.format
-	if t.system != nil {
-		l.system, l.systemUnits = true, systemUnits(t.system)
+	if t.system != unchanged {
+		l.systemUnits = t.system
 	}
-	if t.tools != nil {
-		l.toolUnits = int64(events.Units(string(t.tools)))
+	if t.tools != unchanged {
+		l.toolUnits = t.tools
 	}
-	if t.model != nil || t.override != nil {
+	if t.model != nil && *t.model != l.model || t.override != nil && !bytes.Equal(t.override, l.override) {
 		if t.model != nil {
 			l.model = *t.model
 		}
 		if t.override != nil {
 			l.override = t.override
 		}
+		l.attempted = 0
 		l.measure()
 	}
 	for _, e := range t.entries {
@@ -107,14 +111,6 @@ func (l *Ledger) append(t *Turn) {
 		l.entries.add(e)
 		l.gauge.visible += l.gauge.rate.Entry(&e)
 	}
-}
-
-// systemUnits is the size of a system prompt: a string, or an array of blocks.
-func systemUnits(raw events.Raw) int64 {
-	if s, ok := events.Text(raw); ok {
-		return int64(events.Units(s))
-	}
-	return int64(events.Units(string(raw)))
 }
 
 // compacted carries out the edits of a compaction.
@@ -127,7 +123,7 @@ func (l *Ledger) compacted(b *events.Compacted) {
 	if !b.Compacted {
 		return
 	}
-	l.generation = b.Generation
+	l.generation, l.told = b.Generation, l.entries.n
 	for _, e := range b.Edits {
 		l.edit(e, b.Generation)
 	}

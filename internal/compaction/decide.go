@@ -30,6 +30,9 @@ func Decide(l *Ledger, t *Turn, c *Config) []Outcome {
 	case ignore:
 		return nil
 	}
+	if err := c.refuse(t); err != nil {
+		return Reject(d.event, err, c)
+	}
 	if t.usageUnknown {
 		d.reject(events.CodeUsageUnknown, l)
 	}

@@ -2,10 +2,10 @@
 // budget per session, and decides how a history that nears its window is
 // reduced.
 //
-//	turn, err := compaction.ReadTurn(ledger, payload, seq, millis) // measure
-//	outs := compaction.Decide(ledger, turn, config)                // all judgement
-//	compaction.Apply(ledger, turn, outs, config)                   // none
-//	msgs, err := compaction.Render(outs[0].View, texts)            // text, when it is needed
+//	turn, msgs, err := compaction.ReadTurn(ledger, payload, seq) // measure
+//	outs := compaction.Decide(ledger, turn, config)              // all judgement
+//	compaction.Apply(ledger, turn, outs, config)                 // none
+//	raw, err := compaction.Render(outs[0].View, texts)           // text, when it is needed
 //
 // # Guarantees
 //
@@ -16,7 +16,8 @@
 //   - Tokens counted for text that compactd makes are a ceiling: a rendered
 //     history never costs more than its plan said.
 //   - A tool call and its results stay together; calls open at the end of the
-//     last turn stay verbatim and last; the first user message is never cut.
+//     last turn stay verbatim and last; the first user message is never cut when
+//     it is among the first four messages after the system's.
 //   - A result that is not smaller than its input is never told.
 //   - A turn costs the same whatever the length of its session; a compaction
 //     costs O(visible entries).

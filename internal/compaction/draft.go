@@ -1,10 +1,6 @@
 package compaction
 
-import (
-	"slices"
-
-	"compactd/internal/events"
-)
+import "compactd/internal/events"
 
 // Draft is an effective history under the stages: entries in view, and what the
 // edits so far made of them. Each stage can be run alone.
@@ -54,45 +50,128 @@ func (d *Draft) saving(i int, o op) Tokens {
 	return before - d.rate.Entry(&e)
 }
 
+// exchanges returns for each entry where its exchange begins: at an assistant
+// message that follows another role. In openai each assistant message begins one,
+// since results must follow their own; in neurolink so do words of the assistant,
+// since none may stand between a call and its result. An entry that is not
+// rendered belongs to the exchange around it.
+func (d *Draft) exchanges() []int {
+	out := make([]int, len(d.entries))
+	start, last := 0, -1
+	for i := range d.entries {
+		if !d.entries[i].Flags.has(FlagEmpty) {
+			if last >= 0 && d.begins(last, i) {
+				start = i
+			}
+			last = i
+		}
+		out[i] = start
+	}
+	return out
+}
+
+// begins reports whether entry i, rendered after entry last, begins an exchange.
+func (d *Draft) begins(last, i int) bool {
+	before, e := &d.entries[last], &d.entries[i]
+	switch {
+	case e.Role != RoleAssistant:
+		return false
+	case before.Role != RoleAssistant:
+		return true
+	case d.format == events.OpenAI:
+		return !before.sameMessage(e)
+	case d.format == events.NeuroLink:
+		next := i + 1
+		return e.Kind == KindWords && (next == len(d.entries) || !e.sameMessage(&d.entries[next]))
+	default:
+		return false
+	}
+}
+
 // pairs returns for each entry the position of its counterpart: the call of a
 // result, the result of a call; −1 where there is none. A result pairs with a
-// call of the same exchange, by id, or by order where ids are absent. An exchange
-// begins at an assistant message that follows another role; in openai at each
-// assistant message, since results must follow their own.
-func (d *Draft) pairs() []int {
+// call of the same exchange, by id, or by order where either has none.
+func (d *Draft) pairs() []int { return d.pairsWithin(d.exchanges()) }
+
+func (d *Draft) pairsWithin(exchange []int) []int {
 	out := make([]int, len(d.entries))
-	var open []int
-	var last *Entry // that is rendered
+	calls := newCalls(len(d.entries))
+	begun, oldest := 0, 0 // the exchange, and a place no open call of it is before
 	for i := range d.entries {
 		e := &d.entries[i]
 		out[i] = -1
-		if e.Flags.has(FlagEmpty) {
-			continue
+		if exchange[i] > begun {
+			begun, oldest = exchange[i], exchange[i]
+			calls.reset()
 		}
-		if d.begins(last, e) {
-			open = open[:0]
-		}
-		last = e
-		switch e.Kind {
-		case KindCall:
-			open = append(open, i)
-		case KindResult:
-			k := slices.IndexFunc(open, func(c int) bool { return d.entries[c].Call == e.Call || e.Call == 0 })
-			if k >= 0 {
-				out[i], out[open[k]] = open[k], i
-				open = slices.Delete(open, k, k+1)
+		switch {
+		case e.Flags.has(FlagEmpty):
+		case e.Kind == KindCall:
+			calls.add(e.Call, i)
+		case e.Kind == KindResult:
+			call := -1
+			if e.Call == 0 {
+				for oldest < i && (d.entries[oldest].Kind != KindCall || out[oldest] >= 0) {
+					oldest++
+				}
+				if oldest < i {
+					call = oldest
+				}
+			} else if call = calls.open(e.Call, out); call < 0 {
+				call = calls.open(0, out)
+			}
+			if call >= 0 {
+				out[i], out[call] = call, i
 			}
 		}
 	}
 	return out
 }
 
-// begins reports whether e, after last, begins an exchange.
-func (d *Draft) begins(last, e *Entry) bool {
-	if e.Role != RoleAssistant {
-		return false
+// calls finds the oldest open call of an id within an exchange. It costs the same
+// however many there are: an agent may send a hundred thousand in a turn.
+type calls struct {
+	queues map[Key]queue
+	next   []int // the call after a call that has the same id
+}
+
+type queue struct{ first, last int }
+
+func newCalls(n int) *calls { return &calls{map[Key]queue{}, make([]int, n)} }
+
+// reset forgets the exchange; to clear a map costs what it once held.
+func (c *calls) reset() {
+	if len(c.queues) > 64 {
+		c.queues = map[Key]queue{}
 	}
-	return last == nil || last.Role != RoleAssistant || d.format == events.OpenAI && !last.sameMessage(e)
+	clear(c.queues)
+}
+
+func (c *calls) add(id Key, i int) {
+	q, ok := c.queues[id]
+	if ok {
+		c.next[q.last] = i
+	} else {
+		q.first = i
+	}
+	q.last = i
+	c.queues[id] = q
+}
+
+// open returns the first call of an id that has no counterpart in paired, or −1.
+func (c *calls) open(id Key, paired []int) int {
+	q, ok := c.queues[id]
+	if !ok {
+		return -1
+	}
+	for paired[q.first] >= 0 && q.first != q.last {
+		q.first = c.next[q.first]
+	}
+	c.queues[id] = q
+	if paired[q.first] >= 0 {
+		return -1
+	}
+	return q.first
 }
 
 // whole reports whether an entry is a tool result that still has its content.

@@ -95,7 +95,7 @@ type Entry struct {
 	Text    uint32 // UTF-16 units of text
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
 	Gen     uint32 // generation that set Op
-	Images  uint16
+	Images  uint32
 
 	PathUnits uint16 // length of the path, for its placeholder
 	Kind      Kind
@@ -122,8 +122,8 @@ const (
 // unitsOf is the size of a text that is plain ASCII.
 func unitsOf(s string) int64 { return int64(len(s)) }
 
-// Measure returns the entries of one message. Sizes saturate at 4 Gi units,
-// beyond what an event can carry.
+// Measure returns the entries of one message. An event is far too small for sizes
+// to reach 4 Gi units.
 func Measure(m events.Message, at Entry) []Entry {
 	at.Role, at.Flags = roleOf(m.Role), FlagFirst
 	var out []Entry
@@ -207,7 +207,7 @@ func measureCall(e *Entry, p *events.Part) {
 
 func measureResult(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindResult, KeyOf(p.CallID), KeyOf(p.Tool)
-	e.Text, e.Images = units(p.Text), uint16(min(p.Images, 1<<16-1))
+	e.Text, e.Images = units(p.Text), uint32(p.Images)
 	if p.Failed {
 		e.Flags |= FlagFailed
 	}

@@ -53,9 +53,12 @@ var readText = regexp.MustCompile(`(?i)\b(?:read_file|readFile|Read file|reading
 const maxReadText = 512
 
 func pathInText(s string) string {
-	m := readText.FindStringSubmatch(s[:min(len(s), maxReadText)])
-	if m == nil || !strings.ContainsAny(m[1], "./\\") {
-		return "" // "thread pool", "read the": a word, not a path
+	m := readText.FindStringSubmatchIndex(s[:min(len(s), maxReadText)])
+	if m == nil || m[3] == maxReadText {
+		return "" // or the path may go on
 	}
-	return m[1]
+	if path := s[m[2]:m[3]]; strings.ContainsAny(path, "./\\") {
+		return path
+	}
+	return "" // "thread pool", "read the": a word
 }

@@ -19,13 +19,13 @@ type Ledger struct {
 	model       events.Model
 	format      events.Format
 	systemUnits int64
-	system      bool
 	toolUnits   int64
 	override    events.Raw // the session's own policy
 
 	turns      []turnMark // turns[i] is turn i+1
 	entries    chunks
 	hidden     []span // ranges out of view, in the order they were hidden
+	told       int    // entries up to the border of the last compaction: the agent has them repaired
 	parked     []*Turn
 	generation int64
 	level      events.Level
@@ -54,7 +54,7 @@ type gauge struct {
 	rate    Rate
 	window  Tokens
 	reserve Tokens
-	visible Tokens // sum over the visible entries, markers and repairs included
+	visible Tokens // the history in view: as told up to the last compaction, as it came since
 }
 
 // NewLedger returns the ledger of a session before its first turn.
@@ -81,7 +81,8 @@ func (l *Ledger) fork() *Ledger {
 	return &f
 }
 
-// use makes the gauge fit a config.
+// use makes the gauge fit a config. All it holds follows from the ledger and the
+// config, so that a ledger from a checkpoint decides as the one it was made of.
 func (l *Ledger) use(c *Config) {
 	if l.gauge.config == c {
 		return
@@ -100,24 +101,25 @@ func (l *Ledger) measure() {
 		}
 	}
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
-	g.window = Tokens(l.model.ContextWindow)
-	if g.window == 0 {
-		g.window = g.config.Windows.Window(l.model.Provider, l.model.Name)
-	}
+	g.window = g.config.windowOf(&l.model)
 	g.reserve = min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window)
 	l.recount()
 }
 
 // recount sums up what is visible.
 func (l *Ledger) recount() {
-	d := newDraft(l.visible(), l.format, l.gauge.rate)
-	d.Repair()
-	l.gauge.visible = d.Tokens()
+	g, view := &l.gauge, l.visible()
+	since := len(view) - (l.entries.n - l.told) // nothing is hidden after what was told
+	g.visible = newDraft(view[since:], l.format, g.rate).Tokens() + repaired(view[:since], l.format, g.rate)
 }
 
-// Budget returns the state of the session's window.
+// Budget returns the state of the session's window under the config last used;
+// before the first it knows none, and is empty.
 func (l *Ledger) Budget() events.Budget {
 	g := &l.gauge
+	if g.config == nil {
+		return events.Budget{}
+	}
 	p := Prompt{
 		History: g.visible + g.rate.PerConversation,
 		Tools:   g.rate.Text(l.toolUnits),
@@ -125,7 +127,7 @@ func (l *Ledger) Budget() events.Budget {
 	if l.entries.n == 0 {
 		p.History = 0
 	}
-	if l.system {
+	if l.systemUnits > 0 {
 		p.System = g.rate.Text(l.systemUnits) + g.rate.PerMessage
 	}
 	b := CheckBudget(p, g.window, g.reserve, g.policy)
@@ -163,6 +165,10 @@ func markerAt(e *Entry) Entry {
 	}
 }
 
+// maxLookback is how many entries before a result are searched for its call: a
+// turn must cost the same in any session.
+const maxLookback = 512
+
 // link gives a result what its call says: tool, file and variant. It looks no
 // further back than the messages since the assistant's call.
 func (l *Ledger) link(e *Entry) {
@@ -172,6 +178,9 @@ func (l *Ledger) link(e *Entry) {
 	var calls []*Entry // of this exchange, newest first
 	answered, inCalls := 0, false
 	for i := l.entries.n - 1; i >= 0; i-- {
+		if i < l.entries.n-maxLookback {
+			return
+		}
 		x := l.entries.at(i)
 		if x.Role != RoleAssistant && inCalls {
 			break

@@ -48,8 +48,8 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 }
 
 // renderer assembles a history exchange by exchange: the assistant's messages,
-// then the results of their calls, then everything else up to the next
-// assistant.
+// then the results of their calls, placeholders last, since without ids the
+// order tells whose they are, then everything else up to the next assistant.
 type renderer struct {
 	view  *View
 	texts Texts
@@ -57,7 +57,7 @@ type renderer struct {
 
 	system, out []events.Message
 
-	assistant, results, rest []events.Message // of the open exchange
+	assistant, results, answers, rest []events.Message // of the open exchange
 }
 
 // message adds the message of entries from ≤ i < to.
@@ -73,8 +73,7 @@ func (r *renderer) message(from, to int) error {
 	}
 	all := len(m.Parts)
 	m = m.Clone()
-	var parts []events.Part
-	var answers, calls []events.Part
+	var parts, answers, calls []events.Part
 	for i := from; i < to; i++ {
 		e := &r.view.entries[i]
 		if e.Flags.has(FlagEmpty) && e.Kind == KindResult {
@@ -84,9 +83,7 @@ func (r *renderer) message(from, to int) error {
 			if err := r.edit(&m, int(k), i); err != nil {
 				return err
 			}
-			if p := m.Parts[k]; p.Kind != events.PartText || !blank(p.Text) {
-				parts = append(parts, p)
-			}
+			parts = append(parts, m.Parts[k])
 		}
 		if e.Flags.has(FlagAnswer) {
 			answers = append(answers, m.Parts[e.Part])
@@ -95,14 +92,24 @@ func (r *renderer) message(from, to int) error {
 			calls = append(calls, m.Parts[e.Part])
 		}
 	}
-	if len(parts) == 0 {
+	if !slices.ContainsFunc(parts, speaks) {
 		return nil
+	}
+	if r.view.Format == events.Anthropic { // blank texts are refused, and results come first
+		parts = slices.DeleteFunc(parts, func(p events.Part) bool { return !speaks(p) })
+		if !slices.IsSortedFunc(parts, byRank) {
+			slices.SortStableFunc(parts, byRank)
+			m.Edited = true
+		}
 	}
 	m.Edited = m.Edited || len(parts) != all
 	m.Parts = parts
 	r.add(m, answers, calls)
 	return nil
 }
+
+// speaks reports whether a part is more than white space.
+func speaks(p events.Part) bool { return p.Kind != events.PartText || !blank(p.Text) }
 
 // source returns the message an entry was measured from.
 func (r *renderer) source(e *Entry) (events.Message, error) {
@@ -162,11 +169,15 @@ func (r *renderer) add(m events.Message, answers, calls []events.Part) {
 		r.assistant = append(r.assistant, m)
 	}
 	for _, c := range answers {
-		r.results = append(r.results, r.result(c))
+		r.answers = append(r.answers, r.result(c))
 	}
 	for _, p := range calls {
-		if len(r.rest) > 0 {
+		if !slices.ContainsFunc(r.assistant, callsTool) {
 			r.flush()
+		}
+		if r.view.Format != events.Anthropic { // before an exchange whose calls may be open
+			r.out = append(r.out, placeholderCall(p), m)
+			return
 		}
 		r.assistant = append(r.assistant, placeholderCall(p))
 	}
@@ -179,12 +190,16 @@ func (r *renderer) add(m events.Message, answers, calls []events.Part) {
 	}
 }
 
+func callsTool(m events.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartCall })
+}
+
 func isResultPart(p events.Part) bool { return p.Kind == events.PartResult }
 
 // flush ends the open exchange.
 func (r *renderer) flush() {
-	exchange := slices.Concat(r.assistant, r.results, r.rest)
-	r.assistant, r.results, r.rest = nil, nil, nil
+	exchange := slices.Concat(r.assistant, r.results, r.answers, r.rest)
+	r.assistant, r.results, r.answers, r.rest = nil, nil, nil, nil
 	for _, m := range exchange {
 		if n := len(r.out) - 1; n >= 0 && r.view.Format == events.Anthropic && r.out[n].Role == m.Role {
 			r.out[n] = merge(r.out[n], m)
@@ -197,9 +212,11 @@ func (r *renderer) flush() {
 // merge joins two messages of one role; results come first.
 func merge(a, b events.Message) events.Message {
 	parts := slices.Concat(a.Parts, b.Parts)
-	slices.SortStableFunc(parts, func(x, y events.Part) int { return rank(x) - rank(y) })
+	slices.SortStableFunc(parts, byRank)
 	return events.Message{Role: a.Role, Parts: parts, Raw: a.Raw, Edited: true}
 }
+
+func byRank(x, y events.Part) int { return rank(x) - rank(y) }
 
 func rank(p events.Part) int {
 	if p.Kind == events.PartResult {

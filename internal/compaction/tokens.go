@@ -17,8 +17,10 @@ type Profile struct {
 	PerTool         Tokens // for each call and each result
 	PerImage        Tokens
 
-	// The estimate is base × (provider × MarginPercent / 100 + AddPercent) / 100.
+	// The estimate is base × (provider × MarginPercent / 100 + AddPercent) / 100,
+	// and a third more for a profile with AddThird.
 	MarginPercent, AddPercent int64
+	AddThird                  bool
 	ByProvider                bool // whether the provider's multiplier counts
 }
 
@@ -29,7 +31,7 @@ var Profiles = map[string]Profile{
 	"default": {TextUnits: 4, ResultUnits: 4, JSONUnits: 2, PerMessage: 4, PerConversation: 24, PerImage: 1024, MarginPercent: 115, ByProvider: true},
 	"seed":    {TextUnits: 4, ResultUnits: 4, PerMessage: 4, PerConversation: 24, PerImage: 1024, MarginPercent: 115, ByProvider: true},
 	"current": {TextUnits: 4, ResultUnits: 4, PerMessage: 4, PerConversation: 24, PerImage: 1024, MarginPercent: 100, AddPercent: 5, ByProvider: true},
-	"blocks":  {TextUnits: 4, ResultUnits: 2, JSONUnits: 2, PerMessage: 12, PerTool: 24, PerImage: 2000, MarginPercent: 133},
+	"blocks":  {TextUnits: 4, ResultUnits: 2, JSONUnits: 2, PerMessage: 12, PerTool: 24, PerImage: 2000, MarginPercent: 100, AddThird: true},
 }
 
 // providerPercent says how many tokens a provider's tokenizer makes of what
@@ -43,7 +45,7 @@ var providerPercent = map[string]int64{
 // Rate turns sizes into tokens for one profile and one provider.
 type Rate struct {
 	Profile
-	ppm int64 // the factor of the estimate, in parts per million
+	times, of int64 // the estimate is base × times / of
 }
 
 // NewRate returns the rate of a provider under a profile. Names of providers
@@ -53,14 +55,18 @@ func NewRate(p Profile, provider string) Rate {
 	if n, ok := providerPercent[strings.ToLower(provider)]; ok && p.ByProvider {
 		percent = n
 	}
-	return Rate{Profile: p, ppm: percent*p.MarginPercent*100 + p.AddPercent*10_000}
+	r := Rate{Profile: p, times: percent*p.MarginPercent + p.AddPercent*100, of: 10_000}
+	if p.AddThird {
+		r.times, r.of = r.times*4, r.of*3
+	}
+	return r
 }
 
 // Text estimates a text of so many UTF-16 code units.
 func (r Rate) Text(units int64) Tokens { return r.scale(ceilDiv(units, r.TextUnits)) }
 
 // scale applies provider and margin to a base count of tokens, rounded up.
-func (r Rate) scale(base int64) Tokens { return Tokens(ceilDiv(base*r.ppm, million)) }
+func (r Rate) scale(base int64) Tokens { return Tokens(ceilDiv(base*r.times, r.of)) }
 
 // Entry estimates one visible entry with its edits, framing included.
 func (r Rate) Entry(e *Entry) Tokens {

@@ -6,16 +6,18 @@ import "compactd/internal/events"
 // system messages, the first user message and the first assistant message with
 // the results of its calls stay. It makes the smallest cut after which the
 // history is at most target tokens; when none is, it cuts the given fraction of
-// the messages. An even number of messages goes if that is possible, and a call
-// is never parted from its results. A history of four messages or less stays.
+// the messages. An even number of messages goes if one message more makes it so,
+// a call is never parted from its results, and the last exchange stays while its
+// calls may be open. A history of four messages or less stays.
 func (d *Draft) Truncate(target Tokens, fraction PPM) {
 	messages := d.messages()
 	if messages <= minMessages {
 		return
 	}
-	pairs := d.pairs()
+	exchange := d.exchanges()
+	pairs := d.pairsWithin(exchange)
 	head := d.head(pairs)
-	cuts := d.cuts(head, pairs)
+	cuts := d.cuts(head, d.awaiting(exchange), pairs)
 	if len(cuts) == 0 {
 		return
 	}
@@ -37,15 +39,14 @@ type cut struct {
 // choose returns the end of the cut that saves at least excess with the fewest
 // messages, or else of the one nearest to the fraction.
 func choose(cuts []cut, excess Tokens, messages int, fraction PPM) int {
-	for _, even := range []bool{true, false} {
-		for _, c := range cuts {
-			if c.saved >= excess && (c.messages%2 == 0 || !even) {
-				return c.end
-			}
-		}
-	}
 	best := cuts[0]
-	for _, c := range cuts {
+	for i, c := range cuts {
+		if c.saved >= excess {
+			if next := i + 1; c.messages%2 == 1 && next < len(cuts) && cuts[next].messages == c.messages+1 {
+				return cuts[next].end
+			}
+			return c.end
+		}
 		if int64(c.messages)*million <= int64(messages)*int64(fraction) {
 			best = c
 		}
@@ -53,35 +54,55 @@ func choose(cuts []cut, excess Tokens, messages int, fraction PPM) int {
 	return best.end
 }
 
-// head returns the number of entries at the front that are never cut.
+// head returns the number of entries at the front that are never cut. The first
+// user message is looked for among the first few: an assistant may greet, and a
+// task may come in pieces.
 func (d *Draft) head(pairs []int) int {
-	i := 0
-	skip := func(while func(*Entry) bool) {
-		for i < len(d.entries) && while(&d.entries[i]) {
-			i++
+	start := 0
+	for start < len(d.entries) && d.entries[start].Role == RoleSystem {
+		start++
+	}
+	i, few := start, minMessages
+	skip := func(user bool) {
+		for ; few > 0 && i < len(d.entries) && d.entries[i].Kind != KindMarker && (d.entries[i].Role == RoleUser) == user; few-- {
+			i = d.nextMessage(i)
 		}
 	}
-	skip(func(e *Entry) bool { return e.Role == RoleSystem })
-	skip(func(e *Entry) bool { return e.Role == RoleUser && e.Kind != KindMarker })
+	if skip(false); few == 0 || i == len(d.entries) || d.entries[i].Kind == KindMarker {
+		i = start // nobody asked
+	}
+	skip(true)
+	if i == len(d.entries) || d.entries[i].Role != RoleAssistant {
+		return i
+	}
 	for last := i; i < len(d.entries); i++ {
 		e := &d.entries[i]
-		if e.Role == RoleAssistant && pairs[i] > last {
-			last = pairs[i]
-		}
 		if e.Flags.has(FlagFirst) && i > last || e.Kind == KindMarker {
 			break
+		}
+		if e.Role == RoleAssistant {
+			last = max(last, pairs[i])
 		}
 	}
 	return i
 }
 
-// cuts lists where a truncation from head may end: at a message's border, with
-// something left, and not between a call and its result.
-func (d *Draft) cuts(head int, pairs []int) []cut {
+// nextMessage returns the position behind the message at i.
+func (d *Draft) nextMessage(i int) int {
+	k := i + 1
+	for k < len(d.entries) && d.entries[k].sameMessage(&d.entries[i]) {
+		k++
+	}
+	return k
+}
+
+// cuts lists where a truncation from head may end: at a message's border, not
+// beyond limit, with something left, and not between a call and its result.
+func (d *Draft) cuts(head, limit int, pairs []int) []cut {
 	var out []cut
 	c := cut{}
 	last := head // furthest result of the calls before
-	for i := head; i < len(d.entries); i++ {
+	for i := head; i < len(d.entries) && i <= limit; i++ {
 		e := &d.entries[i]
 		if e.Flags.has(FlagFirst) && i > head && i > last && c.messages > 0 {
 			c.end = i

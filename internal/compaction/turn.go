@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -16,15 +17,18 @@ type Turn struct {
 	from   int64 // replaces_from
 	hash   Key
 
-	model    *events.Model
+	model    *events.Model // nil = unchanged
 	format   events.Format // of its messages
-	system   events.Raw    // nil = unchanged; only its size is kept
-	tools    events.Raw
-	override events.Raw
+	system   int64         // size in UTF-16 units, unchanged = as it was
+	tools    int64
+	override events.Raw // nil = unchanged
 
 	entries      []Entry
 	usageUnknown bool
 }
+
+// unchanged stands for a size that a turn leaves as it was.
+const unchanged = -1
 
 // ReadTurn measures the payload of a turn for the session it belongs to: the
 // dialect of a message is that of its session. Its error is an [events.Invalid].
@@ -38,14 +42,9 @@ func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if in.Policy != nil {
-		if _, err := DefaultPolicy().With(in.Policy); err != nil {
-			return nil, nil, err
-		}
-	}
 	t := &Turn{
 		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
-		model: in.Model, format: format, system: in.System, tools: in.Tools, override: in.Policy,
+		model: in.Model, format: format, system: sizeOf(in.System), tools: sizeOf(in.Tools), override: bytes.Clone(in.Policy),
 		usageUnknown: in.UsageUnknown,
 	}
 	t.number = max(t.number, t.from)
@@ -53,6 +52,18 @@ func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) 
 		t.entries = append(t.entries, Measure(m, Entry{Seq: seq, Index: uint32(i)})...)
 	}
 	return t, msgs, nil
+}
+
+// sizeOf is the size of a system prompt or of tools: of the text of a string, of
+// the JSON of anything else.
+func sizeOf(raw events.Raw) int64 {
+	if raw == nil {
+		return unchanged
+	}
+	if s, ok := events.Text(raw); ok {
+		return int64(events.Units(s))
+	}
+	return int64(events.Units(string(raw)))
 }
 
 func formatOf(l *Ledger, in *events.Turn) events.Format {
@@ -101,6 +112,20 @@ const (
 	park                  // turns before it are missing
 	deny
 )
+
+// refuse returns what is wrong with a turn under a config: a policy that does not
+// fit, or a model without any room for input.
+func (c *Config) refuse(t *Turn) error {
+	if t.override != nil {
+		if _, err := c.Policy.With(t.override); err != nil {
+			return err
+		}
+	}
+	if m := t.model; m != nil && m.MaxOutputTokens >= int64(c.windowOf(m)) {
+		return events.NewInvalid(events.CodeOutOfRange, "model.max_output_tokens", fmt.Sprintf("must be less than the context window, %d", c.windowOf(m)))
+	}
+	return nil
+}
 
 // admit judges a turn by its number. The code is set for deny.
 func (l *Ledger) admit(t *Turn) (verdict, events.Code) {

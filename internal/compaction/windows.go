@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -73,6 +74,11 @@ func (w Windows) Window(provider, model string) Tokens {
 		return t
 	}
 	return defaultWindow
+}
+
+// windowOf is the window that a model says it has, else that of the table.
+func (c *Config) windowOf(m *events.Model) Tokens {
+	return cmp.Or(Tokens(m.ContextWindow), c.Windows.Window(m.Provider, m.Name))
 }
 
 // OutputReserve is what a model may answer: its explicit maximum, else 35 % of

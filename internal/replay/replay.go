@@ -127,13 +127,15 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 	if a := r.address(s); a != (events.Address{Tenant: events.DefaultTenant, Session: s.Name}) {
 		id += "-" + a.String()
 	}
-	seq, err := Send(ctx, r.js, r.address(s), id, t.Payload)
+	ack, err := publish(ctx, r.js, r.address(s), id, t.Payload)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	r.published[seq] = began
-	r.last = max(r.last, seq)
+	if !ack.Duplicate { // else an earlier replay published it, and heard of it
+		r.published[ack.Sequence] = began
+	}
+	r.last = max(r.last, ack.Sequence)
 	r.mu.Unlock()
 	if r.config.Progress != nil {
 		r.config.Progress()
@@ -159,15 +161,23 @@ func (r *run) hear(m *nats.Msg) {
 // Send publishes one session.turn and returns its sequence in the log. What a
 // worker would reject on sight is an error here: an [*events.Invalid].
 func Send(ctx context.Context, js jetstream.JetStream, a events.Address, id string, payload []byte) (uint64, error) {
-	subject, err := events.Input(events.KindTurn, a)
+	ack, err := publish(ctx, js, a, id, payload)
 	if err != nil {
 		return 0, err
 	}
+	return ack.Sequence, nil
+}
+
+func publish(ctx context.Context, js jetstream.JetStream, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+	subject, err := events.Input(events.KindTurn, a)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := events.DecodeTurn(payload); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if limit := broker.MaxPayload(js.Conn()); len(payload)+1024 > limit {
-		return 0, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(payload), limit))
+		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(payload), limit))
 	}
 	m := &nats.Msg{Subject: subject, Data: payload, Header: nats.Header{}}
 	if id != "" {
@@ -175,7 +185,7 @@ func Send(ctx context.Context, js jetstream.JetStream, a events.Address, id stri
 	}
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, fmt.Errorf("publish: %w", err)
+		return nil, fmt.Errorf("publish: %w", err)
 	}
-	return ack.Sequence, nil
+	return ack, nil
 }

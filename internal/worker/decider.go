@@ -32,10 +32,32 @@ func newDecider(c *compaction.Config) *decider {
 // could be read.
 func (d *decider) decide(e event) ([]compaction.Outcome, []events.Message) {
 	outs, turn, msgs := d.judge(e)
+	if slices.ContainsFunc(outs, unwieldy) {
+		delete(d.ledgers, e.Address)
+		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), nil
+	}
 	if err := d.apply(e, turn, outs); err != nil {
 		return d.reject(e, err), nil
 	}
 	return outs, msgs
+}
+
+// maxEditsBytes bounds the edits of one compaction as JSON. They must be told
+// whole, since a ledger is brought up to date by them, and must fit the smallest
+// max_payload in use, the 1 MiB that is a server's default.
+const maxEditsBytes = 768 << 10
+
+// unwieldy reports whether an outcome is a compaction whose edits no server might
+// take: no agent comes near that, and a worker that could not commit it would
+// stop for all.
+func unwieldy(o compaction.Outcome) bool {
+	const most = 160 // bytes that one edit may need
+	c, ok := o.Body.(*events.Compacted)
+	if !ok || len(c.Edits) <= maxEditsBytes/most {
+		return false
+	}
+	data, err := events.Marshal(c.Edits)
+	return err != nil || len(data) > maxEditsBytes
 }
 
 // record applies an event and what was told about it before.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+	"maps"
 	"sync"
 	"time"
 
@@ -209,6 +210,7 @@ var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was m
 // the events between belongs to events that are gone.
 func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.Outcome, error) {
 	out := map[compaction.Seq][]compaction.Outcome{}
+	var last compaction.Seq // of out
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), 1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseOutcome(m.Subject()); err == nil {
 			o, cause, err := recordedOutcome(at.Kind, m.Data())
@@ -216,15 +218,15 @@ func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.O
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
 			out[cause] = append(out[cause], o)
+			last = max(last, cause)
 		}
 		marker, ok, err := broker.ParseMarker(m.Headers())
 		if err != nil || !ok {
 			return err
 		}
-		for seq := range out {
-			if seq > compaction.Seq(marker.Cursor) {
-				delete(out, seq)
-			}
+		if cursor := compaction.Seq(marker.Cursor); last > cursor {
+			maps.DeleteFunc(out, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
+			last = cursor
 		}
 		return nil
 	})

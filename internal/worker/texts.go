@@ -94,9 +94,8 @@ func readMessages(f events.Format, data []byte) ([]events.Message, error) {
 	return f.ReadAll(in.Messages)
 }
 
-// envelopeBytes is what a session.compacted may need beside its messages and
-// edits, headers included.
-const envelopeBytes = 64 << 10
+// headerBytes is what the headers of an outcome may need, the marker included.
+const headerBytes = 8 << 10
 
 // body writes the payload of an outcome. Messages are left out when the payload
 // would be larger than limit bytes, or when their text is not to be had: the
@@ -111,8 +110,11 @@ func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if full.Messages = messages; cause == nil && sizeOf(messages) <= min(events.MaxOutputBytes, limit-envelopeBytes) {
-		return events.Marshal(full)
+	if full.Messages = messages; cause == nil && sizeOf(messages) <= min(events.MaxOutputBytes, limit) {
+		data, err := events.Marshal(full)
+		if err != nil || len(data)+headerBytes <= limit {
+			return data, err
+		}
 	}
 	full.Messages, full.MessagesOmitted = nil, true
 	data, err := events.Marshal(full)

@@ -25,27 +25,41 @@ type world struct {
 	js      jetstream.JetStream
 	streams *broker.Streams
 	config  *compaction.Config
+
+	maxAhead int // of the next worker; 0 is the default
 }
 
 func newWorld(t *testing.T, dir string) *world {
 	t.Helper()
-	s, err := broker.StartServer(broker.ServerConfig{Dir: dir})
+	return openWorld(t, broker.ServerConfig{Dir: dir}, broker.Topology{Partitions: 4})
+}
+
+func openWorld(t *testing.T, c broker.ServerConfig, top broker.Topology) *world {
+	t.Helper()
+	s, err := broker.StartServer(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, server: s}
+	w := &world{t: t, server: s, config: newConfig(t, compaction.DefaultPolicy())}
+	t.Cleanup(w.stop)
 	w.conn = w.connect()
 	if w.js, err = jetstream.New(w.conn); err != nil {
 		t.Fatal(err)
 	}
-	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
+	top.CreateBytes = 1 << 30
+	if w.streams, err = broker.Ensure(t.Context(), w.js, top); err != nil {
 		t.Fatal(err)
 	}
-	if w.config, err = compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.stop)
 	return w
+}
+
+func newConfig(t *testing.T, p compaction.Policy) *compaction.Config {
+	t.Helper()
+	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func (w *world) connect() *nats.Conn {
@@ -59,29 +73,52 @@ func (w *world) connect() *nats.Conn {
 }
 
 func (w *world) stop() {
-	w.conn.Close()
+	if w.conn != nil {
+		w.conn.Close()
+	}
 	w.server.Stop()
 }
 
-// run starts a worker and returns how to stop it.
-func (w *world) run(owner string, l worker.Listener) (stop func() error) {
+// running is a worker that serves a world.
+type running struct {
+	worker *worker.Worker
+	cancel context.CancelFunc
+	done   chan error // gets what Run returned
+}
+
+// start starts a worker.
+func (w *world) start(owner string, l worker.Listener) *running {
 	w.t.Helper()
 	wk, err := worker.New(worker.Config{
 		Read: w.connect(), Commit: w.connect(), Streams: w.streams, Compaction: w.config, Owner: owner, Listener: l,
-		MarkEvery: 50 * time.Millisecond,
+		MarkEvery: 50 * time.Millisecond, MaxAhead: w.maxAhead,
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- wk.Run(ctx) }()
+	w.t.Cleanup(cancel)
+	r := &running{worker: wk, cancel: cancel, done: make(chan error, 1)}
+	go func() { r.done <- wk.Run(ctx) }()
+	return r
+}
+
+// stop ends the worker in good order.
+func (r *running) stop() error {
+	r.cancel()
+	return <-r.done
+}
+
+// run starts a worker, waits until it is ready, and returns how to stop it.
+func (w *world) run(owner string, l worker.Listener) (stop func() error) {
+	w.t.Helper()
+	r := w.start(owner, l)
 	select {
-	case <-wk.Ready():
-	case err := <-done:
+	case <-r.worker.Ready():
+	case err := <-r.done:
 		w.t.Fatalf("run worker: %v", err)
 	}
-	return func() error { cancel(); return <-done }
+	return r.stop
 }
 
 // turn is a session.turn of one exchange, about 1,000 tokens.
@@ -106,21 +143,40 @@ func (w *world) publish(kind events.Kind, session string, data []byte) uint64 {
 // settle waits until every partition is marked up to the end of the log.
 func (w *world) settle() {
 	w.t.Helper()
-	state, err := broker.State(context.Background(), w.js, broker.LogStream)
+	if err := w.settled(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) settled(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	state, err := broker.State(ctx, w.js, broker.LogStream)
 	if err != nil {
-		w.t.Fatal(err)
+		return err
 	}
-	if err := broker.AwaitCursor(w.t.Context(), w.js, w.streams.Partitions, state.Last); err != nil {
-		w.t.Fatal(err)
-	}
+	return broker.AwaitCursor(ctx, w.js, w.streams.Partitions, state.Last)
 }
 
 // stored reads all outcomes by subject.
-func (w *world) stored() map[string][]string {
-	w.t.Helper()
+func (w *world) stored() map[string][]string { return bySubject(w.toldBySession()) }
+
+func bySubject(sessions map[place][]outcome) map[string][]string {
 	out := map[string][]string{}
-	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, events.OutcomesFilter, 1, 0, func(m jetstream.Msg, _ uint64) error {
-		out[m.Subject()] = append(out[m.Subject()], string(m.Data()))
+	for _, all := range sessions {
+		for _, o := range all {
+			out[o.subject] = append(out[o.subject], o.data)
+		}
+	}
+	return out
+}
+
+// redecided is what the log alone says, partition by partition.
+func (w *world) redecided() []outcome {
+	w.t.Helper()
+	var out []outcome
+	err := worker.Redecide(w.t.Context(), w.conn, w.streams.Partitions, w.config, func(r worker.Redecided) error {
+		out = append(out, newOutcome(r.Subject, r.Data))
 		return nil
 	})
 	if err != nil {
@@ -129,18 +185,30 @@ func (w *world) stored() map[string][]string {
 	return out
 }
 
-// redecided is what the log alone says, by subject.
-func (w *world) redecided() map[string][]string {
+// wantAsLogSays compares what is stored with what the log alone says.
+func (w *world) wantAsLogSays() {
 	w.t.Helper()
-	out := map[string][]string{}
-	err := worker.Redecide(w.t.Context(), w.conn, w.streams.Partitions, w.config, func(r worker.Redecided) error {
-		out[r.Subject] = append(out[r.Subject], string(r.Data))
-		return nil
+	if diff := cmp.Diff(bySession(w.t, w.redecided()), w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+		w.t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", diff)
+	}
+}
+
+// onlyConfig reads the one config that is stored.
+func (w *world) onlyConfig() *compaction.Config {
+	w.t.Helper()
+	var found []*compaction.Config
+	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, events.Config("*"), 1, 0, func(m jetstream.Msg, _ uint64) error {
+		c, err := compaction.ParseConfig(m.Data())
+		found = append(found, c)
+		return err
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return out
+	if len(found) != 1 {
+		w.t.Fatalf("%d configs are stored", len(found))
+	}
+	return found[0]
 }
 
 // A session that outgrows its window is compacted, again and again, across a
@@ -168,9 +236,7 @@ func TestCompacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := w.stored()
-	if diff := cmp.Diff(w.redecided(), stored); diff != "" {
-		t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", diff)
-	}
+	w.wantAsLogSays()
 	told := 0
 	for subject, bodies := range stored {
 		at, err := events.ParseOutcome(subject)

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"publisher": main}) }
+
+// The scripts show what whoever tries an agent sees, with a real worker on
+// $ADDR, which is a free address.
+func TestScripts(t *testing.T) {
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(bin, "worker"), "compactd/cmd/worker")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the worker: %v\n%s", err, out)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			addr, err := freePort()
+			env.Setenv("ADDR", addr)
+			env.Setenv("URL", "nats://"+addr)
+			return err
+		},
+	})
+}
+
+// until waits until a file matches, and runs a command again and again while it
+// does not: until FILE REGEXP [COMMAND ARG...]
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until FILE REGEXP [COMMAND ARG...]")
+	}
+	file, want := ts.MkAbs(args[0]), regexp.MustCompile(args[1])
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		data, err := os.ReadFile(file)
+		if err == nil && want.Match(data) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s does not match %s:\n%s", args[0], want, data)
+		}
+		if len(args) > 2 {
+			ts.Check(ts.Exec(args[2], args[3:]...))
+		}
+	}
+}
+
+// freePort finds an address that nobody listens on.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

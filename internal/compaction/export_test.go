@@ -1,0 +1,105 @@
+package compaction
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// What tests see of the package beside its interface.
+
+// ChunkStart is where chunk c begins.
+var ChunkStart = chunkStart
+
+// Visible lists the entries in view.
+func (l *Ledger) Visible() []Entry { return l.visible() }
+
+// Rate is the rate in use.
+func (l *Ledger) Rate() Rate { return l.gauge.rate }
+
+// Window is the window in use.
+func (l *Ledger) Window() Tokens { return l.gauge.window }
+
+// Policy is the policy in use.
+func (l *Ledger) Policy() Policy { return *l.gauge.policy }
+
+// Body estimates an entry without the framing of its message.
+func (r Rate) Body(e *Entry) Tokens { return r.body(e) }
+
+// At names the place of an entry.
+func (e *Entry) At() events.Position { return e.position() }
+
+// View is what the plan makes of its entries.
+func (p Plan) View(f events.Format) *View { return &View{Format: f, entries: p.entries} }
+
+// Entries lists the entries of a view.
+func (v *View) Entries() []Entry { return v.entries }
+
+// Deduplicated reports whether an entry refers to a later read.
+func (e *Entry) Deduplicated() bool { return e.Op == opDeduplicate }
+
+// Dump is everything a ledger holds, with the sum that follows from it.
+type Dump struct {
+	rest    string
+	turns   []turnMark
+	entries []Entry
+}
+
+// Dump copies the ledger.
+func (l *Ledger) Dump() Dump {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%v model %+v format %s system %d tools %d override %s", l.Address, l.model, l.format, l.systemUnits, l.toolUnits, l.override)
+	line("generation %d level %s attempted %d told %d visible %d", l.generation, l.level, l.attempted, l.told, l.gauge.visible)
+	line("hidden %+v", l.hidden)
+	for _, p := range l.parked {
+		t, model := *p, events.Model{}
+		if t.model != nil {
+			model, t.model = *t.model, nil
+		}
+		line("parked %+v model %+v", t, model)
+	}
+	return Dump{b.String(), slices.Clone(l.turns), l.entries.List()}
+}
+
+// Equal compares two ledgers.
+func (d Dump) Equal(x Dump) bool {
+	return d.rest == x.rest && slices.Equal(d.turns, x.turns) && slices.Equal(d.entries, x.entries)
+}
+
+// String is for people.
+func (d Dump) String() string { return fmt.Sprintf("%s%+v\n%+v\n", d.rest, d.turns, d.entries) }
+
+// LastSeq is the sequence of the last turn.
+func (l *Ledger) LastSeq() uint64 { return l.through().Seq }
+
+// Fork is what Decide takes a turn with.
+func (l *Ledger) Fork() *Ledger { return l.fork() }
+
+// Forget drops the cache of sums, as a ledger from a checkpoint has none.
+func (l *Ledger) Forget() { l.gauge = gauge{} }
+
+// Chunks is the list of entries of a ledger.
+type Chunks = chunks
+
+// Add, Cut, Len and List are what a ledger does with its entries.
+func (c *chunks) Add(e Entry) { c.add(e) }
+
+// Cut drops the entries from n on.
+func (c *chunks) Cut(n int) { c.cut(n) }
+
+// List returns all entries.
+func (c *chunks) List() []Entry {
+	out := []Entry{}
+	for i := range c.n {
+		out = append(out, *c.at(i))
+	}
+	return out
+}
+
+// Search finds the first entry of a turn.
+func (c *chunks) Search(turn int64) int {
+	return c.search(func(e *Entry) int { return e.compare(events.Position{Turn: turn}) })
+}

@@ -1,0 +1,205 @@
+package compaction_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// generator draws conversations.
+type generator struct {
+	*rapid.T
+	format events.Format
+	noIDs  bool // of neurolink
+	calls  int
+	open   []call // of the last exchange
+	past   []call // all there were
+}
+
+func newGenerator(t *rapid.T) *generator {
+	g := &generator{T: t, format: rapid.SampledFrom([]events.Format{events.Anthropic, events.OpenAI, events.NeuroLink}).Draw(t, "format")}
+	g.noIDs = g.format == events.NeuroLink && rapid.Bool().Draw(t, "no ids")
+	return g
+}
+
+func (g *generator) odds(percent int, label string) bool {
+	return rapid.IntRange(1, 100).Draw(g.T, label) <= percent
+}
+
+// text is seldom empty, and never where the dialect refuses that.
+func (g *generator) text() string {
+	piece := rapid.SampledFrom([]string{"a", "word ", "日本語", "👍", "é\n", `"\<&`, half, "\x00 ", "line\r\n"}).Draw(g.T, "piece")
+	n := rapid.IntRange(1, 120).Draw(g.T, "pieces")
+	if g.odds(3, "huge") {
+		n *= 40
+	}
+	return "." + strings.Repeat(piece, n)
+}
+
+func (g *generator) blank() string {
+	return rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(g.T, "blank")
+}
+
+func (g *generator) call() call {
+	g.calls++
+	tool := rapid.SampledFrom([]string{"read", "Read_File", "bash", "skill", "write", "ツール", strings.Repeat("tool", 30)}).Draw(g.T, "tool")
+	in := object{"path": rapid.SampledFrom([]string{"a.go", "b.go", "/x/" + strings.Repeat("déep/", 40) + "c.go"}).Draw(g.T, "path")}
+	if g.odds(20, "range") {
+		in["offset"], in["limit"] = rapid.IntRange(1, 2).Draw(g.T, "offset"), 100
+	}
+	c := call{tool: tool, args: string(raws(in)[0])}
+	if !g.noIDs {
+		c.id = fmt.Sprintf("call_%d", g.calls)
+	}
+	return c
+}
+
+func (g *generator) result(c call) result {
+	return result{id: c.id, tool: c.tool, text: g.text(), failed: g.odds(10, "failed")}
+}
+
+// proper is a history that its provider takes, calls open at its end included.
+func (g *generator) proper() []said {
+	var out []said
+	if g.format != events.Anthropic && g.odds(50, "system") {
+		out = append(out, said{role: events.RoleSystem, text: g.text()})
+	}
+	rounds := rapid.IntRange(1, 8).Draw(g.T, "rounds")
+	for i := range rounds {
+		out = append(out, said{role: events.RoleUser, text: g.text(), image: g.format != events.NeuroLink && g.odds(10, "image")})
+		for range rapid.IntRange(0, 3).Draw(g.T, "exchanges") {
+			out = append(out, g.exchange()...)
+		}
+		if i < rounds-1 || g.odds(50, "answered") {
+			out = append(out, said{role: events.RoleAssistant, text: g.text()})
+		}
+	}
+	if g.odds(40, "open") {
+		if out[len(out)-1].role == events.RoleAssistant {
+			out = append(out, said{role: events.RoleUser, text: g.text()})
+		}
+		open := g.exchange()
+		if g.noIDs || g.odds(50, "none came") {
+			open = open[:1]
+		} else {
+			for i := 1; i < len(open); i++ {
+				open[i].results = open[i].results[:len(open[i].results)/2]
+			}
+			open = slices.DeleteFunc(open, func(s said) bool { return s.role == events.RoleTool && len(s.results) == 0 })
+		}
+		out = append(out, open...)
+	}
+	return out
+}
+
+// exchange is an assistant's calls and their results, which may come in another
+// order where ids tell whose they are.
+func (g *generator) exchange() []said {
+	a := said{role: events.RoleAssistant}
+	if g.odds(50, "words") {
+		a.text = g.text()
+	}
+	for range rapid.IntRange(1, 3).Draw(g.T, "calls") {
+		a.calls = append(a.calls, g.call())
+	}
+	answered := slices.Clone(a.calls)
+	if !g.noIDs && g.odds(30, "shuffle") {
+		answered = rapid.Permutation(answered).Draw(g.T, "order")
+	}
+	results := said{role: events.RoleTool}
+	for _, c := range answered {
+		results.results = append(results.results, g.result(c))
+	}
+	return []said{a, results}
+}
+
+// anything is a history that no provider need take: roles in any order, results
+// missing, late, twice or of nobody's call, and empty texts.
+func (g *generator) anything() []said {
+	var out []said
+	for range rapid.IntRange(1, 40).Draw(g.T, "things") {
+		out = append(out, g.thing())
+	}
+	return out
+}
+
+func (g *generator) thing() said {
+	text := g.text()
+	if g.odds(15, "nothing") {
+		text = g.blank()
+	}
+	switch rapid.IntRange(0, 9).Draw(g.T, "thing") {
+	case 0:
+		if g.format != events.Anthropic { // which has no system messages
+			return said{role: events.RoleSystem, text: text}
+		}
+		fallthrough
+	case 1, 2:
+		return said{role: events.RoleUser, text: text}
+	case 3, 4:
+		return said{role: events.RoleAssistant, text: text}
+	case 5, 6:
+		a := said{role: events.RoleAssistant, text: text}
+		for range rapid.IntRange(1, 3).Draw(g.T, "calls") {
+			a.calls = append(a.calls, g.call())
+		}
+		g.open = slices.Clone(a.calls)
+		g.past = append(g.past, a.calls...)
+		return a
+	}
+	s := said{role: events.RoleTool}
+	if g.odds(20, "with words") {
+		s.role, s.text, s.last = events.RoleUser, text, g.odds(50, "last")
+	}
+	for range rapid.IntRange(1, 3).Draw(g.T, "results") {
+		c := g.call() // nobody's
+		switch {
+		case len(g.open) > 0 && g.odds(70, "now"):
+			c, g.open = g.open[0], g.open[1:]
+		case len(g.past) > 0 && g.odds(80, "late"):
+			c = rapid.SampledFrom(g.past).Draw(g.T, "of")
+		}
+		if !slices.ContainsFunc(s.results, func(r result) bool { return r.id == c.id && c.id != "" }) {
+			s.results = append(s.results, g.result(c))
+		}
+	}
+	return s
+}
+
+// turns spreads a history over turns of a session with a small window.
+func (g *generator) turns(history []said) []object {
+	var out []object
+	for len(history) > 0 {
+		n := rapid.IntRange(1, min(6, len(history))).Draw(g.T, "in turn")
+		out = append(out, object{"turn": len(out) + 1, "messages": messages(g.format, history[:n]...)})
+		history = history[n:]
+	}
+	window := rapid.SampledFrom([]int{300, 1000, 4000, 16000}).Draw(g.T, "window")
+	out[0]["format"] = g.format
+	out[0]["model"] = object{"provider": g.provider(), "context_window": window, "max_output_tokens": window / 5}
+	return out
+}
+
+func (g *generator) provider() string {
+	return rapid.SampledFrom([]string{"openai", "anthropic", "mistral", "vertex"}).Draw(g.T, "provider")
+}
+
+// config draws a policy, so that stages run alone and together.
+func (g *generator) config() *compaction.Config {
+	p := compaction.DefaultPolicy()
+	p.Profile = rapid.SampledFrom([]string{"default", "default", "seed", "current", "blocks"}).Draw(g.T, "profile")
+	p.Prune.Enabled = g.odds(70, "prune")
+	p.Deduplicate.Enabled = g.odds(70, "deduplicate")
+	p.Truncate.Enabled = g.odds(80, "truncate")
+	p.Deduplicate.Minimum = compaction.PPM(rapid.SampledFrom([]int{1, 300_000}).Draw(g.T, "share"))
+	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	if err != nil {
+		g.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,374 @@
+package compaction_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// What is told about a history that its provider takes is valid as it stands, no
+// larger than planned, and made of whole pairs; the first user message and calls
+// open at the end are in it byte for byte.
+func TestProperHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGenerator(t)
+		history := g.proper()
+		if v := events.Validate(g.format, messages(g.format, history...)); len(v) > 0 {
+			t.Fatalf("the generated history is not valid: %v", v)
+		}
+		w := newWitness(g)
+		for _, turn := range g.turns(history) {
+			w.publish(turn, func(c *events.Compacted, raw []events.Raw) {
+				w.valid(raw)
+				w.noRepairs(raw)
+				w.keepsFirstUser(raw)
+				w.keepsOpenCalls(raw)
+			})
+		}
+	})
+}
+
+// Whatever the history, what is told is valid for its provider.
+func TestAnyHistory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGenerator(t)
+		w := newWitness(g)
+		for _, turn := range g.turns(g.anything()) {
+			w.publish(turn, func(_ *events.Compacted, raw []events.Raw) { w.valid(raw) })
+		}
+	})
+}
+
+// Turns that come twice, late, or withdraw others: the ledger is the same whether
+// outcomes are fresh or read back, and whether it was kept or restored.
+func TestAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGenerator(t)
+		turns := g.turns(g.anything())
+		w := newWitness(g)
+		for range rapid.IntRange(1, 25).Draw(t, "events") {
+			turn := object{}
+			for k, v := range rapid.SampledFrom(turns).Draw(t, "turn") {
+				turn[k] = v
+			}
+			last := int(w.ledger.LastTurn())
+			switch rapid.IntRange(0, 9).Draw(t, "how") {
+			case 0, 1, 2:
+				turn["turn"] = last + 1
+			case 3:
+				delete(turn, "turn")
+			case 4, 5:
+				turn["turn"] = last + 1 + rapid.IntRange(1, 3).Draw(t, "gap")
+			case 6, 7:
+				k := rapid.IntRange(1, last+1).Draw(t, "from")
+				turn["turn"], turn["replaces_from"] = k, k
+			}
+			if g.odds(10, "model") {
+				turn["model"] = object{"provider": g.provider(), "context_window": 2000, "max_output_tokens": 400}
+			}
+			w.publish(turn, func(*events.Compacted, []events.Raw) {}) // ids of calls come twice, which nothing repairs
+		}
+	})
+}
+
+// Turns give the same ledger in whatever order they come.
+func TestGaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGenerator(t)
+		turns := g.turns(g.anything())
+		for _, turn := range turns {
+			turn["format"] = g.format
+		}
+		turns[0]["model"] = object{"provider": "openai", "name": "m", "context_window": 1 << 30}
+		order := make([]int, len(turns))
+		for i := range order {
+			order[i] = i
+		}
+		config := g.config()
+		ledger := func(order []int) compaction.Dump {
+			a := newAgent(t, config)
+			for _, i := range order {
+				turn, err := a.readAt(turns[i], compaction.Seq(i+1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				compaction.Apply(a.ledger, turn, compaction.Decide(a.ledger, turn, a.config), a.config)
+			}
+			return a.ledger.Dump()
+		}
+		sameLedger(t, ledger(order), ledger(rapid.Permutation(order).Draw(t, "order")))
+	})
+}
+
+// witness publishes turns, and checks with each what holds for all of them. Its
+// twin keeps the ledger of a worker that reads outcomes back.
+type witness struct {
+	*agent
+	g        *generator
+	restored *compaction.Ledger
+}
+
+func newWitness(g *generator) *witness {
+	a := newAgent(g.T, g.config())
+	return &witness{agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address)}
+}
+
+func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw)) {
+	t, err := w.read(turn)
+	if err != nil {
+		return // before the first turn a message may be of another dialect
+	}
+	outs := w.decide(t)
+	compaction.Apply(w.ledger, t, outs, w.config)
+	w.applyRecorded(turn, outs)
+	for _, o := range outs {
+		switch b := o.Body.(type) {
+		case *events.BudgetChanged:
+			w.same("budget", b.Budget, w.ledger.Budget())
+		case *events.Compacted:
+			w.same("budget", b.Budget, w.ledger.Budget())
+			w.same("through", b.Through, events.Through{Seq: w.ledger.LastSeq(), Turn: w.ledger.LastTurn()})
+			if !b.Compacted {
+				continue
+			}
+			raw, err := w.render(o.View)
+			if err != nil {
+				w.t.Fatalf("render: %v", err)
+			}
+			w.tokens(b, raw)
+			w.settled(b)
+			told(b, raw)
+		}
+	}
+}
+
+// decide decides twice: the ledger stays as it was, and so does the answer.
+func (w *witness) decide(t *compaction.Turn) []compaction.Outcome {
+	compaction.Apply(w.ledger, nil, nil, w.config) // the cache of sums fits the config from here on
+	before := w.ledger.Dump()
+	outs := compaction.Decide(w.ledger, t, w.config)
+	again := compaction.Decide(w.ledger, t, w.config)
+	sameLedger(w.t, before, w.ledger.Dump())
+	w.same("number of outcomes", len(outs), len(again))
+	for i := range outs {
+		w.same("outcome", outs[i].Body, again[i].Body)
+		if a, b := outs[i].View, again[i].View; (a == nil) != (b == nil) || a != nil && !slices.Equal(a.Entries(), b.Entries()) {
+			w.t.Fatal("the same decision has two views")
+		}
+	}
+	return outs
+}
+
+// applyRecorded brings the twin up to date with outcomes that were written and
+// read back, at times after a restart.
+func (w *witness) applyRecorded(turn object, outs []compaction.Outcome) {
+	main := w.ledger
+	w.ledger = w.restored
+	t, err := w.readAt(turn, w.seq)
+	w.ledger = main
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var recorded []compaction.Outcome
+	for _, o := range outs {
+		data, err := events.Marshal(o.Body)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		body, err := events.DecodeOutcome(o.Kind, data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		recorded = append(recorded, compaction.Outcome{Kind: o.Kind, Body: body})
+	}
+	if w.g.odds(30, "restart") {
+		w.restored.Forget()
+	}
+	compaction.Apply(w.restored, t, recorded, w.config)
+	sameLedger(w.t, w.ledger.Dump(), w.restored.Dump())
+}
+
+func (w *witness) same(what string, want, got any) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Fatalf("%s: %s", what, diff)
+	}
+}
+
+func sameLedger(t fataler, want, got compaction.Dump) {
+	t.Helper()
+	if !want.Equal(got) {
+		t.Fatalf("ledgers differ: %s", cmp.Diff(want.String(), got.String()))
+	}
+}
+
+// tokens measures what was told: it is smaller than before, and not larger than
+// planned.
+func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
+	if c.TokensAfter >= c.TokensBefore {
+		w.t.Fatalf("%d -> %d tokens", c.TokensBefore, c.TokensAfter)
+	}
+	r := w.ledger.Rate()
+	planned := compaction.Tokens(c.Budget.Breakdown.History) - r.PerConversation
+	if got := measure(w.t, w.ledger.Format(), r, raw); got > planned {
+		w.t.Fatalf("planned %d tokens, rendered %d", planned, got)
+	}
+}
+
+func measure(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) compaction.Tokens {
+	msgs, err := f.ReadAll(raw)
+	if err != nil {
+		t.Fatalf("read back: %v", err)
+	}
+	var sum compaction.Tokens
+	for _, m := range msgs {
+		for _, e := range compaction.Measure(m, compaction.Entry{}) {
+			sum += r.Entry(&e)
+		}
+	}
+	return sum
+}
+
+// settled plans again at once: under the target nothing runs, and above it only
+// another cut of a fraction may.
+func (w *witness) settled(c *events.Compacted) {
+	policy := w.ledger.Policy()
+	fixed := c.Budget.EstimatedInput - c.Budget.Breakdown.History
+	target := compaction.Tokens(c.TargetTokens-fixed) - w.ledger.Rate().PerConversation
+	if slices.Contains(c.StagesUsed, events.StageTruncate) && c.TokensAfter > c.TargetTokens {
+		return
+	}
+	p := compaction.MakePlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), &policy, w.ledger.Window(), target)
+	if len(p.Used) > 0 || p.After != p.Before {
+		w.t.Fatalf("a second plan uses %v: %d -> %d, target %d", p.Used, p.Before, p.After, target)
+	}
+}
+
+func (w *witness) valid(raw []events.Raw) {
+	if v := events.Validate(w.ledger.Format(), raw); len(v) > 0 {
+		w.t.Fatalf("%v in\n%s", v, lines(raw))
+	}
+}
+
+// noRepairs checks that pairs are whole: nothing had to stand in for a call or a
+// result.
+func (w *witness) noRepairs(raw []events.Raw) {
+	for _, m := range raw {
+		if bytes.Contains(m, []byte(compaction.AnswerText)) || bytes.Contains(m, []byte("[Tool call for")) {
+			w.t.Fatalf("a pair was parted:\n%s", lines(raw))
+		}
+	}
+}
+
+func (w *witness) keepsFirstUser(raw []events.Raw) {
+	for _, m := range w.sent() {
+		if m.Role == events.RoleUser {
+			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) }) {
+				w.t.Fatalf("no %s in\n%s", m.Raw, lines(raw))
+			}
+			return
+		}
+	}
+}
+
+// keepsOpenCalls checks that the messages with open calls are there, and that
+// nothing but results follows.
+func (w *witness) keepsOpenCalls(raw []events.Raw) {
+	open := openMessages(w.sent())
+	if len(open) == 0 {
+		return
+	}
+	at := slices.IndexFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, open[0]) })
+	if at < 0 {
+		w.t.Fatalf("no %s in\n%s", open[0], lines(raw))
+	}
+	msgs, _ := w.ledger.Format().ReadAll(raw[at:])
+	for _, m := range msgs {
+		for _, p := range m.Parts {
+			if m.Role != events.RoleAssistant && p.Kind != events.PartResult {
+				w.t.Fatalf("open calls are not last:\n%s", lines(raw))
+			}
+		}
+	}
+}
+
+// openMessages are the last messages that call tools whose results are missing.
+func openMessages(msgs []events.Message) []events.Raw {
+	answered := map[string]bool{}
+	for i, m := range slices.Backward(msgs) {
+		for _, p := range m.Parts {
+			answered[p.CallID] = answered[p.CallID] || p.Kind == events.PartResult
+		}
+		if m.Role == events.RoleUser && !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult }) {
+			return nil
+		}
+		for _, p := range m.Parts {
+			if p.Kind == events.PartCall && p.CallID != "" && !answered[p.CallID] {
+				return []events.Raw{msgs[i].Raw}
+			}
+		}
+	}
+	return nil
+}
+
+// sent lists the messages of all turns in order.
+func (w *witness) sent() []events.Message {
+	var out []events.Message
+	for seq := compaction.Seq(1); seq <= w.seq; seq++ {
+		out = append(out, w.texts[seq]...)
+	}
+	return out
+}
+
+func lines(raw []events.Raw) string {
+	var b strings.Builder
+	for i, r := range raw {
+		fmt.Fprintf(&b, "%d %.200s\n", i, r)
+	}
+	return b.String()
+}
+
+// A list of entries behaves as a slice, and so does its copy, whichever of the
+// two grows or is cut, as long as only one of them grows.
+func TestChunks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var list compaction.Chunks
+		var model []compaction.Entry
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0, 1:
+				for range rapid.IntRange(1, 50).Draw(t, "entries") {
+					e := compaction.Entry{Turn: uint32(len(model) + 1), Text: rapid.Uint32().Draw(t, "text")}
+					list.Add(e)
+					model = append(model, e)
+				}
+			case 2:
+				n := rapid.IntRange(0, len(model)).Draw(t, "cut")
+				list.Cut(n)
+				model = model[:n:n]
+			case 3: // a fork takes a turn, and is forgotten
+				fork := list
+				fork.Cut(rapid.IntRange(0, len(model)).Draw(t, "fork cut"))
+				for range rapid.IntRange(0, 50).Draw(t, "fork entries") {
+					fork.Add(compaction.Entry{Turn: 1 << 30})
+				}
+			case 4:
+				turn := rapid.IntRange(0, len(model)+1).Draw(t, "search")
+				if got, want := list.Search(int64(turn)), max(0, turn-1); got != min(want, len(model)) {
+					t.Fatalf("turn %d found at %d of %d", turn, got, len(model))
+				}
+			}
+			if got := list.List(); !slices.Equal(got, model) {
+				t.Fatal(cmp.Diff(model, got))
+			}
+		}
+	})
+}

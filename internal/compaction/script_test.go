@@ -1,0 +1,475 @@
+package compaction_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// The scripts under testdata say what the package does with sessions; go test
+// -rewrite writes what it does now. Commands:
+//
+//	session window= reserve= provider= model= format= ids=off system= tools= policy=
+//	add                     a turn, taken without a decision
+//	turn n= times= from= model= window= reserve= provider= format= policy= usage=
+//	plan STAGE target= protect= minimum= share= fraction=
+//	render                  the history of the last plan or decision
+//	check system= history= current= tools= files= window= reserve=
+//	estimate profile= provider= text= units= | window provider= model= | reserve window= max=
+//
+// The lines of session, add and turn are messages: system, user and assistant with
+// a text and tokens=; tool NAME PATH tokens= id= offset= limit= failed, a call and
+// its result; calls NAME PATH; NAME PATH, calls of one message, and result NAME
+// PATH, a result of the oldest call of that description, or of id=.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if filepath.Ext(path) != ".txt" {
+			return
+		}
+		s := &script{}
+		datadriven.RunTest(t, path, s.run)
+	})
+}
+
+// script is the state of one script.
+type script struct {
+	*agent
+	header object // of the next turn
+	format events.Format
+	noIDs  bool
+	calls  []call // without a result so far
+	called int
+	view   *compaction.View // of the last plan or decision
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	a := args{t, d}
+	switch d.Cmd {
+	case "estimate":
+		return a.estimate()
+	case "window":
+		return fmt.Sprint(compaction.DefaultWindows().Window(a.text("provider"), a.text("model")))
+	case "reserve":
+		return fmt.Sprint(compaction.OutputReserve(a.tokens("window"), a.tokens("max")))
+	case "check":
+		return a.check()
+	case "session":
+		s.begin(t, a)
+		if d.Input != "" {
+			s.add(d.Input)
+		}
+		return s.state()
+	}
+	s.t = t
+	switch d.Cmd {
+	case "add":
+		s.add(d.Input)
+		return s.state()
+	case "turn":
+		return s.turn(a)
+	case "plan":
+		return s.plan(a)
+	case "render":
+		return s.rendered()
+	default:
+		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
+		return ""
+	}
+}
+
+// args are the key=value pairs of a directive.
+type args struct {
+	t *testing.T
+	d *datadriven.TestData
+}
+
+func (a args) text(key string) string {
+	for _, x := range a.d.CmdArgs {
+		if x.Key == key && len(x.Vals) > 0 {
+			return strings.Join(x.Vals, ",")
+		}
+	}
+	return ""
+}
+
+func (a args) number(key string) int64 {
+	v := a.text(key)
+	if v == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		a.t.Fatalf("%s: %v", a.d.Pos, err)
+	}
+	return n
+}
+
+func (a args) tokens(key string) compaction.Tokens { return compaction.Tokens(a.number(key)) }
+
+func (a args) estimate() string {
+	r := compaction.NewRate(compaction.Profiles[a.text("profile")], a.text("provider"))
+	var out []string
+	for line := range strings.Lines(a.d.Input) {
+		line = strings.TrimSuffix(line, "\n")
+		out = append(out, fmt.Sprintf("%d units: %d tokens", events.Units(line), r.Text(int64(events.Units(line)))))
+	}
+	return strings.Join(out, "\n")
+}
+
+func (a args) check() string {
+	p := compaction.DefaultPolicy()
+	b := compaction.CheckBudget(compaction.Prompt{
+		System: a.tokens("system"), History: a.tokens("history"), Current: a.tokens("current"),
+		Tools: a.tokens("tools"), Files: a.tokens("files"),
+	}, a.tokens("window"), a.tokens("reserve"), &p)
+	return fmt.Sprintf("%s within=%v compact=%v", budgetLine(b), b.WithinBudget, b.ShouldCompact)
+}
+
+func budgetLine(b events.Budget) string {
+	return fmt.Sprintf("tokens=%d of %d ratio=%d.%04d level=%s",
+		b.EstimatedInput, b.AvailableInput, b.UsagePPM/1_000_000, b.UsagePPM%1_000_000/100, b.Level)
+}
+
+// begin starts a session; what its first turn says besides messages waits for it.
+func (s *script) begin(t *testing.T, a args) {
+	*s = script{
+		agent: newAgent(t, defaultConfig(t)), header: object{},
+		format: events.Format(a.text("format")), noIDs: a.text("ids") == "off",
+	}
+	if s.format == "" {
+		s.format = events.DefaultFormat(a.text("provider"))
+	}
+	s.set(a)
+}
+
+// set puts the envelope's fields into the header of the next turn.
+func (s *script) set(a args) {
+	model := object{"provider": a.text("provider"), "name": a.text("model")}
+	if n := a.number("window"); n > 0 {
+		model["context_window"] = n
+	}
+	if n := a.number("reserve"); n > 0 {
+		model["max_output_tokens"] = n
+	}
+	if a.text("provider")+a.text("model") != "" || len(model) > 2 {
+		s.header["model"] = model
+	}
+	for _, key := range []string{"format", "id"} {
+		if v := a.text(key); v != "" {
+			s.header[key] = v
+		}
+	}
+	for _, key := range []string{"policy", "usage", "tools"} {
+		if v := a.text(key); v != "" {
+			s.header[key] = events.Raw(v)
+		}
+	}
+	if n := a.tokens("system"); n > 0 {
+		s.header["system"] = words(s.rate(), n, "")
+	}
+	if f := a.text("format"); f != "" {
+		s.format = events.Format(f)
+	}
+}
+
+// rate is that of the next turn.
+func (s *script) rate() compaction.Rate {
+	if m, ok := s.header["model"].(object); ok {
+		provider, _ := m["provider"].(string)
+		return compaction.NewRate(compaction.Profiles["default"], provider)
+	}
+	if s.ledger.LastTurn() == 0 {
+		return compaction.NewRate(compaction.Profiles["default"], "")
+	}
+	return s.ledger.Rate()
+}
+
+// next is the turn of the given lines.
+func (s *script) next(lines string) object {
+	turn, r := s.header, s.rate()
+	s.header = object{}
+	if s.ledger.LastTurn() == 0 && turn["format"] == nil {
+		turn["format"] = s.format
+	}
+	msgs := []events.Raw{}
+	for line := range strings.Lines(lines) {
+		for _, m := range s.parse(strings.TrimSpace(line), r) {
+			msgs = append(msgs, m.raws(s.format)...)
+		}
+	}
+	turn["messages"] = msgs
+	return turn
+}
+
+// parse reads one line of the script.
+func (s *script) parse(line string, r compaction.Rate) []said {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "tool":
+		c, opt := s.call(rest)
+		return []said{{role: events.RoleAssistant, calls: []call{c}}, s.result(c, opt, r)}
+	case "calls":
+		var calls []call
+		for one := range strings.SplitSeq(rest, ";") {
+			c, _ := s.call(strings.TrimSpace(one))
+			calls = append(calls, c)
+			s.calls = append(s.calls, c)
+		}
+		return []said{{role: events.RoleAssistant, calls: calls}}
+	case "result":
+		c, opt := s.call(rest)
+		s.called--
+		if i := slices.IndexFunc(s.calls, func(x call) bool { return x.tool == c.tool && x.args == c.args }); i >= 0 && opt["id"] == "" {
+			c = s.calls[i]
+			s.calls = slices.Delete(s.calls, i, i+1)
+		}
+		return []said{s.result(c, opt, r)}
+	default:
+		text, opt := options(rest)
+		return []said{{role: events.Role(verb), text: padded(text, opt, r)}}
+	}
+}
+
+// options splits a line into words and key=value pairs; a word that ends in ! is
+// an option of its own.
+func options(line string) (string, map[string]string) {
+	opt := map[string]string{}
+	var text []string
+	for _, w := range strings.Fields(line) {
+		if k, v, ok := strings.Cut(w, "="); ok {
+			opt[k] = v
+		} else if k, ok := strings.CutSuffix(w, "!"); ok {
+			opt[k] = "true"
+		} else {
+			text = append(text, w)
+		}
+	}
+	return strings.Join(text, " "), opt
+}
+
+func padded(text string, opt map[string]string, r compaction.Rate) string {
+	if opt["tokens"] == "" {
+		return text
+	}
+	n, _ := strconv.Atoi(opt["tokens"])
+	return words(r, compaction.Tokens(n), text)
+}
+
+// call describes a call: a tool, its subject, and offset= and limit= of a read.
+func (s *script) call(line string) (call, map[string]string) {
+	text, opt := options(line)
+	tool, subject, _ := strings.Cut(text, " ")
+	in := object{"path": subject}
+	for _, k := range []string{"offset", "limit"} {
+		if n, err := strconv.Atoi(opt[k]); err == nil {
+			in[k] = n
+		}
+	}
+	s.called++
+	c := call{id: opt["id"], tool: tool, args: string(raws(in)[0])}
+	if c.id == "" && !s.noIDs {
+		c.id = fmt.Sprintf("c%d", s.called)
+	}
+	return c, opt
+}
+
+func (s *script) result(c call, opt map[string]string, r compaction.Rate) said {
+	return said{role: events.RoleTool, results: []result{
+		{id: c.id, tool: c.tool, text: padded("", opt, r), failed: opt["failed"] != ""},
+	}}
+}
+
+// add takes a turn without deciding on it.
+func (s *script) add(lines string) {
+	t, err := s.read(s.next(lines))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	compaction.Apply(s.ledger, t, nil, s.config)
+}
+
+func (s *script) state() string {
+	if s.ledger.LastTurn() == 0 {
+		return "no turn"
+	}
+	return budgetLine(s.ledger.Budget())
+}
+
+// turn decides on a turn and applies it.
+func (s *script) turn(a args) string {
+	var out []string
+	for i := range max(1, a.number("times")) {
+		if now := s.one(a, i); len(out) == 0 || out[len(out)-1] != now {
+			out = append(out, now)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// one is the i-th of the turns of a command.
+func (s *script) one(a args, i int64) string {
+	s.set(a)
+	from := a.number("from")
+	turn := s.next(a.d.Input)
+	switch {
+	case from > 0:
+		turn["turn"], turn["replaces_from"] = from, from
+	case a.text("n") == "":
+		turn["turn"] = s.ledger.LastTurn() + 1
+	case a.text("n") != "none":
+		turn["turn"] = a.number("n") + i
+	}
+	var out []string
+	for _, o := range s.publish(turn) {
+		out = append(out, s.outcome(o))
+		if o.View != nil {
+			s.view = o.View
+		}
+	}
+	if out == nil {
+		return "nothing to tell; " + s.state()
+	}
+	return strings.Join(out, "\n")
+}
+
+func (s *script) outcome(o compaction.Outcome) string {
+	switch b := o.Body.(type) {
+	case *events.Rejected:
+		out := fmt.Sprintf("rejected %s: %s", b.Code, b.Message)
+		if b.Expected > 0 {
+			out += fmt.Sprintf(" expected=%d", b.Expected)
+		}
+		return out
+	case *events.BudgetChanged:
+		return "budget " + budgetLine(b.Budget)
+	case *events.Compacted:
+		if got := s.ledger.Budget(); got != b.Budget {
+			return fmt.Sprintf("the ledger says %+v, the outcome %+v", got, b.Budget)
+		}
+		if !b.Compacted {
+			return fmt.Sprintf("not compacted: %s; %s", b.Code, budgetLine(b.Budget))
+		}
+		out := fmt.Sprintf("compacted generation=%d reason=%s through=%d %d -> %d target=%d; %s",
+			b.Generation, b.Reason, b.Through.Turn, b.TokensBefore, b.TokensAfter, b.TargetTokens, budgetLine(b.Budget))
+		return out + stageLines(b.Stages) + editLines(b.Edits)
+	}
+	return "?"
+}
+
+func stageLines(stages []events.StageReport) (out string) {
+	for _, r := range stages {
+		out += fmt.Sprintf("\n  %s: %d -> %d, %d edits", r.Name, r.TokensBefore, r.TokensAfter, r.Edits)
+	}
+	return out
+}
+
+func editLines(edits []events.Edit) (out string) {
+	place := func(p events.Position) string {
+		s := fmt.Sprintf("%d.%d", p.Turn, p.Index)
+		if p.Part > 0 {
+			s += fmt.Sprintf(".%d", p.Part)
+		}
+		return s
+	}
+	for _, e := range edits {
+		out += fmt.Sprintf("\n  %s %s", e.Op, place(e.Position))
+		if e.To != nil {
+			out += " to " + place(*e.To)
+		}
+	}
+	return out
+}
+
+// plan runs the stages, or one alone, on what is in view, and shows each entry
+// that changed.
+func (s *script) plan(a args) string {
+	p := s.ledger.Policy()
+	only := a.d.CmdArgs[0].Key
+	p.Prune.Enabled = only == "all" || only == "prune"
+	p.Deduplicate.Enabled = only == "all" || only == "deduplicate"
+	p.Truncate.Enabled = only == "all" || only == "truncate"
+	if a.text("protect") != "" {
+		p.Prune.ProtectTokens, p.Prune.ScaleBelow = a.tokens("protect"), 0
+	}
+	if a.text("minimum") != "" {
+		p.Prune.MinimumTokens, p.Prune.ScaleBelow = a.tokens("minimum"), 0
+	}
+	if n := a.number("share"); n > 0 {
+		p.Deduplicate.Minimum = compaction.PPM(n * 10_000)
+	}
+	if n := a.number("fraction"); n > 0 {
+		p.Truncate.Fraction = compaction.PPM(n * 10_000)
+	}
+	before := s.ledger.Visible()
+	plan := compaction.MakePlan(slices.Clone(before), s.format, s.ledger.Rate(), &p, s.ledger.Window(), a.tokens("target"))
+	s.view = plan.View(s.format)
+	return fmt.Sprintf("%d -> %d", plan.Before, plan.After) + stageLines(plan.Stages) + editLines(plan.Edits) + s.changes(before)
+}
+
+// changes lists the entries that a plan made smaller.
+func (s *script) changes(before []compaction.Entry) (out string) {
+	r := s.ledger.Rate()
+	was := map[events.Position]compaction.Tokens{}
+	for i := range before {
+		was[before[i].At()] = r.Body(&before[i])
+	}
+	for _, e := range s.view.Entries() {
+		if old, now := was[e.At()], r.Body(&e); e.Kind != compaction.KindMarker && now != old {
+			out += fmt.Sprintf("\nentry %d.%d.%d: %d -> %d", e.Turn, e.Index, e.Part, old, now)
+		}
+	}
+	return out
+}
+
+// rendered shows the history of the last view.
+func (s *script) rendered() string {
+	raw, err := s.render(s.view)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	msgs, err := s.format.ReadAll(raw)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var out []string
+	for _, m := range msgs {
+		var parts []string
+		for _, p := range m.Parts {
+			parts = append(parts, shape(p))
+		}
+		out = append(out, string(m.Role)+": "+strings.Join(parts, ", "))
+	}
+	verdict := "valid"
+	for _, v := range events.Validate(s.format, raw) {
+		verdict = "INVALID"
+		out = append(out, v.String())
+	}
+	return strings.Join(append(out, verdict), "\n")
+}
+
+func shape(p events.Part) string {
+	switch p.Kind {
+	case events.PartCall:
+		return fmt.Sprintf("call %s %s %s", p.CallID, p.Tool, p.Args)
+	case events.PartResult:
+		return fmt.Sprintf("result %s %q", p.CallID, short(p.Text))
+	default:
+		return fmt.Sprintf("%q", short(p.Text))
+	}
+}
+
+// short keeps the head of a text, and placeholders whole.
+func short(s string) string {
+	if len(s) <= 24 || strings.HasPrefix(s, "[") {
+		return s
+	}
+	return fmt.Sprintf("%s... %d", s[:12], len(s))
+}

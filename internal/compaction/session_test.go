@@ -1,0 +1,206 @@
+package compaction_test
+
+import (
+	"bytes"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// said is one thing said in a test's conversation, whatever its dialect: a role's
+// text, an assistant's calls, or the results of calls.
+type said struct {
+	role    events.Role // RoleTool for results
+	text    string
+	image   bool // of a user
+	last    bool // results stand behind the text, as Anthropic does not want it
+	calls   []call
+	results []result
+}
+
+type call struct{ id, tool, args string }
+
+type result struct {
+	id, tool, text string
+	failed         bool
+}
+
+type object map[string]any
+
+// raws writes what was said in a dialect.
+func (s said) raws(f events.Format) []events.Raw {
+	switch f {
+	case events.Anthropic:
+		return raws(s.anthropic())
+	case events.OpenAI:
+		return raws(s.openai()...)
+	default:
+		return raws(s.neurolink()...)
+	}
+}
+
+func raws(objects ...object) []events.Raw {
+	var out []events.Raw
+	for _, o := range objects {
+		raw, err := events.Marshal(o)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, raw)
+	}
+	return out
+}
+
+func (s said) anthropic() object {
+	role := s.role
+	if role == events.RoleTool {
+		role = events.RoleUser
+	}
+	if !s.image && len(s.calls)+len(s.results) == 0 {
+		return object{"role": role, "content": s.text}
+	}
+	blocks, results := []object{}, []object{}
+	for _, r := range s.results {
+		results = append(results, object{"type": "tool_result", "tool_use_id": r.id, "content": r.text, "is_error": r.failed})
+	}
+	if !s.last {
+		blocks, results = results, nil
+	}
+	if s.text != "" {
+		blocks = append(blocks, object{"type": "text", "text": s.text})
+	}
+	if s.image {
+		blocks = append(blocks, object{"type": "image", "source": object{"type": "url", "url": "https://example.com/a.png"}})
+	}
+	for _, c := range s.calls {
+		blocks = append(blocks, object{"type": "tool_use", "id": c.id, "name": c.tool, "input": events.Raw(c.args)})
+	}
+	return object{"role": role, "content": append(blocks, results...)}
+}
+
+func (s said) openai() []object {
+	var out []object
+	for _, r := range s.results {
+		out = append(out, object{"role": "tool", "tool_call_id": r.id, "content": r.text})
+	}
+	if s.role == events.RoleTool {
+		return out
+	}
+	m := object{"role": s.role, "content": s.text}
+	if s.image {
+		m["content"] = []object{
+			{"type": "text", "text": s.text},
+			{"type": "image_url", "image_url": object{"url": "https://example.com/a.png"}},
+		}
+	}
+	var calls []object
+	for _, c := range s.calls {
+		calls = append(calls, object{"id": c.id, "type": "function", "function": object{"name": c.tool, "arguments": c.args}})
+	}
+	if calls != nil {
+		m["tool_calls"] = calls
+	}
+	return append(out, m)
+}
+
+func (s said) neurolink() []object {
+	var out []object
+	for _, r := range s.results {
+		m := object{"role": "tool_result", "content": r.text, "tool": r.tool, "result": object{"success": !r.failed}}
+		if r.id != "" {
+			m["toolCallId"] = r.id
+		}
+		out = append(out, m)
+	}
+	if s.role != events.RoleTool && (s.text != "" || len(s.calls) == 0) {
+		out = append(out, object{"role": s.role, "content": s.text})
+	}
+	for _, c := range s.calls {
+		m := object{"role": "tool_call", "content": "", "tool": c.tool, "args": events.Raw(c.args)}
+		if c.id != "" {
+			m["toolCallId"] = c.id
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// half stands for half a surrogate pair, which JSON can hold and Go cannot.
+const half = "HALF"
+
+// agent publishes turns of one session and keeps what the log would keep.
+type agent struct {
+	t      fataler
+	config *compaction.Config
+	ledger *compaction.Ledger
+	seq    compaction.Seq
+	texts  map[compaction.Seq][]events.Message
+}
+
+// fataler is a test, or one run of a property.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func newAgent(t fataler, c *compaction.Config) *agent {
+	return &agent{
+		t: t, config: c,
+		ledger: compaction.NewLedger(events.Address{Tenant: "default", Session: "s"}),
+		texts:  map[compaction.Seq][]events.Message{},
+	}
+}
+
+// read measures a payload at the next sequence.
+func (a *agent) read(turn object) (*compaction.Turn, error) {
+	a.seq++
+	return a.readAt(turn, a.seq)
+}
+
+func (a *agent) readAt(turn object, seq compaction.Seq) (*compaction.Turn, error) {
+	data, err := events.Marshal(turn)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	data = bytes.ReplaceAll(data, []byte(half), []byte(`\ud83d`))
+	t, msgs, err := compaction.ReadTurn(a.ledger, data, seq)
+	a.texts[seq] = msgs
+	return t, err
+}
+
+// publish decides and applies a turn.
+func (a *agent) publish(turn object) []compaction.Outcome {
+	t, err := a.read(turn)
+	if err != nil {
+		return compaction.Reject(compaction.Event{Seq: a.seq, Kind: events.KindTurn, Address: a.ledger.Address}, err, a.config)
+	}
+	outs := compaction.Decide(a.ledger, t, a.config)
+	compaction.Apply(a.ledger, t, outs, a.config)
+	return outs
+}
+
+// render writes a view from the texts published.
+func (a *agent) render(v *compaction.View) ([]events.Raw, error) {
+	return compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+}
+
+func messages(f events.Format, list ...said) []events.Raw {
+	out := []events.Raw{}
+	for _, s := range list {
+		out = append(out, s.raws(f)...)
+	}
+	return out
+}
+
+// words is a text of so many tokens: the longest, of those that have a head.
+func words(r compaction.Rate, tokens compaction.Tokens, head string) string {
+	units := int64(len(head))
+	for step := int64(1 << 30); step > 0; step /= 2 {
+		if r.Text(units+step) <= tokens {
+			units += step
+		}
+	}
+	return head + strings.Repeat("x", int(units)-len(head))
+}

@@ -1,0 +1,242 @@
+package worker_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// live lets a worker decide on turns from ≤ n < to of some sessions, in a world
+// on dir that is gone afterwards. A wish of "" publishes without a worker.
+func live(t *testing.T, dir, owner string, from, to, flavour int) map[place][]outcome {
+	t.Helper()
+	w := newWorld(t, dir)
+	defer w.stop()
+	if owner != "" {
+		defer func(stop func() error) {
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+		}(w.run(owner, worker.Listener{}))
+	}
+	for n := from; n < to; n++ {
+		for s := range 4 {
+			w.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(flavour+s, n))
+		}
+	}
+	if owner != "" {
+		w.settle()
+	}
+	return w.toldBySession()
+}
+
+// storeOf is where the server of a folder keeps a stream.
+func storeOf(t *testing.T, dir, stream string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("folder of %s: %v %v", stream, found, err)
+	}
+	return found[0]
+}
+
+// replace puts the log that another folder has into dir, as a power loss or a
+// wrong backup would.
+func replaceLog(t *testing.T, dir, from string) {
+	t.Helper()
+	to := storeOf(t, dir, broker.LogStream)
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(storeOf(t, from, broker.LogStream))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// A log that lost its end goes on where it stops, with an interruption that says
+// so. What was told about the lost events stays told and plays no part any more,
+// after this start and after the next.
+func TestLogLostItsEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	live(t, dir, "a", 1, 12, 20)
+	early := copyOf(t, dir)
+	lost := live(t, dir, "b", 12, 24, 20)
+	replaceLog(t, dir, early)
+
+	w := newWorld(t, dir)
+	end := w.streams.Log.Last
+	said := make(chan worker.Interrupted, 64)
+	stop := w.run("c", worker.Listener{Interrupted: func(i worker.Interrupted) { said <- i }})
+	if len(said) == 0 {
+		t.Error("the log lost its end, and nobody was told")
+	}
+	for range len(said) {
+		if i := <-said; i.Step != "open" || !strings.Contains(i.Err.Error(), "lost its end") {
+			t.Errorf("interrupted at %s: %v", i.Step, i.Err)
+		}
+	}
+	for n := 12; n < 18; n++ {
+		for s := range 4 {
+			w.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(27+s, n))
+		}
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantBeside(lost, end)
+	w.stop()
+
+	after := live(t, dir, "d", 18, 30, 27)
+	again := newWorld(t, dir)
+	again.wantBeside(lost, end)
+	if diff := cmp.Diff(after, again.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+		t.Errorf("a restart changed what is stored: %s", diff)
+	}
+}
+
+// wantBeside wants what the log says, and beside it what was told about events
+// after end before the log lost them.
+func (w *world) wantBeside(lost map[place][]outcome, end uint64) {
+	w.t.Helper()
+	gone := map[outcome]bool{}
+	for _, all := range lost {
+		for _, o := range all {
+			var body struct {
+				Cause events.Cause `json:"caused_by"`
+			}
+			if err := events.Unmarshal([]byte(o.data), &body); err != nil {
+				w.t.Fatal(err)
+			}
+			if body.Cause.Seq > end {
+				gone[o] = true
+			}
+		}
+	}
+	if len(gone) == 0 {
+		w.t.Fatal("nothing was told about the lost events")
+	}
+	have := map[place][]outcome{}
+	for p, all := range w.toldBySession() {
+		for _, o := range all {
+			if !gone[o] {
+				have[p] = append(have[p], o)
+			}
+			delete(gone, o)
+		}
+	}
+	if len(gone) > 0 {
+		w.t.Errorf("%d outcomes about lost events are no longer stored", len(gone))
+	}
+	if diff := cmp.Diff(bySession(w.t, w.redecided()), have, cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+		w.t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", diff)
+	}
+}
+
+// A log of the same age and length with other events is not taken for the one
+// that the outcomes were decided on.
+func TestLogHasOtherEvents(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	live(t, dir, "a", 1, 12, 20)
+	other := copyOf(t, dir)
+	live(t, dir, "b", 12, 20, 20)
+	live(t, other, "", 12, 20, 24)
+	replaceLog(t, dir, other)
+	newWorld(t, dir).wantRefused("restore SESSIONS and OUTCOMES from one backup")
+}
+
+// A log that was made anew beside old outcomes is refused, again and again, with
+// an error that says what to do.
+func TestLogMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	told := live(t, dir, "a", 1, 12, 20)
+	w := newWorld(t, dir)
+	if err := w.js.DeleteStream(t.Context(), broker.LogStream); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.wantRefused("the outcomes belong to another log")
+		for n := 1; n < 20; n++ { // as long as the old one, and longer
+			w.publishAll(4, n)
+		}
+	}
+	if diff := cmp.Diff(told, w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+		t.Errorf("a refused worker changed what is stored: %s", diff)
+	}
+}
+
+// wantRefused wants a worker's Run to end with an error that holds text.
+func (w *world) wantRefused(text string) {
+	w.t.Helper()
+	r := w.start("refused", worker.Listener{})
+	select {
+	case err := <-r.done:
+		if err == nil || !strings.Contains(err.Error(), text) {
+			w.t.Errorf("the worker ended with %v, not with: %s", err, text)
+		}
+	case <-r.worker.Ready():
+		w.t.Error("the worker took turns")
+		_ = r.stop() // the test has failed already
+	}
+}
+
+// Outcomes that find no room wait, and go out once there is some.
+func TestStoreFull(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 200 << 10})
+	said := make(chan worker.Interrupted, 1024)
+	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) { said <- i }})
+	deadline := time.After(waitLimit)
+	n := 1
+	for full := false; !full; n++ {
+		w.publishAll(8, n)
+		select {
+		case i := <-said:
+			if _, ok := errors.AsType[*broker.StoreFullError](i.Err); !ok || i.Step != "commit" {
+				t.Fatalf("interrupted at %s: %v", i.Step, i.Err)
+			}
+			full = true
+		case <-deadline:
+			t.Fatal("the store does not get full")
+		default:
+		}
+	}
+	for range 5 { // an agent does not wait
+		w.publishAll(8, n)
+		n++
+	}
+	var err error
+	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{MaxBytesOutcomes: 64 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantAsLogSays()
+}

@@ -1,0 +1,137 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// bigTurn is turn n of a session with a window of that many tokens: one exchange
+// with a text of so many bytes.
+func bigTurn(n, window, bytes int) []byte {
+	return fmt.Appendf(nil, `{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":%d,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
+		n, window, strings.Repeat("lorem ipsum ", bytes/12))
+}
+
+// compactions reads the session.compacted of one session.
+func (w *world) compactions(session string) []events.Compacted {
+	w.t.Helper()
+	var out []events.Compacted
+	for p, all := range w.toldBySession() {
+		for _, o := range all {
+			at, err := events.ParseOutcome(o.subject)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if p.address.Session != session || at.Kind != events.KindCompacted {
+				continue
+			}
+			var c events.Compacted
+			if err := events.Unmarshal([]byte(o.data), &c); err != nil {
+				w.t.Fatal(err)
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// A history of more than 6 MiB is told without its messages, and the session
+// goes on; a smaller one beside it is told whole.
+func TestMessagesOmitted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= 44; n++ {
+		w.publish(events.KindTurn, "large", bigTurn(n, 3_400_000, 350_000))
+		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 3_000))
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantOmitted("large", true)
+	w.wantOmitted("small", false)
+	w.wantAsLogSays()
+}
+
+// A history that the server would not take is told without its messages too.
+func TestMaxPayload(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: 256 << 10}, broker.Topology{Partitions: 4})
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= 16; n++ {
+		w.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
+		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 6_000))
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantOmitted("large", true)
+	w.wantOmitted("small", false)
+	w.wantAsLogSays()
+}
+
+func (w *world) wantOmitted(session string, omitted bool) {
+	w.t.Helper()
+	all := w.compactions(session)
+	if len(all) < 2 {
+		w.t.Errorf("%s: %d compactions, want more", session, len(all))
+	}
+	for _, c := range all {
+		if c.MessagesOmitted != omitted || (len(c.Messages) == 0) != omitted {
+			w.t.Errorf("%s: generation %d has %d messages, omitted %v; want omitted %v", session, c.Generation, len(c.Messages), c.MessagesOmitted, omitted)
+		}
+	}
+}
+
+// A compaction whose edits alone are more than a server takes resets its own
+// session and stops nobody. Without that bound the worker would end, and end
+// again with every start.
+func TestTooManyEdits(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: 1 << 20}, broker.Topology{Partitions: 1})
+	r := w.start("a", worker.Listener{})
+	orphan := `{"role":"tool","tool_call_id":"a","content":"x"},`
+	results := strings.Repeat(orphan, 20_000)
+	for n := 1; n <= 4; n++ {
+		w.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"model":{"context_window":500000},"messages":[%s{"role":"user","content":"go on"}]}`, n, results))
+		w.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
+	}
+	w.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
+	for n := 5; n <= 8; n++ {
+		w.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
+	}
+	settled := make(chan error, 1)
+	go func() { settled <- w.settled(t.Context()) }()
+	select {
+	case err := <-r.done:
+		t.Fatalf("the worker ended: %v", err)
+	case err := <-settled:
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantOmitted("good", false)
+	var codes []string
+	for _, o := range w.toldBySession()[place{0, events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
+		var body events.Rejected
+		if err := events.Unmarshal([]byte(o.data), &body); err != nil {
+			t.Fatal(err)
+		}
+		codes = append(codes, string(body.Code))
+	}
+	if !slices.Contains(codes, string(events.CodeSessionReset)) {
+		t.Errorf("the hostile session was told %q, not that it begins anew", codes)
+	}
+	w.wantAsLogSays()
+}

@@ -1,0 +1,88 @@
+package worker_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// Tee passes every field on, to each of its listeners, in their order; one that
+// it forgets fails here.
+func TestTee(t *testing.T) {
+	var got []string
+	names := reflect.TypeFor[worker.Listener]()
+	listener := func(who string) worker.Listener {
+		var l worker.Listener
+		v := reflect.ValueOf(&l).Elem()
+		for i := range v.NumField() {
+			v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func([]reflect.Value) []reflect.Value {
+				got = append(got, who+" "+names.Field(i).Name)
+				return nil
+			}))
+		}
+		return l
+	}
+	v := reflect.ValueOf(worker.Tee(worker.Listener{}, listener("a"), worker.Listener{}, listener("b")))
+	for i := range v.NumField() {
+		name := names.Field(i).Name
+		if v.Field(i).IsNil() {
+			t.Errorf("Tee forgets %s", name)
+			continue
+		}
+		got = nil
+		v.Field(i).Call([]reflect.Value{reflect.Zero(v.Field(i).Type().In(0))})
+		if want := []string{"a " + name, "b " + name}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s calls %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Without listeners there is nothing to call.
+func TestTeeOfNone(t *testing.T) {
+	v := reflect.ValueOf(worker.Tee())
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			t.Errorf("%s is not nil", v.Type().Field(i).Name)
+		}
+	}
+}
+
+// The log has one line for each thing that an operator wants to know, with the
+// facts in fields, and no message text or hint of a rejection.
+func TestLogListener(t *testing.T) {
+	var buf bytes.Buffer
+	l := worker.LogListener(zerolog.New(&buf))
+	at := events.Address{Tenant: "acme", Session: "s1"}
+	l.PartitionAcquired(worker.PartitionAcquired{Partition: 3, Epoch: 2, Cursor: 17, Replayed: 9, Sessions: 4})
+	l.Compacted(worker.Compacted{Partition: 3, Address: at, Body: &events.Compacted{
+		Generation: 2, Compacted: true, Reason: events.ReasonThreshold, TokensBefore: 100, TokensAfter: 60,
+		StagesUsed: []events.Stage{events.StagePrune}, Messages: []events.Raw{events.Raw(`"` + canary + `"`)},
+	}})
+	l.Compacted(worker.Compacted{Partition: 3, Address: at, Body: &events.Compacted{Code: events.CodeNothingToDo}})
+	l.Rejected(worker.Rejected{Partition: 3, Address: at, Body: &events.Rejected{
+		Seq: 18, Kind: events.KindTurn, Code: events.CodeBadJSON, Message: canary, Hint: canary,
+	}})
+	l.Interrupted(worker.Interrupted{Partition: 3, Step: "commit", Err: errors.New("no room")})
+	l.PartitionLost(worker.PartitionLost{Partition: 3})
+	l.PartitionLost(worker.PartitionLost{Partition: 3, Err: errors.New("taken over")})
+	want := []string{
+		`{"level":"info","partition":3,"epoch":2,"cursor":17,"events":9,"sessions":4,"took":0,"message":"partition acquired"}`,
+		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":2,"reason":"threshold","code":"","stages":["prune"],"tokens_before":100,"tokens_after":60,"message":"session compacted"}`,
+		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":0,"reason":"","code":"nothing_to_do","stages":null,"tokens_before":0,"tokens_after":0,"message":"session not compacted"}`,
+		`{"level":"warn","partition":3,"tenant":"acme","session":"s1","seq":18,"kind":"turn","code":"bad_json","message":"event rejected"}`,
+		`{"level":"warn","partition":3,"step":"commit","error":"no room","message":"interrupted, trying again"}`,
+		`{"level":"info","partition":3,"message":"partition released"}`,
+		`{"level":"error","error":"taken over","partition":3,"message":"partition released"}`,
+	}
+	got := strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("log is\n%s\nwant\n%s", buf.String(), strings.Join(want, "\n"))
+	}
+}

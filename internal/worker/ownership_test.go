@@ -1,0 +1,274 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+const waitLimit = 30 * time.Second
+
+// publishAll publishes turn n of some sessions.
+func (w *world) publishAll(sessions, n int) {
+	for s := range sessions {
+		w.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(20+s, n))
+	}
+}
+
+// The second of two workers takes the partitions over; the first one ends, and
+// what both told together is what the log says, once.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	first := w.start("a", worker.Listener{})
+	<-first.worker.Ready()
+	for n := 1; n <= 10; n++ {
+		w.publishAll(8, n)
+	}
+	acquired := make(chan worker.PartitionAcquired, 64)
+	second := w.start("b", worker.Listener{PartitionAcquired: func(e worker.PartitionAcquired) { acquired <- e }})
+	n := 11
+	deadline := time.After(waitLimit)
+	for ended := false; !ended; n++ {
+		w.publishAll(8, n) // the first one notices when it commits
+		select {
+		case err := <-first.done:
+			if !errors.Is(err, broker.ErrFenced) {
+				t.Fatalf("the first worker ended with %v, not ErrFenced", err)
+			}
+			ended = true
+		case err := <-second.done:
+			t.Fatalf("the second worker ended: %v", err)
+		case <-deadline:
+			t.Fatal("the first worker goes on")
+		default:
+		}
+	}
+	for range 3 {
+		w.publishAll(8, n)
+		n++
+	}
+	w.settle()
+	if err := second.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range w.streams.Partitions {
+		if e := <-acquired; e.Epoch != 2 {
+			t.Errorf("partition %d has epoch %d after the second take-over", e.Partition, e.Epoch)
+		}
+	}
+	w.wantAsLogSays()
+}
+
+// Many take-overs in the middle of a stream of turns, each of a worker that is
+// not asked to stop, tell nothing twice and leave nothing out.
+func TestManyTakeOvers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 1; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				w.publishAll(6, n)
+			}
+		}
+	})
+	var workers []*running
+	for i := range 6 {
+		committed := make(chan struct{}, 1)
+		r := w.start(fmt.Sprintf("w%d", i), worker.Listener{Committed: func(c worker.Committed) {
+			if c.Outcomes > 0 {
+				select {
+				case committed <- struct{}{}:
+				default:
+				}
+			}
+		}})
+		workers = append(workers, r)
+		select {
+		case <-committed:
+		case err := <-r.done:
+			t.Errorf("worker %d ended: %v", i, err)
+		case <-time.After(waitLimit):
+			t.Errorf("worker %d commits nothing", i)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	w.settle()
+	last := len(workers) - 1
+	if err := workers[last].stop(); err != nil {
+		t.Error(err)
+	}
+	for i, r := range workers[:last] {
+		if err := r.stop(); err != nil && !errors.Is(err, broker.ErrFenced) {
+			t.Errorf("worker %d ended with %v", i, err)
+		}
+	}
+	w.wantAsLogSays()
+}
+
+// A restart under another policy changes nothing that was told; what follows
+// names the new config, and the texts of both are kept.
+func TestRestartWithAnotherConfig(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	before := w.config
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= 12; n++ {
+		w.publishAll(6, n)
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	told := w.toldBySession()
+
+	p := compaction.DefaultPolicy()
+	p.Trigger, p.Target, p.Info = 600_000, 300_000, 500_000
+	w.config = newConfig(t, p)
+	stop = w.run("b", worker.Listener{})
+	for n := 13; n <= 24; n++ {
+		w.publishAll(6, n)
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	after := w.toldBySession()
+	if len(told) == 0 {
+		t.Fatal("nothing was told under the first config")
+	}
+	for a, all := range after {
+		old := len(told[a])
+		if diff := cmp.Diff(told[a], all[:old], cmp.AllowUnexported(outcome{})); diff != "" {
+			t.Errorf("%s: what was told has changed (-before +after):\n%s", a, diff)
+		}
+		if len(all) == old {
+			t.Errorf("%s: nothing was told under the new config", a)
+		}
+		for i, o := range all {
+			want := before.Hash()
+			if i >= old {
+				want = w.config.Hash()
+			}
+			var body struct {
+				Config string `json:"config"`
+			}
+			if err := events.Unmarshal([]byte(o.data), &body); err != nil {
+				t.Fatal(err)
+			}
+			if body.Config != want {
+				t.Errorf("%s: outcome %d of %d names config %s, not %s", a, i, len(all), body.Config, want)
+			}
+		}
+	}
+	for _, c := range []*compaction.Config{before, w.config} {
+		text, err := broker.GetConfig(t.Context(), w.js, c.Hash())
+		if err != nil || string(text) != string(c.Text()) {
+			t.Errorf("text of config %s: %v", c.Hash(), err)
+		}
+	}
+}
+
+// The number of partitions changes nothing that a session is told.
+func TestPartitions(t *testing.T) {
+	t.Parallel()
+	var first map[string][]string
+	for _, p := range []int{1, 4, 16} {
+		w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: p})
+		if w.streams.Partitions != p {
+			t.Fatalf("%d partitions, not %d", w.streams.Partitions, p)
+		}
+		stop := w.run("a", worker.Listener{})
+		for n := 1; n <= 15; n++ {
+			w.publishAll(10, n)
+		}
+		w.settle()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantAsLogSays()
+		told := map[string][]string{}
+		for a, all := range w.toldBySession() {
+			for _, o := range all {
+				told[a.address.String()] = append(told[a.address.String()], afterToken(o.subject, 2)+" "+o.data)
+			}
+		}
+		if first == nil {
+			first = told
+		}
+		if diff := cmp.Diff(first, told); diff != "" || len(told) != 10 {
+			t.Errorf("%d partitions tell %d sessions something else than 1 (-1 +%d):\n%s", p, len(told), p, diff)
+		}
+	}
+}
+
+// How much is read and decided ahead of the commits changes nothing that is
+// told, nor does a stop in the middle of a backlog: what is stored then is a
+// beginning of what the log says, up to the markers.
+func TestStopInBacklog(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []int{1, 7, 0} {
+		w := newWorld(t, t.TempDir())
+		w.maxAhead = ahead
+		for n := 1; n <= 40; n++ {
+			w.publishAll(8, n)
+		}
+		committed := make(chan struct{}, 4096)
+		r := w.start("a", worker.Listener{Committed: func(worker.Committed) { committed <- struct{}{} }})
+		for range 4 {
+			<-committed
+		}
+		if err := r.stop(); err != nil {
+			t.Fatalf("stopped in a backlog: %v", err)
+		}
+		w.wantUpToMarkers()
+		stop := w.run("b", worker.Listener{})
+		w.settle()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantAsLogSays()
+	}
+}
+
+// wantUpToMarkers wants what the log says about the events up to the marker of
+// each partition, and nothing more.
+func (w *world) wantUpToMarkers() {
+	w.t.Helper()
+	want := map[place][]outcome{}
+	for p, all := range bySession(w.t, w.redecided()) {
+		m, err := broker.LastMarker(w.t.Context(), w.conn, p.partition)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, o := range all {
+			var body struct {
+				Cause events.Cause `json:"caused_by"`
+			}
+			if err := events.Unmarshal([]byte(o.data), &body); err != nil {
+				w.t.Fatal(err)
+			}
+			if body.Cause.Seq <= m.Cursor {
+				want[p] = append(want[p], o)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+		w.t.Errorf("what is stored is not what the log says up to the markers (-log +stored):\n%s", diff)
+	}
+}
