@@ -34,7 +34,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: until FILE REGEXP [COMMAND ARG...]")
 	}
 	file, want := ts.MkAbs(args[0]), regexp.MustCompile(args[1])
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		data, err := os.ReadFile(file)
 		if err == nil && want.Match(data) {
 			return

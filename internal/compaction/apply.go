@@ -47,7 +47,7 @@ func denies(o Outcome) bool {
 // at all when it is there already. Parked turns follow as soon as they can.
 func (l *Ledger) take(t *Turn) {
 	switch v, _ := l.admit(t); v {
-	case ignore:
+	case ignore, deny: // denied is only what was taken when turns before it were still in the log
 		return
 	case park:
 		l.parked = append(l.parked, t)

@@ -39,6 +39,18 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// More images than a message should have still count, each.
+func TestImages(t *testing.T) {
+	m := events.Message{Role: events.RoleUser, Parts: make([]events.Part, 1<<16+1)}
+	for i := range m.Parts {
+		m.Parts[i].Kind = events.PartImage
+	}
+	r := compaction.NewRate(compaction.Profiles["seed"], "openai")
+	if e := compaction.Measure(m, compaction.Entry{})[0]; r.Entry(&e) != (1<<16+1)*1024+4 {
+		t.Errorf("%d tokens", r.Entry(&e))
+	}
+}
+
 func TestOutputReserve(t *testing.T) {
 	for _, c := range []struct{ window, maxOutput, want compaction.Tokens }{
 		{0, 0, 0},
@@ -178,17 +190,66 @@ func TestPrune(t *testing.T) {
 		{"boundary-result-kept-whole", "", 10, 1, []string{"skill"}, boundary, 2286, []int64{2, 4}},
 		{"already-cleared-and-metadata", "", 100, 1, []string{"skill"}, cleared, 504, []int64{4, 6}},
 		{"rand-3", "sagemaker", 2500, 1, []string{"run_tests", "skill"}, []message{
-			{"u", "", 18}, {"a", "", 143}, {"u", "", 28}, {"c", "list_dir", 0}, {"c", "bash", 0}, {"r", "list_dir", 900}, {"r", "bash", 900}, {"a", "", 245},
-			{"u", "", 65}, {"c", "read_file", 0}, {"c", "run_tests", 0}, {"c", "list_dir", 0}, {"r", "read_file", 935}, {"r", "run_tests", 900}, {"r", "list_dir", 900}, {"a", "", 212},
-			{"u", "", 54}, {"c", "grep", 0}, {"r", "grep", 900}, {"a", "", 386},
+			{"u", "", 18},
+			{"a", "", 143},
+			{"u", "", 28},
+			{"c", "list_dir", 0},
+			{"c", "bash", 0},
+			{"r", "list_dir", 900},
+			{"r", "bash", 900},
+			{"a", "", 245},
+			{"u", "", 65},
+			{"c", "read_file", 0},
+			{"c", "run_tests", 0},
+			{"c", "list_dir", 0},
+			{"r", "read_file", 935},
+			{"r", "run_tests", 900},
+			{"r", "list_dir", 900},
+			{"a", "", 212},
+			{"u", "", 54},
+			{"c", "grep", 0},
+			{"r", "grep", 900},
+			{"a", "", 386},
 		}, 0, nil},
 		{"rand-6", "", 900, 500, []string{"skill"}, []message{
-			{"u", "", 290}, {"c", "http_get", 0}, {"r", "http_get", 900}, {"a", "", 68}, {"u", "", 319}, {"a", "", 147},
-			{"u", "", 169}, {"c", "read_file", 0}, {"c", "run_tests", 0}, {"r", "read_file", 937}, {"r", "run_tests", 900}, {"a", "", 103},
-			{"u", "", 163}, {"c", "run_tests", 0}, {"r", "run_tests", 900}, {"c", "http_get", 0}, {"r", "http_get", 900}, {"a", "", 72},
-			{"u", "", 103}, {"c", "grep", 0}, {"r", "grep", 900}, {"a", "", 357}, {"u", "", 186}, {"c", "read_file", 0}, {"r", "read_file", 936}, {"a", "", 325},
-			{"u", "", 66}, {"a", "", 280}, {"u", "", 349}, {"c", "run_tests", 0}, {"r", "run_tests", 900}, {"c", "read_file", 0}, {"r", "read_file", 932}, {"a", "", 209},
-			{"u", "", 123}, {"c", "bash", 0}, {"r", "bash", 900}, {"a", "", 214},
+			{"u", "", 290},
+			{"c", "http_get", 0},
+			{"r", "http_get", 900},
+			{"a", "", 68},
+			{"u", "", 319},
+			{"a", "", 147},
+			{"u", "", 169},
+			{"c", "read_file", 0},
+			{"c", "run_tests", 0},
+			{"r", "read_file", 937},
+			{"r", "run_tests", 900},
+			{"a", "", 103},
+			{"u", "", 163},
+			{"c", "run_tests", 0},
+			{"r", "run_tests", 900},
+			{"c", "http_get", 0},
+			{"r", "http_get", 900},
+			{"a", "", 72},
+			{"u", "", 103},
+			{"c", "grep", 0},
+			{"r", "grep", 900},
+			{"a", "", 357},
+			{"u", "", 186},
+			{"c", "read_file", 0},
+			{"r", "read_file", 936},
+			{"a", "", 325},
+			{"u", "", 66},
+			{"a", "", 280},
+			{"u", "", 349},
+			{"c", "run_tests", 0},
+			{"r", "run_tests", 900},
+			{"c", "read_file", 0},
+			{"r", "read_file", 932},
+			{"a", "", 209},
+			{"u", "", 123},
+			{"c", "bash", 0},
+			{"r", "bash", 900},
+			{"a", "", 214},
 		}, 1524, []int64{2, 9, 10, 14, 16, 20}},
 	} {
 		var entries []compaction.Entry

@@ -3,6 +3,7 @@ package compaction_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -55,10 +56,7 @@ func TestAnyOrder(t *testing.T) {
 		turns := g.turns(g.anything())
 		w := newWitness(g)
 		for range rapid.IntRange(1, 25).Draw(t, "events") {
-			turn := object{}
-			for k, v := range rapid.SampledFrom(turns).Draw(t, "turn") {
-				turn[k] = v
-			}
+			turn := maps.Clone(rapid.SampledFrom(turns).Draw(t, "turn"))
 			last := int(w.ledger.LastTurn())
 			switch rapid.IntRange(0, 9).Draw(t, "how") {
 			case 0, 1, 2:

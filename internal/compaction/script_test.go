@@ -243,7 +243,7 @@ func (s *script) parse(line string, r compaction.Rate) []said {
 func options(line string) (string, map[string]string) {
 	opt := map[string]string{}
 	var text []string
-	for _, w := range strings.Fields(line) {
+	for w := range strings.FieldsSeq(line) {
 		if k, v, ok := strings.Cut(w, "="); ok {
 			opt[k] = v
 		} else if k, ok := strings.CutSuffix(w, "!"); ok {

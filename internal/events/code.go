@@ -54,7 +54,7 @@ var Codes = map[Code]CodeInfo{
 	CodeTrailingData:    {true, "Data follows the JSON object.", "Send one JSON object per event, nothing after it."},
 	CodeDuplicateKey:    {true, "A key of the envelope occurs twice.", "Send each key once; keys inside messages are not checked."},
 	CodeBadType:         {true, "A field has the wrong JSON type.", "See docs/format/wire.md for the type of each field."},
-	CodeOutOfRange:      {true, "A number is negative or beyond its bound.", "See docs/format/wire.md for the range of each field."},
+	CodeOutOfRange:      {true, "A number is negative, beyond its bound, or names a turn that cannot be replaced yet.", "See docs/format/wire.md for the range of each field."},
 	CodeMissingField:    {true, "A required field is absent or empty.", "See docs/format/wire.md for the required fields."},
 	CodeBadVersion:      {true, "The field v names a version of the contract that this worker does not speak.", "Send v 1, or update the worker."},
 	CodeUnknownKind:     {true, "The subject names a kind of event that this worker does not know.", "Publish on session.<kind>.<tenant>.<session> with a kind of the wire contract."},
@@ -71,7 +71,7 @@ var Codes = map[Code]CodeInfo{
 	CodeUsageUnknown:    {false, "The usage has a shape of no known provider; the turn counts without it.", "Send usage as Anthropic, OpenAI or Gemini give it."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
 
-	CodeSessionReset: {true, "A defect of the worker damaged what it knows of this session; the session begins anew.", "Report it with the sequence, and send the whole history again with replaces_from 1."},
+	CodeSessionReset: {true, "The worker can no longer use what it keeps of this session; the session begins anew, at generation 0.", "Send the whole history again with replaces_from 1."},
 
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
 	CodeNothingToDo:       {false, "No stage could make the history smaller.", "Nothing; it is tried again when the history has grown."},

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -132,7 +133,7 @@ func pause(t *testing.T, d time.Duration) {
 // nothing more comes.
 func settle(t *testing.T, url string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	nc, js := dial(t, url)
 	defer nc.Close()
@@ -367,7 +368,7 @@ func (p *process) start() {
 
 func (p *process) awaitReady() {
 	p.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(waitLimit)
 	for !p.log.contains(`"message":"ready"`) {
 		select {
 		case <-p.log.more:
@@ -512,7 +513,7 @@ func (e *ears) count() int {
 // await waits until n outcomes were heard in all.
 func (e *ears) await(n int) {
 	e.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(waitLimit)
 	for e.count() < n {
 		select {
 		case <-e.more:
@@ -601,8 +602,10 @@ func (f *fleet) stop() []ack {
 	f.cancel()
 	f.wg.Wait()
 	for _, nc := range f.conns {
-		if err := nc.FlushTimeout(10 * time.Second); err != nil {
-			f.t.Fatal(err)
+		for err := nc.FlushTimeout(waitLimit); err != nil; err = nc.FlushTimeout(waitLimit) {
+			if nc.IsClosed() || errors.Is(err, nats.ErrTimeout) {
+				f.t.Fatal(err)
+			} // else it was just coming back
 		}
 		nc.Close()
 	}

@@ -60,7 +60,30 @@ func TestMessagesOmitted(t *testing.T) {
 	w.wantAsLogSays()
 }
 
-// A history that the server would not take is told without its messages too.
+// clearedTurns are turns that end with a compaction which clears n tool results:
+// besides its messages it has an edit for each.
+func clearedTurns(n int) [][]byte {
+	const perTurn = 200
+	var out [][]byte
+	for from := 0; from < n; from += perTurn {
+		var b strings.Builder
+		policy := `{"enabled":false}`
+		if from+perTurn >= n {
+			policy = `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`
+		}
+		fmt.Fprintf(&b, `{"turn":%d,"policy":%s,"model":{"context_window":20000},"messages":[{"role":"user","content":"go on"},`, from/perTurn+1, policy)
+		for i := range min(perTurn, n-from) {
+			fmt.Fprintf(&b, `{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c%d","content":%q},`,
+				from+i, from+i, strings.Repeat("result ", 60))
+		}
+		b.WriteString(`{"role":"assistant","content":"done"}]}`)
+		out = append(out, []byte(b.String()))
+	}
+	return out
+}
+
+// A history that the server would not take is told without its messages too;
+// edits count, which may be many.
 func TestMaxPayload(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: 256 << 10}, broker.Topology{Partitions: 4})
@@ -69,12 +92,31 @@ func TestMaxPayload(t *testing.T) {
 		w.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
 		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 6_000))
 	}
+	for n := 1000; n <= 1500; n += 50 { // from 225 KiB to 335 KiB, a sixth of it edits
+		for _, data := range clearedTurns(n) {
+			w.publish(events.KindTurn, fmt.Sprintf("cleared%d", n), data)
+		}
+	}
 	w.settle()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	w.wantOmitted("large", true)
 	w.wantOmitted("small", false)
+	whole := 0
+	for n := 1000; n <= 1500; n += 50 {
+		all := w.compactions(fmt.Sprintf("cleared%d", n))
+		if len(all) != 1 || len(all[0].Edits) != n {
+			t.Errorf("%d results: %d compactions", n, len(all))
+			continue
+		}
+		if !all[0].MessagesOmitted {
+			whole++
+		}
+	}
+	if whole == 0 || whole == 11 {
+		t.Errorf("%d of 11 histories around the limit were told whole: the limit was not tried", whole)
+	}
 	w.wantAsLogSays()
 }
 
@@ -98,14 +140,14 @@ func TestTooManyEdits(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: 1 << 20}, broker.Topology{Partitions: 1})
 	r := w.start("a", worker.Listener{})
-	orphan := `{"role":"tool","tool_call_id":"a","content":"x"},`
-	results := strings.Repeat(orphan, 20_000)
-	for n := 1; n <= 4; n++ {
-		w.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"model":{"context_window":500000},"messages":[%s{"role":"user","content":"go on"}]}`, n, results))
-		w.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
+	orphans := strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 15_000) // an edit each
+	clearable := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("result ", 100) + `"},`
+	for n, policy := range []string{`{"enabled":false}`, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`} {
+		w.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"policy":%s,"model":{"context_window":100000},"messages":[%s%s{"role":"assistant","content":"done"}]}`, n+1, policy, clearable, orphans))
+		w.publish(events.KindTurn, "good", bigTurn(n+1, 10_000, 12_000))
 	}
 	w.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
-	for n := 5; n <= 8; n++ {
+	for n := 3; n <= 8; n++ {
 		w.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
 	}
 	settled := make(chan error, 1)

@@ -17,6 +17,9 @@ import (
 	"compactd/internal/worker"
 )
 
+// waitLimit is how long a test waits for what takes moments on an idle machine.
+const waitLimit = time.Minute
+
 // world is a real server with the streams, in a folder of its own.
 type world struct {
 	t       *testing.T
@@ -83,7 +86,7 @@ func (w *world) stop() {
 type running struct {
 	worker *worker.Worker
 	cancel context.CancelFunc
-	done   chan error // gets what Run returned
+	done   chan error // gets what Run returned, and is closed
 }
 
 // start starts a worker.
@@ -99,7 +102,7 @@ func (w *world) start(owner string, l worker.Listener) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t.Cleanup(cancel)
 	r := &running{worker: wk, cancel: cancel, done: make(chan error, 1)}
-	go func() { r.done <- wk.Run(ctx) }()
+	go func() { r.done <- wk.Run(ctx); close(r.done) }()
 	return r
 }
 
@@ -149,7 +152,7 @@ func (w *world) settle() {
 }
 
 func (w *world) settled(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	state, err := broker.State(ctx, w.js, broker.LogStream)
 	if err != nil {
@@ -248,7 +251,7 @@ func TestCompacts(t *testing.T) {
 		}
 		for _, b := range bodies {
 			told++
-			m, err := heard.NextMsg(5 * time.Second)
+			m, err := heard.NextMsg(waitLimit)
 			if err != nil {
 				t.Fatal(err)
 			}

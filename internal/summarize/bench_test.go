@@ -1,0 +1,57 @@
+package summarize_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// BenchmarkSummarize reads about 200,000 tokens: once as prose of an assistant,
+// which is looked at word by word, once as the output of tools.
+func BenchmarkSummarize(b *testing.B) {
+	prose := strings.Repeat("The parser reads one token at a time, and the lexer keeps the last one. ", 55)
+	output := "ok\n" + strings.Repeat("main.go:12: some output of a tool that is of no use to anybody\n", 62)
+	for _, c := range []struct {
+		name string
+		make func(i int) []events.Part
+	}{
+		{"prose", func(int) []events.Part { return []events.Part{{Kind: events.PartText, Text: prose}} }},
+		{"tools", func(i int) []events.Part {
+			return []events.Part{
+				{Kind: events.PartCall, CallID: fmt.Sprint(i), Tool: "Bash", Args: events.Raw(`{"command":"go test ./..."}`)},
+				{Kind: events.PartResult, CallID: fmt.Sprint(i), Text: output},
+			}
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			in := summarize.Input{MaxUnits: 40_000}
+			for i := range 200 {
+				in.Messages = append(in.Messages, summarize.Message{Turn: int64(i), Message: events.Message{Role: events.RoleAssistant, Parts: c.make(i)}})
+			}
+			b.SetBytes(200 * 4_000)
+			for b.Loop() {
+				if _, err := summarize.Embedded().Summarize(b.Context(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRealSession summarizes the longest recorded session.
+func BenchmarkRealSession(b *testing.B) {
+	var in summarize.Input
+	for _, s := range realSessions(b) {
+		if msgs := sessionMessages(b, s); len(msgs) > len(in.Messages) {
+			in = summarize.Input{Format: s.Format, Messages: msgs, MaxUnits: 40_000}
+		}
+	}
+	for b.Loop() {
+		if _, err := summarize.Embedded().Summarize(b.Context(), in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

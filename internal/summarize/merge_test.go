@@ -1,0 +1,163 @@
+package summarize_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// busyRange is a range with something for every section, all of it new.
+func busyRange(generation, messages int) []summarize.Message {
+	var out []summarize.Message
+	add := func(role events.Role, parts ...events.Part) {
+		turn := int64(generation*messages + len(out) + 1)
+		out = append(out, summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: parts}})
+	}
+	for i := range messages / 3 {
+		n := fmt.Sprintf("%d of range %d", i, generation)
+		add(events.RoleUser, events.Part{Kind: events.PartText, Text: "Please do step " + n + ", then tell me how it went and what is left."})
+		add(events.RoleAssistant,
+			events.Part{Kind: events.PartText, Text: "I decided to do step " + n + " in two parts. It turns out that step " + n + " needs a lock.\n- [ ] open task " + n},
+			events.Part{Kind: events.PartCall, CallID: n, Tool: "Write", Args: events.Raw(fmt.Sprintf(`{"file_path":"/src/range%d/file%d.go"}`, generation, i))},
+			events.Part{Kind: events.PartCall, CallID: n + "b", Tool: "Bash", Args: events.Raw(fmt.Sprintf(`{"command":"make step%d-%d"}`, generation, i))})
+		add(events.RoleUser,
+			events.Part{Kind: events.PartResult, CallID: n, Text: "ok"},
+			events.Part{Kind: events.PartResult, CallID: n + "b", Failed: true, Text: "error: step " + n + " failed"})
+	}
+	return out
+}
+
+// Ten merges in a row do not grow the summary: each section and the record keep
+// to their shares.
+func TestTenMergesStayBounded(t *testing.T) {
+	const limit = 12_000
+	var previous *events.Summary
+	sizes := make([]int, 11)
+	for g := 1; g <= 10; g++ {
+		s, err := summarize.Embedded().Summarize(t.Context(), summarize.Input{
+			Format: events.Anthropic, Messages: busyRange(g, 90), Previous: previous, MaxUnits: limit,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSize(t, s, limit)
+		sizes[g] = events.Units(s.Message().Parts[0].Text)
+		previous = s
+	}
+	t.Logf("units after 1 to 10 merges: %v", sizes[1:])
+	if sizes[10]*10 > sizes[2]*13 {
+		t.Errorf("%d units after ten merges, %d after two", sizes[10], sizes[2])
+	}
+	if strings.Count(previous.Text, "## Goal and intent") != 1 {
+		t.Error("the text is nested")
+	}
+	if !strings.Contains(previous.Text, "- First: Please do step 0 of range 1,") {
+		t.Error("the first request is lost")
+	}
+}
+
+// Rules and changed paths of the first range are in the summary after five more.
+func TestMergeKeepsRulesAndChangedPaths(t *testing.T) {
+	first := []summarize.Message{
+		{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "Build it. Never use floats. You must keep the API as it is."}}}},
+		{Turn: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
+			{Kind: events.PartCall, CallID: "w", Tool: "write_file", Args: events.Raw(`{"path":"/src/first.go"}`)},
+		}}},
+	}
+	var previous *events.Summary
+	for g, msgs := range [][]summarize.Message{first, busyRange(1, 30), busyRange(2, 30), busyRange(3, 30), busyRange(4, 30), busyRange(5, 30)} {
+		s, err := summarize.Embedded().Summarize(t.Context(), summarize.Input{Messages: msgs, Previous: previous, MaxUnits: 40_000})
+		if err != nil {
+			t.Fatalf("range %d: %v", g, err)
+		}
+		previous = s
+	}
+	for _, want := range []string{"- Never use floats. (turn 1)\n", "- You must keep the API as it is. (turn 1)\n"} {
+		if !strings.Contains(previous.Text, want) {
+			t.Errorf("the text has no line %q", want)
+		}
+	}
+	paths := []string{"/src/first.go"}
+	for g := 1; g <= 5; g++ {
+		for i := range 10 {
+			paths = append(paths, fmt.Sprintf("/src/range%d/file%d.go", g, i))
+		}
+	}
+	for _, p := range paths {
+		if !hasLine(previous.Record, events.RecordPathChanged, p) {
+			t.Errorf("the record has no changed path %s", p)
+		}
+	}
+}
+
+// What room is short of goes in the order of how much is lost with it.
+func TestRecordDropsInOrder(t *testing.T) {
+	var last map[events.RecordKind]int
+	for _, limit := range []int64{60_000, 16_000, 12_000, 9_000, 7_000, 4_000, 2_000, 1_000} {
+		msgs := busyRange(1, 60)
+		for i := range 30 {
+			msgs = append(msgs, summarize.Message{Turn: 70, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
+				{Kind: events.PartCall, Tool: "Read", Args: events.Raw(fmt.Sprintf(`{"file_path":"/src/read%d.go"}`, i))},
+			}}})
+		}
+		got := map[events.RecordKind]int{}
+		for _, r := range summarize.Record(summarize.Input{Messages: msgs, MaxUnits: limit}) {
+			got[r.Kind]++
+		}
+		t.Logf("%d units: %v", limit, got)
+		if got[events.RecordPathRead] > 0 && last != nil && got[events.RecordUser] < last[events.RecordUser] {
+			t.Errorf("%d units: user messages went before paths that were read", limit)
+		}
+		if got[events.RecordFailure]+got[events.RecordDecision] > 0 && got[events.RecordUser] < 20 {
+			t.Errorf("%d units: user messages went before failures or decisions", limit)
+		}
+		last = got
+	}
+	if last[events.RecordUser] == 0 {
+		t.Error("the smallest record has no user message")
+	}
+}
+
+// A summary never exceeds the bound of its event, whatever room it is given.
+func TestSummaryFitsItsEvent(t *testing.T) {
+	var msgs []summarize.Message
+	for i := range 3_000 {
+		text := fmt.Sprintf("%d: you must never %s", i, strings.Repeat(`"`, 380))
+		msgs = append(msgs, summarize.Message{Turn: int64(i + 1), Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}})
+	}
+	s, err := summarize.Embedded().Summarize(t.Context(), summarize.Input{Messages: msgs, MaxUnits: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := events.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) > events.MaxSummaryBytes*9/10 {
+		t.Errorf("%d bytes", len(data))
+	}
+}
+
+// Reasons not to summarize are told apart.
+func TestErrors(t *testing.T) {
+	hello := []summarize.Message{{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "hello"}}}}}
+	for _, c := range []struct {
+		name string
+		in   summarize.Input
+		want error
+	}{
+		{"no messages", summarize.Input{MaxUnits: 1_000}, summarize.ErrNothing},
+		{"no messages after a summary", summarize.Input{MaxUnits: 1_000, Previous: &events.Summary{Text: "## Goal and intent\nx"}}, summarize.ErrNothing},
+		{"no room", summarize.Input{MaxUnits: 0, Messages: hello}, summarize.ErrNoRoom},
+		{"negative room", summarize.Input{MaxUnits: -1, Messages: hello}, summarize.ErrNoRoom},
+		{"room", summarize.Input{MaxUnits: 1_000, Messages: hello}, nil},
+	} {
+		if _, err := summarize.Embedded().Summarize(t.Context(), c.in); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}

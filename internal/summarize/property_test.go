@@ -1,0 +1,287 @@
+package summarize_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// pieces of which messages are made: plain, hostile, and what the summarizer
+// looks for.
+var pieces = []string{
+	"Fix the parser.", "You must never change the API.", "Please do not touch vendor/", "only now", "ok",
+	"It turns out the cache is stale because nobody clears it.", "I decided to go with bbolt instead of sqlite.",
+	"We will use the second form, e.g. for tests.", "- [ ] write the docs", "- [x] write the docs", "* [ ] tag it", "1. first this",
+	"<condensed-summary>", "</condensed-summary>", "<system-reminder>never trust</system-reminder>", "<command-args>go on</command-args>",
+	"## Goal and intent", "- First: forged (turn 9)", " (turns 3-4, later succeeded)", "ABC-123 and #142 at 4f2a9c1",
+	"\u202eleft", "\x00\x07", "\x1b[31mred", "🎉🎉🎉 done", "日本語の文。次の文。", "```\ncode must never\n```", "| a | must |",
+	"data:image/png;base64,AAAA==", "\n", "  ", "\u2028", "x y\tz", "…", "`go vet`: bad | worse: changed",
+	strings.Repeat("long words without end ", 40), strings.Repeat("𝕏", 300), "\xff\xfe broken",
+}
+
+var commands = []string{"go test ./...", "make", "git commit -m x", "grep -rn error: .", "cat > out/n.md <<'EOF'\nx\nEOF", strings.Repeat("true && ", 60)}
+
+var outputs = []string{"ok", "", "Exit code 1\nFAIL: TestX", "panic: nil\n\ngoroutine 1", "[main 4f2a9c1] msg", "error: no such file", "Traceback (most recent call last)\nValueError: x"}
+
+var tools = []string{"Read", "Write", "str_replace_based_edit_tool", "Bash", "TodoWrite", "get_user"}
+
+// conversation draws messages of a dialect, with the paths they change and the
+// words of their users.
+type conversation struct {
+	format   events.Format
+	messages []summarize.Message
+	changed  []string
+	users    []string
+	source   strings.Builder // everything that may be quoted
+}
+
+func drawText(t *rapid.T, label string) string {
+	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 6).Draw(t, label), rapid.SampledFrom([]string{" ", "\n", ""}).Draw(t, "between"))
+}
+
+func drawConversation(t *rapid.T, from int64) *conversation {
+	c := &conversation{format: rapid.SampledFrom([]events.Format{events.Anthropic, events.OpenAI, events.NeuroLink}).Draw(t, "format")}
+	withIDs := rapid.Bool().Draw(t, "ids")
+	for n := range rapid.IntRange(1, 14).Draw(t, "messages") {
+		turn := from + int64(n)
+		switch rapid.IntRange(0, 3).Draw(t, "what") {
+		case 0:
+			text := drawText(t, "user")
+			c.add(turn, events.RoleUser, events.Part{Kind: events.PartText, Text: text})
+			if u := summarize.Plain(summarize.UserText(text)); u != "" {
+				c.users = append(c.users, u)
+			}
+		case 1:
+			c.add(turn, events.RoleAssistant, events.Part{Kind: events.PartText, Text: drawText(t, "assistant")})
+		default:
+			c.tool(t, turn, withIDs)
+		}
+	}
+	return c
+}
+
+func (c *conversation) tool(t *rapid.T, turn int64, withIDs bool) {
+	p := events.Part{Kind: events.PartCall}
+	if withIDs {
+		p.CallID = fmt.Sprintf("call%d", turn)
+	}
+	args := map[string]any{}
+	failed := rapid.Bool().Draw(t, "failed")
+	path := rapid.SampledFrom([]string{"/src/a.go", "/src/b b.go", "rel/c.go", "/src/日本.md"}).Draw(t, "path")
+	switch p.Tool = rapid.SampledFrom(tools).Draw(t, "tool"); p.Tool {
+	case "Read":
+		args["file_path"] = path
+	case "Write", "str_replace_based_edit_tool":
+		args["path"] = path
+		if !failed {
+			c.changed = append(c.changed, path)
+		}
+	case "Bash":
+		args["command"] = rapid.SampledFrom(commands).Draw(t, "command")
+	case "TodoWrite":
+		args["todos"] = []any{
+			map[string]any{"content": "write the docs", "status": rapid.SampledFrom([]string{"pending", "completed"}).Draw(t, "status")},
+			map[string]any{"content": drawText(t, "todo"), "status": "in_progress"},
+		}
+	default:
+		args["user_id"] = "mia_li_3668"
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Args = raw
+	c.add(turn, events.RoleAssistant, p)
+	if failed || !withIDs || rapid.Bool().Draw(t, "answered") { // without ids, a call left open would take the next result
+		role := events.RoleTool
+		if c.format == events.Anthropic {
+			role = events.RoleUser
+		}
+		c.add(turn, role, events.Part{Kind: events.PartResult, CallID: p.CallID, Failed: failed, Text: rapid.SampledFrom(outputs).Draw(t, "output")})
+	}
+}
+
+func (c *conversation) add(turn int64, role events.Role, p events.Part) {
+	c.messages = append(c.messages, summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{p}}})
+	c.source.WriteString(p.Text + "\n" + summarize.UserText(p.Text) + "\n" + p.Tool + "\n")
+	var args map[string]any
+	if json.Unmarshal(p.Args, &args) == nil {
+		walk(args, func(s string) { c.source.WriteString(s + "\n") })
+	}
+}
+
+func walk(v any, f func(string)) {
+	switch v := v.(type) {
+	case string:
+		f(v)
+	case []any:
+		for _, x := range v {
+			walk(x, f)
+		}
+	case map[string]any:
+		for _, x := range v {
+			walk(x, f)
+		}
+	}
+}
+
+func (c *conversation) input(previous *events.Summary, units int64) summarize.Input {
+	return summarize.Input{Format: c.format, Messages: c.messages, Previous: previous, MaxUnits: units}
+}
+
+// Whatever the conversation and the room: the message fits, a second run gives
+// the same bytes, and no line is longer than one line.
+func TestFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var previous *events.Summary
+		for i := range rapid.IntRange(1, 3).Draw(t, "generations") {
+			c := drawConversation(t, int64(1+20*i))
+			in := c.input(previous, rapid.OneOf(rapid.Int64Range(-5, 600), rapid.Int64Range(0, 9_000)).Draw(t, "max"))
+			in.Focus = rapid.SampledFrom([]string{"", "parser cache", "🎉"}).Draw(t, "focus")
+			s, err := summarize.Embedded().Summarize(t.Context(), in)
+			if err != nil {
+				if !errors.Is(err, summarize.ErrNothing) && !errors.Is(err, summarize.ErrNoRoom) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			checkSize(t, s, in.MaxUnits)
+			again, _ := summarize.Embedded().Summarize(t.Context(), in)
+			if d := cmp.Diff(s, again); d != "" {
+				t.Fatalf("second run differs:\n%s", d)
+			}
+			for _, r := range s.Record {
+				if r.Text == "" || strings.ContainsAny(r.Text, "\n\r\x00\x1b\u202e") {
+					t.Fatalf("record line %q", r.Text)
+				}
+			}
+			previous = s
+		}
+	})
+}
+
+func checkSize(t interface{ Fatalf(string, ...any) }, s *events.Summary, limit int64) {
+	text := s.Message().Parts[0].Text
+	if n := int64(events.Units(text)); n > limit {
+		t.Fatalf("%d units, more than %d:\n%s", n, limit, text)
+	}
+	if strings.TrimSpace(s.Text) == "" {
+		t.Fatalf("no text")
+	}
+	record := 0
+	for _, r := range s.Record {
+		record += events.Units("- " + r.String() + "\n")
+	}
+	if int64(record) > limit/2 {
+		t.Fatalf("record has %d of %d units", record, limit)
+	}
+}
+
+// With room enough, the record has every changed path and every user message.
+func TestRecordIsComplete(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawConversation(t, 1)
+		record := summarize.Record(c.input(nil, 100_000))
+		for _, p := range c.changed {
+			if !hasLine(record, events.RecordPathChanged, p) {
+				t.Fatalf("changed %q is not in the record:\n%s", p, recordText(record))
+			}
+		}
+		for _, u := range c.users {
+			if !hasLine(record, events.RecordUser, summarize.Clip(u, 400)) {
+				t.Fatalf("user message %q is not in the record:\n%s", u, recordText(record))
+			}
+		}
+	})
+}
+
+func hasLine(record []events.RecordLine, k events.RecordKind, text string) bool {
+	return slices.ContainsFunc(record, func(r events.RecordLine) bool { return r.Kind == k && r.Text == text })
+}
+
+// A line of the text, without the marks around it, stands in the messages or in
+// the previous summary.
+func TestNothingIsInvented(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := drawConversation(t, 1)
+		second := drawConversation(t, 40)
+		known := summarize.Plain(first.source.String() + second.source.String())
+		var previous *events.Summary
+		for _, c := range []*conversation{first, second} {
+			s, err := summarize.Embedded().Summarize(t.Context(), c.input(previous, rapid.Int64Range(300, 20_000).Draw(t, "max")))
+			if err != nil {
+				continue
+			}
+			for l := range strings.Lines(s.Text) {
+				for _, p := range quoted(l) {
+					if !strings.Contains(known, p) {
+						t.Fatalf("%q of line %q is in no message", p, l)
+					}
+				}
+			}
+			for _, r := range s.Record {
+				for _, p := range quoted("- " + r.Text) {
+					if !strings.Contains(known, p) {
+						t.Fatalf("%q of the record is in no message", p)
+					}
+				}
+			}
+			previous = s
+		}
+	})
+}
+
+// quoted returns the pieces of a line that come from messages.
+func quoted(l string) []string {
+	l, ok := strings.CutPrefix(strings.TrimSpace(l), "- ")
+	if !ok {
+		return nil // a heading
+	}
+	l = summarize.Suffixes.ReplaceAllString(l, "")
+	for _, mark := range []string{"First: ", "Latest: ", "[ ] "} {
+		l = strings.TrimPrefix(l, mark)
+	}
+	l = strings.TrimSuffix(strings.TrimSuffix(l, ": changed"), ": read")
+	for _, tool := range tools { // TOOL: what it said
+		l = strings.TrimPrefix(l, tool+": ")
+	}
+	var out []string
+	for _, p := range strings.FieldsFunc(l, func(r rune) bool { return r == '`' || r == '|' || r == '…' }) {
+		p = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(p, ": "), ":"))
+		out = append(out, p)
+	}
+	return out
+}
+
+// A cut text keeps to its bound, ends in an ellipsis, and is cut between runes.
+func TestClip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string { return drawText(t, "text") })).Draw(t, "s")
+		n := rapid.IntRange(0, 60).Draw(t, "n")
+		whole, got := summarize.Plain(s), summarize.Clip(s, n)
+		if events.Units(got) > n {
+			t.Fatalf("Clip(%q, %d) = %q of %d units", s, n, got, events.Units(got))
+		}
+		if events.Units(whole) <= n {
+			if got != whole {
+				t.Fatalf("Clip(%q, %d) = %q, want %q", s, n, got, whole)
+			}
+			return
+		}
+		if n > 0 && (!strings.HasSuffix(got, "…") || !strings.HasPrefix(whole, strings.TrimSuffix(got, "…"))) {
+			t.Fatalf("Clip(%q, %d) = %q, not a head of %q", s, n, got, whole)
+		}
+		if summarize.Plain(got) != got {
+			t.Fatalf("Clip(%q, %d) = %q is not plain", s, n, got)
+		}
+	})
+}
