@@ -61,7 +61,7 @@ func TestTurnFixtures(t *testing.T) {
 	turns := map[string]facts{
 		"turn-anthropic": {7, 2, 0, &Model{"anthropic", "claude-sonnet-4-20250514", 8192, 0}, true, true, 4, &Usage{412, 20480, 1024, 96}},
 		"turn-openai":    {1, 0, 0, &Model{"openai", "gpt-4o", 0, 0}, true, true, 4, &Usage{476, 1024, 0, 30}},
-		"turn-neurolink": {3, 0, 3, &Model{"google", "gemini-2.5-pro", 0, 0}, true, true, 4, &Usage{600, 300, 0, 100}},
+		"turn-neurolink": {1, 0, 1, &Model{"google", "gemini-2.5-pro", 0, 0}, true, true, 4, &Usage{600, 300, 0, 100}},
 		"turn-minimal":   {Messages: 1},
 	}
 	all := fixtures(t)
