@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/schollz/progressbar/v3"
@@ -12,10 +13,11 @@ import (
 )
 
 type replayCmd struct {
-	Files    []string `arg:"" name:"file" help:"Transcripts (.jsonl, .jsonl.gz), or folders of them."`
-	Speed    float64  `help:"Times faster than recorded; 0 does not wait at all (${default})." default:"0"`
-	Parallel int      `help:"Sessions at once (${default})." default:"4"`
-	Suffix   string   `help:"Add this to the name of each session, to replay it once more."`
+	Files    []string      `arg:"" name:"file" help:"Transcripts (.jsonl, .jsonl.gz), or folders of them."`
+	Speed    float64       `help:"Times faster than recorded; 0 does not wait at all (${default})." default:"0"`
+	Gap      time.Duration `help:"Pause between the turns of a session (${default})." default:"0s"`
+	Parallel int           `help:"Sessions at once (${default})." default:"4"`
+	Suffix   string        `help:"Add this to the name of each session, to replay it once more."`
 }
 
 // Run replays the files and prints the report.
@@ -38,7 +40,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 	}
 	defer nc.Close()
 	report, err := replay.Run(ctx, replay.Config{
-		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Parallel: c.Parallel, Progress: progress(turns),
+		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Progress: progress(turns),
 	}, sessions)
 	if err != nil {
 		return err

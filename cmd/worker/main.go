@@ -22,6 +22,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
+	"compactd/internal/summarize"
 	"compactd/internal/worker"
 )
 
@@ -107,7 +108,7 @@ func run(ctx context.Context, f flags, log zerolog.Logger) error {
 	}
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
-		Owner: owner(), Listener: worker.LogListener(log),
+		Owner: owner(), Summarizer: summarize.Embedded(), Listener: worker.LogListener(log),
 	})
 	if err != nil {
 		return err

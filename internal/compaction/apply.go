@@ -11,8 +11,8 @@ import (
 // the view to render into it.
 type Outcome struct {
 	Kind events.Kind
-	// Body is a *events.Compacted without messages, a *events.BudgetChanged or
-	// a *events.Rejected.
+	// Body is a *events.Compacted without messages, a *events.BudgetChanged, a
+	// *events.Rejected or a *events.Job.
 	Body any
 	// View is the effective history that a compaction tells; nil for any other
 	// outcome.
@@ -21,18 +21,27 @@ type Outcome struct {
 
 // Apply brings a ledger up to date with an event and what was told about it. It
 // holds no judgement: the outcomes may be fresh from Decide or recorded years
-// ago by another version. A nil turn is an event that could not be read.
-func Apply(l *Ledger, t *Turn, outs []Outcome, c *Config) {
+// ago by another version.
+func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	l.use(c)
-	if t != nil && !slices.ContainsFunc(outs, denies) {
-		l.take(t)
+	var now int64
+	switch e := e.(type) {
+	case *Turn:
+		if now = e.Time; !slices.ContainsFunc(outs, denies) {
+			l.take(e)
+		}
+	case *Result:
+		now = e.Time
+		l.receive(e)
 	}
 	for _, o := range outs {
 		switch b := o.Body.(type) {
 		case *events.Compacted:
-			l.compacted(b)
+			l.compacted(b, now)
 		case *events.BudgetChanged:
 			l.level = b.Level
+		case *events.Job:
+			l.ask(b, now)
 		}
 	}
 }
@@ -79,8 +88,15 @@ func (l *Ledger) withdraw(k int64) {
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
 	l.entries.cut(l.entries.search(func(e *Entry) int { return e.compare(events.Position{Turn: k}) }))
 	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.from >= l.entries.n })
+	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.seq != 0 && s.to > l.entries.n }) // a summary of what is withdrawn
 	for i := range l.hidden {
 		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
+	}
+	if l.job != nil && l.job.To.Turn >= k {
+		l.job = nil
+	}
+	if l.prepared != nil && l.prepared.To.Turn >= k {
+		l.prepared = nil
 	}
 	l.told = min(l.told, l.entries.n)
 	l.recount()
@@ -90,10 +106,10 @@ func (l *Ledger) append(t *Turn) {
 	l.turns = append(l.turns, turnMark{hash: t.hash, seq: t.Seq})
 	l.format = t.format
 	if t.system != unchanged {
-		l.systemUnits = t.system
+		l.systemUnits, l.systemSeq = t.system, t.Seq
 	}
 	if t.tools != unchanged {
-		l.toolUnits = t.tools
+		l.toolUnits, l.toolSeq = t.tools, t.Seq
 	}
 	if t.model != nil && *t.model != l.model || t.override != nil && !bytes.Equal(t.override, l.override) {
 		if t.model != nil {
@@ -102,10 +118,14 @@ func (l *Ledger) append(t *Turn) {
 		if t.override != nil {
 			l.override = t.override
 		}
-		l.attempted = 0
+		l.attempted, l.correction = 0, 0
 		l.measure()
 	}
-	for _, e := range t.entries {
+	answer := t.answer()
+	for i, e := range t.entries {
+		if i == answer && t.usage != nil {
+			l.anchor(t.usage, t.generation, l.prompt().Total())
+		}
 		e.Turn = uint32(len(l.turns))
 		l.link(&e)
 		l.entries.add(e)
@@ -113,17 +133,32 @@ func (l *Ledger) append(t *Turn) {
 	}
 }
 
+// answer returns where the last assistant message of the turn begins, the one
+// that the usage was counted for, or −1.
+func (t *Turn) answer() int {
+	for i := len(t.entries) - 1; i >= 0; i-- {
+		if e := &t.entries[i]; e.Role == RoleAssistant && e.Flags.has(FlagFirst) {
+			return i
+		}
+	}
+	return -1
+}
+
 // compacted carries out the edits of a compaction.
-func (l *Ledger) compacted(b *events.Compacted) {
+func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	l.level = b.Budget.Level
-	l.attempted = 0
-	if b.Budget.ShouldCompact {
+	if l.attempted = 0; b.Budget.ShouldCompact {
 		l.attempted = Tokens(b.Budget.EstimatedInput)
+		l.breaker.Thrashes++
+		l.breaker.Last = now
+	} else {
+		l.breaker.Thrashes = 0
 	}
 	if !b.Compacted {
 		return
 	}
 	l.generation, l.told = b.Generation, l.entries.n
+	l.saved = append(l.saved, Tokens(b.TokensSaved))
 	for _, e := range b.Edits {
 		l.edit(e, b.Generation)
 	}
@@ -142,12 +177,15 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 			return
 		}
 		x.Op, x.Gen = opOf(e.Op), uint32(gen)
-	case events.OpTruncate:
+	case events.OpTruncate, events.OpCondense:
 		after := *e.To
 		after.Index, after.Part = after.Index+1, 0
 		to := l.entries.search(func(x *Entry) int { return x.compare(after) })
 		if to > at {
-			l.hidden = append(l.hidden, span{at, to, gen})
+			l.hidden = append(l.hidden, span{at, to, gen, Seq(e.Seq), e.Units})
+		}
+		if l.prepared != nil && l.prepared.Seq == Seq(e.Seq) {
+			l.prepared = nil
 		}
 	}
 }

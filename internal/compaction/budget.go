@@ -5,10 +5,15 @@ import "compactd/internal/events"
 // Prompt is what a call to a model consists of, in estimated tokens.
 type Prompt struct {
 	System, History, Current, Tools, Files Tokens
+
+	// Correction is what the provider's own count adds to the estimates above.
+	Correction Tokens
 }
 
 // Total is the estimated input of the call.
-func (p Prompt) Total() Tokens { return p.System + p.History + p.Current + p.Tools + p.Files }
+func (p Prompt) Total() Tokens {
+	return p.System + p.History + p.Current + p.Tools + p.Files + p.Correction
+}
 
 // Fixed is the part that no compaction reduces.
 func (p Prompt) Fixed() Tokens { return p.Total() - p.History }
@@ -31,6 +36,7 @@ func CheckBudget(p Prompt, window, reserve Tokens, policy *Policy) events.Budget
 			CurrentPrompt:   int64(p.Current),
 			ToolDefinitions: int64(p.Tools),
 			FileAttachments: int64(p.Files),
+			Correction:      int64(p.Correction),
 		},
 	}
 	return b

@@ -17,35 +17,85 @@ type Event struct {
 	Address events.Address
 }
 
-// Decide judges a turn and returns what is told about it, nothing in the common
+// Input is an event that was read: a *Turn or a *Result.
+type Input interface {
+	event(events.Address) (Event, int64)
+}
+
+func (t *Turn) event(a events.Address) (Event, int64) {
+	return Event{t.Seq, t.ID, events.KindTurn, a}, t.Time
+}
+
+func (r *Result) event(a events.Address) (Event, int64) {
+	return Event{r.Seq, r.ID, events.KindSummary, a}, r.Time
+}
+
+// Decide judges an event and returns what is told about it, nothing in the common
 // case. It does not change l: Apply does, with what Decide returned.
-func Decide(l *Ledger, t *Turn, c *Config) []Outcome {
+func Decide(l *Ledger, in Input, c *Config) []Outcome {
 	l.use(c)
-	d := decision{event: Event{t.Seq, t.ID, events.KindTurn, l.Address}, config: c}
-	v, code := l.admit(t)
-	switch v {
+	d := decision{config: c}
+	d.event, d.now = in.event(l.Address)
+	switch e := in.(type) {
+	case *Turn:
+		d.turn(l, e)
+	case *Result:
+		d.result(l, e)
+	}
+	return d.outs
+}
+
+func (d *decision) turn(l *Ledger, t *Turn) {
+	switch v, code := l.admit(t); v {
 	case deny:
 		d.reject(code, l)
-		return d.outs
+		return
 	case ignore:
-		return nil
+		return
+	case park:
+		if err := d.config.refuse(t); err != nil {
+			d.outs = Reject(d.event, err, d.config)
+			return
+		}
+		if t.usageUnknown {
+			d.reject(events.CodeUsageUnknown, l)
+		}
+		if len(l.parked) == 0 {
+			d.reject(events.CodeTurnGap, l)
+		}
+		return
 	}
-	if err := c.refuse(t); err != nil {
-		return Reject(d.event, err, c)
+	if err := d.config.refuse(t); err != nil {
+		d.outs = Reject(d.event, err, d.config)
+		return
 	}
 	if t.usageUnknown {
 		d.reject(events.CodeUsageUnknown, l)
 	}
-	if v == park {
-		if len(l.parked) == 0 {
-			d.reject(events.CodeTurnGap, l)
-		}
-		return d.outs
-	}
 	next := l.fork()
 	next.take(t)
 	d.budget(l, next)
-	return d.outs
+}
+
+// result judges what became of a job. A summary is used at once when the session
+// waits for it, or when a truncation took what it gives back; else it is kept for
+// the trigger. Should there be none, the last stage runs in its place.
+func (d *decision) result(l *Ledger, r *Result) {
+	fitness := l.judge(r)
+	if fitness == stale {
+		return
+	}
+	urgent := l.job.Lane != events.LaneBackground
+	next := l.fork()
+	next.receive(r)
+	b := next.Budget()
+	switch {
+	case !next.gauge.policy.Enabled:
+	case fitness == failed && b.ShouldCompact:
+		d.compact(next, b, true)
+	case fitness == fit && (urgent || b.ShouldCompact || next.lateMerge()):
+		d.merge(next, b)
+	}
 }
 
 // Reject returns the outcome for an event that could not be read or is of no
@@ -73,6 +123,7 @@ func rejection(err error) string {
 // decision collects what is told about one event.
 type decision struct {
 	event  Event
+	now    int64 // of the log, in Unix milliseconds
 	config *Config
 	outs   []Outcome
 }
@@ -106,12 +157,18 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 }
 
 // budget compares the ledger after the turn with its window, and tells a
-// compaction or a change of level.
+// compaction, a job, or a change of level.
 func (d *decision) budget(before, l *Ledger) {
 	b := l.Budget()
-	if b.ShouldCompact && l.gauge.policy.Enabled && l.mayTry(b) {
-		d.compact(l, b)
-		return
+	if l.gauge.policy.Enabled {
+		switch {
+		case b.ShouldCompact && d.mayTry(before, l, b):
+			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
+				return // it tells the level too
+			}
+		case d.mayPrepare(before, l, b):
+			d.tellJob(d.planJob(l, b, events.LaneBackground))
+		}
 	}
 	if b.Level != before.level {
 		d.tell(events.KindBudget, func(h events.Header) any {
@@ -123,15 +180,39 @@ func (d *decision) budget(before, l *Ledger) {
 }
 
 // retryShare is how much a history must grow, as a share of the available input,
-// before a compaction that did not get under the trigger is tried again.
-const retryShare PPM = 50_000
+// before a compaction that did not get under the trigger is tried again, and
+// prepareShare before a preparation that was not worth it is.
+const (
+	retryShare   PPM = 50_000
+	prepareShare PPM = 20_000
+)
 
-func (l *Ledger) mayTry(b events.Budget) bool {
-	if l.attempted == 0 {
+// mayTry bounds how often a session above its trigger is planned: a plan costs
+// what is in view, and a turn must not.
+func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
+	since := l.attempted
+	if l.waits(d.now) && l.job.Lane != events.LaneBackground {
+		since = max(since, l.job.Tokens)
+	}
+	if since == 0 || b.Level == events.LevelBlocking && before.level != events.LevelBlocking {
 		return true
 	}
-	grown := Tokens(b.EstimatedInput) - l.attempted
+	grown := Tokens(b.EstimatedInput) - since
 	return grown < 0 || reaches(grown, Tokens(b.AvailableInput), retryShare)
+}
+
+// mayPrepare reports whether a summary should be asked for in the background: at
+// the share of the policy, and again each time the history has grown by a step.
+func (d *decision) mayPrepare(before, l *Ledger, b events.Budget) bool {
+	available := Tokens(b.AvailableInput)
+	if b.ShouldCompact || l.prepared != nil || l.waits(d.now) || !l.maySummarize(d.now) ||
+		!reaches(Tokens(b.EstimatedInput), available, l.gauge.policy.Summarize.Prepare) {
+		return false
+	}
+	step := max(prepareShare.share(available), 1)
+	was := before.Budget()
+	return !reaches(Tokens(was.EstimatedInput), Tokens(was.AvailableInput), l.gauge.policy.Summarize.Prepare) ||
+		Tokens(was.EstimatedInput)/step != Tokens(b.EstimatedInput)/step
 }
 
 func (l *Ledger) through() events.Through {
@@ -142,43 +223,98 @@ func (l *Ledger) through() events.Through {
 	return events.Through{Seq: uint64(l.turns[n-1].seq), Turn: int64(n)}
 }
 
-// compact plans a compaction of l and tells its result, also when there is none.
-func (d *decision) compact(l *Ledger, b events.Budget) {
-	g := &l.gauge
-	available := Tokens(b.AvailableInput)
-	total := g.policy.Target.share(available)
-	overhead := Tokens(b.EstimatedInput) - g.visible // system, tools and framing: no stage reduces it
-	plan := MakePlan(l.visible(), l.format, g.rate, g.policy, g.window, total-overhead)
+// compact plans a compaction of l and tells its result: also that there is none,
+// unless a summary is under way. Then it tells only what is worth a break of the
+// provider's cache, since the summary will break it again. It reports whether a
+// session.compacted was told.
+func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
+	plan, total := d.plan(l, b, Means{Summary: l.prepared, Truncate: truncate})
+	waiting := l.waits(d.now) && l.job.Lane != events.LaneBackground
+	over := plan.After > plan.target || plan.uses(events.StageTruncate)
+	ask := over && !waiting && l.maySummarize(d.now) && !plan.uses(events.StageSummarize)
+	var job *events.Job
+	if ask { // as l is before the plan: what is truncated now is in the range
+		job = d.planJob(l, b, events.LaneNormal)
+	}
+	waiting = waiting || job != nil
+	reason := events.ReasonThreshold
+	if b.Level == events.LevelBlocking {
+		reason = events.ReasonLimit
+	}
+	saved := plan.Before - plan.After
+	worth := plan.After <= plan.target || reaches(saved, Tokens(b.AvailableInput), retryShare)
+	told := true
+	switch {
+	case saved > 0 && (worth || !waiting):
+		d.tellPlan(l, b, plan, total, reason)
+	case waiting:
+		told = false
+	default:
+		d.tellNothing(l, b, plan, total, reason)
+	}
+	d.tellJob(job)
+	return told
+}
 
-	body := &events.Compacted{
-		Generation: l.generation, Reason: events.ReasonThreshold, Config: d.config.Hash(),
+// merge puts a summary in place that came after the fact.
+func (d *decision) merge(l *Ledger, b events.Budget) {
+	late := l.lateMerge()
+	plan, total := d.plan(l, b, Means{Summary: l.prepared, Force: late})
+	overhead := Tokens(b.EstimatedInput) - l.gauge.visible
+	under := !reaches(plan.After+overhead, Tokens(b.AvailableInput), l.gauge.policy.Trigger)
+	if plan.uses(events.StageSummarize) && (plan.After < plan.Before || late && under) {
+		d.tellPlan(l, b, plan, total, events.ReasonBackground)
+	}
+}
+
+// budgeted is a plan with the target of its history.
+type budgeted struct {
+	Plan
+	target Tokens
+}
+
+func (d *decision) plan(l *Ledger, b events.Budget, m Means) (p budgeted, total Tokens) {
+	g := &l.gauge
+	total = g.policy.Target.share(Tokens(b.AvailableInput))
+	m.Target = total - (Tokens(b.EstimatedInput) - g.visible) // system, tools and framing: no stage reduces them
+	return budgeted{makePlan(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target}, total
+}
+
+// tellPlan tells a plan that is carried out, and brings l to the state after it.
+func (d *decision) tellPlan(l *Ledger, b events.Budget, plan budgeted, total Tokens, reason events.Reason) {
+	g := &l.gauge
+	overhead := Tokens(b.EstimatedInput) - g.visible
+	l.generation++
+	g.visible = plan.After
+	body := d.compaction(l, total, reason, l.Budget())
+	body.Compacted = true
+	body.TokensBefore, body.TokensAfter = int64(plan.Before+overhead), int64(plan.After+overhead)
+	body.TokensSaved = body.TokensBefore - body.TokensAfter
+	body.StagesUsed, body.Stages, body.Edits = plan.Used, offset(plan.Stages, overhead), plan.Edits
+	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
+	d.outs[len(d.outs)-1].View = &View{Format: l.format, entries: plan.entries}
+}
+
+// tellNothing tells that no stage made the history smaller.
+func (d *decision) tellNothing(l *Ledger, b events.Budget, plan budgeted, total Tokens, reason events.Reason) {
+	body := d.compaction(l, total, reason, b)
+	body.TokensBefore = int64(plan.Before + Tokens(b.EstimatedInput) - l.gauge.visible)
+	body.TokensAfter = body.TokensBefore
+	body.Code = events.CodeNothingToDo
+	if plan.Messages <= minMessages {
+		body.Code = events.CodeNotEnoughMessages
+	}
+	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
+}
+
+// compaction is what every session.compacted says.
+func (d *decision) compaction(l *Ledger, total Tokens, reason events.Reason, b events.Budget) *events.Compacted {
+	return &events.Compacted{
+		Generation: l.generation, Reason: reason, Config: d.config.Hash(),
 		CausedBy: d.cause(), Through: l.through(), Format: l.format,
 		TargetTokens: int64(total), AvailableInput: b.AvailableInput,
-		TokensBefore: int64(plan.Before + overhead), TokensAfter: int64(plan.Before + overhead),
 		StagesUsed: []events.Stage{}, Stages: []events.StageReport{}, Edits: []events.Edit{}, Budget: b,
 	}
-	if b.Level == events.LevelBlocking {
-		body.Reason = events.ReasonLimit
-	}
-	var view *View
-	if plan.After < plan.Before {
-		body.Compacted = true
-		body.Generation++
-		body.TokensAfter = int64(plan.After + overhead)
-		body.StagesUsed, body.Stages, body.Edits = plan.Used, offset(plan.Stages, overhead), plan.Edits
-		g.visible = plan.After
-		l.generation = body.Generation
-		body.Budget = l.Budget()
-		view = &View{Format: l.format, entries: plan.entries}
-	} else {
-		body.Code = events.CodeNothingToDo
-		if plan.Messages <= minMessages {
-			body.Code = events.CodeNotEnoughMessages
-		}
-	}
-	body.TokensSaved = body.TokensBefore - body.TokensAfter
-	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
-	d.outs[len(d.outs)-1].View = view
 }
 
 // offset turns the tokens of a history into those of a whole input.

@@ -31,10 +31,11 @@ type Kind uint8
 
 // The kinds of entries.
 const (
-	KindWords  Kind = iota // everything of a message that is neither call nor result
-	KindCall               // one tool call
-	KindResult             // one tool result
-	KindMarker             // a truncation marker; in views only, never in a ledger
+	KindWords   Kind = iota // everything of a message that is neither call nor result
+	KindCall                // one tool call
+	KindResult              // one tool result
+	KindMarker              // a truncation marker; in views only, never in a ledger
+	KindSummary             // a summary; in views only
 )
 
 // Role is who speaks, in one byte.
@@ -84,7 +85,7 @@ func opOf(o events.Op) op {
 // result, or a run of everything else. It is 80 bytes.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
-	Call    Key    // call id of a call or result
+	Call    Key    // call id of a call or result; of a marker or summary the end of its range
 	Tool    Key    // name of the tool
 	Path    Key    // file that a read reads
 	Variant Key    // the read's other arguments; 0 reads the whole file
@@ -246,4 +247,19 @@ func (e *Entry) inherit(call *Entry) {
 // sameMessage reports whether two entries belong to one message.
 func (e *Entry) sameMessage(x *Entry) bool {
 	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindMarker) == (x.Kind == KindMarker)
+}
+
+// end is the position of the last message that the entry stands for: its own, or
+// the last of the range behind a marker or summary.
+func (e *Entry) end() events.Position {
+	if (e.Kind == KindMarker || e.Kind == KindSummary) && e.Call != 0 {
+		return events.Position{Turn: int64(e.Call >> 32), Index: int64(uint32(e.Call))}
+	}
+	return e.position()
+}
+
+// covers makes the entry stand for a range of messages.
+func (e *Entry) covers(first, last events.Position) {
+	e.Turn, e.Index, e.Part = uint32(first.Turn), uint32(first.Index), uint32(first.Part)
+	e.Call = Key(last.Turn)<<32 | Key(uint32(last.Index))
 }

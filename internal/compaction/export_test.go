@@ -53,7 +53,8 @@ func (l *Ledger) Dump() Dump {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %d tools %d override %s", l.Address, l.model, l.format, l.systemUnits, l.toolUnits, l.override)
 	line("generation %d level %s attempted %d told %d visible %d", l.generation, l.level, l.attempted, l.told, l.gauge.visible)
-	line("hidden %+v", l.hidden)
+	line("hidden %+v saved %v correction %d breaker %+v", l.hidden, l.saved, l.correction, l.breaker)
+	line("job %+v prepared %+v system at %d tools at %d", deref(l.job), deref(l.prepared), l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}
 		if t.model != nil {
@@ -102,4 +103,11 @@ func (c *chunks) List() []Entry {
 // Search finds the first entry of a turn.
 func (c *chunks) Search(turn int64) int {
 	return c.search(func(e *Entry) int { return e.compare(events.Position{Turn: turn}) })
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
 }

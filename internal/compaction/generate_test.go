@@ -191,7 +191,7 @@ func (g *generator) provider() string {
 
 // config draws a policy, so that stages run alone and together.
 func (g *generator) config() *compaction.Config {
-	p := compaction.DefaultPolicy()
+	p := withoutSummaries()
 	p.Profile = rapid.SampledFrom([]string{"default", "default", "seed", "current", "blocks"}).Draw(g.T, "profile")
 	p.Prune.Enabled = g.odds(70, "prune")
 	p.Deduplicate.Enabled = g.odds(70, "deduplicate")

@@ -20,6 +20,8 @@ type Ledger struct {
 	format      events.Format
 	systemUnits int64
 	toolUnits   int64
+	systemSeq   Seq        // of the turn that set the system prompt
+	toolSeq     Seq        // of the turn that set the tools
 	override    events.Raw // the session's own policy
 
 	turns      []turnMark // turns[i] is turn i+1
@@ -29,7 +31,13 @@ type Ledger struct {
 	parked     []*Turn
 	generation int64
 	level      events.Level
-	attempted  Tokens // estimated input after the last compaction that stayed at or above the trigger
+	attempted  Tokens   // estimated input after the last compaction that stayed at or above the trigger
+	saved      []Tokens // by each generation
+	correction Tokens   // what the last usage adds to our estimate
+
+	job      *pendingJob
+	prepared *prepared
+	breaker  breaker
 
 	gauge gauge
 }
@@ -40,10 +48,13 @@ type turnMark struct {
 	seq  Seq // in the log
 }
 
-// span hides the entries of positions from ≤ i < to behind a marker.
+// span hides the entries of positions from ≤ i < to behind a marker, or behind
+// the summary at seq.
 type span struct {
 	from, to int
 	gen      int64
+	seq      Seq
+	units    int64
 }
 
 // gauge is what follows from a ledger, its model and a config. It is recomputed
@@ -120,6 +131,16 @@ func (l *Ledger) Budget() events.Budget {
 	if g.config == nil {
 		return events.Budget{}
 	}
+	p := l.prompt()
+	p.Correction = l.corrected(p.Total()) - p.Total()
+	b := CheckBudget(p, g.window, g.reserve, g.policy)
+	b.Generation = l.generation
+	return b
+}
+
+// prompt estimates the next call, without correction.
+func (l *Ledger) prompt() Prompt {
+	g := &l.gauge
 	p := Prompt{
 		History: g.visible + g.rate.PerConversation,
 		Tools:   g.rate.Text(l.toolUnits),
@@ -130,31 +151,41 @@ func (l *Ledger) Budget() events.Budget {
 	if l.systemUnits > 0 {
 		p.System = g.rate.Text(l.systemUnits) + g.rate.PerMessage
 	}
-	b := CheckBudget(p, g.window, g.reserve, g.policy)
-	b.Generation = l.generation
-	return b
+	return p
 }
 
-// visible lists the entries in view, with a marker where a range is hidden.
+// visible lists the entries in view, with a marker or summary where a range is
+// hidden. Of ranges that begin together the widest counts; one that reaches out
+// of a range before it hides the rest.
 func (l *Ledger) visible() []Entry {
 	spans := slices.Clone(l.hidden)
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	out := make([]Entry, 0, 64)
 	i := 0
 	for _, s := range spans {
-		if s.from < i { // inside a wider one
+		if s.to <= i { // inside a wider one
 			continue
 		}
 		for ; i < s.from; i++ {
 			out = append(out, *l.entries.at(i))
 		}
-		out = append(out, markerAt(l.entries.at(i)))
+		out = append(out, l.stand(i, s))
 		i = s.to
 	}
 	for ; i < l.entries.n; i++ {
 		out = append(out, *l.entries.at(i))
 	}
 	return out
+}
+
+// stand returns the entry that stands for the part of a span from position i on.
+func (l *Ledger) stand(i int, s span) Entry {
+	e := markerAt(l.entries.at(i))
+	if s.seq != 0 {
+		e = Entry{Seq: s.seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(s.units)}
+	}
+	e.covers(messageOf(l.entries.at(i).position()), messageOf(l.entries.at(s.to-1).position()))
+	return e
 }
 
 // markerAt returns the marker that stands in place of a range which begins with e.

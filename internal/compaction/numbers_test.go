@@ -145,7 +145,7 @@ func TestCheckBudget(t *testing.T) {
 		for _, units := range c.files {
 			p.Files += r.Text(units)
 		}
-		policy := compaction.DefaultPolicy()
+		policy := withoutSummaries()
 		policy.Trigger = max(policy.Trigger, c.trigger)
 		b := compaction.CheckBudget(p, c.window, compaction.OutputReserve(c.window, c.maxOutput), &policy)
 		if b.EstimatedInput != c.total || b.AvailableInput != c.available || p.History != c.history ||
@@ -267,7 +267,7 @@ func TestPrune(t *testing.T) {
 			entries = append(entries, compaction.Measure(
 				events.Message{Role: role, Parts: []events.Part{p}}, compaction.Entry{Turn: 1, Index: uint32(i)})...)
 		}
-		policy := compaction.DefaultPolicy()
+		policy := withoutSummaries()
 		policy.Prune = compaction.PrunePolicy{Enabled: true, ProtectTokens: c.protect, MinimumTokens: c.minimum, ProtectedTools: c.protected}
 		policy.Deduplicate.Enabled, policy.Truncate.Enabled = false, false
 		rate := compaction.NewRate(compaction.Profiles["seed"], c.provider)

@@ -1,6 +1,10 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"slices"
+
+	"compactd/internal/events"
+)
 
 // Plan is a compaction decided on entries alone.
 type Plan struct {
@@ -15,14 +19,29 @@ type Plan struct {
 	entries []Entry // the view
 }
 
+// Means is what a plan may use beside the cheap stages.
+type Means struct {
+	Target Tokens // of the history
+	// Summary is ready to take the place of its range; nil for none. Force uses it
+	// whatever the usage.
+	Summary *prepared
+	Force   bool
+	// Truncate allows the last stage.
+	Truncate bool
+}
+
 // MakePlan runs the stages in their order, each only while the history is over
-// target tokens, and repairs what is left.
+// target tokens, and repairs what is left. It uses no summary.
 func MakePlan(entries []Entry, f events.Format, r Rate, p *Policy, window, target Tokens) Plan {
+	return makePlan(entries, f, r, p, window, Means{Target: target, Truncate: true})
+}
+
+func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens, m Means) Plan {
 	d := newDraft(entries, f, r)
 	plan := Plan{Before: repaired(entries, f, r), Messages: d.messages()}
 	plan.After = plan.Before
-	stage := func(name events.Stage, enabled bool, run func()) {
-		if !enabled || plan.After <= target {
+	stage := func(name events.Stage, enabled, force bool, run func()) {
+		if !enabled || plan.After <= m.Target && !force {
 			return
 		}
 		report := events.StageReport{Name: name, TokensBefore: int64(plan.After)}
@@ -35,15 +54,19 @@ func MakePlan(entries []Entry, f events.Format, r Rate, p *Policy, window, targe
 			plan.Used = append(plan.Used, name)
 		}
 	}
-	stage(events.StagePrune, p.Prune.Enabled, func() {
+	stage(events.StagePrune, p.Prune.Enabled, false, func() {
 		d.Prune(p.Prune.scaled(p.Prune.ProtectTokens, window), p.Prune.scaled(p.Prune.MinimumTokens, window), p.Prune.ProtectedTools)
 	})
-	stage(events.StageDeduplicate, p.Deduplicate.Enabled, func() { d.Deduplicate(p.Deduplicate.Minimum) })
-	stage(events.StageTruncate, p.Truncate.Enabled, func() { d.Truncate(target, p.Truncate.Fraction) })
+	stage(events.StageDeduplicate, p.Deduplicate.Enabled, false, func() { d.Deduplicate(p.Deduplicate.Minimum) })
+	stage(events.StageSummarize, m.Summary != nil, m.Force, func() { d.Condense(m.Summary.Seq, m.Summary.To, m.Summary.Units) })
+	stage(events.StageTruncate, p.Truncate.Enabled && m.Truncate, false, func() { d.Truncate(m.Target, p.Truncate.Fraction) })
 	d.Repair()
 	plan.Edits, plan.entries = d.edits, d.entries
 	return plan
 }
+
+// uses reports whether a stage made edits.
+func (p *Plan) uses(s events.Stage) bool { return slices.Contains(p.Used, s) }
 
 // repaired estimates what a history costs once it is repaired.
 func repaired(entries []Entry, f events.Format, r Rate) Tokens {

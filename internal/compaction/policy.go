@@ -31,9 +31,10 @@ type Policy struct {
 	Target  PPM `json:"target"`
 	Info    PPM `json:"info"`
 
-	Prune       PrunePolicy    `json:"prune"`
-	Deduplicate DedupePolicy   `json:"deduplicate"`
-	Truncate    TruncatePolicy `json:"truncate"`
+	Prune       PrunePolicy     `json:"prune"`
+	Deduplicate DedupePolicy    `json:"deduplicate"`
+	Summarize   SummarizePolicy `json:"summarize"`
+	Truncate    TruncatePolicy  `json:"truncate"`
 }
 
 // PrunePolicy is the policy of the first stage.
@@ -56,6 +57,24 @@ type DedupePolicy struct {
 	Minimum PPM `json:"minimum"`
 }
 
+// SummarizePolicy is the policy of the third stage. While it is enabled, the last
+// stage runs only when the available input is used up, or when summaries fail.
+type SummarizePolicy struct {
+	Enabled bool `json:"enabled"`
+	// Prepare is the share of the available input at which a summary is asked for
+	// in the background. At or above the threshold none is prepared.
+	Prepare PPM `json:"prepare"`
+	// A summary, its record included, costs at most CeilingTokens, and at most
+	// CeilingShare of the available input.
+	CeilingTokens Tokens `json:"ceiling_tokens"`
+	CeilingShare  PPM    `json:"ceiling_share"`
+	// After so many Failures in a row, or so many compactions in a row that did
+	// not get below the threshold, no summary is asked for during
+	// CooldownSeconds of the log's time.
+	Failures        int64 `json:"failures"`
+	CooldownSeconds int64 `json:"cooldown_seconds"`
+}
+
 // TruncatePolicy is the policy of the last stage.
 type TruncatePolicy struct {
 	Enabled bool `json:"enabled"`
@@ -76,7 +95,10 @@ func DefaultPolicy() Policy {
 			ProtectedTools: []string{"skill"},
 		},
 		Deduplicate: DedupePolicy{Enabled: true, Minimum: 300_000},
-		Truncate:    TruncatePolicy{Enabled: true, Fraction: 500_000},
+		Summarize: SummarizePolicy{
+			Enabled: true, Prepare: 700_000, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800,
+		},
+		Truncate: TruncatePolicy{Enabled: true, Fraction: 500_000},
 	}
 }
 
@@ -111,12 +133,17 @@ func (p Policy) Validate() error {
 	check(p.Info <= p.Trigger, "info must not be above threshold")
 	share("deduplicate.minimum", p.Deduplicate.Minimum)
 	share("truncate.fraction", p.Truncate.Fraction)
+	share("summarize.prepare", p.Summarize.Prepare)
+	share("summarize.ceiling_share", p.Summarize.CeilingShare)
+	check(p.Summarize.Failures > 0, "summarize.failures must be above 0")
+	check(0 <= p.Summarize.CooldownSeconds && p.Summarize.CooldownSeconds <= 1<<31, "summarize.cooldown_seconds must be between 0 and %d", 1<<31)
 	tokens := func(name string, v Tokens) {
 		check(0 <= v && v <= events.MaxTokens, "%s must be between 0 and %d", name, int64(events.MaxTokens))
 	}
 	tokens("prune.protect_tokens", p.Prune.ProtectTokens)
 	tokens("prune.minimum_tokens", p.Prune.MinimumTokens)
 	tokens("prune.scale_below", p.Prune.ScaleBelow)
+	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
 	return errors.Join(errs...)
 }
 

@@ -63,6 +63,14 @@ type renderer struct {
 // message adds the message of entries from ≤ i < to.
 func (r *renderer) message(from, to int) error {
 	first := &r.view.entries[from]
+	if first.Kind == KindSummary {
+		msgs, err := r.texts(first.Seq)
+		if err != nil || len(msgs) != 1 {
+			return fmt.Errorf("render summary at %d: %d messages: %w", first.Seq, len(msgs), err)
+		}
+		r.rest = append(r.rest, msgs[0])
+		return nil
+	}
 	if first.Kind == KindMarker {
 		r.rest = append(r.rest, textMessage(events.RoleUser, TruncateText))
 		return nil

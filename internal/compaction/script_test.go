@@ -125,7 +125,7 @@ func (a args) estimate() string {
 }
 
 func (a args) check() string {
-	p := compaction.DefaultPolicy()
+	p := withoutSummaries()
 	b := compaction.CheckBudget(compaction.Prompt{
 		System: a.tokens("system"), History: a.tokens("history"), Current: a.tokens("current"),
 		Tools: a.tokens("tools"), Files: a.tokens("files"),
@@ -140,8 +140,10 @@ func budgetLine(b events.Budget) string {
 
 // begin starts a session; what its first turn says besides messages waits for it.
 func (s *script) begin(t *testing.T, a args) {
+	p := withoutSummaries()
+	p.Summarize.Enabled = a.text("summaries") == "on"
 	*s = script{
-		agent: newAgent(t, defaultConfig(t)), header: object{},
+		agent: newAgent(t, configOf(t, p)), header: object{},
 		format: events.Format(a.text("format")), noIDs: a.text("ids") == "off",
 	}
 	if s.format == "" {

@@ -204,3 +204,11 @@ func words(r compaction.Rate, tokens compaction.Tokens, head string) string {
 	}
 	return head + strings.Repeat("x", int(units)-len(head))
 }
+
+// withoutSummaries is the default policy in which the last stage runs at the
+// trigger, as it does where no summarizer is to be had.
+func withoutSummaries() compaction.Policy {
+	p := compaction.DefaultPolicy()
+	p.Summarize.Enabled = false
+	return p
+}

@@ -86,7 +86,12 @@ func TestRealSessions(t *testing.T) {
 
 func defaultConfig(t testing.TB) *compaction.Config {
 	t.Helper()
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	return configOf(t, compaction.DefaultPolicy())
+}
+
+func configOf(t testing.TB, p compaction.Policy) *compaction.Config {
+	t.Helper()
+	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,11 +119,11 @@ func (d *Draft) cuts(head, limit int, pairs []int) []cut {
 	return out
 }
 
-// hide replaces the entries from ≤ i < to by a marker.
-func (d *Draft) hide(from, to int, marker Entry) {
-	first, last := d.entries[from].position(), d.entries[to-1].position()
-	first.Part, last.Part = 0, 0
+// hide replaces the entries from ≤ i < to by a marker or summary.
+func (d *Draft) hide(from, to int, stand Entry) {
+	first, last := messageOf(d.entries[from].position()), messageOf(d.entries[to-1].end())
+	stand.covers(first, last)
 	d.edits = append(d.edits, events.Edit{Op: events.OpTruncate, Position: first, To: &last})
-	d.entries[to-1] = marker
+	d.entries[to-1] = stand
 	d.entries = append(d.entries[:from:from], d.entries[to-1:]...)
 }

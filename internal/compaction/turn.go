@@ -13,6 +13,7 @@ import (
 type Turn struct {
 	Seq    Seq
 	ID     string
+	Time   int64 // of the log, in Unix milliseconds
 	number int64 // 0 = the next
 	from   int64 // replaces_from
 	hash   Key
@@ -24,6 +25,8 @@ type Turn struct {
 	override events.Raw // nil = unchanged
 
 	entries      []Entry
+	usage        *events.Usage
+	generation   int64 // that the usage was counted for
 	usageUnknown bool
 }
 
@@ -45,7 +48,7 @@ func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) 
 	t := &Turn{
 		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
 		model: in.Model, format: format, system: sizeOf(in.System), tools: sizeOf(in.Tools), override: bytes.Clone(in.Policy),
-		usageUnknown: in.UsageUnknown,
+		usage: in.Usage, generation: in.Generation, usageUnknown: in.UsageUnknown,
 	}
 	t.number = max(t.number, t.from)
 	for i, m := range msgs {

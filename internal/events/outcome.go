@@ -46,6 +46,9 @@ type Breakdown struct {
 	CurrentPrompt   int64 `json:"current_prompt"`
 	ToolDefinitions int64 `json:"tool_definitions"`
 	FileAttachments int64 `json:"file_attachments"`
+	// Correction is what the provider's own count of the last call adds to our
+	// estimates above; negative when they were too high.
+	Correction int64 `json:"correction"`
 }
 
 // Budget is the state of a session's window, in tokens.

@@ -155,7 +155,7 @@ func ParseOutcome(subject string) (Location, error) { return parse("out", subjec
 
 func parse(root, subject string) (Location, error) {
 	t := strings.SplitN(subject, ".", 5)
-	if len(t) != 5 || t[0] != root {
+	if len(t) != 5 || t[0] != root || strings.Contains(t[4], ".") {
 		return Location{}, fmt.Errorf("parse subject %q: not %s.<p>.<kind>.<tenant>.<session>", subject, root)
 	}
 	p, err := strconv.Atoi(t[1])

@@ -23,6 +23,9 @@ type Config struct {
 	Tenant string
 	// Suffix is added to the name of each session, to replay it once more.
 	Suffix string
+	// Gap is a pause before each turn but the first of a session; it is added to
+	// what Speed asks for.
+	Gap time.Duration
 	// Speed is how many times faster than recorded the turns come; 0 does not
 	// wait at all. A recorded pause counts as at most MaxPause.
 	Speed float64
@@ -107,14 +110,18 @@ func (r *run) publish(ctx context.Context, sessions []transcript.Session) error 
 	return g.Wait()
 }
 
-// pause waits as long as the recorded agent did, made shorter by the speed.
+// pause waits for the gap, and as long as the recorded agent did, made shorter by
+// the speed.
 func (r *run) pause(ctx context.Context, before, now time.Time) error {
-	if r.config.Speed == 0 || before.IsZero() || !now.After(before) {
+	d := r.config.Gap
+	if r.config.Speed > 0 && !before.IsZero() && now.After(before) {
+		d += time.Duration(float64(min(now.Sub(before), MaxPause)) / r.config.Speed)
+	}
+	if d == 0 {
 		return ctx.Err()
 	}
-	d := min(now.Sub(before), MaxPause)
 	select {
-	case <-time.After(time.Duration(float64(d) / r.config.Speed)):
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -111,10 +111,18 @@ func (p *partition) render(ctx context.Context, g group) ([]broker.Message, int,
 		if err != nil {
 			p.interrupted("render")(err)
 		}
-		out = append(out, broker.Message{Subject: events.Outcome(p.id, t.outcome.Kind, t.address), Data: body})
+		out = append(out, broker.Message{Subject: subjectOf(p.id, t), Data: body})
 		bytes += len(body)
 	}
 	return out, bytes, nil
+}
+
+// subjectOf is where an outcome or a job is committed.
+func subjectOf(partition int, t told) string {
+	if job, ok := t.outcome.Body.(*events.Job); ok {
+		return events.JobSubject(partition, job.Lane, t.address)
+	}
+	return events.Outcome(partition, t.outcome.Kind, t.address)
 }
 
 // commit stores a batch and takes it off the queue. It waits while the store is

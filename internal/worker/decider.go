@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ type event struct {
 	events.Location
 	seq  compaction.Seq
 	id   string // Nats-Msg-Id, "" when the publisher set none
+	time int64  // of the log, in Unix milliseconds
 	data []byte
 }
 
@@ -28,15 +30,15 @@ func newDecider(c *compaction.Config) *decider {
 	return &decider{config: c, ledgers: map[events.Address]*compaction.Ledger{}}
 }
 
-// decide judges an event and applies it. The messages are those of a turn that
-// could be read.
+// decide judges an event and applies it. The messages are those it stands for, if
+// it could be read.
 func (d *decider) decide(e event) ([]compaction.Outcome, []events.Message) {
-	outs, turn, msgs := d.judge(e)
+	outs, in, msgs := d.judge(e)
 	if slices.ContainsFunc(outs, unwieldy) {
 		delete(d.ledgers, e.Address)
 		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), nil
 	}
-	if err := d.apply(e, turn, outs); err != nil {
+	if err := d.apply(e, in, outs); err != nil {
 		return d.reject(e, err), nil
 	}
 	return outs, msgs
@@ -66,11 +68,11 @@ func (d *decider) record(e event, outs []compaction.Outcome) error {
 		delete(d.ledgers, e.Address)
 		return nil
 	}
-	if e.Validate() != nil || e.Kind != events.KindTurn {
-		return nil
+	in, _, err := d.read(e)
+	if err != nil {
+		return nil // unreadable then as now: told as a rejection
 	}
-	turn, _, _ := d.read(e) // unreadable then as now: told as a rejection
-	return d.apply(e, turn, outs)
+	return d.apply(e, in, outs)
 }
 
 // resets reports whether an outcome says that its session begins anew.
@@ -80,31 +82,42 @@ func resets(o compaction.Outcome) bool {
 }
 
 // judge decides without changing a ledger.
-func (d *decider) judge(e event) (outs []compaction.Outcome, turn *compaction.Turn, msgs []events.Message) {
+func (d *decider) judge(e event) (outs []compaction.Outcome, in compaction.Input, msgs []events.Message) {
 	defer func() {
 		if r := recover(); r != nil {
-			outs, turn, msgs = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil, nil
+			outs, in, msgs = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil, nil
 		}
 	}()
-	if err := e.Validate(); err != nil {
-		return d.reject(e, err), nil, nil
-	}
-	if e.Kind != events.KindTurn {
-		return d.reject(e, events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")), nil, nil
-	}
-	turn, msgs, err := d.read(e)
+	in, msgs, err := d.read(e)
 	if err != nil {
 		return d.reject(e, err), nil, nil
 	}
-	return compaction.Decide(d.ledger(e.Address), turn, d.config), turn, msgs
+	return compaction.Decide(d.ledger(e.Address), in, d.config), in, msgs
 }
 
-func (d *decider) read(e event) (*compaction.Turn, []events.Message, error) {
-	turn, msgs, err := compaction.ReadTurn(d.ledger(e.Address), e.data, e.seq)
-	if err == nil && turn.ID == "" {
-		turn.ID = e.id
+// read reads an event of a kind that is acted on.
+func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
+	if err := e.Validate(); err != nil {
+		return nil, nil, err
 	}
-	return turn, msgs, err
+	switch e.Kind {
+	case events.KindTurn:
+		turn, msgs, err := compaction.ReadTurn(d.ledger(e.Address), e.data, e.seq)
+		if err != nil {
+			return nil, nil, err
+		}
+		turn.ID, turn.Time = cmp.Or(turn.ID, e.id), e.time
+		return turn, msgs, nil
+	case events.KindSummary:
+		result, msgs, err := compaction.ReadResult(e.data, e.seq)
+		if err != nil {
+			return nil, nil, err
+		}
+		result.Time = e.time
+		return result, msgs, nil
+	default:
+		return nil, nil, events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
+	}
 }
 
 // ledger returns the ledger of a session, an empty one that is not kept if it
@@ -118,8 +131,8 @@ func (d *decider) ledger(a events.Address) *compaction.Ledger {
 
 // apply brings the ledger up to date. Should the code panic half-way, the ledger
 // cannot be trusted: the session begins anew, and its agent is told so.
-func (d *decider) apply(e event, turn *compaction.Turn, outs []compaction.Outcome) (err error) {
-	if turn == nil {
+func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome) (err error) {
+	if in == nil {
 		return nil
 	}
 	defer func() {
@@ -129,7 +142,7 @@ func (d *decider) apply(e event, turn *compaction.Turn, outs []compaction.Outcom
 		}
 	}()
 	l := d.ledger(e.Address)
-	compaction.Apply(l, turn, outs, d.config)
+	compaction.Apply(l, in, outs, d.config)
 	if l.Known() {
 		d.ledgers[e.Address] = l
 	}

@@ -21,6 +21,7 @@ const (
 	fieldSeq        = "seq"
 	fieldKind       = "kind"
 	fieldStep       = "step"
+	fieldLane       = "lane"
 )
 
 // LogListener writes what operators want to read. It logs no text of a
@@ -50,6 +51,14 @@ func LogListener(log zerolog.Logger) Listener {
 		Rejected: func(e Rejected) {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Uint64(fieldSeq, e.Body.Seq).Str(fieldKind, string(e.Body.Kind)).Str(fieldCode, string(e.Body.Code)).Msg("event rejected")
+		},
+		SummaryDone: func(e SummaryDone) {
+			level := zerolog.InfoLevel
+			if e.Failure != "" {
+				level = zerolog.WarnLevel
+			}
+			log.WithLevel(level).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).
+				Str(fieldCode, e.Failure).Dur(fieldTook, e.Took).Msg("summary done")
 		},
 		Interrupted: func(e Interrupted) {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldStep, e.Step).Err(e.Err).Msg("interrupted, trying again")

@@ -249,6 +249,38 @@ func TestStopInBacklog(t *testing.T) {
 	}
 }
 
+// A stop marks how far the events are decided, also when nothing is told about
+// them and the next marker is far away.
+func TestStopMarks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.markEvery = time.Hour
+	folded := make(chan worker.Folded, 64)
+	stop := w.run("a", worker.Listener{Folded: func(f worker.Folded) { folded <- f }})
+	for n := 1; n <= 8; n++ {
+		w.publish(events.KindTurn, fmt.Sprintf("s%d", n), []byte(`{"messages":[{"role":"user","content":"hi"}]}`))
+	}
+	for range 8 {
+		if f := <-folded; f.Outcomes != 0 {
+			t.Errorf("%d outcomes for a turn that fits", f.Outcomes)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(0)
+	for p := range w.streams.Partitions {
+		m, err := broker.LastMarker(t.Context(), w.conn, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, m.Cursor)
+	}
+	if last != 8 {
+		t.Errorf("the markers end at %d, not at 8", last)
+	}
+}
+
 // wantUpToMarkers wants what the log says about the events up to the marker of
 // each partition, and nothing more.
 func (w *world) wantUpToMarkers() {
@@ -305,7 +337,7 @@ func TestMarkerIsNotAhead(t *testing.T) {
 			t.Fatalf("the marker is at %d when %d outcomes are stored", c.Cursor, stored)
 		}
 	}
-	if stored != total || largest != broker.MaxBatch {
-		t.Errorf("%d outcomes in %d commits, the largest of %d; want %d, and one of %d", stored, len(commits), largest, total, broker.MaxBatch)
+	if stored != total || largest < 2 || largest > broker.MaxBatch {
+		t.Errorf("%d outcomes in %d commits, the largest of %d; want %d, in commits of several", stored, len(commits), largest, total)
 	}
 }

@@ -212,8 +212,8 @@ func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.O
 	out := map[compaction.Seq][]compaction.Outcome{}
 	var last compaction.Seq // of out
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), 1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
-		if at, err := events.ParseOutcome(m.Subject()); err == nil {
-			o, cause, err := recordedOutcome(at.Kind, m.Data())
+		if kind, ok := outcomeKind(m.Subject()); ok {
+			o, cause, err := recordedOutcome(kind, m.Data())
 			if err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
@@ -233,6 +233,15 @@ func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.O
 	return out, err
 }
 
+// outcomeKind tells outcomes and jobs from markers.
+func outcomeKind(subject string) (events.Kind, bool) {
+	if at, _, err := events.ParseJob(subject); err == nil {
+		return at.Kind, true
+	}
+	at, err := events.ParseOutcome(subject)
+	return at.Kind, err == nil
+}
+
 // recordedOutcome reads an outcome without its messages.
 func recordedOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction.Seq, error) {
 	body, err := events.DecodeOutcome(k, data)
@@ -246,6 +255,8 @@ func recordedOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction
 	case *events.BudgetChanged:
 		cause = b.CausedBy
 	case *events.Rejected:
+		cause = b.CausedBy
+	case *events.Job:
 		cause = b.CausedBy
 	}
 	return compaction.Outcome{Kind: k, Body: body}, compaction.Seq(cause.Seq), nil
@@ -324,7 +335,7 @@ func readEvent(m jetstream.Msg) (event, time.Time, error) {
 	if err != nil {
 		return event{}, time.Time{}, fmt.Errorf("read event: %w", err)
 	}
-	e := event{Location: at, seq: compaction.Seq(md.Sequence.Stream), data: m.Data()}
+	e := event{Location: at, seq: compaction.Seq(md.Sequence.Stream), time: md.Timestamp.UnixMilli(), data: m.Data()}
 	if id := m.Headers().Get(nats.MsgIdHdr); events.ValidEventID(id) {
 		e.id = id
 	}

@@ -14,7 +14,7 @@ import (
 
 // Redecided is one outcome as it follows from the log.
 type Redecided struct {
-	Subject string // out.<p>.<kind>.<tenant>.<session>
+	Subject string // out.<p>.…
 	Data    []byte
 }
 
@@ -44,7 +44,7 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 				if err != nil {
 					return err
 				}
-				if err := emit(Redecided{events.Outcome(p, o.Kind, e.address()), data}); err != nil {
+				if err := emit(Redecided{subjectOf(p, told{e.address(), o}), data}); err != nil {
 					return err
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
+	"compactd/internal/summarize"
 )
 
 // Config describes a worker. Fields without a default are required.
@@ -27,6 +28,9 @@ type Config struct {
 	Compaction *compaction.Config
 	// Owner names this worker among all there ever were.
 	Owner string
+	// Summarizer works on the jobs of all partitions. Nil leaves them to other
+	// workers.
+	Summarizer summarize.Summarizer
 	// Listener is told what happens. Default none.
 	Listener Listener
 
@@ -113,6 +117,10 @@ func (w *Worker) Run(ctx context.Context) error {
 				// A commit that seemed lost was stored after all: begin from what is.
 			}
 		})
+	}
+	if w.config.Summarizer != nil {
+		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}
+		g.Go(func() error { return p.run(ctx) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("run worker: %w", err)

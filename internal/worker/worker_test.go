@@ -29,7 +29,8 @@ type world struct {
 	streams *broker.Streams
 	config  *compaction.Config
 
-	maxAhead int // of the next worker; 0 is the default
+	maxAhead  int           // of the next worker; 0 is the default
+	markEvery time.Duration // the same; at least 50 ms
 }
 
 func newWorld(t *testing.T, dir string) *world {
@@ -94,7 +95,7 @@ func (w *world) start(owner string, l worker.Listener) *running {
 	w.t.Helper()
 	wk, err := worker.New(worker.Config{
 		Read: w.connect(), Commit: w.connect(), Streams: w.streams, Compaction: w.config, Owner: owner, Listener: l,
-		MarkEvery: 50 * time.Millisecond, MaxAhead: w.maxAhead,
+		MarkEvery: max(w.markEvery, 50*time.Millisecond), MaxAhead: w.maxAhead,
 	})
 	if err != nil {
 		w.t.Fatal(err)

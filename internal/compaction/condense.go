@@ -1,0 +1,167 @@
+package compaction
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"compactd/internal/events"
+)
+
+// jobExpiry is how long a job may go without result before another may be asked
+// for, in milliseconds of the log's time.
+const jobExpiry = 15 * 60 * 1000
+
+// Condense puts a summary in place of the range it covers: the messages after
+// the leading system messages, up to and including to. Earlier summaries and
+// markers in the range go with it; a marker that reaches beyond stays.
+func (d *Draft) Condense(seq Seq, to events.Position, units int64) {
+	from := d.spoken()
+	end := from
+	for end < len(d.entries) && d.entries[end].end().Compare(to) <= 0 {
+		end++
+	}
+	if end == from {
+		return
+	}
+	s := Entry{Seq: seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(units)}
+	d.hide(from, end, s)
+	e := &d.edits[len(d.edits)-1]
+	e.Op, e.Seq, e.Units, e.To = events.OpCondense, uint64(seq), units, &to
+}
+
+// spoken returns where the history begins after the leading system messages.
+func (d *Draft) spoken() int {
+	i := 0
+	for i < len(d.entries) && d.entries[i].Role == RoleSystem {
+		i++
+	}
+	return i
+}
+
+// condensable returns the smallest range from the beginning after which at most
+// recent tokens stay, and at least four messages; when there is none, the
+// largest range that leaves four messages. ok is false when the summary, at
+// ceiling tokens, would not be worth it: least tokens of it must be new.
+func (d *Draft) condensable(recent, ceiling, least Tokens) (end int, ok bool) {
+	exchange := d.exchanges()
+	pairs := d.pairsWithin(exchange)
+	total, messages, start := d.Tokens(), d.messages(), d.spoken()
+	var best cut
+	for _, c := range d.cuts(start, d.awaiting(exchange), pairs) {
+		if messages-c.messages < minMessages {
+			break
+		}
+		best = c
+		if total-c.saved <= recent {
+			break
+		}
+	}
+	fresh := best.saved
+	for i := start; i < best.end; i++ {
+		if d.entries[i].Kind == KindSummary {
+			fresh -= d.rate.Entry(&d.entries[i])
+		}
+	}
+	return best.end, best.end > 0 && best.saved > ceiling && fresh >= least
+}
+
+// ceiling is the most that a summary may cost, record included.
+func (p *SummarizePolicy) ceiling(available Tokens) Tokens {
+	return min(p.CeilingTokens, p.CeilingShare.share(available))
+}
+
+// maySummarize reports whether summaries are on for the session at a time.
+func (l *Ledger) maySummarize(now int64) bool {
+	p := &l.gauge.policy.Summarize
+	open := max(l.breaker.Failures, l.breaker.Thrashes) >= p.Failures
+	return p.Enabled && (!open || now-l.breaker.Last >= p.CooldownSeconds*1000)
+}
+
+// waits reports whether a job is under way that may still give a result.
+func (l *Ledger) waits(now int64) bool { return l.job != nil && now-l.job.Since < jobExpiry }
+
+// planJob returns the job for a summary of what would have to go, nil when it is
+// not worth it or under way.
+func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events.Job {
+	g := &l.gauge
+	p := &g.policy.Summarize
+	available := Tokens(b.AvailableInput)
+	ceiling := p.ceiling(available)
+	recent := g.policy.Target.share(available) - (Tokens(b.EstimatedInput) - g.visible) - ceiling
+	if lane == events.LaneBackground { // the history grows until the trigger
+		recent -= (g.policy.Trigger - p.Prepare).share(available)
+	}
+	draft := newDraft(l.visible(), l.format, g.rate)
+	start := draft.spoken()
+	end, ok := draft.condensable(recent, ceiling, retryShare.share(available))
+	maxUnits := g.rate.units(ceiling)
+	if !ok || maxUnits <= 0 {
+		return nil
+	}
+	first, last := &draft.entries[start], &draft.entries[end-1]
+	job := &events.Job{
+		Config: d.config.Hash(), CausedBy: d.cause(), Lane: lane, Format: l.format,
+		From: messageOf(first.position()), To: messageOf(last.end()),
+		MaxUnits: maxUnits, EstimatedInput: b.EstimatedInput,
+	}
+	job.Turn = job.From.Turn
+	if first.Kind == KindSummary {
+		covered := messageOf(first.end())
+		job.Previous, job.PreviousTo, job.Turn = uint64(first.Seq), &covered, covered.Turn
+	}
+	for n := job.Turn; n <= job.To.Turn; n++ {
+		job.Seqs = append(job.Seqs, uint64(l.turns[n-1].seq))
+	}
+	job.Hash = l.rangeHash(job.From, job.To)
+	if l.job != nil && l.job.Hash == job.Hash && l.job.Lane == lane {
+		return nil
+	}
+	return job
+}
+
+func (d *decision) tellJob(job *events.Job) {
+	if job != nil {
+		d.tell(events.KindJob, func(h events.Header) any { job.Header = h; return job })
+	}
+}
+
+// messageOf drops the part of a position.
+func messageOf(p events.Position) events.Position { p.Part = 0; return p }
+
+// units is the size of a text that costs at most t tokens as a message.
+func (r Rate) units(t Tokens) int64 {
+	return int64(t-r.PerMessage) * r.of / r.times * r.TextUnits
+}
+
+// rangeHash is the identity of a range: that of its turns and its borders.
+func (l *Ledger) rangeHash(from, to events.Position) string {
+	h := sha256.New()
+	var b [8]byte
+	put := func(n uint64) {
+		binary.BigEndian.PutUint64(b[:], n)
+		h.Write(b[:])
+	}
+	for _, p := range []events.Position{from, to} {
+		put(uint64(p.Turn))
+		put(uint64(p.Index))
+	}
+	for n := from.Turn; n <= min(to.Turn, l.LastTurn()); n++ {
+		put(uint64(l.turns[n-1].hash))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// lateMerge reports whether the prepared summary gives back what a truncation
+// took: then it is worth having even if it costs a little.
+func (l *Ledger) lateMerge() bool {
+	if l.prepared == nil {
+		return false
+	}
+	for _, e := range l.visible() {
+		if e.Kind == KindMarker && e.position().Compare(l.prepared.To) <= 0 {
+			return true
+		}
+	}
+	return false
+}
