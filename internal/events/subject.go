@@ -150,8 +150,14 @@ type Location struct {
 // end of the reader. It fails only for a subject that no transform produced.
 func ParseLog(subject string) (Location, error) { return parse("log", subject) }
 
-// ParseOutcome reads out.<p>.<kind>.<tenant>.<session>.
-func ParseOutcome(subject string) (Location, error) { return parse("out", subject) }
+// ParseOutcome reads out.<p>.<kind>.<tenant>.<session>, and the subject of a job,
+// which has a lane after its kind.
+func ParseOutcome(subject string) (Location, error) {
+	if at, _, err := ParseJob(subject); err == nil {
+		return at, nil
+	}
+	return parse("out", subject)
+}
 
 func parse(root, subject string) (Location, error) {
 	t := strings.SplitN(subject, ".", 5)

@@ -147,7 +147,7 @@ func (w *world) wantBeside(lost map[place][]outcome, end uint64) {
 	if len(gone) > 0 {
 		w.t.Errorf("%d outcomes about lost events are no longer stored", len(gone))
 	}
-	if diff := cmp.Diff(bySession(w.t, w.redecided()), have, cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+	if diff := cmp.Diff(bySession(w.redecided()), have, cmp.AllowUnexported(outcome{}, place{})); diff != "" {
 		w.t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", diff)
 	}
 }

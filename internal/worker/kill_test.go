@@ -172,7 +172,7 @@ func (k *killing) audit(t *testing.T, dir string, acks []ack, heard []*nats.Msg)
 	k.compareHeard(stored, heard)
 	w.forgetOutcomes()
 	w.config = w.onlyConfig()
-	said := bySession(t, w.redecided())
+	said := bySession(w.redecided())
 	for _, a := range slices.SortedFunc(maps.Keys(merged(said, stored)), func(a, b place) int { return strings.Compare(a.String(), b.String()) }) {
 		k.outcomes += len(stored[a])
 		k.compareOutcomes(a, said[a], stored[a])
@@ -290,7 +290,11 @@ type place struct {
 	address   events.Address
 }
 
-func placeOf(l events.Location) place { return place{l.Partition, l.Address} }
+// placeOf is false for a job, which is not told to agents.
+func placeOf(subject string) (place, bool) {
+	at, err := events.ParseOutcome(subject)
+	return place{at.Partition, at.Address}, err == nil && slices.Contains(events.OutcomeKinds, at.Kind)
+}
 
 func (p place) String() string { return fmt.Sprintf("%d.%s", p.partition, p.address) }
 
@@ -299,9 +303,10 @@ func (w *world) toldBySession() map[place][]outcome {
 	w.t.Helper()
 	out := map[place][]outcome{}
 	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, events.OutcomesFilter, 1, 0, func(m jetstream.Msg, _ uint64) error {
-		at, err := events.ParseOutcome(m.Subject())
-		out[placeOf(at)] = append(out[placeOf(at)], newOutcome(m.Subject(), m.Data()))
-		return err
+		if p, ok := placeOf(m.Subject()); ok {
+			out[p] = append(out[p], newOutcome(m.Subject(), m.Data()))
+		}
+		return nil
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -309,15 +314,12 @@ func (w *world) toldBySession() map[place][]outcome {
 	return out
 }
 
-func bySession(t *testing.T, all []outcome) map[place][]outcome {
-	t.Helper()
+func bySession(all []outcome) map[place][]outcome {
 	out := map[place][]outcome{}
 	for _, o := range all {
-		at, err := events.ParseOutcome(o.subject)
-		if err != nil {
-			t.Fatal(err)
+		if p, ok := placeOf(o.subject); ok {
+			out[p] = append(out[p], o)
 		}
-		out[placeOf(at)] = append(out[placeOf(at)], o)
 	}
 	return out
 }

@@ -136,7 +136,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 	}
 	told := w.toldBySession()
 
-	p := compaction.DefaultPolicy()
+	p := withoutSummaries()
 	p.Trigger, p.Target, p.Info = 600_000, 300_000, 500_000
 	w.config = newConfig(t, p)
 	stop = w.run("b", worker.Listener{})
@@ -286,7 +286,7 @@ func TestStopMarks(t *testing.T) {
 func (w *world) wantUpToMarkers() {
 	w.t.Helper()
 	want := map[place][]outcome{}
-	for p, all := range bySession(w.t, w.redecided()) {
+	for p, all := range bySession(w.redecided()) {
 		m, err := broker.LastMarker(w.t.Context(), w.conn, p.partition)
 		if err != nil {
 			w.t.Fatal(err)

@@ -47,7 +47,9 @@ type partition struct {
 	caughtUp func()
 	failed   chan error // the first reason to stop reading
 
-	decider *decider // owned by the reader
+	state   sync.Mutex // guards the fields below; never held while waiting for room
+	decider *decider
+	decided border // of what the ledgers hold
 
 	// Owned by the committer.
 	committer *broker.Committer
@@ -160,6 +162,7 @@ func (p *partition) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.w.served[p.id].Store(p)
 	p.caughtUp()
 	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
 		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Replayed: replayed,
@@ -187,17 +190,18 @@ func (p *partition) replay(ctx context.Context, marker border, whole bool) (repl
 			p.interrupted("replay")(err)
 		}
 		delete(recorded, e.seq)
-		p.end = borderAfter(p.end, e, at)
+		p.decided = borderAfter(p.decided, e, at)
 		replayed++
 		return nil
 	})
 	if err != nil {
 		return replayed, err
 	}
-	if whole && marker.chain != 0 && p.end.chain != marker.chain {
+	if whole && marker.chain != 0 && p.decided.chain != marker.chain {
 		return replayed, errOtherChain
 	}
-	p.end.seq, p.end.chain = marker.seq, cmp.Or(marker.chain, p.end.chain)
+	p.decided.seq, p.decided.chain = marker.seq, cmp.Or(marker.chain, p.decided.chain)
+	p.end = p.decided
 	return replayed, nil
 }
 
@@ -212,8 +216,8 @@ func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.O
 	out := map[compaction.Seq][]compaction.Outcome{}
 	var last compaction.Seq // of out
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), 1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
-		if kind, ok := outcomeKind(m.Subject()); ok {
-			o, cause, err := recordedOutcome(kind, m.Data())
+		if at, err := events.ParseOutcome(m.Subject()); err == nil {
+			o, cause, err := recordedOutcome(at.Kind, m.Data())
 			if err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
@@ -231,15 +235,6 @@ func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.O
 		return nil
 	})
 	return out, err
-}
-
-// outcomeKind tells outcomes and jobs from markers.
-func outcomeKind(subject string) (events.Kind, bool) {
-	if at, _, err := events.ParseJob(subject); err == nil {
-		return at.Kind, true
-	}
-	at, err := events.ParseOutcome(subject)
-	return at.Kind, err == nil
 }
 
 // recordedOutcome reads an outcome without its messages.
@@ -269,11 +264,14 @@ func (p *partition) receive(m jetstream.Msg) {
 		p.fail(err)
 		return
 	}
+	p.state.Lock()
 	outs, messages := p.decider.decide(e)
+	p.decided = borderAfter(p.decided, e, at)
+	g := group{end: p.decided}
+	p.state.Unlock()
 	if messages != nil {
 		p.w.texts.put(e.seq, messages, len(e.data))
 	}
-	g := group{end: borderAfter(p.end, e, at)}
 	for _, o := range outs {
 		g.outcomes = append(g.outcomes, told{e.address(), o})
 	}

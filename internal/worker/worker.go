@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -69,6 +70,8 @@ type Worker struct {
 	js     jetstream.JetStream
 	texts  *texts
 	ready  sync.WaitGroup // partitions that are not caught up yet
+
+	served []atomic.Pointer[partition] // by number; nil while one is not caught up
 }
 
 // New returns a worker that does nothing before Run.
@@ -84,7 +87,8 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{config: c, js: js, texts: newTexts(c.Read, c.CacheBytes)}
+	w := &Worker{config: c, js: js, texts: newTexts(c.Read, c.CacheBytes),
+		served: make([]atomic.Pointer[partition], c.Streams.Partitions)}
 	w.ready.Add(c.Streams.Partitions)
 	return w, nil
 }
@@ -110,6 +114,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			caughtUp := sync.OnceFunc(w.ready.Done)
 			for {
 				err := newPartition(w, id, caughtUp).run(ctx)
+				w.served[id].Store(nil)
 				call(w.config.Listener.PartitionLost, PartitionLost{id, err})
 				if !errors.Is(err, broker.ErrDiverged) {
 					return err

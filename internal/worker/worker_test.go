@@ -44,7 +44,7 @@ func openWorld(t *testing.T, c broker.ServerConfig, top broker.Topology) *world 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, server: s, config: newConfig(t, compaction.DefaultPolicy())}
+	w := &world{t: t, server: s, config: newConfig(t, withoutSummaries())}
 	t.Cleanup(w.stop)
 	w.conn = w.connect()
 	if w.js, err = jetstream.New(w.conn); err != nil {
@@ -55,6 +55,13 @@ func openWorld(t *testing.T, c broker.ServerConfig, top broker.Topology) *world 
 		t.Fatal(err)
 	}
 	return w
+}
+
+// withoutSummaries is the default policy for workers that make none.
+func withoutSummaries() compaction.Policy {
+	p := compaction.DefaultPolicy()
+	p.Summarize.Enabled = false
+	return p
 }
 
 func newConfig(t *testing.T, p compaction.Policy) *compaction.Config {
@@ -192,7 +199,7 @@ func (w *world) redecided() []outcome {
 // wantAsLogSays compares what is stored with what the log alone says.
 func (w *world) wantAsLogSays() {
 	w.t.Helper()
-	if diff := cmp.Diff(bySession(w.t, w.redecided()), w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+	if diff := cmp.Diff(bySession(w.redecided()), w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
 		w.t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", diff)
 	}
 }
