@@ -108,6 +108,7 @@ func run(ctx context.Context, f flags, log zerolog.Logger) error {
 	}
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
+		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
 		Owner: owner(), Summarizer: summarize.Embedded(), Listener: worker.LogListener(log),
 	})
 	if err != nil {

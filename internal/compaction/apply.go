@@ -99,6 +99,7 @@ func (l *Ledger) withdraw(k int64) {
 		l.prepared = nil
 	}
 	l.told = min(l.told, l.entries.n)
+	l.changed = changed{min(l.changed.entry, l.entries.n), min(l.changed.turn, len(l.turns))}
 	l.recount()
 }
 
@@ -177,6 +178,7 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 			return
 		}
 		x.Op, x.Gen = opOf(e.Op), uint32(gen)
+		l.changed.entry = min(l.changed.entry, at)
 	case events.OpTruncate, events.OpCondense:
 		after := *e.To
 		after.Index, after.Part = after.Index+1, 0

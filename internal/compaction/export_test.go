@@ -79,8 +79,6 @@ func (l *Ledger) LastSeq() uint64 { return l.through().Seq }
 // Fork is what Decide takes a turn with.
 func (l *Ledger) Fork() *Ledger { return l.fork() }
 
-// Forget drops the cache of sums, as a ledger from a checkpoint has none.
-func (l *Ledger) Forget() { l.gauge = gauge{} }
 
 // Chunks is the list of entries of a ledger.
 type Chunks = chunks

@@ -39,6 +39,8 @@ type Ledger struct {
 	prepared *prepared
 	breaker  breaker
 
+	changed changed // since it was stored
+
 	gauge gauge
 }
 

@@ -112,11 +112,12 @@ type witness struct {
 	*agent
 	g        *generator
 	restored *compaction.Ledger
+	rows     map[string][]byte // of the twin, as stored
 }
 
 func newWitness(g *generator) *witness {
 	a := newAgent(g.T, g.config())
-	return &witness{agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address)}
+	return &witness{agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{}}
 }
 
 func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw)) {
@@ -188,10 +189,31 @@ func (w *witness) applyRecorded(turn object, outs []compaction.Outcome) {
 		recorded = append(recorded, compaction.Outcome{Kind: o.Kind, Body: body})
 	}
 	if w.g.odds(30, "restart") {
-		w.restored.Forget()
+		w.restored = w.restart(w.restored)
 	}
 	compaction.Apply(w.restored, t, recorded, w.config)
 	sameLedger(w.t, w.ledger.Dump(), w.restored.Dump())
+}
+
+// restart stores what changed of a ledger and makes one of all that is stored.
+func (w *witness) restart(l *compaction.Ledger) *compaction.Ledger {
+	changed, err := l.Rows()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l.Stored()
+	for _, r := range changed {
+		w.rows[r.Name] = r.Data
+	}
+	var all []compaction.Row
+	for name, data := range w.rows {
+		all = append(all, compaction.Row{Name: name, Data: data})
+	}
+	restored, err := compaction.Restore(l.Address, all)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return restored
 }
 
 func (w *witness) same(what string, want, got any) {

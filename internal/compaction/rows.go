@@ -1,8 +1,241 @@
 package compaction
 
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"compactd/internal/events"
+)
+
 // Row is one piece of a ledger as it is stored. Rows of one ledger have distinct
 // names; their data is opaque to everybody else, and has no checksum of its own.
 type Row struct {
 	Name string
 	Data []byte
+}
+
+// Names of rows: the header, and the chunks of entries and of turns by number.
+const (
+	rowHeader  = "h"
+	rowEntries = "e"
+	rowTurns   = "t"
+)
+
+// turnsPerRow is the number of turns in one row.
+const turnsPerRow = 64
+
+// changed is what of a ledger is not stored: everything from these positions on.
+type changed struct{ entry, turn int }
+
+// header is a ledger without its entries and turns, in the form it is stored in.
+type header struct {
+	Entries     int           `json:"entries"`
+	Turns       int           `json:"turns"`
+	Model       events.Model  `json:"model"`
+	Format      events.Format `json:"format"`
+	SystemUnits int64         `json:"system_units"`
+	ToolUnits   int64         `json:"tool_units"`
+	SystemSeq   Seq           `json:"system_seq"`
+	ToolSeq     Seq           `json:"tool_seq"`
+	Override    events.Raw    `json:"override,omitzero"`
+	Hidden      []spanRow     `json:"hidden,omitzero"`
+	Told        int           `json:"told"`
+	Parked      []parkedRow   `json:"parked,omitzero"`
+	Generation  int64         `json:"generation"`
+	Level       events.Level  `json:"level"`
+	Attempted   Tokens        `json:"attempted"`
+	Saved       []Tokens      `json:"saved,omitzero"`
+	Correction  Tokens        `json:"correction"`
+	Job         *pendingJob   `json:"job,omitzero"`
+	Prepared    *prepared     `json:"prepared,omitzero"`
+	Breaker     breaker       `json:"breaker"`
+}
+
+type spanRow struct {
+	From  int   `json:"from"`
+	To    int   `json:"to"`
+	Gen   int64 `json:"gen"`
+	Seq   Seq   `json:"seq"`
+	Units int64 `json:"units"`
+}
+
+// parkedRow is a turn that waits for one before it.
+type parkedRow struct {
+	Seq          Seq           `json:"seq"`
+	ID           string        `json:"id"`
+	Time         int64         `json:"time"`
+	Number       int64         `json:"number"`
+	From         int64         `json:"from"`
+	Hash         Key           `json:"hash"`
+	Model        *events.Model `json:"model,omitzero"`
+	Format       events.Format `json:"format"`
+	System       int64         `json:"system"`
+	Tools        int64         `json:"tools"`
+	Override     events.Raw    `json:"override,omitzero"`
+	Entries      []byte        `json:"entries"`
+	Usage        *events.Usage `json:"usage,omitzero"`
+	Generation   int64         `json:"generation"`
+	UsageUnknown bool          `json:"usage_unknown"`
+}
+
+// Rows returns the rows that changed since the last call of Stored, and the
+// header.
+func (l *Ledger) Rows() ([]Row, error) {
+	h, err := events.Marshal(l.header())
+	if err != nil {
+		return nil, fmt.Errorf("store ledger: %w", err)
+	}
+	out := []Row{{rowHeader, h}}
+	for c := chunkOf(l.changed.entry); c < len(l.entries.list) && chunkStart(c) < l.entries.n; c++ {
+		var b []byte
+		for i := chunkStart(c); i < min(chunkStart(c+1), l.entries.n); i++ {
+			b = appendEntry(b, l.entries.at(i))
+		}
+		out = append(out, Row{rowName(rowEntries, c), b})
+	}
+	for r := l.changed.turn / turnsPerRow; r*turnsPerRow < len(l.turns); r++ {
+		var b []byte
+		for _, t := range l.turns[r*turnsPerRow : min((r+1)*turnsPerRow, len(l.turns))] {
+			b = binary.LittleEndian.AppendUint64(b, uint64(t.hash))
+			b = binary.LittleEndian.AppendUint64(b, uint64(t.seq))
+		}
+		out = append(out, Row{rowName(rowTurns, r), b})
+	}
+	return out, nil
+}
+
+// Stored notes that what Rows returned is stored.
+func (l *Ledger) Stored() { l.changed = changed{l.entries.n, len(l.turns)} }
+
+func rowName(kind string, n int) string { return fmt.Sprintf("%s%08x", kind, n) }
+
+func (l *Ledger) header() header {
+	h := header{
+		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
+		SystemUnits: l.systemUnits, ToolUnits: l.toolUnits, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
+		Override: l.override, Told: l.told, Generation: l.generation, Level: l.level, Attempted: l.attempted,
+		Saved: l.saved, Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
+	}
+	for _, s := range l.hidden {
+		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
+	}
+	for _, t := range l.parked {
+		p := parkedRow{
+			t.Seq, t.ID, t.Time, t.number, t.from, t.hash, t.model, t.format, t.system, t.tools, t.override,
+			[]byte{}, t.usage, t.generation, t.usageUnknown,
+		}
+		for i := range t.entries {
+			p.Entries = appendEntry(p.Entries, &t.entries[i])
+		}
+		h.Parked = append(h.Parked, p)
+	}
+	return h
+}
+
+var errRows = errors.New("the rows do not make a ledger")
+
+// Restore makes a ledger of its rows, in any order. Rows beyond what the header
+// counts are left over from before a withdrawal, and ignored.
+func Restore(a events.Address, rows []Row) (*Ledger, error) {
+	l := NewLedger(a)
+	var h header
+	byName := map[string][]byte{}
+	for _, r := range rows {
+		byName[r.Name] = r.Data
+	}
+	if err := events.Unmarshal(byName[rowHeader], &h); err != nil {
+		return nil, fmt.Errorf("restore ledger: header: %w", err)
+	}
+	l.model, l.format, l.override, l.told = h.Model, h.Format, h.Override, h.Told
+	l.systemUnits, l.toolUnits, l.systemSeq, l.toolSeq = h.SystemUnits, h.ToolUnits, h.SystemSeq, h.ToolSeq
+	l.generation, l.level, l.attempted = h.Generation, h.Level, h.Attempted
+	l.saved, l.correction, l.job, l.prepared, l.breaker = h.Saved, h.Correction, h.Job, h.Prepared, h.Breaker
+	for _, s := range h.Hidden {
+		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
+			return nil, fmt.Errorf("restore ledger: %w", errRows)
+		}
+		l.hidden = append(l.hidden, span{s.From, s.To, s.Gen, s.Seq, s.Units})
+	}
+	for _, p := range h.Parked {
+		entries, err := readEntries(p.Entries)
+		if err != nil {
+			return nil, fmt.Errorf("restore ledger: %w", err)
+		}
+		l.parked = append(l.parked, &Turn{
+			p.Seq, p.ID, p.Time, p.Number, p.From, p.Hash, p.Model, p.Format, p.System, p.Tools, p.Override,
+			entries, p.Usage, p.Generation, p.UsageUnknown,
+		})
+	}
+	if err := l.fill(h, byName); err != nil {
+		return nil, fmt.Errorf("restore ledger: %w", err)
+	}
+	l.Stored()
+	return l, nil
+}
+
+// fill reads entries and turns.
+func (l *Ledger) fill(h header, byName map[string][]byte) error {
+	for c := 0; l.entries.n < h.Entries; c++ {
+		entries, err := readEntries(byName[rowName(rowEntries, c)])
+		if err != nil {
+			return err
+		}
+		entries = entries[:min(len(entries), h.Entries-l.entries.n)]
+		if want := min(chunkStart(c+1), h.Entries) - chunkStart(c); len(entries) != want {
+			return errRows
+		}
+		for _, e := range entries {
+			l.entries.add(e)
+		}
+	}
+	for r := 0; len(l.turns) < h.Turns; r++ {
+		b := byName[rowName(rowTurns, r)]
+		want := min(turnsPerRow, h.Turns-len(l.turns))
+		if len(b) < want*16 {
+			return errRows
+		}
+		for i := range want {
+			l.turns = append(l.turns, turnMark{
+				Key(binary.LittleEndian.Uint64(b[i*16:])), Seq(binary.LittleEndian.Uint64(b[i*16+8:])),
+			})
+		}
+	}
+	if h.Told < 0 || h.Told > h.Entries || len(h.Saved) != int(h.Generation) {
+		return errRows
+	}
+	return nil
+}
+
+// entryBytes is the size of a stored entry.
+const entryBytes = 5*8 + 8*4 + 2 + 4
+
+func appendEntry(b []byte, e *Entry) []byte {
+	le := binary.LittleEndian
+	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
+		b = le.AppendUint64(b, v)
+	}
+	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Gen, e.Images} {
+		b = le.AppendUint32(b, v)
+	}
+	b = le.AppendUint16(b, e.PathUnits)
+	return append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
+}
+
+func readEntries(b []byte) ([]Entry, error) {
+	if len(b)%entryBytes != 0 {
+		return nil, errRows
+	}
+	out := make([]Entry, 0, len(b)/entryBytes)
+	le := binary.LittleEndian
+	for ; len(b) > 0; b = b[entryBytes:] {
+		u64 := func(i int) uint64 { return le.Uint64(b[8*i:]) }
+		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
+		out = append(out, Entry{
+			Seq: Seq(u64(0)), Call: Key(u64(1)), Tool: Key(u64(2)), Path: Key(u64(3)), Variant: Key(u64(4)),
+			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Gen: u32(6), Images: u32(7),
+			PathUnits: le.Uint16(b[72:]), Kind: Kind(b[74]), Role: Role(b[75]), Flags: Flags(b[76]), Op: op(b[77]),
+		})
+	}
+	return out, nil
 }

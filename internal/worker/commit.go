@@ -31,9 +31,15 @@ func (p *partition) commitLoop(ctx, work context.Context) error {
 		case <-p.wake:
 		case <-tick.C:
 		}
+		if p.due() {
+			if err := p.collect(); err != nil {
+				return err
+			}
+		}
 		if err := p.commitQueue(work); err != nil {
 			return err
 		}
+		p.save(work)
 	}
 }
 
@@ -45,7 +51,8 @@ func (p *partition) commitQueue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if b.groups == 0 && (b.end.seq <= p.committed || time.Since(p.marked) < p.w.config.MarkEvery) {
+		waits := p.pending != nil && p.pending.end.seq > p.committed // a checkpoint wants a marker
+		if b.groups == 0 && (b.end.seq <= p.committed || !waits && time.Since(p.marked) < p.w.config.MarkEvery) {
 			return nil
 		}
 		if err := p.commit(ctx, b); err != nil {

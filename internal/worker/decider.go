@@ -22,12 +22,17 @@ type event struct {
 // decider turns the events of one partition into outcomes and keeps its ledgers.
 // It is for one goroutine.
 type decider struct {
-	config  *compaction.Config
-	ledgers map[events.Address]*compaction.Ledger
+	config *compaction.Config
+	store  loader // nil without checkpoints
+	kept   map[events.Address]*kept
+	dirty  []*kept // that changed since the last checkpoint
+	events int     // since the last checkpoint
+	clock  uint64  // uses of ledgers so far
+	lost   error   // a ledger could not be loaded: the file cannot be trusted
 }
 
 func newDecider(c *compaction.Config) *decider {
-	return &decider{config: c, ledgers: map[events.Address]*compaction.Ledger{}}
+	return &decider{config: c, kept: map[events.Address]*kept{}}
 }
 
 // decide judges an event and applies it. The messages are those it stands for, if
@@ -35,7 +40,7 @@ func newDecider(c *compaction.Config) *decider {
 func (d *decider) decide(e event) ([]compaction.Outcome, []events.Message) {
 	outs, in, msgs := d.judge(e)
 	if slices.ContainsFunc(outs, unwieldy) {
-		delete(d.ledgers, e.Address)
+		d.forget(e.Address)
 		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), nil
 	}
 	if err := d.apply(e, in, outs); err != nil {
@@ -65,7 +70,7 @@ func unwieldy(o compaction.Outcome) bool {
 // record applies an event and what was told about it before.
 func (d *decider) record(e event, outs []compaction.Outcome) error {
 	if slices.ContainsFunc(outs, resets) {
-		delete(d.ledgers, e.Address)
+		d.forget(e.Address)
 		return nil
 	}
 	in, _, err := d.read(e)
@@ -92,7 +97,12 @@ func (d *decider) judge(e event) (outs []compaction.Outcome, in compaction.Input
 	if err != nil {
 		return d.reject(e, err), nil, nil
 	}
-	return compaction.Decide(d.ledger(e.Address), in, d.config), in, msgs
+	l, err := d.ledger(e.Address)
+	if err != nil {
+		d.lost = err
+		return nil, nil, nil
+	}
+	return compaction.Decide(l, in, d.config), in, msgs
 }
 
 // read reads an event of a kind that is acted on.
@@ -102,7 +112,12 @@ func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
 	}
 	switch e.Kind {
 	case events.KindTurn:
-		turn, msgs, err := compaction.ReadTurn(d.ledger(e.Address), e.data, e.seq)
+		l, err := d.ledger(e.Address)
+		if err != nil {
+			d.lost = err
+			return nil, nil, err
+		}
+		turn, msgs, err := compaction.ReadTurn(l, e.data, e.seq)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -120,15 +135,6 @@ func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
 	}
 }
 
-// ledger returns the ledger of a session, an empty one that is not kept if it
-// has none.
-func (d *decider) ledger(a events.Address) *compaction.Ledger {
-	if l := d.ledgers[a]; l != nil {
-		return l
-	}
-	return compaction.NewLedger(a)
-}
-
 // apply brings the ledger up to date. Should the code panic half-way, the ledger
 // cannot be trusted: the session begins anew, and its agent is told so.
 func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome) (err error) {
@@ -137,14 +143,18 @@ func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome)
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			delete(d.ledgers, e.Address)
+			d.forget(e.Address)
 			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins anew")
 		}
 	}()
-	l := d.ledger(e.Address)
+	l, err := d.ledger(e.Address)
+	if err != nil {
+		d.lost = err
+		return nil
+	}
 	compaction.Apply(l, in, outs, d.config)
 	if l.Known() {
-		d.ledgers[e.Address] = l
+		d.keep(e.Address, l)
 	}
 	return nil
 }

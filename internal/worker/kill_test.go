@@ -36,8 +36,9 @@ func TestKill(t *testing.T) {
 	for _, v := range r.violations {
 		t.Error(v)
 	}
-	fmt.Printf("kill: %d kills after progress, %d during recovery; %d turns acknowledged, %d events in the log, %d outcomes stored, %d heard; lost 0 when this passes\n",
-		r.kills, r.early, r.acks, r.events, r.outcomes, r.heard)
+	found := r.found()
+	fmt.Printf("kill: %d kills after progress, %d during recovery; %d turns acknowledged, %d lost; %d events in the log; %d outcomes stored, %d twice, %d missing; %d heard, %d twice\n",
+		r.kills, r.early, r.acks, found[lostTurn], r.events, r.outcomes, found[twiceStored], found[missing], r.heard, found[twiceHeard])
 	if r.acks == 0 || r.outcomes == 0 || r.heard == 0 {
 		t.Error("nothing happened: the test saw nothing")
 	}
@@ -49,10 +50,7 @@ func TestKillNoticesIgnoredMarker(t *testing.T) {
 	t.Parallel()
 	r := killing{sessions: 8, kills: 3, env: []string{"COMPACTD_FAULT=ignore-marker"}}
 	r.run(t, buildWorker(t, "-tags", "faults"))
-	found := map[string]int{}
-	for _, v := range r.violations {
-		found[v.kind]++
-	}
+	found := r.found()
 	fmt.Printf("kill, marker ignored: %d kills, %d outcomes stored; found %v\n", r.kills, r.outcomes, found)
 	if found[twiceStored] == 0 {
 		t.Error("outcomes were told twice, and the check did not notice")
@@ -182,6 +180,15 @@ func (k *killing) audit(t *testing.T, dir string, acks []ack, heard []*nats.Msg)
 func merged[K comparable, V any](a, b map[K]V) map[K]V {
 	out := maps.Clone(a)
 	maps.Copy(out, b)
+	return out
+}
+
+// found counts the violations by kind.
+func (k *killing) found() map[string]int {
+	out := map[string]int{}
+	for _, v := range k.violations {
+		out[v.kind]++
+	}
 	return out
 }
 

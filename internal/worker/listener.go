@@ -18,6 +18,10 @@ type Listener struct {
 	Folded func(Folded)
 	// Committed: outcomes and their marker are stored.
 	Committed func(Committed)
+	// Checkpointed: the ledgers of a partition are on file.
+	Checkpointed func(Checkpointed)
+	// SetAside: the file of a partition could not be trusted, and is rebuilt.
+	SetAside func(SetAside)
 	// Compacted: a session.compacted is stored.
 	Compacted func(Compacted)
 	// Rejected: a session.rejected is stored.
@@ -61,6 +65,22 @@ type Committed struct {
 	Outcomes  int // 0 for a marker alone
 	Bytes     int
 	Took      time.Duration
+}
+
+// Checkpointed is one checkpoint.
+type Checkpointed struct {
+	Partition int
+	Cursor    compaction.Seq
+	Ledgers   int // that had changed
+	Evicted   int // that left memory
+	Took      time.Duration
+}
+
+// SetAside says why a file is not used, and where it is now.
+type SetAside struct {
+	Partition int
+	Reason    error
+	Moved     string
 }
 
 // Compacted is one session.compacted; Body has no messages.
@@ -108,6 +128,8 @@ func Tee(ls ...Listener) Listener {
 		t.PartitionLost = both(t.PartitionLost, l.PartitionLost)
 		t.Folded = both(t.Folded, l.Folded)
 		t.Committed = both(t.Committed, l.Committed)
+		t.Checkpointed = both(t.Checkpointed, l.Checkpointed)
+		t.SetAside = both(t.SetAside, l.SetAside)
 		t.Compacted = both(t.Compacted, l.Compacted)
 		t.Rejected = both(t.Rejected, l.Rejected)
 		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)

@@ -22,6 +22,7 @@ const (
 	fieldKind       = "kind"
 	fieldStep       = "step"
 	fieldLane       = "lane"
+	fieldMoved      = "moved"
 )
 
 // LogListener writes what operators want to read. It logs no text of a
@@ -47,6 +48,9 @@ func LogListener(log zerolog.Logger) Listener {
 			log.Info().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Int64(fieldGeneration, b.Generation).Str(fieldReason, string(b.Reason)).Str(fieldCode, string(b.Code)).
 				Any(fieldStages, b.StagesUsed).Int64(fieldBefore, b.TokensBefore).Int64(fieldAfter, b.TokensAfter).Msg(text)
+		},
+		SetAside: func(e SetAside) {
+			log.Warn().Int(fieldPartition, e.Partition).Err(e.Reason).Str(fieldMoved, e.Moved).Msg("ledger file set aside, rebuilding")
 		},
 		Rejected: func(e Rejected) {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).

@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,6 +19,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/kv"
 )
 
 // border is a place between two events of a partition.
@@ -55,6 +57,13 @@ type partition struct {
 	committer *broker.Committer
 	committed compaction.Seq
 	marked    time.Time
+	store     *kv.Store   // nil without checkpoints
+	fence     uint64      // sequence in OUTCOMES that the store stands at
+	pending   *checkpoint // collected, waits for its commit
+	saved     time.Time   // when the last one was collected
+	writing   atomic.Bool // one is being written
+
+	background sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
 	room    *sync.Cond // signalled when queue shrinks or the partition stops
@@ -102,10 +111,10 @@ func (p *partition) serve(ctx context.Context) error {
 	err = p.commitLoop(ctx, work)
 	p.halt()
 	stop()
-	if err != nil {
-		return err
+	if err == nil {
+		err = p.drain(work)
 	}
-	return p.drain(work)
+	return errors.Join(err, p.closeStore(work, err == nil))
 }
 
 // outlive returns a context that ends DrainTimeout after ctx: a commit that is
@@ -157,8 +166,11 @@ func (p *partition) open(ctx context.Context) error {
 	if ignoreMarker() {
 		marker = border{}
 	}
-	p.committed, p.marked = marker.seq, time.Now()
-	replayed, err := p.replay(ctx, marker, log.First <= 1)
+	p.committed, p.marked, p.saved = marker.seq, time.Now(), time.Now()
+	if p.decided, err = p.openStore(ctx, log, marker); err != nil {
+		return err
+	}
+	replayed, err := p.replay(ctx, marker, log.First <= 1 || p.decided.seq > 0)
 	if err != nil {
 		return err
 	}
@@ -166,7 +178,7 @@ func (p *partition) open(ctx context.Context) error {
 	p.caughtUp()
 	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
 		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Replayed: replayed,
-		Sessions: len(p.decider.ledgers), Took: time.Since(began),
+		Sessions: len(p.decider.kept), Took: time.Since(began),
 	})
 	return nil
 }
@@ -174,14 +186,15 @@ func (p *partition) open(ctx context.Context) error {
 // replay applies the events up to the marker as they were told. The whole log
 // must have the marker's hash, if its beginning is still there.
 func (p *partition) replay(ctx context.Context, marker border, whole bool) (replayed int, err error) {
-	if marker.seq == 0 {
+	if marker.seq <= p.decided.seq {
+		p.end = p.decided
 		return 0, nil
 	}
 	recorded, err := p.load(ctx)
 	if err != nil {
 		return 0, err
 	}
-	err = broker.ReadStream(ctx, p.w.js, broker.LogStream, events.LogFilter(p.id), 1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
+	err = broker.ReadStream(ctx, p.w.js, broker.LogStream, events.LogFilter(p.id), uint64(p.decided.seq)+1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
 		e, at, err := readEvent(m)
 		if err != nil {
 			return err
@@ -190,6 +203,10 @@ func (p *partition) replay(ctx context.Context, marker border, whole bool) (repl
 			p.interrupted("replay")(err)
 		}
 		delete(recorded, e.seq)
+		if p.decider.lost != nil {
+			return p.decider.lost
+		}
+		p.decider.events++
 		p.decided = borderAfter(p.decided, e, at)
 		replayed++
 		return nil
@@ -215,7 +232,7 @@ var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was m
 func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.Outcome, error) {
 	out := map[compaction.Seq][]compaction.Outcome{}
 	var last compaction.Seq // of out
-	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), 1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
+	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.fence+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseOutcome(m.Subject()); err == nil {
 			o, cause, err := recordedOutcome(at.Kind, m.Data())
 			if err != nil {
@@ -266,9 +283,14 @@ func (p *partition) receive(m jetstream.Msg) {
 	}
 	p.state.Lock()
 	outs, messages := p.decider.decide(e)
+	p.decider.events++
 	p.decided = borderAfter(p.decided, e, at)
-	g := group{end: p.decided}
+	g, lost := group{end: p.decided}, p.decider.lost
 	p.state.Unlock()
+	if lost != nil {
+		p.fail(lost)
+		return
+	}
 	if messages != nil {
 		p.w.texts.put(e.seq, messages, len(e.data))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
+	"compactd/internal/kv"
 	"compactd/internal/summarize"
 )
 
@@ -34,6 +35,21 @@ type Config struct {
 	Summarizer summarize.Summarizer
 	// Listener is told what happens. Default none.
 	Listener Listener
+
+	// Dir is where the ledgers are checkpointed, a file for each partition. ""
+	// rebuilds them from the log at every start.
+	Dir string
+	// Sync forces every checkpoint to disk. Without it a file that a power loss
+	// left open is rebuilt.
+	Sync bool
+	// CheckpointEvery and CheckpointEvents say how often: after so long, or so
+	// many events of a partition, whichever comes first. Default 1 s and 10,000.
+	CheckpointEvery  time.Duration
+	CheckpointEvents int
+	// MaxLedgers bounds the ledgers in memory, of all partitions together, when
+	// there is a Dir: those not used lately are read back when they are needed.
+	// Default 100,000.
+	MaxLedgers int
 
 	// CacheBytes bounds the texts kept for rendering. Default 64 MiB.
 	CacheBytes uint64
@@ -82,6 +98,9 @@ func New(c Config) (*Worker, error) {
 	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
 	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
+	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
+	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
+	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
 	if err != nil {
@@ -116,10 +135,11 @@ func (w *Worker) Run(ctx context.Context) error {
 				err := newPartition(w, id, caughtUp).run(ctx)
 				w.served[id].Store(nil)
 				call(w.config.Listener.PartitionLost, PartitionLost{id, err})
-				if !errors.Is(err, broker.ErrDiverged) {
+				if !errors.Is(err, broker.ErrDiverged) && !errors.Is(err, kv.ErrDamaged) {
 					return err
 				}
-				// A commit that seemed lost was stored after all: begin from what is.
+				// A commit that seemed lost was stored after all, or the file of the
+				// ledgers is damaged: begin from what is in the streams.
 			}
 		})
 	}

@@ -1,0 +1,51 @@
+// Package kv keeps the ledgers of one partition in one bbolt file, together with
+// the cursor they stand at. The file is a cache: the log and what was told to
+// agents can always make it anew.
+//
+//	s, set, err := kv.Open(kv.Options{Path: "ledgers-3.db", Partition: 3, Partitions: 8})
+//	if set != nil { log.Print(set.Moved, set.Reason) } // a fresh file, cursor 0
+//	if !fits(s.Mark(), logInfo) { … }                  // compare with the log before use
+//	rows, err := s.Load(address)                       // nil when unknown
+//	err = s.Checkpoint(mark, changes)                  // all of it or nothing
+//	err = s.Close()
+//
+// # Guarantees
+//
+//   - Ledgers and cursor change in one transaction. After kill -9, after a full
+//     disk, the file holds exactly one checkpoint: the last or an earlier one.
+//   - [Open] reads and checks every page and every row with ordinary reads before
+//     bbolt maps the file, so a damaged file cannot end the process, and no
+//     ledger comes from one. The worst case is an older checkpoint, whole, with
+//     the cursor that belongs to it.
+//   - [Store.Load] returns a ledger exactly as it was last written, or an error.
+//     It knows what to expect, so a row that is gone, or is an old one, is
+//     noticed though its own checksum fits.
+//   - A file that cannot be trusted is renamed, never overwritten. The three
+//     youngest are kept.
+//   - One file belongs to one process. The lock is the kernel's and dies with the
+//     process.
+//
+// What is not promised: without Options.Sync a power loss loses the file (it is
+// set aside, because another boot left it open). Against somebody who writes the
+// file on purpose there is no defence; checksums are not signatures.
+//
+// # Concurrency
+//
+// A [Store] is safe for concurrent use and has no goroutines of its own. One
+// checkpoint runs at a time; loads go on meanwhile and see the state before or
+// after it. [Store.Each] sees one state throughout; its function must not call
+// Checkpoint or Close. Memory is some 40 bytes per session, plus one checkpoint.
+//
+// # On failure
+//
+// A [*WriteError] means that nothing changed and the store can be used; when it
+// is [ErrFull], a later checkpoint succeeds once there is room. A [*DamagedError]
+// means that the file was damaged while it was open. It is the store's last word:
+// Close, and Open again, which sets the file aside. [ErrInUse] means that another
+// process, or another Store of this one, has the file.
+//
+// One damage is beyond recovery: should a page of an open file come to name one of
+// its ancestors, bbolt descends until the process ends. The next Open finds it.
+//
+// docs/format/ledger-file.md describes the file.
+package kv

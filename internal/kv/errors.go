@@ -1,0 +1,100 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"compactd/internal/events"
+)
+
+var (
+	// ErrInUse says that another process, or another Store, holds the file.
+	ErrInUse = errors.New("in use by another worker")
+	// ErrFull says that the disk, a quota or a limit of the process leaves no room.
+	ErrFull = errors.New("no space left for the file")
+	// ErrClosed says that the store was closed.
+	ErrClosed = errors.New("store is closed")
+	// ErrReadOnly says that the store was opened for reading.
+	ErrReadOnly = errors.New("store is open for reading only")
+)
+
+// Why a file is not trusted, for errors.Is on [SetAside.Reason].
+var (
+	// ErrDamaged says that pages, rows, count or digest do not fit together.
+	ErrDamaged = errors.New("file is damaged")
+	// ErrOtherPartition says that the file was made for another partition, or for
+	// another number of them.
+	ErrOtherPartition = errors.New("file belongs to another partition")
+	// ErrOtherFormat says that another version of compactd wrote the file.
+	ErrOtherFormat = errors.New("file has another format")
+	// ErrOtherBoot says that the file was open, and not synced, when the machine
+	// went down.
+	ErrOtherBoot = errors.New("file was left open by another boot")
+)
+
+// DamagedError says that the file changed under an open store. An empty address
+// stands for the file as a whole.
+type DamagedError struct {
+	Path    string
+	Address events.Address
+	Err     error
+}
+
+func (e *DamagedError) Error() string {
+	if e.Address == (events.Address{}) {
+		return fmt.Sprintf("%s is damaged: %v", e.Path, e.Err)
+	}
+	return fmt.Sprintf("%s is damaged: ledger of %s: %v", e.Path, e.Address, e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Is makes every DamagedError an [ErrDamaged].
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
+
+// WriteError says that a checkpoint was not written. The store is as it was.
+type WriteError struct {
+	Path string
+	Full bool // errors.Is(err, ErrFull) says the same
+	Err  error
+}
+
+func (e *WriteError) Error() string { return fmt.Sprintf("write %s: %v", e.Path, e.Err) }
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// Is makes a WriteError for lack of room an [ErrFull].
+func (e *WriteError) Is(target error) bool { return target == ErrFull && e.Full }
+
+func writeError(path string, err error) error {
+	return &WriteError{Path: path, Full: isFull(err), Err: err}
+}
+
+func isFull(err error) bool {
+	for _, no := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		// bbolt formats the error of growing the file with %s, which hides it from errors.Is.
+		if errors.Is(err, no) || strings.HasSuffix(err.Error(), no.Error()) {
+			return true
+		}
+	}
+	return false
+}
+
+// panicError is what bbolt panicked with, or the fault of a page that cannot be read.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// guard runs do and turns a panic, or a memory fault in the mapped file, into an
+// error. bbolt panics where it meets a page that makes no sense.
+func guard(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{v}
+		}
+	}()
+	return do()
+}

@@ -1,0 +1,191 @@
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Load returns the rows of a ledger in the order of their names, nil when it is
+// not known. The rows are the caller's. A [*DamagedError] says that the file
+// changed since it was opened.
+func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
+	if err := a.Validate(); err != nil {
+		return nil, fmt.Errorf("load %s: %w", a, err)
+	}
+	prefix := []byte(prefixOf(a))
+	for {
+		want, err := s.expect(prefix)
+		if err != nil {
+			return nil, fmt.Errorf("load %s: %w", a, err)
+		}
+		if want.now == 0 {
+			return nil, nil
+		}
+		rows, found, err := s.read(prefix)
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+			return nil, fmt.Errorf("load %s: %w", a, ErrClosed)
+		}
+		if err == nil && (found == want.now || found == want.soon) {
+			return rows, nil
+		}
+		if err == nil {
+			if s.moved(want.commits) {
+				continue // a checkpoint came in between
+			}
+			err = fmt.Errorf("%d rows are not the %d that were written", found.rows(), want.now.rows())
+		}
+		return nil, s.damage(a, err)
+	}
+}
+
+// expected is what a load may find: the rows as they are, or as the commit under
+// way makes them.
+type expected struct {
+	now, soon tally
+	commits   uint64
+}
+
+func (s *Store) expect(prefix []byte) (expected, error) {
+	slot := s.index.slot(prefix)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	now := s.index.sessions[slot]
+	return expected{now: now, soon: now + s.pending[slot], commits: s.commits}, s.broken
+}
+
+func (s *Store) moved(since uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.commits != since
+}
+
+// read collects the rows of one session from one state of the file.
+func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err error) {
+	err = guard(func() error {
+		tx, err := s.db.Begin(false)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		b := tx.Bucket(bucketRows)
+		if b == nil {
+			return nil
+		}
+		cur := b.Cursor()
+		for k, v := cur.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = cur.Next() {
+			if rows, err = appendRow(rows, k, v, len(prefix)); err != nil {
+				return err
+			}
+			found += hashRow(k, v).tally()
+		}
+		return nil
+	})
+	return rows, found, err
+}
+
+// appendRow checks a row and copies it out of the mapped file. Rows that do not
+// rise come of a page that points back; going on could take for ever.
+func appendRow(rows []compaction.Row, k, v []byte, prefix int) ([]compaction.Row, error) {
+	data, err := unseal(k, v)
+	if err != nil {
+		return nil, err
+	}
+	name := string(k[prefix:])
+	if len(rows) > 0 && rows[len(rows)-1].Name >= name {
+		return nil, fmt.Errorf("row %q is out of order", k)
+	}
+	return append(rows, compaction.Row{Name: name, Data: bytes.Clone(data)}), nil
+}
+
+// Each calls fn with every ledger, in the order of their addresses, all from one
+// checkpoint. It ends at the first error of fn and returns it. fn may load, but
+// must not call Checkpoint or Close.
+//
+// Whether all rows were there is known at the end: do not act on what fn saw
+// before Each has returned nil.
+func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
+	if err := s.usable(); err != nil {
+		return fmt.Errorf("read all ledgers: %w", err)
+	}
+	var tx *bolt.Tx
+	if err := guard(func() (err error) { tx, err = s.db.Begin(false); return err }); err != nil {
+		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+			err = ErrClosed
+		} else {
+			err = s.damage(events.Address{}, err)
+		}
+		return fmt.Errorf("read all ledgers: %w", err)
+	}
+	defer tx.Rollback()
+	all := &sweep{}
+	for {
+		var a events.Address
+		var rows []compaction.Row
+		if err := guard(func() (err error) { a, rows, err = all.next(tx); return err }); err != nil {
+			return s.damage(a, err)
+		}
+		if rows == nil {
+			return nil
+		}
+		if err := fn(a, rows); err != nil {
+			return err
+		}
+	}
+}
+
+// sweep goes over all rows of one state.
+type sweep struct {
+	cur    *bolt.Cursor
+	k, v   []byte
+	prefix []byte // of the session before
+	head   *head
+	rows   uint64
+	sum    digest
+}
+
+// next returns the next ledger, and nil once the last was read and the rows were
+// found to be those of the meta row.
+func (w *sweep) next(tx *bolt.Tx) (a events.Address, rows []compaction.Row, err error) {
+	if w.cur == nil {
+		if w.head, err = headOf(tx); err != nil {
+			return a, nil, err
+		}
+		b := tx.Bucket(bucketRows)
+		if b == nil {
+			return a, nil, w.check()
+		}
+		w.cur = b.Cursor()
+		w.k, w.v = w.cur.First()
+	}
+	if w.k == nil {
+		return a, nil, w.check()
+	}
+	if a, _, err = splitKey(w.k); err != nil {
+		return a, nil, err
+	}
+	prefix := []byte(prefixOf(a))
+	if bytes.Compare(w.prefix, prefix) >= 0 {
+		return a, nil, fmt.Errorf("row %q is out of order", w.k)
+	}
+	for w.prefix = prefix; bytes.HasPrefix(w.k, prefix); w.k, w.v = w.cur.Next() {
+		if rows, err = appendRow(rows, w.k, w.v, len(prefix)); err != nil {
+			return a, nil, err
+		}
+		w.rows, w.sum = w.rows+1, w.sum.add(hashRow(w.k, w.v))
+	}
+	return a, rows, nil
+}
+
+func (w *sweep) check() error {
+	if w.rows != w.head.rows || w.sum != w.head.digest {
+		return fmt.Errorf("%d rows are not the %d of the checkpoint at %d", w.rows, w.head.rows, w.head.mark.Cursor)
+	}
+	return nil
+}

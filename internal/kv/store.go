@@ -1,0 +1,239 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"compactd/internal/events"
+)
+
+// Store is the open file of one partition.
+type Store struct {
+	opt  Options
+	file *os.File // the one that bbolt reads and writes; it closes it
+	db   *bolt.DB
+	// commit ends a transaction; tests put failures here.
+	commit func(*bolt.Tx) error
+
+	// writing is held for one checkpoint, and by Close.
+	writing sync.Mutex
+	closed  bool // under writing; no load may run on
+
+	mu      sync.RWMutex
+	head    *head // as it stands in the file
+	index   index
+	pending map[uint64]tally // differences of the commit under way
+	commits uint64           // rises when one begins, and when it ends
+	broken  error            // damage was found; nothing more is read or written
+	stuck   bool             // bbolt panicked, perhaps with a lock in its hands
+}
+
+// SetAside says that a file could not be trusted. A fresh one stands in its place.
+type SetAside struct {
+	Reason error  // one of ErrDamaged, ErrOtherPartition, ErrOtherFormat, ErrOtherBoot
+	Moved  string // where the file is now
+}
+
+// Open opens the file of a partition, or makes it. It reads the whole file, at
+// some hundred MB/s and more. One that cannot be trusted is moved away first; the
+// store is then fresh and set says so. err is for what the caller must mend: the
+// file is [ErrInUse], cannot be opened, or cannot be written.
+func Open(o Options) (s *Store, set *SetAside, err error) {
+	if o, err = o.validate(); err != nil {
+		return nil, nil, fmt.Errorf("open ledgers: %w", err)
+	}
+	s, set, err = open(o)
+	if err == nil && set != nil {
+		var again *SetAside
+		if s, again, err = open(o); again != nil {
+			err = fmt.Errorf("fresh file: %w", again.Reason)
+		}
+	}
+	if err != nil {
+		return nil, set, fmt.Errorf("open ledgers in %s: %w", o.Path, err)
+	}
+	return s, set, nil
+}
+
+// open makes one attempt. Where it sets a file aside there is no store yet.
+func open(o Options) (*Store, *SetAside, error) {
+	f, err := openLocked(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, reason := inspect(f, o)
+	if reason == nil {
+		s, err := openVerified(f, o, v)
+		if err == nil {
+			return s, nil, nil
+		}
+		if _, ok := errors.AsType[*panicError](err); !ok {
+			return nil, nil, err // bbolt has closed the file
+		}
+		reason = damaged("%w", err)
+	}
+	if o.ReadOnly {
+		return nil, nil, errors.Join(reason, letGo(f))
+	}
+	moved, err := setAside(o.Path)
+	if err = errors.Join(err, letGo(f)); err != nil {
+		return nil, nil, fmt.Errorf("set aside (%w): %w", reason, err)
+	}
+	return nil, &SetAside{Reason: reason, Moved: moved}, nil
+}
+
+// inspect verifies the file and compares it with the options.
+func inspect(f *os.File, o Options) (*verified, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, damaged("%w", err)
+	}
+	if o.ReadOnly && info.Size() == 0 {
+		return nil, fmt.Errorf("empty file: %w", fs.ErrNotExist)
+	}
+	v, err := verify(f, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	if v.head != nil && !o.ReadOnly {
+		return v, v.head.fits(o)
+	}
+	return v, nil
+}
+
+func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
+	s := &Store{opt: o, file: f, index: v.index, head: v.head, commit: (*bolt.Tx).Commit}
+	if s.head == nil {
+		s.head = &head{clean: true}
+	}
+	err := guard(func() (err error) {
+		s.db, err = bolt.Open(o.Path, 0o600, &bolt.Options{
+			OpenFile:       func(string, int, os.FileMode) (*os.File, error) { return f, nil },
+			Timeout:        time.Second,
+			PageSize:       pageSize,
+			FreelistType:   bolt.FreelistMapType,
+			NoFreelistSync: true,
+			NoStatistics:   true,
+			ReadOnly:       o.ReadOnly,
+			// Growing by truncation syncs the file, which takes as long as all
+			// that is not yet on disk.
+			NoGrowSync: !o.Sync,
+		})
+		return err
+	})
+	if err != nil && isFull(err) {
+		return nil, writeError(o.Path, err)
+	}
+	return s, err
+}
+
+// Mark returns where the file stands: zero when it is fresh.
+func (s *Store) Mark() Mark {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.head.mark
+}
+
+// Sessions returns how many ledgers there are.
+func (s *Store) Sessions() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.index.sessions)
+}
+
+// Stats are figures for metrics and people.
+type Stats struct {
+	Bytes    int64  // size of the file; it never shrinks
+	Rows     uint64 // of all ledgers
+	Sessions int
+}
+
+// Stats returns the figures as of the last checkpoint.
+func (s *Store) Stats() Stats {
+	st := Stats{Sessions: s.Sessions()}
+	if info, err := os.Stat(s.opt.Path); err == nil {
+		st.Bytes = info.Size()
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st.Rows = s.head.rows
+	return st
+}
+
+// Close puts everything on disk, marks the file as closed and lets go of it. The
+// file is let go even when there is an error; then the next Open takes it for
+// one that was left open. Closing twice is fine.
+func (s *Store) Close() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.closed {
+		return nil
+	}
+	var err error
+	if s.usable() == nil && !s.opt.ReadOnly && !s.head.clean {
+		h := *s.head
+		h.clean = true
+		err = s.write(&h, nil)
+	}
+	return errors.Join(err, s.release())
+}
+
+// Abandon lets go of the file as the death of the process would: nothing is
+// marked, nothing is synced. For tests.
+func (s *Store) Abandon() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if !s.closed {
+		_ = s.release() // nobody is left to hear it
+	}
+}
+
+// release ends the use of bbolt; writing is held.
+func (s *Store) release() error {
+	s.closed = true
+	s.mu.RLock()
+	stuck := s.stuck
+	s.mu.RUnlock()
+	if stuck {
+		return letGo(s.file) // bbolt could wait for ever
+	}
+	return s.db.Close()
+}
+
+// damage returns err as a [*DamagedError] and ends the use of the store: bbolt
+// would follow damaged pages wherever they lead, and write by them too.
+func (s *Store) damage(a events.Address, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		s.broken = &DamagedError{Path: s.opt.Path, Address: a, Err: err}
+	}
+	if _, ok := errors.AsType[*panicError](err); ok {
+		s.stuck = true
+	}
+	return s.broken
+}
+
+// usable is nil while transactions make sense.
+func (s *Store) usable() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.broken
+}
+
+// Discard closes the store and moves its file away, as one that Open does not
+// trust: the caller found that it does not fit the log. It returns where the file
+// is now.
+func (s *Store) Discard() (moved string, err error) {
+	s.Abandon()
+	if moved, err = setAside(s.opt.Path); err != nil {
+		return "", fmt.Errorf("discard ledgers in %s: %w", s.opt.Path, err)
+	}
+	return moved, nil
+}

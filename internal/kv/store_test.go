@@ -1,0 +1,516 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+func address(session string) events.Address {
+	return events.Address{Tenant: events.DefaultTenant, Session: session}
+}
+
+func row(name, data string) compaction.Row { return compaction.Row{Name: name, Data: []byte(data)} }
+
+func options(t *testing.T) Options {
+	return Options{Path: filepath.Join(t.TempDir(), "kv", "ledgers-3.db"), Partition: 3, Partitions: 8, BootID: "boot", LockWait: 50 * time.Millisecond}
+}
+
+func checkpoint(t *testing.T, s *Store, m Mark, changes ...Change) {
+	t.Helper()
+	if err := s.Checkpoint(m, changes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the parts of a change do, alone and together.
+func TestCheckpoint(t *testing.T) {
+	a, b := address("a"), address("a-b") // one address begins with the other
+	for _, c := range []struct {
+		name    string
+		changes []Change
+		want    model
+	}{
+		{
+			"adds a row",
+			[]Change{{Address: a, Rows: []compaction.Row{row("c1", "new")}}},
+			model{a: {"head": "A", "c0": "A0", "c1": "new"}, b: {"head": "B"}},
+		},
+		{
+			"replaces a row",
+			[]Change{{Address: a, Rows: []compaction.Row{row("c0", "")}}},
+			model{a: {"head": "A", "c0": ""}, b: {"head": "B"}},
+		},
+		{
+			"replaces all rows",
+			[]Change{{Address: a, Replace: true, Rows: []compaction.Row{row("head", "new")}}},
+			model{a: {"head": "new"}, b: {"head": "B"}},
+		},
+		{"replaces all rows by none", []Change{{Address: a, Replace: true}}, model{b: {"head": "B"}}},
+		{"drops", []Change{{Address: a, Drop: true}}, model{b: {"head": "B"}}},
+		{
+			"drops what is not there",
+			[]Change{{Address: address("x"), Drop: true}},
+			model{a: {"head": "A", "c0": "A0"}, b: {"head": "B"}},
+		},
+		{"keeps the order of one ledger", []Change{
+			{Address: b, Rows: []compaction.Row{row("c9", "9")}},
+			{Address: a, Drop: true},
+			{Address: b, Rows: []compaction.Row{row("c9", "nine")}},
+			{Address: a, Rows: []compaction.Row{row("head", "again")}},
+		}, model{a: {"head": "again"}, b: {"head": "B", "c9": "nine"}}},
+		{
+			"takes the last of two rows",
+			[]Change{{Address: address("x"), Rows: []compaction.Row{row("z", "1"), row("a", "2"), row("z", "3")}}},
+			model{a: {"head": "A", "c0": "A0"}, b: {"head": "B"}, address("x"): {"a": "2", "z": "3"}},
+		},
+		{"moves the mark alone", nil, model{a: {"head": "A", "c0": "A0"}, b: {"head": "B"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options(t)
+			s := mustOpen(t, o)
+			checkpoint(t, s, markAt(1),
+				Change{Address: b, Rows: []compaction.Row{row("head", "B")}},
+				Change{Address: a, Rows: []compaction.Row{row("head", "A"), row("c0", "A0")}})
+			checkpoint(t, s, markAt(2), c.changes...)
+			check(t, s, markAt(2), c.want)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = mustOpen(t, o)
+			defer s.Abandon()
+			check(t, s, markAt(2), c.want)
+		})
+	}
+}
+
+// What cannot be a key changes nothing.
+func TestCheckpointRefuses(t *testing.T) {
+	s := mustOpen(t, options(t))
+	defer s.Abandon()
+	for name, c := range map[string]Change{
+		"tenant":         {Address: events.Address{Tenant: "a.b", Session: "s"}},
+		"zero byte":      {Address: address("a\x00b")},
+		"no session":     {Address: events.Address{Tenant: "a"}},
+		"empty name":     {Address: address("a"), Rows: []compaction.Row{row("", "")}},
+		"long name":      {Address: address("a"), Rows: []compaction.Row{row(strings.Repeat("a", 17), "")}},
+		"upper case":     {Address: address("a"), Rows: []compaction.Row{row("Head", "")}},
+		"drop with rows": {Address: address("a"), Drop: true, Rows: []compaction.Row{row("a", "")}},
+	} {
+		if err := s.Checkpoint(markAt(1), []Change{{Address: address("ok"), Rows: []compaction.Row{row("a", "")}}, c}); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	check(t, s, Mark{}, model{})
+	if _, err := s.Load(address("a\x00b")); err == nil {
+		t.Error("load of a bad address")
+	}
+	if rows, err := s.Load(address("unknown")); rows != nil || err != nil {
+		t.Errorf("unknown session: %v, %v", rows, err)
+	}
+}
+
+// The longest key that can be, and an id at the length limit.
+func TestLongestKey(t *testing.T) {
+	o := options(t)
+	a := events.Address{Tenant: strings.Repeat("t", events.MaxIDLen), Session: strings.Repeat("S", events.MaxIDLen)}
+	want := model{a: {strings.Repeat("z", maxNameBytes): "x"}}
+	s := mustOpen(t, o)
+	checkpoint(t, s, markAt(1), Change{Address: a, Rows: []compaction.Row{row(strings.Repeat("z", maxNameBytes), "x")}})
+	s.Abandon()
+	s = mustOpen(t, o)
+	defer s.Abandon()
+	check(t, s, markAt(1), want)
+}
+
+func TestOptions(t *testing.T) {
+	_, _, err := Open(Options{Partition: 8, Partitions: 8, LockWait: -1})
+	for _, part := range []string{"path is empty", "partition 8 of 8", "lock wait"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+}
+
+// Only the owner may look at what agents talk about.
+func TestFileModes(t *testing.T) {
+	o := options(t)
+	s := mustOpen(t, o)
+	defer s.Abandon()
+	for path, want := range map[string]fs.FileMode{o.Path: 0o600, filepath.Dir(o.Path): 0o700 | fs.ModeDir} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode() != want {
+			t.Errorf("%s has mode %v, %v; want %v", path, info.Mode(), err, want)
+		}
+	}
+}
+
+// rewriteHead changes the meta row as another program would have written it.
+func rewriteHead(t *testing.T, path string, change func(*head)) {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.Update(func(tx *bolt.Tx) error {
+		h, err := headOf(tx)
+		if err != nil {
+			return err
+		}
+		change(h)
+		return tx.Bucket(bucketMeta).Put(keyHead, seal(nil, keyHead, h.encode()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What makes a file one that is set aside, and what does not.
+func TestTrust(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		sync    bool
+		close   bool
+		between func(*testing.T, *Options)
+		want    error
+	}{
+		{name: "left open by this boot"},
+		{name: "left open by another boot", between: func(t *testing.T, o *Options) { o.BootID = "other" }, want: ErrOtherBoot},
+		{name: "boot unknown", between: func(t *testing.T, o *Options) {
+			rewriteHead(t, o.Path, func(h *head) { h.boot = "" })
+		}, want: ErrOtherBoot},
+		{name: "synced, another boot", sync: true, between: func(t *testing.T, o *Options) { o.BootID = "other" }},
+		{name: "closed, another boot", close: true, between: func(t *testing.T, o *Options) { o.BootID = "other" }},
+		{name: "another partition", close: true, between: func(t *testing.T, o *Options) { o.Partition = 4 }, want: ErrOtherPartition},
+		{name: "other partitions", close: true, between: func(t *testing.T, o *Options) { o.Partitions = 64 }, want: ErrOtherPartition},
+		{name: "of the future", close: true, between: func(t *testing.T, o *Options) {
+			rewriteHead(t, o.Path, func(h *head) { h.format = formatVersion + 1 })
+		}, want: ErrOtherFormat},
+		{name: "a row too many", close: true, between: func(t *testing.T, o *Options) {
+			rewriteHead(t, o.Path, func(h *head) { h.rows++ })
+		}, want: ErrDamaged},
+		{name: "another digest", close: true, between: func(t *testing.T, o *Options) {
+			rewriteHead(t, o.Path, func(h *head) { h.digest = h.digest.add(digest{lo: 1}) })
+		}, want: ErrDamaged},
+		{name: "not a bbolt file", between: func(t *testing.T, o *Options) {
+			if err := os.WriteFile(o.Path, make([]byte, 1<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, want: ErrDamaged},
+		{name: "a foreign bbolt file", between: func(t *testing.T, o *Options) {
+			if err := os.Remove(o.Path); err != nil {
+				t.Fatal(err)
+			}
+			db, err := bolt.Open(o.Path, 0o600, &bolt.Options{NoFreelistSync: true, PageSize: pageSize})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if err := db.Update(func(tx *bolt.Tx) error { _, err := tx.CreateBucket([]byte("x")); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}, want: ErrDamaged},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options(t)
+			o.Sync = c.sync
+			s := mustOpen(t, o)
+			m := model{address("a"): {"head": "A"}}
+			checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+			if !c.close {
+				s.Abandon()
+			} else if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if c.between != nil {
+				c.between(t, &o)
+			}
+			before, err := os.ReadFile(o.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, set, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { s.Abandon() }()
+			if c.want == nil {
+				if set != nil {
+					t.Fatalf("set aside: %v", set.Reason)
+				}
+				check(t, s, markAt(1), m)
+				return
+			}
+			if set == nil || !errors.Is(set.Reason, c.want) {
+				t.Fatalf("set aside: %+v, want %v", set, c.want)
+			}
+			after, err := os.ReadFile(set.Moved)
+			if err != nil || !slices.Equal(before, after) {
+				t.Errorf("the file that was set aside is another one: %v", err)
+			}
+			check(t, s, Mark{}, model{})
+			checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+			s.Abandon()
+			s = mustOpen(t, o)
+			check(t, s, markAt(1), m)
+		})
+	}
+}
+
+// A file that was closed stays marked so until the first checkpoint, which takes
+// the mark away again.
+func TestCleanMark(t *testing.T) {
+	o := options(t)
+	s := mustOpen(t, o)
+	checkpoint(t, s, markAt(1))
+	for range 2 { // closing again what was only opened
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		o.BootID += "+"
+		s = mustOpen(t, o)
+	}
+	checkpoint(t, s, markAt(2))
+	s.Abandon()
+	o.BootID = "later"
+	s, set, err := Open(o)
+	if err != nil || set == nil || !errors.Is(set.Reason, ErrOtherBoot) {
+		t.Fatalf("%+v, %v", set, err)
+	}
+	s.Abandon()
+}
+
+// What lets a file be trusted after a power loss is gone from the disk before the
+// first unsynced write, and there after the last.
+func TestSyncs(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after bool // Sync of the store that leaves the file, and of the next
+		close         bool
+		want          []bool // are the next checkpoints synced, and closing
+	}{
+		{"fresh", false, false, false, []bool{true, false, false, true}},
+		{"closed", false, false, true, []bool{true, false, false, true}},
+		{"left open", false, false, false, []bool{false, false, false, true}},
+		{"left open by one that syncs", true, false, false, []bool{true, false, false, true}},
+		{"syncs", false, true, false, []bool{true, true, true, true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options(t)
+			if c.name != "fresh" {
+				o.Sync = c.before
+				s := mustOpen(t, o)
+				checkpoint(t, s, markAt(1))
+				if !c.close {
+					s.Abandon()
+				} else if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.Sync = c.after
+			s := mustOpen(t, o)
+			var got []bool
+			for i := range 3 {
+				checkpoint(t, s, markAt(uint64(i)+2))
+				got = append(got, !s.db.NoSync)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got = append(got, !s.db.NoSync); !slices.Equal(got, c.want) {
+				t.Errorf("synced: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// Three files are kept, the youngest; whatever else lies there stays.
+func TestSetAsideKeepsThree(t *testing.T) {
+	o := options(t)
+	for i := range 5 {
+		s, set, err := Open(o)
+		if err != nil || (set == nil) != (i == 0) {
+			t.Fatalf("%+v, %v", set, err)
+		}
+		s.Abandon()
+		if err := os.WriteFile(o.Path, fmt.Appendf(nil, "damaged %d", i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := o.Path + ".bad-1x"
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Abandon()
+	got := map[string]string{}
+	files, _ := filepath.Glob(o.Path + ".bad-*")
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		got[strings.TrimPrefix(f, o.Path)] = string(b)
+	}
+	want := map[string]string{".bad-3": "damaged 2", ".bad-4": "damaged 3", ".bad-5": "damaged 4", ".bad-1x": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A file has one owner; those who only read do not disturb each other.
+func TestLock(t *testing.T) {
+	o := options(t)
+	read := o
+	read.ReadOnly = true
+	if _, _, err := Open(read); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading what is not there: %v", err)
+	}
+	s := mustOpen(t, o)
+	checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+	for _, o := range []Options{o, read} {
+		if _, set, err := Open(o); !errors.Is(err, ErrInUse) || set != nil {
+			t.Errorf("second open: %v, %v", set, err)
+		}
+	}
+	check(t, s, markAt(1), model{address("a"): {"head": "A"}})
+	s.Abandon()
+
+	first, second := mustOpen(t, read), mustOpen(t, read)
+	defer first.Close()
+	check(t, second, markAt(1), model{address("a"): {"head": "A"}})
+	if err := second.Checkpoint(markAt(2), nil); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("writing what is open for reading: %v", err)
+	}
+	if _, _, err := Open(o); !errors.Is(err, ErrInUse) {
+		t.Errorf("open while somebody reads: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Reading never moves a file.
+func TestReadOnlyDamaged(t *testing.T) {
+	o := options(t)
+	mustOpen(t, o).Abandon()
+	if err := os.WriteFile(o.Path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.ReadOnly = true
+	if _, set, err := Open(o); !errors.Is(err, ErrDamaged) || set != nil {
+		t.Errorf("%v, %v", set, err)
+	}
+	if b, err := os.ReadFile(o.Path); string(b) != "damaged" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// Who waits for a file that its holder sets aside gets the fresh one.
+func TestLockFollowsTheName(t *testing.T) {
+	o := options(t)
+	mustOpen(t, o).Abandon()
+	holder, err := openLocked(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.LockWait = 10 * time.Second
+	opened := make(chan *Store)
+	go func() {
+		s, _, err := Open(o)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- s
+	}()
+	for { // until it waits: a shared lock for a moment must not let it in
+		if isWaitingOn(t, o.Path) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	moved, err := setAside(o.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder.Close()
+	s := <-opened
+	defer s.Abandon()
+	checkpoint(t, s, markAt(1))
+	old, err := os.Stat(moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.Stat(o.Path); err != nil || os.SameFile(old, now) {
+		t.Errorf("the store writes what was set aside: %v", err)
+	}
+}
+
+// isWaitingOn reports whether this process has the file open twice.
+func isWaitingOn(t *testing.T, path string) bool {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	n := 0
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && to == path {
+			n++
+		}
+	}
+	return n >= 2
+}
+
+// After Close, and after Abandon, everything is an error and nothing a panic.
+func TestClosed(t *testing.T) {
+	o := options(t)
+	s := mustOpen(t, o)
+	checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	s.Abandon()
+	_, err := s.Load(address("a"))
+	for name, err := range map[string]error{
+		"load": err, "checkpoint": s.Checkpoint(markAt(2), nil),
+		"each": s.Each(func(events.Address, []compaction.Row) error { return nil }),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s.Mark() != markAt(1) {
+		t.Error(s.Mark())
+	}
+}
+
+// The function's error ends Each and comes out as it is.
+func TestEachStops(t *testing.T) {
+	s := mustOpen(t, options(t))
+	defer s.Abandon()
+	checkpoint(t, s, markAt(1),
+		Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}},
+		Change{Address: address("b"), Rows: []compaction.Row{row("head", "B")}})
+	n := 0
+	if err := s.Each(func(events.Address, []compaction.Row) error { n++; return unix.EDOM }); err != unix.EDOM || n != 1 {
+		t.Errorf("%v after %d", err, n)
+	}
+}

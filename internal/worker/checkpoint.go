@@ -1,0 +1,195 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/kv"
+)
+
+// checkpoint is a partition's ledgers at a border, as far as they changed since
+// the last one.
+type checkpoint struct {
+	end     border
+	changes []kv.Change
+	written []*kept // marked as stored when it is
+}
+
+// openStore opens the partition's file and returns the border it stands at. A
+// file that does not fit the log, or the marker, is set aside: everything follows
+// from the log.
+func (p *partition) openStore(ctx context.Context, log broker.StreamState, marker border) (border, error) {
+	if p.w.config.Dir == "" {
+		return border{}, nil
+	}
+	path := filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id))
+	options := kv.Options{Path: path, Partition: p.id, Partitions: p.w.config.Streams.Partitions, Sync: p.w.config.Sync}
+	store, aside, err := kv.Open(options)
+	if err != nil {
+		return border{}, err
+	}
+	if aside != nil {
+		p.setAside(aside.Reason, aside.Moved)
+	}
+	m := store.Mark()
+	if err := p.fits(ctx, m, log, marker); err != nil {
+		moved, derr := store.Discard()
+		if derr != nil {
+			return border{}, derr
+		}
+		p.setAside(err, moved)
+		if store, _, err = kv.Open(options); err != nil {
+			return border{}, err
+		}
+		m = store.Mark()
+	}
+	p.store, p.decider.store = store, store
+	p.fence = m.Outcomes
+	return border{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
+}
+
+func (p *partition) setAside(reason error, moved string) {
+	call(p.w.config.Listener.SetAside, SetAside{p.id, reason, moved})
+}
+
+// fits says why a checkpoint cannot be used: the log is another one, has lost the
+// events it stands on, or OUTCOMES has lost what was told about them.
+func (p *partition) fits(ctx context.Context, m kv.Mark, log broker.StreamState, marker border) error {
+	switch {
+	case m == kv.Mark{}:
+		return nil // fresh
+	case m.LogCreated != log.Created.UnixNano():
+		return errors.New("it stands on another log")
+	case m.Cursor > log.Last || m.Cursor > uint64(marker.seq):
+		return fmt.Errorf("it stands at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq)
+	}
+	found, err := broker.GetLog(ctx, p.w.config.Read, []uint64{m.Cursor})
+	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+		return nil // aged away since
+	}
+	if err != nil {
+		return err
+	}
+	if at := found[0].Time.UnixMilli(); at != m.LastTime {
+		return fmt.Errorf("the event it stands on is of another time: %d, not %d", at, m.LastTime)
+	}
+	return nil
+}
+
+// due reports whether it is time for a checkpoint.
+func (p *partition) due() bool {
+	if p.store == nil || p.pending != nil || p.writing.Load() {
+		return false
+	}
+	p.state.Lock()
+	defer p.state.Unlock()
+	n := len(p.decider.dirty)
+	return n > 0 && (p.decider.events >= p.w.config.CheckpointEvents || time.Since(p.saved) >= p.w.config.CheckpointEvery)
+}
+
+// collect takes the ledgers that changed, as they are now. Nothing may be written
+// before everything that was told up to now is committed.
+func (p *partition) collect() error {
+	p.state.Lock()
+	defer p.state.Unlock()
+	c := &checkpoint{end: p.decided}
+	for _, k := range p.decider.dirty {
+		k.dirty, k.unsaved = false, true
+		c.written = append(c.written, k)
+		if k.ledger == nil { // it began anew
+			c.changes = append(c.changes, kv.Change{Address: k.address, Drop: true})
+			continue
+		}
+		rows, err := k.ledger.Rows()
+		if err != nil {
+			return err
+		}
+		k.ledger.Stored()
+		c.changes = append(c.changes, kv.Change{Address: k.address, Rows: rows, Replace: k.replace})
+		k.replace = false
+	}
+	p.decider.dirty, p.decider.events = nil, 0
+	p.pending, p.saved = c, time.Now()
+	return nil
+}
+
+// save writes the pending checkpoint in the background, once its border is
+// committed.
+func (p *partition) save(ctx context.Context) {
+	c := p.pending
+	if c == nil || p.committed < c.end.seq {
+		return
+	}
+	p.pending = nil
+	mark := kv.Mark{
+		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
+		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: p.committer.Fence(),
+	}
+	p.writing.Store(true)
+	p.background.Go(func() {
+		defer p.writing.Store(false)
+		p.write(ctx, c, mark)
+	})
+}
+
+// write stores a checkpoint; it tries again until it succeeds or ctx ends, since
+// its rows are nowhere else.
+func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
+	began := time.Now()
+	for {
+		err := p.store.Checkpoint(m, c.changes)
+		if err == nil {
+			break
+		}
+		if _, damaged := errors.AsType[*kv.DamagedError](err); damaged {
+			p.fail(err)
+			return
+		}
+		p.interrupted("checkpoint")(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(fullPause):
+		}
+	}
+	p.state.Lock()
+	for _, k := range c.written {
+		k.unsaved = false
+	}
+	evicted := p.decider.evict(p.w.config.MaxLedgers / p.w.config.Streams.Partitions)
+	p.state.Unlock()
+	call(p.w.config.Listener.Checkpointed, Checkpointed{
+		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Took: time.Since(began),
+	})
+}
+
+// closeStore lets go of the file. After a drain it first writes what is left; an
+// event that was decided and not committed any more keeps it from that.
+func (p *partition) closeStore(ctx context.Context, drained bool) error {
+	if p.store == nil {
+		return nil
+	}
+	p.background.Wait()
+	if p.decider.lost != nil {
+		moved, err := p.store.Discard()
+		p.setAside(p.decider.lost, moved)
+		return err
+	}
+	for drained && (p.pending != nil || len(p.decider.dirty) > 0) {
+		if p.pending == nil {
+			if err := p.collect(); err != nil {
+				return errors.Join(err, p.store.Close())
+			}
+		}
+		if p.save(ctx); p.pending != nil {
+			break
+		}
+		p.background.Wait()
+	}
+	return p.store.Close()
+}

@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/kv"
+)
+
+// kept is a ledger in memory.
+type kept struct {
+	address events.Address
+	ledger  *compaction.Ledger // nil when the session began anew
+	used    uint64             // the event that used it last, counted
+	dirty   bool               // listed for the next checkpoint
+	replace bool               // what is stored of it is of no use
+	unsaved bool               // taken for a checkpoint that is not written yet
+}
+
+// loader brings back ledgers that left memory.
+type loader interface {
+	Load(events.Address) ([]compaction.Row, error)
+}
+
+// ledger returns the ledger of a session, an empty one that is not kept if it
+// has none.
+func (d *decider) ledger(a events.Address) (*compaction.Ledger, error) {
+	d.clock++
+	if k := d.kept[a]; k != nil {
+		k.used = d.clock
+		if k.ledger == nil {
+			return compaction.NewLedger(a), nil
+		}
+		return k.ledger, nil
+	}
+	if d.store == nil {
+		return compaction.NewLedger(a), nil
+	}
+	rows, err := d.store.Load(a)
+	if err != nil {
+		return nil, fmt.Errorf("load ledger: %w", err)
+	}
+	if rows == nil {
+		return compaction.NewLedger(a), nil
+	}
+	l, err := compaction.Restore(a, rows)
+	if err != nil {
+		return nil, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
+	}
+	d.kept[a] = &kept{address: a, ledger: l, used: d.clock}
+	return l, nil
+}
+
+// keep notes that a ledger changed.
+func (d *decider) keep(a events.Address, l *compaction.Ledger) {
+	k := d.kept[a]
+	if k == nil {
+		k = &kept{address: a, used: d.clock}
+		d.kept[a] = k
+	}
+	k.ledger = l
+	d.touch(k)
+}
+
+// forget lets a session begin anew.
+func (d *decider) forget(a events.Address) {
+	k := d.kept[a]
+	if k == nil {
+		k = &kept{address: a, used: d.clock}
+		d.kept[a] = k
+	}
+	k.ledger, k.replace = nil, true
+	d.touch(k)
+}
+
+func (d *decider) touch(k *kept) {
+	if !k.dirty && d.store != nil {
+		k.dirty = true
+		d.dirty = append(d.dirty, k)
+	}
+}
+
+// evict lets ledgers that are stored leave memory, those not used for longest
+// first, until at most n are left.
+func (d *decider) evict(n int) int {
+	if d.store == nil || len(d.kept) <= n {
+		return 0
+	}
+	idle := make([]*kept, 0, len(d.kept))
+	for _, k := range d.kept {
+		if !k.dirty && !k.unsaved {
+			idle = append(idle, k)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *kept) int { return cmp.Compare(a.used, b.used) })
+	idle = idle[:min(len(idle), len(d.kept)-n)]
+	for _, k := range idle {
+		delete(d.kept, k.address)
+	}
+	return len(idle)
+}
