@@ -71,10 +71,10 @@ func main() {
 	}
 	log := newLogger(f.LogFormat)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, f, log); err != nil {
+	err := run(ctx, f, log)
+	stop()
+	if err != nil {
 		log.Error().Err(err).Msg("worker failed")
-		stop()
 		os.Exit(1)
 	}
 }
@@ -109,7 +109,7 @@ func run(ctx context.Context, f flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
-		Owner: owner(), Summarizer: summarize.Embedded(), Listener: worker.LogListener(log),
+		Owner: owner(), Summarizer: summarize.Embedded(), Listener: worker.LogListener(log), Version: version,
 	})
 	if err != nil {
 		return err

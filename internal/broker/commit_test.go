@@ -94,7 +94,7 @@ func TestRepublish(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.nc.Flush()
+	_ = w.nc.Flush()
 	if err := zombie.Commit(t.Context(), budgets(3, "refused"), Marker{}); !errors.Is(err, ErrFenced) {
 		t.Errorf("batch of a zombie: %v", err)
 	}
@@ -284,7 +284,7 @@ func TestLostLink(t *testing.T) {
 	for _, f := range []fault{loseAnswer, loseRequest} {
 		for _, n := range []int{0, 1, 5} {
 			hit := link.arm(f, headerFence)
-			go func() { <-hit; w.nc.Flush(); link.cut() }()
+			go func() { <-hit; _ = w.nc.Flush(); link.cut() }()
 			m := Marker{Cursor: uint64(want), Chain: 1}
 			if err := c.Commit(within(t, 10*time.Second), budgets(n, "x"), m); err != nil {
 				t.Fatalf("fault %d, %d messages: %v", f, n, err)
@@ -300,7 +300,7 @@ func TestLostLink(t *testing.T) {
 	}
 	// A take-over in the dark adds one epoch, not two.
 	hit := link.arm(loseAnswer, headerFence)
-	go func() { <-hit; w.nc.Flush(); link.cut() }()
+	go func() { <-hit; _ = w.nc.Flush(); link.cut() }()
 	if c := w.takeOverOn(nc, "you"); c.Epoch() != 2 || w.marker(1).Epoch != 2 {
 		t.Errorf("epoch is %d, stored %d", c.Epoch(), w.marker(1).Epoch)
 	}
@@ -323,14 +323,16 @@ func TestGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.nc.Flush()
+		_ = w.nc.Flush()
 		ctx, cancel := context.WithCancel(t.Context())
 		hit := link.arm(f, headerFence)
 		go func() {
 			defer cancel()
 			<-hit
 			if f == loseAnswer {
-				seen.NextMsg(5 * time.Second) // it is stored
+				if _, err := seen.NextMsg(5 * time.Second); err != nil { // it is stored
+					return
+				}
 			}
 		}()
 		if err := c.Commit(ctx, budgets(1, "x"), Marker{Cursor: 7}); !errors.Is(err, context.Canceled) {

@@ -120,7 +120,7 @@ func (s *Server) StreamBytes() int64 {
 	if err := unix.Statfs(s.dir, &st); err != nil {
 		return defaultMaxBytes
 	}
-	free := int64(uint64(st.Bavail) * uint64(st.Bsize) / 4)
+	free := int64(uint64(st.Bavail) * uint64(st.Bsize) / 4) //nolint:unconvert // the types of the fields depend on the platform
 	return max(min(free, defaultMaxBytes), 64<<20)
 }
 
@@ -134,7 +134,7 @@ func (s *Server) shutdown() {
 		s.nats.Shutdown()
 		s.nats.WaitForShutdown()
 	}
-	s.lock.Close() // releases the lock; the file stays, or a waiter would lock a ghost
+	_ = s.lock.Close() // releases the lock; the file stays, or a waiter would lock a ghost
 }
 
 func (s *Server) await(log *serverLog) error {
@@ -241,7 +241,7 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, &DirInUseError{Dir: dir, Holder: holder}
 	}
 	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	return f, nil

@@ -283,9 +283,6 @@ func addSubjects(c *jetstream.StreamConfig, want []string) (changed bool) {
 	return changed
 }
 
-// wantTransform says how the log is partitioned, to people.
-var wantTransform = "from " + events.InputPattern + " to " + events.LogTransform(DefaultPartitions) + " or another number"
-
 func checkLog(c jetstream.StreamConfig) []Mismatch {
 	m := mismatches{stream: c.Name}
 	m.common(c)

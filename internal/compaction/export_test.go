@@ -79,7 +79,6 @@ func (l *Ledger) LastSeq() uint64 { return l.through().Seq }
 // Fork is what Decide takes a turn with.
 func (l *Ledger) Fork() *Ledger { return l.fork() }
 
-
 // Chunks is the list of entries of a ledger.
 type Chunks = chunks
 

@@ -1,6 +1,10 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"slices"
+
+	"compactd/internal/events"
+)
 
 // Result is a session.summary, read: what became of a job.
 type Result struct {
@@ -71,14 +75,7 @@ func (l *Ledger) judge(r *Result) fitness {
 	return fit
 }
 
-func (j *pendingJob) asks(id string) bool {
-	for _, x := range j.IDs {
-		if x == id {
-			return true
-		}
-	}
-	return false
-}
+func (j *pendingJob) asks(id string) bool { return slices.Contains(j.IDs, id) }
 
 // receive takes a result: it ends the job, and prepares the summary.
 func (l *Ledger) receive(r *Result) {

@@ -123,7 +123,8 @@ func (l *Ledger) header() header {
 	for _, t := range l.parked {
 		p := parkedRow{
 			t.Seq, t.ID, t.Time, t.number, t.from, t.hash, t.model, t.format, t.system, t.tools, t.override,
-			[]byte{}, t.usage, t.generation, t.usageUnknown,
+			[]byte{},
+			t.usage, t.generation, t.usageUnknown,
 		}
 		for i := range t.entries {
 			p.Entries = appendEntry(p.Entries, &t.entries[i])

@@ -69,26 +69,42 @@ func TestReadAnthropic(t *testing.T) {
 func TestWriteAnthropic(t *testing.T) {
 	const results = `{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text","text":"long"},{"type":"image"}],"cache_control":{"type":"ephemeral"}}, {"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`
 	checkWrite(t, Anthropic, []writeCase{
-		{"one result", results, func(m *Message) { m.SetText(0, "[cleared]") },
-			`{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":"[cleared]","cache_control":{"type":"ephemeral"}},{"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`},
-		{"a result without content", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1"}]}`, func(m *Message) { m.SetText(0, "a") },
-			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]}`},
-		{"a part removed", results, func(m *Message) { m.Parts = m.Parts[1:] },
-			`{"id":"m1","role":"user","content":[{"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`},
+		{
+			"one result", results, func(m *Message) { m.SetText(0, "[cleared]") },
+			`{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":"[cleared]","cache_control":{"type":"ephemeral"}},{"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`,
+		},
+		{
+			"a result without content", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1"}]}`, func(m *Message) { m.SetText(0, "a") },
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a"}]}`,
+		},
+		{
+			"a part removed", results, func(m *Message) { m.Parts = m.Parts[1:] },
+			`{"id":"m1","role":"user","content":[{"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`,
+		},
 		{"a part added", results, func(m *Message) {
 			m.Parts = []Part{{Kind: PartResult, CallID: "t0", Text: "late", Failed: true}, m.Parts[1]}
 		}, `{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t0","content":"late","is_error":true},{"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`},
 		{"string", `{"role":"user","content":"a"}`, func(m *Message) { m.SetText(0, `b"`) }, `{"role":"user","content":"b\""}`},
-		{"string becomes blocks", `{"role":"user","content":"a"}`, func(m *Message) { m.Parts = append([]Part{{Text: "before"}}, m.Parts...) },
-			`{"role":"user","content":[{"type":"text","text":"before"},{"type":"text","text":"a"}]}`},
-		{"text block", `{"role":"user","content":[{"text":"a","type":"text","cache_control":{}}]}`, func(m *Message) { m.SetText(0, "b") },
-			`{"role":"user","content":[{"text":"b","type":"text","cache_control":{}}]}`},
-		{"an image gives way to text", `{"role":"user","content":[{"type":"image","source":{}}]}`, func(m *Message) { m.SetText(0, "[image]") },
-			`{"role":"user","content":[{"type":"text","text":"[image]"}]}`},
-		{"thinking", `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"}]}`, func(m *Message) { m.SetText(0, "") },
-			`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]}`},
-		{"a call has no text", `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`, func(m *Message) { m.SetText(0, "x") },
-			`{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`},
+		{
+			"string becomes blocks", `{"role":"user","content":"a"}`, func(m *Message) { m.Parts = append([]Part{{Text: "before"}}, m.Parts...) },
+			`{"role":"user","content":[{"type":"text","text":"before"},{"type":"text","text":"a"}]}`,
+		},
+		{
+			"text block", `{"role":"user","content":[{"text":"a","type":"text","cache_control":{}}]}`, func(m *Message) { m.SetText(0, "b") },
+			`{"role":"user","content":[{"text":"b","type":"text","cache_control":{}}]}`,
+		},
+		{
+			"an image gives way to text", `{"role":"user","content":[{"type":"image","source":{}}]}`, func(m *Message) { m.SetText(0, "[image]") },
+			`{"role":"user","content":[{"type":"text","text":"[image]"}]}`,
+		},
+		{
+			"thinking", `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"}]}`, func(m *Message) { m.SetText(0, "") },
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]}`,
+		},
+		{
+			"a call has no text", `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`, func(m *Message) { m.SetText(0, "x") },
+			`{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}`,
+		},
 
 		{"new text", "", func(m *Message) { *m = Message{Role: RoleUser, Parts: []Part{{Text: "a\xffb"}}} }, `{"role":"user","content":"a` + "\uFFFD" + `b"}`},
 		{"new result", "", func(m *Message) {

@@ -20,8 +20,10 @@ func TestReadOpenAI(t *testing.T) {
 				{Kind: PartOther, Raw: Raw(`"bare"`)},
 			}},
 		},
-		{"refusal", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Text: "no", Raw: Raw(`{"type":"refusal","refusal":"no"}`)}}}},
+		{
+			"refusal", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`,
+			Message{Role: RoleAssistant, Parts: []Part{{Text: "no", Raw: Raw(`{"type":"refusal","refusal":"no"}`)}}},
+		},
 		{"assistant without content", `{"role":"assistant","refusal":"no"}`, Message{Role: RoleAssistant}},
 		{
 			"calls follow the content",
@@ -39,15 +41,23 @@ func TestReadOpenAI(t *testing.T) {
 				{Kind: PartCall, Raw: Raw(`{}`)},
 			}},
 		},
-		{"arguments as an object", `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","function":{"name":"n","arguments":{"a":1}}}]}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, CallID: "c1", Tool: "n", Args: Raw(`{"a":1}`), Raw: Raw(`{"id":"c1","function":{"name":"n","arguments":{"a":1}}}`)}}}},
+		{
+			"arguments as an object", `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","function":{"name":"n","arguments":{"a":1}}}]}`,
+			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, CallID: "c1", Tool: "n", Args: Raw(`{"a":1}`), Raw: Raw(`{"id":"c1","function":{"name":"n","arguments":{"a":1}}}`)}}},
+		},
 		{"calls null", `{"role":"assistant","content":"a","tool_calls":null}`, Message{Role: RoleAssistant, Parts: []Part{{Text: "a"}}}},
-		{"tool", `{"role":"tool","tool_call_id":"c1","name":"read","content":"ok"}`,
-			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c1", Tool: "read", Text: "ok"}}}},
-		{"tool with parts", `{"role":"tool","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"tool_call_id":"c1"}`,
-			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c1", Text: "a\nb", Raw: Raw(`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`)}}}},
-		{"function_call", `{"role":"assistant","content":null,"function_call":{"name":"read","arguments":"{}"}}`,
-			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, Tool: "read", Args: Raw(`{}`), Raw: Raw(`{"name":"read","arguments":"{}"}`)}}}},
+		{
+			"tool", `{"role":"tool","tool_call_id":"c1","name":"read","content":"ok"}`,
+			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c1", Tool: "read", Text: "ok"}}},
+		},
+		{
+			"tool with parts", `{"role":"tool","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"tool_call_id":"c1"}`,
+			Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c1", Text: "a\nb", Raw: Raw(`[{"type":"text","text":"a"},{"type":"text","text":"b"}]`)}}},
+		},
+		{
+			"function_call", `{"role":"assistant","content":null,"function_call":{"name":"read","arguments":"{}"}}`,
+			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, Tool: "read", Args: Raw(`{}`), Raw: Raw(`{"name":"read","arguments":"{}"}`)}}},
+		},
 		{"function", `{"role":"function","name":"read","content":"ok"}`, Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, Tool: "read", Text: "ok"}}}},
 	})
 	checkReadProblems(t, OpenAI, map[string]error{
@@ -64,37 +74,63 @@ func TestReadOpenAI(t *testing.T) {
 func TestWriteOpenAI(t *testing.T) {
 	const calls = `{"id":"m","role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{}"}}, {"id":"c2" ,"type":"function","function":{"name":"b","arguments":"{\"x\": 1}"}}],"audio":null}`
 	checkWrite(t, OpenAI, []writeCase{
-		{"tool result", `{"role":"tool","content":"long","tool_call_id":"c1","x":1.0}`, func(m *Message) { m.SetText(0, "[cleared]") },
-			`{"role":"tool","content":"[cleared]","tool_call_id":"c1","x":1.0}`},
-		{"tool result with parts", `{"role":"tool","content":[{"type":"text","text":"a"}],"tool_call_id":"c1"}`, func(m *Message) { m.SetText(0, "b") },
-			`{"role":"tool","content":"b","tool_call_id":"c1"}`},
-		{"tool result left alone", `{"role":"tool","content":[{"type":"text","text":"a"} ],"tool_call_id":"c1"}`, func(*Message) {},
-			`{"role":"tool","content":[{"type":"text","text":"a"} ],"tool_call_id":"c1"}`},
-		{"a call removed", calls, func(m *Message) { m.Parts = m.Parts[1:] },
-			`{"id":"m","role":"assistant","content":null,"tool_calls":[{"id":"c2" ,"type":"function","function":{"name":"b","arguments":"{\"x\": 1}"}}],"audio":null}`},
-		{"text for calls", calls, func(m *Message) { m.Parts = []Part{{Text: "done"}} },
-			`{"id":"m","role":"assistant","content":"done","audio":null}`},
-		{"a call added", `{"role":"assistant","content":"a"}`, func(m *Message) { m.Parts = append(m.Parts, Part{Kind: PartCall, CallID: "c", Tool: "n"}) },
-			`{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]}`},
-		{"empty content stays", `{"role":"assistant","content":"","tool_calls":[{"id":"c"}]}`, func(*Message) {},
-			`{"role":"assistant","content":"","tool_calls":[{"id":"c"}]}`},
-		{"absent content stays", `{"role":"assistant","tool_calls":[{"id":"c"}]}`, func(*Message) {}, `{"role":"assistant","tool_calls":[{"id":"c"}]}`},
-		{"content removed", `{"role":"assistant","content":"a","tool_calls":[{"id":"c"}]}`, func(m *Message) { m.Parts = m.Parts[1:] },
-			`{"role":"assistant","content":null,"tool_calls":[{"id":"c"}]}`},
-		{"refusal", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"},{"type":"text","text":"a"}]}`, func(m *Message) { m.SetText(0, "never"); m.SetText(1, "b") },
-			`{"role":"assistant","content":[{"type":"refusal","refusal":"never"},{"type":"text","text":"b"}]}`},
-		{"no parts", `{"role":"user","content":[]}`, func(*Message) {}, `{"role":"user","content":[]}`},
-		{"texts merged", `{"role":"user","content":"a"}`, func(m *Message) { m.Parts = append(m.Parts, Part{Text: "b"}) },
-			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`},
-		{"function_call kept", `{"role":"assistant","content":"a","function_call":{"name":"n","arguments":"{}"}}`, func(m *Message) { m.SetText(0, "b") },
-			`{"role":"assistant","content":"b","function_call":{"name":"n","arguments":"{}"}}`},
-		{"function_call removed", `{"role":"assistant","content":"a","function_call":{"name":"n","arguments":"{}"}}`, func(m *Message) { m.Parts = m.Parts[:1] },
-			`{"role":"assistant","content":"a"}`},
-
-		{"new result", "", func(m *Message) {
-			*m = Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c", Text: "gone"}}}
+		{
+			"tool result", `{"role":"tool","content":"long","tool_call_id":"c1","x":1.0}`, func(m *Message) { m.SetText(0, "[cleared]") },
+			`{"role":"tool","content":"[cleared]","tool_call_id":"c1","x":1.0}`,
 		},
-			`{"role":"tool","tool_call_id":"c","content":"gone"}`},
+		{
+			"tool result with parts", `{"role":"tool","content":[{"type":"text","text":"a"}],"tool_call_id":"c1"}`, func(m *Message) { m.SetText(0, "b") },
+			`{"role":"tool","content":"b","tool_call_id":"c1"}`,
+		},
+		{
+			"tool result left alone", `{"role":"tool","content":[{"type":"text","text":"a"} ],"tool_call_id":"c1"}`, func(*Message) {},
+			`{"role":"tool","content":[{"type":"text","text":"a"} ],"tool_call_id":"c1"}`,
+		},
+		{
+			"a call removed", calls, func(m *Message) { m.Parts = m.Parts[1:] },
+			`{"id":"m","role":"assistant","content":null,"tool_calls":[{"id":"c2" ,"type":"function","function":{"name":"b","arguments":"{\"x\": 1}"}}],"audio":null}`,
+		},
+		{
+			"text for calls", calls, func(m *Message) { m.Parts = []Part{{Text: "done"}} },
+			`{"id":"m","role":"assistant","content":"done","audio":null}`,
+		},
+		{
+			"a call added", `{"role":"assistant","content":"a"}`, func(m *Message) { m.Parts = append(m.Parts, Part{Kind: PartCall, CallID: "c", Tool: "n"}) },
+			`{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]}`,
+		},
+		{
+			"empty content stays", `{"role":"assistant","content":"","tool_calls":[{"id":"c"}]}`, func(*Message) {},
+			`{"role":"assistant","content":"","tool_calls":[{"id":"c"}]}`,
+		},
+		{"absent content stays", `{"role":"assistant","tool_calls":[{"id":"c"}]}`, func(*Message) {}, `{"role":"assistant","tool_calls":[{"id":"c"}]}`},
+		{
+			"content removed", `{"role":"assistant","content":"a","tool_calls":[{"id":"c"}]}`, func(m *Message) { m.Parts = m.Parts[1:] },
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"c"}]}`,
+		},
+		{
+			"refusal", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"},{"type":"text","text":"a"}]}`, func(m *Message) { m.SetText(0, "never"); m.SetText(1, "b") },
+			`{"role":"assistant","content":[{"type":"refusal","refusal":"never"},{"type":"text","text":"b"}]}`,
+		},
+		{"no parts", `{"role":"user","content":[]}`, func(*Message) {}, `{"role":"user","content":[]}`},
+		{
+			"texts merged", `{"role":"user","content":"a"}`, func(m *Message) { m.Parts = append(m.Parts, Part{Text: "b"}) },
+			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`,
+		},
+		{
+			"function_call kept", `{"role":"assistant","content":"a","function_call":{"name":"n","arguments":"{}"}}`, func(m *Message) { m.SetText(0, "b") },
+			`{"role":"assistant","content":"b","function_call":{"name":"n","arguments":"{}"}}`,
+		},
+		{
+			"function_call removed", `{"role":"assistant","content":"a","function_call":{"name":"n","arguments":"{}"}}`, func(m *Message) { m.Parts = m.Parts[:1] },
+			`{"role":"assistant","content":"a"}`,
+		},
+
+		{
+			"new result", "", func(m *Message) {
+				*m = Message{Role: RoleTool, Parts: []Part{{Kind: PartResult, CallID: "c", Text: "gone"}}}
+			},
+			`{"role":"tool","tool_call_id":"c","content":"gone"}`,
+		},
 		{"new calls", "", func(m *Message) {
 			*m = Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, CallID: "c", Tool: "n"}, {Kind: PartCall, CallID: "d", Tool: "n", Args: Raw(`{"a":"b"}`)}, {Kind: PartCall, CallID: "e", Tool: "n", Args: Raw(`"{broken"`)}}}
 		}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}},{"id":"d","type":"function","function":{"name":"n","arguments":"{\"a\":\"b\"}"}},{"id":"e","type":"function","function":{"name":"n","arguments":"{broken"}}]}`},

@@ -142,18 +142,28 @@ func TestUsage(t *testing.T) {
 		want        *Usage
 		unknown     bool
 	}{
-		{"Anthropic", `{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":300,"output_tokens":4,"service_tier":"standard"}`,
-			&Usage{Input: 10, CacheCreate: 20, CacheRead: 300, Output: 4}, false},
+		{
+			"Anthropic", `{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":300,"output_tokens":4,"service_tier":"standard"}`,
+			&Usage{Input: 10, CacheCreate: 20, CacheRead: 300, Output: 4}, false,
+		},
 		{"Anthropic without cache", `{"input_tokens":10,"cache_read_input_tokens":null,"output_tokens":4}`, &Usage{Input: 10, Output: 4}, false},
-		{"OpenAI chat", `{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"prompt_tokens_details":{"cached_tokens":60,"audio_tokens":0}}`,
-			&Usage{Input: 40, CacheRead: 60, Output: 7}, false},
+		{
+			"OpenAI chat", `{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"prompt_tokens_details":{"cached_tokens":60,"audio_tokens":0}}`,
+			&Usage{Input: 40, CacheRead: 60, Output: 7}, false,
+		},
 		{"OpenAI chat without details", `{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}`, &Usage{Input: 100, Output: 7}, false},
-		{"OpenAI responses", `{"input_tokens":100,"input_tokens_details":{"cached_tokens":60},"output_tokens":7}`,
-			&Usage{Input: 40, CacheRead: 60, Output: 7}, false},
-		{"Gemini", `{"promptTokenCount":100,"candidatesTokenCount":5,"thoughtsTokenCount":6,"cachedContentTokenCount":70,"totalTokenCount":111}`,
-			&Usage{Input: 30, CacheRead: 70, Output: 11}, false},
-		{"a proxy that counts the cache apart", `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60}}`,
-			&Usage{Input: 10, CacheRead: 60, Output: 1}, false},
+		{
+			"OpenAI responses", `{"input_tokens":100,"input_tokens_details":{"cached_tokens":60},"output_tokens":7}`,
+			&Usage{Input: 40, CacheRead: 60, Output: 7}, false,
+		},
+		{
+			"Gemini", `{"promptTokenCount":100,"candidatesTokenCount":5,"thoughtsTokenCount":6,"cachedContentTokenCount":70,"totalTokenCount":111}`,
+			&Usage{Input: 30, CacheRead: 70, Output: 11}, false,
+		},
+		{
+			"a proxy that counts the cache apart", `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60}}`,
+			&Usage{Input: 10, CacheRead: 60, Output: 1}, false,
+		},
 		{"as an exponent", `{"input_tokens":1e3}`, &Usage{Input: 1000}, false},
 		{"all zero", `{"prompt_tokens":0,"completion_tokens":0}`, nil, false},
 		{"null", `null`, nil, false},

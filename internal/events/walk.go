@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -169,9 +170,9 @@ func set(ms []member, name string, value Raw) []member {
 // lookup returns the value of name, nil when it is absent. The last duplicate
 // wins, as with most readers of JSON.
 func lookup(ms []member, name string) Raw {
-	for i := len(ms) - 1; i >= 0; i-- {
-		if ms[i].name == name {
-			return ms[i].value
+	for _, m := range slices.Backward(ms) {
+		if m.name == name {
+			return m.value
 		}
 	}
 	return nil

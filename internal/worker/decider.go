@@ -73,11 +73,10 @@ func (d *decider) record(e event, outs []compaction.Outcome) error {
 		d.forget(e.Address)
 		return nil
 	}
-	in, _, err := d.read(e)
-	if err != nil {
-		return nil // unreadable then as now: told as a rejection
+	if in, _, err := d.read(e); err == nil { // else unreadable then as now: told as a rejection
+		return d.apply(e, in, outs)
 	}
-	return d.apply(e, in, outs)
+	return nil
 }
 
 // resets reports whether an outcome says that its session begins anew.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/nats-io/nats.go"
@@ -107,6 +108,9 @@ func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome
 	}
 	full := *c
 	messages, cause := t.render(ctx, a, o.View)
+	if cause == nil {
+		full.Summary, cause = t.summary(ctx, c)
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -116,12 +120,25 @@ func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome
 			return data, err
 		}
 	}
-	full.Messages, full.MessagesOmitted = nil, true
+	full.Messages, full.Summary, full.MessagesOmitted = nil, nil, true
 	data, err := events.Marshal(full)
 	if err != nil {
 		return nil, err
 	}
 	return data, cause
+}
+
+// summary reads the summary that a compaction put in place, nil if it used none.
+func (t *texts) summary(ctx context.Context, c *events.Compacted) (*events.Summary, error) {
+	i := slices.IndexFunc(c.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense })
+	if i < 0 {
+		return nil, nil
+	}
+	bodies, err := broker.GetLog(ctx, t.nc, []uint64{c.Edits[i].Seq})
+	if err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	return events.DecodeSummary(bodies[0].Data)
 }
 
 func sizeOf(messages []events.Raw) int {

@@ -35,6 +35,8 @@ type Config struct {
 	Summarizer summarize.Summarizer
 	// Listener is told what happens. Default none.
 	Listener Listener
+	// Version of the program, for whoever asks. Default "dev".
+	Version string
 
 	// Dir is where the ledgers are checkpointed, a file for each partition. ""
 	// rebuilds them from the log at every start.
@@ -66,16 +68,16 @@ type Config struct {
 func (c *Config) validate() error {
 	var errs []error
 	if c.Read == nil || c.Commit == nil {
-		errs = append(errs, errors.New("Read and Commit are required"))
+		errs = append(errs, errors.New("connections Read and Commit are required"))
 	}
 	if c.Streams == nil {
-		errs = append(errs, errors.New("Streams is required"))
+		errs = append(errs, errors.New("field Streams is required"))
 	}
 	if c.Compaction == nil {
-		errs = append(errs, errors.New("Compaction is required"))
+		errs = append(errs, errors.New("field Compaction is required"))
 	}
 	if c.Owner == "" {
-		errs = append(errs, errors.New("Owner is required"))
+		errs = append(errs, errors.New("field Owner is required"))
 	}
 	return errors.Join(errs...)
 }
@@ -95,6 +97,7 @@ func New(c Config) (*Worker, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
+	c.Version = cmp.Or(c.Version, "dev")
 	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
 	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
@@ -106,8 +109,10 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{config: c, js: js, texts: newTexts(c.Read, c.CacheBytes),
-		served: make([]atomic.Pointer[partition], c.Streams.Partitions)}
+	w := &Worker{
+		config: c, js: js, texts: newTexts(c.Read, c.CacheBytes),
+		served: make([]atomic.Pointer[partition], c.Streams.Partitions),
+	}
 	w.ready.Add(c.Streams.Partitions)
 	return w, nil
 }
@@ -143,6 +148,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			}
 		})
 	}
+	g.Go(func() error { return newService(w).run(ctx) })
 	if w.config.Summarizer != nil {
 		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}
 		g.Go(func() error { return p.run(ctx) })
