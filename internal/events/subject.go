@@ -161,7 +161,7 @@ func ParseOutcome(subject string) (Location, error) {
 
 func parse(root, subject string) (Location, error) {
 	t := strings.SplitN(subject, ".", 5)
-	if len(t) != 5 || t[0] != root || strings.Contains(t[4], ".") {
+	if len(t) != 5 || t[0] != root {
 		return Location{}, fmt.Errorf("parse subject %q: not %s.<p>.<kind>.<tenant>.<session>", subject, root)
 	}
 	p, err := strconv.Atoi(t[1])

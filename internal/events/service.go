@@ -1,0 +1,192 @@
+package events
+
+import "slices"
+
+// ServiceName is the name of the micro service that answers questions.
+const ServiceName = "compactd"
+
+// Subjects of its requests.
+const (
+	SubjectContext = "compactd.context"
+	SubjectStats   = "compactd.stats"
+	SubjectHealth  = "compactd.health"
+)
+
+// Codes that only answers have, beside those of the table.
+const (
+	// CodeUnavailable: nobody can answer just now; ask again in a moment.
+	CodeUnavailable Code = "503"
+	// CodeGone: a text that the answer needs is no longer in the log.
+	CodeGone Code = "410"
+)
+
+// MaxRequestBytes bounds a request.
+const MaxRequestBytes = 64 << 10
+
+// ContextRequest asks for the effective history of a session.
+type ContextRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+	Page    int64  `json:"page,omitzero"` // from 1; absent is 1
+}
+
+// ContextResponse is the effective history up to Through, or one page of it.
+// Pages belong together when Generation, Through and Pages are equal.
+type ContextResponse struct {
+	V          int     `json:"v"`
+	Known      bool    `json:"known"` // false: no turn of the session was taken or parked
+	Format     Format  `json:"format,omitzero"`
+	System     Raw     `json:"system,omitzero"` // stands on one page only, as do the tools
+	Tools      Raw     `json:"tools,omitzero"`
+	Messages   []Raw   `json:"messages"`
+	Generation int64   `json:"generation"`
+	Through    Through `json:"through"`
+	Page       int64   `json:"page"`
+	Pages      int64   `json:"pages"`
+}
+
+// StatsRequest asks how a session stands.
+type StatsRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+}
+
+// StatsResponse says how a session stands.
+type StatsResponse struct {
+	V               int     `json:"v"`
+	Known           bool    `json:"known"`
+	Turns           int64   `json:"turns"`
+	Messages        int64   `json:"messages"` // of the effective history
+	Generation      int64   `json:"generation"`
+	Through         Through `json:"through"`
+	Parked          int64   `json:"parked"`           // turns that wait for a missing one
+	Prepared        bool    `json:"prepared"`         // a summary is ready
+	Waiting         bool    `json:"waiting"`          // a summary was asked for
+	NeedsCompaction bool    `json:"needs_compaction"` // as budget.should_compact
+	Budget          Budget  `json:"budget,omitzero"`  // absent when the session is not known
+}
+
+// Health is how a worker is.
+type Health string
+
+// States of a worker.
+const (
+	HealthOK       Health = "ok"       // all partitions are served
+	HealthStarting Health = "starting" // not all were caught up yet
+	HealthDegraded Health = "degraded" // a partition was lost, or the connection that commits
+)
+
+// HealthResponse says how the worker that answers is.
+type HealthResponse struct {
+	V          int    `json:"v"`
+	Status     Health `json:"status"`
+	Partitions int64  `json:"partitions"`
+	Served     int64  `json:"served"`
+	Version    string `json:"version"` // of the program
+	Owner      string `json:"owner"`
+	Config     string `json:"config"` // hash of the config in force
+}
+
+// ServiceError is the payload of a refusal. Code and text stand in the headers
+// Nats-Service-Error-Code and Nats-Service-Error too.
+type ServiceError struct {
+	V       int    `json:"v"`
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitzero"`
+}
+
+func (e *ServiceError) Error() string { return e.Message }
+
+// Address names the session that is asked about.
+func (r *ContextRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// Address names the session that is asked about.
+func (r *StatsRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// DecodeContextRequest reads the payload of a compactd.context. Its error is an
+// [*Invalid].
+func DecodeContextRequest(data []byte) (*ContextRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &ContextRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber)}
+	return r, env.problems.err()
+}
+
+// DecodeStatsRequest reads the payload of a compactd.stats. Its error is an
+// [*Invalid].
+func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	return &StatsRequest{V: Version, Tenant: a.Tenant, Session: a.Session}, env.problems.err()
+}
+
+// address reads the fields tenant and session.
+func (e *envelope) address() Address {
+	before := len(e.problems)
+	a := Address{Tenant: DefaultTenant, Session: e.text("session")}
+	if _, ok := e.take("tenant"); ok {
+		a.Tenant = e.text("tenant")
+	}
+	if _, ok := e.take("session"); !ok {
+		e.problems.add(CodeMissingField, "session", "is required")
+	}
+	if len(e.problems) == before {
+		e.problems.join(a.Validate())
+	}
+	return a
+}
+
+// Paged splits a whole answer into pages of at most limit bytes each, a page
+// with a single longer value apart, and returns the one of number page, 0 being
+// the first. There is always a first page.
+func (r *ContextResponse) Paged(page int64, limit int) (*ContextResponse, error) {
+	items := slices.Concat([]Raw{r.System, r.Tools}, r.Messages)
+	starts := pageStarts(items, limit-envelopeBytes)
+	n := int64(len(starts))
+	if page = max(page, 1); page > n {
+		return nil, invalidf(CodeOutOfRange, "page", "must be between 1 and %d", n)
+	}
+	starts = append(starts, len(items))
+	from, to := starts[page-1], starts[page]
+	out := *r
+	out.Page, out.Pages = page, n
+	if from > 0 {
+		out.System = nil
+	}
+	if from > 1 || to <= 1 {
+		out.Tools = nil
+	}
+	out.Messages = items[min(max(from, 2), to):to]
+	if to <= 2 {
+		out.Messages = nil
+	}
+	return &out, nil
+}
+
+// envelopeBytes is what an answer needs beside system, tools and messages.
+const envelopeBytes = 512
+
+// pageStarts lists the indexes at which pages begin; the first is 0.
+func pageStarts(items []Raw, limit int) []int {
+	starts, size := []int{0}, 0
+	for i, item := range items {
+		if len(item) == 0 {
+			continue
+		}
+		n := len(item) + 1
+		if size > 0 && size+n > limit {
+			starts, size = append(starts, i), 0
+		}
+		size += n
+	}
+	return starts
+}
