@@ -32,6 +32,9 @@ type flags struct {
 	Send   sendCmd   `cmd:"" help:"Publish one session.turn, read from a file or standard input."`
 	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn and report what became of them."`
 	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are told."`
+
+	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
+	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 }
 
 const description = `Publishes turns to compactd and shows what it tells.
@@ -41,6 +44,8 @@ Examples:
   publisher replay --speed 20 session.jsonl.gz
   echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
   publisher watch --session s1 --json
+  publisher context --session s1
+  publisher stats --session s1
 
 Exit codes: 0 done, 1 failure, 2 wrong usage.`
 
@@ -53,14 +58,17 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	cmd.BindTo(ctx, (*context.Context)(nil))
-	if err := cmd.Run(&f); err != nil {
+	err = cmd.Run(&f)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "publisher: %v\n", err)
 		if bad, ok := errors.AsType[*events.Invalid](err); ok {
 			fmt.Fprintf(os.Stderr, "code: %s\nhint: %s\n", bad.Code(), bad.Hint())
 		}
-		stop()
+		if no, ok := errors.AsType[*events.ServiceError](err); ok {
+			fmt.Fprintf(os.Stderr, "code: %s\nhint: %s\n", no.Code, no.Hint)
+		}
 		os.Exit(1)
 	}
 }

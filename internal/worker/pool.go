@@ -248,7 +248,7 @@ func (p *pool) publish(ctx context.Context, a events.Address, s *events.Summary)
 		return err
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
-	m.Header.Set(nats.MsgIdHdr, s.ID)
+	m.Header.Set(nats.MsgIdHdr, s.Job)
 	_, err = p.js.PublishMsg(ctx, m)
 	return err
 }
