@@ -63,6 +63,10 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 test-faults: ## Run the fault tests: crashes, cuts, full disks (minutes)
 	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... -run 'Fault'
 
+.PHONY: clients
+clients: build ## Run the example agents in Go and Node against a worker
+	@scripts/check-clients
+
 .PHONY: bench
 bench: ## Run the benchmarks (PKG=, ARGS=)
 	go test -run '^$$' -bench . $(ARGS) $(PKG)

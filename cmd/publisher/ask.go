@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/events"
+)
+
+// askTimeout is longer than a worker takes for any answer.
+const askTimeout = 15 * time.Second
+
+// ask sends a request to the workers and reads the answer into out. A refusal
+// is an [*events.ServiceError].
+func ask(ctx context.Context, nc *nats.Conn, subject string, in, out any) error {
+	data, err := events.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, subject, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("ask %s: no worker is running; start one with: worker --nats URL", subject)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("ask %s: no answer within %s; is the worker connected?", subject, askTimeout)
+	case err != nil:
+		return fmt.Errorf("ask %s: %w", subject, err)
+	}
+	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
+		e := &events.ServiceError{}
+		if events.Unmarshal(m.Data, e) != nil || e.Code == "" {
+			e = &events.ServiceError{Code: events.Code(code), Message: m.Header.Get(micro.ErrorHeader)}
+		}
+		return fmt.Errorf("ask %s: %w", subject, e)
+	}
+	if err := events.Unmarshal(m.Data, out); err != nil {
+		return fmt.Errorf("ask %s: read the answer: %w", subject, err)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+func connect(t *testing.T) *nats.Conn {
+	t.Helper()
+	server, err := broker.StartServer(broker.ServerConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	nc, err := server.Connect(t.Context(), broker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// Without a worker the error says so.
+func TestNoWorker(t *testing.T) {
+	_, err := history(t.Context(), connect(t), events.Address{Tenant: "default", Session: "s"})
+	if err == nil || !strings.Contains(err.Error(), "no worker is running") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Pages of two states of a session are never joined: they are read again, and
+// given up when the session does not rest.
+func TestPagesOfOneState(t *testing.T) {
+	for _, test := range []struct {
+		changes int // how many times a turn comes in between
+		want    string
+	}{{0, "[0 0 0]"}, {2, "[2 2 2]"}, {100, errMoving.Error()}} {
+		nc, state := connect(t), 0
+		_, err := nc.Subscribe(events.SubjectContext, func(m *nats.Msg) {
+			var in events.ContextRequest
+			if err := events.Unmarshal(m.Data, &in); err != nil {
+				t.Error(err)
+			}
+			if in.Page == 3 && state < test.changes {
+				state++
+			}
+			_ = m.Respond(fmt.Appendf(nil, `{"v":1,"known":true,"format":"openai","messages":[%d],"through":{"seq":%d,"turn":1},"page":%d,"pages":3}`, state, state, in.Page))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if whole, err := history(t.Context(), nc, events.Address{Tenant: "default", Session: "s"}); err != nil {
+			got = err.Error()
+		} else {
+			got = fmt.Sprintf("%s", whole.Messages)
+		}
+		if got != test.want {
+			t.Errorf("%d changes: got %s, want %s", test.changes, got, test.want)
+		}
+	}
+}

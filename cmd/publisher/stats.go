@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"compactd/internal/events"
+)
+
+type statsCmd struct {
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+}
+
+// Run prints the figures.
+func (c *statsCmd) Run(ctx context.Context, f *flags) error {
+	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	nc, _, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	var s events.StatsResponse
+	if err := ask(ctx, nc, events.SubjectStats, events.StatsRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session}, &s); err != nil {
+		return err
+	}
+	if f.JSON {
+		return printJSON(s)
+	}
+	return writeStats(os.Stdout, a, &s)
+}
+
+func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
+	if !s.Known {
+		_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
+		return err
+	}
+	summary := "none"
+	switch {
+	case s.Prepared:
+		summary = "ready"
+	case s.Waiting:
+		summary = "asked for"
+	}
+	b := &s.Budget
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range []struct {
+		name  string
+		value any
+	}{
+		{"session", a},
+		{"turns", s.Turns},
+		{"parked turns", s.Parked},
+		{"messages", s.Messages},
+		{"generation", s.Generation},
+		{"level", b.Level},
+		{"estimated input", fmt.Sprintf("%d tokens", b.EstimatedInput)},
+		{"available input", fmt.Sprintf("%d tokens", b.AvailableInput)},
+		{"usage", fmt.Sprintf("%.1f %%", float64(b.UsagePPM)/10_000)},
+		{"needs compaction", s.NeedsCompaction},
+		{"summary", summary},
+	} {
+		fmt.Fprintf(t, "%s\t%v\n", row.name, row.value)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Everything that is measured can be measured: each line is there, once.
+func TestMeasure(t *testing.T) {
+	var out strings.Builder
+	o := options{rounds: 1, turns: 500, blocks: 1, sessions: 10, idle: 100}
+	if err := measure(t.Context(), o, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{linePipeline, lineFull, lineRebuild, lineTurn, linePlan, lineP50, lineP99, lineEntry, lineIdle} {
+		line := regexp.MustCompile(`(?m)^bench ` + name + ` [0-9.]+ [a-z/]+$`)
+		if n := len(line.FindAllString(out.String(), -1)); n != 1 {
+			t.Errorf("%d lines of %s in:\n%s", n, name, out.String())
+		}
+	}
+}

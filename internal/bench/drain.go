@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// drained is one drain of the backlog.
+type drained struct {
+	rate  float64 // turns/s
+	ratio float64 // over the floor of the same round
+	seen  *watch
+}
+
+// measureDrains measures everything that reads one log: floor, pipeline, rebuild
+// and the pipeline with whole histories, one after the other in every round.
+func measureDrains(ctx context.Context, f *fleet, o options, dir string, p printer) error {
+	n := f.sessions * turnsPerSession
+	w, err := openWorld(ctx, filepath.Join(dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	in, err := w.publish(ctx, f, n)
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	lean, err := f.lean()
+	if err != nil {
+		return err
+	}
+	full, err := f.full()
+	if err != nil {
+		return err
+	}
+	var floors, rebuilds []float64
+	var pipelines, fulls []drained
+	for round := range o.rounds {
+		floor, err := w.floor(ctx, n)
+		if err != nil {
+			return fmt.Errorf("floor: %w", err)
+		}
+		floors = append(floors, floor)
+		drain := func(c *compaction.Config, profile string) (drained, error) {
+			d, err := w.drain(ctx, c, n, filepath.Join(dir, "ledgers"), profile)
+			d.ratio = d.rate / floor
+			return d, err
+		}
+		if o.want(linePipeline, lineRebuild) {
+			profile := ""
+			if o.profile != "" {
+				profile = fmt.Sprintf("%s.%d", o.profile, round)
+			}
+			d, err := drain(lean, profile)
+			if err != nil {
+				return err
+			}
+			pipelines = append(pipelines, d)
+		}
+		if o.want(lineRebuild) {
+			rate, err := w.rebuild(ctx, lean, n)
+			if err != nil {
+				return fmt.Errorf("rebuild: %w", err)
+			}
+			rebuilds = append(rebuilds, rate)
+		}
+		if o.want(lineFull) {
+			d, err := drain(full, "")
+			if err != nil {
+				return err
+			}
+			fulls = append(fulls, d)
+		}
+	}
+	p.line("floor_turns_per_s", median(floors), "turns/s")
+	p.drains("pipeline", pipelines, in)
+	p.drains("pipeline_full", fulls, in)
+	if len(rebuilds) > 0 {
+		p.line(lineRebuild, median(rebuilds), "turns/s")
+	}
+	return nil
+}
+
+// drains writes the lines of one kind of drain.
+func (p printer) drains(name string, ds []drained, in int64) {
+	if len(ds) == 0 {
+		return
+	}
+	p.line(name+"_over_floor", column(ds, func(d drained) float64 { return d.ratio }), "ratio")
+	p.line(name+"_turns_per_s", column(ds, func(d drained) float64 { return d.rate }), "turns/s")
+	p.line(name+"_bytes_in", float64(in), "bytes")
+	count := func(line, unit string, of func(*watch) *atomic.Int64) {
+		p.line(name+line, column(ds, func(d drained) float64 { return float64(of(d.seen).Load()) }), unit)
+	}
+	count("_bytes_out", "bytes", func(w *watch) *atomic.Int64 { return &w.bytes })
+	count("_outcomes", "count", func(w *watch) *atomic.Int64 { return &w.told })
+	count("_commits", "count", func(w *watch) *atomic.Int64 { return &w.commits })
+	count("_checkpoints", "count", func(w *watch) *atomic.Int64 { return &w.checkpoints })
+}
+
+// floor reads the log as a worker does, decodes, and does nothing else.
+func (w *world) floor(ctx context.Context, n int) (rate float64, err error) {
+	nc, err := w.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return 0, err
+	}
+	var read atomic.Int64
+	done, failed := make(chan struct{}), make(chan error, 1)
+	receive := func(m jetstream.Msg) {
+		if _, err := events.DecodeTurn(m.Data()); err != nil {
+			select {
+			case failed <- err:
+			default:
+			}
+		}
+		if read.Add(1) == int64(n) {
+			close(done)
+		}
+	}
+	runtime.GC()
+	began := time.Now()
+	var stops []func()
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
+	for p := range partitions {
+		stop, err := broker.ConsumeLog(ctx, js, broker.LogFrom{Partition: p}, receive)
+		if err != nil {
+			return 0, err
+		}
+		stops = append(stops, stop)
+	}
+	select {
+	case <-done:
+		return float64(n) / time.Since(began).Seconds(), nil
+	case err := <-failed:
+		return 0, err
+	case <-time.After(2 * time.Minute):
+		return 0, errSlow
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// drain lets a new worker work off the whole log.
+func (w *world) drain(ctx context.Context, c *compaction.Config, n int, ledgers, profile string) (d drained, err error) {
+	if err := errors.Join(w.forget(ctx), os.RemoveAll(ledgers)); err != nil {
+		return d, err
+	}
+	runtime.GC()
+	stopProfile, err := startProfile(profile)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, stopProfile()) }()
+	d.seen = newWatch(n)
+	began := time.Now()
+	s, err := w.serve(ctx, c, ledgers, d.seen.listener())
+	if err != nil {
+		return d, err
+	}
+	rd := s.worker.Ready()
+	<-rd
+	fmt.Fprintln(os.Stderr, "ready", time.Since(began), d.seen.folded.Load())
+	err = s.await(ctx, d.seen.done)
+	fmt.Fprintln(os.Stderr, "done", time.Since(began))
+	d.rate = float64(n) / time.Since(began).Seconds()
+	return d, errors.Join(err, stopProfile(), s.stop())
+}
+
+// startProfile writes a CPU profile until the func it returns is called.
+func startProfile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return sync.OnceValue(func() error { pprof.StopCPUProfile(); return f.Close() }), nil
+}
+
+// rebuild starts a worker that has nothing but the log and the outcomes.
+func (w *world) rebuild(ctx context.Context, c *compaction.Config, n int) (rate float64, err error) {
+	runtime.GC()
+	seen := newWatch(n)
+	began := time.Now()
+	s, err := w.serve(ctx, c, "", seen.listener())
+	if err != nil {
+		return 0, err
+	}
+	err = s.await(ctx, s.worker.Ready())
+	rate = float64(n) / time.Since(began).Seconds()
+	if again := seen.folded.Load(); err == nil && again > 0 {
+		err = fmt.Errorf("%d turns had to be decided again", again)
+	}
+	return rate, errors.Join(err, s.stop())
+}

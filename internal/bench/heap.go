@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// measureEntries fills sessions of 100 messages and divides by their entries.
+func measureEntries(f *fleet, o options, p printer) error {
+	bytes, entries, err := f.weight(o.sessions, 100/messagesPerTurn)
+	if err != nil {
+		return err
+	}
+	p.line(lineEntry, bytes/float64(entries), "bytes")
+	return nil
+}
+
+// measureIdle makes sessions that have said something once.
+func measureIdle(f *fleet, o options, p printer) error {
+	bytes, _, err := f.weight(o.idle, 1)
+	if err != nil {
+		return err
+	}
+	p.line(lineIdle, bytes/float64(o.idle), "bytes")
+	return nil
+}
+
+// weight is what the heap grows by for so many sessions of so many turns, each
+// held as a worker holds it: by the address that the subject of its first turn
+// gave.
+func (f *fleet) weight(sessions, turns int) (bytes float64, entries int, err error) {
+	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	if err != nil {
+		return 0, 0, err
+	}
+	before := heap()
+	ledgers := map[events.Address]*compaction.Ledger{}
+	seq := compaction.Seq(0)
+	for s := range sessions {
+		at, err := events.ParseLog(fmt.Sprintf("log.%d.turn.t%d.s%d", s%partitions, s%tenants, s))
+		if err != nil {
+			return 0, 0, err
+		}
+		l := compaction.NewLedger(at.Address)
+		for k := range turns {
+			seq++
+			t, msgs, err := compaction.ReadTurn(l, vast(f.body(s, k)), seq)
+			if err != nil {
+				return 0, 0, err
+			}
+			compaction.Apply(l, t, compaction.Decide(l, t, c), c)
+			for _, m := range msgs {
+				entries += len(compaction.Measure(m, compaction.Entry{}))
+			}
+		}
+		ledgers[at.Address] = l
+	}
+	bytes = heap() - before
+	runtime.KeepAlive(ledgers)
+	return bytes, entries, nil
+}
+
+// heap is what is in use once nothing is left to collect.
+func heap() float64 {
+	runtime.GC()
+	runtime.GC() // what pools held until now
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// latencyRate is the turns/s that are published.
+const latencyRate = 2_000
+
+// measureLatency measures every round on a server, a log and ledgers of its own.
+func measureLatency(ctx context.Context, o options, dir string, p printer) error {
+	var p50, p99, outcomes []float64
+	for range o.rounds {
+		dir := filepath.Join(dir, "latency")
+		ms, err := latencies(ctx, dir, max(o.seconds*latencyRate, turnsPerSession))
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+			return err
+		}
+		p50, p99, outcomes = append(p50, median(ms)), append(p99, quantile(ms, 0.99)), append(outcomes, float64(len(ms)))
+	}
+	p.line(lineP50, median(p50), "ms")
+	p.line(lineP99, median(p99), "ms")
+	p.line("latency_2k_outcomes", median(outcomes), "count")
+	return nil
+}
+
+// schedule says when turn i is due.
+type schedule struct{ start time.Time }
+
+func (s schedule) due(i int) time.Time {
+	return s.start.Add(time.Duration(i) * time.Second / latencyRate)
+}
+
+// latencies publishes n turns on time and returns how many milliseconds each
+// outcome took from then.
+func latencies(ctx context.Context, dir string, n int) (ms []float64, err error) {
+	f, err := newFleet(n)
+	if err != nil {
+		return nil, err
+	}
+	n = f.sessions * turnsPerSession
+	c, err := f.lean()
+	if err != nil {
+		return nil, err
+	}
+	w, err := openWorld(ctx, filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	seen := newWatch(n)
+	s, err := w.serve(ctx, c, filepath.Join(dir, "ledgers"), seen.listener())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if err := s.await(ctx, s.worker.Ready()); err != nil {
+		return nil, err
+	}
+	agents, err := w.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer agents.Close()
+	heard, err := listen(agents, n)
+	if err != nil {
+		return nil, err
+	}
+	on := schedule{time.Now().Add(100 * time.Millisecond)}
+	if err := w.pace(ctx, f, n, on); err != nil {
+		return nil, fmt.Errorf("publish: %w", err)
+	}
+	if err := s.await(ctx, seen.done); err != nil {
+		return nil, err
+	}
+	for range seen.told.Load() {
+		select {
+		case h := <-heard:
+			if h.err != nil {
+				return nil, h.err
+			}
+			ms = append(ms, float64(h.at.Sub(on.due(h.turn)))/float64(time.Millisecond))
+		case <-time.After(10 * time.Second):
+			return nil, fmt.Errorf("heard %d of %d outcomes", len(ms), seen.told.Load())
+		}
+	}
+	return ms, nil
+}
+
+// arrival is an outcome as its agent hears it.
+type arrival struct {
+	turn int // of all, from 0
+	at   time.Time
+	err  error
+}
+
+// listen hears what is republished. The one publisher of a new log makes turn i
+// its sequence i + 1.
+func listen(nc *nats.Conn, n int) (<-chan arrival, error) {
+	heard := make(chan arrival, n)
+	_, err := nc.Subscribe(events.Published(events.KindBudget, events.Address{Tenant: "*", Session: "*"}), func(m *nats.Msg) {
+		at := time.Now()
+		var b events.BudgetChanged
+		err := events.Unmarshal(m.Data, &b)
+		heard <- arrival{int(b.CausedBy.Seq) - 1, at, err}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return heard, nc.Flush()
+}
+
+// pace publishes every turn when it is due, without waiting for acks.
+func (w *world) pace(ctx context.Context, f *fleet, n int, on schedule) (err error) {
+	acks := make([]jetstream.PubAckFuture, n)
+	for i := range acks {
+		m := f.message(i)
+		time.Sleep(time.Until(on.due(i)))
+		if acks[i], err = w.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
+			return err
+		}
+	}
+	return settle(ctx, acks)
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"compactd/internal/worker"
+)
+
+// watch follows a worker until it has decided n turns and stored all it had to
+// say about them.
+type watch struct {
+	n    int64
+	done chan struct{}
+	once sync.Once
+
+	folded, told, stored        atomic.Int64
+	bytes, commits, checkpoints atomic.Int64
+}
+
+func newWatch(n int) *watch { return &watch{n: int64(n), done: make(chan struct{})} }
+
+func (w *watch) listener() worker.Listener {
+	return worker.Listener{
+		Folded: func(f worker.Folded) {
+			w.told.Add(int64(f.Outcomes)) // before folded: at the last turn told is whole
+			if w.folded.Add(1) >= w.n {
+				w.check()
+			}
+		},
+		Committed: func(c worker.Committed) {
+			if c.Outcomes == 0 {
+				return
+			}
+			w.bytes.Add(int64(c.Bytes))
+			w.commits.Add(1)
+			w.stored.Add(int64(c.Outcomes))
+			w.check()
+		},
+		Checkpointed: func(worker.Checkpointed) { w.checkpoints.Add(1) },
+	}
+}
+
+func (w *watch) check() {
+	if w.folded.Load() >= w.n && w.stored.Load() == w.told.Load() {
+		w.once.Do(func() { close(w.done) })
+	}
+}

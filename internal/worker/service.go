@@ -1,0 +1,393 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+const (
+	// maxAnswers is how many histories are rendered at once.
+	maxAnswers = 8
+	// answerTimeout bounds an answer, the wait for its turn included.
+	answerTimeout = 10 * time.Second
+	// maxAnswerBytes bounds a page of a history.
+	maxAnswerBytes = 4 << 20
+	// answerMargin is what a page stays below the server's max_payload.
+	answerMargin = 64 << 10
+	// commitPause is how long an answer waits between two looks at what is
+	// committed.
+	commitPause = 2 * time.Millisecond
+)
+
+var (
+	errNotServed = errors.New("the partition of this session is not served yet")
+	errBusy      = errors.New("the worker could not answer in time")
+	errStopping  = errors.New("the worker is stopping")
+)
+
+// service answers requests. It holds a partition's lock only to copy what the
+// ledger says; texts are read and rendered outside.
+type service struct {
+	w     *Worker
+	ready <-chan struct{}
+	slots chan struct{} // one for each answer that is being rendered
+}
+
+func newService(w *Worker) *service {
+	return &service{w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers)}
+}
+
+// run answers until ctx ends, and returns when the last answer is given.
+func (s *service) run(ctx context.Context) error {
+	svc, err := micro.AddService(s.w.config.Read, micro.Config{
+		Name: events.ServiceName, Version: strconv.Itoa(events.Version) + ".0.0", // of the contract: a program's need not be semantic
+		Description: "answers questions about the sessions of compactd",
+		Metadata:    map[string]string{"version": s.w.config.Version, "owner": s.w.config.Owner},
+	})
+	if err != nil {
+		return fmt.Errorf("start service: %w", err)
+	}
+	defer func() { _ = svc.Stop() }() // fails only on a closed connection, where nothing is left to stop
+	for _, e := range []struct {
+		name, subject string
+		handle        func(context.Context, micro.Request)
+	}{
+		{"context", events.SubjectContext, s.context},
+		{"stats", events.SubjectStats, s.stats},
+		{"health", events.SubjectHealth, s.health},
+	} {
+		guarded := func(ctx context.Context, r micro.Request) {
+			if mayReply(r.Reply()) {
+				e.handle(ctx, r)
+			}
+		}
+		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject)); err != nil {
+			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
+		}
+	}
+	<-ctx.Done()
+	_ = svc.Stop()
+	if nc := s.w.config.Read; nc.IsConnected() {
+		_ = nc.FlushTimeout(time.Second) // the server sends nobody here any more; if not, the one who asks waits in vain
+	}
+	for range maxAnswers { // from here on none begins
+		s.slots <- struct{}{}
+	}
+	return nil
+}
+
+// mayReply reports whether answers may go to a subject: a request must not make
+// the worker publish where others may not.
+func mayReply(subject string) bool {
+	root, _, _ := strings.Cut(subject, ".")
+	switch root {
+	case "", "session", "log", "out", events.ServiceName:
+		return false
+	}
+	return root[0] != '$'
+}
+
+// stats answers how a session stands.
+func (s *service) stats(_ context.Context, r micro.Request) {
+	s.answer(r, func() (any, error) {
+		in, err := events.DecodeStatsRequest(r.Data())
+		if err != nil {
+			return nil, err
+		}
+		out := &events.StatsResponse{V: events.Version}
+		_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
+			if !l.Known() {
+				return
+			}
+			st := l.Stats(s.w.config.Compaction)
+			*out = events.StatsResponse{
+				V: events.Version, Known: true, Turns: st.Turns, Messages: int64(st.Messages), Generation: st.Generation,
+				Through: st.Through, Parked: int64(st.Parked), Prepared: st.Prepared, Waiting: st.Waiting,
+				NeedsCompaction: st.Budget.ShouldCompact, Budget: st.Budget,
+			}
+		})
+		return out, err
+	})
+}
+
+// health answers how this worker is.
+func (s *service) health(_ context.Context, r micro.Request) {
+	s.answer(r, func() (any, error) {
+		out := &events.HealthResponse{
+			V: events.Version, Status: events.HealthOK, Partitions: int64(len(s.w.served)),
+			Version: s.w.config.Version, Owner: s.w.config.Owner, Config: s.w.config.Compaction.Hash(),
+		}
+		for id := range s.w.served {
+			if s.w.served[id].Load() != nil {
+				out.Served++
+			}
+		}
+		if out.Served < out.Partitions || !s.w.config.Commit.IsConnected() {
+			out.Status = events.HealthStarting
+			select {
+			case <-s.ready:
+				out.Status = events.HealthDegraded
+			default:
+			}
+		}
+		return out, nil
+	})
+}
+
+// context answers with a session's history. It waits for a slot and leaves the
+// work to a goroutine of its own.
+func (s *service) context(ctx context.Context, r micro.Request) {
+	in, err := events.DecodeContextRequest(r.Data())
+	if err != nil {
+		s.answer(r, func() (any, error) { return nil, err })
+		return
+	}
+	work, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
+	select {
+	case s.slots <- struct{}{}:
+	case <-work.Done():
+		s.answer(r, func() (any, error) { return nil, whyEnded(work) })
+		cancel()
+		return
+	}
+	to := late{s.w.config.Read, r.Reply()}
+	go func() {
+		defer func() { <-s.slots }()
+		defer cancel()
+		s.answer(to, func() (any, error) { return s.history(work, in) })
+	}()
+}
+
+// history renders what is asked for.
+func (s *service) history(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
+	var view *compaction.View
+	var system, tools compaction.Seq
+	var st compaction.Stats
+	p, at, err := s.look(in.Address(), func(l *compaction.Ledger) {
+		if l.Known() {
+			view, system, tools = l.View()
+			st = l.Stats(s.w.config.Compaction)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	whole := &events.ContextResponse{V: events.Version, Known: view != nil, Page: 1, Pages: 1}
+	if !whole.Known {
+		return whole, nil
+	}
+	if err := s.awaitTold(ctx, p, in.Address(), at); err != nil {
+		return nil, err
+	}
+	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
+	if whole.Messages, err = s.w.texts.render(ctx, in.Address(), view); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	if whole.System, whole.Tools, err = s.w.texts.prompt(ctx, in.Address(), system, tools); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	return whole.Paged(in.Page, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
+}
+
+// look shows the ledger of a session to read, under the lock of its partition,
+// and returns up to which event it holds. read must not keep the ledger.
+func (s *service) look(a events.Address, read func(*compaction.Ledger)) (*partition, compaction.Seq, error) {
+	p := s.w.served[events.PartitionOf(a, len(s.w.served))].Load()
+	if p == nil {
+		return nil, 0, errNotServed
+	}
+	p.state.Lock()
+	defer p.state.Unlock()
+	if p.ended() { // what it loads ledgers from may be closed
+		return nil, 0, errNotServed
+	}
+	l, err := p.decider.ledger(a)
+	if err != nil {
+		return nil, 0, err
+	}
+	read(l)
+	return p, p.decided.seq, nil
+}
+
+// awaitTold waits until the outcomes that a view rests on are committed: what is
+// only decided may be decided otherwise after a crash, under another config.
+func (s *service) awaitTold(ctx context.Context, p *partition, a events.Address, seq compaction.Seq) error {
+	tick := time.NewTicker(commitPause)
+	defer tick.Stop()
+	for !p.hasTold(a, seq) {
+		if s.w.served[p.id].Load() != p {
+			return errNotServed
+		}
+		select {
+		case <-ctx.Done():
+			return whyEnded(ctx)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// ended reports whether the partition takes no more events.
+func (p *partition) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
+}
+
+// hasTold reports whether every outcome for a that an event up to seq led to is
+// committed.
+func (p *partition) hasTold(a events.Address, seq compaction.Seq) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.end.seq < seq {
+		return false // decided, and not queued yet
+	}
+	for _, g := range p.queue {
+		if g.end.seq > seq {
+			break
+		}
+		for _, o := range g.outcomes {
+			if o.address == a {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// prompt reads the system prompt and the tools from the turns that set them, 0
+// for none.
+func (t *texts) prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
+	var seqs []uint64
+	if system != 0 {
+		seqs = append(seqs, uint64(system))
+	}
+	if tools != 0 && tools != system {
+		seqs = append(seqs, uint64(tools))
+	}
+	bodies, err := broker.GetLog(ctx, t.nc, seqs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read prompt: %w", err)
+	}
+	for _, b := range bodies {
+		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
+			return nil, nil, fmt.Errorf("read prompt: sequence %d belongs to another session", b.Seq)
+		}
+		turn, err := events.DecodeTurn(b.Data)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read prompt: sequence %d: %w", b.Seq, errors.New(string(events.CodeOf(err))))
+		}
+		if b.Seq == uint64(system) {
+			s = turn.System
+		}
+		if b.Seq == uint64(tools) {
+			d = turn.Tools
+		}
+	}
+	return s, d, nil
+}
+
+// whyEnded says why the work on an answer ended early.
+func whyEnded(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errBusy) {
+		return errBusy
+	}
+	return errStopping
+}
+
+// orEnded returns err, or why ctx ended where that is the reason.
+func orEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return whyEnded(ctx)
+	}
+	return err
+}
+
+// responder is where an answer goes: a [micro.Request], or late.
+type responder interface {
+	Respond([]byte, ...micro.RespondOpt) error
+	Error(code, description string, data []byte, opts ...micro.RespondOpt) error
+}
+
+// answer sends what f returns. What the worker did not expect is told to the
+// listener; the one who asked learns no more than that.
+func (s *service) answer(to responder, f func() (any, error)) {
+	data, err := s.payload(f)
+	if err == nil {
+		err = to.Respond(data)
+	} else {
+		e := refusal(err)
+		if e.Code == events.CodeInternal {
+			call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+		}
+		data, _ = events.Marshal(e) // of strings
+		err = to.Error(string(e.Code), e.Message, data)
+	}
+	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+	}
+}
+
+// payload writes an answer. A panic is an error of this answer alone.
+func (s *service) payload(f func() (any, error)) (data []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("answer: panic: %v", r)
+		}
+	}()
+	v, err := f()
+	if err != nil {
+		return nil, err
+	}
+	if data, err = events.Marshal(v); err != nil {
+		return nil, err
+	}
+	if most := broker.MaxPayload(s.w.config.Read); len(data) > most {
+		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("a page with one value of it has %d bytes, more than the %d that the server takes", len(data), most))
+	}
+	return data, nil
+}
+
+// refusal is what the one who asked is told about an error.
+func refusal(err error) *events.ServiceError {
+	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
+	bad, invalid := errors.AsType[*events.Invalid](err)
+	_, gone := errors.AsType[*broker.GoneError](err)
+	switch {
+	case invalid:
+		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
+	case errors.Is(err, errNotServed), errors.Is(err, errBusy), errors.Is(err, errStopping):
+		e.Code, e.Message, e.Hint = events.CodeUnavailable, err.Error(), "Ask again in a moment."
+	case gone:
+		e.Code, e.Message, e.Hint = events.CodeGone, "a text of this session is no longer in the log", "Send the whole history again with replaces_from 1."
+	default:
+		e.Message, e.Hint = "a defect of the worker kept it from answering", "See the log of the worker, and report it."
+	}
+	return e
+}
+
+// late answers after the handler has returned, when the request itself must no
+// longer be touched.
+type late struct {
+	nc    *nats.Conn
+	reply string
+}
+
+func (l late) Respond(data []byte, _ ...micro.RespondOpt) error { return l.nc.Publish(l.reply, data) }
+
+func (l late) Error(code, description string, data []byte, _ ...micro.RespondOpt) error {
+	return l.nc.PublishMsg(&nats.Msg{Subject: l.reply, Data: data, Header: nats.Header{
+		micro.ErrorHeader: {description}, micro.ErrorCodeHeader: {code},
+	}})
+}

@@ -1,0 +1,437 @@
+package worker_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// request asks the service; a refusal is returned, anything else that is not an
+// answer fails the test.
+func (w *world) request(subject, in string, out any) *events.ServiceError {
+	w.t.Helper()
+	m, err := w.conn.Request(subject, []byte(in), waitLimit)
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", subject, in, err)
+	}
+	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
+		e := &events.ServiceError{}
+		if err := events.Unmarshal(m.Data, e); err != nil {
+			w.t.Fatal(err)
+		}
+		if string(e.Code) != code || e.Message != m.Header.Get(micro.ErrorHeader) || e.V != events.Version {
+			w.t.Errorf("%s %s: headers %v, payload %+v", subject, in, m.Header, e)
+		}
+		return e
+	}
+	if err := events.Unmarshal(m.Data, out); err != nil {
+		w.t.Fatal(err)
+	}
+	return nil
+}
+
+// context asks for one page and fails the test on a refusal.
+func (w *world) context(session string, page int) events.ContextResponse {
+	w.t.Helper()
+	var out events.ContextResponse
+	if e := w.request(events.SubjectContext, fmt.Sprintf(`{"session":%q,"page":%d}`, session, page), &out); e != nil {
+		w.t.Fatalf("context %s, page %d: %s %s", session, page, e.Code, e.Message)
+	}
+	return out
+}
+
+// wantContext compares a session's context with the agent's rule: the messages
+// of its last compaction, and the turns after it as they were sent.
+func (w *world) wantContext(session string, turns [][]byte) events.ContextResponse {
+	w.t.Helper()
+	all := w.compactions(session)
+	if len(all) == 0 {
+		w.t.Fatal("no compaction: the test shows nothing")
+	}
+	last := all[len(all)-1]
+	want := last.Messages
+	for _, data := range turns[last.Through.Turn:] {
+		turn, err := events.DecodeTurn(data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		want = append(want, turn.Messages...)
+	}
+	got := w.context(session, 1)
+	if diff := cmp.Diff(want, got.Messages, cmp.Transformer("string", func(r events.Raw) string { return string(r) })); diff != "" {
+		w.t.Errorf("messages of %s (-rule +context):\n%s", session, diff)
+	}
+	if !got.Known || got.V != events.Version || got.Generation != last.Generation || got.Through.Turn != int64(len(turns)) || got.Format != last.Format {
+		w.t.Errorf("%s: got known %v, generation %d, through %+v, %s", session, got.Known, got.Generation, got.Through, got.Format)
+	}
+	if v := events.Validate(got.Format, got.Messages); len(v) > 0 {
+		w.t.Errorf("%s: %v", session, v)
+	}
+	return got
+}
+
+// The context is what an agent has that follows the rule, system prompt and tools
+// beside it, and it is the same after a restart.
+func TestContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	const system, tools = `"be\u0020brief"`, `[{"name":"f","n":1.0}]`
+	turns := [][]byte{[]byte(strings.Replace(string(turn(1)), `"messages"`, `"system":`+system+`,"messages"`, 1))}
+	for n := 2; n <= 22; n++ {
+		turns = append(turns, turn(n))
+	}
+	turns[2] = []byte(strings.Replace(string(turns[2]), `"messages"`, `"tools":`+tools+`,"messages"`, 1))
+	for _, data := range turns {
+		w.publish(events.KindTurn, "s1", data)
+	}
+	w.publish(events.KindTurn, "s2", turn(1))
+	w.settle()
+	before := w.wantContext("s1", turns)
+	if string(before.System) != system || string(before.Tools) != tools || before.Page != 1 || before.Pages != 1 {
+		t.Errorf("system %s, tools %s, page %d of %d", before.System, before.Tools, before.Page, before.Pages)
+	}
+	if small := w.context("s2", 1); len(small.Messages) != 2 || small.Generation != 0 || small.System != nil || small.Tools != nil {
+		t.Errorf("the other session is %+v", small)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.conn.Request(events.SubjectContext, []byte(`{"session":"s1"}`), time.Second); err == nil {
+		t.Error("somebody answers without a worker")
+	}
+	stop = w.run("b", worker.Listener{})
+	if diff := cmp.Diff(before, w.wantContext("s1", turns)); diff != "" {
+		t.Errorf("after a restart: %s", diff)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A history larger than an answer comes in pages that fit, which make the whole;
+// none is empty, and a page beyond the last is refused.
+func TestContextPages(t *testing.T) {
+	t.Parallel()
+	const maxPayload = 256 << 10
+	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: maxPayload}, broker.Topology{Partitions: 2})
+	stop := w.run("a", worker.Listener{})
+	first := strings.Replace(string(bigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
+	turns := [][]byte{[]byte(first)}
+	for n := 2; n <= 12; n++ {
+		turns = append(turns, bigTurn(n, 3_400_000, 60_000))
+	}
+	var want []events.Raw
+	for _, data := range turns {
+		w.publish(events.KindTurn, "s", data)
+		turn, err := events.DecodeTurn(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, turn.Messages...)
+	}
+	w.settle()
+	var got []events.Raw
+	system, tools, pages := 0, 0, w.context("s", 1).Pages
+	for page := 1; page <= int(pages); page++ {
+		m, err := w.conn.Request(events.SubjectContext, fmt.Appendf(nil, `{"session":"s","page":%d}`, page), waitLimit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Data) > maxPayload-64<<10 {
+			t.Errorf("page %d has %d bytes", page, len(m.Data))
+		}
+		c := w.context("s", page)
+		if c.Pages != pages || c.Page != int64(page) || c.Through.Turn != 12 {
+			t.Errorf("page %d: %d of %d, through %+v", page, c.Page, c.Pages, c.Through)
+		}
+		if c.System == nil && c.Tools == nil && len(c.Messages) == 0 {
+			t.Errorf("page %d is empty", page)
+		}
+		got = append(got, c.Messages...)
+		system, tools = system+len(c.System), tools+len(c.Tools)
+	}
+	if pages < 4 || system != 100_002 || tools != 50_004 {
+		t.Errorf("%d pages, system of %d bytes, tools of %d", pages, system, tools)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pages together: %s", diff)
+	}
+	e := w.request(events.SubjectContext, fmt.Sprintf(`{"session":"s","page":%d}`, pages+1), nil)
+	if e == nil || e.Code != events.CodeOutOfRange {
+		t.Errorf("the page after the last is %+v", e)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What nobody published is an answer; what nobody can read is refused with the
+// code of the table.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	for _, in := range []string{`{"session":"nobody"}`, `{"v":1,"tenant":"default","session":"nobody","page":7,"later":true}`} {
+		var c events.ContextResponse
+		if e := w.request(events.SubjectContext, in, &c); e != nil || c.Known || len(c.Messages) != 0 || c.V != events.Version {
+			t.Errorf("context %s: %+v, %+v", in, c, e)
+		}
+		var s events.StatsResponse
+		if e := w.request(events.SubjectStats, in, &s); e != nil {
+			t.Errorf("stats %s: %+v", in, e)
+		}
+		if diff := cmp.Diff(events.StatsResponse{V: events.Version}, s); diff != "" {
+			t.Errorf("stats %s: %s", in, diff)
+		}
+	}
+	for in, want := range map[string]events.Code{
+		``:                                      events.CodeBadJSON,
+		`[]`:                                    events.CodeBadJSON,
+		`{"session":"s"`:                        events.CodeBadJSON,
+		`{"session":"s"}{}`:                     events.CodeTrailingData,
+		`{"session":"s","session":"s"}`:         events.CodeDuplicateKey,
+		`{}`:                                    events.CodeMissingField,
+		`{"session":null}`:                      events.CodeMissingField,
+		`{"session":7}`:                         events.CodeBadType,
+		`{"session":""}`:                        events.CodeBadID,
+		`{"session":"a.b"}`:                     events.CodeBadID,
+		`{"session":"s","tenant":"*"}`:          events.CodeBadID,
+		`{"session":"s","tenant":""}`:           events.CodeBadID,
+		`{"v":2,"session":"s"}`:                 events.CodeBadVersion,
+		`"` + strings.Repeat("x", 70_000) + `"`: events.CodeTooLarge,
+	} {
+		for _, subject := range []string{events.SubjectContext, events.SubjectStats} {
+			if e := w.request(subject, in, nil); e == nil || e.Code != want || e.Hint == "" {
+				t.Errorf("%s %.40s: got %+v, want %s", subject, in, e, want)
+			}
+		}
+	}
+	for in, want := range map[string]events.Code{
+		`{"session":"s","page":0}`:   events.CodeOutOfRange,
+		`{"session":"s","page":-1}`:  events.CodeOutOfRange,
+		`{"session":"s","page":"1"}`: events.CodeBadType,
+	} {
+		if e := w.request(events.SubjectContext, in, nil); e == nil || e.Code != want {
+			t.Errorf("context %s: got %+v, want %s", in, e, want)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stats are those of the last outcome, and count what waits.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= 20; n++ {
+		w.publish(events.KindTurn, "s1", turn(n))
+	}
+	w.publish(events.KindTurn, "s1", turn(22))
+	parked := w.publish(events.KindTurn, "gap", turn(5))
+	w.settle()
+	all := w.compactions("s1")
+	if len(all) == 0 {
+		t.Fatal("no compaction: the test shows nothing")
+	}
+	var s events.StatsResponse
+	if e := w.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
+		t.Fatal(e)
+	}
+	history := w.context("s1", 1)
+	want := events.StatsResponse{
+		V: events.Version, Known: true, Turns: 20, Messages: int64(len(history.Messages)), Generation: all[len(all)-1].Generation,
+		Through: history.Through, Parked: 1,
+	}
+	if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(events.StatsResponse{}, "Budget")); diff != "" {
+		t.Error(diff)
+	}
+	if b := s.Budget; b.ContextWindow != 16000 || b.EstimatedInput < 1000 || b.Generation != s.Generation || b.Level == "" || s.NeedsCompaction != b.ShouldCompact {
+		t.Errorf("budget is %+v, needs compaction %v", b, s.NeedsCompaction)
+	}
+	var gap events.StatsResponse
+	if e := w.request(events.SubjectStats, `{"session":"gap"}`, &gap); e != nil || !gap.Known || gap.Turns != 0 || gap.Parked != 1 {
+		t.Errorf("with a turn parked at %d: %+v, %+v", parked, gap, e)
+	}
+	if c := w.context("gap", 1); !c.Known || len(c.Messages) != 0 || c.Pages != 1 {
+		t.Errorf("with a turn parked: %+v", c)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A client without knowledge of compactd finds the endpoints, and the health of
+// the worker.
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	var info micro.Info
+	if e := w.request("$SRV.INFO."+events.ServiceName, "", &info); e != nil {
+		t.Fatal(e)
+	}
+	found := map[string]string{}
+	for _, e := range info.Endpoints {
+		found[e.Name] = e.Subject
+	}
+	if diff := cmp.Diff(map[string]string{"context": "compactd.context", "stats": "compactd.stats", "health": "compactd.health"}, found); diff != "" {
+		t.Error(diff)
+	}
+	var h events.HealthResponse
+	if e := w.request(events.SubjectHealth, "", &h); e != nil {
+		t.Fatal(e)
+	}
+	want := events.HealthResponse{
+		V: events.Version, Status: events.HealthOK, Partitions: 4, Served: 4, Version: "dev", Owner: "a", Config: w.config.Hash(),
+	}
+	if diff := cmp.Diff(want, h); diff != "" {
+		t.Error(diff)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request whose answers would go into a stream gets none.
+func TestForeignReply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	for _, reply := range []string{"session.turn.default.s1", "out.0.mark", "out.1.compacted.default.s1", "$JS.API.STREAM.DELETE.SESSIONS"} {
+		for _, subject := range []string{events.SubjectContext, events.SubjectStats, events.SubjectHealth} {
+			if err := w.conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.context("s1", 1) // in order behind the others of its endpoint
+	w.publish(events.KindTurn, "s1", turn(1))
+	w.settle()
+	if state, err := broker.State(t.Context(), w.js, broker.LogStream); err != nil || state.Last != 1 {
+		t.Errorf("the log ends at %d, %v", state.Last, err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantAsLogSays()
+}
+
+// Questions in the middle of turns change nothing, and every answer is one that
+// an agent could have had.
+func TestAskingDisturbsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 1; n <= 60; n++ {
+			w.publish(events.KindTurn, "s1", turn(n))
+		}
+	}()
+	var seen []events.ContextResponse
+	for asking := true; asking; {
+		select {
+		case <-done:
+			asking = false
+		default:
+		}
+		seen = append(seen, w.context("s1", 1))
+		var s events.StatsResponse
+		if e := w.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
+			t.Fatal(e)
+		}
+	}
+	w.settle()
+	told := map[int64]int64{0: 0} // by generation, through which turn
+	for _, c := range w.compactions("s1") {
+		told[c.Generation] = c.Through.Turn
+	}
+	last := events.ContextResponse{}
+	for _, c := range seen {
+		through, ok := told[c.Generation]
+		if !ok || c.Through.Turn < through {
+			t.Errorf("generation %d through turn %d was never told", c.Generation, c.Through.Turn)
+		}
+		if c.Generation < last.Generation || c.Through.Turn < last.Through.Turn {
+			t.Errorf("after generation %d, turn %d came %d, %d", last.Generation, last.Through.Turn, c.Generation, c.Through.Turn)
+		}
+		if v := events.Validate(events.OpenAI, c.Messages); len(v) > 0 {
+			t.Errorf("generation %d through turn %d: %v", c.Generation, c.Through.Turn, v)
+		}
+		last = c
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantAsLogSays()
+}
+
+// PartitionOf is what the server's transform computes, for any ids and several
+// numbers of partitions: a session would be looked for in the wrong place else.
+func TestPartitionOfServer(t *testing.T) {
+	t.Parallel()
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	rnd := rand.New(rand.NewPCG(1, 2))
+	id := func() string {
+		b := make([]byte, 1+rnd.IntN(events.MaxIDLen))
+		for i := range b {
+			b[i] = alphabet[rnd.IntN(len(alphabet))]
+		}
+		return string(b)
+	}
+	for _, partitions := range []int{1, 8, 37} {
+		w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: partitions})
+		var want []events.Address
+		var acks []jetstream.PubAckFuture
+		for range 1000 {
+			a := events.Address{Tenant: id(), Session: id()}
+			subject, err := events.Input(events.KindTurn, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ack, err := w.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: []byte(`{}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, acks = append(want, a), append(acks, ack)
+		}
+		for _, ack := range acks {
+			select {
+			case <-ack.Ok():
+			case err := <-ack.Err():
+				t.Fatal(err)
+			}
+		}
+		n := 0
+		err := broker.ReadStream(t.Context(), w.js, broker.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+			at, err := events.ParseLog(m.Subject())
+			if err != nil {
+				return err
+			}
+			if at.Address != want[n] || at.Partition != events.PartitionOf(at.Address, partitions) {
+				t.Errorf("%d partitions: %s is stored as %s, not in partition %d", partitions, want[n], m.Subject(), events.PartitionOf(want[n], partitions))
+			}
+			n++
+			return nil
+		})
+		if err != nil || n != len(want) {
+			t.Errorf("%d partitions: %d events are stored, %v", partitions, n, err)
+		}
+	}
+}
