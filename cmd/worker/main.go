@@ -35,7 +35,7 @@ type flags struct {
 	Creds string `env:"COMPACTD_CREDS" type:"existingfile" placeholder:"FILE" help:"Credentials (.creds) for --nats."`
 
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default})."`
-	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the embedded server (${default})."`
+	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the ledgers, and of the embedded server (${default})."`
 	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: the death of the process, or a power loss too (process|power, default ${default})."`
 	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
 
@@ -146,6 +146,9 @@ func (f *flags) compaction() (*compaction.Config, error) {
 			p.Target = p.Trigger * 3 / 4
 		}
 		p.Info = min(p.Info, p.Trigger)
+		if p.Summarize.Prepare >= p.Trigger {
+			p.Summarize.Prepare = (p.Target + p.Trigger) / 2
+		}
 	}
 	return compaction.NewConfig(p, compaction.DefaultWindows())
 }

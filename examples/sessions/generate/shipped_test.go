@@ -83,11 +83,14 @@ func estimate(t *testing.T, s transcript.Session) (sum compaction.Tokens) {
 	return sum
 }
 
-// compactions decides a session under the default policy. Every compacted history
-// must be valid for its provider.
-func compactions(t *testing.T, s transcript.Session) (out []*events.Compacted) {
+// compactions decides a session under the default policy, with no summarizer
+// beside it: summaries are off, or asked for and never made. Every compacted
+// history must be valid for its provider.
+func compactions(t *testing.T, s transcript.Session, summaries bool) (out []*events.Compacted) {
 	t.Helper()
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	p := compaction.DefaultPolicy()
+	p.Summarize.Enabled = summaries
+	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +133,9 @@ func TestSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens, told := estimate(t, sessions[0]), compactions(t, sessions[0])
+		tokens, told := estimate(t, sessions[0]), compactions(t, sessions[0], false)
 		t.Logf("%s: %d turns, %d tokens", s.name, len(sessions[0].Turns), tokens)
-		for _, c := range told {
+		for _, c := range slices.Concat(told, compactions(t, sessions[0], true)) {
 			t.Logf("    turn %d: %d -> %d by %v", c.Through.Turn, c.TokensBefore, c.TokensAfter, c.StagesUsed)
 			for _, stage := range c.StagesUsed {
 				used[stage] = used[stage] || s.window > 0
