@@ -68,8 +68,8 @@ clients: build ## Run the example agents in Go and Node against a worker
 	@scripts/check-clients
 
 .PHONY: bench
-bench: ## Run the benchmarks (PKG=, ARGS=)
-	go test -run '^$$' -bench . $(ARGS) $(PKG)
+bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7')
+	@go run ./internal/bench $(ARGS)
 
 ##@ Keep in order
 

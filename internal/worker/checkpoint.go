@@ -15,9 +15,10 @@ import (
 // checkpoint is a partition's ledgers at a border, as far as they changed since
 // the last one.
 type checkpoint struct {
-	end     border
-	changes []kv.Change
-	written []*kept // marked as stored when it is
+	end      border
+	outcomes uint64 // sequence in OUTCOMES; what lies behind it may be of events after end
+	changes  []kv.Change
+	written  []*kept // marked as stored when it is
 }
 
 // openStore opens the partition's file and returns the border it stands at. A
@@ -37,12 +38,16 @@ func (p *partition) openStore(ctx context.Context, log broker.StreamState, marke
 		p.setAside(aside.Reason, aside.Moved)
 	}
 	m := store.Mark()
-	if err := p.fits(ctx, m, log, marker); err != nil {
-		moved, derr := store.Discard()
-		if derr != nil {
-			return border{}, derr
+	reason, err := p.fits(ctx, m, log, marker)
+	if err != nil {
+		return border{}, errors.Join(err, store.Close())
+	}
+	if reason != nil {
+		moved, err := store.Discard()
+		if err != nil {
+			return border{}, err
 		}
-		p.setAside(err, moved)
+		p.setAside(reason, moved)
 		if store, _, err = kv.Open(options); err != nil {
 			return border{}, err
 		}
@@ -58,27 +63,28 @@ func (p *partition) setAside(reason error, moved string) {
 }
 
 // fits says why a checkpoint cannot be used: the log is another one, has lost the
-// events it stands on, or OUTCOMES has lost what was told about them.
-func (p *partition) fits(ctx context.Context, m kv.Mark, log broker.StreamState, marker border) error {
+// events it stands on, or OUTCOMES has lost what was told about them. err is that
+// the log cannot be asked, which says nothing about the checkpoint.
+func (p *partition) fits(ctx context.Context, m kv.Mark, log broker.StreamState, marker border) (reason, err error) {
 	switch {
 	case m == kv.Mark{}:
-		return nil // fresh
+		return nil, nil // fresh
 	case m.LogCreated != log.Created.UnixNano():
-		return errors.New("it stands on another log")
+		return errors.New("it stands on another log"), nil
 	case m.Cursor > log.Last || m.Cursor > uint64(marker.seq):
-		return fmt.Errorf("it stands at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq)
+		return fmt.Errorf("it stands at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq), nil
 	}
 	found, err := broker.GetLog(ctx, p.w.config.Read, []uint64{m.Cursor})
 	if _, gone := errors.AsType[*broker.GoneError](err); gone {
-		return nil // aged away since
+		return nil, nil // aged away since
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if at := found[0].Time.UnixMilli(); at != m.LastTime {
-		return fmt.Errorf("the event it stands on is of another time: %d, not %d", at, m.LastTime)
+		return fmt.Errorf("the event it stands on is of another time: %d, not %d", at, m.LastTime), nil
 	}
-	return nil
+	return nil, nil
 }
 
 // due reports whether it is time for a checkpoint.
@@ -97,9 +103,9 @@ func (p *partition) due() bool {
 func (p *partition) collect() error {
 	p.state.Lock()
 	defer p.state.Unlock()
-	c := &checkpoint{end: p.decided}
+	c := &checkpoint{end: p.decided, outcomes: p.committer.Fence()}
 	for _, k := range p.decider.dirty {
-		k.dirty, k.unsaved = false, true
+		k.dirty, k.unsaved = forgetDirty(), true
 		c.written = append(c.written, k)
 		if k.ledger == nil { // it began anew
 			c.changes = append(c.changes, kv.Change{Address: k.address, Drop: true})
@@ -115,6 +121,7 @@ func (p *partition) collect() error {
 	}
 	p.decider.dirty, p.decider.events = nil, 0
 	p.pending, p.saved = c, time.Now()
+	failpoint("collected")
 	return nil
 }
 
@@ -122,13 +129,13 @@ func (p *partition) collect() error {
 // committed.
 func (p *partition) save(ctx context.Context) {
 	c := p.pending
-	if c == nil || p.committed < c.end.seq {
+	if c == nil || p.committed < c.end.seq && !checkpointEarly() {
 		return
 	}
 	p.pending = nil
 	mark := kv.Mark{
 		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
-		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: p.committer.Fence(),
+		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: c.outcomes,
 	}
 	p.writing.Store(true)
 	p.background.Go(func() {
@@ -140,6 +147,7 @@ func (p *partition) save(ctx context.Context) {
 // write stores a checkpoint; it tries again until it succeeds or ctx ends, since
 // its rows are nowhere else.
 func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
+	failpoint("before-checkpoint")
 	began := time.Now()
 	for {
 		err := p.store.Checkpoint(m, c.changes)
@@ -153,10 +161,12 @@ func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
 		p.interrupted("checkpoint")(err)
 		select {
 		case <-ctx.Done():
+			p.unwritten = true
 			return
 		case <-time.After(fullPause):
 		}
 	}
+	failpoint("checkpointed")
 	p.state.Lock()
 	for _, k := range c.written {
 		k.unsaved = false
@@ -180,7 +190,7 @@ func (p *partition) closeStore(ctx context.Context, drained bool) error {
 		p.setAside(p.decider.lost, moved)
 		return err
 	}
-	for drained && (p.pending != nil || len(p.decider.dirty) > 0) {
+	for drained && !p.unwritten && (p.pending != nil || len(p.decider.dirty) > 0) {
 		if p.pending == nil {
 			if err := p.collect(); err != nil {
 				return errors.Join(err, p.store.Close())

@@ -35,6 +35,10 @@ func (p *partition) commitLoop(ctx, work context.Context) error {
 			if err := p.collect(); err != nil {
 				return err
 			}
+			if checkpointEarly() {
+				p.save(work)
+				p.background.Wait()
+			}
 		}
 		if err := p.commitQueue(work); err != nil {
 			return err
@@ -66,6 +70,7 @@ func (p *partition) commitQueue(ctx context.Context) error {
 
 // drain commits everything that is decided, and a marker at its end.
 func (p *partition) drain(ctx context.Context) error {
+	failpoint("draining")
 	p.marked = time.Time{}
 	if err := p.commitQueue(ctx); err != nil {
 		return fmt.Errorf("drain: %w", err)
@@ -135,6 +140,7 @@ func subjectOf(partition int, t told) string {
 // commit stores a batch and takes it off the queue. It waits while the store is
 // full.
 func (p *partition) commit(ctx context.Context, b batch) error {
+	failpoint("rendered")
 	began := time.Now()
 	for {
 		err := p.committer.Commit(ctx, b.messages, p.marker(b.end))
@@ -151,6 +157,7 @@ func (p *partition) commit(ctx context.Context, b batch) error {
 		case <-time.After(fullPause):
 		}
 	}
+	failpoint("committed")
 	p.committed, p.marked = b.end.seq, time.Now()
 	p.mu.Lock()
 	p.queue = p.queue[b.groups:]

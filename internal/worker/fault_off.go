@@ -2,5 +2,10 @@
 
 package worker
 
-// ignoreMarker is false: faults are built in only with the tag faults.
-func ignoreMarker() bool { return false }
+// Faults are built in only with the tag faults.
+
+func failpoint(string) {}
+
+func ignoreMarker() bool    { return false }
+func checkpointEarly() bool { return false }
+func forgetDirty() bool     { return false }

@@ -133,6 +133,14 @@ func (w *world) wantOmitted(session string, omitted bool) {
 	}
 }
 
+// unwieldyTurn is a turn with thousands of messages that need an edit each once
+// the policy lets the session be compacted.
+func unwieldyTurn(n int, policy string) []byte {
+	orphans := strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 15_000)
+	clearable := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("result ", 100) + `"},`
+	return fmt.Appendf(nil, `{"turn":%d,"policy":%s,"model":{"context_window":100000},"messages":[%s%s{"role":"assistant","content":"done"}]}`, n, policy, clearable, orphans)
+}
+
 // A compaction whose edits alone are more than a server takes resets its own
 // session and stops nobody. Without that bound the worker would end, and end
 // again with every start.
@@ -140,10 +148,8 @@ func TestTooManyEdits(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: 1 << 20}, broker.Topology{Partitions: 1})
 	r := w.start("a", worker.Listener{})
-	orphans := strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 15_000) // an edit each
-	clearable := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("result ", 100) + `"},`
 	for n, policy := range []string{`{"enabled":false}`, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`} {
-		w.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"policy":%s,"model":{"context_window":100000},"messages":[%s%s{"role":"assistant","content":"done"}]}`, n+1, policy, clearable, orphans))
+		w.publish(events.KindTurn, "hostile", unwieldyTurn(n+1, policy))
 		w.publish(events.KindTurn, "good", bigTurn(n+1, 10_000, 12_000))
 	}
 	w.publish(events.KindTurn, "hostile", []byte(`{"turn":3,"messages":[]}`))

@@ -62,6 +62,7 @@ type partition struct {
 	pending   *checkpoint // collected, waits for its commit
 	saved     time.Time   // when the last one was collected
 	writing   atomic.Bool // one is being written
+	unwritten bool        // one was given up: its rows are lost, so none may follow
 
 	background sync.WaitGroup
 
@@ -99,12 +100,12 @@ func (p *partition) run(ctx context.Context) error {
 
 func (p *partition) serve(ctx context.Context) error {
 	if err := p.open(ctx); err != nil {
-		return fmt.Errorf("open: %w", err)
+		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
 	}
 	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.interrupted("read log")}
 	stop, err := broker.ConsumeLog(ctx, p.w.js, from, p.receive)
 	if err != nil {
-		return fmt.Errorf("read log: %w", err)
+		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, false))
 	}
 	work, cancel := p.outlive(ctx)
 	defer cancel()
@@ -146,6 +147,7 @@ func (p *partition) open(ctx context.Context) error {
 	if p.committer, found, err = broker.TakeOver(ctx, p.w.config.Commit, claim); err != nil {
 		return err
 	}
+	failpoint("taken-over")
 	log, err := broker.State(ctx, p.w.js, broker.LogStream) // after the take-over: nobody moves the marker any more
 	if err != nil {
 		return err
@@ -174,6 +176,7 @@ func (p *partition) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	failpoint("replayed")
 	p.w.served[p.id].Store(p)
 	p.caughtUp()
 	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
@@ -291,6 +294,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		p.fail(lost)
 		return
 	}
+	failpoint("decided")
 	if messages != nil {
 		p.w.texts.put(e.seq, messages, len(e.data))
 	}

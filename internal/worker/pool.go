@@ -114,6 +114,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	began := time.Now()
 	result, err := p.result(ctx, at.Address, &job, lastDelivery(m))
 	if err == nil {
+		failpoint("summarized")
 		err = p.publish(ctx, at.Address, result)
 	}
 	if err != nil {
@@ -123,6 +124,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 		p.settle("give job back", m.NakWithDelay(jobPause))
 		return
 	}
+	failpoint("summary-published")
 	p.settle("end job", m.Ack())
 	call(p.listener.SummaryDone, SummaryDone{at.Address, lane, job.ID, result.Failure, time.Since(began)})
 }

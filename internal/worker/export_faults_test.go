@@ -1,0 +1,6 @@
+//go:build faults
+
+package worker
+
+// Failpoints is for the fault tests.
+var Failpoints = failpoints

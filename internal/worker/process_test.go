@@ -1,0 +1,323 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
+
+	"compactd/internal/events"
+)
+
+// process is the worker's binary, on a folder and a port that stay the same.
+type process struct {
+	t                 *testing.T
+	bin, data, listen string
+	env               []string
+
+	cmd    *exec.Cmd
+	log    *lines
+	exited chan error
+}
+
+func (p *process) url() string { return "nats://" + p.listen }
+
+func (p *process) start() {
+	p.t.Helper()
+	p.log = &lines{more: make(chan struct{}, 1)}
+	p.cmd = exec.Command(p.bin, "--data", p.data, "--listen", p.listen, "--partitions", "4", "--log-format", "json")
+	p.cmd.Env = append(os.Environ(), p.env...)
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	cmd, exited := p.cmd, make(chan error, 1)
+	p.exited = exited
+	go func() { exited <- cmd.Wait() }()
+}
+
+func (p *process) awaitReady() {
+	p.t.Helper()
+	deadline := time.After(waitLimit)
+	for !p.log.contains(`"message":"ready"`) {
+		select {
+		case <-p.log.more:
+		case err := <-p.exited:
+			p.t.Fatalf("the worker ended: %v\n%s", err, p.log.text())
+		case <-deadline:
+			p.t.Fatalf("the worker is not ready\n%s", p.log.text())
+		}
+	}
+}
+
+// kill ends the process as a crash would, and waits until it is gone.
+func (p *process) kill() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	<-p.exited
+	p.cmd = nil
+}
+
+// terminate asks the process to stop, and wants it to do so without an error.
+func (p *process) terminate() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := <-p.exited; err != nil {
+		p.t.Errorf("the worker did not stop in good order: %v\n%s", err, p.log.text())
+	}
+	p.cmd = nil
+}
+
+// lines is what a process has written.
+type lines struct {
+	mu   sync.Mutex // guards buf
+	buf  bytes.Buffer
+	more chan struct{}
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return l.buf.Write(b)
+}
+
+func (l *lines) contains(s string) bool { return strings.Contains(l.text(), s) }
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// buildWorker builds the worker's binary.
+func buildWorker(t *testing.T, flags ...string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "worker")
+	args := append([]string{"build", "-buildvcs=false", "-o", bin}, flags...)
+	if out, err := exec.CommandContext(t.Context(), "go", append(args, "compactd/cmd/worker")...).CombinedOutput(); err != nil {
+		t.Fatalf("build the worker: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// freePort finds an address that a process can keep over its restarts.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// dial opens a connection that comes back for ever, and soon.
+func dial(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(10*time.Millisecond, 0),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+// ears is a plain subscriber to all outcomes.
+type ears struct {
+	t    *testing.T
+	nc   *nats.Conn
+	more chan struct{}
+
+	mu    sync.Mutex // guards heard
+	heard []*nats.Msg
+}
+
+func newEars(t *testing.T, url string) *ears {
+	t.Helper()
+	nc, _ := dial(t, url)
+	e := &ears{t: t, nc: nc, more: make(chan struct{}, 1)}
+	for _, k := range events.OutcomeKinds {
+		s, err := nc.Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), e.hear)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SetPendingLimits(-1, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (e *ears) hear(m *nats.Msg) {
+	e.mu.Lock()
+	e.heard = append(e.heard, m)
+	e.mu.Unlock()
+	select {
+	case e.more <- struct{}{}:
+	default:
+	}
+}
+
+func (e *ears) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.heard)
+}
+
+// await waits until n outcomes were heard in all.
+func (e *ears) await(n int) {
+	e.t.Helper()
+	deadline := time.After(waitLimit)
+	for e.count() < n {
+		select {
+		case <-e.more:
+		case <-deadline:
+			e.t.Fatalf("heard %d outcomes, not %d: no progress", e.count(), n)
+		}
+	}
+}
+
+func (e *ears) stop() []*nats.Msg {
+	e.nc.Close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.heard
+}
+
+// ack is one acknowledged turn.
+type ack struct {
+	subject string
+	seq     uint64
+	data    []byte
+}
+
+// fleet is a number of agents on a few connections, that publish until they are
+// stopped. A turn without acknowledgement is sent again: with a message id in
+// every other session, without one in the others.
+type fleet struct {
+	t      *testing.T
+	conns  []*nats.Conn
+	cancel context.CancelFunc
+	limit  *rate.Limiter
+	wg     sync.WaitGroup
+
+	mu   sync.Mutex // guards acks
+	acks []ack
+}
+
+func newFleet(t *testing.T, url string, sessions int, perSecond rate.Limit) *fleet {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fleet{t: t, cancel: cancel, limit: rate.NewLimiter(perSecond, 10)}
+	t.Cleanup(cancel)
+	for range 4 {
+		nc, _ := dial(t, url)
+		f.conns = append(f.conns, nc)
+	}
+	for s := range sessions {
+		js, err := jetstream.New(f.conns[s%len(f.conns)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.wg.Go(func() { f.agent(ctx, js, s) })
+	}
+	return f
+}
+
+func (f *fleet) agent(ctx context.Context, js jetstream.JetStream, session int) {
+	subject := subjectOfAgent(session)
+	for n := 1; f.limit.Wait(ctx) == nil; n++ {
+		m := &nats.Msg{Subject: subject, Data: agentTurn(session, n), Header: nats.Header{}}
+		if session%2 == 0 {
+			m.Header.Set(nats.MsgIdHdr, fmt.Sprintf("s%d-%d", session, n))
+		}
+		for ctx.Err() == nil {
+			one, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			a, err := js.PublishMsg(one, m)
+			cancel()
+			if err == nil {
+				f.note(ack{subject, a.Sequence, m.Data})
+				break
+			}
+		}
+	}
+}
+
+func subjectOfAgent(session int) string {
+	return events.Published(events.KindTurn, events.Address{Tenant: fmt.Sprintf("t%d", session%3), Session: fmt.Sprintf("s%d", session)})
+}
+
+func (f *fleet) note(a ack) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.acks = append(f.acks, a)
+}
+
+// stop ends the agents and returns their acknowledgements. What they have sent
+// has come to the server then.
+func (f *fleet) stop() []ack {
+	f.t.Helper()
+	f.cancel()
+	f.wg.Wait()
+	for _, nc := range f.conns {
+		for err := nc.FlushTimeout(waitLimit); err != nil; err = nc.FlushTimeout(waitLimit) {
+			if nc.IsClosed() || errors.Is(err, nats.ErrTimeout) {
+				f.t.Fatal(err)
+			} // else it was just coming back
+		}
+		nc.Close()
+	}
+	return f.acks
+}
+
+// agentTurn is turn n of a session: larger in sessions of a higher number, in
+// one of three forms, with a window that a few turns fill.
+func agentTurn(session, n int) []byte {
+	text := strings.Repeat(fmt.Sprintf("word %d of %d. ", n, session), 10+3*session)
+	path := fmt.Sprintf("src/file%d.go", n%5)
+	const head = `{"v":1,"id":"%d-%d","turn":%d,"model":{"provider":%q,"name":%q,"max_output_tokens":500,"context_window":6000},`
+	switch session % 3 {
+	case 0:
+		return fmt.Appendf(nil, head+`"messages":[{"role":"user","content":%q},`+
+			`{"role":"assistant","content":[{"type":"tool_use","id":"c%d","name":"read_file","input":{"path":%q}}]},`+
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":%q}]},{"role":"assistant","content":"read it"}]}`,
+			session, n, n, "anthropic", "claude-sonnet-4-20250514", text[:len(text)/4], n, path, n, text)
+	case 1:
+		return fmt.Appendf(nil, head+`"messages":[{"role":"user","content":%q},`+
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"read_file","arguments":%q}}]},`+
+			`{"role":"tool","tool_call_id":"c%d","content":%q},{"role":"assistant","content":"read it"}]}`,
+			session, n, n, "openai", "gpt-4o", text[:len(text)/4], n, fmt.Sprintf(`{"path":%q}`, path), n, text)
+	default:
+		return fmt.Appendf(nil, head+`"messages":[{"role":"user","content":%q},{"role":"assistant","content":%q}]}`,
+			session, n, n, "openai", "gpt-4o", text, text)
+	}
+}
