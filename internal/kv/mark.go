@@ -15,7 +15,7 @@ type Mark struct {
 	LastTime   int64  // its time, Unix ms
 	LogCreated int64  // creation of SESSIONS, Unix ns
 	Config     string // hash of the config in force
-	Outcomes   uint64 // sequence in OUTCOMES of the last commit up to Cursor
+	Outcomes   uint64 // sequence in OUTCOMES of the last commit when the ledgers were taken
 }
 
 // formatVersion is the version of everything that docs/format/ledger-file.md says.

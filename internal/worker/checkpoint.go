@@ -21,39 +21,49 @@ type checkpoint struct {
 	written  []*kept // marked as stored when it is
 }
 
-// openStore opens the partition's file and returns the border it stands at. A
-// file that does not fit the log, or the marker, is set aside: everything follows
-// from the log.
-func (p *partition) openStore(ctx context.Context, log broker.StreamState, marker border) (border, error) {
+// openStore opens the partition's file; one that is damaged is set aside. It comes
+// before the take-over: a worker that cannot have the file must not take the
+// partition from the one that has it.
+func (p *partition) openStore() error {
 	if p.w.config.Dir == "" {
-		return border{}, nil
+		return nil
 	}
-	path := filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id))
-	options := kv.Options{Path: path, Partition: p.id, Partitions: p.w.config.Streams.Partitions, Sync: p.w.config.Sync}
-	store, aside, err := kv.Open(options)
+	store, aside, err := kv.Open(kv.Options{
+		Path:      filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id)),
+		Partition: p.id, Partitions: p.w.config.Streams.Partitions, Sync: p.w.config.Sync,
+	})
 	if err != nil {
-		return border{}, err
+		return err
 	}
 	if aside != nil {
 		p.setAside(aside.Reason, aside.Moved)
 	}
-	m := store.Mark()
+	p.store, p.decider.store = store, store
+	return nil
+}
+
+// resume returns the border that the file stands at. One that does not fit the
+// log, or the marker, is set aside too: everything follows from the log.
+func (p *partition) resume(ctx context.Context, log broker.StreamState, marker border) (border, error) {
+	if p.store == nil {
+		return border{}, nil
+	}
+	m := p.store.Mark()
 	reason, err := p.fits(ctx, m, log, marker)
 	if err != nil {
-		return border{}, errors.Join(err, store.Close())
+		return border{}, err
 	}
 	if reason != nil {
-		moved, err := store.Discard()
+		moved, err := p.store.Discard()
 		if err != nil {
 			return border{}, err
 		}
 		p.setAside(reason, moved)
-		if store, _, err = kv.Open(options); err != nil {
+		if err := p.openStore(); err != nil {
 			return border{}, err
 		}
-		m = store.Mark()
+		m = p.store.Mark()
 	}
-	p.store, p.decider.store = store, store
 	p.fence = m.Outcomes
 	return border{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
 }

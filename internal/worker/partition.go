@@ -137,6 +137,9 @@ func (p *partition) outlive(ctx context.Context) (context.Context, context.Cance
 // open takes the partition over and brings its ledgers to the marker.
 func (p *partition) open(ctx context.Context) error {
 	began := time.Now()
+	if err := p.openStore(); err != nil {
+		return err
+	}
 	claim := broker.Claim{
 		Partition: p.id, Owner: p.w.config.Owner, Config: p.w.config.Compaction.Hash(),
 		LogCreated: p.w.config.Streams.Log.Created.UnixNano(),
@@ -169,7 +172,7 @@ func (p *partition) open(ctx context.Context) error {
 		marker = border{}
 	}
 	p.committed, p.marked, p.saved = marker.seq, time.Now(), time.Now()
-	if p.decided, err = p.openStore(ctx, log, marker); err != nil {
+	if p.decided, err = p.resume(ctx, log, marker); err != nil {
 		return err
 	}
 	replayed, err := p.replay(ctx, marker, log.First <= 1 || p.decided.seq > 0)
