@@ -47,14 +47,18 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 	if err != nil {
 		return err
 	}
-	var floors, rebuilds []float64
+	var floors, reads, rebuilds []float64
 	var pipelines, fulls []drained
 	for round := range o.rounds {
-		floor, err := w.floor(ctx, n)
+		floor, err := w.floor(ctx, n, decodeTurn)
 		if err != nil {
 			return fmt.Errorf("floor: %w", err)
 		}
-		floors = append(floors, floor)
+		read, err := w.floor(ctx, n, readTurn)
+		if err != nil {
+			return fmt.Errorf("floor: %w", err)
+		}
+		floors, reads = append(floors, floor), append(reads, read)
 		drain := func(c *compaction.Config, profile string) (drained, error) {
 			d, err := w.drain(ctx, c, n, filepath.Join(dir, "ledgers"), profile)
 			d.ratio = d.rate / floor
@@ -87,6 +91,7 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 		}
 	}
 	p.line("floor_turns_per_s", median(floors), "turns/s")
+	p.line("floor_read_turns_per_s", median(reads), "turns/s")
 	p.drains("pipeline", pipelines, in)
 	p.drains("pipeline_full", fulls, in)
 	if len(rebuilds) > 0 {
@@ -112,8 +117,23 @@ func (p printer) drains(name string, ds []drained, in int64) {
 	count("_checkpoints", "count", func(w *watch) *atomic.Int64 { return &w.checkpoints })
 }
 
+// decodeTurn is what the floor does with a turn.
+func decodeTurn(data []byte) error {
+	_, err := events.DecodeTurn(data)
+	return err
+}
+
+// readTurn also reads the messages, block by block, as a worker must.
+func readTurn(data []byte) error {
+	t, err := events.DecodeTurn(data)
+	if err == nil {
+		_, err = t.Format.ReadAll(t.Messages)
+	}
+	return err
+}
+
 // floor reads the log as a worker does, decodes, and does nothing else.
-func (w *world) floor(ctx context.Context, n int) (rate float64, err error) {
+func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (rate float64, err error) {
 	nc, err := w.connect(ctx)
 	if err != nil {
 		return 0, err
@@ -126,7 +146,7 @@ func (w *world) floor(ctx context.Context, n int) (rate float64, err error) {
 	var read atomic.Int64
 	done, failed := make(chan struct{}), make(chan error, 1)
 	receive := func(m jetstream.Msg) {
-		if _, err := events.DecodeTurn(m.Data()); err != nil {
+		if err := decode(m.Data()); err != nil {
 			select {
 			case failed <- err:
 			default:
@@ -180,11 +200,7 @@ func (w *world) drain(ctx context.Context, c *compaction.Config, n int, ledgers,
 	if err != nil {
 		return d, err
 	}
-	rd := s.worker.Ready()
-	<-rd
-	fmt.Fprintln(os.Stderr, "ready", time.Since(began), d.seen.folded.Load())
 	err = s.await(ctx, d.seen.done)
-	fmt.Fprintln(os.Stderr, "done", time.Since(began))
 	d.rate = float64(n) / time.Since(began).Seconds()
 	return d, errors.Join(err, stopProfile(), s.stop())
 }

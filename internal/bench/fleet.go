@@ -42,7 +42,7 @@ func newFleet(n int) (*fleet, error) {
 	return f, f.weigh()
 }
 
-// exchange is about 1,250 bytes, which the envelope makes 1.5 KiB.
+// exchange is about 1,200 bytes; the envelope makes it 1.5 KiB.
 func exchange(r *rand.Rand, i int) string {
 	lines := ""
 	if i%2 == 0 { // the others read the whole file, and can be deduplicated
@@ -50,8 +50,8 @@ func exchange(r *rand.Rand, i int) string {
 	}
 	call := fmt.Sprintf("toolu_%016x", r.Uint64())
 	return fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%s},{"type":"tool_use","id":%q,"name":"read_file","input":{"path":"/usr/src/app/internal/server/handler_%d.go"%s}}]},`,
-		prose(r, 100+r.IntN(200)), call, r.IntN(40), lines) +
-		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%s}]}`, call, prose(r, 220+r.IntN(680)))
+		prose(r, 130+r.IntN(260)), call, r.IntN(40), lines) +
+		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":%s}]}`, call, prose(r, 270+r.IntN(820)))
 }
 
 // words have what real text has: quotes to escape, and letters beyond ASCII.

@@ -21,7 +21,8 @@
 // library, the same pulls and events.DecodeTurn, and nothing else. With the
 // default -n there are 1,000 sessions. Beside it stand both rates, the payload
 // bytes of the log (in) and of the outcomes (out), the outcomes, the commits and
-// the checkpoints.
+// the checkpoints; and floor_read_turns_per_s, a floor that reads the blocks of
+// the messages too, which DecodeTurn leaves as they are.
 //
 // pipeline_full_over_floor: the same log under smaller windows, so that sessions
 // are compacted and every outcome carries a whole history.
@@ -83,23 +84,26 @@ func (o *options) want(lines ...string) bool {
 }
 
 func main() {
+	if err := command(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// command reads the flags and measures until done or interrupted.
+func command() (err error) {
 	o := options{seconds: 15, blocks: 20, sessions: 1_000, idle: 100_000}
 	pattern := flag.String("run", "", "measure only lines that match this `regexp`")
 	flag.IntVar(&o.rounds, "rounds", 3, "alternating rounds; every value is their median")
 	flag.IntVar(&o.turns, "n", 100_000, "turns in the backlog, 100 a session")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the drain of pipeline_over_floor in each round to `file`.0, .1, …")
 	flag.Parse()
+	if o.run, err = regexp.Compile(*pattern); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	var err error
-	if o.run, err = regexp.Compile(*pattern); err == nil {
-		err = measure(ctx, o, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		stop()
-		os.Exit(1)
-	}
+	return measure(ctx, o, os.Stdout)
 }
 
 // measure runs what is wanted. What looks at the heap comes first, as the server

@@ -85,6 +85,7 @@ func (l *Ledger) withdraw(k int64) {
 	if k > l.LastTurn() {
 		return
 	}
+	before := l.prompt().Total()
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
 	l.entries.cut(l.entries.search(func(e *Entry) int { return e.compare(events.Position{Turn: k}) }))
 	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.from >= l.entries.n })
@@ -98,9 +99,12 @@ func (l *Ledger) withdraw(k int64) {
 	if l.prepared != nil && l.prepared.To.Turn >= k {
 		l.prepared = nil
 	}
-	l.told = min(l.told, l.entries.n)
+	if l.told > l.entries.n { // nobody can say how much of what was saved is left
+		l.told, l.saved = l.entries.n, make([]Tokens, len(l.saved))
+	}
 	l.changed = changed{min(l.changed.entry, l.entries.n), min(l.changed.turn, len(l.turns))}
 	l.recount()
+	l.rescale(before)
 }
 
 func (l *Ledger) append(t *Turn) {

@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,82 @@ func BenchmarkTurn(b *testing.B) {
 				b.ReportMetric(one/short, "x10")
 			}
 		})
+	}
+}
+
+// A turn above the trigger costs about what any other does while a summary is
+// awaited: the last figure is the ratio to one below it.
+func BenchmarkTurnWaiting(b *testing.B) {
+	var quiet float64
+	for _, waits := range []bool{false, true} {
+		b.Run(fmt.Sprintf("waits=%t", waits), func(b *testing.B) {
+			a, turn := waitingSession(b, waits)
+			b.ReportAllocs()
+			for b.Loop() {
+				l := a.ledger.Fork()
+				for range waitingTurns {
+					outs := compaction.Decide(l, turn, a.config)
+					if len(outs) > 0 {
+						b.Fatalf("told %T", outs[0].Body)
+					}
+					compaction.Apply(l, turn, outs, a.config)
+				}
+			}
+			one := float64(b.Elapsed().Nanoseconds()) / float64(b.N) / waitingTurns
+			b.ReportMetric(one, "ns/turn")
+			if !waits {
+				quiet = one
+			} else if quiet > 0 {
+				b.ReportMetric(one/quiet, "xquiet")
+			}
+		})
+	}
+}
+
+// waitingTurns is how many turns of waitingSession tell nothing.
+const waitingTurns = 10
+
+// waitingSession is one of 4,000 messages, above its trigger with a job under way
+// since it was 6 % smaller, or far below it, and its next turn.
+func waitingSession(t testing.TB, waits bool) (*agent, *compaction.Turn) {
+	const rounds = 1_000
+	p := compaction.DefaultPolicy()
+	p.Prune.Enabled, p.Deduplicate.Enabled = false, false
+	a := newAgent(t, configOf(t, p))
+	for i := range rounds {
+		turn := object{"messages": messages(events.Anthropic, round(i)...)}
+		if i == 0 {
+			turn["model"] = object{"provider": "anthropic", "context_window": 1 << 30, "max_output_tokens": 1000}
+		}
+		a.publish(turn)
+	}
+	next := object{"messages": messages(events.Anthropic, round(rounds)...)}
+	last, window := maps.Clone(next), a.ledger.Budget().EstimatedInput*5/4-2_000 // the trigger is 0.8 of it
+	if waits {
+		last["model"] = object{"provider": "anthropic", "context_window": window, "max_output_tokens": 1000}
+	}
+	a.publish(last)
+	large := words(a.ledger.Rate(), compaction.Tokens(window*6/100), "")
+	a.publish(object{"messages": messages(events.Anthropic, said{role: events.RoleUser, text: large})})
+	if got := a.ledger.Stats(a.config).Waiting; got != waits {
+		t.Fatalf("waiting: %t", got)
+	}
+	turn, err := a.read(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, turn
+}
+
+// While a summary is awaited a turn is planned only when the history has changed
+// by a step: a plan of a session this long takes a thousand allocations.
+func TestTurnWaiting(t *testing.T) {
+	allocs := func(waits bool) float64 {
+		a, turn := waitingSession(t, waits)
+		return testing.AllocsPerRun(20, func() { compaction.Decide(a.ledger, turn, a.config) })
+	}
+	if quiet, waiting := allocs(false), allocs(true); waiting > quiet {
+		t.Errorf("%.0f allocations while waiting, %.0f else", waiting, quiet)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 
 	"compactd/internal/events"
 )
@@ -14,14 +15,13 @@ const jobExpiry = 15 * 60 * 1000
 
 // Condense puts a summary in place of the range it covers: the messages after
 // the leading system messages, up to and including to. Earlier summaries and
-// markers in the range go with it; a marker that reaches beyond stays.
+// markers in the range go with it; a marker that reaches beyond stays. Should
+// turns behind the range have been withdrawn, so that calls in it await their
+// results now, nothing changes.
 func (d *Draft) Condense(seq Seq, to events.Position, units int64) {
 	from := d.spoken()
-	end := from
-	for end < len(d.entries) && d.entries[end].end().Compare(to) <= 0 {
-		end++
-	}
-	if end == from {
+	end := d.through(from, to)
+	if end == from || end > d.awaiting(d.exchanges()) {
 		return
 	}
 	s := Entry{Seq: seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(units)}
@@ -39,17 +39,26 @@ func (d *Draft) spoken() int {
 	return i
 }
 
+// through returns the first entry from position i on that reaches beyond to.
+func (d *Draft) through(i int, to events.Position) int {
+	for i < len(d.entries) && d.entries[i].end().Compare(to) <= 0 {
+		i++
+	}
+	return i
+}
+
 // condensable returns the smallest range from the beginning after which at most
 // recent tokens stay, and at least four messages; when there is none, the
-// largest range that leaves four messages. ok is false when the summary, at
-// ceiling tokens, would not be worth it: least tokens of it must be new.
-func (d *Draft) condensable(recent, ceiling, least Tokens) (end int, ok bool) {
+// largest range that leaves four messages. No range ends beyond turn last. ok is
+// false when the summary, at ceiling tokens, would not be worth it: least tokens
+// of it must be new.
+func (d *Draft) condensable(recent, ceiling, least Tokens, last int64) (end int, ok bool) {
 	exchange := d.exchanges()
 	pairs := d.pairsWithin(exchange)
-	total, messages, start := d.Tokens(), d.messages(), d.spoken()
+	total, newest, start := d.Tokens(), d.newest(minMessages), d.spoken()
 	var best cut
 	for _, c := range d.cuts(start, d.awaiting(exchange), pairs) {
-		if messages-c.messages < minMessages {
+		if c.end > newest || d.entries[c.end-1].end().Turn > last {
 			break
 		}
 		best = c
@@ -66,6 +75,18 @@ func (d *Draft) condensable(recent, ceiling, least Tokens) (end int, ok bool) {
 	return best.end, best.end > 0 && best.saved > ceiling && fresh >= least
 }
 
+// newest returns where the newest n messages begin, markers not counted.
+func (d *Draft) newest(n int) int {
+	for i, e := range slices.Backward(d.entries) {
+		if e.Flags.has(FlagFirst) && e.Kind != KindMarker {
+			if n--; n == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
 // ceiling is the most that a summary may cost, record included.
 func (p *SummarizePolicy) ceiling(available Tokens) Tokens {
 	return min(p.CeilingTokens, p.CeilingShare.share(available))
@@ -78,8 +99,19 @@ func (l *Ledger) maySummarize(now int64) bool {
 	return p.Enabled && (!open || now-l.breaker.Last >= p.CooldownSeconds*1000)
 }
 
-// waits reports whether a job is under way that may still give a result.
-func (l *Ledger) waits(now int64) bool { return l.job != nil && now-l.job.Since < jobExpiry }
+// waits reports whether a job is under way whose result may still be used.
+func (l *Ledger) waits(now int64) bool {
+	return l.job != nil && now-l.job.Since < jobExpiry && l.gauge.policy.Summarize.Enabled
+}
+
+// waitsAtTrigger reports whether such a job was asked for at the trigger.
+func (l *Ledger) waitsAtTrigger(now int64) bool {
+	return l.waits(now) && l.job.Lane != events.LaneBackground
+}
+
+// maxJobTurns bounds the turns that a job lists: a session may hold a million
+// empty ones, and a job must fit into a message.
+const maxJobTurns = 10_000
 
 // planJob returns the job for a summary of what would have to go, nil when it is
 // not worth it or under way.
@@ -88,36 +120,60 @@ func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events
 	p := &g.policy.Summarize
 	available := Tokens(b.AvailableInput)
 	ceiling := p.ceiling(available)
-	recent := g.policy.Target.share(available) - (Tokens(b.EstimatedInput) - g.visible) - ceiling
+	recent := l.room(g.policy.Target.share(available)) - ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
 		recent -= (g.policy.Trigger - p.Prepare).share(available)
 	}
 	draft := newDraft(l.visible(), l.format, g.rate)
 	start := draft.spoken()
-	end, ok := draft.condensable(recent, ceiling, retryShare.share(available))
-	maxUnits := g.rate.units(ceiling)
-	if !ok || maxUnits <= 0 {
+	if start == len(draft.entries) {
 		return nil
 	}
-	first, last := &draft.entries[start], &draft.entries[end-1]
+	first := &draft.entries[start]
 	job := &events.Job{
 		Config: d.config.Hash(), CausedBy: d.cause(), Lane: lane, Format: l.format,
-		From: messageOf(first.position()), To: messageOf(last.end()),
-		MaxUnits: maxUnits, EstimatedInput: b.EstimatedInput,
+		From: messageOf(first.position()), EstimatedInput: b.EstimatedInput,
 	}
 	job.Turn = job.From.Turn
 	if first.Kind == KindSummary {
 		covered := messageOf(first.end())
 		job.Previous, job.PreviousTo, job.Turn = uint64(first.Seq), &covered, covered.Turn
 	}
+	end, ok := draft.condensable(recent, ceiling, retryShare.share(available), job.Turn+maxJobTurns-1)
+	if asked := d.underWay(l, draft, start, ceiling, available); lane != events.LaneBackground && asked > 0 {
+		end, ok = asked, true
+	}
+	maxUnits := g.rate.units(ceiling)
+	if !ok || maxUnits <= 0 {
+		return nil
+	}
+	job.To, job.MaxUnits = messageOf(draft.entries[end-1].end()), maxUnits
 	for n := job.Turn; n <= job.To.Turn; n++ {
 		job.Seqs = append(job.Seqs, uint64(l.turns[n-1].seq))
 	}
 	job.Hash = l.rangeHash(job.From, job.To)
-	if l.job != nil && l.job.Hash == job.Hash && l.job.Lane == lane {
+	if l.waits(d.now) && l.job.Hash == job.Hash && l.job.Lane == lane {
 		return nil
 	}
 	return job
+}
+
+// underWay returns where the range of a job in the background ends, if its
+// summary would bring the session below prepare: then it only becomes more
+// urgent, since another range would throw away what is nearly done. Else 0.
+func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling, available Tokens) int {
+	if !l.waits(d.now) || l.waitsAtTrigger(d.now) {
+		return 0
+	}
+	end := draft.through(start, l.job.To)
+	if end == start || draft.entries[end-1].end() != l.job.To || draft.entries[start].position() != l.job.From {
+		return 0
+	}
+	after := newDraft(draft.entries[end:], draft.format, draft.rate).Tokens() + ceiling
+	if reaches(l.input(after), available, l.gauge.policy.Summarize.Prepare) {
+		return 0
+	}
+	return end
 }
 
 func (d *decision) tellJob(job *events.Job) {

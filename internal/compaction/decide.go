@@ -179,9 +179,9 @@ func (d *decision) budget(before, l *Ledger) {
 	}
 }
 
-// retryShare is how much a history must grow, as a share of the available input,
-// before a compaction that did not get under the trigger is tried again, and
-// prepareShare before a preparation that was not worth it is.
+// retryShare is how much a history must change, as a share of the available
+// input, before a compaction that did not get under the trigger is tried again,
+// and prepareShare before a preparation that was not worth it is.
 const (
 	retryShare   PPM = 50_000
 	prepareShare PPM = 20_000
@@ -191,14 +191,22 @@ const (
 // what is in view, and a turn must not.
 func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	since := l.attempted
-	if l.waits(d.now) && l.job.Lane != events.LaneBackground {
+	if l.waitsAtTrigger(d.now) {
 		since = max(since, l.job.Tokens)
 	}
 	if since == 0 || b.Level == events.LevelBlocking && before.level != events.LevelBlocking {
 		return true
 	}
-	grown := Tokens(b.EstimatedInput) - since
-	return grown < 0 || reaches(grown, Tokens(b.AvailableInput), retryShare)
+	step := max(retryShare.share(Tokens(b.AvailableInput)), 1)
+	was, now := Tokens(before.Budget().EstimatedInput)-since, Tokens(b.EstimatedInput)-since
+	return floorDiv(was, step) != floorDiv(now, step)
+}
+
+func floorDiv(a, b Tokens) Tokens {
+	if a < 0 {
+		return -((b - 1 - a) / b)
+	}
+	return a / b
 }
 
 // mayPrepare reports whether a summary should be asked for in the background: at
@@ -225,11 +233,11 @@ func (l *Ledger) through() events.Through {
 
 // compact plans a compaction of l and tells its result: also that there is none,
 // unless a summary is under way. Then it tells only what is worth a break of the
-// provider's cache, since the summary will break it again. It reports whether a
-// session.compacted was told.
+// provider's cache, since the summary will break it again; at the hard limit
+// everything is. It reports whether a session.compacted was told.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	plan, total := d.plan(l, b, Means{Summary: l.prepared, Truncate: truncate})
-	waiting := l.waits(d.now) && l.job.Lane != events.LaneBackground
+	waiting := l.waitsAtTrigger(d.now)
 	over := plan.After > plan.target || plan.uses(events.StageTruncate)
 	ask := over && !waiting && l.maySummarize(d.now) && !plan.uses(events.StageSummarize)
 	var job *events.Job
@@ -241,8 +249,8 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	if b.Level == events.LevelBlocking {
 		reason = events.ReasonLimit
 	}
-	saved := plan.Before - plan.After
-	worth := plan.After <= plan.target || reaches(saved, Tokens(b.AvailableInput), retryShare)
+	saved := l.input(plan.Before) - l.input(plan.After)
+	worth := plan.After <= plan.target || b.Level == events.LevelBlocking || reaches(saved, Tokens(b.AvailableInput), retryShare)
 	told := true
 	switch {
 	case saved > 0 && (worth || !waiting):
@@ -260,9 +268,9 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 func (d *decision) merge(l *Ledger, b events.Budget) {
 	late := l.lateMerge()
 	plan, total := d.plan(l, b, Means{Summary: l.prepared, Force: late})
-	overhead := Tokens(b.EstimatedInput) - l.gauge.visible
-	under := !reaches(plan.After+overhead, Tokens(b.AvailableInput), l.gauge.policy.Trigger)
-	if plan.uses(events.StageSummarize) && (plan.After < plan.Before || late && under) {
+	before, after := l.input(plan.Before), l.input(plan.After)
+	under := !reaches(after, Tokens(b.AvailableInput), l.gauge.policy.Trigger)
+	if plan.uses(events.StageSummarize) && (after < before || late && under) {
 		d.tellPlan(l, b, plan, total, events.ReasonBackground)
 	}
 }
@@ -276,21 +284,23 @@ type budgeted struct {
 func (d *decision) plan(l *Ledger, b events.Budget, m Means) (p budgeted, total Tokens) {
 	g := &l.gauge
 	total = g.policy.Target.share(Tokens(b.AvailableInput))
-	m.Target = total - (Tokens(b.EstimatedInput) - g.visible) // system, tools and framing: no stage reduces them
+	m.Target = l.room(total)
+	if !g.policy.Summarize.Enabled { // switched off since it was asked for
+		m.Summary = nil
+	}
 	return budgeted{makePlan(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target}, total
 }
 
 // tellPlan tells a plan that is carried out, and brings l to the state after it.
 func (d *decision) tellPlan(l *Ledger, b events.Budget, plan budgeted, total Tokens, reason events.Reason) {
-	g := &l.gauge
-	overhead := Tokens(b.EstimatedInput) - g.visible
+	before, stages := l.input(plan.Before), l.inputs(plan.Stages)
 	l.generation++
-	g.visible = plan.After
+	l.gauge.visible = plan.After
 	body := d.compaction(l, total, reason, l.Budget())
 	body.Compacted = true
-	body.TokensBefore, body.TokensAfter = int64(plan.Before+overhead), int64(plan.After+overhead)
+	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
-	body.StagesUsed, body.Stages, body.Edits = plan.Used, offset(plan.Stages, overhead), plan.Edits
+	body.StagesUsed, body.Stages, body.Edits = plan.Used, stages, plan.Edits
 	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
 	d.outs[len(d.outs)-1].View = &View{Format: l.format, entries: plan.entries}
 }
@@ -298,7 +308,7 @@ func (d *decision) tellPlan(l *Ledger, b events.Budget, plan budgeted, total Tok
 // tellNothing tells that no stage made the history smaller.
 func (d *decision) tellNothing(l *Ledger, b events.Budget, plan budgeted, total Tokens, reason events.Reason) {
 	body := d.compaction(l, total, reason, b)
-	body.TokensBefore = int64(plan.Before + Tokens(b.EstimatedInput) - l.gauge.visible)
+	body.TokensBefore = int64(l.input(plan.Before))
 	body.TokensAfter = body.TokensBefore
 	body.Code = events.CodeNothingToDo
 	if plan.Messages <= minMessages {
@@ -317,11 +327,11 @@ func (d *decision) compaction(l *Ledger, total Tokens, reason events.Reason, b e
 	}
 }
 
-// offset turns the tokens of a history into those of a whole input.
-func offset(stages []events.StageReport, overhead Tokens) []events.StageReport {
+// inputs turns the tokens of a history into those of a whole input.
+func (l *Ledger) inputs(stages []events.StageReport) []events.StageReport {
 	for i := range stages {
-		stages[i].TokensBefore += int64(overhead)
-		stages[i].TokensAfter += int64(overhead)
+		s := &stages[i]
+		s.TokensBefore, s.TokensAfter = int64(l.input(Tokens(s.TokensBefore))), int64(l.input(Tokens(s.TokensAfter)))
 	}
 	return stages
 }

@@ -60,7 +60,9 @@ func (l *Ledger) Dump() Dump {
 		if t.model != nil {
 			model, t.model = *t.model, nil
 		}
-		line("parked %+v model %+v", t, model)
+		usage := deref(t.usage)
+		t.usage = nil
+		line("parked %+v model %+v usage %+v", t, model, usage)
 	}
 	return Dump{b.String(), slices.Clone(l.turns), l.entries.List()}
 }
@@ -75,6 +77,21 @@ func (d Dump) String() string { return fmt.Sprintf("%s%+v\n%+v\n", d.rest, d.tur
 
 // LastSeq is the sequence of the last turn.
 func (l *Ledger) LastSeq() uint64 { return l.through().Seq }
+
+// TurnSeq is the sequence of turn n.
+func (l *Ledger) TurnSeq(n int64) uint64 { return uint64(l.turns[n-1].seq) }
+
+// Entries lists all entries, hidden or not.
+func (l *Ledger) Entries() []Entry { return l.entries.List() }
+
+// Room is the largest history with which the next call takes at most total.
+func (l *Ledger) Room(total Tokens) Tokens { return l.room(total) }
+
+// Input is what the next call takes with a history of so many tokens.
+func (l *Ledger) Input(history Tokens) Tokens { return l.input(history) }
+
+// End is the last message that an entry stands for.
+func (e *Entry) End() events.Position { return e.end() }
 
 // Fork is what Decide takes a turn with.
 func (l *Ledger) Fork() *Ledger { return l.fork() }

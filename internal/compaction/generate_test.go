@@ -180,6 +180,12 @@ func (g *generator) turns(history []said) []object {
 		history = history[n:]
 	}
 	window := rapid.SampledFrom([]int{300, 1000, 4000, 16000}).Draw(g.T, "window")
+	for _, turn := range out {
+		if g.odds(20, "usage") {
+			turn["usage"] = object{"input_tokens": rapid.SampledFrom([]int{1, window / 2, window * 9 / 10, 1 << 40}).Draw(g.T, "input")}
+			turn["generation"] = rapid.IntRange(0, 3).Draw(g.T, "generation")
+		}
+	}
 	out[0]["format"] = g.format
 	out[0]["model"] = object{"provider": g.provider(), "context_window": window, "max_output_tokens": window / 5}
 	return out
@@ -196,6 +202,9 @@ func (g *generator) config() *compaction.Config {
 	p.Prune.Enabled = g.odds(70, "prune")
 	p.Deduplicate.Enabled = g.odds(70, "deduplicate")
 	p.Truncate.Enabled = g.odds(80, "truncate")
+	p.Summarize.Enabled = g.odds(60, "summaries")
+	p.Summarize.CeilingShare = compaction.PPM(rapid.SampledFrom([]int{100_000, 400_000}).Draw(g.T, "ceiling"))
+	p.Summarize.Prepare = compaction.PPM(rapid.SampledFrom([]int{100_000, 700_000, 900_000}).Draw(g.T, "prepare"))
 	p.Deduplicate.Minimum = compaction.PPM(rapid.SampledFrom([]int{1, 300_000}).Draw(g.T, "share"))
 	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"cmp"
 	"slices"
 
 	"compactd/internal/events"
@@ -157,21 +156,15 @@ func (l *Ledger) prompt() Prompt {
 }
 
 // visible lists the entries in view, with a marker or summary where a range is
-// hidden. Of ranges that begin together the widest counts; one that reaches out
-// of a range before it hides the rest.
+// hidden.
 func (l *Ledger) visible() []Entry {
-	spans := slices.Clone(l.hidden)
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	out := make([]Entry, 0, 64)
 	i := 0
-	for _, s := range spans {
-		if s.to <= i { // inside a wider one
-			continue
-		}
+	for _, s := range l.gaps() {
 		for ; i < s.from; i++ {
 			out = append(out, *l.entries.at(i))
 		}
-		out = append(out, l.stand(i, s))
+		out = append(out, l.stand(s))
 		i = s.to
 	}
 	for ; i < l.entries.n; i++ {
@@ -180,13 +173,38 @@ func (l *Ledger) visible() []Entry {
 	return out
 }
 
-// stand returns the entry that stands for the part of a span from position i on.
-func (l *Ledger) stand(i int, s span) Entry {
-	e := markerAt(l.entries.at(i))
+// gaps lists what is hidden, in order and without overlap: a later range takes
+// from earlier ones what they share.
+func (l *Ledger) gaps() []span {
+	var out, next []span
+	for _, s := range l.hidden {
+		next = next[:0]
+		for _, g := range out {
+			if g.from < s.from && s.from < g.to { // its turns came back in between
+				next = append(next, span{g.from, s.from, g.gen, g.seq, g.units})
+				g.from = s.from
+			}
+			if g.from < s.to && g.to > s.from {
+				g.from = s.to
+			}
+			if g.from < g.to {
+				next = append(next, g)
+			}
+		}
+		next = append(next, s)
+		slices.SortFunc(next, func(a, b span) int { return a.from - b.from })
+		out, next = next, out
+	}
+	return out
+}
+
+// stand returns the entry that stands for a hidden range.
+func (l *Ledger) stand(s span) Entry {
+	e := markerAt(l.entries.at(s.from))
 	if s.seq != 0 {
 		e = Entry{Seq: s.seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(s.units)}
 	}
-	e.covers(messageOf(l.entries.at(i).position()), messageOf(l.entries.at(s.to-1).position()))
+	e.covers(messageOf(l.entries.at(s.from).position()), messageOf(l.entries.at(s.to-1).position()))
 	return e
 }
 

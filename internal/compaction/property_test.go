@@ -27,6 +27,7 @@ func TestProperHistories(t *testing.T) {
 		}
 		w := newWitness(g)
 		for _, turn := range g.turns(history) {
+			w.wholeJobs = !g.noIDs
 			w.publish(turn, func(c *events.Compacted, raw []events.Raw) {
 				w.valid(raw)
 				w.noRepairs(raw)
@@ -86,6 +87,9 @@ func TestGaps(t *testing.T) {
 			turn["format"] = g.format
 		}
 		turns[0]["model"] = object{"provider": "openai", "name": "m", "context_window": 1 << 30}
+		for _, turn := range turns {
+			delete(turn, "usage") // it may fill any window
+		}
 		order := make([]int, len(turns))
 		for i := range order {
 			order[i] = i
@@ -113,6 +117,9 @@ type witness struct {
 	g        *generator
 	restored *compaction.Ledger
 	rows     map[string][]byte // of the twin, as stored
+
+	jobs      []*events.Job // all there were: answered once, twice, or never
+	wholeJobs bool          // jobs part no call from its result, as its id tells
 }
 
 func newWitness(g *generator) *witness {
@@ -121,15 +128,51 @@ func newWitness(g *generator) *witness {
 }
 
 func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw)) {
+	w.now += rapid.SampledFrom([]int64{0, 1000, 5 * 60 * 1000, 40 * 60 * 1000}).Draw(w.g.T, "time")
 	t, err := w.read(turn)
 	if err != nil {
 		return // before the first turn a message may be of another dialect
 	}
-	outs := w.decide(t)
-	compaction.Apply(w.ledger, t, outs, w.config)
-	w.applyRecorded(turn, outs)
+	w.event(t, func() compaction.Input {
+		t, err := w.readAt(turn, w.seq)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return t
+	}, told)
+	for len(w.jobs) > 0 && w.g.odds(40, "answer") {
+		w.answer(told)
+	}
+}
+
+// answer publishes a result of some job: of the last, of one that had its result,
+// or of one that nobody waits for.
+func (w *witness) answer(told func(*events.Compacted, []events.Raw)) {
+	job := w.jobs[len(w.jobs)-1]
+	if w.g.odds(30, "any job") {
+		job = rapid.SampledFrom(w.jobs).Draw(w.g.T, "job")
+	}
+	s := summary(job.ID, rapid.Int64Range(0, job.MaxUnits).Draw(w.g.T, "units"))
+	switch {
+	case w.g.odds(20, "failed"):
+		s = failure(job.ID)
+	case w.g.odds(10, "too large"):
+		s = summary(job.ID, job.MaxUnits+1)
+	}
+	w.event(w.result(s), func() compaction.Input { return w.resultAt(s, w.seq) }, told)
+}
+
+// event decides on an event and applies it. again reads it for the twin.
+func (w *witness) event(in compaction.Input, again func() compaction.Input, told func(*events.Compacted, []events.Raw)) {
+	outs := w.decide(in)
+	compaction.Apply(w.ledger, in, outs, w.config)
+	w.applyRecorded(again, outs)
+	w.partition()
 	for _, o := range outs {
 		switch b := o.Body.(type) {
+		case *events.Job:
+			w.jobs = append(w.jobs, b)
+			w.job(b)
 		case *events.BudgetChanged:
 			w.same("budget", b.Budget, w.ledger.Budget())
 		case *events.Compacted:
@@ -138,6 +181,7 @@ func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw
 			if !b.Compacted {
 				continue
 			}
+			w.same("tokens after", b.TokensAfter, b.Budget.EstimatedInput)
 			raw, err := w.render(o.View)
 			if err != nil {
 				w.t.Fatalf("render: %v", err)
@@ -149,8 +193,56 @@ func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw
 	}
 }
 
+// partition checks that every entry is in view or behind one stand.
+func (w *witness) partition() {
+	view := w.ledger.Visible()
+	for _, e := range w.ledger.Entries() {
+		places := 0
+		for i := range view {
+			v, at := &view[i], e.At()
+			switch stands := v.Kind == compaction.KindMarker || v.Kind == compaction.KindSummary; {
+			case stands && v.At().Compare(at) <= 0 && at.Compare(v.End()) <= 0, !stands && v.At() == at:
+				places++
+			}
+		}
+		if places != 1 {
+			w.t.Fatalf("%v is in %d places of\n%+v", e.At(), places, view)
+		}
+	}
+}
+
+// job checks that a job names the turns of its range, leaves four messages, and
+// parts no call from its result.
+func (w *witness) job(j *events.Job) {
+	if got := int64(len(j.Seqs)); got != j.To.Turn-j.Turn+1 {
+		w.t.Fatalf("%d turns for %d to %d", got, j.Turn, j.To.Turn)
+	}
+	for i, seq := range j.Seqs {
+		w.same("sequence of a turn", w.ledger.TurnSeq(j.Turn+int64(i)), seq)
+	}
+	if j.Previous != 0 && (j.PreviousTo.Turn != j.Turn || j.PreviousTo.Compare(j.To) >= 0 || len(w.texts[compaction.Seq(j.Previous)]) != 1) {
+		w.t.Fatalf("previous summary at %d to %v of %+v", j.Previous, j.PreviousTo, j)
+	}
+	left, inside := 0, map[compaction.Key]bool{}
+	for _, e := range w.ledger.Entries() {
+		in := e.At().Compare(j.From) >= 0 && e.At().Compare(j.To) <= 0
+		if e.Flags&compaction.FlagFirst != 0 && e.At().Compare(j.To) > 0 {
+			left++
+		}
+		switch {
+		case e.Kind == compaction.KindCall:
+			inside[e.Call] = in
+		case e.Kind == compaction.KindResult && w.wholeJobs && inside[e.Call] != in:
+			w.t.Fatalf("%v to %v parts the result at %v from its call", j.From, j.To, e.At())
+		}
+	}
+	if left < 4 {
+		w.t.Fatalf("%v to %v leaves %d messages", j.From, j.To, left)
+	}
+}
+
 // decide decides twice: the ledger stays as it was, and so does the answer.
-func (w *witness) decide(t *compaction.Turn) []compaction.Outcome {
+func (w *witness) decide(t compaction.Input) []compaction.Outcome {
 	compaction.Apply(w.ledger, nil, nil, w.config) // the cache of sums fits the config from here on
 	before := w.ledger.Dump()
 	outs := compaction.Decide(w.ledger, t, w.config)
@@ -168,14 +260,11 @@ func (w *witness) decide(t *compaction.Turn) []compaction.Outcome {
 
 // applyRecorded brings the twin up to date with outcomes that were written and
 // read back, at times after a restart.
-func (w *witness) applyRecorded(turn object, outs []compaction.Outcome) {
+func (w *witness) applyRecorded(again func() compaction.Input, outs []compaction.Outcome) {
 	main := w.ledger
 	w.ledger = w.restored
-	t, err := w.readAt(turn, w.seq)
+	in := again()
 	w.ledger = main
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	var recorded []compaction.Outcome
 	for _, o := range outs {
 		data, err := events.Marshal(o.Body)
@@ -191,7 +280,7 @@ func (w *witness) applyRecorded(turn object, outs []compaction.Outcome) {
 	if w.g.odds(30, "restart") {
 		w.restored = w.restart(w.restored)
 	}
-	compaction.Apply(w.restored, t, recorded, w.config)
+	compaction.Apply(w.restored, in, recorded, w.config)
 	sameLedger(w.t, w.ledger.Dump(), w.restored.Dump())
 }
 
@@ -230,10 +319,11 @@ func sameLedger(t fataler, want, got compaction.Dump) {
 	}
 }
 
-// tokens measures what was told: it is smaller than before, and not larger than
-// planned.
+// tokens measures what was told: it is not larger than planned, and smaller than
+// before, unless a summary gives back what was truncated.
 func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
-	if c.TokensAfter >= c.TokensBefore {
+	gives := c.Reason == events.ReasonBackground && slices.Contains(c.StagesUsed, events.StageSummarize) && !c.Budget.ShouldCompact
+	if c.TokensAfter >= c.TokensBefore && !gives {
 		w.t.Fatalf("%d -> %d tokens", c.TokensBefore, c.TokensAfter)
 	}
 	r := w.ledger.Rate()
@@ -261,11 +351,12 @@ func measure(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) co
 // another cut of a fraction may.
 func (w *witness) settled(c *events.Compacted) {
 	policy := w.ledger.Policy()
-	fixed := c.Budget.EstimatedInput - c.Budget.Breakdown.History
-	target := compaction.Tokens(c.TargetTokens-fixed) - w.ledger.Rate().PerConversation
-	if slices.Contains(c.StagesUsed, events.StageTruncate) && c.TokensAfter > c.TargetTokens {
+	target := w.ledger.Room(compaction.Tokens(c.TargetTokens))
+	reduced := slices.Contains(c.StagesUsed, events.StageTruncate) || slices.Contains(c.StagesUsed, events.StageSummarize)
+	if reduced && c.TokensAfter > c.TargetTokens {
 		return
 	}
+	policy.Truncate.Enabled = policy.Truncate.Enabled && !policy.Summarize.Enabled
 	p := compaction.MakePlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), &policy, w.ledger.Window(), target)
 	if len(p.Used) > 0 || p.After != p.Before {
 		w.t.Fatalf("a second plan uses %v: %d -> %d, target %d", p.Used, p.Before, p.After, target)
@@ -289,6 +380,9 @@ func (w *witness) noRepairs(raw []events.Raw) {
 }
 
 func (w *witness) keepsFirstUser(raw []events.Raw) {
+	if slices.ContainsFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Kind == compaction.KindSummary }) {
+		return // it says what the user asked
+	}
 	for _, m := range w.sent() {
 		if m.Role == events.RoleUser {
 			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) }) {

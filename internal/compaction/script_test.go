@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -19,7 +20,12 @@ import (
 //
 //	session window= reserve= provider= model= format= ids=off system= tools= policy=
 //	add                     a turn, taken without a decision
-//	turn n= times= from= model= window= reserve= provider= format= policy= usage=
+//	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
+//	summary job= units= | summary job= fail      a result; jobs count from 1
+//	time DURATION           passes in the log
+//	restart                 the ledger is stored and restored
+//	stats
+//	view                    the history as it stands
 //	plan STAGE target= protect= minimum= share= fraction=
 //	render                  the history of the last plan or decision
 //	check system= history= current= tools= files= window= reserve=
@@ -48,6 +54,8 @@ type script struct {
 	calls  []call // without a result so far
 	called int
 	view   *compaction.View // of the last plan or decision
+	jobs   []string         // ids
+	stored []compaction.Row
 }
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
@@ -75,9 +83,35 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.state()
 	case "turn":
 		return s.turn(a)
+	case "summary":
+		return s.summary(a)
+	case "time":
+		by, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			t.Fatalf("%s: %v", d.Pos, err)
+		}
+		s.now += by.Milliseconds()
+		return ""
+	case "restart":
+		rows, err := s.ledger.Rows()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.ledger, err = compaction.Restore(s.ledger.Address, append(s.stored, rows...)); err != nil {
+			t.Fatal(err)
+		}
+		s.stored = append(s.stored, rows...)
+		compaction.Apply(s.ledger, nil, nil, s.config)
+		return s.state()
+	case "stats":
+		st := s.ledger.Stats(s.config)
+		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state())
 	case "plan":
 		return s.plan(a)
 	case "render":
+		return s.rendered()
+	case "view":
+		s.view, _, _ = s.ledger.View()
 		return s.rendered()
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
@@ -173,6 +207,12 @@ func (s *script) set(a args) {
 		if v := a.text(key); v != "" {
 			s.header[key] = events.Raw(v)
 		}
+	}
+	if n := a.number("input"); n > 0 {
+		s.header["usage"] = object{"input_tokens": n}
+	}
+	if n := a.number("generation"); n > 0 {
+		s.header["generation"] = n
 	}
 	if n := a.tokens("system"); n > 0 {
 		s.header["system"] = words(s.rate(), n, "")
@@ -329,8 +369,29 @@ func (s *script) one(a args, i int64) string {
 	case a.text("n") != "none":
 		turn["turn"] = a.number("n") + i
 	}
+	return s.tell(s.publish(turn))
+}
+
+// summary is the result of a job.
+func (s *script) summary(a args) string {
+	n := int(a.number("job"))
+	if n < 1 || n > len(s.jobs) {
+		return "no such job"
+	}
+	job := s.jobs[n-1]
+	answer := summary(job, a.number("units"))
+	if a.d.HasArg("fail") {
+		answer = failure(job)
+	}
+	r := s.agent.result(answer)
+	outs := compaction.Decide(s.ledger, r, s.config)
+	compaction.Apply(s.ledger, r, outs, s.config)
+	return s.tell(outs)
+}
+
+func (s *script) tell(outs []compaction.Outcome) string {
 	var out []string
-	for _, o := range s.publish(turn) {
+	for _, o := range outs {
 		out = append(out, s.outcome(o))
 		if o.View != nil {
 			s.view = o.View
@@ -348,6 +409,14 @@ func (s *script) outcome(o compaction.Outcome) string {
 		out := fmt.Sprintf("rejected %s: %s", b.Code, b.Message)
 		if b.Expected > 0 {
 			out += fmt.Sprintf(" expected=%d", b.Expected)
+		}
+		return out
+	case *events.Job:
+		s.jobs = append(s.jobs, b.ID)
+		out := fmt.Sprintf("job %d %s: %s to %s, turns from %d at %v, at most %d units",
+			len(s.jobs), b.Lane, place(b.From), place(b.To), b.Turn, b.Seqs, b.MaxUnits)
+		if b.Previous != 0 {
+			out += fmt.Sprintf(", previous at %d to %s", b.Previous, place(*b.PreviousTo))
 		}
 		return out
 	case *events.BudgetChanged:
@@ -373,14 +442,15 @@ func stageLines(stages []events.StageReport) (out string) {
 	return out
 }
 
-func editLines(edits []events.Edit) (out string) {
-	place := func(p events.Position) string {
-		s := fmt.Sprintf("%d.%d", p.Turn, p.Index)
-		if p.Part > 0 {
-			s += fmt.Sprintf(".%d", p.Part)
-		}
-		return s
+func place(p events.Position) string {
+	s := fmt.Sprintf("%d.%d", p.Turn, p.Index)
+	if p.Part > 0 {
+		s += fmt.Sprintf(".%d", p.Part)
 	}
+	return s
+}
+
+func editLines(edits []events.Edit) (out string) {
 	for _, e := range edits {
 		out += fmt.Sprintf("\n  %s %s", e.Op, place(e.Position))
 		if e.To != nil {

@@ -135,6 +135,7 @@ type agent struct {
 	config *compaction.Config
 	ledger *compaction.Ledger
 	seq    compaction.Seq
+	now    int64 // of the log
 	texts  map[compaction.Seq][]events.Message
 }
 
@@ -167,7 +168,44 @@ func (a *agent) readAt(turn object, seq compaction.Seq) (*compaction.Turn, error
 	data = bytes.ReplaceAll(data, []byte(half), []byte(`\ud83d`))
 	t, msgs, err := compaction.ReadTurn(a.ledger, data, seq)
 	a.texts[seq] = msgs
+	if err == nil {
+		t.Time = a.now
+	}
 	return t, err
+}
+
+// result reads a summary at the next sequence.
+func (a *agent) result(s *events.Summary) *compaction.Result {
+	a.seq++
+	return a.resultAt(s, a.seq)
+}
+
+func (a *agent) resultAt(s *events.Summary, seq compaction.Seq) *compaction.Result {
+	data, err := events.Marshal(s)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r, msgs, err := compaction.ReadResult(data, seq)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.texts[seq], r.Time = msgs, a.now
+	return r
+}
+
+// summary is the answer to a job whose message has so many units, as far as that
+// is enough for what stands around the text.
+func summary(job string, units int64) *events.Summary {
+	s := &events.Summary{Header: events.Header{V: events.Version}, Job: job, Text: "s", Record: []events.RecordLine{}}
+	if n := int(units) - events.Units(s.Message().Parts[0].Text); n > 0 {
+		s.Text += strings.Repeat("s", n)
+	}
+	return s
+}
+
+// failure is the answer to a job that came to nothing.
+func failure(job string) *events.Summary {
+	return &events.Summary{Header: events.Header{V: events.Version}, Job: job, Failure: "no_room", Record: []events.RecordLine{}}
 }
 
 // publish decides and applies a turn.

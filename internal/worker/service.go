@@ -76,6 +76,10 @@ func (s *service) run(ctx context.Context) error {
 			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
 		}
 	}
+	if err := s.w.config.Read.FlushTimeout(answerTimeout); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("start service: %w", err)
+	}
+	s.w.ready.Done() // the server sends questions here from now on
 	<-ctx.Done()
 	_ = svc.Stop()
 	if nc := s.w.config.Read; nc.IsConnected() {

@@ -87,7 +87,7 @@ type Worker struct {
 	config Config
 	js     jetstream.JetStream
 	texts  *texts
-	ready  sync.WaitGroup // partitions that are not caught up yet
+	ready  sync.WaitGroup // partitions that are not caught up yet, and the service
 
 	served []atomic.Pointer[partition] // by number; nil while one is not caught up
 }
@@ -113,11 +113,11 @@ func New(c Config) (*Worker, error) {
 		config: c, js: js, texts: newTexts(c.Read, c.CacheBytes),
 		served: make([]atomic.Pointer[partition], c.Streams.Partitions),
 	}
-	w.ready.Add(c.Streams.Partitions)
+	w.ready.Add(c.Streams.Partitions + 1) // and the service
 	return w, nil
 }
 
-// Ready is closed when every partition is caught up. It stays open when Run ends
+// Ready is closed when every partition is caught up and requests are answered. It stays open when Run ends
 // before that.
 func (w *Worker) Ready() <-chan struct{} {
 	done := make(chan struct{})
