@@ -31,7 +31,8 @@ type Means struct {
 }
 
 // MakePlan runs the stages in their order, each only while the history is over
-// target tokens, and repairs what is left. It uses no summary.
+// target tokens, and repairs what is left. What a stage did counts only if it made
+// the history smaller. It uses no summary.
 func MakePlan(entries []Entry, f events.Format, r Rate, p *Policy, window, target Tokens) Plan {
 	return makePlan(entries, f, r, p, window, Means{Target: target, Truncate: true})
 }
@@ -45,9 +46,13 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 			return
 		}
 		report := events.StageReport{Name: name, TokensBefore: int64(plan.After)}
-		edits := len(d.edits)
+		was, edits := slices.Clone(d.entries), len(d.edits)
 		run()
-		plan.After = repaired(d.entries, f, r)
+		if after := repaired(d.entries, f, r); after < plan.After || force {
+			plan.After = after
+		} else { // a stage that does not help has not been
+			d.entries, d.edits = was, d.edits[:edits]
+		}
 		report.TokensAfter, report.Edits = int64(plan.After), int64(len(d.edits)-edits)
 		plan.Stages = append(plan.Stages, report)
 		if report.Edits > 0 {

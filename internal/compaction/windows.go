@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -78,7 +77,10 @@ func (w Windows) Window(provider, model string) Tokens {
 
 // windowOf is the window that a model says it has, else that of the table.
 func (c *Config) windowOf(m *events.Model) Tokens {
-	return cmp.Or(Tokens(m.ContextWindow), c.Windows.Window(m.Provider, m.Name))
+	if m.ContextWindow > 0 {
+		return Tokens(m.ContextWindow)
+	}
+	return c.Windows.Window(m.Provider, m.Name)
 }
 
 // OutputReserve is what a model may answer: its explicit maximum, else 35 % of

@@ -17,6 +17,27 @@ const maxCommitBytes = 8 << 20
 // fullPause is how long a commit waits that found no room in the store.
 const fullPause = time.Second
 
+// While a partition is more than a backlog of events behind, commits come at most
+// every catchUpPause: many small ones would hold up the reading they wait for.
+const (
+	backlog      = 1000
+	catchUpPause = 100 * time.Millisecond
+)
+
+// linger lets outcomes gather; false says that ctx ended.
+func (p *partition) linger(ctx context.Context) bool {
+	d := time.Until(p.marked.Add(catchUpPause))
+	if d <= 0 {
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // commitLoop commits what is decided until ctx ends or the partition fails; the
 // commits themselves may last as long as work.
 func (p *partition) commitLoop(ctx, work context.Context) error {
@@ -29,6 +50,9 @@ func (p *partition) commitLoop(ctx, work context.Context) error {
 		case err := <-p.failed:
 			return err
 		case <-p.wake:
+			if p.behind.Load() && !p.linger(ctx) {
+				return nil
+			}
 		case <-tick.C:
 		}
 		if p.due() {

@@ -13,10 +13,12 @@ import (
 // event is one message of the log.
 type event struct {
 	events.Location
-	seq  compaction.Seq
-	id   string // Nats-Msg-Id, "" when the publisher set none
-	time int64  // of the log, in Unix milliseconds
-	data []byte
+	seq compaction.Seq
+	// pending is how many events of the partition were behind it when it was sent.
+	pending uint64
+	id      string // Nats-Msg-Id, "" when the publisher set none
+	time    int64  // of the log, in Unix milliseconds
+	data    []byte
 }
 
 // decider turns the events of one partition into outcomes and keeps its ledgers.

@@ -72,7 +72,8 @@ type partition struct {
 	end     border     // of what is decided
 	stopped bool
 
-	wake chan struct{} // the queue has something
+	wake   chan struct{} // the queue has something
+	behind atomic.Bool   // the log holds more than a backlog of unread events
 }
 
 func newPartition(w *Worker, id int, caughtUp func()) *partition {
@@ -287,6 +288,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		p.fail(err)
 		return
 	}
+	p.behind.Store(e.pending > backlog)
 	p.state.Lock()
 	outs, messages := p.decider.decide(e)
 	p.decider.events++
@@ -299,7 +301,7 @@ func (p *partition) receive(m jetstream.Msg) {
 	}
 	failpoint("decided")
 	if messages != nil {
-		p.w.texts.put(e.seq, messages, len(e.data))
+		p.w.texts.put(e)
 	}
 	for _, o := range outs {
 		g.outcomes = append(g.outcomes, told{e.address(), o})
@@ -362,7 +364,10 @@ func readEvent(m jetstream.Msg) (event, time.Time, error) {
 	if err != nil {
 		return event{}, time.Time{}, fmt.Errorf("read event: %w", err)
 	}
-	e := event{Location: at, seq: compaction.Seq(md.Sequence.Stream), time: md.Timestamp.UnixMilli(), data: m.Data()}
+	e := event{
+		Location: at, seq: compaction.Seq(md.Sequence.Stream), pending: md.NumPending,
+		time: md.Timestamp.UnixMilli(), data: m.Data(),
+	}
 	if id := m.Headers().Get(nats.MsgIdHdr); events.ValidEventID(id) {
 		e.id = id
 	}

@@ -37,7 +37,7 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 			}
 			outs, messages := d.decide(e)
 			if messages != nil {
-				t.put(e.seq, messages, len(e.data))
+				t.put(e)
 			}
 			for _, o := range outs {
 				data, err := t.body(ctx, e.address(), o, broker.MaxPayload(nc))

@@ -13,65 +13,76 @@ import (
 	"compactd/internal/events"
 )
 
-// texts reads the messages of turns from the log, behind a cache of recent ones.
-// It is shared by all partitions.
+// texts reads events from the log by sequence, behind a cache of recent ones. It
+// is shared by all partitions.
 type texts struct {
 	nc    *nats.Conn
 	cache *otter.Cache[compaction.Seq, text]
 }
 
-// text is one turn's messages; size is that of the payload, in bytes.
+// text is one event of the log that holds text.
 type text struct {
-	messages []events.Message
-	size     int
+	address events.Address
+	kind    events.Kind
+	data    []byte
 }
 
 func newTexts(nc *nats.Conn, bytes uint64) *texts {
 	return &texts{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, text]{
 		MaximumWeight: bytes,
-		Weigher:       func(_ compaction.Seq, t text) uint32 { return uint32(t.size) + 256 },
+		Weigher:       func(_ compaction.Seq, t text) uint32 { return uint32(len(t.data)) + 256 },
 	})}
 }
 
-// put keeps the messages of a turn that has just been read.
-func (t *texts) put(seq compaction.Seq, messages []events.Message, size int) {
-	t.cache.Set(seq, text{messages, size})
-}
+// put keeps an event that has just been read.
+func (t *texts) put(e event) { t.cache.Set(e.seq, text{e.Address, e.Kind, e.data}) }
 
-// render writes a view. The turns must belong to the session a: a log that lost
-// its end in a power loss issues sequences twice.
-func (t *texts) render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("render: panic: %v", r)
-		}
-	}()
-	have := map[compaction.Seq][]events.Message{}
+// get returns events by sequence. They must belong to the session a: a log that
+// lost its end in a power loss issues sequences twice.
+func (t *texts) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]text, error) {
+	have := make(map[compaction.Seq]text, len(seqs))
 	var missing []uint64
-	for _, seq := range v.Seqs() {
-		if hit, ok := t.cache.GetIfPresent(seq); ok {
-			have[seq] = hit.messages
+	for _, seq := range seqs {
+		if hit, ok := t.cache.GetIfPresent(seq); ok && hit.address == a {
+			have[seq] = hit
 			continue
 		}
 		missing = append(missing, uint64(seq))
 	}
 	bodies, err := broker.GetLog(ctx, t.nc, missing)
 	if err != nil {
-		return nil, fmt.Errorf("render: %w", err)
+		return nil, err
 	}
 	for _, b := range bodies {
 		at, err := events.ParseLog(b.Subject)
 		if err != nil || at.Address != a {
-			return nil, fmt.Errorf("render: sequence %d belongs to another session", b.Seq)
+			return nil, fmt.Errorf("sequence %d belongs to another session", b.Seq)
 		}
-		messages, err := readKind(at.Kind, v.Format, b.Data)
-		if err != nil {
-			return nil, fmt.Errorf("render: sequence %d: %w", b.Seq, err)
-		}
-		have[compaction.Seq(b.Seq)] = messages
-		t.put(compaction.Seq(b.Seq), messages, len(b.Data))
+		e := event{Location: at, seq: compaction.Seq(b.Seq), data: b.Data}
+		t.put(e)
+		have[e.seq] = text{at.Address, at.Kind, b.Data}
 	}
-	return compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return have[seq], nil })
+	return have, nil
+}
+
+// render writes a view of the session a.
+func (t *texts) render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("render: panic: %v", r)
+		}
+	}()
+	have, err := t.get(ctx, a, v.Seqs())
+	if err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	messages := make(map[compaction.Seq][]events.Message, len(have))
+	for seq, e := range have {
+		if messages[seq], err = readKind(e.kind, v.Format, e.data); err != nil {
+			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
+		}
+	}
+	return compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 }
 
 // readKind returns the messages that an event of the log stands for.
@@ -109,7 +120,7 @@ func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome
 	full := *c
 	messages, cause := t.render(ctx, a, o.View)
 	if cause == nil {
-		full.Summary, cause = t.summary(ctx, c)
+		full.Summary, cause = t.summary(ctx, a, c)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -129,16 +140,17 @@ func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome
 }
 
 // summary reads the summary that a compaction put in place, nil if it used none.
-func (t *texts) summary(ctx context.Context, c *events.Compacted) (*events.Summary, error) {
+func (t *texts) summary(ctx context.Context, a events.Address, c *events.Compacted) (*events.Summary, error) {
 	i := slices.IndexFunc(c.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense })
 	if i < 0 {
 		return nil, nil
 	}
-	bodies, err := broker.GetLog(ctx, t.nc, []uint64{c.Edits[i].Seq})
+	seq := compaction.Seq(c.Edits[i].Seq)
+	have, err := t.get(ctx, a, []compaction.Seq{seq})
 	if err != nil {
 		return nil, fmt.Errorf("read summary: %w", err)
 	}
-	return events.DecodeSummary(bodies[0].Data)
+	return events.DecodeSummary(have[seq].data)
 }
 
 func sizeOf(messages []events.Raw) int {
