@@ -18,9 +18,12 @@ func (p Prompt) Total() Tokens {
 // Fixed is the part that no compaction reduces.
 func (p Prompt) Fixed() Tokens { return p.Total() - p.History }
 
-// CheckBudget compares a prompt with the available input, window − reserve.
+// CheckBudget compares a prompt with the available input, window − reserve, and
+// with the places that the policy sets.
 func CheckBudget(p Prompt, window, reserve Tokens, policy *Policy) events.Budget {
-	available, total := window-reserve, p.Total()
+	reserve = policy.reserve(reserve)
+	total, m := p.Total(), policy.marks(window, reserve)
+	available := m.available
 	b := events.Budget{
 		ContextWindow:  int64(window),
 		OutputReserve:  int64(reserve),
@@ -28,8 +31,8 @@ func CheckBudget(p Prompt, window, reserve Tokens, policy *Policy) events.Budget
 		EstimatedInput: int64(total),
 		UsagePPM:       int64(usage(total, available)),
 		WithinBudget:   total <= available,
-		ShouldCompact:  reaches(total, available, policy.Trigger),
-		Level:          levelOf(total, available, policy),
+		ShouldCompact:  total >= m.trigger,
+		Level:          m.level(total),
 		Breakdown: events.Breakdown{
 			SystemPrompt:    int64(p.System),
 			History:         int64(p.History),
@@ -57,13 +60,13 @@ func reaches(total, available Tokens, share PPM) bool {
 	return int64(total)*million >= int64(available)*int64(share)
 }
 
-func levelOf(total, available Tokens, p *Policy) events.Level {
+func (m *marks) level(total Tokens) events.Level {
 	switch {
-	case reaches(total, available, million):
+	case total >= m.limit:
 		return events.LevelBlocking
-	case reaches(total, available, p.Trigger):
+	case total >= m.trigger:
 		return events.LevelWarning
-	case reaches(total, available, p.Info):
+	case total >= m.info:
 		return events.LevelInfo
 	default:
 		return events.LevelOK

@@ -120,9 +120,9 @@ func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events
 	p := &g.policy.Summarize
 	available := Tokens(b.AvailableInput)
 	ceiling := p.ceiling(available)
-	recent := l.room(g.policy.Target.share(available)) - ceiling
+	recent := l.room(g.marks.target) - ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
-		recent -= (g.policy.Trigger - p.Prepare).share(available)
+		recent -= max(g.marks.trigger-g.marks.prepare, 0)
 	}
 	draft := newDraft(l.visible(), l.format, g.rate)
 	start := draft.spoken()
@@ -170,7 +170,7 @@ func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling, availab
 		return 0
 	}
 	after := newDraft(draft.entries[end:], draft.format, draft.rate).Tokens() + ceiling
-	if reaches(l.input(after), available, l.gauge.policy.Summarize.Prepare) {
+	if l.input(after) >= l.gauge.marks.prepare {
 		return 0
 	}
 	return end

@@ -214,12 +214,12 @@ func floorDiv(a, b Tokens) Tokens {
 func (d *decision) mayPrepare(before, l *Ledger, b events.Budget) bool {
 	available := Tokens(b.AvailableInput)
 	if b.ShouldCompact || l.prepared != nil || l.waits(d.now) || !l.maySummarize(d.now) ||
-		!reaches(Tokens(b.EstimatedInput), available, l.gauge.policy.Summarize.Prepare) {
+		Tokens(b.EstimatedInput) < l.gauge.marks.prepare {
 		return false
 	}
 	step := max(prepareShare.share(available), 1)
 	was := before.Budget()
-	return !reaches(Tokens(was.EstimatedInput), Tokens(was.AvailableInput), l.gauge.policy.Summarize.Prepare) ||
+	return Tokens(was.EstimatedInput) < before.gauge.marks.prepare ||
 		Tokens(was.EstimatedInput)/step != Tokens(b.EstimatedInput)/step
 }
 
@@ -269,7 +269,7 @@ func (d *decision) merge(l *Ledger, b events.Budget) {
 	late := l.lateMerge()
 	plan, total := d.plan(l, b, Means{Summary: l.prepared, Force: late})
 	before, after := l.input(plan.Before), l.input(plan.After)
-	under := !reaches(after, Tokens(b.AvailableInput), l.gauge.policy.Trigger)
+	under := after < l.gauge.marks.trigger
 	if plan.uses(events.StageSummarize) && (after < before || late && under) {
 		d.tellPlan(l, b, plan, total, events.ReasonBackground)
 	}
@@ -283,7 +283,7 @@ type budgeted struct {
 
 func (d *decision) plan(l *Ledger, b events.Budget, m Means) (p budgeted, total Tokens) {
 	g := &l.gauge
-	total = g.policy.Target.share(Tokens(b.AvailableInput))
+	total = g.marks.target
 	m.Target = l.room(total)
 	if !g.policy.Summarize.Enabled { // switched off since it was asked for
 		m.Summary = nil

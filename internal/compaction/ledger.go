@@ -66,6 +66,7 @@ type gauge struct {
 	rate    Rate
 	window  Tokens
 	reserve Tokens
+	marks   marks
 	visible Tokens // the history in view: as told up to the last compaction, as it came since
 }
 
@@ -114,7 +115,8 @@ func (l *Ledger) measure() {
 	}
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
 	g.window = g.config.windowOf(&l.model)
-	g.reserve = min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window)
+	g.reserve = g.policy.reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
+	g.marks = g.policy.marks(g.window, g.reserve)
 	l.recount()
 }
 

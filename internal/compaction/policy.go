@@ -25,6 +25,14 @@ type Policy struct {
 	// Profile names the estimator, a key of Profiles.
 	Profile string `json:"profile"`
 
+	// By says what sets the trigger, one of ratio, tokens and buffer: the share
+	// Trigger of the available input, the number TriggerTokens, or what is left of
+	// the window after an output reserve of at most 20,000 tokens and a buffer of
+	// 13,000. Under tokens and buffer the other shares keep their relation to
+	// Trigger.
+	By            string `json:"trigger"`
+	TriggerTokens Tokens `json:"threshold_tokens"`
+
 	// Trigger is the share of the available input at which compaction runs,
 	// Target the share it aims for, Info the share at which level info begins.
 	Trigger PPM `json:"threshold"`
@@ -87,6 +95,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Enabled: true,
 		Profile: "default",
+		By:      byRatio,
 		Trigger: 800_000,
 		Target:  600_000,
 		Info:    600_000,
@@ -126,6 +135,9 @@ func (p Policy) Validate() error {
 	share := func(name string, v PPM) { check(0 < v && v <= million, "%s must be above 0 and at most 1", name) }
 	_, known := Profiles[p.Profile]
 	check(known, "profile is none of blocks, current, default, seed")
+	check(p.By == byRatio || p.By == byTokens || p.By == byBuffer, "trigger is none of ratio, tokens, buffer")
+	check(0 <= p.TriggerTokens && p.TriggerTokens <= events.MaxTokens, "threshold_tokens must be between 0 and %d", int64(events.MaxTokens))
+	check(p.By != byTokens || p.TriggerTokens > 0, "threshold_tokens must be above 0 with trigger tokens")
 	share("threshold", p.Trigger)
 	share("target", p.Target)
 	share("info", p.Info)

@@ -52,8 +52,8 @@ type Summary struct {
 	TokensBefore     int64   `json:"tokens_before"`
 	TokensAfter      int64   `json:"tokens_after"`
 	InvalidHistories int     `json:"invalid_histories"`
-	Unheard          int     `json:"unheard"`
-	Rejected         int     `json:"rejected"`
+	Unheard          int     `json:"-"` // an error of its own, see Problem
+	Rejected         int     `json:"-"`
 	P50              float64 `json:"p50_ms"`
 	P99              float64 `json:"p99_ms"`
 }
