@@ -237,3 +237,39 @@ func TestStoreFull(t *testing.T) {
 	}
 	w.wantAsLogSays()
 }
+
+// A stop that cannot store what is decided says so; the next start stores it.
+func TestStopWithFullStore(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: 1, MaxBytesOutcomes: 100 << 10})
+	w.drainTimeout = 100 * time.Millisecond
+	full := make(chan struct{}, 1024)
+	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) {
+		if _, ok := errors.AsType[*broker.StoreFullError](i.Err); ok {
+			full <- struct{}{}
+		}
+	}})
+	deadline := time.After(waitLimit)
+	for n := 1; len(full) == 0; n++ {
+		w.publishAll(8, n)
+		select {
+		case <-deadline:
+			t.Fatal("the store does not get full")
+		default:
+		}
+	}
+	if err := stop(); err == nil || !strings.Contains(err.Error(), "ran out of time") {
+		t.Errorf("the stop says %v", err)
+	}
+	var err error
+	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{MaxBytesOutcomes: 64 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	w.drainTimeout = 0
+	stop = w.run("b", worker.Listener{})
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantAsLogSays()
+}

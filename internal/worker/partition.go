@@ -116,8 +116,14 @@ func (p *partition) serve(ctx context.Context) error {
 	if err == nil {
 		err = p.drain(work)
 	}
+	if err != nil && work.Err() != nil {
+		err = errDrain
+	}
 	return errors.Join(err, p.closeStore(work, err == nil))
 }
+
+// errDrain: no turn is lost, but agents wait for the next start.
+var errDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
 
 // outlive returns a context that ends DrainTimeout after ctx: a commit that is
 // given up half-way leaves behind that nobody knows whether it is stored.

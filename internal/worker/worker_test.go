@@ -29,8 +29,9 @@ type world struct {
 	streams *broker.Streams
 	config  *compaction.Config
 
-	maxAhead  int           // of the next worker; 0 is the default
-	markEvery time.Duration // the same; at least 50 ms
+	maxAhead     int           // of the next worker; 0 is the default
+	drainTimeout time.Duration // of the next worker; 0 is the default
+	markEvery    time.Duration // the same; at least 50 ms
 
 	ledgers         string        // folder of the next worker's checkpoints; "" for none
 	checkpointEvery time.Duration // of the next worker; 0 is the default
@@ -107,7 +108,7 @@ func (w *world) start(owner string, l worker.Listener) *running {
 	wk, err := worker.New(worker.Config{
 		Read: w.connect(), Commit: w.connect(), Streams: w.streams, Compaction: w.config, Owner: owner, Listener: l,
 		MarkEvery: max(w.markEvery, 50*time.Millisecond), MaxAhead: w.maxAhead,
-		Dir: w.ledgers, CheckpointEvery: w.checkpointEvery, MaxLedgers: w.maxLedgers,
+		DrainTimeout: w.drainTimeout, Dir: w.ledgers, CheckpointEvery: w.checkpointEvery, MaxLedgers: w.maxLedgers,
 	})
 	if err != nil {
 		w.t.Fatal(err)
