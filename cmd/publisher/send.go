@@ -40,7 +40,7 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 			ID  string `json:"id,omitzero"`
 		}{seq, turn.ID})
 	}
-	fmt.Printf("stored at sequence %d\n", seq)
+	fmt.Printf("stored at sequence %d; publisher watch shows what becomes of it\n", seq)
 	return nil
 }
 

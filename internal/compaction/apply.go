@@ -163,6 +163,9 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 		return
 	}
 	l.generation, l.told = b.Generation, l.entries.n
+	for int64(len(l.saved)) < b.Generation-1 { // told about turns that have left the log
+		l.saved = append(l.saved, 0)
+	}
 	l.saved = append(l.saved, Tokens(b.TokensSaved))
 	for _, e := range b.Edits {
 		l.edit(e, b.Generation)

@@ -270,8 +270,11 @@ func (d *decision) merge(l *Ledger, b events.Budget) {
 	plan, total := d.plan(l, b, Means{Summary: l.prepared, Force: late})
 	before, after := l.input(plan.Before), l.input(plan.After)
 	under := after < l.gauge.marks.trigger
-	if plan.uses(events.StageSummarize) && (after < before || late && under) {
+	switch {
+	case plan.uses(events.StageSummarize) && (after < before || late && under):
 		d.tellPlan(l, b, plan, total, events.ReasonBackground)
+	case after < before && b.ShouldCompact: // what was held back for the summary does without it
+		d.tellPlan(l, b, plan, total, events.ReasonThreshold)
 	}
 }
 

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -134,7 +135,7 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 	if a := r.address(s); a != (events.Address{Tenant: events.DefaultTenant, Session: s.Name}) {
 		id += "-" + a.String()
 	}
-	ack, err := publish(ctx, r.js, r.address(s), id, t.Payload)
+	ack, err := r.persist(ctx, r.address(s), id, t.Payload)
 	if err != nil {
 		return err
 	}
@@ -148,6 +149,28 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 		r.config.Progress()
 	}
 	return nil
+}
+
+// retryFor is how long a turn without an answer is sent again, as an agent would.
+const retryFor = time.Minute
+
+// persist publishes a turn until it is acknowledged: under one id and number it is
+// stored once, however often it is sent.
+func (r *run) persist(ctx context.Context, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+	until := time.Now().Add(retryFor)
+	for {
+		ack, err := publish(ctx, r.js, a, id, payload)
+		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) {
+			return ack, err
+		}
+		time.Sleep(100 * time.Millisecond) // a reconnect takes about as long
+	}
+}
+
+// unanswered reports whether nobody said if the event was stored.
+func unanswered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
 func (r *run) address(s transcript.Session) events.Address {

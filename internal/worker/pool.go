@@ -27,6 +27,8 @@ const (
 	jobAckWait = 30 * time.Second
 	// jobDeliveries is how often a job is tried before it is told as failed.
 	jobDeliveries = 5
+	// lanePause is how long a lane rests before its consumer is made again.
+	lanePause = time.Second
 	// jobPause is how long a job rests after a failure that may pass.
 	jobPause = 5 * time.Second
 )
@@ -53,7 +55,25 @@ func (p *pool) run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// lane works on one lane until ctx ends. A consumer that was deleted, by an
+// operator or with its stream, is made again.
 func (p *pool) lane(ctx context.Context, lane events.Lane) error {
+	for {
+		err := p.consume(ctx, lane)
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.interrupted("read jobs", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lanePause):
+		}
+	}
+}
+
+// consume works on what one consumer delivers, and ends with it.
+func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 	c, err := p.js.CreateOrUpdateConsumer(ctx, broker.OutcomesStream, jetstream.ConsumerConfig{
 		Durable:       "summarizer-" + string(lane),
 		FilterSubject: events.JobFilter(lane),
@@ -72,20 +92,16 @@ func (p *pool) lane(ctx context.Context, lane events.Lane) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, it.Stop)()
+	defer it.Stop()
 	for {
 		select {
 		case free <- struct{}{}:
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		}
 		m, err := it.Next()
-		if errors.Is(err, jetstream.ErrMsgIteratorClosed) {
-			return nil
-		}
 		if err != nil {
-			<-free
-			p.interrupted("read jobs", err)
-			continue
+			return err
 		}
 		busy.Go(func() {
 			defer func() { <-free }()

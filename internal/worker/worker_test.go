@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/summarize"
 	"compactd/internal/worker"
 )
 
@@ -29,9 +30,10 @@ type world struct {
 	streams *broker.Streams
 	config  *compaction.Config
 
-	maxAhead     int           // of the next worker; 0 is the default
-	drainTimeout time.Duration // of the next worker; 0 is the default
-	markEvery    time.Duration // the same; at least 50 ms
+	maxAhead     int                  // of the next worker; 0 is the default
+	drainTimeout time.Duration        // of the next worker; 0 is the default
+	summarizer   summarize.Summarizer // of the next worker; nil makes none
+	markEvery    time.Duration        // the same; at least 50 ms
 
 	ledgers         string        // folder of the next worker's checkpoints; "" for none
 	checkpointEvery time.Duration // of the next worker; 0 is the default
@@ -108,7 +110,7 @@ func (w *world) start(owner string, l worker.Listener) *running {
 	wk, err := worker.New(worker.Config{
 		Read: w.connect(), Commit: w.connect(), Streams: w.streams, Compaction: w.config, Owner: owner, Listener: l,
 		MarkEvery: max(w.markEvery, 50*time.Millisecond), MaxAhead: w.maxAhead,
-		DrainTimeout: w.drainTimeout, Dir: w.ledgers, CheckpointEvery: w.checkpointEvery, MaxLedgers: w.maxLedgers,
+		DrainTimeout: w.drainTimeout, Summarizer: w.summarizer, Dir: w.ledgers, CheckpointEvery: w.checkpointEvery, MaxLedgers: w.maxLedgers,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,0 +1,43 @@
+package compaction_test
+
+import (
+	"testing"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// A session whose first turns have left the log is told of by later generations
+// alone. Its ledger can be stored and read back, and the whole history can be
+// sent again, usage of an old generation included.
+func TestOutcomesOutliveTheirTurns(t *testing.T) {
+	c := configOf(t, withoutSummaries())
+	l := compaction.NewLedger(events.Address{Tenant: "default", Session: "aged"})
+	take := func(seq compaction.Seq, payload string, recorded ...compaction.Outcome) []compaction.Outcome {
+		t.Helper()
+		turn, _, err := compaction.ReadTurn(l, []byte(payload), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outs := recorded
+		if outs == nil {
+			outs = compaction.Decide(l, turn, c)
+		}
+		compaction.Apply(l, turn, outs, c)
+		return outs
+	}
+	take(101, `{"turn":9,"messages":[{"role":"user","content":"still here"}]}`,
+		compaction.Outcome{Kind: events.KindCompacted, Body: &events.Compacted{Generation: 5, Compacted: true, TokensSaved: 700, Budget: events.Budget{Level: events.LevelOK}}})
+	rows, err := l.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err = compaction.Restore(l.Address, rows); err != nil {
+		t.Fatal(err)
+	}
+	outs := take(102, `{"replaces_from":1,"generation":0,"usage":{"input_tokens":900,"output_tokens":5},
+		"messages":[{"role":"user","content":"all of it"},{"role":"assistant","content":"yes"}]}`)
+	if len(outs) != 0 || l.LastTurn() != 1 || l.Generation() != 5 {
+		t.Errorf("told %v; turn %d, generation %d", outs, l.LastTurn(), l.Generation())
+	}
+}
