@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
@@ -42,31 +41,24 @@ type pool struct {
 }
 
 // run works until ctx ends; jobs under way are then given back.
-func (p *pool) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
+func (p *pool) run(ctx context.Context) {
+	var lanes sync.WaitGroup
 	for _, lane := range events.Lanes {
-		g.Go(func() error {
-			if err := p.lane(ctx, lane); err != nil && ctx.Err() == nil {
-				return fmt.Errorf("summarize lane %s: %w", lane, err)
-			}
-			return nil
-		})
+		lanes.Go(func() { p.lane(ctx, lane) })
 	}
-	return g.Wait()
+	lanes.Wait()
 }
 
 // lane works on one lane until ctx ends. A consumer that was deleted, by an
 // operator or with its stream, is made again.
-func (p *pool) lane(ctx context.Context, lane events.Lane) error {
+func (p *pool) lane(ctx context.Context, lane events.Lane) {
 	for {
-		err := p.consume(ctx, lane)
-		if ctx.Err() != nil {
-			return nil
+		if err := p.consume(ctx, lane); ctx.Err() == nil {
+			p.interrupted("read jobs", err)
 		}
-		p.interrupted("read jobs", err)
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(lanePause):
 		}
 	}

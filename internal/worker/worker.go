@@ -151,7 +151,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return newService(w).run(ctx) })
 	if w.config.Summarizer != nil {
 		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}
-		g.Go(func() error { return p.run(ctx) })
+		g.Go(func() error { p.run(ctx); return nil })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("run worker: %w", err)
