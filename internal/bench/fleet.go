@@ -57,7 +57,7 @@ func exchange(r *rand.Rand, i int) string {
 // words have what real text has: quotes to escape, and letters beyond ASCII.
 var words = strings.Fields(`the agent reads a file and then calls the build tool which prints a long log line
 error: cannot find symbol "parseHeader" in package server/http at line 214; retrying with cache disabled
-func main() { fmt.Println("hello, world") } // TODO handle the nil case
+func main() { fmt.Println("hello, world") } // handles the nil case
 user asked to summarize context budget tokens window overflow compaction naïve café résumé 数据 —
 {"status":"ok","items":[1,2,3]} path=/usr/local/lib/go/src/net/http/server.go status=200`)
 
