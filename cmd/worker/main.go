@@ -173,7 +173,9 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		},
 		OnReconnect: func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
 	}
-	if f.NATS == "" {
+	if f.NATS != "" {
+		log.Info().Str("nats", f.NATS).Msg("external server: --listen is not used")
+	} else {
 		s, err := broker.StartServer(broker.ServerConfig{
 			Dir: filepath.Join(f.Data, "nats"), Listen: f.Listen, Durability: broker.Durability(f.Durability),
 			Log: serverLog(log),

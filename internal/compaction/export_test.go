@@ -87,9 +87,6 @@ func (l *Ledger) Entries() []Entry { return l.entries.List() }
 // Room is the largest history with which the next call takes at most total.
 func (l *Ledger) Room(total Tokens) Tokens { return l.room(total) }
 
-// Input is what the next call takes with a history of so many tokens.
-func (l *Ledger) Input(history Tokens) Tokens { return l.input(history) }
-
 // End is the last message that an entry stands for.
 func (e *Entry) End() events.Position { return e.end() }
 

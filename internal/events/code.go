@@ -36,7 +36,6 @@ const (
 
 	CodeNotEnoughMessages Code = "not_enough_messages"
 	CodeNothingToDo       Code = "nothing_to_do"
-	CodeDisabled          Code = "disabled"
 )
 
 // CodeInfo describes a code to people.
@@ -75,7 +74,6 @@ var Codes = map[Code]CodeInfo{
 
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
 	CodeNothingToDo:       {false, "No stage could make the history smaller.", "Nothing; it is tried again when the history has grown."},
-	CodeDisabled:          {false, "Compaction is switched off by policy.", "Enable it in the policy."},
 }
 
 // Problem is one thing wrong with an event.

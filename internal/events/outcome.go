@@ -22,7 +22,6 @@ type Reason string
 // Reasons of a compaction.
 const (
 	ReasonThreshold Reason = "threshold" // usage reached the trigger
-	ReasonManual    Reason = "manual"    // session.compact asked for it
 	ReasonLimit     Reason = "limit"     // usage reached the available input
 
 	ReasonBackground Reason = "background" // a summary came after the fact

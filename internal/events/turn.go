@@ -3,7 +3,6 @@ package events
 import (
 	"errors"
 	"strings"
-	"time"
 )
 
 // Version is the version of the wire contract.
@@ -97,7 +96,7 @@ type envelope struct {
 
 func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	if len(data) > limit {
-		return nil, invalidf(CodeTooLarge, "", "the event has %d bytes, more than %d", len(data), limit)
+		return nil, invalidf(CodeTooLarge, "", "the event has more than %d bytes", limit)
 	}
 	ms, err := members(data)
 	switch {
@@ -248,6 +247,3 @@ type Through struct {
 	Seq  uint64 `json:"seq"`
 	Turn int64  `json:"turn"`
 }
-
-// Millis is a point of the log's time.
-func Millis(t time.Time) int64 { return t.UnixMilli() }

@@ -465,7 +465,7 @@ func isWaitingOn(t *testing.T, path string) bool {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("needs /proc")
+		t.Skip("SKIPPED: this system has no /proc, which shows who has a file open")
 	}
 	n := 0
 	for _, fd := range fds {

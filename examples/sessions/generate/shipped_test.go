@@ -308,7 +308,7 @@ func withoutAnswers(l shippedLine) shippedLine {
 // Two runs give the same bytes.
 func TestDeterministic(t *testing.T) {
 	if testing.Short() {
-		t.Skip("carries out a whole session twice")
+		t.Skip("SKIPPED by -short: it carries out a whole session twice")
 	}
 	s := scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == "example-fix-validator" })]
 	var made [2][]byte

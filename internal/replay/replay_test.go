@@ -1,0 +1,53 @@
+package replay
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// A turn that nobody answers for is sent again until somebody does, and is stored
+// once.
+func TestUnansweredTurnIsSentAgain(t *testing.T) {
+	s, err := broker.StartServer(broker.ServerConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	nc, err := s.Connect(t.Context(), broker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := events.Address{Tenant: "default", Session: "s1"}
+	payload := []byte(`{"messages":[{"role":"user","content":"hi"}]}`)
+	if _, err := publish(t.Context(), js, a, "t1", payload); err == nil || !unanswered(err) {
+		t.Fatalf("without a stream: %v; want that nobody answers", err)
+	}
+
+	made := make(chan error, 1)
+	time.AfterFunc(time.Second, func() { // longer than the client itself tries again
+		_, err := broker.Ensure(t.Context(), js, broker.Topology{CreateBytes: 1 << 30})
+		made <- err
+	})
+	r := &run{js: js}
+	first, err := r.persist(t.Context(), a, "t1", payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	again, err := r.persist(t.Context(), a, "t1", payload)
+	if err != nil || !again.Duplicate || again.Sequence != first.Sequence {
+		t.Errorf("sent once more: %+v, %v; want a duplicate of %d", again, err, first.Sequence)
+	}
+}
