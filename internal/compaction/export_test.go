@@ -52,8 +52,8 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %d tools %d override %s", l.Address, l.model, l.format, l.systemUnits, l.toolUnits, l.override)
-	line("generation %d level %s attempted %d told %d visible %d", l.generation, l.level, l.attempted, l.told, l.gauge.visible)
-	line("hidden %+v saved %v correction %d breaker %+v", l.hidden, l.saved, l.correction, l.breaker)
+	line("generations %v level %s attempted %d told %d visible %d", l.generations, l.level, l.attempted, l.told, l.gauge.visible)
+	line("hidden %+v marks %v correction %d breaker %+v", l.hidden, l.marks, l.correction, l.breaker)
 	line("job %+v prepared %+v system at %d tools at %d", deref(l.job), deref(l.prepared), l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}

@@ -19,7 +19,7 @@ func (l *Ledger) Stats(c *Config) Stats {
 	l.use(c)
 	return Stats{
 		Budget: l.Budget(), Messages: newDraft(l.visible(), l.format, l.gauge.rate).messages(),
-		Turns: l.LastTurn(), Generation: l.generation, Through: l.through(), Parked: len(l.parked),
+		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
 		Prepared: l.prepared != nil, Waiting: l.job != nil,
 	}
 }
