@@ -12,6 +12,7 @@ type Overflow struct {
 	// Limit is what the provider takes and Actual what it counted, 0 if it did not
 	// say.
 	Limit, Actual Tokens
+	Generation    int64 // that the agent had applied, −1 for the newest
 }
 
 // ReadOverflow makes the request of a session.overflow.
@@ -30,9 +31,23 @@ func (l *Ledger) overflowed(o *Overflow) {
 		l.stated = o.Limit
 		l.measureWith(l.gauge.policy)
 	}
-	if at := l.prompt().Total(); o.Actual > 0 {
-		l.correction = min(o.Actual, at*maxCounted) - at
+	l.refused(o)
+}
+
+// refused corrects the estimate of the view that was refused: it took what the
+// provider counted, or more than there was room for, whatever we had thought.
+func (l *Ledger) refused(o *Overflow) {
+	at := l.prompt().Total()
+	if o.Generation >= 0 && o.Generation < l.Generation() {
+		for _, g := range l.generations[o.Generation:] {
+			at += g.Saved
+		}
 	}
+	count := max(l.corrected(at), l.gauge.marks.available+1)
+	if o.Actual > 0 {
+		count = min(o.Actual, at*maxCounted)
+	}
+	l.correction = count - at
 }
 
 // maxCounted bounds the count in a provider's error, as a multiple of our own

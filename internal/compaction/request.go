@@ -96,7 +96,7 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	}
 	next.generations = append(next.generations, generation{From: to})
 	was := repaired(l.visible(), l.format, l.gauge.rate)
-	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, target: next.gauge.marks.target}
+	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, total: next.gauge.marks.target}
 	draft := newDraft(plan.entries, l.format, l.gauge.rate)
 	draft.Repair()
 	next.generations = next.generations[:l.Generation()]
