@@ -51,6 +51,8 @@ type header struct {
 	Generations []generation  `json:"generations,omitzero"`
 	Marks       int           `json:"marks"`
 	Correction  Tokens        `json:"correction"`
+	Stated      Tokens        `json:"stated"`
+	Overflows   int64         `json:"overflows"`
 	Job         *pendingJob   `json:"job,omitzero"`
 	Prepared    *prepared     `json:"prepared,omitzero"`
 	Breaker     breaker       `json:"breaker"`
@@ -128,7 +130,7 @@ func (l *Ledger) header() header {
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		SystemUnits: l.systemUnits, ToolUnits: l.toolUnits, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Told: l.told, Generations: l.generations, Level: l.level, Attempted: l.attempted,
-		Marks: len(l.marks), Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
+		Stated: l.stated, Overflows: l.overflows, Marks: len(l.marks), Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -165,6 +167,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	l.systemUnits, l.toolUnits, l.systemSeq, l.toolSeq = h.SystemUnits, h.ToolUnits, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.attempted = h.Generations, h.Level, h.Attempted
 	l.correction, l.job, l.prepared, l.breaker = h.Correction, h.Job, h.Prepared, h.Breaker
+	l.stated, l.overflows = h.Stated, h.Overflows
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
