@@ -21,7 +21,7 @@ const jobExpiry = 15 * 60 * 1000
 func (d *Draft) Condense(seq Seq, to events.Position, units int64) {
 	from := d.spoken()
 	end := d.through(from, to)
-	if end == from || end > d.awaiting(d.exchanges()) {
+	if end == from || end > d.awaiting() {
 		return
 	}
 	s := Entry{Seq: seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(units)}
@@ -53,11 +53,9 @@ func (d *Draft) through(i int, to events.Position) int {
 // false when the summary, at ceiling tokens, would not be worth it: least tokens
 // of it must be new.
 func (d *Draft) condensable(recent, ceiling, least Tokens, last int64) (end int, ok bool) {
-	exchange := d.exchanges()
-	pairs := d.pairsWithin(exchange)
 	total, newest, start := d.Tokens(), d.newest(minMessages), d.spoken()
 	var best cut
-	for _, c := range d.cuts(start, d.awaiting(exchange), pairs) {
+	for c := range d.cuts(start) {
 		if c.end > newest || d.entries[c.end-1].end().Turn > last {
 			break
 		}
@@ -69,7 +67,7 @@ func (d *Draft) condensable(recent, ceiling, least Tokens, last int64) (end int,
 	fresh := best.saved
 	for i := start; i < best.end; i++ {
 		if d.entries[i].Kind == KindSummary {
-			fresh -= d.rate.Entry(&d.entries[i])
+			fresh -= d.costs[i]
 		}
 	}
 	return best.end, best.end > 0 && best.saved > ceiling && fresh >= least
