@@ -95,7 +95,7 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 		return
 	}
 	next.generations = append(next.generations, generation{From: to})
-	was := repaired(l.visible(), l.format, l.gauge.rate)
+	was := newDraft(l.visible(), l.format, l.gauge.rate).repaired()
 	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, total: next.gauge.marks.target}
 	draft := newDraft(plan.entries, l.format, l.gauge.rate)
 	draft.Repair()
