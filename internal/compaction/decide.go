@@ -53,7 +53,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 	case ignore:
 		return
 	case park:
-		if err := d.config.refuse(t); err != nil {
+		if err := l.refuse(t); err != nil {
 			d.outs = Reject(d.event, err, d.config)
 			return
 		}
@@ -65,7 +65,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 		}
 		return
 	}
-	if err := d.config.refuse(t); err != nil {
+	if err := l.refuse(t); err != nil {
 		d.outs = Reject(d.event, err, d.config)
 		return
 	}
@@ -166,6 +166,11 @@ func (d *decision) budget(before, l *Ledger) {
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
 				return // it tells the level too
 			}
+		case l.gauge.policy.Prune.everyTurn() && d.clear(l, b, events.ReasonEveryTurn, (*Draft).ClearOld):
+			if b = l.Budget(); d.mayPrepare(before, l, b) {
+				d.tellJob(d.planJob(l, b, events.LaneBackground))
+			}
+			return
 		case d.mayPrepare(before, l, b):
 			d.tellJob(d.planJob(l, b, events.LaneBackground))
 		}

@@ -107,14 +107,14 @@ func (l *Ledger) use(c *Config) {
 // measure recomputes everything that follows from model, policy and config.
 func (l *Ledger) measure() {
 	g := &l.gauge
-	g.policy = &g.config.Policy
+	g.policy = g.config.For(l.Address.Tenant)
 	if l.override != nil {
-		if p, err := g.config.Policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
+		if p, err := g.policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
 			g.policy = &p
 		}
 	}
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
-	g.window = g.config.windowOf(&l.model)
+	g.window = g.config.windowOf(&l.model, g.policy)
 	g.reserve = g.policy.reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
 	g.marks = g.policy.marks(g.window, g.reserve)
 	l.recount()
