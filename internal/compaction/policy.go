@@ -106,18 +106,44 @@ type TruncatePolicy struct {
 	Fraction PPM `json:"fraction"`
 }
 
-// With returns the policy with the fields of a JSON object set. Unknown fields
-// are errors, as is a result that does not validate; the code is bad_policy.
-func (p Policy) With(object events.Raw) (Policy, error) {
+// Set returns the policy with the fields of a JSON object set, objects field by
+// field, lists as a whole. It may not validate. Unknown and doubled fields, and
+// wrong types, are errors.
+func (p Policy) Set(object events.Raw) (Policy, error) {
 	p.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
 	p.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
 	if err := events.UnmarshalStrict(object, &p); err != nil {
+		return p, fmt.Errorf("set policy: %w", err)
+	}
+	return p, nil
+}
+
+// With is Set for a policy that came over the wire: a result that does not
+// validate is an error too, and the code of errors is bad_policy.
+func (p Policy) With(object events.Raw) (Policy, error) {
+	p, err := p.Set(object)
+	if err != nil {
 		return p, events.NewInvalid(events.CodeBadPolicy, "policy", "has an unknown or duplicate field, or one of the wrong type")
 	}
 	if err := p.Validate(); err != nil {
 		return p, events.NewInvalid(events.CodeBadPolicy, "policy", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return p, nil
+}
+
+// At returns the policy with the trigger at a share of the available input, and
+// what must be below it brought below: a target at or above it to three quarters
+// of it, a preparation at or above it to the middle between the two.
+func (p Policy) At(trigger PPM) Policy {
+	p.By, p.Trigger = byRatio, trigger
+	if p.Target >= p.Trigger {
+		p.Target = p.Trigger * 3 / 4
+	}
+	p.Info = min(p.Info, p.Trigger)
+	if p.Summarize.Prepare >= p.Trigger {
+		p.Summarize.Prepare = (p.Target + p.Trigger) / 2
+	}
+	return p
 }
 
 // Validate returns every invalid field in one error, made by [errors.Join]: each

@@ -28,10 +28,10 @@ var aliases = map[string]string{
 	"workersai":      "cloudflare",
 }
 
-// canonical is the one name of a provider, whatever its spelling: case, spaces
+// Provider is the one name of a provider, whatever its spelling: case, spaces
 // and the marks - _ . do not count, and some providers have aliases. A name that
 // nobody knows is only squeezed.
-func canonical(provider string) string {
+func Provider(provider string) string {
 	s := squeeze(provider)
 	if name, ok := aliases[s]; ok {
 		return name

@@ -50,7 +50,7 @@ type Rate struct {
 // of its name.
 func NewRate(p Profile, provider string) Rate {
 	percent := int64(100)
-	if n, ok := providerPercent[canonical(provider)]; ok && p.ByProvider {
+	if n, ok := providerPercent[Provider(provider)]; ok && p.ByProvider {
 		percent = n
 	}
 	r := Rate{Profile: p, times: percent*p.MarginPercent + p.AddPercent*100, of: 10_000}

@@ -67,7 +67,7 @@ func (w Windows) With(over Windows) (Windows, error) {
 // join adds the windows of another table; choose settles those that both have.
 func (w Windows) join(other Windows, choose func(old, now Tokens) Tokens) {
 	for _, name := range slices.Sorted(maps.Keys(other)) {
-		provider := canonical(name)
+		provider := Provider(name)
 		if w[provider] == nil {
 			w[provider] = map[string]Tokens{}
 		}
@@ -92,7 +92,7 @@ func mustWindows(data []byte) Windows {
 // name in the table that begins it, else the provider's default, else 128,000.
 // The provider may be spelled in any way.
 func (w Windows) Window(provider, model string) Tokens {
-	models := w[canonical(provider)]
+	models := w[Provider(provider)]
 	if t, ok := models[model]; ok {
 		return t
 	}
