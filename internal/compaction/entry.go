@@ -72,11 +72,15 @@ const (
 	opNone op = iota
 	opClear
 	opDeduplicate
+	opClearOld
 )
 
 func opOf(o events.Op) op {
-	if o == events.OpDeduplicate {
+	switch o {
+	case events.OpDeduplicate:
 		return opDeduplicate
+	case events.OpClearOld:
+		return opClearOld
 	}
 	return opClear
 }
@@ -107,6 +111,7 @@ type Entry struct {
 // Placeholders. The texts are those of the reference system.
 const (
 	ClearText    = "[Tool result cleared]"
+	ClearOldText = "[Old tool result content cleared]"
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 

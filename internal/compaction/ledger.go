@@ -109,7 +109,7 @@ func (l *Ledger) use(c *Config) {
 
 // measure recomputes everything that follows from model, policy and config.
 func (l *Ledger) measure() {
-	policy := &l.gauge.config.Policy
+	policy := l.gauge.config.For(l.Address.Tenant)
 	if l.override != nil {
 		if p, err := policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
 			policy = &p
@@ -123,7 +123,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g := &l.gauge
 	g.policy = policy
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
-	g.window = g.config.windowOf(&l.model)
+	g.window = g.config.windowOf(&l.model, policy)
 	if l.stated > 0 {
 		g.window = min(g.window, l.stated)
 	}

@@ -60,6 +60,9 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 		}
 	}
 	stage(events.StagePrune, p.Prune.Enabled, false, func() {
+		if d.ClearOld(&p.Prune.Micro) && d.repaired() <= m.Target {
+			return
+		}
 		d.Prune(p.Prune.scaled(p.Prune.ProtectTokens, window), p.Prune.scaled(p.Prune.MinimumTokens, window), p.Prune.ProtectedTools)
 	})
 	stage(events.StageDeduplicate, p.Deduplicate.Enabled, false, func() { d.Deduplicate(p.Deduplicate.Minimum) })

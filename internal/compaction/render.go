@@ -136,6 +136,8 @@ func (r *renderer) edit(m *events.Message, k, i int) error {
 	switch r.view.entries[i].Op {
 	case opClear:
 		m.SetText(k, ClearText)
+	case opClearOld:
+		m.SetText(k, ClearOldText)
 	case opDeduplicate:
 		path, err := r.path(m.Parts[k], i)
 		if err != nil {
