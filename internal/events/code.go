@@ -36,6 +36,8 @@ const (
 
 	CodeNotEnoughMessages Code = "not_enough_messages"
 	CodeNothingToDo       Code = "nothing_to_do"
+
+	CodeNotOverflow Code = "not_overflow"
 )
 
 // CodeInfo describes a code to people.
@@ -74,6 +76,8 @@ var Codes = map[Code]CodeInfo{
 
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
 	CodeNothingToDo:       {false, "No stage could make the history smaller.", "Nothing; it is tried again when the history has grown."},
+
+	CodeNotOverflow: {true, "The error is none that a shorter history mends; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
 }
 
 // Problem is one thing wrong with an event.
