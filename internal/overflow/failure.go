@@ -103,7 +103,7 @@ func (f Failure) Overflow() bool { return f.Class.Overflow() }
 // then the agent must ask for less output in any case.
 func (f Failure) InputLimit() compaction.Tokens {
 	switch {
-	case !f.Overflow() || f.Class == ClassBytes:
+	case !f.Overflow() || f.Class == ClassBytes || f.Limit == 0:
 		return 0
 	case f.Class == ClassSum && !f.crowded():
 		return f.Limit - f.Output
