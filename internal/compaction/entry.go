@@ -95,7 +95,6 @@ type Entry struct {
 	Parts   uint32 // number of parts
 	Text    uint32 // UTF-16 units of text
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
-	Gen     uint32 // generation that set Op
 	Images  uint32
 
 	PathUnits uint16 // length of the path, for its placeholder

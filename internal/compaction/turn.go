@@ -124,7 +124,12 @@ func (c *Config) refuse(t *Turn) error {
 			return err
 		}
 	}
-	if m := t.model; m != nil && m.MaxOutputTokens >= int64(c.windowOf(m)) {
+	return c.refuseModel(t.model)
+}
+
+// refuseModel returns what is wrong with a model, nil for none.
+func (c *Config) refuseModel(m *events.Model) error {
+	if m != nil && m.MaxOutputTokens >= int64(c.windowOf(m)) {
 		return events.NewInvalid(events.CodeOutOfRange, "model.max_output_tokens", fmt.Sprintf("must be less than the context window, %d", c.windowOf(m)))
 	}
 	return nil

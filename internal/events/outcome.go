@@ -25,6 +25,11 @@ const (
 	ReasonLimit     Reason = "limit"     // usage reached the available input
 
 	ReasonBackground Reason = "background" // a summary came after the fact
+
+	ReasonManual   Reason = "manual"   // a session.compact asked for it
+	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
+	ReasonIdle     Reason = "idle"     // the session was silent, so the provider's cache is cold
+	ReasonRewind   Reason = "rewind"   // a session.rewind asked for it
 )
 
 // Level is how full a session's window is.
@@ -122,6 +127,12 @@ type Compacted struct {
 	Reason     Reason `json:"reason"`
 	Config     string `json:"config"`
 	CausedBy   Cause  `json:"caused_by"`
+	// Request names the session.compact that this answers; nil for any other
+	// reason. A summary may have come in between.
+	Request *Cause `json:"request,omitzero"`
+	// RewoundTo is the generation whose view a rewind brought back; nil for any
+	// other reason.
+	RewoundTo *int64 `json:"rewound_to,omitzero"`
 	// Through is a turn border; an agent keeps its own turns after it.
 	Through         Through       `json:"through"`
 	StagesUsed      []Stage       `json:"stages_used"`
