@@ -129,8 +129,10 @@ type witness struct {
 
 func newWitness(g *generator) *witness {
 	a := newAgent(g.T, g.config())
-	return &witness{agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{},
-		asked: map[events.Cause]bool{}, told: map[int64][]events.Raw{}}
+	return &witness{
+		agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{},
+		asked: map[events.Cause]bool{}, told: map[int64][]events.Raw{},
+	}
 }
 
 func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw)) {

@@ -174,6 +174,22 @@ type Rejected struct {
 	Expected int64 `json:"expected,omitzero"`
 }
 
+// Answers returns the sequence of the request that an outcome answers: of the
+// event that led to it, or of the session.compact that has waited for it. A change
+// of level and a job answer nothing: 0.
+func Answers(body any) uint64 {
+	switch b := body.(type) {
+	case *Compacted:
+		if b.Request != nil {
+			return b.Request.Seq
+		}
+		return b.CausedBy.Seq
+	case *Rejected:
+		return b.Seq
+	}
+	return 0
+}
+
 // DecodeOutcome reads the payload of an outcome of kind k into a *Compacted,
 // *BudgetChanged, *Rejected or *Job.
 func DecodeOutcome(k Kind, data []byte) (any, error) {
