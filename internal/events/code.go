@@ -42,6 +42,7 @@ const (
 	CodeIncompleteResponse Code = "incomplete_response"
 	CodeAborted            Code = "aborted"
 	CodeBudgetExceeded     Code = "budget_exceeded"
+	CodeNotOverflow        Code = "not_overflow"
 )
 
 // CodeInfo describes a code to people.
@@ -86,6 +87,7 @@ var Codes = map[Code]CodeInfo{
 	CodeIncompleteResponse: {false, "The summarizer gave no usable summary.", "Try again, with another focus or model; the session goes on as it was."},
 	CodeAborted:            {false, "What the compaction was asked for has changed: turns were withdrawn, or another request took its place.", "Ask again if it is still wanted."},
 	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, as budget.breakdown says, or use a model with a larger window."},
+	CodeNotOverflow:        {true, "The error is none that a shorter history mends; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
 }
 
 // Problem is one thing wrong with an event.
