@@ -51,6 +51,10 @@ type Message struct {
 	// one (neurolink); "" leaves it out. Of others it is in Raw.
 	ID string
 
+	// Hidden says that the sender's own history hides the message behind another
+	// one: a model is not given it. It has no parts. See [Effective].
+	Hidden bool
+
 	// Edited says that Parts differ from Raw: Write builds the message anew,
 	// keeping the members of Raw that it does not know.
 	Edited bool
