@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -99,6 +100,11 @@ type File struct {
 	Name  string
 	Kind  string
 	Bytes int64
+}
+
+// Notice says that the file did not enter, for whoever attached it.
+func (f *File) Notice() string {
+	return fmt.Sprintf("Skipped %q (%d KB) — exceeds context budget", f.Name, (f.Bytes+512)/1024)
 }
 
 // Choose decides which of several files enter, given the tokens available: the

@@ -26,7 +26,8 @@ type OutputLimits struct {
 	// HeadShare is the head's part of both limits under KeepBoth; the tail has the
 	// rest.
 	HeadShare PPM
-	// Whole says how to get the whole output; it ends the notice. "" leaves it out.
+	// Whole says how to get the whole output, as part of the notice; "" leaves it
+	// out.
 	Whole string
 }
 
@@ -52,7 +53,7 @@ func LimitOutput(text string, l OutputLimits) (string, bool) {
 		lines, bytes := l.headLines(), l.MaxBytes*int64(l.HeadShare)/million
 		head := headOf(text, lines, bytes)
 		tail := tailOf(text, l.MaxLines-lines, l.MaxBytes-bytes)
-		return head + "\n\n" + l.notice(len(text), len(head)+len(tail)) + "\n\n" + tail, true
+		return head + "\n\n" + l.gap(len(text)-len(head)-len(tail)) + "\n\n" + tail, true
 	default:
 		tail := tailOf(text, l.MaxLines, l.MaxBytes)
 		return "\n\n" + l.notice(len(text), len(tail)) + "\n" + tail, true
@@ -68,11 +69,22 @@ func (l *OutputLimits) headLines() int64 {
 	return max(n, 1)
 }
 
+// notice stands beside the end that is kept.
 func (l *OutputLimits) notice(from, to int) string {
-	if l.Whole == "" {
-		return fmt.Sprintf("[Output truncated from %d bytes to %d bytes]", from, to)
+	n := fmt.Sprintf("[Output truncated from %d bytes to %d bytes]", from, to)
+	if l.Whole != "" {
+		n += "\n[" + l.Whole + "]"
 	}
-	return fmt.Sprintf("[Output truncated from %d bytes to %d bytes]\n[%s]", from, to, l.Whole)
+	return n
+}
+
+// gap stands between two ends that are kept.
+func (l *OutputLimits) gap(missing int) string {
+	n := fmt.Sprintf("%d bytes omitted", missing)
+	if l.Whole != "" {
+		n += ". " + l.Whole
+	}
+	return "[... " + n + " ...]"
 }
 
 // headOf returns the first lines of text, at most so many bytes of them.

@@ -179,6 +179,12 @@ func createNeuroLink(m Message, content Raw, tool *Part) []member {
 		ms = append(ms, member{"id", quote(m.ID)})
 	}
 	ms = append(ms, member{"role", quote(neurolinkRole(m.Role, tool))}, member{"content", content})
+	if m.Timestamp != nil {
+		ms = append(ms, member{"timestamp", m.Timestamp})
+	}
+	if m.Truncation != "" {
+		ms = append(ms, member{Truncated.id, quote(m.Truncation)}, member{"isTruncationMarker", Raw(`true`)})
+	}
 	if tool == nil {
 		return ms
 	}
