@@ -32,11 +32,12 @@ type Request struct {
 	MaxOutputTokens int64
 }
 
-// Reply is what a model answered. Its Text may be empty or cut: see Finish.
+// Reply is what a model answered. Its Text is whole and not empty with [FinishStop]
+// and [FinishOther], and may be cut, empty or beside the point with the others.
 type Reply struct {
 	Text   string
-	Model  string // as the provider names it, which may be more exact than what was asked for
-	Usage  events.SummaryUsage
+	Model  string              // as the provider names it, which may be more exact than what was asked for
+	Usage  events.SummaryUsage // zero when the provider did not say; that of failed attempts is not known
 	Finish Finish
 }
 
