@@ -93,7 +93,7 @@ func (x *explanation) kind(status int) Kind {
 		return Unavailable
 	case status < 400:
 		return BadAnswer
-	case x.has("content_filter", "content_policy_violation", "invalid_prompt"):
+	case x.has("content_filter", "content_policy_violation", "invalid_prompt"), strings.Contains(x.message, "content filtering policy"):
 		return Refused
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden, x.has("api_key_invalid"):
 		return Auth
