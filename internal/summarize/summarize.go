@@ -3,6 +3,7 @@ package summarize
 import (
 	"context"
 	"errors"
+	"time"
 
 	"compactd/internal/events"
 )
@@ -34,6 +35,10 @@ type Input struct {
 	// Focus is what the user asked to keep in mind: lines that share a word with
 	// it are kept before others of their section.
 	Focus string
+	// Patience is how long the caller can wait for a model that is busy or away:
+	// then there may be a [*Later]. With 0 there is a summary at once, by whoever
+	// can make one.
+	Patience time.Duration
 }
 
 // maxUnits keeps an encoded summary under [events.MaxSummaryBytes]: 3 bytes a
