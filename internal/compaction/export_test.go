@@ -59,6 +59,7 @@ func (l *Ledger) Dump() Dump {
 	model := deref(manual.Model)
 	job.Manual, manual.Model = nil, nil
 	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
+	line("spoke %d idled %v", l.spoke, l.idled)
 	line("stated %d overflows %d system at %d tools at %d", l.stated, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}
@@ -145,9 +146,10 @@ func (d *Draft) View() *View { return &View{Format: d.format, entries: d.entries
 // Edits lists the edits so far.
 func (d *Draft) Edits() []events.Edit { return d.edits }
 
-// Condensable is the range that a summary would take the place of.
-func (d *Draft) Condensable(recent, ceiling, least Tokens, last int64) (int, bool) {
-	return d.condensable(recent, ceiling, least, last)
+// Condensable is where the range ends that a summary would take the place of.
+func (d *Draft) Condensable(recent Tokens, last int64) int {
+	best, _ := d.condensable(recent, last)
+	return best.end
 }
 
 // DocumentedWindows and CurrentWindows are the tables of the two releases.
