@@ -145,3 +145,9 @@ func CurrentWindows() Windows { return mustWindows(currentWindows) }
 
 // TriggerAt is the input at which compaction runs.
 func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(window, reserve).trigger }
+
+// PlanWithSummary runs the stages with a summary at seq, of so many units, of
+// everything up to a message.
+func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) Plan {
+	return makePlan(entries, f, r, p, 0, Means{Target: target, Summary: &prepared{Seq: seq, To: to, Units: units}, Truncate: true})
+}
