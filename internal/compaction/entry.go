@@ -72,11 +72,15 @@ const (
 	opNone op = iota
 	opClear
 	opDeduplicate
+	opClearOld
 )
 
 func opOf(o events.Op) op {
-	if o == events.OpDeduplicate {
+	switch o {
+	case events.OpDeduplicate:
 		return opDeduplicate
+	case events.OpClearOld:
+		return opClearOld
 	}
 	return opClear
 }
@@ -95,7 +99,6 @@ type Entry struct {
 	Parts   uint32 // number of parts
 	Text    uint32 // UTF-16 units of text
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
-	Gen     uint32 // generation that set Op
 	Images  uint32
 
 	PathUnits uint16 // length of the path, for its placeholder
@@ -108,6 +111,7 @@ type Entry struct {
 // Placeholders. The texts are those of the reference system.
 const (
 	ClearText    = "[Tool result cleared]"
+	ClearOldText = "[Old tool result content cleared]"
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 

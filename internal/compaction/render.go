@@ -32,7 +32,7 @@ type Texts func(Seq) ([]events.Message, error)
 // Render writes the view in the session's own dialect, valid for its provider.
 // Messages that no edit touches keep their bytes.
 func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderer{view: v, texts: texts, pairs: newDraft(v.entries, v.Format, Rate{}).pairs()}
+	r := renderer{view: v, texts: texts, other: pair(v.entries, v.Format).other}
 	for from := 0; from < len(v.entries); {
 		to := from + 1
 		for to < len(v.entries) && v.entries[from].sameMessage(&v.entries[to]) {
@@ -53,7 +53,7 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 type renderer struct {
 	view  *View
 	texts Texts
-	pairs []int
+	other []int // of each entry, its counterpart
 
 	system, out []events.Message
 
@@ -137,6 +137,8 @@ func (r *renderer) edit(m *events.Message, k, i int) error {
 	switch r.view.entries[i].Op {
 	case opClear:
 		m.SetText(k, ClearText)
+	case opClearOld:
+		m.SetText(k, ClearOldText)
 	case opDeduplicate:
 		path, err := r.path(m.Parts[k], i)
 		if err != nil {
@@ -149,7 +151,7 @@ func (r *renderer) edit(m *events.Message, k, i int) error {
 
 // path finds the file that the result at entry i read.
 func (r *renderer) path(result events.Part, i int) (string, error) {
-	c := r.pairs[i]
+	c := r.other[i]
 	if c < 0 {
 		return pathInText(result.Text), nil
 	}
