@@ -209,7 +209,7 @@ func answerSummarize(c *vectorCase) any {
 		size := size(summary.Message().Parts[0].Text)
 		ceiling := r.Text(size) + r.PerMessage
 		var end int
-		end, called = d.Condensable(target-ceiling, ceiling, 0, 1)
+		end, called = d.Condensable(target-ceiling, ceiling)
 		plan = compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, target)
 		if called && !said.Summarizer.Fail {
 			to := entries[end-1].End()
@@ -234,7 +234,7 @@ func answerSplit(c *vectorCase) any {
 	entries := entriesOf(in.Messages)
 	d := compaction.NewDraft(entries, events.NeuroLink, r)
 	total, split := d.Tokens(), 0
-	if end, ok := d.Condensable(compaction.Tokens(in.TargetRecentTokens), 0, 0, 1); ok {
+	if end, ok := d.Condensable(compaction.Tokens(in.TargetRecentTokens), 0); ok {
 		split = int(entries[end-1].Index) + 1
 	}
 	return fields{"splitIndex": split, "totalTokens": total}

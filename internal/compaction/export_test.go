@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -145,9 +146,11 @@ func (d *Draft) View() *View { return &View{Format: d.format, entries: d.entries
 // Edits lists the edits so far.
 func (d *Draft) Edits() []events.Edit { return d.edits }
 
-// Condensable is the range that a summary would take the place of.
-func (d *Draft) Condensable(recent, ceiling, least Tokens, last int64) (int, bool) {
-	return d.condensable(recent, ceiling, least, last)
+// Condensable is the range that a summary of at most ceiling tokens would take the
+// place of: the entry behind it, and whether it is worth it.
+func (d *Draft) Condensable(recent, ceiling Tokens) (end int, ok bool) {
+	best, _ := d.condensable(recent, math.MaxInt64)
+	return best.end, best.end > 0 && best.saved > ceiling
 }
 
 // DocumentedWindows and CurrentWindows are the tables of the two releases.
