@@ -130,11 +130,15 @@ func (l *Ledger) recount() {
 // Budget returns the state of the session's window under the config last used;
 // before the first it knows none, and is empty.
 func (l *Ledger) Budget() events.Budget {
-	g := &l.gauge
-	if g.config == nil {
+	if l.gauge.config == nil {
 		return events.Budget{}
 	}
-	p := l.prompt()
+	return l.check(l.prompt())
+}
+
+// check corrects a prompt and compares it with the window.
+func (l *Ledger) check(p Prompt) events.Budget {
+	g := &l.gauge
 	p.Correction = l.corrected(p.Total()) - p.Total()
 	b := CheckBudget(p, g.window, g.reserve, g.policy)
 	b.Generation = l.generation
