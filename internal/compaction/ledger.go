@@ -30,8 +30,8 @@ type Ledger struct {
 	told       int    // entries up to the border of the last compaction: the agent has them repaired
 	parked     []*Turn
 	level      events.Level
-	spoke      int64    // when the last turn came, in Unix milliseconds of the log
-	idled      bool     // the silence since was told of
+	spoke      int64  // when the last turn came, in Unix milliseconds of the log
+	idled      bool   // the silence since was told of
 	attempted  Tokens // estimated input after the last compaction that stayed at or above the trigger
 	correction Tokens // what the last usage adds to our estimate
 	stated     Tokens // the limit that a provider stated for this model, 0 for none
@@ -145,11 +145,15 @@ func (l *Ledger) recount() {
 // Budget returns the state of the session's window under the config last used;
 // before the first it knows none, and is empty.
 func (l *Ledger) Budget() events.Budget {
-	g := &l.gauge
-	if g.config == nil {
+	if l.gauge.config == nil {
 		return events.Budget{}
 	}
-	p := l.prompt()
+	return l.check(l.prompt())
+}
+
+// check corrects a prompt and compares it with the window.
+func (l *Ledger) check(p Prompt) events.Budget {
+	g := &l.gauge
 	p.Correction = l.corrected(p.Total()) - p.Total()
 	b := CheckBudget(p, g.window, g.reserve, g.policy)
 	b.Generation = l.Generation()

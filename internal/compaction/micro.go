@@ -123,12 +123,12 @@ func ClearPlan(entries []Entry, f events.Format, r Rate, clear func(*Draft)) Pla
 	return plan
 }
 
-// clear tells what one of the two forms above clears, and reports whether it was
-// anything.
+// clear tells what one of the two forms above clears, and reports whether that
+// made the input smaller.
 func (d *decision) clear(l *Ledger, reason events.Reason, form func(*Draft, *MicroPolicy) bool) bool {
 	g := &l.gauge
 	plan := ClearPlan(l.visible(), l.format, g.rate, func(x *Draft) { form(x, &g.policy.Prune.Micro) })
-	if !plan.uses(events.StagePrune) {
+	if l.input(plan.After) >= l.input(plan.Before) { // by the provider's count, which need not agree with ours
 		return false
 	}
 	d.tellPlan(l, budgeted{plan, l.room(g.marks.target), g.marks.target}, reason)

@@ -89,6 +89,7 @@ func TestGaps(t *testing.T) {
 			turn["format"] = g.format
 		}
 		turns[0]["model"] = object{"provider": "openai", "name": "m", "context_window": 1 << 30}
+		turns[0]["policy"] = object{"trigger": "ratio", "prune": object{"micro": object{"every_turn": false}}} // nothing is compacted
 		for _, turn := range turns {
 			delete(turn, "usage") // it may fill any window
 		}
@@ -471,6 +472,10 @@ func measure(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) co
 // another cut of a fraction may.
 func (w *witness) settled(c *events.Compacted) {
 	policy := w.ledger.Policy()
+	if c.Reason == events.ReasonEveryTurn {
+		w.clearedAll(&policy)
+		return
+	}
 	target := w.ledger.Room(compaction.Tokens(c.TargetTokens))
 	reduced := slices.Contains(c.StagesUsed, events.StageTruncate) || slices.Contains(c.StagesUsed, events.StageSummarize)
 	if reduced && c.TokensAfter > c.TargetTokens {
@@ -480,6 +485,14 @@ func (w *witness) settled(c *events.Compacted) {
 	p := compaction.MakePlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), &policy, w.ledger.Window(), target)
 	if len(p.Used) > 0 || p.After != p.Before {
 		w.t.Fatalf("a second plan uses %v: %d -> %d, target %d", p.Used, p.Before, p.After, target)
+	}
+}
+
+// clearedAll clears again what is cleared at every turn: there is no more.
+func (w *witness) clearedAll(policy *compaction.Policy) {
+	p := compaction.ClearPlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), func(d *compaction.Draft) { d.ClearOld(&policy.Prune.Micro) })
+	if len(p.Used) > 0 {
+		w.t.Fatalf("%d more results are cleared", p.Stages[0].Edits)
 	}
 }
 

@@ -26,12 +26,13 @@ import (
 //	overflow limit= actual= generation= | idle | end                what is asked of the session
 //	time DURATION           passes in the log
 //	restart                 the ledger is stored and restored
-//	stats
+//	stats provider= model= reserve=            with arguments, for another model
+//	pending provider= model= reserve= system= tools= current= files= images=
 //	view generation=        the history as it stands, or as a generation has it
 //	plan STAGE target= protect= minimum= share= fraction=
 //	render                  the history of the last plan or decision
-//	check system= history= current= tools= files= window= reserve=
-//	estimate profile= provider= text= units= | window provider= model= | reserve window= max=
+//	check system= history= current= tools= files= window= reserve= policy=
+//	estimate profile= provider= text= units= | window provider= model= over= | reserve window= max=
 //
 // The lines of session, add and turn are messages: system, user and assistant with
 // a text and tokens=; tool NAME PATH tokens= id= offset= limit= failed, a call and
@@ -66,7 +67,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "estimate":
 		return a.estimate()
 	case "window":
-		return fmt.Sprint(compaction.DefaultWindows().Window(a.text("provider"), a.text("model")))
+		return a.window()
 	case "reserve":
 		return fmt.Sprint(compaction.OutputReserve(a.tokens("window"), a.tokens("max")))
 	case "check":
@@ -115,8 +116,16 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		compaction.Apply(s.ledger, nil, nil, s.config)
 		return s.state()
 	case "stats":
-		st := s.ledger.Stats(s.config)
+		st, err := s.ledger.Stats(s.config, a.model())
+		if err != nil {
+			return err.Error()
+		}
+		if len(d.CmdArgs) > 0 {
+			return fmt.Sprintf("%s left=%d%%", budgetLine(st.Budget), st.Budget.PercentLeft)
+		}
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state())
+	case "pending":
+		return s.pending(a)
 	case "plan":
 		return s.plan(a)
 	case "render":
@@ -172,8 +181,33 @@ func (a args) estimate() string {
 	return strings.Join(out, "\n")
 }
 
+// window looks a model up, over a table of overrides.
+func (a args) window() string {
+	var over compaction.Windows
+	if v := a.text("over"); v != "" {
+		if err := events.Unmarshal([]byte(v), &over); err != nil {
+			a.t.Fatalf("%s: %v", a.d.Pos, err)
+		}
+	}
+	table, err := compaction.DefaultWindows().With(over)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(table.Window(a.text("provider"), a.text("model")))
+}
+
+func (a args) model() events.Model {
+	return events.Model{Provider: a.text("provider"), Name: a.text("model"), MaxOutputTokens: a.number("reserve")}
+}
+
 func (a args) check() string {
 	p := withoutSummaries()
+	if v := a.text("policy"); v != "" {
+		var err error
+		if p, err = p.With(events.Raw(v)); err != nil {
+			return err.Error()
+		}
+	}
 	b := compaction.CheckBudget(compaction.Prompt{
 		System: a.tokens("system"), History: a.tokens("history"), Current: a.tokens("current"),
 		Tools: a.tokens("tools"), Files: a.tokens("files"),
@@ -529,12 +563,30 @@ func editLines(edits []events.Edit) (out string) {
 	return out
 }
 
+// pending compares the next call with the window.
+func (s *script) pending(a args) string {
+	next := compaction.Pending{
+		Model: a.model(), System: a.number("system"), Tools: a.number("tools"), Prompt: a.number("current"), Images: a.number("images"),
+	}
+	if n := a.number("files"); n > 0 {
+		next.Files = []int64{n}
+	}
+	b, err := s.ledger.Check(s.config, next)
+	if err != nil {
+		return err.Error()
+	}
+	x := b.Breakdown
+	return fmt.Sprintf("%s within=%v compact=%v; system=%d history=%d current=%d tools=%d files=%d", budgetLine(b), b.WithinBudget, b.ShouldCompact,
+		x.SystemPrompt, x.History, x.CurrentPrompt, x.ToolDefinitions, x.FileAttachments)
+}
+
 // plan runs the stages, or one alone, on what is in view, and shows each entry
 // that changed.
 func (s *script) plan(a args) string {
 	p := s.ledger.Policy()
 	only := a.d.CmdArgs[0].Key
-	p.Prune.Enabled = only == "all" || only == "prune"
+	p.Prune.Enabled = only == "all" || only == "prune" || only == "micro"
+	p.Prune.Micro.Enabled = p.Prune.Micro.Enabled || only == "micro"
 	p.Deduplicate.Enabled = only == "all" || only == "deduplicate"
 	p.Truncate.Enabled = only == "all" || only == "truncate"
 	if a.text("protect") != "" {
