@@ -1,0 +1,27 @@
+package overflow
+
+import (
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Read makes the request of a session.overflow from its payload. Its error is an
+// [*events.Invalid]: the payload is malformed. An error in it that is no overflow
+// is part of the request, which tells it to the agent: whoever reads an old event
+// must come to the same ledger, though it may know more texts than whoever
+// answered it.
+func Read(data []byte, seq compaction.Seq) (*compaction.Request, error) {
+	e, err := events.DecodeOverflow(data)
+	if err != nil {
+		return nil, err
+	}
+	f := Detect(e.Error, e.Status)
+	o := compaction.Overflow{Model: e.Model, Generation: e.Generation, Refused: f.Refuse()}
+	if f.Overflow() {
+		o.Limit, o.Actual = f.Limit, f.Actual
+	}
+	if f.Class == ClassSum {
+		o.Output = f.Output
+	}
+	return compaction.ReadOverflow(o, e.ID, seq), nil
+}
