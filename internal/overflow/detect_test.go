@@ -172,6 +172,19 @@ func itoa(n int64) string {
 	return itoa(n/10) + itoa(n%10)
 }
 
+// What matters of a long text stands at its beginning, as in a body, or at its
+// end, as in a trace of calls.
+func TestLongTexts(t *testing.T) {
+	frames := strings.Repeat("  File \"/app/x.py\", line 7, in f\n", MaxText/20)
+	const words = "prompt is too long: 300000 tokens > 200000 maximum"
+	want := Failure{ClassInput, Anthropic, 300_000, 200_000, 0}
+	for _, text := range []string{words + "\n" + frames, "Traceback:\n" + frames + words} {
+		if d := cmp.Diff(want, Detect(stringOf(text), 0)); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
 // Hostile errors cost little: deep, wide and long ones, and ones whose words
 // nearly match again and again.
 func TestHostileErrors(t *testing.T) {
