@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
@@ -185,19 +184,15 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// Hostile errors cost little: deep, wide and long ones, and ones whose words
-// nearly match again and again.
-func TestHostileErrors(t *testing.T) {
-	deep := strings.Repeat(`{"error":`, 150) + `"prompt is too long"` + strings.Repeat("}", 150)
+// hostile are errors that are deep, wide or long, and ones whose words nearly match
+// again and again.
+func hostile() map[string]events.Raw {
 	bodies := `"prompt is too long"`
-	for range 12 {
+	for len(bodies) < events.MaxOverflowBytes/2 {
 		bodies = `{"error":` + string(stringOf(bodies)) + `}`
-		if len(bodies) > events.MaxOverflowBytes {
-			break
-		}
 	}
-	for name, raw := range map[string]events.Raw{
-		"deep":    events.Raw(deep),
+	return map[string]events.Raw{
+		"deep":    events.Raw(strings.Repeat(`{"error":`, 150) + `"prompt is too long"` + strings.Repeat("}", 150)),
 		"bodies":  events.Raw(bodies),
 		"wide":    events.Raw(`[` + strings.Repeat(`{"message":"x"},`, 10_000) + `{}]`),
 		"long":    stringOf(strings.Repeat("maximum context length is 1 ", 9000)),
@@ -205,15 +200,29 @@ func TestHostileErrors(t *testing.T) {
 		"parens":  stringOf("maximum context length is 5 tokens. However, you requested 6 tokens (" + strings.Repeat("7 ", 100_000)),
 		"braces":  stringOf(strings.Repeat("{", 200_000) + strings.Repeat("}", 50_000)),
 		"unicode": stringOf(strings.Repeat("\u2019\U0001f600", 40_000)),
-	} {
-		start := time.Now()
-		f := Detect(raw, 0)
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("%s takes %s", name, took)
+	}
+}
+
+// Whatever comes, only so much of it meets the rules, which take linear time; the
+// benchmark below says how long that is.
+func TestHostileErrors(t *testing.T) {
+	for name, raw := range hostile() {
+		if n := len(collect(raw).text()); n > MaxText+1 {
+			t.Errorf("%s: %d bytes meet the rules", name, n)
 		}
-		if _, ok := classes[f.Class]; !ok {
+		if f := Detect(raw, 0); classes[f.Class] == (classInfo{}) {
 			t.Errorf("%s: class %q", name, f.Class)
 		}
+	}
+}
+
+func BenchmarkHostile(b *testing.B) {
+	for name, raw := range hostile() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				Detect(raw, 0)
+			}
+		})
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	// end, where traces of calls have it.
 	MaxText = 16 << 10
 
+	maxLeading = 64 // bytes of a text in which it may say its status
+
 	maxSaid = events.MaxOverflowBytes // of text, before it is cut to MaxText
 
 	maxLevels   = 8 // of objects within objects, bodies within strings included
@@ -124,7 +126,7 @@ var leading = regexp.MustCompile(`(?i)^\W*(?:(?:api )?error:? ?)?(?:(?:error |st
 // hear adds a text, and the body in it, should it hold one.
 func (ev *evidence) hear(s string, levels int, cause bool) {
 	s = s[:min(len(s), maxSaid)]
-	if m := leading.FindStringSubmatch(s); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
+	if m := leading.FindStringSubmatch(s[:min(len(s), maxLeading)]); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
 		ev.status, _ = strconv.ParseInt(m[1], 10, 64) // three digits
 	}
 	from, to := strings.IndexByte(s, '{'), strings.LastIndexByte(s, '}')
