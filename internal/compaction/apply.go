@@ -215,7 +215,7 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		return // withdrawn since
 	}
 	switch e.Op {
-	case events.OpClear, events.OpDeduplicate:
+	case events.OpClear, events.OpClearOld, events.OpDeduplicate:
 		x := l.entries.at(at)
 		if x.compare(e.Position) != 0 {
 			return

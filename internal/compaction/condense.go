@@ -21,7 +21,7 @@ const jobExpiry = 15 * 60 * 1000
 func (d *Draft) Condense(seq Seq, to events.Position, units int64) {
 	from := d.spoken()
 	end := d.through(from, to)
-	if end == from || end > d.awaiting(d.exchanges()) {
+	if end == from || end > d.awaiting() {
 		return
 	}
 	s := Entry{Seq: seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(units)}
@@ -52,10 +52,8 @@ func (d *Draft) through(i int, to events.Position) int {
 // largest range that leaves four messages; its end is 0 when there is nothing. No
 // range ends beyond turn last. fresh is what of it is not summary already.
 func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) {
-	exchange := d.exchanges()
-	pairs := d.pairsWithin(exchange)
 	total, newest, start := d.Tokens(), d.newest(minMessages), d.spoken()
-	for _, c := range d.cuts(start, d.awaiting(exchange), pairs) {
+	for c := range d.cuts(start) {
 		if c.end > newest || d.entries[c.end-1].end().Turn > last {
 			break
 		}
@@ -67,7 +65,7 @@ func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) 
 	fresh = best.saved
 	for i := start; i < best.end; i++ {
 		if d.entries[i].Kind == KindSummary {
-			fresh -= d.rate.Entry(&d.entries[i])
+			fresh -= d.costs[i]
 		}
 	}
 	return best, fresh

@@ -56,7 +56,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 	case ignore:
 		return
 	case park:
-		if err := d.config.refuse(t); err != nil {
+		if err := l.refuse(t); err != nil {
 			d.outs = Reject(d.event, err, d.config)
 			return
 		}
@@ -68,7 +68,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 		}
 		return
 	}
-	if err := d.config.refuse(t); err != nil {
+	if err := l.refuse(t); err != nil {
 		d.outs = Reject(d.event, err, d.config)
 		return
 	}
@@ -175,6 +175,11 @@ func (d *decision) budget(before, l *Ledger) {
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
 				return // it tells the level too
 			}
+		case l.gauge.policy.Prune.everyTurn() && d.clear(l, events.ReasonEveryTurn, (*Draft).ClearOld):
+			if b = l.Budget(); d.mayPrepare(before, l, b) {
+				d.tellJob(d.planJob(l, events.LaneBackground))
+			}
+			return
 		case d.mayPrepare(before, l, b):
 			d.tellJob(d.planJob(l, events.LaneBackground))
 		}

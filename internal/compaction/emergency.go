@@ -76,11 +76,9 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		d.outs = Reject(d.event, o.Refused, d.config)
 		return
 	}
-	if o.Model != nil {
-		if err := d.config.refuseModel(o.Model); err != nil {
-			d.outs = Reject(d.event, err, d.config)
-			return
-		}
+	if err := d.config.fits(o.Model, l.gauge.policy); err != nil {
+		d.outs = Reject(d.event, err, d.config)
+		return
 	}
 	next := l.fork()
 	next.overflowed(o)

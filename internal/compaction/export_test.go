@@ -135,3 +135,26 @@ func deref[T any](p *T) T {
 	}
 	return *p
 }
+
+// NewDraft takes over entries.
+var NewDraft = newDraft
+
+// View is what the draft made of its entries.
+func (d *Draft) View() *View { return &View{Format: d.format, entries: d.entries} }
+
+// Edits lists the edits so far.
+func (d *Draft) Edits() []events.Edit { return d.edits }
+
+// Condensable is the range that a summary would take the place of.
+func (d *Draft) Condensable(recent, ceiling, least Tokens, last int64) (int, bool) {
+	return d.condensable(recent, ceiling, least, last)
+}
+
+// DocumentedWindows and CurrentWindows are the tables of the two releases.
+func DocumentedWindows() Windows { return mustWindows(documentedWindows) }
+
+// CurrentWindows is the table of the newer release.
+func CurrentWindows() Windows { return mustWindows(currentWindows) }
+
+// TriggerAt is the input at which compaction runs.
+func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(window, reserve).trigger }

@@ -1,5 +1,7 @@
 package compaction
 
+import "compactd/internal/events"
+
 // generation is what a ledger keeps of one compaction or rewind.
 type generation struct {
 	Saved Tokens `json:"saved"` // by it; negative for a rewind
@@ -49,17 +51,19 @@ func (l *Ledger) compaction(gen int64) int64 {
 // visibleAt lists the entries in view at a generation: its edits, on all turns
 // taken since too.
 func (l *Ledger) visibleAt(gen int64) []Entry {
-	in, ops := l.lineage(gen), map[uint32]op{}
+	in, ops := l.lineage(gen), map[events.Position]op{}
 	for _, m := range l.marks {
 		if in[m.gen] {
-			ops[m.entry] = m.op
+			ops[l.entries.at(int(m.entry)).position()] = m.op
 		}
 	}
-	return l.view(in, func(i int) Entry {
-		e := *l.entries.at(i)
-		e.Op = ops[uint32(i)]
-		return e
-	})
+	out := l.view(in)
+	for i := range out {
+		if e := &out[i]; e.Kind != KindMarker && e.Kind != KindSummary {
+			e.Op = ops[e.position()]
+		}
+	}
+	return out
 }
 
 // rewind brings back the edits of a generation, as those of the newest.

@@ -109,7 +109,7 @@ func (l *Ledger) use(c *Config) {
 
 // measure recomputes everything that follows from model, policy and config.
 func (l *Ledger) measure() {
-	policy := &l.gauge.config.Policy
+	policy := l.gauge.config.For(l.Address.Tenant)
 	if l.override != nil {
 		if p, err := policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
 			policy = &p
@@ -123,7 +123,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g := &l.gauge
 	g.policy = policy
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
-	g.window = g.config.windowOf(&l.model)
+	g.window = g.config.windowOf(&l.model, policy)
 	if l.stated > 0 {
 		g.window = min(g.window, l.stated)
 	}
@@ -136,7 +136,8 @@ func (l *Ledger) measureWith(policy *Policy) {
 func (l *Ledger) recount() {
 	g, view := &l.gauge, l.visible()
 	since := len(view) - (l.entries.n - l.told) // nothing is hidden after what was told
-	g.visible = newDraft(view[since:], l.format, g.rate).Tokens() + repaired(view[:since], l.format, g.rate)
+	told, fresh := newDraft(view[:since], l.format, g.rate), newDraft(view[since:], l.format, g.rate)
+	g.visible = told.repaired() + fresh.Tokens()
 }
 
 // Budget returns the state of the session's window under the config last used;
@@ -171,25 +172,23 @@ func (l *Ledger) prompt() Prompt {
 
 // visible lists the entries in view.
 func (l *Ledger) visible() []Entry {
-	return l.view(l.lineage(l.Generation()), func(i int) Entry { return *l.entries.at(i) })
+	return l.view(l.lineage(l.Generation()))
 }
 
 // view lists the entries that a lineage leaves in view, with a marker or summary
 // where a range is hidden.
-func (l *Ledger) view(in []bool, entry func(int) Entry) []Entry {
-	out := make([]Entry, 0, 64)
-	i := 0
-	for _, s := range l.gaps(in) {
-		for ; i < s.from; i++ {
-			out = append(out, entry(i))
-		}
-		out = append(out, l.stand(s))
-		i = s.to
+func (l *Ledger) view(in []bool) []Entry {
+	gaps := l.gaps(in)
+	n := l.entries.n + len(gaps)
+	for _, s := range gaps {
+		n -= s.to - s.from
 	}
-	for ; i < l.entries.n; i++ {
-		out = append(out, entry(i))
+	out, from := make([]Entry, 0, n), 0
+	for _, s := range gaps {
+		out = append(l.entries.appendTo(out, from, s.from), l.stand(s))
+		from = s.to
 	}
-	return out
+	return l.entries.appendTo(out, from, l.entries.n)
 }
 
 // gaps lists what a lineage hides, in order and without overlap: a later range

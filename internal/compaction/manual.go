@@ -38,14 +38,11 @@ func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
 		}
 		policy = &p
 	}
-	if m.Model != nil {
-		if err := c.refuseModel(m.Model); err != nil {
-			return nil, err
-		}
-		call.model = *m.Model
+	if err := c.fits(m.Model, policy); err != nil {
+		return nil, err
 	}
 	if m.Model != nil && *m.Model != l.model {
-		call.correction = 0
+		call.model, call.correction, call.stated = *m.Model, 0, 0
 	}
 	call.measureWith(policy)
 	return call, nil

@@ -12,8 +12,8 @@ type Request struct {
 	body any // *events.Compact, *events.Rewind or *Overflow; nil for the kind alone
 }
 
-// ReadRequest reads the payload of a session.compact, session.rewind or
-// session.end. Its error is an [events.Invalid].
+// ReadRequest reads the payload of a session.compact, session.rewind,
+// session.idle or session.end. Its error is an [events.Invalid].
 func ReadRequest(k events.Kind, data []byte, seq Seq) (*Request, error) {
 	r := &Request{Seq: seq, kind: k}
 	var err error
@@ -28,7 +28,7 @@ func ReadRequest(k events.Kind, data []byte, seq Seq) (*Request, error) {
 		if w, err = events.DecodeRewind(data); err == nil {
 			r.ID, r.body = w.ID, w
 		}
-	case events.KindEnd:
+	case events.KindIdle, events.KindEnd:
 		r.ID, err = events.DecodeBare(data)
 	default:
 		err = events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
@@ -57,7 +57,10 @@ func (d *decision) request(l *Ledger, r *Request) {
 	case *Overflow:
 		d.overflow(l, b)
 	}
-	if r.kind == events.KindEnd {
+	switch r.kind {
+	case events.KindIdle:
+		d.clear(l.fork(), events.ReasonIdle, (*Draft).ClearIdle)
+	case events.KindEnd:
 		d.abort(l, l)
 	}
 }
@@ -95,7 +98,7 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 		return
 	}
 	next.generations = append(next.generations, generation{From: to})
-	was := repaired(l.visible(), l.format, l.gauge.rate)
+	was := newDraft(l.visible(), l.format, l.gauge.rate).repaired()
 	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, total: next.gauge.marks.target}
 	draft := newDraft(plan.entries, l.format, l.gauge.rate)
 	draft.Repair()

@@ -23,7 +23,7 @@ import (
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1
 //	compact focus= policy= window= reserve= | rewind generation= | rewind steps=
-//	overflow limit= actual= generation= | end                what is asked of the session
+//	overflow limit= actual= generation= | idle | end                what is asked of the session
 //	time DURATION           passes in the log
 //	restart                 the ledger is stored and restored
 //	stats
@@ -87,7 +87,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.turn(a)
 	case "summary":
 		return s.summary(a)
-	case "compact", "rewind", "end":
+	case "compact", "rewind", "idle", "end":
 		r, err := compaction.ReadRequest(events.Kind(d.Cmd), s.requested(a), s.at())
 		return s.request(r, err)
 	case "overflow":

@@ -25,6 +25,7 @@ const (
 	ReasonLimit     Reason = "limit"     // usage reached the available input
 
 	ReasonBackground Reason = "background" // a summary came after the fact
+	ReasonEveryTurn  Reason = "every_turn" // the policy clears old results at every turn
 
 	ReasonManual   Reason = "manual"   // a session.compact asked for it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
@@ -35,12 +36,15 @@ const (
 // Level is how full a session's window is.
 type Level string
 
-// Levels, from empty to full.
+// Levels, from empty to full. Which of them are told, and where they begin, is a
+// matter of the policy's trigger.
 const (
-	LevelOK       Level = "ok"
-	LevelInfo     Level = "info"     // worth showing to a person
-	LevelWarning  Level = "warning"  // at the trigger: compaction runs
-	LevelBlocking Level = "blocking" // the next call would not fit
+	LevelOK         Level = "ok"
+	LevelInfo       Level = "info"       // worth showing to a person
+	LevelWarning    Level = "warning"    // the trigger is near, or reached under trigger ratio
+	LevelError      Level = "error"      // the trigger is very near
+	LevelCompacting Level = "compacting" // the trigger is reached: compaction runs
+	LevelBlocking   Level = "blocking"   // at the hard limit: nothing is waited for
 )
 
 // Breakdown says what the estimated input consists of, in tokens.
@@ -65,6 +69,7 @@ type Budget struct {
 	UsagePPM       int64     `json:"usage_ppm"` // estimated over available, in parts per million
 	WithinBudget   bool      `json:"within_budget"`
 	ShouldCompact  bool      `json:"should_compact"`
+	PercentLeft    int64     `json:"percent_left"` // of the way to the trigger
 	Breakdown      Breakdown `json:"breakdown"`
 	Generation     int64     `json:"generation"`
 }
@@ -75,6 +80,7 @@ type Op string
 // The edits of this version.
 const (
 	OpClear       Op = "clear"       // a tool result becomes a placeholder
+	OpClearOld    Op = "clear_old"   // the same by micro-compaction, with a placeholder of its own
 	OpDeduplicate Op = "deduplicate" // a file read points to a later one
 	OpTruncate    Op = "truncate"    // whole messages are hidden behind one marker
 	OpCondense    Op = "condense"    // whole messages are hidden behind a summary
