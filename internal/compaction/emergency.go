@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"slices"
 
 	"compactd/internal/events"
@@ -10,9 +11,11 @@ import (
 type Overflow struct {
 	Model *events.Model // of the call; nil is the session's
 	// Limit is what the provider takes and Actual what it counted, 0 if it did not
-	// say.
-	Limit, Actual Tokens
-	Generation    int64 // that the agent had applied, −1 for the newest
+	// say. Output is the maximum output that had to fit the limit too, 0 if none had.
+	Limit, Actual, Output Tokens
+	Generation            int64 // that the agent had applied, −1 for the newest
+	// Refused says why it is no overflow, nil when it is one.
+	Refused error
 }
 
 // ReadOverflow makes the request of a session.overflow.
@@ -23,15 +26,27 @@ func ReadOverflow(o Overflow, id string, seq Seq) *Request {
 // overflowed notes what a provider said: a limit it stated holds until the model
 // changes, and its count is that of the history as it was told last.
 func (l *Ledger) overflowed(o *Overflow) {
-	if o.Model != nil && *o.Model != l.model {
-		l.change(o.Model)
+	if m := l.known(o.Model); m != nil && *m != l.model {
+		l.change(m)
 	}
 	l.overflows++
 	if o.Limit > 0 {
-		l.stated = o.Limit
+		l.stated = o.Limit - max(0, min(o.Output-l.gauge.reserve, o.Limit/2))
 		l.measureWith(l.gauge.policy)
 	}
 	l.refused(o)
+}
+
+// known completes the model of a call: a report that only names the session's own
+// says nothing against its maximum output and window.
+func (l *Ledger) known(m *events.Model) *events.Model {
+	if m == nil || m.Provider != l.model.Provider || m.Name != l.model.Name {
+		return m
+	}
+	whole := *m
+	whole.MaxOutputTokens = cmp.Or(m.MaxOutputTokens, l.model.MaxOutputTokens)
+	whole.ContextWindow = cmp.Or(m.ContextWindow, l.model.ContextWindow)
+	return &whole
 }
 
 // refused corrects the estimate of the view that was refused: it took what the
@@ -57,6 +72,10 @@ const maxCounted = 3
 // overflow answers at once, without waiting for a model: every stage may run, with
 // a target that shrinks with each repetition. A summary may follow.
 func (d *decision) overflow(l *Ledger, o *Overflow) {
+	if o.Refused != nil {
+		d.outs = Reject(d.event, o.Refused, d.config)
+		return
+	}
 	if err := d.config.fits("model.max_output_tokens", o.Model, l.gauge.policy); err != nil {
 		d.outs = Reject(d.event, err, d.config)
 		return

@@ -18,9 +18,13 @@ func madeID(prefix string, e *Entry) string {
 }
 
 // placeID is a UUID over the place of an entry and what stands there. The place of
-// a range is its end: a later range may take some of its beginning.
+// a marker is the end of its range, since a later range may take some of its
+// beginning; that of a summary is in the log.
 func placeID(what string, e *Entry) string {
 	at := e.end()
+	if e.Kind == KindSummary {
+		at = events.Position{}
+	}
 	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s %d %d %d %d", what, e.Seq, at.Turn, at.Index, at.Part)).String()
 }
 

@@ -92,7 +92,13 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		r, err := compaction.ReadRequest(events.Kind(d.Cmd), s.requested(a), s.at())
 		return s.request(r, err)
 	case "overflow":
-		o := compaction.Overflow{Limit: a.tokens("limit"), Actual: a.tokens("actual"), Generation: -1}
+		o := compaction.Overflow{Limit: a.tokens("limit"), Actual: a.tokens("actual"), Output: a.tokens("output"), Generation: -1}
+		if d.HasArg("model") {
+			o.Model = &events.Model{Provider: a.text("provider"), Name: a.text("model")}
+		}
+		if d.HasArg("refused") {
+			o.Refused = events.NewInvalid(events.CodeNotOverflow, "error", "is "+a.text("refused"))
+		}
 		if d.HasArg("generation") {
 			o.Generation = a.number("generation")
 		}

@@ -11,6 +11,9 @@ type Overflow struct {
 	Error  Raw    // string, object or array as the agent got it; nil when there was no body
 	Status int64  // HTTP status; 0 when it is not known
 	Model  *Model // of the call; nil = that of the session
+	// Generation is the compaction the agent had applied when it made the call; −1
+	// when it does not say, which stands for the newest.
+	Generation int64
 }
 
 // DecodeOverflow reads the payload of a session.overflow. Its error is an
@@ -27,6 +30,11 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 		Error:  env.raw("error", '"', '{', '['),
 		Status: env.count("status", 100, 599),
 		Model:  env.model("model"),
+
+		Generation: -1,
+	}
+	if _, ok := env.take("generation"); ok {
+		o.Generation = env.count("generation", 0, MaxNumber)
 	}
 	_, hasError := env.take("error")
 	if _, hasStatus := env.take("status"); !hasError && !hasStatus {

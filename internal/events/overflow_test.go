@@ -11,10 +11,10 @@ func TestOverflowFixtures(t *testing.T) {
 	claude := &Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514"}
 	all := fixtures(t)
 	for name, want := range map[string]Overflow{
-		"overflow":         {ID: "01980f3c-6c1e-7b7e-9d5a-3f1f0b7a2c19", Status: 400, Model: claude},
-		"overflow-text":    {ID: "01980f3c-6c1e-7b7e-9d5a-3f1f0b7a2c20"},
-		"overflow-array":   {Status: 400, Model: &Model{Provider: "google", Name: "gemini-2.5-pro"}},
-		"overflow-no-body": {Status: 413},
+		"overflow":         {ID: "01980f3c-6c1e-7b7e-9d5a-3f1f0b7a2c19", Status: 400, Model: claude, Generation: -1},
+		"overflow-text":    {ID: "01980f3c-6c1e-7b7e-9d5a-3f1f0b7a2c20", Generation: 3},
+		"overflow-array":   {Status: 400, Model: &Model{Provider: "google", Name: "gemini-2.5-pro"}, Generation: -1},
+		"overflow-no-body": {Status: 413, Generation: -1},
 	} {
 		got, err := DecodeOverflow(all[name])
 		if err != nil {
@@ -49,6 +49,7 @@ func TestDecodeOverflow(t *testing.T) {
 		`{"error":"x","model":{"provider":1}}`: {CodeBadType},
 		`{"error":"` + strings.Repeat("x", MaxOverflowBytes) + `"}`:               {CodeTooLarge},
 		`{"error":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`:   {CodeBadJSON},
+		`{"error":"x","generation":-1}`:                                           {CodeOutOfRange},
 		`{"error":"x","other":{}}`:                                                nil,
 		`{"error":""}`:                                                            nil,
 		`{"error":{"message":"a","message":"b","x":1e999},"status":null}`:         nil,

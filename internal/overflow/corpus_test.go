@@ -90,7 +90,7 @@ func describe(f Failure) string {
 	for _, n := range []struct {
 		name string
 		n    int64
-	}{{"actual", int64(f.Actual)}, {"limit", int64(f.Limit)}, {"output", int64(f.Output)}, {"input_limit", int64(f.InputLimit())}} {
+	}{{"actual", int64(f.Actual)}, {"limit", int64(f.Limit)}, {"output", int64(f.Output)}} {
 		if n.n != 0 {
 			fmt.Fprintf(&b, " %s=%d", n.name, n.n)
 		}

@@ -1,15 +1,12 @@
 // Package overflow reads what a provider said when it refused a call, and tells
 // an input that was too long, which a compaction mends, from everything else.
 //
-//	f := overflow.Detect(e.Error, e.Status)   // e is an events.Overflow
-//	if err := f.Refuse(); err != nil {        // a rate limit, a bad key, …
-//		return compaction.Reject(event, err, config)
-//	}
-//	em := compaction.Emergency{
-//		Stated:    f.InputLimit(),            // 0: the provider did not say
-//		Available: available, Estimated: estimated, Repetition: ledger.overflows,
-//	}
-//	target := em.Target()
+//	f := overflow.Detect(raw, 400)   // raw is what the agent got from its provider
+//	f.Class                          // input_too_long
+//	f.Provider, f.Actual, f.Limit    // anthropic, 219898, 200000
+//	f.Refuse()                       // nil; for a rate limit an error that says so
+//
+//	request, err := overflow.Read(payload, seq)   // of a session.overflow, for Decide
 //
 // Every text that a rule is made for stands under testdata, with the place where
 // somebody met it.
@@ -26,6 +23,7 @@
 //     regular expressions in linear time. Of an object only the members that hold
 //     errors are read, so that a request echoed beside them says nothing.
 //   - No text of the error is in a [Failure] or in the error of [Failure.Refuse].
+//   - Nothing is judged but words: whether the session fits is [compaction]'s matter.
 //
 // # Concurrency
 //
@@ -33,6 +31,7 @@
 //
 // # On failure
 //
-// There are no errors: what is not understood is [ClassUnknown]. A provider that
-// is missing here is told as unknown, never as an overflow by guess.
+// [Detect] has no errors: what is not understood is [ClassUnknown], and is told so,
+// never taken for an overflow by guess. [Read] returns an [*events.Invalid] for a
+// payload that is malformed.
 package overflow

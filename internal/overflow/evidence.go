@@ -11,8 +11,14 @@ import (
 
 // Bounds of what is read of an error. Real bodies have some hundred bytes.
 const (
-	// MaxText is how much text is read, in bytes.
-	MaxText = 32 << 10
+	// MaxText is how much text is compared with the rules, in bytes: half of it from
+	// the beginning of what is said, where bodies have their message, half from the
+	// end, where traces of calls have it.
+	MaxText = 16 << 10
+
+	maxLeading = 64 // bytes of a text in which it may say its status
+
+	maxSaid = events.MaxOverflowBytes // of text, before it is cut to MaxText
 
 	maxLevels   = 8 // of objects within objects, bodies within strings included
 	maxElements = 4 // of an array
@@ -48,7 +54,7 @@ func collect(err events.Raw) *evidence {
 
 // read adds what a value says. A cause is followed once.
 func (ev *evidence) read(v events.Raw, levels int, cause bool) {
-	if levels == 0 || len(v) == 0 || ev.size >= MaxText {
+	if levels == 0 || len(v) == 0 || ev.size >= maxSaid {
 		return
 	}
 	switch v.Kind() {
@@ -119,10 +125,8 @@ var leading = regexp.MustCompile(`(?i)^\W*(?:(?:api )?error:? ?)?(?:(?:error |st
 
 // hear adds a text, and the body in it, should it hold one.
 func (ev *evidence) hear(s string, levels int, cause bool) {
-	if len(s) > MaxText {
-		s = s[:MaxText]
-	}
-	if m := leading.FindStringSubmatch(s); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
+	s = s[:min(len(s), maxSaid)]
+	if m := leading.FindStringSubmatch(s[:min(len(s), maxLeading)]); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
 		ev.status, _ = strconv.ParseInt(m[1], 10, 64) // three digits
 	}
 	from, to := strings.IndexByte(s, '{'), strings.LastIndexByte(s, '}')
@@ -140,11 +144,9 @@ func (ev *evidence) hear(s string, levels int, cause bool) {
 	ev.say(s[to+1:])
 }
 
-// say adds words, cut to what is left of MaxText.
+// say adds words, cut to what is left of maxSaid.
 func (ev *evidence) say(s string) {
-	if room := MaxText - ev.size; len(s) > room {
-		s = strings.ToValidUTF8(s[:room], "")
-	}
+	s = s[:min(len(s), maxSaid-ev.size)]
 	ev.size += len(s)
 	ev.words = append(ev.words, s)
 }
@@ -152,9 +154,15 @@ func (ev *evidence) say(s string) {
 // plainer takes away what differs between writers of the same words.
 var plainer = strings.NewReplacer("`", "", "’", "'", `\'`, "'", `\"`, `"`, `\n`, " ")
 
-// text is all that was said, in lower case, with single spaces.
+// text is what was said, in lower case, with single spaces, and without its middle
+// where it is longer than MaxText.
 func (ev *evidence) text() string {
-	return strings.Join(strings.Fields(strings.ToLower(plainer.Replace(strings.Join(ev.words, " ")))), " ")
+	s := strings.ToValidUTF8(strings.Join(ev.words, " "), "")
+	s = strings.Join(strings.Fields(strings.ToLower(plainer.Replace(s))), " ")
+	if len(s) > MaxText {
+		s = s[:MaxText/2] + " " + s[len(s)-MaxText/2:]
+	}
+	return s
 }
 
 // counts reads numbers from words that no rule knows: a larger and a smaller one

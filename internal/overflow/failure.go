@@ -96,22 +96,6 @@ func (f Failure) crowded() bool { return f.Limit > 0 && f.Limit-f.Output < f.Lim
 // Overflow reports whether a shorter input mends the failure.
 func (f Failure) Overflow() bool { return f.Class.Overflow() }
 
-// InputLimit is the most input that the provider says it takes, 0 when it does not
-// say: the target of an emergency is a share of it, and the window of the session
-// is no larger until its model changes. Of a window that is shared with the output
-// it is what the maximum output leaves; if that is next to nothing, the whole, for
-// then the agent must ask for less output in any case.
-func (f Failure) InputLimit() compaction.Tokens {
-	switch {
-	case !f.Overflow() || f.Class == ClassBytes || f.Limit == 0:
-		return 0
-	case f.Class == ClassSum && !f.crowded():
-		return f.Limit - f.Output
-	default:
-		return f.Limit
-	}
-}
-
 // Refuse returns nil for an overflow. Any other failure is an [*events.Invalid]
 // with [events.CodeNotOverflow], whose text names the class and what to do.
 func (f Failure) Refuse() error {

@@ -35,6 +35,7 @@ var overflows = compile([]rule{
 	{XAI, ClassInput, `maximum prompt length is {limit} but the request contains {actual} tokens`},
 	{Together, ClassInput, `input \({actual} tokens\) is longer than the model's context length \({limit} tokens\)`},
 	{TGI, ClassSum, `inputs tokens \+ max_new_tokens must be <= {limit}(?:\. given: {actual} inputs tokens and {output} max_new_tokens)?`},
+	{TGI, ClassOutput, `max_new_tokens must be <= {limit}`}, // without the inputs of the line above
 	{TGI, ClassInput, `inputs must have less than {limit} tokens(?:\. given: {actual})?`},
 	{Cohere, ClassInput, `too many tokens: total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed {limit}(?: - received {actual})?`},
 	{Copilot, ClassInput, `prompt token count of {actual} exceeds the limit of {limit}`},
@@ -85,8 +86,7 @@ var outputs = compile([]rule{
 	{OpenAI, ClassOutput, `max_tokens or model output limit was reached`},
 	{Bedrock, ClassOutput, `the maximum tokens you requested exceeds the model limit of {limit}`},
 	{Cohere, ClassOutput, `max tokens must be less than or equal to {limit}, the maximum output`},
-	{Groq, ClassOutput, `^(?:[^+]*\W)?max_(?:completion_)?tokens must be less than or equal to {limit}`},
-	{TGI, ClassOutput, `^(?:[^+]*\W)?max_new_tokens must be <= {limit}`},
+	{Groq, ClassOutput, `max_(?:completion_)?tokens must be less than or equal to {limit}`},
 	{Volcengine, ClassOutput, `max_(?:completion_)?tokens specified in the request (?:are|is) not valid.*expected a value <= {limit}, but got {output}`},
 	{"", ClassOutput, `exceeded the {limit} output token maximum`},
 })

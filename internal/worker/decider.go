@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/overflow"
 )
 
 // event is one message of the log.
@@ -132,13 +133,21 @@ func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
 		result.Time = e.time
 		return result, msgs, nil
 	default:
-		request, err := compaction.ReadRequest(e.Kind, e.data, e.seq)
+		request, err := readRequest(e)
 		if err != nil {
 			return nil, nil, err
 		}
 		request.ID, request.Time = cmp.Or(request.ID, e.id), e.time
 		return request, nil, nil
 	}
+}
+
+// readRequest reads an event that asks something of a session.
+func readRequest(e event) (*compaction.Request, error) {
+	if e.Kind == events.KindOverflow {
+		return overflow.Read(e.data, e.seq)
+	}
+	return compaction.ReadRequest(e.Kind, e.data, e.seq)
 }
 
 // apply brings the ledger up to date. Should the code panic half-way, the ledger
