@@ -1,7 +1,5 @@
 package compaction
 
-import "strings"
-
 // Tokens is a number of tokens, estimated or counted.
 type Tokens int64
 
@@ -48,11 +46,11 @@ type Rate struct {
 	times, of int64 // the estimate is base × times / of
 }
 
-// NewRate returns the rate of a provider under a profile. Names of providers
-// compare without case.
+// NewRate returns the rate of a provider under a profile, whatever the spelling
+// of its name.
 func NewRate(p Profile, provider string) Rate {
 	percent := int64(100)
-	if n, ok := providerPercent[strings.ToLower(provider)]; ok && p.ByProvider {
+	if n, ok := providerPercent[Provider(provider)]; ok && p.ByProvider {
 		percent = n
 	}
 	r := Rate{Profile: p, times: percent*p.MarginPercent + p.AddPercent*100, of: 10_000}
@@ -87,6 +85,8 @@ func (r Rate) body(e *Entry) Tokens {
 	switch e.Op {
 	case opClear:
 		return r.PerTool + r.result(unitsOf(ClearText))
+	case opClearOld:
+		return r.PerTool + r.result(unitsOf(ClearOldText))
 	case opDeduplicate:
 		return r.PerTool + r.result(unitsOf(dedupeHead)+int64(e.PathUnits)+unitsOf(dedupeTail))
 	}

@@ -179,13 +179,20 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 	var system, tools compaction.Seq
 	var st compaction.Stats
 	p, at, err := s.look(in.Address(), func(l *compaction.Ledger) {
-		if l.Known() {
-			view, system, tools = l.View()
-			st = l.Stats(s.w.config.Compaction)
+		if !l.Known() {
+			return
+		}
+		st = l.Stats(s.w.config.Compaction)
+		view, system, tools = l.View()
+		if in.Generation != nil && *in.Generation <= st.Generation {
+			view, st.Generation = l.ViewAt(*in.Generation), *in.Generation
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	if view != nil && in.Generation != nil && *in.Generation != st.Generation {
+		return nil, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", st.Generation))
 	}
 	whole := &events.ContextResponse{V: events.Version, Known: view != nil, Page: 1, Pages: 1}
 	if !whole.Known {
