@@ -92,6 +92,9 @@ func (s *Server) Config(d Dialect) provider.Config {
 	return c
 }
 
+// URL is where the server is, with a slash at the end.
+func (s *Server) URL() string { return s.url }
+
 // Script sets the modes of the calls to come; the last one stays.
 func (s *Server) Script(first Mode, then ...Mode) {
 	s.mu.Lock()
