@@ -128,8 +128,8 @@ func (c *Config) validate(p preset) error {
 	return errors.Join(errs...)
 }
 
-// minWindow holds a prompt of ten sections and a short answer.
-const minWindow = 2_048
+// minWindow holds the instructions for a summary, and as much again to summarize.
+const minWindow = 8_192
 
 // checkURL says what is wrong without quoting the address: it may hold a password.
 func checkURL(s string) error {

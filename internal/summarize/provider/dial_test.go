@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/summarize/model"
 )
 
 // Hostile actors: which addresses may be dialed, for a provider's own name, an
@@ -58,6 +60,17 @@ func TestNoProxy(t *testing.T) {
 	c := newHTTPClient(Config{BaseURL: "https://api.test/"}, preset{})
 	if c.Transport.(*transport).next.(*http.Transport).Proxy != nil {
 		t.Error("a proxy is read")
+	}
+}
+
+// Hostile actors: whatever an SDK makes of a URL, nothing leaves for another host.
+func TestOneHost(t *testing.T) {
+	c := newHTTPClient(Config{BaseURL: "https://api.test/v1"}, preset{})
+	for _, to := range []string{"https://api.test.evil.test/v1", "https://api.test:444/v1", "http://evil.test/"} {
+		_, err := c.Get(to) //nolint:bodyclose // there is none
+		if kindOf(err) != model.Invalid || !errors.Is(err, errHost) {
+			t.Errorf("%s: %v", to, err)
+		}
 	}
 }
 
