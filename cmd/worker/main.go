@@ -22,7 +22,8 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/policyfile"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
 	"compactd/internal/worker"
 )
 
@@ -45,6 +46,8 @@ type flags struct {
 	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
 	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
 
+	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
+
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
@@ -52,6 +55,7 @@ type flags struct {
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
+	models   []model.Model        // of --summarizer, set by Validate
 }
 
 const description = `Keeps the conversations of LLM agents inside their context windows.
@@ -63,6 +67,7 @@ Examples:
   worker --listen 127.0.0.1:-1 --data /var/lib/compactd --log-format json
   worker --nats nats://broker:4222 --creds worker.creds
   worker --policy claude --set prune.micro.every_turn=true
+  worker --summarizer anthropic/claude-haiku-4-5,ollama/llama3.3
   worker policy --policy policy.yaml --tenant acme
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
@@ -120,7 +125,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
-		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: summarize.Embedded(), Listener: worker.LogListener(log), Version: version,
+		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: summarizer(f.models, log), Listener: worker.LogListener(log), Version: version,
 	})
 	if err != nil {
 		return err
@@ -128,7 +133,8 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	go func() {
 		select {
 		case <-w.Ready():
-			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).Str("version", version).Msg("ready")
+			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).
+				Str("summarizer", modelNames(f.models)).Str("version", version).Msg("ready")
 		case <-ctx.Done():
 		}
 	}()
@@ -145,6 +151,9 @@ func (f *flags) Validate() error {
 		return errors.New("--max-ledgers must be 1 or more")
 	}
 	var err error
+	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {
+		return fmt.Errorf("--summarizer: %w", err)
+	}
 	f.settings, err = policyfile.Load(policyfile.Options{
 		Policy: f.Policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
 	})

@@ -1,12 +1,13 @@
-// Package model completes a prompt with a language model of some provider: one
-// system text and one user text in, one text out.
+// Package model is the contract with a language model: one system text and one
+// user text in, one text out.
 //
-//	m, err := model.New(model.Config{Provider: model.Anthropic, Name: "claude-haiku-4-5", Key: key})
 //	r, err := m.Complete(ctx, model.Request{System: rules, User: prompt, MaxOutputTokens: 4_000})
 //	if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong { … }
 //
 // It knows nothing of sessions and summaries; package summarize makes the prompts
-// and judges the answers.
+// and judges the answers. Package provider has the implementations, with the SDKs
+// of the providers, which only the worker links; package summarizetest holds them
+// to the contract.
 //
 // # Guarantees
 //

@@ -3,7 +3,7 @@
 //
 //	s := summarizetest.Start(t, func(p summarizetest.Prompt) string { return "a summary" })
 //	s.Script(summarizetest.RateLimited, summarizetest.Good) // the last mode stays
-//	m, err := model.New(s.Config(summarizetest.Anthropic))
+//	m, err := provider.New(s.Config(summarizetest.Anthropic))
 //
 // The server speaks the wire formats of OpenAI, Anthropic and Google over real
 // HTTP, at the paths of each, and answers refusals with the bodies that the

@@ -116,11 +116,11 @@ func plain(v any) string {
 	case string:
 		return v
 	case []any:
-		var s string
+		var b strings.Builder
 		for _, e := range v {
-			s += plain(e)
+			b.WriteString(plain(e))
 		}
-		return s
+		return b.String()
 	case map[string]any:
 		return plain(v["text"])
 	default:

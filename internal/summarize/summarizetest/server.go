@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
 )
 
 // Key is what [Server.Config] sets: no word of it may appear in an error or a log.
@@ -78,19 +78,22 @@ func newServer(answer func(Prompt) string) *Server {
 }
 
 // Config reaches the server in a dialect, with defaults for all the rest.
-func (s *Server) Config(d Dialect) model.Config {
-	c := model.Config{Key: Key, BaseURL: s.url, Dial: s.dial}
+func (s *Server) Config(d Dialect) provider.Config {
+	c := provider.Config{Key: Key, BaseURL: s.url, Dial: s.dial}
 	switch d {
 	case OpenAI:
-		c.Provider, c.Model = model.OpenAI, "gpt-test"
+		c.Provider, c.Model = provider.OpenAI, "gpt-test"
 		c.BaseURL += "v1"
 	case Anthropic:
-		c.Provider, c.Model = model.Anthropic, "claude-test"
+		c.Provider, c.Model = provider.Anthropic, "claude-test"
 	case Google:
-		c.Provider, c.Model = model.Google, "gemini-test"
+		c.Provider, c.Model = provider.Google, "gemini-test"
 	}
 	return c
 }
+
+// URL is where the server is, with a slash at the end.
+func (s *Server) URL() string { return s.url }
 
 // Script sets the modes of the calls to come; the last one stays.
 func (s *Server) Script(first Mode, then ...Mode) {

@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
 )
 
 // outcome is what a mode comes to: a finish, or a kind of failure.
@@ -64,10 +65,10 @@ const secret = "canary-prompt-77ab"
 // Run holds a model to the contract. newModel makes it of a config that leads to
 // the suite's server: it sets Provider and Model, and appends to BaseURL what its
 // paths need. Time is fake: hours of hanging cost milliseconds.
-func Run(t *testing.T, newModel func(testing.TB, model.Config) model.Model) {
+func Run(t *testing.T, newModel func(testing.TB, provider.Config) model.Model) {
 	start := func(t *testing.T, answer func(Prompt) string) (*Server, model.Model) {
 		s := StartPipe(t, answer)
-		return s, newModel(t, model.Config{
+		return s, newModel(t, provider.Config{
 			Key: Key, BaseURL: s.url, Dial: s.dial, MaxOutput: maxOutput, AttemptTimeout: attemptTimeout,
 			Timeout: timeout, BreakFor: breakFor, MaxBody: maxBody,
 		})

@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"fmt"
@@ -43,12 +43,13 @@ type addresses struct {
 // newDialer checks every address at the moment it is dialed: what a name
 // resolved to before proves nothing.
 func newDialer(c Config, p preset, base *url.URL) *net.Dialer {
-	a := addresses{
-		allow: c.AllowAddresses,
-		own:   c.BaseURL != p.base(c.Location) || base.Scheme == "http",
-		plain: base.Scheme == "http",
-	}
+	a := newAddresses(c, p, base)
 	return &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: a.control}
+}
+
+func newAddresses(c Config, p preset, base *url.URL) addresses {
+	plain := base.Scheme == "http"
+	return addresses{allow: c.AllowAddresses, own: plain || c.BaseURL != p.base(c.Location), plain: plain}
 }
 
 func (a addresses) control(_, address string, _ syscall.RawConn) error {

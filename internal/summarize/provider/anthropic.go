@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"compactd/internal/events"
+	"compactd/internal/summarize/model"
 )
 
 // claude speaks Anthropic's messages.
@@ -16,25 +17,28 @@ type claude struct {
 	model    string
 }
 
-// newAnthropic makes the service alone: the SDK's client would read its
-// environment and its configuration files. Spans are off, since they can be told,
-// by the environment too, to carry prompts.
 func newAnthropic(c Config, p preset) (completer, error) {
-	opts := []option.RequestOption{
-		option.WithBaseURL(c.BaseURL),
+	return newClaude(c, p, option.WithAPIKey(string(c.Key))), nil
+}
+
+// newClaude makes the service alone: the SDK's client would read its environment
+// and its configuration files. Spans are off, since they can be told, by the
+// environment too, to carry prompts.
+func newClaude(c Config, p preset, access option.RequestOption) *claude {
+	return &claude{model: c.Model, messages: anthropic.NewMessageService(
 		option.WithHTTPClient(newHTTPClient(c, p)),
 		option.WithMaxRetries(0),
-		option.WithAPIKey(string(c.Key)),
 		option.WithoutOpenTelemetry(),
 		// Without it the SDK guesses one, and refuses what it thinks is too long.
 		option.WithRequestTimeout(c.AttemptTimeout),
-	}
-	return &claude{messages: anthropic.NewMessageService(opts...), model: c.Model}, nil
+		access, // of a cloud, wraps the HTTP client and sets a base URL
+		option.WithBaseURL(c.BaseURL),
+	)}
 }
 
-func (a *claude) complete(ctx context.Context, r Request) (Reply, error) {
+func (a *claude) complete(ctx context.Context, r model.Request) (model.Reply, error) {
 	params := anthropic.MessageNewParams{
-		Model:     anthropic.Model(a.model),
+		Model:     a.model,
 		MaxTokens: r.MaxOutputTokens,
 		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(r.User))},
 	}
@@ -43,10 +47,10 @@ func (a *claude) complete(ctx context.Context, r Request) (Reply, error) {
 	}
 	res, err := a.messages.New(ctx, params)
 	if err != nil {
-		return Reply{}, err
+		return model.Reply{}, err
 	}
 	u := res.Usage
-	reply := Reply{Model: string(res.Model), Finish: claudeFinish(res.StopReason)}
+	reply := model.Reply{Model: res.Model, Finish: claudeFinish(res.StopReason)}
 	reply.Usage = events.SummaryUsage{Input: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens, Output: u.OutputTokens}
 	var text strings.Builder
 	for _, b := range res.Content {
@@ -54,24 +58,24 @@ func (a *claude) complete(ctx context.Context, r Request) (Reply, error) {
 		case "text":
 			text.WriteString(b.Text)
 		case "tool_use", "server_tool_use":
-			reply.Finish = FinishTool
+			reply.Finish = model.FinishTool
 		}
 	}
 	reply.Text = text.String()
 	return reply, nil
 }
 
-func claudeFinish(s anthropic.StopReason) Finish {
+func claudeFinish(s anthropic.StopReason) model.Finish {
 	switch s {
 	case anthropic.StopReasonEndTurn, anthropic.StopReasonStopSequence:
-		return FinishStop
+		return model.FinishStop
 	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
-		return FinishLength
+		return model.FinishLength
 	case anthropic.StopReasonToolUse:
-		return FinishTool
+		return model.FinishTool
 	case anthropic.StopReasonRefusal:
-		return FinishRefusal
+		return model.FinishRefusal
 	default:
-		return FinishOther
+		return model.FinishOther
 	}
 }

@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/summarize/model"
 )
 
 // Causes that have no error of their own.
@@ -27,42 +28,42 @@ type codeError string
 
 func (e codeError) Error() string { return string(e) }
 
-// fault makes every error of a call an [*Error], but for that of a caller who
+// fault makes every error of a call a [*model.Error], but for that of a caller who
 // went away. Texts of SDKs are left out for the same reason as messages.
 func fault(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*model.Error](err)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
 	case ctx.Err() != nil:
-		return &Error{Kind: Timeout}
+		return &model.Error{Kind: model.Timeout}
 	case ok:
 		return e
 	default:
-		return &Error{Kind: BadAnswer, Err: errForeign}
+		return &model.Error{Kind: model.BadAnswer, Err: errForeign}
 	}
 }
 
-// kindOf returns "" for an error that is no [*Error].
-func kindOf(err error) Kind {
-	if e, ok := errors.AsType[*Error](err); ok {
+// kindOf returns "" for an error that is no [*model.Error].
+func kindOf(err error) model.Kind {
+	if e, ok := errors.AsType[*model.Error](err); ok {
 		return e.Kind
 	}
 	return ""
 }
 
 func retryAfter(err error) time.Duration {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := errors.AsType[*model.Error](err); ok {
 		return e.RetryAfter
 	}
 	return 0
 }
 
 // refusal reads an answer that is no success.
-func refusal(status int, h http.Header, body []byte) *Error {
+func refusal(status int, h http.Header, body []byte) *model.Error {
 	var said explanation
 	var v any
 	if events.Unmarshal(body, &v) == nil {
@@ -70,7 +71,8 @@ func refusal(status int, h http.Header, body []byte) *Error {
 	} else {
 		said.message = strings.ToLower(string(body[:min(len(body), maxMessage)]))
 	}
-	e := &Error{Kind: said.kind(status), Status: status, RetryAfter: said.wait(h)}
+	said.code(strings.ToLower(h.Get("X-Amzn-Errortype")))
+	e := &model.Error{Kind: said.kind(status), Status: status, RetryAfter: said.wait(h)}
 	switch {
 	case status >= 300 && status <= 399:
 		e.Err = errRedirect
@@ -81,26 +83,27 @@ func refusal(status int, h http.Header, body []byte) *Error {
 }
 
 // kind orders the refusals of all providers by what a caller can do about them.
-func (x *explanation) kind(status int) Kind {
+func (x *explanation) kind(status int) model.Kind {
 	switch {
 	case status == http.StatusTooManyRequests && x.has("insufficient_quota"):
-		return Auth // no money left: waiting does not help
+		return model.Auth // no money left: waiting does not help
 	case status == http.StatusTooManyRequests:
-		return RateLimited
+		return model.RateLimited
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
-		return Timeout
+		return model.Timeout
 	case status == http.StatusConflict, status == http.StatusTooEarly, status >= 500:
-		return Unavailable
+		return model.Unavailable
 	case status < 400:
-		return BadAnswer
+		return model.BadAnswer
 	case x.has("content_filter", "content_policy_violation", "invalid_prompt"), strings.Contains(x.message, "content filtering policy"):
-		return Refused
-	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden, x.has("api_key_invalid"):
-		return Auth
+		return model.Refused
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
+		x.has("api_key_invalid"), strings.Contains(x.message, "credit balance"): // Google and Anthropic say so with 400
+		return model.Auth
 	case status == http.StatusRequestEntityTooLarge, x.tooLong():
-		return TooLong
+		return model.TooLong
 	default:
-		return Invalid
+		return model.Invalid
 	}
 }
 

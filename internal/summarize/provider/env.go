@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"compactd/internal/summarize/model"
 )
 
 // Embedded stands in a list for the summarizer that needs no model. It is the
@@ -25,10 +27,10 @@ const Embedded = "embedded"
 // ATTEMPT_TIMEOUT, ATTEMPTS, PER_MINUTE, ALLOW_ADDRESSES, PROJECT and LOCATION: the
 // fields of [Config]. Without a key there, the variable is tried that the
 // provider's own tools read. The error joins everything that is wrong.
-func Open(list string, getenv func(string) string) ([]Model, error) {
+func Open(list string, getenv func(string) string) ([]model.Model, error) {
 	configs, err := FromEnv(list, getenv)
 	errs := []error{err}
-	var models []Model
+	var models []model.Model
 	for _, c := range configs {
 		m, err := New(c)
 		models, errs = append(models, m), append(errs, err)
@@ -65,25 +67,35 @@ func FromEnv(list string, getenv func(string) string) ([]Config, error) {
 
 func fromEnv(item string, getenv func(string) string) (Config, error) {
 	provider, name, _ := strings.Cut(item, "/") // names of models may hold slashes too
-	c := Config{Provider: Provider(provider), Model: name}
+	c := Config{Provider: Name(provider), Model: name}
 	p, ok := presets[c.Provider]
 	if !ok {
 		return c, fmt.Errorf("unknown provider %q: one of %s, %s", provider, Embedded, names())
 	}
-	v := variables{prefix: "COMPACTD_" + strings.ToUpper(strings.ReplaceAll(provider, "-", "_")) + "_", getenv: getenv}
+	v := variables{prefix: c.Provider.prefix(), getenv: getenv}
 	c.Key = v.key(p.keys)
 	c.BaseURL = v.get("BASE_URL")
-	c.Project = cmp.Or(v.get("PROJECT"), getenv("GOOGLE_CLOUD_PROJECT"))
-	c.Location = cmp.Or(v.get("LOCATION"), getenv("GOOGLE_CLOUD_LOCATION"))
+	if c.Provider == Google && c.Key == "" && c.BaseURL == "" && getenv(googleProject) != "" {
+		c.Provider = Vertex // the Google credentials that are present are those of the cloud
+		p = presets[Vertex]
+	}
+	if p.project {
+		c.Project = v.first("PROJECT", googleProject)
+	}
+	c.Location = v.first("LOCATION", p.places...)
 	c.Window, c.MaxOutput = v.number("WINDOW"), v.number("MAX_OUTPUT")
 	c.Attempts, c.PerMinute = int(v.number("ATTEMPTS")), int(v.number("PER_MINUTE"))
 	c.Timeout, c.AttemptTimeout = v.duration("TIMEOUT"), v.duration("ATTEMPT_TIMEOUT")
 	c.AllowAddresses = v.prefixes("ALLOW_ADDRESSES")
-	if c.Provider == Google && c.Key == "" && c.Project != "" && c.BaseURL == "" {
-		c.Provider = Vertex // the Google credentials that are present are those of the cloud
-	}
 	return c, errors.Join(v.errs...)
 }
+
+// prefix begins the names of a provider's variables.
+func (n Name) prefix() string {
+	return "COMPACTD_" + strings.ToUpper(strings.ReplaceAll(string(n), "-", "_")) + "_"
+}
+
+const googleProject = "GOOGLE_CLOUD_PROJECT"
 
 // variables reads the variables of one provider.
 type variables struct {
@@ -93,6 +105,15 @@ type variables struct {
 }
 
 func (v *variables) get(name string) string { return strings.TrimSpace(v.getenv(v.prefix + name)) }
+
+// first is our variable, or the first of others that is set.
+func (v *variables) first(name string, others ...string) string {
+	s := v.get(name)
+	for _, o := range others {
+		s = cmp.Or(s, strings.TrimSpace(v.getenv(o)))
+	}
+	return s
+}
 
 // fail never quotes a value: it may be a key in the wrong place.
 func (v *variables) fail(name, format string, args ...any) {
@@ -149,17 +170,14 @@ func (v *variables) key(names []string) Secret {
 		}
 		return s
 	}
-	for _, name := range names {
-		key = cmp.Or(key, strings.TrimSpace(v.getenv(name)))
-	}
-	return Secret(key)
+	return Secret(v.first("KEY", names...))
 }
 
 // maxKeyFile is more than any key has; a wrong file is not read whole.
 const maxKeyFile = 64 << 10
 
 func readKey(path string) (Secret, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator names the file
+	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read key: %w", err)
 	}

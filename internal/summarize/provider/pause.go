@@ -1,10 +1,12 @@
-package model
+package provider
 
 import (
 	"context"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"compactd/internal/summarize/model"
 )
 
 // pause says how long to wait before the next attempt, if there is to be one. It
@@ -19,7 +21,7 @@ type pause struct {
 // maxPause bounds the exponential part of a pause.
 const maxPause = 30 * time.Second
 
-func newPause(c Config, all context.Context) *pause {
+func newPause(all context.Context, c Config) *pause {
 	e := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(c.Backoff),
 		backoff.WithMultiplier(2),
@@ -50,7 +52,7 @@ func (p *pause) Reset() { p.exponential.Reset() }
 // passing reports whether the same request may fare better a little later.
 func passing(err error) bool {
 	switch kindOf(err) {
-	case RateLimited, Unavailable, Timeout:
+	case model.RateLimited, model.Unavailable, model.Timeout:
 		return true
 	default:
 		return false

@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"cmp"
@@ -30,8 +30,8 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // Config is one provider and one of its models.
 type Config struct {
-	// Provider is one of [Providers].
-	Provider Provider
+	// Provider is one of [Names].
+	Provider Name
 	// Model is the provider's own name for it. It has to be set, but for Google,
 	// where it is gemini-2.5-flash.
 	Model string
@@ -39,12 +39,15 @@ type Config struct {
 	// one. http:// is taken for loopback and private addresses only.
 	BaseURL string
 	// Key is the API key. Providers that run on one's own machines may do without.
+	// Vertex AI takes Google's application default credentials instead, and
+	// Bedrock, without a key, those that AWS's tools find.
 	Key Secret
-	// Project and Location name a place in Google Cloud, for Vertex AI. Location
-	// is "global" by default. Credentials are the application default ones.
-	Project, Location string
+	// Project is that of Google Cloud, for Vertex AI.
+	Project string
+	// Location is the region of Bedrock, or that of Vertex AI: "global" by default.
+	Location string
 
-	// Window and MaxOutput are [Limits], in tokens; 0 is what the provider's usual
+	// Window and MaxOutput are [model.Limits], in tokens; 0 is what the provider's usual
 	// models have. Ollama has no default: it cuts longer prompts without a word.
 	Window, MaxOutput int64
 
@@ -78,7 +81,7 @@ type Config struct {
 // withDefaults fills what is not set. p has defaults of its own.
 func (c Config) withDefaults(p preset) Config {
 	c.Model = cmp.Or(c.Model, p.model)
-	if p.vertex {
+	if p.project {
 		c.Location = cmp.Or(c.Location, "global")
 	}
 	c.BaseURL = cmp.Or(c.BaseURL, p.base(c.Location))
@@ -99,21 +102,22 @@ func (c *Config) validate(p preset) error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
+			errs = append(errs, fmt.Errorf("model provider %s: "+format, append([]any{c.Provider}, args...)...))
 		}
 	}
-	check(validModel(c.Model), "model %q: name one, as %s/<model>", c.Model, c.Provider)
+	check(validModel(c.Model), "model %q: name one, as in %s/<model>", c.Model, c.Provider)
 	if c.BaseURL == "" {
-		check(false, "base URL: %s has none of its own", c.Provider)
+		check(p.host != nil, "base URL: has to be set, as %sBASE_URL", c.Provider.prefix())
 	} else if err := checkURL(c.BaseURL); err != nil {
 		check(false, "base URL: %w", err)
 	}
-	check(c.Key != "" || p.keyless || p.vertex, "key: %s needs one", c.Provider)
+	check(c.Key != "" || p.keyless, "key: has to be set, as %sKEY_FILE or %[2]sKEY", c.Provider.prefix())
 	check(!strings.ContainsFunc(string(c.Key), notPrintable), "key: has characters that no header can carry")
-	check(!p.vertex || c.Project != "", "project: %s needs one", c.Provider)
+	check(!p.project || c.Project != "", "project: has to be set, as %sPROJECT", c.Provider.prefix())
+	check(p.host == nil || c.Location != "", "location: has to be set, as %sLOCATION", c.Provider.prefix())
 	check(validName(c.Project) && validName(c.Location), "project and location: letters, digits and - only")
-	check(c.Window >= minWindow, "window %d: at least %d tokens", c.Window, minWindow)
-	check(c.MaxOutput > 0 && c.MaxOutput < c.Window, "max output %d: between 1 and the window", c.MaxOutput)
+	check(c.Window >= minWindow, "window %d: at least %d tokens, set as %sWINDOW", c.Window, minWindow, c.Provider.prefix())
+	check(c.Window < minWindow || c.MaxOutput > 0 && c.MaxOutput < c.Window, "max output %d: between 1 and the window", c.MaxOutput)
 	check(c.AttemptTimeout > 0, "attempt timeout %s: must be positive", c.AttemptTimeout)
 	check(c.Timeout >= c.AttemptTimeout, "timeout %s: shorter than that of one attempt", c.Timeout)
 	check(c.Attempts > 0 && c.Attempts <= 10, "attempts %d: 1 to 10", c.Attempts)
@@ -124,8 +128,8 @@ func (c *Config) validate(p preset) error {
 	return errors.Join(errs...)
 }
 
-// minWindow holds a prompt of ten sections and a short answer.
-const minWindow = 2_048
+// minWindow holds the instructions for a summary, and as much again to summarize.
+const minWindow = 8_192
 
 // checkURL says what is wrong without quoting the address: it may hold a password.
 func checkURL(s string) error {
@@ -159,5 +163,5 @@ func nameRune(r rune) bool {
 
 func notPrintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// Providers returns the names that [Config].Provider can have, sorted.
-func Providers() []Provider { return slices.Sorted(maps.Keys(presets)) }
+// Names returns what [Config].Provider can be, sorted.
+func Names() []Name { return slices.Sorted(maps.Keys(presets)) }

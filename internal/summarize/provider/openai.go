@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"compactd/internal/events"
+	"compactd/internal/summarize/model"
 )
 
 // openAI speaks chat completions, which most of the world does.
@@ -33,7 +34,7 @@ func newOpenAI(c Config, p preset) (completer, error) {
 	return &openAI{chat: openai.NewChatCompletionService(opts...), model: c.Model, maxTokens: p.maxTokens}, nil
 }
 
-func (o *openAI) complete(ctx context.Context, r Request) (Reply, error) {
+func (o *openAI) complete(ctx context.Context, r model.Request) (model.Reply, error) {
 	params := openai.ChatCompletionNewParams{Model: o.model}
 	if r.System != "" {
 		params.Messages = append(params.Messages, openai.SystemMessage(r.System))
@@ -46,35 +47,35 @@ func (o *openAI) complete(ctx context.Context, r Request) (Reply, error) {
 	}
 	res, err := o.chat.New(ctx, params)
 	if err != nil {
-		return Reply{}, err
+		return model.Reply{}, err
 	}
 	if len(res.Choices) == 0 { // OpenRouter puts refusals here, under status 200
-		return Reply{}, &Error{Kind: BadAnswer, Err: errForeign}
+		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 	}
 	c := res.Choices[0]
-	return Reply{
+	return model.Reply{
 		Text: c.Message.Content, Model: res.Model, Finish: openAIFinish(c),
 		Usage: events.SummaryUsage{Input: res.Usage.PromptTokens, Output: res.Usage.CompletionTokens},
 	}, nil
 }
 
-func openAIFinish(c openai.ChatCompletionChoice) Finish {
+func openAIFinish(c openai.ChatCompletionChoice) model.Finish {
 	switch {
-	case len(c.Message.ToolCalls) > 0 || c.Message.FunctionCall.Name != "":
-		return FinishTool
+	case len(c.Message.ToolCalls) > 0:
+		return model.FinishTool
 	case c.Message.Refusal != "":
-		return FinishRefusal
+		return model.FinishRefusal
 	}
 	switch c.FinishReason {
 	case "stop":
-		return FinishStop
+		return model.FinishStop
 	case "length":
-		return FinishLength
+		return model.FinishLength
 	case "tool_calls", "function_call":
-		return FinishTool
+		return model.FinishTool
 	case "content_filter":
-		return FinishRefusal
+		return model.FinishRefusal
 	default:
-		return FinishOther
+		return model.FinishOther
 	}
 }

@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"context"
@@ -10,12 +10,14 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/time/rate"
+
+	"compactd/internal/summarize/model"
 )
 
 // completer is one call to a provider, through its SDK. What its transport says
-// is an [*Error]; any other error is an answer that the SDK could not read.
+// is a [*model.Error]; any other error is an answer that the SDK could not read.
 type completer interface {
-	complete(ctx context.Context, r Request) (Reply, error)
+	complete(ctx context.Context, r model.Request) (model.Reply, error)
 }
 
 // client is a completer with time-outs, retries, a breaker and a rate limit:
@@ -23,19 +25,19 @@ type completer interface {
 type client struct {
 	config    Config
 	completer completer
-	breaker   *gobreaker.CircuitBreaker[Reply]
+	breaker   *gobreaker.CircuitBreaker[model.Reply]
 	calls     *rate.Limiter
 }
 
 // New returns a model, or every invalid field of c in one error. It calls nobody.
-func New(c Config) (Model, error) {
+func New(c Config) (model.Model, error) {
 	p, ok := presets[c.Provider]
 	if !ok {
 		return nil, fmt.Errorf("unknown provider %q: one of %s", c.Provider, names())
 	}
 	c = c.withDefaults(p)
 	if err := c.validate(p); err != nil {
-		return nil, fmt.Errorf("model provider %s: %w", c.Provider, err)
+		return nil, err
 	}
 	completer, err := p.wire(c, p)
 	if err != nil {
@@ -50,14 +52,14 @@ func New(c Config) (Model, error) {
 
 func names() string {
 	var s []string
-	for _, p := range Providers() {
-		s = append(s, string(p))
+	for _, n := range Names() {
+		s = append(s, string(n))
 	}
 	return strings.Join(s, ", ")
 }
 
-func newBreaker(c Config) *gobreaker.CircuitBreaker[Reply] {
-	return gobreaker.NewCircuitBreaker[Reply](gobreaker.Settings{
+func newBreaker(c Config) *gobreaker.CircuitBreaker[model.Reply] {
+	return gobreaker.NewCircuitBreaker[model.Reply](gobreaker.Settings{
 		Timeout:      c.BreakFor,
 		ReadyToTrip:  func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(c.BreakAfter) },
 		IsSuccessful: func(err error) bool { return err == nil || !unwell(err) },
@@ -69,7 +71,7 @@ func newBreaker(c Config) *gobreaker.CircuitBreaker[Reply] {
 // what it was asked. Its wish for fewer calls has an answer of its own: the pause.
 func unwell(err error) bool {
 	switch kindOf(err) {
-	case Unavailable, Timeout, BadAnswer, Auth:
+	case model.Unavailable, model.Timeout, model.BadAnswer, model.Auth:
 		return true
 	default:
 		return false
@@ -78,19 +80,19 @@ func unwell(err error) bool {
 
 func (c *client) Name() string { return string(c.config.Provider) + "/" + c.config.Model }
 
-func (c *client) Limits() Limits {
-	return Limits{Window: c.config.Window, MaxOutput: c.config.MaxOutput}
+func (c *client) Limits() model.Limits {
+	return model.Limits{Window: c.config.Window, MaxOutput: c.config.MaxOutput}
 }
 
-// Complete implements [Model].
-func (c *client) Complete(ctx context.Context, r Request) (Reply, error) {
+// Complete implements [model.Model].
+func (c *client) Complete(ctx context.Context, r model.Request) (model.Reply, error) {
 	if r.MaxOutputTokens <= 0 || r.MaxOutputTokens > c.config.MaxOutput {
 		r.MaxOutputTokens = c.config.MaxOutput
 	}
 	all, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	p := newPause(c.config, all)
-	reply, err := backoff.RetryWithData(func() (Reply, error) {
+	p := newPause(all, c.config)
+	reply, err := backoff.RetryWithData(func() (model.Reply, error) {
 		reply, err := c.attempt(all, r)
 		p.last = err
 		return reply, err
@@ -99,53 +101,53 @@ func (c *client) Complete(ctx context.Context, r Request) (Reply, error) {
 	case err == nil:
 		return reply, nil
 	case ctx.Err() != nil:
-		return Reply{}, ctx.Err()
+		return model.Reply{}, ctx.Err()
 	default:
-		return Reply{}, fmt.Errorf("%s: %w", c.Name(), p.last)
+		return model.Reply{}, fmt.Errorf("%s: %w", c.Name(), p.last)
 	}
 }
 
 // attempt calls once, if the rate limit and the breaker let it.
-func (c *client) attempt(all context.Context, r Request) (Reply, error) {
+func (c *client) attempt(all context.Context, r model.Request) (model.Reply, error) {
 	if err := c.calls.Wait(all); err != nil {
-		return Reply{}, &Error{Kind: RateLimited, Err: errPerMinute}
+		return model.Reply{}, &model.Error{Kind: model.RateLimited, Err: errPerMinute}
 	}
-	reply, err := c.breaker.Execute(func() (Reply, error) {
+	reply, err := c.breaker.Execute(func() (model.Reply, error) {
 		one, cancel := context.WithTimeout(all, c.config.AttemptTimeout)
 		defer cancel()
 		reply, err := c.call(one, r)
 		return reply, fault(one, err)
 	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return Reply{}, &Error{Kind: CircuitOpen}
+		return model.Reply{}, &model.Error{Kind: model.CircuitOpen}
 	}
 	return reply, err
 }
 
 // call asks, and checks what the SDKs do not.
-func (c *client) call(ctx context.Context, r Request) (reply Reply, err error) {
+func (c *client) call(ctx context.Context, r model.Request) (reply model.Reply, err error) {
 	defer func() {
 		if recover() != nil { // an SDK met an answer that its authors did not think of
-			reply, err = Reply{}, &Error{Kind: BadAnswer, Err: errForeign}
+			reply, err = model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 		}
 	}()
 	if reply, err = c.completer.complete(ctx, r); err != nil {
-		return Reply{}, err
+		return model.Reply{}, err
 	}
 	return c.clean(reply)
 }
 
 // clean bounds what a provider says of itself.
-func (c *client) clean(r Reply) (Reply, error) {
+func (c *client) clean(r model.Reply) (model.Reply, error) {
 	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
 	if !validModel(r.Model) {
 		r.Model = c.config.Model
 	}
 	r.Usage.Input = min(max(r.Usage.Input, 0), maxUsage)
 	r.Usage.Output = min(max(r.Usage.Output, 0), maxUsage)
-	said := r.Finish == FinishStop || r.Finish == FinishOther
+	said := r.Finish == model.FinishStop || r.Finish == model.FinishOther
 	if said && strings.TrimSpace(r.Text) == "" {
-		return Reply{}, &Error{Kind: BadAnswer, Err: errEmpty}
+		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errEmpty}
 	}
 	return r, nil
 }

@@ -1,4 +1,4 @@
-package model
+package provider
 
 import (
 	"bytes"
@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"compactd/internal/summarize/model"
 )
 
 // transport sends requests to one host and reads their answers whole. It gives
-// the SDKs good answers only: everything else becomes an [*Error] here, in one
+// the SDKs good answers only: everything else becomes a [*model.Error] here, in one
 // place for all of them, and no text of theirs is needed, which may quote keys
 // and prompts.
 type transport struct {
@@ -60,7 +62,7 @@ func newHTTPClient(c Config, p preset) *http.Client {
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != t.host {
-		return nil, &Error{Kind: Invalid, Err: errHost}
+		return nil, &model.Error{Kind: model.Invalid, Err: errHost}
 	}
 	res, err := t.next.RoundTrip(req)
 	if err != nil {
@@ -77,7 +79,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, broken(req.Context(), err)
 	}
 	if int64(len(body)) > t.maxBody {
-		return nil, &Error{Kind: BadAnswer, Status: res.StatusCode, Err: errTooBig}
+		return nil, &model.Error{Kind: model.BadAnswer, Status: res.StatusCode, Err: errTooBig}
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return res, nil
@@ -86,12 +88,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // broken is a connection that could not be made, or ended before its answer did.
 func broken(ctx context.Context, err error) error {
 	if denied, ok := errors.AsType[*addressError](err); ok {
-		return &Error{Kind: Invalid, Err: denied}
+		return &model.Error{Kind: model.Invalid, Err: denied}
 	}
 	if n, ok := errors.AsType[net.Error](err); ctx.Err() != nil || ok && n.Timeout() {
-		return &Error{Kind: Timeout, Err: cause(err)}
+		return &model.Error{Kind: model.Timeout, Err: cause(err)}
 	}
-	return &Error{Kind: Unavailable, Err: cause(err)}
+	return &model.Error{Kind: model.Unavailable, Err: cause(err)}
 }
 
 // cause keeps what the system says of a connection, and nothing that the other
