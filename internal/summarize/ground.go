@@ -64,27 +64,44 @@ func words(s string) []string {
 	return slices.Compact(all)
 }
 
-// vocabulary is what a text may be made of.
-type vocabulary map[string]bool
-
-func vocabularyOf(s string) vocabulary {
-	v := vocabulary{}
-	for _, w := range words(s) {
-		v[w] = true
-	}
-	return v
+// saying is what a line says, as far as code can tell: its words, and whether it
+// says yes or no.
+type saying struct {
+	words   []string
+	negated bool
 }
 
-// covers reports whether at least percent of the words of a text are in v; a text
-// without words is not covered.
-func (v vocabulary) covers(all []string, percent int) bool {
+var negations = newPhrases(
+	"avoid", "cannot", "can't", "do not", "don't", "dont", "forbidden", "must not", "mustn't", "never", "no", "not", "shouldn't",
+	"stop", "without", "won't",
+)
+
+func sayingOf(s string) saying {
+	return saying{words(s), matches(folded(s), negations)}
+}
+
+// holds reports whether s says what o does: at least percent of its words.
+func (s saying) holds(o saying, percent int) bool {
 	known := 0
-	for _, w := range all {
-		if v[w] {
+	for _, w := range o.words {
+		if _, ok := slices.BinarySearch(s.words, w); ok {
 			known++
 		}
 	}
-	return len(all) > 0 && known*100 >= len(all)*percent
+	return len(o.words) > 0 && s.negated == o.negated && known*100 >= len(o.words)*percent
+}
+
+func sayingsOf(lines []line) []saying {
+	out := make([]saying, len(lines))
+	for i, l := range lines {
+		out[i] = sayingOf(l.text)
+	}
+	return out
+}
+
+// anyHolds reports whether one of all says what o does.
+func anyHolds(all []saying, o saying, percent int) bool {
+	return slices.ContainsFunc(all, func(s saying) bool { return s.holds(o, percent) })
 }
 
 // Shares of words from which on two lines say the same, and a rule is the user's.
@@ -93,30 +110,25 @@ const (
 	usersPercent = 60
 )
 
+// foreignMark begins what a model took for a rule, though no user said it.
+const foreignMark = "not from the user: "
+
 // rulesOf returns the rules of a summary (C1): those of the previous one and of the
 // user, in the words they have, before what a model makes of them. A rule of the
 // model that says the same is left out, and one whose words are no user's is none:
-// it is what a file, a page or a tool asked for, and returned as such.
+// it is what a file, a page or a tool asked for, and marked as such.
 func (d *digest) rulesOf(old, written []line) (rules, foreign []line) {
 	rules = united(old, d.rules)
-	var known, said []vocabulary
-	for _, l := range rules {
-		known = append(known, vocabularyOf(l.text))
-	}
-	for _, text := range d.said {
-		said = append(said, vocabularyOf(text))
-	}
+	known := sayingsOf(rules)
 	for _, l := range written {
-		all := words(l.text)
-		is := func(percent int) func(vocabulary) bool {
-			return func(v vocabulary) bool { return v.covers(all, percent) }
-		}
+		o := sayingOf(l.text)
 		switch {
-		case slices.ContainsFunc(known, is(samePercent)):
-		case slices.ContainsFunc(said, is(usersPercent)):
+		case anyHolds(known, o, samePercent):
+		case anyHolds(d.said, o, usersPercent):
 			rules = append(rules, l)
-			known = append(known, vocabularyOf(l.text))
+			known = append(known, o)
 		default:
+			l.text = foreignMark + strings.TrimPrefix(l.text, foreignMark)
 			foreign = append(foreign, l)
 		}
 	}

@@ -68,7 +68,8 @@ func (n *narration) merged(a *answer, source string) *sections {
 		}
 		a.sections[k] = united(nil, a.sections[k])
 	}
-	a.sections[goal] = n.pinned(old[goal], a.sections[goal])
+	a.sections[goal] = before(n.first(old[goal]), a.sections[goal])
+	a.sections[next] = before(own[next], a.sections[next])
 	kept, foreign := n.digest.rulesOf(old[rules], a.sections[rules])
 	a.sections[rules] = kept
 	a.sections[discoveries] = united(a.sections[discoveries], foreign)
@@ -102,32 +103,27 @@ func within(turns, all [2]int64) [2]int64 {
 	return turns
 }
 
-// pinned puts the first request before what a model wrote of the goal, as it was
-// when it was first condensed.
-func (n *narration) pinned(old, written []line) []line {
-	var first []line
-	for _, l := range old {
-		if strings.HasPrefix(l.text, firstMark) {
-			first = []line{l}
-			break
+// before puts lines of code before what a model wrote, without what says the same.
+// Marks are ours alone.
+func before(pins, written []line) []line {
+	known := sayingsOf(pins)
+	out := slices.Clone(pins)
+	for _, l := range written {
+		l.text = strings.TrimPrefix(strings.TrimPrefix(l.text, firstMark), latestMark)
+		if !anyHolds(known, sayingOf(l.text), samePercent) {
+			out = append(out, l)
 		}
 	}
-	if len(first) == 0 {
-		first = n.firstRequest()
-	}
-	var known vocabulary
-	if len(first) > 0 {
-		known = vocabularyOf(first[0].text)
-	}
-	for i := range written { // marks are ours
-		written[i].text = strings.TrimPrefix(strings.TrimPrefix(written[i].text, firstMark), latestMark)
-	}
-	written = slices.DeleteFunc(written, func(l line) bool { return known.covers(words(l.text), samePercent) })
-	return append(first, written...)
+	return out
 }
 
-// firstRequest is the oldest message of a user that is known.
-func (n *narration) firstRequest() []line {
+// first is the request that all began with, as it was when it was condensed.
+func (n *narration) first(old []line) []line {
+	for _, l := range old {
+		if strings.HasPrefix(l.text, firstMark) {
+			return []line{l}
+		}
+	}
 	if p := n.digest.previous; p != nil {
 		for _, r := range p.Record {
 			if r.Kind == events.RecordUser {
