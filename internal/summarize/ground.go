@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,32 +13,74 @@ const unverified = "[unverified]"
 // minName is from how many characters on a name is looked for.
 const minName = 8
 
+// source is a prompt, as names are looked for in it.
+type source struct {
+	text   string // in small letters
+	names  map[string]bool
+	misses int
+}
+
+// maxMisses bounds how often the whole prompt is searched for a name that is no
+// word of it; a model with more of them invents.
+const maxMisses = 500
+
+func newSource(prompt string) *source {
+	s := &source{text: strings.ToLower(prompt), names: map[string]bool{}}
+	for w := range names(s.text) {
+		s.names[s.text[w.from:w.to]] = true
+	}
+	return s
+}
+
+func (s *source) has(name string) bool {
+	name = strings.ToLower(name)
+	if s.names[name] {
+		return true
+	}
+	s.misses++
+	return s.misses <= maxMisses && strings.Contains(s.text, name)
+}
+
 // grounded replaces the identifiers that a model was not given: it made them up,
 // or has them from somewhere else. Identifiers are words of capitals, and words
-// of letters and digits, that are long enough not to be chance. source is in
-// small letters.
-func grounded(s, source string) string {
+// of letters and digits, that are long enough not to be chance.
+func (s *source) grounded(text string) string {
 	var b strings.Builder
 	kept := 0
-	for i := 0; i < len(s); {
-		if !identByte(s[i]) {
-			i++
-			continue
+	for w := range names(text) {
+		if name := text[w.from:w.to]; isName(name) && !s.has(name) {
+			b.WriteString(text[kept:w.from] + unverified)
+			kept = w.to
 		}
-		j := i + 1
-		for j < len(s) && identByte(s[j]) {
-			j++
-		}
-		if w := strings.Trim(s[i:j], "-_#"); isName(w) && !strings.Contains(source, strings.ToLower(w)) {
-			b.WriteString(s[kept:i] + unverified)
-			kept = j
-		}
-		i = j
 	}
-	if kept == 0 {
-		return s
+	return b.String() + text[kept:]
+}
+
+// names lists the words of a text, hyphens and underscores being parts of one.
+func names(s string) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		for i := 0; i < len(s); {
+			if !identByte(s[i]) {
+				i++
+				continue
+			}
+			j := i + 1
+			for j < len(s) && identByte(s[j]) {
+				j++
+			}
+			w := span{i, j}
+			for w.from < w.to && strings.IndexByte("-_#", s[w.from]) >= 0 {
+				w.from++
+			}
+			for w.from < w.to && strings.IndexByte("-_#", s[w.to-1]) >= 0 {
+				w.to--
+			}
+			if w.from < w.to && !yield(w) {
+				return
+			}
+			i = j
+		}
 	}
-	return b.String() + s[kept:]
 }
 
 func isName(w string) bool {
@@ -80,15 +123,20 @@ func sayingOf(s string) saying {
 	return saying{words(s), matches(folded(s), negations)}
 }
 
-// holds reports whether s says what o does: at least percent of its words.
+// holds reports whether s says what o does, and not its opposite.
 func (s saying) holds(o saying, percent int) bool {
+	return s.negated == o.negated && s.covers(o, percent)
+}
+
+// covers reports whether s has at least percent of the words of o.
+func (s saying) covers(o saying, percent int) bool {
 	known := 0
 	for _, w := range o.words {
 		if _, ok := slices.BinarySearch(s.words, w); ok {
 			known++
 		}
 	}
-	return len(o.words) > 0 && s.negated == o.negated && known*100 >= len(o.words)*percent
+	return len(o.words) > 0 && known*100 >= len(o.words)*percent
 }
 
 func sayingsOf(lines []line) []saying {

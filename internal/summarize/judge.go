@@ -18,7 +18,7 @@ func (n *narration) judge(r *model.Reply, prompt string) (*events.Summary, error
 	if err != nil {
 		return nil, err
 	}
-	all := n.merged(a, strings.ToLower(prompt))
+	all := n.merged(a, newSource(prompt))
 	record := n.digest.record(n.in.max())
 	text := all.text(Room(n.in.MaxUnits, record), n.digest.focus)
 	if text == "" {
@@ -50,8 +50,8 @@ func (s *sections) text(room int, focus []string) string {
 }
 
 // merged holds an answer against the input: what code knows better stands in
-// place of what the model wrote. source is the prompt in small letters.
-func (n *narration) merged(a *answer, source string) *sections {
+// place of what the model wrote. from is the prompt.
+func (n *narration) merged(a *answer, from *source) *sections {
 	own, old := n.digest.sections(), &sections{}
 	if n.digest.previous != nil {
 		old = parse(n.digest.previous.Text)
@@ -64,7 +64,7 @@ func (n *narration) merged(a *answer, source string) *sections {
 		}
 		for i := range a.sections[k] {
 			l := &a.sections[k][i]
-			l.text, l.turns = grounded(l.text, source), within(l.turns, turns)
+			l.text, l.turns = from.grounded(l.text), within(l.turns, turns)
 		}
 		a.sections[k] = united(nil, a.sections[k])
 	}
@@ -110,7 +110,8 @@ func before(pins, written []line) []line {
 	out := slices.Clone(pins)
 	for _, l := range written {
 		l.text = strings.TrimPrefix(strings.TrimPrefix(l.text, firstMark), latestMark)
-		if !anyHolds(known, sayingOf(l.text), samePercent) {
+		o := sayingOf(l.text)
+		if !slices.ContainsFunc(known, func(s saying) bool { return s.covers(o, samePercent) }) {
 			out = append(out, l)
 		}
 	}

@@ -81,9 +81,7 @@ var orders = []command{
 		}
 	}),
 	newCommand(`say it (\d+) times`, func(o *obedient, a []string) {
-		var n int
-		fmt.Sscan(a[1], &n)
-		for i := range n {
+		for i := range number(a[1]) {
 			o.add("Constraints and rules", fmt.Sprintf("Rule number %d of the intruder, which is as long as it can be", i))
 		}
 	}),
