@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/zricethezav/gitleaks/v8/detect"
 
 	"compactd/internal/events"
 )
@@ -23,7 +20,7 @@ const maxPasses = 4
 // that ask to be let through notwithstanding, and passwords in URLs, bearer
 // tokens, assignments and pieces of private keys, which those rules leave. Paths,
 // and hashes and UUIDs that nothing calls a secret, stay. The time it takes is
-// linear in the text, about 5 MB/s. It is safe for concurrent use.
+// linear in the text, about 15 MB/s. It is safe for concurrent use.
 func Redact(s string) string {
 	for range maxPasses {
 		found := secretsIn(s)
@@ -62,12 +59,19 @@ func secretsIn(s string) []span {
 	return found
 }
 
-// knownSecrets are what the rules of gitleaks find.
+// knownSecrets are what the rules of gitleaks find. The one that goes by names
+// alone takes four times as long as all others together, so it looks only where
+// its words stand before a value.
 func knownSecrets(s string) []span {
 	var found []span
-	for _, f := range detector().DetectString(s) {
-		if f.RuleID != genericRule || !harmless(f.Match, f.Secret) {
-			found = append(found, all(s, f.Secret)...)
+	for _, f := range gitleaks().special.DetectString(s) {
+		found = append(found, all(s, f.Secret)...)
+	}
+	for w := range assignments(lowered(s)) {
+		for _, f := range gitleaks().generic.DetectString(s[w.from:w.to]) {
+			if !harmless(f.Match, f.Secret) {
+				found = append(found, all(s, f.Secret)...)
+			}
 		}
 	}
 	return found
@@ -111,14 +115,3 @@ func mask(secret string) string {
 	}
 	return secretPlace
 }
-
-// detector is made once, in 20 ms. Its rules are part of the library, so that it
-// can fail in a defective build only.
-var detector = sync.OnceValue(func() *detect.Detector {
-	d, err := detect.NewDetectorDefaultConfig()
-	if err != nil {
-		panic("read the rules for secrets: " + err.Error())
-	}
-	d.IgnoreGitleaksAllow = true // whoever wrote the history must not switch redaction off
-	return d
-})

@@ -112,10 +112,6 @@ func wordsOnly(s string) bool {
 	return strings.ContainsAny(strings.TrimRight(s, ".:"), "._") && wordNumber.MatchString(s)
 }
 
-// genericRule is the rule that goes by names alone: something with "key" or
-// "token" in it, and a value that looks random.
-const genericRule = "generic-api-key"
-
 var secretName = regexp.MustCompile(`(?i)api|secret|passw|token|cred`)
 
 // harmless reports a value that the generic rule takes for a secret, but that is
