@@ -33,6 +33,9 @@ func (e *Unusable) Error() string { return "unusable answer: " + string(e.Reason
 // taken from the messages themselves.
 const minHeadings = 6
 
+// maxSectionLines bounds a section of an answer, from its beginning.
+const maxSectionLines = 200
+
 // maxAnswerBytes bounds what is looked at: 20,000 tokens are far less.
 const maxAnswerBytes = 512 << 10
 
@@ -86,7 +89,10 @@ func readAnswer(text string) (*answer, error) {
 			}
 			continue
 		}
-		if l := answerLine(s); l.text != "" && at < kinds {
+		if at == kinds || len(out.sections[at]) == maxSectionLines {
+			continue
+		}
+		if l := answerLine(s); l.text != "" {
 			out.sections[at] = append(out.sections[at], l)
 		}
 	}

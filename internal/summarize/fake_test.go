@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"compactd/internal/events"
@@ -60,7 +61,6 @@ type material struct {
 	fence   string
 	blocks  map[string]string
 	entries []entry // of the history
-	words   int
 }
 
 type entry struct {
@@ -89,17 +89,20 @@ func readMaterial(prompt string) *material {
 			continue
 		}
 		if h := entryHead.FindStringSubmatch(l); h != nil {
-			var turn int
-			fmt.Sscan(h[1], &turn)
-			m.entries = append(m.entries, entry{turn: turn, head: h[2]})
+			m.entries = append(m.entries, entry{turn: number(h[1]), head: h[2]})
 		} else if n := len(m.entries); n > 0 {
 			m.entries[n-1].text += strings.TrimPrefix(l, " ") + "\n"
 		}
 	}
-	if _, after, ok := strings.Cut(prompt, "in at most "); ok {
-		fmt.Sscan(after, &m.words)
-	}
 	return m
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err) // an expression has matched digits
+	}
+	return n
 }
 
 // summary writes the ten sections: those of the earlier summary, and a line for

@@ -18,7 +18,7 @@ func (n *narration) judge(r *model.Reply, prompt string) (*events.Summary, error
 	if err != nil {
 		return nil, err
 	}
-	all := n.merged(a, strings.ToLower(prompt))
+	all := n.merged(a, newSource(prompt))
 	record := n.digest.record(n.in.max())
 	text := all.text(Room(n.in.MaxUnits, record), n.digest.focus)
 	if text == "" {
@@ -50,8 +50,8 @@ func (s *sections) text(room int, focus []string) string {
 }
 
 // merged holds an answer against the input: what code knows better stands in
-// place of what the model wrote. source is the prompt in small letters.
-func (n *narration) merged(a *answer, source string) *sections {
+// place of what the model wrote. from is the prompt.
+func (n *narration) merged(a *answer, from *source) *sections {
 	own, old := n.digest.sections(), &sections{}
 	if n.digest.previous != nil {
 		old = parse(n.digest.previous.Text)
@@ -64,11 +64,12 @@ func (n *narration) merged(a *answer, source string) *sections {
 		}
 		for i := range a.sections[k] {
 			l := &a.sections[k][i]
-			l.text, l.turns = grounded(l.text, source), within(l.turns, turns)
+			l.text, l.turns = from.grounded(l.text), within(l.turns, turns)
 		}
 		a.sections[k] = united(nil, a.sections[k])
 	}
-	a.sections[goal] = n.pinned(old[goal], a.sections[goal])
+	a.sections[goal] = before(n.first(old[goal]), a.sections[goal])
+	a.sections[next] = before(own[next], a.sections[next])
 	kept, foreign := n.digest.rulesOf(old[rules], a.sections[rules])
 	a.sections[rules] = kept
 	a.sections[discoveries] = united(a.sections[discoveries], foreign)
@@ -102,32 +103,28 @@ func within(turns, all [2]int64) [2]int64 {
 	return turns
 }
 
-// pinned puts the first request before what a model wrote of the goal, as it was
-// when it was first condensed.
-func (n *narration) pinned(old, written []line) []line {
-	var first []line
-	for _, l := range old {
-		if strings.HasPrefix(l.text, firstMark) {
-			first = []line{l}
-			break
+// before puts lines of code before what a model wrote, without what says the same.
+// Marks are ours alone.
+func before(pins, written []line) []line {
+	known := sayingsOf(pins)
+	out := slices.Clone(pins)
+	for _, l := range written {
+		l.text = strings.TrimPrefix(strings.TrimPrefix(l.text, firstMark), latestMark)
+		o := sayingOf(l.text)
+		if !slices.ContainsFunc(known, func(s saying) bool { return s.covers(o, samePercent) }) {
+			out = append(out, l)
 		}
 	}
-	if len(first) == 0 {
-		first = n.firstRequest()
-	}
-	var known vocabulary
-	if len(first) > 0 {
-		known = vocabularyOf(first[0].text)
-	}
-	for i := range written { // marks are ours
-		written[i].text = strings.TrimPrefix(strings.TrimPrefix(written[i].text, firstMark), latestMark)
-	}
-	written = slices.DeleteFunc(written, func(l line) bool { return known.covers(words(l.text), samePercent) })
-	return append(first, written...)
+	return out
 }
 
-// firstRequest is the oldest message of a user that is known.
-func (n *narration) firstRequest() []line {
+// first is the request that all began with, as it was when it was condensed.
+func (n *narration) first(old []line) []line {
+	for _, l := range old {
+		if strings.HasPrefix(l.text, firstMark) {
+			return []line{l}
+		}
+	}
 	if p := n.digest.previous; p != nil {
 		for _, r := range p.Record {
 			if r.Kind == events.RecordUser {

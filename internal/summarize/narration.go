@@ -100,7 +100,7 @@ func (n *narration) newest(budget int64) int {
 // prompt shows the rounds from first on. What came before them stands there as
 // the embedded summarizer condenses it, merged with the previous summary.
 func (n *narration) prompt(first int, budget, output int64) string {
-	p := prompt{earlier: n.before(first, budget/4), focus: n.in.Focus, words: n.words(output)}
+	p := prompt{earlier: n.earlier(first, budget/4), focus: n.in.Focus, words: n.words(output)}
 	var history strings.Builder
 	for i, r := range n.rounds[first:] {
 		text := r.text
@@ -120,9 +120,9 @@ func (n *narration) words(output int64) int {
 	return min(max(minWords, room/unitsPerWord), int(output*answerPercent/100))
 }
 
-// before is the summary of what came before the round first, in at most limit
+// earlier is the summary of what came before the round first, in at most limit
 // tokens.
-func (n *narration) before(first int, limit int64) string {
+func (n *narration) earlier(first int, limit int64) string {
 	if first == 0 && n.digest.previous == nil {
 		return ""
 	}

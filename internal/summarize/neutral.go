@@ -1,12 +1,15 @@
 package summarize
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // Forms that give a text the look of somebody else's: of a message with a role,
 // of a call, of the end of the element that a summary stands in.
 var (
 	// roleTag are the tags of chat templates, agents and this package.
-	roleTag = regexp.MustCompile(`(?i)<(/?\s*(?:\|[a-z_ ]{1,40}\||<sys>>?|(?:` +
+	roleTag = regexp.MustCompile(`(?i)<(/?\s*(?:\|[a-z_ ]{1,40}\||(?:` +
 		`(?:antml:)?(?:invoke|parameter|function_calls?|function_results?)|` +
 		`tool[_-]?(?:calls?|use|results?|code|outputs?)|` +
 		`system(?:[_-][a-z]+)?|developer|assistant|human|user|instructions?|important|` +
@@ -14,7 +17,7 @@ var (
 		`[a-z_-]{1,30}[_-]reminder|start_of_turn|end_of_turn|s` +
 		`)\b))`)
 	// instMark are those in brackets.
-	instMark = regexp.MustCompile(`(?i)\[(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\]`)
+	instMark = regexp.MustCompile(`(?i)(?:\[|<<)\s*(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\s*(?:\]|>>)`)
 	// fenceMark is a fence of a prompt.
 	fenceMark = regexp.MustCompile(`={3,}`)
 	// roleHead is a line that begins as a speaker's.
@@ -27,8 +30,9 @@ const quotedMark = "quoted: "
 // neutral takes the form of a message, a call or a tag from one line, and keeps
 // its words.
 func neutral(s string) string {
-	s = roleTag.ReplaceAllString(s, "&lt;$1")
+	s = strings.TrimLeft(s, "# ")
 	s = instMark.ReplaceAllString(s, "($1)")
+	s = roleTag.ReplaceAllString(s, "&lt;$1")
 	s = fenceMark.ReplaceAllString(s, "--")
 	if roleHead.MatchString(s) {
 		s = quotedMark + s

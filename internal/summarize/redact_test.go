@@ -25,11 +25,11 @@ func random(seed uint64, alphabet string, n int) string {
 }
 
 const (
-	upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	lower  = "abcdefghijklmnopqrstuvwxyz"
-	number = "0123456789"
-	hexed  = "0123456789abcdef"
-	alnum  = upper + lower + number
+	upper    = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	lower    = "abcdefghijklmnopqrstuvwxyz"
+	digitSet = "0123456789"
+	hexed    = "0123456789abcdef"
+	alnum    = upper + lower + digitSet
 )
 
 // canary is a text that holds a secret of a kind.
@@ -56,8 +56,8 @@ func canaries() []canary {
 	add("github token", "", "ghp_"+random(3, alnum, 36), "")
 	add("github app token", "", "ghs_"+random(4, alnum, 36), "")
 	add("gitlab token", "", "glpat-"+random(5, alnum, 20), "")
-	add("slack bot token", "", "xoxb-"+random(6, number, 12)+"-"+random(7, number, 12)+"-"+random(8, alnum, 24), "")
-	add("slack webhook", "https://hooks.slack.com/", "services/T"+random(9, upper+number, 8)+"/B"+random(10, upper+number, 8)+"/"+random(11, alnum, 24), "")
+	add("slack bot token", "", "xoxb-"+random(6, digitSet, 12)+"-"+random(7, digitSet, 12)+"-"+random(8, alnum, 24), "")
+	add("slack webhook", "https://hooks.slack.com/", "services/T"+random(9, upper+digitSet, 8)+"/B"+random(10, upper+digitSet, 8)+"/"+random(11, alnum, 24), "")
 	add("private key", lines[0]+"\n", key, "\n"+lines[len(lines)-1])
 	add("private key in JSON", `{"key": "`+lines[0]+`\n`, strings.ReplaceAll(key, "\n", `\n`), `\n`+lines[len(lines)-1]+`"}`)
 	add("head of a private key", lines[0]+"\n", strings.Join(lines[1:9], "\n"), "")
@@ -67,7 +67,7 @@ func canaries() []canary {
 	add("anthropic key", "", "sk-ant-api03-"+random(17, alnum, 93)+"AA", "")
 	add("google key", "", "AIza"+random(18, alnum, 35), "")
 	add("stripe key", "", "sk_live_"+random(19, alnum, 24), "")
-	add("npm token", "", "npm_"+random(20, lower+number, 36), "")
+	add("npm token", "", "npm_"+random(20, lower+digitSet, 36), "")
 	add("hugging face token", "", "hf_"+random(21, lower, 34), "")
 	add("sendgrid key", "", "SG."+random(22, alnum, 66), "")
 	add("api key", "api_key=", random(23, alnum, 32), "")
