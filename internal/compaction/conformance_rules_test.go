@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +34,8 @@ var deviations = []deviation{
 	{"B5", "deduplicateFileReads", "only results are reads; words such as \"thread pool\" are no path; a second pass changes nothing", always, dedupeIsSound},
 	{"B6", "SummarizationEngine.findSplitIndexByTokens", "four messages stay, and a call with its results", always, splitIsSound},
 	{"B7", "truncateWithSlidingWindow", "the smallest cut that fits; the first exchange is whole; a call stays with its results", isLong, historyIsSound},
+	{"B8", "truncateWithSlidingWindow", "contents are cut in proportion and never grow; a small gain is kept", always, historyIsSound},
+	{"B9", "emergencyContentTruncation", "cut at borders, the dots counted, never to nothing", always, emergencyIsSound},
 	{"B10", "repairToolPairs", "parallel calls find their results; calls open at the end await theirs", always, repairIsSound},
 	{"B10", "ContextCompactor.compact", "repair is part of a compaction: parallel calls stay, open calls at the end too", recordNeedsRepair, compactedIsSound},
 	{"B5", "ContextCompactor.compact", "only results of tools are reads", used(events.StageDeduplicate), compactedIsSound},
@@ -115,10 +118,7 @@ func onlyUsageDiffers(_ *vectorCase, want, got any) string {
 	if usage := at(got, "usageRatio").(float64); usage < 1 {
 		return fmt.Sprintf("usage is %v", usage)
 	}
-	same := map[string]any{}
-	for k, v := range got.(map[string]any) {
-		same[k] = v
-	}
+	same := maps.Clone(got.(map[string]any))
 	same["usageRatio"] = at(want, "usageRatio")
 	return mismatch(want, same)
 }
