@@ -43,7 +43,6 @@ var deviations = []deviation{
 	{"C2b", "ContextCompactor.compact.summarize", "framed as a condensed summary; four messages stay; calls are never parted from results", always, compactedIsSound},
 	{"D2", "isContextOverflowError", "rate limits, quotas and bad keys are no overflow; input and output together are", isExcused, tellsApart},
 	{"D2", "getContextOverflowProvider", "rate limits, quotas and bad keys are no overflow; input and output together are", isExcused, tellsApart},
-	{"D2", "parseProviderOverflowDetails", "rate limits, quotas and bad keys are no overflow; input and output together are", isExcused, tellsApart},
 	{"D1", "isContextOverflowError", "texts of today's providers, and a code without a message, are overflows too", always, namesProvider},
 	{"D1", "getContextOverflowProvider", "the provider that writes these words today is named", always, namesProvider},
 	{"D3", "parseProviderOverflowDetails", "counts are read in every form and from texts of any length", always, countsStated},
