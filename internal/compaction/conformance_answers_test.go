@@ -9,21 +9,22 @@ import (
 )
 
 // manner is how one release of the reference system behaves, as far as data say so
-// (row A1).
+// (row A1): a profile with its customs.
 type manner struct {
-	release string
-	profile string
-	windows compaction.Windows
-	// unscaled counts the definitions of tools without the provider's multiplier and
-	// the margin.
-	unscaledTools bool
-	minimum       compaction.Tokens
+	release, profile string
+	windows          compaction.Windows
+	compaction.Custom
+}
+
+func newManner(release, profile string) *manner {
+	c := compaction.CustomOf(profile)
+	return &manner{release, profile, c.Windows(), c}
 }
 
 var (
-	mannerOfSeed    = &manner{"v9.5.3", "seed", compaction.DocumentedWindows(), true, 20_000}
-	mannerOfCurrent = &manner{"v9.80.2", "current", compaction.CurrentWindows(), false, 500}
-	mannerOfDefault = &manner{"default", "default", compaction.DefaultWindows(), false, 20_000}
+	mannerOfSeed    = newManner("v9.5.3", "seed")
+	mannerOfCurrent = newManner("v9.80.2", "current")
+	mannerOfDefault = newManner("default", "default")
 )
 
 func (m *manner) rate(provider string) compaction.Rate {
@@ -201,8 +202,5 @@ func (m *manner) tool(r compaction.Rate, definition json.RawMessage) compaction.
 	if err := json.Compact(&b, definition); err != nil {
 		panic(err)
 	}
-	if m.unscaledTools {
-		r = compaction.NewRate(compaction.Profile{TextUnits: r.TextUnits, MarginPercent: 100}, "")
-	}
-	return r.Text(size(b.String()))
+	return m.Tools(r, size(b.String()))
 }

@@ -147,6 +147,34 @@ func compactedIsSound(c *vectorCase, want, got any) string {
 	return violations(got)
 }
 
+// emergencyIsSound: every message in its place with a content, where it had one, and
+// within what is available where the record is.
+func emergencyIsSound(c *vectorCase, want, got any) string {
+	var in struct {
+		Messages        []events.Raw
+		AvailableTokens compaction.Tokens
+		Provider        string
+	}
+	c.into(&in)
+	messages, r := listed(got), c.manner.rate(in.Provider)
+	if len(messages) != len(in.Messages) {
+		return fmt.Sprintf("%d messages of %d", len(messages), len(in.Messages))
+	}
+	for i, m := range messages {
+		was := parsed(in.Messages[i])
+		if at(m, "id") != at(was, "id") || at(m, "role") != at(was, "role") {
+			return fmt.Sprintf("message %d is another", i)
+		}
+		if at(m, "content") == "" && at(was, "content") != "" {
+			return fmt.Sprintf("message %d is empty", i)
+		}
+	}
+	if ours, record := history(rawOf(got), r), history(rawOf(want), r); record <= in.AvailableTokens && ours > in.AvailableTokens {
+		return fmt.Sprintf("it costs %d of %d tokens; the record costs %d", ours, in.AvailableTokens, record)
+	}
+	return ""
+}
+
 // splitIsSound: the newest four messages stay, and no result is parted from the
 // call before it.
 func splitIsSound(c *vectorCase, _, got any) string {

@@ -1,12 +1,14 @@
 package compaction_test
 
 import (
+	"maps"
+
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
 func init() {
-	for name, answer := range map[string]func(*vectorCase) any{
+	maps.Copy(answers, map[string]func(*vectorCase) any{
 		"truncateToolOutput":           answerOutput,
 		"generateToolOutputPreview":    answerPreview,
 		"calculateFileTokenBudget":     answerFileBudget,
@@ -20,9 +22,7 @@ func init() {
 		"tagForTruncation":             answerHide(events.Truncated),
 		"removeCondensationTags":       answerShow(events.Condensed),
 		"removeTruncationTags":         answerShow(events.Truncated),
-	} {
-		answers[name] = answer
-	}
+	})
 }
 
 type outputInput struct {

@@ -2,13 +2,14 @@ package compaction_test
 
 import (
 	"encoding/json"
+	"maps"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
 func init() {
-	for name, answer := range map[string]func(*vectorCase) any{
+	maps.Copy(answers, map[string]func(*vectorCase) any{
 		"pruneToolOutputs":                           answerPrune,
 		"deduplicateFileReads":                       answerDeduplicate,
 		"truncateWithSlidingWindow":                  answerTruncate,
@@ -16,9 +17,7 @@ func init() {
 		"ContextCompactor.compact":                   answerCompact,
 		"ContextCompactor.compact.summarize":         answerSummarize,
 		"SummarizationEngine.findSplitIndexByTokens": answerSplit,
-	} {
-		answers[name] = answer
-	}
+	})
 }
 
 // stageInput is what the stages take.
@@ -72,7 +71,7 @@ func or[T any](p *T, otherwise T) T {
 func answerPrune(c *vectorCase) any {
 	in, d := c.stage()
 	before := d.Tokens()
-	minimum := or(in.Config.MinimumSavings, c.manner.minimum)
+	minimum := or(in.Config.MinimumSavings, c.manner.MinimumTokens)
 	d.Prune(or(in.Config.ProtectTokens, 40_000), minimum, or(in.Config.ProtectedTools, []string{"skill"}))
 	saved := before - d.Tokens()
 	return fields{"pruned": saved >= minimum, "tokensSaved": saved, "messages": in.rendered(d.View())}
@@ -126,7 +125,7 @@ func (in *stageInput) policy(m *manner) compaction.Policy {
 	p.Prune.ScaleBelow = 0
 	p.Prune.Enabled = or(in.Config.EnablePrune, true)
 	p.Prune.ProtectTokens = or(in.Config.PruneProtectTokens, 40_000)
-	p.Prune.MinimumTokens = or(in.Config.PruneMinimumSavings, m.minimum)
+	p.Prune.MinimumTokens = or(in.Config.PruneMinimumSavings, m.MinimumTokens)
 	p.Prune.ProtectedTools = or(in.Config.PruneProtectedTools, []string{"skill"})
 	p.Deduplicate.Enabled = or(in.Config.EnableDeduplicate, true)
 	p.Truncate.Enabled = or(in.Config.EnableTruncate, true)
@@ -138,7 +137,7 @@ func answerCompact(c *vectorCase) any {
 	in, _ := c.stage()
 	p, r := in.policy(c.manner), c.manner.rate(in.Config.Provider)
 	plan := compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, in.TargetTokens-r.PerConversation)
-	out := in.compacted(plan, r, read(in.Messages), nil)
+	out := in.compacted(c.manner, plan, read(in.Messages), nil)
 	if c.manner != mannerOfSeed { // which was not asked
 		count := counted(plan.Edits)
 		out["repaired"] = fields{
@@ -160,7 +159,7 @@ func counted(edits []events.Edit) map[events.Op]int {
 
 // compacted is what a plan did, in the words of the record. The summary is at
 // sequence 2, the messages at 1.
-func (in *stageInput) compacted(plan compaction.Plan, r compaction.Rate, texts []events.Message, summary *events.Summary) fields {
+func (in *stageInput) compacted(m *manner, plan compaction.Plan, texts []events.Message, summary *events.Summary) fields {
 	raws, err := compaction.Render(plan.View(events.NeuroLink), func(seq compaction.Seq) ([]events.Message, error) {
 		if seq == 2 {
 			return []events.Message{summary.Message()}, nil
@@ -170,7 +169,7 @@ func (in *stageInput) compacted(plan compaction.Plan, r compaction.Rate, texts [
 	if err != nil {
 		panic(err)
 	}
-	framing := r.PerConversation
+	framing := m.rate(in.Config.Provider).PerConversation
 	if len(in.Messages) == 0 {
 		framing = 0
 	}
@@ -217,7 +216,7 @@ func answerSummarize(c *vectorCase) any {
 			plan = compaction.PlanWithSummary(entriesOf(in.Messages), events.NeuroLink, r, &p, target, 2, to, size)
 		}
 	}
-	out := in.compacted(plan, r, read(in.Messages), summary)
+	out := in.compacted(c.manner, plan, read(in.Messages), summary)
 	out["summarizerCalled"], out["incrementalPrompt"] = called, false
 	return out
 }

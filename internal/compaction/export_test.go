@@ -154,12 +154,6 @@ func (d *Draft) Condensable(recent, ceiling Tokens) (end int, ok bool) {
 	return best.end, best.end > 0 && best.saved > ceiling
 }
 
-// DocumentedWindows and CurrentWindows are the tables of the two releases.
-func DocumentedWindows() Windows { return mustWindows(documentedWindows) }
-
-// CurrentWindows is the table of the newer release.
-func CurrentWindows() Windows { return mustWindows(currentWindows) }
-
 // TriggerAt is the input at which compaction runs.
 func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(window, reserve).trigger }
 

@@ -165,7 +165,7 @@ func (l *Ledger) prompt() Prompt {
 	g := &l.gauge
 	p := Prompt{
 		History: g.visible + g.rate.PerConversation,
-		Tools:   g.rate.Text(l.toolUnits),
+		Tools:   CustomOf(g.policy.Profile).Tools(g.rate, l.toolUnits),
 	}
 	if l.entries.n == 0 {
 		p.History = 0

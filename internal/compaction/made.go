@@ -9,36 +9,31 @@ import (
 )
 
 // Messages that compactd makes have ids in the dialects that know ids. They follow
-// from the place in the log that they stand for, so that every rendering of a
-// history gives the same.
+// from what the message stands for, so that every rendering of a history gives the
+// same; within a session no two are equal.
 
-// madeID is the id of a message made for an entry.
+// madeID is the id of a message made to complete that of an entry.
 func madeID(prefix string, e *Entry) string {
-	return prefix + placeID(prefix, e)
+	return prefix + idOf("%s %d %d %d %d", prefix, e.Seq, e.Turn, e.Index, e.Part)
 }
 
-// placeID is a UUID over the place of an entry and what stands there. The place of
-// a marker is the end of its range, since a later range may take some of its
-// beginning; that of a summary is in the log.
-func placeID(what string, e *Entry) string {
-	at := e.end()
-	if e.Kind == KindSummary {
-		at = events.Position{}
-	}
-	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s %d %d %d %d", what, e.Seq, at.Turn, at.Index, at.Part)).String()
+func idOf(format string, args ...any) string {
+	return uuid.NewSHA1(space, fmt.Appendf(nil, format, args...)).String()
 }
 
-// marker says that messages were truncated.
+// marker says that messages were truncated. Of its range only the end is sure: a
+// summary may take the beginning.
 func marker(e *Entry) events.Message {
 	m := textMessage(events.RoleUser, TruncateText)
-	m.Truncation = placeID("truncation", e)
+	end := e.end()
+	m.Truncation = idOf("truncation %d %d", end.Turn, end.Index)
 	m.ID = "truncation-marker-" + m.Truncation
 	return m
 }
 
 // summarized is the message of a summary, with its id.
 func summarized(e *Entry, m events.Message) events.Message {
-	m.Condensation = placeID("condensation", e)
+	m.Condensation = idOf("condensation %d", e.Seq)
 	m.ID = "summary-" + m.Condensation
 	return m
 }

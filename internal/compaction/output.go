@@ -90,7 +90,7 @@ func (l *OutputLimits) gap(missing int) string {
 // headOf returns the first lines of text, at most so many bytes of them.
 func headOf(text string, lines, bytes int64) string {
 	end := 0
-	for n := int64(0); n < lines; n++ {
+	for range max(lines, 0) {
 		next := strings.IndexByte(text[end:], '\n')
 		if next < 0 {
 			end = len(text) + 1

@@ -61,6 +61,7 @@ func DefaultPolicy() Policy {
 func neurolinkPolicy() Policy {
 	p := DefaultPolicy()
 	p.Profile = "seed"
+	p.Prune.MinimumTokens = CustomOf(p.Profile).MinimumTokens
 	p.Target = 700_000
 	p.Prune.ScaleBelow = 0
 	p.Summarize.Prepare = p.Trigger

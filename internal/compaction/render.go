@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ func (r *renderer) message(from, to int) error {
 			answers = append(answers, r.result(e, m, m.Parts[e.Part]))
 		}
 		if e.Flags.has(FlagCall) {
-			calls = append(calls, placeholderCall(e, m, m.Parts[e.Part]))
+			calls = append(calls, r.call(e, m, m.Parts[e.Part]))
 		}
 	}
 	if !slices.ContainsFunc(parts, speaks) {
@@ -244,13 +245,16 @@ func (r *renderer) result(e *Entry, source events.Message, call events.Part) eve
 	return events.Message{Role: role, Parts: []events.Part{p}, ID: madeID("repair-result-", e), Timestamp: source.TimestampOf()}
 }
 
-// placeholderCall is the call for a result that has none.
-func placeholderCall(e *Entry, source events.Message, result events.Part) events.Message {
+// unknownTool stands for the name of a tool that a result does not tell.
+const unknownTool = "unknown"
+
+// call is the placeholder call for a result that has none.
+func (r *renderer) call(e *Entry, source events.Message, result events.Part) events.Message {
 	tool := headUnits(result.Tool, maxToolUnits)
-	if tool == "" {
-		tool = "unknown"
+	m := textMessage(events.RoleAssistant, callTextHead+cmp.Or(tool, unknownTool)+callTextTail)
+	if r.view.Format != events.NeuroLink { // others refuse a call without a name
+		tool = cmp.Or(tool, unknownTool)
 	}
-	m := textMessage(events.RoleAssistant, callTextHead+tool+callTextTail)
 	m.ID, m.Timestamp = madeID("repair-call-", e), source.TimestampOf()
 	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool})
 	return m

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
@@ -63,4 +64,41 @@ func contents(t *testing.T, messages []events.Raw) [][]events.Part {
 		out = append(out, m.Parts)
 	}
 	return out
+}
+
+// B12: in the neurolink form a marker says which truncation it is; other dialects
+// have no such marks.
+func TestMarkedMarker(t *testing.T) {
+	for _, c := range []struct {
+		format events.Format
+		marked bool
+	}{
+		{events.NeuroLink, true},
+		{events.OpenAI, false},
+	} {
+		a := newAgent(t, configOf(t, withoutSummaries()))
+		r := compaction.NewRate(compaction.Profiles["default"], "openai")
+		turn := filled(r, 95)
+		turn["format"] = c.format
+		a.publish(turn)
+		v, _, _ := a.ledger.View()
+		history, err := a.render(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, m := range history {
+			if at(parsed(m), "content") != compaction.TruncateText {
+				continue
+			}
+			found++
+			id, _ := at(parsed(m), "truncationId").(string)
+			if at(parsed(m), "role") != "user" || (id != "") != c.marked || (at(parsed(m), "isTruncationMarker") == true) != c.marked {
+				t.Errorf("%s: %s", c.format, m)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d markers", c.format, found)
+		}
+	}
 }

@@ -97,7 +97,7 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 		f.readTenants(s, found)
 		s.windows, s.windowPlaces = f.windows, f.windowPlaces
 	}
-	table, err := compaction.DefaultWindows().With(s.windows)
+	table, err := compaction.CustomOf(s.worker.policy.Profile).Windows().With(s.windows)
 	for _, err := range all(err) {
 		found.add(placeOf(err.Error(), s.windowPlaces), "%s", err)
 	}
