@@ -13,11 +13,11 @@ const floorShare PPM = 350_000
 // taken more than the window, whatever its usage says.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
 	input := min(Tokens(u.Input+u.CacheRead+u.CacheCreate), l.gauge.window)
-	if input == 0 || generation > l.generation {
+	if input == 0 || generation > l.Generation() {
 		return // an agent cannot have applied what was not told
 	}
-	for g := generation; g < l.generation; g++ {
-		at += l.saved[g]
+	for _, g := range l.generations[generation:] {
+		at += g.Saved
 	}
 	l.correction = input - at
 }

@@ -99,7 +99,6 @@ type Entry struct {
 	Parts   uint32 // number of parts
 	Text    uint32 // UTF-16 units of text
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
-	Gen     uint32 // generation that set Op
 	Images  uint32
 
 	PathUnits uint16 // length of the path, for its placeholder
@@ -128,9 +127,12 @@ const (
 // unitsOf is the size of a text that is plain ASCII.
 func unitsOf(s string) int64 { return int64(len(s)) }
 
-// Measure returns the entries of one message. An event is far too small for sizes
-// to reach 4 Gi units.
+// Measure returns the entries of one message, none of a hidden one. An event is
+// far too small for sizes to reach 4 Gi units.
 func Measure(m events.Message, at Entry) []Entry {
+	if m.Hidden {
+		return nil
+	}
 	at.Role, at.Flags = roleOf(m.Role), FlagFirst
 	var out []Entry
 	run := -1 // open run of words, as an index of out

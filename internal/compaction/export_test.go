@@ -52,9 +52,14 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %d tools %d override %s", l.Address, l.model, l.format, l.systemUnits, l.toolUnits, l.override)
-	line("generation %d level %s attempted %d told %d visible %d", l.generation, l.level, l.attempted, l.told, l.gauge.visible)
-	line("hidden %+v saved %v correction %d breaker %+v", l.hidden, l.saved, l.correction, l.breaker)
-	line("job %+v prepared %+v system at %d tools at %d", deref(l.job), deref(l.prepared), l.systemSeq, l.toolSeq)
+	line("generations %v level %s attempted %d told %d visible %d", l.generations, l.level, l.attempted, l.told, l.gauge.visible)
+	line("hidden %+v marks %v correction %d breaker %+v", l.hidden, l.marks, l.correction, l.breaker)
+	job := deref(l.job)
+	manual := deref(job.Manual)
+	model := deref(manual.Model)
+	job.Manual, manual.Model = nil, nil
+	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
+	line("stated %d overflows %d system at %d tools at %d", l.stated, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}
 		if t.model != nil {
@@ -74,6 +79,14 @@ func (d Dump) Equal(x Dump) bool {
 
 // String is for people.
 func (d Dump) String() string { return fmt.Sprintf("%s%+v\n%+v\n", d.rest, d.turns, d.entries) }
+
+// Manual is the request whose summary the ledger waits for.
+func (l *Ledger) Manual() *events.Manual {
+	if l.job == nil {
+		return nil
+	}
+	return l.job.Manual
+}
 
 // LastSeq is the sequence of the last turn.
 func (l *Ledger) LastSeq() uint64 { return l.through().Seq }
@@ -122,3 +135,27 @@ func deref[T any](p *T) T {
 	}
 	return *p
 }
+
+// NewDraft takes over entries.
+var NewDraft = newDraft
+
+// View is what the draft made of its entries.
+func (d *Draft) View() *View { return &View{Format: d.format, entries: d.entries} }
+
+// Edits lists the edits so far.
+func (d *Draft) Edits() []events.Edit { return d.edits }
+
+// Condensable is where the range ends that a summary would take the place of.
+func (d *Draft) Condensable(recent Tokens, last int64) int {
+	best, _ := d.condensable(recent, last)
+	return best.end
+}
+
+// DocumentedWindows and CurrentWindows are the tables of the two releases.
+func DocumentedWindows() Windows { return mustWindows(documentedWindows) }
+
+// CurrentWindows is the table of the newer release.
+func CurrentWindows() Windows { return mustWindows(currentWindows) }
+
+// TriggerAt is the input at which compaction runs.
+func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(window, reserve).trigger }

@@ -91,30 +91,29 @@ func (d *Draft) clearEach(results []int) (cleared bool) {
 	for unread > 0 && d.entries[unread-1].Role != RoleAssistant {
 		unread--
 	}
-	for _, i := range results {
-		if i < unread && !referred[i] && d.saving(i, opClearOld) > 0 {
-			d.edit(i, events.OpClearOld)
-			cleared = true
-		}
-	}
-	return cleared
+	results = slices.DeleteFunc(results, func(i int) bool {
+		return i >= unread || referred[i] || d.saving(i, opClearOld) <= 0
+	})
+	d.edit(events.OpClearOld, results)
+	return len(results) > 0
 }
 
 // ClearPlan is a plan of the stage prune alone, in which clear does the work. It
 // makes no edits where the history would not become smaller.
 func ClearPlan(entries []Entry, f events.Format, r Rate, clear func(*Draft)) Plan {
-	was := slices.Clone(entries)
 	d := newDraft(entries, f, r)
-	plan := Plan{Before: repaired(entries, f, r), Messages: d.messages()}
+	plan := Plan{Before: d.repaired(), Messages: d.messages()}
+	was := d.mark()
 	clear(d)
-	plan.After = repaired(d.entries, f, r)
+	plan.After = d.repaired()
 	if plan.After < plan.Before {
 		plan.Used = []events.Stage{events.StagePrune}
 		plan.Stages = []events.StageReport{{
 			Name: events.StagePrune, TokensBefore: int64(plan.Before), TokensAfter: int64(plan.After), Edits: int64(len(d.edits)),
 		}}
 	} else {
-		plan.After, d.entries, d.edits = plan.Before, was, nil
+		plan.After = plan.Before
+		d.undo(was)
 	}
 	d.Repair()
 	plan.Edits, plan.entries = d.edits, d.entries
@@ -123,13 +122,12 @@ func ClearPlan(entries []Entry, f events.Format, r Rate, clear func(*Draft)) Pla
 
 // clear tells what one of the two forms above clears, and reports whether that
 // made the input smaller.
-func (d *decision) clear(l *Ledger, b events.Budget, reason events.Reason, form func(*Draft, *MicroPolicy) bool) bool {
+func (d *decision) clear(l *Ledger, reason events.Reason, form func(*Draft, *MicroPolicy) bool) bool {
 	g := &l.gauge
 	plan := ClearPlan(l.visible(), l.format, g.rate, func(x *Draft) { form(x, &g.policy.Prune.Micro) })
 	if l.input(plan.After) >= l.input(plan.Before) { // by the provider's count, which need not agree with ours
 		return false
 	}
-	target := g.marks.target
-	d.tellPlan(l, b, budgeted{plan, l.room(target)}, target, reason)
+	d.tellPlan(l, budgeted{plan, l.room(g.marks.target), g.marks.target}, reason)
 	return true
 }

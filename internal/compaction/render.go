@@ -32,7 +32,7 @@ type Texts func(Seq) ([]events.Message, error)
 // Render writes the view in the session's own dialect, valid for its provider.
 // Messages that no edit touches keep their bytes.
 func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderer{view: v, texts: texts, pairs: newDraft(v.entries, v.Format, Rate{}).pairs()}
+	r := renderer{view: v, texts: texts, other: pair(v.entries, v.Format).other}
 	for from := 0; from < len(v.entries); {
 		to := from + 1
 		for to < len(v.entries) && v.entries[from].sameMessage(&v.entries[to]) {
@@ -53,7 +53,7 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 type renderer struct {
 	view  *View
 	texts Texts
-	pairs []int
+	other []int // of each entry, its counterpart
 
 	system, out []events.Message
 
@@ -72,7 +72,7 @@ func (r *renderer) message(from, to int) error {
 		return nil
 	}
 	if first.Kind == KindMarker {
-		r.rest = append(r.rest, textMessage(events.RoleUser, TruncateText))
+		r.rest = append(r.rest, marker(first))
 		return nil
 	}
 	m, err := r.source(first)
@@ -81,7 +81,8 @@ func (r *renderer) message(from, to int) error {
 	}
 	all := len(m.Parts)
 	m = m.Clone()
-	var parts, answers, calls []events.Part
+	var parts []events.Part
+	var answers, calls []events.Message
 	for i := from; i < to; i++ {
 		e := &r.view.entries[i]
 		if e.Flags.has(FlagEmpty) && e.Kind == KindResult {
@@ -94,10 +95,10 @@ func (r *renderer) message(from, to int) error {
 			parts = append(parts, m.Parts[k])
 		}
 		if e.Flags.has(FlagAnswer) {
-			answers = append(answers, m.Parts[e.Part])
+			answers = append(answers, r.result(e, m, m.Parts[e.Part]))
 		}
 		if e.Flags.has(FlagCall) {
-			calls = append(calls, m.Parts[e.Part])
+			calls = append(calls, placeholderCall(e, m, m.Parts[e.Part]))
 		}
 	}
 	if !slices.ContainsFunc(parts, speaks) {
@@ -150,7 +151,7 @@ func (r *renderer) edit(m *events.Message, k, i int) error {
 
 // path finds the file that the result at entry i read.
 func (r *renderer) path(result events.Part, i int) (string, error) {
-	c := r.pairs[i]
+	c := r.other[i]
 	if c < 0 {
 		return pathInText(result.Text), nil
 	}
@@ -167,7 +168,7 @@ func (r *renderer) path(result events.Part, i int) (string, error) {
 }
 
 // add puts a message into the open exchange, or begins the next one.
-func (r *renderer) add(m events.Message, answers, calls []events.Part) {
+func (r *renderer) add(m events.Message, answers, calls []events.Message) {
 	if m.Role == events.RoleSystem {
 		r.system = append(r.system, m)
 		return
@@ -178,22 +179,20 @@ func (r *renderer) add(m events.Message, answers, calls []events.Part) {
 		}
 		r.assistant = append(r.assistant, m)
 	}
-	for _, c := range answers {
-		r.answers = append(r.answers, r.result(c))
-	}
-	for _, p := range calls {
+	r.answers = append(r.answers, answers...)
+	for _, call := range calls {
 		if !slices.ContainsFunc(r.assistant, callsTool) {
 			r.flush()
 		}
 		if r.view.Format != events.Anthropic { // before an exchange whose calls may be open
-			r.out = append(r.out, placeholderCall(p), m)
+			r.out = append(r.out, call, m)
 			return
 		}
-		r.assistant = append(r.assistant, placeholderCall(p))
+		r.assistant = append(r.assistant, call)
 	}
 	switch {
 	case m.Role == events.RoleAssistant:
-	case m.Role == events.RoleTool || slices.ContainsFunc(m.Parts, isResultPart):
+	case len(r.assistant) > 0 && (m.Role == events.RoleTool || slices.ContainsFunc(m.Parts, isResultPart)):
 		r.results = append(r.results, m)
 	default:
 		r.rest = append(r.rest, m)
@@ -236,22 +235,23 @@ func rank(p events.Part) int {
 }
 
 // result is the placeholder for the result of a call that has none.
-func (r *renderer) result(call events.Part) events.Message {
+func (r *renderer) result(e *Entry, source events.Message, call events.Part) events.Message {
 	role := events.RoleTool
 	if r.view.Format == events.Anthropic {
 		role = events.RoleUser
 	}
 	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: AnswerText}
-	return events.Message{Role: role, Parts: []events.Part{p}}
+	return events.Message{Role: role, Parts: []events.Part{p}, ID: madeID("repair-result-", e), Timestamp: source.TimestampOf()}
 }
 
 // placeholderCall is the call for a result that has none.
-func placeholderCall(result events.Part) events.Message {
+func placeholderCall(e *Entry, source events.Message, result events.Part) events.Message {
 	tool := headUnits(result.Tool, maxToolUnits)
 	if tool == "" {
 		tool = "unknown"
 	}
 	m := textMessage(events.RoleAssistant, callTextHead+tool+callTextTail)
+	m.ID, m.Timestamp = madeID("repair-call-", e), source.TimestampOf()
 	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool})
 	return m
 }

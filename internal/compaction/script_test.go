@@ -22,12 +22,14 @@ import (
 //	add                     a turn, taken without a decision
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1
+//	compact focus= policy= window= reserve= | rewind generation= | rewind steps=
+//	overflow limit= actual= generation= | idle | end                what is asked of the session
 //	time DURATION           passes in the log
 //	restart                 the ledger is stored and restored
 //	stats provider= model= reserve=            with arguments, for another model
 //	pending provider= model= reserve= system= tools= current= files= images=
-//	idle                    the ledger's view cleared as after a long pause
-//	view                    the history as it stands
+//	clear idle              what is in view cleared as after a long pause
+//	view generation=        the history as it stands, or as a generation has it
 //	plan STAGE target= protect= minimum= share= fraction=
 //	render                  the history of the last plan or decision
 //	check system= history= current= tools= files= window= reserve= policy=
@@ -87,6 +89,15 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.turn(a)
 	case "summary":
 		return s.summary(a)
+	case "compact", "rewind", "idle", "end":
+		r, err := compaction.ReadRequest(events.Kind(d.Cmd), s.requested(a), s.at())
+		return s.request(r, err)
+	case "overflow":
+		o := compaction.Overflow{Limit: a.tokens("limit"), Actual: a.tokens("actual"), Generation: -1}
+		if d.HasArg("generation") {
+			o.Generation = a.number("generation")
+		}
+		return s.request(compaction.ReadOverflow(o, "", s.at()), nil)
 	case "time":
 		by, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {
@@ -106,7 +117,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		compaction.Apply(s.ledger, nil, nil, s.config)
 		return s.state()
 	case "stats":
-		st, err := s.ledger.Stats(s.config, a.model())
+		st, err := s.ledger.StatsFor(s.config, a.model())
 		if err != nil {
 			return err.Error()
 		}
@@ -116,14 +127,17 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state())
 	case "pending":
 		return s.pending(a)
-	case "idle":
-		return s.idle()
+	case "clear":
+		return s.clearIdle()
 	case "plan":
 		return s.plan(a)
 	case "render":
 		return s.rendered()
 	case "view":
 		s.view, _, _ = s.ledger.View()
+		if d.HasArg("generation") {
+			s.view = s.ledger.ViewAt(a.number("generation"))
+		}
 		return s.rendered()
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
@@ -426,6 +440,43 @@ func (s *script) summary(a args) string {
 	return s.tell(outs)
 }
 
+// at is the next sequence of the log.
+func (s *script) at() compaction.Seq {
+	s.seq++
+	return s.seq
+}
+
+// requested is the payload of a request.
+func (s *script) requested(a args) []byte {
+	body := object{"id": fmt.Sprintf("request-%d", s.seq+1)}
+	for _, key := range []string{"generation", "steps"} {
+		if v := a.text(key); v != "" {
+			body[key] = a.number(key)
+		}
+	}
+	if v := a.text("focus"); v != "" {
+		body["focus"] = v
+	}
+	if v := a.text("policy"); v != "" {
+		body["policy"] = events.Raw(v)
+	}
+	if n := a.number("window"); n > 0 {
+		body["model"] = object{"context_window": n, "max_output_tokens": a.number("reserve")}
+	}
+	return raws(body)[0]
+}
+
+// request decides on what is asked of the session, and applies it.
+func (s *script) request(r *compaction.Request, err error) string {
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	r.Time = s.now
+	outs := compaction.Decide(s.ledger, r, s.config)
+	compaction.Apply(s.ledger, r, outs, s.config)
+	return s.tell(outs)
+}
+
 func (s *script) tell(outs []compaction.Outcome) string {
 	var out []string
 	for _, o := range outs {
@@ -452,6 +503,9 @@ func (s *script) outcome(o compaction.Outcome) string {
 		s.jobs = append(s.jobs, b.ID)
 		out := fmt.Sprintf("job %d %s: %s to %s, turns from %d at %v, at most %d units",
 			len(s.jobs), b.Lane, place(b.From), place(b.To), b.Turn, b.Seqs, b.MaxUnits)
+		if b.Manual != nil {
+			out += fmt.Sprintf(", for %s, focus %q", b.Manual.ID, b.Focus)
+		}
 		if b.Previous != 0 {
 			out += fmt.Sprintf(", previous at %d to %s", b.Previous, place(*b.PreviousTo))
 		}
@@ -463,13 +517,28 @@ func (s *script) outcome(o compaction.Outcome) string {
 			return fmt.Sprintf("the ledger says %+v, the outcome %+v", got, b.Budget)
 		}
 		if !b.Compacted {
-			return fmt.Sprintf("not compacted: %s; %s", b.Code, budgetLine(b.Budget))
+			return fmt.Sprintf("not compacted: %s%s; %s", b.Code, request(b), budgetLine(b.Budget))
 		}
-		out := fmt.Sprintf("compacted generation=%d reason=%s through=%d %d -> %d target=%d; %s",
-			b.Generation, b.Reason, b.Through.Turn, b.TokensBefore, b.TokensAfter, b.TargetTokens, budgetLine(b.Budget))
+		out := fmt.Sprintf("compacted generation=%d reason=%s%s through=%d %d -> %d target=%d; %s",
+			b.Generation, b.Reason, request(b), b.Through.Turn, b.TokensBefore, b.TokensAfter, b.TargetTokens, budgetLine(b.Budget))
+		if b.Code != "" {
+			out += " " + string(b.Code)
+		}
 		return out + stageLines(b.Stages) + editLines(b.Edits)
 	}
 	return "?"
+}
+
+// request says which request an outcome answers, or what a rewind went back to.
+func request(b *events.Compacted) string {
+	switch {
+	case b.Request != nil:
+		return ", for " + b.Request.ID
+	case b.RewoundTo != nil:
+		return fmt.Sprintf(" to %d", *b.RewoundTo)
+	default:
+		return ""
+	}
 }
 
 func stageLines(stages []events.StageReport) (out string) {
@@ -514,12 +583,12 @@ func (s *script) pending(a args) string {
 		x.SystemPrompt, x.History, x.CurrentPrompt, x.ToolDefinitions, x.FileAttachments)
 }
 
-// idle plans what is cleared after a long pause.
-func (s *script) idle() string {
+// clearIdle plans what is cleared after a long pause.
+func (s *script) clearIdle() string {
 	before, p := s.ledger.Visible(), s.ledger.Policy()
 	plan := compaction.ClearPlan(slices.Clone(before), s.format, s.ledger.Rate(), func(d *compaction.Draft) { d.ClearIdle(&p.Prune.Micro) })
 	s.view = plan.View(s.format)
-	return fmt.Sprintf("after %d ms: %d -> %d", s.ledger.IdleAfter(s.config), plan.Before, plan.After) + stageLines(plan.Stages) + editLines(plan.Edits)
+	return fmt.Sprintf("%d -> %d", plan.Before, plan.After) + stageLines(plan.Stages) + editLines(plan.Edits)
 }
 
 // plan runs the stages, or one alone, on what is in view, and shows each entry

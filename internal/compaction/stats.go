@@ -18,25 +18,31 @@ type Stats struct {
 	Waiting    bool // one was asked for
 }
 
-// Stats describes the session under a config as it would be with another model;
-// what want leaves empty is as the session has it. Its error, an [events.Invalid],
-// says that the model may answer more than its window.
-func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
+// Stats describes the session under a config.
+func (l *Ledger) Stats(c *Config) Stats {
+	l.use(c)
+	return Stats{
+		Budget: l.Budget(), Messages: newDraft(l.visible(), l.format, l.gauge.rate).messages(),
+		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
+		Prepared: l.prepared != nil, Waiting: l.job != nil,
+	}
+}
+
+// StatsFor describes the session as it would be with another model; what want
+// leaves empty is as the session has it. Its error, an [events.Invalid], says that
+// the model may answer more than its window.
+func (l *Ledger) StatsFor(c *Config, want events.Model) (Stats, error) {
 	l, err := l.as(c, want)
 	if err != nil {
 		return Stats{}, err
 	}
-	return Stats{
-		Budget: l.Budget(), Messages: newDraft(l.visible(), l.format, l.gauge.rate).messages(),
-		Turns: l.LastTurn(), Generation: l.generation, Through: l.through(), Parked: len(l.parked),
-		Prepared: l.prepared != nil, Waiting: l.job != nil,
-	}, nil
+	return l.Stats(c), nil
 }
 
 // Pending is what the next call would send beside the history. Sizes are UTF-16
 // code units; 0 leaves system prompt and tools as the session has them.
 type Pending struct {
-	Model         events.Model // as in [Ledger.Stats]
+	Model         events.Model // as in [Ledger.StatsFor]
 	System, Tools int64
 	Prompt        int64   // of the user
 	Files         []int64 // texts attached to it
@@ -86,22 +92,29 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	if m == l.model {
 		return l, nil
 	}
-	if err := c.fits("max_output_tokens", &m, l.gauge.policy); err != nil {
+	if err := c.fits(&m, l.gauge.policy); err != nil {
 		return nil, err
 	}
 	f := l.fork()
 	f.model = m
 	if !same {
-		f.correction = 0
+		f.correction, f.stated = 0, 0
 	}
-	f.measure()
+	f.measureWith(f.gauge.policy)
 	return f, nil
 }
 
 // View returns the effective history as it stands, repaired, and the sequences of
 // the turns that hold the system prompt and the tools, 0 if there are none.
 func (l *Ledger) View() (v *View, system, tools Seq) {
-	d := newDraft(l.visible(), l.format, l.gauge.rate)
+	return l.ViewAt(l.Generation()), l.systemSeq, l.toolSeq
+}
+
+// ViewAt returns the history as a generation would have it, with every turn taken
+// since, repaired. The generation is 0, the history as it was published, to that
+// of the ledger.
+func (l *Ledger) ViewAt(generation int64) *View {
+	d := newDraft(l.visibleAt(generation), l.format, l.gauge.rate)
 	d.Repair()
-	return &View{Format: l.format, entries: d.entries}, l.systemSeq, l.toolSeq
+	return &View{Format: l.format, entries: d.entries}
 }

@@ -26,6 +26,11 @@ const (
 
 	ReasonBackground Reason = "background" // a summary came after the fact
 	ReasonEveryTurn  Reason = "every_turn" // the policy clears old results at every turn
+
+	ReasonManual   Reason = "manual"   // a session.compact asked for it
+	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
+	ReasonIdle     Reason = "idle"     // the session was silent, so the provider's cache is cold
+	ReasonRewind   Reason = "rewind"   // a session.rewind asked for it
 )
 
 // Level is how full a session's window is.
@@ -128,6 +133,12 @@ type Compacted struct {
 	Reason     Reason `json:"reason"`
 	Config     string `json:"config"`
 	CausedBy   Cause  `json:"caused_by"`
+	// Request names the session.compact that this answers; nil for any other
+	// reason. A summary may have come in between.
+	Request *Cause `json:"request,omitzero"`
+	// RewoundTo is the generation whose view a rewind brought back; nil for any
+	// other reason.
+	RewoundTo *int64 `json:"rewound_to,omitzero"`
 	// Through is a turn border; an agent keeps its own turns after it.
 	Through         Through       `json:"through"`
 	StagesUsed      []Stage       `json:"stages_used"`
@@ -167,6 +178,22 @@ type Rejected struct {
 	Hint     string `json:"hint,omitzero"`
 	// Expected is the turn a gap waits for.
 	Expected int64 `json:"expected,omitzero"`
+}
+
+// Answers returns the sequence of the request that an outcome answers: of the
+// event that led to it, or of the session.compact that has waited for it. A change
+// of level and a job answer nothing: 0.
+func Answers(body any) uint64 {
+	switch b := body.(type) {
+	case *Compacted:
+		if b.Request != nil {
+			return b.Request.Seq
+		}
+		return b.CausedBy.Seq
+	case *Rejected:
+		return b.Seq
+	}
+	return 0
 }
 
 // DecodeOutcome reads the payload of an outcome of kind k into a *Compacted,

@@ -29,6 +29,9 @@ type ContextRequest struct {
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
 	Session string `json:"session"`
 	Page    int64  `json:"page,omitzero"` // from 1; absent is 1
+	// Generation asks for the history as that generation would have it, with every
+	// turn taken since; nil is the newest, 0 the history as it was published.
+	Generation *int64 `json:"generation,omitzero"`
 }
 
 // ContextResponse is the effective history up to Through, or one page of it.
@@ -125,6 +128,10 @@ func DecodeContextRequest(data []byte) (*ContextRequest, error) {
 	}
 	a := env.address()
 	r := &ContextRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber)}
+	if _, ok := env.take("generation"); ok {
+		n := env.count("generation", 0, MaxNumber)
+		r.Generation = &n
+	}
 	return r, env.problems.err()
 }
 

@@ -26,7 +26,8 @@ type digest struct {
 	previous *events.Summary // or what a message carries of one
 	focus    []string
 
-	users                         []line // whole, up to goalUnits
+	users                         []line   // whole, up to goalUnits
+	said                          []string // by users, whole
 	rules, decisions, discoveries []line
 	work                          []line // what the assistant did last
 	files                         []*file
@@ -108,6 +109,7 @@ func (d *digest) user(m *Message) {
 		return
 	}
 	d.users = append(d.users, l)
+	d.said = append(d.said, text)
 	d.identify(text, m.Turn)
 	d.boxes(text, m.Turn)
 	rules := 0

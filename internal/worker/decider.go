@@ -132,7 +132,12 @@ func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
 		result.Time = e.time
 		return result, msgs, nil
 	default:
-		return nil, nil, events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
+		request, err := compaction.ReadRequest(e.Kind, e.data, e.seq)
+		if err != nil {
+			return nil, nil, err
+		}
+		request.ID, request.Time = cmp.Or(request.ID, e.id), e.time
+		return request, nil, nil
 	}
 }
 
@@ -153,9 +158,13 @@ func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome)
 		d.lost = err
 		return nil
 	}
+	known := l.Known()
 	compaction.Apply(l, in, outs, d.config)
-	if l.Known() {
+	switch {
+	case l.Known():
 		d.keep(e.Address, l)
+	case known: // it has ended
+		d.forget(e.Address)
 	}
 	return nil
 }
