@@ -29,6 +29,7 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	case *Turn:
 		if now = e.Time; !slices.ContainsFunc(outs, denies) {
 			l.take(e)
+			l.spoke, l.idled = now, false
 		}
 	case *Result:
 		now = e.Time

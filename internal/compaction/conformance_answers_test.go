@@ -49,12 +49,6 @@ var answers = map[string]func(*vectorCase) any{
 // withoutRow are functions of the reference that no row of the features asks for.
 var withoutRow = []string{"TokenUtils.estimateTokenCount", "TokenUtils.truncateToTokenLimit", "buildContextFromPointer"}
 
-// built are functions that other packages answer.
-var built = []string{
-	"isContextOverflowError", "getContextOverflowProvider", "parseProviderOverflowDetails", "extractErrorMessage",
-	"emergencyContentTruncation",
-}
-
 // input is what the functions of the estimator and the budget take.
 type input struct {
 	Text, Provider, Model string

@@ -9,11 +9,13 @@ import (
 
 func init() {
 	for name, answer := range map[string]func(*vectorCase) any{
-		"pruneToolOutputs":          answerPrune,
-		"deduplicateFileReads":      answerDeduplicate,
-		"truncateWithSlidingWindow": answerTruncate,
-		"repairToolPairs":           answerRepair,
-		"ContextCompactor.compact":  answerCompact,
+		"pruneToolOutputs":                           answerPrune,
+		"deduplicateFileReads":                       answerDeduplicate,
+		"truncateWithSlidingWindow":                  answerTruncate,
+		"repairToolPairs":                            answerRepair,
+		"ContextCompactor.compact":                   answerCompact,
+		"ContextCompactor.compact.summarize":         answerSummarize,
+		"SummarizationEngine.findSplitIndexByTokens": answerSplit,
 	} {
 		answers[name] = answer
 	}
@@ -70,8 +72,10 @@ func or[T any](p *T, otherwise T) T {
 func answerPrune(c *vectorCase) any {
 	in, d := c.stage()
 	before := d.Tokens()
-	d.Prune(or(in.Config.ProtectTokens, 40_000), or(in.Config.MinimumSavings, c.manner.minimum), or(in.Config.ProtectedTools, []string{"skill"}))
-	return fields{"pruned": len(d.Edits()) > 0, "tokensSaved": before - d.Tokens(), "messages": in.rendered(d.View())}
+	minimum := or(in.Config.MinimumSavings, c.manner.minimum)
+	d.Prune(or(in.Config.ProtectTokens, 40_000), minimum, or(in.Config.ProtectedTools, []string{"skill"}))
+	saved := before - d.Tokens()
+	return fields{"pruned": saved >= minimum, "tokensSaved": saved, "messages": in.rendered(d.View())}
 }
 
 func answerDeduplicate(c *vectorCase) any {
@@ -109,30 +113,63 @@ func answerTruncate(c *vectorCase) any {
 func answerRepair(c *vectorCase) any {
 	in, d := c.stage()
 	d.Repair()
-	count := map[events.Op]int{}
-	for _, e := range d.Edits() {
-		count[e.Op]++
-	}
+	count := counted(d.Edits())
 	return fields{
 		"repaired": len(d.Edits()) > 0, "orphanedCallsFixed": count[events.OpAnswer], "orphanedResultsFixed": count[events.OpCall],
 		"messages": in.rendered(d.View()),
 	}
 }
 
-func answerCompact(c *vectorCase) any {
-	in, _ := c.stage()
+// policy is the policy that a compaction of the record ran under.
+func (in *stageInput) policy(m *manner) compaction.Policy {
 	p := withoutSummaries()
 	p.Prune.ScaleBelow = 0
 	p.Prune.Enabled = or(in.Config.EnablePrune, true)
 	p.Prune.ProtectTokens = or(in.Config.PruneProtectTokens, 40_000)
-	p.Prune.MinimumTokens = or(in.Config.PruneMinimumSavings, c.manner.minimum)
+	p.Prune.MinimumTokens = or(in.Config.PruneMinimumSavings, m.minimum)
 	p.Prune.ProtectedTools = or(in.Config.PruneProtectedTools, []string{"skill"})
 	p.Deduplicate.Enabled = or(in.Config.EnableDeduplicate, true)
 	p.Truncate.Enabled = or(in.Config.EnableTruncate, true)
 	p.Truncate.Fraction = compaction.PPM(or(in.Config.TruncationFraction, 0.5)*1e6 + 0.5)
-	r := c.manner.rate(in.Config.Provider)
+	return p
+}
+
+func answerCompact(c *vectorCase) any {
+	in, _ := c.stage()
+	p, r := in.policy(c.manner), c.manner.rate(in.Config.Provider)
 	plan := compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, in.TargetTokens-r.PerConversation)
-	messages := in.rendered(plan.View(events.NeuroLink))
+	out := in.compacted(plan, r, read(in.Messages), nil)
+	if c.manner != mannerOfSeed { // which was not asked
+		count := counted(plan.Edits)
+		out["repaired"] = fields{
+			"repaired":           count[events.OpAnswer]+count[events.OpCall] > 0,
+			"orphanedCallsFixed": count[events.OpAnswer], "orphanedResultsFixed": count[events.OpCall],
+			"messageCount": len(out["messages"].([]json.RawMessage)),
+		}
+	}
+	return out
+}
+
+func counted(edits []events.Edit) map[events.Op]int {
+	count := map[events.Op]int{}
+	for _, e := range edits {
+		count[e.Op]++
+	}
+	return count
+}
+
+// compacted is what a plan did, in the words of the record. The summary is at
+// sequence 2, the messages at 1.
+func (in *stageInput) compacted(plan compaction.Plan, r compaction.Rate, texts []events.Message, summary *events.Summary) fields {
+	raws, err := compaction.Render(plan.View(events.NeuroLink), func(seq compaction.Seq) ([]events.Message, error) {
+		if seq == 2 {
+			return []events.Message{summary.Message()}, nil
+		}
+		return texts, nil
+	})
+	if err != nil {
+		panic(err)
+	}
 	framing := r.PerConversation
 	if len(in.Messages) == 0 {
 		framing = 0
@@ -140,6 +177,65 @@ func answerCompact(c *vectorCase) any {
 	return fields{
 		"compacted": len(plan.Used) > 0, "stagesUsed": append([]events.Stage{}, plan.Used...),
 		"tokensBefore": plan.Before + framing, "tokensAfter": plan.After + framing, "tokensSaved": plan.Before - plan.After,
-		"messages": messages,
+		"messages": asJSON(raws),
 	}
+}
+
+// summaryInput is the part of a compaction with a summarizer that says what it
+// answered.
+type summaryInput struct {
+	Summarizer struct {
+		Reply string
+		Fail  bool
+	}
+}
+
+// answerSummarize plans with the cheap stages alone; if they do not do, a summary
+// is asked for; with it, or without it when it failed, the plan is made anew.
+func answerSummarize(c *vectorCase) any {
+	in, _ := c.stage()
+	var said summaryInput
+	c.into(&said)
+	p, r := in.policy(c.manner), c.manner.rate(in.Config.Provider)
+	target := in.TargetTokens - r.PerConversation
+	cheap := p
+	cheap.Truncate.Enabled = false
+	plan := compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &cheap, 128_000, target)
+	called := false
+	summary := &events.Summary{Text: said.Summarizer.Reply}
+	if plan.After > target {
+		entries := plan.View(events.NeuroLink).Entries()
+		d := compaction.NewDraft(entries, events.NeuroLink, r)
+		size := size(summary.Message().Parts[0].Text)
+		ceiling := r.Text(size) + r.PerMessage
+		var end int
+		end, called = d.Condensable(target-ceiling, ceiling)
+		plan = compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, target)
+		if called && !said.Summarizer.Fail {
+			to := entries[end-1].End()
+			to.Part = 0
+			plan = compaction.PlanWithSummary(entriesOf(in.Messages), events.NeuroLink, r, &p, target, 2, to, size)
+		}
+	}
+	out := in.compacted(plan, r, read(in.Messages), summary)
+	out["summarizerCalled"], out["incrementalPrompt"] = called, false
+	return out
+}
+
+// answerSplit asks which messages a summary would stand for. The record counts with
+// an estimator of its own: a quarter more, no framing.
+func answerSplit(c *vectorCase) any {
+	var in struct {
+		Messages           []events.Raw
+		TargetRecentTokens float64
+	}
+	c.into(&in)
+	r := compaction.NewRate(compaction.Profile{TextUnits: 4, ResultUnits: 4, MarginPercent: 125}, "")
+	entries := entriesOf(in.Messages)
+	d := compaction.NewDraft(entries, events.NeuroLink, r)
+	total, split := d.Tokens(), 0
+	if end, ok := d.Condensable(compaction.Tokens(in.TargetRecentTokens), 0); ok {
+		split = int(entries[end-1].Index) + 1
+	}
+	return fields{"splitIndex": split, "totalTokens": total}
 }

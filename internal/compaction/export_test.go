@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -59,6 +60,7 @@ func (l *Ledger) Dump() Dump {
 	model := deref(manual.Model)
 	job.Manual, manual.Model = nil, nil
 	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
+	line("spoke %d idled %v", l.spoke, l.idled)
 	line("stated %d overflows %d system at %d tools at %d", l.stated, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}
@@ -145,10 +147,11 @@ func (d *Draft) View() *View { return &View{Format: d.format, entries: d.entries
 // Edits lists the edits so far.
 func (d *Draft) Edits() []events.Edit { return d.edits }
 
-// Condensable is where the range ends that a summary would take the place of.
-func (d *Draft) Condensable(recent Tokens, last int64) int {
-	best, _ := d.condensable(recent, last)
-	return best.end
+// Condensable is the range that a summary of at most ceiling tokens would take the
+// place of: the entry behind it, and whether it is worth it.
+func (d *Draft) Condensable(recent, ceiling Tokens) (end int, ok bool) {
+	best, _ := d.condensable(recent, math.MaxInt64)
+	return best.end, best.end > 0 && best.saved > ceiling
 }
 
 // DocumentedWindows and CurrentWindows are the tables of the two releases.
@@ -159,3 +162,9 @@ func CurrentWindows() Windows { return mustWindows(currentWindows) }
 
 // TriggerAt is the input at which compaction runs.
 func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(window, reserve).trigger }
+
+// PlanWithSummary runs the stages with a summary at seq, of so many units, of
+// everything up to a message.
+func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) Plan {
+	return makePlan(entries, f, r, p, 0, Means{Target: target, Summary: &prepared{Seq: seq, To: to, Units: units}, Truncate: true})
+}

@@ -30,6 +30,8 @@ type Ledger struct {
 	told       int    // entries up to the border of the last compaction: the agent has them repaired
 	parked     []*Turn
 	level      events.Level
+	spoke      int64  // when the last turn came, in Unix milliseconds of the log
+	idled      bool   // the silence since was told of
 	attempted  Tokens // estimated input after the last compaction that stayed at or above the trigger
 	correction Tokens // what the last usage adds to our estimate
 	stated     Tokens // the limit that a provider stated for this model, 0 for none

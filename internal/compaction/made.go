@@ -29,3 +29,10 @@ func marker(e *Entry) events.Message {
 	m.ID = "truncation-marker-" + m.Truncation
 	return m
 }
+
+// summarized is the message of a summary, with its id.
+func summarized(e *Entry, m events.Message) events.Message {
+	m.Condensation = placeID("condensation", e)
+	m.ID = "summary-" + m.Condensation
+	return m
+}

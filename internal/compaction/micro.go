@@ -34,16 +34,19 @@ func (p *MicroPolicy) validate(check func(ok bool, format string, args ...any)) 
 
 func (p *PrunePolicy) everyTurn() bool { return p.Enabled && p.Micro.Enabled && p.Micro.EveryTurn }
 
-// IdleAfter is how long a session may go without a turn, in milliseconds of the
-// log's time, before [Draft.ClearIdle] is due under a config; 0 is never.
-func (l *Ledger) IdleAfter(c *Config) int64 {
+// Idle reports whether a session has been silent for so long that a session.idle
+// is due under a config. now is in Unix milliseconds of the log.
+func (l *Ledger) Idle(now int64, c *Config) bool {
 	l.use(c)
 	p := l.gauge.policy
-	if !p.Enabled || !p.Prune.Enabled || !p.Prune.Micro.Enabled {
-		return 0
-	}
-	return p.Prune.Micro.IdleMinutes * 60_000
+	after := p.Prune.Micro.IdleMinutes * 60_000
+	return p.Enabled && p.Prune.Enabled && p.Prune.Micro.Enabled && after > 0 &&
+		l.LastTurn() > 0 && !l.idled && now-l.spoke >= after
 }
+
+// Spoke is the sequence of the last turn, by which two events that tell of one
+// silence are known as the same.
+func (l *Ledger) Spoke() Seq { return Seq(l.through().Seq) }
 
 // ClearOld clears the results of the policy's tools outside the newest messages,
 // and reports whether there were any. Results that the agent has not answered yet

@@ -68,7 +68,7 @@ func (r *renderer) message(from, to int) error {
 		if err != nil || len(msgs) != 1 {
 			return fmt.Errorf("render summary at %d: %d messages: %w", first.Seq, len(msgs), err)
 		}
-		r.rest = append(r.rest, msgs[0])
+		r.rest = append(r.rest, summarized(first, msgs[0]))
 		return nil
 	}
 	if first.Kind == KindMarker {

@@ -59,7 +59,9 @@ func (d *decision) request(l *Ledger, r *Request) {
 	}
 	switch r.kind {
 	case events.KindIdle:
-		d.clear(l.fork(), events.ReasonIdle, (*Draft).ClearIdle)
+		if l.Idle(d.now, d.config) { // else a turn has come since it was written
+			d.clear(l.fork(), events.ReasonIdle, (*Draft).ClearIdle)
+		}
 	case events.KindEnd:
 		d.abort(l, l)
 	}
@@ -73,7 +75,10 @@ func (l *Ledger) answer(r *Request) {
 	case *Overflow:
 		l.overflowed(b)
 	}
-	if r.kind == events.KindEnd {
+	switch r.kind {
+	case events.KindIdle:
+		l.idled = l.idled || l.Idle(r.Time, l.gauge.config)
+	case events.KindEnd:
 		*l = *NewLedger(l.Address)
 	}
 }

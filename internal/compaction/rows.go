@@ -47,6 +47,8 @@ type header struct {
 	Told        int           `json:"told"`
 	Parked      []parkedRow   `json:"parked,omitzero"`
 	Level       events.Level  `json:"level"`
+	Spoke       int64         `json:"spoke"`
+	Idled       bool          `json:"idled"`
 	Attempted   Tokens        `json:"attempted"`
 	Generations []generation  `json:"generations,omitzero"`
 	Marks       int           `json:"marks"`
@@ -130,7 +132,7 @@ func (l *Ledger) header() header {
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		SystemUnits: l.systemUnits, ToolUnits: l.toolUnits, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Told: l.told, Generations: l.generations, Level: l.level, Attempted: l.attempted,
-		Stated: l.stated, Overflows: l.overflows, Marks: len(l.marks), Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
+		Spoke: l.spoke, Idled: l.idled, Stated: l.stated, Overflows: l.overflows, Marks: len(l.marks), Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -167,7 +169,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	l.systemUnits, l.toolUnits, l.systemSeq, l.toolSeq = h.SystemUnits, h.ToolUnits, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.attempted = h.Generations, h.Level, h.Attempted
 	l.correction, l.job, l.prepared, l.breaker = h.Correction, h.Job, h.Prepared, h.Breaker
-	l.stated, l.overflows = h.Stated, h.Overflows
+	l.stated, l.overflows, l.spoke, l.idled = h.Stated, h.Overflows, h.Spoke, h.Idled
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)

@@ -55,9 +55,10 @@ type Message struct {
 	// have one: that of the message it completes; nil leaves it out.
 	Timestamp Raw
 
-	// Truncation is for a message that compactd makes in the place of truncated
-	// ones, in a dialect with tags (neurolink): the id that [Truncated] knows them by.
-	Truncation string
+	// Condensation and Truncation are for a message that compactd makes in the place
+	// of others, in a dialect with tags (neurolink): the id that [Condensed] or
+	// [Truncated] knows them by.
+	Condensation, Truncation string
 
 	// Hidden says that the sender's own history hides the message behind another
 	// one: a model is not given it. It has no parts. See [Effective].

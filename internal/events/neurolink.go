@@ -182,6 +182,9 @@ func createNeuroLink(m Message, content Raw, tool *Part) []member {
 	if m.Timestamp != nil {
 		ms = append(ms, member{"timestamp", m.Timestamp})
 	}
+	if m.Condensation != "" {
+		ms = append(ms, member{Condensed.id, quote(m.Condensation)}, member{"metadata", Raw(`{"isSummary":true}`)})
+	}
 	if m.Truncation != "" {
 		ms = append(ms, member{Truncated.id, quote(m.Truncation)}, member{"isTruncationMarker", Raw(`true`)})
 	}
