@@ -126,7 +126,11 @@ func waitingSession(t testing.TB, waits bool) (*agent, *compaction.Turn) {
 	a.publish(last)
 	large := words(a.ledger.Rate(), compaction.Tokens(window*6/100), "")
 	a.publish(object{"messages": messages(events.Anthropic, said{role: events.RoleUser, text: large})})
-	if got := a.ledger.Stats(a.config).Waiting; got != waits {
+	st, err := a.ledger.Stats(a.config, events.Model{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := st.Waiting; got != waits {
 		t.Fatalf("waiting: %t", got)
 	}
 	turn, err := a.read(next)

@@ -57,7 +57,7 @@ const maxCounted = 3
 // overflow answers at once, without waiting for a model: every stage may run, with
 // a target that shrinks with each repetition. A summary may follow.
 func (d *decision) overflow(l *Ledger, o *Overflow) {
-	if err := d.config.fits(o.Model, l.gauge.policy); err != nil {
+	if err := d.config.fits("model.max_output_tokens", o.Model, l.gauge.policy); err != nil {
 		d.outs = Reject(d.event, err, d.config)
 		return
 	}

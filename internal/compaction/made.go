@@ -17,9 +17,11 @@ func madeID(prefix string, e *Entry) string {
 	return prefix + placeID(prefix, e)
 }
 
-// placeID is a UUID over the place of an entry and what stands there.
+// placeID is a UUID over the place of an entry and what stands there. The place of
+// a range is its end: a later range may take some of its beginning.
 func placeID(what string, e *Entry) string {
-	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s %d %d %d %d", what, e.Seq, e.Turn, e.Index, e.Part)).String()
+	at := e.end()
+	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s %d %d %d %d", what, e.Seq, at.Turn, at.Index, at.Part)).String()
 }
 
 // marker says that messages were truncated.

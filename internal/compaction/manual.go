@@ -38,7 +38,7 @@ func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
 		}
 		policy = &p
 	}
-	if err := c.fits(m.Model, policy); err != nil {
+	if err := c.fits("model.max_output_tokens", m.Model, policy); err != nil {
 		return nil, err
 	}
 	if m.Model != nil && *m.Model != l.model {

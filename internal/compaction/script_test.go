@@ -28,7 +28,6 @@ import (
 //	restart                 the ledger is stored and restored
 //	stats provider= model= reserve=            with arguments, for another model
 //	pending provider= model= reserve= system= tools= current= files= images=
-//	clear idle              what is in view cleared as after a long pause
 //	view generation=        the history as it stands, or as a generation has it
 //	plan STAGE target= protect= minimum= share= fraction=
 //	render                  the history of the last plan or decision
@@ -117,7 +116,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		compaction.Apply(s.ledger, nil, nil, s.config)
 		return s.state()
 	case "stats":
-		st, err := s.ledger.StatsFor(s.config, a.model())
+		st, err := s.ledger.Stats(s.config, a.model())
 		if err != nil {
 			return err.Error()
 		}
@@ -127,8 +126,6 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state())
 	case "pending":
 		return s.pending(a)
-	case "clear":
-		return s.clearIdle()
 	case "plan":
 		return s.plan(a)
 	case "render":
@@ -581,14 +578,6 @@ func (s *script) pending(a args) string {
 	x := b.Breakdown
 	return fmt.Sprintf("%s within=%v compact=%v; system=%d history=%d current=%d tools=%d files=%d", budgetLine(b), b.WithinBudget, b.ShouldCompact,
 		x.SystemPrompt, x.History, x.CurrentPrompt, x.ToolDefinitions, x.FileAttachments)
-}
-
-// clearIdle plans what is cleared after a long pause.
-func (s *script) clearIdle() string {
-	before, p := s.ledger.Visible(), s.ledger.Policy()
-	plan := compaction.ClearPlan(slices.Clone(before), s.format, s.ledger.Rate(), func(d *compaction.Draft) { d.ClearIdle(&p.Prune.Micro) })
-	s.view = plan.View(s.format)
-	return fmt.Sprintf("%d -> %d", plan.Before, plan.After) + stageLines(plan.Stages) + editLines(plan.Edits)
 }
 
 // plan runs the stages, or one alone, on what is in view, and shows each entry

@@ -18,31 +18,25 @@ type Stats struct {
 	Waiting    bool // one was asked for
 }
 
-// Stats describes the session under a config.
-func (l *Ledger) Stats(c *Config) Stats {
-	l.use(c)
-	return Stats{
-		Budget: l.Budget(), Messages: newDraft(l.visible(), l.format, l.gauge.rate).messages(),
-		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
-		Prepared: l.prepared != nil, Waiting: l.job != nil,
-	}
-}
-
-// StatsFor describes the session as it would be with another model; what want
-// leaves empty is as the session has it. Its error, an [events.Invalid], says that
-// the model may answer more than its window.
-func (l *Ledger) StatsFor(c *Config, want events.Model) (Stats, error) {
+// Stats describes the session under a config as it would be with another model;
+// what want leaves empty is as the session has it. Its error, an [events.Invalid],
+// says that the model may answer more than its window.
+func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	l, err := l.as(c, want)
 	if err != nil {
 		return Stats{}, err
 	}
-	return l.Stats(c), nil
+	return Stats{
+		Budget: l.Budget(), Messages: newDraft(l.visible(), l.format, l.gauge.rate).messages(),
+		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
+		Prepared: l.prepared != nil, Waiting: l.job != nil,
+	}, nil
 }
 
 // Pending is what the next call would send beside the history. Sizes are UTF-16
 // code units; 0 leaves system prompt and tools as the session has them.
 type Pending struct {
-	Model         events.Model // as in [Ledger.StatsFor]
+	Model         events.Model // as in [Ledger.Stats]
 	System, Tools int64
 	Prompt        int64   // of the user
 	Files         []int64 // texts attached to it
@@ -92,7 +86,7 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	if m == l.model {
 		return l, nil
 	}
-	if err := c.fits(&m, l.gauge.policy); err != nil {
+	if err := c.fits("max_output_tokens", &m, l.gauge.policy); err != nil {
 		return nil, err
 	}
 	f := l.fork()
@@ -100,7 +94,7 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	if !same {
 		f.correction, f.stated = 0, 0
 	}
-	f.measureWith(f.gauge.policy)
+	f.measure()
 	return f, nil
 }
 

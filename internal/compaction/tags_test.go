@@ -46,8 +46,9 @@ func TestAdoptTaggedHistory(t *testing.T) {
 	if bad := events.Validate(events.NeuroLink, got); len(bad) > 0 {
 		t.Error(bad)
 	}
-	if stats := whole.ledger.Stats(whole.config); stats.Messages != 5 {
-		t.Errorf("%d messages", stats.Messages)
+	stats, err := whole.ledger.Stats(whole.config, events.Model{})
+	if err != nil || stats.Messages != 5 {
+		t.Errorf("%d messages, %v", stats.Messages, err)
 	}
 }
 

@@ -127,17 +127,17 @@ func (l *Ledger) refuse(t *Turn) error {
 		}
 		policy = &p
 	}
-	return c.fits(t.model, policy)
+	return c.fits("model.max_output_tokens", t.model, policy)
 }
 
-// fits returns an error for a model that may answer more than its window; nil is
-// no model.
-func (c *Config) fits(m *events.Model, p *Policy) error {
+// fits returns an error about a field for a model that may answer more than its
+// window; nil is no model.
+func (c *Config) fits(field string, m *events.Model, p *Policy) error {
 	if m == nil {
 		return nil
 	}
 	if w := c.windowOf(m, p); m.MaxOutputTokens >= int64(w) {
-		return events.NewInvalid(events.CodeOutOfRange, "model.max_output_tokens", fmt.Sprintf("must be less than the context window, %d", w))
+		return events.NewInvalid(events.CodeOutOfRange, field, fmt.Sprintf("must be less than the context window, %d", w))
 	}
 	return nil
 }

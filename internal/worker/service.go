@@ -117,7 +117,7 @@ func (s *service) stats(_ context.Context, r micro.Request) {
 				return
 			}
 			var st compaction.Stats
-			if st, bad = l.StatsFor(s.w.config.Compaction, in.Wanted()); bad != nil {
+			if st, bad = l.Stats(s.w.config.Compaction, in.Wanted()); bad != nil {
 				return
 			}
 			*out = events.StatsResponse{
@@ -183,17 +183,18 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 	var view *compaction.View
 	var system, tools compaction.Seq
 	var st compaction.Stats
+	var bad error
 	p, at, err := s.look(in.Address(), func(l *compaction.Ledger) {
 		if !l.Known() {
 			return
 		}
-		st = l.Stats(s.w.config.Compaction)
+		st, bad = l.Stats(s.w.config.Compaction, events.Model{})
 		view, system, tools = l.View()
 		if in.Generation != nil && *in.Generation <= st.Generation {
 			view, st.Generation = l.ViewAt(*in.Generation), *in.Generation
 		}
 	})
-	if err != nil {
+	if err := cmp.Or(err, bad); err != nil {
 		return nil, err
 	}
 	if view != nil && in.Generation != nil && *in.Generation != st.Generation {
