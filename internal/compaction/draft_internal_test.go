@@ -93,11 +93,7 @@ func agrees(t *rapid.T, d *Draft) {
 	c := newDraft(slices.Clone(d.entries), d.format, d.rate)
 	c.Repair()
 	same(t, "tokens of what would be repaired", slowTokens(c), d.repaired())
-	later := map[int]int{}
-	for i, k := range d.rereads() {
-		later[i] = k
-	}
-	same(t, "later reads", slowReads(d.entries), later)
+	same(t, "later reads", slowReads(d.entries), maps.Collect(d.rereads()))
 }
 
 // keeps checks the sums of a draft, which hold for a repaired one too.

@@ -3,11 +3,8 @@ package events
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"math"
 	"strconv"
-	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -15,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The JSON library stands behind this file and the type [Raw]: it has
+// The JSON library stands behind this file, check.go and the type [Raw]: it has
 // no tagged release yet, and must be easy to replace.
 
 // Raw is one JSON value as it came.
@@ -51,34 +48,6 @@ func Unmarshal(data []byte, v any) error {
 // UnmarshalStrict reads configuration: unknown and duplicate keys are errors.
 func UnmarshalStrict(data []byte, v any) error {
 	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
-}
-
-// decoder is one of the library's with what it reads from.
-type decoder struct {
-	buf bytes.Buffer
-	dec jsontext.Decoder
-}
-
-var decoders = sync.Pool{New: func() any { return new(decoder) }}
-
-// check returns an error for what is not exactly one JSON value, errTrailing where
-// something follows one. Nothing else looks at every byte of an event's syntax.
-func check(raw Raw) error {
-	d := decoders.Get().(*decoder)
-	defer func() {
-		d.buf = bytes.Buffer{} // the input is not kept alive
-		d.dec.Reset(&d.buf)
-		decoders.Put(d)
-	}()
-	d.buf = *bytes.NewBuffer(raw)
-	d.dec.Reset(&d.buf, lenient)
-	if _, err := d.dec.ReadValue(); err != nil {
-		return fmt.Errorf("check JSON: %w", err)
-	}
-	if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return errTrailing
-	}
-	return nil
 }
 
 // maxDepth bounds the nesting of an event. No agent comes near it, and what
