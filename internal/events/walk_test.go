@@ -15,7 +15,8 @@ func FuzzWalk(f *testing.F) {
 		f.Add(data)
 	}
 	for _, s := range []string{
-		`{}`, `[]`, `""`, `-0.1e+5`, ` [ ] `, `{"a":[1,2],"a":{"\u0062":null}}`, `["\\","\\\"",",]}"]`, "[\"\xff\",\t-1 ,true,{ } ]",
+		`{}`, `[]`, `""`, `-0.1e+5`, ` [ ] `, `{"a":[1,2],"a":{"\u0062":null}}`, `["\\","\\\"",",]}"]`,
+		`["\ud83d\ude00 \ud83d\u0041\uDE00 \b\f\n\r\t\/\\\"é\u00e9", "\ud83d\\", "a\ud83d\ud83d\ude00"]`, "[\"\xff\",\t-1 ,true,{ } ]",
 		`{`, `[1,`, `{"a"`, `{"a":`, `"\"`, `[}`, `{"a":1]`, "{}\x00", `tru`, `[1 2]`, `{"a":["`,
 	} {
 		f.Add([]byte(s))
@@ -36,6 +37,12 @@ func FuzzWalk(f *testing.F) {
 // sameValues compares the values of an object or array with the library's.
 func sameValues(t *testing.T, raw Raw) {
 	kind := raw.Kind()
+	if kind == '"' {
+		want, _ := jsontext.AppendUnquote(nil, raw)
+		if got, ok := unquote(raw); !ok || got != string(want) {
+			t.Fatalf("%s: text is %q, want %q", raw, got, want)
+		}
+	}
 	if kind != '{' && kind != '[' {
 		return
 	}
@@ -54,8 +61,8 @@ func sameValues(t *testing.T, raw Raw) {
 	}
 	for d.PeekKind() != '}' && d.PeekKind() != ']' {
 		if kind == '{' {
-			name, _ := unquote(next())
-			names = append(names, name)
+			name, _ := jsontext.AppendUnquote(nil, next())
+			names = append(names, string(name))
 		}
 		want = append(want, next())
 	}
