@@ -25,8 +25,8 @@ type Draft struct {
 
 // change is an entry that put replaced.
 type change struct {
-	place *Entry
-	was   Entry
+	at  int
+	was Entry
 }
 
 // newDraft takes over entries.
@@ -52,7 +52,7 @@ func (d *Draft) set(entries []Entry) {
 // put replaces an entry by one that pairs as it does.
 func (d *Draft) put(i int, e Entry) {
 	was := &d.entries[i]
-	d.changes = append(d.changes, change{was, *was})
+	d.changes = append(d.changes, change{i, *was})
 	if was.Op == opDeduplicate {
 		d.pointers--
 	}
@@ -71,13 +71,14 @@ func (d *Draft) mark() Draft {
 	return *d
 }
 
-// undo makes the draft what it was at the last mark.
+// undo makes the draft what it was at the last mark. Between the two entries were
+// put, or others set, but not both.
 func (d *Draft) undo(was Draft) {
 	if len(d.edits) == len(was.edits) {
 		return
 	}
 	for _, c := range slices.Backward(d.changes) {
-		*c.place = c.was
+		was.entries[c.at] = c.was
 	}
 	*d = was
 	d.set(d.entries)

@@ -33,7 +33,7 @@ type Texts func(Seq) ([]events.Message, error)
 // Render writes the view in the session's own dialect, valid for its provider.
 // Messages that no edit touches keep their bytes.
 func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderer{view: v, texts: texts, other: pair(v.entries, v.Format).other}
+	r := renderer{view: v, texts: texts, out: make([]events.Message, 0, len(v.entries))}
 	for from := 0; from < len(v.entries); {
 		to := from + 1
 		for to < len(v.entries) && v.entries[from].sameMessage(&v.entries[to]) {
@@ -45,7 +45,7 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 		from = to
 	}
 	r.flush()
-	return v.Format.WriteAll(append(r.system, r.out...))
+	return v.Format.WriteAll(slices.Insert(r.out, 0, r.system...))
 }
 
 // renderer assembles a history exchange by exchange: the assistant's messages,
@@ -54,9 +54,10 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 type renderer struct {
 	view  *View
 	texts Texts
-	other []int // of each entry, its counterpart
+	pairs *pairing // nil until a placeholder asks for it
 
 	system, out []events.Message
+	parts       []events.Part // of the message at hand
 
 	assistant, results, answers, rest []events.Message // of the open exchange
 }
@@ -80,10 +81,11 @@ func (r *renderer) message(from, to int) error {
 	if err != nil {
 		return err
 	}
-	all := len(m.Parts)
-	m = m.Clone()
-	var parts []events.Part
+	if slices.ContainsFunc(r.view.entries[from:to], func(e Entry) bool { return e.Op != opNone }) {
+		m = m.Clone()
+	}
 	var answers, calls []events.Message
+	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.entries[i]
 		if e.Flags.has(FlagEmpty) && e.Kind == KindResult {
@@ -93,7 +95,7 @@ func (r *renderer) message(from, to int) error {
 			if err := r.edit(&m, int(k), i); err != nil {
 				return err
 			}
-			parts = append(parts, m.Parts[k])
+			r.parts = append(r.parts, m.Parts[k])
 		}
 		if e.Flags.has(FlagAnswer) {
 			answers = append(answers, r.result(e, m, m.Parts[e.Part]))
@@ -102,18 +104,19 @@ func (r *renderer) message(from, to int) error {
 			calls = append(calls, r.call(e, m, m.Parts[e.Part]))
 		}
 	}
-	if !slices.ContainsFunc(parts, speaks) {
+	if !slices.ContainsFunc(r.parts, speaks) {
 		return nil
 	}
 	if r.view.Format == events.Anthropic { // blank texts are refused, and results come first
-		parts = slices.DeleteFunc(parts, func(p events.Part) bool { return !speaks(p) })
-		if !slices.IsSortedFunc(parts, byRank) {
-			slices.SortStableFunc(parts, byRank)
+		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !speaks(p) })
+		if !slices.IsSortedFunc(r.parts, byRank) {
+			slices.SortStableFunc(r.parts, byRank)
 			m.Edited = true
 		}
 	}
-	m.Edited = m.Edited || len(parts) != all
-	m.Parts = parts
+	if m.Edited || len(r.parts) != len(m.Parts) {
+		m.Parts, m.Edited = slices.Clone(r.parts), true
+	}
 	r.add(m, answers, calls)
 	return nil
 }
@@ -152,7 +155,10 @@ func (r *renderer) edit(m *events.Message, k, i int) error {
 
 // path finds the file that the result at entry i read.
 func (r *renderer) path(result events.Part, i int) (string, error) {
-	c := r.other[i]
+	if r.pairs == nil {
+		r.pairs = pair(r.view.entries, r.view.Format)
+	}
+	c := r.pairs.other[i]
 	if c < 0 {
 		return pathInText(result.Text), nil
 	}
@@ -208,15 +214,21 @@ func isResultPart(p events.Part) bool { return p.Kind == events.PartResult }
 
 // flush ends the open exchange.
 func (r *renderer) flush() {
-	exchange := slices.Concat(r.assistant, r.results, r.answers, r.rest)
-	r.assistant, r.results, r.answers, r.rest = nil, nil, nil, nil
-	for _, m := range exchange {
-		if n := len(r.out) - 1; n >= 0 && r.view.Format == events.Anthropic && r.out[n].Role == m.Role {
-			r.out[n] = merge(r.out[n], m)
-			continue
+	for _, part := range []*[]events.Message{&r.assistant, &r.results, &r.answers, &r.rest} {
+		for _, m := range *part {
+			r.put(m)
 		}
-		r.out = append(r.out, m)
+		*part = (*part)[:0]
 	}
+}
+
+// put adds a message to the history.
+func (r *renderer) put(m events.Message) {
+	if n := len(r.out) - 1; n >= 0 && r.view.Format == events.Anthropic && r.out[n].Role == m.Role {
+		r.out[n] = merge(r.out[n], m)
+		return
+	}
+	r.out = append(r.out, m)
 }
 
 // merge joins two messages of one role; results come first.
