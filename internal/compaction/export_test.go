@@ -136,3 +136,6 @@ func deref[T any](p *T) T {
 	}
 	return *p
 }
+
+// Input is what the next call takes with a history of so many tokens.
+func (l *Ledger) Input(history Tokens) Tokens { return l.input(history) }

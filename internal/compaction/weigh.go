@@ -1,10 +1,6 @@
 package compaction
 
-import (
-	"unicode/utf8"
-
-	"compactd/internal/events"
-)
+import "unicode/utf8"
 
 // Counter counts the tokens of a text exactly. It must be pure: the same text has
 // the same count on every machine, for as long as its name is the same.
@@ -99,20 +95,20 @@ func classifyHigh(b byte) class {
 // o200k_base makes of source code, documents, logs, data and 22 languages; see
 // docs/estimation.md. No usage of any provider is in them.
 var weights = [classes][classes]uint16{
-	newlines:  {97, 1256, 1046, 1089, 1149, 655, 19, 1245, 495, 1000, 100, 392, 1400, 950, 1644, 2500},
-	lowers:    {1343, 64, 391, 894, 248, 1400, 642, 207, 171, 1000, 100, 944, 953, 1102, 0, 2500},
-	uppers:    {1400, 747, 298, 1400, 0, 361, 1400, 0, 410, 1000, 100, 1336, 522, 58, 524, 2500},
-	digits:    {1400, 1400, 1400, 89, 1393, 274, 661, 1005, 916, 1000, 100, 438, 1126, 920, 1800, 2500},
-	spaces:    {916, 496, 0, 1400, 40, 620, 392, 858, 501, 1143, 100, 0, 256, 461, 167, 3000},
-	tabs:      {375, 732, 682, 895, 307, 249, 1078, 1265, 1400, 1000, 100, 650, 480, 936, 994, 2500},
-	signs:     {0, 830, 1387, 1400, 591, 1400, 168, 392, 1325, 1000, 100, 777, 1054, 1299, 1411, 2500},
-	rulers:    {73, 846, 331, 780, 128, 340, 206, 135, 415, 1023, 100, 948, 1400, 1400, 1599, 2500},
-	brackets:  {0, 1400, 881, 1156, 373, 315, 225, 983, 73, 1000, 100, 903, 1400, 892, 1800, 2503},
-	controls:  {300, 900, 900, 900, 243, 300, 600, 600, 600, 1000, 100, 612, 400, 800, 1035, 2500},
-	trails:    {1400, 0, 901, 927, 165, 245, 1271, 6, 1400, 1023, 0, 1084, 0, 557, 369, 2484},
-	latins:    {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 493, 600, 400, 800, 1000, 2500},
-	alphabets: {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 250, 600, 400, 800, 1000, 2500},
-	ideograms: {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 168, 600, 400, 800, 1000, 2500},
+	newlines:  {213, 1269, 1223, 1016, 1236, 619, 26, 1134, 555, 1021, 100, 0, 1400, 847, 1800, 2500},
+	lowers:    {1286, 53, 283, 839, 293, 1153, 638, 124, 79, 1000, 100, 1036, 716, 687, 0, 2500},
+	uppers:    {1158, 848, 311, 1400, 0, 341, 1400, 0, 525, 1000, 100, 1147, 389, 0, 226, 2500},
+	digits:    {1176, 1400, 1400, 132, 1259, 326, 733, 980, 767, 1000, 100, 635, 1219, 468, 1800, 2500},
+	spaces:    {509, 473, 0, 1400, 44, 497, 510, 716, 486, 1136, 100, 0, 484, 458, 326, 3000},
+	tabs:      {331, 849, 941, 867, 314, 243, 1368, 704, 1400, 1000, 100, 577, 314, 888, 1013, 2500},
+	signs:     {0, 929, 1307, 1400, 618, 1400, 174, 7, 157, 1000, 100, 811, 940, 970, 1800, 2500},
+	rulers:    {152, 912, 394, 832, 344, 343, 726, 148, 429, 1025, 100, 877, 1400, 1013, 1162, 2500},
+	brackets:  {0, 1400, 434, 937, 571, 336, 323, 698, 237, 1000, 100, 892, 1400, 1369, 1683, 2517},
+	controls:  {300, 900, 900, 900, 236, 300, 600, 600, 600, 1000, 100, 612, 421, 800, 1037, 2500},
+	trails:    {1400, 0, 1282, 417, 0, 225, 786, 184, 1400, 1025, 0, 1068, 2, 700, 370, 2476},
+	latins:    {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 435, 600, 400, 800, 1000, 2500},
+	alphabets: {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 241, 600, 400, 800, 1000, 2500},
+	ideograms: {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 90, 600, 400, 800, 1000, 2500},
 	symbols:   {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 0, 600, 400, 800, 1000, 2500},
 	pictures:  {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 600, 600, 400, 800, 1000, 2500},
 }
@@ -123,22 +119,43 @@ const densest = 2
 // floorBytes is how many bytes a token has at most, whatever anybody says.
 const floorBytes = 8
 
-// weigh estimates the tokens of a text, before a provider's multiplier: at least
-// one for each 8 bytes. It reads each byte once.
-func weigh(s string) int64 {
+// steps is weights in one row, class of the byte before it first, with the UTF-16
+// units that the byte adds from bit unitShift on: both sums grow in one addition.
+var steps = func() (t [1 << 8]uint64) {
+	for last := range classes {
+		for c := range classes {
+			units := uint64(1)
+			switch c {
+			case trails:
+				units = 0
+			case pictures:
+				units = 2
+			}
+			t[last<<4|c] = uint64(weights[last][c]) | units<<unitShift
+		}
+	}
+	return t
+}()
+
+// unitShift leaves room for the weight of any event below it.
+const unitShift = 40
+
+// weigh measures a text: its UTF-16 units and its tokens before a provider's
+// multiplier, at least one for each 8 bytes. It reads each byte once.
+func weigh(s string) (units, base int64) {
 	var sum uint64
 	last := newlines
 	for i := range len(s) {
 		c := classOf[s[i]]
-		sum += uint64(weights[last%classes][c%classes])
+		sum += steps[last<<4|c]
 		last = c
 	}
-	return rounded(sum, len(s))
+	return split(sum, len(s))
 }
 
-// weighJSON estimates JSON as a model writes and reads it: what stands escaped in
-// a string counts as what it stands for.
-func weighJSON(s string) int64 {
+// weighJSON measures JSON as a model writes and reads it: what stands escaped in
+// a string weighs as what it stands for.
+func weighJSON(s string) (units, base int64) {
 	var sum uint64
 	last := newlines
 	for i := 0; i < len(s); i++ {
@@ -146,11 +163,18 @@ func weighJSON(s string) int64 {
 		if s[i] == '\\' && i+1 < len(s) {
 			i++
 			c = escaped(s[i])
+			sum += 1 << unitShift // of the backslash
 		}
-		sum += uint64(weights[last%classes][c%classes])
+		sum += steps[last<<4|c]
 		last = c
 	}
-	return rounded(sum, len(s))
+	return split(sum, len(s))
+}
+
+// split takes the two sums apart.
+func split(sum uint64, bytes int) (units, base int64) {
+	weight := int64(sum & (1<<unitShift - 1))
+	return int64(sum >> unitShift), max(ceilDiv(weight, 1000), ceilDiv(int64(bytes), floorBytes))
 }
 
 // escaped is the class of what a backslash and b stand for in JSON. The four
@@ -168,10 +192,6 @@ func escaped(b byte) class {
 	}
 }
 
-func rounded(sum uint64, bytes int) int64 {
-	return max(ceilDiv(int64(sum), 1000), ceilDiv(int64(bytes), floorBytes))
-}
-
 // size is how large a text is, in all ways that a profile may ask for.
 type size struct {
 	Units int64 `json:"units"` // UTF-16 code units
@@ -186,33 +206,10 @@ func (m meter) text(s string) size { return m.size(s, weigh) }
 
 func (m meter) json(s string) size { return m.size(s, weighJSON) }
 
-func (m meter) size(s string, estimate func(string) int64) size {
-	out := size{Units: int64(units(s)), Bytes: int64(len(s))}
+func (m meter) size(s string, weigh func(string) (units, base int64)) size {
+	units, base := weigh(s)
 	if m.counter != nil {
-		out.Base = m.counter.Count(s)
-	} else {
-		out.Base = estimate(s)
+		base = m.counter.Count(s)
 	}
-	return out
-}
-
-// units is the size of a text in UTF-16 code units. Most texts are ASCII, which
-// is told eight bytes at a time.
-func units(s string) uint32 {
-	n := ascii(s)
-	return uint32(n + events.Units(s[n:]))
-}
-
-// ascii returns the length of the ASCII that s begins with, in steps of 8 bytes.
-func ascii(s string) int {
-	const high = 0x8080808080808080
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if w&high != 0 {
-			break
-		}
-	}
-	return i
+	return size{units, base, int64(len(s))}
 }
