@@ -104,3 +104,13 @@ func TestWhole(t *testing.T) {
 		}
 	})
 }
+
+// What exact counting costs, in bytes per second.
+func BenchmarkCount(b *testing.B) {
+	c := counter(b, "o200k")
+	text := strings.Repeat("\tif err := f(x, y[i]); err != nil { // The quick brown fox jumps.\n", 1_000)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		c.Count(text)
+	}
+}
