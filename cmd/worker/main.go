@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"compactd/internal/broker"
+	"compactd/internal/exact"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
@@ -45,6 +46,7 @@ type flags struct {
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
 	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
 	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
+	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
 
@@ -157,6 +159,14 @@ func (f *flags) Validate() error {
 	f.settings, err = policyfile.Load(policyfile.Options{
 		Policy: f.Policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
 	})
+	if err != nil || f.Counter == "estimate" {
+		return err
+	}
+	by, err := exact.New(f.Counter)
+	if err != nil {
+		return err
+	}
+	f.settings.Config, err = f.settings.Config.WithCounter(by)
 	return err
 }
 

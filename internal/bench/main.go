@@ -35,6 +35,10 @@
 // allocations of a turn in the long one, and its cost over that of looking at every
 // byte of the turn once (turn_cost_10k_over_hash, SHA-256).
 //
+// measure_mb_s: text that Measure takes per second, in messages of an answer with a
+// call, and a result of some KiB. measure_over_floor is its speed over that of a
+// loop that sums up the same bytes.
+//
 // plan_10k_us: Decide of the turn that makes a session of 10,000 messages, 15,000
 // entries, reach its trigger, with a target so low that every stage runs. It is the
 // plan and the outcome around it, without text. The floor copies as many entries
@@ -134,6 +138,7 @@ func measure(ctx context.Context, o options, out io.Writer) (err error) {
 		{[]string{lineEntry}, func() error { return measureEntries(f, o, p) }},
 		{[]string{lineIdle}, func() error { return measureIdle(f, o, p) }},
 		{[]string{lineTurn}, func() error { return measureTurn(f, o, p) }},
+		{[]string{lineMeasure}, func() error { return measureMeasure(f, o, p) }},
 		{[]string{linePlan}, func() error { return measurePlan(f, o, p) }},
 		{[]string{lineRender}, func() error { return measureRender(o, p) }},
 		{[]string{linePipeline, lineFull, lineRebuild}, func() error { return measureDrains(ctx, f, o, dir, p) }},

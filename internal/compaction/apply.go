@@ -126,11 +126,11 @@ func (l *Ledger) gone(m mark) bool { return int(m.entry) >= l.entries.n }
 func (l *Ledger) append(t *Turn) {
 	l.turns = append(l.turns, turnMark{hash: t.hash, seq: t.Seq})
 	l.format = t.format
-	if t.system != unchanged {
-		l.systemUnits, l.systemSeq = t.system, t.Seq
+	if t.system != nil {
+		l.system, l.systemSeq = *t.system, t.Seq
 	}
-	if t.tools != unchanged {
-		l.toolUnits, l.toolSeq = t.tools, t.Seq
+	if t.tools != nil {
+		l.tools, l.toolSeq = *t.tools, t.Seq
 	}
 	if t.model != nil && *t.model != l.model || t.override != nil && !bytes.Equal(t.override, l.override) {
 		if t.override != nil {
@@ -150,7 +150,9 @@ func (l *Ledger) append(t *Turn) {
 		l.link(&e)
 		l.entries.add(e)
 		l.gauge.visible += l.gauge.rate.Entry(&e)
+		l.gauge.bytes += e.bytes()
 	}
+	l.floor()
 }
 
 // change takes another model, nil for the same, and what follows from it.
@@ -158,7 +160,7 @@ func (l *Ledger) change(m *events.Model) {
 	if m != nil && *m != l.model {
 		l.model, l.stated, l.overflows = *m, 0, 0
 	}
-	l.attempted, l.correction = 0, 0
+	l.attempted, l.usage = 0, calibration{}
 	l.measure()
 }
 

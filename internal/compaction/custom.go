@@ -37,6 +37,14 @@ func (c Custom) Tools(r Rate, units int64) Tokens {
 	return r.Text(units)
 }
 
+// tools estimates definitions of tools that were measured.
+func (c Custom) tools(r Rate, s size) Tokens {
+	if c.PlainTools {
+		return c.Tools(r, s.Units)
+	}
+	return r.sized(s)
+}
+
 func documentedTable() Windows { return tableOf(documentedWindows) }
 
 func currentTable() Windows { return tableOf(currentWindows) }

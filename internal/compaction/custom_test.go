@@ -19,7 +19,7 @@ func TestCustomWindows(t *testing.T) {
 // A1: the documented release counts the definitions of tools without multiplier and
 // margin.
 func TestCustomTools(t *testing.T) {
-	for profile, want := range map[string]compaction.Tokens{"seed": 100, "current": 128, "default": 142} {
+	for profile, want := range map[string]compaction.Tokens{"seed": 100, "current": 128, "default": 123} {
 		r := compaction.NewRate(compaction.Profiles[profile], "anthropic")
 		if got := compaction.CustomOf(profile).Tools(r, 400); got != want {
 			t.Errorf("%s: %d tokens, want %d", profile, got, want)

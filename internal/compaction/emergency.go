@@ -53,16 +53,18 @@ func (l *Ledger) known(m *events.Model) *events.Model {
 // provider counted, or more than there was room for, whatever we had thought.
 func (l *Ledger) refused(o *Overflow) {
 	at := l.prompt().Total()
+	var later Tokens // what compactions since have saved
 	if o.Generation >= 0 && o.Generation < l.Generation() {
 		for _, g := range l.generations[o.Generation:] {
-			at += g.Saved
+			later += g.Saved
 		}
 	}
-	count := max(l.corrected(at), l.gauge.marks.available+1)
+	count := max(l.corrected(at)+later, l.gauge.marks.available+1)
 	if o.Actual > 0 {
-		count = min(o.Actual, at*maxCounted)
+		count = min(o.Actual, (l.corrected(at)+later)*maxCounted)
 	}
-	l.correction = count - at
+	l.usage.forget()
+	l.usage.Correction = count - later - l.usage.scaled(at)
 }
 
 // maxCounted bounds the count in a provider's error, as a multiple of our own

@@ -11,6 +11,20 @@ import (
 
 // What tests see of the package beside its interface.
 
+// plain is a profile for scripts: 4 units a token wherever they stand, with
+// seed's margin, so that a script is about its stage and not about an estimate.
+func init() {
+	p := Profiles["seed"]
+	p.JSONUnits = 2
+	Profiles["plain"] = p
+}
+
+// Calibration is what usages made of the estimate.
+func (l *Ledger) Calibration() string {
+	c := &l.usage
+	return fmt.Sprintf("ratio=%d.%06d learned %d of %d", c.ratio()/million, c.ratio()%million, c.Counted, c.Estimated)
+}
+
 // ChunkStart is where chunk c begins.
 var ChunkStart = chunkStart
 
@@ -52,9 +66,9 @@ type Dump struct {
 func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%v model %+v format %s system %d tools %d override %s", l.Address, l.model, l.format, l.systemUnits, l.toolUnits, l.override)
-	line("generations %v level %s attempted %d told %d visible %d", l.generations, l.level, l.attempted, l.told, l.gauge.visible)
-	line("hidden %+v marks %v correction %d breaker %+v", l.hidden, l.marks, l.correction, l.breaker)
+	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
+	line("generations %v level %s attempted %d told %d visible %d bytes %d", l.generations, l.level, l.attempted, l.told, l.gauge.visible, l.gauge.bytes)
+	line("hidden %+v marks %v usage %+v breaker %+v", l.hidden, l.marks, l.usage, l.breaker)
 	job := deref(l.job)
 	manual := deref(job.Manual)
 	model := deref(manual.Model)
@@ -67,9 +81,9 @@ func (l *Ledger) Dump() Dump {
 		if t.model != nil {
 			model, t.model = *t.model, nil
 		}
-		usage := deref(t.usage)
-		t.usage = nil
-		line("parked %+v model %+v usage %+v", t, model, usage)
+		usage, system, tools := deref(t.usage), deref(t.system), deref(t.tools)
+		t.usage, t.system, t.tools = nil, nil, nil
+		line("parked %+v model %+v usage %+v system %+v tools %+v", t, model, usage, system, tools)
 	}
 	return Dump{b.String(), slices.Clone(l.turns), l.entries.List()}
 }
@@ -162,3 +176,6 @@ func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(windo
 func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) Plan {
 	return makePlan(entries, f, r, p, 0, Means{Target: target, Summary: &prepared{Seq: seq, To: to, Units: units}, Truncate: true})
 }
+
+// Input is what the next call takes with a history of so many tokens.
+func (l *Ledger) Input(history Tokens) Tokens { return l.input(history) }

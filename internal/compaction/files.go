@@ -1,6 +1,8 @@
 package compaction
 
 import (
+	"compactd/internal/events"
+
 	"cmp"
 	"fmt"
 	"slices"
@@ -132,7 +134,7 @@ func (r Rate) CutFiles(contents []string, budget Tokens) []string {
 	costs := make([]Tokens, len(out))
 	var total Tokens
 	for i, c := range out {
-		costs[i] = r.Text(int64(units(c)))
+		costs[i] = r.Text(int64(events.Units(c)))
 		total += costs[i]
 	}
 	if total <= budget {

@@ -15,27 +15,27 @@ type Ledger struct {
 	Address events.Address
 
 	// What holds until a turn changes it.
-	model       events.Model
-	format      events.Format
-	systemUnits int64
-	toolUnits   int64
-	systemSeq   Seq        // of the turn that set the system prompt
-	toolSeq     Seq        // of the turn that set the tools
-	override    events.Raw // the session's own policy
+	model     events.Model
+	format    events.Format
+	system    size       // of the system prompt
+	tools     size       // of their definitions
+	systemSeq Seq        // of the turn that set the system prompt
+	toolSeq   Seq        // of the turn that set the tools
+	override  events.Raw // the session's own policy
 
-	turns      []turnMark // turns[i] is turn i+1
-	entries    chunks
-	hidden     []span // ranges that any generation took out of view, in their order
-	marks      []mark // edits of single entries, in the same order
-	told       int    // entries up to the border of the last compaction: the agent has them repaired
-	parked     []*Turn
-	level      events.Level
-	spoke      int64  // when the last turn came, in Unix milliseconds of the log
-	idled      bool   // the silence since was told of
-	attempted  Tokens // estimated input after the last compaction that stayed at or above the trigger
-	correction Tokens // what the last usage adds to our estimate
-	stated     Tokens // the limit that a provider stated for this model, 0 for none
-	overflows  int64  // refusals as too long since a call last succeeded
+	turns     []turnMark // turns[i] is turn i+1
+	entries   chunks
+	hidden    []span // ranges that any generation took out of view, in their order
+	marks     []mark // edits of single entries, in the same order
+	told      int    // entries up to the border of the last compaction: the agent has them repaired
+	parked    []*Turn
+	level     events.Level
+	spoke     int64  // when the last turn came, in Unix milliseconds of the log
+	idled     bool   // the silence since was told of
+	attempted Tokens // estimated input after the last compaction that stayed at or above the trigger
+	usage     calibration
+	stated    Tokens // the limit that a provider stated for this model, 0 for none
+	overflows int64  // refusals as too long since a call last succeeded
 
 	generations []generation // generations[i] is generation i+1
 
@@ -73,6 +73,7 @@ type gauge struct {
 	reserve Tokens
 	marks   marks
 	visible Tokens // the history in view: as told up to the last compaction, as it came since
+	bytes   int64  // of the contents in view
 }
 
 // NewLedger returns the ledger of a session before its first turn.
@@ -140,6 +141,7 @@ func (l *Ledger) recount() {
 	since := len(view) - (l.entries.n - l.told) // nothing is hidden after what was told
 	told, fresh := newDraft(view[:since], l.format, g.rate), newDraft(view[since:], l.format, g.rate)
 	g.visible = told.repaired() + fresh.Tokens()
+	g.bytes = bytesOf(view)
 }
 
 // Budget returns the state of the session's window under the config last used;
@@ -165,13 +167,13 @@ func (l *Ledger) prompt() Prompt {
 	g := &l.gauge
 	p := Prompt{
 		History: g.visible + g.rate.PerConversation,
-		Tools:   CustomOf(g.policy.Profile).Tools(g.rate, l.toolUnits),
+		Tools:   CustomOf(g.policy.Profile).tools(g.rate, l.tools),
 	}
 	if l.entries.n == 0 {
 		p.History = 0
 	}
-	if l.systemUnits > 0 {
-		p.System = g.rate.Text(l.systemUnits) + g.rate.PerMessage
+	if l.system.Units > 0 {
+		p.System = g.rate.sized(l.system) + g.rate.PerMessage
 	}
 	return p
 }

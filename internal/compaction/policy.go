@@ -232,6 +232,7 @@ type Config struct {
 	Windows Windows
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
+	counter Counter            // nil estimates
 	text    []byte
 	hash    string
 }
@@ -245,10 +246,11 @@ type configText struct {
 	Windows Windows           `json:"windows"`
 }
 
-// counterEstimate is the only way to count tokens in this version.
+// counterEstimate is the name of counting without a [Counter].
 const counterEstimate = "estimate"
 
-// NewConfig validates the policy and returns the config with its hash.
+// NewConfig validates the policy and returns the config with its hash. Tokens are
+// estimated, unless WithCounter names who counts them.
 func NewConfig(p Policy, w Windows) (*Config, error) {
 	return (&Config{Policy: p, Windows: w}).seal()
 }
@@ -258,6 +260,14 @@ func NewConfig(p Policy, w Windows) (*Config, error) {
 func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 	out := *c
 	out.Tenants = maps.Clone(tenants)
+	return out.seal()
+}
+
+// WithCounter returns the config with tokens counted by a counter, nil to
+// estimate them. What a ledger holds already stays as it was counted.
+func (c *Config) WithCounter(by Counter) (*Config, error) {
+	out := *c
+	out.counter = by
 	return out.seal()
 }
 
@@ -274,7 +284,11 @@ func (c *Config) seal() (*Config, error) {
 		}
 		c.tenants[name] = &p
 	}
-	text, err := events.Marshal(configText{RulesVersion, counterEstimate, c.Policy, c.Tenants, c.Windows})
+	name := counterEstimate
+	if c.counter != nil {
+		name = c.counter.Name()
+	}
+	text, err := events.Marshal(configText{RulesVersion, name, c.Policy, c.Tenants, c.Windows})
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
@@ -291,18 +305,24 @@ func (c *Config) For(tenant string) *Policy {
 	return &c.Policy
 }
 
-// ParseConfig reads the text of a stored config. It refuses rules of another
-// version: this binary would decide otherwise.
-func ParseConfig(text []byte) (*Config, error) {
+// ParseConfig reads the text of a stored config, which may name one of the given
+// counters. It refuses another counter, and rules of another version: this binary
+// would decide otherwise.
+func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
 	var t configText
 	if err := events.UnmarshalStrict(text, &t); err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
 	}
-	if t.Rules != RulesVersion || t.Counter != counterEstimate {
-		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d with counter %q",
-			t.Rules, t.Counter, RulesVersion, counterEstimate)
+	i := slices.IndexFunc(counters, func(c Counter) bool { return c.Name() == t.Counter })
+	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
+		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
+			t.Rules, t.Counter, RulesVersion)
 	}
-	return (&Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows}).seal()
+	c := &Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows}
+	if i >= 0 {
+		c.counter = counters[i]
+	}
+	return c.seal()
 }
 
 // Hash names the config: 16 hexadecimal digits.

@@ -38,8 +38,8 @@ type header struct {
 	Turns       int           `json:"turns"`
 	Model       events.Model  `json:"model"`
 	Format      events.Format `json:"format"`
-	SystemUnits int64         `json:"system_units"`
-	ToolUnits   int64         `json:"tool_units"`
+	System      size          `json:"system"`
+	Tools       size          `json:"tools"`
 	SystemSeq   Seq           `json:"system_seq"`
 	ToolSeq     Seq           `json:"tool_seq"`
 	Override    events.Raw    `json:"override,omitzero"`
@@ -52,7 +52,7 @@ type header struct {
 	Attempted   Tokens        `json:"attempted"`
 	Generations []generation  `json:"generations,omitzero"`
 	Marks       int           `json:"marks"`
-	Correction  Tokens        `json:"correction"`
+	Usage       calibration   `json:"usage"`
 	Stated      Tokens        `json:"stated"`
 	Overflows   int64         `json:"overflows"`
 	Job         *pendingJob   `json:"job,omitzero"`
@@ -78,8 +78,8 @@ type parkedRow struct {
 	Hash         Key           `json:"hash"`
 	Model        *events.Model `json:"model,omitzero"`
 	Format       events.Format `json:"format"`
-	System       int64         `json:"system"`
-	Tools        int64         `json:"tools"`
+	System       *size         `json:"system,omitzero"`
+	Tools        *size         `json:"tools,omitzero"`
 	Override     events.Raw    `json:"override,omitzero"`
 	Entries      []byte        `json:"entries"`
 	Usage        *events.Usage `json:"usage,omitzero"`
@@ -130,9 +130,10 @@ func rowName(kind string, n int) string { return fmt.Sprintf("%s%08x", kind, n) 
 func (l *Ledger) header() header {
 	h := header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
-		SystemUnits: l.systemUnits, ToolUnits: l.toolUnits, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
-		Override: l.override, Told: l.told, Generations: l.generations, Level: l.level, Attempted: l.attempted,
-		Spoke: l.spoke, Idled: l.idled, Stated: l.stated, Overflows: l.overflows, Marks: len(l.marks), Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
+		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
+		Override: l.override, Told: l.told, Level: l.level, Spoke: l.spoke, Idled: l.idled, Attempted: l.attempted,
+		Generations: l.generations, Marks: len(l.marks), Usage: l.usage, Stated: l.stated, Overflows: l.overflows,
+		Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -166,10 +167,10 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 		return nil, fmt.Errorf("restore ledger: header: %w", err)
 	}
 	l.model, l.format, l.override, l.told = h.Model, h.Format, h.Override, h.Told
-	l.systemUnits, l.toolUnits, l.systemSeq, l.toolSeq = h.SystemUnits, h.ToolUnits, h.SystemSeq, h.ToolSeq
-	l.generations, l.level, l.attempted = h.Generations, h.Level, h.Attempted
-	l.correction, l.job, l.prepared, l.breaker = h.Correction, h.Job, h.Prepared, h.Breaker
-	l.stated, l.overflows, l.spoke, l.idled = h.Stated, h.Overflows, h.Spoke, h.Idled
+	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
+	l.generations, l.level, l.attempted, l.spoke, l.idled = h.Generations, h.Level, h.Attempted, h.Spoke, h.Idled
+	l.usage, l.stated, l.overflows = h.Usage, h.Stated, h.Overflows
+	l.job, l.prepared, l.breaker = h.Job, h.Prepared, h.Breaker
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
@@ -254,17 +255,17 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 }
 
 // entryBytes is the size of a stored entry.
-const entryBytes = 5*8 + 7*4 + 2 + 4
+const entryBytes = 5*8 + 9*4 + 2*2 + 4
 
 func appendEntry(b []byte, e *Entry) []byte {
 	le := binary.LittleEndian
 	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
 		b = le.AppendUint64(b, v)
 	}
-	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Images} {
+	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Images, e.Base, e.Bytes} {
 		b = le.AppendUint32(b, v)
 	}
-	b = le.AppendUint16(b, e.PathUnits)
+	b = le.AppendUint16(le.AppendUint16(b, e.PathUnits), e.PathBase)
 	return append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
 }
 
@@ -280,7 +281,8 @@ func readEntries(b []byte) ([]Entry, error) {
 		out = append(out, Entry{
 			Seq: Seq(u64(0)), Call: Key(u64(1)), Tool: Key(u64(2)), Path: Key(u64(3)), Variant: Key(u64(4)),
 			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: u32(6),
-			PathUnits: le.Uint16(b[68:]), Kind: Kind(b[70]), Role: Role(b[71]), Flags: Flags(b[72]), Op: op(b[73]),
+			Base: u32(7), Bytes: u32(8), PathUnits: le.Uint16(b[76:]), PathBase: le.Uint16(b[78:]),
+			Kind: Kind(b[80]), Role: Role(b[81]), Flags: Flags(b[82]), Op: op(b[83]),
 		})
 	}
 	return out, nil

@@ -92,7 +92,7 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	f := l.fork()
 	f.model = m
 	if !same {
-		f.correction, f.stated = 0, 0
+		f.usage, f.stated = calibration{}, 0
 	}
 	f.measure()
 	return f, nil

@@ -111,7 +111,8 @@ type Edit struct {
 	// call that a moved result belongs to.
 	To *Position `json:"to,omitzero"`
 	// Seq is where the log holds the summary of a condensed range, and Units the
-	// size of the message that carries it, in UTF-16 code units.
+	// size of the message that carries it as it counts: in UTF-16 code units, or 4
+	// a token where its text is denser.
 	Seq   uint64 `json:"seq,omitzero"`
 	Units int64  `json:"units,omitzero"`
 }

@@ -48,8 +48,8 @@ func TestMessagesOmitted(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	stop := w.run("a", worker.Listener{})
 	for n := 1; n <= 44; n++ {
-		w.publish(events.KindTurn, "large", bigTurn(n, 3_400_000, 350_000))
-		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 3_000))
+		w.publish(events.KindTurn, "large", bigTurn(n, 3_400_000, 550_000))
+		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 4_700))
 	}
 	w.settle()
 	if err := stop(); err != nil {
