@@ -153,7 +153,7 @@ func hasSurrogate(raw []byte) bool {
 // quote writes s as a JSON string; broken UTF-8 becomes U+FFFD.
 func quote(s string) Raw { return appendQuote(nil, s) }
 
-func appendQuote(out Raw, s string) Raw {
+func appendQuote[S string | []byte](out Raw, s S) Raw {
 	out, _ = jsontext.AppendQuote(out, s) // its only error is broken UTF-8, which it replaces
 	return out
 }

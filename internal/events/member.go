@@ -11,7 +11,7 @@ type member struct {
 // members lists an object's keys in their order, duplicates included. Values
 // are parts of raw, not copies.
 func members(raw Raw) ([]member, error) {
-	out := make([]member, 0, 8) // few have more
+	out := make([]member, 0, 4)
 	err := walk(raw, func(w *walker) {
 		w.object(func(key []byte) { out = append(out, member{string(key), w.value()}) })
 	})
@@ -55,11 +55,23 @@ func lookup(ms []member, name string) Raw {
 // withMember returns the object raw with the value of name set, at its place if
 // it was there. The values of all other members keep their bytes.
 func withMember(raw Raw, name string, value Raw) (Raw, error) {
-	ms, err := members(raw)
+	out, found := append(make(Raw, 0, len(value)+128), '{'), false
+	err := walk(raw, func(w *walker) {
+		w.object(func(key []byte) {
+			v := w.value()
+			if string(key) == name {
+				v, found = value, true
+			}
+			out = appendMember(out, key, v)
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
-	return object(set(ms, name, value)), nil
+	if !found {
+		out = appendMember(out, name, value)
+	}
+	return append(out, '}'), nil
 }
 
 // object writes members in their order.
@@ -69,14 +81,18 @@ func object(ms []member) Raw {
 		size += len(m.name) + len(m.value) + len(`"":,`)
 	}
 	out := append(make(Raw, 0, size), '{')
-	for i, m := range ms {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(appendQuote(out, m.name), ':')
-		out = append(out, m.value...)
+	for _, m := range ms {
+		out = appendMember(out, m.name, m.value)
 	}
 	return append(out, '}')
+}
+
+// appendMember writes a member of the object that out begins with.
+func appendMember[S string | []byte](out Raw, name S, value Raw) Raw {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	return append(append(appendQuote(out, name), ':'), value...)
 }
 
 // array writes elements in their order.

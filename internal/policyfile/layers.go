@@ -131,13 +131,18 @@ func (l *layers) blame(text string) place {
 	return place{}
 }
 
-// all takes apart what errors.Join put together.
+// all takes apart what errors.Join put together, also in several steps.
 func all(err error) []error {
-	if err == nil {
-		return nil
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		if err == nil {
+			return nil
+		}
+		return []error{err}
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, all(e)...)
 	}
-	return []error{err}
+	return out
 }

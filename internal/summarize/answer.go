@@ -67,7 +67,7 @@ type answer struct {
 // readAnswer reads the sections of an answer, without the analysis before them
 // (C2).
 func readAnswer(text string) (*answer, error) {
-	text = seen(withoutData(text))
+	text = withoutData(seen(text))
 	if i := strings.LastIndex(text, "</analysis>"); i >= 0 {
 		text = text[i+len("</analysis>"):]
 	} else if strings.Contains(text, "<analysis>") {

@@ -233,7 +233,7 @@ func readTasks(value events.Raw) []task {
 				t.done = v.Kind() == 't'
 			}
 		}
-		if t.text = clip(t.text, taskUnits); t.text != "" {
+		if t.text = heard(t.text, taskUnits); t.text != "" {
 			out = append(out, t)
 		}
 	}

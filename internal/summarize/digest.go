@@ -159,10 +159,10 @@ func (d *digest) assistant(m *Message) bool {
 			l := line{turns: [2]int64{m.Turn, m.Turn}}
 			switch {
 			case matches(lower, decisionWords):
-				l.text = clip(s, sentenceUnits)
+				l.text = heard(s, sentenceUnits)
 				d.decisions = append(d.decisions, l)
 			case matches(lower, discoveryWords), d.focused(lower):
-				l.text = clip(s, sentenceUnits)
+				l.text = heard(s, sentenceUnits)
 				d.discoveries = append(d.discoveries, l)
 			}
 		}
@@ -176,7 +176,7 @@ func workLine(m *Message) line {
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		if p.Kind == events.PartText && !isPlaceholder(p.Text) {
-			if l.text = clip(firstSentence(withoutData(p.Text)), sentenceUnits); l.text != "" {
+			if l.text = heard(firstSentence(withoutData(p.Text)), sentenceUnits); l.text != "" {
 				break
 			}
 		}
@@ -206,7 +206,7 @@ func (d *digest) boxes(text string, turn int64) {
 		if len(l) < 7 || l[0] != '-' && l[0] != '*' || l[1:3] != " [" || l[4:6] != "] " {
 			continue
 		}
-		t := clip(l[6:], taskUnits)
+		t := heard(l[6:], taskUnits)
 		switch {
 		case t == "":
 		case l[3] == ' ':

@@ -4,6 +4,7 @@ package summarize
 var (
 	Plain    = plain
 	Clip     = clip
+	Neutral  = neutral
 	UserText = func(s string) string { text, _ := userText(seen(s)); return text } // as it is read
 	Suffixes = suffixes
 )

@@ -43,9 +43,9 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 	if !p.Failed && !bad {
 		return "", false
 	}
-	text = clip(first, failureUnits)
+	text = heard(first, failureUnits)
 	if telling != "" && telling != first && !(errorLine(first) == tells) {
-		text = clip(first, failureUnits/2) + lineMark + clip(telling, failureUnits)
+		text = heard(first, failureUnits/2) + lineMark + heard(telling, failureUnits)
 	}
 	return text, true
 }

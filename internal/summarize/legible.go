@@ -37,7 +37,7 @@ func legible(ctx context.Context, in Input) (Input, error) {
 
 // clear returns a text as it is read.
 func clear(s string) string {
-	return Redact(cutMiddle(seen(withoutData(s)), maxScanned))
+	return Redact(cutMiddle(withoutData(seen(s)), maxScanned))
 }
 
 // seen removes terminal sequences and the characters that nobody sees, and that
@@ -70,7 +70,7 @@ func clearArgs(args events.Raw) events.Raw {
 		return clearMembers(args)
 	}
 	s := string(args)
-	out := Redact(seen(withoutData(s)))
+	out := Redact(withoutData(seen(s)))
 	switch {
 	case out == s:
 		return args
@@ -88,7 +88,7 @@ func clearMembers(args events.Raw) events.Raw {
 		if len(v) > maxScanned {
 			s, _ := events.Text(v)
 			v = quote(clear(s))
-		} else if s := Redact(seen(withoutData(string(v)))); s != string(v) {
+		} else if s := Redact(withoutData(seen(string(v)))); s != string(v) {
 			if v = events.Raw(s); !isJSON(v) {
 				v = quote(secretPlace)
 			}

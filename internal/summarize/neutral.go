@@ -9,12 +9,12 @@ import (
 // of a call, of the end of the element that a summary stands in.
 var (
 	// roleTag are the tags of chat templates, agents and this package.
-	roleTag = regexp.MustCompile(`(?i)<(/?\s*(?:\|[a-z_ ]{1,40}\||(?:` +
+	roleTag = regexp.MustCompile(`(?i)<(/?s>|\s*/?\s*(?:\|[a-z_ ]{1,40}\||(?:` +
 		`(?:antml:)?(?:invoke|parameter|function_calls?|function_results?)|` +
 		`tool[_-]?(?:calls?|use|results?|code|outputs?)|` +
 		`system(?:[_-][a-z]+)?|developer|assistant|human|user|instructions?|important|` +
 		`condensed-summary|analysis|summary|conversation|history|` +
-		`[a-z_-]{1,30}[_-]reminder|start_of_turn|end_of_turn|s` +
+		`[a-z_-]{1,30}[_-]reminder|start_of_turn|end_of_turn` +
 		`)\b))`)
 	// instMark are those in brackets.
 	instMark = regexp.MustCompile(`(?i)(?:\[|<<)\s*(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\s*(?:\]|>>)`)
@@ -39,3 +39,6 @@ func neutral(s string) string {
 	}
 	return s
 }
+
+// heard is clip for what a model or a tool said.
+func heard(s string, n int) string { return neutral(clip(s, n)) }

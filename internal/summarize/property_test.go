@@ -215,6 +215,7 @@ func TestNothingIsInvented(t *testing.T) {
 		first := drawConversation(t, 1)
 		second := drawConversation(t, 40)
 		known := summarize.Plain(first.source.String() + second.source.String())
+		known += "\n" + summarize.Neutral(known)
 		var previous *events.Summary
 		for _, c := range []*conversation{first, second} {
 			s, err := summarize.Embedded().Summarize(t.Context(), c.input(previous, rapid.Int64Range(300, 20_000).Draw(t, "max")))
@@ -246,7 +247,7 @@ func quoted(l string) []string {
 	if !ok {
 		return nil // a heading
 	}
-	l = summarize.Suffixes.ReplaceAllString(l, "")
+	l = strings.TrimPrefix(summarize.Suffixes.ReplaceAllString(l, ""), "quoted: ")
 	for _, mark := range []string{"First: ", "Latest: ", "[ ] "} {
 		l = strings.TrimPrefix(l, mark)
 	}

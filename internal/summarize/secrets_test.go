@@ -18,7 +18,7 @@ var places = []string{"user", "assistant", "result", "failure", "command", "path
 
 // secretive is a session with a text in one place.
 func secretive(t testing.TB, place, text string) summarize.Input {
-	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
+	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 15), MaxUnits: 20_000}
 	add := func(role events.Role, p events.Part) {
 		in.Messages = append(in.Messages, summarize.Message{Turn: 99, Message: events.Message{Role: role, Parts: []events.Part{p}}})
 	}
@@ -58,23 +58,22 @@ func secretive(t testing.TB, place, text string) summarize.Input {
 // C9: a secret of any kind, in any place, whole or where a line is cut, is
 // neither sent to a model nor stored, whoever writes the summary.
 func TestSecretsStayOut(t *testing.T) {
-	for _, c := range canaries() {
-		for _, place := range places {
-			for _, before := range []int{0, 390} {
-				in := secretive(t, place, strings.Repeat("x ", before/2)+c.text)
-				m := echo()
-				for _, s := range []summarize.Summarizer{summarize.Embedded(), narrate(m)} {
-					got, err := s.Summarize(t.Context(), in)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if text := got.Message().Parts[0].Text; leaks(text, c.secret) {
-						t.Errorf("%s in %s behind %d characters: in the summary of %s", c.kind, place, before, got.Model)
-					}
+	for k, c := range canaries() {
+		for i, place := range places {
+			before := []int{0, 150, 390}[(k+i)%3]
+			in := secretive(t, place, strings.Repeat("x ", before/2)+c.text)
+			m := echo()
+			for _, s := range []summarize.Summarizer{summarize.Embedded(), narrate(m)} {
+				got, err := s.Summarize(t.Context(), in)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if len(m.asked) != 1 || leaks(m.asked[0].User+m.asked[0].System, c.secret) {
-					t.Errorf("%s in %s behind %d characters: in the prompt", c.kind, place, before)
+				if text := got.Message().Parts[0].Text; leaks(text, c.secret) {
+					t.Errorf("%s in %s behind %d characters: in the summary of %s", c.kind, place, before, got.Model)
 				}
+			}
+			if len(m.asked) != 1 || leaks(m.asked[0].User+m.asked[0].System, c.secret) {
+				t.Errorf("%s in %s behind %d characters: in the prompt", c.kind, place, before)
 			}
 		}
 	}
