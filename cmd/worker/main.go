@@ -50,6 +50,9 @@ type flags struct {
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
 
+	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant in this worker; beyond them the embedded summarizer writes. 0 is no bound."`
+	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
+
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
@@ -127,7 +130,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
-		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: summarizer(f.models, log), Listener: worker.LogListener(log), Version: version,
+		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.LogListener(log), Version: version,
 	})
 	if err != nil {
 		return err
@@ -151,6 +154,9 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 func (f *flags) Validate() error {
 	if f.MaxLedgers < 1 {
 		return errors.New("--max-ledgers must be 1 or more")
+	}
+	if f.TenantCallsPerMinute < 0 || f.TenantTokensPerHour < 0 {
+		return errors.New("--tenant-calls-per-minute and --tenant-tokens-per-hour must be 0, for no bound, or more")
 	}
 	var err error
 	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {

@@ -39,6 +39,11 @@ type Input struct {
 	// then there may be a [*Later]. With 0 there is a summary at once, by whoever
 	// can make one.
 	Patience time.Duration
+	// Tenant is on whose account models are asked; "" is nobody's.
+	Tenant string
+	// Attempted is told of each model that is asked, from the goroutine of
+	// Summarize; nil for nobody.
+	Attempted func(Attempt)
 }
 
 // maxUnits keeps an encoded summary under [events.MaxSummaryBytes]: 3 bytes a
