@@ -156,7 +156,12 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
+// patience is how long the job can still wait for its models; not at all when
+// somebody waits for it, who has asked for a compaction.
 func (d *delivery) patience() time.Duration {
+	if d.job.Manual != nil {
+		return 0
+	}
 	return lanes[d.lane].left(time.Since(d.asked), d.number)
 }
 

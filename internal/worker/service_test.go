@@ -307,7 +307,7 @@ func TestDiscovery(t *testing.T) {
 	for _, e := range info.Endpoints {
 		found[e.Name] = e.Subject
 	}
-	if diff := cmp.Diff(map[string]string{"context": "compactd.context", "stats": "compactd.stats", "health": "compactd.health"}, found); diff != "" {
+	if diff := cmp.Diff(map[string]string{"context": "compactd.context", "recall": "compactd.recall", "stats": "compactd.stats", "health": "compactd.health"}, found); diff != "" {
 		t.Error(diff)
 	}
 	var h events.HealthResponse
