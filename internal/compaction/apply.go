@@ -92,6 +92,7 @@ func (l *Ledger) withdraw(k int64) {
 	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.seq != 0 && s.to > l.entries.n }) // a summary of what is withdrawn
 	for i := range l.hidden {
 		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
+		l.hidden[i].keep(func(r restored) bool { return r.at < l.entries.n })
 	}
 	if l.job != nil && l.job.To.Turn >= k {
 		l.job = nil
@@ -179,22 +180,25 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		return // withdrawn since
 	}
 	switch e.Op {
-	case events.OpClear, events.OpDeduplicate:
+	case events.OpClear, events.OpDeduplicate, events.OpTrim:
 		x := l.entries.at(at)
 		if x.compare(e.Position) != 0 {
 			return
 		}
-		x.Op, x.Gen = opOf(e.Op), uint32(gen)
+		x.set(&e)
+		x.Gen = uint32(gen)
 		l.changed.entry = min(l.changed.entry, at)
 	case events.OpTruncate, events.OpCondense:
 		after := *e.To
 		after.Index, after.Part = after.Index+1, 0
 		to := l.entries.search(func(x *Entry) int { return x.compare(after) })
 		if to > at {
-			l.hidden = append(l.hidden, span{at, to, gen, Seq(e.Seq), e.Units})
+			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units})
 		}
 		if l.prepared != nil && l.prepared.Seq == Seq(e.Seq) {
 			l.prepared = nil
 		}
+	case events.OpRestore:
+		l.restore(at, &e)
 	}
 }

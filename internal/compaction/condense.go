@@ -125,6 +125,7 @@ func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events
 		recent -= max(g.marks.trigger-g.marks.prepare, 0)
 	}
 	draft := newDraft(l.visible(), l.format, g.rate)
+	draft.forget() // the next summary decides anew what is restored
 	start := draft.spoken()
 	if start == len(draft.entries) {
 		return nil

@@ -287,7 +287,7 @@ type budgeted struct {
 func (d *decision) plan(l *Ledger, b events.Budget, m Means) (p budgeted, total Tokens) {
 	g := &l.gauge
 	total = g.marks.target
-	m.Target = l.room(total)
+	m.Target, m.Enough, m.Hidden = l.room(total), l.room(g.marks.trigger-1), l.restorable
 	if !g.policy.Summarize.Enabled { // switched off since it was asked for
 		m.Summary = nil
 	}

@@ -38,8 +38,9 @@ func (d *Draft) messages() int {
 
 // edit sets the op of an entry and notes it.
 func (d *Draft) edit(i int, o events.Op) {
-	d.entries[i].Op = opOf(o)
-	d.edits = append(d.edits, events.Edit{Op: o, Position: d.entries[i].position()})
+	x := events.Edit{Op: o, Position: d.entries[i].position()}
+	d.entries[i].set(&x)
+	d.edits = append(d.edits, x)
 }
 
 // saving is what an op would save on an entry; it can be negative.
@@ -174,10 +175,11 @@ func (c *calls) open(id Key, paired []int) int {
 	return q.first
 }
 
-// whole reports whether an entry is a tool result that still has its content.
-func (e *Entry) whole() bool { return e.Kind == KindResult && e.Op == opNone }
+// whole reports whether an entry is a tool result that still has its content, if
+// only a part of it.
+func (e *Entry) whole() bool { return e.Kind == KindResult && (e.Op == opNone || e.Op.trims()) }
 
 // reads reports whether an entry is the content of a file.
 func (e *Entry) reads() bool {
-	return e.whole() && e.Flags.has(FlagRead) && !e.Flags.has(FlagFailed)
+	return e.whole() && e.Op == opNone && e.Flags.has(FlagRead) && !e.Flags.has(FlagFailed)
 }

@@ -36,6 +36,7 @@ const (
 	KindResult              // one tool result
 	KindMarker              // a truncation marker; in views only, never in a ledger
 	KindSummary             // a summary; in views only
+	KindRestored            // a hidden result that is shown again; in views only
 )
 
 // Role is who speaks, in one byte.
@@ -59,6 +60,7 @@ const (
 	FlagFailed                   // a result that is an error
 	FlagRead                     // a call that reads a file, or a result known as one by its text
 	FlagEmpty                    // nothing but white space, or a result told twice: it is not rendered
+	FlagThinking                 // words with a model's reasoning among them: its signature covers the text
 	FlagAnswer                   // a call that gets a placeholder result
 	FlagCall                     // a result that gets a placeholder call
 )
@@ -72,23 +74,31 @@ const (
 	opNone op = iota
 	opClear
 	opDeduplicate
+	opTrim // to a ceiling; the four ways to cut a text are the last
+	opTail
+	opHead
+	opBoth
 )
 
-func opOf(o events.Op) op {
-	if o == events.OpDeduplicate {
-		return opDeduplicate
+// set puts an edit in force on the entry.
+func (e *Entry) set(x *events.Edit) {
+	e.Op, e.Ceiling, e.Lines = opClear, uint32(x.Units), uint16(x.Lines)
+	switch x.Op {
+	case events.OpDeduplicate:
+		e.Op = opDeduplicate
+	case events.OpTrim:
+		e.Op = trimOf(Direction(x.Direction))
 	}
-	return opClear
 }
 
 // Entry is what a ledger keeps of one part of a message: one tool call, one tool
-// result, or a run of everything else. It is 80 bytes.
+// result, or a run of everything else. It is 88 bytes.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
-	Call    Key    // call id of a call or result; of a marker or summary the end of its range
+	Call    Key    // call id of a call or result; of a marker or summary the end of its range; of a restored result the place of its call
 	Tool    Key    // name of the tool
-	Path    Key    // file that a read reads
-	Variant Key    // the read's other arguments; 0 reads the whole file
+	Path    Key    // file that a read reads, or that a call writes
+	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call
 	Turn    uint32 // number of the turn, from 1
 	Index   uint32 // of the message in its turn
 	Part    uint32 // first part in its message
@@ -97,8 +107,10 @@ type Entry struct {
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
 	Gen     uint32 // generation that set Op
 	Images  uint32
+	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
 
 	PathUnits uint16 // length of the path, for its placeholder
+	Lines     uint16 // most lines of a trimmed output; 0 = any
 	Kind      Kind
 	Role      Role
 	Flags     Flags
@@ -184,6 +196,7 @@ func addWords(e *Entry, p *events.Part) {
 		return
 	case events.PartThinking:
 		e.Text += units(p.Text)
+		e.Flags |= FlagThinking
 	case events.PartImage:
 		e.Images++
 	default:
@@ -203,6 +216,9 @@ func measureCall(e *Entry, p *events.Part) {
 	if n := events.Units(path); ok && n <= maxPathUnits {
 		e.Flags |= FlagRead
 		e.Path, e.Variant, e.PathUnits = KeyOf(path), variant, uint16(n)
+	}
+	if path, ok := fileWrite(p.Tool, p.Args); ok {
+		e.Path = KeyOf(path)
 	}
 }
 
@@ -244,8 +260,12 @@ func (e *Entry) inherit(call *Entry) {
 	}
 }
 
-// sameMessage reports whether two entries belong to one message.
+// sameMessage reports whether two entries belong to one message. Each restored
+// result is a message of its own.
 func (e *Entry) sameMessage(x *Entry) bool {
+	if e.Kind == KindRestored || x.Kind == KindRestored {
+		return false
+	}
 	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindMarker) == (x.Kind == KindMarker)
 }
 

@@ -43,6 +43,8 @@ type Policy struct {
 	Deduplicate DedupePolicy    `json:"deduplicate"`
 	Summarize   SummarizePolicy `json:"summarize"`
 	Truncate    TruncatePolicy  `json:"truncate"`
+	Output      OutputPolicy    `json:"tool_output"`
+	Restore     RestorePolicy   `json:"restore"`
 }
 
 // PrunePolicy is the policy of the first stage.
@@ -108,6 +110,8 @@ func DefaultPolicy() Policy {
 			Enabled: true, Prepare: 700_000, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800,
 		},
 		Truncate: TruncatePolicy{Enabled: true, Fraction: 500_000},
+		Output:   defaultOutput(),
+		Restore:  defaultRestore(),
 	}
 }
 
@@ -156,6 +160,7 @@ func (p Policy) Validate() error {
 	tokens("prune.minimum_tokens", p.Prune.MinimumTokens)
 	tokens("prune.scale_below", p.Prune.ScaleBelow)
 	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
+	errs = append(errs, p.Output.validate(), p.Restore.validate())
 	return errors.Join(errs...)
 }
 

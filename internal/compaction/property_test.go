@@ -201,6 +201,7 @@ func (w *witness) partition() {
 		for i := range view {
 			v, at := &view[i], e.At()
 			switch stands := v.Kind == compaction.KindMarker || v.Kind == compaction.KindSummary; {
+			case v.Kind == compaction.KindRestored: // a copy
 			case stands && v.At().Compare(at) <= 0 && at.Compare(v.End()) <= 0, !stands && v.At() == at:
 				places++
 			}
@@ -357,7 +358,7 @@ func (w *witness) settled(c *events.Compacted) {
 		return
 	}
 	policy.Truncate.Enabled = policy.Truncate.Enabled && !policy.Summarize.Enabled
-	p := compaction.MakePlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), &policy, w.ledger.Window(), target)
+	p := w.ledger.Replan(&policy, target)
 	if len(p.Used) > 0 || p.After != p.Before {
 		w.t.Fatalf("a second plan uses %v: %d -> %d, target %d", p.Used, p.Before, p.After, target)
 	}
@@ -383,8 +384,12 @@ func (w *witness) keepsFirstUser(raw []events.Raw) {
 	if slices.ContainsFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Kind == compaction.KindSummary }) {
 		return // it says what the user asked
 	}
+	cut := func(e compaction.Entry) bool { return e.Role == compaction.RoleUser && e.Trimmed() }
 	for _, m := range w.sent() {
 		if m.Role == events.RoleUser {
+			if i := slices.IndexFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Role == compaction.RoleUser }); cut(w.ledger.Visible()[i]) {
+				return // its head is there: TestTrim
+			}
 			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) }) {
 				w.t.Fatalf("no %s in\n%s", m.Raw, lines(raw))
 			}

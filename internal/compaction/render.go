@@ -21,6 +21,9 @@ func (v *View) Seqs() []Seq {
 		if v.entries[i].Kind != KindMarker {
 			out = append(out, v.entries[i].Seq)
 		}
+		if s := v.entries[i].callSeq(); v.entries[i].Kind == KindRestored && s != 0 {
+			out = append(out, s)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -75,6 +78,9 @@ func (r *renderer) message(from, to int) error {
 		r.rest = append(r.rest, textMessage(events.RoleUser, TruncateText))
 		return nil
 	}
+	if first.Kind == KindRestored {
+		return r.restored(first)
+	}
 	m, err := r.source(first)
 	if err != nil {
 		return err
@@ -87,7 +93,10 @@ func (r *renderer) message(from, to int) error {
 		if e.Flags.has(FlagEmpty) && e.Kind == KindResult {
 			continue
 		}
-		for k := e.Part; k < e.Part+e.Parts; k++ {
+		if e.Op.trims() {
+			parts = append(parts, trimmed(&m, e)...)
+		}
+		for k := e.Part; k < e.Part+e.Parts && !e.Op.trims(); k++ {
 			if err := r.edit(&m, int(k), i); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"compactd/internal/events"
 )
@@ -57,6 +58,14 @@ type spanRow struct {
 	To    int   `json:"to"`
 	Gen   int64 `json:"gen"`
 	Seq   Seq   `json:"seq"`
+	Units int64 `json:"units"`
+
+	Restored []restoredRow `json:"restored,omitzero"`
+}
+
+// restoredRow is a result that is shown again behind a hidden range.
+type restoredRow struct {
+	Entry int   `json:"entry"`
 	Units int64 `json:"units"`
 }
 
@@ -118,7 +127,7 @@ func (l *Ledger) header() header {
 		Saved: l.saved, Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
 	}
 	for _, s := range l.hidden {
-		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
+		h.Hidden = append(h.Hidden, s.row())
 	}
 	for _, t := range l.parked {
 		p := parkedRow{
@@ -156,7 +165,10 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
 		}
-		l.hidden = append(l.hidden, span{s.From, s.To, s.Gen, s.Seq, s.Units})
+		l.hidden = append(l.hidden, s.span())
+		if slices.ContainsFunc(s.Restored, func(r restoredRow) bool { return r.Entry < 0 || r.Entry >= h.Entries }) {
+			return nil, fmt.Errorf("restore ledger: %w", errRows)
+		}
 	}
 	for _, p := range h.Parked {
 		entries, err := readEntries(p.Entries)
@@ -209,17 +221,18 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 }
 
 // entryBytes is the size of a stored entry.
-const entryBytes = 5*8 + 8*4 + 2 + 4
+const entryBytes = 5*8 + 9*4 + 2*2 + 4
 
 func appendEntry(b []byte, e *Entry) []byte {
 	le := binary.LittleEndian
 	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
 		b = le.AppendUint64(b, v)
 	}
-	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Gen, e.Images} {
+	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Gen, e.Images, e.Ceiling} {
 		b = le.AppendUint32(b, v)
 	}
 	b = le.AppendUint16(b, e.PathUnits)
+	b = le.AppendUint16(b, e.Lines)
 	return append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
 }
 
@@ -234,8 +247,8 @@ func readEntries(b []byte) ([]Entry, error) {
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, Entry{
 			Seq: Seq(u64(0)), Call: Key(u64(1)), Tool: Key(u64(2)), Path: Key(u64(3)), Variant: Key(u64(4)),
-			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Gen: u32(6), Images: u32(7),
-			PathUnits: le.Uint16(b[72:]), Kind: Kind(b[74]), Role: Role(b[75]), Flags: Flags(b[76]), Op: op(b[77]),
+			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Gen: u32(6), Images: u32(7), Ceiling: u32(8),
+			PathUnits: le.Uint16(b[76:]), Lines: le.Uint16(b[78:]), Kind: Kind(b[80]), Role: Role(b[81]), Flags: Flags(b[82]), Op: op(b[83]),
 		})
 	}
 	return out, nil

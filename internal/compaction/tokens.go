@@ -89,6 +89,8 @@ func (r Rate) body(e *Entry) Tokens {
 		return r.PerTool + r.result(unitsOf(ClearText))
 	case opDeduplicate:
 		return r.PerTool + r.result(unitsOf(dedupeHead)+int64(e.PathUnits)+unitsOf(dedupeTail))
+	case opTrim, opTail, opHead, opBoth:
+		return r.trimmed(e)
 	}
 	t := Tokens(e.Images) * r.PerImage
 	switch e.Kind {
