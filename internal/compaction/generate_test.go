@@ -206,6 +206,11 @@ func (g *generator) config() *compaction.Config {
 	p.Summarize.CeilingShare = compaction.PPM(rapid.SampledFrom([]int{100_000, 400_000}).Draw(g.T, "ceiling"))
 	p.Summarize.Prepare = compaction.PPM(rapid.SampledFrom([]int{100_000, 700_000, 900_000}).Draw(g.T, "prepare"))
 	p.Deduplicate.Minimum = compaction.PPM(rapid.SampledFrom([]int{1, 300_000}).Draw(g.T, "share"))
+	p.Output.MaxBytes = int64(rapid.SampledFrom([]int{0, 300, 51_200}).Draw(g.T, "output bytes"))
+	p.Output.MaxLines = int64(rapid.SampledFrom([]int{0, 1, 2_000}).Draw(g.T, "output lines"))
+	p.Output.Direction = rapid.SampledFrom([]compaction.Direction{compaction.KeepTail, compaction.KeepHead, compaction.KeepBoth}).Draw(g.T, "direction")
+	p.Restore.Enabled = g.odds(80, "restore")
+	p.Restore.FileTokens = compaction.Tokens(rapid.SampledFrom([]int{200, 5_000}).Draw(g.T, "restored"))
 	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		g.Fatal(err)

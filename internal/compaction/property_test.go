@@ -188,6 +188,7 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, told
 			}
 			w.tokens(b, raw)
 			w.settled(b)
+			w.restoredWithin(b)
 			told(b, raw)
 		}
 	}
@@ -348,13 +349,41 @@ func measure(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) co
 	return sum
 }
 
+// restoredWithin checks what came back (B16): results that are not in view, no more
+// files than the policy says, within the target.
+func (w *witness) restoredWithin(c *events.Compacted) {
+	files, inView := int64(0), map[events.Position]bool{}
+	for _, e := range w.ledger.Visible() {
+		if e.Kind == compaction.KindResult {
+			inView[e.At()] = true
+		}
+	}
+	for _, e := range w.ledger.Visible() {
+		if e.Kind == compaction.KindRestored {
+			if e.Flags&compaction.FlagRead != 0 {
+				files++
+			}
+			if inView[e.At()] {
+				w.t.Fatalf("%v is in view twice", e.At())
+			}
+		}
+	}
+	if most := w.ledger.Policy().Restore.Files; files > most {
+		w.t.Fatalf("%d files are restored, at most %d may be", files, most)
+	}
+	back := func(e events.Edit) bool { return e.Op == events.OpRestore && e.Units > 0 }
+	if slices.ContainsFunc(c.Edits, back) && (c.TokensAfter > c.TargetTokens || c.TokensAfter > c.TokensBefore) {
+		w.t.Fatalf("restored to %d of %d tokens, from %d", c.TokensAfter, c.TargetTokens, c.TokensBefore)
+	}
+}
+
 // settled plans again at once: under the target nothing runs, and above it only
 // another cut of a fraction may.
 func (w *witness) settled(c *events.Compacted) {
 	policy := w.ledger.Policy()
 	target := w.ledger.Room(compaction.Tokens(c.TargetTokens))
 	reduced := slices.Contains(c.StagesUsed, events.StageTruncate) || slices.Contains(c.StagesUsed, events.StageSummarize)
-	if reduced && c.TokensAfter > c.TargetTokens {
+	if history := compaction.Tokens(c.Budget.Breakdown.History) - w.ledger.Rate().PerConversation; reduced && history > target {
 		return
 	}
 	policy.Truncate.Enabled = policy.Truncate.Enabled && !policy.Summarize.Enabled

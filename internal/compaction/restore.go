@@ -202,15 +202,18 @@ func (d *Draft) forget() {
 	}
 }
 
-// release takes back what is restored: it is in the log, and what is in view else
-// is worth more.
-func (d *Draft) release() {
-	for i := range d.entries {
-		if e := &d.entries[i]; e.Kind == KindRestored {
-			d.edits = append(d.edits, events.Edit{Op: events.OpRestore, Position: e.position()})
+// release takes back what is restored, oldest first, until the history is at most
+// target tokens: what is in view else was said, and is worth more than a copy.
+func (d *Draft) release(target Tokens) {
+	over := repaired(d.entries, d.format, d.rate) - target
+	d.entries = slices.DeleteFunc(slices.Clone(d.entries), func(e Entry) bool {
+		if e.Kind != KindRestored || over <= 0 {
+			return false
 		}
-	}
-	d.forget()
+		over -= d.rate.Entry(&e)
+		d.edits = append(d.edits, events.Edit{Op: events.OpRestore, Position: e.position()})
+		return true
+	})
 }
 
 // restore restores what the policy allows, if the plan has hidden messages.

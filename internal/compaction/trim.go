@@ -143,24 +143,31 @@ func (c content) ceiling(share PPM) int64 {
 // Trim cuts contents until the history is at most target tokens, and no more than
 // that takes: the largest come down to one size, some of them to a multiple of it.
 // In a history of four messages or less all come down in proportion, since each is
-// a large part of what was said. What cannot fit is made as small as it may be: no
-// content goes below leastTrim units. Calls, reasoning, images, summaries, words
-// of the system and those beside calls that await their results stay.
-func (d *Draft) Trim(target Tokens) {
+// a large part of what was said. No content goes below leastTrim units. Where that
+// does not reach the target it goes half the way to what it reaches, from enough
+// on, and all the way where even that is out of reach. Calls, reasoning, images,
+// summaries, words of the system and those beside calls that await their results
+// stay.
+func (d *Draft) Trim(target, enough Tokens) {
 	contents := d.contents()
-	excess := repaired(d.entries, d.format, d.rate) - target
-	saved := func(share PPM) (sum Tokens) {
-		for _, c := range contents {
-			sum += d.cutting(c, share)
-		}
-		return sum
+	total := repaired(d.entries, d.format, d.rate)
+	if least := total - d.cuttingAll(contents, 0); least > target {
+		target = max(least, (least+enough)/2)
 	}
-	share := sort.Search(million+1, func(n int) bool { return saved(PPM(n)) < excess }) - 1
+	share := PPM(sort.Search(million+1, func(n int) bool { return total-d.cuttingAll(contents, PPM(n)) > target }) - 1)
 	for _, c := range contents {
-		if s := PPM(max(share, 0)); d.cutting(c, s) > 0 {
-			d.trim(c.at, events.Edit{Units: c.ceiling(s)})
+		if d.cutting(c, share) > 0 {
+			d.trim(c.at, events.Edit{Units: c.ceiling(share)})
 		}
 	}
+}
+
+// cuttingAll is what it saves to cut all contents to their ceilings.
+func (d *Draft) cuttingAll(contents []content, share PPM) (sum Tokens) {
+	for _, c := range contents {
+		sum += d.cutting(c, share)
+	}
+	return sum
 }
 
 // cutting is what it saves to cut a content to its ceiling.
@@ -220,10 +227,10 @@ func (d *Draft) worthMore() func(i int) bool {
 // are cut, and those only while the history is over what is enough.
 func (d *Draft) spare(m *Means) {
 	if repaired(d.entries, d.format, d.rate) > m.Enough {
-		d.release()
+		d.release(m.Target)
 	}
 	if repaired(d.entries, d.format, d.rate) > m.Enough {
-		d.Trim(m.Target)
+		d.Trim(m.Target, m.Enough)
 	}
 }
 
