@@ -31,12 +31,12 @@ type Kind uint8
 
 // The kinds of entries.
 const (
-	KindWords   Kind = iota // everything of a message that is neither call nor result
-	KindCall                // one tool call
-	KindResult              // one tool result
-	KindMarker              // a truncation marker; in views only, never in a ledger
-	KindSummary             // a summary; in views only
-	KindRestored            // a hidden result that is shown again; in views only
+	KindWords    Kind = iota // everything of a message that is neither call nor result
+	KindCall                 // one tool call
+	KindResult               // one tool result
+	KindMarker               // a truncation marker; in views only, never in a ledger
+	KindSummary              // a summary; in views only
+	KindRestored             // a hidden result that is shown again; in views only
 )
 
 // Role is who speaks, in one byte.
@@ -56,13 +56,13 @@ type Flags uint8
 // The flags of an entry. The last two exist in views only: they are derived
 // anew at each compaction.
 const (
-	FlagFirst  Flags = 1 << iota // first entry of its message
-	FlagFailed                   // a result that is an error
-	FlagRead                     // a call that reads a file, or a result known as one by its text
-	FlagEmpty                    // nothing but white space, or a result told twice: it is not rendered
-	FlagThinking                 // words with a model's reasoning among them: its signature covers the text
-	FlagAnswer                   // a call that gets a placeholder result
-	FlagCall                     // a result that gets a placeholder call
+	FlagFirst    Flags = 1 << iota // first entry of its message
+	FlagFailed                     // a result that is an error
+	FlagRead                       // a call that reads a file, or a result known as one by its text
+	FlagEmpty                      // nothing but white space, or a result told twice: it is not rendered
+	FlagThinking                   // words with a model's reasoning among them: its signature covers the text
+	FlagAnswer                     // a call that gets a placeholder result
+	FlagCall                       // a result that gets a placeholder call
 )
 
 func (f Flags) has(x Flags) bool { return f&x != 0 }

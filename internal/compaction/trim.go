@@ -1,23 +1,12 @@
 package compaction
 
 import (
-	"errors"
-	"fmt"
-	"math"
 	"sort"
 
 	"compactd/internal/events"
 )
 
-// What a text that was cut says. The log keeps the whole for as long as it keeps
-// anything, and its place names it there.
 const (
-	trimTail  = "\n[Content cut to fit the context window; the whole is kept as turn %d, message %d]"
-	limitTail = "The whole output is kept as turn %d, message %d: ask compactd.recall for it"
-
-	trimNotice  = 128 // most units of trimTail, numbers included
-	limitNotice = 192 // most units of all that LimitOutput adds
-
 	// leastTrim is the size that no content is cut below: less says nothing.
 	leastTrim = 256
 
@@ -28,93 +17,11 @@ const (
 	spared = 4
 )
 
-// trims reports whether an op cuts a text.
-func (o op) trims() bool { return o >= opTrim }
-
-// trimOf returns the op of a trim with a direction.
-func trimOf(d Direction) op {
-	switch d {
-	case KeepTail:
-		return opTail
-	case KeepHead:
-		return opHead
-	case KeepBoth:
-		return opBoth
-	default:
-		return opTrim
-	}
-}
-
-func (o op) direction() Direction {
-	switch o {
-	case opTail:
-		return KeepTail
-	case opHead:
-		return KeepHead
-	case opBoth:
-		return KeepBoth
-	default:
-		return ""
-	}
-}
-
-// trimmed is the ceiling of an entry whose text is cut, framing of its message
-// excluded: what stays of a text may be the densest of it.
-func (r Rate) trimmed(e *Entry) Tokens {
-	t, per := Tokens(e.Images)*r.PerImage, r.TextUnits
-	if e.Kind == KindResult {
-		t, per = t+r.PerTool, r.ResultUnits
-	}
-	base := ceilDiv(int64(e.Ceiling), per)
-	if e.JSON > 0 {
-		base += ceilDiv(int64(e.JSON), max(r.JSONUnits, 2))
-	}
-	return t + r.scale(base)
-}
-
-// size is the number of UTF-16 units of text that are in view.
-func (e *Entry) size() int64 {
-	if e.Op.trims() {
-		return int64(e.Ceiling)
-	}
-	return int64(e.Text)
-}
-
-// trimTo is the entry under a trim to so many units.
-func (e *Entry) trimTo(ceiling int64) Entry {
-	x := *e
-	x.set(&events.Edit{Op: events.OpTrim, Units: ceiling})
-	return x
-}
-
 // trim cuts the content of an entry.
 func (d *Draft) trim(i int, x events.Edit) {
 	x.Op, x.Position = events.OpTrim, d.entries[i].position()
 	d.entries[i].set(&x)
 	d.edits = append(d.edits, x)
-}
-
-// Limit cuts results that are larger than the limits of a tool's output: to their
-// bytes and lines. Sizes are known in units, which are never more than bytes, so
-// what is cut is larger for certain; how many lines a result has is not known, and
-// alone no reason to cut it. Results that the agent has not answered yet stay, and
-// those with images. It reports whether it cut any.
-func (d *Draft) Limit(p *OutputPolicy) bool {
-	if p.MaxBytes == 0 {
-		return false
-	}
-	x := events.Edit{Units: p.MaxBytes + limitNotice, Direction: string(p.Direction), Lines: p.MaxLines}
-	answered := len(d.entries) - 1
-	for answered >= 0 && d.entries[answered].Role != RoleAssistant {
-		answered--
-	}
-	was := len(d.edits)
-	for i := range max(answered, 0) {
-		if e := &d.entries[i]; e.whole() && e.cuttable() && e.size() > x.Units {
-			d.trim(i, x)
-		}
-	}
-	return len(d.edits) > was
 }
 
 // cuttable reports whether the text of an entry may be cut: a result without
@@ -232,78 +139,4 @@ func (d *Draft) spare(m *Means) {
 	if repaired(d.entries, d.format, d.rate) > m.Enough {
 		d.Trim(m.Target, m.Enough)
 	}
-}
-
-// trimmed returns the parts of an entry whose text is cut. Several texts are cut
-// as one: what stands behind the cut goes. All other parts stay.
-func trimmed(m *events.Message, e *Entry) []events.Part {
-	var out []events.Part
-	room := int64(e.Ceiling) - trimNotice
-	for k := int(e.Part); k < int(e.Part+e.Parts); k++ {
-		p := &m.Parts[k]
-		n := int64(events.Units(p.Text))
-		switch {
-		case p.Kind == events.PartResult && e.Op != opTrim:
-			m.SetText(k, e.limited(p.Text))
-		case p.Kind != events.PartResult && p.Kind != events.PartText:
-			n = 0
-		case room <= 0:
-			m.Edited = true
-			continue
-		case n >= room:
-			m.SetText(k, e.cut(p.Text, room))
-		}
-		room -= n
-		out = append(out, *p)
-	}
-	return out
-}
-
-// cut returns the head of a text, at most room units of it, and says so.
-func (e *Entry) cut(text string, room int64) string {
-	head, _ := CutUnits(text, room)
-	return head + fmt.Sprintf(trimTail, e.Turn, e.Index)
-}
-
-// limited returns the end or ends of a tool's output that are kept. The ceiling of
-// units holds for bytes as well.
-func (e *Entry) limited(text string) string {
-	l := DefaultOutputLimits()
-	l.MaxBytes, l.MaxLines, l.Keep = int64(e.Ceiling)-limitNotice, int64(e.Lines), e.Op.direction()
-	l.Whole = fmt.Sprintf(limitTail, e.Turn, e.Index)
-	if l.MaxLines == 0 {
-		l.MaxLines = math.MaxInt64
-	}
-	text, _ = LimitOutput(text, l)
-	return text
-}
-
-// OutputPolicy bounds what one result of a tool keeps once the agent has answered
-// it. It is part of the first stage.
-type OutputPolicy struct {
-	// A result of more than MaxBytes is cut to MaxBytes, and MaxLines of it, the
-	// notice not counted. 0 sets no limit; without MaxBytes none is cut.
-	MaxBytes int64 `json:"max_bytes"`
-	MaxLines int64 `json:"max_lines"`
-	// Direction is the end that is kept: tail, head or both.
-	Direction Direction `json:"direction"`
-}
-
-func defaultOutput() OutputPolicy {
-	l := DefaultOutputLimits()
-	return OutputPolicy{MaxBytes: l.MaxBytes, MaxLines: l.MaxLines, Direction: l.Keep}
-}
-
-func (p OutputPolicy) validate() error {
-	var errs []error
-	if p.MaxBytes < 0 || p.MaxBytes > events.MaxTurnBytes {
-		errs = append(errs, fmt.Errorf("tool_output.max_bytes must be between 0 and %d", events.MaxTurnBytes))
-	}
-	if p.MaxLines < 0 || p.MaxLines > math.MaxUint16 {
-		errs = append(errs, fmt.Errorf("tool_output.max_lines must be between 0 and %d", math.MaxUint16))
-	}
-	if trimOf(p.Direction) == opTrim {
-		errs = append(errs, errors.New("tool_output.direction is none of both, head, tail"))
-	}
-	return errors.Join(errs...)
 }

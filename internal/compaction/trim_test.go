@@ -105,7 +105,8 @@ func TestTrimParts(t *testing.T) {
 	sent := raws(
 		object{"role": "user", "content": []object{text("Look. "), image, text(long("First. ")), image, text(long("Second. "))}},
 		object{"role": "assistant", "content": []object{
-			{"type": "thinking", "thinking": long("Hm. "), "signature": "c2ln"}, text(long("I see. ")),
+			{"type": "thinking", "thinking": long("Hm. "), "signature": "c2ln"},
+			text(long("I see. ")),
 			{"type": "tool_use", "id": "a", "name": "shot", "input": object{"script": long("go ")}},
 		}},
 		object{"role": "user", "content": []object{

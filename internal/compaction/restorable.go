@@ -1,0 +1,184 @@
+package compaction
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+// RestorePolicy says which results come back after messages were hidden: what the
+// agent read last, so that it need not read it again.
+type RestorePolicy struct {
+	Enabled bool `json:"enabled"`
+	// At most Files files come back, each of at most FileTokens, of TotalTokens
+	// together.
+	Files       int64  `json:"files"`
+	FileTokens  Tokens `json:"file_tokens"`
+	TotalTokens Tokens `json:"total_tokens"`
+	// Results of the tools that prune protects have limits of their own.
+	SkillTokens       Tokens `json:"skill_tokens"`
+	SkillsTotalTokens Tokens `json:"skills_total_tokens"`
+}
+
+// The figures are those of the third reference system.
+func defaultRestore() RestorePolicy {
+	return RestorePolicy{
+		Enabled: true, Files: 5, FileTokens: 5_000, TotalTokens: 50_000, SkillTokens: 5_000, SkillsTotalTokens: 25_000,
+	}
+}
+
+// maxRestored bounds the files that a policy may restore.
+const maxRestored = 100
+
+func (p RestorePolicy) validate() error {
+	var errs []error
+	if p.Files < 0 || p.Files > maxRestored {
+		errs = append(errs, fmt.Errorf("restore.files must be between 0 and %d", maxRestored))
+	}
+	for _, t := range []struct {
+		name string
+		v    Tokens
+	}{
+		{"file_tokens", p.FileTokens},
+		{"total_tokens", p.TotalTokens},
+		{"skill_tokens", p.SkillTokens},
+		{"skills_total_tokens", p.SkillsTotalTokens},
+	} {
+		if t.v < 0 || t.v > events.MaxTokens {
+			errs = append(errs, fmt.Errorf("restore.%s must be between 0 and %d", t.name, int64(events.MaxTokens)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// restored is a hidden result that is shown again: its position in the ledger, and
+// the most units of text it has there.
+type restored struct {
+	at    int
+	units int64
+}
+
+// restorable lists the results that may be restored, newest first: of each file
+// its latest read, unless the file was changed after it, and what protected tools
+// said. What was cleared before stays cleared.
+func (l *Ledger) restorable() []Entry {
+	least := max(l.entries.n-maxRestoreLookback, 0)
+	written, seen := l.written(least), map[Key]bool{}
+	var out []Entry
+	for i := l.entries.n - 1; i >= least; i-- {
+		e := l.entries.at(i)
+		if e.Kind != KindResult || e.Flags&(FlagFailed|FlagEmpty) != 0 {
+			continue
+		}
+		call := l.callOf(e, i)
+		if e.Flags.has(FlagRead) {
+			stale := seen[e.Path] || written[e.Path] > max(call, 0)
+			if seen[e.Path] = true; stale {
+				continue
+			}
+		} else if !l.gauge.policy.protects(e.Tool) {
+			continue
+		}
+		if e.whole() && e.Text > 0 {
+			out = append(out, l.again(i, call))
+		}
+	}
+	return out
+}
+
+// maxRestoreLookback is how many of the newest entries are searched for what may
+// be restored: nothing older was read recently.
+const maxRestoreLookback = 4_096
+
+// written returns for each file the position of the last call that changes it.
+func (l *Ledger) written(least int) map[Key]int {
+	out := map[Key]int{}
+	for i := least; i < l.entries.n; i++ {
+		if e := l.entries.at(i); e.Kind == KindCall && e.Path != 0 && !e.Flags.has(FlagRead) {
+			out[e.Path] = i
+		}
+	}
+	return out
+}
+
+// protects reports whether results of a tool are never cleared.
+func (p *Policy) protects(tool Key) bool {
+	return tool != 0 && slices.ContainsFunc(p.Prune.ProtectedTools, func(name string) bool { return KeyOf(name) == tool })
+}
+
+// again is the entry in a view that shows a result again. Its ceiling is the whole
+// text, and what stands before it.
+func (l *Ledger) again(at, call int) Entry {
+	e := *l.entries.at(at)
+	e.Kind, e.Role, e.Flags, e.Op, e.Images = KindRestored, RoleUser, FlagFirst|e.Flags&FlagRead, opTrim, 0
+	e.Ceiling = e.Text + restoreNotice + uint32(e.PathUnits)
+	e.Call, e.Variant = 0, 0
+	if call >= 0 {
+		c := l.entries.at(call)
+		e.Call, e.Variant = Key(c.Index)<<32|Key(c.Part), Key(c.Seq)
+	}
+	return e
+}
+
+// callSeq is the sequence of the turn that holds the call of a restored result, 0
+// if it has none.
+func (e *Entry) callSeq() Seq { return Seq(e.Variant) }
+
+// restored lists what a view shows behind a hidden range, oldest first. Only the
+// range that was hidden last has any: each decides anew.
+func (l *Ledger) restored(s span) []Entry {
+	last := &l.hidden[len(l.hidden)-1]
+	if s.gen != last.gen || s.from != last.from || s.to != last.to {
+		return nil
+	}
+	var out []Entry
+	for _, r := range last.restored {
+		e := l.again(r.at, l.callOf(l.entries.at(r.at), r.at))
+		e.Ceiling = uint32(r.units)
+		out = append(out, e)
+	}
+	return out
+}
+
+// restore carries out a restore of the entry at a position, or takes one back.
+func (l *Ledger) restore(at int, x *events.Edit) {
+	e := l.entries.at(at)
+	if len(l.hidden) == 0 || e.Kind != KindResult || e.compare(x.Position) != 0 {
+		return
+	}
+	s := &l.hidden[len(l.hidden)-1]
+	s.keep(func(r restored) bool { return r.at != at })
+	if x.Units > 0 {
+		s.restored = append(s.restored, restored{at, x.Units})
+	}
+}
+
+// keep drops all that a range restores but what f holds for. Forks share the list,
+// so it becomes a new one.
+func (s *span) keep(f func(restored) bool) {
+	var out []restored
+	for _, r := range s.restored {
+		if f(r) {
+			out = append(out, r)
+		}
+	}
+	s.restored = out
+}
+
+func (s *span) row() spanRow {
+	r := spanRow{From: s.from, To: s.to, Gen: s.gen, Seq: s.seq, Units: s.units}
+	for _, x := range s.restored {
+		r.Restored = append(r.Restored, restoredRow{x.at, x.units})
+	}
+	return r
+}
+
+func (r *spanRow) span() span {
+	s := span{from: r.From, to: r.To, gen: r.Gen, seq: r.Seq, units: r.Units}
+	for _, x := range r.Restored {
+		s.restored = append(s.restored, restored{x.Entry, x.Units})
+	}
+	return s
+}

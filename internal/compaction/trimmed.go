@@ -1,0 +1,107 @@
+package compaction
+
+import (
+	"fmt"
+
+	"compactd/internal/events"
+)
+
+// What a text that was cut says. The log keeps the whole for as long as it keeps
+// anything, and its place names it there.
+const (
+	trimTail  = "\n[Content cut to fit the context window; the whole is kept as turn %d, message %d]"
+	limitTail = "The whole output is kept as turn %d, message %d: ask compactd.recall for it"
+
+	trimNotice  = 128 // most units of trimTail, numbers included
+	limitNotice = 192 // most units of all that LimitOutput adds
+)
+
+// trims reports whether an op cuts a text.
+func (o op) trims() bool { return o >= opTrim }
+
+// trimOf returns the op of a trim with a direction.
+func trimOf(d Direction) op {
+	switch d {
+	case KeepTail:
+		return opTail
+	case KeepHead:
+		return opHead
+	case KeepBoth:
+		return opBoth
+	default:
+		return opTrim
+	}
+}
+
+func (o op) direction() Direction {
+	switch o {
+	case opTail:
+		return KeepTail
+	case opHead:
+		return KeepHead
+	case opBoth:
+		return KeepBoth
+	default:
+		return ""
+	}
+}
+
+// trimmed is the ceiling of an entry whose text is cut, framing of its message
+// excluded: what stays of a text may be the densest of it.
+func (r Rate) trimmed(e *Entry) Tokens {
+	t, per := Tokens(e.Images)*r.PerImage, r.TextUnits
+	if e.Kind == KindResult {
+		t, per = t+r.PerTool, r.ResultUnits
+	}
+	base := ceilDiv(int64(e.Ceiling), per)
+	if e.JSON > 0 {
+		base += ceilDiv(int64(e.JSON), max(r.JSONUnits, 2))
+	}
+	return t + r.scale(base)
+}
+
+// size is the number of UTF-16 units of text that are in view.
+func (e *Entry) size() int64 {
+	if e.Op.trims() {
+		return int64(e.Ceiling)
+	}
+	return int64(e.Text)
+}
+
+// trimTo is the entry under a trim to so many units.
+func (e *Entry) trimTo(ceiling int64) Entry {
+	x := *e
+	x.set(&events.Edit{Op: events.OpTrim, Units: ceiling})
+	return x
+}
+
+// trimmed returns the parts of an entry whose text is cut. Several texts are cut
+// as one: what stands behind the cut goes. All other parts stay.
+func trimmed(m *events.Message, e *Entry) []events.Part {
+	var out []events.Part
+	room := int64(e.Ceiling) - trimNotice
+	for k := int(e.Part); k < int(e.Part+e.Parts); k++ {
+		p := &m.Parts[k]
+		n := int64(events.Units(p.Text))
+		switch {
+		case p.Kind == events.PartResult && e.Op != opTrim:
+			m.SetText(k, e.limited(p.Text))
+		case p.Kind != events.PartResult && p.Kind != events.PartText:
+			n = 0
+		case room <= 0:
+			m.Edited = true
+			continue
+		case n >= room:
+			m.SetText(k, e.cut(p.Text, room))
+		}
+		room -= n
+		out = append(out, *p)
+	}
+	return out
+}
+
+// cut returns the head of a text, at most room units of it, and says so.
+func (e *Entry) cut(text string, room int64) string {
+	head, _ := CutUnits(text, room)
+	return head + fmt.Sprintf(trimTail, e.Turn, e.Index)
+}
