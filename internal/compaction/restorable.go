@@ -66,22 +66,24 @@ type restored struct {
 func (l *Ledger) restorable() []Entry {
 	least := max(l.entries.n-maxRestoreLookback, 0)
 	written, seen := l.written(least), map[Key]bool{}
+	protected := keysOf(l.gauge.policy.Prune.ProtectedTools)
 	var out []Entry
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)
-		if e.Kind != KindResult || e.Flags&(FlagFailed|FlagEmpty) != 0 {
+		read := e.Flags.has(FlagRead)
+		if e.Kind != KindResult || e.Flags&(FlagFailed|FlagEmpty) != 0 || !read && !slices.Contains(protected, e.Tool) {
 			continue
 		}
-		call := l.callOf(e, i)
-		if e.Flags.has(FlagRead) {
-			stale := seen[e.Path] || written[e.Path] > max(call, 0)
-			if seen[e.Path] = true; stale {
-				continue
+		call, stale := l.callOf(e, i), false
+		if read {
+			at := i
+			if call >= 0 { // calls of one message run in their order, whenever their results come
+				at = call
 			}
-		} else if !l.gauge.policy.protects(e.Tool) {
-			continue
+			stale = seen[e.Path] || written[e.Path] > at
+			seen[e.Path] = true
 		}
-		if e.whole() && e.Text > 0 {
+		if !stale && e.whole() && e.Text > 0 {
 			out = append(out, l.again(i, call))
 		}
 	}
@@ -103,9 +105,13 @@ func (l *Ledger) written(least int) map[Key]int {
 	return out
 }
 
-// protects reports whether results of a tool are never cleared.
-func (p *Policy) protects(tool Key) bool {
-	return tool != 0 && slices.ContainsFunc(p.Prune.ProtectedTools, func(name string) bool { return KeyOf(name) == tool })
+// keysOf returns the keys of names.
+func keysOf(names []string) []Key {
+	out := make([]Key, len(names))
+	for i, n := range names {
+		out[i] = KeyOf(n)
+	}
+	return out
 }
 
 // again is the entry in a view that shows a result again. Its ceiling is the whole
