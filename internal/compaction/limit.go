@@ -65,7 +65,8 @@ func (d *Draft) Limit(p *OutputPolicy) bool {
 // units holds for bytes as well.
 func (e *Entry) limited(text string) string {
 	l := DefaultOutputLimits()
-	l.MaxBytes, l.MaxLines, l.Keep = int64(e.Ceiling)-limitNotice, int64(e.Lines), e.Op.direction()
+	l.MaxBytes, _ = e.kept()
+	l.MaxLines, l.Keep = int64(e.Lines), e.Op.direction()
 	l.Whole = fmt.Sprintf(limitTail, e.Turn, e.Index)
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64

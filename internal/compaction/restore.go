@@ -3,6 +3,7 @@ package compaction
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"compactd/internal/events"
 )
@@ -89,15 +90,14 @@ type share struct {
 // take cuts an entry to what it may have, and returns what that costs. ok is false
 // when there is no room for it.
 func (s *share) take(r Rate, e *Entry, room Tokens) (cost Tokens, ok bool) {
-	least := uint32(restoreNotice+leastTrim) + uint32(e.PathUnits)
-	if n := uint32(max(r.units(s.each), 0)); n < e.Ceiling {
-		e.Ceiling = n
-		ok = n >= least
-	} else {
-		ok = true
-	}
+	whole, least := int(e.Ceiling), restoreNotice+leastTrim+int(e.PathUnits)
+	n := sort.Search(whole, func(n int) bool {
+		e.Ceiling = uint32(n + 1)
+		return r.Entry(e) > s.each
+	})
+	e.Ceiling = uint32(n)
 	cost = r.Entry(e)
-	return cost, ok && s.count > 0 && cost <= min(s.left, room)
+	return cost, n >= min(least, whole) && s.count > 0 && cost <= min(s.left, room)
 }
 
 // stand returns where the marker or summary of the last hidden range is, −1 if
@@ -149,9 +149,9 @@ func (r *renderer) restored(e *Entry) error {
 	if err != nil {
 		return err
 	}
-	text, room := result.Text, int64(e.Ceiling)-restoreNotice-int64(e.PathUnits)
-	if int64(events.Units(text)) > room {
-		text = e.cut(text, room-trimNotice)
+	text := result.Text
+	if room, _ := e.kept(); int64(events.Units(text)) > room {
+		text = e.cut(text, room)
 	}
 	r.rest = append(r.rest, textMessage(events.RoleUser, fmt.Sprintf(restoreHead, name, e.Turn)+text))
 	return nil

@@ -25,7 +25,7 @@ func (d *Draft) trim(i int, x events.Edit) {
 }
 
 // cuttable reports whether the text of an entry may be cut: a result without
-// images, or words of a user or assistant without reasoning.
+// images, or words of a user or assistant without reasoning or unknown blocks.
 func (e *Entry) cuttable() bool {
 	switch {
 	case e.Flags.has(FlagEmpty) || e.Role == RoleSystem || e.Op != opNone && !e.Op.trims():
@@ -33,7 +33,7 @@ func (e *Entry) cuttable() bool {
 	case e.Kind == KindResult:
 		return e.Images == 0
 	default:
-		return e.Kind == KindWords && !e.Flags.has(FlagThinking)
+		return e.Kind == KindWords && e.JSON == 0 && !e.Flags.has(FlagThinking)
 	}
 }
 

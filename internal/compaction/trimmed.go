@@ -47,17 +47,31 @@ func (o op) direction() Direction {
 }
 
 // trimmed is the ceiling of an entry whose text is cut, framing of its message
-// excluded: what stays of a text may be the densest of it.
+// excluded. What stays of the text counts as its share of the whole.
 func (r Rate) trimmed(e *Entry) Tokens {
 	t, per := Tokens(e.Images)*r.PerImage, r.TextUnits
 	if e.Kind == KindResult {
 		t, per = t+r.PerTool, r.ResultUnits
 	}
-	base := ceilDiv(int64(e.Ceiling), per)
-	if e.JSON > 0 {
-		base += ceilDiv(int64(e.JSON), max(r.JSONUnits, 2))
+	kept, notice := e.kept()
+	return t + r.scale(ceilDiv(ceilDiv(int64(e.Text), per)*kept, max(int64(e.Text), 1))+ceilDiv(notice, per))
+}
+
+// kept returns how many units of a text that is cut may stay, and how many what is
+// said of the cut may have.
+func (e *Entry) kept() (text, notice int64) {
+	switch {
+	case e.Kind == KindRestored:
+		notice = restoreNotice + int64(e.PathUnits)
+		if int64(e.Ceiling) < int64(e.Text)+notice {
+			notice += trimNotice
+		}
+	case e.Op == opTrim:
+		notice = trimNotice
+	default:
+		notice = limitNotice
 	}
-	return t + r.scale(base)
+	return min(max(int64(e.Ceiling)-notice, 0), int64(e.Text)), notice
 }
 
 // size is the number of UTF-16 units of text that are in view.
@@ -79,7 +93,7 @@ func (e *Entry) trimTo(ceiling int64) Entry {
 // as one: what stands behind the cut goes. All other parts stay.
 func trimmed(m *events.Message, e *Entry) []events.Part {
 	var out []events.Part
-	room := int64(e.Ceiling) - trimNotice
+	room, _ := e.kept()
 	for k := int(e.Part); k < int(e.Part+e.Parts); k++ {
 		p := &m.Parts[k]
 		n := int64(events.Units(p.Text))
