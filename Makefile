@@ -71,6 +71,10 @@ clients: build ## Run the example agents in Go and Node against a worker
 bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7')
 	@go run ./internal/bench $(ARGS)
 
+.PHONY: estimate
+estimate: ## Measure estimates against usages of COMPACTD_SESSIONS (ARGS=FILE…)
+	@go run ./internal/estimate $(ARGS)
+
 ##@ Keep in order
 
 .PHONY: lint

@@ -22,6 +22,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
+	"compactd/internal/exact"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
 )
@@ -41,6 +42,7 @@ type flags struct {
 
 	CompactThreshold  string `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
 	DisableCompaction bool   `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
+	Counter           string `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
@@ -150,7 +152,15 @@ func (f *flags) compaction() (*compaction.Config, error) {
 			p.Summarize.Prepare = (p.Target + p.Trigger) / 2
 		}
 	}
-	return compaction.NewConfig(p, compaction.DefaultWindows())
+	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	if err != nil || f.Counter == "estimate" {
+		return c, err
+	}
+	by, err := exact.New(f.Counter)
+	if err != nil {
+		return nil, err
+	}
+	return c.WithCounter(by)
 }
 
 // link is how this process reaches the server.

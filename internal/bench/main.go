@@ -33,6 +33,10 @@
 // turn_cost_10k_over_10: Decide and Apply of a turn in a session of 10,000
 // messages, over the same in a session of 10.
 //
+// measure_mb_s: text that Measure takes per second, in messages of an answer with a
+// call, and a result of some KiB. measure_over_floor is its speed over that of a
+// loop that sums up the same bytes.
+//
 // plan_10k_us: Decide of the turn that makes a session of 10,000 messages reach
 // its trigger, with a target so low that every stage runs. It is the plan and the
 // outcome around it, without text.
@@ -127,6 +131,7 @@ func measure(ctx context.Context, o options, out io.Writer) (err error) {
 		{[]string{lineEntry}, func() error { return measureEntries(f, o, p) }},
 		{[]string{lineIdle}, func() error { return measureIdle(f, o, p) }},
 		{[]string{lineTurn}, func() error { return measureTurn(f, o, p) }},
+		{[]string{lineMeasure}, func() error { return measureMeasure(f, o, p) }},
 		{[]string{linePlan}, func() error { return measurePlan(f, o, p) }},
 		{[]string{linePipeline, lineFull, lineRebuild}, func() error { return measureDrains(ctx, f, o, dir, p) }},
 		{[]string{lineP50, lineP99}, func() error { return measureLatency(ctx, o, dir, p) }},

@@ -16,6 +16,7 @@ const (
 	lineFull     = "pipeline_full_over_floor"
 	lineRebuild  = "rebuild_turns_per_s"
 	lineTurn     = "turn_cost_10k_over_10"
+	lineMeasure  = "measure_mb_s"
 	linePlan     = "plan_10k_us"
 	lineP50      = "latency_2k_p50_ms"
 	lineP99      = "latency_2k_p99_ms"

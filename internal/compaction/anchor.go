@@ -2,9 +2,40 @@ package compaction
 
 import "compactd/internal/events"
 
-// floorShare is the least share of our own estimate that any usage leaves of it,
-// so that a false usage cannot switch compaction off.
-const floorShare PPM = 350_000
+// The one ratio that the usages of a session correct.
+const (
+	// Its bounds.
+	leastRatio PPM = 500_000
+	mostRatio  PPM = 2_500_000
+
+	// trust is how many tokens at a ratio of 1 the usages of a session are weighed
+	// against, so that the first few calls do not swing it.
+	trust Tokens = 20_000
+	// hysteresis is the least change of the ratio, as a share of it: a ratio that
+	// moved with every call would move the trigger too.
+	hysteresis PPM = 50_000
+	// memory is how many estimated tokens are learned from before what was learned
+	// counts half.
+	memory Tokens = 1_000_000
+)
+
+// calibration is what the usages of a session say about our estimates: input =
+// ratio × estimate + correction, exact at the last anchor.
+type calibration struct {
+	Ratio      PPM    `json:"ratio"` // 0 as long as it is 1
+	Correction Tokens `json:"correction"`
+	Least      PPM    `json:"least"` // share of an estimate that is left of it, whatever usages say
+
+	// The last anchor: input by the provider, estimate by us, in the view of a
+	// generation. Input is 0 when nothing can be learned from the next one.
+	Input      Tokens `json:"input"`
+	Estimate   Tokens `json:"estimate"`
+	Generation int64  `json:"generation"`
+
+	// What calls had grown by from one anchor to the next, by both.
+	Counted   Tokens `json:"counted"`
+	Estimated Tokens `json:"estimated"`
+}
 
 // anchor corrects the estimate by what the provider counted for a call: its input
 // is exact for the view the agent had at its generation. What is estimated from
@@ -16,15 +47,70 @@ func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
 	if input == 0 || generation > l.generation {
 		return // an agent cannot have applied what was not told
 	}
-	for g := generation; g < l.generation; g++ {
-		at += l.saved[g]
+	if generation == l.generation && l.gauge.rate.Classes {
+		l.usage.learn(input, at, generation)
 	}
-	l.correction = input - at
+	for g := generation; g < l.generation; g++ {
+		input -= l.saved[g]
+	}
+	l.usage.Correction = input - l.usage.scaled(at)
 }
 
-// corrected is an estimate with the last anchor applied.
+// learn compares what the input has grown by since the last anchor of the same
+// view with our estimate of it. No call teaches more than the bounds of the ratio,
+// since a provider also counts what the agent never told; so the ratio, a mean of
+// what was taught, stays within them.
+func (c *calibration) learn(input, at Tokens, generation int64) {
+	if grown := at - c.Estimate; c.Input > 0 && c.Generation == generation && grown > 0 {
+		c.Counted += min(max(input-c.Input, leastRatio.share(grown)), mostRatio.share(grown))
+		c.Estimated += grown
+		if c.Estimated > memory {
+			c.Counted, c.Estimated = c.Counted/2, c.Estimated/2
+		}
+		c.settle(PPM((trust + c.Counted) * million / (trust + c.Estimated)))
+	}
+	c.Input, c.Estimate, c.Generation = input, at, generation
+}
+
+// settle moves the ratio, unless by too little.
+func (c *calibration) settle(ratio PPM) {
+	old := c.ratio()
+	if change := ratio - old; max(change, -change) >= PPM(hysteresis.share(Tokens(old))) {
+		c.Ratio = ratio
+	}
+}
+
+func (c *calibration) ratio() PPM {
+	if c.Ratio == 0 {
+		return million
+	}
+	return c.Ratio
+}
+
+// forget drops the last anchor: what the next one counts is another history.
+func (c *calibration) forget() { c.Input = 0 }
+
+// scaled is an estimate at the ratio, rounded up.
+func (c *calibration) scaled(estimate Tokens) Tokens { return c.ratio().ceil(estimate) }
+
+// unscaled is the largest estimate that is at most t at the ratio.
+func (c *calibration) unscaled(t Tokens) Tokens { return floorDiv(t*million, Tokens(c.ratio())) }
+
+// corrected is an estimate of a whole input with what the usages said applied.
 func (l *Ledger) corrected(estimate Tokens) Tokens {
-	return max(estimate+l.correction, floorShare.share(estimate))
+	return max(l.usage.scaled(estimate)+l.usage.Correction, l.usage.Least.ceil(estimate))
+}
+
+// floor sets the least share of our estimate that any usage leaves of it: a token
+// for each 8 bytes in view, so that a false usage cannot switch compaction off. It
+// moves with turns only: until the next one, a plan takes the same share of what
+// it leaves, and what was told of it stays true.
+func (l *Ledger) floor() {
+	g := &l.gauge
+	if estimate := int64(l.prompt().Total()); estimate > 0 {
+		bytes := g.bytes + l.system.Bytes + l.tools.Bytes
+		l.usage.Least = PPM(min(ceilDiv(ceilDiv(bytes, floorBytes)*million, estimate), million))
+	}
 }
 
 // input is what the next call takes with a history of so many tokens.
@@ -36,13 +122,38 @@ func (l *Ledger) input(history Tokens) Tokens {
 // inverse of input.
 func (l *Ledger) room(total Tokens) Tokens {
 	fixed := l.prompt().Total() - l.gauge.visible // system, tools and framing: no stage reduces them
-	return min(total-l.correction, total*million/Tokens(floorShare)) - fixed
+	most := l.usage.unscaled(total - l.usage.Correction)
+	if least := l.usage.Least; least > 0 {
+		most = min(most, floorDiv(total*million, Tokens(least)))
+	}
+	return most - fixed
 }
 
 // rescale keeps the correction in proportion when turns are withdrawn, since it
 // was counted for what they said too. before is the estimate until then.
 func (l *Ledger) rescale(before Tokens) {
+	l.usage.forget()
 	if before > 0 {
-		l.correction = PPM(min(l.prompt().Total()*million/before, million)).share(l.correction)
+		l.usage.Correction = PPM(min(l.prompt().Total()*million/before, million)).share(l.usage.Correction)
 	}
 }
+
+// bytes are those of an entry's own content. What stands for it costs little, and
+// counts none.
+func (e *Entry) bytes() int64 {
+	if e.Op != opNone || e.Flags.has(FlagEmpty) {
+		return 0
+	}
+	return int64(e.Bytes)
+}
+
+func bytesOf(view []Entry) int64 {
+	var n int64
+	for i := range view {
+		n += view[i].bytes()
+	}
+	return n
+}
+
+// ceil returns ppm parts per million of n, rounded up.
+func (p PPM) ceil(n Tokens) Tokens { return Tokens(ceilDiv(int64(n)*int64(p), million)) }

@@ -111,11 +111,11 @@ func (l *Ledger) withdraw(k int64) {
 func (l *Ledger) append(t *Turn) {
 	l.turns = append(l.turns, turnMark{hash: t.hash, seq: t.Seq})
 	l.format = t.format
-	if t.system != unchanged {
-		l.systemUnits, l.systemSeq = t.system, t.Seq
+	if t.system != nil {
+		l.system, l.systemSeq = *t.system, t.Seq
 	}
-	if t.tools != unchanged {
-		l.toolUnits, l.toolSeq = t.tools, t.Seq
+	if t.tools != nil {
+		l.tools, l.toolSeq = *t.tools, t.Seq
 	}
 	if t.model != nil && *t.model != l.model || t.override != nil && !bytes.Equal(t.override, l.override) {
 		if t.model != nil {
@@ -124,7 +124,7 @@ func (l *Ledger) append(t *Turn) {
 		if t.override != nil {
 			l.override = t.override
 		}
-		l.attempted, l.correction = 0, 0
+		l.attempted, l.usage = 0, calibration{}
 		l.measure()
 	}
 	answer := t.answer()
@@ -136,7 +136,9 @@ func (l *Ledger) append(t *Turn) {
 		l.link(&e)
 		l.entries.add(e)
 		l.gauge.visible += l.gauge.rate.Entry(&e)
+		l.gauge.bytes += e.bytes()
 	}
+	l.floor()
 }
 
 // answer returns where the last assistant message of the turn begins, the one

@@ -144,7 +144,7 @@ func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events
 	if asked := d.underWay(l, draft, start, ceiling, available); lane != events.LaneBackground && asked > 0 {
 		end, ok = asked, true
 	}
-	maxUnits := g.rate.units(ceiling)
+	maxUnits := draft.written(g.rate.units(ceiling))
 	if !ok || maxUnits <= 0 {
 		return nil
 	}
@@ -189,6 +189,22 @@ func messageOf(p events.Position) events.Position { p.Part = 0; return p }
 // units is the size of a text that costs at most t tokens as a message.
 func (r Rate) units(t Tokens) int64 {
 	return int64(t-r.PerMessage) * r.of / r.times * r.TextUnits
+}
+
+// written returns how many of n units a summary may have if its text is as dense as
+// what was said: a Chinese conversation has a Chinese summary.
+func (d *Draft) written(n int64) int64 {
+	var said size
+	for i := range d.entries {
+		if e := &d.entries[i]; e.Kind == KindWords && e.JSON == 0 {
+			said.Units += int64(e.Text)
+			said.Base += int64(e.Base)
+		}
+	}
+	if !d.rate.Classes || said.Base*summaryUnits <= said.Units {
+		return n
+	}
+	return n / summaryUnits * said.Units / said.Base
 }
 
 // rangeHash is the identity of a range: that of its turns and its borders.

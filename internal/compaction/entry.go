@@ -92,7 +92,7 @@ func (e *Entry) set(x *events.Edit) {
 }
 
 // Entry is what a ledger keeps of one part of a message: one tool call, one tool
-// result, or a run of everything else. It is 88 bytes.
+// result, or a run of everything else. It is 96 bytes.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
 	Call    Key    // call id of a call or result; of a marker or summary the end of its range; of a restored result the place of its call
@@ -105,11 +105,14 @@ type Entry struct {
 	Parts   uint32 // number of parts
 	Text    uint32 // UTF-16 units of text
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
+	Base    uint32 // tokens of text and JSON before a provider's multiplier, by classes or counted
+	Bytes   uint32 // of text and JSON
 	Gen     uint32 // generation that set Op
 	Images  uint32
 	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
 
 	PathUnits uint16 // length of the path, for its placeholder
+	PathBase  uint16 // tokens of the path, as Base
 	Lines     uint16 // most lines of a trimmed output; 0 = any
 	Kind      Kind
 	Role      Role
@@ -135,9 +138,11 @@ const (
 // unitsOf is the size of a text that is plain ASCII.
 func unitsOf(s string) int64 { return int64(len(s)) }
 
-// Measure returns the entries of one message. An event is far too small for sizes
-// to reach 4 Gi units.
-func Measure(m events.Message, at Entry) []Entry {
+// Measure returns the entries of one message, with estimates. An event is far too
+// small for sizes to reach 4 Gi units.
+func Measure(m events.Message, at Entry) []Entry { return meter{}.measure(m, at) }
+
+func (by meter) measure(m events.Message, at Entry) []Entry {
 	at.Role, at.Flags = roleOf(m.Role), FlagFirst
 	var out []Entry
 	run := -1 // open run of words, as an index of out
@@ -147,9 +152,9 @@ func Measure(m events.Message, at Entry) []Entry {
 		e.Part, e.Parts = uint32(i), 1
 		switch p.Kind {
 		case events.PartCall:
-			measureCall(&e, p)
+			by.call(&e, p)
 		case events.PartResult:
-			measureResult(&e, p)
+			by.result(&e, p)
 		default:
 			if run < 0 {
 				run = len(out)
@@ -158,7 +163,7 @@ func Measure(m events.Message, at Entry) []Entry {
 				out = append(out, e)
 				at.Flags = 0
 			}
-			addWords(&out[run], p)
+			by.words(&out[run], p)
 			continue
 		}
 		run = -1
@@ -185,57 +190,76 @@ func roleOf(r events.Role) Role {
 	}
 }
 
-func addWords(e *Entry, p *events.Part) {
+func (by meter) words(e *Entry, p *events.Part) {
 	e.Parts++
 	switch p.Kind {
 	case events.PartText:
-		e.Text += units(p.Text)
+		e.addText(by.text(p.Text))
 		if !blank(p.Text) {
 			e.Flags &^= FlagEmpty
 		}
 		return
 	case events.PartThinking:
-		e.Text += units(p.Text)
+		e.addText(by.text(p.Text))
 		e.Flags |= FlagThinking
 	case events.PartImage:
 		e.Images++
 	default:
-		e.JSON += units(string(p.Raw))
+		e.addJSON(by.json(string(p.Raw)))
 	}
 	e.Flags &^= FlagEmpty
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-func units(s string) uint32 { return uint32(events.Units(s)) }
-
-func measureCall(e *Entry, p *events.Part) {
+func (by meter) call(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindCall, KeyOf(p.CallID), KeyOf(p.Tool)
-	e.Text, e.JSON = units(p.Tool), units(string(p.Args))
+	e.addText(by.text(p.Tool))
+	e.addJSON(by.json(string(p.Args)))
 	path, variant, ok := fileRead(p.Tool, p.Args)
-	if n := events.Units(path); ok && n <= maxPathUnits {
-		e.Flags |= FlagRead
-		e.Path, e.Variant, e.PathUnits = KeyOf(path), variant, uint16(n)
+	if ok {
+		by.path(e, path, variant)
 	}
 	if path, ok := fileWrite(p.Tool, p.Args); ok {
 		e.Path = KeyOf(path)
 	}
 }
 
-func measureResult(e *Entry, p *events.Part) {
+func (by meter) result(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindResult, KeyOf(p.CallID), KeyOf(p.Tool)
-	e.Text, e.Images = units(p.Text), uint32(p.Images)
+	e.addText(by.text(p.Text))
+	e.Images = uint32(p.Images)
 	if p.Failed {
 		e.Flags |= FlagFailed
 	}
 	if p.CallID != "" {
 		return // its call has arguments, and they say which file it is
 	}
-	path := pathInText(p.Text)
-	if n := events.Units(path); path != "" && n <= maxPathUnits {
-		e.Flags |= FlagRead
-		e.Path, e.PathUnits = KeyOf(path), uint16(n)
+	if path := pathInText(p.Text); path != "" {
+		by.path(e, path, 0)
 	}
+}
+
+// path notes which file an entry reads.
+func (by meter) path(e *Entry, path string, variant Key) {
+	if s := by.text(path); s.Units <= maxPathUnits {
+		e.Flags |= FlagRead
+		e.Path, e.Variant, e.PathUnits, e.PathBase = KeyOf(path), variant, uint16(s.Units), uint16(s.Base)
+	}
+}
+
+// addText and addJSON put the size of another text into an entry. What an entry
+// holds is bounded by its event.
+func (e *Entry) addText(s size) {
+	e.Text += uint32(s.Units)
+	e.Base += uint32(s.Base)
+	e.Bytes += uint32(s.Bytes)
+}
+
+func (e *Entry) addJSON(s size) {
+	e.JSON += uint32(s.Units)
+	e.Base += uint32(s.Base)
+	e.Bytes += uint32(s.Bytes)
 }
 
 // compare orders an entry and a position by their place in the session.
@@ -256,7 +280,7 @@ func (e *Entry) inherit(call *Entry) {
 	e.Tool = call.Tool
 	if call.Flags.has(FlagRead) {
 		e.Flags |= FlagRead
-		e.Path, e.Variant, e.PathUnits = call.Path, call.Variant, call.PathUnits
+		e.Path, e.Variant, e.PathUnits, e.PathBase = call.Path, call.Variant, call.PathUnits, call.PathBase
 	}
 }
 

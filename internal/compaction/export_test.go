@@ -10,6 +10,20 @@ import (
 
 // What tests see of the package beside its interface.
 
+// plain is a profile for scripts: 4 units a token wherever they stand, with
+// seed's margin, so that a script is about its stage and not about an estimate.
+func init() {
+	p := Profiles["seed"]
+	p.JSONUnits = 2
+	Profiles["plain"] = p
+}
+
+// Calibration is what usages made of the estimate.
+func (l *Ledger) Calibration() string {
+	c := &l.usage
+	return fmt.Sprintf("ratio=%d.%06d learned %d of %d", c.ratio()/million, c.ratio()%million, c.Counted, c.Estimated)
+}
+
 // ChunkStart is where chunk c begins.
 var ChunkStart = chunkStart
 
@@ -60,18 +74,18 @@ type Dump struct {
 func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%v model %+v format %s system %d tools %d override %s", l.Address, l.model, l.format, l.systemUnits, l.toolUnits, l.override)
-	line("generation %d level %s attempted %d told %d visible %d", l.generation, l.level, l.attempted, l.told, l.gauge.visible)
-	line("hidden %+v saved %v correction %d breaker %+v", l.hidden, l.saved, l.correction, l.breaker)
+	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
+	line("generation %d level %s attempted %d told %d visible %d bytes %d", l.generation, l.level, l.attempted, l.told, l.gauge.visible, l.gauge.bytes)
+	line("hidden %+v saved %v usage %+v breaker %+v", l.hidden, l.saved, l.usage, l.breaker)
 	line("job %+v prepared %+v system at %d tools at %d", deref(l.job), deref(l.prepared), l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}
 		if t.model != nil {
 			model, t.model = *t.model, nil
 		}
-		usage := deref(t.usage)
-		t.usage = nil
-		line("parked %+v model %+v usage %+v", t, model, usage)
+		usage, system, tools := deref(t.usage), deref(t.system), deref(t.tools)
+		t.usage, t.system, t.tools = nil, nil, nil
+		line("parked %+v model %+v usage %+v system %+v tools %+v", t, model, usage, system, tools)
 	}
 	return Dump{b.String(), slices.Clone(l.turns), l.entries.List()}
 }
@@ -131,3 +145,6 @@ func deref[T any](p *T) T {
 	}
 	return *p
 }
+
+// Input is what the next call takes with a history of so many tokens.
+func (l *Ledger) Input(history Tokens) Tokens { return l.input(history) }

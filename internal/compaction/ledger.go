@@ -15,13 +15,13 @@ type Ledger struct {
 	Address events.Address
 
 	// What holds until a turn changes it.
-	model       events.Model
-	format      events.Format
-	systemUnits int64
-	toolUnits   int64
-	systemSeq   Seq        // of the turn that set the system prompt
-	toolSeq     Seq        // of the turn that set the tools
-	override    events.Raw // the session's own policy
+	model     events.Model
+	format    events.Format
+	system    size       // of the system prompt
+	tools     size       // of their definitions
+	systemSeq Seq        // of the turn that set the system prompt
+	toolSeq   Seq        // of the turn that set the tools
+	override  events.Raw // the session's own policy
 
 	turns      []turnMark // turns[i] is turn i+1
 	entries    chunks
@@ -32,7 +32,7 @@ type Ledger struct {
 	level      events.Level
 	attempted  Tokens   // estimated input after the last compaction that stayed at or above the trigger
 	saved      []Tokens // by each generation
-	correction Tokens   // what the last usage adds to our estimate
+	usage      calibration
 
 	job      *pendingJob
 	prepared *prepared
@@ -70,6 +70,7 @@ type gauge struct {
 	reserve Tokens
 	marks   marks
 	visible Tokens // the history in view: as told up to the last compaction, as it came since
+	bytes   int64  // of the contents in view
 }
 
 // NewLedger returns the ledger of a session before its first turn.
@@ -127,6 +128,7 @@ func (l *Ledger) recount() {
 	g, view := &l.gauge, l.visible()
 	since := len(view) - (l.entries.n - l.told) // nothing is hidden after what was told
 	g.visible = newDraft(view[since:], l.format, g.rate).Tokens() + repaired(view[:since], l.format, g.rate)
+	g.bytes = bytesOf(view)
 }
 
 // Budget returns the state of the session's window under the config last used;
@@ -148,13 +150,13 @@ func (l *Ledger) prompt() Prompt {
 	g := &l.gauge
 	p := Prompt{
 		History: g.visible + g.rate.PerConversation,
-		Tools:   g.rate.Text(l.toolUnits),
+		Tools:   g.rate.sized(l.tools),
 	}
 	if l.entries.n == 0 {
 		p.History = 0
 	}
-	if l.systemUnits > 0 {
-		p.System = g.rate.Text(l.systemUnits) + g.rate.PerMessage
+	if l.system.Units > 0 {
+		p.System = g.rate.sized(l.system) + g.rate.PerMessage
 	}
 	return p
 }

@@ -62,15 +62,18 @@ func (d *Draft) Limit(p *OutputPolicy) bool {
 }
 
 // limited returns the end or ends of a tool's output that are kept. The ceiling of
-// units holds for bytes as well.
-func (e *Entry) limited(text string) string {
+// units holds for bytes as well; most is what the text that stays may weigh.
+func (e *Entry) limited(text string, most int64) string {
 	l := DefaultOutputLimits()
-	l.MaxBytes, _ = e.kept()
+	room, notice := e.kept()
 	l.MaxLines, l.Keep = int64(e.Lines), e.Op.direction()
 	l.Whole = fmt.Sprintf(limitTail, e.Turn, e.Index)
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64
 	}
-	text, _ = LimitOutput(text, l)
-	return text
+	return light(room, most+ceilDiv(notice, plainUnits), func(room int64) string {
+		l.MaxBytes = room
+		s, _ := LimitOutput(text, l)
+		return s
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"compactd/internal/events"
@@ -200,8 +201,9 @@ type Config struct {
 	Policy  Policy
 	Windows Windows
 
-	text []byte
-	hash string
+	counter Counter // nil estimates
+	text    []byte
+	hash    string
 }
 
 // configText is the form in which a config is stored and hashed.
@@ -212,34 +214,51 @@ type configText struct {
 	Windows Windows `json:"windows"`
 }
 
-// counterEstimate is the only way to count tokens in this version.
+// counterEstimate is the name of counting without a [Counter].
 const counterEstimate = "estimate"
 
-// NewConfig validates the policy and returns the config with its hash.
-func NewConfig(p Policy, w Windows) (*Config, error) {
+// NewConfig validates the policy and returns the config with its hash. Tokens are
+// estimated, unless WithCounter names who counts them.
+func NewConfig(p Policy, w Windows) (*Config, error) { return newConfig(p, w, nil) }
+
+// WithCounter returns the config with tokens counted by a counter, nil to
+// estimate them. What a ledger holds already stays as it was counted.
+func (c *Config) WithCounter(by Counter) (*Config, error) { return newConfig(c.Policy, c.Windows, by) }
+
+func newConfig(p Policy, w Windows, by Counter) (*Config, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("validate policy: %w", err)
 	}
-	text, err := events.Marshal(configText{RulesVersion, counterEstimate, p, w})
+	name := counterEstimate
+	if by != nil {
+		name = by.Name()
+	}
+	text, err := events.Marshal(configText{RulesVersion, name, p, w})
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return &Config{Policy: p, Windows: w, text: text, hash: hex.EncodeToString(sum[:8])}, nil
+	return &Config{Policy: p, Windows: w, counter: by, text: text, hash: hex.EncodeToString(sum[:8])}, nil
 }
 
-// ParseConfig reads the text of a stored config. It refuses rules of another
-// version: this binary would decide otherwise.
-func ParseConfig(text []byte) (*Config, error) {
+// ParseConfig reads the text of a stored config, which may name one of the given
+// counters. It refuses another counter, and rules of another version: this binary
+// would decide otherwise.
+func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
 	var t configText
 	if err := events.UnmarshalStrict(text, &t); err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
 	}
-	if t.Rules != RulesVersion || t.Counter != counterEstimate {
-		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d with counter %q",
-			t.Rules, t.Counter, RulesVersion, counterEstimate)
+	i := slices.IndexFunc(counters, func(c Counter) bool { return c.Name() == t.Counter })
+	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
+		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
+			t.Rules, t.Counter, RulesVersion)
 	}
-	return NewConfig(t.Policy, t.Windows)
+	var by Counter
+	if i >= 0 {
+		by = counters[i]
+	}
+	return newConfig(t.Policy, t.Windows, by)
 }
 
 // Hash names the config: 16 hexadecimal digits.

@@ -14,6 +14,7 @@ type Result struct {
 
 	summary *events.Summary
 	units   int64 // of the message that carries it
+	counted int64 // as many units as it costs: more than it has where its text is dense
 }
 
 // ReadResult reads the payload of a session.summary. Its error is an
@@ -24,8 +25,14 @@ func ReadResult(data []byte, seq Seq) (*Result, []events.Message, error) {
 		return nil, nil, err
 	}
 	m := s.Message()
-	return &Result{Seq: seq, ID: s.ID, summary: s, units: int64(events.Units(m.Parts[0].Text))}, []events.Message{m}, nil
+	text := meter{}.text(m.Parts[0].Text)
+	return &Result{
+		Seq: seq, ID: s.ID, summary: s, units: text.Units, counted: max(text.Units, text.Base*summaryUnits),
+	}, []events.Message{m}, nil
 }
+
+// summaryUnits is how many units of a summary count as a token.
+const summaryUnits = 4
 
 // pendingJob is a summary that was asked for.
 type pendingJob struct {
@@ -44,7 +51,7 @@ type prepared struct {
 	Seq   Seq             `json:"seq"` // where the log holds it
 	From  events.Position `json:"from"`
 	To    events.Position `json:"to"`
-	Units int64           `json:"units"`
+	Units int64           `json:"units"` // as it counts
 }
 
 // breaker counts what makes further summaries useless.
@@ -86,7 +93,7 @@ func (l *Ledger) receive(r *Result) {
 		l.job = nil
 	case fit:
 		l.breaker.Failures = 0
-		l.prepared = &prepared{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.units}
+		l.prepared = &prepared{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.counted}
 		l.job = nil
 	}
 }

@@ -31,26 +31,26 @@ type changed struct{ entry, turn int }
 
 // header is a ledger without its entries and turns, in the form it is stored in.
 type header struct {
-	Entries     int           `json:"entries"`
-	Turns       int           `json:"turns"`
-	Model       events.Model  `json:"model"`
-	Format      events.Format `json:"format"`
-	SystemUnits int64         `json:"system_units"`
-	ToolUnits   int64         `json:"tool_units"`
-	SystemSeq   Seq           `json:"system_seq"`
-	ToolSeq     Seq           `json:"tool_seq"`
-	Override    events.Raw    `json:"override,omitzero"`
-	Hidden      []spanRow     `json:"hidden,omitzero"`
-	Told        int           `json:"told"`
-	Parked      []parkedRow   `json:"parked,omitzero"`
-	Generation  int64         `json:"generation"`
-	Level       events.Level  `json:"level"`
-	Attempted   Tokens        `json:"attempted"`
-	Saved       []Tokens      `json:"saved,omitzero"`
-	Correction  Tokens        `json:"correction"`
-	Job         *pendingJob   `json:"job,omitzero"`
-	Prepared    *prepared     `json:"prepared,omitzero"`
-	Breaker     breaker       `json:"breaker"`
+	Entries    int           `json:"entries"`
+	Turns      int           `json:"turns"`
+	Model      events.Model  `json:"model"`
+	Format     events.Format `json:"format"`
+	System     size          `json:"system"`
+	Tools      size          `json:"tools"`
+	SystemSeq  Seq           `json:"system_seq"`
+	ToolSeq    Seq           `json:"tool_seq"`
+	Override   events.Raw    `json:"override,omitzero"`
+	Hidden     []spanRow     `json:"hidden,omitzero"`
+	Told       int           `json:"told"`
+	Parked     []parkedRow   `json:"parked,omitzero"`
+	Generation int64         `json:"generation"`
+	Level      events.Level  `json:"level"`
+	Attempted  Tokens        `json:"attempted"`
+	Saved      []Tokens      `json:"saved,omitzero"`
+	Usage      calibration   `json:"usage"`
+	Job        *pendingJob   `json:"job,omitzero"`
+	Prepared   *prepared     `json:"prepared,omitzero"`
+	Breaker    breaker       `json:"breaker"`
 }
 
 type spanRow struct {
@@ -79,8 +79,8 @@ type parkedRow struct {
 	Hash         Key           `json:"hash"`
 	Model        *events.Model `json:"model,omitzero"`
 	Format       events.Format `json:"format"`
-	System       int64         `json:"system"`
-	Tools        int64         `json:"tools"`
+	System       *size         `json:"system,omitzero"`
+	Tools        *size         `json:"tools,omitzero"`
 	Override     events.Raw    `json:"override,omitzero"`
 	Entries      []byte        `json:"entries"`
 	Usage        *events.Usage `json:"usage,omitzero"`
@@ -122,9 +122,9 @@ func rowName(kind string, n int) string { return fmt.Sprintf("%s%08x", kind, n) 
 func (l *Ledger) header() header {
 	h := header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
-		SystemUnits: l.systemUnits, ToolUnits: l.toolUnits, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
+		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Told: l.told, Generation: l.generation, Level: l.level, Attempted: l.attempted,
-		Saved: l.saved, Correction: l.correction, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
+		Saved: l.saved, Usage: l.usage, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, s.row())
@@ -158,9 +158,9 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 		return nil, fmt.Errorf("restore ledger: header: %w", err)
 	}
 	l.model, l.format, l.override, l.told = h.Model, h.Format, h.Override, h.Told
-	l.systemUnits, l.toolUnits, l.systemSeq, l.toolSeq = h.SystemUnits, h.ToolUnits, h.SystemSeq, h.ToolSeq
+	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generation, l.level, l.attempted = h.Generation, h.Level, h.Attempted
-	l.saved, l.correction, l.job, l.prepared, l.breaker = h.Saved, h.Correction, h.Job, h.Prepared, h.Breaker
+	l.saved, l.usage, l.job, l.prepared, l.breaker = h.Saved, h.Usage, h.Job, h.Prepared, h.Breaker
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
@@ -221,18 +221,19 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 }
 
 // entryBytes is the size of a stored entry.
-const entryBytes = 5*8 + 9*4 + 2*2 + 4
+const entryBytes = 5*8 + 11*4 + 3*2 + 4
 
 func appendEntry(b []byte, e *Entry) []byte {
 	le := binary.LittleEndian
 	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
 		b = le.AppendUint64(b, v)
 	}
-	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Gen, e.Images, e.Ceiling} {
+	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Gen, e.Images, e.Base, e.Bytes, e.Ceiling} {
 		b = le.AppendUint32(b, v)
 	}
-	b = le.AppendUint16(b, e.PathUnits)
-	b = le.AppendUint16(b, e.Lines)
+	for _, v := range []uint16{e.PathUnits, e.PathBase, e.Lines} {
+		b = le.AppendUint16(b, v)
+	}
 	return append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
 }
 
@@ -247,8 +248,10 @@ func readEntries(b []byte) ([]Entry, error) {
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, Entry{
 			Seq: Seq(u64(0)), Call: Key(u64(1)), Tool: Key(u64(2)), Path: Key(u64(3)), Variant: Key(u64(4)),
-			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Gen: u32(6), Images: u32(7), Ceiling: u32(8),
-			PathUnits: le.Uint16(b[76:]), Lines: le.Uint16(b[78:]), Kind: Kind(b[80]), Role: Role(b[81]), Flags: Flags(b[82]), Op: op(b[83]),
+			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Gen: u32(6), Images: u32(7),
+			Base: u32(8), Bytes: u32(9), Ceiling: u32(10),
+			PathUnits: le.Uint16(b[84:]), PathBase: le.Uint16(b[86:]), Lines: le.Uint16(b[88:]),
+			Kind: Kind(b[90]), Role: Role(b[91]), Flags: Flags(b[92]), Op: op(b[93]),
 		})
 	}
 	return out, nil

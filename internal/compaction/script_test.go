@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -19,13 +20,13 @@ import (
 // The scripts under testdata say what the package does with sessions; go test
 // -rewrite writes what it does now. Commands:
 //
-//	session window= reserve= provider= model= format= ids=off system= tools= policy=
+//	session window= reserve= provider= model= format= ids=off system= tools= policy= profile=
 //	add                     a turn, taken without a decision
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1
 //	time DURATION           passes in the log
 //	restart                 the ledger is stored and restored
-//	stats
+//	stats | calibration
 //	view                    the history as it stands
 //	plan STAGE target= protect= minimum= share= fraction= bytes= direction=
 //	render                  the history of the last plan or decision
@@ -104,6 +105,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.stored = append(s.stored, rows...)
 		compaction.Apply(s.ledger, nil, nil, s.config)
 		return s.state()
+	case "calibration":
+		return s.ledger.Calibration()
 	case "stats":
 		st := s.ledger.Stats(s.config)
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state())
@@ -154,7 +157,7 @@ func (a args) estimate() string {
 	var out []string
 	for line := range strings.Lines(a.d.Input) {
 		line = strings.TrimSuffix(line, "\n")
-		out = append(out, fmt.Sprintf("%d units: %d tokens", events.Units(line), r.Text(int64(events.Units(line)))))
+		out = append(out, fmt.Sprintf("%d units: %d tokens", events.Units(line), r.Count(line)))
 	}
 	return strings.Join(out, "\n")
 }
@@ -176,6 +179,7 @@ func budgetLine(b events.Budget) string {
 // begin starts a session; what its first turn says besides messages waits for it.
 func (s *script) begin(t *testing.T, a args) {
 	p := withoutSummaries()
+	p.Profile = cmp.Or(a.text("profile"), "plain")
 	p.Summarize.Enabled = a.text("summaries") == "on"
 	*s = script{
 		agent: newAgent(t, configOf(t, p)), header: object{},
@@ -227,10 +231,10 @@ func (s *script) set(a args) {
 func (s *script) rate() compaction.Rate {
 	if m, ok := s.header["model"].(object); ok {
 		provider, _ := m["provider"].(string)
-		return compaction.NewRate(compaction.Profiles["default"], provider)
+		return compaction.NewRate(compaction.Profiles[s.config.Policy.Profile], provider)
 	}
 	if s.ledger.LastTurn() == 0 {
-		return compaction.NewRate(compaction.Profiles["default"], "")
+		return compaction.NewRate(compaction.Profiles[s.config.Policy.Profile], "")
 	}
 	return s.ledger.Rate()
 }

@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"bytes"
+	"sort"
 	"strings"
 
 	"compactd/internal/compaction"
@@ -234,13 +235,11 @@ func messages(f events.Format, list ...said) []events.Raw {
 
 // words is a text of so many tokens: the longest, of those that have a head.
 func words(r compaction.Rate, tokens compaction.Tokens, head string) string {
-	units := int64(len(head))
-	for step := int64(1 << 30); step > 0; step /= 2 {
-		if r.Text(units+step) <= tokens {
-			units += step
-		}
+	text := func(n int) string { return head + strings.Repeat("word ", n/5+1)[:n] }
+	if !r.Classes {
+		text = func(n int) string { return head + strings.Repeat("x", n) }
 	}
-	return head + strings.Repeat("x", int(units)-len(head))
+	return text(sort.Search(8*int(tokens)+8, func(n int) bool { return r.Count(text(n+1)) > tokens }))
 }
 
 // withoutSummaries is the default policy in which the last stage runs at the

@@ -8,6 +8,11 @@ type Tokens int64
 // Profile is one way to estimate tokens. Profiles are data: no stage branches on
 // one. Sizes are UTF-16 code units per token, framing is in tokens.
 type Profile struct {
+	// Classes counts contents by the classes of their characters, or as a Counter
+	// did, and lets the usage of a session calibrate one ratio for it. The sizes
+	// below count then for texts known by their length alone.
+	Classes bool
+
 	TextUnits   int64 // prose
 	ResultUnits int64 // results of tools
 	JSONUnits   int64 // arguments of tool calls; 0 leaves name and arguments uncounted
@@ -21,14 +26,14 @@ type Profile struct {
 	// and a third more for a profile with AddThird.
 	MarginPercent, AddPercent int64
 	AddThird                  bool
-	ByProvider                bool // whether the provider's multiplier counts
+	ByProvider                bool // whether multiplier and framing of the provider count
 }
 
 // Profiles by name. seed is the reference as documented, current its newer
-// release, blocks the estimator of an agent that counts per block; default is
-// seed with the arguments of tool calls counted, which the reference forgets.
+// release, blocks the estimator of an agent that counts per block; default counts
+// by classes. It has no margin, since its errors have no side.
 var Profiles = map[string]Profile{
-	"default": {TextUnits: 4, ResultUnits: 4, JSONUnits: 2, PerMessage: 4, PerConversation: 24, PerImage: 1024, MarginPercent: 115, ByProvider: true},
+	"default": {Classes: true, TextUnits: 4, ResultUnits: 4, JSONUnits: 2, PerMessage: 4, PerConversation: 24, PerTool: 12, PerImage: 1024, MarginPercent: 100, ByProvider: true},
 	"seed":    {TextUnits: 4, ResultUnits: 4, PerMessage: 4, PerConversation: 24, PerImage: 1024, MarginPercent: 115, ByProvider: true},
 	"current": {TextUnits: 4, ResultUnits: 4, PerMessage: 4, PerConversation: 24, PerImage: 1024, MarginPercent: 100, AddPercent: 5, ByProvider: true},
 	"blocks":  {TextUnits: 4, ResultUnits: 2, JSONUnits: 2, PerMessage: 12, PerTool: 24, PerImage: 2000, MarginPercent: 100, AddThird: true},
@@ -42,6 +47,10 @@ var providerPercent = map[string]int64{
 	"mistral": 126,
 }
 
+// providerTool is what a provider frames a call and a result with, each, where it
+// was measured: ids, names and tags. It counts under Classes.
+var providerTool = map[string]Tokens{"anthropic": 36, "bedrock": 36}
+
 // Rate turns sizes into tokens for one profile and one provider.
 type Rate struct {
 	Profile
@@ -51,9 +60,13 @@ type Rate struct {
 // NewRate returns the rate of a provider under a profile. Names of providers
 // compare without case.
 func NewRate(p Profile, provider string) Rate {
+	provider = strings.ToLower(provider)
 	percent := int64(100)
-	if n, ok := providerPercent[strings.ToLower(provider)]; ok && p.ByProvider {
+	if n, ok := providerPercent[provider]; ok && p.ByProvider {
 		percent = n
+	}
+	if n, ok := providerTool[provider]; ok && p.ByProvider && p.Classes {
+		p.PerTool = n
 	}
 	r := Rate{Profile: p, times: percent*p.MarginPercent + p.AddPercent*100, of: 10_000}
 	if p.AddThird {
@@ -64,6 +77,17 @@ func NewRate(p Profile, provider string) Rate {
 
 // Text estimates a text of so many UTF-16 code units.
 func (r Rate) Text(units int64) Tokens { return r.scale(ceilDiv(units, r.TextUnits)) }
+
+// Count estimates a text that is at hand, as it counts as part of a message.
+func (r Rate) Count(text string) Tokens { return r.sized(meter{}.text(text)) }
+
+// sized estimates a text that was measured.
+func (r Rate) sized(s size) Tokens {
+	if r.Classes {
+		return r.scale(s.Base)
+	}
+	return r.Text(s.Units)
+}
 
 // scale applies provider and margin to a base count of tokens, rounded up.
 func (r Rate) scale(base int64) Tokens { return Tokens(ceilDiv(base*r.times, r.of)) }
@@ -78,7 +102,7 @@ func (r Rate) Entry(e *Entry) Tokens {
 		t += r.made(unitsOf(AnswerText))
 	}
 	if e.Flags.has(FlagCall) {
-		t += r.made(unitsOf(callTextHead) + maxToolUnits + unitsOf(callTextTail) + maxToolUnits + 8)
+		t += r.madeOf(unitsOf(callTextHead)+unitsOf(callTextTail)+8, 2*maxToolUnits)
 	}
 	return t
 }
@@ -86,21 +110,27 @@ func (r Rate) Entry(e *Entry) Tokens {
 func (r Rate) body(e *Entry) Tokens {
 	switch e.Op {
 	case opClear:
-		return r.PerTool + r.result(unitsOf(ClearText))
+		return r.PerTool + r.placeholder(unitsOf(ClearText), 0, 0)
 	case opDeduplicate:
-		return r.PerTool + r.result(unitsOf(dedupeHead)+int64(e.PathUnits)+unitsOf(dedupeTail))
+		return r.PerTool + r.placeholder(unitsOf(dedupeHead)+unitsOf(dedupeTail), int64(e.PathUnits), int64(e.PathBase))
 	case opTrim, opTail, opHead, opBoth:
 		return r.trimmed(e)
 	}
 	t := Tokens(e.Images) * r.PerImage
+	if e.Kind == KindCall || e.Kind == KindResult {
+		t += r.PerTool
+	}
+	if r.Classes && e.Base > 0 {
+		return t + r.scale(int64(e.Base))
+	}
 	switch e.Kind {
 	case KindResult:
-		return t + r.PerTool + r.result(int64(e.Text))
+		return t + r.result(int64(e.Text))
 	case KindCall:
 		if r.JSONUnits == 0 {
-			return t + r.PerTool
+			return t
 		}
-		return t + r.PerTool + r.scale(ceilDiv(int64(e.Text), r.TextUnits)+ceilDiv(int64(e.JSON), r.JSONUnits))
+		return t + r.scale(ceilDiv(int64(e.Text), r.TextUnits)+ceilDiv(int64(e.JSON), r.JSONUnits))
 	}
 	base := ceilDiv(int64(e.Text), r.TextUnits)
 	if e.JSON > 0 {
@@ -111,9 +141,40 @@ func (r Rate) body(e *Entry) Tokens {
 
 func (r Rate) result(units int64) Tokens { return r.scale(ceilDiv(units, r.ResultUnits)) }
 
-// made is the ceiling of a message that compactd adds, whatever its form.
-func (r Rate) made(units int64) Tokens {
-	return r.PerMessage + r.PerTool + r.scale(ceilDiv(units, min(r.TextUnits, r.ResultUnits)))
+// placeholder is the ceiling of what stands for a result: plain words of so many
+// units, and a path of this size.
+func (r Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
+	if !r.Classes {
+		return r.result(plain + pathUnits)
+	}
+	return r.scale(ceilDiv(plain, plainUnits) + pathBase + 1)
+}
+
+// plainUnits is how many units of the words that compactd adds itself a token has
+// at least.
+const plainUnits = 3
+
+// made is the ceiling of a message that compactd adds, whatever its form, with
+// plain words of so many units.
+func (r Rate) made(plain int64) Tokens { return r.madeOf(plain, 0) }
+
+// madeOf is the ceiling of a message that compactd adds, with plain words and
+// foreign text of so many units.
+func (r Rate) madeOf(plain, foreign int64) Tokens {
+	t := r.PerMessage + r.PerTool
+	if r.Classes {
+		return t + r.scale(ceilDiv(plain, plainUnits)) + r.Ceiling(foreign)
+	}
+	return t + r.scale(ceilDiv(plain+foreign, min(r.TextUnits, r.ResultUnits)))
+}
+
+// Ceiling is the most that a text of so many UTF-16 code units can count, in
+// whatever language or code it is.
+func (r Rate) Ceiling(units int64) Tokens {
+	if r.Classes {
+		return r.scale(units * densest)
+	}
+	return r.scale(ceilDiv(units, min(r.TextUnits, r.ResultUnits)))
 }
 
 const million = 1_000_000

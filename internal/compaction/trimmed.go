@@ -54,6 +54,13 @@ func (r Rate) trimmed(e *Entry) Tokens {
 		t, per = t+r.PerTool, r.ResultUnits
 	}
 	kept, notice := e.kept()
+	if r.Classes && e.Base > 0 {
+		base := ceilDiv(int64(e.Base)*kept, max(int64(e.Text), 1)) + ceilDiv(notice, plainUnits) + 1
+		if e.Kind == KindRestored {
+			base += int64(e.PathBase)
+		}
+		return t + r.scale(base)
+	}
 	return t + r.scale(ceilDiv(ceilDiv(int64(e.Text), per)*kept, max(int64(e.Text), 1))+ceilDiv(notice, per))
 }
 
@@ -94,28 +101,61 @@ func (e *Entry) trimTo(ceiling int64) Entry {
 func trimmed(m *events.Message, e *Entry) []events.Part {
 	var out []events.Part
 	room, _ := e.kept()
+	most := e.share(m.Parts[e.Part : e.Part+e.Parts])
 	for k := int(e.Part); k < int(e.Part+e.Parts); k++ {
 		p := &m.Parts[k]
-		n := int64(events.Units(p.Text))
+		n, base := weigh(p.Text)
 		switch {
 		case p.Kind == events.PartResult && e.Op != opTrim:
-			m.SetText(k, e.limited(p.Text))
+			m.SetText(k, e.limited(p.Text, most))
 		case p.Kind != events.PartResult && p.Kind != events.PartText:
-			n = 0
+			n, base = 0, 0
 		case room <= 0:
 			m.Edited = true
 			continue
-		case n >= room:
-			m.SetText(k, e.cut(p.Text, room))
+		case n >= room || base > most:
+			m.SetText(k, e.cut(p.Text, room, most))
+			n = room
 		}
-		room -= n
+		room, most = room-n, most-base
 		out = append(out, *p)
 	}
 	return out
 }
 
-// cut returns the head of a text, at most room units of it, and says so.
-func (e *Entry) cut(text string, room int64) string {
-	head, _ := CutUnits(text, room)
+// share is what the texts of an entry that is cut may weigh: as much of their weight
+// as of their units.
+func (e *Entry) share(parts []events.Part) int64 {
+	var base int64
+	for i := range parts {
+		if p := &parts[i]; p.Kind == events.PartText || p.Kind == events.PartResult {
+			_, n := weigh(p.Text)
+			base += n
+		}
+	}
+	kept, _ := e.kept()
+	return base * kept / max(int64(e.Text), 1)
+}
+
+// light returns what keep leaves of a text at a limit of room or below: the first
+// that weighs at most most tokens. A part of a text may be denser than the whole.
+func light(room, most int64, keep func(room int64) string) string {
+	for {
+		s := keep(room)
+		_, base := weigh(s)
+		if base <= most || room <= 0 {
+			return s
+		}
+		room = min(room*max(most, 0)/base, room-1-room/256)
+	}
+}
+
+// cut returns the head of a text, at most room units and most tokens of it, and
+// says so.
+func (e *Entry) cut(text string, room, most int64) string {
+	head := light(room, most, func(room int64) string {
+		s, _ := CutUnits(text, room)
+		return s
+	})
 	return head + fmt.Sprintf(trimTail, e.Turn, e.Index)
 }

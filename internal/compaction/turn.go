@@ -20,9 +20,9 @@ type Turn struct {
 
 	model    *events.Model // nil = unchanged
 	format   events.Format // of its messages
-	system   int64         // size in UTF-16 units, unchanged = as it was
-	tools    int64
-	override events.Raw // nil = unchanged
+	system   *size         // nil = unchanged
+	tools    *size         // nil = unchanged
+	override events.Raw    // nil = unchanged
 
 	entries      []Entry
 	usage        *events.Usage
@@ -30,12 +30,19 @@ type Turn struct {
 	usageUnknown bool
 }
 
-// unchanged stands for a size that a turn leaves as it was.
-const unchanged = -1
-
 // ReadTurn measures the payload of a turn for the session it belongs to: the
-// dialect of a message is that of its session. Its error is an [events.Invalid].
+// dialect of a message is that of its session. It estimates; [Config.ReadTurn]
+// counts as its config says. Its error is an [events.Invalid].
 func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
+	return meter{}.turn(l, data, seq)
+}
+
+// ReadTurn is the function of that name, with the counter of the config.
+func (c *Config) ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
+	return meter{c.counter}.turn(l, data, seq)
+}
+
+func (by meter) turn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
 	in, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, nil, err
@@ -47,26 +54,27 @@ func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) 
 	}
 	t := &Turn{
 		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
-		model: in.Model, format: format, system: sizeOf(in.System), tools: sizeOf(in.Tools), override: bytes.Clone(in.Policy),
+		model: in.Model, format: format, system: by.field(in.System), tools: by.field(in.Tools), override: bytes.Clone(in.Policy),
 		usage: in.Usage, generation: in.Generation, usageUnknown: in.UsageUnknown,
 	}
 	t.number = max(t.number, t.from)
 	for i, m := range msgs {
-		t.entries = append(t.entries, Measure(m, Entry{Seq: seq, Index: uint32(i)})...)
+		t.entries = append(t.entries, by.measure(m, Entry{Seq: seq, Index: uint32(i)})...)
 	}
 	return t, msgs, nil
 }
 
-// sizeOf is the size of a system prompt or of tools: of the text of a string, of
-// the JSON of anything else.
-func sizeOf(raw events.Raw) int64 {
+// field is the size of a system prompt or of tools: of the text of a string, of
+// the JSON of anything else; nil for none.
+func (by meter) field(raw events.Raw) *size {
 	if raw == nil {
-		return unchanged
+		return nil
 	}
+	out := by.json(string(raw))
 	if s, ok := events.Text(raw); ok {
-		return int64(events.Units(s))
+		out = by.text(s)
 	}
-	return int64(events.Units(string(raw)))
+	return &out
 }
 
 func formatOf(l *Ledger, in *events.Turn) events.Format {

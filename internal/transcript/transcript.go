@@ -57,6 +57,13 @@ type Turn struct {
 	At       time.Time // when its last message was recorded; zero if unknown
 	Payload  []byte
 	Messages []events.Raw // those in Payload
+
+	// Input is what the provider counted for the prompt of the turn's answer, in
+	// tokens; 0 when it is not known. It stands also where Payload leaves usage
+	// out: from the turn with Restarted on, which the recorded agent's own
+	// compaction came before, it counts another history.
+	Input     int64
+	Restarted bool
 }
 
 // line is one line of a transcript.
@@ -109,13 +116,19 @@ const maxLine = 64 << 20
 
 // Read reads one file. A folder stands for all its *.jsonl and *.jsonl.gz.
 // Sessions come in the order of their first line.
-func Read(path string) ([]Session, error) {
+func Read(path string) ([]Session, error) { return read(path, false) }
+
+// ReadThinking reads as Read does, but keeps thinking whose signature was not
+// recorded. It was part of the prompts, and counts; no provider takes it back.
+func ReadThinking(path string) ([]Session, error) { return read(path, true) }
+
+func read(path string, thinking bool) ([]Session, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read transcript: %w", err)
 	}
 	if !info.IsDir() {
-		return readFile(path)
+		return readFile(path, thinking)
 	}
 	var out []Session
 	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
@@ -124,7 +137,7 @@ func Read(path string) ([]Session, error) {
 			return nil, fmt.Errorf("read transcript: %w", err)
 		}
 		for _, f := range files {
-			s, err := readFile(f)
+			s, err := readFile(f, thinking)
 			if err != nil {
 				return nil, err
 			}
@@ -137,7 +150,7 @@ func Read(path string) ([]Session, error) {
 	return out, nil
 }
 
-func readFile(path string) ([]Session, error) {
+func readFile(path string, thinking bool) ([]Session, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read transcript: %w", err)
@@ -149,14 +162,14 @@ func readFile(path string) ([]Session, error) {
 			return nil, fmt.Errorf("read transcript %s: %w", filepath.Base(path), err)
 		}
 	}
-	s, err := parse(r)
+	s, err := parse(r, thinking)
 	if err != nil {
 		return nil, fmt.Errorf("read transcript %s: %w", filepath.Base(path), err)
 	}
 	return s, nil
 }
 
-func parse(r io.Reader) ([]Session, error) {
+func parse(r io.Reader, thinking bool) ([]Session, error) {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, maxLine)
 	byName := map[string]*builder{}
@@ -171,7 +184,7 @@ func parse(r io.Reader) ([]Session, error) {
 		}
 		b := byName[l.Session]
 		if b == nil {
-			b = &builder{name: l.Session}
+			b = &builder{name: l.Session, thinking: thinking}
 			byName[l.Session] = b
 			order = append(order, b)
 		}
@@ -193,14 +206,16 @@ func parse(r io.Reader) ([]Session, error) {
 
 // builder collects the lines of one session.
 type builder struct {
-	name  string
-	lines []line
+	name     string
+	lines    []line
+	thinking bool // without a signature stays
 
 	format    events.Format
 	model     events.Model
 	told      events.Model // by the turns so far
 	pending   []events.Raw
 	compacted bool
+	restarted bool // by a compaction since the last turn
 	turns     []Turn
 }
 
@@ -228,7 +243,7 @@ func (b *builder) session() (Session, error) {
 	for _, l := range b.lines {
 		switch {
 		case l.Kind == "compaction":
-			b.compacted = true
+			b.compacted, b.restarted = true, true
 		case l.Kind == "message" && l.Meta.Summary == nil:
 			if l.Model != "" {
 				b.model.Name = l.Model
@@ -288,8 +303,12 @@ func (b *builder) turn(last line) error {
 	if err != nil {
 		return fmt.Errorf("turn %d: %w", n, err)
 	}
-	b.turns = append(b.turns, Turn{ID: p.ID, Number: n, At: last.TS, Payload: data, Messages: p.Messages})
-	b.pending = nil
+	t := Turn{ID: p.ID, Number: n, At: last.TS, Payload: data, Messages: p.Messages, Restarted: b.restarted}
+	if u := last.Usage; u != nil {
+		t.Input = u.Input + u.CacheRead + u.CacheWrite
+	}
+	b.turns = append(b.turns, t)
+	b.pending, b.restarted = nil, false
 	return nil
 }
 
@@ -309,18 +328,24 @@ func (b *builder) usage(l line) *anthropicUsage {
 
 func (b *builder) messages(l line) []events.Raw {
 	if b.format == events.Anthropic {
-		return []events.Raw{anthropicMessage(l)}
+		return []events.Raw{b.anthropicMessage(l)}
 	}
 	return openaiMessages(l)
 }
 
 // anthropicMessage keeps the blocks as recorded. Thinking without a signature
 // goes: the provider would refuse it.
-func anthropicMessage(l line) events.Raw {
+func (b *builder) anthropicMessage(l line) events.Raw {
 	content := []events.Raw{}
-	for _, b := range l.Content {
-		if b.Type != "thinking" || b.Signature != "" {
-			content = append(content, b.raw)
+	for _, c := range l.Content {
+		switch {
+		case c.Type != "thinking" || c.Signature != "":
+			content = append(content, c.raw)
+		case b.thinking:
+			content = append(content, must(struct {
+				Type     string `json:"type"`
+				Thinking string `json:"thinking"`
+			}{c.Type, c.Text}))
 		}
 	}
 	return must(struct {

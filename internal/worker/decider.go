@@ -118,7 +118,7 @@ func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
 			d.lost = err
 			return nil, nil, err
 		}
-		turn, msgs, err := compaction.ReadTurn(l, e.data, e.seq)
+		turn, msgs, err := d.config.ReadTurn(l, e.data, e.seq)
 		if err != nil {
 			return nil, nil, err
 		}

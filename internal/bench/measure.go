@@ -1,0 +1,84 @@
+package main
+
+import (
+	"runtime"
+	"strings"
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// measuredBytes is how much text one round measures.
+const measuredBytes = 64 << 20
+
+// measureMeasure compares Measure with the least that reads every byte.
+func measureMeasure(f *fleet, o options, p printer) error {
+	msgs, size, err := f.messages()
+	if err != nil {
+		return err
+	}
+	var speeds, ratios []float64
+	for range o.rounds {
+		runtime.GC()
+		times := measuredBytes/size + 1
+		measured := repeat(times, func() (n uint64) {
+			for _, m := range msgs {
+				n += uint64(len(compaction.Measure(m, compaction.Entry{})))
+			}
+			return n
+		})
+		floor := repeat(times, func() (n uint64) {
+			for _, m := range msgs {
+				for _, part := range m.Parts {
+					n += sum(part.Text) + sum(string(part.Args))
+				}
+			}
+			return n
+		})
+		speeds = append(speeds, float64(size*times)/1e6/measured.Seconds())
+		ratios = append(ratios, floor.Seconds()/measured.Seconds())
+	}
+	p.line(lineMeasure, median(speeds), "mb/s")
+	p.line("measure_over_floor", median(ratios), "ratio")
+	return nil
+}
+
+// sink keeps the work of repeat alive.
+var sink uint64
+
+func repeat(times int, work func() uint64) time.Duration {
+	began := time.Now()
+	for range times {
+		sink += work()
+	}
+	return time.Since(began)
+}
+
+func sum(s string) (n uint64) {
+	for i := range len(s) {
+		n += uint64(s[i])
+	}
+	return n
+}
+
+// messages reads the bodies, with contents of the size that agents get, so that
+// what a message costs by itself is little. size is that of all their text.
+func (f *fleet) messages() (msgs []events.Message, size int, err error) {
+	for _, b := range f.bodies {
+		_, more, err := compaction.ReadTurn(compaction.NewLedger(someone), vast(b), 1)
+		if err != nil {
+			return nil, 0, err
+		}
+		msgs = append(msgs, more...)
+	}
+	const larger = 8 // a result has 4 KiB then
+	for i := range msgs {
+		for k := range msgs[i].Parts {
+			part := &msgs[i].Parts[k]
+			part.Text = strings.Repeat(part.Text, larger)
+			size += len(part.Text) + len(part.Args)
+		}
+	}
+	return msgs, size, nil
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/exact"
+)
+
+// oursName is the estimator of the preset default.
+const oursName = "ours"
+
+// window is that of the recorded agents.
+const window = 200_000
+
+// lags are how many calls after a usage the estimate is looked at.
+var lags = [...]int{1, 20, 60}
+
+// estimator is a way to estimate: a profile, and who counts.
+type estimator struct {
+	name    string
+	profile string
+	counter string // "" estimates
+}
+
+// rough is the rule of an agent that takes 4 characters for a token, and 2 in a
+// result of a tool.
+var rough = compaction.Profile{TextUnits: 4, ResultUnits: 2, JSONUnits: 4, MarginPercent: 100}
+
+func estimators() []estimator {
+	compaction.Profiles["rough"] = rough
+	return []estimator{
+		{"seed", "seed", ""},
+		{"current", "current", ""},
+		{"blocks", "blocks", ""},
+		{"003", "rough", ""},
+		{"o200k", "default", "o200k"},
+		{oursName, "default", ""},
+	}
+}
+
+func (e estimator) config() (*compaction.Config, error) {
+	p := compaction.DefaultPolicy()
+	p.Enabled, p.Profile = false, e.profile // it tells levels, and takes nothing away
+	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	if err != nil || e.counter == "" {
+		return c, err
+	}
+	by, err := exact.New(e.counter)
+	if err != nil {
+		return nil, err
+	}
+	return c.WithCounter(by)
+}
+
+// measure lets a ledger estimate each prompt of a stretch.
+func (e estimator) measure(s stretch) (errors, error) {
+	c, err := e.config()
+	if err != nil {
+		return errors{}, err
+	}
+	r := reader{config: c, seq: 1}
+	steps := make([]step, len(s.calls))
+	for i, call := range s.calls {
+		if steps[i], err = r.step(call, i == 0); err != nil {
+			return errors{}, err
+		}
+	}
+	return run{c, steps}.errors()
+}
+
+// step is a call as turns.
+type step struct {
+	said, answer, counted *compaction.Turn // the last with its usage
+	input                 int64
+}
+
+// reader makes turns of one session.
+type reader struct {
+	config *compaction.Config
+	seq    compaction.Seq
+}
+
+type payload struct {
+	V        int           `json:"v"`
+	Model    *events.Model `json:"model,omitzero"`
+	Format   events.Format `json:"format"`
+	Messages []events.Raw  `json:"messages"`
+	Usage    *usage        `json:"usage,omitzero"`
+}
+
+type usage struct {
+	Input int64 `json:"input_tokens"`
+}
+
+func (r *reader) step(c call, first bool) (s step, err error) {
+	s.input = c.input
+	if s.said, err = r.turn(c.said, 0, first); err != nil {
+		return s, err
+	}
+	if s.answer, err = r.turn([]events.Raw{c.answer}, 0, false); err != nil {
+		return s, err
+	}
+	s.counted, err = r.turn([]events.Raw{c.answer}, c.input, false)
+	return s, err
+}
+
+func (r *reader) turn(messages []events.Raw, input int64, first bool) (*compaction.Turn, error) {
+	p := payload{V: events.Version, Format: events.Anthropic, Messages: slices.Concat([]events.Raw{}, messages)}
+	if first {
+		p.Model = &events.Model{Provider: "anthropic", Name: "claude", ContextWindow: window}
+	}
+	if input > 0 {
+		p.Usage = &usage{input}
+	}
+	data, err := events.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("write turn: %w", err)
+	}
+	r.seq++
+	t, _, err := r.config.ReadTurn(compaction.NewLedger(address), data, r.seq)
+	if err != nil {
+		return nil, fmt.Errorf("read turn: %w", err)
+	}
+	return t, nil
+}
+
+var address = events.Address{Tenant: "default", Session: "s"}
+
+// run compares the estimates of a ledger with what the provider counted.
+type run struct {
+	config *compaction.Config
+	steps  []step
+}
+
+func (r run) errors() (out errors, err error) {
+	never, told := compaction.NewLedger(address), compaction.NewLedger(address)
+	trigger := r.trigger()
+	for i, s := range r.steps {
+		r.take(never, s.said)
+		if i > 0 && s.input > 0 {
+			before := r.steps[0].input
+			out.never.add(before+estimate(never), s.input)
+			out.net.add(estimate(never), s.input-before)
+		}
+		r.take(never, s.answer)
+		r.take(told, s.said)
+		r.take(told, s.counted)
+		if s.input > 0 {
+			if err := r.after(told, i, trigger, &out); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// after goes on from call i without a usage, in a copy of the ledger.
+func (r run) after(l *compaction.Ledger, i int, trigger int64, out *errors) error {
+	rows, err := l.Rows()
+	if err != nil {
+		return err
+	}
+	if l, err = compaction.Restore(address, rows); err != nil {
+		return err
+	}
+	for n := 1; n <= lags[len(lags)-1] && i+n < len(r.steps); n++ {
+		s := r.steps[i+n]
+		r.take(l, s.said)
+		if k := slices.Index(lags[:], n); k >= 0 && s.input > 0 {
+			out.after[k].add(estimate(l), s.input)
+			if n == 1 && s.input >= trigger {
+				out.trigger.add(estimate(l), s.input)
+			}
+		}
+		r.take(l, s.answer)
+	}
+	return nil
+}
+
+func (r run) take(l *compaction.Ledger, t *compaction.Turn) { compaction.Apply(l, t, nil, r.config) }
+
+// trigger is where the default policy compacts.
+func (r run) trigger() int64 {
+	p := r.config.Policy
+	available := window - compaction.OutputReserve(window, 0)
+	return int64(available) * int64(p.Trigger) / 1_000_000
+}
+
+func estimate(l *compaction.Ledger) int64 { return l.Budget().EstimatedInput }
+
+// errors are those of an estimator.
+type errors struct {
+	after               [len(lags)]sample
+	never, net, trigger sample
+}
+
+func (e *errors) add(x errors) {
+	for i := range e.after {
+		e.after[i] = append(e.after[i], x.after[i]...)
+	}
+	e.never, e.net, e.trigger = append(e.never, x.never...), append(e.net, x.net...), append(e.trigger, x.trigger...)
+}
+
+// sample holds relative errors.
+type sample []float64
+
+func (s *sample) add(estimated, counted int64) {
+	if counted > 0 {
+		*s = append(*s, float64(estimated-counted)/float64(counted))
+	}
+}
+
+// mean is that of the absolute errors.
+func (s sample) mean() float64 {
+	var sum float64
+	for _, e := range s {
+		sum += math.Abs(e)
+	}
+	return sum / float64(max(len(s), 1))
+}
+
+// p95 is the 95th percentile of the absolute errors.
+func (s sample) p95() float64 {
+	var abs []float64
+	for _, e := range s {
+		abs = append(abs, math.Abs(e))
+	}
+	slices.Sort(abs)
+	if len(abs) == 0 {
+		return 0
+	}
+	return abs[min(len(abs)*95/100, len(abs)-1)]
+}
+
+// worst is the largest underestimate, 0 when there is none.
+func (s sample) worst() float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	return max(0, -slices.Min(s))
+}
+
+// String is mean / p95 / worst in percent.
+func (s sample) String() string {
+	if len(s) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f / %.2f / %.1f", 100*s.mean(), 100*s.p95(), 100*s.worst())
+}
