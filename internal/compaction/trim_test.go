@@ -98,7 +98,9 @@ func comesFrom(p, sent events.Part) bool {
 // B9: of a content with several texts the first stay. Images, reasoning, results
 // with images, words of the system and arguments keep their bytes.
 func TestTrimParts(t *testing.T) {
-	a := newAgent(t, configOf(t, withoutSummaries()))
+	p := withoutSummaries()
+	p.Profile = "seed"
+	a := newAgent(t, configOf(t, p))
 	long := func(s string) string { return strings.Repeat(s, 4000/len(s)) }
 	text := func(s string) object { return object{"type": "text", "text": s} }
 	image := object{"type": "image", "source": object{"type": "url", "url": "https://example.com/a.png"}}
@@ -116,7 +118,7 @@ func TestTrimParts(t *testing.T) {
 	)
 	outs := a.publish(object{
 		"turn": 1, "format": "anthropic", "messages": sent,
-		"model": object{"provider": "anthropic", "context_window": 14_000, "max_output_tokens": 1_000},
+		"model": object{"provider": "anthropic", "context_window": 13_000, "max_output_tokens": 1_000},
 	})
 	if len(outs) != 1 || outs[0].View == nil {
 		t.Fatalf("got %+v", outs)
