@@ -40,7 +40,6 @@ const (
 	passed verdict = iota
 	deviated
 	notApplicable
-	pending
 	failed
 )
 
@@ -66,12 +65,8 @@ func (t *tally) add(c *vectorCase, v verdict) {
 }
 
 func (t *tally) String() string {
-	s := fmt.Sprintf("cases=%d pass=%d deviations=%d not_applicable=%d fail=%d",
+	return fmt.Sprintf("cases=%d pass=%d deviations=%d not_applicable=%d fail=%d",
 		t.cases, t.by[passed], t.by[deviated], t.by[notApplicable], t.by[failed])
-	if t.by[pending] > 0 {
-		s += fmt.Sprintf(" pending=%d", t.by[pending])
-	}
-	return s
 }
 
 // excused reports whether the record itself says that its answer need not be ours:
@@ -135,8 +130,6 @@ func judge(c *vectorCase) (v verdict, rule, diff string) {
 	switch {
 	case !ok && slices.Contains(withoutRow, c.function):
 		return notApplicable, "", ""
-	case !ok && awaited(c):
-		return pending, "", ""
 	case !ok:
 		return failed, "", "nobody answers this function"
 	}
@@ -145,9 +138,6 @@ func judge(c *vectorCase) (v verdict, rule, diff string) {
 	diff = mismatch(want, got)
 	if diff == "" {
 		return passed, "", ""
-	}
-	if awaited(c) {
-		return pending, "", ""
 	}
 	for _, d := range deviations {
 		if d.function != c.function || !d.applies(c, want, got) {

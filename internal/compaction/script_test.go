@@ -691,4 +691,4 @@ func short(s string) string {
 }
 
 // notice finds what a text that was cut or restored says of it.
-var notice = regexp.MustCompile(`\[(?:Content cut|Output truncated|The whole output|Restored after)[^\]]*\]`)
+var notice = regexp.MustCompile(`\[(?:Content cut|Output truncated|The whole output|\.\.\. \d+ bytes omitted|Restored after)[^\]]*\]`)

@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -87,13 +88,14 @@ func comesFrom(p, sent events.Part) bool {
 	if head, _, ok := strings.Cut(p.Text, "...\n[Content cut to fit"); ok {
 		return strings.HasPrefix(sent.Text, head)
 	}
-	head, rest, ok := strings.Cut(p.Text, "\n\n[Output truncated from ")
-	if ok {
-		_, tail, _ := strings.Cut(rest, "ask compactd.recall for it]")
-		return strings.HasPrefix(sent.Text, head) && strings.HasSuffix(sent.Text, strings.TrimLeft(tail, "\n"))
+	if at := limited.FindStringIndex(p.Text); at != nil {
+		return strings.HasPrefix(sent.Text, p.Text[:at[0]]) && strings.HasSuffix(sent.Text, strings.TrimLeft(p.Text[at[1]:], "\n"))
 	}
 	return p.Text == sent.Text || p.Kind == events.PartResult && strings.HasPrefix(p.Text, "[")
 }
+
+// limited finds what a limited output says of it.
+var limited = regexp.MustCompile(`\n\n\[(?:Output truncated from|\.\.\. \d+ bytes omitted)[^?]*ask compactd\.recall for it(?: \.\.\.)?\]`)
 
 // B9: of a content with several texts the first stay. Images, reasoning, results
 // with images, words of the system and arguments keep their bytes.
