@@ -103,6 +103,31 @@ func TestPerMinute(t *testing.T) {
 	})
 }
 
+// A provider that is down is not waited for, and calls that were not made do not
+// speak for it.
+func TestPerMinuteWhileDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := summarizetest.StartPipe(t, nil)
+		s.Script(summarizetest.ServerError)
+		c := s.Config(summarizetest.Anthropic)
+		c.PerMinute, c.Attempts, c.BreakAfter, c.BreakFor = 1, 1, 2, time.Hour
+		m := open(t, c)
+		for range 2 {
+			_, _ = m.Complete(t.Context(), model.Request{User: "q"})
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := m.Complete(short, model.Request{User: "q"}); err == nil {
+				t.Error("a call within the minute")
+			}
+			cancel()
+		}
+		began := time.Now()
+		_, err := m.Complete(t.Context(), model.Request{User: "q"})
+		if kind(err) != model.CircuitOpen || time.Since(began) > 0 || s.Calls() != 2 {
+			t.Errorf("%v after %s and %d calls", err, time.Since(began), s.Calls())
+		}
+	})
+}
+
 // A wish that cannot be granted within the time-out is handed to the caller at
 // once: the next provider, or the job's own delay, is better than waiting.
 func TestLongRetryAfter(t *testing.T) {
@@ -199,6 +224,18 @@ func TestUsageIsBounded(t *testing.T) {
 		if reply.Model != "m" {
 			t.Errorf("model %q", reply.Model)
 		}
+	}
+}
+
+// Some servers call a tool and say that they stopped.
+func TestToolCallThatStopped(t *testing.T) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"bash","arguments":"{}"}}]},"finish_reason":"stop"}]}`)
+	})
+	reply, err := open(t, serve(t, h)).Complete(t.Context(), model.Request{User: "q"})
+	if err != nil || reply.Finish != model.FinishTool {
+		t.Errorf("%q, %v", reply.Finish, err)
 	}
 }
 
