@@ -239,45 +239,6 @@ func TestToolCallThatStopped(t *testing.T) {
 	}
 }
 
-// Fallback asks the next provider whatever the first one's failure is, and joins
-// what all of them said.
-func TestFallback(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, mode := range summarizetest.Modes() {
-			first, second := summarizetest.StartPipe(t, nil), summarizetest.StartPipe(t, func(summarizetest.Prompt) string { return "second" })
-			first.Script(mode)
-			c := first.Config(summarizetest.Anthropic)
-			c.MaxBody = 1 << 20
-			m := model.Fallback(open(t, c), open(t, second.Config(summarizetest.OpenAI)))
-			alone, failure := open(t, c).Complete(t.Context(), model.Request{User: "q"})
-			reply, err := m.Complete(t.Context(), model.Request{User: "q"})
-			if err != nil || failure == nil && reply != alone || failure != nil && reply.Text != "second" {
-				t.Errorf("%s: %+v, %v", mode, reply, err)
-			}
-		}
-	})
-}
-
-// All of them down: the caller learns of the preferred one first.
-func TestFallbackFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second := summarizetest.StartPipe(t, nil), summarizetest.StartPipe(t, nil)
-		first.Script(summarizetest.TooLong)
-		second.Script(summarizetest.ServerError)
-		m := model.Fallback(open(t, first.Config(summarizetest.Google)), open(t, second.Config(summarizetest.Anthropic)))
-		_, err := m.Complete(t.Context(), model.Request{User: "q"})
-		if kind(err) != model.TooLong || !strings.Contains(err.Error(), "anthropic/claude-test: model unavailable (HTTP 500)") {
-			t.Error(err)
-		}
-		if got, want := m.Limits(), (model.Limits{Window: 200_000, MaxOutput: 8_192}); got != want {
-			t.Errorf("limits %+v, want %+v", got, want)
-		}
-		if want := "google/gemini-test,anthropic/claude-test"; m.Name() != want {
-			t.Errorf("name %q", m.Name())
-		}
-	})
-}
-
 // A key does not show, however a config is printed.
 func TestSecret(t *testing.T) {
 	c := provider.Config{Provider: provider.OpenAI, Key: summarizetest.Key}
