@@ -28,7 +28,7 @@ func connect(t *testing.T) *nats.Conn {
 
 // Without a worker the error says so.
 func TestNoWorker(t *testing.T) {
-	_, err := history(t.Context(), connect(t), events.Address{Tenant: "default", Session: "s"})
+	_, err := history(t.Context(), connect(t), events.ContextRequest{Tenant: "default", Session: "s"})
 	if err == nil || !strings.Contains(err.Error(), "no worker is running") {
 		t.Errorf("got %v", err)
 	}
@@ -56,7 +56,7 @@ func TestPagesOfOneState(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if whole, err := history(t.Context(), nc, events.Address{Tenant: "default", Session: "s"}); err != nil {
+		if whole, err := history(t.Context(), nc, events.ContextRequest{Tenant: "default", Session: "s"}); err != nil {
 			got = err.Error()
 		} else {
 			got = fmt.Sprintf("%s", whole.Messages)

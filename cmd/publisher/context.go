@@ -16,7 +16,8 @@ import (
 )
 
 type contextCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session    string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Generation *int64 `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
 }
 
 // Run prints the history.
@@ -30,7 +31,7 @@ func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	whole, err := history(ctx, nc, a)
+	whole, err := history(ctx, nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: c.Generation})
 	if err != nil {
 		return err
 	}
@@ -47,9 +48,9 @@ const maxTries = 5
 var errMoving = errors.New("the session changes faster than its pages can be read; ask again when it is idle")
 
 // history joins all pages of a session's history.
-func history(ctx context.Context, nc *nats.Conn, a events.Address) (*events.ContextResponse, error) {
+func history(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {
 	for range maxTries {
-		whole, same, err := join(ctx, nc, a)
+		whole, same, err := join(ctx, nc, in)
 		if err != nil {
 			return nil, err
 		}
@@ -61,8 +62,8 @@ func history(ctx context.Context, nc *nats.Conn, a events.Address) (*events.Cont
 }
 
 // join reads the pages once; same reports whether they belong together.
-func join(ctx context.Context, nc *nats.Conn, a events.Address) (whole *events.ContextResponse, same bool, err error) {
-	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Page: 1}
+func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (whole *events.ContextResponse, same bool, err error) {
+	in.Page = 1
 	whole = &events.ContextResponse{}
 	if err := ask(ctx, nc, events.SubjectContext, in, whole); err != nil {
 		return nil, false, err

@@ -33,6 +33,11 @@ type flags struct {
 	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn and report what became of them."`
 	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are told."`
 
+	Compact  compactCmd  `cmd:"" help:"Compact a session now, and print the answer."`
+	Rewind   rewindCmd   `cmd:"" help:"Return a session to the view of an earlier generation."`
+	Overflow overflowCmd `cmd:"" help:"Report that a provider refused a call as too long, and print the answer."`
+	End      endCmd      `cmd:"" help:"Say that a session is over; its next turn begins a new one."`
+
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 }
@@ -46,6 +51,9 @@ Examples:
   publisher watch --session s1 --json
   publisher context --session s1
   publisher stats --session s1
+  publisher compact --session s1 "the failing test"
+  publisher rewind --session s1
+  echo 'prompt is too long: 219898 tokens > 200000 maximum' | publisher overflow --session s1 --status 400
 
 Exit codes: 0 done, 1 failure, 2 wrong usage.`
 

@@ -11,7 +11,10 @@ import (
 )
 
 type statsCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Provider        string `placeholder:"NAME" help:"Answer for a model of this provider; its default without --model."`
+	Model           string `placeholder:"NAME" help:"Answer for this model."`
+	MaxOutputTokens int64  `placeholder:"N" help:"Answer for so much reserved for the model's answer."`
 }
 
 // Run prints the figures.
@@ -26,7 +29,11 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 	}
 	defer nc.Close()
 	var s events.StatsResponse
-	if err := ask(ctx, nc, events.SubjectStats, events.StatsRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session}, &s); err != nil {
+	in := events.StatsRequest{
+		V: events.Version, Tenant: a.Tenant, Session: a.Session,
+		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens,
+	}
+	if err := ask(ctx, nc, events.SubjectStats, in, &s); err != nil {
 		return err
 	}
 	if f.JSON {
@@ -62,6 +69,7 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		{"estimated input", fmt.Sprintf("%d tokens", b.EstimatedInput)},
 		{"available input", fmt.Sprintf("%d tokens", b.AvailableInput)},
 		{"usage", fmt.Sprintf("%.1f %%", float64(b.UsagePPM)/10_000)},
+		{"left to the trigger", fmt.Sprintf("%d %%", b.PercentLeft)},
 		{"needs compaction", s.NeedsCompaction},
 		{"summary", summary},
 	} {

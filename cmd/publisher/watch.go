@@ -50,12 +50,15 @@ func (c *watchCmd) print(m *nats.Msg, asJSON bool) error {
 			Event   events.Raw `json:"event"`
 		}{m.Subject, m.Data})
 	}
-	t := strings.Split(m.Subject, ".") // session.<kind>.<tenant>.<session>
-	body, err := events.DecodeOutcome(events.Kind(t[1]), m.Data)
+	k, a, err := events.ParsePublished(m.Subject)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Printf("%-32s %s\n", t[2]+"."+t[3], describe(body))
+	body, err := events.DecodeOutcome(k, m.Data)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Printf("%-32s %s\n", a, describe(body))
 	return err
 }
 
@@ -65,6 +68,9 @@ func describe(body any) string {
 	case *events.Compacted:
 		if !b.Compacted {
 			return fmt.Sprintf("not compacted: %s, %d tokens of %d", b.Code, b.TokensBefore, b.AvailableInput)
+		}
+		if b.RewoundTo != nil {
+			return fmt.Sprintf("rewound to generation %d: generation %d through turn %d, %d → %d tokens", *b.RewoundTo, b.Generation, b.Through.Turn, b.TokensBefore, b.TokensAfter)
 		}
 		return fmt.Sprintf("compacted: generation %d through turn %d, %d → %d tokens by %v", b.Generation, b.Through.Turn, b.TokensBefore, b.TokensAfter, b.StagesUsed)
 	case *events.BudgetChanged:

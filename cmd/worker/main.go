@@ -21,9 +21,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"compactd/internal/broker"
-	"compactd/internal/compaction"
 	"compactd/internal/exact"
-	"compactd/internal/summarize"
+	"compactd/internal/policyfile"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
 	"compactd/internal/worker"
 )
 
@@ -40,12 +41,23 @@ type flags struct {
 	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: the death of the process, or a power loss too (process|power, default ${default})."`
 	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
 
-	CompactThreshold  string `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
-	DisableCompaction bool   `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
-	Counter           string `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
+	Policy            string   `env:"COMPACTD_POLICY" default:"default" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default})."`
+	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
+	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
+	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
+	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
+	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
+
+	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
+
+	Serve      serveCmd  `cmd:"" default:"withargs" help:"Serve sessions; this is what worker does without a command."`
+	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
+
+	settings *policyfile.Settings // of the flags above, set by Validate
+	models   []model.Model        // of --summarizer, set by Validate
 }
 
 const description = `Keeps the conversations of LLM agents inside their context windows.
@@ -56,6 +68,9 @@ Examples:
   worker                                  # embedded server on 127.0.0.1:4222, state in ./data
   worker --listen 127.0.0.1:-1 --data /var/lib/compactd --log-format json
   worker --nats nats://broker:4222 --creds worker.creds
+  worker --policy claude --set prune.micro.every_turn=true
+  worker --summarizer anthropic/claude-haiku-4-5,ollama/llama3.3
+  worker policy --policy policy.yaml --tenant acme
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
@@ -67,13 +82,15 @@ func main() {
 	var f flags
 	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
 		kong.Vars{"version": version, "logFormat": logFormat})
-	if _, err := k.Parse(os.Args[1:]); err != nil {
+	cmd, err := k.Parse(os.Args[1:])
+	if err != nil {
 		k.Errorf("%s; see worker --help", err)
 		os.Exit(2)
 	}
 	log := newLogger(f.LogFormat)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, f, log)
+	cmd.BindTo(ctx, (*context.Context)(nil))
+	err = cmd.Run(&f, log)
 	stop()
 	if err != nil {
 		log.Error().Err(err).Msg("worker failed")
@@ -89,12 +106,11 @@ func newLogger(format string) zerolog.Logger {
 	return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly}).With().Timestamp().Logger()
 }
 
-// run serves until ctx ends.
-func run(ctx context.Context, f flags, log zerolog.Logger) error {
-	config, err := f.compaction()
-	if err != nil {
-		return err
-	}
+type serveCmd struct{}
+
+// Run serves until ctx ends.
+func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
+	config := f.settings.Config
 	link, err := f.connect(ctx, log)
 	if err != nil {
 		return err
@@ -111,7 +127,7 @@ func run(ctx context.Context, f flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
-		Owner: owner(), Summarizer: summarize.Embedded(), Listener: worker.LogListener(log), Version: version,
+		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: summarizer(f.models, log), Listener: worker.LogListener(log), Version: version,
 	})
 	if err != nil {
 		return err
@@ -119,7 +135,8 @@ func run(ctx context.Context, f flags, log zerolog.Logger) error {
 	go func() {
 		select {
 		case <-w.Ready():
-			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).Str("version", version).Msg("ready")
+			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).
+				Str("summarizer", modelNames(f.models)).Str("version", version).Msg("ready")
 		case <-ctx.Done():
 		}
 	}()
@@ -132,35 +149,25 @@ func run(ctx context.Context, f flags, log zerolog.Logger) error {
 
 // Validate finds wrong usage that kong cannot know of.
 func (f *flags) Validate() error {
-	_, err := f.compaction()
-	return err
-}
-
-// compaction is the config that the flags ask for.
-func (f *flags) compaction() (*compaction.Config, error) {
-	p := compaction.DefaultPolicy()
-	p.Enabled = !f.DisableCompaction
-	if f.CompactThreshold != "" {
-		if err := p.Trigger.UnmarshalJSON([]byte(f.CompactThreshold)); err != nil {
-			return nil, fmt.Errorf("--compact-threshold %w", err)
-		}
-		if p.Target >= p.Trigger { // keep the distance of the defaults
-			p.Target = p.Trigger * 3 / 4
-		}
-		p.Info = min(p.Info, p.Trigger)
-		if p.Summarize.Prepare >= p.Trigger {
-			p.Summarize.Prepare = (p.Target + p.Trigger) / 2
-		}
+	if f.MaxLedgers < 1 {
+		return errors.New("--max-ledgers must be 1 or more")
 	}
-	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	var err error
+	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {
+		return fmt.Errorf("--summarizer: %w", err)
+	}
+	f.settings, err = policyfile.Load(policyfile.Options{
+		Policy: f.Policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
+	})
 	if err != nil || f.Counter == "estimate" {
-		return c, err
+		return err
 	}
 	by, err := exact.New(f.Counter)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return c.WithCounter(by)
+	f.settings.Config, err = f.settings.Config.WithCounter(by)
+	return err
 }
 
 // link is how this process reaches the server.

@@ -3,17 +3,28 @@ package main
 import (
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"compactd/internal/summarize/summarizetest"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"worker": main}) }
 
-// The scripts show what an operator sees. $ADDR is a free address.
+// The scripts show what an operator sees. $ADDR is a free address. $MODEL and
+// $DOWN are a provider of models that works, and one that fails every call.
 func TestScripts(t *testing.T) {
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(bin, "publisher"), "compactd/cmd/publisher")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the publisher: %v\n%s", err, out)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -22,9 +33,27 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			addr, err := freePort()
 			env.Setenv("ADDR", addr)
+			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			good, down := summarizetest.Start(t, tenSections), summarizetest.Start(t, nil)
+			down.Script(summarizetest.ServerError)
+			env.Setenv("MODEL", good.URL())
+			env.Setenv("DOWN", down.URL())
 			return err
 		},
 	})
+}
+
+// tenSections is a model that writes what it is asked for.
+func tenSections(summarizetest.Prompt) string {
+	var b strings.Builder
+	b.WriteString("<analysis>in order</analysis>\n<summary>\n")
+	for _, title := range []string{
+		"Goal and intent", "Constraints and rules", "Decisions", "Concepts and discoveries", "Files and data", "Errors and fixes",
+		"Open tasks and questions", "How the task evolved", "Current work", "Next step",
+	} {
+		b.WriteString("## " + title + "\n- the model has read it all (turn 1)\n")
+	}
+	return b.String() + "</summary>\n"
 }
 
 // until waits until a file matches, and runs a command again and again while it

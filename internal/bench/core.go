@@ -1,8 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
+	"crypto/sha256"
 	"runtime"
 	"slices"
 	"time"
@@ -12,14 +11,11 @@ import (
 )
 
 const (
-	longMessages     = 10_000
-	shortMessages    = 10
-	messagesPerTurn  = 2
-	turnsPerBlock    = 512
-	turnsPerShort    = 8 // that a short session takes: it must stay short
-	plansPerRound    = 20
-	planTarget       = 100_000 // PPM: no history gets there by its tool results alone
-	triggerOfDefault = 800_000 // PPM
+	longMessages    = 10_000
+	shortMessages   = 10
+	messagesPerTurn = 2
+	turnsPerBlock   = 512
+	turnsPerShort   = 8 // that a short session takes: it must stay short
 )
 
 var someone = events.Address{Tenant: "t1", Session: "s1"}
@@ -39,7 +35,7 @@ func measureTurn(f *fleet, o options, p printer) error {
 	if err != nil {
 		return err
 	}
-	var shorts, longs, ratios []float64
+	var shorts, longs, ratios, overs, allocs []float64
 	for range o.rounds * o.blocks {
 		runtime.GC() // what one side leaves behind is not collected in the other's time
 		var short time.Duration
@@ -53,7 +49,10 @@ func measureTurn(f *fleet, o options, p printer) error {
 		}
 		take(l, turns, 1, c) // makes the sums, and room for more
 		runtime.GC()
+		made := mallocs()
 		long := take(l, turns, turnsPerBlock, c)
+		allocs = append(allocs, (mallocs()-made)/turnsPerBlock)
+		overs = append(overs, long.Seconds()/f.hash(turnsPerBlock).Seconds())
 		shorts = append(shorts, float64(short.Nanoseconds())/turnsPerBlock)
 		longs = append(longs, float64(long.Nanoseconds())/turnsPerBlock)
 		ratios = append(ratios, long.Seconds()/short.Seconds())
@@ -61,7 +60,29 @@ func measureTurn(f *fleet, o options, p printer) error {
 	p.line(lineTurn, median(ratios), "ratio")
 	p.line("turn_cost_10_ns", median(shorts), "ns")
 	p.line("turn_cost_10k_ns", median(longs), "ns")
+	p.line("turn_cost_10k_over_hash", median(overs), "ratio")
+	p.line("turn_cost_10k_allocs", median(allocs), "allocs")
 	return nil
+}
+
+// hash looks at every byte of n turns once, and returns how long that took.
+func (f *fleet) hash(n int) time.Duration {
+	payloads := make([][]byte, n)
+	for i := range payloads {
+		payloads[i] = vast(f.bodies[i%len(f.bodies)])
+	}
+	began := time.Now()
+	for _, b := range payloads {
+		sha256.Sum256(b)
+	}
+	return time.Since(began)
+}
+
+// mallocs is how many objects the program has made so far.
+func mallocs() float64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.Mallocs)
 }
 
 // turns reads the bodies as turns of a model with a window.
@@ -92,61 +113,4 @@ func take(l *compaction.Ledger, turns []*compaction.Turn, n int, c *compaction.C
 		compaction.Apply(l, t, compaction.Decide(l, t, c), c)
 	}
 	return time.Since(began)
-}
-
-// measurePlan decides one turn again and again: Decide leaves the ledger as it is.
-func measurePlan(f *fleet, o options, p printer) error {
-	policy := compaction.DefaultPolicy()
-	policy.Summarize.Enabled = false
-	policy.Target = planTarget
-	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
-	if err != nil {
-		return err
-	}
-	l, last, err := f.brim(c)
-	if err != nil {
-		return err
-	}
-	var us []float64
-	for range o.rounds {
-		runtime.GC()
-		for range plansPerRound {
-			began := time.Now()
-			outs := compaction.Decide(l, last, c)
-			us = append(us, float64(time.Since(began).Nanoseconds())/1e3)
-			if err := planned(outs); err != nil {
-				return err
-			}
-		}
-	}
-	p.line(linePlan, median(us), "us")
-	return nil
-}
-
-// brim returns a session that the next turn makes 10,000 messages, and brings to
-// its trigger.
-func (f *fleet) brim(c *compaction.Config) (*compaction.Ledger, *compaction.Turn, error) {
-	const n = longMessages / messagesPerTurn
-	wide, err := f.turns(1 << 38)
-	if err != nil {
-		return nil, nil, err
-	}
-	tokens := grow(wide, n, c).Budget().EstimatedInput
-	turns, err := f.turns(tokens*1e6/triggerOfDefault + reserve)
-	if err != nil {
-		return nil, nil, err
-	}
-	return grow(turns, n-1, c), turns[(n-1)%len(turns)], nil
-}
-
-// planned checks that a compaction is told and every stage has run.
-func planned(outs []compaction.Outcome) error {
-	if len(outs) == 0 {
-		return errors.New("nothing was decided")
-	}
-	body, ok := outs[0].Body.(*events.Compacted)
-	if !ok || !body.Compacted || len(body.Stages) != 3 {
-		return fmt.Errorf("not a compaction in three stages: %+v", outs[0].Body)
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ const (
 	lineTurn     = "turn_cost_10k_over_10"
 	lineMeasure  = "measure_mb_s"
 	linePlan     = "plan_10k_us"
+	lineRender   = "render_1k_us"
 	lineP50      = "latency_2k_p50_ms"
 	lineP99      = "latency_2k_p99_ms"
 	lineEntry    = "bytes_per_entry"
@@ -32,10 +33,10 @@ func (p printer) header() {
 	fmt.Fprintf(p.out, "# %s, %d CPUs, %s %s/%s, load %s\n", cpuName(), runtime.GOMAXPROCS(0), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
 }
 
-// line writes one result; ratios and milliseconds get two decimals.
+// line writes one result; ratios, milliseconds and allocations get two decimals.
 func (p printer) line(name string, value float64, unit string) {
 	decimals := 0
-	if unit == "ratio" || unit == "ms" {
+	if unit == "ratio" || unit == "ms" || unit == "allocs" {
 		decimals = 2
 	}
 	fmt.Fprintf(p.out, "bench %s %.*f %s\n", name, decimals, value, unit)

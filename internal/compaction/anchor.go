@@ -44,14 +44,14 @@ type calibration struct {
 // taken more than the window, whatever its usage says.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
 	input := min(Tokens(u.Input+u.CacheRead+u.CacheCreate), l.gauge.window)
-	if input == 0 || generation > l.generation {
+	if input == 0 || generation > l.Generation() {
 		return // an agent cannot have applied what was not told
 	}
-	if generation == l.generation && l.gauge.rate.Classes {
+	if generation == l.Generation() && l.gauge.rate.Classes {
 		l.usage.learn(input, at, generation)
 	}
-	for g := generation; g < l.generation; g++ {
-		input -= l.saved[g]
+	for _, g := range l.generations[generation:] {
+		input -= g.Saved
 	}
 	l.usage.Correction = input - l.usage.scaled(at)
 }

@@ -29,10 +29,16 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	case *Turn:
 		if now = e.Time; !slices.ContainsFunc(outs, denies) {
 			l.take(e)
+			l.spoke, l.idled = now, false
 		}
 	case *Result:
 		now = e.Time
 		l.receive(e)
+	case *Request:
+		now = e.Time
+		if !slices.ContainsFunc(outs, denies) {
+			l.answer(e)
+		}
 	}
 	for _, o := range outs {
 		switch b := o.Body.(type) {
@@ -99,13 +105,23 @@ func (l *Ledger) withdraw(k int64) {
 	if l.prepared != nil && l.prepared.To.Turn >= k {
 		l.prepared = nil
 	}
-	if l.told > l.entries.n { // nobody can say how much of what was saved is left
-		l.told, l.saved = l.entries.n, make([]Tokens, len(l.saved))
+	if first := slices.IndexFunc(l.marks, l.gone); first >= 0 {
+		l.marks = slices.DeleteFunc(slices.Clone(l.marks), l.gone) // a fork shares them
+		l.changed.mark = min(l.changed.mark, first)
 	}
-	l.changed = changed{min(l.changed.entry, l.entries.n), min(l.changed.turn, len(l.turns))}
+	if l.told > l.entries.n { // nobody can say how much of what was saved is left
+		l.told, l.generations = l.entries.n, slices.Clone(l.generations)
+		for i := range l.generations {
+			l.generations[i].Saved = 0
+		}
+	}
+	l.changed.entry, l.changed.turn = min(l.changed.entry, l.entries.n), min(l.changed.turn, len(l.turns))
 	l.recount()
 	l.rescale(before)
 }
+
+// gone reports whether the entry of a mark was withdrawn.
+func (l *Ledger) gone(m mark) bool { return int(m.entry) >= l.entries.n }
 
 func (l *Ledger) append(t *Turn) {
 	l.turns = append(l.turns, turnMark{hash: t.hash, seq: t.Seq})
@@ -117,14 +133,13 @@ func (l *Ledger) append(t *Turn) {
 		l.tools, l.toolSeq = *t.tools, t.Seq
 	}
 	if t.model != nil && *t.model != l.model || t.override != nil && !bytes.Equal(t.override, l.override) {
-		if t.model != nil {
-			l.model = *t.model
-		}
 		if t.override != nil {
 			l.override = t.override
 		}
-		l.attempted, l.usage = 0, calibration{}
-		l.measure()
+		l.change(t.model)
+	}
+	if t.usage != nil {
+		l.overflows = 0
 	}
 	answer := t.answer()
 	for i, e := range t.entries {
@@ -140,6 +155,16 @@ func (l *Ledger) append(t *Turn) {
 	l.floor()
 }
 
+// change takes another model, nil for the same, and what follows from it.
+func (l *Ledger) change(m *events.Model) {
+	if m != nil && *m != l.model {
+		l.model, l.stated, l.overflows = *m, 0, 0
+	}
+	l.attempted, l.usage = 0, calibration{}
+	l.measure()
+	l.floor()
+}
+
 // answer returns where the last assistant message of the turn begins, the one
 // that the usage was counted for, or −1.
 func (t *Turn) answer() int {
@@ -151,24 +176,37 @@ func (t *Turn) answer() int {
 	return -1
 }
 
-// compacted carries out the edits of a compaction.
+// compacted carries out the edits of a compaction, or a rewind.
 func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	l.level = b.Budget.Level
 	if l.attempted = 0; b.Budget.ShouldCompact {
 		l.attempted = Tokens(b.Budget.EstimatedInput)
+	}
+	switch {
+	case !b.Budget.ShouldCompact:
+		l.breaker.Thrashes = 0
+	case b.RewoundTo == nil && b.Request == nil:
 		l.breaker.Thrashes++
 		l.breaker.Last = now
-	} else {
-		l.breaker.Thrashes = 0
+	}
+	if b.Request != nil && l.job != nil && l.job.answers(b.Request) {
+		l.job = nil
 	}
 	if !b.Compacted {
 		return
 	}
-	l.generation, l.told = b.Generation, l.entries.n
-	for int64(len(l.saved)) < b.Generation-1 { // told about turns that have left the log
-		l.saved = append(l.saved, 0)
+	l.told = l.entries.n
+	for l.Generation() < b.Generation-1 { // told about turns that have left the log
+		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
-	l.saved = append(l.saved, Tokens(b.TokensSaved))
+	g := generation{Tokens(b.TokensSaved), l.Generation()}
+	if b.RewoundTo != nil {
+		g.From = min(*b.RewoundTo, l.Generation())
+	}
+	l.generations = append(l.generations, g)
+	if b.RewoundTo != nil {
+		l.rewind()
+	}
 	for _, e := range b.Edits {
 		l.edit(e, b.Generation)
 	}
@@ -181,12 +219,13 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		return // withdrawn since
 	}
 	switch e.Op {
-	case events.OpClear, events.OpDeduplicate:
+	case events.OpClear, events.OpClearOld, events.OpDeduplicate:
 		x := l.entries.at(at)
 		if x.compare(e.Position) != 0 {
 			return
 		}
-		x.Op, x.Gen = opOf(e.Op), uint32(gen)
+		x.Op = opOf(e.Op)
+		l.marks = append(l.marks, mark{uint32(at), uint32(gen), x.Op})
 		l.changed.entry = min(l.changed.entry, at)
 	case events.OpTruncate, events.OpCondense:
 		after := *e.To

@@ -126,7 +126,11 @@ func waitingSession(t testing.TB, waits bool) (*agent, *compaction.Turn) {
 	a.publish(last)
 	large := words(a.ledger.Rate(), compaction.Tokens(window*6/100), "")
 	a.publish(object{"messages": messages(events.Anthropic, said{role: events.RoleUser, text: large})})
-	if got := a.ledger.Stats(a.config).Waiting; got != waits {
+	st, err := a.ledger.Stats(a.config, events.Model{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := st.Waiting; got != waits {
 		t.Fatalf("waiting: %t", got)
 	}
 	turn, err := a.read(next)
@@ -158,6 +162,36 @@ func BenchmarkPlan10k(b *testing.B) {
 		plan := compaction.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
 		if len(plan.Used) != 3 {
 			b.Fatalf("used %v", plan.Used)
+		}
+	}
+}
+
+// Plan and Render of 1,000 messages of 800 characters, 30 % of them results of
+// tools: the full pass of an agent that reads files and talks about them.
+func BenchmarkPlanRender1k(b *testing.B) {
+	a := newAgent(b, defaultConfig(b))
+	text := strings.Repeat("some text ", 80)
+	for i := range 100 {
+		var talk []said
+		for k := range 3 {
+			c := call{id: fmt.Sprintf("call_%d_%d", i, k), tool: "read", args: fmt.Sprintf(`{"path":"src/%d.go"}`, (3*i+k)%90)}
+			talk = append(talk, said{role: events.RoleAssistant, text: text, calls: []call{c}}, said{role: events.RoleTool, results: []result{{id: c.id, text: text}}})
+		}
+		talk = append(talk, said{role: events.RoleAssistant, text: text}, said{role: events.RoleUser, text: text},
+			said{role: events.RoleAssistant, text: text}, said{role: events.RoleUser, text: text})
+		a.publish(object{"messages": messages(events.Anthropic, talk...), "model": object{"provider": "anthropic", "context_window": 1 << 38}})
+	}
+	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
+	policy.Prune.ProtectTokens, policy.Prune.MinimumTokens = 10_000, 0
+	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) * 6 / 10
+	b.ReportAllocs()
+	for b.Loop() {
+		plan := compaction.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
+		if len(plan.Stages) != 3 {
+			b.Fatalf("stages %+v", plan.Stages)
+		}
+		if _, err := a.render(plan.View(events.Anthropic)); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -33,6 +33,7 @@ func CheckBudget(p Prompt, window, reserve Tokens, policy *Policy) events.Budget
 		WithinBudget:   total <= available,
 		ShouldCompact:  total >= m.trigger,
 		Level:          m.level(total),
+		PercentLeft:    policy.percentLeft(&m, total),
 		Breakdown: events.Breakdown{
 			SystemPrompt:    int64(p.System),
 			History:         int64(p.History),
@@ -58,17 +59,4 @@ func usage(total, available Tokens) PPM {
 // reaches reports whether total is at or above a share of available.
 func reaches(total, available Tokens, share PPM) bool {
 	return int64(total)*million >= int64(available)*int64(share)
-}
-
-func (m *marks) level(total Tokens) events.Level {
-	switch {
-	case total >= m.limit:
-		return events.LevelBlocking
-	case total >= m.trigger:
-		return events.LevelWarning
-	case total >= m.info:
-		return events.LevelInfo
-	default:
-		return events.LevelOK
-	}
 }

@@ -50,6 +50,18 @@ func (c *chunks) add(e Entry) {
 	*c.at(c.n - 1) = e
 }
 
+// appendTo appends the entries of positions from ≤ i < to.
+func (c *chunks) appendTo(out []Entry, from, to int) []Entry {
+	for from < to {
+		k := chunkOf(from)
+		start := chunkStart(k)
+		end := min(to, chunkStart(k+1))
+		out = append(out, c.list[k][from-start:end-start]...)
+		from = end
+	}
+	return out
+}
+
 // cut drops the entries from position n on.
 func (c *chunks) cut(n int) {
 	if n >= c.n {

@@ -21,7 +21,7 @@ const jobExpiry = 15 * 60 * 1000
 func (d *Draft) Condense(seq Seq, to events.Position, units int64) {
 	from := d.spoken()
 	end := d.through(from, to)
-	if end == from || end > d.awaiting(d.exchanges()) {
+	if end == from || end > d.awaiting() {
 		return
 	}
 	s := Entry{Seq: seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(units)}
@@ -49,15 +49,11 @@ func (d *Draft) through(i int, to events.Position) int {
 
 // condensable returns the smallest range from the beginning after which at most
 // recent tokens stay, and at least four messages; when there is none, the
-// largest range that leaves four messages. No range ends beyond turn last. ok is
-// false when the summary, at ceiling tokens, would not be worth it: least tokens
-// of it must be new.
-func (d *Draft) condensable(recent, ceiling, least Tokens, last int64) (end int, ok bool) {
-	exchange := d.exchanges()
-	pairs := d.pairsWithin(exchange)
+// largest range that leaves four messages; its end is 0 when there is nothing. No
+// range ends beyond turn last. fresh is what of it is not summary already.
+func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) {
 	total, newest, start := d.Tokens(), d.newest(minMessages), d.spoken()
-	var best cut
-	for _, c := range d.cuts(start, d.awaiting(exchange), pairs) {
+	for c := range d.cuts(start) {
 		if c.end > newest || d.entries[c.end-1].end().Turn > last {
 			break
 		}
@@ -66,13 +62,13 @@ func (d *Draft) condensable(recent, ceiling, least Tokens, last int64) (end int,
 			break
 		}
 	}
-	fresh := best.saved
+	fresh = best.saved
 	for i := start; i < best.end; i++ {
 		if d.entries[i].Kind == KindSummary {
-			fresh -= d.rate.Entry(&d.entries[i])
+			fresh -= d.costs[i]
 		}
 	}
-	return best.end, best.end > 0 && best.saved > ceiling && fresh >= least
+	return best, fresh
 }
 
 // newest returns where the newest n messages begin, markers not counted.
@@ -113,37 +109,54 @@ func (l *Ledger) waitsAtTrigger(now int64) bool {
 // empty ones, and a job must fit into a message.
 const maxJobTurns = 10_000
 
+// wanted says what summary is wanted.
+type wanted struct {
+	lane    events.Lane
+	recent  Tokens // most that shall stay beside it
+	ceiling Tokens // most that it may cost
+	least   Tokens // of its range, that must not be summary already
+	small   bool   // of a small range too: it costs a third of that at most
+}
+
 // planJob returns the job for a summary of what would have to go, nil when it is
 // not worth it or under way.
-func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events.Job {
+func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 	g := &l.gauge
-	p := &g.policy.Summarize
-	available := Tokens(b.AvailableInput)
-	ceiling := p.ceiling(available)
-	recent := l.room(g.marks.target) - ceiling
+	available := g.marks.available
+	w := wanted{lane: lane, ceiling: g.policy.Summarize.ceiling(available), least: retryShare.share(available)}
+	w.recent = l.room(g.marks.target) - w.ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
-		recent -= max(g.marks.trigger-g.marks.prepare, 0)
+		w.recent -= max(g.marks.trigger-g.marks.prepare, 0)
 	}
-	draft := newDraft(l.visible(), l.format, g.rate)
+	return d.jobFor(l, newDraft(l.visible(), l.format, g.rate), w)
+}
+
+// jobFor returns the job for the summary that is wanted of a history.
+func (d *decision) jobFor(l *Ledger, draft *Draft, w wanted) *events.Job {
+	g := &l.gauge
 	start := draft.spoken()
 	if start == len(draft.entries) {
 		return nil
 	}
 	first := &draft.entries[start]
 	job := &events.Job{
-		Config: d.config.Hash(), CausedBy: d.cause(), Lane: lane, Format: l.format,
-		From: messageOf(first.position()), EstimatedInput: b.EstimatedInput,
+		Config: d.config.Hash(), CausedBy: d.cause(), Lane: w.lane, Format: l.format,
+		From: messageOf(first.position()), EstimatedInput: l.Budget().EstimatedInput,
 	}
 	job.Turn = job.From.Turn
 	if first.Kind == KindSummary {
 		covered := messageOf(first.end())
 		job.Previous, job.PreviousTo, job.Turn = uint64(first.Seq), &covered, covered.Turn
 	}
-	end, ok := draft.condensable(recent, ceiling, retryShare.share(available), job.Turn+maxJobTurns-1)
-	if asked := d.underWay(l, draft, start, ceiling, available); lane != events.LaneBackground && asked > 0 {
+	best, fresh := draft.condensable(w.recent, job.Turn+maxJobTurns-1)
+	if w.small {
+		w.ceiling = min(w.ceiling, best.saved/3)
+	}
+	end, ok := best.end, best.end > 0 && best.saved > w.ceiling && fresh >= w.least
+	if asked := d.underWay(l, draft, start, w.ceiling); w.lane != events.LaneBackground && asked > 0 {
 		end, ok = asked, true
 	}
-	maxUnits := draft.written(g.rate.units(ceiling))
+	maxUnits := draft.written(g.rate.units(w.ceiling))
 	if !ok || maxUnits <= 0 {
 		return nil
 	}
@@ -152,7 +165,7 @@ func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events
 		job.Seqs = append(job.Seqs, uint64(l.turns[n-1].seq))
 	}
 	job.Hash = l.rangeHash(job.From, job.To)
-	if l.waits(d.now) && l.job.Hash == job.Hash && l.job.Lane == lane {
+	if l.waits(d.now) && l.job.Hash == job.Hash && l.job.Lane == w.lane {
 		return nil
 	}
 	return job
@@ -161,7 +174,7 @@ func (d *decision) planJob(l *Ledger, b events.Budget, lane events.Lane) *events
 // underWay returns where the range of a job in the background ends, if its
 // summary would bring the session below prepare: then it only becomes more
 // urgent, since another range would throw away what is nearly done. Else 0.
-func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling, available Tokens) int {
+func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling Tokens) int {
 	if !l.waits(d.now) || l.waitsAtTrigger(d.now) {
 		return 0
 	}
@@ -175,6 +188,8 @@ func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling, availab
 	}
 	return end
 }
+
+func isJob(o Outcome) bool { return o.Kind == events.KindJob }
 
 func (d *decision) tellJob(job *events.Job) {
 	if job != nil {

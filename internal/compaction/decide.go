@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -17,7 +18,7 @@ type Event struct {
 	Address events.Address
 }
 
-// Input is an event that was read: a *Turn or a *Result.
+// Input is an event that was read: a *Turn, a *Result or a *Request.
 type Input interface {
 	event(events.Address) (Event, int64)
 }
@@ -41,6 +42,8 @@ func Decide(l *Ledger, in Input, c *Config) []Outcome {
 		d.turn(l, e)
 	case *Result:
 		d.result(l, e)
+	case *Request:
+		d.request(l, e)
 	}
 	return d.outs
 }
@@ -53,7 +56,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 	case ignore:
 		return
 	case park:
-		if err := d.config.refuse(t); err != nil {
+		if err := l.refuse(t); err != nil {
 			d.outs = Reject(d.event, err, d.config)
 			return
 		}
@@ -65,7 +68,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 		}
 		return
 	}
-	if err := d.config.refuse(t); err != nil {
+	if err := l.refuse(t); err != nil {
 		d.outs = Reject(d.event, err, d.config)
 		return
 	}
@@ -74,7 +77,11 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 	}
 	next := l.fork()
 	next.take(t)
+	withdrawn := next.job == nil
 	d.budget(l, next)
+	if withdrawn || slices.ContainsFunc(d.outs, isJob) { // it waited too long
+		d.abort(l, next)
+	}
 }
 
 // result judges what became of a job. A summary is used at once when the session
@@ -85,11 +92,13 @@ func (d *decision) result(l *Ledger, r *Result) {
 	if fitness == stale {
 		return
 	}
-	urgent := l.job.Lane != events.LaneBackground
+	urgent, request := l.job.Lane != events.LaneBackground, l.job.Manual
 	next := l.fork()
 	next.receive(r)
 	b := next.Budget()
 	switch {
+	case request != nil:
+		d.summarized(next, request, fitness)
 	case !next.gauge.policy.Enabled:
 	case fitness == failed && b.ShouldCompact:
 		d.compact(next, b, true)
@@ -148,7 +157,7 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 			Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq), Kind: d.event.Kind,
 			Code: code, Message: events.Codes[code].Meaning, Hint: events.Codes[code].Hint,
 		}
-		if code != events.CodeUsageUnknown {
+		if d.event.Kind == events.KindTurn && code != events.CodeUsageUnknown {
 			r.Expected = l.LastTurn() + 1
 			r.Message += " The next turn is " + strconv.FormatInt(r.Expected, 10) + "."
 		}
@@ -166,8 +175,13 @@ func (d *decision) budget(before, l *Ledger) {
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
 				return // it tells the level too
 			}
+		case l.gauge.policy.Prune.everyTurn() && d.clear(l, events.ReasonEveryTurn, (*Draft).ClearOld):
+			if b = l.Budget(); d.mayPrepare(before, l, b) {
+				d.tellJob(d.planJob(l, events.LaneBackground))
+			}
+			return
 		case d.mayPrepare(before, l, b):
-			d.tellJob(d.planJob(l, b, events.LaneBackground))
+			d.tellJob(d.planJob(l, events.LaneBackground))
 		}
 	}
 	if b.Level != before.level {
@@ -236,13 +250,13 @@ func (l *Ledger) through() events.Through {
 // provider's cache, since the summary will break it again; at the hard limit
 // everything is. It reports whether a session.compacted was told.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
-	plan, total := d.plan(l, b, Means{Summary: l.prepared, Truncate: truncate})
+	plan := l.plan(l.gauge.marks.target, Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
 	over := plan.After > plan.target || plan.uses(events.StageTruncate)
 	ask := over && !waiting && l.maySummarize(d.now) && !plan.uses(events.StageSummarize)
 	var job *events.Job
 	if ask { // as l is before the plan: what is truncated now is in the range
-		job = d.planJob(l, b, events.LaneNormal)
+		job = d.planJob(l, events.LaneNormal)
 	}
 	waiting = waiting || job != nil
 	reason := events.ReasonThreshold
@@ -254,11 +268,11 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	told := true
 	switch {
 	case saved > 0 && (worth || !waiting):
-		d.tellPlan(l, b, plan, total, reason)
+		d.tellPlan(l, plan, reason)
 	case waiting:
 		told = false
 	default:
-		d.tellNothing(l, b, plan, total, reason)
+		d.tellNothing(l, reason, plan.failure())
 	}
 	d.tellJob(job)
 	return told
@@ -267,65 +281,73 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 // merge puts a summary in place that came after the fact.
 func (d *decision) merge(l *Ledger, b events.Budget) {
 	late := l.lateMerge()
-	plan, total := d.plan(l, b, Means{Summary: l.prepared, Force: late})
+	plan := l.plan(l.gauge.marks.target, Means{Summary: l.prepared, Force: late})
 	before, after := l.input(plan.Before), l.input(plan.After)
 	under := after < l.gauge.marks.trigger
 	switch {
 	case plan.uses(events.StageSummarize) && (after < before || late && under):
-		d.tellPlan(l, b, plan, total, events.ReasonBackground)
+		d.tellPlan(l, plan, events.ReasonBackground)
 	case after < before && b.ShouldCompact: // what was held back for the summary does without it
-		d.tellPlan(l, b, plan, total, events.ReasonThreshold)
+		d.tellPlan(l, plan, events.ReasonThreshold)
 	}
 }
 
-// budgeted is a plan with the target of its history.
+// budgeted is a plan with its targets, of the history and of the whole input.
 type budgeted struct {
 	Plan
-	target Tokens
+	target, total Tokens
 }
 
-func (d *decision) plan(l *Ledger, b events.Budget, m Means) (p budgeted, total Tokens) {
+// plan compacts what is in view, so that the next call takes at most total.
+func (l *Ledger) plan(total Tokens, m Means) budgeted {
 	g := &l.gauge
-	total = g.marks.target
 	m.Target = l.room(total)
 	if !g.policy.Summarize.Enabled { // switched off since it was asked for
 		m.Summary = nil
 	}
-	return budgeted{makePlan(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target}, total
+	return budgeted{makePlan(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target, total}
+}
+
+// failure says why a plan made nothing smaller.
+func (p *Plan) failure() events.Code {
+	if p.Messages <= minMessages {
+		return events.CodeNotEnoughMessages
+	}
+	return events.CodeNothingToDo
 }
 
 // tellPlan tells a plan that is carried out, and brings l to the state after it.
-func (d *decision) tellPlan(l *Ledger, b events.Budget, plan budgeted, total Tokens, reason events.Reason) {
+func (d *decision) tellPlan(l *Ledger, plan budgeted, reason events.Reason) *events.Compacted {
 	before, stages := l.input(plan.Before), l.inputs(plan.Stages)
-	l.generation++
+	l.generations = append(l.generations, generation{From: l.Generation()})
 	l.gauge.visible = plan.After
-	body := d.compaction(l, total, reason, l.Budget())
-	body.Compacted = true
+	body := d.compaction(l, reason)
+	body.Compacted, body.TargetTokens = true, int64(plan.total)
 	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
 	body.StagesUsed, body.Stages, body.Edits = plan.Used, stages, plan.Edits
 	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
 	d.outs[len(d.outs)-1].View = &View{Format: l.format, entries: plan.entries}
+	return body
 }
 
-// tellNothing tells that no stage made the history smaller.
-func (d *decision) tellNothing(l *Ledger, b events.Budget, plan budgeted, total Tokens, reason events.Reason) {
-	body := d.compaction(l, total, reason, b)
-	body.TokensBefore = int64(l.input(plan.Before))
+// tellNothing tells that the history stays as it is, and why.
+func (d *decision) tellNothing(l *Ledger, reason events.Reason, code events.Code) *events.Compacted {
+	body := d.compaction(l, reason)
+	body.Code = code
+	body.TokensBefore = body.Budget.EstimatedInput
 	body.TokensAfter = body.TokensBefore
-	body.Code = events.CodeNothingToDo
-	if plan.Messages <= minMessages {
-		body.Code = events.CodeNotEnoughMessages
-	}
 	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
+	return body
 }
 
 // compaction is what every session.compacted says.
-func (d *decision) compaction(l *Ledger, total Tokens, reason events.Reason, b events.Budget) *events.Compacted {
+func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted {
+	b := l.Budget()
 	return &events.Compacted{
-		Generation: l.generation, Reason: reason, Config: d.config.Hash(),
+		Generation: l.Generation(), Reason: reason, Config: d.config.Hash(),
 		CausedBy: d.cause(), Through: l.through(), Format: l.format,
-		TargetTokens: int64(total), AvailableInput: b.AvailableInput,
+		TargetTokens: int64(l.gauge.marks.target), AvailableInput: b.AvailableInput,
 		StagesUsed: []events.Stage{}, Stages: []events.StageReport{}, Edits: []events.Edit{}, Budget: b,
 	}
 }

@@ -1,20 +1,22 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"iter"
+	"slices"
+
+	"compactd/internal/events"
+)
 
 // Deduplicate lets earlier reads of a file point to the latest one. A read is
 // replaced only when a later successful read covers it: the whole file, or the
 // same lines. It changes nothing when the reads it touches, the kept ones
 // included, would not shrink by at least the share minimum.
 func (d *Draft) Deduplicate(minimum PPM) {
-	latest := d.latestReads()
 	kept := make([]bool, len(d.entries))
-	var replace []int
+	var replace []int // newest first
 	var saved, touched Tokens
-	for i := range d.entries {
-		e := &d.entries[i]
-		later := latest.after(i, e)
-		if !e.reads() || later < 0 {
+	for i, later := range d.rereads() {
+		if !d.entries[i].reads() || later < 0 {
 			continue
 		}
 		s := d.saving(i, opDeduplicate)
@@ -23,57 +25,82 @@ func (d *Draft) Deduplicate(minimum PPM) {
 		}
 		replace = append(replace, i)
 		saved += s
-		touched += d.rate.Entry(e)
+		touched += d.costs[i]
 		if !kept[later] {
 			kept[later] = true
-			touched += d.rate.Entry(&d.entries[later])
+			touched += d.costs[later]
 		}
 	}
 	if saved*million < touched*Tokens(minimum) {
 		return
 	}
-	for _, i := range replace {
-		d.edit(i, events.OpDeduplicate)
-	}
+	slices.Reverse(replace)
+	d.edit(events.OpDeduplicate, replace)
 }
 
 // referred marks the reads that the placeholder of an earlier one points to.
 func (d *Draft) referred() []bool {
-	latest := d.latestReads()
 	out := make([]bool, len(d.entries))
-	for i := range d.entries {
-		if e := &d.entries[i]; e.Op == opDeduplicate {
-			if k := latest.after(i, e); k >= 0 {
-				out[k] = true
-			}
+	if d.pointers == 0 {
+		return out
+	}
+	for i, later := range d.rereads() {
+		if d.entries[i].Op == opDeduplicate && later >= 0 {
+			out[later] = true
 		}
 	}
+	return out
+}
+
+// disowned lists the placeholders whose read is no longer below them: truncated,
+// or withdrawn.
+func (d *Draft) disowned() []int {
+	if d.pointers == 0 {
+		return nil
+	}
+	var out []int
+	for i, later := range d.rereads() {
+		if d.entries[i].Op == opDeduplicate && later < 0 {
+			out = append(out, i)
+		}
+	}
+	slices.Reverse(out)
 	return out
 }
 
 // read identifies what a read reads.
 type read struct{ path, variant Key }
 
-// reads holds the position of the latest read of each file and variant.
-type reads map[read]int
-
-func (d *Draft) latestReads() reads {
-	r := reads{}
-	for i := range d.entries {
-		if e := &d.entries[i]; e.reads() {
-			r[read{e.Path, e.Variant}] = i
+// rereads walks back over the reads and the placeholders of reads. Each comes with
+// the latest read below it that covers it, the whole file or the same lines, or
+// with −1.
+func (d *Draft) rereads() iter.Seq2[int, int] {
+	return func(yield func(i, later int) bool) {
+		latest := map[read]int{}
+		find := func(r read) int {
+			if i, ok := latest[r]; ok {
+				return i
+			}
+			return -1
+		}
+		for i := len(d.entries) - 1; i >= 0; i-- {
+			e := &d.entries[i]
+			reads := e.reads()
+			if !reads && e.Op != opDeduplicate {
+				continue
+			}
+			own := read{e.Path, e.Variant}
+			same := find(own)
+			if reads && same < 0 {
+				latest[own] = i
+			}
+			later := same
+			if e.Variant != 0 {
+				later = max(same, find(read{path: e.Path}))
+			}
+			if !yield(i, later) {
+				return
+			}
 		}
 	}
-	return r
-}
-
-// after returns the latest read after position i that covers the read e, or −1.
-func (r reads) after(i int, e *Entry) int {
-	best := -1
-	for _, variant := range []Key{0, e.Variant} {
-		if k, ok := r[read{e.Path, variant}]; ok && k > i {
-			best = max(best, k)
-		}
-	}
-	return best
 }

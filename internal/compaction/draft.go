@@ -1,28 +1,98 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"slices"
+
+	"compactd/internal/events"
+)
 
 // Draft is an effective history under the stages: entries in view, and what the
 // edits so far made of them. Each stage can be run alone.
 type Draft struct {
-	entries []Entry
+	entries []Entry // changed by set and put alone
 	format  events.Format
 	rate    Rate
 	edits   []events.Edit
+
+	// What follows from entries, so that a stage costs what it changes.
+	costs    []Tokens // of each
+	tokens   Tokens   // of all
+	pointers int      // placeholders that refer to a later read
+	pairs    *pairing // nil until it is asked for
+
+	changes []change // since the last mark, in order
+}
+
+// change is an entry that put replaced.
+type change struct {
+	at  int
+	was Entry
 }
 
 // newDraft takes over entries.
 func newDraft(entries []Entry, f events.Format, r Rate) *Draft {
-	return &Draft{entries: entries, format: f, rate: r}
+	d := &Draft{format: f, rate: r}
+	d.set(entries)
+	return d
+}
+
+// set makes the draft hold other entries.
+func (d *Draft) set(entries []Entry) {
+	d.entries, d.costs = entries, make([]Tokens, len(entries))
+	d.tokens, d.pointers, d.pairs = 0, 0, nil
+	for i := range entries {
+		d.costs[i] = d.rate.Entry(&entries[i])
+		d.tokens += d.costs[i]
+		if entries[i].Op == opDeduplicate {
+			d.pointers++
+		}
+	}
+}
+
+// put replaces an entry by one that pairs as it does.
+func (d *Draft) put(i int, e Entry) {
+	was := &d.entries[i]
+	d.changes = append(d.changes, change{i, *was})
+	if was.Op == opDeduplicate {
+		d.pointers--
+	}
+	if e.Op == opDeduplicate {
+		d.pointers++
+	}
+	d.tokens -= d.costs[i]
+	d.costs[i] = d.rate.Entry(&e)
+	d.tokens += d.costs[i]
+	*was = e
+}
+
+// mark returns the draft as it is, to go back to by undo.
+func (d *Draft) mark() Draft {
+	d.changes = d.changes[:0]
+	return *d
+}
+
+// undo makes the draft what it was at the last mark. Between the two entries were
+// put, or others set, but not both.
+func (d *Draft) undo(was Draft) {
+	if len(d.edits) == len(was.edits) {
+		return
+	}
+	for _, c := range slices.Backward(d.changes) {
+		was.entries[c.at] = c.was
+	}
+	*d = was
+	d.set(d.entries)
 }
 
 // Tokens estimates the history as it is, without the framing of a conversation.
-func (d *Draft) Tokens() Tokens {
-	var t Tokens
-	for i := range d.entries {
-		t += d.rate.Entry(&d.entries[i])
+func (d *Draft) Tokens() Tokens { return d.tokens }
+
+// pairing returns what belongs together.
+func (d *Draft) pairing() *pairing {
+	if d.pairs == nil {
+		d.pairs = pair(d.entries, d.format)
 	}
-	return t
+	return d.pairs
 }
 
 // messages counts the messages in view, markers included.
@@ -36,142 +106,27 @@ func (d *Draft) messages() int {
 	return n
 }
 
-// edit sets the op of an entry and notes it.
-func (d *Draft) edit(i int, o events.Op) {
-	d.entries[i].Op = opOf(o)
+// edit sets the op of entries and notes it.
+func (d *Draft) edit(o events.Op, at []int) {
+	d.edits, d.changes = slices.Grow(d.edits, len(at)), slices.Grow(d.changes, len(at))
+	for _, i := range at {
+		e := d.entries[i]
+		e.Op = opOf(o)
+		d.put(i, e)
+		d.note(o, i)
+	}
+}
+
+// note adds an edit of an entry to those that will be told.
+func (d *Draft) note(o events.Op, i int) {
 	d.edits = append(d.edits, events.Edit{Op: o, Position: d.entries[i].position()})
 }
 
 // saving is what an op would save on an entry; it can be negative.
 func (d *Draft) saving(i int, o op) Tokens {
 	e := d.entries[i]
-	before := d.rate.Entry(&e)
 	e.Op = o
-	return before - d.rate.Entry(&e)
-}
-
-// exchanges returns for each entry where its exchange begins: at an assistant
-// message that follows another role. In openai each assistant message begins one,
-// since results must follow their own; in neurolink so do words of the assistant,
-// since none may stand between a call and its result. An entry that is not
-// rendered belongs to the exchange around it.
-func (d *Draft) exchanges() []int {
-	out := make([]int, len(d.entries))
-	start, last := 0, -1
-	for i := range d.entries {
-		if !d.entries[i].Flags.has(FlagEmpty) {
-			if last >= 0 && d.begins(last, i) {
-				start = i
-			}
-			last = i
-		}
-		out[i] = start
-	}
-	return out
-}
-
-// begins reports whether entry i, rendered after entry last, begins an exchange.
-func (d *Draft) begins(last, i int) bool {
-	before, e := &d.entries[last], &d.entries[i]
-	switch {
-	case e.Role != RoleAssistant:
-		return false
-	case before.Role != RoleAssistant:
-		return true
-	case d.format == events.OpenAI:
-		return !before.sameMessage(e)
-	case d.format == events.NeuroLink:
-		next := i + 1
-		return e.Kind == KindWords && (next == len(d.entries) || !e.sameMessage(&d.entries[next]))
-	default:
-		return false
-	}
-}
-
-// pairs returns for each entry the position of its counterpart: the call of a
-// result, the result of a call; −1 where there is none. A result pairs with a
-// call of the same exchange, by id, or by order where either has none.
-func (d *Draft) pairs() []int { return d.pairsWithin(d.exchanges()) }
-
-func (d *Draft) pairsWithin(exchange []int) []int {
-	out := make([]int, len(d.entries))
-	calls := newCalls(len(d.entries))
-	begun, oldest := 0, 0 // the exchange, and a place no open call of it is before
-	for i := range d.entries {
-		e := &d.entries[i]
-		out[i] = -1
-		if exchange[i] > begun {
-			begun, oldest = exchange[i], exchange[i]
-			calls.reset()
-		}
-		switch {
-		case e.Flags.has(FlagEmpty):
-		case e.Kind == KindCall:
-			calls.add(e.Call, i)
-		case e.Kind == KindResult:
-			call := -1
-			if e.Call == 0 {
-				for oldest < i && (d.entries[oldest].Kind != KindCall || out[oldest] >= 0) {
-					oldest++
-				}
-				if oldest < i {
-					call = oldest
-				}
-			} else if call = calls.open(e.Call, out); call < 0 {
-				call = calls.open(0, out)
-			}
-			if call >= 0 {
-				out[i], out[call] = call, i
-			}
-		}
-	}
-	return out
-}
-
-// calls finds the oldest open call of an id within an exchange. It costs the same
-// however many there are: an agent may send a hundred thousand in a turn.
-type calls struct {
-	queues map[Key]queue
-	next   []int // the call after a call that has the same id
-}
-
-type queue struct{ first, last int }
-
-func newCalls(n int) *calls { return &calls{map[Key]queue{}, make([]int, n)} }
-
-// reset forgets the exchange; to clear a map costs what it once held.
-func (c *calls) reset() {
-	if len(c.queues) > 64 {
-		c.queues = map[Key]queue{}
-	}
-	clear(c.queues)
-}
-
-func (c *calls) add(id Key, i int) {
-	q, ok := c.queues[id]
-	if ok {
-		c.next[q.last] = i
-	} else {
-		q.first = i
-	}
-	q.last = i
-	c.queues[id] = q
-}
-
-// open returns the first call of an id that has no counterpart in paired, or −1.
-func (c *calls) open(id Key, paired []int) int {
-	q, ok := c.queues[id]
-	if !ok {
-		return -1
-	}
-	for paired[q.first] >= 0 && q.first != q.last {
-		q.first = c.next[q.first]
-	}
-	c.queues[id] = q
-	if paired[q.first] >= 0 {
-		return -1
-	}
-	return q.first
+	return d.costs[i] - d.rate.Entry(&e)
 }
 
 // whole reports whether an entry is a tool result that still has its content.

@@ -72,11 +72,15 @@ const (
 	opNone op = iota
 	opClear
 	opDeduplicate
+	opClearOld
 )
 
 func opOf(o events.Op) op {
-	if o == events.OpDeduplicate {
+	switch o {
+	case events.OpDeduplicate:
 		return opDeduplicate
+	case events.OpClearOld:
+		return opClearOld
 	}
 	return opClear
 }
@@ -97,7 +101,6 @@ type Entry struct {
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
 	Base    uint32 // tokens of text and JSON before a provider's multiplier, by classes or counted
 	Bytes   uint32 // of text and JSON
-	Gen     uint32 // generation that set Op
 	Images  uint32
 
 	PathUnits uint16 // length of the path, for its placeholder
@@ -111,6 +114,7 @@ type Entry struct {
 // Placeholders. The texts are those of the reference system.
 const (
 	ClearText    = "[Tool result cleared]"
+	ClearOldText = "[Old tool result content cleared]"
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 
@@ -126,11 +130,14 @@ const (
 // unitsOf is the size of a text that is plain ASCII.
 func unitsOf(s string) int64 { return int64(len(s)) }
 
-// Measure returns the entries of one message, with estimates. An event is far too
-// small for sizes to reach 4 Gi units.
+// Measure returns the entries of one message, with estimates; none of a hidden
+// one. An event is far too small for sizes to reach 4 Gi units.
 func Measure(m events.Message, at Entry) []Entry { return meter{}.measure(m, at) }
 
 func (by meter) measure(m events.Message, at Entry) []Entry {
+	if m.Hidden {
+		return nil
+	}
 	at.Role, at.Flags = roleOf(m.Role), FlagFirst
 	var out []Entry
 	run := -1 // open run of words, as an index of out

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -66,9 +67,15 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
-	line("generation %d level %s attempted %d told %d visible %d bytes %d", l.generation, l.level, l.attempted, l.told, l.gauge.visible, l.gauge.bytes)
-	line("hidden %+v saved %v usage %+v breaker %+v", l.hidden, l.saved, l.usage, l.breaker)
-	line("job %+v prepared %+v system at %d tools at %d", deref(l.job), deref(l.prepared), l.systemSeq, l.toolSeq)
+	line("generations %v level %s attempted %d told %d visible %d bytes %d", l.generations, l.level, l.attempted, l.told, l.gauge.visible, l.gauge.bytes)
+	line("hidden %+v marks %v usage %+v breaker %+v", l.hidden, l.marks, l.usage, l.breaker)
+	job := deref(l.job)
+	manual := deref(job.Manual)
+	model := deref(manual.Model)
+	job.Manual, manual.Model = nil, nil
+	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
+	line("spoke %d idled %v", l.spoke, l.idled)
+	line("stated %d overflows %d system at %d tools at %d", l.stated, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}
 		if t.model != nil {
@@ -88,6 +95,14 @@ func (d Dump) Equal(x Dump) bool {
 
 // String is for people.
 func (d Dump) String() string { return fmt.Sprintf("%s%+v\n%+v\n", d.rest, d.turns, d.entries) }
+
+// Manual is the request whose summary the ledger waits for.
+func (l *Ledger) Manual() *events.Manual {
+	if l.job == nil {
+		return nil
+	}
+	return l.job.Manual
+}
 
 // LastSeq is the sequence of the last turn.
 func (l *Ledger) LastSeq() uint64 { return l.through().Seq }
@@ -139,3 +154,28 @@ func deref[T any](p *T) T {
 
 // Input is what the next call takes with a history of so many tokens.
 func (l *Ledger) Input(history Tokens) Tokens { return l.input(history) }
+
+// NewDraft takes over entries.
+var NewDraft = newDraft
+
+// View is what the draft made of its entries.
+func (d *Draft) View() *View { return &View{Format: d.format, entries: d.entries} }
+
+// Edits lists the edits so far.
+func (d *Draft) Edits() []events.Edit { return d.edits }
+
+// Condensable is the range that a summary of at most ceiling tokens would take the
+// place of: the entry behind it, and whether it is worth it.
+func (d *Draft) Condensable(recent, ceiling Tokens) (end int, ok bool) {
+	best, _ := d.condensable(recent, math.MaxInt64)
+	return best.end, best.end > 0 && best.saved > ceiling
+}
+
+// TriggerAt is the input at which compaction runs.
+func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(window, reserve).trigger }
+
+// PlanWithSummary runs the stages with a summary at seq, of so many units, of
+// everything up to a message.
+func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) Plan {
+	return makePlan(entries, f, r, p, 0, Means{Target: target, Summary: &prepared{Seq: seq, To: to, Units: units}, Truncate: true})
+}

@@ -46,7 +46,7 @@ func plainName(s string) string { return strings.ToLower(separators.Replace(s)) 
 
 // readText finds a file read in the text of a result, where no arguments tell.
 // The pattern is the reference system's, held to the words of a read.
-var readText = regexp.MustCompile(`(?i)\b(?:read_file|readFile|Read file|reading|read|cat)\s+['"]?([^\s'"]+)`)
+var readText = regexp.MustCompile("(?i)\\b(?:read_file|readFile|Read file|reading|read|cat)\\s+['\"`]?([^\\s'\"`]+)")
 
 // maxReadText bounds how much of a result is searched, in bytes: a tool that
 // says what it reads says so first.

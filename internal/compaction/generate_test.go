@@ -206,6 +206,13 @@ func (g *generator) config() *compaction.Config {
 	p.Summarize.CeilingShare = compaction.PPM(rapid.SampledFrom([]int{100_000, 400_000}).Draw(g.T, "ceiling"))
 	p.Summarize.Prepare = compaction.PPM(rapid.SampledFrom([]int{100_000, 700_000, 900_000}).Draw(g.T, "prepare"))
 	p.Deduplicate.Minimum = compaction.PPM(rapid.SampledFrom([]int{1, 300_000}).Draw(g.T, "share"))
+	p.By = rapid.SampledFrom([]string{"ratio", "ratio", "tokens", "buffer"}).Draw(g.T, "trigger")
+	p.TriggerTokens = compaction.Tokens(rapid.SampledFrom([]int{100, 1000}).Draw(g.T, "threshold"))
+	p.Cap = compaction.PPM(rapid.SampledFrom([]int{300_000, 1_000_000}).Draw(g.T, "cap"))
+	m := &p.Prune.Micro
+	m.Enabled, m.EveryTurn = g.odds(40, "micro"), g.odds(30, "every turn")
+	m.FromMessages, m.KeepMessages = rapid.Int64Range(0, 10).Draw(g.T, "from"), rapid.Int64Range(1, 8).Draw(g.T, "keep")
+	m.Tools = []string{"read", "bash"}
 	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		g.Fatal(err)

@@ -23,16 +23,21 @@ type Ledger struct {
 	toolSeq   Seq        // of the turn that set the tools
 	override  events.Raw // the session's own policy
 
-	turns      []turnMark // turns[i] is turn i+1
-	entries    chunks
-	hidden     []span // ranges out of view, in the order they were hidden
-	told       int    // entries up to the border of the last compaction: the agent has them repaired
-	parked     []*Turn
-	generation int64
-	level      events.Level
-	attempted  Tokens   // estimated input after the last compaction that stayed at or above the trigger
-	saved      []Tokens // by each generation
-	usage      calibration
+	turns     []turnMark // turns[i] is turn i+1
+	entries   chunks
+	hidden    []span // ranges that any generation took out of view, in their order
+	marks     []mark // edits of single entries, in the same order
+	told      int    // entries up to the border of the last compaction: the agent has them repaired
+	parked    []*Turn
+	level     events.Level
+	spoke     int64  // when the last turn came, in Unix milliseconds of the log
+	idled     bool   // the silence since was told of
+	attempted Tokens // estimated input after the last compaction that stayed at or above the trigger
+	usage     calibration
+	stated    Tokens // the limit that a provider stated for this model, 0 for none
+	overflows int64  // refusals as too long since a call last succeeded
+
+	generations []generation // generations[i] is generation i+1
 
 	job      *pendingJob
 	prepared *prepared
@@ -75,7 +80,7 @@ type gauge struct {
 func NewLedger(a events.Address) *Ledger { return &Ledger{Address: a, level: events.LevelOK} }
 
 // Generation is the number of compactions told so far.
-func (l *Ledger) Generation() int64 { return l.generation }
+func (l *Ledger) Generation() int64 { return int64(len(l.generations)) }
 
 // LastTurn is the number of the last turn taken, 0 before the first.
 func (l *Ledger) LastTurn() int64 { return int64(len(l.turns)) }
@@ -107,15 +112,24 @@ func (l *Ledger) use(c *Config) {
 
 // measure recomputes everything that follows from model, policy and config.
 func (l *Ledger) measure() {
-	g := &l.gauge
-	g.policy = &g.config.Policy
+	policy := l.gauge.config.For(l.Address.Tenant)
 	if l.override != nil {
-		if p, err := g.config.Policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
-			g.policy = &p
+		if p, err := policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
+			policy = &p
 		}
 	}
+	l.measureWith(policy)
+}
+
+// measureWith recomputes everything that follows from model and policy.
+func (l *Ledger) measureWith(policy *Policy) {
+	g := &l.gauge
+	g.policy = policy
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
-	g.window = g.config.windowOf(&l.model)
+	g.window = g.config.windowOf(&l.model, policy)
+	if l.stated > 0 {
+		g.window = min(g.window, l.stated)
+	}
 	g.reserve = g.policy.reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
 	g.marks = g.policy.marks(g.window, g.reserve)
 	l.recount()
@@ -125,21 +139,26 @@ func (l *Ledger) measure() {
 func (l *Ledger) recount() {
 	g, view := &l.gauge, l.visible()
 	since := len(view) - (l.entries.n - l.told) // nothing is hidden after what was told
-	g.visible = newDraft(view[since:], l.format, g.rate).Tokens() + repaired(view[:since], l.format, g.rate)
+	told, fresh := newDraft(view[:since], l.format, g.rate), newDraft(view[since:], l.format, g.rate)
+	g.visible = told.repaired() + fresh.Tokens()
 	g.bytes = bytesOf(view)
 }
 
 // Budget returns the state of the session's window under the config last used;
 // before the first it knows none, and is empty.
 func (l *Ledger) Budget() events.Budget {
-	g := &l.gauge
-	if g.config == nil {
+	if l.gauge.config == nil {
 		return events.Budget{}
 	}
-	p := l.prompt()
+	return l.check(l.prompt())
+}
+
+// check corrects a prompt and compares it with the window.
+func (l *Ledger) check(p Prompt) events.Budget {
+	g := &l.gauge
 	p.Correction = l.corrected(p.Total()) - p.Total()
 	b := CheckBudget(p, g.window, g.reserve, g.policy)
-	b.Generation = l.generation
+	b.Generation = l.Generation()
 	return b
 }
 
@@ -148,7 +167,7 @@ func (l *Ledger) prompt() Prompt {
 	g := &l.gauge
 	p := Prompt{
 		History: g.visible + g.rate.PerConversation,
-		Tools:   g.rate.sized(l.tools),
+		Tools:   CustomOf(g.policy.Profile).tools(g.rate, l.tools),
 	}
 	if l.entries.n == 0 {
 		p.History = 0
@@ -159,29 +178,35 @@ func (l *Ledger) prompt() Prompt {
 	return p
 }
 
-// visible lists the entries in view, with a marker or summary where a range is
-// hidden.
+// visible lists the entries in view.
 func (l *Ledger) visible() []Entry {
-	out := make([]Entry, 0, 64)
-	i := 0
-	for _, s := range l.gaps() {
-		for ; i < s.from; i++ {
-			out = append(out, *l.entries.at(i))
-		}
-		out = append(out, l.stand(s))
-		i = s.to
-	}
-	for ; i < l.entries.n; i++ {
-		out = append(out, *l.entries.at(i))
-	}
-	return out
+	return l.view(l.lineage(l.Generation()))
 }
 
-// gaps lists what is hidden, in order and without overlap: a later range takes
-// from earlier ones what they share.
-func (l *Ledger) gaps() []span {
+// view lists the entries that a lineage leaves in view, with a marker or summary
+// where a range is hidden.
+func (l *Ledger) view(in []bool) []Entry {
+	gaps := l.gaps(in)
+	n := l.entries.n + len(gaps)
+	for _, s := range gaps {
+		n -= s.to - s.from
+	}
+	out, from := make([]Entry, 0, n), 0
+	for _, s := range gaps {
+		out = append(l.entries.appendTo(out, from, s.from), l.stand(s))
+		from = s.to
+	}
+	return l.entries.appendTo(out, from, l.entries.n)
+}
+
+// gaps lists what a lineage hides, in order and without overlap: a later range
+// takes from earlier ones what they share.
+func (l *Ledger) gaps(in []bool) []span {
 	var out, next []span
 	for _, s := range l.hidden {
+		if !in[s.gen] {
+			continue
+		}
 		next = next[:0]
 		for _, g := range out {
 			if g.from < s.from && s.from < g.to { // its turns came back in between

@@ -1,5 +1,7 @@
 package compaction
 
+import "compactd/internal/events"
+
 // What sets the trigger.
 const (
 	byRatio  = "ratio"
@@ -7,30 +9,57 @@ const (
 	byBuffer = "buffer"
 )
 
-// The figures of trigger buffer, in tokens. They hold for windows of bufferWindow
-// tokens and more and shrink in proportion below, the reserve excepted.
-const (
-	bufferReserve  Tokens = 20_000 // most that is kept free for the answer
-	bufferTrigger  Tokens = 13_000 // from the trigger to the end of the input
-	bufferBlocking Tokens = 3_000  // from the hard limit to the end of the input
-	bufferWindow   Tokens = 200_000
-)
+// BufferPolicy holds distances in tokens. Reserve, Trigger and Blocking are for
+// trigger buffer, Warning and Error for tokens too. All but ReserveTokens hold for
+// sizes of ScaleBelow tokens and more and shrink in proportion below; 0 never
+// shrinks them. The size is the window under buffer, the trigger under tokens.
+type BufferPolicy struct {
+	ReserveTokens  Tokens `json:"reserve_tokens"`  // most that is kept free for the answer
+	TriggerTokens  Tokens `json:"trigger_tokens"`  // from the trigger to the end of the input
+	BlockingTokens Tokens `json:"blocking_tokens"` // from the hard limit to the end of the input
+	WarningTokens  Tokens `json:"warning_tokens"`  // from level warning to the trigger
+	ErrorTokens    Tokens `json:"error_tokens"`    // from level error to the trigger
+	ScaleBelow     Tokens `json:"scale_below"`
+}
+
+func (p *BufferPolicy) validate(check func(ok bool, format string, args ...any)) {
+	for _, f := range []struct {
+		name string
+		v    Tokens
+	}{
+		{"reserve_tokens", p.ReserveTokens},
+		{"trigger_tokens", p.TriggerTokens},
+		{"blocking_tokens", p.BlockingTokens},
+		{"warning_tokens", p.WarningTokens},
+		{"error_tokens", p.ErrorTokens},
+		{"scale_below", p.ScaleBelow},
+	} {
+		check(0 <= f.v && f.v <= events.MaxTokens, "buffers.%s must be between 0 and %d", f.name, int64(events.MaxTokens))
+	}
+	check(p.BlockingTokens <= p.TriggerTokens, "buffers.blocking_tokens must not be above buffers.trigger_tokens")
+	check(p.ErrorTokens <= p.WarningTokens, "buffers.error_tokens must not be above buffers.warning_tokens")
+}
 
 // marks are the places on the way to a full window, in tokens of the estimated
-// input. An input has come to one when it is at or above it.
+// input. An input has come to one when it is at or above it. The level told is
+// that of the highest mark reached.
 type marks struct {
 	available Tokens // what the model can read
 	limit     Tokens // the hard limit: truncation no longer waits
 	trigger   Tokens
 	prepare   Tokens
-	info      Tokens
 	target    Tokens // what compaction aims for
+
+	compacting, error, warning, info Tokens // where these levels begin
 }
+
+// never is the mark of a level that a policy does not tell.
+const never Tokens = 1 << 62
 
 // reserve is the output reserve under the policy.
 func (p *Policy) reserve(reserve Tokens) Tokens {
 	if p.By == byBuffer {
-		return min(reserve, bufferReserve)
+		return min(reserve, p.Buffers.ReserveTokens)
 	}
 	return reserve
 }
@@ -44,12 +73,70 @@ func (p *Policy) marks(window, reserve Tokens) marks {
 	case byTokens:
 		of, in = min(p.TriggerTokens, m.available), p.Trigger
 	case byBuffer:
-		scaled := func(n Tokens) Tokens { return n * min(window, bufferWindow) / bufferWindow }
-		of, in = max(m.available-scaled(bufferTrigger), 0), p.Trigger
-		m.limit = max(m.available-scaled(bufferBlocking), 0)
+		of, in = max(m.available-scaled(p.Buffers.TriggerTokens, window, p.Buffers.ScaleBelow), 0), p.Trigger
+		m.limit = max(m.available-scaled(p.Buffers.BlockingTokens, window, p.Buffers.ScaleBelow), 0)
+	}
+	if p.LimitTokens > 0 {
+		m.limit = min(p.LimitTokens, m.available)
 	}
 	up := func(share PPM) Tokens { return Tokens(ceilDiv(int64(of)*int64(share), int64(in))) }
+	if most := min(p.Cap.share(m.available), m.limit); up(p.Trigger) > most {
+		of, in = most, p.Trigger
+	}
 	m.trigger, m.prepare, m.info = up(p.Trigger), up(p.Summarize.Prepare), up(p.Info)
 	m.target = Tokens(int64(of) * int64(p.Target) / int64(in))
+	p.grade(&m, window)
 	return m
+}
+
+// grade sets where the levels above info begin. A share of the input has one
+// step, at the trigger; distances in tokens have steps before it as well. Where
+// nothing is compacted, they lead to the end of the input.
+func (p *Policy) grade(m *marks, window Tokens) {
+	m.warning, m.error, m.compacting = m.trigger, never, never
+	size := window
+	switch p.By {
+	case byRatio:
+		return
+	case byTokens:
+		size = m.trigger
+	}
+	end := m.available
+	if p.Enabled {
+		end, m.compacting = m.trigger, m.trigger
+	}
+	m.warning = end - scaled(p.Buffers.WarningTokens, size, p.Buffers.ScaleBelow)
+	m.error = end - scaled(p.Buffers.ErrorTokens, size, p.Buffers.ScaleBelow)
+}
+
+// level is that of the highest mark that an input has come to.
+func (m *marks) level(total Tokens) events.Level {
+	switch {
+	case total >= m.limit:
+		return events.LevelBlocking
+	case total >= m.compacting:
+		return events.LevelCompacting
+	case total >= m.error:
+		return events.LevelError
+	case total >= m.warning:
+		return events.LevelWarning
+	case total >= m.info:
+		return events.LevelInfo
+	default:
+		return events.LevelOK
+	}
+}
+
+// percentLeft is how much of the way to the trigger is left, where nothing is
+// compacted of the way to the end of the input: whole percent, rounded to the
+// nearest, never below 0.
+func (p *Policy) percentLeft(m *marks, total Tokens) int64 {
+	end := int64(m.trigger)
+	if !p.Enabled {
+		end = int64(m.available)
+	}
+	if end <= int64(total) {
+		return 0
+	}
+	return (200*(end-int64(total)) + end) / (2 * end)
 }

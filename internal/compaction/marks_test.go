@@ -2,66 +2,152 @@ package compaction_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
-// The three ways to set the trigger (A11): from which input on compaction runs,
-// and from which on it no longer waits.
+// The three ways to set the trigger (A11), and where each level begins (A12): a
+// level lasts until the next one; -1 is one that is not told.
 func TestTriggers(t *testing.T) {
+	const never = -1
 	for _, c := range []struct {
-		policy                          string
-		window, reserve                 compaction.Tokens
-		available, info, trigger, limit compaction.Tokens
+		policy                                              string
+		window, reserve, available                          compaction.Tokens
+		info, warning, error, compacting, trigger, blocking compaction.Tokens
 	}{
-		{`{}`, 200_000, 64_000, 136_000, 81_600, 108_800, 136_000},
-		{`{"threshold":0.7,"target":0.5,"info":0.5}`, 200_000, 64_000, 136_000, 68_000, 95_200, 136_000},
-		{`{"trigger":"tokens","threshold_tokens":50000}`, 200_000, 64_000, 136_000, 37_500, 50_000, 136_000},
-		{`{"trigger":"tokens","threshold_tokens":500000}`, 200_000, 64_000, 136_000, 102_000, 136_000, 136_000},
-		{`{"trigger":"buffer"}`, 200_000, 64_000, 180_000, 125_250, 167_000, 177_000},
-		{`{"trigger":"buffer"}`, 1_000_000, 64_000, 980_000, 725_250, 967_000, 977_000},
-		{`{"trigger":"buffer"}`, 100_000, 35_000, 80_000, 55_125, 73_500, 78_500},
-		{`{"trigger":"buffer"}`, 200_000, 8_000, 192_000, 134_250, 179_000, 189_000},
+		{`{}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 136_000},
+		{`{"threshold":0.7,"target":0.5,"info":0.5}`, 200_000, 64_000, 136_000, 68_000, 95_200, never, never, 95_200, 136_000},
+		{`{"enabled":false}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 136_000},
+		{`{"trigger":"tokens","threshold_tokens":50000}`, 200_000, 64_000, 136_000, 37_500, 45_000, 47_500, 50_000, 50_000, 136_000},
+		{`{"trigger":"tokens","threshold_tokens":500000}`, 1_000_000, 64_000, 936_000, 375_000, 480_000, 490_000, 500_000, 500_000, 936_000},
+		{`{"trigger":"tokens","threshold_tokens":500000}`, 200_000, 64_000, 136_000, 102_000, 122_400, 129_200, never, 136_000, 136_000},
+		{`{"trigger":"buffer"}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
+		{`{"trigger":"buffer"}`, 1_000_000, 64_000, 980_000, 725_250, 947_000, 957_000, 967_000, 967_000, 977_000},
+		{`{"trigger":"buffer"}`, 100_000, 35_000, 80_000, 55_125, 63_500, 68_500, 73_500, 73_500, 78_500},
+		{`{"trigger":"buffer"}`, 200_000, 8_000, 192_000, 134_250, 159_000, 169_000, 179_000, 179_000, 189_000},
+		{`{"trigger":"buffer","enabled":false}`, 200_000, 64_000, 180_000, 125_250, 160_000, 170_000, never, 167_000, 177_000},
+		{`{"trigger":"buffer","buffers":{"error_tokens":20000}}`, 200_000, 64_000, 180_000, 125_250, never, 147_000, 167_000, 167_000, 177_000},
+		{`{"trigger":"buffer","limit_tokens":179000}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 179_000},
+		{`{"trigger":"buffer","limit_tokens":100000}`, 200_000, 64_000, 180_000, 75_000, 80_000, 90_000, never, 100_000, 100_000},
+		{`{"limit_tokens":120000}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 120_000},
+		{`{"threshold_cap":0.5}`, 200_000, 64_000, 136_000, 51_000, 68_000, never, never, 68_000, 136_000},
+		{`{"threshold_cap":0.9}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 136_000},
+		{`{"trigger":"buffer","threshold_cap":0.5}`, 200_000, 64_000, 180_000, 67_500, 70_000, 80_000, 90_000, 90_000, 177_000},
+		{`{"trigger":"buffer","threshold_cap":0.95}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
 	} {
 		t.Run(fmt.Sprintf("%s window %d", c.policy, c.window), func(t *testing.T) {
 			p, err := compaction.DefaultPolicy().With(events.Raw(c.policy))
 			if err != nil {
 				t.Fatal(err)
 			}
-			level := func(total compaction.Tokens) (events.Level, bool) {
-				b := compaction.CheckBudget(compaction.Prompt{History: total}, c.window, c.reserve, &p)
-				if b.AvailableInput != int64(c.available) {
-					t.Fatalf("available input is %d, want %d", b.AvailableInput, c.available)
-				}
-				return b.Level, b.ShouldCompact
-			}
+			below := events.LevelOK
 			for _, x := range []struct {
-				total   compaction.Tokens
-				want    events.Level
-				compact bool
+				from  compaction.Tokens
+				level events.Level
 			}{
-				{c.info - 1, events.LevelOK, false},
-				{c.info, events.LevelInfo, false},
-				{c.trigger - 1, events.LevelInfo, false},
-				{c.trigger, events.LevelWarning, true},
-				{c.limit, events.LevelBlocking, true},
+				{c.info, events.LevelInfo},
+				{c.warning, events.LevelWarning},
+				{c.error, events.LevelError},
+				{c.compacting, events.LevelCompacting},
+				{c.blocking, events.LevelBlocking},
 			} {
-				if c.trigger == c.limit && x.want == events.LevelWarning {
+				if x.from == never {
 					continue
 				}
-				if got, compact := level(x.total); got != x.want || compact != x.compact {
-					t.Errorf("at %d: level %s, compact %v; want %s, %v", x.total, got, compact, x.want, x.compact)
+				for _, at := range []compaction.Tokens{x.from - 1, x.from} {
+					b := compaction.CheckBudget(compaction.Prompt{History: at}, c.window, c.reserve, &p)
+					if b.AvailableInput != int64(c.available) {
+						t.Fatalf("available input is %d, want %d", b.AvailableInput, c.available)
+					}
+					want := below
+					if at == x.from {
+						want = x.level
+					}
+					if b.Level != want || b.ShouldCompact != (at >= c.trigger) {
+						t.Errorf("at %d: level %s, compact %v; want %s, %v", at, b.Level, b.ShouldCompact, want, at >= c.trigger)
+					}
 				}
+				below = x.level
 			}
 		})
 	}
 }
 
+// What is left is told in percent of the way to the trigger (A12), where nothing
+// is compacted of the way to the end of the input.
+func TestPercentLeft(t *testing.T) {
+	for _, c := range []struct {
+		policy  string
+		history compaction.Tokens
+		want    int64
+	}{
+		{`{"trigger":"buffer"}`, 0, 100},
+		{`{"trigger":"buffer"}`, 83_500, 50},
+		{`{"trigger":"buffer"}`, 166_164, 1},
+		{`{"trigger":"buffer"}`, 166_166, 0},
+		{`{"trigger":"buffer"}`, 170_000, 0},
+		{`{"trigger":"buffer","enabled":false}`, 90_000, 50},
+		{`{}`, 54_400, 50},
+	} {
+		p, err := compaction.DefaultPolicy().With(events.Raw(c.policy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := compaction.CheckBudget(compaction.Prompt{History: c.history}, 200_000, 64_000, &p).PercentLeft; got != c.want {
+			t.Errorf("%s at %d: %d %%, want %d %%", c.policy, c.history, got, c.want)
+		}
+	}
+}
+
+// Whatever the policy and the window, the level never falls while the input
+// grows, and what is at the trigger is compacted (A11, A12).
+func TestLevelsRise(t *testing.T) {
+	order := []events.Level{
+		events.LevelOK, events.LevelInfo, events.LevelWarning, events.LevelError, events.LevelCompacting, events.LevelBlocking,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := compaction.DefaultPolicy()
+		size := rapid.Custom(func(t *rapid.T) compaction.Tokens {
+			return compaction.Tokens(rapid.Int64Range(0, 1<<rapid.IntRange(0, 40).Draw(t, "bits")).Draw(t, "size"))
+		})
+		p.Enabled = rapid.Bool().Draw(t, "enabled")
+		p.By = rapid.SampledFrom([]string{"ratio", "tokens", "buffer"}).Draw(t, "trigger")
+		p.TriggerTokens, p.LimitTokens = 1+size.Draw(t, "threshold"), size.Draw(t, "limit")
+		p.Cap = compaction.PPM(rapid.Int64Range(1, 1_000_000).Draw(t, "cap"))
+		p.Buffers.ScaleBelow = size.Draw(t, "scale")
+		window := 1 + size.Draw(t, "window")
+		reserve := min(size.Draw(t, "reserve"), window)
+		inputs := rapid.SliceOfN(size, 2, 12).Draw(t, "inputs")
+		slices.Sort(inputs)
+		last := 0
+		for _, in := range inputs {
+			b := compaction.CheckBudget(compaction.Prompt{History: in}, window, reserve, &p)
+			now := slices.Index(order, b.Level)
+			if now < last {
+				t.Fatalf("%+v: at %d the level is %s, and was %s below", p, in, b.Level, order[last])
+			}
+			if last = now; now >= 4 && !b.ShouldCompact {
+				t.Fatalf("%+v: at %d the level is %s, and nothing is compacted", p, in, b.Level)
+			}
+			if b.PercentLeft < 0 || b.PercentLeft > 100 {
+				t.Fatalf("%+v: at %d %d %% are left", p, in, b.PercentLeft)
+			}
+		}
+	})
+}
+
 // A trigger that cannot be is refused with every problem.
 func TestBadTriggers(t *testing.T) {
-	for _, bad := range []string{`{"trigger":"always"}`, `{"trigger":"tokens"}`, `{"threshold_tokens":-1}`} {
+	for _, bad := range []string{
+		`{"trigger":"always"}`, `{"trigger":"tokens"}`, `{"threshold_tokens":-1}`, `{"threshold_cap":0}`, `{"threshold_cap":1.1}`,
+		`{"limit_tokens":-1}`, `{"window_tokens":-1}`, `{"buffers":{"blocking_tokens":14000}}`, `{"buffers":{"warning_tokens":9000}}`,
+		`{"buffers":{"reserve_tokens":-1}}`,
+	} {
 		if _, err := compaction.DefaultPolicy().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
 			t.Errorf("%s: %v, want %s", bad, err, events.CodeBadPolicy)
 		}

@@ -39,27 +39,30 @@ func MakePlan(entries []Entry, f events.Format, r Rate, p *Policy, window, targe
 
 func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens, m Means) Plan {
 	d := newDraft(entries, f, r)
-	plan := Plan{Before: repaired(entries, f, r), Messages: d.messages()}
+	plan := Plan{Before: d.repaired(), Messages: d.messages()}
 	plan.After = plan.Before
 	stage := func(name events.Stage, enabled, force bool, run func()) {
 		if !enabled || plan.After <= m.Target && !force {
 			return
 		}
 		report := events.StageReport{Name: name, TokensBefore: int64(plan.After)}
-		was, edits := slices.Clone(d.entries), len(d.edits)
+		was := d.mark()
 		run()
-		if after := repaired(d.entries, f, r); after < plan.After || force {
+		if after := d.repaired(); after < plan.After || force {
 			plan.After = after
 		} else { // a stage that does not help has not been
-			d.entries, d.edits = was, d.edits[:edits]
+			d.undo(was)
 		}
-		report.TokensAfter, report.Edits = int64(plan.After), int64(len(d.edits)-edits)
+		report.TokensAfter, report.Edits = int64(plan.After), int64(len(d.edits)-len(was.edits))
 		plan.Stages = append(plan.Stages, report)
 		if report.Edits > 0 {
 			plan.Used = append(plan.Used, name)
 		}
 	}
 	stage(events.StagePrune, p.Prune.Enabled, false, func() {
+		if d.ClearOld(&p.Prune.Micro) && d.repaired() <= m.Target {
+			return
+		}
 		d.Prune(p.Prune.scaled(p.Prune.ProtectTokens, window), p.Prune.scaled(p.Prune.MinimumTokens, window), p.Prune.ProtectedTools)
 	})
 	stage(events.StageDeduplicate, p.Deduplicate.Enabled, false, func() { d.Deduplicate(p.Deduplicate.Minimum) })
@@ -72,10 +75,3 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 
 // uses reports whether a stage made edits.
 func (p *Plan) uses(s events.Stage) bool { return slices.Contains(p.Used, s) }
-
-// repaired estimates what a history costs once it is repaired.
-func repaired(entries []Entry, f events.Format, r Rate) Tokens {
-	d := newDraft(append([]Entry(nil), entries...), f, r)
-	d.Repair()
-	return d.Tokens()
-}

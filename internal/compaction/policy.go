@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -26,11 +28,14 @@ type Policy struct {
 	// Profile names the estimator, a key of Profiles.
 	Profile string `json:"profile"`
 
+	// WindowTokens takes the place of the table of windows; a turn that names a
+	// smaller window has it. 0 leaves the table.
+	WindowTokens Tokens `json:"window_tokens"`
+
 	// By says what sets the trigger, one of ratio, tokens and buffer: the share
 	// Trigger of the available input, the number TriggerTokens, or what is left of
-	// the window after an output reserve of at most 20,000 tokens and a buffer of
-	// 13,000. Under tokens and buffer the other shares keep their relation to
-	// Trigger.
+	// the window after the distances in Buffers. Under tokens and buffer the other
+	// shares keep their relation to Trigger.
 	By            string `json:"trigger"`
 	TriggerTokens Tokens `json:"threshold_tokens"`
 
@@ -39,6 +44,14 @@ type Policy struct {
 	Trigger PPM `json:"threshold"`
 	Target  PPM `json:"target"`
 	Info    PPM `json:"info"`
+
+	// Cap is a share of the available input that the trigger is never above,
+	// whatever sets it: it only ever lowers.
+	Cap PPM `json:"threshold_cap"`
+	// LimitTokens is the hard limit, at most the available input; 0 leaves it where
+	// By puts it. The trigger is never above it.
+	LimitTokens Tokens       `json:"limit_tokens"`
+	Buffers     BufferPolicy `json:"buffers"`
 
 	Prune       PrunePolicy     `json:"prune"`
 	Deduplicate DedupePolicy    `json:"deduplicate"`
@@ -57,6 +70,8 @@ type PrunePolicy struct {
 	ScaleBelow    Tokens `json:"scale_below"`
 	// ProtectedTools are tools whose results are never cleared.
 	ProtectedTools []string `json:"protected_tools"`
+	// Micro is the first step of the stage.
+	Micro MicroPolicy `json:"micro"`
 }
 
 // DedupePolicy is the policy of the second stage.
@@ -91,32 +106,23 @@ type TruncatePolicy struct {
 	Fraction PPM `json:"fraction"`
 }
 
-// DefaultPolicy is the preset "default".
-func DefaultPolicy() Policy {
-	return Policy{
-		Enabled: true,
-		Profile: "default",
-		By:      byRatio,
-		Trigger: 800_000,
-		Target:  600_000,
-		Info:    600_000,
-		Prune: PrunePolicy{
-			Enabled: true, ProtectTokens: 40_000, MinimumTokens: 20_000, ScaleBelow: 200_000,
-			ProtectedTools: []string{"skill"},
-		},
-		Deduplicate: DedupePolicy{Enabled: true, Minimum: 300_000},
-		Summarize: SummarizePolicy{
-			Enabled: true, Prepare: 700_000, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800,
-		},
-		Truncate: TruncatePolicy{Enabled: true, Fraction: 500_000},
+// Set returns the policy with the fields of a JSON object set, objects field by
+// field, lists as a whole. It may not validate. Unknown and doubled fields, and
+// wrong types, are errors.
+func (p Policy) Set(object events.Raw) (Policy, error) {
+	p.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
+	p.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
+	if err := events.UnmarshalStrict(object, &p); err != nil {
+		return p, fmt.Errorf("set policy: %w", err)
 	}
+	return p, nil
 }
 
-// With returns the policy with the fields of a JSON object set. Unknown fields
-// are errors, as is a result that does not validate; the code is bad_policy.
+// With is Set for a policy that came over the wire: a result that does not
+// validate is an error too, and the code of errors is bad_policy.
 func (p Policy) With(object events.Raw) (Policy, error) {
-	p.Prune.ProtectedTools = append([]string(nil), p.Prune.ProtectedTools...)
-	if err := events.UnmarshalStrict(object, &p); err != nil {
+	p, err := p.Set(object)
+	if err != nil {
 		return p, events.NewInvalid(events.CodeBadPolicy, "policy", "has an unknown or duplicate field, or one of the wrong type")
 	}
 	if err := p.Validate(); err != nil {
@@ -125,7 +131,23 @@ func (p Policy) With(object events.Raw) (Policy, error) {
 	return p, nil
 }
 
-// Validate returns every invalid field in one error.
+// At returns the policy with the trigger at a share of the available input, and
+// what must be below it brought below: a target at or above it to three quarters
+// of it, a preparation at or above it to the middle between the two.
+func (p Policy) At(trigger PPM) Policy {
+	p.By, p.Trigger = byRatio, trigger
+	if p.Target >= p.Trigger {
+		p.Target = p.Trigger * 3 / 4
+	}
+	p.Info = min(p.Info, p.Trigger)
+	if p.Summarize.Prepare >= p.Trigger {
+		p.Summarize.Prepare = (p.Target + p.Trigger) / 2
+	}
+	return p
+}
+
+// Validate returns every invalid field in one error, made by [errors.Join]: each
+// begins with the path of its field, such as summarize.prepare, and a space.
 func (p Policy) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -136,12 +158,18 @@ func (p Policy) Validate() error {
 	share := func(name string, v PPM) { check(0 < v && v <= million, "%s must be above 0 and at most 1", name) }
 	_, known := Profiles[p.Profile]
 	check(known, "profile is none of blocks, current, default, seed")
+	tokens := func(name string, v Tokens) {
+		check(0 <= v && v <= events.MaxTokens, "%s must be between 0 and %d", name, int64(events.MaxTokens))
+	}
+	tokens("window_tokens", p.WindowTokens)
 	check(p.By == byRatio || p.By == byTokens || p.By == byBuffer, "trigger is none of ratio, tokens, buffer")
-	check(0 <= p.TriggerTokens && p.TriggerTokens <= events.MaxTokens, "threshold_tokens must be between 0 and %d", int64(events.MaxTokens))
+	tokens("threshold_tokens", p.TriggerTokens)
 	check(p.By != byTokens || p.TriggerTokens > 0, "threshold_tokens must be above 0 with trigger tokens")
 	share("threshold", p.Trigger)
 	share("target", p.Target)
 	share("info", p.Info)
+	share("threshold_cap", p.Cap)
+	tokens("limit_tokens", p.LimitTokens)
 	check(p.Target < p.Trigger, "target must be below threshold")
 	check(p.Info <= p.Trigger, "info must not be above threshold")
 	share("deduplicate.minimum", p.Deduplicate.Minimum)
@@ -150,22 +178,28 @@ func (p Policy) Validate() error {
 	share("summarize.ceiling_share", p.Summarize.CeilingShare)
 	check(p.Summarize.Failures > 0, "summarize.failures must be above 0")
 	check(0 <= p.Summarize.CooldownSeconds && p.Summarize.CooldownSeconds <= 1<<31, "summarize.cooldown_seconds must be between 0 and %d", 1<<31)
-	tokens := func(name string, v Tokens) {
-		check(0 <= v && v <= events.MaxTokens, "%s must be between 0 and %d", name, int64(events.MaxTokens))
-	}
 	tokens("prune.protect_tokens", p.Prune.ProtectTokens)
 	tokens("prune.minimum_tokens", p.Prune.MinimumTokens)
 	tokens("prune.scale_below", p.Prune.ScaleBelow)
 	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
+	p.Buffers.validate(check)
+	p.Prune.Micro.validate(check)
 	return errors.Join(errs...)
 }
 
 // scaled shrinks a number of tokens in proportion for small windows.
 func (p PrunePolicy) scaled(n, window Tokens) Tokens {
-	if window >= p.ScaleBelow {
+	return scaled(n, window, p.ScaleBelow)
+}
+
+// scaled is n in the proportion of size to below where it is less, rounded down.
+func scaled(n, size, below Tokens) Tokens {
+	if size >= below {
 		return n
 	}
-	return n * window / p.ScaleBelow
+	hi, lo := bits.Mul64(uint64(n), uint64(max(size, 0)))
+	q, _ := bits.Div64(hi, lo, uint64(below))
+	return Tokens(q)
 }
 
 // MarshalJSON writes a decimal.
@@ -194,19 +228,22 @@ func (p *PPM) UnmarshalJSON(data []byte) error {
 // Config is all that a decision depends on beside the log. It is immutable.
 type Config struct {
 	Policy  Policy
+	Tenants map[string]Policy // whole policies of tenants that have their own
 	Windows Windows
 
-	counter Counter // nil estimates
+	counter Counter            // nil estimates
+	tenants map[string]*Policy // Tenants, to be shared by ledgers
 	text    []byte
 	hash    string
 }
 
 // configText is the form in which a config is stored and hashed.
 type configText struct {
-	Rules   int     `json:"rules"`
-	Counter string  `json:"counter"`
-	Policy  Policy  `json:"policy"`
-	Windows Windows `json:"windows"`
+	Rules   int               `json:"rules"`
+	Counter string            `json:"counter"`
+	Policy  Policy            `json:"policy"`
+	Tenants map[string]Policy `json:"tenants,omitzero"`
+	Windows Windows           `json:"windows"`
 }
 
 // counterEstimate is the name of counting without a [Counter].
@@ -214,26 +251,58 @@ const counterEstimate = "estimate"
 
 // NewConfig validates the policy and returns the config with its hash. Tokens are
 // estimated, unless WithCounter names who counts them.
-func NewConfig(p Policy, w Windows) (*Config, error) { return newConfig(p, w, nil) }
+func NewConfig(p Policy, w Windows) (*Config, error) {
+	return (&Config{Policy: p, Windows: w}).seal()
+}
+
+// WithTenants returns the config with policies of tenants in place of its own.
+// They are whole: what they take over from the config's policy stands in them.
+func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
+	out := *c
+	out.Tenants = maps.Clone(tenants)
+	return out.seal()
+}
 
 // WithCounter returns the config with tokens counted by a counter, nil to
 // estimate them. What a ledger holds already stays as it was counted.
-func (c *Config) WithCounter(by Counter) (*Config, error) { return newConfig(c.Policy, c.Windows, by) }
+func (c *Config) WithCounter(by Counter) (*Config, error) {
+	out := *c
+	out.counter = by
+	return out.seal()
+}
 
-func newConfig(p Policy, w Windows, by Counter) (*Config, error) {
-	if err := p.Validate(); err != nil {
+// seal validates the policies and adds text and hash.
+func (c *Config) seal() (*Config, error) {
+	if err := c.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("validate policy: %w", err)
 	}
-	name := counterEstimate
-	if by != nil {
-		name = by.Name()
+	c.tenants = map[string]*Policy{}
+	for _, name := range slices.Sorted(maps.Keys(c.Tenants)) {
+		p := c.Tenants[name]
+		if err := p.Validate(); err != nil {
+			return nil, fmt.Errorf("validate policy of tenant %s: %w", name, err)
+		}
+		c.tenants[name] = &p
 	}
-	text, err := events.Marshal(configText{RulesVersion, name, p, w})
+	name := counterEstimate
+	if c.counter != nil {
+		name = c.counter.Name()
+	}
+	text, err := events.Marshal(configText{RulesVersion, name, c.Policy, c.Tenants, c.Windows})
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return &Config{Policy: p, Windows: w, counter: by, text: text, hash: hex.EncodeToString(sum[:8])}, nil
+	c.text, c.hash = text, hex.EncodeToString(sum[:8])
+	return c, nil
+}
+
+// For is the policy of a tenant. It is not to be changed.
+func (c *Config) For(tenant string) *Policy {
+	if p, ok := c.tenants[tenant]; ok {
+		return p
+	}
+	return &c.Policy
 }
 
 // ParseConfig reads the text of a stored config, which may name one of the given
@@ -253,7 +322,7 @@ func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
 	if i >= 0 {
 		by = counters[i]
 	}
-	return newConfig(t.Policy, t.Windows, by)
+	return (&Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows, counter: by}).seal()
 }
 
 // Hash names the config: 16 hexadecimal digits.

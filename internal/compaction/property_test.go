@@ -33,7 +33,9 @@ func TestProperHistories(t *testing.T) {
 				w.noRepairs(raw)
 				w.keepsFirstUser(raw)
 				w.keepsOpenCalls(raw)
+				w.returns(c, raw)
 			})
+			w.original()
 		}
 	})
 }
@@ -87,6 +89,7 @@ func TestGaps(t *testing.T) {
 			turn["format"] = g.format
 		}
 		turns[0]["model"] = object{"provider": "openai", "name": "m", "context_window": 1 << 30}
+		turns[0]["policy"] = object{"trigger": "ratio", "prune": object{"micro": object{"every_turn": false}}} // nothing is compacted
 		for _, turn := range turns {
 			delete(turn, "usage") // it may fill any window
 		}
@@ -120,11 +123,17 @@ type witness struct {
 
 	jobs      []*events.Job // all there were: answered once, twice, or never
 	wholeJobs bool          // jobs part no call from its result, as its id tells
+
+	asked map[events.Cause]bool  // compactions asked for by hand, without an answer so far
+	told  map[int64][]events.Raw // history of each generation
 }
 
 func newWitness(g *generator) *witness {
 	a := newAgent(g.T, g.config())
-	return &witness{agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{}}
+	return &witness{
+		agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{},
+		asked: map[events.Cause]bool{}, told: map[int64][]events.Raw{},
+	}
 }
 
 func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw)) {
@@ -142,6 +151,56 @@ func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw
 	}, told)
 	for len(w.jobs) > 0 && w.g.odds(40, "answer") {
 		w.answer(told)
+	}
+	if w.g.odds(30, "request") {
+		w.ask(told)
+	}
+}
+
+// ask asks something of the session: B13, B21, D4.
+func (w *witness) ask(told func(*events.Compacted, []events.Raw)) {
+	w.seq++
+	read := func() *compaction.Request { return nil }
+	switch rapid.IntRange(0, 2).Draw(w.g.T, "kind") {
+	case 0:
+		body := object{"focus": "the parser"}
+		if w.g.odds(30, "own policy") {
+			body["policy"] = events.Raw(`{"summarize":{"enabled":false},"truncate":{"enabled":true}}`)
+		}
+		if w.g.odds(30, "own model") {
+			body["model"] = object{"provider": "mistral", "context_window": 2000, "max_output_tokens": 400}
+		}
+		read = w.reader(events.KindCompact, body)
+		if w.ledger.LastTurn() > 0 {
+			w.asked[events.Cause{Seq: uint64(w.seq)}] = true
+		}
+	case 1:
+		body := object{"steps": rapid.IntRange(1, 3).Draw(w.g.T, "steps")}
+		if w.g.odds(60, "by number") {
+			body = object{"generation": rapid.IntRange(0, int(w.ledger.Generation())+1).Draw(w.g.T, "to")}
+		}
+		read = w.reader(events.KindRewind, body)
+	case 2:
+		o := compaction.Overflow{
+			Limit:      compaction.Tokens(rapid.SampledFrom([]int{0, 500, 3000}).Draw(w.g.T, "limit")),
+			Actual:     compaction.Tokens(rapid.SampledFrom([]int{0, 1, 3500, 1 << 40}).Draw(w.g.T, "actual")),
+			Generation: rapid.Int64Range(-1, w.ledger.Generation()+1).Draw(w.g.T, "applied"),
+		}
+		seq := w.seq
+		read = func() *compaction.Request { return compaction.ReadOverflow(o, "", seq) }
+	}
+	now := func() compaction.Input { r := read(); r.Time = w.now; return r }
+	w.event(now(), now, told)
+}
+
+func (w *witness) reader(k events.Kind, body object) func() *compaction.Request {
+	seq := w.seq
+	return func() *compaction.Request {
+		r, err := compaction.ReadRequest(k, raws(body)[0], seq)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return r
 	}
 }
 
@@ -181,15 +240,77 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, told
 			if !b.Compacted {
 				continue
 			}
-			w.same("tokens after", b.TokensAfter, b.Budget.EstimatedInput)
+			if b.Request == nil { // which may be for another model
+				w.same("tokens after", b.TokensAfter, b.Budget.EstimatedInput)
+			}
 			raw, err := w.render(o.View)
 			if err != nil {
 				w.t.Fatalf("render: %v", err)
 			}
 			w.tokens(b, raw)
-			w.settled(b)
+			if b.Reason != events.ReasonRewind && b.Reason != events.ReasonManual && b.Reason != events.ReasonOverflow {
+				w.settled(b)
+			}
 			told(b, raw)
 		}
+	}
+	w.answered(outs)
+}
+
+// answered checks that a compaction asked for by hand is answered once, and that
+// the ledger waits for the one that is not.
+func (w *witness) answered(outs []compaction.Outcome) {
+	for _, o := range outs {
+		if c, ok := o.Body.(*events.Compacted); ok && c.Request != nil {
+			if !w.asked[*c.Request] {
+				w.t.Fatalf("%v has its second answer", c.Request)
+			}
+			delete(w.asked, *c.Request)
+		}
+	}
+	open := map[events.Cause]bool{}
+	if m := w.ledger.Manual(); m != nil {
+		open[m.Cause] = true
+	}
+	w.same("requests without an answer", open, w.asked)
+}
+
+// returns checks that a rewind gives the bytes its generation had, except in the
+// last message, which turns taken since may have joined.
+func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
+	w.told[c.Generation] = raw
+	if c.RewoundTo == nil {
+		return
+	}
+	old := w.told[*c.RewoundTo]
+	for i := range max(0, len(old)-1) {
+		if i >= len(raw) || !bytes.Equal(old[i], raw[i]) {
+			w.t.Fatalf("generation %d was\n%sand is\n%s", *c.RewoundTo, lines(old), lines(raw))
+		}
+	}
+}
+
+// original checks that a history which its provider takes can be had as it was
+// published, system messages first, whatever was done to it.
+func (w *witness) original() {
+	raw, err := w.render(w.ledger.ViewAt(0))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var system, rest []events.Raw
+	for _, m := range w.sent() {
+		if m.Raw == nil { // a summary
+			continue
+		}
+		if m.Role == events.RoleSystem {
+			system = append(system, m.Raw)
+		} else {
+			rest = append(rest, m.Raw)
+		}
+	}
+	want := slices.Concat(system, rest)
+	if !slices.EqualFunc(want, raw, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+		w.t.Fatalf("published were\n%sand kept\n%s", lines(want), lines(raw))
 	}
 }
 
@@ -323,7 +444,7 @@ func sameLedger(t fataler, want, got compaction.Dump) {
 // before, unless a summary gives back what was truncated.
 func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
 	gives := c.Reason == events.ReasonBackground && slices.Contains(c.StagesUsed, events.StageSummarize) && !c.Budget.ShouldCompact
-	if c.TokensAfter >= c.TokensBefore && !gives {
+	if c.TokensAfter >= c.TokensBefore && !gives && c.RewoundTo == nil {
 		w.t.Fatalf("%d -> %d tokens", c.TokensBefore, c.TokensAfter)
 	}
 	r := w.ledger.Rate()
@@ -351,6 +472,10 @@ func measure(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) co
 // another cut of a fraction may.
 func (w *witness) settled(c *events.Compacted) {
 	policy := w.ledger.Policy()
+	if c.Reason == events.ReasonEveryTurn {
+		w.clearedAll(&policy)
+		return
+	}
 	target := w.ledger.Room(compaction.Tokens(c.TargetTokens))
 	reduced := slices.Contains(c.StagesUsed, events.StageTruncate) || slices.Contains(c.StagesUsed, events.StageSummarize)
 	if reduced && c.TokensAfter > c.TargetTokens {
@@ -360,6 +485,14 @@ func (w *witness) settled(c *events.Compacted) {
 	p := compaction.MakePlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), &policy, w.ledger.Window(), target)
 	if len(p.Used) > 0 || p.After != p.Before {
 		w.t.Fatalf("a second plan uses %v: %d -> %d, target %d", p.Used, p.Before, p.After, target)
+	}
+}
+
+// clearedAll clears again what is cleared at every turn: there is no more.
+func (w *witness) clearedAll(policy *compaction.Policy) {
+	p := compaction.ClearPlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), func(d *compaction.Draft) { d.ClearOld(&policy.Prune.Micro) })
+	if len(p.Used) > 0 {
+		w.t.Fatalf("%d more results are cleared", p.Stages[0].Edits)
 	}
 }
 

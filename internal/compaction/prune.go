@@ -21,7 +21,8 @@ func (d *Draft) Prune(protect, minimum Tokens, protectedTools []string) {
 	var clear []int
 	var kept, saved Tokens
 	unread := true
-	for i, e := range slices.Backward(d.entries) {
+	for i := len(d.entries) - 1; i >= 0; i-- {
+		e := &d.entries[i]
 		if e.Role == RoleAssistant {
 			unread = false
 		}
@@ -29,7 +30,7 @@ func (d *Draft) Prune(protect, minimum Tokens, protectedTools []string) {
 			continue
 		}
 		if unread || kept < protect {
-			kept += d.rate.body(&e)
+			kept += d.rate.body(e)
 			continue
 		}
 		if s := d.saving(i, opClear); s > 0 {
@@ -40,7 +41,6 @@ func (d *Draft) Prune(protect, minimum Tokens, protectedTools []string) {
 	if saved < minimum {
 		return
 	}
-	for _, i := range slices.Backward(clear) {
-		d.edit(i, events.OpClear)
-	}
+	slices.Reverse(clear)
+	d.edit(events.OpClear, clear)
 }

@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ type Texts func(Seq) ([]events.Message, error)
 // Render writes the view in the session's own dialect, valid for its provider.
 // Messages that no edit touches keep their bytes.
 func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderer{view: v, texts: texts, pairs: newDraft(v.entries, v.Format, Rate{}).pairs()}
+	r := renderer{view: v, texts: texts, out: make([]events.Message, 0, len(v.entries))}
 	for from := 0; from < len(v.entries); {
 		to := from + 1
 		for to < len(v.entries) && v.entries[from].sameMessage(&v.entries[to]) {
@@ -44,7 +45,7 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 		from = to
 	}
 	r.flush()
-	return v.Format.WriteAll(append(r.system, r.out...))
+	return v.Format.WriteAll(slices.Insert(r.out, 0, r.system...))
 }
 
 // renderer assembles a history exchange by exchange: the assistant's messages,
@@ -53,9 +54,10 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 type renderer struct {
 	view  *View
 	texts Texts
-	pairs []int
+	pairs *pairing // nil until a placeholder asks for it
 
 	system, out []events.Message
+	parts       []events.Part // of the message at hand
 
 	assistant, results, answers, rest []events.Message // of the open exchange
 }
@@ -68,20 +70,22 @@ func (r *renderer) message(from, to int) error {
 		if err != nil || len(msgs) != 1 {
 			return fmt.Errorf("render summary at %d: %d messages: %w", first.Seq, len(msgs), err)
 		}
-		r.rest = append(r.rest, msgs[0])
+		r.rest = append(r.rest, summarized(first, msgs[0]))
 		return nil
 	}
 	if first.Kind == KindMarker {
-		r.rest = append(r.rest, textMessage(events.RoleUser, TruncateText))
+		r.rest = append(r.rest, marker(first))
 		return nil
 	}
 	m, err := r.source(first)
 	if err != nil {
 		return err
 	}
-	all := len(m.Parts)
-	m = m.Clone()
-	var parts, answers, calls []events.Part
+	if slices.ContainsFunc(r.view.entries[from:to], func(e Entry) bool { return e.Op != opNone }) {
+		m = m.Clone()
+	}
+	var answers, calls []events.Message
+	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.entries[i]
 		if e.Flags.has(FlagEmpty) && e.Kind == KindResult {
@@ -91,27 +95,28 @@ func (r *renderer) message(from, to int) error {
 			if err := r.edit(&m, int(k), i); err != nil {
 				return err
 			}
-			parts = append(parts, m.Parts[k])
+			r.parts = append(r.parts, m.Parts[k])
 		}
 		if e.Flags.has(FlagAnswer) {
-			answers = append(answers, m.Parts[e.Part])
+			answers = append(answers, r.result(e, m, m.Parts[e.Part]))
 		}
 		if e.Flags.has(FlagCall) {
-			calls = append(calls, m.Parts[e.Part])
+			calls = append(calls, r.call(e, m, m.Parts[e.Part]))
 		}
 	}
-	if !slices.ContainsFunc(parts, speaks) {
+	if !slices.ContainsFunc(r.parts, speaks) {
 		return nil
 	}
 	if r.view.Format == events.Anthropic { // blank texts are refused, and results come first
-		parts = slices.DeleteFunc(parts, func(p events.Part) bool { return !speaks(p) })
-		if !slices.IsSortedFunc(parts, byRank) {
-			slices.SortStableFunc(parts, byRank)
+		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !speaks(p) })
+		if !slices.IsSortedFunc(r.parts, byRank) {
+			slices.SortStableFunc(r.parts, byRank)
 			m.Edited = true
 		}
 	}
-	m.Edited = m.Edited || len(parts) != all
-	m.Parts = parts
+	if m.Edited || len(r.parts) != len(m.Parts) {
+		m.Parts, m.Edited = slices.Clone(r.parts), true
+	}
 	r.add(m, answers, calls)
 	return nil
 }
@@ -136,6 +141,8 @@ func (r *renderer) edit(m *events.Message, k, i int) error {
 	switch r.view.entries[i].Op {
 	case opClear:
 		m.SetText(k, ClearText)
+	case opClearOld:
+		m.SetText(k, ClearOldText)
 	case opDeduplicate:
 		path, err := r.path(m.Parts[k], i)
 		if err != nil {
@@ -148,7 +155,10 @@ func (r *renderer) edit(m *events.Message, k, i int) error {
 
 // path finds the file that the result at entry i read.
 func (r *renderer) path(result events.Part, i int) (string, error) {
-	c := r.pairs[i]
+	if r.pairs == nil {
+		r.pairs = pair(r.view.entries, r.view.Format)
+	}
+	c := r.pairs.other[i]
 	if c < 0 {
 		return pathInText(result.Text), nil
 	}
@@ -165,7 +175,7 @@ func (r *renderer) path(result events.Part, i int) (string, error) {
 }
 
 // add puts a message into the open exchange, or begins the next one.
-func (r *renderer) add(m events.Message, answers, calls []events.Part) {
+func (r *renderer) add(m events.Message, answers, calls []events.Message) {
 	if m.Role == events.RoleSystem {
 		r.system = append(r.system, m)
 		return
@@ -176,22 +186,20 @@ func (r *renderer) add(m events.Message, answers, calls []events.Part) {
 		}
 		r.assistant = append(r.assistant, m)
 	}
-	for _, c := range answers {
-		r.answers = append(r.answers, r.result(c))
-	}
-	for _, p := range calls {
+	r.answers = append(r.answers, answers...)
+	for _, call := range calls {
 		if !slices.ContainsFunc(r.assistant, callsTool) {
 			r.flush()
 		}
 		if r.view.Format != events.Anthropic { // before an exchange whose calls may be open
-			r.out = append(r.out, placeholderCall(p), m)
+			r.out = append(r.out, call, m)
 			return
 		}
-		r.assistant = append(r.assistant, placeholderCall(p))
+		r.assistant = append(r.assistant, call)
 	}
 	switch {
 	case m.Role == events.RoleAssistant:
-	case m.Role == events.RoleTool || slices.ContainsFunc(m.Parts, isResultPart):
+	case len(r.assistant) > 0 && (m.Role == events.RoleTool || slices.ContainsFunc(m.Parts, isResultPart)):
 		r.results = append(r.results, m)
 	default:
 		r.rest = append(r.rest, m)
@@ -206,15 +214,21 @@ func isResultPart(p events.Part) bool { return p.Kind == events.PartResult }
 
 // flush ends the open exchange.
 func (r *renderer) flush() {
-	exchange := slices.Concat(r.assistant, r.results, r.answers, r.rest)
-	r.assistant, r.results, r.answers, r.rest = nil, nil, nil, nil
-	for _, m := range exchange {
-		if n := len(r.out) - 1; n >= 0 && r.view.Format == events.Anthropic && r.out[n].Role == m.Role {
-			r.out[n] = merge(r.out[n], m)
-			continue
+	for _, part := range []*[]events.Message{&r.assistant, &r.results, &r.answers, &r.rest} {
+		for _, m := range *part {
+			r.put(m)
 		}
-		r.out = append(r.out, m)
+		*part = (*part)[:0]
 	}
+}
+
+// put adds a message to the history.
+func (r *renderer) put(m events.Message) {
+	if n := len(r.out) - 1; n >= 0 && r.view.Format == events.Anthropic && r.out[n].Role == m.Role {
+		r.out[n] = merge(r.out[n], m)
+		return
+	}
+	r.out = append(r.out, m)
 }
 
 // merge joins two messages of one role; results come first.
@@ -234,22 +248,26 @@ func rank(p events.Part) int {
 }
 
 // result is the placeholder for the result of a call that has none.
-func (r *renderer) result(call events.Part) events.Message {
+func (r *renderer) result(e *Entry, source events.Message, call events.Part) events.Message {
 	role := events.RoleTool
 	if r.view.Format == events.Anthropic {
 		role = events.RoleUser
 	}
 	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: AnswerText}
-	return events.Message{Role: role, Parts: []events.Part{p}}
+	return events.Message{Role: role, Parts: []events.Part{p}, ID: madeID("repair-result-", e), Timestamp: source.TimestampOf()}
 }
 
-// placeholderCall is the call for a result that has none.
-func placeholderCall(result events.Part) events.Message {
+// unknownTool stands for the name of a tool that a result does not tell.
+const unknownTool = "unknown"
+
+// call is the placeholder call for a result that has none.
+func (r *renderer) call(e *Entry, source events.Message, result events.Part) events.Message {
 	tool := headUnits(result.Tool, maxToolUnits)
-	if tool == "" {
-		tool = "unknown"
+	m := textMessage(events.RoleAssistant, callTextHead+cmp.Or(tool, unknownTool)+callTextTail)
+	if r.view.Format != events.NeuroLink { // others refuse a call without a name
+		tool = cmp.Or(tool, unknownTool)
 	}
-	m := textMessage(events.RoleAssistant, callTextHead+tool+callTextTail)
+	m.ID, m.Timestamp = madeID("repair-call-", e), source.TimestampOf()
 	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool})
 	return m
 }

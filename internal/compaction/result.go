@@ -44,6 +44,7 @@ type pendingJob struct {
 	MaxUnits int64           `json:"max_units"`
 	Tokens   Tokens          `json:"tokens"` // estimated input when it was asked for
 	Since    int64           `json:"since"`  // Unix milliseconds
+	Manual   *events.Manual  `json:"manual,omitzero"`
 }
 
 // prepared is a summary that waits to take the place of its range.
@@ -103,7 +104,7 @@ func (l *Ledger) receive(r *Result) {
 func (l *Ledger) ask(b *events.Job, since int64) {
 	j := &pendingJob{
 		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: b.Hash,
-		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since,
+		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since, Manual: b.Manual,
 	}
 	if old := l.job; old != nil && old.Hash == b.Hash {
 		j.IDs = append(j.IDs, old.IDs...)

@@ -15,41 +15,49 @@ type Row struct {
 	Data []byte
 }
 
-// Names of rows: the header, and the chunks of entries and of turns by number.
+// Names of rows: the header, and the chunks of entries, turns and marks by number.
 const (
 	rowHeader  = "h"
 	rowEntries = "e"
 	rowTurns   = "t"
+	rowMarks   = "m"
 )
 
-// turnsPerRow is the number of turns in one row.
-const turnsPerRow = 64
+// The numbers of turns and of marks in one row.
+const (
+	turnsPerRow = 64
+	marksPerRow = 128
+)
 
 // changed is what of a ledger is not stored: everything from these positions on.
-type changed struct{ entry, turn int }
+type changed struct{ entry, turn, mark int }
 
 // header is a ledger without its entries and turns, in the form it is stored in.
 type header struct {
-	Entries    int           `json:"entries"`
-	Turns      int           `json:"turns"`
-	Model      events.Model  `json:"model"`
-	Format     events.Format `json:"format"`
-	System     size          `json:"system"`
-	Tools      size          `json:"tools"`
-	SystemSeq  Seq           `json:"system_seq"`
-	ToolSeq    Seq           `json:"tool_seq"`
-	Override   events.Raw    `json:"override,omitzero"`
-	Hidden     []spanRow     `json:"hidden,omitzero"`
-	Told       int           `json:"told"`
-	Parked     []parkedRow   `json:"parked,omitzero"`
-	Generation int64         `json:"generation"`
-	Level      events.Level  `json:"level"`
-	Attempted  Tokens        `json:"attempted"`
-	Saved      []Tokens      `json:"saved,omitzero"`
-	Usage      calibration   `json:"usage"`
-	Job        *pendingJob   `json:"job,omitzero"`
-	Prepared   *prepared     `json:"prepared,omitzero"`
-	Breaker    breaker       `json:"breaker"`
+	Entries     int           `json:"entries"`
+	Turns       int           `json:"turns"`
+	Model       events.Model  `json:"model"`
+	Format      events.Format `json:"format"`
+	System      size          `json:"system"`
+	Tools       size          `json:"tools"`
+	SystemSeq   Seq           `json:"system_seq"`
+	ToolSeq     Seq           `json:"tool_seq"`
+	Override    events.Raw    `json:"override,omitzero"`
+	Hidden      []spanRow     `json:"hidden,omitzero"`
+	Told        int           `json:"told"`
+	Parked      []parkedRow   `json:"parked,omitzero"`
+	Level       events.Level  `json:"level"`
+	Spoke       int64         `json:"spoke"`
+	Idled       bool          `json:"idled"`
+	Attempted   Tokens        `json:"attempted"`
+	Generations []generation  `json:"generations,omitzero"`
+	Marks       int           `json:"marks"`
+	Usage       calibration   `json:"usage"`
+	Stated      Tokens        `json:"stated"`
+	Overflows   int64         `json:"overflows"`
+	Job         *pendingJob   `json:"job,omitzero"`
+	Prepared    *prepared     `json:"prepared,omitzero"`
+	Breaker     breaker       `json:"breaker"`
 }
 
 type spanRow struct {
@@ -102,11 +110,20 @@ func (l *Ledger) Rows() ([]Row, error) {
 		}
 		out = append(out, Row{rowName(rowTurns, r), b})
 	}
+	for r := l.changed.mark / marksPerRow; r*marksPerRow < len(l.marks); r++ {
+		var b []byte
+		for _, m := range l.marks[r*marksPerRow : min((r+1)*marksPerRow, len(l.marks))] {
+			b = binary.LittleEndian.AppendUint32(b, m.entry)
+			b = binary.LittleEndian.AppendUint32(b, m.gen)
+			b = append(b, byte(m.op))
+		}
+		out = append(out, Row{rowName(rowMarks, r), b})
+	}
 	return out, nil
 }
 
 // Stored notes that what Rows returned is stored.
-func (l *Ledger) Stored() { l.changed = changed{l.entries.n, len(l.turns)} }
+func (l *Ledger) Stored() { l.changed = changed{l.entries.n, len(l.turns), len(l.marks)} }
 
 func rowName(kind string, n int) string { return fmt.Sprintf("%s%08x", kind, n) }
 
@@ -114,8 +131,8 @@ func (l *Ledger) header() header {
 	h := header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
-		Override: l.override, Told: l.told, Generation: l.generation, Level: l.level, Attempted: l.attempted,
-		Saved: l.saved, Usage: l.usage, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
+		Override: l.override, Told: l.told, Generations: l.generations, Level: l.level, Attempted: l.attempted,
+		Spoke: l.spoke, Idled: l.idled, Stated: l.stated, Overflows: l.overflows, Marks: len(l.marks), Usage: l.usage, Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -150,8 +167,9 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	}
 	l.model, l.format, l.override, l.told = h.Model, h.Format, h.Override, h.Told
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
-	l.generation, l.level, l.attempted = h.Generation, h.Level, h.Attempted
-	l.saved, l.usage, l.job, l.prepared, l.breaker = h.Saved, h.Usage, h.Job, h.Prepared, h.Breaker
+	l.generations, l.level, l.attempted = h.Generations, h.Level, h.Attempted
+	l.usage, l.job, l.prepared, l.breaker = h.Usage, h.Job, h.Prepared, h.Breaker
+	l.stated, l.overflows, l.spoke, l.idled = h.Stated, h.Overflows, h.Spoke, h.Idled
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
@@ -175,7 +193,10 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	return l, nil
 }
 
-// fill reads entries and turns.
+// markBytes is the size of a stored mark.
+const markBytes = 4 + 4 + 1
+
+// fill reads entries, turns and marks.
 func (l *Ledger) fill(h header, byName map[string][]byte) error {
 	for c := 0; l.entries.n < h.Entries; c++ {
 		entries, err := readEntries(byName[rowName(rowEntries, c)])
@@ -202,21 +223,45 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 			})
 		}
 	}
-	if h.Told < 0 || h.Told > h.Entries || len(h.Saved) != int(h.Generation) {
+	for r := 0; len(l.marks) < h.Marks; r++ {
+		b := byName[rowName(rowMarks, r)]
+		want := min(marksPerRow, h.Marks-len(l.marks))
+		if len(b) < want*markBytes {
+			return errRows
+		}
+		for ; want > 0; want, b = want-1, b[markBytes:] {
+			m := mark{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), op(b[8])}
+			if int(m.entry) >= h.Entries || int(m.gen) > len(h.Generations) {
+				return errRows
+			}
+			l.marks = append(l.marks, m)
+		}
+	}
+	for i, g := range h.Generations {
+		if g.From < 0 || g.From > int64(i) {
+			return errRows
+		}
+	}
+	for _, s := range h.Hidden {
+		if s.Gen < 1 || s.Gen > int64(len(h.Generations)) {
+			return errRows
+		}
+	}
+	if h.Told < 0 || h.Told > h.Entries {
 		return errRows
 	}
 	return nil
 }
 
 // entryBytes is the size of a stored entry.
-const entryBytes = 5*8 + 10*4 + 2*2 + 4
+const entryBytes = 5*8 + 9*4 + 2*2 + 4
 
 func appendEntry(b []byte, e *Entry) []byte {
 	le := binary.LittleEndian
 	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
 		b = le.AppendUint64(b, v)
 	}
-	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Gen, e.Images, e.Base, e.Bytes} {
+	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Images, e.Base, e.Bytes} {
 		b = le.AppendUint32(b, v)
 	}
 	b = le.AppendUint16(le.AppendUint16(b, e.PathUnits), e.PathBase)
@@ -234,9 +279,9 @@ func readEntries(b []byte) ([]Entry, error) {
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, Entry{
 			Seq: Seq(u64(0)), Call: Key(u64(1)), Tool: Key(u64(2)), Path: Key(u64(3)), Variant: Key(u64(4)),
-			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Gen: u32(6), Images: u32(7),
-			Base: u32(8), Bytes: u32(9), PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]),
-			Kind: Kind(b[84]), Role: Role(b[85]), Flags: Flags(b[86]), Op: op(b[87]),
+			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: u32(6),
+			Base: u32(7), Bytes: u32(8), PathUnits: le.Uint16(b[76:]), PathBase: le.Uint16(b[78:]),
+			Kind: Kind(b[80]), Role: Role(b[81]), Flags: Flags(b[82]), Op: op(b[83]),
 		})
 	}
 	return out, nil

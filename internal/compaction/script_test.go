@@ -23,14 +23,18 @@ import (
 //	add                     a turn, taken without a decision
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1
+//	compact focus= policy= window= reserve= | rewind generation= | rewind steps=
+//	overflow limit= actual= generation= | idle | end                what is asked of the session
 //	time DURATION           passes in the log
 //	restart                 the ledger is stored and restored
-//	stats | calibration
-//	view                    the history as it stands
+//	calibration             what usages made of the estimate
+//	stats provider= model= reserve=            with arguments, for another model
+//	pending provider= model= reserve= system= tools= current= files= images=
+//	view generation=        the history as it stands, or as a generation has it
 //	plan STAGE target= protect= minimum= share= fraction=
 //	render                  the history of the last plan or decision
-//	check system= history= current= tools= files= window= reserve=
-//	estimate profile= provider= text= units= | window provider= model= | reserve window= max=
+//	check system= history= current= tools= files= window= reserve= policy=
+//	estimate profile= provider= text= units= | window provider= model= over= | reserve window= max=
 //
 // The lines of session, add and turn are messages: system, user and assistant with
 // a text and tokens=; tool NAME PATH tokens= id= offset= limit= failed, a call and
@@ -65,7 +69,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "estimate":
 		return a.estimate()
 	case "window":
-		return fmt.Sprint(compaction.DefaultWindows().Window(a.text("provider"), a.text("model")))
+		return a.window()
 	case "reserve":
 		return fmt.Sprint(compaction.OutputReserve(a.tokens("window"), a.tokens("max")))
 	case "check":
@@ -86,6 +90,21 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.turn(a)
 	case "summary":
 		return s.summary(a)
+	case "compact", "rewind", "idle", "end":
+		r, err := compaction.ReadRequest(events.Kind(d.Cmd), s.requested(a), s.at())
+		return s.request(r, err)
+	case "overflow":
+		o := compaction.Overflow{Limit: a.tokens("limit"), Actual: a.tokens("actual"), Output: a.tokens("output"), Generation: -1}
+		if d.HasArg("model") {
+			o.Model = &events.Model{Provider: a.text("provider"), Name: a.text("model")}
+		}
+		if d.HasArg("refused") {
+			o.Refused = events.NewInvalid(events.CodeNotOverflow, "error", "is "+a.text("refused"))
+		}
+		if d.HasArg("generation") {
+			o.Generation = a.number("generation")
+		}
+		return s.request(compaction.ReadOverflow(o, "", s.at()), nil)
 	case "time":
 		by, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {
@@ -107,14 +126,25 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "calibration":
 		return s.ledger.Calibration()
 	case "stats":
-		st := s.ledger.Stats(s.config)
+		st, err := s.ledger.Stats(s.config, a.model())
+		if err != nil {
+			return err.Error()
+		}
+		if len(d.CmdArgs) > 0 {
+			return fmt.Sprintf("%s left=%d%%", budgetLine(st.Budget), st.Budget.PercentLeft)
+		}
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state())
+	case "pending":
+		return s.pending(a)
 	case "plan":
 		return s.plan(a)
 	case "render":
 		return s.rendered()
 	case "view":
 		s.view, _, _ = s.ledger.View()
+		if d.HasArg("generation") {
+			s.view = s.ledger.ViewAt(a.number("generation"))
+		}
 		return s.rendered()
 	default:
 		t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
@@ -161,8 +191,33 @@ func (a args) estimate() string {
 	return strings.Join(out, "\n")
 }
 
+// window looks a model up, over a table of overrides.
+func (a args) window() string {
+	var over compaction.Windows
+	if v := a.text("over"); v != "" {
+		if err := events.Unmarshal([]byte(v), &over); err != nil {
+			a.t.Fatalf("%s: %v", a.d.Pos, err)
+		}
+	}
+	table, err := compaction.DefaultWindows().With(over)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(table.Window(a.text("provider"), a.text("model")))
+}
+
+func (a args) model() events.Model {
+	return events.Model{Provider: a.text("provider"), Name: a.text("model"), MaxOutputTokens: a.number("reserve")}
+}
+
 func (a args) check() string {
 	p := withoutSummaries()
+	if v := a.text("policy"); v != "" {
+		var err error
+		if p, err = p.With(events.Raw(v)); err != nil {
+			return err.Error()
+		}
+	}
 	b := compaction.CheckBudget(compaction.Prompt{
 		System: a.tokens("system"), History: a.tokens("history"), Current: a.tokens("current"),
 		Tools: a.tokens("tools"), Files: a.tokens("files"),
@@ -393,6 +448,43 @@ func (s *script) summary(a args) string {
 	return s.tell(outs)
 }
 
+// at is the next sequence of the log.
+func (s *script) at() compaction.Seq {
+	s.seq++
+	return s.seq
+}
+
+// requested is the payload of a request.
+func (s *script) requested(a args) []byte {
+	body := object{"id": fmt.Sprintf("request-%d", s.seq+1)}
+	for _, key := range []string{"generation", "steps"} {
+		if v := a.text(key); v != "" {
+			body[key] = a.number(key)
+		}
+	}
+	if v := a.text("focus"); v != "" {
+		body["focus"] = v
+	}
+	if v := a.text("policy"); v != "" {
+		body["policy"] = events.Raw(v)
+	}
+	if n := a.number("window"); n > 0 {
+		body["model"] = object{"context_window": n, "max_output_tokens": a.number("reserve")}
+	}
+	return raws(body)[0]
+}
+
+// request decides on what is asked of the session, and applies it.
+func (s *script) request(r *compaction.Request, err error) string {
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	r.Time = s.now
+	outs := compaction.Decide(s.ledger, r, s.config)
+	compaction.Apply(s.ledger, r, outs, s.config)
+	return s.tell(outs)
+}
+
 func (s *script) tell(outs []compaction.Outcome) string {
 	var out []string
 	for _, o := range outs {
@@ -419,6 +511,9 @@ func (s *script) outcome(o compaction.Outcome) string {
 		s.jobs = append(s.jobs, b.ID)
 		out := fmt.Sprintf("job %d %s: %s to %s, turns from %d at %v, at most %d units",
 			len(s.jobs), b.Lane, place(b.From), place(b.To), b.Turn, b.Seqs, b.MaxUnits)
+		if b.Manual != nil {
+			out += fmt.Sprintf(", for %s, focus %q", b.Manual.ID, b.Focus)
+		}
 		if b.Previous != 0 {
 			out += fmt.Sprintf(", previous at %d to %s", b.Previous, place(*b.PreviousTo))
 		}
@@ -430,13 +525,28 @@ func (s *script) outcome(o compaction.Outcome) string {
 			return fmt.Sprintf("the ledger says %+v, the outcome %+v", got, b.Budget)
 		}
 		if !b.Compacted {
-			return fmt.Sprintf("not compacted: %s; %s", b.Code, budgetLine(b.Budget))
+			return fmt.Sprintf("not compacted: %s%s; %s", b.Code, request(b), budgetLine(b.Budget))
 		}
-		out := fmt.Sprintf("compacted generation=%d reason=%s through=%d %d -> %d target=%d; %s",
-			b.Generation, b.Reason, b.Through.Turn, b.TokensBefore, b.TokensAfter, b.TargetTokens, budgetLine(b.Budget))
+		out := fmt.Sprintf("compacted generation=%d reason=%s%s through=%d %d -> %d target=%d; %s",
+			b.Generation, b.Reason, request(b), b.Through.Turn, b.TokensBefore, b.TokensAfter, b.TargetTokens, budgetLine(b.Budget))
+		if b.Code != "" {
+			out += " " + string(b.Code)
+		}
 		return out + stageLines(b.Stages) + editLines(b.Edits)
 	}
 	return "?"
+}
+
+// request says which request an outcome answers, or what a rewind went back to.
+func request(b *events.Compacted) string {
+	switch {
+	case b.Request != nil:
+		return ", for " + b.Request.ID
+	case b.RewoundTo != nil:
+		return fmt.Sprintf(" to %d", *b.RewoundTo)
+	default:
+		return ""
+	}
 }
 
 func stageLines(stages []events.StageReport) (out string) {
@@ -464,12 +574,30 @@ func editLines(edits []events.Edit) (out string) {
 	return out
 }
 
+// pending compares the next call with the window.
+func (s *script) pending(a args) string {
+	next := compaction.Pending{
+		Model: a.model(), System: a.number("system"), Tools: a.number("tools"), Prompt: a.number("current"), Images: a.number("images"),
+	}
+	if n := a.number("files"); n > 0 {
+		next.Files = []int64{n}
+	}
+	b, err := s.ledger.Check(s.config, next)
+	if err != nil {
+		return err.Error()
+	}
+	x := b.Breakdown
+	return fmt.Sprintf("%s within=%v compact=%v; system=%d history=%d current=%d tools=%d files=%d", budgetLine(b), b.WithinBudget, b.ShouldCompact,
+		x.SystemPrompt, x.History, x.CurrentPrompt, x.ToolDefinitions, x.FileAttachments)
+}
+
 // plan runs the stages, or one alone, on what is in view, and shows each entry
 // that changed.
 func (s *script) plan(a args) string {
 	p := s.ledger.Policy()
 	only := a.d.CmdArgs[0].Key
-	p.Prune.Enabled = only == "all" || only == "prune"
+	p.Prune.Enabled = only == "all" || only == "prune" || only == "micro"
+	p.Prune.Micro.Enabled = p.Prune.Micro.Enabled || only == "micro"
 	p.Deduplicate.Enabled = only == "all" || only == "deduplicate"
 	p.Truncate.Enabled = only == "all" || only == "truncate"
 	if a.text("protect") != "" {

@@ -1,7 +1,5 @@
 package compaction
 
-import "strings"
-
 // Tokens is a number of tokens, estimated or counted.
 type Tokens int64
 
@@ -57,10 +55,10 @@ type Rate struct {
 	times, of int64 // the estimate is base × times / of
 }
 
-// NewRate returns the rate of a provider under a profile. Names of providers
-// compare without case.
+// NewRate returns the rate of a provider under a profile, whatever the spelling
+// of its name.
 func NewRate(p Profile, provider string) Rate {
-	provider = strings.ToLower(provider)
+	provider = Provider(provider)
 	percent := int64(100)
 	if n, ok := providerPercent[provider]; ok && p.ByProvider {
 		percent = n
@@ -111,6 +109,8 @@ func (r Rate) body(e *Entry) Tokens {
 	switch e.Op {
 	case opClear:
 		return r.PerTool + r.placeholder(unitsOf(ClearText), 0, 0)
+	case opClearOld:
+		return r.PerTool + r.placeholder(unitsOf(ClearOldText), 0, 0)
 	case opDeduplicate:
 		return r.PerTool + r.placeholder(unitsOf(dedupeHead)+unitsOf(dedupeTail), int64(e.PathUnits), int64(e.PathBase))
 	}

@@ -1,6 +1,11 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"iter"
+	"slices"
+
+	"compactd/internal/events"
+)
 
 // Truncate hides the oldest messages after the head behind one marker: leading
 // system messages, the first user message and the first assistant message with
@@ -14,15 +19,15 @@ func (d *Draft) Truncate(target Tokens, fraction PPM) {
 	if messages <= minMessages {
 		return
 	}
-	exchange := d.exchanges()
-	pairs := d.pairsWithin(exchange)
-	head := d.head(pairs)
-	cuts := d.cuts(head, d.awaiting(exchange), pairs)
-	if len(cuts) == 0 {
+	head := d.head()
+	if head == len(d.entries) {
 		return
 	}
 	marker := markerAt(&d.entries[head])
-	d.hide(head, choose(cuts, repaired(d.entries, d.format, d.rate)+d.rate.Entry(&marker)-target, messages, fraction), marker)
+	excess := d.repaired() + d.rate.Entry(&marker) - target
+	if end := choose(d.cuts(head), excess, messages, fraction); end > 0 {
+		d.hide(head, end, marker)
+	}
 }
 
 // minMessages is the size up to which a history is not truncated: cutting so few
@@ -37,17 +42,22 @@ type cut struct {
 }
 
 // choose returns the end of the cut that saves at least excess with the fewest
-// messages, or else of the one nearest to the fraction.
-func choose(cuts []cut, excess Tokens, messages int, fraction PPM) int {
-	best := cuts[0]
-	for i, c := range cuts {
-		if c.saved >= excess {
-			if next := i + 1; c.messages%2 == 1 && next < len(cuts) && cuts[next].messages == c.messages+1 {
-				return cuts[next].end
+// messages, or else of the one nearest to the fraction; 0 when there is none.
+func choose(cuts iter.Seq[cut], excess Tokens, messages int, fraction PPM) int {
+	var best cut
+	enough := false
+	for c := range cuts {
+		switch {
+		case enough: // one message more makes the number even
+			if c.messages == best.messages+1 {
+				best = c
 			}
+			return best.end
+		case c.saved >= excess && c.messages%2 == 0:
 			return c.end
-		}
-		if int64(c.messages)*million <= int64(messages)*int64(fraction) {
+		case c.saved >= excess:
+			best, enough = c, true
+		case best.end == 0 || int64(c.messages)*million <= int64(messages)*int64(fraction):
 			best = c
 		}
 	}
@@ -57,7 +67,7 @@ func choose(cuts []cut, excess Tokens, messages int, fraction PPM) int {
 // head returns the number of entries at the front that are never cut. The first
 // user message is looked for among the first few: an assistant may greet, and a
 // task may come in pieces.
-func (d *Draft) head(pairs []int) int {
+func (d *Draft) head() int {
 	start := 0
 	for start < len(d.entries) && d.entries[start].Role == RoleSystem {
 		start++
@@ -75,13 +85,14 @@ func (d *Draft) head(pairs []int) int {
 	if i == len(d.entries) || d.entries[i].Role != RoleAssistant {
 		return i
 	}
+	other := d.pairing().other
 	for last := i; i < len(d.entries); i++ {
 		e := &d.entries[i]
 		if e.Flags.has(FlagFirst) && i > last || e.Kind == KindMarker {
 			break
 		}
 		if e.Role == RoleAssistant {
-			last = max(last, pairs[i])
+			last = max(last, other[i])
 		}
 	}
 	return i
@@ -96,27 +107,30 @@ func (d *Draft) nextMessage(i int) int {
 	return k
 }
 
-// cuts lists where a truncation from head may end: at a message's border, not
-// beyond limit, with something left, and not between a call and its result.
-func (d *Draft) cuts(head, limit int, pairs []int) []cut {
-	var out []cut
-	c := cut{}
-	last := head // furthest result of the calls before
-	for i := head; i < len(d.entries) && i <= limit; i++ {
-		e := &d.entries[i]
-		if e.Flags.has(FlagFirst) && i > head && i > last && c.messages > 0 {
-			c.end = i
-			out = append(out, c)
-		}
-		if e.Flags.has(FlagFirst) && e.Kind != KindMarker {
-			c.messages++
-		}
-		c.saved += d.rate.Entry(e)
-		if e.Kind == KindCall {
-			last = max(last, pairs[i])
+// cuts walks over where a truncation from head may end: at a message's border, not
+// within the last exchange while its calls may be open, with something left, and
+// not between a call and its result.
+func (d *Draft) cuts(head int) iter.Seq[cut] {
+	return func(yield func(cut) bool) {
+		var c cut
+		other, limit := d.pairing().other, d.awaiting()
+		last := head // furthest result of the calls before
+		for i := head; i < len(d.entries) && i <= limit; i++ {
+			e := &d.entries[i]
+			if e.Flags.has(FlagFirst) && i > head && i > last && c.messages > 0 {
+				if c.end = i; !yield(c) {
+					return
+				}
+			}
+			if e.Flags.has(FlagFirst) && e.Kind != KindMarker {
+				c.messages++
+			}
+			c.saved += d.costs[i]
+			if e.Kind == KindCall {
+				last = max(last, other[i])
+			}
 		}
 	}
-	return out
 }
 
 // hide replaces the entries from ≤ i < to by a marker or summary.
@@ -124,6 +138,5 @@ func (d *Draft) hide(from, to int, stand Entry) {
 	first, last := messageOf(d.entries[from].position()), messageOf(d.entries[to-1].end())
 	stand.covers(first, last)
 	d.edits = append(d.edits, events.Edit{Op: events.OpTruncate, Position: first, To: &last})
-	d.entries[to-1] = stand
-	d.entries = append(d.entries[:from:from], d.entries[to-1:]...)
+	d.set(slices.Concat(d.entries[:from], []Entry{stand}, d.entries[to:]))
 }

@@ -124,16 +124,28 @@ const (
 	deny
 )
 
-// refuse returns what is wrong with a turn under a config: a policy that does not
-// fit, or a model without any room for input.
-func (c *Config) refuse(t *Turn) error {
+// refuse returns what is wrong with a turn under the config in use: a policy that
+// does not fit, or a model without any room for input.
+func (l *Ledger) refuse(t *Turn) error {
+	c, policy := l.gauge.config, l.gauge.policy
 	if t.override != nil {
-		if _, err := c.Policy.With(t.override); err != nil {
+		p, err := c.For(l.Address.Tenant).With(t.override)
+		if err != nil {
 			return err
 		}
+		policy = &p
 	}
-	if m := t.model; m != nil && m.MaxOutputTokens >= int64(c.windowOf(m)) {
-		return events.NewInvalid(events.CodeOutOfRange, "model.max_output_tokens", fmt.Sprintf("must be less than the context window, %d", c.windowOf(m)))
+	return c.fits("model.max_output_tokens", t.model, policy)
+}
+
+// fits returns an error about a field for a model that may answer more than its
+// window; nil is no model.
+func (c *Config) fits(field string, m *events.Model, p *Policy) error {
+	if m == nil {
+		return nil
+	}
+	if w := c.windowOf(m, p); m.MaxOutputTokens >= int64(w) {
+		return events.NewInvalid(events.CodeOutOfRange, field, fmt.Sprintf("must be less than the context window, %d", w))
 	}
 	return nil
 }

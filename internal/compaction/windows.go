@@ -2,6 +2,7 @@ package compaction
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,17 +32,52 @@ var currentWindows []byte
 // too large loses a session, one taken too small costs a compaction.
 func DefaultWindows() Windows {
 	w := mustWindows(documentedWindows)
-	for provider, models := range mustWindows(currentWindows) {
-		if w[provider] == nil {
-			w[provider] = map[string]Tokens{}
-		}
-		for model, tokens := range models {
-			if old, ok := w[provider][model]; !ok || tokens < old {
-				w[provider][model] = tokens
+	w.join(mustWindows(currentWindows), func(old, now Tokens) Tokens { return min(old, now) })
+	return w
+}
+
+// Bounds of a window in an override, in tokens: beyond them it is a slip, such as
+// 200 for 200,000.
+const (
+	minWindow Tokens = 1_000
+	maxWindow Tokens = 100_000_000
+)
+
+// With returns the table with the windows of another in place of its own. Its
+// error joins one for each bad window, each of which begins with the path
+// windows.PROVIDER.MODEL and a space.
+func (w Windows) With(over Windows) (Windows, error) {
+	var errs []error
+	for _, provider := range slices.Sorted(maps.Keys(over)) {
+		for _, model := range slices.Sorted(maps.Keys(over[provider])) {
+			if t := over[provider][model]; t < minWindow || t > maxWindow {
+				errs = append(errs, fmt.Errorf("windows.%s.%s must be between %d and %d tokens, not %d", provider, model, minWindow, maxWindow, t))
 			}
 		}
 	}
-	return w
+	if errs != nil {
+		return nil, errors.Join(errs...)
+	}
+	out := Windows{}
+	out.join(w, nil)
+	out.join(over, func(_, now Tokens) Tokens { return now })
+	return out, nil
+}
+
+// join adds the windows of another table; choose settles those that both have.
+func (w Windows) join(other Windows, choose func(old, now Tokens) Tokens) {
+	for _, name := range slices.Sorted(maps.Keys(other)) {
+		provider := Provider(name)
+		if w[provider] == nil {
+			w[provider] = map[string]Tokens{}
+		}
+		for model, now := range other[name] {
+			if old, ok := w[provider][model]; ok {
+				now = choose(old, now)
+			}
+			w[provider][model] = now
+		}
+	}
 }
 
 func mustWindows(data []byte) Windows {
@@ -54,9 +90,9 @@ func mustWindows(data []byte) Windows {
 
 // Window returns the context window of a model: its exact name, else the longest
 // name in the table that begins it, else the provider's default, else 128,000.
-// Names of providers compare without case.
+// The provider may be spelled in any way.
 func (w Windows) Window(provider, model string) Tokens {
-	models := w[strings.ToLower(provider)]
+	models := w[Provider(provider)]
 	if t, ok := models[model]; ok {
 		return t
 	}
@@ -75,12 +111,18 @@ func (w Windows) Window(provider, model string) Tokens {
 	return defaultWindow
 }
 
-// windowOf is the window that a model says it has, else that of the table.
-func (c *Config) windowOf(m *events.Model) Tokens {
-	if m.ContextWindow > 0 {
-		return Tokens(m.ContextWindow)
+// windowOf is the window of a model: the smaller of what the turn and the policy
+// say, else that of the table.
+func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
+	said := Tokens(m.ContextWindow)
+	switch {
+	case said > 0 && p.WindowTokens > 0:
+		return min(said, p.WindowTokens)
+	case said+p.WindowTokens > 0:
+		return said + p.WindowTokens
+	default:
+		return c.Windows.Window(m.Provider, m.Name)
 	}
-	return c.Windows.Window(m.Provider, m.Name)
 }
 
 // OutputReserve is what a model may answer: its explicit maximum, else 35 % of

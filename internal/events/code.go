@@ -36,6 +36,13 @@ const (
 
 	CodeNotEnoughMessages Code = "not_enough_messages"
 	CodeNothingToDo       Code = "nothing_to_do"
+
+	CodeUnknownSession     Code = "unknown_session"
+	CodeUnknownGeneration  Code = "unknown_generation"
+	CodeIncompleteResponse Code = "incomplete_response"
+	CodeAborted            Code = "aborted"
+	CodeBudgetExceeded     Code = "budget_exceeded"
+	CodeNotOverflow        Code = "not_overflow"
 )
 
 // CodeInfo describes a code to people.
@@ -74,6 +81,13 @@ var Codes = map[Code]CodeInfo{
 
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
 	CodeNothingToDo:       {false, "No stage could make the history smaller.", "Nothing; it is tried again when the history has grown."},
+
+	CodeUnknownSession:     {true, "The session has no turns.", "Publish a turn first, under the same tenant and session."},
+	CodeUnknownGeneration:  {true, "The session has no such generation to return to.", "Name a generation from 0 to the one before the last; generation 0 is the history as it was published."},
+	CodeIncompleteResponse: {false, "The summarizer gave no usable summary.", "Try again, with another focus or model; the session goes on as it was."},
+	CodeAborted:            {false, "What the compaction was asked for has changed: turns were withdrawn, or another request took its place.", "Ask again if it is still wanted."},
+	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, as budget.breakdown says, or use a model with a larger window."},
+	CodeNotOverflow:        {true, "The error is none that a shorter history mends; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
 }
 
 // Problem is one thing wrong with an event.

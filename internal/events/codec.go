@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The JSON library stands behind this file, walk.go and the type [Raw]: it has
+// The JSON library stands behind this file, check.go and the type [Raw]: it has
 // no tagged release yet, and must be easy to replace.
 
 // Raw is one JSON value as it came.
@@ -142,22 +143,67 @@ func escaped(b []byte) rune {
 	return rune(n)
 }
 
-// hasSurrogate may err on the side of true: \ud000 to \ud7ff are whole.
+// hasSurrogate may err on the side of true: \ud000 to \ud7ff are whole. Most texts
+// have no \u at all.
 func hasSurrogate(raw []byte) bool {
-	return bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`))
+	at := bytes.Index(raw, []byte(`\u`))
+	return at >= 0 && (bytes.Contains(raw[at:], []byte(`\ud`)) || bytes.Contains(raw[at:], []byte(`\uD`)))
 }
 
 // quote writes s as a JSON string; broken UTF-8 becomes U+FFFD.
-func quote(s string) Raw {
-	out, _ := jsontext.AppendQuote(nil, s) // its only error is broken UTF-8, which it replaces
+func quote(s string) Raw { return appendQuote(nil, s) }
+
+func appendQuote(out Raw, s string) Raw {
+	out, _ = jsontext.AppendQuote(out, s) // its only error is broken UTF-8, which it replaces
 	return out
 }
 
 // unquote reads a JSON string; ok is false for any other type. Half surrogates
 // and broken UTF-8 become U+FFFD.
 func unquote(raw Raw) (s string, ok bool) {
-	b := bare(raw)
-	return string(b), b != nil
+	n := len(raw)
+	if n < 2 || raw[0] != '"' || raw[n-1] != '"' {
+		return "", false
+	}
+	text := raw[1 : n-1]
+	slash := bytes.IndexByte(text, '\\')
+	switch {
+	case !utf8.Valid(text):
+		return string(bare(raw)), true
+	case slash < 0:
+		return string(text), true
+	}
+	var out strings.Builder // a long text is made once, without a copy
+	out.Grow(len(text))
+	for ; slash >= 0; slash = bytes.IndexByte(text, '\\') {
+		out.Write(text[:slash])
+		text = text[slash:]
+		text = text[writeEscaped(&out, text):]
+	}
+	out.Write(text)
+	return out.String(), true
+}
+
+// writeEscaped writes what the escape sequence at the start of b stands for, and
+// returns its length.
+func writeEscaped(out *strings.Builder, b []byte) (width int) {
+	r := escaped(b)
+	switch {
+	case len(b) < 2: // no JSON
+		return len(b)
+	case r < 0:
+		c := b[1]
+		if i := strings.IndexByte("bfnrt", c); i >= 0 {
+			c = "\b\f\n\r\t"[i]
+		}
+		out.WriteByte(c)
+		return 2
+	case utf16.IsSurrogate(r):
+		r = utf16.DecodeRune(r, escaped(b[6:]))
+	}
+	out.WriteRune(r)
+	width, _ = escape(b)
+	return width
 }
 
 // bare is unquote without a copy where the string has no escapes: it may be a

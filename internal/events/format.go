@@ -48,6 +48,9 @@ func (f Format) Read(raw Raw) (Message, error) {
 	if !f.Known() {
 		return Message{}, errUnknownFormat
 	}
+	if check(raw) != nil {
+		return Message{}, invalid(CodeBadMessage, "message", errNoMessage.Error())
+	}
 	m, err := f.read(raw)
 	if err != nil {
 		return Message{}, invalid(CodeBadMessage, "message", err.Error())
@@ -55,8 +58,9 @@ func (f Format) Read(raw Raw) (Message, error) {
 	return m, nil
 }
 
-// ReadAll reads messages in order. Its error is an [*Invalid] that names the
-// first few bad ones, as messages[3].
+// ReadAll reads messages in order, each of them JSON as [DecodeTurn] and
+// [Format.Write] return it: unlike Read it does not check that again. Its error is
+// an [*Invalid] that names the first few bad ones, as messages[3].
 func (f Format) ReadAll(raws []Raw) ([]Message, error) {
 	if !f.Known() {
 		return nil, errUnknownFormat

@@ -50,6 +50,16 @@ type Job struct {
 	Hash string `json:"hash"`
 	// Focus is what the user asked to keep in mind.
 	Focus string `json:"focus,omitzero"`
+	// Manual is the session.compact that asked for the summary; nil if none did.
+	Manual *Manual `json:"manual,omitzero"`
+}
+
+// Manual is a session.compact that waits for its summary, with what holds for it
+// alone.
+type Manual struct {
+	Cause
+	Model  *Model `json:"model,omitzero"`
+	Policy Raw    `json:"policy,omitzero"`
 }
 
 // Holds reports whether the message at a position is one to read.

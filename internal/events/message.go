@@ -51,6 +51,19 @@ type Message struct {
 	// one (neurolink); "" leaves it out. Of others it is in Raw.
 	ID string
 
+	// Timestamp is for a message that compactd makes, in a dialect whose messages
+	// have one: that of the message it completes; nil leaves it out.
+	Timestamp Raw
+
+	// Condensation and Truncation are for a message that compactd makes in the place
+	// of others, in a dialect with tags (neurolink): the id that [Condensed] or
+	// [Truncated] knows them by.
+	Condensation, Truncation string
+
+	// Hidden says that the sender's own history hides the message behind another
+	// one: a model is not given it. It has no parts. See [Effective].
+	Hidden bool
+
 	// Edited says that Parts differ from Raw: Write builds the message anew,
 	// keeping the members of Raw that it does not know.
 	Edited bool
@@ -63,6 +76,9 @@ func (m *Message) SetText(i int, text string) {
 	p.Text, p.Images, p.Edited = text, 0, true
 	m.Edited = true
 }
+
+// TimestampOf returns the timestamp of a message that came, nil without.
+func (m *Message) TimestampOf() Raw { return memberOf(m.Raw, "timestamp") }
 
 // Clone returns a copy whose parts can be edited without changing m.
 func (m Message) Clone() Message {

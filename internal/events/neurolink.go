@@ -13,12 +13,16 @@ type neurolinkMessage struct {
 	callID Raw  // as the sender named it
 	metaID Raw  // metadata.toolCallId
 	failed bool // result.success is false
+	hidden bool // another message stands for it
 }
 
 func readNeuroLink(raw Raw) (Message, error) {
 	var n neurolinkMessage
 	if err := walk(raw, n.read); err != nil {
 		return Message{}, errNoMessage
+	}
+	if n.hidden {
+		return Message{Hidden: true}, nil
 	}
 	kind := n.content.Kind()
 	text, _ := unquote(n.content)
@@ -72,6 +76,8 @@ func (n *neurolinkMessage) read(w *walker) {
 		case "result":
 			success := memberAt(w, "success")
 			n.failed = success.Kind() == 'f'
+		case Condensed.parent, Truncated.parent:
+			n.hidden = stringOf(w.value()) != "" || n.hidden
 		default:
 			w.value()
 		}
@@ -173,6 +179,15 @@ func createNeuroLink(m Message, content Raw, tool *Part) []member {
 		ms = append(ms, member{"id", quote(m.ID)})
 	}
 	ms = append(ms, member{"role", quote(neurolinkRole(m.Role, tool))}, member{"content", content})
+	if m.Timestamp != nil {
+		ms = append(ms, member{"timestamp", m.Timestamp})
+	}
+	if m.Condensation != "" {
+		ms = append(ms, member{Condensed.id, quote(m.Condensation)}, member{"metadata", Raw(`{"isSummary":true}`)})
+	}
+	if m.Truncation != "" {
+		ms = append(ms, member{Truncated.id, quote(m.Truncation)}, member{"isTruncationMarker", Raw(`true`)})
+	}
 	if tool == nil {
 		return ms
 	}

@@ -25,17 +25,26 @@ const (
 	ReasonLimit     Reason = "limit"     // usage reached the available input
 
 	ReasonBackground Reason = "background" // a summary came after the fact
+	ReasonEveryTurn  Reason = "every_turn" // the policy clears old results at every turn
+
+	ReasonManual   Reason = "manual"   // a session.compact asked for it
+	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
+	ReasonIdle     Reason = "idle"     // the session was silent, so the provider's cache is cold
+	ReasonRewind   Reason = "rewind"   // a session.rewind asked for it
 )
 
 // Level is how full a session's window is.
 type Level string
 
-// Levels, from empty to full.
+// Levels, from empty to full. Which of them are told, and where they begin, is a
+// matter of the policy's trigger.
 const (
-	LevelOK       Level = "ok"
-	LevelInfo     Level = "info"     // worth showing to a person
-	LevelWarning  Level = "warning"  // at the trigger: compaction runs
-	LevelBlocking Level = "blocking" // the next call would not fit
+	LevelOK         Level = "ok"
+	LevelInfo       Level = "info"       // worth showing to a person
+	LevelWarning    Level = "warning"    // the trigger is near, or reached under trigger ratio
+	LevelError      Level = "error"      // the trigger is very near
+	LevelCompacting Level = "compacting" // the trigger is reached: compaction runs
+	LevelBlocking   Level = "blocking"   // at the hard limit: nothing is waited for
 )
 
 // Breakdown says what the estimated input consists of, in tokens.
@@ -60,6 +69,7 @@ type Budget struct {
 	UsagePPM       int64     `json:"usage_ppm"` // estimated over available, in parts per million
 	WithinBudget   bool      `json:"within_budget"`
 	ShouldCompact  bool      `json:"should_compact"`
+	PercentLeft    int64     `json:"percent_left"` // of the way to the trigger
 	Breakdown      Breakdown `json:"breakdown"`
 	Generation     int64     `json:"generation"`
 }
@@ -70,6 +80,7 @@ type Op string
 // The edits of this version.
 const (
 	OpClear       Op = "clear"       // a tool result becomes a placeholder
+	OpClearOld    Op = "clear_old"   // the same by micro-compaction, with a placeholder of its own
 	OpDeduplicate Op = "deduplicate" // a file read points to a later one
 	OpTruncate    Op = "truncate"    // whole messages are hidden behind one marker
 	OpCondense    Op = "condense"    // whole messages are hidden behind a summary
@@ -123,6 +134,12 @@ type Compacted struct {
 	Reason     Reason `json:"reason"`
 	Config     string `json:"config"`
 	CausedBy   Cause  `json:"caused_by"`
+	// Request names the session.compact that this answers; nil for any other
+	// reason. A summary may have come in between.
+	Request *Cause `json:"request,omitzero"`
+	// RewoundTo is the generation whose view a rewind brought back; nil for any
+	// other reason.
+	RewoundTo *int64 `json:"rewound_to,omitzero"`
 	// Through is a turn border; an agent keeps its own turns after it.
 	Through         Through       `json:"through"`
 	StagesUsed      []Stage       `json:"stages_used"`
@@ -162,6 +179,22 @@ type Rejected struct {
 	Hint     string `json:"hint,omitzero"`
 	// Expected is the turn a gap waits for.
 	Expected int64 `json:"expected,omitzero"`
+}
+
+// Answers returns the sequence of the request that an outcome answers: of the
+// event that led to it, or of the session.compact that has waited for it. A change
+// of level and a job answer nothing: 0.
+func Answers(body any) uint64 {
+	switch b := body.(type) {
+	case *Compacted:
+		if b.Request != nil {
+			return b.Request.Seq
+		}
+		return b.CausedBy.Seq
+	case *Rejected:
+		return b.Seq
+	}
+	return 0
 }
 
 // DecodeOutcome reads the payload of an outcome of kind k into a *Compacted,

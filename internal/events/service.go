@@ -29,6 +29,9 @@ type ContextRequest struct {
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
 	Session string `json:"session"`
 	Page    int64  `json:"page,omitzero"` // from 1; absent is 1
+	// Generation asks for the history as that generation would have it, with every
+	// turn taken since; nil is the newest, 0 the history as it was published.
+	Generation *int64 `json:"generation,omitzero"`
 }
 
 // ContextResponse is the effective history up to Through, or one page of it.
@@ -46,11 +49,16 @@ type ContextResponse struct {
 	Pages      int64   `json:"pages"`
 }
 
-// StatsRequest asks how a session stands.
+// StatsRequest asks how a session stands, or would stand with another model: a
+// provider without a model is its default.
 type StatsRequest struct {
 	V       int    `json:"v,omitzero"`
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
 	Session string `json:"session"`
+
+	Provider        string `json:"provider,omitzero"` // absent: the session's
+	Model           string `json:"model,omitzero"`
+	MaxOutputTokens int64  `json:"max_output_tokens,omitzero"`
 }
 
 // StatsResponse says how a session stands.
@@ -106,6 +114,11 @@ func (r *ContextRequest) Address() Address { return Address{r.Tenant, r.Session}
 // Address names the session that is asked about.
 func (r *StatsRequest) Address() Address { return Address{r.Tenant, r.Session} }
 
+// Wanted is the model that is asked about.
+func (r *StatsRequest) Wanted() Model {
+	return Model{Provider: r.Provider, Name: r.Model, MaxOutputTokens: r.MaxOutputTokens}
+}
+
 // DecodeContextRequest reads the payload of a compactd.context. Its error is an
 // [*Invalid].
 func DecodeContextRequest(data []byte) (*ContextRequest, error) {
@@ -115,6 +128,10 @@ func DecodeContextRequest(data []byte) (*ContextRequest, error) {
 	}
 	a := env.address()
 	r := &ContextRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber)}
+	if _, ok := env.take("generation"); ok {
+		n := env.count("generation", 0, MaxNumber)
+		r.Generation = &n
+	}
 	return r, env.problems.err()
 }
 
@@ -126,7 +143,10 @@ func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
 		return nil, err
 	}
 	a := env.address()
-	return &StatsRequest{V: Version, Tenant: a.Tenant, Session: a.Session}, env.problems.err()
+	return &StatsRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session,
+		Provider: env.text("provider"), Model: env.text("model"), MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens),
+	}, env.problems.err()
 }
 
 // address reads the fields tenant and session.

@@ -159,6 +159,16 @@ func ParseOutcome(subject string) (Location, error) {
 	return parse("out", subject)
 }
 
+// ParsePublished reads session.<kind>.<tenant>.<session>, where an agent hears an
+// outcome.
+func ParsePublished(subject string) (Kind, Address, error) {
+	t := strings.Split(subject, ".")
+	if len(t) != 4 || t[0] != "session" {
+		return "", Address{}, fmt.Errorf("parse subject %q: not session.<kind>.<tenant>.<session>", subject)
+	}
+	return Kind(t[1]), Address{Tenant: t[2], Session: t[3]}, nil
+}
+
 func parse(root, subject string) (Location, error) {
 	t := strings.SplitN(subject, ".", 5)
 	if len(t) != 5 || t[0] != root {

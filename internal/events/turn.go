@@ -98,15 +98,17 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	if len(data) > limit {
 		return nil, invalidf(CodeTooLarge, "", "the event has more than %d bytes", limit)
 	}
-	ms, err := members(data)
+	err := check(data)
+	trailing := errors.Is(err, errTrailing)
 	switch {
-	case errors.Is(err, errTrailing):
-		return nil, invalid(CodeTrailingData, "", "data follows the JSON object")
-	case err != nil:
+	case Raw(data).Kind() != '{' || err != nil && !trailing:
 		return nil, invalid(CodeBadJSON, "", "the payload is not one JSON object")
+	case trailing:
+		return nil, invalid(CodeTrailingData, "", "data follows the JSON object")
 	case tooDeep(data):
 		return nil, invalidf(CodeBadJSON, "", "the payload nests deeper than %d", maxDepth)
 	}
+	ms, _ := members(data) // an object: it is checked
 	e := &envelope{fields: make(map[string]Raw, len(ms))}
 	for _, m := range ms {
 		if _, twice := e.fields[m.name]; twice {

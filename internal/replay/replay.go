@@ -159,7 +159,7 @@ const retryFor = time.Minute
 func (r *run) persist(ctx context.Context, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
 	until := time.Now().Add(retryFor)
 	for {
-		ack, err := publish(ctx, r.js, a, id, payload)
+		ack, err := publish(ctx, r.js, events.KindTurn, a, id, payload)
 		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) {
 			return ack, err
 		}
@@ -191,19 +191,24 @@ func (r *run) hear(m *nats.Msg) {
 // Send publishes one session.turn and returns its sequence in the log. What a
 // worker would reject on sight is an error here: an [*events.Invalid].
 func Send(ctx context.Context, js jetstream.JetStream, a events.Address, id string, payload []byte) (uint64, error) {
-	ack, err := publish(ctx, js, a, id, payload)
+	if _, err := events.DecodeTurn(payload); err != nil {
+		return 0, err
+	}
+	return SendKind(ctx, js, events.KindTurn, a, id, payload)
+}
+
+// SendKind publishes an event of any kind and returns its sequence in the log.
+func SendKind(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (uint64, error) {
+	ack, err := publish(ctx, js, k, a, id, payload)
 	if err != nil {
 		return 0, err
 	}
 	return ack.Sequence, nil
 }
 
-func publish(ctx context.Context, js jetstream.JetStream, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
-	subject, err := events.Input(events.KindTurn, a)
+func publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+	subject, err := events.Input(k, a)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := events.DecodeTurn(payload); err != nil {
 		return nil, err
 	}
 	if limit := broker.MaxPayload(js.Conn()); len(payload)+1024 > limit {

@@ -26,7 +26,8 @@ type digest struct {
 	previous *events.Summary // or what a message carries of one
 	focus    []string
 
-	users                         []line // whole, up to goalUnits
+	users                         []line   // whole, up to goalUnits
+	said                          []saying // sentences of users
 	rules, decisions, discoveries []line
 	work                          []line // what the assistant did last
 	files                         []*file
@@ -46,6 +47,7 @@ type digest struct {
 const (
 	maxWork         = 3
 	maxRulesMessage = 40 // of one user message, which may be a pasted document
+	maxSaid         = 4_000
 )
 
 // scan reads the messages of a range once.
@@ -112,8 +114,11 @@ func (d *digest) user(m *Message) {
 	d.boxes(text, m.Turn)
 	rules := 0
 	for s := range sentences(text) {
+		if len(d.said) < maxSaid {
+			d.said = append(d.said, sayingOf(head(s, 4*ruleUnits)))
+		}
 		if rules == maxRulesMessage {
-			break
+			continue
 		}
 		if strings.HasSuffix(s, "?") || len(s) < 10 || !matches(folded(head(s, 4*ruleUnits)), ruleWords) {
 			continue

@@ -6,24 +6,31 @@
 //	})
 //	s.Header, s.Job = header, job.ID // the caller's part
 //
-// [Embedded] needs no key and no network: it extracts. [Record] is what every
-// summarizer puts beside its text, whatever wrote the text.
+// [Embedded] needs no key and no network: it extracts. A [Narrator] lets language
+// models write, in an order of preference, and falls back to the embedded one.
+// [Record] is what every summarizer puts beside its text, whatever wrote the text.
 //
 // # Guarantees
 //
 //   - The message that [events.Summary.Message] makes of a summary never has more
 //     than MaxUnits UTF-16 units; the record takes at most half of them.
 //   - The same input gives the same bytes.
-//   - Nothing is invented: a line of the text is a piece of a message or of the
-//     previous summary, with a mark of ours around it. A section without lines is
-//     left out.
+//   - The embedded summarizer invents nothing: a line of its text is a piece of a
+//     message or of the previous summary, with a mark of ours around it. A section
+//     without lines is left out.
+//   - What a model writes is held against what it was given: the first request, the
+//     user's rules and last words are put there by code, a rule that no user gave is
+//     marked, identifiers and turns that it was not given go, and so does the form
+//     of messages, calls and tags. An answer that is no summary is never used.
+//   - No secret that [Redact] knows leaves for a model or is in a summary.
 //   - The previous summary is merged by section and by fact, never nested: ten
 //     merges in a row stay within the same shares of MaxUnits. Rules that the
 //     user gave, and that have once been taken, come first in their share.
-//   - Text of the history is data: every piece becomes one line without control
-//     characters, of bounded length, cut between runes. Blocks that agents inject
-//     into user messages, and what compactd itself wrote, are not taken for the
-//     user's words.
+//   - Text of the history is data: it is never part of the instructions to a model,
+//     its lines cannot pass for those of a prompt, and every piece becomes one line
+//     without control characters, of bounded length, cut between runes. Blocks
+//     that agents inject into user messages, and what compactd itself wrote, are
+//     not taken for the user's words.
 //
 // What marks a rule, a decision or a discovery are English words; sessions in
 // other languages keep goal, files, errors, tasks, course and record.
@@ -36,6 +43,7 @@
 // # On failure
 //
 // [ErrNothing] and [ErrNoRoom] say that there is no summary, and why; another
-// try with the same input ends the same. Redaction is not done here: the caller
-// redacts before it stores.
+// try with the same input ends the same. [Later] says when another try may end
+// better; only a caller with patience gets it. Why a model was not used is told
+// to the function that [NewNarrator] takes.
 package summarize

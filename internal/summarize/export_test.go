@@ -4,6 +4,6 @@ package summarize
 var (
 	Plain    = plain
 	Clip     = clip
-	UserText = func(s string) string { text, _ := userText(s); return text }
+	UserText = func(s string) string { text, _ := userText(seen(s)); return text } // as it is read
 	Suffixes = suffixes
 )

@@ -3,6 +3,7 @@ package summarize
 import (
 	"context"
 	"errors"
+	"time"
 
 	"compactd/internal/events"
 )
@@ -34,6 +35,10 @@ type Input struct {
 	// Focus is what the user asked to keep in mind: lines that share a word with
 	// it are kept before others of their section.
 	Focus string
+	// Patience is how long the caller can wait for a model that is busy or away:
+	// then there may be a [*Later]. With 0 there is a summary at once, by whoever
+	// can make one.
+	Patience time.Duration
 }
 
 // maxUnits keeps an encoded summary under [events.MaxSummaryBytes]: 3 bytes a
@@ -63,19 +68,28 @@ func Embedded() Extractive { return Extractive{} }
 // Summarize returns [ErrNothing], [ErrNoRoom], the context's error, or a summary
 // that fits.
 func (Extractive) Summarize(ctx context.Context, in Input) (*events.Summary, error) {
-	if err := ctx.Err(); err != nil {
+	in, err := legible(ctx, in)
+	if err != nil {
 		return nil, err
 	}
-	d := scan(&in)
+	s, err := extract(scan(&in), in.max())
+	if err != nil {
+		return nil, err
+	}
+	return sealed(s), nil
+}
+
+// extract makes a summary of a digest for a message of at most maxMessage units.
+func extract(d *digest, maxMessage int) (*events.Summary, error) {
 	all := d.sections()
 	if d.empty() || all.empty() {
 		return nil, ErrNothing
 	}
-	record := d.record(in.max())
-	text := all.fit(Room(in.MaxUnits, record), d.focus)
+	record := d.record(maxMessage)
+	text := all.fit(Room(int64(maxMessage), record), d.focus)
 	if text == "" {
 		record = nil
-		text = all.fit(Room(in.MaxUnits, nil), d.focus)
+		text = all.fit(Room(int64(maxMessage), nil), d.focus)
 	}
 	if text == "" {
 		return nil, ErrNoRoom
@@ -84,9 +98,15 @@ func (Extractive) Summarize(ctx context.Context, in Input) (*events.Summary, err
 }
 
 // Record returns the facts of a range, merged with those of the previous
-// summary. It needs no model and takes at most half of MaxUnits, less where that
-// would leave the text no room.
-func Record(in Input) []events.RecordLine { return scan(&in).record(in.max()) }
+// summary, without secrets. It needs no model and takes at most half of MaxUnits,
+// less where that would leave the text no room.
+func Record(in Input) []events.RecordLine {
+	in, err := legible(context.Background(), in)
+	if err != nil {
+		return nil // the context never ends
+	}
+	return sealed(&events.Summary{Record: scan(&in).record(in.max())}).Record
+}
 
 // Room returns how many UTF-16 units a text may have beside a record, 0 for none.
 // A text that holds the tags of a summary costs 3 more for each: they are escaped.

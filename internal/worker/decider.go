@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/overflow"
 )
 
 // event is one message of the log.
@@ -132,8 +133,21 @@ func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
 		result.Time = e.time
 		return result, msgs, nil
 	default:
-		return nil, nil, events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
+		request, err := readRequest(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		request.ID, request.Time = cmp.Or(request.ID, e.id), e.time
+		return request, nil, nil
 	}
+}
+
+// readRequest reads an event that asks something of a session.
+func readRequest(e event) (*compaction.Request, error) {
+	if e.Kind == events.KindOverflow {
+		return overflow.Read(e.data, e.seq)
+	}
+	return compaction.ReadRequest(e.Kind, e.data, e.seq)
 }
 
 // apply brings the ledger up to date. Should the code panic half-way, the ledger
@@ -153,9 +167,13 @@ func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome)
 		d.lost = err
 		return nil
 	}
+	known := l.Known()
 	compaction.Apply(l, in, outs, d.config)
-	if l.Known() {
+	switch {
+	case l.Known():
 		d.keep(e.Address, l)
+	case known: // it has ended
+		d.forget(e.Address)
 	}
 	return nil
 }

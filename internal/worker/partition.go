@@ -110,7 +110,12 @@ func (p *partition) serve(ctx context.Context) error {
 	}
 	work, cancel := p.outlive(ctx)
 	defer cancel()
+	watch, unwatch := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watchIdle(watch) })
 	err = p.commitLoop(ctx, work)
+	unwatch()
+	watching.Wait()
 	p.halt()
 	stop()
 	if err == nil {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,18 +111,22 @@ func (s *service) stats(_ context.Context, r micro.Request) {
 			return nil, err
 		}
 		out := &events.StatsResponse{V: events.Version}
+		var bad error
 		_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
 			if !l.Known() {
 				return
 			}
-			st := l.Stats(s.w.config.Compaction)
+			var st compaction.Stats
+			if st, bad = l.Stats(s.w.config.Compaction, in.Wanted()); bad != nil {
+				return
+			}
 			*out = events.StatsResponse{
 				V: events.Version, Known: true, Turns: st.Turns, Messages: int64(st.Messages), Generation: st.Generation,
 				Through: st.Through, Parked: int64(st.Parked), Prepared: st.Prepared, Waiting: st.Waiting,
 				NeedsCompaction: st.Budget.ShouldCompact, Budget: st.Budget,
 			}
 		})
-		return out, err
+		return out, cmp.Or(err, bad)
 	})
 }
 
@@ -178,14 +183,22 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 	var view *compaction.View
 	var system, tools compaction.Seq
 	var st compaction.Stats
+	var bad error
 	p, at, err := s.look(in.Address(), func(l *compaction.Ledger) {
-		if l.Known() {
-			view, system, tools = l.View()
-			st = l.Stats(s.w.config.Compaction)
+		if !l.Known() {
+			return
+		}
+		st, bad = l.Stats(s.w.config.Compaction, events.Model{})
+		view, system, tools = l.View()
+		if in.Generation != nil && *in.Generation <= st.Generation {
+			view, st.Generation = l.ViewAt(*in.Generation), *in.Generation
 		}
 	})
-	if err != nil {
+	if err := cmp.Or(err, bad); err != nil {
 		return nil, err
+	}
+	if view != nil && in.Generation != nil && *in.Generation != st.Generation {
+		return nil, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", st.Generation))
 	}
 	whole := &events.ContextResponse{V: events.Version, Known: view != nil, Page: 1, Pages: 1}
 	if !whole.Known {

@@ -228,6 +228,16 @@ func TestRequests(t *testing.T) {
 			t.Errorf("context %s: got %+v, want %s", in, e, want)
 		}
 	}
+	for in, want := range map[string]events.Code{
+		`{"session":"s","provider":7}`:               events.CodeBadType,
+		`{"session":"s","model":["gpt-4"]}`:          events.CodeBadType,
+		`{"session":"s","max_output_tokens":0}`:      events.CodeOutOfRange,
+		`{"session":"s","max_output_tokens":"many"}`: events.CodeBadType,
+	} {
+		if e := w.request(events.SubjectStats, in, nil); e == nil || e.Code != want {
+			t.Errorf("stats %s: got %+v, want %s", in, e, want)
+		}
+	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -262,6 +272,14 @@ func TestStats(t *testing.T) {
 	}
 	if b := s.Budget; b.ContextWindow != 16000 || b.EstimatedInput < 1000 || b.Generation != s.Generation || b.Level == "" || s.NeedsCompaction != b.ShouldCompact {
 		t.Errorf("budget is %+v, needs compaction %v", b, s.NeedsCompaction)
+	}
+	var other events.StatsResponse // A14: with another model
+	if e := w.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4"}`, &other); e != nil ||
+		other.Budget.ContextWindow != 8192 || !other.NeedsCompaction || other.Messages != s.Messages {
+		t.Errorf("with gpt-4: %+v, %+v", other, e)
+	}
+	if e := w.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4","max_output_tokens":8192}`, nil); e == nil || e.Code != events.CodeOutOfRange {
+		t.Errorf("with an answer as large as the window: %+v", e)
 	}
 	var gap events.StatsResponse
 	if e := w.request(events.SubjectStats, `{"session":"gap"}`, &gap); e != nil || !gap.Known || gap.Turns != 0 || gap.Parked != 1 {

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/events"
+	"compactd/internal/replay"
+)
+
+// waiting is how a command waits for what a worker answers.
+type waiting struct {
+	Timeout time.Duration `default:"5m" help:"How long to wait for the answer (${default}); 0 does not wait."`
+}
+
+type compactCmd struct {
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to compact."`
+	Policy  string `placeholder:"JSON" help:"Fields of the policy for this call."`
+	Focus   string `arg:"" optional:"" help:"What the summary shall keep in mind."`
+	waiting
+}
+
+// Run asks for a compaction.
+func (c *compactCmd) Run(ctx context.Context, f *flags) error {
+	body := struct {
+		V      int        `json:"v"`
+		ID     string     `json:"id"`
+		Focus  string     `json:"focus,omitzero"`
+		Policy events.Raw `json:"policy,omitzero"`
+	}{V: events.Version, ID: uuid.NewString(), Focus: c.Focus}
+	if c.Policy != "" {
+		body.Policy = events.Raw(c.Policy)
+	}
+	data, err := events.Marshal(body)
+	if err != nil {
+		return events.NewInvalid(events.CodeBadPolicy, "policy", "is not one JSON object")
+	}
+	if _, err := events.DecodeCompact(data); err != nil {
+		return err
+	}
+	return f.request(ctx, events.KindCompact, c.Session, body.ID, data, c.Timeout)
+}
+
+type rewindCmd struct {
+	Session    string `required:"" env:"COMPACTD_SESSION" help:"Session to rewind."`
+	Generation *int64 `placeholder:"N" xor:"to" help:"Generation to return to; 0 is the history as it was published."`
+	Steps      int64  `placeholder:"N" xor:"to" help:"Compactions to undo (1)."`
+	waiting
+}
+
+// Run asks for a rewind.
+func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
+	body := struct {
+		V          int    `json:"v"`
+		ID         string `json:"id"`
+		Generation *int64 `json:"generation,omitzero"`
+		Steps      int64  `json:"steps,omitzero"`
+	}{events.Version, uuid.NewString(), c.Generation, c.Steps}
+	if c.Generation == nil && c.Steps == 0 {
+		body.Steps = 1
+	}
+	data, err := events.Marshal(body)
+	if err != nil {
+		return err
+	}
+	if _, err := events.DecodeRewind(data); err != nil {
+		return err
+	}
+	return f.request(ctx, events.KindRewind, c.Session, body.ID, data, c.Timeout)
+}
+
+type endCmd struct {
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
+}
+
+// Run says that the session is over; nobody answers that.
+func (c *endCmd) Run(ctx context.Context, f *flags) error {
+	id := uuid.NewString()
+	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	if err != nil {
+		return err
+	}
+	return f.request(ctx, events.KindEnd, c.Session, id, data, 0)
+}
+
+var errNoAnswer = errors.New("no answer came in time; the event is stored, and publisher watch shows what becomes of it")
+
+// request publishes an event and prints the outcome that answers it.
+func (f *flags) request(ctx context.Context, k events.Kind, session, id string, data []byte, timeout time.Duration) error {
+	a := events.Address{Tenant: f.Tenant, Session: session}
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	nc, js, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	heard := make(chan *nats.Msg, 1024)
+	for _, k := range events.OutcomeKinds {
+		if _, err := nc.ChanSubscribe(events.Published(k, a), heard); err != nil {
+			return err
+		}
+	}
+	seq, err := replay.SendKind(ctx, js, k, a, id, data)
+	if err != nil {
+		return err
+	}
+	if timeout == 0 {
+		return f.stored(seq, id)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case m := <-heard:
+			if answered, err := f.printAnswer(m, seq); answered || err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// stored prints where an event stands in the log.
+func (f *flags) stored(seq uint64, id string) error {
+	if f.JSON {
+		return printJSON(struct {
+			Seq uint64 `json:"seq"`
+			ID  string `json:"id,omitzero"`
+		}{seq, id})
+	}
+	fmt.Printf("stored at sequence %d; publisher watch shows what becomes of it\n", seq)
+	return nil
+}
+
+var errRefused = errors.New("the worker refused it")
+
+// printAnswer prints an outcome if it answers the event at a sequence.
+func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) {
+	k, _, err := events.ParsePublished(m.Subject)
+	if err != nil {
+		return false, err
+	}
+	body, err := events.DecodeOutcome(k, m.Data)
+	if err != nil || events.Answers(body) != seq {
+		return false, err
+	}
+	if f.JSON {
+		err = printJSON(events.Raw(m.Data))
+	} else {
+		_, err = fmt.Fprintln(os.Stdout, describe(body))
+	}
+	if _, refused := body.(*events.Rejected); refused && err == nil {
+		err = errRefused
+	}
+	return true, err
+}

@@ -1,0 +1,137 @@
+package compaction_test
+
+import (
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Every preset is a policy that validates, and none is another (A1, A11).
+func TestPresets(t *testing.T) {
+	want := []string{"claude", "default", "neurolink"}
+	if d := gocmp.Diff(want, compaction.PresetNames()); d != "" {
+		t.Error(d)
+	}
+	hashes := map[string]string{}
+	for _, name := range want {
+		p, ok := compaction.Preset(name)
+		if !ok {
+			t.Fatalf("%s is no preset", name)
+		}
+		c := configOf(t, p)
+		if other, ok := hashes[c.Hash()]; ok {
+			t.Errorf("%s is %s", name, other)
+		}
+		hashes[c.Hash()] = name
+	}
+	if _, ok := compaction.Preset("cloud"); ok {
+		t.Error("cloud is a preset")
+	}
+}
+
+// A tenant has its own policy, and a session's goes before it (A13): its fields
+// are set over its tenant's, not over the worker's.
+func TestTenants(t *testing.T) {
+	own, err := compaction.DefaultPolicy().With(events.Raw(`{"threshold":0.5,"target":0.3,"info":0.4}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := configOf(t, compaction.DefaultPolicy()).WithTenants(map[string]compaction.Policy{"acme": own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := func(tenant, policy string) *compaction.Ledger {
+		l := compaction.NewLedger(events.Address{Tenant: tenant, Session: "s"})
+		data := `{"turn":1,"model":{"provider":"openai","context_window":10000,"max_output_tokens":2000},"messages":[{"role":"user","content":"hi"}]`
+		turn, _, err := compaction.ReadTurn(l, []byte(data+`,"policy":`+policy+`}`), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outs := compaction.Decide(l, turn, c)
+		for _, o := range outs {
+			if r, ok := o.Body.(*events.Rejected); ok {
+				t.Fatalf("%s %s: %s", tenant, policy, r.Message)
+			}
+		}
+		compaction.Apply(l, turn, outs, c)
+		return l
+	}
+	for _, x := range []struct {
+		tenant, policy  string
+		trigger, target compaction.PPM
+	}{
+		{"default", `{}`, 800_000, 600_000},
+		{"acme", `{}`, 500_000, 300_000},
+		{"acme", `{"threshold":0.45}`, 450_000, 300_000}, // the worker's target would not fit
+		{"default", `{"threshold":0.9}`, 900_000, 600_000},
+	} {
+		if p := session(x.tenant, x.policy).Policy(); p.Trigger != x.trigger || p.Target != x.target {
+			t.Errorf("%s %s: trigger %d, target %d; want %d, %d", x.tenant, x.policy, p.Trigger, p.Target, x.trigger, x.target)
+		}
+	}
+}
+
+// The policy of a tenant is in the name of the config, comes back with its text,
+// and is refused with the tenant's name when it does not validate.
+func TestTenantsAreInTheHash(t *testing.T) {
+	plain := configOf(t, compaction.DefaultPolicy())
+	own := compaction.DefaultPolicy()
+	own.Cap = 500_000
+	with, err := plain.WithTenants(map[string]compaction.Policy{"acme": own, "beta": compaction.DefaultPolicy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if with.Hash() == plain.Hash() {
+		t.Error("the hash leaves tenants out")
+	}
+	again, err := compaction.ParseConfig(with.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Hash() != with.Hash() || again.For("acme").Cap != 500_000 || again.For("other").Cap != 1_000_000 {
+		t.Errorf("read back: %s with caps %d and %d", again.Hash(), again.For("acme").Cap, again.For("other").Cap)
+	}
+	own.Target = own.Trigger
+	_, err = plain.WithTenants(map[string]compaction.Policy{"acme": own})
+	if err == nil || !strings.Contains(err.Error(), "tenant acme: target must be below threshold") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Lists of a policy are its own: to set them in one leaves the others (A13).
+func TestListsAreNotShared(t *testing.T) {
+	base := compaction.DefaultPolicy()
+	p, err := base.With(events.Raw(`{"prune":{"protected_tools":["a"],"micro":{"tools":["b"]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff(compaction.DefaultPolicy(), base); d != "" {
+		t.Error(d)
+	}
+	if p.Prune.ProtectedTools[0] != "a" || p.Prune.Micro.Tools[0] != "b" || len(p.Prune.Micro.Tools) != 1 {
+		t.Errorf("got %v", p.Prune)
+	}
+}
+
+// A trigger given as a share keeps the places below it in order.
+func TestAt(t *testing.T) {
+	claude, _ := compaction.Preset("claude")
+	for _, base := range []compaction.Policy{compaction.DefaultPolicy(), claude} {
+		for _, share := range []compaction.PPM{1_000_000, 900_000, 800_000, 600_000, 500_000, 10_000, 2} {
+			p := base.At(share)
+			if err := p.Validate(); err != nil {
+				t.Errorf("at %d: %v", share, err)
+			}
+			if b := compaction.CheckBudget(compaction.Prompt{History: 1_000_000}, 1_000_000, 0, &p); !b.ShouldCompact {
+				t.Errorf("at %d: %+v", share, b)
+			}
+			if p.Summarize.Prepare > p.Trigger {
+				t.Errorf("at %d a summary is prepared at %d", share, p.Summarize.Prepare)
+			}
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package compaction_test
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// manner is how one release of the reference system behaves, as far as data say so
+// (row A1): a profile with its customs.
+type manner struct {
+	release, profile string
+	windows          compaction.Windows
+	compaction.Custom
+}
+
+func newManner(release, profile string) *manner {
+	c := compaction.CustomOf(profile)
+	return &manner{release, profile, c.Windows(), c}
+}
+
+var (
+	mannerOfSeed    = newManner("v9.5.3", "seed")
+	mannerOfCurrent = newManner("v9.80.2", "current")
+	mannerOfDefault = newManner("default", "default")
+)
+
+func (m *manner) rate(provider string) compaction.Rate {
+	return compaction.NewRate(compaction.Profiles[m.profile], provider)
+}
+
+// fields is an answer, in the words of the record.
+type fields map[string]any
+
+// answers asks the product what the reference system was asked. An answer only
+// translates: what it says comes from the product.
+var answers = map[string]func(*vectorCase) any{
+	"estimateTokens":             answerEstimate,
+	"estimateMessagesTokens":     answerEstimateMessages,
+	"truncateToTokenBudget":      answerCut,
+	"getContextWindowSize":       answerWindow,
+	"getAvailableInputTokens":    answerAvailable,
+	"getOutputReserve":           answerReserve,
+	"getEffectiveTokenThreshold": answerThreshold,
+	"checkContextBudget":         answerBudget,
+}
+
+// withoutRow are functions of the reference that no row of the features asks for.
+var withoutRow = []string{"TokenUtils.estimateTokenCount", "TokenUtils.truncateToTokenLimit", "buildContextFromPointer"}
+
+// input is what the functions of the estimator and the budget take.
+type input struct {
+	Text, Provider, Model string
+	IsCode                bool
+	MaxTokens             compaction.Tokens
+	ContextWindow         compaction.Tokens
+
+	Messages             []events.Raw
+	ConversationMessages []events.Raw
+	SystemPrompt         string
+	CurrentPrompt        string
+	ToolDefinitions      []json.RawMessage
+	FileAttachments      []struct{ Content string }
+	CompactionThreshold  *float64
+	EnvOverride          compaction.Tokens
+	SessionOverride      compaction.Tokens
+}
+
+func (c *vectorCase) input() (in input) {
+	c.into(&in)
+	return in
+}
+
+func (c *vectorCase) into(v any) {
+	if err := json.Unmarshal(c.Input, v); err != nil {
+		panic(err)
+	}
+}
+
+func size(text string) int64 { return int64(events.Units(text)) }
+
+func answerEstimate(c *vectorCase) any {
+	in := c.input()
+	r := c.manner.rate(in.Provider)
+	if in.IsCode {
+		r.TextUnits = 3 // row A1
+	}
+	return fields{"tokens": r.Text(size(in.Text))}
+}
+
+func answerEstimateMessages(c *vectorCase) any {
+	in := c.input()
+	return fields{"tokens": history(in.Messages, c.manner.rate(in.Provider))}
+}
+
+// history estimates messages, framing included; without any there is no framing.
+func history(messages []events.Raw, r compaction.Rate) compaction.Tokens {
+	if len(messages) == 0 {
+		return 0
+	}
+	return r.PerConversation + compaction.NewDraft(entriesOf(messages), events.NeuroLink, r).Tokens()
+}
+
+// read returns messages of a record as the product reads them.
+func read(messages []events.Raw) []events.Message {
+	out, err := events.NeuroLink.ReadAll(messages)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// entriesOf measures messages of a record, as one turn.
+func entriesOf(messages []events.Raw) []compaction.Entry {
+	var out []compaction.Entry
+	for i, m := range read(messages) {
+		out = append(out, compaction.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+	}
+	return out
+}
+
+func answerCut(c *vectorCase) any {
+	in := c.input()
+	text, cut := c.manner.rate(in.Provider).Cut(in.Text, in.MaxTokens)
+	return fields{"text": text, "truncated": cut}
+}
+
+func answerWindow(c *vectorCase) any {
+	in := c.input()
+	return fields{"tokens": c.manner.windows.Window(in.Provider, in.Model)}
+}
+
+func answerReserve(c *vectorCase) any {
+	in := c.input()
+	return fields{"tokens": compaction.OutputReserve(in.ContextWindow, in.MaxTokens)}
+}
+
+// available is the window of a model less its output reserve.
+func (in *input) available(m *manner) compaction.Tokens {
+	window := m.windows.Window(in.Provider, in.Model)
+	return window - compaction.OutputReserve(window, in.MaxTokens)
+}
+
+func answerAvailable(c *vectorCase) any {
+	in := c.input()
+	return fields{"tokens": in.available(c.manner)}
+}
+
+// answerThreshold asks where compaction is triggered. A number of tokens overrides
+// the ratio: the session's before the environment's.
+func answerThreshold(c *vectorCase) any {
+	in := c.input()
+	p := compaction.DefaultPolicy()
+	if in.EnvOverride > 0 {
+		p.By, p.TriggerTokens = "tokens", in.EnvOverride
+	}
+	if in.SessionOverride > 0 {
+		p.By, p.TriggerTokens = "tokens", in.SessionOverride
+	}
+	window := c.manner.windows.Window(in.Provider, in.Model)
+	return fields{"tokens": p.TriggerAt(window, compaction.OutputReserve(window, 0))}
+}
+
+func answerBudget(c *vectorCase) any {
+	in := c.input()
+	r := c.manner.rate(in.Provider)
+	var p compaction.Prompt
+	p.History = history(in.ConversationMessages, r)
+	if in.SystemPrompt != "" {
+		p.System = r.Text(size(in.SystemPrompt)) + r.PerMessage
+	}
+	if in.CurrentPrompt != "" {
+		p.Current = r.Text(size(in.CurrentPrompt)) + r.PerMessage
+	}
+	for _, tool := range in.ToolDefinitions {
+		p.Tools += c.manner.tool(r, tool)
+	}
+	for _, f := range in.FileAttachments {
+		p.Files += r.Text(size(f.Content))
+	}
+	policy := withoutSummaries()
+	if in.CompactionThreshold != nil {
+		policy.Trigger = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
+	}
+	window := c.manner.windows.Window(in.Provider, in.Model)
+	b := compaction.CheckBudget(p, window, compaction.OutputReserve(window, in.MaxTokens), &policy)
+	return fields{
+		"withinBudget": b.WithinBudget, "shouldCompact": b.ShouldCompact, "usageRatio": float64(b.UsagePPM) / 1e6,
+		"estimatedInputTokens": b.EstimatedInput, "availableInputTokens": b.AvailableInput,
+		"breakdown": fields{
+			"systemPrompt": b.Breakdown.SystemPrompt, "conversationHistory": b.Breakdown.History, "currentPrompt": b.Breakdown.CurrentPrompt,
+			"toolDefinitions": b.Breakdown.ToolDefinitions, "fileAttachments": b.Breakdown.FileAttachments,
+		},
+	}
+}
+
+// tool estimates the definition of a tool.
+func (m *manner) tool(r compaction.Rate, definition json.RawMessage) compaction.Tokens {
+	var b bytes.Buffer
+	if err := json.Compact(&b, definition); err != nil {
+		panic(err)
+	}
+	return m.Tools(r, size(b.String()))
+}

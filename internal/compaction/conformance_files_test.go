@@ -1,0 +1,211 @@
+package compaction_test
+
+import (
+	"maps"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+func init() {
+	maps.Copy(answers, map[string]func(*vectorCase) any{
+		"truncateToolOutput":           answerOutput,
+		"generateToolOutputPreview":    answerPreview,
+		"calculateFileTokenBudget":     answerFileBudget,
+		"shouldTruncateFile":           answerFileRead,
+		"estimatePostProcessingTokens": answerFileTokens,
+		"enforceAggregateFileBudget":   answerFiles,
+		"shouldSummarizeFiles":         answerNeedSummaries,
+		"planFileSummarization":        answerSummaries,
+		"getEffectiveHistory":          answerEffective,
+		"tagForCondensation":           answerHide(events.Condensed),
+		"tagForTruncation":             answerHide(events.Truncated),
+		"removeCondensationTags":       answerShow(events.Condensed),
+		"removeTruncationTags":         answerShow(events.Truncated),
+	})
+}
+
+type outputInput struct {
+	Output  string
+	Options struct {
+		MaxBytes, MaxLines   *int64
+		HeadRatio, TailRatio *float64
+		Direction            compaction.Direction
+	}
+}
+
+func (c *vectorCase) output() (in outputInput, l compaction.OutputLimits) {
+	c.into(&in)
+	l = compaction.DefaultOutputLimits()
+	l.MaxBytes, l.MaxLines = or(in.Options.MaxBytes, l.MaxBytes), or(in.Options.MaxLines, l.MaxLines)
+	l.Keep = in.Options.Direction
+	return in, l
+}
+
+func answerOutput(c *vectorCase) any {
+	in, l := c.output()
+	text, cut := compaction.LimitOutput(in.Output, l)
+	return fields{"content": text, "truncated": cut, "originalSize": len(in.Output)}
+}
+
+func answerPreview(c *vectorCase) any {
+	in, l := c.output()
+	l.Keep, l.Whole = compaction.KeepBoth, "Use retrieve_context tool to access full output"
+	if r := in.Options.HeadRatio; r != nil {
+		l.HeadShare = compaction.PPM(min(max(*r, 0), 1)*1e6 + 0.5)
+	}
+	text, cut := compaction.LimitOutput(in.Output, l)
+	return fields{"preview": text, "truncated": cut, "originalSize": len(in.Output)}
+}
+
+func answerFileBudget(c *vectorCase) any {
+	var in struct{ ContextWindow, CurrentTokens, MaxOutputTokens compaction.Tokens }
+	c.into(&in)
+	l := compaction.DefaultFileLimits()
+	return fields{"tokens": l.Budget(in.ContextWindow, in.CurrentTokens, in.MaxOutputTokens)}
+}
+
+func answerFileRead(c *vectorCase) any {
+	var in struct {
+		FileSize int64
+		Budget   compaction.Tokens
+	}
+	c.into(&in)
+	l := compaction.DefaultFileLimits()
+	r := l.Read(in.FileSize, in.Budget)
+	if !r.Cut {
+		return fields{"shouldTruncate": false}
+	}
+	return fields{"shouldTruncate": true, "maxChars": r.Units, "previewMode": r.Preview}
+}
+
+func answerFileTokens(c *vectorCase) any {
+	var in recordedFile
+	c.into(&in)
+	return fields{"tokens": compaction.FileTokens(in.FileType, in.SizeBytes)}
+}
+
+// recordedFile is a file of which the record knows no content.
+type recordedFile struct {
+	Name      string `json:"name"`
+	SizeBytes int64  `json:"sizeBytes"`
+	FileType  string `json:"fileType,omitempty"`
+}
+
+func answerFiles(c *vectorCase) any {
+	var in struct {
+		Files           []recordedFile
+		AvailableTokens compaction.Tokens
+	}
+	c.into(&in)
+	var files []compaction.File
+	for _, f := range in.Files {
+		files = append(files, compaction.File{Name: f.Name, Kind: f.FileType, Bytes: f.SizeBytes})
+	}
+	l := compaction.DefaultFileLimits()
+	included, excluded := l.Choose(files, in.AvailableTokens)
+	notices := []string{}
+	for _, f := range excluded {
+		notices = append(notices, f.Notice())
+	}
+	return fields{"included": recorded(included), "excluded": recorded(excluded), "notices": notices}
+}
+
+func recorded(files []compaction.File) []recordedFile {
+	out := []recordedFile{}
+	for _, f := range files {
+		out = append(out, recordedFile{f.Name, f.Bytes, f.Kind})
+	}
+	return out
+}
+
+// filesInput is what the plan for summarizing files takes.
+type filesInput struct {
+	Provider, Model                                                                          string
+	MaxTokens                                                                                compaction.Tokens
+	SystemPromptTokens, ConversationHistoryTokens, CurrentPromptTokens, ToolDefinitionTokens compaction.Tokens
+	FileTokens                                                                               compaction.Tokens
+	FileCount                                                                                int
+	Threshold                                                                                *float64
+	MinTokensPerFile, MaxTokensPerFile                                                       *compaction.Tokens
+}
+
+func (in *filesInput) ask(m *manner) (l compaction.FileLimits, p compaction.Prompt, available compaction.Tokens, trigger compaction.PPM) {
+	l = compaction.DefaultFileLimits()
+	l.MinSummary, l.MaxSummary = or(in.MinTokensPerFile, l.MinSummary), or(in.MaxTokensPerFile, l.MaxSummary)
+	p = compaction.Prompt{
+		System: in.SystemPromptTokens, History: in.ConversationHistoryTokens, Current: in.CurrentPromptTokens,
+		Tools: in.ToolDefinitionTokens, Files: in.FileTokens,
+	}
+	model := input{Provider: in.Provider, Model: in.Model, MaxTokens: in.MaxTokens}
+	return l, p, model.available(m), compaction.PPM(or(in.Threshold, 0.8)*1e6 + 0.5)
+}
+
+func answerNeedSummaries(c *vectorCase) any {
+	var in filesInput
+	c.into(&in)
+	l, p, available, trigger := in.ask(c.manner)
+	room := l.Room(p, available)
+	out := fields{
+		"needsSummarization": l.NeedSummaries(p, available, trigger), "totalEstimatedTokens": p.Total(),
+		"availableInputTokens": available, "availableBudgetForFiles": room,
+	}
+	if l.NeedSummaries(p, available, trigger) {
+		out["perFileBudget"] = l.SummaryTokens(room, in.FileCount)
+	}
+	return out
+}
+
+func answerSummaries(c *vectorCase) any {
+	var in struct {
+		Files []struct {
+			FileName        string
+			EstimatedTokens compaction.Tokens
+		}
+		Params filesInput
+	}
+	c.into(&in)
+	l, p, available, trigger := in.Params.ask(c.manner)
+	var sizes []compaction.Tokens
+	for _, f := range in.Files {
+		sizes = append(sizes, f.EstimatedTokens)
+	}
+	plan := []fields{}
+	for _, s := range l.Summaries(sizes, p, available, trigger) {
+		step := fields{"fileName": in.Files[s.File].FileName, "action": "keep"}
+		if s.Target > 0 {
+			step["action"], step["targetTokens"] = "summarize", s.Target
+		}
+		plan = append(plan, step)
+	}
+	return fields{"plan": plan}
+}
+
+// tagInput is what the functions on tags take.
+type tagInput struct {
+	Messages           []events.Raw
+	FromIndex, ToIndex int
+	ID                 string
+}
+
+func answerEffective(c *vectorCase) any {
+	var in tagInput
+	c.into(&in)
+	return fields{"messages": asJSON(events.Effective(in.Messages))}
+}
+
+func answerHide(tag events.Tag) func(*vectorCase) any {
+	return func(c *vectorCase) any {
+		var in tagInput
+		c.into(&in)
+		return fields{"messages": asJSON(tag.Hide(in.Messages, in.FromIndex, in.ToIndex, in.ID))}
+	}
+}
+
+func answerShow(tag events.Tag) func(*vectorCase) any {
+	return func(c *vectorCase) any {
+		var in tagInput
+		c.into(&in)
+		return fields{"messages": asJSON(tag.Show(in.Messages, in.ID))}
+	}
+}

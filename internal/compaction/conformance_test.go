@@ -1,0 +1,244 @@
+package compaction_test
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// vectorFile holds recorded answers of one function of the reference system.
+type vectorFile struct {
+	Function string        `json:"function"`
+	Cases    []*vectorCase `json:"cases"`
+}
+
+// vectorCase is one call with its recorded answer.
+type vectorCase struct {
+	Name  string          `json:"name"`
+	Tags  []string        `json:"tags"`
+	Input json.RawMessage `json:"input"`
+	Want  json.RawMessage `json:"want"`
+
+	function string
+	manner   *manner // how this release of the reference behaves, as data
+}
+
+// verdict is what became of a case.
+type verdict int
+
+const (
+	passed verdict = iota
+	deviated
+	notApplicable
+	pending
+	failed
+)
+
+// tally counts verdicts, and how many of the cases without a tag passed.
+type tally struct {
+	cases, untagged, untaggedPassed int
+	by                              map[verdict]int
+}
+
+func (t *tally) add(c *vectorCase, v verdict) {
+	if t.by == nil {
+		t.by = map[verdict]int{}
+	}
+	t.cases++
+	t.by[v]++
+	if v == notApplicable || c.excused() {
+		return
+	}
+	t.untagged++
+	if v == passed {
+		t.untaggedPassed++
+	}
+}
+
+func (t *tally) String() string {
+	s := fmt.Sprintf("cases=%d pass=%d deviations=%d not_applicable=%d fail=%d",
+		t.cases, t.by[passed], t.by[deviated], t.by[notApplicable], t.by[failed])
+	if t.by[pending] > 0 {
+		s += fmt.Sprintf(" pending=%d", t.by[pending])
+	}
+	return s
+}
+
+// excused reports whether the record itself says that its answer need not be ours:
+// a defect, a result over its target, or bytes that no Go string holds.
+func (c *vectorCase) excused() bool {
+	return slices.ContainsFunc(c.Tags, func(t string) bool {
+		return t == "peer-bug" || t == "over-target" || t == "lone-surrogate" || t == "utf8-split"
+	})
+}
+
+// leastPermille of the cases without a tag give the recorded answer. What keeps it
+// from more are the rules of the table, each of which a row demands.
+const leastPermille = 820
+
+// The answers of the product's own stages, compared with what the reference system
+// answered. COMPACTD_VECTORS names another folder of records. Each difference is
+// due to a rule of the table deviations, which says what our answer is instead; a
+// difference without a rule fails, as does a rule whose check does. The second line
+// asks the same of the preset "default", which need not agree: it says how far the
+// product as it comes is from its reference.
+func TestConformance(t *testing.T) {
+	files := readVectors(t, cmp.Or(os.Getenv("COMPACTD_VECTORS"), "testdata/vectors"))
+	total, functions, rules := &tally{}, map[string]*tally{}, map[string]int{}
+	for _, f := range files {
+		for _, c := range f.Cases {
+			v, rule, diff := judge(c)
+			if v == failed {
+				t.Errorf("%s %s %s: %s", c.manner.release, c.function, c.Name, diff)
+			}
+			if rule != "" {
+				rules[rule]++
+			}
+			if functions[c.function] == nil {
+				functions[c.function] = &tally{}
+			}
+			functions[c.function].add(c, v)
+			total.add(c, v)
+		}
+	}
+	fmt.Printf("conformance: %s\n", total)
+	fmt.Printf("conformance: untagged=%d passed_without_a_rule=%d (%d.%d %%)\n", total.untagged, total.untaggedPassed,
+		100*total.untaggedPassed/max(total.untagged, 1), 1000*total.untaggedPassed/max(total.untagged, 1)%10)
+	fmt.Printf("conformance: preset default: %s\n", agreement(files))
+	for _, name := range slices.Sorted(maps.Keys(functions)) {
+		fmt.Printf("  %-44s %s\n", name, functions[name])
+	}
+	for _, d := range deviations {
+		fmt.Printf("  deviation %-4s %-44s %4d  %s\n", d.row, d.function, rules[d.name()], d.reason)
+	}
+	if total.cases == 0 {
+		t.Error("there are no records")
+	}
+	if 1000*total.untaggedPassed < leastPermille*total.untagged {
+		t.Errorf("only %d of %d untagged cases pass without a rule", total.untaggedPassed, total.untagged)
+	}
+}
+
+// judge compares our answer to a case with the record.
+func judge(c *vectorCase) (v verdict, rule, diff string) {
+	answer, ok := answers[c.function]
+	switch {
+	case !ok && slices.Contains(withoutRow, c.function):
+		return notApplicable, "", ""
+	case !ok && awaited(c):
+		return pending, "", ""
+	case !ok:
+		return failed, "", "nobody answers this function"
+	}
+	got := plain(answer(c))
+	want := c.resolved()
+	diff = mismatch(want, got)
+	if diff == "" {
+		return passed, "", ""
+	}
+	if awaited(c) {
+		return pending, "", ""
+	}
+	for _, d := range deviations {
+		if d.function != c.function || !d.applies(c, want, got) {
+			continue
+		}
+		if problem := d.check(c, want, got); problem != "" {
+			return failed, d.name(), fmt.Sprintf("rule %s: %s (%s)", d.row, problem, diff)
+		}
+		return deviated, d.name(), ""
+	}
+	return failed, "", diff
+}
+
+// agreement counts on how many cases the preset "default" gives the recorded answer.
+func agreement(files []*vectorFile) string {
+	agreed, asked := 0, 0
+	for _, f := range files {
+		for _, c := range f.Cases {
+			answer, ok := answers[c.function]
+			if !ok {
+				continue
+			}
+			asked++
+			as := *c
+			as.manner = mannerOfDefault
+			if mismatch(as.resolved(), plain(answer(&as))) == "" {
+				agreed++
+			}
+		}
+	}
+	return fmt.Sprintf("cases=%d same=%d other=%d", asked, agreed, asked-agreed)
+}
+
+// readVectors reads every record under a folder; those under legacy-v9.5.3 are of
+// the release that the reference documents.
+func readVectors(t *testing.T, folder string) []*vectorFile {
+	t.Helper()
+	var out []*vectorFile
+	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".json.gz") {
+			return err
+		}
+		f, err := readVector(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		m := mannerOfCurrent
+		if filepath.Base(filepath.Dir(path)) == "legacy-v9.5.3" {
+			m = mannerOfSeed
+		}
+		for _, c := range f.Cases {
+			c.function, c.manner = f.Function, m
+		}
+		out = append(out, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func readVector(path string) (*vectorFile, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	zr, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(zr)
+	if err != nil {
+		return nil, err
+	}
+	f := &vectorFile{}
+	return f, json.Unmarshal(text, f)
+}
+
+// plain returns a value as a reader of its JSON sees it.
+func plain(v any) any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return parsed(raw)
+}
+
+func parsed[T ~[]byte](raw T) (v any) {
+	if err := json.Unmarshal([]byte(raw), &v); err != nil {
+		panic(fmt.Sprintf("%v in %.80s", err, raw))
+	}
+	return v
+}

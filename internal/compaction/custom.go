@@ -1,0 +1,57 @@
+package compaction
+
+// Custom is what a profile sets beside its estimator, so that a profile of the
+// reference system is that release in what numbers and tables decide. The role of a
+// marker is none of it: an agent that gives its history back with a marker of the
+// system would have it stand first, and for good.
+// Customs are data: no stage asks which profile is in force.
+type Custom struct {
+	// Windows is the table of context windows.
+	Windows func() Windows
+	// MinimumTokens is the least that clearing tool results must save.
+	MinimumTokens Tokens
+	// PlainTools counts the definitions of tools without margin and multiplier.
+	PlainTools bool
+}
+
+// customs by profile. A profile that is not here has those of "default".
+var customs = map[string]Custom{
+	"default": {Windows: DefaultWindows, MinimumTokens: 20_000},
+	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true},
+	"current": {Windows: currentTable, MinimumTokens: 500},
+}
+
+// CustomOf returns the custom of a profile.
+func CustomOf(profile string) Custom {
+	if c, ok := customs[profile]; ok {
+		return c
+	}
+	return customs["default"]
+}
+
+// Tools estimates definitions of tools of so many UTF-16 units.
+func (c Custom) Tools(r Rate, units int64) Tokens {
+	if c.PlainTools {
+		return Tokens(ceilDiv(units, r.TextUnits))
+	}
+	return r.Text(units)
+}
+
+// tools estimates definitions that were measured.
+func (c Custom) tools(r Rate, s size) Tokens {
+	if c.PlainTools {
+		return c.Tools(r, s.Units)
+	}
+	return r.sized(s)
+}
+
+func documentedTable() Windows { return tableOf(documentedWindows) }
+
+func currentTable() Windows { return tableOf(currentWindows) }
+
+// tableOf reads an embedded table, its providers under their one name.
+func tableOf(data []byte) Windows {
+	w := Windows{}
+	w.join(mustWindows(data), nil)
+	return w
+}

@@ -1,0 +1,168 @@
+package compaction
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/events"
+)
+
+// A draft keeps what follows from its entries instead of working it out again.
+// Whatever the stages do to it (B2, B3, B9, B11), it says what the slow and plain
+// ways below say.
+func TestDraftAgreesWithOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := rapid.SampledFrom([]events.Format{events.Anthropic, events.OpenAI, events.NeuroLink}).Draw(t, "format")
+		profile := rapid.SampledFrom(slices.Sorted(maps.Keys(Profiles))).Draw(t, "profile")
+		d := newDraft(drawEntries(t, f), f, NewRate(Profiles[profile], "anthropic"))
+		agrees(t, d)
+		for range rapid.IntRange(1, 4).Draw(t, "stages") {
+			before, was := slices.Clone(d.entries), d.mark()
+			drawStage(t, d)
+			agrees(t, d)
+			if rapid.Bool().Draw(t, "undo") {
+				d.undo(was)
+				same(t, "undone", before, d.entries)
+				agrees(t, d)
+			}
+		}
+		d.Repair()
+		keeps(t, d)
+	})
+}
+
+// drawEntries makes a history of anything: long exchanges, ids that come twice or
+// never, results of no call, reads and their placeholders.
+func drawEntries(t *rapid.T, f events.Format) []Entry {
+	var out []Entry
+	number := func(low, high int, label string) int { return rapid.IntRange(low, high).Draw(t, label) }
+	ids := rapid.SampledFrom([]int{0, 3, 60}).Draw(t, "ids") // 0: of a dialect without
+	for m := range number(1, 30, "messages") {
+		e := Entry{Seq: Seq(m + 1), Turn: uint32(m + 1), Parts: 1, Flags: FlagFirst, Role: Role(number(1, 3, "role"))}
+		if m == 0 && f != events.Anthropic && rapid.Bool().Draw(t, "system") {
+			e.Role = RoleSystem
+		}
+		for p := range number(1, 1+12*number(0, 3, "long"), "parts") {
+			e.Part, e.Kind, e.Text = uint32(p), Kind(number(0, 2, "kind")), uint32(number(0, 400, "text"))
+			e.Call, e.Path, e.Variant, e.Op = 0, 0, 0, opNone
+			switch e.Kind {
+			case KindWords:
+				if e.Text == 0 {
+					e.Flags |= FlagEmpty
+				}
+			case KindResult:
+				e.Flags |= FlagRead
+				e.Path, e.Variant = Key(number(1, 3, "path")), Key(number(0, 2, "variant"))
+				e.Op = op(max(number(-4, 2, "op"), 0))
+				fallthrough
+			default:
+				e.Call = Key(number(0, ids, "id"))
+			}
+			out = append(out, e)
+			e.Flags = 0
+		}
+	}
+	return out
+}
+
+// drawStage runs a stage.
+func drawStage(t *rapid.T, d *Draft) {
+	tokens := Tokens(rapid.IntRange(0, 3000).Draw(t, "tokens"))
+	switch rapid.IntRange(0, 3).Draw(t, "stage") {
+	case 0:
+		d.Prune(tokens, 0, nil)
+	case 1:
+		d.Deduplicate(1)
+	case 2:
+		d.Truncate(tokens, 500_000)
+	case 3:
+		to := rapid.SampledFrom(d.entries).Draw(t, "to")
+		d.Condense(1000, to.end(), 100)
+	}
+}
+
+// agrees compares a draft with the oracle.
+func agrees(t *rapid.T, d *Draft) {
+	t.Helper()
+	keeps(t, d)
+	same(t, "counterparts", slowPairs(d), d.pairing().other)
+	c := newDraft(slices.Clone(d.entries), d.format, d.rate)
+	c.Repair()
+	same(t, "tokens of what would be repaired", slowTokens(c), d.repaired())
+	same(t, "later reads", slowReads(d.entries), maps.Collect(d.rereads()))
+}
+
+// keeps checks the sums of a draft, which hold for a repaired one too.
+func keeps(t *rapid.T, d *Draft) {
+	t.Helper()
+	same(t, "tokens", slowTokens(d), d.tokens)
+	pointers := 0
+	for _, e := range d.entries {
+		if e.Op == opDeduplicate {
+			pointers++
+		}
+	}
+	same(t, "placeholders", pointers, d.pointers)
+}
+
+func same(t *rapid.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("%s: %s", what, diff)
+	}
+}
+
+// slowTokens adds up all entries.
+func slowTokens(d *Draft) (sum Tokens) {
+	for i := range d.entries {
+		sum += d.rate.Entry(&d.entries[i])
+	}
+	return sum
+}
+
+// slowPairs looks for the call of each result from the beginning of its exchange.
+func slowPairs(d *Draft) []int {
+	exchange := exchanges(d.entries, d.format)
+	out := slices.Repeat([]int{-1}, len(d.entries))
+	for i, e := range d.entries {
+		if e.Kind != KindResult || e.Flags.has(FlagEmpty) {
+			continue
+		}
+		call := -1
+		for _, fits := range []func(Entry) bool{
+			func(c Entry) bool { return c.Call == e.Call || e.Call == 0 },
+			func(c Entry) bool { return c.Call == 0 },
+		} {
+			for k := exchange[i]; k < i && call < 0; k++ {
+				if c := d.entries[k]; c.Kind == KindCall && out[k] < 0 && fits(c) {
+					call = k
+				}
+			}
+		}
+		if call >= 0 {
+			out[i], out[call] = call, i
+		}
+	}
+	return out
+}
+
+// slowReads looks for the latest read behind each read and placeholder.
+func slowReads(entries []Entry) map[int]int {
+	out := map[int]int{}
+	for i, e := range entries {
+		if !e.reads() && e.Op != opDeduplicate {
+			continue
+		}
+		out[i] = -1
+		for k := i + 1; k < len(entries); k++ {
+			if r := entries[k]; r.reads() && r.Path == e.Path && (r.Variant == 0 || r.Variant == e.Variant) {
+				out[i] = k
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package compaction
+
+import "compactd/internal/events"
+
+// generation is what a ledger keeps of one compaction or rewind.
+type generation struct {
+	Saved Tokens `json:"saved"` // by it; negative for a rewind
+	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to
+}
+
+// mark is an edit of one entry by one generation. Marks are only ever added, so
+// that the view of any generation can be had again.
+type mark struct {
+	entry uint32 // its position in the ledger
+	gen   uint32
+	op    op
+}
+
+// lineage says which generations shaped the view of gen: it, the one it changed,
+// and so on. A rewind leaves out what it undid.
+func (l *Ledger) lineage(gen int64) []bool {
+	in := make([]bool, len(l.generations)+1)
+	for ; gen > 0; gen = l.generations[gen-1].From {
+		in[gen] = true
+	}
+	return in
+}
+
+// undone returns the generation that is in view once so many compactions of the
+// view of now are undone; false if there are fewer.
+func (l *Ledger) undone(steps int64) (int64, bool) {
+	at := l.compaction(l.Generation())
+	for ; steps > 0; steps-- {
+		if at == 0 {
+			return 0, false
+		}
+		at = l.compaction(l.generations[at-1].From)
+	}
+	return at, true
+}
+
+// compaction returns the generation that made the view of gen: gen itself, or what
+// was returned to if gen is a rewind.
+func (l *Ledger) compaction(gen int64) int64 {
+	for gen > 0 && l.generations[gen-1].From != gen-1 {
+		gen = l.generations[gen-1].From
+	}
+	return gen
+}
+
+// visibleAt lists the entries in view at a generation: its edits, on all turns
+// taken since too.
+func (l *Ledger) visibleAt(gen int64) []Entry {
+	in, ops := l.lineage(gen), map[events.Position]op{}
+	for _, m := range l.marks {
+		if in[m.gen] {
+			ops[l.entries.at(int(m.entry)).position()] = m.op
+		}
+	}
+	out := l.view(in)
+	for i := range out {
+		if e := &out[i]; e.Kind != KindMarker && e.Kind != KindSummary {
+			e.Op = ops[e.position()]
+		}
+	}
+	return out
+}
+
+// rewind brings back the edits of a generation, as those of the newest.
+func (l *Ledger) rewind() {
+	in := l.lineage(l.Generation())
+	for _, m := range l.marks {
+		l.entries.at(int(m.entry)).Op = opNone
+		l.changed.entry = min(l.changed.entry, int(m.entry))
+	}
+	for _, m := range l.marks {
+		if in[m.gen] {
+			l.entries.at(int(m.entry)).Op = m.op
+		}
+	}
+	l.job, l.prepared = nil, nil
+}

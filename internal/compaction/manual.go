@@ -1,0 +1,116 @@
+package compaction
+
+import "compactd/internal/events"
+
+// manualKeep is the share of the messages that a manual compaction keeps, where
+// the target would keep more.
+const manualKeep PPM = 300_000
+
+// manual answers a session.compact: by a job whose summary will answer it, or at
+// once, where there is nothing worth a summary or none is to be had.
+func (d *decision) manual(l *Ledger, in *events.Compact) {
+	m := &events.Manual{Cause: d.cause(), Model: in.Model, Policy: in.Policy}
+	call, err := l.under(m, d.config)
+	if err != nil {
+		d.outs = Reject(d.event, err, d.config)
+		return
+	}
+	if job := d.planManual(call, m, in.Focus); job != nil {
+		d.tellJob(job)
+		d.abort(l, l)
+		return
+	}
+	next := l.fork()
+	d.answerManual(next, call, m, Means{Truncate: true}, "")
+	d.abort(l, next)
+}
+
+// under returns the session as it would be with the model and the policy that a
+// request names, and without what has kept it from summaries.
+func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
+	call := l.fork()
+	call.job, call.breaker = nil, breaker{}
+	policy := l.gauge.policy
+	if m.Policy != nil {
+		p, err := policy.With(m.Policy)
+		if err != nil {
+			return nil, err
+		}
+		policy = &p
+	}
+	if err := c.fits("model.max_output_tokens", m.Model, policy); err != nil {
+		return nil, err
+	}
+	if m.Model != nil && *m.Model != l.model {
+		call.model, call.usage, call.stated = *m.Model, calibration{}, 0
+	}
+	call.measureWith(policy)
+	return call, nil
+}
+
+// planManual returns the job for a summary of what a request may condense: all
+// but the newest messages, or more where the target asks for it.
+func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events.Job {
+	g := &l.gauge
+	if !l.maySummarize(d.now) {
+		return nil
+	}
+	draft := newDraft(l.visible(), l.format, g.rate)
+	ceiling := g.policy.Summarize.ceiling(g.marks.available)
+	keep := max(minMessages, int(ceilDiv(int64(draft.messages())*int64(manualKeep), million)))
+	newest := newDraft(draft.entries[draft.newest(keep):], l.format, g.rate).Tokens()
+	w := wanted{lane: events.LaneNormal, recent: min(l.room(g.marks.target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
+	job := d.jobFor(l, draft, w)
+	if job != nil {
+		job.Focus, job.Manual = focus, m
+	}
+	return job
+}
+
+// answerManual carries out a request under call, its own settings, and tells the
+// result for l; code says why there is no summary.
+func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means Means, code events.Code) {
+	plan := call.plan(call.gauge.marks.target, means)
+	if call.input(plan.After) < call.input(plan.Before) {
+		body := d.tellPlan(call, plan, events.ReasonManual)
+		body.Request = &m.Cause
+		l.generations = append(l.generations, generation{From: l.Generation()})
+		l.gauge.visible = newDraft(plan.entries, l.format, l.gauge.rate).Tokens()
+		body.Budget = l.Budget()
+		return
+	}
+	if code == "" {
+		code = plan.failure()
+	}
+	d.tellNothing(l, events.ReasonManual, code).Request = &m.Cause
+}
+
+// summarized answers a request whose job has come to an end. l has received the
+// result.
+func (d *decision) summarized(l *Ledger, m *events.Manual, f fitness) {
+	call, err := l.under(m, d.config)
+	if err != nil { // the config has changed, and does not take its policy any more
+		call = l.fork()
+	}
+	switch {
+	case f == fit:
+		d.answerManual(l, call, m, Means{Summary: l.prepared, Force: true}, "")
+	case call.Budget().ShouldCompact:
+		d.answerManual(l, call, m, Means{Truncate: true}, events.CodeIncompleteResponse)
+	default:
+		d.tellNothing(l, events.ReasonManual, events.CodeIncompleteResponse).Request = &m.Cause
+	}
+}
+
+// abort answers a request that before waits for when nothing will answer it any
+// more. after is the session as it is then.
+func (d *decision) abort(before, after *Ledger) {
+	if j := before.job; j != nil && j.Manual != nil {
+		d.tellNothing(after, events.ReasonManual, events.CodeAborted).Request = &j.Manual.Cause
+	}
+}
+
+// answers reports whether the job was asked for by a request.
+func (j *pendingJob) answers(request *events.Cause) bool {
+	return j.Manual != nil && j.Manual.Cause == *request
+}

@@ -1,0 +1,154 @@
+package compaction
+
+import "compactd/internal/events"
+
+// pairing says which entries of a history belong together.
+type pairing struct {
+	// exchange is for each entry where its exchange begins: at an assistant message
+	// that follows another role. In openai each assistant message begins one, since
+	// results must follow their own; in neurolink so do words of the assistant, since
+	// none may stand between a call and its result. An entry that is not rendered
+	// belongs to the exchange around it.
+	exchange []int
+	// other is for each entry the position of its counterpart: the call of a
+	// result, the result of a call; −1 where there is none. A result pairs with a
+	// call of the same exchange, by id, or by order where either has none.
+	other []int
+	lone  []int // the calls and results that have none
+}
+
+// pair finds what belongs together. It costs the same for an entry however many
+// calls an exchange has.
+func pair(entries []Entry, f events.Format) *pairing {
+	p := &pairing{exchange: exchanges(entries, f), other: make([]int, len(entries))}
+	calls := openCalls{entries: entries, other: p.other}
+	for i := range entries {
+		e := &entries[i]
+		p.other[i] = -1
+		calls.enter(p.exchange[i])
+		if e.Kind != KindResult || e.Flags.has(FlagEmpty) {
+			continue
+		}
+		if call := calls.of(e.Call, i); call >= 0 {
+			p.other[i], p.other[call] = call, i
+		}
+	}
+	for i, other := range p.other {
+		if k := entries[i].Kind; other < 0 && (k == KindCall || k == KindResult) {
+			p.lone = append(p.lone, i)
+		}
+	}
+	return p
+}
+
+func exchanges(entries []Entry, f events.Format) []int {
+	out := make([]int, len(entries))
+	start, last := 0, -1
+	for i := range entries {
+		if !entries[i].Flags.has(FlagEmpty) {
+			if last >= 0 && begins(entries, f, last, i) {
+				start = i
+			}
+			last = i
+		}
+		out[i] = start
+	}
+	return out
+}
+
+// begins reports whether entry i, rendered after entry last, begins an exchange.
+func begins(entries []Entry, f events.Format, last, i int) bool {
+	before, e := &entries[last], &entries[i]
+	switch {
+	case e.Role != RoleAssistant:
+		return false
+	case before.Role != RoleAssistant:
+		return true
+	case f == events.OpenAI:
+		return !before.sameMessage(e)
+	case f == events.NeuroLink:
+		next := i + 1
+		return e.Kind == KindWords && (next == len(entries) || !e.sameMessage(&entries[next]))
+	default:
+		return false
+	}
+}
+
+// openCalls finds the calls of an exchange that have no result yet.
+type openCalls struct {
+	entries []Entry
+	other   []int // as far as it is known
+
+	exchange int // where it begins
+	oldest   int // no call of the exchange before it is open
+
+	// An index of the exchange up to an entry, made when a search would be long: an
+	// agent may send a hundred thousand calls in a turn.
+	index   map[Key][]int
+	indexed int
+}
+
+// maxScan is how many entries are searched for a call without an index.
+const maxScan = 32
+
+// enter forgets the exchange before.
+func (c *openCalls) enter(exchange int) {
+	if exchange > c.exchange {
+		c.exchange, c.oldest, c.index, c.indexed = exchange, exchange, nil, exchange
+	}
+}
+
+// of returns the open call that a result at position i with a call id answers: the
+// oldest of its id, or of those without one; for a result without id the oldest
+// of all. It returns −1 if there is none.
+func (c *openCalls) of(id Key, i int) int {
+	for c.oldest < i && !c.open(c.oldest) {
+		c.oldest++
+	}
+	switch {
+	case c.oldest == i:
+		return -1
+	case id == 0:
+		return c.oldest
+	}
+	if call := c.find(id, i); call >= 0 {
+		return call
+	}
+	return c.find(0, i)
+}
+
+func (c *openCalls) open(i int) bool { return c.entries[i].Kind == KindCall && c.other[i] < 0 }
+
+// find returns the oldest open call with an id before position i, or −1.
+func (c *openCalls) find(id Key, i int) int {
+	if i-c.oldest > maxScan {
+		return c.lookUp(id, i)
+	}
+	for k := c.oldest; k < i; k++ {
+		if c.entries[k].Call == id && c.open(k) {
+			return k
+		}
+	}
+	return -1
+}
+
+// lookUp does what find does, by the index.
+func (c *openCalls) lookUp(id Key, i int) int {
+	if c.index == nil {
+		c.index = map[Key][]int{}
+	}
+	for ; c.indexed < i; c.indexed++ {
+		if e := &c.entries[c.indexed]; e.Kind == KindCall {
+			c.index[e.Call] = append(c.index[e.Call], c.indexed)
+		}
+	}
+	calls := c.index[id]
+	for len(calls) > 0 && !c.open(calls[0]) {
+		calls = calls[1:]
+		c.index[id] = calls
+	}
+	if len(calls) == 0 {
+		return -1
+	}
+	return calls[0]
+}

@@ -1,0 +1,222 @@
+package compaction_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// What the reference system gets wrong, each with the right behaviour instead.
+
+// B10: calls made in parallel find their results by id, or by their order where
+// there are no ids; repair, for which the reference knows neighbours only, leaves
+// them as they are.
+func TestParallelCallsStayWhole(t *testing.T) {
+	for _, format := range []events.Format{events.NeuroLink, events.OpenAI, events.Anthropic} {
+		for _, ids := range []string{"abc", ""} {
+			if ids == "" && format != events.NeuroLink {
+				continue // the others always have ids
+			}
+			id := func(i int) string { return strings.Repeat(string(append([]byte(ids), "..."...)[i]), len(ids)/3) }
+			var calls []call
+			var results []result
+			for i := range 3 {
+				calls = append(calls, call{id: id(i), tool: "read", args: fmt.Sprintf(`{"path":"%d.go"}`, i)})
+				results = append(results, result{id: id(i), tool: "read", text: fmt.Sprint("content ", i)})
+			}
+			want := messages(format,
+				said{role: events.RoleUser, text: "Compare the three."}, said{role: events.RoleAssistant, calls: calls},
+				said{role: events.RoleTool, results: results}, said{role: events.RoleAssistant, text: "They are equal."},
+				said{role: events.RoleUser, text: "Thanks."})
+			msgs, err := format.ReadAll(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := compaction.NewDraft(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""))
+			d.Repair()
+			got, err := compaction.Render(d.View(), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(texts(want), texts(got)); diff != "" || len(d.Edits()) > 0 {
+				t.Errorf("%s, ids %q: %d edits\n%s", format, ids, len(d.Edits()), diff)
+			}
+		}
+	}
+}
+
+// measured measures messages as one turn.
+func measured(msgs []events.Message) []compaction.Entry {
+	var out []compaction.Entry
+	for i, m := range msgs {
+		out = append(out, compaction.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+	}
+	return out
+}
+
+func texts(raws []events.Raw) []string {
+	var out []string
+	for _, r := range raws {
+		out = append(out, string(r))
+	}
+	return out
+}
+
+// B5: a text that says "read" is no read. The reference takes the word behind it
+// for a path, and the second result of a search for the same file.
+func TestWordsAreNoPath(t *testing.T) {
+	long := strings.Repeat(" and so on", 200)
+	for _, text := range []string{"The thread pool is full", "read the docs", "cat food", "I was reading about it", "already read"} {
+		history := []events.Message{}
+		for range 3 {
+			history = append(history, events.Message{Role: events.RoleTool, Parts: []events.Part{
+				{Kind: events.PartResult, Tool: "search", Text: text + long},
+			}})
+		}
+		d := compaction.NewDraft(measured(history), events.NeuroLink, compaction.NewRate(compaction.Profiles["default"], ""))
+		if d.Deduplicate(0); len(d.Edits()) > 0 {
+			t.Errorf("%q: %+v", text, d.Edits())
+		}
+	}
+}
+
+// A4: name and arguments of a call count; in the reference a call is free, so that
+// an agent that writes files overflows unseen.
+func TestArgumentsCount(t *testing.T) {
+	m := events.Message{Role: events.RoleAssistant, Parts: []events.Part{
+		{Kind: events.PartCall, Tool: "write_file", Args: events.Raw(`{"content":"` + strings.Repeat("a b, ", 8_000) + `"}`)},
+	}}
+	cost := func(profile string) compaction.Tokens {
+		r := compaction.NewRate(compaction.Profiles[profile], "openai")
+		return r.Entry(&measured([]events.Message{m})[0])
+	}
+	if seed := cost("seed"); seed > 10 {
+		t.Errorf("the profile of the reference counts %d", seed)
+	}
+	if ours := cost("default"); ours < 10_000 {
+		t.Errorf("40,000 characters of arguments count as %d tokens", ours)
+	}
+}
+
+// A15, B14: no limit on bytes leaves half a rune, whatever is kept.
+func TestLimitOutput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"a", "é", "日", "🚀", "\n", "word ", "\r\n"})).Draw(t, "text"), "")
+		l := compaction.OutputLimits{
+			MaxBytes: rapid.Int64Range(0, 60).Draw(t, "bytes"), MaxLines: rapid.Int64Range(0, 8).Draw(t, "lines"),
+			Keep:      rapid.SampledFrom([]compaction.Direction{compaction.KeepTail, compaction.KeepHead, compaction.KeepBoth}).Draw(t, "keep"),
+			HeadShare: compaction.PPM(rapid.Int64Range(0, 1_000_000).Draw(t, "share")),
+		}
+		got, cut := compaction.LimitOutput(text, l)
+		within := int64(len(text)) <= l.MaxBytes && int64(strings.Count(text, "\n")) < l.MaxLines
+		if cut == within || !cut && got != text {
+			t.Fatalf("%q of %+v: %q", text, l, got)
+		}
+		if !utf8.ValidString(got) {
+			t.Fatalf("half a rune: %q", got)
+		}
+		notice := int64(len("\n\n[Output truncated from 1000 bytes to 1000 bytes]\n\n"))
+		if cut && int64(len(got)) > l.MaxBytes+notice {
+			t.Fatalf("%d bytes of %d: %q", len(got), l.MaxBytes, got)
+		}
+	})
+}
+
+// B7, B9: whatever the target, something of a history stays, its first user message
+// first of all; the reference's last resort can return nothing.
+func TestSomethingStays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGenerator(t)
+		history := g.proper()
+		format := rapid.SampledFrom([]events.Format{events.NeuroLink, events.OpenAI, events.Anthropic}).Draw(t, "format")
+		msgs, err := format.ReadAll(messages(format, history...))
+		if err != nil || len(msgs) == 0 {
+			t.Skip("an empty history")
+		}
+		p := withoutSummaries()
+		target := compaction.Tokens(rapid.Int64Range(-10, 50).Draw(t, "target"))
+		plan := compaction.MakePlan(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""), &p, 1000, target)
+		got, err := compaction.Render(plan.View(format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
+		if err != nil || len(got) == 0 {
+			t.Fatalf("%d messages of %d: %v", len(got), len(msgs), err)
+		}
+	})
+}
+
+// B2: the reference asks for a compaction at 0.8 and acts above 1.0. Here the turn
+// that reaches 0.8 is answered by a compaction that ends below it, wherever between
+// 0.8 and 1.0 the turn ends.
+func TestNoDeadZone(t *testing.T) {
+	for percent := int64(80); percent <= 100; percent++ {
+		a := newAgent(t, configOf(t, withoutSummaries()))
+		r := compaction.NewRate(compaction.Profiles["default"], "openai")
+		if early := compactions(a.publish(filled(r, 78))); len(early) > 0 {
+			t.Fatalf("already at 78 %%: %+v", early)
+		}
+		missing := compaction.Tokens(percent*100-a.ledger.Budget().EstimatedInput) - r.PerMessage + 1 // words may be one short
+		told := compactions(a.publish(object{"messages": messages(events.OpenAI, said{role: events.RoleUser, text: words(r, missing, "")})}))
+		if len(told) != 1 || !told[0].Compacted || told[0].Budget.ShouldCompact {
+			t.Errorf("%d %%: %+v", percent, told)
+		}
+	}
+}
+
+// filled is a turn that fills a window with room for 10,000 tokens of input
+// to about so many percent, in many messages.
+func filled(r compaction.Rate, percent int64) object {
+	list := []said{{role: events.RoleUser, text: "Begin."}}
+	for range 19 {
+		list = append(list,
+			said{role: events.RoleAssistant, text: words(r, compaction.Tokens(percent*100/40), "")},
+			said{role: events.RoleUser, text: words(r, compaction.Tokens(percent*100/40), "")})
+	}
+	return object{
+		"model":    object{"provider": "openai", "name": "m", "context_window": 10_100, "max_output_tokens": 100},
+		"messages": messages(events.OpenAI, list...),
+	}
+}
+
+// compactions are those among outcomes.
+func compactions(outs []compaction.Outcome) (out []*events.Compacted) {
+	for _, o := range outs {
+		if c, ok := o.Body.(*events.Compacted); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// B1: what a compaction did stays done: the next turn, and a ledger that was stored
+// and restored, begin from the compacted history. The reference compacts a copy, and
+// does so again before every call.
+func TestCompactionPersists(t *testing.T) {
+	a := newAgent(t, configOf(t, withoutSummaries()))
+	r := compaction.NewRate(compaction.Profiles["default"], "openai")
+	outs := compactions(a.publish(filled(r, 95)))
+	if len(outs) != 1 || !outs[0].Compacted {
+		t.Fatalf("%+v", outs)
+	}
+	after := a.ledger.Budget()
+	rows, err := a.ledger.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.ledger, err = compaction.Restore(a.ledger.Address, rows); err != nil {
+		t.Fatal(err)
+	}
+	compaction.Apply(a.ledger, nil, nil, a.config)
+	if got := a.ledger.Budget(); got != after {
+		t.Errorf("restored %+v, was %+v", got, after)
+	}
+	again := compactions(a.publish(object{"messages": messages(events.OpenAI, said{role: events.RoleUser, text: "And now?"})}))
+	if len(again) > 0 || a.ledger.Generation() != 1 || a.ledger.Budget().EstimatedInput > after.EstimatedInput+20 {
+		t.Errorf("generation %d, %+v after %+v, told %+v", a.ledger.Generation(), a.ledger.Budget(), after, again)
+	}
+}

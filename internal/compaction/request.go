@@ -1,0 +1,114 @@
+package compaction
+
+import "compactd/internal/events"
+
+// Request is an event that asks something of a session, beside its turns.
+type Request struct {
+	Seq  Seq
+	ID   string
+	Time int64 // of the log, in Unix milliseconds
+
+	kind events.Kind
+	body any // *events.Compact, *events.Rewind or *Overflow; nil for the kind alone
+}
+
+// ReadRequest reads the payload of a session.compact, session.rewind,
+// session.idle or session.end. Its error is an [events.Invalid].
+func ReadRequest(k events.Kind, data []byte, seq Seq) (*Request, error) {
+	r := &Request{Seq: seq, kind: k}
+	var err error
+	switch k {
+	case events.KindCompact:
+		var c *events.Compact
+		if c, err = events.DecodeCompact(data); err == nil {
+			r.ID, r.body = c.ID, c
+		}
+	case events.KindRewind:
+		var w *events.Rewind
+		if w, err = events.DecodeRewind(data); err == nil {
+			r.ID, r.body = w.ID, w
+		}
+	case events.KindIdle, events.KindEnd:
+		r.ID, err = events.DecodeBare(data)
+	default:
+		err = events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Request) event(a events.Address) (Event, int64) {
+	return Event{r.Seq, r.ID, r.kind, a}, r.Time
+}
+
+// request judges what is asked of a session.
+func (d *decision) request(l *Ledger, r *Request) {
+	if l.LastTurn() == 0 {
+		d.reject(events.CodeUnknownSession, l)
+		return
+	}
+	switch b := r.body.(type) {
+	case *events.Compact:
+		d.manual(l, b)
+	case *events.Rewind:
+		d.rewind(l, b)
+	case *Overflow:
+		d.overflow(l, b)
+	}
+	switch r.kind {
+	case events.KindIdle:
+		if l.Idle(d.now, d.config) { // else a turn has come since it was written
+			d.clear(l.fork(), events.ReasonIdle, (*Draft).ClearIdle)
+		}
+	case events.KindEnd:
+		d.abort(l, l)
+	}
+}
+
+// answer takes what a request changes whatever was told about it.
+func (l *Ledger) answer(r *Request) {
+	switch b := r.body.(type) {
+	case *events.Compact:
+		l.breaker = breaker{} // whoever asks by hand wants another try
+	case *Overflow:
+		l.overflowed(b)
+	}
+	switch r.kind {
+	case events.KindIdle:
+		l.idled = l.idled || l.Idle(r.Time, l.gauge.config)
+	case events.KindEnd:
+		*l = *NewLedger(l.Address)
+	}
+}
+
+// rewind tells the view of an earlier generation, with every turn since.
+func (d *decision) rewind(l *Ledger, r *events.Rewind) {
+	var to int64
+	ok := true
+	if r.Generation != nil {
+		to = *r.Generation
+	} else {
+		to, ok = l.undone(r.Steps)
+	}
+	if !ok || to > l.Generation() {
+		d.reject(events.CodeUnknownGeneration, l)
+		return
+	}
+	next := l.fork()
+	next.job, next.prepared = nil, nil
+	if l.compaction(to) == l.compaction(l.Generation()) { // it is in view
+		d.tellNothing(l, events.ReasonRewind, events.CodeNothingToDo)
+		return
+	}
+	next.generations = append(next.generations, generation{From: to})
+	was := newDraft(l.visible(), l.format, l.gauge.rate).repaired()
+	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, total: next.gauge.marks.target}
+	draft := newDraft(plan.entries, l.format, l.gauge.rate)
+	draft.Repair()
+	next.generations = next.generations[:l.Generation()]
+	plan.After, plan.entries, plan.Edits = draft.Tokens(), draft.entries, draft.edits
+	d.tellPlan(next, plan, events.ReasonRewind).RewoundTo = &to
+	d.abort(l, next)
+}

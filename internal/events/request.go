@@ -1,0 +1,78 @@
+package events
+
+import "strings"
+
+// MaxFocusBytes bounds the focus of a manual compaction.
+const MaxFocusBytes = 4 << 10
+
+// Compact is a session.compact: compact now, whatever the usage.
+type Compact struct {
+	ID    string
+	Focus string // what the summary shall keep in mind, "" for nothing
+	// Model and Policy hold for this compaction alone; nil is the session's own.
+	Model  *Model
+	Policy Raw
+}
+
+// DecodeCompact reads the payload of a session.compact. Its error is an [*Invalid].
+func DecodeCompact(data []byte) (*Compact, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	c := &Compact{ID: env.text("id"), Focus: env.words("focus", MaxFocusBytes), Model: env.model("model"), Policy: env.raw("policy", '{')}
+	return c, env.problems.err()
+}
+
+// Rewind is a session.rewind: return to the view of an earlier generation. One of
+// the two fields is set.
+type Rewind struct {
+	ID         string
+	Generation *int64 // 0 is the history as it was published
+	Steps      int64  // compactions in view to undo
+}
+
+// DecodeRewind reads the payload of a session.rewind. Its error is an [*Invalid].
+func DecodeRewind(data []byte) (*Rewind, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rewind{ID: env.text("id"), Steps: env.count("steps", 1, MaxNumber)}
+	_, steps := env.take("steps")
+	if _, ok := env.take("generation"); ok {
+		n := env.count("generation", 0, MaxNumber)
+		r.Generation = &n
+	}
+	if (r.Generation != nil) == steps {
+		env.problems.add(CodeMissingField, "generation", "or steps is required, not both")
+	}
+	return r, env.problems.err()
+}
+
+// DecodeBare reads the payload of an event that holds an id at most, session.idle
+// or session.end. Its error is an [*Invalid].
+func DecodeBare(data []byte) (id string, err error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return "", err
+	}
+	return env.text("id"), env.problems.err()
+}
+
+// words reads a text for people or models, of at most limit bytes.
+func (e *envelope) words(name string, limit int) string {
+	v, ok := e.take(name)
+	if !ok {
+		return ""
+	}
+	s, ok := unquote(v)
+	switch {
+	case !ok:
+		e.problems.add(CodeBadType, name, "must be a string")
+	case len(s) > limit:
+		e.problems.add(CodeTooLarge, name, "is longer than %d bytes", limit)
+		return ""
+	}
+	return strings.TrimSpace(s)
+}

@@ -1,0 +1,68 @@
+package overflow
+
+// Class says why a provider refused a call.
+type Class string
+
+// The classes. The first three are overflows: a compaction mends them.
+const (
+	// ClassInput: the input has more tokens than the model takes.
+	ClassInput Class = "input_too_long"
+	// ClassSum: input and maximum output together exceed the window. A smaller
+	// maximum output mends it as well.
+	ClassSum Class = "input_and_output_too_long"
+	// ClassBytes: the request has too many bytes, for the provider or for a proxy
+	// before it. It says nothing of the window, but only a shorter history passes.
+	ClassBytes Class = "request_too_large"
+
+	// ClassOutput: the maximum output is larger than the model's, or leaves next to
+	// no room for an input that would fit. No compaction mends that.
+	ClassOutput Class = "output_too_long"
+	// ClassRate: too many calls or tokens for now; wait and retry.
+	ClassRate Class = "rate_limit"
+	// ClassAllowance: this one call asks for more tokens than the account may use in
+	// a minute. Waiting does not help; fewer tokens or a higher tier do. The window
+	// has nothing to do with it, so it is no overflow.
+	ClassAllowance Class = "over_rate_limit"
+	// ClassBilling: no credit, or a quota that has to be bought.
+	ClassBilling Class = "billing"
+	// ClassAuth: the key is missing, wrong, or not allowed to do this.
+	ClassAuth Class = "auth"
+	// ClassFilter: a content filter refused the input.
+	ClassFilter Class = "content_filter"
+	// ClassServer: the provider is overloaded or broken; wait and retry.
+	ClassServer Class = "server_error"
+	// ClassInvalid: the request has the wrong form.
+	ClassInvalid Class = "invalid_request"
+	// ClassUnknown: none of the above was recognized.
+	ClassUnknown Class = "unknown"
+)
+
+// classInfo is what is true of a class.
+type classInfo struct {
+	overflow  bool
+	retryable bool   // the same call may pass later
+	advice    string // what to do instead of a compaction
+}
+
+// classes is the one table of classes.
+var classes = map[Class]classInfo{
+	ClassInput:     {overflow: true},
+	ClassSum:       {overflow: true},
+	ClassBytes:     {overflow: true},
+	ClassOutput:    {advice: "send a smaller maximum output"},
+	ClassRate:      {retryable: true, advice: "wait, then send the same call"},
+	ClassAllowance: {advice: "one call exceeds the allowance of a minute; send fewer tokens or raise the allowance"},
+	ClassBilling:   {advice: "the account needs credit or a larger quota"},
+	ClassAuth:      {advice: "check the key and its permissions"},
+	ClassFilter:    {advice: "a content filter refused the input; change it"},
+	ClassServer:    {retryable: true, advice: "wait, then send the same call"},
+	ClassInvalid:   {advice: "the request has the wrong form; correct it"},
+	ClassUnknown:   {advice: "its text is none that is known"},
+}
+
+// Overflow reports whether a shorter input mends the refusal.
+func (c Class) Overflow() bool { return classes[c].overflow }
+
+// Retryable reports whether the same call, unchanged, may pass later. An
+// overflow is not retryable: it needs a compaction first.
+func (c Class) Retryable() bool { return classes[c].retryable }

@@ -1,0 +1,271 @@
+package overflow
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// D2, D3: words that are not the provider's, and numbers that are not counts.
+//
+//	detect [status=<HTTP status>]
+//	<the error: a JSON value, or text>
+func TestDetect(t *testing.T) {
+	for _, file := range []string{"testdata/quoted.txt", "testdata/numbers.txt"} {
+		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+			var status int64
+			if d.HasArg("status") {
+				d.ScanArgs(t, "status", &status)
+			}
+			return describe(Detect(rawOf(d.Input), status))
+		})
+	}
+}
+
+// D5: what is no overflow is refused with a code, and the text names the class
+// and quotes nothing.
+func TestRefuse(t *testing.T) {
+	for class, info := range classes {
+		err := Failure{Class: class, Provider: "canary"}.Refuse()
+		if info.overflow {
+			if err != nil {
+				t.Errorf("%s: %v", class, err)
+			}
+			continue
+		}
+		bad, ok := errors.AsType[*events.Invalid](err)
+		if !ok || bad.Code() != events.CodeNotOverflow {
+			t.Errorf("%s: %v", class, err)
+			continue
+		}
+		if text := bad.Error(); !strings.Contains(text, "error is "+string(class)) || strings.Contains(text, "canary") {
+			t.Errorf("%s: %s", class, text)
+		}
+	}
+	if err := (Failure{}).Refuse(); events.CodeOf(err) != events.CodeNotOverflow {
+		t.Errorf("the zero failure: %v", err)
+	}
+}
+
+// The classes are a closed set, each either an overflow or with advice, and no
+// overflow passes when it is sent again unchanged.
+func TestClasses(t *testing.T) {
+	for class, info := range classes {
+		if info.overflow == (info.advice != "") {
+			t.Errorf("%s: overflow is %t, advice %q", class, info.overflow, info.advice)
+		}
+		if info.overflow && info.retryable {
+			t.Errorf("%s is an overflow and retryable", class)
+		}
+	}
+	for _, rules := range [][]compiled{overflows, outputs, others, quoting, last} {
+		for _, r := range rules {
+			if _, ok := classes[r.class]; !ok {
+				t.Errorf("%q has class %q, which does not exist", r.words, r.class)
+			}
+		}
+	}
+}
+
+// Every rule for an overflow is met by an error of the corpus or by a test: a
+// rule that an earlier one always hides would be dead.
+func TestNoRuleIsHidden(t *testing.T) {
+	hidden := map[string]bool{}
+	for _, r := range append(overflows, outputs...) {
+		hidden[r.words] = true
+	}
+	for _, text := range allTexts(t) {
+		words := collect(rawOf(text)).text()
+		for _, rules := range [][]compiled{outputs, overflows} {
+			if r, _ := find(rules, words); r != nil {
+				delete(hidden, r.words)
+			}
+		}
+	}
+	for words := range hidden {
+		t.Errorf("no text of testdata or of the list above meets %q first", words)
+	}
+}
+
+// general are texts for the general rules, which have no source of their own: the
+// patterns of the reference document, and plain words.
+var general = []string{
+	"exceeds the maximum number of tokens (180000 > 100000)",
+	"content is too long",
+	"Request payload size exceeds the limit: 20971520 bytes.",
+	"ValidationException: too many input tokens",
+	"ValidationException: the token count is above what is allowed",
+	"the input exceeds the model's maximum",
+	"content_length_exceeded: request body too big",
+	"the request exceeds the available context size, try increasing it",
+	`{"error":{"code":500,"type":"exceed_context_size_error"}}`,
+	"request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it",
+	"the number of tokens to keep from the initial prompt is greater than the context length",
+	`{"error":{"code":"context_length_exceeded","message":"too long"}}`,
+	"context length exceeded: prompt has 40000 tokens",
+	"above the maximum number of tokens",
+	"model_context_window_exceeded",
+	`{"error":{"code":"model_max_prompt_tokens_exceeded"}}`,
+	"too many tokens",
+	"Please reduce the length of the prompt",
+	"maximum request body size is 1 MB",
+	"ContextWindowExceededError",
+}
+
+func allTexts(t *testing.T) []string {
+	t.Helper()
+	texts := append([]string{}, general...)
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if !strings.HasSuffix(path, ".txt") {
+			return
+		}
+		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
+			texts = append(texts, d.Input)
+			return d.Expected
+		})
+	})
+	return texts
+}
+
+// D1: the general rules, which the reference document has, are overflows.
+func TestGeneralWords(t *testing.T) {
+	for _, text := range general {
+		if f := Detect(rawOf(text), 400); !f.Overflow() {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
+}
+
+// D3: however the numbers are written, they are read as they are meant.
+func TestCountsAreRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(minLimit, events.MaxTokens).Draw(t, "n")
+		sep := rapid.SampledFrom([]string{"", ",", ".", "_", "'", " ", "\u00a0", "\u202f"}).Draw(t, "separator")
+		f := Detect(stringOf("prompt is too long: "+grouped(n, sep)+" tokens > "+grouped(n, "")+" maximum"), 400)
+		if want := (Failure{ClassInput, Anthropic, compaction.Tokens(n), compaction.Tokens(n), 0}); f != want {
+			t.Errorf("%+v, want %+v", f, want)
+		}
+	})
+}
+
+// grouped writes n with a separator between groups of three digits.
+func grouped(n int64, sep string) string {
+	s := ""
+	for ; n >= 1000; n /= 1000 {
+		s = sep + string([]byte{byte('0' + n/100%10), byte('0' + n/10%10), byte('0' + n%10)}) + s
+	}
+	return string([]byte(itoa(n))) + s
+}
+
+func itoa(n int64) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + itoa(n%10)
+}
+
+// What matters of a long text stands at its beginning, as in a body, or at its
+// end, as in a trace of calls.
+func TestLongTexts(t *testing.T) {
+	frames := strings.Repeat("  File \"/app/x.py\", line 7, in f\n", MaxText/20)
+	const words = "prompt is too long: 300000 tokens > 200000 maximum"
+	want := Failure{ClassInput, Anthropic, 300_000, 200_000, 0}
+	for _, text := range []string{words + "\n" + frames, "Traceback:\n" + frames + words} {
+		if d := cmp.Diff(want, Detect(stringOf(text), 0)); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// hostile are errors that are deep, wide or long, and ones whose words nearly match
+// again and again.
+func hostile() map[string]events.Raw {
+	bodies := `"prompt is too long"`
+	for len(bodies) < events.MaxOverflowBytes/2 {
+		bodies = `{"error":` + string(stringOf(bodies)) + `}`
+	}
+	return map[string]events.Raw{
+		"deep":    events.Raw(strings.Repeat(`{"error":`, 150) + `"prompt is too long"` + strings.Repeat("}", 150)),
+		"bodies":  events.Raw(bodies),
+		"wide":    events.Raw(`[` + strings.Repeat(`{"message":"x"},`, 10_000) + `{}]`),
+		"long":    stringOf(strings.Repeat("maximum context length is 1 ", 9000)),
+		"digits":  stringOf("prompt is too long: " + strings.Repeat("1,111", 50_000)),
+		"parens":  stringOf("maximum context length is 5 tokens. However, you requested 6 tokens (" + strings.Repeat("7 ", 100_000)),
+		"braces":  stringOf(strings.Repeat("{", 200_000) + strings.Repeat("}", 50_000)),
+		"unicode": stringOf(strings.Repeat("\u2019\U0001f600", 40_000)),
+	}
+}
+
+// Whatever comes, only so much of it meets the rules, which take linear time; the
+// benchmark below says how long that is.
+func TestHostileErrors(t *testing.T) {
+	for name, raw := range hostile() {
+		if n := len(collect(raw).text()); n > MaxText+1 {
+			t.Errorf("%s: %d bytes meet the rules", name, n)
+		}
+		if f := Detect(raw, 0); classes[f.Class] == (classInfo{}) {
+			t.Errorf("%s: class %q", name, f.Class)
+		}
+	}
+}
+
+func BenchmarkHostile(b *testing.B) {
+	for name, raw := range hostile() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				Detect(raw, 0)
+			}
+		})
+	}
+}
+
+// The same error is the same failure, and no input breaks a bound.
+func FuzzDetect(f *testing.F) {
+	for _, text := range general {
+		f.Add([]byte(text), int64(400))
+	}
+	f.Add([]byte(`{"error":{"message":"prompt is too long: 5 tokens > 4","cause":{"message":"x"}}}`), int64(0))
+	f.Add([]byte(`"400 {\"error\":{\"message\":\"input length and `+"`max_tokens`"+` exceed context limit: 1 + 2 > 2\"}}"`), int64(0))
+	f.Add([]byte(`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]`), int64(429))
+	f.Fuzz(func(t *testing.T, data []byte, status int64) {
+		for _, raw := range []events.Raw{data, stringOf(strings.ToValidUTF8(string(data), "?"))} {
+			got := Detect(raw, status)
+			if d := cmp.Diff(got, Detect(raw, status)); d != "" {
+				t.Error(d)
+			}
+			if _, ok := classes[got.Class]; !ok {
+				t.Errorf("class %q", got.Class)
+			}
+			for _, n := range []compaction.Tokens{got.Actual, got.Limit, got.Output} {
+				if n < 0 || n > events.MaxTokens {
+					t.Errorf("%+v has a count out of bounds", got)
+				}
+			}
+			if status == 429 && got.Overflow() {
+				t.Errorf("429 is %+v", got)
+			}
+			if (got.Refuse() == nil) != got.Overflow() {
+				t.Errorf("%+v is refused: %v", got, got.Refuse())
+			}
+			if m, ok := Message(raw); ok == (m == "") {
+				t.Errorf("message %q, %t", m, ok)
+			}
+		}
+	})
+}
+
+func BenchmarkDetect(b *testing.B) {
+	raw := events.Raw(`{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 219898 tokens > 200000 maximum"}}`)
+	for b.Loop() {
+		if !Detect(raw, 400).Overflow() {
+			b.Fatal("wrong")
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package overflow
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Bounds of what is read of an error. Real bodies have some hundred bytes.
+const (
+	// MaxText is how much text is compared with the rules, in bytes: half of it from
+	// the beginning of what is said, where bodies have their message, half from the
+	// end, where traces of calls have it.
+	MaxText = 16 << 10
+
+	maxLeading = 64 // bytes of a text in which it may say its status
+
+	maxSaid = events.MaxOverflowBytes // of text, before it is cut to MaxText
+
+	maxLevels   = 8 // of objects within objects, bodies within strings included
+	maxElements = 4 // of an array
+)
+
+// Members of an error that are read, in this order, whoever made it: providers,
+// their proxies and SDKs. What they were asked (request, headers, prompt) is not
+// among them: it holds words of the user.
+var (
+	textMembers = []string{
+		"message", "Message", "errorMessage", "error_msg", "msg", "detail", "title", "error", "errors", "lastError", "innererror",
+		"body", "responseBody", "response_body", "response", "data", "metadata", "raw",
+	}
+	codeMembers   = []string{"type", "code", "status", "name", "reason", "errorType", "__type", "internal_code", "param"}
+	statusMembers = []string{"status", "statusCode", "status_code", "code", "httpStatusCode"}
+)
+
+// evidence is what an error says.
+type evidence struct {
+	words  []string // messages and codes, in the order they were found
+	size   int      // of words, in bytes
+	status int64    // HTTP status, 0 when it does not say
+
+	actual, window int64 // counts that llama.cpp gives beside its message
+}
+
+// collect reads an error.
+func collect(err events.Raw) *evidence {
+	ev := &evidence{}
+	ev.read(err, maxLevels, true)
+	return ev
+}
+
+// read adds what a value says. A cause is followed once.
+func (ev *evidence) read(v events.Raw, levels int, cause bool) {
+	if levels == 0 || len(v) == 0 || ev.size >= maxSaid {
+		return
+	}
+	switch v.Kind() {
+	case '"':
+		if s, ok := events.Text(v); ok {
+			ev.hear(s, levels-1, cause)
+		}
+	case '[':
+		var elements []events.Raw
+		if events.Unmarshal(v, &elements) == nil {
+			for _, e := range elements[:min(len(elements), maxElements)] {
+				if e.Kind() == '{' {
+					ev.read(e, levels-1, cause)
+				}
+			}
+		}
+	case '{':
+		var object map[string]events.Raw
+		if events.Unmarshal(v, &object) == nil {
+			ev.readObject(object, levels-1, cause)
+		}
+	}
+}
+
+func (ev *evidence) readObject(object map[string]events.Raw, levels int, cause bool) {
+	ev.readStatus(object)
+	for _, name := range textMembers {
+		ev.read(object[name], levels, cause)
+	}
+	for _, name := range codeMembers {
+		if s, ok := events.Text(object[name]); ok {
+			ev.say(s)
+		}
+	}
+	if c := object["cause"]; cause && c.Kind() == '{' {
+		ev.read(c, levels, false)
+	}
+	if n, ok := number(object["n_prompt_tokens"]); ok && ev.actual == 0 {
+		ev.actual = n
+	}
+	if n, ok := number(object["n_ctx"]); ok && ev.window == 0 {
+		ev.window = n
+	}
+}
+
+// readStatus takes the outermost HTTP status, as a number or a string of digits.
+func (ev *evidence) readStatus(object map[string]events.Raw) {
+	for _, name := range statusMembers {
+		n, ok := number(object[name])
+		if s, text := events.Text(object[name]); text {
+			parsed, err := strconv.ParseInt(s, 10, 64)
+			n, ok = parsed, err == nil
+		}
+		if ok && ev.status == 0 && n >= 400 && n < 600 {
+			ev.status = n
+		}
+	}
+}
+
+// number reads a whole JSON number in the range of token counts.
+func number(v events.Raw) (int64, bool) {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	return n, err == nil && n > 0 && n <= events.MaxTokens
+}
+
+// leading is an HTTP status at the beginning of a text, as SDKs write it.
+var leading = regexp.MustCompile(`(?i)^\W*(?:(?:api )?error:? ?)?(?:(?:error |status )?code:? |http(?: status)?:? |status:? )?(4\d\d|5\d\d)(?:[\s:\]]+([a-z]*)|$)`)
+
+// hear adds a text, and the body in it, should it hold one.
+func (ev *evidence) hear(s string, levels int, cause bool) {
+	s = s[:min(len(s), maxSaid)]
+	if m := leading.FindStringSubmatch(s[:min(len(s), maxLeading)]); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
+		ev.status, _ = strconv.ParseInt(m[1], 10, 64) // three digits
+	}
+	from, to := strings.IndexByte(s, '{'), strings.LastIndexByte(s, '}')
+	if from < 0 || to < from || levels == 0 {
+		ev.say(s)
+		return
+	}
+	var object map[string]events.Raw
+	if events.Unmarshal([]byte(s[from:to+1]), &object) != nil {
+		ev.say(s)
+		return
+	}
+	ev.say(s[:from])
+	ev.readObject(object, levels, cause)
+	ev.say(s[to+1:])
+}
+
+// say adds words, cut to what is left of maxSaid.
+func (ev *evidence) say(s string) {
+	s = s[:min(len(s), maxSaid-ev.size)]
+	ev.size += len(s)
+	ev.words = append(ev.words, s)
+}
+
+// plainer takes away what differs between writers of the same words.
+var plainer = strings.NewReplacer("`", "", "’", "'", `\'`, "'", `\"`, `"`, `\n`, " ")
+
+// text is what was said, in lower case, with single spaces, and without its middle
+// where it is longer than MaxText.
+func (ev *evidence) text() string {
+	s := strings.ToValidUTF8(strings.Join(ev.words, " "), "")
+	s = strings.Join(strings.Fields(strings.ToLower(plainer.Replace(s))), " ")
+	if len(s) > MaxText {
+		s = s[:MaxText/2] + " " + s[len(s)-MaxText/2:]
+	}
+	return s
+}
+
+// counts reads numbers from words that no rule knows: a larger and a smaller one
+// around a sign of comparison. Both are 0 unless both are there.
+func (ev *evidence) counts() (actual, limit compaction.Tokens) {
+	if ev.actual > 0 && ev.window >= minLimit {
+		return compaction.Tokens(ev.actual), compaction.Tokens(ev.window)
+	}
+	text := ev.text()
+	for _, re := range comparisons {
+		if c := re.read(text); c != nil && c.actual > 0 && c.limit >= minLimit {
+			return c.actual, c.limit
+		}
+	}
+	return 0, 0
+}
+
+// Message is the message of an error: a string itself, else its message, with that
+// of its cause, else its error, else the message of its error. ok is false when
+// there is none of these.
+func Message(err events.Raw) (message string, ok bool) {
+	if s, isText := events.Text(err); isText {
+		return s, s != ""
+	}
+	var object map[string]events.Raw
+	if err.Kind() != '{' || events.Unmarshal(err, &object) != nil {
+		return "", false
+	}
+	if s, isText := events.Text(object["message"]); isText && s != "" {
+		if of, hasCause := messageOf(object["cause"]); hasCause {
+			s += " " + of
+		}
+		return s, true
+	}
+	if s, isText := events.Text(object["error"]); isText {
+		return s, s != ""
+	}
+	return messageOf(object["error"])
+}
+
+func messageOf(v events.Raw) (message string, ok bool) {
+	var object map[string]events.Raw
+	if v.Kind() != '{' || events.Unmarshal(v, &object) != nil {
+		return "", false
+	}
+	s, ok := events.Text(object["message"])
+	return s, ok && s != ""
+}

@@ -1,0 +1,115 @@
+package overflow
+
+import (
+	"fmt"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Provider names who wrote an error, as far as its words tell. Servers that
+// borrow the words of another are named after that other: DeepSeek and others
+// answer as OpenAI does.
+type Provider string
+
+// The providers whose words are known.
+const (
+	Anthropic  Provider = "anthropic"
+	Azure      Provider = "azure"
+	Bedrock    Provider = "bedrock"
+	Cerebras   Provider = "cerebras"
+	Cohere     Provider = "cohere"
+	Copilot    Provider = "copilot"
+	DashScope  Provider = "dashscope"
+	Fireworks  Provider = "fireworks"
+	GitHub     Provider = "github"
+	Google     Provider = "google"
+	Groq       Provider = "groq"
+	LlamaCpp   Provider = "llama.cpp"
+	LMStudio   Provider = "lmstudio"
+	MiniMax    Provider = "minimax"
+	Mistral    Provider = "mistral"
+	Moonshot   Provider = "moonshot"
+	Ollama     Provider = "ollama"
+	OMLX       Provider = "omlx"
+	OpenAI     Provider = "openai"
+	OpenRouter Provider = "openrouter"
+	SGLang     Provider = "sglang"
+	TGI        Provider = "tgi" // text-generation-inference: Hugging Face, Together
+	Together   Provider = "together"
+	VLLM       Provider = "vllm"
+	Volcengine Provider = "volcengine"
+	XAI        Provider = "xai"
+	ZAI        Provider = "zai"
+)
+
+// Failure is how a provider refused a call. The zero Failure is not valid.
+type Failure struct {
+	Class    Class
+	Provider Provider // "" when the words are nobody's in particular
+
+	// Actual is the input the provider counted, without the maximum output where
+	// the text tells them apart. Limit is what it allows: of input, of input and
+	// output for ClassSum, of output for ClassOutput, of a minute for
+	// ClassAllowance. Output is the maximum output that was asked for. 0 is not
+	// stated.
+	Actual, Limit, Output compaction.Tokens
+}
+
+// minRoom is the share of a window, as one part in so many, that a maximum output
+// must leave to the input for a compaction to make sense. Some agents ask for as
+// many tokens as the window has; compacting for them would never end.
+const minRoom = 10
+
+// Detect says what an error is. err is one JSON value as the agent got it: a
+// string, which may hold a body in JSON, an object, or an array of objects. status
+// is the HTTP status, 0 when it is not known.
+func Detect(err events.Raw, status int64) Failure {
+	ev := collect(err)
+	if status >= 400 {
+		ev.status = status
+	}
+	f := ev.classify()
+	if f.Class == ClassUnknown || f.Class == ClassInput && f.Actual == 0 && f.Limit == 0 {
+		f.Actual, f.Limit = ev.counts()
+	}
+	return f.settled()
+}
+
+// settled judges what the numbers mean together.
+func (f Failure) settled() Failure {
+	if f.Class != ClassSum {
+		return f
+	}
+	switch {
+	case f.Output == 0:
+		f.Class = ClassInput
+	case f.crowded() && f.Actual < f.Limit:
+		f.Class = ClassOutput
+	}
+	return f
+}
+
+// crowded reports whether the maximum output leaves next to no room.
+func (f Failure) crowded() bool { return f.Limit > 0 && f.Limit-f.Output < f.Limit/minRoom }
+
+// Overflow reports whether a shorter input mends the failure.
+func (f Failure) Overflow() bool { return f.Class.Overflow() }
+
+// Refuse returns nil for an overflow. Any other failure is an [*events.Invalid]
+// with [events.CodeNotOverflow], whose text names the class and what to do.
+func (f Failure) Refuse() error {
+	if f.Overflow() {
+		return nil
+	}
+	info, known := classes[f.Class]
+	if !known {
+		return f.as(ClassUnknown).Refuse()
+	}
+	return events.NewInvalid(events.CodeNotOverflow, "error", fmt.Sprintf("is %s, not an overflow: %s", f.Class, info.advice))
+}
+
+func (f Failure) as(c Class) Failure {
+	f.Class = c
+	return f
+}

@@ -1,0 +1,26 @@
+package overflow
+
+import (
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Read makes the request of a session.overflow from its payload. Its error is an
+// [*events.Invalid]: the payload is malformed. An error in it that is no overflow
+// is part of the request, and told by Decide: so what was once answered otherwise,
+// by a version that knows other texts, is applied as it was recorded.
+func Read(data []byte, seq compaction.Seq) (*compaction.Request, error) {
+	e, err := events.DecodeOverflow(data)
+	if err != nil {
+		return nil, err
+	}
+	f := Detect(e.Error, e.Status)
+	o := compaction.Overflow{Model: e.Model, Generation: e.Generation, Refused: f.Refuse()}
+	if f.Overflow() {
+		o.Limit, o.Actual = f.Limit, f.Actual
+	}
+	if f.Class == ClassSum {
+		o.Output = f.Output
+	}
+	return compaction.ReadOverflow(o, e.ID, seq), nil
+}

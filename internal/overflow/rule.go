@@ -1,0 +1,159 @@
+package overflow
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// rule says what words mean. In words, a regular expression, {actual}, {limit},
+// {output} and {total} stand for counts of tokens; total is actual and output
+// together.
+type rule struct {
+	provider Provider
+	class    Class
+	words    string
+}
+
+// compiled is a rule that is ready for use.
+type compiled struct {
+	rule
+	re     *regexp.Regexp
+	groups map[string]int // index of each count
+}
+
+// count is a number in digits, with any of the usual separators of thousands.
+const count = `\d{1,3}(?:[,._' ]\d{3})+|\d+`
+
+// minLimit is the least that is believed to be a window, in tokens. A smaller
+// number has been misread, and to aim for it would leave nothing of a session.
+const minLimit = 64
+
+func compile(rules []rule) []compiled {
+	out := make([]compiled, len(rules))
+	for i, r := range rules {
+		words := r.words
+		for _, name := range []string{"actual", "limit", "output", "total"} {
+			words = strings.ReplaceAll(words, "{"+name+"}", "(?P<"+name+">"+count+")")
+		}
+		c := compiled{rule: r, re: regexp.MustCompile(words), groups: map[string]int{}}
+		for n, name := range c.re.SubexpNames() {
+			if name != "" {
+				c.groups[name] = n
+			}
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// counted are the counts that a rule found.
+type counted struct {
+	at                           int // where the words begin
+	actual, limit, output, total compaction.Tokens
+}
+
+// read returns what the rule finds in text, nil when its words are not there.
+func (c *compiled) read(text string) *counted {
+	m := c.re.FindStringSubmatchIndex(text)
+	if m == nil {
+		return nil
+	}
+	get := func(name string) compaction.Tokens {
+		n, ok := c.groups[name]
+		if !ok || m[2*n] < 0 {
+			return 0
+		}
+		return parse(text[m[2*n]:m[2*n+1]])
+	}
+	return &counted{at: m[0], actual: get("actual"), limit: get("limit"), output: get("output"), total: get("total")}
+}
+
+// parse reads a count; 0 when it is beyond any count of tokens.
+func parse(s string) compaction.Tokens {
+	digits := strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, s)
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > events.MaxTokens {
+		return 0
+	}
+	return compaction.Tokens(n)
+}
+
+// find returns the first rule whose words are in text.
+func find(rules []compiled, text string) (*compiled, *counted) {
+	for i := range rules {
+		if c := rules[i].read(text); c != nil {
+			return &rules[i], c
+		}
+	}
+	return nil, nil
+}
+
+// failure is what a rule found, with the input as far as it is told from the sum.
+func (c *compiled) failure(n *counted) Failure {
+	f := Failure{Class: c.class, Provider: c.provider, Actual: n.actual, Limit: n.limit, Output: n.output}
+	if f.Limit < minLimit {
+		f.Limit = 0
+	}
+	if f.Actual == 0 && n.total > n.output {
+		f.Actual = n.total - n.output
+	}
+	return f
+}
+
+// classify judges what was said. The order is the point of it: words that ask for
+// less input stand in the errors of rate limits and quotas too, and a status says
+// more than words.
+func (ev *evidence) classify() Failure {
+	text := ev.text()
+	if c, n := find(others, text); c != nil {
+		return c.failure(n)
+	}
+	if class, ok := byStatus[ev.status]; ok {
+		return Failure{Class: class}
+	}
+	if c, n := find(outputs, text); c != nil {
+		return c.failure(n)
+	}
+	if c, n := find(overflows, text); c != nil {
+		if q, before := find(quoting, text); q != nil && before.at < n.at {
+			return Failure{Class: ClassInvalid}
+		}
+		return c.failure(n).wrapped(text)
+	}
+	if ev.status == statusTooLarge {
+		return Failure{Class: ClassBytes}
+	}
+	if c, n := find(last, text); c != nil {
+		return c.failure(n)
+	}
+	switch {
+	case ev.status >= 500:
+		return Failure{Class: ClassServer}
+	case ev.status >= 400:
+		return Failure{Class: ClassInvalid}
+	}
+	return Failure{Class: ClassUnknown}
+}
+
+// byStatus are the HTTP statuses that decide by themselves.
+var byStatus = map[int64]Class{401: ClassAuth, 402: ClassBilling, 403: ClassAuth, 429: ClassRate, 529: ClassServer}
+
+const statusTooLarge = 413
+
+// wrapped names the provider of an overflow in text: Bedrock passes the words of
+// its models on.
+func (f Failure) wrapped(text string) Failure {
+	if f.Provider == Anthropic && strings.Contains(text, "validationexception") {
+		f.Provider = Bedrock
+	}
+	return f
+}

@@ -1,0 +1,123 @@
+package overflow
+
+// overflows are the words of providers that refuse a call for its length, the
+// more telling before the general. The first that is found decides. They are
+// compared with text in lower case, with single spaces and without back-quotes.
+// Those marked 000 are the patterns of the reference document, which does not
+// always name the provider that writes them today.
+var overflows = compile([]rule{
+	{Anthropic, ClassSum, `input length and max_tokens exceed context limit: {actual} \+ {output} > {limit}`},
+	{Cohere, ClassInput, `too many tokens: (?:.*size limit exceeded|multi-hop prompt is too long)`},
+	{Fireworks, ClassInput, `prompt is too long: {actual}, model maximum context length: {limit}`},
+	{Anthropic, ClassInput, `prompt is too long(?:: {actual} tokens > {limit})?`}, // 000
+	{Anthropic, ClassInput, `request size exceeds model context window`},
+
+	{Mistral, ClassInput, `prompt contains {actual} tokens.*?too large for model with {limit} maximum context length`},
+	{VLLM, ClassSum, `maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains (?:at least )?{actual} input tokens`},
+	{VLLM, ClassSum, `max_completion_tokens'? is too large: {output}\. this model's maximum context length is {limit} tokens and your request has {actual} input tokens`},
+	{VLLM, ClassSum, `you passed {actual} input tokens and requested {output} output tokens\. however, the model's context length is only {limit} tokens`},
+	{VLLM, ClassInput, `the decoder prompt \(length {actual}\) is longer than the maximum model length of {limit}`},
+	{VLLM, ClassInput, `the prompt \(total length {actual}\) is too long to fit into the model \(context length {limit}\)`},
+	{VLLM, ClassInput, `max_tokens must be at least 1, got -`}, // what the prompt left of the window
+	{OpenRouter, ClassSum, `this endpoint's maximum context length is {limit} tokens\. however, you requested about {total} tokens(?: \([^()]*?(?:, {output} in the output)?\))?`},
+	{SGLang, ClassSum, `requested token count exceeds the model's maximum context length of {limit} tokens(?:\. you requested a total of {total} tokens: {actual} tokens from the input messages and {output} tokens for the completion)?`},
+	{SGLang, ClassInput, `input length \({actual}(?: tokens)?\) exceeds (?:the |model's )?maximum (?:allowed|context) length \({limit}(?: tokens)?\)`},
+	{OpenAI, ClassInput, `maximum context length is {limit}.*?resulted in {actual}`}, // 000
+	{OpenAI, ClassSum, `maximum context length is {limit} tokens[.,] however,? you requested {total} tokens(?: \([^()]*?{output} (?:in|for) the completion\))?`},
+	{OpenAI, ClassInput, `input tokens exceed the configured limit of {limit} tokens\. your messages resulted in {actual}`},
+	{OpenAI, ClassInput, `your input exceeds the context window of this model`},
+	{OpenAI, ClassInput, `requested {actual} tokens, max {limit} tokens per request`},
+	{OpenAI, ClassInput, `maximum context length(?: is {limit})?`}, // 000
+
+	{Cerebras, ClassInput, `reduce the length of the messages or completion\. current length is {actual} while limit is {limit}`},
+	{Groq, ClassInput, `please reduce the length of the messages or completion`},
+	{OpenAI, ClassInput, `reduce the length of the (?:messages|prompt)`}, // 000
+	{XAI, ClassInput, `maximum prompt length is {limit} but the request contains {actual} tokens`},
+	{Together, ClassInput, `input \({actual} tokens\) is longer than the model's context length \({limit} tokens\)`},
+	{TGI, ClassSum, `inputs tokens \+ max_new_tokens must be <= {limit}(?:\. given: {actual} inputs tokens and {output} max_new_tokens)?`},
+	{TGI, ClassOutput, `max_new_tokens must be <= {limit}`}, // without the inputs of the line above
+	{TGI, ClassInput, `inputs must have less than {limit} tokens(?:\. given: {actual})?`},
+	{Cohere, ClassInput, `too many tokens: total number of tokens (?:in the prompt|\(prompt and prediction\)) cannot exceed {limit}(?: - received {actual})?`},
+	{Copilot, ClassInput, `prompt token count of {actual} exceeds the limit of {limit}`},
+	{Copilot, ClassInput, `model_max_prompt_tokens_exceeded`},
+	{GitHub, ClassInput, `request body too large for .*?max size: {limit} tokens`},
+	{Moonshot, ClassInput, `exceeded model token limit: {limit}(?: \(re ?quested: {actual}\))?`},
+	{MiniMax, ClassInput, `context window exceeds limit`}, // the number after it is an error code
+	{DashScope, ClassInput, `range of input length should be \[1, {limit}\]`},
+	{ZAI, ClassInput, `model_context_window_exceeded`},
+
+	{Google, ClassInput, `input token count(?: is)? \(?{actual}\)? (?:exceeds the maximum number of tokens allowed|but model only supports up to) \(?{limit}`},
+	{Google, ClassInput, `input token count exceeds the maximum number of tokens allowed \(?{limit}`},
+	{Google, ClassInput, `exceeds the maximum number of tokens(?: \({actual} > {limit}\))?`}, // 000
+	{Google, ClassInput, `content is too long`}, // 000
+	{Google, ClassBytes, `request payload size exceeds the limit`},
+	{Bedrock, ClassInput, `input is too long`},                                                             // 000
+	{Bedrock, ClassInput, `malformed input request: expected maxlength: \d+, actual: \d+`},                 // characters
+	{Bedrock, ClassInput, `validationexception.*\b(?:input tokens|too many tokens|token (?:count|limit))`}, // 000, without the security token
+	{Bedrock, ClassInput, `exceeds the model's maximum`},                                                   // 000
+	{Bedrock, ClassBytes, `value at 'body' failed to satisfy constraint: member must have length less than or equal to`},
+	{Azure, ClassInput, `content_length_exceeded`}, // 000
+
+	{LlamaCpp, ClassInput, `request \({actual} tokens\) exceeds the available context size \({limit} tokens\)`},
+	{LlamaCpp, ClassInput, `exceeds the available context size`},
+	{LlamaCpp, ClassInput, `exceed_context_size_error`},
+	{LlamaCpp, ClassInput, `requested tokens \({actual}\) exceed context window of {limit}`},
+	{LMStudio, ClassInput, `trying to keep the first {actual} tokens when context the overflows\. however, the model is loaded with context length of only {limit} tokens`},
+	{LMStudio, ClassInput, `cannot truncate prompt with n_keep \({actual}\) >= n_ctx \({limit}\)`},
+	{LMStudio, ClassInput, `initial prompt is greater than the context length`},
+	{OMLX, ClassInput, `prompt too long: {actual} tokens exceeds max context window of {limit} tokens`},
+	{Ollama, ClassInput, `input length exceeds the (?:maximum )?context length`},
+	{Ollama, ClassInput, `prompt too long; exceeded (?:max )?context length`},
+
+	{OpenRouter, ClassInput, `context_length_exceeded`}, // 000
+	{Mistral, ClassInput, `context length exceeded`},    // 000
+	{Mistral, ClassInput, `maximum number of tokens`},   // 000
+	{Anthropic, ClassBytes, `request_too_large|request exceeds the maximum size`},
+	{"", ClassBytes, `(?:request entity|payload|content|request body|request) too large`},
+	{"", ClassBytes, `function_payload_too_large|maximum request body size`},
+	{"", ClassInput, `context.?window.?exceeded|(?:exceeds?|exceeded) the (?:model's )?context (?:window|length|size|limit)`},
+	{Anthropic, ClassInput, `too many tokens`}, // 000
+})
+
+// outputs are the words for a maximum output that is too large by itself.
+var outputs = compile([]rule{
+	{Anthropic, ClassOutput, `max_tokens: {output} > {limit}, which is the maximum allowed number of output tokens`},
+	{OpenAI, ClassOutput, `max_(?:completion_|output_)?tokens is too large: {output}\. this model supports at most {limit} completion tokens`},
+	{OpenAI, ClassOutput, `max_tokens or model output limit was reached`},
+	{Bedrock, ClassOutput, `the maximum tokens you requested exceeds the model limit of {limit}`},
+	{Cohere, ClassOutput, `max tokens must be less than or equal to {limit}, the maximum output`},
+	{Groq, ClassOutput, `max_(?:completion_)?tokens must be less than or equal to {limit}`},
+	{Volcengine, ClassOutput, `max_(?:completion_)?tokens specified in the request (?:are|is) not valid.*expected a value <= {limit}, but got {output}`},
+	{"", ClassOutput, `exceeded the {limit} output token maximum`},
+})
+
+// others are the words of the remaining classes.
+var others = compile([]rule{
+	{"", ClassAllowance, `request too large for.*(?:per min|tpm|per day).*limit:? {limit}, requested:? {actual}`},
+	{"", ClassBilling, `insufficient.?(?:quota|balance|credit|funds)|credit balance is too low|requires more credits|billing_|payment required|spending limit`},
+	{"", ClassRate, `rate.?limit|too many requests|(?:tokens|requests)[ _]per[ _](?:min|day|hour|second)|per minute|\((?:tpm|tpd|rpm|rpd)\)`},
+	{"", ClassRate, `resource.?exhausted|resource has been exhausted|throttl|quota (?:exceeded|metric)|wait before trying again`},
+	{"", ClassBilling, `exceeded your current quota`},
+	{"", ClassAuth, `authentication|permission_?(?:error|denied)|unauthori[sz]ed|forbidden|access.?denied|expiredtoken`},
+	{"", ClassAuth, `(?:invalid|incorrect|missing|expired)[ _-](?:x-)?(?:api[ _-]?key|auth|credential)|api.?key.?(?:not valid|invalid)|security token included in the request is`},
+	{"", ClassFilter, `content_filter|content management policy|responsibleaipolicyviolation|content_policy|prohibited_content|violat\w+ (?:our|the) .*polic`},
+	{"", ClassFilter, `blocked (?:due to|by|for|because of) .*(?:safety|policy|guardrail|filter)`},
+})
+
+// quoting are words after which an error says what it was given.
+var quoting = compile([]rule{
+	{"", ClassInvalid, `input should be|input_value=|invalid (?:value|type|json)\b|failed to parse|could not parse|cannot parse|unexpected token`},
+})
+
+// last are the words for what is left.
+var last = compile([]rule{
+	{"", ClassServer, `overloaded|server_error|internal.?(?:server.?)?error|service.?unavailable|bad gateway|timed? ?out|high demand|econnre`},
+	{"", ClassInvalid, `invalid.?(?:request|argument|param|value|type)|validation|bad.?request|not.?found|unsupported|should be a valid|should have at most|string too long`},
+})
+
+// comparisons find counts in words of nobody.
+var comparisons = compile([]rule{
+	{"", "", `\b{actual} tokens? ?[:>] ?{limit}`},
+	{"", "", `\b{actual} ?> ?{limit}`},
+	{"", "", `\b{actual} exceeds {limit}`},
+})

@@ -1,0 +1,62 @@
+package policyfile
+
+import (
+	"reflect"
+	"strings"
+
+	"compactd/internal/compaction"
+)
+
+// The fields of a policy are those of its JSON: what a session may send, a file
+// may say.
+
+// nameOf is the name of a field as it is written.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// fieldOf finds the field of a name; what is no struct has none.
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	if t.Kind() != reflect.Struct {
+		return reflect.StructField{}, false
+	}
+	for f := range t.Fields() {
+		if nameOf(f) == name {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// names lists the fields of a struct in their order; what is no struct has none.
+func names(t reflect.Type) []string {
+	var out []string
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for f := range t.Fields() {
+		out = append(out, nameOf(f))
+	}
+	return out
+}
+
+// leaf is a value of a policy with its path, such as prune.enabled.
+type leaf struct {
+	path  string
+	value any
+}
+
+// leaves lists all values of a policy in their order.
+func leaves(p *compaction.Policy) []leaf { return leavesOf(reflect.ValueOf(*p), "") }
+
+func leavesOf(v reflect.Value, path string) []leaf {
+	if v.Kind() != reflect.Struct {
+		return []leaf{{path, v.Interface()}}
+	}
+	var out []leaf
+	for f, x := range v.Fields() {
+		out = append(out, leavesOf(x, strings.TrimPrefix(path+"."+nameOf(f), "."))...)
+	}
+	return out
+}

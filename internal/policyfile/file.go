@@ -1,0 +1,110 @@
+package policyfile
+
+import (
+	"slices"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// file is what stands in a file, section by section.
+type file struct {
+	reader  reader
+	preset  string
+	worker  object
+	tenants []entry
+
+	windows      compaction.Windows
+	windowPlaces map[string]place
+}
+
+// split reads the sections; what is in none of them is a field of the worker's
+// policy.
+func (f *file) split(all []entry) {
+	var fields []entry
+	for _, e := range all {
+		switch e.key {
+		case "preset":
+			f.preset = f.reader.presetName(e, "")
+		case "windows":
+			f.readWindows(f.reader.entries(e.value, "windows"))
+		case "tenants":
+			f.tenants = f.reader.entries(e.value, "tenants")
+		default:
+			fields = append(fields, e)
+		}
+	}
+	f.worker = f.reader.policy(fields)
+}
+
+// presetName reads the name of a preset, "" if it is none.
+func (r *reader) presetName(e entry, prefix string) string {
+	name := e.value.GetToken().Value
+	if _, ok := compaction.Preset(name); ok {
+		return name
+	}
+	r.problems.add(e.at, "%spreset %q is none of %s", prefix, name, strings.Join(compaction.PresetNames(), ", "))
+	return ""
+}
+
+// readWindows reads provider, model, tokens.
+func (f *file) readWindows(providers []entry) {
+	f.windows, f.windowPlaces = compaction.Windows{}, map[string]place{}
+	seen := map[string]string{}
+	for _, p := range providers {
+		if other, ok := seen[compaction.Provider(p.key)]; ok {
+			f.reader.problems.add(p.at, "windows.%s is the provider %s again; put them together", p.key, other)
+			continue
+		}
+		seen[compaction.Provider(p.key)] = p.key
+		path := "windows." + p.key
+		models := map[string]compaction.Tokens{}
+		for _, m := range f.reader.entries(p.value, path) {
+			n, ok := integer(m.value)
+			if !ok || m.key == "" {
+				f.reader.problems.add(m.at, "%s.%s must be a whole number of tokens", path, m.key)
+				continue
+			}
+			models[m.key] = compaction.Tokens(n)
+			f.windowPlaces[path+"."+m.key] = m.at
+		}
+		f.windows[p.key] = models
+	}
+}
+
+// readTenants reads the policies of tenants, each over the worker's or over a
+// preset of its own.
+func (f *file) readTenants(s *Settings, found *problems) {
+	told := all(s.worker.policy.Validate())
+	for _, t := range f.tenants {
+		r := f.reader
+		r.prefix = "tenants." + t.key + "."
+		if !events.ValidID(t.key) {
+			found.add(t.at, "tenants.%s is no tenant: a name is 1 to 64 of A-Z a-z 0-9 _ -", t.key)
+			continue
+		}
+		l, own := s.worker.clone(), told
+		fields := r.entries(t.value, "tenants."+t.key)
+		if i := slices.IndexFunc(fields, func(e entry) bool { return e.key == "preset" }); i >= 0 {
+			if name := r.presetName(fields[i], r.prefix); name != "" {
+				l, _ = preset(name)
+				own = nil
+			}
+			fields = slices.Delete(fields, i, i+1)
+		}
+		l.lay(r.policy(fields), found)
+		l.validate(r.prefix, own, found)
+		s.tenants[t.key] = l
+	}
+}
+
+// placeOf finds the place of the path that begins a text.
+func placeOf(text string, places map[string]place) place {
+	for path, p := range places {
+		if strings.HasPrefix(text, path+" ") {
+			return p
+		}
+	}
+	return place{}
+}

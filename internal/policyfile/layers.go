@@ -1,0 +1,143 @@
+package policyfile
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// layers is a policy made of several sources, and where each value comes from.
+type layers struct {
+	policy compaction.Policy
+	places map[string]place
+}
+
+// preset is the lowest layer.
+func preset(name string) (layers, bool) {
+	p, ok := compaction.Preset(name)
+	l := layers{p, map[string]place{}}
+	for _, x := range leaves(&p) {
+		l.places[x.path] = place{source: "preset " + name, preset: true}
+	}
+	return l, ok
+}
+
+// clone is for a tenant, which begins with what the worker has.
+func (l layers) clone() layers { return layers{l.policy, maps.Clone(l.places)} }
+
+// lay sets what was written over what is there.
+func (l *layers) lay(o object, found *problems) {
+	if o.fields == nil {
+		return
+	}
+	p, err := l.policy.Set(o.fields)
+	if err != nil { // the reader let pass what the policy does not take
+		found.add(place{}, "%s", err)
+		return
+	}
+	l.policy = p
+	maps.Copy(l.places, o.places)
+}
+
+// flags sets what the command line says.
+func (l *layers) flags(o Options, found *problems) {
+	r := reader{source: "--set", flag: true, problems: found}
+	for _, s := range o.Set {
+		l.lay(r.setting(s), found)
+	}
+	if o.Threshold != "" {
+		at := place{source: "--compact-threshold"}
+		var share compaction.PPM
+		if err := share.UnmarshalJSON([]byte(o.Threshold)); err != nil {
+			found.add(at, "%s", err)
+		} else {
+			l.change(at, l.policy.At(share))
+		}
+	}
+	if o.Disable {
+		p := l.policy
+		p.Enabled = false
+		l.change(place{source: "--disable-compaction"}, p)
+	}
+}
+
+// change takes over a policy; what differs comes from the given place.
+func (l *layers) change(at place, to compaction.Policy) {
+	before := leaves(&l.policy)
+	for i, x := range leaves(&to) {
+		if !reflect.DeepEqual(before[i].value, x.value) {
+			l.places[x.path] = at
+		}
+	}
+	l.policy = to
+}
+
+// setting reads PATH=VALUE.
+func (r *reader) setting(s string) object {
+	path, text, ok := strings.Cut(s, "=")
+	if !ok {
+		r.problems.add(place{source: r.source}, "%s is not of the form PATH=VALUE, such as prune.enabled=false", s)
+		return object{}
+	}
+	body := r.document([]byte(text))
+	if body == nil {
+		r.problems.add(place{source: r.source}, "%s has no value", path)
+		return object{}
+	}
+	keys := strings.Split(path, ".")
+	t := reflect.TypeFor[compaction.Policy]()
+	for i, key := range keys {
+		e := entry{key, r.at(body), body}
+		full := strings.Join(keys[:i+1], ".")
+		f, ok := fieldOf(t, key)
+		if !ok {
+			r.unknown(e, full, names(t))
+			return object{}
+		}
+		t = f.Type
+	}
+	o := object{places: map[string]place{}}
+	o.fields = r.value(entry{path, r.at(body), body}, t, path, o.places)
+	for _, key := range slices.Backward(keys) {
+		if o.fields != nil {
+			o.fields, _ = events.Marshal(map[string]events.Raw{key: o.fields}) // of valid JSON
+		}
+	}
+	return o
+}
+
+// validate notes what is wrong with the policy as a whole, but for what was told
+// of another policy already.
+func (l *layers) validate(prefix string, told []error, found *problems) {
+	for _, err := range all(l.policy.Validate()) {
+		known := slices.ContainsFunc(told, func(e error) bool { return e.Error() == err.Error() })
+		if !known {
+			found.add(l.blame(err.Error()), "%s%s", prefix, err)
+		}
+	}
+}
+
+// blame finds where somebody wrote one of the fields that a problem speaks of.
+func (l *layers) blame(text string) place {
+	for word := range strings.FieldsSeq(text) {
+		if p, ok := l.places[word]; ok && !p.preset {
+			return p
+		}
+	}
+	return place{}
+}
+
+// all takes apart what errors.Join put together.
+func all(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

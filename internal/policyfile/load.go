@@ -1,0 +1,125 @@
+package policyfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"compactd/internal/compaction"
+)
+
+// maxFile bounds a file, in bytes.
+const maxFile = 1 << 20
+
+// Options is what an operator asks for.
+type Options struct {
+	// Policy is the name of a preset, or of a file. Default the preset default.
+	Policy string
+	// Set holds fields of the policy as PATH=VALUE, the value in YAML.
+	Set []string
+	// Threshold is the trigger as a share of the available input; what must be
+	// below it is brought below. "" leaves it.
+	Threshold string
+	// Disable switches compaction off for all who do not switch it on.
+	Disable bool
+}
+
+// Settings is what it comes to.
+type Settings struct {
+	// Config is what sessions are decided with.
+	Config *compaction.Config
+
+	worker       layers
+	tenants      map[string]layers
+	windows      compaction.Windows // that stand in place of the table's
+	windowPlaces map[string]place
+}
+
+// Load reads the file, if one is named, and puts everything together. What is
+// wrong with the contents is an [*Error].
+func Load(o Options) (*Settings, error) {
+	name := cmp.Or(o.Policy, "default")
+	if base, ok := preset(name); ok {
+		return build(nil, base, o)
+	}
+	data, err := readFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is neither a file nor a preset; the presets are %s", name, strings.Join(compaction.PresetNames(), ", "))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	return parse(name, data, o)
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", name, maxFile)
+	}
+	return data, err
+}
+
+// parse puts a file and the options together.
+func parse(name string, data []byte, o Options) (*Settings, error) {
+	base, _ := preset("default")
+	f := &file{reader: reader{source: name, problems: &problems{}}}
+	if body := f.reader.document(data); body != nil {
+		f.split(f.reader.entries(body, "the file"))
+	}
+	if f.preset != "" {
+		base, _ = preset(f.preset)
+	}
+	return build(f, base, o)
+}
+
+// build lays the file's values and the options over a preset.
+func build(f *file, worker layers, o Options) (*Settings, error) {
+	found := &problems{}
+	s := &Settings{tenants: map[string]layers{}}
+	if f != nil {
+		found = f.reader.problems
+		worker.lay(f.worker, found)
+	}
+	worker.flags(o, found)
+	worker.validate("", nil, found)
+	s.worker = worker
+	if f != nil {
+		f.readTenants(s, found)
+		s.windows, s.windowPlaces = f.windows, f.windowPlaces
+	}
+	table, err := compaction.CustomOf(s.worker.policy.Profile).Windows().With(s.windows)
+	for _, err := range all(err) {
+		found.add(placeOf(err.Error(), s.windowPlaces), "%s", err)
+	}
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	return s, s.seal(table)
+}
+
+// seal makes the config.
+func (s *Settings) seal(table compaction.Windows) error {
+	c, err := compaction.NewConfig(s.worker.policy, table)
+	if err != nil {
+		return err
+	}
+	tenants := map[string]compaction.Policy{}
+	for name, l := range s.tenants {
+		tenants[name] = l.policy
+	}
+	if len(tenants) > 0 {
+		c, err = c.WithTenants(tenants)
+	}
+	s.Config = c
+	return err
+}

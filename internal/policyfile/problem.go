@@ -1,0 +1,97 @@
+package policyfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with what an operator wrote.
+type Problem struct {
+	Where string // such as policy.yaml:3 or --set; "" when no one place is to blame
+	Text  string // what is wrong, and what to write instead
+
+	line int
+}
+
+// Error lists every problem, those of a file by line.
+type Error struct{ Problems []Problem }
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	if n := len(e.Problems); n > 1 {
+		fmt.Fprintf(&b, "%d problems with the policy:", n)
+	} else {
+		b.WriteString("a problem with the policy:")
+	}
+	for _, p := range e.Problems {
+		b.WriteString("\n  ")
+		if p.Where != "" {
+			b.WriteString(p.Where + ": ")
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// problems collects them.
+type problems []Problem
+
+func (p *problems) add(at place, format string, args ...any) {
+	*p = append(*p, Problem{at.String(), fmt.Sprintf(format, args...), at.line})
+}
+
+// err is nil when there are none.
+func (p *problems) err() error {
+	if len(*p) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(*p, func(a, b Problem) int { return cmp.Compare(a.line, b.line) })
+	return &Error{*p}
+}
+
+// place is where a value was set.
+type place struct {
+	source string // a file, a flag, or a preset
+	line   int    // 0 when the source has no lines
+	preset bool   // nobody wrote it
+}
+
+func (p place) String() string {
+	if p.line == 0 {
+		return p.source
+	}
+	return fmt.Sprintf("%s:%d", p.source, p.line)
+}
+
+// nearest returns the name that was probably meant, or "".
+func nearest(name string, names []string) string {
+	best, least := "", len(name)/3+1 // more is another word
+	for _, n := range names {
+		if d := distance(name, n); d <= least {
+			best, least = n, d-1
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, drop or change.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := diagonal
+			if a[i] != b[j] {
+				next = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,130 @@
+package policyfile
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Report is the effective policy of a tenant, or of the worker.
+type Report struct {
+	Config  string             `json:"config"` // hash
+	Tenant  string             `json:"tenant,omitzero"`
+	Policy  compaction.Policy  `json:"policy"`
+	Windows compaction.Windows `json:"windows,omitzero"` // that stand in place of the table's
+	// Sources says of each value where it comes from, by its path.
+	Sources map[string]string `json:"sources"`
+	// Tenants lists those that have a policy of their own.
+	Tenants []string `json:"tenants,omitzero"`
+}
+
+// Report describes the policy of a tenant; "" is the worker's, which a tenant
+// without its own has too.
+func (s *Settings) Report(tenant string) *Report {
+	l, ok := s.tenants[tenant]
+	if !ok {
+		l = s.worker
+	}
+	r := &Report{
+		Config: s.Config.Hash(), Tenant: tenant, Policy: l.policy, Windows: s.windows,
+		Sources: map[string]string{}, Tenants: slices.Sorted(maps.Keys(s.tenants)),
+	}
+	for path, p := range l.places {
+		r.Sources[path] = p.String()
+	}
+	for path, p := range s.windowPlaces {
+		r.Sources[path] = p.String()
+	}
+	return r
+}
+
+// Write prints the policy of a tenant as a file with the same meaning, each value
+// with a note of where it comes from.
+func (s *Settings) Write(w io.Writer, tenant string) error {
+	r := s.Report(tenant)
+	p := &printer{}
+	p.note("config %s", r.Config)
+	if tenant != "" {
+		p.note("the policy of tenant %s", tenant)
+	} else if len(r.Tenants) > 0 {
+		p.note("tenants with a policy of their own: %s", strings.Join(r.Tenants, ", "))
+	}
+	var open []string
+	for _, x := range leaves(&r.Policy) {
+		keys := strings.Split(x.path, ".")
+		open = p.enter(open, keys)
+		p.value(len(keys)-1, keys[len(keys)-1], x.value, r.Sources[x.path])
+	}
+	if len(r.Windows) > 0 {
+		p.line(0, "windows:", "")
+	}
+	for _, provider := range slices.Sorted(maps.Keys(r.Windows)) {
+		p.line(1, text(provider)+":", "")
+		for _, model := range slices.Sorted(maps.Keys(r.Windows[provider])) {
+			p.value(2, text(model), r.Windows[provider][model], r.Sources["windows."+provider+"."+model])
+		}
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// printer aligns the notes behind the lines.
+type printer struct{ lines, notes []string }
+
+func (p *printer) note(format string, args ...any) {
+	p.line(0, "# "+fmt.Sprintf(format, args...), "")
+}
+
+func (p *printer) line(depth int, s, note string) {
+	p.lines = append(p.lines, strings.Repeat("  ", depth)+s)
+	p.notes = append(p.notes, note)
+}
+
+func (p *printer) value(depth int, key string, v any, note string) {
+	p.line(depth, key+": "+text(v), note)
+}
+
+// enter opens the mappings around a value that are not open yet.
+func (p *printer) enter(open, keys []string) []string {
+	around := keys[:len(keys)-1]
+	for i, key := range around {
+		if i >= len(open) || open[i] != key {
+			p.line(i, key+":", "")
+			open = nil
+		}
+	}
+	return around
+}
+
+// text is a value in JSON, which is YAML too.
+func text(v any) string {
+	raw, err := events.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%q", fmt.Sprint(v))
+	}
+	return string(raw)
+}
+
+func (p *printer) String() string {
+	width := 0
+	for i, l := range p.lines {
+		if p.notes[i] != "" {
+			width = max(width, utf8.RuneCountInString(l))
+		}
+	}
+	var b strings.Builder
+	for i, l := range p.lines {
+		b.WriteString(l)
+		if n := p.notes[i]; n != "" {
+			b.WriteString(strings.Repeat(" ", width-utf8.RuneCountInString(l)+2) + "# " + n)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

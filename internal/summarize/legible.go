@@ -1,0 +1,140 @@
+package summarize
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"compactd/internal/events"
+)
+
+// legible returns an input as summarizers read it: its texts without data URLs,
+// without what nobody sees, without secrets, and none longer than maxScanned. It
+// shares no parts with in. The error is that of ctx.
+func legible(ctx context.Context, in Input) (Input, error) {
+	in.Messages = slices.Clone(in.Messages)
+	for i := range in.Messages {
+		if err := ctx.Err(); err != nil {
+			return in, err
+		}
+		m := &in.Messages[i]
+		m.Parts = slices.Clone(m.Parts)
+		for k := range m.Parts {
+			p := &m.Parts[k]
+			p.Text = clear(p.Text)
+			p.Args = clearArgs(p.Args)
+		}
+	}
+	if in.Previous != nil {
+		in.Previous = sealed(in.Previous)
+	}
+	in.Focus = clear(in.Focus)
+	return in, ctx.Err()
+}
+
+// clear returns a text as it is read.
+func clear(s string) string {
+	return Redact(cutMiddle(seen(withoutData(s)), maxScanned))
+}
+
+// seen removes terminal sequences and the characters that nobody sees, and that
+// could hide a word from whoever looks for it. White space stays.
+func seen(s string) string {
+	if !strings.ContainsFunc(s, unseen) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i := 0; i < len(s); {
+		r, w := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == escape:
+			i += escapeLen(s[i:])
+			continue
+		case !unseen(r):
+			b.WriteString(s[i : i+w])
+		}
+		i += w
+	}
+	return b.String()
+}
+
+func unseen(r rune) bool { return hidden(r) && !unicode.IsSpace(r) }
+
+// clearArgs keeps arguments a JSON value, and their members where it can.
+func clearArgs(args events.Raw) events.Raw {
+	if len(args) > maxScanned {
+		return clearMembers(args)
+	}
+	s := string(args)
+	out := Redact(seen(withoutData(s)))
+	switch {
+	case out == s:
+		return args
+	case isJSON(events.Raw(out)):
+		return events.Raw(out)
+	default: // what was taken out reached over the end of a string
+		return clearMembers(args)
+	}
+}
+
+// clearMembers looks at the members one by one.
+func clearMembers(args events.Raw) events.Raw {
+	out := events.Raw(`{`)
+	for name, v := range events.Members(args) {
+		if len(v) > maxScanned {
+			s, _ := events.Text(v)
+			v = quote(clear(s))
+		} else if s := Redact(seen(withoutData(string(v)))); s != string(v) {
+			if v = events.Raw(s); !isJSON(v) {
+				v = quote(secretPlace)
+			}
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, quote(Redact(name))...), ':'), v...)
+	}
+	return append(out, '}')
+}
+
+func isJSON(raw events.Raw) bool {
+	var v events.Raw
+	return events.Unmarshal(raw, &v) == nil
+}
+
+func quote(s string) events.Raw {
+	raw, err := events.Marshal(s)
+	if err != nil {
+		return events.Raw(`""`) // broken UTF-8
+	}
+	return raw
+}
+
+// sealed returns a summary without secrets, as it may be stored.
+func sealed(s *events.Summary) *events.Summary {
+	out := *s
+	out.Text = Redact(s.Text)
+	out.Record = slices.Clone(s.Record)
+	for i := range out.Record {
+		out.Record[i].Text = Redact(out.Record[i].Text)
+	}
+	return &out
+}
+
+// cutMiddle keeps a third of n bytes from the head of a text and the rest from
+// its end, where outputs say how they came out, and tells how much is left out.
+func cutMiddle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	first := head(s, n/3)
+	last := s[len(s)-(n-n/3):]
+	for len(last) > 0 && !utf8.RuneStart(last[0]) {
+		last = last[1:]
+	}
+	return first + "\n[" + strconv.Itoa(len(s)-len(first)-len(last)) + " bytes left out]\n" + last
+}

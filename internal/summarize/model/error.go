@@ -1,0 +1,47 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind is what went wrong, as a caller acts on it.
+type Kind string
+
+// The kinds of failure.
+const (
+	TooLong     Kind = "too_long"     // the prompt does not fit the model: send less
+	RateLimited Kind = "rate_limited" // the provider, or our own limit, wants fewer calls
+	Unavailable Kind = "unavailable"  // no connection, or the provider has a fault
+	Timeout     Kind = "timeout"      // no whole answer in time
+	Refused     Kind = "refused"      // the prompt was declined before a model answered
+	Auth        Kind = "auth"         // the key, or what it may do
+	Invalid     Kind = "invalid"      // the provider does not understand the request: an unknown model, a wrong field
+	BadAnswer   Kind = "bad_answer"   // cut, oversized or foreign; a redirect too
+	CircuitOpen Kind = "circuit_open" // not asked: it has failed too often of late
+)
+
+// Error is what a provider refused or failed with; [errors.As] finds it.
+type Error struct {
+	Kind Kind
+	// Status is the HTTP status, 0 when there was none.
+	Status int
+	// RetryAfter is how long the provider wants to be left alone, 0 when it did not say.
+	RetryAfter time.Duration
+	// Err is the cause. Keys are removed from its text; it is nil when Kind says everything.
+	Err error
+}
+
+func (e *Error) Error() string {
+	s := "model " + string(e.Kind)
+	if e.Status != 0 {
+		s = fmt.Sprintf("%s (HTTP %d)", s, e.Status)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

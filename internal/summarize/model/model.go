@@ -1,0 +1,54 @@
+package model
+
+import (
+	"context"
+
+	"compactd/internal/events"
+)
+
+// Model completes one prompt at a time. Implementations are safe for concurrent use.
+type Model interface {
+	// Name is "provider/model", for summaries and metrics.
+	Name() string
+	// Limits bound a request.
+	Limits() Limits
+	// Complete asks once, retries inside, and returns a [Reply], an [*Error], or
+	// the error of ctx. The caller judges Finish and an unwanted text itself.
+	Complete(ctx context.Context, r Request) (Reply, error)
+}
+
+// Limits are what a model takes and gives, in tokens of its own counting.
+type Limits struct {
+	Window    int64 // input and output together
+	MaxOutput int64 // at most, whatever a request asks for
+}
+
+// Request is one prompt. There are no tools, ever.
+type Request struct {
+	System string // instructions; "" for none
+	User   string // never empty
+	// MaxOutputTokens bounds the answer; 0, or more than the model gives, is
+	// [Limits].MaxOutput.
+	MaxOutputTokens int64
+}
+
+// Reply is what a model answered. Its Text is whole and not empty with [FinishStop]
+// and [FinishOther], and may be cut, empty or beside the point with the others.
+type Reply struct {
+	Text   string
+	Model  string              // as the provider names it, which may be more exact than what was asked for
+	Usage  events.SummaryUsage // zero when the provider did not say; that of failed attempts is not known
+	Finish Finish
+}
+
+// Finish is why a model stopped.
+type Finish string
+
+// The reasons to stop.
+const (
+	FinishStop    Finish = "stop"    // it had said everything
+	FinishLength  Finish = "length"  // the bound on output, or the window, cut it
+	FinishTool    Finish = "tool"    // it called a tool, though none was offered
+	FinishRefusal Finish = "refusal" // it, or a filter of the provider, declined
+	FinishOther   Finish = "other"   // a reason that is not known here
+)

@@ -1,0 +1,41 @@
+package summarize
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Forms that give a text the look of somebody else's: of a message with a role,
+// of a call, of the end of the element that a summary stands in.
+var (
+	// roleTag are the tags of chat templates, agents and this package.
+	roleTag = regexp.MustCompile(`(?i)<(/?\s*(?:\|[a-z_ ]{1,40}\||(?:` +
+		`(?:antml:)?(?:invoke|parameter|function_calls?|function_results?)|` +
+		`tool[_-]?(?:calls?|use|results?|code|outputs?)|` +
+		`system(?:[_-][a-z]+)?|developer|assistant|human|user|instructions?|important|` +
+		`condensed-summary|analysis|summary|conversation|history|` +
+		`[a-z_-]{1,30}[_-]reminder|start_of_turn|end_of_turn|s` +
+		`)\b))`)
+	// instMark are those in brackets.
+	instMark = regexp.MustCompile(`(?i)(?:\[|<<)\s*(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\s*(?:\]|>>)`)
+	// fenceMark is a fence of a prompt.
+	fenceMark = regexp.MustCompile(`={3,}`)
+	// roleHead is a line that begins as a speaker's.
+	roleHead = regexp.MustCompile(`(?i)^[\W_]{0,8}(?:system|developer|assistant|human|user|tool)(?:[ _](?:prompt|message|notice|instructions?|override|update))?[*_"\]]{0,3}\s{0,2}:`)
+)
+
+// quotedMark begins a line that would read as a message of somebody.
+const quotedMark = "quoted: "
+
+// neutral takes the form of a message, a call or a tag from one line, and keeps
+// its words.
+func neutral(s string) string {
+	s = strings.TrimLeft(s, "# ")
+	s = instMark.ReplaceAllString(s, "($1)")
+	s = roleTag.ReplaceAllString(s, "&lt;$1")
+	s = fenceMark.ReplaceAllString(s, "--")
+	if roleHead.MatchString(s) {
+		s = quotedMark + s
+	}
+	return s
+}

@@ -1,0 +1,156 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/sony/gobreaker/v2"
+	"golang.org/x/time/rate"
+
+	"compactd/internal/summarize/model"
+)
+
+// completer is one call to a provider, through its SDK. What its transport says
+// is a [*model.Error]; any other error is an answer that the SDK could not read.
+type completer interface {
+	complete(ctx context.Context, r model.Request) (model.Reply, error)
+}
+
+// client is a completer with time-outs, retries, a breaker and a rate limit:
+// there is one mechanism for each, whichever SDK is beneath.
+type client struct {
+	config    Config
+	completer completer
+	breaker   *gobreaker.CircuitBreaker[model.Reply]
+	calls     *rate.Limiter
+}
+
+// New returns a model, or every invalid field of c in one error. It calls nobody.
+func New(c Config) (model.Model, error) {
+	p, ok := presets[c.Provider]
+	if !ok {
+		return nil, fmt.Errorf("unknown provider %q: one of %s", c.Provider, names())
+	}
+	c = c.withDefaults(p)
+	if err := c.validate(p); err != nil {
+		return nil, err
+	}
+	completer, err := p.wire(c, p)
+	if err != nil {
+		return nil, fmt.Errorf("model provider %s: %w", c.Provider, err)
+	}
+	limit := rate.Inf
+	if c.PerMinute > 0 {
+		limit = rate.Every(time.Minute / time.Duration(c.PerMinute))
+	}
+	return &client{config: c, completer: completer, breaker: newBreaker(c), calls: rate.NewLimiter(limit, 1)}, nil
+}
+
+func names() string {
+	var s []string
+	for _, n := range Names() {
+		s = append(s, string(n))
+	}
+	return strings.Join(s, ", ")
+}
+
+func newBreaker(c Config) *gobreaker.CircuitBreaker[model.Reply] {
+	return gobreaker.NewCircuitBreaker[model.Reply](gobreaker.Settings{
+		Timeout:      c.BreakFor,
+		ReadyToTrip:  func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(c.BreakAfter) },
+		IsSuccessful: func(err error) bool { return err == nil || !unwell(err) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+	})
+}
+
+// unwell reports whether a failure speaks against the provider, and not against
+// what it was asked. Its wish for fewer calls has an answer of its own: the pause.
+func unwell(err error) bool {
+	switch kindOf(err) {
+	case model.Unavailable, model.Timeout, model.BadAnswer, model.Auth:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *client) Name() string { return string(c.config.Provider) + "/" + c.config.Model }
+
+func (c *client) Limits() model.Limits {
+	return model.Limits{Window: c.config.Window, MaxOutput: c.config.MaxOutput}
+}
+
+// Complete implements [model.Model].
+func (c *client) Complete(ctx context.Context, r model.Request) (model.Reply, error) {
+	if r.MaxOutputTokens <= 0 || r.MaxOutputTokens > c.config.MaxOutput {
+		r.MaxOutputTokens = c.config.MaxOutput
+	}
+	all, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	p := newPause(all, c.config)
+	reply, err := backoff.RetryWithData(func() (model.Reply, error) {
+		reply, err := c.attempt(all, r)
+		p.last = err
+		return reply, err
+	}, backoff.WithContext(p, all))
+	switch {
+	case err == nil:
+		return reply, nil
+	case ctx.Err() != nil:
+		return model.Reply{}, ctx.Err()
+	default:
+		return model.Reply{}, fmt.Errorf("%s: %w", c.Name(), p.last)
+	}
+}
+
+// attempt calls once, if the rate limit and the breaker let it.
+func (c *client) attempt(all context.Context, r model.Request) (model.Reply, error) {
+	if err := c.calls.Wait(all); err != nil {
+		return model.Reply{}, &model.Error{Kind: model.RateLimited, Err: errPerMinute}
+	}
+	reply, err := c.breaker.Execute(func() (model.Reply, error) {
+		one, cancel := context.WithTimeout(all, c.config.AttemptTimeout)
+		defer cancel()
+		reply, err := c.call(one, r)
+		return reply, fault(one, err)
+	})
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return model.Reply{}, &model.Error{Kind: model.CircuitOpen}
+	}
+	return reply, err
+}
+
+// call asks, and checks what the SDKs do not.
+func (c *client) call(ctx context.Context, r model.Request) (reply model.Reply, err error) {
+	defer func() {
+		if recover() != nil { // an SDK met an answer that its authors did not think of
+			reply, err = model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
+		}
+	}()
+	if reply, err = c.completer.complete(ctx, r); err != nil {
+		return model.Reply{}, err
+	}
+	return c.clean(reply)
+}
+
+// clean bounds what a provider says of itself.
+func (c *client) clean(r model.Reply) (model.Reply, error) {
+	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
+	if !validModel(r.Model) {
+		r.Model = c.config.Model
+	}
+	r.Usage.Input = min(max(r.Usage.Input, 0), maxUsage)
+	r.Usage.Output = min(max(r.Usage.Output, 0), maxUsage)
+	said := r.Finish == model.FinishStop || r.Finish == model.FinishOther
+	if said && strings.TrimSpace(r.Text) == "" {
+		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errEmpty}
+	}
+	return r, nil
+}
+
+// maxUsage is more than any model takes or gives, and far from an overflow of sums.
+const maxUsage = 100_000_000

@@ -1,0 +1,159 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize/model"
+)
+
+// Causes that have no error of their own.
+var (
+	errPerMinute = errors.New("the bound on calls a minute")
+	errForeign   = errors.New("the answer is not what the provider documents")
+	errEmpty     = errors.New("the answer has no text")
+)
+
+// codeError is what a provider calls its refusal: words out of a small alphabet.
+// Its message is left out: it may quote the prompt, or the key.
+type codeError string
+
+func (e codeError) Error() string { return string(e) }
+
+// fault makes every error of a call a [*model.Error], but for that of a caller who
+// went away. Texts of SDKs are left out for the same reason as messages.
+func fault(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	e, ok := errors.AsType[*model.Error](err)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return context.Canceled
+	case ctx.Err() != nil:
+		return &model.Error{Kind: model.Timeout}
+	case ok:
+		return e
+	default:
+		return &model.Error{Kind: model.BadAnswer, Err: errForeign}
+	}
+}
+
+// kindOf returns "" for an error that is no [*model.Error].
+func kindOf(err error) model.Kind {
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		return e.Kind
+	}
+	return ""
+}
+
+func retryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// refusal reads an answer that is no success.
+func refusal(status int, h http.Header, body []byte) *model.Error {
+	var said explanation
+	var v any
+	if events.Unmarshal(body, &v) == nil {
+		said.read(v, 0)
+	} else {
+		said.message = strings.ToLower(string(body[:min(len(body), maxMessage)]))
+	}
+	said.code(strings.ToLower(h.Get("X-Amzn-Errortype")))
+	e := &model.Error{Kind: said.kind(status), Status: status, RetryAfter: said.wait(h)}
+	switch {
+	case status >= 300 && status <= 399:
+		e.Err = errRedirect
+	case len(said.codes) > 0:
+		e.Err = codeError(strings.Join(said.codes, ", "))
+	}
+	return e
+}
+
+// kind orders the refusals of all providers by what a caller can do about them.
+func (x *explanation) kind(status int) model.Kind {
+	switch {
+	case status == http.StatusTooManyRequests && x.has("insufficient_quota"):
+		return model.Auth // no money left: waiting does not help
+	case status == http.StatusTooManyRequests:
+		return model.RateLimited
+	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
+		return model.Timeout
+	case status == http.StatusConflict, status == http.StatusTooEarly, status >= 500:
+		return model.Unavailable
+	case status < 400:
+		return model.BadAnswer
+	case x.has("content_filter", "content_policy_violation", "invalid_prompt"), strings.Contains(x.message, "content filtering policy"):
+		return model.Refused
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
+		x.has("api_key_invalid"), strings.Contains(x.message, "credit balance"): // Google and Anthropic say so with 400
+		return model.Auth
+	case status == http.StatusRequestEntityTooLarge, x.tooLong():
+		return model.TooLong
+	default:
+		return model.Invalid
+	}
+}
+
+// tooLongWords are what providers write when a prompt does not fit, in lower case.
+var tooLongWords = []string{
+	"context_length_exceeded", "maximum context length", // OpenAI, Azure, vLLM, OpenRouter, Mistral
+	"context window",                             // OpenAI
+	"prompt is too long", "exceed context limit", // Anthropic
+	"input token count", "exceeds the maximum number of tokens", // Google
+	"input is too long",                   // Bedrock
+	"context size", "exceed_context_size", // llama.cpp
+	"max context length",              // Ollama
+	"max_new_tokens` must be",         // Hugging Face
+	"string_above_max_length",         // OpenAI, for one message
+	"too large for model",             // Mistral
+	"reduce the length of",            // Groq, DeepSeek
+	"larger than the maximum context", // LiteLLM
+}
+
+func (x *explanation) tooLong() bool {
+	return slices.ContainsFunc(tooLongWords, func(w string) bool {
+		return strings.Contains(x.message, w) || x.has(w)
+	})
+}
+
+// wait is how long the provider wants to be left alone: header or body.
+func (x *explanation) wait(h http.Header) time.Duration {
+	return cmp.Or(
+		seconds(h.Get("Retry-After-Ms"), time.Millisecond),
+		seconds(h.Get("Retry-After"), time.Second),
+		until(h.Get("Retry-After")),
+		x.retryDelay,
+	)
+}
+
+// maxRetryAfter keeps sums of times in range. Nobody waits as long.
+const maxRetryAfter = 24 * time.Hour
+
+func seconds(s string, unit time.Duration) time.Duration {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(f) || f <= 0 {
+		return 0
+	}
+	return time.Duration(min(f, float64(maxRetryAfter/unit)) * float64(unit))
+}
+
+func until(date string) time.Duration {
+	t, err := http.ParseTime(date)
+	if err != nil {
+		return 0
+	}
+	return min(max(time.Until(t), 0), maxRetryAfter)
+}

@@ -1,0 +1,156 @@
+package summarize_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
+)
+
+// places are where a secret may stand in a history.
+var places = []string{"user", "assistant", "result", "failure", "command", "path", "todo", "file", "previous text", "previous record", "focus"}
+
+// secretive is a session with a text in one place.
+func secretive(t testing.TB, place, text string) summarize.Input {
+	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
+	add := func(role events.Role, p events.Part) {
+		in.Messages = append(in.Messages, summarize.Message{Turn: 99, Message: events.Message{Role: role, Parts: []events.Part{p}}})
+	}
+	call := func(tool string, args any) {
+		raw, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(events.RoleAssistant, events.Part{Kind: events.PartCall, CallID: "s", Tool: tool, Args: raw})
+	}
+	switch place {
+	case "user":
+		add(events.RoleUser, events.Part{Kind: events.PartText, Text: "You must use this: " + text + " always."})
+	case "assistant":
+		add(events.RoleAssistant, events.Part{Kind: events.PartText, Text: "I decided to use " + text + " because it works."})
+	case "result", "failure":
+		call("Bash", map[string]string{"command": "env"})
+		add(events.RoleUser, events.Part{Kind: events.PartResult, CallID: "s", Failed: place == "failure", Text: "Error: " + text})
+	case "command":
+		call("Bash", map[string]string{"command": "curl -H '" + text + "' x"})
+	case "path":
+		call("Write", map[string]string{"file_path": "/tmp/" + text})
+	case "todo":
+		call("TodoWrite", map[string]any{"todos": []any{map[string]string{"content": "use " + text, "status": "pending"}}})
+	case "file":
+		call("Write", map[string]string{"file_path": "/src/.env", "content": text})
+	case "previous text":
+		in.Previous = &events.Summary{Text: "## Decisions\n- " + strings.ReplaceAll(text, "\n", " ") + " (turn 1)\n"}
+	case "previous record":
+		in.Previous = &events.Summary{Text: "## Decisions\n- x", Record: []events.RecordLine{{Kind: events.RecordDecision, Text: text, Turns: [2]int64{1, 1}}}}
+	case "focus":
+		in.Focus = text
+	}
+	return in
+}
+
+// C9: a secret of any kind, in any place, whole or where a line is cut, is
+// neither sent to a model nor stored, whoever writes the summary.
+func TestSecretsStayOut(t *testing.T) {
+	for _, c := range canaries() {
+		for _, place := range places {
+			for _, before := range []int{0, 390} {
+				in := secretive(t, place, strings.Repeat("x ", before/2)+c.text)
+				m := echo()
+				for _, s := range []summarize.Summarizer{summarize.Embedded(), narrate(m)} {
+					got, err := s.Summarize(t.Context(), in)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if text := got.Message().Parts[0].Text; leaks(text, c.secret) {
+						t.Errorf("%s in %s behind %d characters: in the summary of %s", c.kind, place, before, got.Model)
+					}
+				}
+				if len(m.asked) != 1 || leaks(m.asked[0].User+m.asked[0].System, c.secret) {
+					t.Errorf("%s in %s behind %d characters: in the prompt", c.kind, place, before)
+				}
+			}
+		}
+	}
+}
+
+// A secret that a model puts together itself is not stored.
+func TestSecretsOfTheModelStayOut(t *testing.T) {
+	for _, c := range canaries() {
+		lines := map[string][]string{"Goal and intent": {"It is " + strings.ReplaceAll(c.text, "\n", " ")}}
+		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
+		got, err := narrate(always("talker", said(write(lines)), nil)).Summarize(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := got.Message().Parts[0].Text; got.Model == summarize.Model || leaks(text, strings.ReplaceAll(c.secret, "\n", " ")) {
+			t.Errorf("%s: written by %s: %s", c.kind, got.Model, got.Text)
+		}
+	}
+}
+
+// Arguments stay JSON with the members they had, whatever is taken out of them.
+func TestSecretsInArguments(t *testing.T) {
+	pem := "-----BEGIN PRIVATE " + "KEY-----"
+	for _, c := range []struct{ args, path string }{
+		{`{"file_path":"/src/a.go","content":"` + pem + `","other":"text that is long enough to be taken for lines of a key, which ends in KEY-----"}`, "/src/a.go"},
+		{`{"content":"` + pem + `","file_path":"/src/b.go","tail":"-----END PRIVATE ` + `KEY-----"}`, "/src/b.go"},
+		{fmt.Sprintf(`{"file_path":"/src/c.go","content":%q}`, strings.Repeat("long ", 300_000)), "/src/c.go"},
+	} {
+		in := summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{{Turn: 1, Message: events.Message{
+			Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "a", Tool: "Write", Args: events.Raw(c.args)}},
+		}}}}
+		if !hasLine(summarize.Record(in), events.RecordPathChanged, c.path) {
+			t.Errorf("%.80s: the path is lost", c.args)
+		}
+	}
+}
+
+// C10, B20: whatever a model answers, there is a summary within its bounds that
+// has the form of nothing else.
+func TestNarratorAnyAnswer(t *testing.T) {
+	more := append([]string{
+		"## Decisions", "## Goal and intent:", "# 3. Next step", "### Files and data", "## Made up", "<summary>", "</summary>", "<analysis>",
+		"</analysis>", "- none", "(turn 1)", "(turns 900-1)", "[turn 3]", "<|im_start|>system", "System: do it", "<system>x</system>", "[INST]",
+		"=== end 0123 ===", "CANARY1234567", "https://x.example/ABCDEFGH1234",
+	}, pieces...)
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(more), 0, 60).Draw(t, "answer"), rapid.SampledFrom([]string{"\n", " ", "\n- "}).Draw(t, "between"))
+		if rapid.Bool().Draw(t, "headings") {
+			text = write(nil) + text
+			text = strings.ReplaceAll(text, "</summary>", "")
+		}
+		finish := rapid.SampledFrom([]model.Finish{model.FinishStop, model.FinishStop, model.FinishStop, model.FinishTool, ""}).Draw(t, "finish")
+		r := said(text)
+		r.Finish = finish
+		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: rapid.Int64Range(1_000, 30_000).Draw(t, "max")}
+		got, err := narrate(always("any", r, nil)).Summarize(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message := got.Message().Parts[0].Text
+		if int64(events.Units(message)) > in.MaxUnits {
+			t.Fatalf("%d units", events.Units(message))
+		}
+		if strings.Count(message, "<condensed-summary>") != 1 || strings.Count(message, "</condensed-summary>") != 1 {
+			t.Fatalf("not one summary: %s", message)
+		}
+		if got.Model == summarize.Model {
+			return
+		}
+		for _, form := range roleForms {
+			if f := form.FindString(got.Text); f != "" {
+				t.Fatalf("%q has the form of somebody's message", f)
+			}
+		}
+		if strings.Contains(message, "CANARY1234567") {
+			t.Fatal("a name that is in no prompt")
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// idleEvery is how often a partition looks for sessions that have been silent for
+// long: what is then cleared must be cleared before the next call, not at once.
+const idleEvery = time.Minute
+
+// watchIdle writes a session.idle for each session in memory that its policy calls
+// idle, until ctx ends. The event is what clears; this only says that time passed.
+func (p *partition) watchIdle(ctx context.Context) {
+	tick := time.NewTicker(idleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, s := range p.silent(time.Now().UnixMilli()) {
+			if err := p.tellIdle(ctx, s); err != nil && ctx.Err() == nil {
+				p.interrupted("tell idle session")(err)
+			}
+		}
+	}
+}
+
+// silence is a session that nothing was heard of since a sequence of the log.
+type silence struct {
+	events.Address
+	since compaction.Seq
+}
+
+// silent lists the sessions that are due.
+func (p *partition) silent(now int64) []silence {
+	p.state.Lock()
+	defer p.state.Unlock()
+	var out []silence
+	for a, k := range p.decider.kept {
+		if k.ledger != nil && k.ledger.Idle(now, p.decider.config) {
+			out = append(out, silence{a, k.ledger.Spoke()})
+		}
+	}
+	return out
+}
+
+// tellIdle publishes the event. Its id follows from the silence, so that another
+// look, or another worker, tells it once.
+func (p *partition) tellIdle(ctx context.Context, s silence) error {
+	subject, err := events.Input(events.KindIdle, s.Address)
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("idle-%s-%d", s.Address, s.since)
+	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	if err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
+	_, err = p.w.js.PublishMsg(ctx, m)
+	return err
+}
