@@ -45,8 +45,8 @@ type flags struct {
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
 	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
-	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
+	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
 

@@ -162,6 +162,7 @@ func (l *Ledger) change(m *events.Model) {
 	}
 	l.attempted, l.usage = 0, calibration{}
 	l.measure()
+	l.floor()
 }
 
 // answer returns where the last assistant message of the turn begins, the one
@@ -218,23 +219,27 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		return // withdrawn since
 	}
 	switch e.Op {
-	case events.OpClear, events.OpClearOld, events.OpDeduplicate:
+	case events.OpClear, events.OpClearOld, events.OpDeduplicate, events.OpTrim:
 		x := l.entries.at(at)
 		if x.compare(e.Position) != 0 {
 			return
 		}
-		x.Op = opOf(e.Op)
-		l.marks = append(l.marks, mark{uint32(at), uint32(gen), x.Op})
+		x.set(&e)
+		l.marks = append(l.marks, mark{entry: uint32(at), gen: uint32(gen), op: x.Op, units: x.Ceiling, lines: x.Lines})
 		l.changed.entry = min(l.changed.entry, at)
 	case events.OpTruncate, events.OpCondense:
 		after := *e.To
 		after.Index, after.Part = after.Index+1, 0
 		to := l.entries.search(func(x *Entry) int { return x.compare(after) })
 		if to > at {
-			l.hidden = append(l.hidden, span{at, to, gen, Seq(e.Seq), e.Units})
+			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units})
 		}
 		if l.prepared != nil && l.prepared.Seq == Seq(e.Seq) {
 			l.prepared = nil
+		}
+	case events.OpRestore:
+		if x := l.entries.at(at); x.Kind == KindResult && x.compare(e.Position) == 0 {
+			l.marks = append(l.marks, mark{entry: uint32(at), gen: uint32(gen), op: opRestore, units: uint32(e.Units)})
 		}
 	}
 }

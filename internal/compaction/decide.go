@@ -301,7 +301,10 @@ type budgeted struct {
 // plan compacts what is in view, so that the next call takes at most total.
 func (l *Ledger) plan(total Tokens, m Means) budgeted {
 	g := &l.gauge
-	m.Target = l.room(total)
+	m.Target, m.Hidden = l.room(total), l.restorable
+	if m.Enough = m.Target; !m.Exact {
+		m.Enough = max(m.Target, l.room(g.marks.trigger-1))
+	}
 	if !g.policy.Summarize.Enabled { // switched off since it was asked for
 		m.Summary = nil
 	}

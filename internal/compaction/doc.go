@@ -17,7 +17,8 @@
 //     history never costs more than its plan said.
 //   - A tool call and its results stay together; calls open at the end of the
 //     last turn stay verbatim and last; the first user message is never truncated
-//     when it is among the first four messages after the system's.
+//     when it is among the first four messages after the system's, though its
+//     text may be cut where a history is too large without being long.
 //   - A result that is not smaller than its input is never told, unless a summary
 //     gives back what was truncated and the session stays below its trigger.
 //   - A turn costs the same whatever the length of its session; a compaction

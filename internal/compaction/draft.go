@@ -110,11 +110,17 @@ func (d *Draft) messages() int {
 func (d *Draft) edit(o events.Op, at []int) {
 	d.edits, d.changes = slices.Grow(d.edits, len(at)), slices.Grow(d.changes, len(at))
 	for _, i := range at {
-		e := d.entries[i]
-		e.Op = opOf(o)
-		d.put(i, e)
-		d.note(o, i)
+		d.change(i, events.Edit{Op: o})
 	}
+}
+
+// change puts an edit in force on entry i and notes it.
+func (d *Draft) change(i int, x events.Edit) {
+	e := d.entries[i]
+	x.Position = e.position()
+	e.set(&x)
+	d.put(i, e)
+	d.edits = append(d.edits, x)
 }
 
 // note adds an edit of an entry to those that will be told.
@@ -129,10 +135,11 @@ func (d *Draft) saving(i int, o op) Tokens {
 	return d.costs[i] - d.rate.Entry(&e)
 }
 
-// whole reports whether an entry is a tool result that still has its content.
-func (e *Entry) whole() bool { return e.Kind == KindResult && e.Op == opNone }
+// whole reports whether an entry is a tool result that still has its content, if
+// only a part of it.
+func (e *Entry) whole() bool { return e.Kind == KindResult && (e.Op == opNone || e.Op.trims()) }
 
 // reads reports whether an entry is the content of a file.
 func (e *Entry) reads() bool {
-	return e.whole() && e.Flags.has(FlagRead) && !e.Flags.has(FlagFailed)
+	return e.whole() && e.Op == opNone && e.Flags.has(FlagRead) && !e.Flags.has(FlagFailed)
 }

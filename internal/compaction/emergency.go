@@ -90,7 +90,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // as the history is before the plan
 		job = d.planJob(next, events.LaneEmergency)
 	}
-	plan := next.plan(target, Means{Summary: next.prepared, Truncate: true})
+	plan := next.plan(target, Means{Summary: next.prepared, Truncate: true, Exact: true})
 	fits := next.input(plan.After) <= m.available
 	var body *events.Compacted
 	if next.input(plan.After) < next.input(plan.Before) {

@@ -31,11 +31,12 @@ type Kind uint8
 
 // The kinds of entries.
 const (
-	KindWords   Kind = iota // everything of a message that is neither call nor result
-	KindCall                // one tool call
-	KindResult              // one tool result
-	KindMarker              // a truncation marker; in views only, never in a ledger
-	KindSummary             // a summary; in views only
+	KindWords    Kind = iota // everything of a message that is neither call nor result
+	KindCall                 // one tool call
+	KindResult               // one tool result
+	KindMarker               // a truncation marker; in views only, never in a ledger
+	KindSummary              // a summary; in views only
+	KindRestored             // a hidden result that is shown again; in views only
 )
 
 // Role is who speaks, in one byte.
@@ -55,12 +56,13 @@ type Flags uint8
 // The flags of an entry. The last two exist in views only: they are derived
 // anew at each compaction.
 const (
-	FlagFirst  Flags = 1 << iota // first entry of its message
-	FlagFailed                   // a result that is an error
-	FlagRead                     // a call that reads a file, or a result known as one by its text
-	FlagEmpty                    // nothing but white space, or a result told twice: it is not rendered
-	FlagAnswer                   // a call that gets a placeholder result
-	FlagCall                     // a result that gets a placeholder call
+	FlagFirst    Flags = 1 << iota // first entry of its message
+	FlagFailed                     // a result that is an error
+	FlagRead                       // a call that reads a file, or a result known as one by its text
+	FlagEmpty                      // nothing but white space, or a result told twice: it is not rendered
+	FlagThinking                   // words with a model's reasoning among them: its signature covers the text
+	FlagAnswer                     // a call that gets a placeholder result
+	FlagCall                       // a result that gets a placeholder call
 )
 
 func (f Flags) has(x Flags) bool { return f&x != 0 }
@@ -73,26 +75,34 @@ const (
 	opClear
 	opDeduplicate
 	opClearOld
+	opRestore // of marks only
+	opTrim    // to a ceiling; the four ways to cut a text are the last
+	opTail
+	opHead
+	opBoth
 )
 
-func opOf(o events.Op) op {
-	switch o {
+// set puts an edit in force on the entry.
+func (e *Entry) set(x *events.Edit) {
+	e.Op, e.Ceiling, e.Lines = opClear, uint32(x.Units), uint16(x.Lines)
+	switch x.Op {
 	case events.OpDeduplicate:
-		return opDeduplicate
+		e.Op = opDeduplicate
 	case events.OpClearOld:
-		return opClearOld
+		e.Op = opClearOld
+	case events.OpTrim:
+		e.Op = trimOf(Direction(x.Direction))
 	}
-	return opClear
 }
 
 // Entry is what a ledger keeps of one part of a message: one tool call, one tool
-// result, or a run of everything else. It is 88 bytes.
+// result, or a run of everything else. It is 96 bytes.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
-	Call    Key    // call id of a call or result; of a marker or summary the end of its range
+	Call    Key    // call id of a call or result; of a marker or summary the end of its range; of a restored result the place of its call
 	Tool    Key    // name of the tool
-	Path    Key    // file that a read reads
-	Variant Key    // the read's other arguments; 0 reads the whole file
+	Path    Key    // file that a read reads, or that a call writes
+	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call
 	Turn    uint32 // number of the turn, from 1
 	Index   uint32 // of the message in its turn
 	Part    uint32 // first part in its message
@@ -102,9 +112,11 @@ type Entry struct {
 	Base    uint32 // tokens of text and JSON before a provider's multiplier, by classes or counted
 	Bytes   uint32 // of text and JSON
 	Images  uint32
+	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
 
 	PathUnits uint16 // length of the path, for its placeholder
 	PathBase  uint16 // tokens of the path, as Base
+	Lines     uint16 // most lines of a trimmed output; 0 = any
 	Kind      Kind
 	Role      Role
 	Flags     Flags
@@ -196,6 +208,7 @@ func (by meter) words(e *Entry, p *events.Part) {
 		return
 	case events.PartThinking:
 		e.addText(by.text(p.Text))
+		e.Flags |= FlagThinking
 	case events.PartImage:
 		e.Images++
 	default:
@@ -213,6 +226,9 @@ func (by meter) call(e *Entry, p *events.Part) {
 	path, variant, ok := fileRead(p.Tool, p.Args)
 	if ok {
 		by.path(e, path, variant)
+	}
+	if path, ok := fileWrite(p.Tool, p.Args); ok {
+		e.Path = KeyOf(path)
 	}
 }
 
@@ -275,8 +291,12 @@ func (e *Entry) inherit(call *Entry) {
 	}
 }
 
-// sameMessage reports whether two entries belong to one message.
+// sameMessage reports whether two entries belong to one message. Each restored
+// result is a message of its own.
 func (e *Entry) sameMessage(x *Entry) bool {
+	if e.Kind == KindRestored || x.Kind == KindRestored {
+		return false
+	}
 	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindMarker) == (x.Kind == KindMarker)
 }
 

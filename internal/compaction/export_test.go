@@ -52,6 +52,15 @@ func (p Plan) View(f events.Format) *View { return &View{Format: f, entries: p.e
 // Entries lists the entries of a view.
 func (v *View) Entries() []Entry { return v.entries }
 
+// Replan plans once more for a target, without a summary.
+func (l *Ledger) Replan(p *Policy, target Tokens) Plan {
+	return makePlan(l.visible(), l.format, l.gauge.rate, p, l.gauge.window,
+		Means{Target: target, Truncate: true, Enough: l.room(l.gauge.marks.trigger - 1), Hidden: l.restorable})
+}
+
+// Trimmed reports whether the text of an entry is cut.
+func (e *Entry) Trimmed() bool { return e.Op.trims() }
+
 // Deduplicated reports whether an entry refers to a later read.
 func (e *Entry) Deduplicated() bool { return e.Op == opDeduplicate }
 

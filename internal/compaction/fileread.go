@@ -14,9 +14,17 @@ var readTools = []string{
 	"cat", "fileread", "fsread", "getfilecontents", "openfile", "read", "readfile", "readtextfile", "view", "viewfile",
 }
 
+// writeTools are the names, in the same form, under which agents change a file:
+// what was read of it before is no longer so.
+var writeTools = []string{
+	"applydiff", "createfile", "edit", "editfile", "filewrite", "fswrite", "insert", "multiedit", "notebookedit", "patch",
+	"replace", "replaceinfile", "searchreplace", "strreplace", "strreplacebasededittool", "strreplaceeditor", "write",
+	"writefile", "writetofile",
+}
+
 // pathArguments are the names, in the same form, of the argument that holds the
 // path.
-var pathArguments = []string{"absolutepath", "file", "filename", "filepath", "path", "targetfile"}
+var pathArguments = []string{"absolutepath", "file", "filename", "filepath", "notebookpath", "path", "targetfile"}
 
 // fileRead reports which file a call reads. Every argument beside the path is
 // part of the variant: a read of some lines is covered by a read of the same
@@ -38,6 +46,19 @@ func fileRead(tool string, args events.Raw) (path string, variant Key, ok bool) 
 	}
 	slices.Sort(rest)
 	return path, KeyOf(strings.Join(rest, "\x00")), path != ""
+}
+
+// fileWrite reports which file a call changes.
+func fileWrite(tool string, args events.Raw) (path string, ok bool) {
+	if !slices.Contains(writeTools, plainName(tool)) {
+		return "", false
+	}
+	for name, value := range events.Members(args) {
+		if s, isText := events.Text(value); isText && s != "" && slices.Contains(pathArguments, plainName(name)) {
+			return s, true
+		}
+	}
+	return "", false
 }
 
 var separators = strings.NewReplacer("_", "", "-", "")

@@ -213,6 +213,11 @@ func (g *generator) config() *compaction.Config {
 	m.Enabled, m.EveryTurn = g.odds(40, "micro"), g.odds(30, "every turn")
 	m.FromMessages, m.KeepMessages = rapid.Int64Range(0, 10).Draw(g.T, "from"), rapid.Int64Range(1, 8).Draw(g.T, "keep")
 	m.Tools = []string{"read", "bash"}
+	p.Output.MaxBytes = int64(rapid.SampledFrom([]int{0, 300, 51_200}).Draw(g.T, "output bytes"))
+	p.Output.MaxLines = int64(rapid.SampledFrom([]int{0, 1, 2_000}).Draw(g.T, "output lines"))
+	p.Output.Direction = rapid.SampledFrom([]compaction.Direction{compaction.KeepTail, compaction.KeepHead, compaction.KeepBoth}).Draw(g.T, "direction")
+	p.Restore.Enabled = g.odds(80, "restore")
+	p.Restore.FileTokens = compaction.Tokens(rapid.SampledFrom([]int{200, 5_000}).Draw(g.T, "restored"))
 	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		g.Fatal(err)

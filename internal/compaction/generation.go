@@ -14,7 +14,12 @@ type mark struct {
 	entry uint32 // its position in the ledger
 	gen   uint32
 	op    op
+	units uint32 // ceiling of a text that is cut or restored; a restore without takes one back
+	lines uint16
 }
+
+// on puts the mark in force on its entry.
+func (m *mark) on(e *Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
 
 // lineage says which generations shaped the view of gen: it, the one it changed,
 // and so on. A rewind leaves out what it undid.
@@ -51,16 +56,17 @@ func (l *Ledger) compaction(gen int64) int64 {
 // visibleAt lists the entries in view at a generation: its edits, on all turns
 // taken since too.
 func (l *Ledger) visibleAt(gen int64) []Entry {
-	in, ops := l.lineage(gen), map[events.Position]op{}
+	in, marks := l.lineage(gen), map[events.Position]mark{}
 	for _, m := range l.marks {
-		if in[m.gen] {
-			ops[l.entries.at(int(m.entry)).position()] = m.op
+		if in[m.gen] && m.op != opRestore {
+			marks[l.entries.at(int(m.entry)).position()] = m
 		}
 	}
 	out := l.view(in)
 	for i := range out {
-		if e := &out[i]; e.Kind != KindMarker && e.Kind != KindSummary {
-			e.Op = ops[e.position()]
+		if e := &out[i]; e.Kind < KindMarker {
+			m := marks[e.position()]
+			m.on(e)
 		}
 	}
 	return out
@@ -70,12 +76,13 @@ func (l *Ledger) visibleAt(gen int64) []Entry {
 func (l *Ledger) rewind() {
 	in := l.lineage(l.Generation())
 	for _, m := range l.marks {
-		l.entries.at(int(m.entry)).Op = opNone
+		none := mark{}
+		none.on(l.entries.at(int(m.entry)))
 		l.changed.entry = min(l.changed.entry, int(m.entry))
 	}
 	for _, m := range l.marks {
-		if in[m.gen] {
-			l.entries.at(int(m.entry)).Op = m.op
+		if in[m.gen] && m.op != opRestore {
+			m.on(l.entries.at(int(m.entry)))
 		}
 	}
 	l.job, l.prepared = nil, nil

@@ -194,6 +194,7 @@ func (l *Ledger) view(in []bool) []Entry {
 	out, from := make([]Entry, 0, n), 0
 	for _, s := range gaps {
 		out = append(l.entries.appendTo(out, from, s.from), l.stand(s))
+		out = append(out, l.restored(s, in)...)
 		from = s.to
 	}
 	return l.entries.appendTo(out, from, l.entries.n)
@@ -210,7 +211,7 @@ func (l *Ledger) gaps(in []bool) []span {
 		next = next[:0]
 		for _, g := range out {
 			if g.from < s.from && s.from < g.to { // its turns came back in between
-				next = append(next, span{g.from, s.from, g.gen, g.seq, g.units})
+				next = append(next, span{from: g.from, to: s.from, gen: g.gen, seq: g.seq, units: g.units})
 				g.from = s.from
 			}
 			if g.from < s.to && g.to > s.from {
@@ -255,11 +256,19 @@ func (l *Ledger) link(e *Entry) {
 	if e.Kind != KindResult {
 		return
 	}
-	var calls []*Entry // of this exchange, newest first
+	if call := l.callOf(e, l.entries.n); call >= 0 {
+		e.inherit(l.entries.at(call))
+	}
+}
+
+// callOf returns the position of the call of a result that stands at position n,
+// −1 if there is none near.
+func (l *Ledger) callOf(e *Entry, n int) int {
+	var calls []int // of this exchange, newest first
 	answered, inCalls := 0, false
-	for i := l.entries.n - 1; i >= 0; i-- {
-		if i < l.entries.n-maxLookback {
-			return
+	for i := n - 1; i >= 0; i-- {
+		if i < n-maxLookback {
+			return -1
 		}
 		x := l.entries.at(i)
 		if x.Role != RoleAssistant && inCalls {
@@ -271,13 +280,13 @@ func (l *Ledger) link(e *Entry) {
 			answered++
 		case KindCall:
 			if e.Call != 0 && x.Call == e.Call {
-				e.inherit(x)
-				return
+				return i
 			}
-			calls = append(calls, x)
+			calls = append(calls, i)
 		}
 	}
 	if e.Call == 0 && answered < len(calls) { // without ids the order tells
-		e.inherit(calls[len(calls)-1-answered])
+		return calls[len(calls)-1-answered]
 	}
+	return -1
 }

@@ -21,7 +21,7 @@ func (d *decision) manual(l *Ledger, in *events.Compact) {
 		return
 	}
 	next := l.fork()
-	d.answerManual(next, call, m, Means{Truncate: true}, "")
+	d.answerManual(next, call, m, Means{Truncate: true, Exact: true}, "")
 	d.abort(l, next)
 }
 
@@ -56,6 +56,7 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 		return nil
 	}
 	draft := newDraft(l.visible(), l.format, g.rate)
+	draft.forget()
 	ceiling := g.policy.Summarize.ceiling(g.marks.available)
 	keep := max(minMessages, int(ceilDiv(int64(draft.messages())*int64(manualKeep), million)))
 	newest := newDraft(draft.entries[draft.newest(keep):], l.format, g.rate).Tokens()
@@ -96,7 +97,7 @@ func (d *decision) summarized(l *Ledger, m *events.Manual, f fitness) {
 	case f == fit:
 		d.answerManual(l, call, m, Means{Summary: l.prepared, Force: true}, "")
 	case call.Budget().ShouldCompact:
-		d.answerManual(l, call, m, Means{Truncate: true}, events.CodeIncompleteResponse)
+		d.answerManual(l, call, m, Means{Truncate: true, Exact: true}, events.CodeIncompleteResponse)
 	default:
 		d.tellNothing(l, events.ReasonManual, events.CodeIncompleteResponse).Request = &m.Cause
 	}

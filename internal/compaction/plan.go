@@ -26,15 +26,21 @@ type Means struct {
 	// whatever the usage.
 	Summary *prepared
 	Force   bool
-	// Truncate allows the last stage.
+	// Truncate allows the last stage. It cuts contents too while the history is
+	// over Enough: the target, if it is Exact, else just below the trigger.
 	Truncate bool
+	Exact    bool
+	Enough   Tokens
+	// Hidden lists what may be restored where messages were hidden, newest first;
+	// nil for nothing.
+	Hidden func() []Entry
 }
 
 // MakePlan runs the stages in their order, each only while the history is over
 // target tokens, and repairs what is left. What a stage did counts only if it made
 // the history smaller. It uses no summary.
 func MakePlan(entries []Entry, f events.Format, r Rate, p *Policy, window, target Tokens) Plan {
-	return makePlan(entries, f, r, p, window, Means{Target: target, Truncate: true})
+	return makePlan(entries, f, r, p, window, Means{Target: target, Truncate: true, Enough: target})
 }
 
 func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens, m Means) Plan {
@@ -59,15 +65,26 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 			plan.Used = append(plan.Used, name)
 		}
 	}
+	most := min(m.Target, plan.Before-1) // what is restored must not make a history larger
 	stage(events.StagePrune, p.Prune.Enabled, false, func() {
+		if d.Limit(&p.Output) && d.repaired() <= m.Target {
+			return
+		}
 		if d.ClearOld(&p.Prune.Micro) && d.repaired() <= m.Target {
 			return
 		}
 		d.Prune(p.Prune.scaled(p.Prune.ProtectTokens, window), p.Prune.scaled(p.Prune.MinimumTokens, window), p.Prune.ProtectedTools)
 	})
 	stage(events.StageDeduplicate, p.Deduplicate.Enabled, false, func() { d.Deduplicate(p.Deduplicate.Minimum) })
-	stage(events.StageSummarize, m.Summary != nil, m.Force, func() { d.Condense(m.Summary.Seq, m.Summary.To, m.Summary.Units) })
-	stage(events.StageTruncate, p.Truncate.Enabled && m.Truncate, false, func() { d.Truncate(m.Target, p.Truncate.Fraction) })
+	stage(events.StageSummarize, m.Summary != nil, m.Force, func() {
+		d.hiding(func() { d.Condense(m.Summary.Seq, m.Summary.To, m.Summary.Units) })
+		d.restore(&m, &p.Restore, most)
+	})
+	stage(events.StageTruncate, p.Truncate.Enabled && m.Truncate, false, func() {
+		d.hiding(func() { d.Truncate(m.Target, p.Truncate.Fraction) })
+		d.spare(&m)
+		d.restore(&m, &p.Restore, most)
+	})
 	d.Repair()
 	plan.Edits, plan.entries = d.edits, d.entries
 	return plan

@@ -57,6 +57,8 @@ type Policy struct {
 	Deduplicate DedupePolicy    `json:"deduplicate"`
 	Summarize   SummarizePolicy `json:"summarize"`
 	Truncate    TruncatePolicy  `json:"truncate"`
+	Output      OutputPolicy    `json:"tool_output"`
+	Restore     RestorePolicy   `json:"restore"`
 }
 
 // PrunePolicy is the policy of the first stage.
@@ -184,6 +186,7 @@ func (p Policy) Validate() error {
 	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
 	p.Buffers.validate(check)
 	p.Prune.Micro.validate(check)
+	errs = append(errs, p.Output.validate(), p.Restore.validate())
 	return errors.Join(errs...)
 }
 

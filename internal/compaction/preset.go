@@ -52,6 +52,8 @@ func DefaultPolicy() Policy {
 			Enabled: true, Prepare: 700_000, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800,
 		},
 		Truncate: TruncatePolicy{Enabled: true, Fraction: 500_000},
+		Output:   defaultOutput(),
+		Restore:  defaultRestore(),
 	}
 }
 
@@ -64,6 +66,7 @@ func neurolinkPolicy() Policy {
 	p.Prune.MinimumTokens = CustomOf(p.Profile).MinimumTokens
 	p.Target = 700_000
 	p.Prune.ScaleBelow = 0
+	p.Restore.Enabled = false
 	p.Summarize.Prepare = p.Trigger
 	return p
 }

@@ -13,10 +13,7 @@ import (
 // placeholder of another points to. Prune changes nothing when it would save
 // less than minimum.
 func (d *Draft) Prune(protect, minimum Tokens, protectedTools []string) {
-	protected := make([]Key, len(protectedTools))
-	for i, t := range protectedTools {
-		protected[i] = KeyOf(t)
-	}
+	protected := keysOf(protectedTools)
 	referred := d.referred()
 	var clear []int
 	var kept, saved Tokens

@@ -22,6 +22,9 @@ func (v *View) Seqs() []Seq {
 		if v.entries[i].Kind != KindMarker {
 			out = append(out, v.entries[i].Seq)
 		}
+		if s := v.entries[i].callSeq(); v.entries[i].Kind == KindRestored && s != 0 {
+			out = append(out, s)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -77,6 +80,9 @@ func (r *renderer) message(from, to int) error {
 		r.rest = append(r.rest, marker(first))
 		return nil
 	}
+	if first.Kind == KindRestored {
+		return r.restored(first)
+	}
 	m, err := r.source(first)
 	if err != nil {
 		return err
@@ -91,7 +97,10 @@ func (r *renderer) message(from, to int) error {
 		if e.Flags.has(FlagEmpty) && e.Kind == KindResult {
 			continue
 		}
-		for k := e.Part; k < e.Part+e.Parts; k++ {
+		if e.Op.trims() {
+			r.parts = append(r.parts, trimmed(&m, e)...)
+		}
+		for k := e.Part; k < e.Part+e.Parts && !e.Op.trims(); k++ {
 			if err := r.edit(&m, int(k), i); err != nil {
 				return err
 			}

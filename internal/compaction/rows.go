@@ -115,6 +115,8 @@ func (l *Ledger) Rows() ([]Row, error) {
 		for _, m := range l.marks[r*marksPerRow : min((r+1)*marksPerRow, len(l.marks))] {
 			b = binary.LittleEndian.AppendUint32(b, m.entry)
 			b = binary.LittleEndian.AppendUint32(b, m.gen)
+			b = binary.LittleEndian.AppendUint32(b, m.units)
+			b = binary.LittleEndian.AppendUint16(b, m.lines)
 			b = append(b, byte(m.op))
 		}
 		out = append(out, Row{rowName(rowMarks, r), b})
@@ -195,7 +197,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 }
 
 // markBytes is the size of a stored mark.
-const markBytes = 4 + 4 + 1
+const markBytes = 3*4 + 2 + 1
 
 // fill reads entries, turns and marks.
 func (l *Ledger) fill(h header, byName map[string][]byte) error {
@@ -231,7 +233,8 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 			return errRows
 		}
 		for ; want > 0; want, b = want-1, b[markBytes:] {
-			m := mark{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), op(b[8])}
+			le := binary.LittleEndian
+			m := mark{entry: le.Uint32(b), gen: le.Uint32(b[4:]), units: le.Uint32(b[8:]), lines: le.Uint16(b[12:]), op: op(b[14])}
 			if int(m.entry) >= h.Entries || int(m.gen) > len(h.Generations) {
 				return errRows
 			}
@@ -255,17 +258,19 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 }
 
 // entryBytes is the size of a stored entry.
-const entryBytes = 5*8 + 9*4 + 2*2 + 4
+const entryBytes = 5*8 + 10*4 + 3*2 + 4
 
 func appendEntry(b []byte, e *Entry) []byte {
 	le := binary.LittleEndian
 	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
 		b = le.AppendUint64(b, v)
 	}
-	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Images, e.Base, e.Bytes} {
+	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Images, e.Base, e.Bytes, e.Ceiling} {
 		b = le.AppendUint32(b, v)
 	}
-	b = le.AppendUint16(le.AppendUint16(b, e.PathUnits), e.PathBase)
+	for _, v := range []uint16{e.PathUnits, e.PathBase, e.Lines} {
+		b = le.AppendUint16(b, v)
+	}
 	return append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
 }
 
@@ -281,8 +286,9 @@ func readEntries(b []byte) ([]Entry, error) {
 		out = append(out, Entry{
 			Seq: Seq(u64(0)), Call: Key(u64(1)), Tool: Key(u64(2)), Path: Key(u64(3)), Variant: Key(u64(4)),
 			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: u32(6),
-			Base: u32(7), Bytes: u32(8), PathUnits: le.Uint16(b[76:]), PathBase: le.Uint16(b[78:]),
-			Kind: Kind(b[80]), Role: Role(b[81]), Flags: Flags(b[82]), Op: op(b[83]),
+			Base: u32(7), Bytes: u32(8), Ceiling: u32(9),
+			PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]), Lines: le.Uint16(b[84:]),
+			Kind: Kind(b[86]), Role: Role(b[87]), Flags: Flags(b[88]), Op: op(b[89]),
 		})
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ import (
 //	calibration
 //	pending provider= model= reserve= system= tools= current= files= images=
 //	view generation=        the history as it stands, or as a generation has it
-//	plan STAGE target= protect= minimum= share= fraction=
+//	plan STAGE target= protect= minimum= share= fraction= bytes= direction=
 //	render                  the history of the last plan or decision
 //	check system= history= current= tools= files= window= reserve= policy=
 //	estimate profile= provider= text= units= | window provider= model= over= | reserve window= max=
@@ -570,6 +571,9 @@ func editLines(edits []events.Edit) (out string) {
 		if e.To != nil {
 			out += " to " + place(*e.To)
 		}
+		if e.Op == events.OpTrim || e.Op == events.OpRestore {
+			out += strings.TrimSuffix(fmt.Sprintf(": at most %d units %s", e.Units, e.Direction), " ")
+		}
 	}
 	return out
 }
@@ -600,6 +604,9 @@ func (s *script) plan(a args) string {
 	p.Prune.Micro.Enabled = p.Prune.Micro.Enabled || only == "micro"
 	p.Deduplicate.Enabled = only == "all" || only == "deduplicate"
 	p.Truncate.Enabled = only == "all" || only == "truncate"
+	if n := a.number("bytes"); n > 0 {
+		p.Output.MaxBytes, p.Output.Direction = n, compaction.Direction(a.text("direction"))
+	}
 	if a.text("protect") != "" {
 		p.Prune.ProtectTokens, p.Prune.ScaleBelow = a.tokens("protect"), 0
 	}
@@ -670,10 +677,18 @@ func shape(p events.Part) string {
 	}
 }
 
-// short keeps the head of a text, and placeholders whole.
+// short keeps the head of a text, placeholders and notices whole.
 func short(s string) string {
-	if len(s) <= 24 || strings.HasPrefix(s, "[") {
+	told := notice.FindAllString(s, -1)
+	switch {
+	case len(told) > 0:
+		return fmt.Sprintf("%s... %d with %s", strings.TrimLeft(s, "\n")[:12], events.Units(s), strings.Join(told, " "))
+	case len(s) <= 24 || strings.HasPrefix(s, "["):
 		return s
+	default:
+		return fmt.Sprintf("%s... %d", s[:12], len(s))
 	}
-	return fmt.Sprintf("%s... %d", s[:12], len(s))
 }
+
+// notice finds what a text that was cut or restored says of it.
+var notice = regexp.MustCompile(`\[(?:Content cut|Output truncated|The whole output|\.\.\. \d+ bytes omitted|Restored after)[^\]]*\]`)

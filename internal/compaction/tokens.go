@@ -113,6 +113,8 @@ func (r Rate) body(e *Entry) Tokens {
 		return r.PerTool + r.placeholder(unitsOf(ClearOldText), 0, 0)
 	case opDeduplicate:
 		return r.PerTool + r.placeholder(unitsOf(dedupeHead)+unitsOf(dedupeTail), int64(e.PathUnits), int64(e.PathBase))
+	case opTrim, opTail, opHead, opBoth:
+		return r.trimmed(e)
 	}
 	t := Tokens(e.Images) * r.PerImage
 	if e.Kind == KindCall || e.Kind == KindResult {

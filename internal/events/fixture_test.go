@@ -144,6 +144,28 @@ func TestCompactedFixture(t *testing.T) {
 	}
 }
 
+// Contents that were cut, and results that are shown again or no longer.
+func TestTrimmedFixture(t *testing.T) {
+	v, err := DecodeOutcome(KindCompacted, fixtures(t)["compacted-trim"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := v.(*Compacted)
+	want := []Edit{
+		{Op: OpTrim, Position: Position{Turn: 3, Index: 1, Part: 2}, Units: 51_392, Direction: "tail", Lines: 2_000},
+		{Op: OpTruncate, Position: Position{Turn: 1, Index: 2}, To: &Position{Turn: 2, Index: 4}},
+		{Op: OpTrim, Position: Position{Turn: 4}, Units: 9_465},
+		{Op: OpRestore, Position: Position{Turn: 1, Index: 3}},
+		{Op: OpRestore, Position: Position{Turn: 2, Index: 1}, Units: 3_292},
+	}
+	if d := gocmp.Diff(want, c.Edits); d != "" {
+		t.Error(d)
+	}
+	if got := Validate(c.Format, c.Messages); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
 func TestRejectedFixture(t *testing.T) {
 	v, err := DecodeOutcome(KindRejected, fixtures(t)["rejected"])
 	if err != nil {

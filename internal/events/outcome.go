@@ -82,8 +82,10 @@ const (
 	OpClear       Op = "clear"       // a tool result becomes a placeholder
 	OpClearOld    Op = "clear_old"   // the same by micro-compaction, with a placeholder of its own
 	OpDeduplicate Op = "deduplicate" // a file read points to a later one
+	OpTrim        Op = "trim"        // a content that is too large is cut
 	OpTruncate    Op = "truncate"    // whole messages are hidden behind one marker
 	OpCondense    Op = "condense"    // whole messages are hidden behind a summary
+	OpRestore     Op = "restore"     // a hidden tool result is shown again, behind the marker or summary
 	OpAnswer      Op = "answer"      // a call without a result gets a placeholder result
 	OpCall        Op = "call"        // a result without a call gets a placeholder call
 	OpMove        Op = "move"        // a late result moves to its call, which To names
@@ -110,11 +112,18 @@ type Edit struct {
 	// To is the last message of a truncated or condensed range, included, or the
 	// call that a moved result belongs to.
 	To *Position `json:"to,omitzero"`
-	// Seq is where the log holds the summary of a condensed range, and Units the
-	// size of the message that carries it as it counts: in UTF-16 code units, or 4
-	// a token where its text is denser.
-	Seq   uint64 `json:"seq,omitzero"`
-	Units int64  `json:"units,omitzero"`
+	// Seq is where the log holds the summary of a condensed range.
+	Seq uint64 `json:"seq,omitzero"`
+	// Units is a size in UTF-16 code units: of the message that carries a summary as
+	// it counts, 4 a token where its text is denser; or the most that a trimmed or
+	// restored text has, notices included. A restore without takes an earlier one
+	// back.
+	Units int64 `json:"units,omitzero"`
+	// Direction says which end of a trimmed tool output is kept: tail, head or both,
+	// at most Lines lines of it if that is set. Without, the head is kept, up to the
+	// end of a sentence or line.
+	Direction string `json:"direction,omitzero"`
+	Lines     int64  `json:"lines,omitzero"`
 }
 
 // StageReport says what one stage achieved.

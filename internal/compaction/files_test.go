@@ -1,0 +1,107 @@
+package compaction_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"compactd/internal/compaction"
+)
+
+// B15: contents that are too much together are cut in proportion to their size, and
+// stay within their budget; what is left of a tiny one would say nothing.
+func TestCutFiles(t *testing.T) {
+	r := compaction.NewRate(compaction.Profiles["seed"], "openai")
+	long, half, tiny := strings.Repeat("word ", 8_000), strings.Repeat("word ", 4_000), "a few words"
+	out := r.CutFiles([]string{long, tiny, half}, 6_000)
+	if total := cost(r, out...); total > 6_000 || total < 5_000 {
+		t.Errorf("%d tokens of 6,000", total)
+	}
+	if a, b := cost(r, out[0]), cost(r, out[2]); a < 2*b-4 || a > 2*b+4 {
+		t.Errorf("%d and %d tokens of one that is twice as long as the other", a, b)
+	}
+	if out[1] != "" {
+		t.Errorf("%q is left of %q", out[1], tiny)
+	}
+	if out := r.CutFiles([]string{half, tiny}, 6_000); out[0] != half || out[1] != tiny {
+		t.Error("files that fit were cut")
+	}
+}
+
+func cost(r compaction.Rate, texts ...string) (total compaction.Tokens) {
+	for _, text := range texts {
+		total += r.Text(size(text))
+	}
+	return total
+}
+
+// B15: what enters fits into the share for files, every file is told of once, and
+// none that would have fit at its turn is left out.
+func TestChooseFiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var files []compaction.File
+		for i := range rapid.IntRange(0, 8).Draw(t, "files") {
+			files = append(files, compaction.File{
+				Name: string(rune('a' + i)), Bytes: rapid.Int64Range(0, 100_000).Draw(t, "bytes"),
+				Kind: rapid.SampledFrom([]string{"", "pdf", "image", "CSV", "svg"}).Draw(t, "kind"),
+			})
+		}
+		available := compaction.Tokens(rapid.Int64Range(-10, 60_000).Draw(t, "available"))
+		l := compaction.DefaultFileLimits()
+		in, out := l.Choose(files, available)
+		left := max(available, 0) * 6 / 10
+		for _, f := range in {
+			left -= compaction.FileTokens(f.Kind, f.Bytes)
+		}
+		if left < 0 || len(in)+len(out) != len(files) {
+			t.Fatalf("%d tokens over; %d and %d of %d files", -left, len(in), len(out), len(files))
+		}
+		for _, f := range out {
+			if compaction.FileTokens(f.Kind, f.Bytes) <= left {
+				t.Fatalf("%s would have fit into %d", f.Name, left)
+			}
+		}
+	})
+}
+
+// B15: files are summarized, the largest first, until they fit into their room.
+func TestFileSummaries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var files []compaction.Tokens
+		p := compaction.Prompt{History: compaction.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "history"))}
+		for range rapid.IntRange(1, 8).Draw(t, "files") {
+			n := compaction.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "tokens"))
+			files, p.Files = append(files, n), p.Files+n
+		}
+		l := compaction.DefaultFileLimits()
+		const available = 60_000
+		total, largest, kept := compaction.Tokens(0), compaction.Tokens(0), false
+		for _, s := range l.Summaries(files, p, available, 800_000) {
+			if size := files[s.File]; s.Target == 0 {
+				total, largest, kept = total+size, max(largest, size), true
+			} else if total += s.Target; kept || s.Target >= size {
+				t.Fatalf("%+v of %v", s, files)
+			}
+		}
+		room := l.Room(p, available)
+		if l.NeedSummaries(p, available, 800_000) && total > room && largest > l.SummaryTokens(room, len(files)) {
+			t.Fatalf("%d tokens in a room of %d, and one of %d stays", total, room, largest)
+		}
+	})
+}
+
+// B14: the notice says how to get the whole.
+func TestLimitOutputNotice(t *testing.T) {
+	text := strings.Repeat("line\n", 10)
+	for keep, want := range map[compaction.Direction]string{
+		compaction.KeepHead: "line\nline\n\n[Output truncated from 50 bytes to 9 bytes]\n[Ask for turn 7]",
+		compaction.KeepTail: "\n\n[Output truncated from 50 bytes to 5 bytes]\n[Ask for turn 7]\nline\n",
+		compaction.KeepBoth: "line\n\n[... 46 bytes omitted. Ask for turn 7 ...]\n\n",
+	} {
+		l := compaction.OutputLimits{MaxBytes: 40, MaxLines: 2, Keep: keep, HeadShare: 500_000, Whole: "Ask for turn 7"}
+		if got, _ := compaction.LimitOutput(text, l); got != want {
+			t.Errorf("%s: %q, want %q", keep, got, want)
+		}
+	}
+}
