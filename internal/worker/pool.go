@@ -247,22 +247,26 @@ var (
 	errLimit = errors.New("the try took longer than its lane allows")
 )
 
-// summarize reads the range of a job and calls the summarizer. When its time is
-// over, the embedded one writes.
+// summarize reads the range of a job and has it written.
 func (p *pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s, err = nil, fmt.Errorf("%w: %v", errPanic, r)
 		}
 	}()
-	limited, cancel := context.WithTimeoutCause(ctx, lanes[d.lane].limit, errLimit)
-	defer cancel()
-	in, err := p.input(limited, d.address, &d.job)
+	in, err := p.input(ctx, d.address, &d.job)
 	if err != nil {
 		return nil, err
 	}
 	in.Tenant, in.Patience, in.Attempted = d.address.Tenant, d.patience(), p.attempted(d)
-	s, err = p.summarizer.Summarize(limited, in)
+	return p.write(ctx, lanes[d.lane].limit, in)
+}
+
+// write calls the summarizer. When its time is over, the embedded one writes.
+func (p *pool) write(ctx context.Context, limit time.Duration, in summarize.Input) (*events.Summary, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	defer cancel()
+	s, err := p.summarizer.Summarize(limited, in)
 	if err != nil && errors.Is(context.Cause(limited), errLimit) {
 		return summarize.Embedded().Summarize(ctx, in)
 	}
