@@ -153,22 +153,30 @@ func TestSlots(t *testing.T) {
 	}))
 	started := make(chan worker.SummaryStarted, 64)
 	stop := w.run("a", worker.Listener{SummaryStarted: func(s worker.SummaryStarted) { started <- s }})
-	for n := range 5 {
-		w.fill(fmt.Sprint("s", n), events.LaneBackground)
+	for n := range 7 {
+		session := fmt.Sprint("s", n)
+		for k := 1; k <= 8; k++ {
+			w.publish(events.KindTurn, session, bigTurn(k, 100_000, 1_200))
+		}
+		w.publish(events.KindCompact, session, []byte(`{"id":"c"}`))
 	}
-	for range 2 {
-		if s := next(t, started, "job in the background"); s.Lane != events.LaneBackground {
+	for range 4 {
+		if s := next(t, started, "job"); s.Lane != events.LaneNormal {
 			t.Errorf("%+v", s)
 		}
 	}
-	w.wantPending(events.LaneBackground, 2, 3)
-	w.publish(events.KindOverflow, "s0", []byte(`{"id":"o","error":"prompt is too long: 20000 tokens > 9000 maximum","status":400}`))
+	w.settle()
+	w.wantPending(events.LaneNormal, 4, 3)
+	for k := 1; k <= 30; k++ {
+		w.publish(events.KindTurn, "e", bigTurn(k, 100_000, 1_200))
+	}
+	w.publish(events.KindOverflow, "e", []byte(`{"id":"o","error":"prompt is too long: 12000 tokens > 8000 maximum","status":400}`))
 	if s := next(t, started, "emergency"); s.Lane != events.LaneEmergency || s.Attempt != 1 {
 		t.Errorf("%+v", s)
 	}
 	close(release)
 	for range 3 {
-		next(t, started, "job that waited")
+		next(t, started, "job that waits")
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
