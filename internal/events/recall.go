@@ -8,9 +8,10 @@ const SubjectRecall = "compactd.recall"
 const (
 	// MaxSearchBytes bounds the text to search for.
 	MaxSearchBytes = 1 << 10
-	// MaxHits is the most messages that one search finds, DefaultHits what it finds
-	// when the request does not say.
-	MaxHits, DefaultHits = 100, 10
+	// MaxHits is the most messages that one search finds.
+	MaxHits = 100
+	// DefaultHits is how many it finds when the request does not say.
+	DefaultHits = 10
 )
 
 // RecallRequest asks for the messages of a turn, or for those that hold a text.

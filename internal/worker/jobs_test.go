@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,10 +33,8 @@ func (w *world) fill(session string, lane events.Lane) {
 	for n := 1; n <= 40; n++ {
 		w.publish(events.KindTurn, session, bigTurn(n, 8_000, 1_200))
 		w.settle()
-		for _, l := range w.jobs(session) {
-			if l == lane {
-				return
-			}
+		if slices.Contains(w.jobs(session), lane) {
+			return
 		}
 	}
 	w.t.Fatalf("no %s job in 40 turns, but %v", lane, w.jobs(session))
