@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,11 +99,11 @@ func TestPauses(t *testing.T) {
 // message is a delivery that records what becomes of it.
 type message struct {
 	jetstream.Msg
-	beats int
+	beats atomic.Int64
 	given []time.Duration
 }
 
-func (m *message) InProgress() error { m.beats++; return nil }
+func (m *message) InProgress() error { m.beats.Add(1); return nil }
 
 func (m *message) NakWithDelay(d time.Duration) error { m.given = append(m.given, d); return nil }
 
@@ -113,14 +114,14 @@ func TestKeepAlive(t *testing.T) {
 		p, m := pool{listener: &Listener{}}, &message{}
 		stop := p.keepAlive(t.Context(), m)
 		time.Sleep(jobAckWait + time.Second)
-		if m.beats != 3 {
-			t.Errorf("%d signs of life in %s", m.beats, jobAckWait)
+		if n := m.beats.Load(); n != 3 {
+			t.Errorf("%d signs of life in %s", n, jobAckWait)
 		}
 		stop()
 		stop()
 		time.Sleep(time.Hour)
-		if m.beats != 3 {
-			t.Errorf("%d signs of life of a job that is settled", m.beats-3)
+		if n := m.beats.Load() - 3; n != 0 {
+			t.Errorf("%d signs of life of a job that is settled", n)
 		}
 	})
 }
