@@ -458,6 +458,9 @@ func (s *script) at() compaction.Seq {
 // requested is the payload of a request.
 func (s *script) requested(a args) []byte {
 	body := object{"id": fmt.Sprintf("request-%d", s.seq+1)}
+	if a.d.Cmd == "idle" && s.ledger.LastTurn() > 0 {
+		body["since"] = s.ledger.LastSeq()
+	}
 	for _, key := range []string{"generation", "steps"} {
 		if v := a.text(key); v != "" {
 			body[key] = a.number(key)
