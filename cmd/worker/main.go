@@ -50,6 +50,9 @@ type flags struct {
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
 
+	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz and /metrics are answered; port -1 picks a free one, off is none (${default})."`
+	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback."`
+
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
@@ -81,7 +84,7 @@ func main() {
 	}
 	var f flags
 	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
-		kong.Vars{"version": version, "logFormat": logFormat})
+		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
 		k.Errorf("%s; see worker --help", err)
@@ -111,6 +114,11 @@ type serveCmd struct{}
 // Run serves until ctx ends.
 func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	config := f.settings.Config
+	mon, err := f.startMonitor(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer mon.stop()
 	link, err := f.connect(ctx, log)
 	if err != nil {
 		return err
@@ -127,16 +135,19 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
-		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: summarizer(f.models, log), Listener: worker.LogListener(log), Version: version,
+		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: summarizer(f.models, log), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
+		return err
+	}
+	if err := mon.watch(ctx, w); err != nil {
 		return err
 	}
 	go func() {
 		select {
 		case <-w.Ready():
 			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).
-				Str("summarizer", modelNames(f.models)).Str("version", version).Msg("ready")
+				Str("summarizer", modelNames(f.models)).Str("http", mon.addr()).Str("version", version).Msg("ready")
 		case <-ctx.Done():
 		}
 	}()

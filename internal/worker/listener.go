@@ -56,6 +56,7 @@ type Folded struct {
 	Seq       compaction.Seq
 	Kind      events.Kind
 	Outcomes  int
+	Pending   uint64 // events of the partition behind it, when it was sent to the worker
 }
 
 // Committed is one commit.
@@ -73,6 +74,7 @@ type Checkpointed struct {
 	Cursor    compaction.Seq
 	Ledgers   int // that had changed
 	Evicted   int // that left memory
+	Kept      int // that are in memory now
 	Took      time.Duration
 }
 
@@ -104,12 +106,14 @@ type SummaryStarted struct {
 	Job     string
 }
 
-// SummaryDone is the result of a job; Failure is "" for a summary.
+// SummaryDone is the result of a job; Failure is "" for a summary, Model "" without
+// one.
 type SummaryDone struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
 	Failure string
+	Model   string
 	Took    time.Duration
 }
 

@@ -67,7 +67,7 @@ func (p *pool) lane(ctx context.Context, lane events.Lane) {
 // consume works on what one consumer delivers, and ends with it.
 func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 	c, err := p.js.CreateOrUpdateConsumer(ctx, broker.OutcomesStream, jetstream.ConsumerConfig{
-		Durable:       "summarizer-" + string(lane),
+		Durable:       broker.JobConsumer(lane),
 		FilterSubject: events.JobFilter(lane),
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       jobAckWait,
@@ -134,7 +134,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	}
 	failpoint("summary-published")
 	p.settle("end job", m.Ack())
-	call(p.listener.SummaryDone, SummaryDone{at.Address, lane, job.ID, result.Failure, time.Since(began)})
+	call(p.listener.SummaryDone, SummaryDone{at.Address, lane, job.ID, result.Failure, result.Model, time.Since(began)})
 }
 
 func lastDelivery(m jetstream.Msg) bool {
