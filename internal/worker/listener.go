@@ -62,6 +62,7 @@ type Folded struct {
 	Seq       compaction.Seq
 	Kind      events.Kind
 	Outcomes  int
+	Pending   uint64 // events of the partition behind it, when it was sent to the worker
 }
 
 // Committed is one commit.
@@ -79,6 +80,7 @@ type Checkpointed struct {
 	Cursor    compaction.Seq
 	Ledgers   int // that had changed
 	Evicted   int // that left memory
+	Kept      int // that are in memory now
 	Took      time.Duration
 }
 
@@ -140,7 +142,8 @@ type SummaryDelayed struct {
 	Err     error // of the last model
 }
 
-// SummaryDone is the result of a job; Failure is "" for a summary.
+// SummaryDone is the result of a job; Failure is "" for a summary, Model "" without
+// one.
 type SummaryDone struct {
 	Address events.Address
 	Lane    events.Lane

@@ -68,7 +68,7 @@ func (p *pool) lane(ctx context.Context, lane events.Lane) {
 // and uses up its deliveries there.
 func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 	c, err := p.js.CreateOrUpdateConsumer(ctx, broker.OutcomesStream, jetstream.ConsumerConfig{
-		Durable:       "summarizer-" + string(lane),
+		Durable:       broker.JobConsumer(lane),
 		FilterSubject: events.JobFilter(lane),
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       jobAckWait,
