@@ -122,12 +122,16 @@ func (p *player) told(e logged, outs []compaction.Outcome) []told {
 	return out
 }
 
-func (p *player) hash(v *compaction.View) string {
+func (p *player) render(v *compaction.View) []events.Raw {
 	raw, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return p.texts[s], nil })
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	data, err := events.Marshal(raw)
+	return raw
+}
+
+func (p *player) hash(v *compaction.View) string {
+	data, err := events.Marshal(p.render(v))
 	if err != nil {
 		p.t.Fatal(err)
 	}
