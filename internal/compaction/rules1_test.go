@@ -33,7 +33,7 @@ func TestOutcomesOfRules1(t *testing.T) {
 		t.Errorf("generation %d, turn %d", l.Generation(), l.LastTurn())
 	}
 	for gen, stands := range [][]string{
-		{}, {compaction.ClearText, placeholder}, {compaction.ClearText, compaction.TruncateText}, {"They read two files."},
+		{}, {compaction.ClearText, refers}, {compaction.ClearText, compaction.TruncateText}, {"They read two files."},
 	} {
 		p.shows(l.ViewAt(int64(gen)), stands)
 	}
@@ -43,8 +43,8 @@ func TestOutcomesOfRules1(t *testing.T) {
 	sameLedger(t, l.Dump(), p.ledger(at).Dump())
 }
 
-// placeholder is the end of what stands for a read that came again.
-const placeholder = "refer to latest read below"
+// refers is the end of what stands for a read that came again.
+const refers = "refer to latest read below"
 
 // shows checks that a view is valid, and that these texts stand in it, once each,
 // and no other that compactd puts in place of messages.
@@ -55,7 +55,7 @@ func (p *player) shows(v *compaction.View, stands []string) {
 		p.t.Fatalf("%v in\n%s", bad, lines(raw))
 	}
 	text := fmt.Sprintf("%s", raw)
-	for _, s := range []string{compaction.ClearText, compaction.TruncateText, placeholder, "They read two files."} {
+	for _, s := range []string{compaction.ClearText, compaction.TruncateText, refers, "They read two files."} {
 		want := 0
 		if slices.Contains(stands, s) {
 			want = 1
