@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -131,46 +131,56 @@ func generationOf(t *testing.T, lines []told) (gen int64) {
 // E6: the same log gives the same bytes, however it is cut into batches, wherever
 // a worker dies between a checkpoint, its marker and the end of what it decided,
 // and in whatever order sessions are served.
-func TestGoldenSplit(t *testing.T) {
+func TestGoldenSplit(t *testing.T) { testGoldenSplit(t, 15) }
+
+// testGoldenSplit takes so many ways to split the log; the number of a way is all
+// the chance there is.
+func testGoldenSplit(t *testing.T, ways uint64) {
 	g := currentGolden(t)
 	c, want := g.parsed(t), byEvent(g.told)
-	rapid.Check(t, func(t *rapid.T) {
+	for way := range ways {
+		r := rand.New(rand.NewPCG(way, 0))
 		log := g.log
-		if rapid.Bool().Draw(t, "by session") {
-			log = bySession(t, g.log)
+		if way%2 == 1 {
+			log = bySession(r, g.log)
 		}
 		p := newPlayer(t, c)
-		for from := 0; from < len(log); {
-			n := rapid.IntRange(1, len(log)-from).Draw(t, "batch")
-			marker := from + rapid.IntRange(0, n).Draw(t, "marker")
-			for _, e := range log[from : from+n] { // lost but for what is told up to the marker
-				_, got := p.decide(e)
-				sameTold(t, want[e.Seq], got)
-			}
-			if rapid.Bool().Draw(t, "dies") {
+		for len(log) > 0 {
+			n := 1 + r.IntN(min(len(log), 1<<r.IntN(9)))
+			batch := log[:n]
+			p.batch(batch, want)
+			if r.IntN(2) == 0 {
 				p.crash()
-				for i, e := range log[from : from+n] {
-					if from+i < marker {
-						p.apply(e, want[e.Seq])
-					} else {
-						_, got := p.decide(e)
-						sameTold(t, want[e.Seq], got)
-					}
+				marker := r.IntN(n + 1)
+				for _, e := range batch[:marker] {
+					p.apply(e, want[e.Seq])
 				}
+				p.batch(batch[marker:], want)
 			}
 			p.checkpoint()
-			from += n
+			log = log[n:]
 		}
-	})
+	}
+}
+
+// batch decides on events, and compares what is told with what was.
+func (p *player) batch(log []logged, want map[compaction.Seq][]told) {
+	p.t.Helper()
+	for _, e := range log {
+		_, got := p.decide(e)
+		sameTold(p.t, want[e.Seq], got)
+	}
 }
 
 // bySession serves one session after the other.
-func bySession(t *rapid.T, log []logged) (out []logged) {
+func bySession(r *rand.Rand, log []logged) (out []logged) {
 	of := map[events.Address][]logged{}
 	for _, e := range log {
 		of[e.address()] = append(of[e.address()], e)
 	}
-	for _, a := range rapid.Permutation(sortedKeys(of)).Draw(t, "sessions") {
+	addresses := sortedKeys(of)
+	r.Shuffle(len(addresses), func(i, k int) { addresses[i], addresses[k] = addresses[k], addresses[i] })
+	for _, a := range addresses {
 		out = append(out, of[a]...)
 	}
 	return out
