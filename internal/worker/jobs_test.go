@@ -232,6 +232,7 @@ func TestBusyModel(t *testing.T) {
 	if d := next(t, done, "summary for a person"); d.Failure != "" || d.Attempt != 1 || d.Model != summarize.Model {
 		t.Errorf("%+v", d)
 	}
+	w.settle()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
