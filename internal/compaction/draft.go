@@ -23,9 +23,11 @@ type Draft struct {
 	changes []change // since the last mark, in order
 }
 
-// change is an entry that put replaced.
+// change is an entry that put replaced. It names its place by address: a stage that
+// hides messages goes on with other entries, and what is put there later is no
+// change of the marked ones.
 type change struct {
-	at  int
+	at  *Entry
 	was Entry
 }
 
@@ -52,7 +54,7 @@ func (d *Draft) set(entries []Entry) {
 // put replaces an entry by one that pairs as it does.
 func (d *Draft) put(i int, e Entry) {
 	was := &d.entries[i]
-	d.changes = append(d.changes, change{i, *was})
+	d.changes = append(d.changes, change{was, *was})
 	if was.Op == opDeduplicate {
 		d.pointers--
 	}
@@ -71,14 +73,13 @@ func (d *Draft) mark() Draft {
 	return *d
 }
 
-// undo makes the draft what it was at the last mark. Between the two entries were
-// put, or others set, but not both.
+// undo makes the draft what it was at the last mark.
 func (d *Draft) undo(was Draft) {
 	if len(d.edits) == len(was.edits) {
 		return
 	}
 	for _, c := range slices.Backward(d.changes) {
-		was.entries[c.at] = c.was
+		*c.at = c.was
 	}
 	*d = was
 	d.set(d.entries)

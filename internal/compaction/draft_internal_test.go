@@ -22,8 +22,10 @@ func TestDraftAgreesWithOracle(t *testing.T) {
 		agrees(t, d)
 		for range rapid.IntRange(1, 4).Draw(t, "stages") {
 			before, was := slices.Clone(d.entries), d.mark()
-			drawStage(t, d)
-			agrees(t, d)
+			for range rapid.IntRange(1, 3).Draw(t, "steps") { // the last stage hides messages, then cuts contents
+				drawStage(t, d)
+				agrees(t, d)
+			}
 			if rapid.Bool().Draw(t, "undo") {
 				d.undo(was)
 				same(t, "undone", before, d.entries)
@@ -72,7 +74,7 @@ func drawEntries(t *rapid.T, f events.Format) []Entry {
 // drawStage runs a stage.
 func drawStage(t *rapid.T, d *Draft) {
 	tokens := Tokens(rapid.IntRange(0, 3000).Draw(t, "tokens"))
-	switch rapid.IntRange(0, 3).Draw(t, "stage") {
+	switch rapid.IntRange(0, 4).Draw(t, "stage") {
 	case 0:
 		d.Prune(tokens, 0, nil)
 	case 1:
@@ -82,6 +84,8 @@ func drawStage(t *rapid.T, d *Draft) {
 	case 3:
 		to := rapid.SampledFrom(d.entries).Draw(t, "to")
 		d.Condense(1000, to.end(), 100)
+	case 4:
+		d.Trim(tokens, tokens)
 	}
 }
 
