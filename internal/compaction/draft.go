@@ -97,10 +97,12 @@ func (d *Draft) pairing() *pairing {
 }
 
 // messages counts the messages in view, markers included.
-func (d *Draft) messages() int {
+func (d *Draft) messages() int { return messagesOf(d.entries) }
+
+func messagesOf(entries []Entry) int {
 	n := 0
-	for i := range d.entries {
-		if d.entries[i].Flags.has(FlagFirst) {
+	for i := range entries {
+		if entries[i].Flags.has(FlagFirst) {
 			n++
 		}
 	}
