@@ -147,6 +147,18 @@ func slowPairs(d *Draft) []int {
 				}
 			}
 		}
+		if k := i - 1; call < 0 && d.format == events.NeuroLink && e.Call == 0 { // adjacency
+			for k >= 0 && d.entries[k].Flags.has(FlagEmpty) {
+				k--
+			}
+			switch {
+			case k < 0 || d.entries[k].Kind != KindCall && d.entries[k].Kind != KindResult:
+			case out[k] < 0 || d.entries[out[k]].Kind != KindCall:
+				out[i] = k
+			default:
+				call = out[k]
+			}
+		}
 		if call >= 0 {
 			out[i], out[call] = call, i
 		}
