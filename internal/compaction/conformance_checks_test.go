@@ -197,17 +197,13 @@ func sameMessages(before []events.Raw, after []any) string {
 // emergencyIsSound: every message in its place with a content, where it had one, and
 // within what is available unless every content is down to its floor.
 func emergencyIsSound(c *vectorCase, _, got any) string {
-	var in struct {
-		Messages        []events.Raw
-		AvailableTokens compaction.Tokens
-		Provider        string
-	}
+	var in emergencyInput
 	c.into(&in)
 	messages, r := listed(got), c.manner.rate(in.Provider)
 	if bad := sameMessages(in.Messages, messages); bad != "" {
 		return bad
 	}
-	if ours := history(rawOf(got), r); ours > in.AvailableTokens {
+	if ours := history(rawOf(got), r); ours > in.room() {
 		return floored(messages, ours)
 	}
 	return ""

@@ -143,6 +143,8 @@ func (d *Draft) saving(i int, o op) Tokens {
 func (e *Entry) whole() bool { return e.Kind == KindResult && (e.Op == opNone || e.Op.trims()) }
 
 // reads reports whether an entry is the content of a file.
-func (e *Entry) reads() bool {
-	return e.whole() && e.Op == opNone && e.Flags.has(FlagRead) && !e.Flags.has(FlagFailed)
-}
+func (e *Entry) reads() bool { return e.tried() && !e.Flags.has(FlagFailed) }
+
+// tried reports whether an entry is what came of reading a file, the content or why
+// there is none.
+func (e *Entry) tried() bool { return e.whole() && e.Op == opNone && e.Flags.has(FlagRead) }

@@ -170,7 +170,7 @@ func slowPairs(d *Draft) []int {
 func slowReads(entries []Entry) map[int]int {
 	out := map[int]int{}
 	for i, e := range entries {
-		if !e.reads() && e.Op != opDeduplicate {
+		if !e.tried() && e.Op != opDeduplicate {
 			continue
 		}
 		out[i] = -1
