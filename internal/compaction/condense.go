@@ -48,13 +48,17 @@ func (d *Draft) through(i int, to events.Position) int {
 }
 
 // condensable returns the smallest range from the beginning after which at most
-// recent tokens stay, and at least four messages; when there is none, the
-// largest range that leaves four messages; its end is 0 when there is nothing. No
-// range ends beyond turn last. fresh is what of it is not summary already.
+// recent tokens stay; when there is none, the largest that leaves a message, since
+// a summary says that recent ones follow; its end is 0 when there is nothing, or
+// not more than four messages. No range ends beyond turn last. fresh is what of it
+// is not summary already.
 func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) {
-	total, newest, start := d.Tokens(), d.newest(minMessages), d.spoken()
+	if d.messages() <= minMessages {
+		return cut{}, 0
+	}
+	total, start := d.Tokens(), d.spoken()
 	for c := range d.cuts(start) {
-		if c.end > newest || d.entries[c.end-1].end().Turn > last {
+		if d.entries[c.end-1].end().Turn > last {
 			break
 		}
 		best = c

@@ -159,6 +159,24 @@ func smallIsSound(c *vectorCase, _, got any) string {
 	return sameMessages(in.Messages, listed(got))
 }
 
+// smallCompactIsSound: so is the whole answer, which is of the last stage, valid for
+// its provider, and as large as it says.
+func smallCompactIsSound(c *vectorCase, want, got any) string {
+	var in stageInput
+	c.into(&in)
+	if bad := smallIsSound(c, want, got); bad != "" {
+		return bad
+	}
+	said, cost := at(got, "tokensAfter").(float64), history(rawOf(got), c.manner.rate(in.Config.Provider))
+	switch stages, _ := at(got, "stagesUsed").([]any); {
+	case len(stages) != 1 || stages[0] != string(events.StageTruncate):
+		return fmt.Sprintf("stages are %v", stages)
+	case float64(cost) > said:
+		return fmt.Sprintf("it costs %d tokens, and says %v", cost, said)
+	}
+	return violations(got)
+}
+
 // sameMessages reports a message that is gone, another or empty.
 func sameMessages(before []events.Raw, after []any) string {
 	if len(after) != len(before) {
@@ -179,17 +197,13 @@ func sameMessages(before []events.Raw, after []any) string {
 // emergencyIsSound: every message in its place with a content, where it had one, and
 // within what is available unless every content is down to its floor.
 func emergencyIsSound(c *vectorCase, _, got any) string {
-	var in struct {
-		Messages        []events.Raw
-		AvailableTokens compaction.Tokens
-		Provider        string
-	}
+	var in emergencyInput
 	c.into(&in)
 	messages, r := listed(got), c.manner.rate(in.Provider)
 	if bad := sameMessages(in.Messages, messages); bad != "" {
 		return bad
 	}
-	if ours := history(rawOf(got), r); ours > in.AvailableTokens {
+	if ours := history(rawOf(got), r); ours > in.room() {
 		return floored(messages, ours)
 	}
 	return ""
@@ -211,16 +225,18 @@ func floored(messages []any, cost compaction.Tokens) string {
 	return ""
 }
 
-// splitIsSound: the newest four messages stay, and no result is parted from the
-// call before it.
+// splitIsSound: of more than four messages the newest stays, and no result is parted
+// from the call before it.
 func splitIsSound(c *vectorCase, _, got any) string {
 	var in stageInput
 	c.into(&in)
 	split := int(at(got, "splitIndex").(float64))
 	switch {
-	case split > max(len(in.Messages)-4, 0):
-		return fmt.Sprintf("only %d messages stay", len(in.Messages)-split)
-	case split > 0 && split < len(in.Messages) && at(parsed(in.Messages[split]), "role") == "tool_result":
+	case len(in.Messages) <= 4 && split > 0:
+		return "four messages are condensed"
+	case split >= len(in.Messages):
+		return "nothing stays"
+	case split > 0 && at(parsed(in.Messages[split]), "role") == "tool_result":
 		return "a result is parted from its call"
 	}
 	return ""

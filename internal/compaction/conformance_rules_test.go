@@ -32,15 +32,17 @@ var deviations = []deviation{
 	{"A15", "truncateToTokenBudget", "the dots are counted, and runes stay whole", always, cutIsSound},
 	{"B3", "pruneToolOutputs", "a result that is shorter than its placeholder stays", clearsShort, keepsShort},
 	{"B5", "deduplicateFileReads", "only results are reads; words such as \"thread pool\" are no path; a second pass changes nothing", always, dedupeIsSound},
-	{"B6", "SummarizationEngine.findSplitIndexByTokens", "four messages stay, and a call with its results", always, splitIsSound},
+	{"B6", "SummarizationEngine.findSplitIndexByTokens", "the newest message stays, and a call with its results", always, splitIsSound},
 	{"B7", "truncateWithSlidingWindow", "the smallest cut that fits; the first exchange is whole; a call stays with its results", isLong, historyIsSound},
 	{"B8", "truncateWithSlidingWindow", "contents are cut in proportion and never grow; a small gain is kept", always, smallIsSound},
 	{"B9", "emergencyContentTruncation", "cut at borders, the dots counted, never to nothing", always, emergencyIsSound},
 	{"B10", "repairToolPairs", "parallel calls find their results; calls open at the end await theirs", always, repairIsSound},
+	{"B8", "ContextCompactor.compact", "contents of four messages or less are cut in proportion", isShort, smallCompactIsSound},
+	{"B8", "ContextCompactor.compact.summarize", "contents of four messages or less are cut in proportion", isShort, smallCompactIsSound},
 	{"B10", "ContextCompactor.compact", "repair is part of a compaction: parallel calls stay, open calls at the end too", recordNeedsRepair, compactedIsSound},
 	{"B5", "ContextCompactor.compact", "only results of tools are reads", used(events.StageDeduplicate), compactedIsSound},
 	{"B7", "ContextCompactor.compact", "the smallest cut that fits; the first exchange is whole", used(events.StageTruncate), compactedIsSound},
-	{"C2b", "ContextCompactor.compact.summarize", "framed as a condensed summary; four messages stay; calls are never parted from results", always, compactedIsSound},
+	{"C2b", "ContextCompactor.compact.summarize", "framed as a condensed summary; the newest message stays; calls are never parted from results", always, compactedIsSound},
 	{"D2", "isContextOverflowError", "rate limits, quotas and bad keys are no overflow; input and output together are", isExcused, tellsApart},
 	{"D2", "getContextOverflowProvider", "rate limits, quotas and bad keys are no overflow; input and output together are", isExcused, tellsApart},
 	{"D1", "isContextOverflowError", "texts of today's providers, and a code without a message, are overflows too", always, namesProvider},
@@ -163,6 +165,8 @@ func isLong(c *vectorCase, _, _ any) bool {
 	c.into(&in)
 	return len(in.Messages) > 4
 }
+
+func isShort(c *vectorCase, want, got any) bool { return !isLong(c, want, got) }
 
 func recordNeedsRepair(_ *vectorCase, want, _ any) bool {
 	return at(at(want, "repaired"), "repaired") == true

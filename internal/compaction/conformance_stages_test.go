@@ -36,17 +36,20 @@ type stageInput struct {
 		TruncationFraction                             *float64
 	}
 	TargetTokens compaction.Tokens
+
+	profile string
 }
 
 func (c *vectorCase) stage() (in stageInput, d *compaction.Draft) {
 	c.into(&in)
+	in.profile = c.manner.profile
 	return in, compaction.NewDraft(entriesOf(in.Messages), events.NeuroLink, c.manner.rate(in.Config.Provider))
 }
 
 // rendered writes what a draft or plan made of the messages.
 func (in *stageInput) rendered(v *compaction.View) []json.RawMessage {
 	texts := read(in.Messages)
-	raws, err := compaction.Render(v, func(compaction.Seq) ([]events.Message, error) { return texts, nil })
+	raws, err := compaction.Render(v.Told(in.profile), func(compaction.Seq) ([]events.Message, error) { return texts, nil })
 	if err != nil {
 		panic(err)
 	}
@@ -163,7 +166,7 @@ func counted(edits []events.Edit) map[events.Op]int {
 // compacted is what a plan did, in the words of the record. The summary is at
 // sequence 2, the messages at 1.
 func (in *stageInput) compacted(m *manner, plan compaction.Plan, texts []events.Message, summary *events.Summary) fields {
-	raws, err := compaction.Render(plan.View(events.NeuroLink), func(seq compaction.Seq) ([]events.Message, error) {
+	raws, err := compaction.Render(plan.View(events.NeuroLink).Told(m.profile), func(seq compaction.Seq) ([]events.Message, error) {
 		if seq == 2 {
 			return []events.Message{summary.Message()}, nil
 		}

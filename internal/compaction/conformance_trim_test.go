@@ -7,17 +7,27 @@ import (
 
 func init() { answers["emergencyContentTruncation"] = answerEmergency }
 
-// answerEmergency cuts contents until they fit.
+// emergencyInput is a history with what is available for the whole call.
+type emergencyInput struct {
+	Messages        []events.Raw
+	AvailableTokens compaction.Tokens
+	Provider        string
+	Breakdown       struct{ SystemPrompt, CurrentPrompt, ToolDefinitions, FileAttachments compaction.Tokens }
+}
+
+// room is what the history may cost, framing included.
+func (in *emergencyInput) room() compaction.Tokens {
+	b := &in.Breakdown
+	return in.AvailableTokens - b.SystemPrompt - b.CurrentPrompt - b.ToolDefinitions - b.FileAttachments
+}
+
+// answerEmergency cuts contents until they fit beside what else the call holds.
 func answerEmergency(c *vectorCase) any {
-	var in struct {
-		Messages        []events.Raw
-		AvailableTokens compaction.Tokens
-		Provider        string
-	}
+	var in emergencyInput
 	c.into(&in)
 	r := c.manner.rate(in.Provider)
 	d := compaction.NewDraft(entriesOf(in.Messages), events.NeuroLink, r)
-	if target := in.AvailableTokens - r.PerConversation; d.Tokens() > target {
+	if target := in.room() - r.PerConversation; d.Tokens() > target {
 		d.Trim(target, 0)
 	}
 	return fields{"messages": (&stageInput{Messages: in.Messages}).rendered(d.View())}

@@ -1,9 +1,9 @@
 package compaction
 
+import "compactd/internal/events"
+
 // Custom is what a profile sets beside its estimator, so that a profile of the
-// reference system is that release in what numbers and tables decide. The role of a
-// marker is none of it: an agent that gives its history back with a marker of the
-// system would have it stand first, and for good.
+// reference system is that release in what numbers, tables and roles decide.
 // Customs are data: no stage asks which profile is in force.
 type Custom struct {
 	// Windows is the table of context windows.
@@ -12,12 +12,15 @@ type Custom struct {
 	MinimumTokens Tokens
 	// PlainTools counts the definitions of tools without margin and multiplier.
 	PlainTools bool
+	// Stands is who tells a summary or marker in the dialect of the reference,
+	// "" for the user, as in all others.
+	Stands events.Role
 }
 
 // customs by profile. A profile that is not here has those of "default".
 var customs = map[string]Custom{
 	"default": {Windows: DefaultWindows, MinimumTokens: 20_000},
-	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true},
+	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true, Stands: events.RoleSystem},
 	"current": {Windows: currentTable, MinimumTokens: 500},
 }
 

@@ -1,9 +1,12 @@
 package compaction_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 )
 
 // A1, A8: the profile of the documented release keeps its table of windows, where
@@ -25,4 +28,53 @@ func TestCustomTools(t *testing.T) {
 			t.Errorf("%s: %d tokens, want %d", profile, got, want)
 		}
 	}
+}
+
+// A1, C2b: the system tells what stands for hidden messages where the profile says
+// so, in the dialect of the reference alone. A history that is given back with such
+// a message keeps it in its place: it is no word of the system's.
+func TestCustomStands(t *testing.T) {
+	for _, test := range []struct {
+		profile string
+		format  events.Format
+		role    string
+	}{
+		{"seed", events.NeuroLink, "system"}, {"current", events.NeuroLink, "user"}, {"default", events.NeuroLink, "user"},
+		{"seed", events.OpenAI, "user"}, {"seed", events.Anthropic, "user"},
+	} {
+		policy := withoutSummaries()
+		policy.Profile = test.profile
+		a := newAgent(t, configOf(t, policy))
+		told := a.publish(object{
+			"model":  object{"provider": "openai", "name": "m", "context_window": 10_100, "max_output_tokens": 100},
+			"format": test.format, "messages": longTalk(test.format),
+		})
+		if len(told) == 0 || told[0].View == nil {
+			t.Fatalf("%s, %s: told %+v", test.profile, test.format, told)
+		}
+		raws, err := a.render(told[0].View)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(raws, func(m events.Raw) bool { return strings.Contains(string(m), compaction.TruncateText) })
+		if role := at(parsed(raws[i]), "role"); i == 0 || role != test.role {
+			t.Errorf("%s, %s: the marker is message %d, told by %v", test.profile, test.format, i, role)
+		}
+		back, err := test.format.ReadAll(raws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back[i].Role != events.RoleUser || len(events.Validate(test.format, raws)) > 0 {
+			t.Errorf("%s, %s: it is read as of %s; %v", test.profile, test.format, back[i].Role, events.Validate(test.format, raws))
+		}
+	}
+}
+
+// longTalk is more than a window of 10,100 tokens takes.
+func longTalk(f events.Format) []events.Raw {
+	var list []said
+	for range 20 {
+		list = append(list, said{role: events.RoleUser, text: strings.Repeat("word ", 250)}, said{role: events.RoleAssistant, text: strings.Repeat("word ", 250)})
+	}
+	return messages(f, list...)
 }

@@ -332,7 +332,7 @@ func (d *decision) tellPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
 	body.StagesUsed, body.Stages, body.Edits = plan.Used, stages, plan.Edits
 	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
-	d.outs[len(d.outs)-1].View = &View{Format: l.format, entries: plan.entries}
+	d.outs[len(d.outs)-1].View = l.viewOf(plan.entries)
 	return body
 }
 

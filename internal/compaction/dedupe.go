@@ -8,15 +8,15 @@ import (
 )
 
 // Deduplicate lets earlier reads of a file point to the latest one. A read is
-// replaced only when a later successful read covers it: the whole file, or the
-// same lines. It changes nothing when the reads it touches, the kept ones
+// replaced, also one that failed, only when a later successful read covers it: the
+// whole file, or the same lines. It changes nothing when the reads it touches, the kept ones
 // included, would not shrink by at least the share minimum.
 func (d *Draft) Deduplicate(minimum PPM) {
 	kept := make([]bool, len(d.entries))
 	var replace []int // newest first
 	var saved, touched Tokens
 	for i, later := range d.rereads() {
-		if !d.entries[i].reads() || later < 0 {
+		if later < 0 || d.entries[i].Op == opDeduplicate {
 			continue
 		}
 		s := d.saving(i, opDeduplicate)
@@ -85,13 +85,12 @@ func (d *Draft) rereads() iter.Seq2[int, int] {
 		}
 		for i := len(d.entries) - 1; i >= 0; i-- {
 			e := &d.entries[i]
-			reads := e.reads()
-			if !reads && e.Op != opDeduplicate {
+			if !e.tried() && e.Op != opDeduplicate {
 				continue
 			}
 			own := read{e.Path, e.Variant}
 			same := find(own)
-			if reads && same < 0 {
+			if e.reads() && same < 0 {
 				latest[own] = i
 			}
 			later := same

@@ -23,9 +23,11 @@ type Draft struct {
 	changes []change // since the last mark, in order
 }
 
-// change is an entry that put replaced.
+// change is an entry that put replaced. It names its place by address: a stage that
+// hides messages goes on with other entries, and what is put there later is no
+// change of the marked ones.
 type change struct {
-	at  int
+	at  *Entry
 	was Entry
 }
 
@@ -52,7 +54,7 @@ func (d *Draft) set(entries []Entry) {
 // put replaces an entry by one that pairs as it does.
 func (d *Draft) put(i int, e Entry) {
 	was := &d.entries[i]
-	d.changes = append(d.changes, change{i, *was})
+	d.changes = append(d.changes, change{was, *was})
 	if was.Op == opDeduplicate {
 		d.pointers--
 	}
@@ -71,14 +73,13 @@ func (d *Draft) mark() Draft {
 	return *d
 }
 
-// undo makes the draft what it was at the last mark. Between the two entries were
-// put, or others set, but not both.
+// undo makes the draft what it was at the last mark.
 func (d *Draft) undo(was Draft) {
 	if len(d.edits) == len(was.edits) {
 		return
 	}
 	for _, c := range slices.Backward(d.changes) {
-		was.entries[c.at] = c.was
+		*c.at = c.was
 	}
 	*d = was
 	d.set(d.entries)
@@ -96,10 +97,12 @@ func (d *Draft) pairing() *pairing {
 }
 
 // messages counts the messages in view, markers included.
-func (d *Draft) messages() int {
+func (d *Draft) messages() int { return messagesOf(d.entries) }
+
+func messagesOf(entries []Entry) int {
 	n := 0
-	for i := range d.entries {
-		if d.entries[i].Flags.has(FlagFirst) {
+	for i := range entries {
+		if entries[i].Flags.has(FlagFirst) {
 			n++
 		}
 	}
@@ -140,6 +143,8 @@ func (d *Draft) saving(i int, o op) Tokens {
 func (e *Entry) whole() bool { return e.Kind == KindResult && (e.Op == opNone || e.Op.trims()) }
 
 // reads reports whether an entry is the content of a file.
-func (e *Entry) reads() bool {
-	return e.whole() && e.Op == opNone && e.Flags.has(FlagRead) && !e.Flags.has(FlagFailed)
-}
+func (e *Entry) reads() bool { return e.tried() && !e.Flags.has(FlagFailed) }
+
+// tried reports whether an entry is what came of reading a file, the content or why
+// there is none.
+func (e *Entry) tried() bool { return e.whole() && e.Op == opNone && e.Flags.has(FlagRead) }

@@ -22,8 +22,10 @@ func TestDraftAgreesWithOracle(t *testing.T) {
 		agrees(t, d)
 		for range rapid.IntRange(1, 4).Draw(t, "stages") {
 			before, was := slices.Clone(d.entries), d.mark()
-			drawStage(t, d)
-			agrees(t, d)
+			for range rapid.IntRange(1, 3).Draw(t, "steps") { // the last stage hides messages, then cuts contents
+				drawStage(t, d)
+				agrees(t, d)
+			}
 			if rapid.Bool().Draw(t, "undo") {
 				d.undo(was)
 				same(t, "undone", before, d.entries)
@@ -72,7 +74,7 @@ func drawEntries(t *rapid.T, f events.Format) []Entry {
 // drawStage runs a stage.
 func drawStage(t *rapid.T, d *Draft) {
 	tokens := Tokens(rapid.IntRange(0, 3000).Draw(t, "tokens"))
-	switch rapid.IntRange(0, 3).Draw(t, "stage") {
+	switch rapid.IntRange(0, 4).Draw(t, "stage") {
 	case 0:
 		d.Prune(tokens, 0, nil)
 	case 1:
@@ -82,6 +84,8 @@ func drawStage(t *rapid.T, d *Draft) {
 	case 3:
 		to := rapid.SampledFrom(d.entries).Draw(t, "to")
 		d.Condense(1000, to.end(), 100)
+	case 4:
+		d.Trim(tokens, tokens)
 	}
 }
 
@@ -143,6 +147,18 @@ func slowPairs(d *Draft) []int {
 				}
 			}
 		}
+		if k := i - 1; call < 0 && d.format == events.NeuroLink && e.Call == 0 { // adjacency
+			for k >= 0 && d.entries[k].Flags.has(FlagEmpty) {
+				k--
+			}
+			switch {
+			case k < 0 || d.entries[k].Kind != KindCall && d.entries[k].Kind != KindResult:
+			case out[k] < 0 || d.entries[out[k]].Kind != KindCall:
+				out[i] = k
+			default:
+				call = out[k]
+			}
+		}
 		if call >= 0 {
 			out[i], out[call] = call, i
 		}
@@ -154,7 +170,7 @@ func slowPairs(d *Draft) []int {
 func slowReads(entries []Entry) map[int]int {
 	out := map[int]int{}
 	for i, e := range entries {
-		if !e.reads() && e.Op != opDeduplicate {
+		if !e.tried() && e.Op != opDeduplicate {
 			continue
 		}
 		out[i] = -1

@@ -49,6 +49,12 @@ func (e *Entry) At() events.Position { return e.position() }
 // View is what the plan makes of its entries.
 func (p Plan) View(f events.Format) *View { return &View{Format: f, entries: p.entries} }
 
+// Told is the view as a profile has it told.
+func (v *View) Told(profile string) *View {
+	v.stands = CustomOf(profile).Stands
+	return v
+}
+
 // Entries lists the entries of a view.
 func (v *View) Entries() []Entry { return v.entries }
 

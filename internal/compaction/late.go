@@ -51,6 +51,7 @@ func (d *Draft) late() []lateResult {
 // move puts results behind the assistant's messages that hold their calls.
 func (d *Draft) move(late []lateResult) {
 	if len(late) == 0 {
+		d.pairs = nil // results were dropped, and others stood behind them
 		return
 	}
 	n := len(d.entries)

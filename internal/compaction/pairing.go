@@ -11,8 +11,10 @@ type pairing struct {
 	// belongs to the exchange around it.
 	exchange []int
 	// other is for each entry the position of its counterpart: the call of a
-	// result, the result of a call; −1 where there is none. A result pairs with a
-	// call of the same exchange, by id, or by order where either has none.
+	// result, the last result of a call; −1 where there is none. A result pairs with
+	// a call of the same exchange, by id, or by order where either has none. In
+	// neurolink one without id that finds no call belongs to the call or result it
+	// stands behind: nothing tells that it does not.
 	other []int
 	lone  []int // the calls and results that have none
 }
@@ -22,16 +24,21 @@ type pairing struct {
 func pair(entries []Entry, f events.Format) *pairing {
 	p := &pairing{exchange: exchanges(entries, f), other: make([]int, len(entries))}
 	calls := openCalls{entries: entries, other: p.other}
+	before := -1 // the entry rendered before
 	for i := range entries {
 		e := &entries[i]
 		p.other[i] = -1
 		calls.enter(p.exchange[i])
-		if e.Kind != KindResult || e.Flags.has(FlagEmpty) {
+		if e.Flags.has(FlagEmpty) {
 			continue
 		}
-		if call := calls.of(e.Call, i); call >= 0 {
-			p.other[i], p.other[call] = call, i
+		if e.Kind == KindResult {
+			p.join(i, calls.of(e.Call, i))
+			if f == events.NeuroLink && e.Call == 0 && p.other[i] < 0 {
+				p.follow(entries, i, before)
+			}
 		}
+		before = i
 	}
 	for i, other := range p.other {
 		if k := entries[i].Kind; other < 0 && (k == KindCall || k == KindResult) {
@@ -39,6 +46,25 @@ func pair(entries []Entry, f events.Format) *pairing {
 		}
 	}
 	return p
+}
+
+// join pairs a result with a call, unless there is none.
+func (p *pairing) join(result, call int) {
+	if call >= 0 {
+		p.other[result], p.other[call] = call, result
+	}
+}
+
+// follow makes a result belong to what stands before it, if that is of a tool: to
+// the call, or with another result to the call of that, or to it alone.
+func (p *pairing) follow(entries []Entry, result, before int) {
+	if before < 0 || entries[before].Kind != KindCall && entries[before].Kind != KindResult {
+		return
+	}
+	p.other[result] = before
+	if call := p.other[before]; call >= 0 && entries[call].Kind == KindCall {
+		p.join(result, call)
+	}
 }
 
 func exchanges(entries []Entry, f events.Format) []int {

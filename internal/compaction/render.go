@@ -12,6 +12,7 @@ import (
 // View is an effective history in entries, ready to be rendered.
 type View struct {
 	Format  events.Format
+	stands  events.Role // who tells summaries and markers, see [Custom]
 	entries []Entry
 }
 
@@ -73,11 +74,11 @@ func (r *renderer) message(from, to int) error {
 		if err != nil || len(msgs) != 1 {
 			return fmt.Errorf("render summary at %d: %d messages: %w", first.Seq, len(msgs), err)
 		}
-		r.rest = append(r.rest, summarized(first, msgs[0]))
+		r.stand(summarized(first, msgs[0]))
 		return nil
 	}
 	if first.Kind == KindMarker {
-		r.rest = append(r.rest, marker(first))
+		r.stand(marker(first))
 		return nil
 	}
 	if first.Kind == KindRestored {
@@ -128,6 +129,12 @@ func (r *renderer) message(from, to int) error {
 	}
 	r.add(m, answers, calls)
 	return nil
+}
+
+// stand adds what stands for hidden messages.
+func (r *renderer) stand(m events.Message) {
+	m.As = r.view.stands
+	r.rest = append(r.rest, m)
 }
 
 // speaks reports whether a part is more than white space.

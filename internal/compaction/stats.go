@@ -110,5 +110,10 @@ func (l *Ledger) View() (v *View, system, tools Seq) {
 func (l *Ledger) ViewAt(generation int64) *View {
 	d := newDraft(l.visibleAt(generation), l.format, l.gauge.rate)
 	d.Repair()
-	return &View{Format: l.format, entries: d.entries}
+	return l.viewOf(d.entries)
+}
+
+// viewOf is the view of entries as the session's policy has it told.
+func (l *Ledger) viewOf(entries []Entry) *View {
+	return &View{l.format, CustomOf(l.gauge.policy.Profile).Stands, entries}
 }

@@ -11,12 +11,13 @@ import (
 // system messages, the first user message and the first assistant message with
 // the results of its calls stay. It makes the smallest cut after which the
 // history is at most target tokens; when none is, it cuts the given fraction of
-// the messages. An even number of messages goes if one message more makes it so,
-// a call is never parted from its results, and the last exchange stays while its
-// calls may be open. A history of four messages or less stays.
+// the messages after the head, rounded down to an even number, but two of them at
+// least. An even number of messages goes if one message more, or where the fraction
+// decides one less, makes it so; a call is never parted from its results, and the
+// last exchange stays while its calls may be open. A history of four messages or
+// less stays.
 func (d *Draft) Truncate(target Tokens, fraction PPM) {
-	messages := d.messages()
-	if messages <= minMessages {
+	if d.messages() <= minMessages {
 		return
 	}
 	head := d.head()
@@ -25,7 +26,8 @@ func (d *Draft) Truncate(target Tokens, fraction PPM) {
 	}
 	marker := markerAt(&d.entries[head])
 	excess := d.repaired() + d.rate.Entry(&marker) - target
-	if end := choose(d.cuts(head), excess, messages, fraction); end > 0 {
+	most := max(2, int(fraction.share(Tokens(messagesOf(d.entries[head:]))))&^1)
+	if end := choose(d.cuts(head), excess, most); end > 0 {
 		d.hide(head, end, marker)
 	}
 }
@@ -42,8 +44,9 @@ type cut struct {
 }
 
 // choose returns the end of the cut that saves at least excess with the fewest
-// messages, or else of the one nearest to the fraction; 0 when there is none.
-func choose(cuts iter.Seq[cut], excess Tokens, messages int, fraction PPM) int {
+// messages, or else of the largest one of at most most messages, the smallest when
+// all have more; 0 when there is none.
+func choose(cuts iter.Seq[cut], excess Tokens, most int) int {
 	var best cut
 	enough := false
 	for c := range cuts {
@@ -57,7 +60,7 @@ func choose(cuts iter.Seq[cut], excess Tokens, messages int, fraction PPM) int {
 			return c.end
 		case c.saved >= excess:
 			best, enough = c, true
-		case best.end == 0 || int64(c.messages)*million <= int64(messages)*int64(fraction):
+		case best.end == 0 || c.messages <= most && (c.messages%2 == 0 || best.messages != c.messages-1):
 			best = c
 		}
 	}

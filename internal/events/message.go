@@ -60,6 +60,10 @@ type Message struct {
 	// [Truncated] knows them by.
 	Condensation, Truncation string
 
+	// As is the role that it is written with in that dialect, "" for Role: there the
+	// system may speak anywhere.
+	As Role
+
 	// Hidden says that the sender's own history hides the message behind another
 	// one: a model is not given it. It has no parts. See [Effective].
 	Hidden bool

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,7 @@ type neurolinkMessage struct {
 	metaID Raw  // metadata.toolCallId
 	failed bool // result.success is false
 	hidden bool // another message stands for it
+	stands bool // for other messages
 }
 
 func readNeuroLink(raw Raw) (Message, error) {
@@ -34,6 +36,9 @@ func readNeuroLink(raw Raw) (Message, error) {
 	case "user":
 		return n.words(RoleUser, text)
 	case "system":
+		if n.stands { // whoever tells it, it has its place in the conversation
+			return n.words(RoleUser, text)
+		}
 		return n.words(RoleSystem, text)
 	case "assistant":
 		return n.words(RoleAssistant, text)
@@ -72,14 +77,31 @@ func (n *neurolinkMessage) read(w *walker) {
 		case "toolCallId", "tool_call_id":
 			n.callID = w.value()
 		case "metadata":
-			n.metaID = memberAt(w, "toolCallId")
+			n.metadata(w)
 		case "result":
 			success := memberAt(w, "success")
 			n.failed = success.Kind() == 'f'
+		case "isTruncationMarker":
+			n.stands = isTrue(w.value()) || n.stands
 		case Condensed.parent, Truncated.parent:
 			n.hidden = stringOf(w.value()) != "" || n.hidden
 		default:
 			w.value()
+		}
+	})
+}
+
+func (n *neurolinkMessage) metadata(w *walker) {
+	if w.kind() != '{' {
+		w.value()
+		return
+	}
+	w.object(func(key []byte) {
+		switch v := w.value(); string(key) {
+		case "toolCallId":
+			n.metaID = v
+		case "isSummary":
+			n.stands = isTrue(v) || n.stands
 		}
 	})
 }
@@ -178,7 +200,7 @@ func createNeuroLink(m Message, content Raw, tool *Part) []member {
 	if m.ID != "" {
 		ms = append(ms, member{"id", quote(m.ID)})
 	}
-	ms = append(ms, member{"role", quote(neurolinkRole(m.Role, tool))}, member{"content", content})
+	ms = append(ms, member{"role", quote(neurolinkRole(cmp.Or(m.As, m.Role), tool))}, member{"content", content})
 	if m.Timestamp != nil {
 		ms = append(ms, member{"timestamp", m.Timestamp})
 	}

@@ -43,7 +43,7 @@ var Rules = map[Format][]string{
 	NeuroLink: {
 		"bad_shape",
 		"call_answered", // each tool_call has a tool_result among the tool messages after it
-		"orphan_result", // each tool_result has a tool_call among the tool messages before it
+		"orphan_result", // each tool_result has a tool_call among the tool messages before it; without id it may stand behind another one
 	},
 }
 

@@ -22,6 +22,7 @@ type neurolinkCall struct {
 
 func (c *checker) neurolink(messages []Raw) {
 	var open []neurolinkCall // of the tool messages since anybody spoke
+	tools := false           // the message before is one
 	for i, raw := range messages {
 		var m neurolinkShape
 		if !c.parse(i, raw, &m) {
@@ -31,12 +32,13 @@ func (c *checker) neurolink(messages []Raw) {
 		case "tool_call":
 			open = append(open, neurolinkCall{i, neurolinkID(m)})
 		case "tool_result":
-			at := answers(open, neurolinkID(m))
-			if at < 0 {
+			id := neurolinkID(m)
+			switch at := answers(open, id); {
+			case at >= 0:
+				open = slices.Delete(open, at, at+1)
+			case id != "" || !tools: // without id, it belongs to what it stands behind
 				c.report("orphan_result", i, "no call before it is without a result")
-				continue
 			}
-			open = slices.Delete(open, at, at+1)
 		default:
 			c.neurolinkWords(i, m)
 			for _, call := range open {
@@ -44,6 +46,7 @@ func (c *checker) neurolink(messages []Raw) {
 			}
 			open = nil
 		}
+		tools = m.Role == "tool_call" || m.Role == "tool_result"
 	}
 }
 

@@ -64,6 +64,11 @@ var valid = map[Format]map[string][]string{
 		},
 	},
 	NeuroLink: {
+		"adjacent": { // B10: adjacency is all there is without ids
+			`{"role":"tool_call","content":"","tool":"n"}`,
+			`{"role":"tool_result","content":"x"}`,
+			`{"role":"tool_result","content":"x"}`,
+		},
 		"empty": {},
 		"long": {
 			`{"id":"m1","role":"system","content":"a"}`,
@@ -194,8 +199,14 @@ var plants = map[Format][]planted{
 			`{"role":"tool_result","content":"x","toolCallId":"c2"}`,
 		}, []string{"orphan_result"}},
 		{"two results", []string{
+			`{"role":"tool_call","content":"","tool":"n","toolCallId":"c1"}`,
+			`{"role":"tool_result","content":"x","toolCallId":"c1"}`,
+			`{"role":"tool_result","content":"x","toolCallId":"c1"}`,
+		}, []string{"orphan_result"}},
+		{"a result without id that stands apart", []string{
 			`{"role":"tool_call","content":"","tool":"n"}`,
 			`{"role":"tool_result","content":"x"}`,
+			`{"role":"user","content":"a"}`,
 			`{"role":"tool_result","content":"x"}`,
 		}, []string{"orphan_result"}},
 		{"unknown role", []string{`{"role":"tool","content":"a"}`}, []string{"bad_shape"}},
