@@ -14,6 +14,10 @@ func main() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	if len(os.Args) > 1 {
+	d, _ := os.MkdirTemp("", "ev"); fmt.Println(evalOutage(ctx, load{5, 20, 750, 500}, d, p), cs[0].name)
+	return
+}
 	ws, stop, err := writers()
 	if err == nil {
 		err = evalRetention(ctx, cs, ws, p)
