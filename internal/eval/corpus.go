@@ -52,30 +52,34 @@ const seqStep = 1 << 10
 
 // readCorpora reads the real sessions and the examples. Without real sessions it
 // says so, aloud: everything then comes from the examples alone.
-func readCorpora(real, examples string, p printer) ([]*corpus, error) {
+func readCorpora(o options, p printer) ([]*corpus, error) {
 	var out []*corpus
-	c, err := readCorpus("real", real)
+	c, err := readCorpus("real", o.real, o.sessions)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.note("NO REAL SESSIONS at %s: set COMPACTD_SESSIONS to a folder of transcripts; what follows is of the examples alone", real)
+		p.note("NO REAL SESSIONS at %s: set COMPACTD_SESSIONS to a folder of transcripts. What follows is of the examples alone.", o.real)
 	case err != nil:
 		return nil, err
 	default:
 		out = append(out, c)
 	}
-	if c, err = readCorpus("examples", examples); err != nil {
+	if c, err = readCorpus("examples", o.examples, o.sessions); err != nil {
 		return nil, err
 	}
 	return append(out, c), nil
 }
 
-func readCorpus(name, dir string) (*corpus, error) {
+// readCorpus reads the first n sessions of a folder, 0 for all.
+func readCorpus(name, dir string, n int) (*corpus, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
 	}
 	all, err := transcript.Read(dir)
 	if err != nil {
 		return nil, err
+	}
+	if n > 0 {
+		all = all[:min(n, len(all))]
 	}
 	c := &corpus{name: name}
 	for _, s := range all {

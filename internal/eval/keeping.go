@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,7 +21,12 @@ var runs = []struct {
 
 // evalRetention prints what is kept, by corpus, writer and number of compactions,
 // and at last the worst of each.
-func evalRetention(ctx context.Context, cs []*corpus, ws []writer, p printer) error {
+func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
+	ws, stop, err := writers()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	worst := slices.Repeat([]share{{1, 1}}, len(factKinds))
 	for _, run := range runs {
 		record := int64(0)

@@ -30,17 +30,38 @@ var outages = []summarizetest.Mode{
 
 // load is what agents publish while a model fails.
 type load struct {
+	modes    []summarizetest.Mode
 	rounds   int
 	sessions int
-	turns    int // in one round
-	rate     int // turns/s, whatever happens
+	turns    int // of each session in one round
+	warm     int // turns of each session before, which are not measured
+	rate     int // turns/s of all sessions, whatever happens
+}
+
+// apart is how many turns of a session lie between two compactions, about. Sessions
+// begin at so many different places, so that not all are compacted at once.
+const apart = 6
+
+// order is which session publishes, turn by turn, and where the measured turns begin.
+func (l load) order() (sessions []int, measured int) {
+	for k := range apart + l.warm + l.turns {
+		if k == apart+l.warm {
+			measured = len(sessions)
+		}
+		for s := range l.sessions {
+			if k >= s%apart {
+				sessions = append(sessions, s)
+			}
+		}
+	}
+	return sessions, measured
 }
 
 // evalOutage prints the p99 of turns while a model fails over that while it works,
 // measured one after the other, in turns, on servers of their own.
 func evalOutage(ctx context.Context, l load, dir string, p printer) error {
 	worst := 0.0
-	for _, mode := range outages {
+	for _, mode := range l.modes {
 		var ratios, bad, good []float64
 		for round := range l.rounds {
 			b, g, err := pairOf(ctx, l, mode, round%2 == 0, dir)
@@ -117,33 +138,26 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	for _, k := range []events.Kind{events.KindCompacted, events.KindBudget} {
-		if _, err := w.conns[0].Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), func(m *nats.Msg) {
-			var o struct {
-				CausedBy events.Cause `json:"caused_by"`
-			}
-			if events.Unmarshal(m.Data, &o) == nil {
-				heard.note(o.CausedBy.Seq)
-			}
-		}); err != nil {
-			return nil, err
-		}
+	hush, err := w.listen(heard)
+	if err != nil {
+		return nil, err
 	}
 	runtime.GC()
 	due, seqs, err := w.pace(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(w.settle(ctx), w.conns[0].Flush()); err != nil {
+	if err := errors.Join(w.settle(ctx), hush()); err != nil {
 		return nil, err
 	}
-	for i, seq := range seqs {
-		at, ok := heard.seen[seq]
+	_, measured := l.order()
+	for i := measured; i < len(seqs); i++ {
+		at, ok := heard.seen[seqs[i]]
 		if !ok {
-			at, ok = folded.seen[seq]
+			at, ok = folded.seen[seqs[i]]
 		}
 		if !ok {
-			return nil, fmt.Errorf("turn at %d was not decided", seq)
+			return nil, fmt.Errorf("turn at %d was not decided", seqs[i])
 		}
 		ms = append(ms, float64(at.Sub(due[i]))/float64(time.Millisecond))
 	}
@@ -153,15 +167,48 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 	return ms, nil
 }
 
+// listen notes what agents hear, until hush has returned.
+func (w *world) listen(heard *clock) (hush func() error, err error) {
+	var subs []*nats.Subscription
+	done := make(chan struct{}, 2)
+	for _, k := range []events.Kind{events.KindCompacted, events.KindBudget} {
+		sub, err := w.conns[0].Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), func(m *nats.Msg) {
+			var o struct {
+				CausedBy events.Cause `json:"caused_by"`
+			}
+			if events.Unmarshal(m.Data, &o) == nil {
+				heard.note(o.CausedBy.Seq)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		sub.SetClosedHandler(func(string) { done <- struct{}{} })
+		subs = append(subs, sub)
+	}
+	return func() error {
+		for _, sub := range subs {
+			if err := sub.Drain(); err != nil {
+				return err
+			}
+			if err := w.await(done); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
 // pace publishes every turn when it is due.
 func (w *world) pace(ctx context.Context, l load) (due []time.Time, seqs []uint64, err error) {
 	var acks []jetstream.PubAckFuture
 	turn := turnOf(16_000, 2, 500)
 	start := time.Now().Add(50 * time.Millisecond)
-	for i := range l.turns {
+	order, _ := l.order()
+	for i, session := range order {
 		at := start.Add(time.Duration(i) * time.Second / time.Duration(l.rate))
 		time.Sleep(time.Until(at))
-		a, err := w.send(events.KindTurn, fmt.Sprintf("agent%d", i%l.sessions), turn)
+		a, err := w.send(events.KindTurn, fmt.Sprintf("agent%d", session), turn)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -27,6 +27,9 @@ type crowding struct {
 	turns  int // queued before each overflow, in its partition
 }
 
+// pulled is more than the jobs that summarizers work on, or have fetched.
+const pulled = 128
+
 // refusal is what a provider says when a call is too long.
 const refusal = `{"v":1,"id":"o","status":400,"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 20480 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
 
@@ -111,7 +114,7 @@ func (w *crowded) fill(ctx context.Context) error {
 		return err
 	}
 	preparing, triggered := turnOf(1_200, 8, 102), turnOf(1_200, 8, 122)
-	for i := range w.jobs + w.jobs/100 + 16 {
+	for i := range w.jobs + pulled {
 		turn := preparing
 		if i%2 == 0 {
 			turn = triggered

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"compactd/internal/compaction"
@@ -11,18 +12,18 @@ var prepares = []compaction.PPM{650_000, 600_000, 550_000, 500_000}
 
 // evalTiming prints how often a summary was ready when a compaction needed it, and
 // how long agents waited. The lines with a goal are those of the first corpus.
-func evalTiming(cs []*corpus, drawn int, p printer) error {
+func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 	for i, c := range cs {
 		suffix, goals := "", []goal{atMost(1), atLeast(0.95), atMost(0)}
 		if i > 0 {
 			suffix, goals = "/"+c.name, make([]goal, 3)
 		}
 		policy := compaction.DefaultPolicy()
-		own, err := waitsUnder(c, policy, 0)
+		own, err := waitsUnder(ctx, c, policy, 0)
 		if err != nil {
 			return err
 		}
-		w, err := waitsUnder(c, policy, drawn)
+		w, err := waitsUnder(ctx, c, policy, drawn)
 		if err != nil {
 			return err
 		}
@@ -34,7 +35,7 @@ func evalTiming(cs []*corpus, drawn int, p printer) error {
 		p.line("prepared_share"+suffix, w.share(), goals[1], w.detail(c, drawn))
 		blocked := append(own.blocked, w.blocked...)
 		p.line("blocked_ms_p99"+suffix, quantile(blocked, 0.99), goals[2], fmt.Sprintf("the most %s of %d turns", number(quantile(blocked, 1)), len(blocked)))
-		if err := p.prepares(c, suffix, drawn); err != nil {
+		if err := p.prepares(ctx, c, suffix, drawn); err != nil {
 			return err
 		}
 	}
@@ -42,11 +43,11 @@ func evalTiming(cs []*corpus, drawn int, p printer) error {
 }
 
 // prepares prints what the share would be, were summaries asked for earlier.
-func (p printer) prepares(c *corpus, suffix string, drawn int) error {
+func (p printer) prepares(ctx context.Context, c *corpus, suffix string, drawn int) error {
 	for _, share := range prepares {
 		policy := compaction.DefaultPolicy()
 		policy.Summarize.Prepare = share
-		w, err := waitsUnder(c, policy, drawn)
+		w, err := waitsUnder(ctx, c, policy, drawn)
 		if err != nil {
 			return err
 		}
@@ -55,12 +56,12 @@ func (p printer) prepares(c *corpus, suffix string, drawn int) error {
 	return nil
 }
 
-func waitsUnder(c *corpus, p compaction.Policy, drawn int) (*waits, error) {
+func waitsUnder(ctx context.Context, c *corpus, p compaction.Policy, drawn int) (*waits, error) {
 	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		return nil, err
 	}
-	return waitsOf(c, config, drawn)
+	return waitsOf(ctx, c, config, drawn)
 }
 
 // detail says what a share is made of, and what it cost.

@@ -15,9 +15,6 @@ import (
 // modelTime is how long the simulated model takes for a summary.
 const modelTime = 60 * time.Second
 
-// timings is how many timings of each session are drawn.
-const timings = 200
-
 // waits is what agents saw of summaries.
 type waits struct {
 	ready, late int       // compactions that needed a summary: it was there, or had to be asked for
@@ -160,7 +157,7 @@ func (c *corpus) timed() []*recording {
 }
 
 // waitsOf simulates all sessions of a corpus, at their own timing or at drawn ones.
-func waitsOf(c *corpus, config *compaction.Config, drawn int) (*waits, error) {
+func waitsOf(ctx context.Context, c *corpus, config *compaction.Config, drawn int) (*waits, error) {
 	all := &waits{}
 	var pool []int64
 	for _, r := range c.timed() {
@@ -171,6 +168,9 @@ func waitsOf(c *corpus, config *compaction.Config, drawn int) (*waits, error) {
 			at := ownTiming(r)
 			if drawn > 0 {
 				at = drawnTiming(r, pool, i)
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
 			}
 			w, err := simulate(r, at, config, modelTime)
 			if err != nil {
