@@ -71,6 +71,10 @@ clients: build ## Run the example agents in Go and Node against a worker
 bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7')
 	@go run ./internal/bench $(ARGS)
 
+.PHONY: eval
+eval: ## Measure what is kept, and who waits, in under 5 minutes (ARGS='-run retention')
+	@go run ./internal/eval $(ARGS)
+
 ##@ Keep in order
 
 .PHONY: lint

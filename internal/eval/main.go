@@ -78,6 +78,7 @@ func measure(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	p := printer{out}
+	p.header()
 	cs, err := readCorpora(o, p)
 	if err != nil {
 		return err

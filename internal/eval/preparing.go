@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"compactd/internal/compaction"
 )
@@ -33,7 +34,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 		}
 		p.line("prepared_misses_own_timing"+suffix, float64(own.late), goals[0], own.detail(c, 1))
 		p.line("prepared_share"+suffix, w.share(), goals[1], w.detail(c, drawn))
-		blocked := append(own.blocked, w.blocked...)
+		blocked := slices.Concat(own.blocked, w.blocked)
 		p.line("blocked_ms_p99"+suffix, quantile(blocked, 0.99), goals[2], fmt.Sprintf("the most %s of %d turns", number(quantile(blocked, 1)), len(blocked)))
 		if err := p.prepares(ctx, c, suffix, drawn); err != nil {
 			return err

@@ -3,8 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // goal is what a value should be; its zero value is none.
@@ -38,6 +41,21 @@ type printer struct{ out io.Writer }
 // note writes a line that is no result.
 func (p printer) note(format string, args ...any) {
 	fmt.Fprintf(p.out, "# "+format+"\n", args...)
+}
+
+// header says how busy the machine is: times mean little on a busy one.
+func (p printer) header() {
+	load, _, _ := strings.Cut(readLoad(), " ")
+	p.note("%d CPUs, %s %s/%s, load %s", runtime.GOMAXPROCS(0), runtime.Version(), runtime.GOOS, runtime.GOARCH, load)
+}
+
+// readLoad is what Linux says; elsewhere it is not known.
+func readLoad() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return string(b)
 }
 
 // line writes one result: its value, the goal and whether it is met, and what the

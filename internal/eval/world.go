@@ -151,10 +151,15 @@ func turnOf(window, messages, tokens int) []byte {
 		}
 		list[i] = map[string]string{"role": role, "content": text[:tokens*unitsPerToken]}
 	}
+	ceiling := 0.1
+	if window < 10_000 { // else there is no room for a model's summary
+		ceiling = 0.3
+	}
 	data, err := events.Marshal(map[string]any{
 		"v":        1,
 		"model":    map[string]any{"provider": "openai", "name": "gpt-4o", "context_window": window, "max_output_tokens": window / 8},
 		"messages": list,
+		"policy":   map[string]any{"summarize": map[string]any{"ceiling_share": ceiling}},
 	})
 	if err != nil {
 		panic(err) // strings and numbers

@@ -108,7 +108,9 @@ func TestFaultOutages(t *testing.T) {
 			}
 		})
 	}
-	table.Flush()
+	if err := table.Flush(); err != nil {
+		t.Error(err)
+	}
 }
 
 // fitting counts the sessions whose next call fits.
