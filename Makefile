@@ -84,6 +84,9 @@ bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -roun
 .PHONY: estimate
 estimate: ## Measure estimates against usages of COMPACTD_SESSIONS (ARGS=FILE…)
 	@go run ./internal/estimate $(ARGS)
+.PHONY: eval
+eval: ## Measure what is kept, and who waits, in under 5 minutes (ARGS='-run retention')
+	@go run ./internal/eval $(ARGS)
 
 ##@ Keep in order
 
