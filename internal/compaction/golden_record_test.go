@@ -281,8 +281,9 @@ func (r *recorder) cleared(s *session) {
 	}
 	r.say(object{"policy": object{"prune": object{"micro": object{"every_turn": false, "idle_keep": 1}}}}, said{role: events.RoleUser, text: "Rest."})
 	r.now += 2 * 60 * 60 * 1000
-	r.send(events.KindIdle, object{})
-	r.send(events.KindIdle, object{})
+	since := object{"since": r.ledger(r.at.Address).LastSeq()}
+	r.send(events.KindIdle, since)
+	r.send(events.KindIdle, since)
 	r.send(events.KindEnd, object{})
 }
 
