@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"compactd/internal/summarize"
 )
@@ -27,7 +26,7 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	worst := slices.Repeat([]share{{1, 1}}, len(factKinds))
+	worst := make([]share, len(factKinds)) // of nothing until there is a fact
 	for _, run := range runs {
 		record := int64(0)
 		for _, c := range cs {
@@ -43,7 +42,7 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 				p.kept(fmt.Sprintf("%s/%s/%d", c.name, w.name, run.times), &t)
 				record = max(record, t.record)
 				for i, s := range t.shares {
-					if s.all > 0 && s.ratio() < worst[i].ratio() {
+					if s.all > 0 && (worst[i].all == 0 || s.ratio() < worst[i].ratio()) {
 						worst[i] = s
 					}
 				}
@@ -52,7 +51,11 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 		p.line(fmt.Sprintf("record_tokens_%d", run.times), float64(record), run.goal, "the largest")
 	}
 	for i, k := range factKinds {
-		p.line("retention_"+k.name, worst[i].ratio(), atLeast(1), "the least")
+		if worst[i].all == 0 {
+			p.note("retention_%s: no such facts", k.name)
+			continue
+		}
+		p.line("retention_"+k.name, worst[i].ratio(), atLeast(1), "the least, "+worst[i].String())
 	}
 	return nil
 }
@@ -113,6 +116,10 @@ func evalGrowth(ctx context.Context, c *corpus, p printer) error {
 		if g := k.growth(); g > same {
 			same, ofSame = g, k
 		}
+	}
+	if worst == 0 {
+		p.note("summary_growth_10: no session is condensed ten times")
+		return nil
 	}
 	p.line("summary_growth_10", worst, atMost(1.3), fmt.Sprintf("the worst: %s, UTF-16 units %v", of.session, of.units))
 	p.line("summary_growth_10/same_work", same, goal{}, fmt.Sprintf("the worst: %s, UTF-16 units %v", ofSame.session, ofSame.units))

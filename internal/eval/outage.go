@@ -119,6 +119,14 @@ func (c *clock) note(seq uint64) {
 	}
 }
 
+// of returns when it was noted.
+func (c *clock) of(seq uint64) (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.seen[seq]
+	return at, ok
+}
+
 // latencies publishes turns on time to a new worker, and returns how many
 // milliseconds each took from then: until its agent heard what was told about it,
 // or else until it was decided.
@@ -152,9 +160,9 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 	}
 	_, measured := l.order()
 	for i := measured; i < len(seqs); i++ {
-		at, ok := heard.seen[seqs[i]]
+		at, ok := heard.of(seqs[i])
 		if !ok {
-			at, ok = folded.seen[seqs[i]]
+			at, ok = folded.of(seqs[i])
 		}
 		if !ok {
 			return nil, fmt.Errorf("turn at %d was not decided", seqs[i])
