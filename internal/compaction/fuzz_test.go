@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -88,7 +89,7 @@ func FuzzMeasure(f *testing.F) {
 	f.Add("openai", []byte(`{"role":"user","content":"日本語 \ud83d 0123456789abcdef 👍"}`), int64(1<<40))
 	f.Fuzz(func(t *testing.T, format string, data []byte, input int64) {
 		m, err := events.Format(format).Read(data)
-		if err != nil {
+		if err != nil || !utf8.Valid(data) { // no event passes broken UTF-8 on
 			return
 		}
 		parts := 0
