@@ -12,8 +12,8 @@ type pairing struct {
 	exchange []int
 	// other is for each entry the position of its counterpart: the call of a
 	// result, the last result of a call; −1 where there is none. A result pairs with
-	// a call of the same exchange, by id, or by order where either has none. In
-	// neurolink one without id that finds no call belongs to the call or result it
+	// a call of the same exchange, by id, or where either has none by the tool, or by
+	// order. In neurolink one without id that finds no call belongs to the call or result it
 	// stands behind: nothing tells that it does not.
 	other []int
 	lone  []int // the calls and results that have none
@@ -33,7 +33,7 @@ func pair(entries []Entry, f events.Format) *pairing {
 			continue
 		}
 		if e.Kind == KindResult {
-			p.join(i, calls.of(e.Call, i))
+			p.join(i, calls.of(i))
 			if f == events.NeuroLink && e.Call == 0 && p.other[i] < 0 {
 				p.follow(entries, i, before)
 			}
@@ -110,8 +110,22 @@ type openCalls struct {
 
 	// An index of the exchange up to an entry, made when a search would be long: an
 	// agent may send a hundred thousand calls in a turn.
-	index   map[Key][]int
+	index   map[name][]int
 	indexed int
+}
+
+// name is what a call is looked for by: its id, or its tool.
+type name struct {
+	tool bool
+	key  Key
+}
+
+// of reports whether a call has the name.
+func (n name) of(e *Entry) bool {
+	if n.tool {
+		return e.Tool == n.key
+	}
+	return e.Call == n.key
 }
 
 // maxScan is how many entries are searched for a call without an index.
@@ -124,34 +138,39 @@ func (c *openCalls) enter(exchange int) {
 	}
 }
 
-// of returns the open call that a result at position i with a call id answers: the
-// oldest of its id, or of those without one; for a result without id the oldest
+// of returns the open call that the result at position i answers: the oldest of its
+// id, or of those without one; for a result without id the oldest of its tool, or
 // of all. It returns −1 if there is none.
-func (c *openCalls) of(id Key, i int) int {
+func (c *openCalls) of(i int) int {
+	e := &c.entries[i]
 	for c.oldest < i && !c.open(c.oldest) {
 		c.oldest++
 	}
 	switch {
 	case c.oldest == i:
 		return -1
-	case id == 0:
-		return c.oldest
+	case e.Call != 0:
+		if call := c.find(name{key: e.Call}, i); call >= 0 {
+			return call
+		}
+		return c.find(name{}, i)
+	case e.Tool != 0:
+		if call := c.find(name{true, e.Tool}, i); call >= 0 {
+			return call
+		}
 	}
-	if call := c.find(id, i); call >= 0 {
-		return call
-	}
-	return c.find(0, i)
+	return c.oldest
 }
 
 func (c *openCalls) open(i int) bool { return c.entries[i].Kind == KindCall && c.other[i] < 0 }
 
-// find returns the oldest open call with an id before position i, or −1.
-func (c *openCalls) find(id Key, i int) int {
+// find returns the oldest open call of a name before position i, or −1.
+func (c *openCalls) find(n name, i int) int {
 	if i-c.oldest > maxScan {
-		return c.lookUp(id, i)
+		return c.lookUp(n, i)
 	}
 	for k := c.oldest; k < i; k++ {
-		if c.entries[k].Call == id && c.open(k) {
+		if n.of(&c.entries[k]) && c.open(k) {
 			return k
 		}
 	}
@@ -159,19 +178,21 @@ func (c *openCalls) find(id Key, i int) int {
 }
 
 // lookUp does what find does, by the index.
-func (c *openCalls) lookUp(id Key, i int) int {
+func (c *openCalls) lookUp(n name, i int) int {
 	if c.index == nil {
-		c.index = map[Key][]int{}
+		c.index = map[name][]int{}
 	}
 	for ; c.indexed < i; c.indexed++ {
 		if e := &c.entries[c.indexed]; e.Kind == KindCall {
-			c.index[e.Call] = append(c.index[e.Call], c.indexed)
+			for _, n := range []name{{false, e.Call}, {true, e.Tool}} {
+				c.index[n] = append(c.index[n], c.indexed)
+			}
 		}
 	}
-	calls := c.index[id]
+	calls := c.index[n]
 	for len(calls) > 0 && !c.open(calls[0]) {
 		calls = calls[1:]
-		c.index[id] = calls
+		c.index[n] = calls
 	}
 	if len(calls) == 0 {
 		return -1
