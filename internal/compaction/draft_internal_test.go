@@ -138,7 +138,9 @@ func slowPairs(d *Draft) []int {
 		}
 		call := -1
 		for _, fits := range []func(Entry) bool{
-			func(c Entry) bool { return e.Call != 0 && c.Call == e.Call || e.Call == 0 && e.Tool != 0 && c.Tool == e.Tool },
+			func(c Entry) bool {
+				return e.Call != 0 && c.Call == e.Call || e.Call == 0 && e.Tool != 0 && c.Tool == e.Tool
+			},
 			func(c Entry) bool { return e.Call == 0 || c.Call == 0 },
 		} {
 			for k := exchange[i]; k < i && call < 0; k++ {
