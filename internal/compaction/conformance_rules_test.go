@@ -42,7 +42,7 @@ var deviations = []deviation{
 	{"B10", "ContextCompactor.compact", "repair is part of a compaction: parallel calls stay, open calls at the end too", recordNeedsRepair, compactedIsSound},
 	{"B5", "ContextCompactor.compact", "only results of tools are reads", used(events.StageDeduplicate), compactedIsSound},
 	{"B7", "ContextCompactor.compact", "the smallest cut that fits; the first exchange is whole", used(events.StageTruncate), compactedIsSound},
-	{"C2b", "ContextCompactor.compact.summarize", "framed as a condensed summary; the newest message stays; calls are never parted from results", always, compactedIsSound},
+	{"C2b", "ContextCompactor.compact.summarize", "framed as a condensed summary; the newest message stays; a call with its results", always, compactedIsSound},
 	{"D2", "isContextOverflowError", "rate limits, quotas and bad keys are no overflow; input and output together are", isExcused, tellsApart},
 	{"D2", "getContextOverflowProvider", "rate limits, quotas and bad keys are no overflow; input and output together are", isExcused, tellsApart},
 	{"D1", "isContextOverflowError", "texts of today's providers, and a code without a message, are overflows too", always, namesProvider},

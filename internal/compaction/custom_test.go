@@ -39,8 +39,11 @@ func TestCustomStands(t *testing.T) {
 		format  events.Format
 		role    string
 	}{
-		{"seed", events.NeuroLink, "system"}, {"current", events.NeuroLink, "user"}, {"default", events.NeuroLink, "user"},
-		{"seed", events.OpenAI, "user"}, {"seed", events.Anthropic, "user"},
+		{"seed", events.NeuroLink, "system"},
+		{"current", events.NeuroLink, "user"},
+		{"default", events.NeuroLink, "user"},
+		{"seed", events.OpenAI, "user"},
+		{"seed", events.Anthropic, "user"},
 	} {
 		policy := withoutSummaries()
 		policy.Profile = test.profile

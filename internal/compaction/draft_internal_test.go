@@ -50,7 +50,7 @@ func drawEntries(t *rapid.T, f events.Format) []Entry {
 		}
 		for p := range number(1, 1+12*number(0, 3, "long"), "parts") {
 			e.Part, e.Kind, e.Text = uint32(p), Kind(number(0, 2, "kind")), uint32(number(0, 400, "text"))
-			e.Call, e.Path, e.Variant, e.Op = 0, 0, 0, opNone
+			e.Call, e.Tool, e.Path, e.Variant, e.Op = 0, 0, 0, 0, opNone
 			switch e.Kind {
 			case KindWords:
 				if e.Text == 0 {
@@ -62,7 +62,7 @@ func drawEntries(t *rapid.T, f events.Format) []Entry {
 				e.Op = op(max(number(-4, 2, "op"), 0))
 				fallthrough
 			default:
-				e.Call = Key(number(0, ids, "id"))
+				e.Call, e.Tool = Key(number(0, ids, "id")), Key(number(0, 2, "tool"))
 			}
 			out = append(out, e)
 			e.Flags = 0
@@ -138,8 +138,10 @@ func slowPairs(d *Draft) []int {
 		}
 		call := -1
 		for _, fits := range []func(Entry) bool{
-			func(c Entry) bool { return c.Call == e.Call || e.Call == 0 },
-			func(c Entry) bool { return c.Call == 0 },
+			func(c Entry) bool {
+				return e.Call != 0 && c.Call == e.Call || e.Call == 0 && e.Tool != 0 && c.Tool == e.Tool
+			},
+			func(c Entry) bool { return e.Call == 0 || c.Call == 0 },
 		} {
 			for k := exchange[i]; k < i && call < 0; k++ {
 				if c := d.entries[k]; c.Kind == KindCall && out[k] < 0 && fits(c) {

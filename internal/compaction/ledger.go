@@ -264,8 +264,8 @@ func (l *Ledger) link(e *Entry) {
 // callOf returns the position of the call of a result that stands at position n,
 // −1 if there is none near.
 func (l *Ledger) callOf(e *Entry, n int) int {
-	var calls []int // of this exchange, newest first
-	answered, inCalls := 0, false
+	var all, same openLately // of this exchange: any, and those of the same tool
+	inCalls := false
 	for i := n - 1; i >= 0; i-- {
 		if i < n-maxLookback {
 			return -1
@@ -277,16 +277,40 @@ func (l *Ledger) callOf(e *Entry, n int) int {
 		inCalls = x.Role == RoleAssistant
 		switch x.Kind {
 		case KindResult:
-			answered++
+			all.answered++
+			if x.Tool == e.Tool {
+				same.answered++
+			}
 		case KindCall:
 			if e.Call != 0 && x.Call == e.Call {
 				return i
 			}
-			calls = append(calls, i)
+			all.calls = append(all.calls, i)
+			if x.Tool == e.Tool {
+				same.calls = append(same.calls, i)
+			}
 		}
 	}
-	if e.Call == 0 && answered < len(calls) { // without ids the order tells
-		return calls[len(calls)-1-answered]
+	switch {
+	case e.Call != 0:
+		return -1
+	case e.Tool != 0 && len(same.calls) > 0: // without ids the tool tells, and else the order
+		return same.oldest()
+	default:
+		return all.oldest()
 	}
-	return -1
+}
+
+// openLately are calls, newest first, and how many of them have a result.
+type openLately struct {
+	calls    []int
+	answered int
+}
+
+// oldest returns the oldest call that is open, −1 if none is.
+func (o *openLately) oldest() int {
+	if o.answered >= len(o.calls) {
+		return -1
+	}
+	return o.calls[len(o.calls)-1-o.answered]
 }

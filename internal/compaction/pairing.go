@@ -12,8 +12,8 @@ type pairing struct {
 	exchange []int
 	// other is for each entry the position of its counterpart: the call of a
 	// result, the last result of a call; −1 where there is none. A result pairs with
-	// a call of the same exchange, by id, or by order where either has none. In
-	// neurolink one without id that finds no call belongs to the call or result it
+	// a call of the same exchange, by id, or where either has none by the tool, or by
+	// order. In neurolink one without id that finds no call belongs to the call or result it
 	// stands behind: nothing tells that it does not.
 	other []int
 	lone  []int // the calls and results that have none
@@ -33,7 +33,7 @@ func pair(entries []Entry, f events.Format) *pairing {
 			continue
 		}
 		if e.Kind == KindResult {
-			p.join(i, calls.of(e.Call, i))
+			p.join(i, calls.of(i))
 			if f == events.NeuroLink && e.Call == 0 && p.other[i] < 0 {
 				p.follow(entries, i, before)
 			}
@@ -98,83 +98,4 @@ func begins(entries []Entry, f events.Format, last, i int) bool {
 	default:
 		return false
 	}
-}
-
-// openCalls finds the calls of an exchange that have no result yet.
-type openCalls struct {
-	entries []Entry
-	other   []int // as far as it is known
-
-	exchange int // where it begins
-	oldest   int // no call of the exchange before it is open
-
-	// An index of the exchange up to an entry, made when a search would be long: an
-	// agent may send a hundred thousand calls in a turn.
-	index   map[Key][]int
-	indexed int
-}
-
-// maxScan is how many entries are searched for a call without an index.
-const maxScan = 32
-
-// enter forgets the exchange before.
-func (c *openCalls) enter(exchange int) {
-	if exchange > c.exchange {
-		c.exchange, c.oldest, c.index, c.indexed = exchange, exchange, nil, exchange
-	}
-}
-
-// of returns the open call that a result at position i with a call id answers: the
-// oldest of its id, or of those without one; for a result without id the oldest
-// of all. It returns −1 if there is none.
-func (c *openCalls) of(id Key, i int) int {
-	for c.oldest < i && !c.open(c.oldest) {
-		c.oldest++
-	}
-	switch {
-	case c.oldest == i:
-		return -1
-	case id == 0:
-		return c.oldest
-	}
-	if call := c.find(id, i); call >= 0 {
-		return call
-	}
-	return c.find(0, i)
-}
-
-func (c *openCalls) open(i int) bool { return c.entries[i].Kind == KindCall && c.other[i] < 0 }
-
-// find returns the oldest open call with an id before position i, or −1.
-func (c *openCalls) find(id Key, i int) int {
-	if i-c.oldest > maxScan {
-		return c.lookUp(id, i)
-	}
-	for k := c.oldest; k < i; k++ {
-		if c.entries[k].Call == id && c.open(k) {
-			return k
-		}
-	}
-	return -1
-}
-
-// lookUp does what find does, by the index.
-func (c *openCalls) lookUp(id Key, i int) int {
-	if c.index == nil {
-		c.index = map[Key][]int{}
-	}
-	for ; c.indexed < i; c.indexed++ {
-		if e := &c.entries[c.indexed]; e.Kind == KindCall {
-			c.index[e.Call] = append(c.index[e.Call], c.indexed)
-		}
-	}
-	calls := c.index[id]
-	for len(calls) > 0 && !c.open(calls[0]) {
-		calls = calls[1:]
-		c.index[id] = calls
-	}
-	if len(calls) == 0 {
-		return -1
-	}
-	return calls[0]
 }

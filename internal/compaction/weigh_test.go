@@ -110,12 +110,14 @@ func TestFloorAndRoom(t *testing.T) {
 	})
 }
 
-// floorOf is a token for each 8 bytes, and no more than the estimate before any
-// usage.
+// floorOf is a token for each 8 bytes of what is rendered, and no more than the
+// estimate before any usage.
 func floorOf(l *compaction.Ledger) compaction.Tokens {
 	var bytes int64
 	for _, e := range l.Visible() {
-		bytes += int64(e.Bytes)
+		if e.Flags&compaction.FlagEmpty == 0 {
+			bytes += int64(e.Bytes)
+		}
 	}
 	b := l.Budget().Breakdown
 	return min(compaction.Tokens((bytes+7)/8), compaction.Tokens(b.SystemPrompt+b.History+b.ToolDefinitions))
