@@ -36,12 +36,15 @@ const (
 	rewindsNotReplayed flaw = "rewinds are not replayed"
 	decidedAnew        flaw = "what was told is decided again"
 	presentConfig      flaw = "what was told is applied under the present config"
+	lostEventsTold     flaw = "what was told of lost events is replayed"
+	lostDiskTaken      flaw = "a disk of lost events is taken"
 	outcomeLost        flaw = "an outcome is not queued"
 )
 
 var flaws = []flaw{
 	markerIgnored, checkpointAhead, checkpointOfNow, outcomesSkipped, changeForgotten, unsavedEvicted, dropIgnored,
-	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAnew, presentConfig, outcomeLost,
+	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAnew, presentConfig, lostEventsTold, lostDiskTaken,
+	outcomeLost,
 }
 
 // Whatever dies, comes twice, late or from an owner that has lost its partition:

@@ -57,10 +57,10 @@ func (a *speaker) step() {
 		a.ask(events.KindOverflow, fmt.Sprintf(`"error":"prompt is too long: %d tokens > %d maximum","status":400`, a.window+50, a.window))
 	case n < 83:
 		a.ask(events.KindIdle, `"v":1`)
-	case n < 84:
+	case n < 85:
 		a.ask(events.KindEnd, `"v":1`)
 		a.number = 0
-	case n < 85:
+	case n < 86:
 		a.publish(said{events.KindTurn, "", malformed})
 	default:
 		a.answer()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (s *simulation) audit() error {
 // was decided under: that of the commit that passes it. Commits follow each other,
 // and each tells of the events it passes.
 func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs []string, err error) {
-	told, configs = map[compaction.Seq][]commitment{}, make([]string, len(s.log)+1)
+	told, configs = map[compaction.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
 	var cursor uint64
 	var open []commitment
 	for _, c := range s.outcomes {
@@ -47,10 +48,14 @@ func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs 
 			continue
 		}
 		if c.marker.Cursor < cursor {
-			return nil, nil, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
+			if !s.lost[c.marker.Cursor] || c.kind != "" {
+				return nil, nil, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
+			}
+			maps.DeleteFunc(told, func(seq compaction.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
+			configs = configs[:c.marker.Cursor+1]
 		}
 		for seq := cursor + 1; seq <= c.marker.Cursor; seq++ {
-			configs[seq] = c.marker.Config
+			configs = append(configs[:seq], c.marker.Config)
 		}
 		for _, o := range open {
 			if uint64(o.cause) <= cursor || uint64(o.cause) > c.marker.Cursor {
@@ -59,6 +64,9 @@ func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs 
 			told[o.cause] = append(told[o.cause], o)
 		}
 		cursor, open = c.marker.Cursor, nil
+	}
+	if cursor < uint64(len(s.log)) {
+		configs = append(configs, make([]string, uint64(len(s.log))-cursor)...) // perhaps of another partition
 	}
 	return told, configs, nil
 }
@@ -85,7 +93,7 @@ func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, confi
 			return err
 		}
 		for _, disk := range disks {
-			if disk.mark.Cursor == uint64(e.seq) {
+			if disk.mark.Cursor == uint64(e.seq) && disk.fits(s.log, e.seq) {
 				if err := disk.compare(d); err != nil {
 					return fmt.Errorf("disk at %d: %w", e.seq, err)
 				}

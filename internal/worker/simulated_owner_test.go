@@ -52,8 +52,16 @@ func (o *owner) open() {
 		return
 	}
 	marker := border{compaction.Seq(m.Cursor), m.Chain, m.LastID, m.LastTime}
-	if o.disk.mark.Cursor > m.Cursor {
-		s.violated("a disk stands at %d, the marker at %d", o.disk.mark.Cursor, m.Cursor)
+	if len(s.log) < int(m.Cursor) {
+		marker = border{seq: compaction.Seq(len(s.log))}
+		if o.fence = o.store(nil, marker, o.fence); o.fence == 0 {
+			o.end()
+			return
+		}
+	}
+	if s.flaw != lostDiskTaken && !o.disk.fits(s.log, marker.seq) {
+		o.disk = newDisk()
+		o.decider.store = o.disk
 	}
 	if s.flaw == markerIgnored && s.odds(20) {
 		marker = border{}
@@ -80,7 +88,7 @@ func (o *owner) replay(marker border) {
 				s.violated("read outcome: %w", err)
 			}
 		}
-		if c.marker != nil {
+		if c.marker != nil && (s.flaw != lostEventsTold || compaction.Seq(c.marker.Cursor) >= r.last) {
 			r.pass(*c.marker)
 		}
 	}
@@ -106,9 +114,10 @@ func (o *owner) replay(marker border) {
 		o.decided = borderAfter(o.decided, e, e.at())
 	}
 	o.decider.config = o.config
-	if marker.seq > 0 && o.decided.chain != marker.chain {
+	if marker.chain != 0 && o.decided.chain != marker.chain {
 		s.violated("the log has another hash at the marker, %d", marker.seq)
 	}
+	o.decided.seq, o.decided.chain = marker.seq, cmp.Or(marker.chain, o.decided.chain)
 }
 
 // unread lists the events of the partition behind what is decided, up to a
@@ -134,6 +143,9 @@ func (o *owner) step() {
 	case n < 85:
 		o.collect()
 	default:
+		if o.pending != nil {
+			o.commit(len(o.queue)) // else its time may never come
+		}
 		o.save()
 	}
 }
@@ -274,7 +286,7 @@ func (o *owner) collect() {
 
 // save is partition.save: nothing is written before its border is committed.
 func (o *owner) save() {
-	if o.pending == nil || o.committed < o.pending.end.seq {
+	if o.ended || o.pending == nil || o.committed < o.pending.end.seq {
 		return
 	}
 	if o.s.odds(10) {
@@ -386,6 +398,13 @@ func (d *disk) clone() *disk {
 		c.rows[a] = maps.Clone(rows)
 	}
 	return c
+}
+
+// fits is partition.fits: a disk may stand on events that the log has lost, or on
+// others of their sequences.
+func (d *disk) fits(log []event, marker compaction.Seq) bool {
+	at := compaction.Seq(d.mark.Cursor)
+	return at == 0 || at <= marker && log[at-1].time == d.mark.LastTime
 }
 
 // Load is kv.Store.Load.

@@ -19,11 +19,13 @@ type simulation struct {
 	*rand.Rand
 	flaw  flaw
 	steps int
+	frail bool                             // its server loses power
 	trace func(format string, args ...any) // nil unless somebody reads it
 
 	log      []event
 	now      int64
 	ids      map[string]int64 // when a message id was stored
+	lost     map[uint64]bool  // where the log once lost its end
 	speakers []*speaker
 
 	outcomes []commitment
@@ -40,8 +42,8 @@ type simulation struct {
 // counts says what happened, so that a simulation in which nothing happens is
 // noticed.
 type counts struct {
-	Seeds, Events, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps   int
-	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted int
+	Seeds, Events, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps               int
+	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost int
 }
 
 // commitment is one message of OUTCOMES.
@@ -61,13 +63,14 @@ const duplicateWindow = 120_000
 func newSimulation(seed uint64, f flaw) *simulation {
 	s := &simulation{
 		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
-		ids: map[string]int64{}, texts: map[compaction.Seq][]events.Message{},
+		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq][]events.Message{},
 	}
 	partitions := 1 + s.IntN(4)/3
 	s.current, s.disks = make([]*owner, partitions), make([][]*disk, partitions)
 	for i := range 1 + s.IntN(5)/2 {
 		s.speakers = append(s.speakers, newSpeaker(s, i%partitions, fmt.Sprintf("s%d", i)))
 	}
+	s.frail = s.odds(30)
 	s.steps = 8 + s.IntN(30)
 	return s
 }
@@ -119,8 +122,10 @@ func (s *simulation) step() {
 		}
 	case n < 96:
 		s.takeOver(s.IntN(len(s.current)))
-	case n < 98:
-		if o := s.current[s.IntN(len(s.current))]; o != nil {
+	case n < 99:
+		if s.frail {
+			s.losePower()
+		} else if o := s.current[s.IntN(len(s.current))]; o != nil {
 			o.crash("anywhere")
 		}
 	default:
@@ -196,6 +201,28 @@ func (s *simulation) takeOver(p int) {
 	s.current[p] = newOwner(s, p, c[s.IntN(len(c))], d)
 	s.counts.Takeovers++
 	s.current[p].open()
+}
+
+// losePower takes the end of the log, as a server does that did not sync it, and
+// with it everybody who knew of it. What was told of it stays told.
+func (s *simulation) losePower() {
+	for _, o := range append(slices.Clone(s.zombies), s.current...) {
+		if o != nil {
+			o.crash("with the server")
+		}
+	}
+	keep := len(s.log) - s.IntN(min(len(s.log), 8)+1)
+	s.note("the log loses all but %d of %d events", keep, len(s.log))
+	for _, e := range s.log[keep:] {
+		delete(s.ids, e.id)
+		delete(s.texts, e.seq)
+		s.counts.EventsLost++
+	}
+	s.log, s.lost[uint64(keep)] = s.log[:keep], true
+	s.now += 1000 // no two events of one sequence have the same time
+	for p := range s.current {
+		s.takeOver(p)
+	}
 }
 
 // violated notes a promise that was not kept.
