@@ -328,6 +328,15 @@ func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
 	return c.seal()
 }
 
+// Parse is [ParseConfig] for the text of another config, which may name the counter
+// of this one.
+func (c *Config) Parse(text []byte) (*Config, error) {
+	if c.counter == nil {
+		return ParseConfig(text)
+	}
+	return ParseConfig(text, c.counter)
+}
+
 // Hash names the config: 16 hexadecimal digits.
 func (c *Config) Hash() string { return c.hash }
 

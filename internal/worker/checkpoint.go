@@ -113,23 +113,11 @@ func (p *partition) due() bool {
 func (p *partition) collect() error {
 	p.state.Lock()
 	defer p.state.Unlock()
-	c := &checkpoint{end: p.decided, outcomes: p.committer.Fence()}
-	for _, k := range p.decider.dirty {
-		k.dirty, k.unsaved = forgetDirty(), true
-		c.written = append(c.written, k)
-		if k.ledger == nil { // it began anew
-			c.changes = append(c.changes, kv.Change{Address: k.address, Drop: true})
-			continue
-		}
-		rows, err := k.ledger.Rows()
-		if err != nil {
-			return err
-		}
-		k.ledger.Stored()
-		c.changes = append(c.changes, kv.Change{Address: k.address, Rows: rows, Replace: k.replace})
-		k.replace = false
+	changes, written, err := p.decider.collect()
+	if err != nil {
+		return err
 	}
-	p.decider.dirty, p.decider.events = nil, 0
+	c := &checkpoint{end: p.decided, outcomes: p.committer.Fence(), changes: changes, written: written}
 	p.pending, p.saved = c, time.Now()
 	failpoint("collected")
 	return nil
@@ -178,9 +166,7 @@ func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
 	}
 	failpoint("checkpointed")
 	p.state.Lock()
-	for _, k := range c.written {
-		k.unsaved = false
-	}
+	p.decider.stored(c.written)
 	evicted, kept := p.decider.evict(p.w.config.MaxLedgers/p.w.config.Streams.Partitions), len(p.decider.kept)
 	p.state.Unlock()
 	call(p.w.config.Listener.Checkpointed, Checkpointed{

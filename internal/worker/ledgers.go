@@ -83,6 +83,35 @@ func (d *decider) touch(k *kept) {
 	}
 }
 
+// collect takes the ledgers that changed since it was last called, as they are
+// now: what to write, and whom to call stored for once it is written.
+func (d *decider) collect() (changes []kv.Change, written []*kept, err error) {
+	for _, k := range d.dirty {
+		k.dirty, k.unsaved = forgetDirty(), true
+		written = append(written, k)
+		if k.ledger == nil { // it began anew
+			changes = append(changes, kv.Change{Address: k.address, Drop: true})
+			continue
+		}
+		rows, err := k.ledger.Rows()
+		if err != nil {
+			return nil, nil, err
+		}
+		k.ledger.Stored()
+		changes = append(changes, kv.Change{Address: k.address, Rows: rows, Replace: k.replace})
+		k.replace = false
+	}
+	d.dirty, d.events = nil, 0
+	return changes, written, nil
+}
+
+// stored notes that what collect took is written.
+func (d *decider) stored(written []*kept) {
+	for _, k := range written {
+		k.unsaved = false
+	}
+}
+
 // evict lets ledgers that are stored leave memory, those not used for longest
 // first, until at most n are left.
 func (d *decider) evict(n int) int {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,8 +200,9 @@ func (p *partition) open(ctx context.Context) error {
 	return nil
 }
 
-// replay applies the events up to the marker as they were told. The whole log
-// must have the marker's hash, if its beginning is still there.
+// replay applies the events up to the marker as they were told, each under the
+// config it was decided under. The whole log must have the marker's hash, if its
+// beginning is still there.
 func (p *partition) replay(ctx context.Context, marker border, whole bool) (replayed int, err error) {
 	if marker.seq <= p.decided.seq {
 		p.end = p.decided
@@ -212,15 +212,20 @@ func (p *partition) replay(ctx context.Context, marker border, whole bool) (repl
 	if err != nil {
 		return 0, err
 	}
+	old := past{p, map[string]*compaction.Config{}}
+	defer func() { p.decider.config = p.w.config.Compaction }()
 	err = broker.ReadStream(ctx, p.w.js, broker.LogStream, events.LogFilter(p.id), uint64(p.decided.seq)+1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
 		e, at, err := readEvent(m)
 		if err != nil {
 			return err
 		}
-		if err := p.decider.record(e, recorded[e.seq]); err != nil {
+		if p.decider.config, err = old.config(ctx, recorded.configAt(e.seq)); err != nil {
+			return err
+		}
+		if err := p.decider.record(e, recorded.told[e.seq]); err != nil {
 			p.interrupted("replay")(err)
 		}
-		delete(recorded, e.seq)
+		delete(recorded.told, e.seq)
 		if p.decider.lost != nil {
 			return p.decider.lost
 		}
@@ -244,52 +249,22 @@ var errOtherChain = errors.New("the log is not the one the outcomes were decided
 
 var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was made anew; purge OUTCOMES, or use another --data")
 
-// load reads the outcomes told about events up to the marker. A marker that lies
-// behind an earlier one says that the log had lost its end: what was told about
-// the events between belongs to events that are gone.
-func (p *partition) load(ctx context.Context) (map[compaction.Seq][]compaction.Outcome, error) {
-	out := map[compaction.Seq][]compaction.Outcome{}
-	var last compaction.Seq // of out
+// load reads the outcomes told about events up to the marker.
+func (p *partition) load(ctx context.Context) (*recorded, error) {
+	r := &recorded{}
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.fence+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseOutcome(m.Subject()); err == nil {
-			o, cause, err := recordedOutcome(at.Kind, m.Data())
-			if err != nil {
+			if err := r.add(at.Kind, m.Data()); err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
-			out[cause] = append(out[cause], o)
-			last = max(last, cause)
 		}
 		marker, ok, err := broker.ParseMarker(m.Headers())
-		if err != nil || !ok {
-			return err
+		if ok {
+			r.pass(marker)
 		}
-		if cursor := compaction.Seq(marker.Cursor); last > cursor {
-			maps.DeleteFunc(out, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
-			last = cursor
-		}
-		return nil
+		return err
 	})
-	return out, err
-}
-
-// recordedOutcome reads an outcome without its messages.
-func recordedOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction.Seq, error) {
-	body, err := events.DecodeOutcome(k, data)
-	if err != nil {
-		return compaction.Outcome{}, 0, err
-	}
-	var cause events.Cause
-	switch b := body.(type) {
-	case *events.Compacted:
-		cause, b.Messages = b.CausedBy, nil
-	case *events.BudgetChanged:
-		cause = b.CausedBy
-	case *events.Rejected:
-		cause = b.CausedBy
-	case *events.Job:
-		cause = b.CausedBy
-	}
-	return compaction.Outcome{Kind: k, Body: body}, compaction.Seq(cause.Seq), nil
+	return r, err
 }
 
 // receive handles one message of the log. The reader calls it, in order.

@@ -202,12 +202,12 @@ func scarce(free, size uint64) bool { return free < min(size/50, 512<<20) }
 func (m *Monitor) tell(r *Readiness) {
 	for _, c := range allChecks {
 		bad := slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Check == c })
-		m.metrics.checks.WithLabelValues(c).Set(flag(!bad))
+		m.metrics.checks.WithLabelValues(c).Set(oneIf(!bad))
 	}
-	m.metrics.ready.Set(flag(r.Ready))
+	m.metrics.ready.Set(oneIf(r.Ready))
 }
 
-func flag(b bool) float64 {
+func oneIf(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// recorded is what OUTCOMES says was told about the events of a partition, and
+// under which configs. It is given the outcomes and markers in their order.
+type recorded struct {
+	told   map[compaction.Seq][]compaction.Outcome
+	last   compaction.Seq // of told
+	config []reign
+}
+
+// add takes one outcome.
+func (r *recorded) add(k events.Kind, data []byte) error {
+	o, cause, err := recordedOutcome(k, data)
+	if err != nil {
+		return err
+	}
+	if r.told == nil {
+		r.told = map[compaction.Seq][]compaction.Outcome{}
+	}
+	r.told[cause] = append(r.told[cause], o)
+	r.last = max(r.last, cause)
+	return nil
+}
+
+// pass takes a marker. One that lies behind an earlier one says that the log had
+// lost its end: what was told about the events between belongs to events that are
+// gone.
+func (r *recorded) pass(m broker.Marker) {
+	cursor, n := compaction.Seq(m.Cursor), len(r.config)
+	switch {
+	case n == 0 || cursor > r.config[n-1].to && m.Config != r.config[n-1].hash:
+		r.config = append(r.config, reign{cursor, m.Config})
+	case cursor > r.config[n-1].to:
+		r.config[n-1].to = cursor
+	}
+	if r.last > cursor {
+		maps.DeleteFunc(r.told, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
+		r.last = cursor
+	}
+	if i := r.reignAt(cursor); r.config[i].to > cursor {
+		r.config[i].to = cursor
+		r.config = r.config[:i+1]
+	}
+}
+
+// reignAt is the place of the reign that an event up to the last marker fell in.
+func (r *recorded) reignAt(seq compaction.Seq) int {
+	i, _ := slices.BinarySearchFunc(r.config, seq, func(g reign, seq compaction.Seq) int { return cmp.Compare(g.to, seq) })
+	return i
+}
+
+// configAt is the hash of the config that an event was decided under, "" for one
+// that no marker has passed.
+func (r *recorded) configAt(seq compaction.Seq) string {
+	if i := r.reignAt(seq); i < len(r.config) {
+		return r.config[i].hash
+	}
+	return ""
+}
+
+// recordedOutcome reads an outcome without its messages.
+func recordedOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction.Seq, error) {
+	body, err := events.DecodeOutcome(k, data)
+	if err != nil {
+		return compaction.Outcome{}, 0, err
+	}
+	var cause events.Cause
+	switch b := body.(type) {
+	case *events.Compacted:
+		cause, b.Messages = b.CausedBy, nil
+	case *events.BudgetChanged:
+		cause = b.CausedBy
+	case *events.Rejected:
+		cause = b.CausedBy
+	case *events.Job:
+		cause = b.CausedBy
+	}
+	return compaction.Outcome{Kind: k, Body: body}, compaction.Seq(cause.Seq), nil
+}

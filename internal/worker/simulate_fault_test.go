@@ -1,0 +1,8 @@
+//go:build faults
+
+package worker
+
+import "testing"
+
+// P10: the same as TestSimulation, in ten times as many worlds.
+func TestFaultSimulation(t *testing.T) { simulate(t, max(*seeds, 25_000)) }

@@ -1,0 +1,198 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// speaker is an agent, its operator and its summarizer: everybody who publishes
+// for one session.
+type speaker struct {
+	s         *simulation
+	partition int
+	address   events.Address
+	said      []said // all turns there ever were
+	number    int    // of the last one
+	held      []said // that are late
+	jobs      []*events.Job
+	gen       int64 // told last
+	window    int
+	asked     int // events without a number
+}
+
+// said is a message that was published, and may be again.
+type said struct {
+	kind events.Kind
+	id   string
+	data []byte
+}
+
+func newSpeaker(s *simulation, partition int, session string) *speaker {
+	return &speaker{
+		s: s, partition: partition, address: events.Address{Tenant: "default", Session: session},
+		window: []int{250, 350, 500}[s.IntN(3)],
+	}
+}
+
+func (a *speaker) step() {
+	switch n := a.s.IntN(100); {
+	case n < 62:
+		a.turn(0)
+	case n < 69 && len(a.said) > 0: // its acknowledgement was lost
+		a.publish(a.said[a.s.IntN(len(a.said))])
+	case n < 72 && a.number > 1:
+		a.turn(1 + a.s.IntN(a.number))
+	case n < 74 && a.number > 0: // another turn of that number
+		a.number--
+		a.turn(0)
+	case n < 78:
+		a.ask(events.KindRewind, a.rewind())
+	case n < 80:
+		a.ask(events.KindCompact, `"focus":"the parser"`)
+	case n < 82:
+		a.ask(events.KindOverflow, fmt.Sprintf(`"error":"prompt is too long: %d tokens > %d maximum","status":400`, a.window+50, a.window))
+	case n < 83:
+		a.ask(events.KindIdle, `"v":1`)
+	case n < 85:
+		a.ask(events.KindEnd, `"v":1`)
+		a.number = 0
+	case n < 86:
+		a.publish(said{events.KindTurn, "", malformed})
+	default:
+		a.answer()
+	}
+}
+
+func (a *speaker) rewind() string {
+	if a.s.odds(50) {
+		return `"steps":1`
+	}
+	return fmt.Sprintf(`"generation":%d`, a.s.Int64N(a.gen+1))
+}
+
+func (a *speaker) publish(m said) { a.s.publish(a.partition, m.kind, a.address, m.id, m.data) }
+
+func (a *speaker) id() string {
+	a.asked++
+	return fmt.Sprintf("%s-%d", a.address.Session, a.asked)
+}
+
+func (a *speaker) ask(k events.Kind, body string) {
+	id := a.id()
+	m := said{k, id, fmt.Appendf(nil, `{"id":%q,%s}`, id, body)}
+	a.said = append(a.said, m)
+	a.publish(m)
+}
+
+// turn says what comes next; one that replaces others takes their place.
+func (a *speaker) turn(from int) {
+	id, more := a.id(), ""
+	if a.number++; from > 0 {
+		a.number, more = from, fmt.Sprintf(`"replaces_from":%d,`, from)
+	}
+	if a.number == 1 || a.s.odds(4) {
+		more += fmt.Sprintf(`"format":"openai","model":{"provider":%q,"name":"m","context_window":%d,"max_output_tokens":%d},`,
+			[]string{"openai", "anthropic"}[a.s.IntN(2)], a.window, a.window/5)
+	}
+	messages, spoke := a.messages(id)
+	if spoke && a.s.odds(30) {
+		more += fmt.Sprintf(`"generation":%d,"usage":{"input_tokens":%d},`, a.gen, 1+a.s.IntN(a.window))
+	}
+	m := said{events.KindTurn, id, fmt.Appendf(nil, `{"id":%q,"turn":%d,%s"messages":[%s]}`, id, a.number, more, messages)}
+	a.said = append(a.said, m)
+	if from == 0 && a.number > 1 && a.s.odds(6) {
+		a.s.counts.Gaps++
+		a.held = append(a.held, m)
+		return
+	}
+	a.publish(m)
+	if a.s.odds(60) {
+		a.release()
+	}
+}
+
+// malformed is no turn.
+var malformed = []byte(`{"turn":-1,"messages":7}`)
+
+// filler is text to say.
+var filler = strings.Repeat("the quick brown fox jumps over the lazy dog ", 20)
+
+func (a *speaker) text(id string) string { return id + " " + filler[:10+a.s.IntN(a.window/3)] }
+
+// messages are those of one turn: of the user, or of the assistant, with a file
+// that it read or without.
+func (a *speaker) messages(id string) (_ string, assistant bool) {
+	switch a.s.IntN(3) {
+	case 0:
+		return fmt.Sprintf(`{"role":"user","content":%q}`, a.text(id)), false
+	case 1:
+		return fmt.Sprintf(`{"role":"assistant","content":%q}`, a.text(id)), true
+	}
+	return fmt.Sprintf(`{"role":"assistant","content":"","tool_calls":[{"id":%[1]q,"type":"function","function":{"name":"read","arguments":"{\"path\":\"%[2]s.go\"}"}}]},`+
+		`{"role":"tool","tool_call_id":%[1]q,"content":%[3]q}`, id, "ab"[:1+a.s.IntN(2)], a.text(id)), true
+}
+
+// release publishes the turns that are late, the last one first.
+func (a *speaker) release() {
+	for len(a.held) > 0 {
+		n := len(a.held) - 1
+		a.publish(a.held[n])
+		a.held = a.held[:n]
+	}
+}
+
+// hear takes an outcome that was committed.
+func (a *speaker) hear(o compaction.Outcome) {
+	switch b := o.Body.(type) {
+	case *events.Job:
+		a.jobs = append(a.jobs, b)
+		if a.s.odds(60) {
+			a.answer()
+		}
+	case *events.Compacted:
+		a.gen = b.Generation
+		a.s.counts.Compactions++
+		if b.RewoundTo != nil {
+			a.s.counts.Rewinds++
+		}
+	}
+}
+
+// answer publishes a result of some job: mostly of the last one; also late, twice,
+// failed, or larger than was asked for.
+func (a *speaker) answer() {
+	if len(a.jobs) == 0 {
+		return
+	}
+	job := a.jobs[len(a.jobs)-1]
+	if a.s.odds(30) {
+		job = a.jobs[a.s.IntN(len(a.jobs))]
+	}
+	text, fail, id := "a summary ", "", job.ID
+	switch n := a.s.IntN(10); {
+	case n == 0:
+		text, fail = "", "no_room"
+	case n == 1:
+		text = strings.Repeat(text, 1+int(job.MaxUnits)/len(text))
+	case n == 2: // of another summarizer, which knows nothing of the first
+		id = a.id()
+	}
+	a.s.counts.Summaries++
+	a.publish(said{events.KindSummary, id, fmt.Appendf(nil, `{"v":1,"id":%q,"job":%q,"text":%q,"record":[],"model":"m","failure":%q}`, id, job.ID, text, fail)})
+}
+
+// relabel makes a summary answer the last job of its session.
+func (s *simulation) relabel(e event) []byte {
+	for _, a := range s.speakers {
+		if n := len(a.jobs); a.address == e.Address && n > 0 {
+			for _, j := range a.jobs {
+				e.data = bytes.ReplaceAll(e.data, []byte(j.ID), []byte(a.jobs[n-1].ID))
+			}
+		}
+	}
+	return e.data
+}

@@ -1,0 +1,250 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// audit derives everything again from the log alone, and compares.
+func (s *simulation) audit() error {
+	s.counts.Seeds, s.counts.Events = 1, len(s.log)
+	for p := range s.current {
+		told, configs, err := s.read(p)
+		if err != nil {
+			return err
+		}
+		if err := s.rederive(p, told, configs); err != nil {
+			return err
+		}
+	}
+	return s.found
+}
+
+// read lists what OUTCOMES says about each event of a partition, and the config it
+// was decided under: that of the commit that passes it. Commits follow each other,
+// and each tells of the events it passes.
+func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs []string, err error) {
+	told, configs = map[compaction.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
+	var cursor uint64
+	var open []commitment
+	for _, c := range s.outcomes {
+		if c.partition != p {
+			continue
+		}
+		if len(open) > 0 && open[0].commit != c.commit {
+			return nil, nil, errors.New("a commit is stored in part")
+		}
+		if c.kind != "" {
+			open = append(open, c)
+		}
+		if c.marker == nil {
+			continue
+		}
+		if c.marker.Cursor < cursor {
+			if !s.lost[c.marker.Cursor] || c.kind != "" {
+				return nil, nil, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
+			}
+			maps.DeleteFunc(told, func(seq compaction.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
+			configs = configs[:c.marker.Cursor+1]
+		}
+		for seq := cursor + 1; seq <= c.marker.Cursor; seq++ {
+			configs = append(configs[:seq], c.marker.Config)
+		}
+		for _, o := range open {
+			if uint64(o.cause) <= cursor || uint64(o.cause) > c.marker.Cursor {
+				return nil, nil, fmt.Errorf("an outcome of event %d is in a commit from %d to %d", o.cause, cursor, c.marker.Cursor)
+			}
+			told[o.cause] = append(told[o.cause], o)
+		}
+		cursor, open = c.marker.Cursor, nil
+	}
+	if cursor < uint64(len(s.log)) {
+		configs = append(configs, make([]string, uint64(len(s.log))-cursor)...) // perhaps of another partition
+	}
+	return told, configs, nil
+}
+
+// rederive decides a partition again in one go, with the config that was in force
+// at each event. What was told must be what comes of it, each disk what the
+// ledgers were where it stands, and the ledgers hold every turn once, in order.
+func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, configs []string) error {
+	d := newDecider(nil)
+	disks := append(slices.Clone(s.disks[p]), s.current[p].disk)
+	books := map[events.Address]*book{}
+	for _, e := range s.log {
+		if e.Partition != p {
+			continue
+		}
+		if d.config = configNamed(configs[e.seq]); d.config == nil {
+			return fmt.Errorf("event %d was never committed", e.seq)
+		}
+		outs, messages := d.decide(e)
+		if messages != nil {
+			s.texts[e.seq] = messages
+		}
+		if err := s.compare(e, outs, told[e.seq]); err != nil {
+			return err
+		}
+		for _, disk := range disks {
+			if disk.mark.Cursor == uint64(e.seq) && disk.fits(s.log, e.seq) {
+				if err := disk.compare(d); err != nil {
+					return fmt.Errorf("disk at %d: %w", e.seq, err)
+				}
+			}
+		}
+		if books[e.Address] == nil {
+			books[e.Address] = &book{}
+		}
+		books[e.Address].enter(e)
+	}
+	for _, a := range s.speakers {
+		if b := books[a.address]; b != nil {
+			if err := s.original(d, a.address, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compare holds what was told about an event against what follows from the log.
+func (s *simulation) compare(e event, outs []compaction.Outcome, told []commitment) error {
+	if len(outs) != len(told) {
+		return fmt.Errorf("event %d (%s) has %d outcomes, of which %d were told", e.seq, e.Kind, len(outs), len(told))
+	}
+	for i, o := range outs {
+		if want := s.body(o); o.Kind != told[i].kind || !bytes.Equal(want, told[i].data) {
+			return fmt.Errorf("event %d (%s): told\n%s\nthe log says\n%s", e.seq, e.Kind, told[i].data, want)
+		}
+	}
+	return nil
+}
+
+// compare holds the rows of a disk against the ledgers.
+func (d *disk) compare(at *decider) error {
+	for a, rows := range d.rows {
+		if k := at.kept[a]; k == nil || k.ledger == nil {
+			return fmt.Errorf("%s is stored, and has no ledger", a)
+		}
+		if len(rows) == 0 {
+			return fmt.Errorf("%s has no rows", a)
+		}
+	}
+	for a, k := range at.kept {
+		if k.ledger == nil {
+			continue
+		}
+		rows, err := k.ledger.Rows()
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if !bytes.Equal(d.rows[a][r.Name], r.Data) {
+				return fmt.Errorf("%s: row %s is\n%q, not\n%q", a, r.Name, d.rows[a][r.Name], r.Data)
+			}
+		}
+	}
+	return nil
+}
+
+// original compares the history as it was published with the view of generation 0.
+func (s *simulation) original(d *decider, a events.Address, b *book) error {
+	l, err := d.ledger(a)
+	if err != nil {
+		return err
+	}
+	var want []events.Raw
+	for _, t := range b.turns {
+		want = append(want, t.Messages...)
+	}
+	if l.LastTurn() != int64(len(b.turns)) {
+		return fmt.Errorf("%s has %d turns, %d were published", a, l.LastTurn(), len(b.turns))
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	if got := s.render(l.ViewAt(0)); !slices.EqualFunc(got, want, func(x, y events.Raw) bool { return bytes.Equal(x, y) }) {
+		return fmt.Errorf("%s: the originals are\n%s\nnot\n%s", a, got, want)
+	}
+	return nil
+}
+
+// book keeps the turns of a session by the rules of the wire contract, in the
+// simplest way there is.
+type book struct {
+	turns  []page
+	parked map[int64]page
+}
+
+type page struct {
+	ID       string       `json:"id"`
+	Turn     int64        `json:"turn"`
+	From     int64        `json:"replaces_from"`
+	Messages []events.Raw `json:"messages"`
+	data     []byte
+}
+
+func (b *book) enter(e event) {
+	if e.Kind == events.KindEnd && len(b.turns) > 0 {
+		*b = book{}
+	}
+	p := page{data: e.data}
+	if e.Kind != events.KindTurn || bytes.Contains(e.data, malformed) {
+		return
+	}
+	if err := events.Unmarshal(e.data, &p); err != nil {
+		panic(err) // not what the agents of the simulation publish
+	}
+	next := int64(len(b.turns)) + 1
+	switch {
+	case p.Turn < next && p.From == 0, p.Turn < next && bytes.Equal(b.turns[p.Turn-1].data, p.data):
+		return // there already, or another one is
+	case p.From > 0:
+		if other, ok := b.parked[p.Turn]; p.From > next || ok && bytes.Equal(other.data, p.data) {
+			return
+		}
+		b.turns = b.turns[:p.From-1]
+		for n := range b.parked {
+			if n >= p.From {
+				delete(b.parked, n)
+			}
+		}
+	case p.Turn > next:
+		if b.parked == nil {
+			b.parked = map[int64]page{}
+		}
+		if _, ok := b.parked[p.Turn]; !ok {
+			b.parked[p.Turn] = p
+		}
+		return
+	}
+	b.turns = append(b.turns, p)
+	for {
+		n := int64(len(b.turns)) + 1
+		p, ok := b.parked[n]
+		if !ok {
+			return
+		}
+		delete(b.parked, n)
+		b.turns = append(b.turns, p)
+	}
+}
+
+func configNamed(hash string) *compaction.Config {
+	for _, c := range simulatedConfigs() {
+		if c.Hash() == hash {
+			return c
+		}
+	}
+	return nil
+}
+
+// at is when the log stored an event.
+func (e *event) at() time.Time { return time.UnixMilli(e.time) }

@@ -1,0 +1,255 @@
+package worker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// simulation is a world that follows from a seed: agents that publish, a log,
+// OUTCOMES with its fence, disks, and owners that die at any point or do not know
+// that they were replaced. What an owner decides, keeps, records and stores is the
+// product's code; what stands in for NATS, bbolt and goroutines is here.
+type simulation struct {
+	*rand.Rand
+	flaw  flaw
+	steps int
+	frail bool                             // its server loses power
+	trace func(format string, args ...any) // nil unless somebody reads it
+
+	log      []event
+	now      int64
+	ids      map[string]int64 // when a message id was stored
+	lost     map[uint64]bool  // where the log once lost its end
+	speakers []*speaker
+
+	outcomes []commitment
+	commits  int
+	current  []*owner // of each partition; nil while it has none
+	zombies  []*owner
+	disks    [][]*disk // of each partition, without those in use
+	texts    map[compaction.Seq][]events.Message
+
+	counts counts
+	found  error // the first promise not kept that the world itself sees
+}
+
+// counts says what happened, so that a simulation in which nothing happens is
+// noticed.
+type counts struct {
+	Seeds, Events, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps               int
+	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost int
+}
+
+// commitment is one message of OUTCOMES.
+type commitment struct {
+	partition int
+	kind      events.Kind // "" for a bare marker
+	address   events.Address
+	data      []byte
+	cause     compaction.Seq // the event it tells of
+	marker    *broker.Marker // on the last one of a commit
+	commit    int
+}
+
+// duplicateWindow is how long the log remembers ids, in milliseconds.
+const duplicateWindow = 120_000
+
+func newSimulation(seed uint64, f flaw) *simulation {
+	s := &simulation{
+		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
+		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq][]events.Message{},
+	}
+	partitions := 1 + s.IntN(4)/3
+	s.current, s.disks = make([]*owner, partitions), make([][]*disk, partitions)
+	for i := range 1 + s.IntN(5)/2 {
+		s.speakers = append(s.speakers, newSpeaker(s, i%partitions, fmt.Sprintf("s%d", i)))
+	}
+	s.frail = s.odds(30)
+	s.steps = 8 + s.IntN(30)
+	return s
+}
+
+// odds is true so many times in a hundred.
+func (s *simulation) odds(percent int) bool { return s.IntN(100) < percent }
+
+func (s *simulation) note(format string, args ...any) {
+	if s.trace != nil {
+		s.trace(format, args...)
+	}
+}
+
+// run lets the world live for some steps, and then come to rest: every agent has
+// said what it held back, and the last owners have stored all there is.
+func (s *simulation) run(steps int) error {
+	for range min(steps, s.steps) {
+		s.step()
+	}
+	for _, a := range s.speakers {
+		a.release()
+	}
+	for p := range s.current {
+		for s.found == nil && (s.current[p] == nil || !s.current[p].settle()) {
+			s.takeOver(p)
+		}
+	}
+	if s.found != nil {
+		return s.found
+	}
+	return s.audit()
+}
+
+func (s *simulation) step() {
+	s.now += int64(s.IntN(3)) * 1000
+	switch n := s.IntN(100); {
+	case n < 45:
+		s.speakers[s.IntN(len(s.speakers))].step()
+	case n < 88:
+		p := s.IntN(len(s.current))
+		if s.current[p] == nil {
+			s.takeOver(p)
+		} else {
+			s.current[p].step()
+		}
+	case n < 93:
+		if len(s.zombies) > 0 {
+			s.zombies[s.IntN(len(s.zombies))].step()
+		}
+	case n < 96:
+		s.takeOver(s.IntN(len(s.current)))
+	case n < 99:
+		if s.frail {
+			s.losePower()
+		} else if o := s.current[s.IntN(len(s.current))]; o != nil {
+			o.crash("anywhere")
+		}
+	default:
+		s.now += []int64{duplicateWindow, 45 * 60_000}[s.IntN(2)]
+	}
+}
+
+// publish stores an event, unless the log remembers its id.
+func (s *simulation) publish(partition int, k events.Kind, a events.Address, id string, data []byte) {
+	if at, ok := s.ids[id]; ok && id != "" && s.now-at < duplicateWindow {
+		s.counts.Duplicates++
+		return
+	}
+	s.ids[id] = s.now
+	seq := compaction.Seq(len(s.log) + 1)
+	s.log = append(s.log, event{
+		Location: events.Location{Partition: partition, Kind: k, Address: a}, seq: seq, id: id, time: s.now, data: data,
+	})
+	s.note("log %d: %s %s %.120s", seq, k, a.Session, data)
+}
+
+// last returns the sequence in OUTCOMES of the last message of a partition, 0 for
+// none, and that message.
+func (s *simulation) last(partition int) (uint64, commitment) {
+	for i, c := range slices.Backward(s.outcomes) {
+		if c.partition == partition {
+			return uint64(i + 1), c
+		}
+	}
+	return 0, commitment{marker: &broker.Marker{}}
+}
+
+// store is OUTCOMES taking a commit: all of it, or nothing where the fence does
+// not hold.
+func (s *simulation) store(partition int, fence uint64, messages []commitment, m broker.Marker, commit int) (uint64, bool) {
+	if last, _ := s.last(partition); last != fence && s.flaw != fenceOff {
+		return 0, false
+	}
+	if len(messages) == 0 {
+		messages = []commitment{{}}
+	}
+	for i, c := range messages {
+		c.partition, c.commit = partition, commit
+		if i == len(messages)-1 {
+			c.marker = &m
+		}
+		s.outcomes = append(s.outcomes, c)
+		if s.flaw == tornBatch && i < len(messages)-1 && s.odds(20) {
+			return 0, false
+		}
+	}
+	s.note("outcomes %d: cursor %d epoch %d of partition %d, %d messages", len(s.outcomes), m.Cursor, m.Epoch, partition, len(messages))
+	return uint64(len(s.outcomes)), true
+}
+
+// takeOver gives a partition to a new owner: with the disk of one that died, with
+// a copy as of some time, or with none. The former one may live on.
+func (s *simulation) takeOver(p int) {
+	if old := s.current[p]; old != nil {
+		s.zombies = append(s.zombies, old)
+	}
+	d := newDisk()
+	if n := len(s.disks[p]); n > 0 && s.odds(75) {
+		i := s.IntN(n)
+		d = s.disks[p][i]
+		if s.odds(30) {
+			d = d.clone()
+		} else {
+			s.disks[p] = slices.Delete(s.disks[p], i, i+1)
+		}
+	}
+	c := simulatedConfigs()
+	s.current[p] = newOwner(s, p, c[s.IntN(len(c))], d)
+	s.counts.Takeovers++
+	s.current[p].open()
+}
+
+// losePower takes the end of the log, as a server does that did not sync it, and
+// with it everybody who knew of it. What was told of it stays told.
+func (s *simulation) losePower() {
+	for _, o := range append(slices.Clone(s.zombies), s.current...) {
+		if o != nil {
+			o.crash("with the server")
+		}
+	}
+	keep := len(s.log) - s.IntN(min(len(s.log), 8)+1)
+	s.note("the log loses all but %d of %d events", keep, len(s.log))
+	for _, e := range s.log[keep:] {
+		delete(s.ids, e.id)
+		delete(s.texts, e.seq)
+		s.counts.EventsLost++
+	}
+	s.log, s.lost[uint64(keep)] = s.log[:keep], true
+	s.now += 1000 // no two events of one sequence have the same time
+	for p := range s.current {
+		s.takeOver(p)
+	}
+}
+
+// violated notes a promise that was not kept.
+func (s *simulation) violated(format string, args ...any) {
+	if s.found == nil {
+		s.found = fmt.Errorf(format, args...)
+	}
+}
+
+// simulatedConfigs are what owners run with: each stage has its turn, and each
+// estimator.
+var simulatedConfigs = sync.OnceValue(func() []*compaction.Config {
+	policy := func(set string) *compaction.Config {
+		p, err := compaction.DefaultPolicy().Set(events.Raw(set))
+		if err != nil {
+			panic(err)
+		}
+		c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+		if err != nil {
+			panic(err)
+		}
+		return c
+	}
+	return []*compaction.Config{
+		policy(`{}`),
+		policy(`{"summarize":{"enabled":false}}`),
+		policy(`{"profile":"seed","threshold":0.6,"target":0.4,"info":0.5,"summarize":{"prepare":0.3}}`),
+		policy(`{"profile":"blocks","threshold":0.5,"target":0.3,"info":0.4,"prune":{"micro":{"enabled":true,"every_turn":true,"from_messages":4,"keep_messages":2,"tools":["read"]}},"summarize":{"prepare":0.2}}`),
+	}
+})
