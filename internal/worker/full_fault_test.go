@@ -38,8 +38,8 @@ func TestFaultDiskFull(t *testing.T) {
 	_, js := dial(t, "nats://"+listen)
 	acks, n := []ack{}, 0
 	publish := func() error {
-		n++
 		at, data := subjectOfAgent(n%6), agentTurn(30+n%6, 1+n/6)
+		n++
 		one, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		a, err := js.Publish(one, at, data)
