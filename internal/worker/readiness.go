@@ -85,8 +85,8 @@ func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
 		switch {
 		case at.served:
 			r.Served++
-		case at.lost != nil:
-			r.add(checkPartitions, "partition %d is not served: %v", id, at.lost)
+		case at.failed: // its error may name a session: that is for the log
+			r.add(checkPartitions, "partition %d ended with an error, see the log of the worker", id)
 		}
 		if !at.served {
 			m.metrics.drop(id)
