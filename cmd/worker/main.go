@@ -62,6 +62,9 @@ type flags struct {
 	Serve      serveCmd  `cmd:"" default:"withargs" help:"Serve sessions; this is what worker does without a command."`
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
+	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
+	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
+
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
 }
@@ -77,6 +80,8 @@ Examples:
   worker --policy claude --set prune.micro.every_turn=true
   worker --summarizer anthropic/claude-haiku-4-5,ollama/llama3.3
   worker policy --policy policy.yaml --tenant acme
+  worker inspect --json
+  worker doctor --nats nats://broker:4222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 

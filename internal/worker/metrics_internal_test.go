@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -79,5 +81,50 @@ func TestMetrics(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("%s", got)
+	}
+}
+
+// docs/operations.md says what each metric means, with its labels, and of no other;
+// the alerts too are on metrics that there are.
+func TestMetricsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := prometheus.NewRegistry()
+	newMetrics(reg, "v1")
+	descs := make(chan *prometheus.Desc, 100)
+	reg.Describe(descs)
+	close(descs)
+	parts := regexp.MustCompile(`fqName: "([a-z_]+)".*variableLabels: \{([a-z,]*)\}`)
+	known := map[string]bool{}
+	for d := range descs {
+		m := parts.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("cannot read %s", d)
+		}
+		known[m[1]] = true
+		row := regexp.MustCompile("(?m)^\\| .*`" + m[1] + "`.*$").FindString(string(doc))
+		if row == "" {
+			t.Errorf("%s is not in the table", m[1])
+		}
+		for label := range strings.SplitSeq(m[2], ",") {
+			if label != "" && !strings.Contains(row, "`"+label+"`") {
+				t.Errorf("%s: label %s is not in the table", m[1], label)
+			}
+		}
+	}
+	rules, err := os.ReadFile("../../deploy/prometheus/rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(compactd_[a-z_]+)`").FindAllStringSubmatch(string(doc), -1)
+	for _, name := range append(named, regexp.MustCompile(`\b(compactd_[a-z_]+?)(?:_bucket)?\b`).FindAllStringSubmatch(string(rules), -1)...) {
+		if !known[name[1]] {
+			t.Errorf("there is no %s", name[1])
+		}
+	}
+	if len(known) < 20 {
+		t.Errorf("%d metrics", len(known))
 	}
 }

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -238,8 +239,8 @@ func TestReadyzPartitions(t *testing.T) {
 
 	m, l = watch(worker.MonitorConfig{})
 	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
-	l.PartitionLost(worker.PartitionLost{Partition: p, Err: broker.ErrFenced})
-	l.PartitionLost(worker.PartitionLost{Partition: (p + 1) % 4})
+	l.PartitionLost(worker.PartitionLost{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
+	l.PartitionLost(worker.PartitionLost{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", broker.ErrFenced)}) // another's now
 	full := &broker.StoreFullError{Code: 10077, Reason: "maximum bytes exceeded"}
 	l.Interrupted(worker.Interrupted{Partition: (p + 2) % 4, Step: "commit", Err: full})
 	l.Interrupted(worker.Interrupted{Partition: (p + 3) % 4, Step: "commit", Err: full})
@@ -248,7 +249,7 @@ func TestReadyzPartitions(t *testing.T) {
 	slices.SortFunc(got.Problems, func(a, b worker.Problem) int { return strings.Compare(a.Check, b.Check) })
 	want := []worker.Problem{
 		{Check: "disk", Message: fmt.Sprintf("partition %d cannot write: %v", (p+2)%4, full)},
-		{Check: "partitions", Message: fmt.Sprintf("partition %d is not served: partition was taken over by another owner", p)},
+		{Check: "partitions", Message: fmt.Sprintf("partition %d ended with an error, see the log of the worker", p)},
 		{Check: "started", Message: "0 partitions are caught up, not yet all"},
 	}
 	if diff := cmp.Diff(want, got.Problems); diff != "" {

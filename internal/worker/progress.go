@@ -15,7 +15,7 @@ type place struct {
 	served  bool
 	cursor  compaction.Seq // committed
 	pending uint64         // events behind the last one read, when it was sent
-	lost    error          // why it ended; nil while it is served, and after a hand-over
+	failed  bool           // it ended with an error, and nobody has taken it over
 	full    error          // the store or the disk has no room for what it wants to write
 }
 
@@ -31,7 +31,8 @@ func (p *progress) listener() Listener {
 			p.set(e.Partition, func(at *place) { *at = place{served: true, cursor: e.Cursor} })
 		},
 		PartitionLost: func(e PartitionLost) {
-			p.set(e.Partition, func(at *place) { *at = place{lost: e.Err} })
+			failed := e.Err != nil && !errors.Is(e.Err, broker.ErrFenced) // another worker serves it then
+			p.set(e.Partition, func(at *place) { *at = place{failed: failed} })
 		},
 		Folded: func(e Folded) {
 			p.set(e.Partition, func(at *place) { at.pending = e.Pending })

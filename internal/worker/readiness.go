@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"compactd/internal/broker"
+	"compactd/internal/disk"
 	"compactd/internal/events"
 )
 
@@ -87,8 +85,8 @@ func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
 		switch {
 		case at.served:
 			r.Served++
-		case at.lost != nil:
-			r.add(checkPartitions, "partition %d is not served: %v", id, at.lost)
+		case at.failed: // its error may name a session: that is for the log
+			r.add(checkPartitions, "partition %d ended with an error, see the log of the worker", id)
 		}
 		if !at.served {
 			m.metrics.drop(id)
@@ -137,7 +135,7 @@ func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) {
 		}
 		m.metrics.streamBytes.WithLabelValues(name).Set(float64(s.Bytes))
 		m.metrics.streamBounds.WithLabelValues(name).Set(float64(s.MaxBytes))
-		if most := uint64(max(s.MaxBytes, 0)); most > 0 && scarce(most-min(s.Bytes, most), most) {
+		if most := uint64(max(s.MaxBytes, 0)); most > 0 && disk.Scarce(most-min(s.Bytes, most), most) {
 			r.add(checkStreams, "%s is full: it holds %d of %d bytes; raise its size or shorten its age", name, s.Bytes, most)
 		}
 	}
@@ -168,35 +166,17 @@ func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places
 }
 
 func (m *Monitor) checkDisk(r *Readiness) {
-	var st unix.Statfs_t
-	if err := statfs(m.config.Data, &st); err != nil {
-		r.add(checkDisk, "read free space of %s: %v", m.config.Data, err)
+	free, size, err := disk.Space(m.config.Data)
+	if err != nil {
+		r.add(checkDisk, "%v", err)
 		return
 	}
-	block := uint64(st.Bsize)
-	free, size := uint64(st.Bavail)*block, st.Blocks*block //nolint:unconvert // the types of the fields depend on the platform
 	m.metrics.diskFree.Set(float64(free))
 	m.metrics.diskSize.Set(float64(size))
-	if scarce(free, size) {
+	if disk.Scarce(free, size) {
 		r.add(checkDisk, "the disk of %s is full: %d of %d bytes are free", m.config.Data, free, size)
 	}
 }
-
-// statfs looks at path, or at the folder that it will be made in.
-func statfs(path string, st *unix.Statfs_t) error {
-	for {
-		err := unix.Statfs(path, st)
-		if parent := filepath.Dir(path); err == unix.ENOENT && parent != path {
-			path = parent
-			continue
-		}
-		return err
-	}
-}
-
-// scarce reports whether less is free than a fiftieth, or 512 MiB where that is
-// less: what lies between this and nothing is the time to act.
-func scarce(free, size uint64) bool { return free < min(size/50, 512<<20) }
 
 // tell passes a check on to the metrics.
 func (m *Monitor) tell(r *Readiness) {

@@ -128,7 +128,7 @@ func (s *simulation) compare(e event, outs []compaction.Outcome, told []commitme
 }
 
 // compare holds the rows of a disk against the ledgers.
-func (d *disk) compare(at *decider) error {
+func (d *simulatedDisk) compare(at *decider) error {
 	for a, rows := range d.rows {
 		if k := at.kept[a]; k == nil || k.ledger == nil {
 			return fmt.Errorf("%s is stored, and has no ledger", a)

@@ -24,12 +24,12 @@ type owner struct {
 	committed compaction.Seq
 	fence     uint64
 	queue     []group
-	disk      *disk
+	disk      *simulatedDisk
 	pending   *checkpoint
 	ended     bool
 }
 
-func newOwner(s *simulation, p int, c *compaction.Config, d *disk) *owner {
+func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
 	o := &owner{s: s, partition: p, config: c, decider: newDecider(c), disk: d}
 	o.decider.store = d
 	return o
@@ -384,16 +384,16 @@ func (s *simulation) render(v *compaction.View) []events.Raw {
 	return raw
 }
 
-// disk is the file of a partition, as package kv keeps it.
-type disk struct {
+// simulatedDisk is the file of a partition, as package kv keeps it.
+type simulatedDisk struct {
 	mark kv.Mark
 	rows map[events.Address]map[string][]byte
 }
 
-func newDisk() *disk { return &disk{rows: map[events.Address]map[string][]byte{}} }
+func newDisk() *simulatedDisk { return &simulatedDisk{rows: map[events.Address]map[string][]byte{}} }
 
-func (d *disk) clone() *disk {
-	c := &disk{mark: d.mark, rows: map[events.Address]map[string][]byte{}}
+func (d *simulatedDisk) clone() *simulatedDisk {
+	c := &simulatedDisk{mark: d.mark, rows: map[events.Address]map[string][]byte{}}
 	for a, rows := range d.rows {
 		c.rows[a] = maps.Clone(rows)
 	}
@@ -402,13 +402,13 @@ func (d *disk) clone() *disk {
 
 // fits is partition.fits: a disk may stand on events that the log has lost, or on
 // others of their sequences.
-func (d *disk) fits(log []event, marker compaction.Seq) bool {
+func (d *simulatedDisk) fits(log []event, marker compaction.Seq) bool {
 	at := compaction.Seq(d.mark.Cursor)
 	return at == 0 || at <= marker && log[at-1].time == d.mark.LastTime
 }
 
 // Load is kv.Store.Load.
-func (d *disk) Load(a events.Address) ([]compaction.Row, error) {
+func (d *simulatedDisk) Load(a events.Address) ([]compaction.Row, error) {
 	var out []compaction.Row
 	for name, data := range d.rows[a] {
 		out = append(out, compaction.Row{Name: name, Data: data})
@@ -418,7 +418,7 @@ func (d *disk) Load(a events.Address) ([]compaction.Row, error) {
 }
 
 // checkpoint is kv.Store.Checkpoint.
-func (d *disk) checkpoint(m kv.Mark, changes []kv.Change, f flaw) {
+func (d *simulatedDisk) checkpoint(m kv.Mark, changes []kv.Change, f flaw) {
 	d.mark = m
 	for _, c := range changes {
 		if (c.Drop || c.Replace) && f != dropIgnored {

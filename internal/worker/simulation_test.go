@@ -32,7 +32,7 @@ type simulation struct {
 	commits  int
 	current  []*owner // of each partition; nil while it has none
 	zombies  []*owner
-	disks    [][]*disk // of each partition, without those in use
+	disks    [][]*simulatedDisk // of each partition, without those in use
 	texts    map[compaction.Seq][]events.Message
 
 	counts counts
@@ -66,7 +66,7 @@ func newSimulation(seed uint64, f flaw) *simulation {
 		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq][]events.Message{},
 	}
 	partitions := 1 + s.IntN(4)/3
-	s.current, s.disks = make([]*owner, partitions), make([][]*disk, partitions)
+	s.current, s.disks = make([]*owner, partitions), make([][]*simulatedDisk, partitions)
 	for i := range 1 + s.IntN(5)/2 {
 		s.speakers = append(s.speakers, newSpeaker(s, i%partitions, fmt.Sprintf("s%d", i)))
 	}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/inspect"
+)
+
+type inspectCmd struct {
+	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
+}
+
+// Run prints partitions, owners, cursors, lag and ledger files.
+func (c *inspectCmd) Run(ctx context.Context, f *flags) error {
+	nc, err := f.visit(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	r, err := inspect.Look(ctx, js, filepath.Join(f.Data, "ledgers"))
+	if err != nil {
+		return err
+	}
+	return show(c.JSON, r)
+}
+
+type doctorCmd struct {
+	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
+}
+
+// errUnwell: the findings say what is wrong.
+var errUnwell = errors.New("there are problems; the findings say what to do")
+
+// Run prints what is as it should be and what is not. A problem is a failure.
+func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
+	p := inspect.Patient{Data: f.Data}
+	p.Conn, p.Unreachable = f.visit(ctx)
+	if p.Conn != nil {
+		defer p.Conn.Close()
+	}
+	d := inspect.Examine(ctx, p)
+	if err := show(c.JSON, d); err != nil {
+		return err
+	}
+	if !d.Healthy() {
+		return errUnwell
+	}
+	return nil
+}
+
+// visit connects to the server that a worker with these flags uses, its embedded
+// one included, and starts none.
+func (f *flags) visit(ctx context.Context) (*nats.Conn, error) {
+	url := f.NATS
+	if url == "" {
+		url = f.Listen
+		if !strings.Contains(url, ":") {
+			url = "127.0.0.1:" + url
+		}
+		url = "nats://" + url
+	}
+	nc, err := broker.Connect(ctx, broker.Options{URL: url, Creds: f.Creds, Name: "compactd worker, looking"})
+	if err != nil && f.NATS == "" {
+		return nil, fmt.Errorf("%w; --listen HOST:PORT is where its worker listens", err)
+	}
+	return nc, err
+}
+
+func show(asJSON bool, v interface{ Write(io.Writer) error }) error {
+	if !asJSON {
+		return v.Write(os.Stdout)
+	}
+	data, err := events.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Println(string(data))
+	return err
+}

@@ -1,0 +1,92 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// Survey is what there is of the two streams, looked at without changing any.
+type Survey struct {
+	*Streams
+	// Mismatches are what [Ensure] would refuse.
+	Mismatches []Mismatch
+	// Replicas of the streams, the log first; Behind names those of their servers
+	// that are offline or not up to date.
+	Replicas [2]int
+	Behind   []string
+	// Time is the server's, at some moment of the call.
+	Time time.Time
+}
+
+// Examine returns the streams that a worker has made, and what is wrong with them.
+// [ErrNoStreams] when there are none.
+func Examine(ctx context.Context, js jetstream.JetStream) (*Survey, error) {
+	var found [2]jetstream.Stream
+	s := &Survey{}
+	for i, name := range []string{LogStream, OutcomesStream} {
+		one, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, ErrNoStreams
+		}
+		if err != nil {
+			return nil, fmt.Errorf("examine %s: %w", name, err)
+		}
+		info := one.CachedInfo()
+		found[i], s.Replicas[i], s.Time = one, info.Config.Replicas, info.TimeStamp
+		s.addBehind(info)
+	}
+	log, out := found[0].CachedInfo().Config, found[1].CachedInfo().Config
+	s.Mismatches = append(checkLog(log), checkOutcomes(out)...)
+	for _, m := range []struct {
+		have []string
+		want []string
+		name string
+	}{{log.Subjects, logSubjects(), LogStream}, {out.Subjects, outcomesSubjects(), OutcomesStream}} {
+		c := jetstream.StreamConfig{Subjects: m.have}
+		if addSubjects(&c, m.want) {
+			s.Mismatches = append(s.Mismatches, Mismatch{m.name, "subjects", fmt.Sprint(m.have), fmt.Sprint(c.Subjects)})
+		}
+	}
+	if log.MaxAge != out.MaxAge {
+		s.Mismatches = append(s.Mismatches, Mismatch{OutcomesStream, "max age", out.MaxAge.String(), log.MaxAge.String() + " as in " + LogStream})
+	}
+	s.Streams = streamsOf(found[0], found[1])
+	return s, nil
+}
+
+func (s *Survey) addBehind(info *jetstream.StreamInfo) {
+	if info.Cluster == nil {
+		return
+	}
+	for _, r := range info.Cluster.Replicas {
+		switch {
+		case r.Offline:
+			s.Behind = append(s.Behind, fmt.Sprintf("%s of %s is offline", r.Name, info.Config.Name))
+		case !r.Current:
+			s.Behind = append(s.Behind, fmt.Sprintf("%s of %s is %d entries behind", r.Name, info.Config.Name, r.Lag))
+		}
+	}
+}
+
+// Behind counts the events of a partition that come after cursor. It makes a
+// consumer for the question, and removes it.
+func Behind(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (uint64, error) {
+	c, err := js.CreateConsumer(ctx, LogStream, jetstream.ConsumerConfig{
+		FilterSubject: events.LogFilter(partition), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: cursor + 1, InactiveThreshold: 5 * time.Second,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count events behind %d of partition %d: %w", cursor, partition, err)
+	}
+	info := c.CachedInfo()
+	if err := js.DeleteConsumer(ctx, LogStream, info.Name); err != nil {
+		return 0, fmt.Errorf("count events behind %d of partition %d: %w", cursor, partition, err)
+	}
+	return info.NumPending, nil
+}

@@ -1,0 +1,288 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/disk"
+	"compactd/internal/kv"
+)
+
+// Level says what a finding is.
+type Level string
+
+// Levels of findings.
+const (
+	LevelOK      Level = "ok"
+	LevelNote    Level = "note"    // worth knowing; nothing is wrong
+	LevelProblem Level = "problem" // something to mend
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Level   Level  `json:"level"`
+	Check   string `json:"check"` // server, streams, durability, clock, markers, disk, or files
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitzero"` // what to do
+}
+
+// Diagnosis is what [Examine] found.
+type Diagnosis struct {
+	Findings []Finding `json:"findings"`
+}
+
+// Healthy reports whether there is no problem.
+func (d *Diagnosis) Healthy() bool {
+	return !slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == LevelProblem })
+}
+
+// Patient says what is examined.
+type Patient struct {
+	// Conn is a connection to the server; nil when there is none, for the reason
+	// Unreachable.
+	Conn        *nats.Conn
+	Unreachable error
+	// Data is the worker's data folder.
+	Data string
+	// Now is the clock of this machine. Default [time.Now].
+	Now func() time.Time
+}
+
+// Bounds of what is no problem.
+const (
+	minPayload = 8 << 20 // bytes; a history of 6 MiB must fit
+	maxSkew    = 2 * time.Second
+	// fileWait is how long a file may be locked before it counts as in use.
+	fileWait = 50 * time.Millisecond
+)
+
+// doctor collects findings.
+type doctor struct {
+	Patient
+	Diagnosis
+}
+
+// Examine checks the server, its streams, the clocks, the disk and the ledger
+// files.
+func Examine(ctx context.Context, p Patient) *Diagnosis {
+	if p.Now == nil {
+		p.Now = time.Now
+	}
+	d := &doctor{Patient: p}
+	var streams *broker.Streams
+	if p.Conn == nil {
+		d.problem("server", "start a worker, or say --nats; streams, durability and clock were not checked", "no server answers: %v", p.Unreachable)
+	} else {
+		streams = d.server(ctx)
+	}
+	d.disk(streams)
+	d.files(streams)
+	return &d.Diagnosis
+}
+
+func (d *doctor) add(l Level, check, hint, format string, v ...any) {
+	d.Findings = append(d.Findings, Finding{l, check, fmt.Sprintf(format, v...), hint})
+}
+
+func (d *doctor) ok(check, format string, v ...any) { d.add(LevelOK, check, "", format, v...) }
+
+func (d *doctor) note(check, hint, format string, v ...any) {
+	d.add(LevelNote, check, hint, format, v...)
+}
+
+func (d *doctor) problem(check, hint, format string, v ...any) {
+	d.add(LevelProblem, check, hint, format, v...)
+}
+
+// server checks what can be asked over the connection.
+func (d *doctor) server(ctx context.Context) *broker.Streams {
+	d.ok("server", "%s, version %s", d.Conn.ConnectedUrlRedacted(), d.Conn.ConnectedServerVersion())
+	if got := broker.MaxPayload(d.Conn); got < minPayload {
+		d.note("server", "set max_payload: 8MB", "max_payload is %d bytes: larger turns do not reach the server, larger histories are told without messages", got)
+	}
+	js, err := jetstream.New(d.Conn)
+	if err != nil {
+		d.problem("server", "", "%v", err)
+		return nil
+	}
+	before := d.Now()
+	s, err := broker.Examine(ctx, js)
+	took := d.Now().Sub(before)
+	switch {
+	case errors.Is(err, broker.ErrNoStreams):
+		d.problem("streams", "", "%v", err)
+		return nil
+	case err != nil:
+		d.problem("streams", "is JetStream enabled there, and may this user ask for streams?", "%v", err)
+		return nil
+	}
+	d.streams(s)
+	d.durability(s)
+	d.clock(s.Time.Sub(before.Add(took/2)), took)
+	d.markers(ctx, s.Streams)
+	return s.Streams
+}
+
+func (d *doctor) streams(s *broker.Survey) {
+	for _, m := range s.Mismatches {
+		d.problem("streams", "correct it with the nats tool, see docs/operations.md", "%s: %s is %s, not %s", m.Stream, m.Field, m.Have, m.Want)
+	}
+	if len(s.Mismatches) == 0 {
+		d.ok("streams", "%d partitions, kept for %s", s.Partitions, s.MaxAge)
+	}
+	for _, x := range []struct {
+		name string
+		broker.StreamState
+	}{{broker.LogStream, s.Log}, {broker.OutcomesStream, s.Outcomes}} {
+		most := uint64(max(x.MaxBytes, 0))
+		if most > 0 && disk.Scarce(most-min(x.Bytes, most), most) {
+			d.problem("streams", "raise its size or shorten its age", "%s is full: it holds %d of %d bytes", x.name, x.Bytes, most)
+		}
+	}
+}
+
+func (d *doctor) durability(s *broker.Survey) {
+	if least := min(s.Replicas[0], s.Replicas[1]); least >= 3 {
+		d.ok("durability", "%d copies: an acknowledged turn survives the loss of %d of their servers", least, (least-1)/2)
+	} else {
+		d.note("durability", "use three servers and replicas 3 to survive the loss of one",
+			"one copy: an acknowledged turn survives the death of the process, not the loss of the disk")
+	}
+	if s.Replicas[0] != s.Replicas[1] {
+		d.problem("durability", "give both the same with the nats tool", "%s has %d copies, %s has %d", broker.LogStream, s.Replicas[0], broker.OutcomesStream, s.Replicas[1])
+	}
+	for _, b := range s.Behind {
+		d.problem("durability", "bring that server back", "%s", b)
+	}
+	d.note("durability", "--durability power on an embedded server, sync_interval: always on another",
+		"whether a turn survives a power loss too is a setting of the server that no client can see")
+}
+
+func (d *doctor) clock(skew, took time.Duration) {
+	skew = skew.Round(time.Millisecond)
+	if skew.Abs() > maxSkew+took/2 {
+		d.problem("clock", "set both by NTP: lag and idle sessions are told by the clock", "the server's clock is %s from the one here", skew)
+		return
+	}
+	d.ok("clock", "the server's clock is %s from the one here", skew)
+}
+
+func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
+	bad := 0
+	for id := range s.Partitions {
+		m, err := broker.LastMarker(ctx, d.Conn, id)
+		switch {
+		case err != nil:
+			d.problem("markers", "", "%v", err)
+		case m.Seq > 0 && m.LogCreated != s.Log.Created.UnixNano():
+			d.problem("markers", "purge OUTCOMES, or restore the log", "partition %d: its outcomes belong to another log", id)
+		case m.Cursor > s.Log.Last:
+			d.problem("markers", "a worker goes on from the log's end when it starts", "partition %d: the log lost its end: it stops at %d, outcomes are stored up to %d", id, s.Log.Last, m.Cursor)
+		default:
+			continue
+		}
+		bad++
+	}
+	if bad == 0 {
+		d.ok("markers", "%d partitions fit the log", s.Partitions)
+	}
+}
+
+func (d *doctor) disk(s *broker.Streams) {
+	free, size, err := disk.Space(d.Data)
+	switch {
+	case err != nil:
+		d.problem("disk", "", "%v", err)
+		return
+	case disk.Scarce(free, size):
+		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s is full: %d of %d bytes are free", d.Data, free, size)
+	default:
+		d.ok("disk", "%d of %d bytes are free for %s", free, size, d.Data)
+	}
+	if _, err := os.Stat(filepath.Join(d.Data, "nats")); s == nil || err != nil {
+		return // the streams are on another disk
+	}
+	var grow uint64
+	for _, x := range []broker.StreamState{s.Log, s.Outcomes} {
+		grow += uint64(max(x.MaxBytes, 0)) - min(x.Bytes, uint64(max(x.MaxBytes, 0)))
+	}
+	if grow > free {
+		d.note("disk", "lower their bounds, or watch the disk", "the streams may grow by %d bytes: on this disk it is full before they are", grow)
+	}
+}
+
+// files checks each ledger file that no worker has open.
+func (d *doctor) files(s *broker.Streams) {
+	ledgers := filepath.Join(d.Data, "ledgers")
+	found, _ := filepath.Glob(filepath.Join(ledgers, "p*.db")) // fails on a bad pattern only
+	if len(found) == 0 {
+		d.note("files", "", "no ledger files in %s", ledgers)
+		return
+	}
+	slices.Sort(found)
+	sound, inUse := 0, 0
+	for _, at := range found {
+		store, _, err := kv.Open(kv.Options{Path: at, ReadOnly: true, LockWait: fileWait})
+		switch {
+		case errors.Is(err, kv.ErrInUse):
+			inUse++
+		case errors.Is(err, fs.ErrNotExist):
+			sound++ // made, and never written
+		case err != nil:
+			d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%v", err)
+		default:
+			if d.fits(at, store.Mark(), s) {
+				sound++
+			}
+			_ = store.Close() // it was only read
+		}
+	}
+	if sound > 0 {
+		d.ok("files", "%d ledger files are sound", sound)
+	}
+	if inUse > 0 {
+		d.note("files", "stop the worker to have them checked; it checks them itself when it starts", "%d ledger files are in use by a worker: not checked", inUse)
+	}
+	if bad, _ := filepath.Glob(filepath.Join(ledgers, "p*.db.bad-*")); len(bad) > 0 {
+		d.note("files", "keep them for a report, or delete them", "%d files were set aside before", len(bad))
+	}
+}
+
+// fits compares a sound file with the log, when that is known.
+func (d *doctor) fits(at string, m kv.Mark, s *broker.Streams) bool {
+	switch {
+	case s == nil || m == kv.Mark{}:
+		return true
+	case m.LogCreated != s.Log.Created.UnixNano():
+		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands on another log", at)
+	case m.Cursor > s.Log.Last:
+		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands at %d, the log ends at %d", at, m.Cursor, s.Log.Last)
+	default:
+		return true
+	}
+	return false
+}
+
+// Write prints the findings as a table, with the hints below each.
+func (d *Diagnosis) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range d.Findings {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Level, f.Check, f.Message)
+		if f.Hint != "" && f.Level != LevelOK {
+			fmt.Fprintf(t, "\t\t-> %s\n", f.Hint)
+		}
+	}
+	return t.Flush()
+}

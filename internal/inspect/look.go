@@ -1,0 +1,140 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+)
+
+// Report is what [Look] found.
+type Report struct {
+	MaxAgeSeconds int64       `json:"max_age_seconds"` // of both streams
+	Streams       []Stream    `json:"streams"`
+	Partitions    []Partition `json:"partitions"`
+}
+
+// Stream is one of the two streams.
+type Stream struct {
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created"`
+	Messages uint64    `json:"messages"`
+	Bytes    uint64    `json:"bytes"`
+	MaxBytes int64     `json:"max_bytes"` // -1 for no bound
+	First    uint64    `json:"first_seq"`
+	Last     uint64    `json:"last_seq"`
+}
+
+// Partition is how far a partition is decided, and by whom, as its newest marker
+// says.
+type Partition struct {
+	Partition int       `json:"partition"`
+	Owner     string    `json:"owner"` // "" when it was never served
+	Epoch     uint64    `json:"epoch"`
+	Cursor    uint64    `json:"cursor"`
+	Config    string    `json:"config"`
+	Marked    time.Time `json:"marked,omitzero"`
+	// Behind counts the events after the cursor; LagMS is the age of the first of
+	// them, in milliseconds.
+	Behind uint64 `json:"behind"`
+	LagMS  int64  `json:"lag_ms"`
+	// File is the ledger file in this machine's data folder, if it has one.
+	File *File `json:"file,omitzero"`
+}
+
+// File is a ledger file, as the folder shows it.
+type File struct {
+	Path     string    `json:"path"`
+	Bytes    int64     `json:"bytes"`
+	Changed  time.Time `json:"changed"`
+	SetAside int       `json:"set_aside"` // older ones that could not be trusted
+}
+
+// Look reports on the streams of a server and the ledger files of a folder. It
+// fails with [broker.ErrNoStreams] where no worker ever ran.
+func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report, error) {
+	streams, err := broker.Look(ctx, js)
+	if err != nil {
+		return nil, fmt.Errorf("inspect: %w", err)
+	}
+	r := &Report{MaxAgeSeconds: int64(streams.MaxAge.Seconds())}
+	r.add(broker.LogStream, streams.Log)
+	r.add(broker.OutcomesStream, streams.Outcomes)
+	for id := range streams.Partitions {
+		p, err := look(ctx, js, id)
+		if err != nil {
+			return nil, fmt.Errorf("inspect: %w", err)
+		}
+		p.File = fileOf(ledgers, id)
+		r.Partitions = append(r.Partitions, p)
+	}
+	return r, nil
+}
+
+func (r *Report) add(name string, s broker.StreamState) {
+	r.Streams = append(r.Streams, Stream{name, s.Created, s.Messages, s.Bytes, s.MaxBytes, s.First, s.Last})
+}
+
+func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error) {
+	m, err := broker.LastMarker(ctx, js.Conn(), id)
+	if err != nil {
+		return Partition{}, err
+	}
+	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time}
+	oldest, err := broker.Oldest(ctx, js, id, m.Cursor)
+	if err != nil || oldest.IsZero() {
+		return p, err
+	}
+	p.LagMS = max(time.Since(oldest).Milliseconds(), 0)
+	p.Behind, err = broker.Behind(ctx, js, id, m.Cursor)
+	return p, err
+}
+
+// path is where a worker keeps the ledgers of a partition.
+func path(ledgers string, id int) string { return filepath.Join(ledgers, fmt.Sprintf("p%d.db", id)) }
+
+// fileOf is nil where there is no file, or none that can be looked at.
+func fileOf(ledgers string, id int) *File {
+	at := path(ledgers, id)
+	info, err := os.Stat(at)
+	if err != nil {
+		return nil
+	}
+	bad, _ := filepath.Glob(at + ".bad-*") // fails on a bad pattern only
+	return &File{Path: at, Bytes: info.Size(), Changed: info.ModTime(), SetAside: len(bad)}
+}
+
+// Write prints the report as tables.
+func (r *Report) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "STREAM\tMESSAGES\tBYTES\tMAX BYTES\tFIRST\tLAST\tCREATED")
+	for _, s := range r.Streams {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Name, s.Messages, s.Bytes, s.MaxBytes, s.First, s.Last, s.Created.Format(time.RFC3339))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(t, "PARTITION\tEPOCH\tCURSOR\tBEHIND\tLAG\tFILE BYTES\tOWNER")
+	for _, p := range r.Partitions {
+		owner, file := p.Owner, "-"
+		if owner == "" {
+			owner = "nobody yet"
+		}
+		if p.File != nil {
+			file = fmt.Sprint(p.File.Bytes)
+			if p.File.SetAside > 0 {
+				file += fmt.Sprintf(" (%d set aside)", p.File.SetAside)
+			}
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Partition, p.Epoch, p.Cursor, p.Behind, time.Duration(p.LagMS)*time.Millisecond, file, owner)
+	}
+	return t.Flush()
+}
