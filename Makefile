@@ -12,6 +12,11 @@ GOVULNCHECK_VERSION   := v1.8.0
 PKG  ?= ./...
 ARGS ?=
 
+# What is fuzzed, and how long each target
+FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize
+FUZZTIME ?= 60s
+export FUZZTIME
+
 # What the demo reads: make demo SESSIONS=200 JSON=1
 SESSIONS ?=
 JSON     ?=
@@ -60,8 +65,13 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	go test $$race $(ARGS) $(PKG)
 
 .PHONY: test-faults
-test-faults: ## Run the fault tests: crashes, cuts, full disks (minutes)
-	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... -run 'Fault'
+test-faults: ## Run the fault tests: crashes, cuts, full disks, long searches; then fuzz (minutes)
+	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... ./internal/compaction -run 'Fault'
+	@$(MAKE) --no-print-directory fuzz
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
+	@scripts/fuzz $(FUZZED)
 
 .PHONY: clients
 clients: build ## Run the example agents in Go and Node against a worker
@@ -74,6 +84,9 @@ bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -roun
 .PHONY: estimate
 estimate: ## Measure estimates against usages of COMPACTD_SESSIONS (ARGS=FILE…)
 	@go run ./internal/estimate $(ARGS)
+.PHONY: eval
+eval: ## Measure what is kept, and who waits, in under 5 minutes (ARGS='-run retention')
+	@go run ./internal/eval $(ARGS)
 
 ##@ Keep in order
 

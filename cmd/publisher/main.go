@@ -39,6 +39,7 @@ type flags struct {
 	End      endCmd      `cmd:"" help:"Say that a session is over; its next turn begins a new one."`
 
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
+	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 }
 
@@ -50,6 +51,8 @@ Examples:
   echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
   publisher watch --session s1 --json
   publisher context --session s1
+  publisher recall --session s1 --turn 7 --index 2
+  publisher recall --session s1 --text 'no such file'
   publisher stats --session s1
   publisher compact --session s1 "the failing test"
   publisher rewind --session s1

@@ -45,10 +45,16 @@ type flags struct {
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
 	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
-	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
+	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
+
+	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant in this worker; beyond them the embedded summarizer writes. 0 is no bound."`
+	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
+
+	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz and /metrics are answered; port -1 picks a free one, off is none (${default})."`
+	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
@@ -81,7 +87,7 @@ func main() {
 	}
 	var f flags
 	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
-		kong.Vars{"version": version, "logFormat": logFormat})
+		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
 		k.Errorf("%s; see worker --help", err)
@@ -111,6 +117,11 @@ type serveCmd struct{}
 // Run serves until ctx ends.
 func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	config := f.settings.Config
+	mon, err := f.startMonitor(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer mon.stop()
 	link, err := f.connect(ctx, log)
 	if err != nil {
 		return err
@@ -127,16 +138,19 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
-		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: summarizer(f.models, log), Listener: worker.LogListener(log), Version: version,
+		MaxLedgers: f.MaxLedgers, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
+		return err
+	}
+	if err := mon.watch(ctx, w); err != nil {
 		return err
 	}
 	go func() {
 		select {
 		case <-w.Ready():
 			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).
-				Str("summarizer", modelNames(f.models)).Str("version", version).Msg("ready")
+				Str("summarizer", modelNames(f.models)).Str("http", mon.addr()).Str("version", version).Msg("ready")
 		case <-ctx.Done():
 		}
 	}()
@@ -151,6 +165,9 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 func (f *flags) Validate() error {
 	if f.MaxLedgers < 1 {
 		return errors.New("--max-ledgers must be 1 or more")
+	}
+	if f.TenantCallsPerMinute < 0 || f.TenantTokensPerHour < 0 {
+		return errors.New("--tenant-calls-per-minute and --tenant-tokens-per-hour must be 0, for no bound, or more")
 	}
 	var err error
 	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {

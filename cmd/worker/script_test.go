@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +33,11 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "ask": ask},
 		Setup: func(env *testscript.Env) error {
 			addr, err := freePort()
 			env.Setenv("ADDR", addr)
+			env.Setenv("COMPACTD_HTTP", "127.0.0.1:-1")
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			good, down := summarizetest.Start(t, tenSections), summarizetest.Start(t, nil)
 			down.Script(summarizetest.ServerError)
@@ -75,6 +80,29 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(ts.Exec(args[2], args[3:]...))
 		}
 	}
+}
+
+// ask asks the worker that wrote a log over HTTP: ask LOG PATH FILE [TOKEN]. FILE
+// gets the status and the answer.
+func ask(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: ask LOG PATH FILE [TOKEN]")
+	}
+	at := regexp.MustCompile(`"http":"([^"]+)"`).FindStringSubmatch(ts.ReadFile(args[0]))
+	if at == nil {
+		ts.Fatalf("%s says no address", args[0])
+	}
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+at[1]+args[1], http.NoBody)
+	ts.Check(err)
+	if len(args) > 3 {
+		r.Header.Set("Authorization", "Bearer "+args[3])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), fmt.Appendf(nil, "%d\n%s", resp.StatusCode, body), 0o600))
 }
 
 // freePort finds an address that nobody listens on.

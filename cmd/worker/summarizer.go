@@ -3,24 +3,21 @@ package main
 import (
 	"strings"
 
-	"github.com/rs/zerolog"
-
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/quota"
 )
 
-// summarizer has summaries written by the first of models that can, else by the
-// embedded summarizer.
-func summarizer(models []model.Model, log zerolog.Logger) summarize.Summarizer {
-	return summarize.NewNarrator(models, func(a summarize.Attempt) {
-		level := zerolog.InfoLevel
-		if a.Err != nil {
-			level = zerolog.WarnLevel
-		}
-		log.WithLevel(level).Err(a.Err).Str("model", a.Model).
-			Int64("input_tokens", a.Usage.Input).Int64("output_tokens", a.Usage.Output).Msg("model asked")
-	})
+// summarizer has summaries written by the first of the models that can, each tenant
+// within its share, else by the embedded summarizer.
+func (f *flags) summarizer() summarize.Summarizer {
+	q := quota.New(quota.Limits{CallsPerMinute: f.TenantCallsPerMinute, TokensPerHour: f.TenantTokensPerHour})
+	guarded := make([]model.Model, len(f.models))
+	for i, m := range f.models {
+		guarded[i] = q.Guard(m)
+	}
+	return summarize.NewNarrator(guarded, nil)
 }
 
 // modelNames is the order in which a summary is tried.

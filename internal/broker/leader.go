@@ -19,6 +19,7 @@ const apiTimeout = 5 * time.Second
 type getRequest struct {
 	Seq      uint64 `json:"seq,omitzero"`
 	LastFor  string `json:"last_by_subj,omitzero"`
+	NextFor  string `json:"next_by_subj,omitzero"` // the first at or after Seq
 	NoHeader bool   `json:"no_hdr,omitzero"`
 }
 

@@ -162,6 +162,7 @@ func (l *Ledger) change(m *events.Model) {
 	}
 	l.attempted, l.usage = 0, calibration{}
 	l.measure()
+	l.floor()
 }
 
 // answer returns where the last assistant message of the turn begins, the one

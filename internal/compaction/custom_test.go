@@ -20,7 +20,7 @@ func TestCustomWindows(t *testing.T) {
 }
 
 // A1: the documented release counts the definitions of tools without multiplier and
-// margin.
+// margin; ours has no margin.
 func TestCustomTools(t *testing.T) {
 	for profile, want := range map[string]compaction.Tokens{"seed": 100, "current": 128, "default": 123} {
 		r := compaction.NewRate(compaction.Profiles[profile], "anthropic")

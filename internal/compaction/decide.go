@@ -268,7 +268,9 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	told := true
 	switch {
 	case saved > 0 && (worth || !waiting):
-		d.tellPlan(l, plan, reason)
+		if body := d.tellPlan(l, plan, reason); !body.Budget.WithinBudget {
+			body.Code = events.CodeBudgetExceeded
+		}
 	case waiting:
 		told = false
 	default:

@@ -1,12 +1,12 @@
 package compaction
 
 import (
-	"compactd/internal/events"
-
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"compactd/internal/events"
 )
 
 // FileLimits bounds what files may take of a context.

@@ -1,15 +1,18 @@
 package compaction_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
 // Whatever bytes come as a turn, as the first or the second of a session with a
-// small window: nothing panics, and what is told can be rendered.
+// small window: nothing panics, what is told can be rendered, it costs no more than
+// was planned, and it is valid for its provider if what was published is.
 func FuzzReadTurn(f *testing.F) {
 	for _, format := range []events.Format{events.Anthropic, events.OpenAI, events.NeuroLink} {
 		for i := range 3 {
@@ -28,7 +31,8 @@ func FuzzReadTurn(f *testing.F) {
 	}
 	f.Add("", []byte(`{"messages":[],"policy":{"threshold":0.9,"profile":"blocks"},"usage":{"x":1}}`))
 	f.Fuzz(func(t *testing.T, format string, data []byte) {
-		a := newAgent(t, defaultConfig(t))
+		w := &witness{agent: newAgent(t, configOf(t, withoutSummaries()))}
+		a := w.agent
 		if events.Format(format).Known() {
 			a.publish(object{
 				"format": format, "messages": messages(events.Format(format), round(0)...),
@@ -51,10 +55,83 @@ func FuzzReadTurn(f *testing.F) {
 				if o.View == nil {
 					continue
 				}
-				if _, err := a.render(o.View); err != nil {
+				raw, err := a.render(o.View)
+				if err != nil {
 					t.Fatal(err)
+				}
+				w.tokens(o.Body.(*events.Compacted), raw)
+				if proper(a) {
+					w.valid(raw)
 				}
 			}
 		}
 	})
+}
+
+// proper reports whether its provider takes the session as it was published.
+func proper(a *agent) bool {
+	var history []events.Raw
+	for _, m := range (&witness{agent: a}).sent() {
+		history = append(history, m.Raw)
+	}
+	return len(events.Validate(a.ledger.Format(), history)) == 0
+}
+
+// A3, A4, A6: whatever a message holds, its parts are measured once each, nothing
+// counts below zero, and no usage brings the estimate under a token for 8 bytes.
+func FuzzMeasure(f *testing.F) {
+	for _, format := range []events.Format{events.Anthropic, events.OpenAI, events.NeuroLink} {
+		for _, raw := range messages(format, round(1)...) {
+			f.Add(string(format), []byte(raw), int64(1))
+		}
+	}
+	f.Add("anthropic", []byte(`{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"image"},{"type":"tool_use","input":[1e9]}]}`), int64(0))
+	f.Add("openai", []byte(`{"role":"user","content":"日本語 \ud83d 0123456789abcdef 👍"}`), int64(1<<40))
+	f.Fuzz(func(t *testing.T, format string, data []byte, input int64) {
+		m, err := events.Format(format).Read(data)
+		if err != nil || !utf8.Valid(data) { // no event passes broken UTF-8 on
+			return
+		}
+		parts := 0
+		for i, e := range compaction.Measure(m, compaction.Entry{}) {
+			if first := e.Flags&compaction.FlagFirst != 0; first != (i == 0) || int(e.Part) != parts || e.Text+e.JSON > e.Bytes {
+				t.Fatalf("entry %d: %+v", i, e)
+			}
+			parts += int(e.Parts)
+			for _, profile := range compaction.Profiles {
+				for _, provider := range []string{"anthropic", "mistral", ""} {
+					if r := compaction.NewRate(profile, provider); r.Body(&e) < 0 || r.Entry(&e) < r.Body(&e) {
+						t.Fatalf("%s: %d tokens, %d with framing", provider, r.Body(&e), r.Entry(&e))
+					}
+				}
+			}
+		}
+		if parts != len(m.Parts) {
+			t.Fatalf("%d of %d parts", parts, len(m.Parts))
+		}
+		atFloor(t, events.Format(format), data, input)
+	})
+}
+
+// atFloor publishes a message with a usage of so many tokens, and without.
+func atFloor(t *testing.T, f events.Format, message events.Raw, input int64) {
+	estimate := func(usage string) (int64, *compaction.Ledger) {
+		a := newAgent(t, configOf(t, withoutSummaries()))
+		data := fmt.Appendf(nil, `{"format":%q,"messages":[%s,%s],"model":{"provider":"openai","context_window":1099511627776}%s}`,
+			f, message, messages(f, said{role: events.RoleAssistant, text: "ok"})[0], usage)
+		turn, _, err := compaction.ReadTurn(a.ledger, data, 1)
+		if err != nil {
+			t.Skip(err) // its event is not well-formed as a whole
+		}
+		compaction.Apply(a.ledger, turn, nil, a.config)
+		return a.ledger.Budget().EstimatedInput, a.ledger
+	}
+	own, l := estimate("")
+	var bytes int64
+	for _, e := range l.Visible() {
+		bytes += int64(e.Bytes)
+	}
+	if got, _ := estimate(fmt.Sprintf(`,"usage":{"input_tokens":%d}`, input)); got < min(own, bytes/8) {
+		t.Fatalf("%d tokens for %d bytes, without a usage %d", got, bytes, own)
+	}
 }

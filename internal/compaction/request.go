@@ -9,7 +9,7 @@ type Request struct {
 	Time int64 // of the log, in Unix milliseconds
 
 	kind events.Kind
-	body any // *events.Compact, *events.Rewind or *Overflow; nil for the kind alone
+	body any // *events.Compact, *events.Rewind, *events.Idle or *Overflow; nil for an end
 }
 
 // ReadRequest reads the payload of a session.compact, session.rewind,
@@ -28,8 +28,13 @@ func ReadRequest(k events.Kind, data []byte, seq Seq) (*Request, error) {
 		if w, err = events.DecodeRewind(data); err == nil {
 			r.ID, r.body = w.ID, w
 		}
-	case events.KindIdle, events.KindEnd:
-		r.ID, err = events.DecodeBare(data)
+	case events.KindIdle:
+		var i *events.Idle
+		if i, err = events.DecodeIdle(data); err == nil {
+			r.ID, r.body = i.ID, i
+		}
+	case events.KindEnd:
+		r.ID, err = events.DecodeEnd(data)
 	default:
 		err = events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
 	}
@@ -56,13 +61,11 @@ func (d *decision) request(l *Ledger, r *Request) {
 		d.rewind(l, b)
 	case *Overflow:
 		d.overflow(l, b)
-	}
-	switch r.kind {
-	case events.KindIdle:
-		if l.Idle(d.now, d.config) { // else a turn has come since it was written
+	case *events.Idle:
+		if Seq(b.Since) == l.Spoke() && l.Idle(d.now, d.config) { // else a turn has come since it was written
 			d.clear(l.fork(), events.ReasonIdle, (*Draft).ClearIdle)
 		}
-	case events.KindEnd:
+	case nil: // the end
 		d.abort(l, l)
 	}
 }
@@ -74,11 +77,9 @@ func (l *Ledger) answer(r *Request) {
 		l.breaker = breaker{} // whoever asks by hand wants another try
 	case *Overflow:
 		l.overflowed(b)
-	}
-	switch r.kind {
-	case events.KindIdle:
-		l.idled = l.idled || l.Idle(r.Time, l.gauge.config)
-	case events.KindEnd:
+	case *events.Idle:
+		l.idled = l.idled || Seq(b.Since) == l.Spoke()
+	case nil: // the end
 		*l = *NewLedger(l.Address)
 	}
 }

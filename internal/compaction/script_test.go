@@ -25,7 +25,7 @@ import (
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1
 //	compact focus= policy= window= reserve= | rewind generation= | rewind steps=
-//	overflow limit= actual= generation= | idle | end                what is asked of the session
+//	overflow limit= actual= generation= | idle since= | end                what is asked of the session
 //	time DURATION           passes in the log
 //	restart                 the ledger is stored and restored
 //	stats provider= model= reserve=            with arguments, for another model
@@ -458,6 +458,12 @@ func (s *script) at() compaction.Seq {
 // requested is the payload of a request.
 func (s *script) requested(a args) []byte {
 	body := object{"id": fmt.Sprintf("request-%d", s.seq+1)}
+	if a.d.Cmd == "idle" && s.ledger.LastTurn() > 0 {
+		body["since"] = s.ledger.LastSeq()
+		if n := a.number("since"); n > 0 {
+			body["since"] = n
+		}
+	}
 	for _, key := range []string{"generation", "steps"} {
 		if v := a.text(key); v != "" {
 			body[key] = a.number(key)

@@ -13,6 +13,11 @@ import (
 // realSessions reads the transcripts that COMPACTD_SESSIONS names.
 func realSessions(t *testing.T) []transcript.Session {
 	t.Helper()
+	return sessionsBy(t, transcript.Read)
+}
+
+func sessionsBy(t *testing.T, read func(path string) ([]transcript.Session, error)) []transcript.Session {
+	t.Helper()
 	dir := os.Getenv("COMPACTD_SESSIONS")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared", "sessions")
@@ -20,7 +25,7 @@ func realSessions(t *testing.T) []transcript.Session {
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("SKIPPED: no real sessions at %s; set COMPACTD_SESSIONS to a folder of transcripts", dir)
 	}
-	s, err := transcript.Read(dir)
+	s, err := read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,10 +88,10 @@ func (r Rate) sized(s size) Tokens {
 }
 
 // scale applies provider and margin to a base count of tokens, rounded up.
-func (r Rate) scale(base int64) Tokens { return Tokens(ceilDiv(base*r.times, r.of)) }
+func (r *Rate) scale(base int64) Tokens { return Tokens(ceilDiv(base*r.times, r.of)) }
 
 // Entry estimates one visible entry with its edits, framing included.
-func (r Rate) Entry(e *Entry) Tokens {
+func (r *Rate) Entry(e *Entry) Tokens {
 	t := r.body(e)
 	if e.Flags.has(FlagFirst) {
 		t += r.PerMessage
@@ -105,7 +105,7 @@ func (r Rate) Entry(e *Entry) Tokens {
 	return t
 }
 
-func (r Rate) body(e *Entry) Tokens {
+func (r *Rate) body(e *Entry) Tokens {
 	switch e.Op {
 	case opClear:
 		return r.PerTool + r.placeholder(unitsOf(ClearText), 0, 0)
@@ -139,11 +139,11 @@ func (r Rate) body(e *Entry) Tokens {
 	return t + r.scale(base)
 }
 
-func (r Rate) result(units int64) Tokens { return r.scale(ceilDiv(units, r.ResultUnits)) }
+func (r *Rate) result(units int64) Tokens { return r.scale(ceilDiv(units, r.ResultUnits)) }
 
 // placeholder is the ceiling of what stands for a result: plain words of so many
 // units, and a path of this size.
-func (r Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
+func (r *Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
 	if !r.Classes {
 		return r.result(plain + pathUnits)
 	}
@@ -156,11 +156,11 @@ const plainUnits = 3
 
 // made is the ceiling of a message that compactd adds, whatever its form, with
 // plain words of so many units.
-func (r Rate) made(plain int64) Tokens { return r.madeOf(plain, 0) }
+func (r *Rate) made(plain int64) Tokens { return r.madeOf(plain, 0) }
 
 // madeOf is the ceiling of a message that compactd adds, with plain words and
 // foreign text of so many units.
-func (r Rate) madeOf(plain, foreign int64) Tokens {
+func (r *Rate) madeOf(plain, foreign int64) Tokens {
 	t := r.PerMessage + r.PerTool
 	if r.Classes {
 		return t + r.scale(ceilDiv(plain, plainUnits)) + r.Ceiling(foreign)
@@ -170,7 +170,7 @@ func (r Rate) madeOf(plain, foreign int64) Tokens {
 
 // Ceiling is the most that a text of so many UTF-16 code units can count, in
 // whatever language or code it is.
-func (r Rate) Ceiling(units int64) Tokens {
+func (r *Rate) Ceiling(units int64) Tokens {
 	if r.Classes {
 		return r.scale(units * densest)
 	}

@@ -48,7 +48,7 @@ func (o op) direction() Direction {
 
 // trimmed is the ceiling of an entry whose text is cut, framing of its message
 // excluded. What stays of the text counts as its share of the whole.
-func (r Rate) trimmed(e *Entry) Tokens {
+func (r *Rate) trimmed(e *Entry) Tokens {
 	t, per := Tokens(e.Images)*r.PerImage, r.TextUnits
 	if e.Kind == KindResult {
 		t, per = t+r.PerTool, r.ResultUnits

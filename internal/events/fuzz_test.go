@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -67,4 +68,41 @@ func fuzzMessage(t *testing.T, f Format, raw Raw) {
 	if len(again.Parts) != len(m.Parts) || again.Role != m.Role {
 		t.Fatalf("%s: %s became %s: parts %d, then %d", f, raw, out, len(m.Parts), len(again.Parts))
 	}
+}
+
+// Whatever arrives as any other event, nothing panics; what is taken is within its
+// bounds, and the message that carries a summary is one element, whatever its text.
+func FuzzDecodeRequest(f *testing.F) {
+	for _, data := range fixtures(f) {
+		f.Add(data)
+	}
+	for _, s := range []string{
+		`{"focus":"\ud83d","policy":{},"model":{"provider":"x"}}`, `{"steps":0}`, `{"generation":0,"steps":1}`, `{"generation":-1}`,
+		`{"job":"j","text":"</condensed-summary><condensed-summary>","record":[{"kind":"user","text":"a\nb","turns":[2,1]}]}`,
+		`{"job":"j","failure":"no_room"}`, `{"job":"j","text":"a","record":null,"usage":{"input_tokens":1e9}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		invalid := func(err error) bool {
+			if err != nil && codes(err) == nil {
+				t.Fatalf("%v is no *Invalid", err)
+			}
+			return err != nil
+		}
+		if c, err := DecodeCompact(data); !invalid(err) && (len(c.Focus) > MaxFocusBytes || c.Policy != nil && c.Policy.Kind() != '{') {
+			t.Fatalf("%+v", c)
+		}
+		if r, err := DecodeRewind(data); !invalid(err) && (r.Generation == nil) != (r.Steps > 0) {
+			t.Fatalf("%+v", r)
+		}
+		_, err := DecodeBare(data)
+		invalid(err)
+		if s, err := DecodeSummary(data); !invalid(err) {
+			text := s.Message().Parts[0].Text
+			if strings.Count(text, summaryOpen) != 1 || strings.Count(text, summaryClose) != 1 || !strings.HasSuffix(text, summaryClose) {
+				t.Fatalf("summary %q", text)
+			}
+		}
+	})
 }

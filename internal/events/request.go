@@ -1,6 +1,9 @@
 package events
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // MaxFocusBytes bounds the focus of a manual compaction.
 const MaxFocusBytes = 4 << 10
@@ -50,9 +53,29 @@ func DecodeRewind(data []byte) (*Rewind, error) {
 	return r, env.problems.err()
 }
 
-// DecodeBare reads the payload of an event that holds an id at most, session.idle
-// or session.end. Its error is an [*Invalid].
-func DecodeBare(data []byte) (id string, err error) {
+// Idle is a session.idle: nothing was heard of a session since the turn at a
+// sequence of the log. Only workers publish it.
+type Idle struct {
+	Header
+	Since uint64 `json:"since"`
+}
+
+// DecodeIdle reads the payload of a session.idle. Its error is an [*Invalid].
+func DecodeIdle(data []byte) (*Idle, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	i := &Idle{Header: Header{V: Version, ID: env.text("id")}, Since: uint64(env.count("since", 1, math.MaxInt64))}
+	if i.Since == 0 && len(env.problems) == 0 {
+		env.problems.add(CodeMissingField, "since", "is required")
+	}
+	return i, env.problems.err()
+}
+
+// DecodeEnd reads the payload of a session.end, which holds an id at most. Its
+// error is an [*Invalid].
+func DecodeEnd(data []byte) (id string, err error) {
 	env, err := decodeEnvelope(data, MaxRequestBytes)
 	if err != nil {
 		return "", err

@@ -114,3 +114,16 @@ func BenchmarkCount(b *testing.B) {
 		c.Count(text)
 	}
 }
+
+// A7: the ceilings of what compactd writes itself hold for exact counts too: a
+// token for each 3 units at least.
+func TestCeilings(t *testing.T) {
+	for _, name := range []string{"o200k", "cl100k"} {
+		c := counter(t, name)
+		for _, text := range []string{compaction.ClearText, compaction.ClearOldText, compaction.AnswerText, compaction.TruncateText} {
+			if n, most := c.Count(text), int64(len(text)+2)/3; n > most {
+				t.Errorf("%s: %q takes %d tokens, counted as %d", name, text, n, most)
+			}
+		}
+	}
+}

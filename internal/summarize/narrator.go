@@ -71,7 +71,7 @@ func (n *Narrator) Summarize(ctx context.Context, in Input) (*events.Summary, er
 	for _, m := range models {
 		s, usage, err := t.ask(ctx, m)
 		spent = sum(spent, usage)
-		n.attempted(Attempt{Model: m.Name(), Usage: usage, Err: err})
+		in.tell(n.attempted, Attempt{Model: m.Name(), Usage: usage, Err: err})
 		if err == nil {
 			s.Usage = spent
 			return sealed(s), nil
@@ -91,6 +91,14 @@ func (n *Narrator) Summarize(ctx context.Context, in Input) (*events.Summary, er
 	}
 	s.Usage = spent
 	return sealed(s), nil
+}
+
+// tell passes an attempt on to those of the summarizer and of the caller.
+func (in *Input) tell(all func(Attempt), a Attempt) {
+	all(a)
+	if in.Attempted != nil {
+		in.Attempted(a)
+	}
 }
 
 func sum(a, b events.SummaryUsage) events.SummaryUsage {

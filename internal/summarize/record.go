@@ -16,6 +16,11 @@ const (
 	textFloor = 600
 	// freshUsers are the newest user messages, which are cut last.
 	freshUsers = 3
+	// firstRecord bounds a record, mergedRecord one that continues another, in units:
+	// 2,500 and 4,000 tokens as the default estimator counts for Claude, with its
+	// margin.
+	firstRecord  = 7_000
+	mergedRecord = 11_200
 )
 
 // factOrder is the order of kinds in a record.
@@ -27,7 +32,11 @@ var factOrder = []events.RecordKind{
 // record makes the record of a range for a message of at most maxMessage units.
 func (d *digest) record(maxMessage int) []events.RecordLine {
 	all := d.facts()
-	room := min(maxMessage/2, maxMessage-frame-textFloor) - recordFrame
+	most := firstRecord
+	if d.previous != nil {
+		most = mergedRecord
+	}
+	room := min(maxMessage/2, maxMessage-frame-textFloor, most) - recordFrame
 	f := newFitter(all, room)
 	f.fit()
 	return f.lines()
@@ -133,10 +142,10 @@ func (f *fitter) fit() {
 	is := func(k events.RecordKind) func(*fact) bool { return func(r *fact) bool { return r.Kind == k } }
 	f.drop(is(events.RecordPathRead))
 	f.drop(is(events.RecordIdentifier))
-	f.drop(func(r *fact) bool { return r.Kind == events.RecordFailure && r.fixed })
+	f.drop(is(events.RecordDecision))
 	f.cutUsers(160)
 	f.cutUsers(80)
-	f.drop(is(events.RecordDecision))
+	f.drop(func(r *fact) bool { return r.Kind == events.RecordFailure && r.fixed })
 	f.drop(is(events.RecordFailure))
 	f.cutUsers(40)
 	first := f.firstUser()

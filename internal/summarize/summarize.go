@@ -39,6 +39,11 @@ type Input struct {
 	// then there may be a [*Later]. With 0 there is a summary at once, by whoever
 	// can make one.
 	Patience time.Duration
+	// Tenant is on whose account models are asked; "" is nobody's.
+	Tenant string
+	// Attempted is told of each model that is asked, from the goroutine of
+	// Summarize; nil for nobody.
+	Attempted func(Attempt)
 }
 
 // maxUnits keeps an encoded summary under [events.MaxSummaryBytes]: 3 bytes a
@@ -99,7 +104,8 @@ func extract(d *digest, maxMessage int) (*events.Summary, error) {
 
 // Record returns the facts of a range, merged with those of the previous
 // summary, without secrets. It needs no model and takes at most half of MaxUnits,
-// less where that would leave the text no room.
+// less where that would leave the text no room, and never more than about 2,500
+// tokens, 4,000 where it continues another.
 func Record(in Input) []events.RecordLine {
 	in, err := legible(context.Background(), in)
 	if err != nil {

@@ -181,10 +181,10 @@ func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
 	for _, k := range c.written {
 		k.unsaved = false
 	}
-	evicted := p.decider.evict(p.w.config.MaxLedgers / p.w.config.Streams.Partitions)
+	evicted, kept := p.decider.evict(p.w.config.MaxLedgers/p.w.config.Streams.Partitions), len(p.decider.kept)
 	p.state.Unlock()
 	call(p.w.config.Listener.Checkpointed, Checkpointed{
-		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Took: time.Since(began),
+		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
 	})
 }
 

@@ -61,7 +61,7 @@ func (p *partition) tellIdle(ctx context.Context, s silence) error {
 		return err
 	}
 	id := fmt.Sprintf("idle-%s-%d", s.Address, s.since)
-	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	data, err := events.Marshal(events.Idle{Header: events.Header{V: events.Version, ID: id}, Since: uint64(s.since)})
 	if err != nil {
 		return err
 	}

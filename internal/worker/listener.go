@@ -28,6 +28,12 @@ type Listener struct {
 	Rejected func(Rejected)
 	// SummaryStarted: a summarizer of this worker took a job.
 	SummaryStarted func(SummaryStarted)
+	// ModelAsked: a model was asked to write a summary.
+	ModelAsked func(ModelAsked)
+	// OverQuota: a model was not asked, since the tenant has used up its share.
+	OverQuota func(OverQuota)
+	// SummaryDelayed: all models are busy or away, and the job waits for them.
+	SummaryDelayed func(SummaryDelayed)
 	// SummaryDone: its result is stored in the log.
 	SummaryDone func(SummaryDone)
 	// Interrupted: something failed that will be tried again.
@@ -56,6 +62,7 @@ type Folded struct {
 	Seq       compaction.Seq
 	Kind      events.Kind
 	Outcomes  int
+	Pending   uint64 // events of the partition behind it, when it was sent to the worker
 }
 
 // Committed is one commit.
@@ -73,6 +80,7 @@ type Checkpointed struct {
 	Cursor    compaction.Seq
 	Ledgers   int // that had changed
 	Evicted   int // that left memory
+	Kept      int // that are in memory now
 	Took      time.Duration
 }
 
@@ -102,15 +110,49 @@ type SummaryStarted struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
+	Attempt uint64 // from 1; beyond 5 only to tell it as dead
 }
 
-// SummaryDone is the result of a job; Failure is "" for a summary.
+// ModelAsked is what came of asking one model.
+type ModelAsked struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Model   string              // provider/model
+	Usage   events.SummaryUsage // zero when the provider did not say
+	Err     error               // nil for a summary
+}
+
+// OverQuota names a model that was not asked. The summary is written at once, by
+// the embedded summarizer.
+type OverQuota struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Model   string
+}
+
+// SummaryDelayed is a job that is given back until its models may be better.
+type SummaryDelayed struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Attempt uint64
+	Pause   time.Duration
+	Err     error // of the last model
+}
+
+// SummaryDone is the result of a job; Failure is "" for a summary, Model "" without
+// one.
 type SummaryDone struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
 	Failure string
-	Took    time.Duration
+	Took    time.Duration // of this attempt
+	Attempt uint64
+	Model   string              // who wrote it; "" for a failure
+	Usage   events.SummaryUsage // of all models asked in this attempt
 }
 
 // Interrupted is a failure that will be tried again.
@@ -133,6 +175,9 @@ func Tee(ls ...Listener) Listener {
 		t.Compacted = both(t.Compacted, l.Compacted)
 		t.Rejected = both(t.Rejected, l.Rejected)
 		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)
+		t.ModelAsked = both(t.ModelAsked, l.ModelAsked)
+		t.OverQuota = both(t.OverQuota, l.OverQuota)
+		t.SummaryDelayed = both(t.SummaryDelayed, l.SummaryDelayed)
 		t.SummaryDone = both(t.SummaryDone, l.SummaryDone)
 		t.Interrupted = both(t.Interrupted, l.Interrupted)
 	}

@@ -23,6 +23,11 @@ const (
 	fieldStep       = "step"
 	fieldLane       = "lane"
 	fieldMoved      = "moved"
+	fieldModel      = "model"
+	fieldInput      = "input_tokens"
+	fieldOutput     = "output_tokens"
+	fieldAttempt    = "attempt"
+	fieldPause      = "pause"
 )
 
 // LogListener writes what operators want to read. It logs no text of a
@@ -56,16 +61,34 @@ func LogListener(log zerolog.Logger) Listener {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Uint64(fieldSeq, e.Body.Seq).Str(fieldKind, string(e.Body.Kind)).Str(fieldCode, string(e.Body.Code)).Msg("event rejected")
 		},
+		ModelAsked: func(e ModelAsked) {
+			log.WithLevel(warnIf(e.Err != nil)).Err(e.Err).Str(fieldModel, e.Model).
+				Int64(fieldInput, e.Usage.Input).Int64(fieldOutput, e.Usage.Output).
+				Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).Msg("model asked")
+		},
+		OverQuota: func(e OverQuota) {
+			log.Warn().Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).
+				Str(fieldModel, e.Model).Msg("model quota used up")
+		},
+		SummaryDelayed: func(e SummaryDelayed) {
+			log.Warn().Err(e.Err).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).
+				Uint64(fieldAttempt, e.Attempt).Dur(fieldPause, e.Pause).Msg("summary delayed")
+		},
 		SummaryDone: func(e SummaryDone) {
-			level := zerolog.InfoLevel
-			if e.Failure != "" {
-				level = zerolog.WarnLevel
-			}
-			log.WithLevel(level).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).
-				Str(fieldCode, e.Failure).Dur(fieldTook, e.Took).Msg("summary done")
+			log.WithLevel(warnIf(e.Failure != "")).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).
+				Str(fieldCode, e.Failure).Str(fieldModel, e.Model).Int64(fieldInput, e.Usage.Input).Int64(fieldOutput, e.Usage.Output).
+				Uint64(fieldAttempt, e.Attempt).Dur(fieldTook, e.Took).Msg("summary done")
 		},
 		Interrupted: func(e Interrupted) {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldStep, e.Step).Err(e.Err).Msg("interrupted, trying again")
 		},
 	}
+}
+
+// warnIf is the level of what may have failed.
+func warnIf(failed bool) zerolog.Level {
+	if failed {
+		return zerolog.WarnLevel
+	}
+	return zerolog.InfoLevel
 }

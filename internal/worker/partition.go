@@ -318,7 +318,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		g.outcomes = append(g.outcomes, told{e.address(), o})
 	}
 	p.push(g)
-	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs)})
+	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 
 // push queues what was decided about one event and waits while too much is

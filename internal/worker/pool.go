@@ -14,17 +14,16 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
 )
-
-// slots is the number of jobs of each lane that one worker works on at a time.
-// Emergencies have their own, so that a full house of others never holds one up.
-var slots = map[events.Lane]int{events.LaneEmergency: 2, events.LaneNormal: 4, events.LaneBackground: 2}
 
 const (
 	// jobAckWait is how long a job may go without a sign of life before another
 	// worker gets it.
 	jobAckWait = 30 * time.Second
-	// jobDeliveries is how often a job is tried before it is told as failed.
+	// jobDeliveries is how often a job is tried before it is told as failed. The
+	// server knows no bound: a job whose deliveries all ended with their worker is
+	// delivered once more, to be told as dead, and none is lost without a word.
 	jobDeliveries = 5
 	// lanePause is how long a lane rests before its consumer is made again.
 	lanePause = time.Second
@@ -42,11 +41,11 @@ type pool struct {
 
 // run works until ctx ends; jobs under way are then given back.
 func (p *pool) run(ctx context.Context) {
-	var lanes sync.WaitGroup
+	var all sync.WaitGroup
 	for _, lane := range events.Lanes {
-		lanes.Go(func() { p.lane(ctx, lane) })
+		all.Go(func() { p.lane(ctx, lane) })
 	}
-	lanes.Wait()
+	all.Wait()
 }
 
 // lane works on one lane until ctx ends. A consumer that was deleted, by an
@@ -64,22 +63,24 @@ func (p *pool) lane(ctx context.Context, lane events.Lane) {
 	}
 }
 
-// consume works on what one consumer delivers, and ends with it.
+// consume works on what one consumer delivers, and ends with it. A job is asked
+// for only when a slot is free: one that lies in a buffer gives no sign of life,
+// and uses up its deliveries there.
 func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 	c, err := p.js.CreateOrUpdateConsumer(ctx, broker.OutcomesStream, jetstream.ConsumerConfig{
-		Durable:       "summarizer-" + string(lane),
+		Durable:       broker.JobConsumer(lane),
 		FilterSubject: events.JobFilter(lane),
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       jobAckWait,
-		MaxDeliver:    jobDeliveries,
+		MaxDeliver:    -1,
 	})
 	if err != nil {
 		return err
 	}
-	free := make(chan struct{}, slots[lane])
+	free := make(chan struct{}, lanes[lane].slots)
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	it, err := c.Messages(jetstream.PullMaxMessages(slots[lane]))
+	it, err := c.Messages(jetstream.PullMaxMessages(1))
 	if err != nil {
 		return err
 	}
@@ -108,44 +109,85 @@ func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	stop := p.keepAlive(ctx, m)
 	defer stop()
-	at, lane, err := events.ParseJob(m.Subject())
-	var job events.Job
-	if err == nil {
-		err = events.Unmarshal(m.Data(), &job)
-	}
+	d, err := readDelivery(m)
 	if err != nil {
 		p.interrupted("read job", err)
 		p.settle("end job", m.Term()) // nobody can read it
 		return
 	}
-	call(p.listener.SummaryStarted, SummaryStarted{at.Address, lane, job.ID})
+	call(p.listener.SummaryStarted, SummaryStarted{d.address, d.lane, d.job.ID, d.number})
 	began := time.Now()
-	result, err := p.result(ctx, at.Address, &job, lastDelivery(m))
+	result, err := p.result(ctx, d)
 	if err == nil {
 		failpoint("summarized")
-		err = p.publish(ctx, at.Address, result)
+		err = p.publish(ctx, d.address, result)
 	}
+	stop()
 	if err != nil {
-		if ctx.Err() == nil {
-			p.interrupted("summarize", err)
-		}
-		p.settle("give job back", m.NakWithDelay(jobPause))
+		p.giveBack(ctx, m, d, err)
 		return
 	}
 	failpoint("summary-published")
 	p.settle("end job", m.Ack())
-	call(p.listener.SummaryDone, SummaryDone{at.Address, lane, job.ID, result.Failure, time.Since(began)})
+	call(p.listener.SummaryDone, SummaryDone{
+		d.address, d.lane, d.job.ID, result.Failure, time.Since(began), d.number, result.Model, result.Usage,
+	})
 }
 
-func lastDelivery(m jetstream.Msg) bool {
+// delivery is one try at a job.
+type delivery struct {
+	address events.Address
+	lane    events.Lane
+	job     events.Job
+	number  uint64    // from 1
+	asked   time.Time // by the server's clock
+}
+
+func readDelivery(m jetstream.Msg) (*delivery, error) {
+	at, lane, err := events.ParseJob(m.Subject())
+	if err != nil {
+		return nil, err
+	}
 	md, err := m.Metadata()
-	return err == nil && md.NumDelivered >= jobDeliveries
+	if err != nil {
+		return nil, err
+	}
+	d := &delivery{address: at.Address, lane: lane, number: md.NumDelivered, asked: md.Timestamp}
+	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
-// keepAlive tells the server that the job is being worked on.
+// patience is how long the job can still wait for its models; not at all when
+// somebody waits for it, who has asked for a compaction.
+func (d *delivery) patience() time.Duration {
+	if d.job.Manual != nil {
+		return 0
+	}
+	return lanes[d.lane].left(time.Since(d.asked), d.number)
+}
+
+// giveBack has a job delivered again: at once by a worker that stops, later when
+// its models are busy or something failed.
+func (p *pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err error) {
+	pause := jobPause
+	later, busy := errors.AsType[*summarize.Later](err)
+	switch {
+	case ctx.Err() != nil:
+		pause = 0
+	case busy:
+		pause = wait(later, d.patience(), d.number)
+		call(p.listener.SummaryDelayed, SummaryDelayed{d.address, d.lane, d.job.ID, d.number, pause, later.Err})
+	default:
+		p.interrupted("summarize", err)
+	}
+	p.settle("give job back", m.NakWithDelay(pause))
+}
+
+// keepAlive tells the server that the job is being worked on, until stop returns.
 func (p *pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		t := time.NewTicker(jobAckWait / 3)
 		defer t.Stop()
 		for {
@@ -157,20 +199,22 @@ func (p *pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 			}
 		}
 	}()
-	return cancel
+	return func() { cancel(); <-ended }
 }
 
 // result summarizes. Its error is worth another try; what is not becomes a
-// summary that says why there is none.
-func (p *pool) result(ctx context.Context, a events.Address, job *events.Job, last bool) (*events.Summary, error) {
-	s, err := p.summarize(ctx, a, job)
+// summary that says why there is none. What every worker died of is not tried.
+func (p *pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
+	if err = errDead; d.number <= jobDeliveries {
+		s, err = p.summarize(ctx, d)
+	}
 	if err != nil {
-		if !last && !final(err) || ctx.Err() != nil {
+		if d.number < jobDeliveries && !final(err) || ctx.Err() != nil {
 			return nil, err
 		}
 		s = &events.Summary{Failure: failureOf(err), Record: []events.RecordLine{}}
 	}
-	s.Header, s.Job = events.Header{V: events.Version, ID: "summary-" + job.ID}, job.ID
+	s.Header, s.Job = events.Header{V: events.Version, ID: "summary-" + d.job.ID}, d.job.ID
 	return s, nil
 }
 
@@ -186,6 +230,8 @@ func failureOf(err error) string {
 	switch {
 	case gone:
 		return "source_gone"
+	case errors.Is(err, errDead):
+		return "dead"
 	case errors.Is(err, summarize.ErrNothing):
 		return "nothing_to_summarize"
 	case errors.Is(err, summarize.ErrNoRoom):
@@ -195,20 +241,47 @@ func failureOf(err error) string {
 	}
 }
 
-var errPanic = errors.New("panic")
+var (
+	errPanic = errors.New("panic")
+	errDead  = errors.New("every delivery ended with its worker")
+	errLimit = errors.New("the try took longer than its lane allows")
+)
 
-// summarize reads the range of a job and calls the summarizer.
-func (p *pool) summarize(ctx context.Context, a events.Address, job *events.Job) (s *events.Summary, err error) {
+// summarize reads the range of a job and has it written.
+func (p *pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s, err = nil, fmt.Errorf("%w: %v", errPanic, r)
 		}
 	}()
-	in, err := p.input(ctx, a, job)
+	in, err := p.input(ctx, d.address, &d.job)
 	if err != nil {
 		return nil, err
 	}
-	return p.summarizer.Summarize(ctx, in)
+	in.Tenant, in.Patience, in.Attempted = d.address.Tenant, d.patience(), p.attempted(d)
+	return p.write(ctx, lanes[d.lane].limit, in)
+}
+
+// write calls the summarizer. When its time is over, the embedded one writes.
+func (p *pool) write(ctx context.Context, limit time.Duration, in summarize.Input) (*events.Summary, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	defer cancel()
+	s, err := p.summarizer.Summarize(limited, in)
+	if err != nil && errors.Is(context.Cause(limited), errLimit) {
+		return summarize.Embedded().Summarize(ctx, in)
+	}
+	return s, err
+}
+
+// attempted tells the listener what becomes of each model that is asked.
+func (p *pool) attempted(d *delivery) func(summarize.Attempt) {
+	return func(a summarize.Attempt) {
+		if e, ok := errors.AsType[*model.Error](a.Err); ok && e.Kind == model.OverQuota {
+			call(p.listener.OverQuota, OverQuota{d.address, d.lane, d.job.ID, a.Model})
+			return
+		}
+		call(p.listener.ModelAsked, ModelAsked{d.address, d.lane, d.job.ID, a.Model, a.Usage, a.Err})
+	}
 }
 
 func (p *pool) input(ctx context.Context, a events.Address, job *events.Job) (summarize.Input, error) {

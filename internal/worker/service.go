@@ -65,6 +65,7 @@ func (s *service) run(ctx context.Context) error {
 		handle        func(context.Context, micro.Request)
 	}{
 		{"context", events.SubjectContext, s.context},
+		{"recall", events.SubjectRecall, s.recall},
 		{"stats", events.SubjectStats, s.stats},
 		{"health", events.SubjectHealth, s.health},
 	} {
@@ -154,14 +155,18 @@ func (s *service) health(_ context.Context, r micro.Request) {
 	})
 }
 
-// context answers with a session's history. It waits for a slot and leaves the
-// work to a goroutine of its own.
+// context answers with a session's history.
 func (s *service) context(ctx context.Context, r micro.Request) {
 	in, err := events.DecodeContextRequest(r.Data())
 	if err != nil {
 		s.answer(r, func() (any, error) { return nil, err })
 		return
 	}
+	s.answerLater(ctx, r, func(ctx context.Context) (any, error) { return s.history(ctx, in) })
+}
+
+// answerLater waits for a slot and leaves the work to a goroutine of its own.
+func (s *service) answerLater(ctx context.Context, r micro.Request, f func(context.Context) (any, error)) {
 	work, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
 	select {
 	case s.slots <- struct{}{}:
@@ -174,7 +179,7 @@ func (s *service) context(ctx context.Context, r micro.Request) {
 	go func() {
 		defer func() { <-s.slots }()
 		defer cancel()
-		s.answer(to, func() (any, error) { return s.history(work, in) })
+		s.answer(to, func() (any, error) { return f(work) })
 	}()
 }
 

@@ -83,13 +83,11 @@ func estimate(t *testing.T, s transcript.Session) (sum compaction.Tokens) {
 	return sum
 }
 
-// compactions decides a session under the default policy, with no summarizer
-// beside it: summaries are off, or asked for and never made. Every compacted
-// history must be valid for its provider.
-func compactions(t *testing.T, s transcript.Session, summaries bool) (out []*events.Compacted) {
+// compactions decides a session under a policy, with no summarizer beside it:
+// summaries are off, or asked for and never made. Every compacted history must be
+// valid for its provider.
+func compactions(t *testing.T, s transcript.Session, p compaction.Policy) (out []*events.Compacted) {
 	t.Helper()
-	p := compaction.DefaultPolicy()
-	p.Summarize.Enabled = summaries
 	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
@@ -125,17 +123,23 @@ func compactions(t *testing.T, s transcript.Session, summaries bool) (out []*eve
 
 // The examples show what they are there to show: small ones that outgrow a small
 // window, long ones that cross the trigger of a large one more than once, and
-// over the small ones all stages at work.
+// over the small ones all stages at work: deduplicate where prune is off, and
+// truncate where summaries are.
 func TestSizes(t *testing.T) {
 	used := map[events.Stage]bool{}
+	full := compaction.DefaultPolicy()
+	withoutSummaries := full
+	withoutSummaries.Summarize.Enabled = false
+	withoutPrune := withoutSummaries
+	withoutPrune.Prune.Enabled = false
 	for _, s := range scenarios {
 		sessions, err := transcript.Read(file(s))
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens, told := estimate(t, sessions[0]), compactions(t, sessions[0], false)
+		tokens, told := estimate(t, sessions[0]), compactions(t, sessions[0], withoutSummaries)
 		t.Logf("%s: %d turns, %d tokens", s.name, len(sessions[0].Turns), tokens)
-		for _, c := range slices.Concat(told, compactions(t, sessions[0], true)) {
+		for _, c := range slices.Concat(told, compactions(t, sessions[0], full), compactions(t, sessions[0], withoutPrune)) {
 			t.Logf("    turn %d: %d -> %d by %v", c.Through.Turn, c.TokensBefore, c.TokensAfter, c.StagesUsed)
 			for _, stage := range c.StagesUsed {
 				used[stage] = used[stage] || s.window > 0

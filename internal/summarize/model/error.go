@@ -19,6 +19,7 @@ const (
 	Invalid     Kind = "invalid"      // the provider does not understand the request: an unknown model, a wrong field
 	BadAnswer   Kind = "bad_answer"   // cut, oversized or foreign; a redirect too
 	CircuitOpen Kind = "circuit_open" // not asked: it has failed too often of late
+	OverQuota   Kind = "over_quota"   // not asked: the tenant has used up its share
 )
 
 // Error is what a provider refused or failed with; [errors.As] finds it.

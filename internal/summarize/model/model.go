@@ -25,6 +25,8 @@ type Limits struct {
 
 // Request is one prompt. There are no tools, ever.
 type Request struct {
+	// Tenant is on whose account the request is, "" for nobody's. It is never sent.
+	Tenant string
 	System string // instructions; "" for none
 	User   string // never empty
 	// MaxOutputTokens bounds the answer; 0, or more than the model gives, is

@@ -63,7 +63,7 @@ func newBreaker(c Config) *gobreaker.CircuitBreaker[model.Reply] {
 		Timeout:      c.BreakFor,
 		ReadyToTrip:  func(n gobreaker.Counts) bool { return int64(n.ConsecutiveFailures) >= int64(c.BreakAfter) },
 		IsSuccessful: func(err error) bool { return err == nil || !unwell(err) },
-		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+		IsExcluded:   unasked,
 	})
 }
 
@@ -76,6 +76,11 @@ func unwell(err error) bool {
 	default:
 		return false
 	}
+}
+
+// unasked reports whether a failure says nothing of the provider.
+func unasked(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, errPerMinute)
 }
 
 func (c *client) Name() string { return string(c.config.Provider) + "/" + c.config.Model }
@@ -107,12 +112,13 @@ func (c *client) Complete(ctx context.Context, r model.Request) (model.Reply, er
 	}
 }
 
-// attempt calls once, if the rate limit and the breaker let it.
+// attempt calls once, if the breaker and the rate limit let it, in this order:
+// nobody waits for a provider that is not to be asked.
 func (c *client) attempt(all context.Context, r model.Request) (model.Reply, error) {
-	if err := c.calls.Wait(all); err != nil {
-		return model.Reply{}, &model.Error{Kind: model.RateLimited, Err: errPerMinute}
-	}
 	reply, err := c.breaker.Execute(func() (model.Reply, error) {
+		if err := c.calls.Wait(all); err != nil {
+			return model.Reply{}, &model.Error{Kind: model.RateLimited, Err: errPerMinute}
+		}
 		one, cancel := context.WithTimeout(all, c.config.AttemptTimeout)
 		defer cancel()
 		reply, err := c.call(one, r)

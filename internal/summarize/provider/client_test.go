@@ -103,6 +103,31 @@ func TestPerMinute(t *testing.T) {
 	})
 }
 
+// A provider that is down is not waited for, and calls that were not made do not
+// speak for it.
+func TestPerMinuteWhileDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := summarizetest.StartPipe(t, nil)
+		s.Script(summarizetest.ServerError)
+		c := s.Config(summarizetest.Anthropic)
+		c.PerMinute, c.Attempts, c.BreakAfter, c.BreakFor = 1, 1, 2, time.Hour
+		m := open(t, c)
+		for range 2 {
+			_, _ = m.Complete(t.Context(), model.Request{User: "q"})
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := m.Complete(short, model.Request{User: "q"}); err == nil {
+				t.Error("a call within the minute")
+			}
+			cancel()
+		}
+		began := time.Now()
+		_, err := m.Complete(t.Context(), model.Request{User: "q"})
+		if kind(err) != model.CircuitOpen || time.Since(began) > 0 || s.Calls() != 2 {
+			t.Errorf("%v after %s and %d calls", err, time.Since(began), s.Calls())
+		}
+	})
+}
+
 // A wish that cannot be granted within the time-out is handed to the caller at
 // once: the next provider, or the job's own delay, is better than waiting.
 func TestLongRetryAfter(t *testing.T) {
@@ -202,43 +227,16 @@ func TestUsageIsBounded(t *testing.T) {
 	}
 }
 
-// Fallback asks the next provider whatever the first one's failure is, and joins
-// what all of them said.
-func TestFallback(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, mode := range summarizetest.Modes() {
-			first, second := summarizetest.StartPipe(t, nil), summarizetest.StartPipe(t, func(summarizetest.Prompt) string { return "second" })
-			first.Script(mode)
-			c := first.Config(summarizetest.Anthropic)
-			c.MaxBody = 1 << 20
-			m := model.Fallback(open(t, c), open(t, second.Config(summarizetest.OpenAI)))
-			alone, failure := open(t, c).Complete(t.Context(), model.Request{User: "q"})
-			reply, err := m.Complete(t.Context(), model.Request{User: "q"})
-			if err != nil || failure == nil && reply != alone || failure != nil && reply.Text != "second" {
-				t.Errorf("%s: %+v, %v", mode, reply, err)
-			}
-		}
+// Some servers call a tool and say that they stopped.
+func TestToolCallThatStopped(t *testing.T) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"bash","arguments":"{}"}}]},"finish_reason":"stop"}]}`)
 	})
-}
-
-// All of them down: the caller learns of the preferred one first.
-func TestFallbackFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second := summarizetest.StartPipe(t, nil), summarizetest.StartPipe(t, nil)
-		first.Script(summarizetest.TooLong)
-		second.Script(summarizetest.ServerError)
-		m := model.Fallback(open(t, first.Config(summarizetest.Google)), open(t, second.Config(summarizetest.Anthropic)))
-		_, err := m.Complete(t.Context(), model.Request{User: "q"})
-		if kind(err) != model.TooLong || !strings.Contains(err.Error(), "anthropic/claude-test: model unavailable (HTTP 500)") {
-			t.Error(err)
-		}
-		if got, want := m.Limits(), (model.Limits{Window: 200_000, MaxOutput: 8_192}); got != want {
-			t.Errorf("limits %+v, want %+v", got, want)
-		}
-		if want := "google/gemini-test,anthropic/claude-test"; m.Name() != want {
-			t.Errorf("name %q", m.Name())
-		}
-	})
+	reply, err := open(t, serve(t, h)).Complete(t.Context(), model.Request{User: "q"})
+	if err != nil || reply.Finish != model.FinishTool {
+		t.Errorf("%q, %v", reply.Finish, err)
+	}
 }
 
 // A key does not show, however a config is printed.

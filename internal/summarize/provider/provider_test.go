@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +85,46 @@ func TestSockets(t *testing.T) {
 				t.Errorf("%q, %v after %d calls", reply.Text, err, s.Calls())
 			}
 		})
+	}
+}
+
+// What services that speak alike want to have said differently: the name of the
+// bound on output, and the header of the key.
+func TestDifferences(t *testing.T) {
+	for _, want := range []struct {
+		provider provider.Name
+		bound    string
+		header   string
+	}{
+		{provider.OpenAI, "max_completion_tokens", "Authorization"},
+		{provider.Azure, "max_completion_tokens", "Api-Key"},
+		{provider.Mistral, "max_tokens", "Authorization"},
+		{provider.Ollama, "max_tokens", "Authorization"},
+		{provider.LiteLLM, "max_tokens", "Authorization"},
+		{provider.VLLM, "max_tokens", "Authorization"},
+		{provider.OpenRouter, "max_tokens", "Authorization"},
+		{provider.HuggingFace, "max_tokens", "Authorization"},
+	} {
+		var bounds, headers []string
+		c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var body map[string]any
+			data, _ := io.ReadAll(r.Body)
+			_ = events.Unmarshal(data, &body)
+			for k := range body {
+				if strings.HasPrefix(k, "max_") {
+					bounds = append(bounds, k)
+				}
+			}
+			for _, k := range []string{"Authorization", "Api-Key", "X-Api-Key"} {
+				if r.Header.Get(k) != "" {
+					headers = append(headers, k)
+				}
+			}
+		}))
+		_, _ = under{want.provider, ""}.open(t, c).Complete(t.Context(), model.Request{User: "q"})
+		if !slices.Equal(bounds, []string{want.bound}) || !slices.Equal(headers, []string{want.header}) {
+			t.Errorf("%s: %q, %q", want.provider, bounds, headers)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -40,13 +39,8 @@ type Server struct {
 
 // Start serves on 127.0.0.1 until the test ends. A nil answer says "ok".
 func Start(t testing.TB, answer func(Prompt) string) *Server {
-	s := newServer(answer)
-	h := httptest.NewServer(s)
-	s.url = h.URL + "/"
-	t.Cleanup(func() {
-		close(s.done)
-		h.Close()
-	})
+	s, stop := Open(answer)
+	t.Cleanup(stop)
 	return s
 }
 

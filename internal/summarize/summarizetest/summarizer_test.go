@@ -97,6 +97,7 @@ func check(t *testing.T, writer string, within time.Duration, models ...model.Mo
 	if took := time.Since(began); took > within {
 		t.Errorf("took %s", took)
 	}
+	t.Logf("written by %s after %s: %q", s.Model, time.Since(began).Round(time.Millisecond), asked)
 	if s.Model != writer || len(s.Record) == 0 || s.Text == "" {
 		t.Errorf("written by %q, want %q; asked %q", s.Model, writer, asked)
 	}

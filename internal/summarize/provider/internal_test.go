@@ -1,12 +1,14 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"testing"
 
+	"golang.org/x/time/rate"
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
@@ -67,10 +69,25 @@ func TestNoProxy(t *testing.T) {
 func TestOneHost(t *testing.T) {
 	c := newHTTPClient(Config{BaseURL: "https://api.test/v1"}, preset{})
 	for _, to := range []string{"https://api.test.evil.test/v1", "https://api.test:444/v1", "http://evil.test/"} {
-		_, err := c.Get(to) //nolint:bodyclose // there is none
+		_, err := c.Get(to)
 		if kindOf(err) != model.Invalid || !errors.Is(err, errHost) {
 			t.Errorf("%s: %v", to, err)
 		}
+	}
+}
+
+type panics struct{}
+
+func (panics) complete(context.Context, model.Request) (model.Reply, error) {
+	panic("index out of range")
+}
+
+// An SDK that meets an answer its authors did not think of takes nobody with it.
+func TestPanicIsABadAnswer(t *testing.T) {
+	c := Config{}.withDefaults(preset{})
+	m := &client{config: c, completer: panics{}, breaker: newBreaker(c), calls: rate.NewLimiter(rate.Inf, 1)}
+	if _, err := m.Complete(t.Context(), model.Request{User: "q"}); kindOf(err) != model.BadAnswer {
+		t.Error(err)
 	}
 }
 

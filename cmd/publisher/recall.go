@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/events"
+)
+
+type recallCmd struct {
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Turn    int64  `placeholder:"N" required:"" xor:"what" help:"Turn whose messages to print."`
+	Index   *int64 `placeholder:"N" help:"Message of the turn, from 0; absent prints all."`
+	Text    string `required:"" xor:"what" help:"Text to find, in upper or lower case."`
+	Limit   int64  `default:"10" help:"Messages to find (${default})."`
+}
+
+// Run prints originals, or where a text is.
+func (c *recallCmd) Run(ctx context.Context, f *flags) error {
+	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	nc, _, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	in := events.RecallRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Turn: c.Turn, Index: c.Index, Text: c.Text}
+	if c.Text != "" {
+		return c.search(ctx, f, nc, in)
+	}
+	whole, err := recall(ctx, nc, in)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		return printJSON(whole)
+	}
+	return writeRecalled(os.Stdout, a, whole)
+}
+
+// recall joins all pages of a turn.
+func recall(ctx context.Context, nc *nats.Conn, in events.RecallRequest) (*events.RecallResponse, error) {
+	whole := &events.RecallResponse{}
+	if err := ask(ctx, nc, events.SubjectRecall, in, whole); err != nil {
+		return nil, err
+	}
+	pages := whole.Pages
+	whole.Pages = 1
+	for in.Page = 2; in.Page <= pages; in.Page++ {
+		var next events.RecallResponse
+		if err := ask(ctx, nc, events.SubjectRecall, in, &next); err != nil {
+			return nil, err
+		}
+		if next.Seq != whole.Seq {
+			return nil, errMoving // another turn has this number now
+		}
+		whole.Messages = append(whole.Messages, next.Messages...)
+	}
+	return whole, nil
+}
+
+// search asks again, from where the last answer ended, until there are enough.
+func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in events.RecallRequest) error {
+	var all events.SearchResponse
+	for in.Limit = c.Limit; ; in.Limit = c.Limit - int64(len(all.Hits)) {
+		var next events.SearchResponse
+		if err := ask(ctx, nc, events.SubjectRecall, in, &next); err != nil {
+			return err
+		}
+		next.Hits, next.Gone = append(all.Hits, next.Hits...), all.Gone+next.Gone
+		if all = next; all.Before == nil || int64(len(all.Hits)) >= c.Limit {
+			break
+		}
+		in.Before = all.Before
+	}
+	if f.JSON {
+		return printJSON(all)
+	}
+	return writeHits(os.Stdout, in.Address(), &all)
+}
+
+// writeRecalled writes the texts of messages as they are.
+func writeRecalled(w io.Writer, a events.Address, r *events.RecallResponse) error {
+	if !r.Known {
+		_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
+		return err
+	}
+	messages, err := r.Format.ReadAll(r.Messages)
+	if err != nil {
+		return fmt.Errorf("read the messages: %w", err)
+	}
+	for i, m := range messages {
+		fmt.Fprintf(w, "turn %d, message %d, %s:\n", r.Turn, r.Index+int64(i), m.Role)
+		for _, p := range m.Parts {
+			if _, err := fmt.Fprintln(w, whole(&p)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// whole is all of a part, without what a terminal might obey.
+func whole(p *events.Part) string {
+	text := p.Text
+	switch p.Kind {
+	case events.PartCall:
+		text = fmt.Sprintf("call %s %s", p.Tool, p.Args)
+	case events.PartImage:
+		text = "(image)"
+	case events.PartOther:
+		text = string(p.Raw)
+	case events.PartText, events.PartResult, events.PartThinking:
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+// writeHits writes a line for each message found.
+func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
+	if !s.Known {
+		_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, h := range s.Hits {
+		fmt.Fprintf(t, "turn %d\tmessage %d\t%s\t%s\n", h.Turn, h.Index, h.Role, flat(h.Excerpt))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case s.Before != nil:
+		fmt.Fprintf(w, "and maybe more before turn %d, message %d: ask with a larger --limit\n", s.Before.Turn, s.Before.Index)
+	case len(s.Hits) == 0:
+		fmt.Fprintln(w, "not found")
+	}
+	if s.Gone > 0 {
+		fmt.Fprintf(w, "%d turns are no longer in the log\n", s.Gone)
+	}
+	return nil
+}
+
+// flat is a text on one line, without what a terminal might obey.
+func flat(s string) string { return strings.Join(strings.FieldsFunc(s, notShown), " ") }
+
+func notShown(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/rs/zerolog"
+
+	"compactd/internal/worker"
+)
+
+// defaultHTTP may be in use by another worker of this machine, or by a server's
+// own monitoring.
+const defaultHTTP = "127.0.0.1:8222"
+
+// monitor answers over HTTP; the zero value is off.
+type monitor struct {
+	*worker.Monitor
+	stop func()
+}
+
+// startMonitor takes the port and answers from then on, until stop.
+func (f *flags) startMonitor(ctx context.Context, log zerolog.Logger) (monitor, error) {
+	if f.HTTP == "" || f.HTTP == "-1" || f.HTTP == "off" {
+		return monitor{stop: func() {}}, nil
+	}
+	c := worker.MonitorConfig{Listen: f.HTTP, Token: f.HTTPToken, Data: f.Data, Version: version}
+	m, err := worker.NewMonitor(c)
+	if f.HTTP == defaultHTTP && errors.Is(err, syscall.EADDRINUSE) {
+		c.Listen = net.JoinHostPort("127.0.0.1", "-1")
+		if m, err = worker.NewMonitor(c); err == nil {
+			log.Warn().Str("http", m.Addr()).Msg("the default --http is in use, took another port")
+		}
+	}
+	if err != nil {
+		return monitor{}, fmt.Errorf("--http: %w%s", err, portHint(err))
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // to the end of the stop
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := m.Run(ctx); err != nil {
+			log.Error().Err(err).Msg("http ended")
+		}
+	})
+	return monitor{m, func() { cancel(); running.Wait() }}, nil
+}
+
+func portHint(err error) string {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return "; choose another --http (port -1 picks a free one, off is none)"
+	}
+	return ""
+}
+
+// listener is what the worker tells the monitor.
+func (m monitor) listener() worker.Listener {
+	if m.Monitor == nil {
+		return worker.Listener{}
+	}
+	return m.Listener()
+}
+
+func (m monitor) watch(ctx context.Context, w *worker.Worker) error {
+	if m.Monitor == nil {
+		return nil
+	}
+	return m.Watch(w, ctx.Done())
+}
+
+// addr is where it listens; "" when it is off.
+func (m monitor) addr() string {
+	if m.Monitor == nil {
+		return ""
+	}
+	return m.Addr()
+}

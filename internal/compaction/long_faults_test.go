@@ -1,0 +1,11 @@
+//go:build faults
+
+package compaction_test
+
+import "testing"
+
+// TestAdopted at every message of every real session: a minute.
+func TestFaultAdopted(t *testing.T) { testAdopted(t, 1) }
+
+// TestGoldenSplit in many more ways.
+func TestFaultGoldenSplit(t *testing.T) { testGoldenSplit(t, 1000) }

@@ -1,0 +1,67 @@
+package compaction_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// DESIGN 2, E6: an outcome is a fact however old. testdata/rules-1.jsonl is what a
+// worker told under rules 1, when levels were four, and outcomes knew of no
+// request, correction, direction or way back. It is applied as it stands, whatever
+// today's rules would have said: they call the summary stale.
+func TestOutcomesOfRules1(t *testing.T) {
+	recorded := byEvent(readLines[told](t, filepath.Join("testdata", "rules-1.jsonl")))
+	p := newPlayer(t, defaultConfig(t))
+	at := events.Address{Tenant: "default", Session: "old"}
+	for i, n := range []int{0, 1, 51, 3} { // 51 reads the file of 1
+		body := object{"turn": i + 1, "messages": messages(events.OpenAI, round(n)...), "format": events.OpenAI}
+		e := logged{Seq: compaction.Seq(i + 1), Kind: events.KindTurn, Tenant: at.Tenant, Session: at.Session, Payload: string(raws(body)[0])}
+		p.apply(e, recorded[e.Seq])
+	}
+	p.apply(logged{
+		Seq: 5, Kind: events.KindSummary, Tenant: at.Tenant, Session: at.Session,
+		Payload: `{"v":1,"id":"summary-1","job":"job-1","text":"They read two files.","record":[],"model":"m"}`,
+	}, recorded[5])
+	l := p.ledger(at)
+	if l.Generation() != 3 || l.LastTurn() != 4 {
+		t.Errorf("generation %d, turn %d", l.Generation(), l.LastTurn())
+	}
+	for gen, stands := range [][]string{
+		{}, {compaction.ClearText, refers}, {compaction.ClearText, compaction.TruncateText}, {"They read two files."},
+	} {
+		p.shows(l.ViewAt(int64(gen)), stands)
+	}
+	p.checkpoint()
+	p.crash()
+	compaction.Apply(p.ledger(at), nil, nil, p.config) // sums follow from the config
+	sameLedger(t, l.Dump(), p.ledger(at).Dump())
+}
+
+// refers is the end of what stands for a read that came again.
+const refers = "refer to latest read below"
+
+// shows checks that a view is valid, and that these texts stand in it, once each,
+// and no other that compactd puts in place of messages.
+func (p *player) shows(v *compaction.View, stands []string) {
+	p.t.Helper()
+	raw := p.render(v)
+	if bad := events.Validate(v.Format, raw); len(bad) > 0 {
+		p.t.Fatalf("%v in\n%s", bad, lines(raw))
+	}
+	text := fmt.Sprintf("%s", raw)
+	for _, s := range []string{compaction.ClearText, compaction.TruncateText, refers, "They read two files."} {
+		want := 0
+		if slices.Contains(stands, s) {
+			want = 1
+		}
+		if got := strings.Count(text, s); got != want {
+			p.t.Fatalf("%d of %q, not %d, in\n%s", got, s, want, lines(raw))
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/worker"
+)
+
+// crowding is how much is in the way of an overflow.
+type crowding struct {
+	rounds int // overflows, each of a session of its own
+	jobs   int // that wait
+	turns  int // queued before each overflow, in its partition
+}
+
+// pulled is more than the jobs that summarizers work on, or have fetched.
+const pulled = 32
+
+// refusal is what a provider says when a call is too long.
+const refusal = `{"v":1,"id":"o","status":400,"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 20480 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
+
+// crowded is a world in which everybody waits.
+type crowded struct {
+	*world
+	crowding
+	busy  int          // the partition of the overflows
+	gate  sync.RWMutex // held while turns pile up in front of that partition
+	names []string     // of the sessions that overflow
+	piles []string     // of those whose turns are queued
+}
+
+// evalOverflow prints the time from an overflow to the compaction that its agent
+// hears, while a model hangs and jobs and turns wait.
+func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err error) {
+	server, stop := summarizetest.Open(nil)
+	defer stop()
+	server.Script(summarizetest.Hang)
+	m, err := provider.New(server.Config(summarizetest.OpenAI))
+	if err != nil {
+		return err
+	}
+	w := &crowded{crowding: c}
+	w.name()
+	w.world, err = openWorld(ctx, filepath.Join(dir, "overflow"), summarize.NewNarrator([]model.Model{m}, nil), worker.Listener{
+		Folded: func(f worker.Folded) {
+			if f.Partition == w.busy {
+				w.gate.RLock()
+				defer w.gate.RUnlock()
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.fill(ctx); err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	var ms []float64
+	for _, name := range w.names {
+		d, err := w.round(ctx, name)
+		if err != nil {
+			return fmt.Errorf("overflow: %w", err)
+		}
+		ms = append(ms, float64(d)/float64(time.Millisecond))
+	}
+	waiting, err := w.waitingJobs(ctx) // after all, no fewer than before
+	if err != nil {
+		return err
+	}
+	if waiting < c.jobs || server.Calls() == 0 {
+		return fmt.Errorf("%d jobs wait, not %d; the model was asked %d times", waiting, c.jobs, server.Calls())
+	}
+	p.line("overflow_p99_ms", quantile(ms, 0.99), atMost(250),
+		fmt.Sprintf("p50 %s, the most %s, of %d; %d jobs waited, %d turns were queued before each", number(median(ms)), number(quantile(ms, 1)), len(ms), waiting, c.turns))
+	return nil
+}
+
+// name finds names of sessions in the busy partition.
+func (w *crowded) name() {
+	take := func(prefix string, n int) (out []string) {
+		for i := 0; len(out) < n; i++ {
+			name := fmt.Sprintf("%s%d", prefix, i)
+			if events.PartitionOf(events.Address{Tenant: "default", Session: name}, partitions) == w.busy {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	w.names, w.piles = take("overflow", w.rounds), take("pile", 50)
+}
+
+// fill lets jobs pile up, more than are wanted since some are being worked on, and
+// gives the sessions that will overflow a history.
+func (w *crowded) fill(ctx context.Context) error {
+	var acks []jetstream.PubAckFuture
+	send := func(session string, data []byte) error {
+		a, err := w.send(events.KindTurn, session, data)
+		acks = append(acks, a)
+		return err
+	}
+	preparing, triggered := turnOf(3_000, 8, 273), turnOf(3_000, 8, 319)
+	for i := range w.jobs + pulled {
+		turn := preparing
+		if i%2 == 0 {
+			turn = triggered
+		}
+		if err := send(fmt.Sprintf("crowd%d", i), turn); err != nil {
+			return err
+		}
+	}
+	history := turnOf(128_000, 200, 60)
+	for _, name := range w.names {
+		if err := send(name, history); err != nil {
+			return err
+		}
+	}
+	if _, err := acked(ctx, acks); err != nil {
+		return err
+	}
+	return w.settle(ctx)
+}
+
+// waitingJobs counts the jobs that no summarizer has taken.
+func (w *crowded) waitingJobs(ctx context.Context) (n int, err error) {
+	for _, lane := range events.Lanes {
+		c, err := w.js.Consumer(ctx, broker.OutcomesStream, "summarizer-"+string(lane))
+		if err != nil {
+			return 0, err
+		}
+		n += int(c.CachedInfo().NumPending)
+	}
+	return n, nil
+}
+
+// round queues turns, then reports an overflow, and returns how long its agent
+// waits for the compaction. The partition's worker stands still until all turns
+// are stored, so that not one of them is done before.
+func (w *crowded) round(ctx context.Context, name string) (time.Duration, error) {
+	heard := make(chan *nats.Msg, 1)
+	sub, err := w.conns[0].ChanSubscribe(events.Published(events.KindCompacted, events.Address{Tenant: "default", Session: name}), heard)
+	if err != nil {
+		return 0, err
+	}
+	defer sub.Unsubscribe()
+	began, err := w.pile(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case m := <-heard:
+		took := time.Since(began)
+		var c events.Compacted
+		if err := events.Unmarshal(m.Data, &c); err != nil {
+			return 0, err
+		}
+		if !c.Compacted || c.Reason != events.ReasonOverflow {
+			return 0, fmt.Errorf("session %s was told %s, code %q", name, c.Reason, c.Code)
+		}
+		return took, nil
+	case <-time.After(limit):
+		return 0, errors.New("no compaction was told")
+	}
+}
+
+// pile queues the turns and the overflow behind them; it returns when the overflow
+// was published.
+func (w *crowded) pile(ctx context.Context, name string) (began time.Time, err error) {
+	w.gate.Lock()
+	defer w.gate.Unlock()
+	var acks []jetstream.PubAckFuture
+	turn := turnOf(1_000_000, 2, 220)
+	for i := range w.turns {
+		a, err := w.send(events.KindTurn, w.piles[i%len(w.piles)], turn)
+		if err != nil {
+			return began, err
+		}
+		acks = append(acks, a)
+	}
+	if _, err := acked(ctx, acks); err != nil {
+		return began, err
+	}
+	began = time.Now()
+	_, err = w.send(events.KindOverflow, name, []byte(refusal))
+	return began, err
+}

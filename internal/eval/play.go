@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+var address = events.Address{Tenant: "default", Session: "s"}
+
+// play is one run of a recording through the core, with a log of its own.
+type play struct {
+	*recording
+	config *compaction.Config
+	ledger *compaction.Ledger
+	seq    compaction.Seq
+	texts  map[compaction.Seq][]events.Message
+	made   map[uint64]*events.Summary // by sequence
+	told   func(compaction.Outcome) error
+}
+
+func newPlay(r *recording, c *compaction.Config, told func(compaction.Outcome) error) *play {
+	return &play{
+		recording: r, config: c, told: told, ledger: compaction.NewLedger(address),
+		texts: map[compaction.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
+	}
+}
+
+// publish lets the core judge turn i at a time of the log.
+func (p *play) publish(i int, now int64) error {
+	t := &p.turns[i]
+	p.seq = t.seq
+	p.texts[t.seq] = t.messages
+	turn := *t.turn
+	turn.Time = now
+	return p.judge(&turn)
+}
+
+// answer puts a summary into the log.
+func (p *play) answer(s *events.Summary, now int64) error {
+	data, err := events.Marshal(s)
+	if err != nil {
+		return err
+	}
+	p.seq++
+	r, messages, err := compaction.ReadResult(data, p.seq)
+	if err != nil {
+		return err
+	}
+	r.Time = now
+	p.texts[p.seq], p.made[uint64(p.seq)] = messages, s
+	return p.judge(r)
+}
+
+// compact asks for a compaction.
+func (p *play) compact(now int64) error {
+	p.seq++
+	r, err := compaction.ReadRequest(events.KindCompact, fmt.Appendf(nil, `{"v":1,"id":"compact-%d"}`, p.seq), p.seq)
+	if err != nil {
+		return err
+	}
+	r.Time = now
+	return p.judge(r)
+}
+
+func (p *play) judge(in compaction.Input) error {
+	outs := compaction.Decide(p.ledger, in, p.config)
+	compaction.Apply(p.ledger, in, outs, p.config)
+	for _, o := range outs {
+		if r, ok := o.Body.(*events.Rejected); ok {
+			return fmt.Errorf("session %s: an event was rejected: %s", p.name, r.Code)
+		}
+		if err := p.told(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// input is what a job asks to be summarized, as a worker reads it from the log.
+func (p *play) input(j *events.Job) summarize.Input {
+	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: p.made[j.Previous]}
+	for i, seq := range j.Seqs {
+		for k, m := range p.texts[compaction.Seq(seq)] {
+			at := events.Position{Turn: j.Turn + int64(i), Index: int64(k)}
+			if j.Holds(at) {
+				in.Messages = append(in.Messages, summarize.Message{Turn: at.Turn, Index: at.Index, Message: m})
+			}
+		}
+	}
+	return in
+}
+
+// summarize answers a job with what a summarizer makes of it.
+func (p *play) summarize(ctx context.Context, s summarize.Summarizer, j *events.Job, now int64) error {
+	made, err := s.Summarize(ctx, p.input(j))
+	if err != nil {
+		return fmt.Errorf("session %s: summarize turns %d to %d: %w", p.name, j.From.Turn, j.To.Turn, err)
+	}
+	made.Header, made.Job = events.Header{V: events.Version, ID: "summary-" + j.ID}, j.ID
+	return p.answer(made, now)
+}
+
+// history is a view as its agent gets it.
+func (p *play) history(v *compaction.View) ([]events.Message, error) {
+	raw, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return p.texts[s], nil })
+	if err != nil {
+		return nil, err
+	}
+	return p.format.ReadAll(raw)
+}
+
+// condensed returns the edit that put a summary in place, nil if none did.
+func condensed(o compaction.Outcome) *events.Edit {
+	c, ok := o.Body.(*events.Compacted)
+	if !ok || !c.Compacted {
+		return nil
+	}
+	i := slices.IndexFunc(c.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense })
+	if i < 0 {
+		return nil
+	}
+	return &c.Edits[i]
+}

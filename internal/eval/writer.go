@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/summarizetest"
+)
+
+// writer is who writes the text of summaries.
+type writer struct {
+	name       string
+	summarizer summarize.Summarizer
+}
+
+// writers are the embedded summarizer, and a model that writes as little as it
+// may. stop ends the model; its error says that it did not write.
+func writers() (ws []writer, stop func() error, err error) {
+	s, closeServer := summarizetest.Open(poorNarrative)
+	m, err := provider.New(s.Config(summarizetest.OpenAI))
+	if err != nil {
+		closeServer()
+		return nil, nil, err
+	}
+	var failed error
+	narrator := summarize.NewNarrator([]model.Model{m}, func(a summarize.Attempt) { failed = errors.Join(failed, a.Err) })
+	stop = func() error {
+		closeServer()
+		if failed != nil {
+			return fmt.Errorf("the model's narrative was not used: %w", failed)
+		}
+		return nil
+	}
+	return []writer{{"embedded", summarize.Embedded()}, {"narrator", narrator}}, stop, nil
+}
+
+// poorNarrative has the form of a summary, and no fact in it.
+func poorNarrative(summarizetest.Prompt) string {
+	var b strings.Builder
+	b.WriteString("<analysis>\nSome work was done.\n</analysis>\n<summary>\n")
+	for _, t := range []string{
+		"Goal and intent", "Constraints and rules", "Decisions", "Concepts and discoveries", "Files and data", "Errors and fixes",
+		"Open tasks and questions", "How the task evolved", "Current work", "Next step",
+	} {
+		b.WriteString("## " + t + "\n- The work went on.\n")
+	}
+	return b.String() + "</summary>\n"
+}

@@ -1,0 +1,136 @@
+package events
+
+// SubjectRecall asks for originals: what was published, whatever a compaction has
+// made of it.
+const SubjectRecall = "compactd.recall"
+
+// Bounds of a search.
+const (
+	// MaxSearchBytes bounds the text to search for.
+	MaxSearchBytes = 1 << 10
+	// MaxHits is the most messages that one search finds.
+	MaxHits = 100
+	// DefaultHits is how many it finds when the request does not say.
+	DefaultHits = 10
+)
+
+// RecallRequest asks for the messages of a turn, or for those that hold a text.
+type RecallRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+
+	// Turn and Index are the place of a message, as notices, edits and records name
+	// it; without Index the whole turn is meant, in pages.
+	Turn  int64  `json:"turn,omitzero"`
+	Index *int64 `json:"index,omitzero"`
+	Page  int64  `json:"page,omitzero"` // from 1; absent is 1
+
+	// Text is to be found as it stands, in upper or lower case, in texts, calls and
+	// results of messages older than Before; nil begins with the newest.
+	Text   string    `json:"text,omitzero"`
+	Limit  int64     `json:"limit,omitzero"` // messages to find; absent is [DefaultHits]
+	Before *Position `json:"before,omitzero"`
+}
+
+// RecallResponse holds originals of one turn, as they were published.
+type RecallResponse struct {
+	V        int    `json:"v"`
+	Known    bool   `json:"known"` // false: no turn of the session was taken or parked
+	Format   Format `json:"format,omitzero"`
+	Turn     int64  `json:"turn"`
+	Index    int64  `json:"index"` // of the first of Messages
+	Seq      uint64 `json:"seq"`   // of the turn in the log
+	Messages []Raw  `json:"messages"`
+	Page     int64  `json:"page"`
+	Pages    int64  `json:"pages"`
+}
+
+// SearchResponse lists messages that hold a text, newest first.
+type SearchResponse struct {
+	V     int   `json:"v"`
+	Known bool  `json:"known"`
+	Hits  []Hit `json:"hits"`
+	// Before is where to go on: older messages were not looked at. Nil says that
+	// all were.
+	Before *Position `json:"before,omitzero"`
+	// Gone counts turns that are no longer in the log.
+	Gone int64 `json:"gone,omitzero"`
+}
+
+// Hit is a message that holds a text.
+type Hit struct {
+	Turn    int64  `json:"turn"`
+	Index   int64  `json:"index"`
+	Role    Role   `json:"role"`
+	Excerpt string `json:"excerpt"` // around the first place, with "…" where it was cut
+}
+
+// Address names the session that is asked about.
+func (r *RecallRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
+// [*Invalid].
+func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &RecallRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session,
+		Turn: env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
+		Text: env.words("text", MaxSearchBytes), Limit: env.count("limit", 1, MaxHits), Before: env.position("before"),
+	}
+	if _, ok := env.take("index"); ok {
+		n := env.count("index", 0, MaxNumber)
+		r.Index = &n
+	}
+	_, turn := env.take("turn")
+	if _, text := env.take("text"); turn == text {
+		env.problems.add(CodeMissingField, "turn", "or text is required, not both")
+	} else if text && r.Text == "" {
+		env.problems.add(CodeMissingField, "text", "is empty")
+	}
+	return r, env.problems.err()
+}
+
+// position reads an object with turn and index.
+func (e *envelope) position(name string) *Position {
+	v, ok := e.take(name)
+	if !ok {
+		return nil
+	}
+	ms, err := members(v)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must be an object")
+		return nil
+	}
+	p := &Position{}
+	for _, f := range ms {
+		switch f.name {
+		case "turn":
+			p.Turn = e.countOf(name+".turn", f.value, 1, MaxNumber)
+		case "index":
+			p.Index = e.countOf(name+".index", f.value, 0, MaxNumber)
+		}
+	}
+	if p.Turn == 0 {
+		e.problems.add(CodeMissingField, name+".turn", "is required")
+	}
+	return p
+}
+
+// Paged returns one page of a whole answer, as [ContextResponse.Paged] does.
+func (r *RecallResponse) Paged(page int64, limit int) (*RecallResponse, error) {
+	starts := pageStarts(r.Messages, limit-envelopeBytes)
+	n := int64(len(starts))
+	if page = max(page, 1); page > n {
+		return nil, invalidf(CodeOutOfRange, "page", "must be between 1 and %d", n)
+	}
+	starts = append(starts, len(r.Messages))
+	out := *r
+	out.Page, out.Pages, out.Index = page, n, r.Index+int64(starts[page-1])
+	out.Messages = r.Messages[starts[page-1]:starts[page]]
+	return &out, nil
+}

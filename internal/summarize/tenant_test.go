@@ -1,0 +1,54 @@
+package summarize_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/quota"
+	"compactd/internal/summarize/summarizetest"
+)
+
+// E7, hostile actors: a tenant over its quota has the embedded summary at once, with
+// the same record and whatever its patience; no model hears of it, the caller does.
+// Another tenant still has its model.
+func TestTenantOverQuota(t *testing.T) {
+	first, second := echo(), echo()
+	q := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1_000_000})
+	n := summarize.NewNarrator([]model.Model{q.Guard(first), q.Guard(second)}, nil)
+	var attempts []summarize.Attempt
+	ask := func(tenant string) *events.Summary {
+		t.Helper()
+		attempts = nil
+		s, err := n.Summarize(t.Context(), summarize.Input{
+			Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 20_000, Patience: time.Hour,
+			Tenant: tenant, Attempted: func(a summarize.Attempt) { attempts = append(attempts, a) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	within := ask("a")
+	if within.Model != first.Name() || len(attempts) != 1 || attempts[0].Err != nil {
+		t.Fatalf("within the quota: by %s, %+v", within.Model, attempts)
+	}
+	over := ask("a")
+	if over.Model != summarize.Model || len(over.Record) == 0 || over.Usage != (events.SummaryUsage{}) {
+		t.Errorf("over the quota: by %s, %d lines of record, usage %+v", over.Model, len(over.Record), over.Usage)
+	}
+	for _, a := range attempts {
+		if e, ok := errors.AsType[*model.Error](a.Err); !ok || e.Kind != model.OverQuota {
+			t.Errorf("told %+v", a)
+		}
+	}
+	if len(attempts) != 2 || len(first.asked) != 1 || len(second.asked) != 0 {
+		t.Errorf("%d attempts told, models asked %d and %d times", len(attempts), len(first.asked), len(second.asked))
+	}
+	if s := ask("b"); s.Model != first.Name() || first.asked[1].Tenant != "b" {
+		t.Errorf("another tenant: by %s, on the account of %q", s.Model, first.asked[1].Tenant)
+	}
+}

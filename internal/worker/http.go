@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"compactd/internal/events"
+)
+
+// serveHTTP answers on l until ctx ends. Nobody may hold a connection for long or
+// send much: there are only small questions.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	_ = s.Close() // an answer under way may be cut off: whoever asks, asks again
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// handler routes; there is no pprof.
+func (m *Monitor) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusOK
+		answer := m.Readiness(r.Context())
+		if !answer.Ready {
+			status = http.StatusServiceUnavailable
+		}
+		writeJSON(w, status, answer)
+	})
+	collected := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		m.Readiness(r.Context()) // lag and room are as fresh as a check
+		collected.ServeHTTP(w, r)
+	})
+	return m.guard(mux)
+}
+
+// guard lets in who has the token. Without one only this machine may ask, under
+// its own name: a page in a browser here could come under a name of its own that
+// leads to loopback.
+func (m *Monitor) guard(next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(m.config.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		got := sha256.Sum256([]byte(token))
+		switch {
+		case m.config.Token == "" && !loopback(hostOf(r)):
+			http.Error(w, "ask as 127.0.0.1 or localhost", http.StatusForbidden)
+		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "a token is required", http.StatusUnauthorized)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func hostOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+		return host
+	}
+	return strings.Trim(r.Host, "[]")
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data, err := events.Marshal(v)
+	if err != nil {
+		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // whoever asked is gone, or reads it
+}

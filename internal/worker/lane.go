@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// terms are how one worker works on the jobs of a lane.
+type terms struct {
+	// slots is how many jobs at a time. Emergencies have their own, so that a full
+	// house of others never holds one up.
+	slots int
+	// patience is how old a job may become while its models are busy; then the
+	// embedded summarizer writes.
+	patience time.Duration
+	// limit is how long one try may take; then the embedded summarizer writes. It
+	// is what keeps models that hang from holding a slot for ever.
+	limit time.Duration
+}
+
+// lanes are the terms of each lane. An agent in an emergency has had its answer
+// without a summary, and gets the better one after one try. At the trigger a
+// session has room left for a while; in the background it has more. Patience and
+// limit together stay below the 15 minutes after which a job is asked for anew.
+var lanes = map[events.Lane]terms{
+	events.LaneEmergency:  {slots: 2, patience: 0, limit: 5 * time.Minute},
+	events.LaneNormal:     {slots: 4, patience: time.Minute, limit: 12 * time.Minute},
+	events.LaneBackground: {slots: 2, patience: 4 * time.Minute, limit: 10 * time.Minute},
+}
+
+// firstWait is the pause before the second try of a job whose models are busy and
+// do not say for how long; it doubles with each try.
+const firstWait = 10 * time.Second
+
+// left is how long a job may still wait for its models, asked for so long ago. The
+// last delivery waits for nothing. Clocks that differ only make it longer or
+// shorter, never longer than the lane's.
+func (t terms) left(age time.Duration, delivery uint64) time.Duration {
+	if delivery >= jobDeliveries {
+		return 0
+	}
+	return min(max(0, t.patience-age), t.patience)
+}
+
+// wait is the pause before the next delivery: what a provider asked for, else one
+// that grows with the deliveries; never longer than what is left.
+func wait(l *summarize.Later, left time.Duration, delivery uint64) time.Duration {
+	d := l.After
+	if d <= 0 {
+		d = firstWait << min(delivery-1, jobDeliveries)
+	}
+	return max(time.Second, min(d, left))
+}

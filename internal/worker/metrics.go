@@ -1,0 +1,225 @@
+package worker
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// Labels. Their values come from small sets that the code knows: never a tenant, a
+// session, or a word of a conversation.
+const (
+	labelPartition = "partition"
+	labelKind      = "kind"
+	labelReason    = "reason"
+	labelStage     = "stage"
+	labelCode      = "code"
+	labelResult    = "result"
+	labelLane      = "lane"
+	labelBy        = "by"
+	labelStep      = "step"
+	labelStream    = "stream"
+	labelCheck     = "check"
+	labelVersion   = "version"
+)
+
+// otherLabel stands for a value that no set holds.
+const otherLabel = "other"
+
+// durations are the buckets of what takes 0.25 ms on a good day and 10 s on a bad one.
+var durations = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// metrics are what Prometheus is told; docs/operations.md says what each means.
+type metrics struct {
+	events map[events.Kind]prometheus.Counter // by kind, resolved once: they are counted one by one
+	other  prometheus.Counter                 // events of kinds nobody knows
+
+	commits, committed, committedBytes prometheus.Counter
+	commitTook                         prometheus.Histogram
+
+	checkpoints, checkpointed, evicted, setAside prometheus.Counter
+	checkpointTook                               prometheus.Histogram
+	ledgers                                      *prometheus.GaugeVec
+
+	compactions, stages, tokensSaved *prometheus.CounterVec
+	rejected                         *prometheus.CounterVec
+	summaries                        *prometheus.CounterVec
+	summaryTook                      *prometheus.HistogramVec
+	interruptions                    *prometheus.CounterVec
+	lost                             prometheus.Counter
+
+	// Of the last check, not of the listener.
+	served                    prometheus.Gauge
+	lagEvents, lagSeconds     *prometheus.GaugeVec
+	jobs                      *prometheus.GaugeVec
+	streamBytes, streamBounds *prometheus.GaugeVec
+	diskFree, diskSize        prometheus.Gauge
+	ready                     prometheus.Gauge
+	checks                    *prometheus.GaugeVec
+}
+
+func newMetrics(reg prometheus.Registerer, version string) *metrics {
+	f := promauto.With(prometheus.WrapRegistererWithPrefix("compactd_", reg))
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return f.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		commits:        counter("commits_total", "Commits stored, bare markers included."),
+		committed:      counter("committed_outcomes_total", "Outcomes and jobs stored by commits."),
+		committedBytes: counter("committed_bytes_total", "Bytes of the outcomes and jobs stored by commits."),
+		commitTook: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "commit_duration_seconds", Help: "Time from the first try of a commit to its acknowledgement.", Buckets: durations,
+		}),
+		checkpoints:  counter("checkpoints_total", "Checkpoints written."),
+		checkpointed: counter("checkpointed_ledgers_total", "Ledgers written by checkpoints."),
+		evicted:      counter("evicted_ledgers_total", "Ledgers that left memory."),
+		setAside:     counter("ledger_files_set_aside_total", "Ledger files that could not be trusted and were rebuilt."),
+		checkpointTook: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "checkpoint_duration_seconds", Help: "Time to write a checkpoint.", Buckets: durations,
+		}),
+		ledgers:     gauges("ledgers", "Ledgers in memory, as of the last checkpoint.", labelPartition),
+		compactions: counters("compactions_total", "Compactions told: compacted, or the code that says why there was none.", labelReason, labelResult),
+		stages:      counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
+		tokensSaved: counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
+		rejected:    counters("rejected_total", "Events answered by session.rejected.", labelCode),
+		summaries:   counters("summaries_total", "Jobs that got their result: summary, or why there is none.", labelLane, labelBy, labelResult),
+		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "summary_duration_seconds", Help: "Time from taking a job to its result in the log.", Buckets: prometheus.ExponentialBuckets(.005, 3, 10),
+		}, []string{labelLane}),
+		interruptions: counters("interruptions_total", "Failures that were tried again.", labelStep),
+		lost:          counter("partitions_lost_total", "Partitions that ended with an error."),
+		served:        gauge("partitions_served", "Partitions that this worker serves and that are caught up."),
+		lagEvents:     gauges("lag_events", "Events of a partition that waited behind the last one read.", labelPartition),
+		lagSeconds:    gauges("lag_seconds", "Age of the oldest event of a partition whose outcomes are not committed; 0 without one.", labelPartition),
+		jobs:          gauges("jobs_waiting", "Jobs of all partitions that no summarizer has taken.", labelLane),
+		streamBytes:   gauges("stream_bytes", "Bytes that a stream holds.", labelStream),
+		streamBounds:  gauges("stream_max_bytes", "Bytes that a stream may hold; -1 without a bound.", labelStream),
+		diskFree:      gauge("disk_free_bytes", "Bytes free on the disk of the data folder."),
+		diskSize:      gauge("disk_size_bytes", "Bytes of the disk of the data folder."),
+		ready:         gauge("ready", "1 while /readyz says ready."),
+		checks:        gauges("check_ok", "1 while a check of /readyz finds nothing.", labelCheck),
+	}
+	applied := counters("events_applied_total", "Events decided and applied in memory.", labelKind)
+	m.events, m.other = map[events.Kind]prometheus.Counter{}, applied.WithLabelValues(otherLabel)
+	for _, k := range events.LogKinds {
+		m.events[k] = applied.WithLabelValues(string(k))
+	}
+	gauges("build_info", "Always 1; the label says which version runs.", labelVersion).WithLabelValues(version).Set(1)
+	return m
+}
+
+// listener counts what a worker does.
+func (m *metrics) listener() Listener {
+	return Listener{
+		PartitionLost: func(e PartitionLost) {
+			if e.Err != nil {
+				m.lost.Inc()
+			}
+		},
+		Folded:       func(e Folded) { m.applied(e.Kind).Inc() },
+		Committed:    m.onCommitted,
+		Checkpointed: m.onCheckpointed,
+		SetAside:     func(SetAside) { m.setAside.Inc() },
+		Compacted:    m.onCompacted,
+		Rejected:     func(e Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
+		SummaryDone:  m.onSummaryDone,
+		Interrupted:  func(e Interrupted) { m.interruptions.WithLabelValues(e.Step).Inc() },
+	}
+}
+
+func (m *metrics) applied(k events.Kind) prometheus.Counter {
+	if c := m.events[k]; c != nil {
+		return c
+	}
+	return m.other // a stranger's subject may name any kind
+}
+
+func (m *metrics) onCommitted(e Committed) {
+	m.commits.Inc()
+	m.committed.Add(float64(e.Outcomes))
+	m.committedBytes.Add(float64(e.Bytes))
+	m.commitTook.Observe(e.Took.Seconds())
+}
+
+func (m *metrics) onCheckpointed(e Checkpointed) {
+	m.checkpoints.Inc()
+	m.checkpointed.Add(float64(e.Ledgers))
+	m.evicted.Add(float64(e.Evicted))
+	m.checkpointTook.Observe(e.Took.Seconds())
+	m.ledgers.WithLabelValues(partitionLabel(e.Partition)).Set(float64(e.Kept))
+}
+
+func (m *metrics) onCompacted(e Compacted) {
+	reason, result := string(e.Body.Reason), "compacted"
+	if !e.Body.Compacted {
+		result = codeLabel(e.Body.Code)
+	}
+	m.compactions.WithLabelValues(reason, result).Inc()
+	for _, s := range e.Body.StagesUsed {
+		m.stages.WithLabelValues(string(s), reason).Inc()
+	}
+	if saved := e.Body.TokensSaved; saved > 0 { // a rewind brings tokens back
+		m.tokensSaved.WithLabelValues(reason).Add(float64(saved))
+	}
+}
+
+func (m *metrics) onSummaryDone(e SummaryDone) {
+	by := "model"
+	switch e.Model {
+	case "":
+		by = "none"
+	case summarize.Model:
+		by = "embedded"
+	}
+	m.summaries.WithLabelValues(string(e.Lane), by, resultLabel(e.Failure)).Inc()
+	m.summaryTook.WithLabelValues(string(e.Lane)).Observe(e.Took.Seconds())
+}
+
+// drop forgets a partition that is served no more.
+func (m *metrics) drop(partition int) {
+	for _, g := range []*prometheus.GaugeVec{m.ledgers, m.lagEvents, m.lagSeconds} {
+		g.DeleteLabelValues(partitionLabel(partition))
+	}
+}
+
+// lag tells how far behind a partition is.
+func (m *metrics) lag(partition int, events uint64, age time.Duration) {
+	m.lagEvents.WithLabelValues(partitionLabel(partition)).Set(float64(events))
+	m.lagSeconds.WithLabelValues(partitionLabel(partition)).Set(age.Seconds())
+}
+
+// codeLabel is a code of the table of codes.
+func codeLabel(c events.Code) string {
+	if _, ok := events.Codes[c]; !ok {
+		return otherLabel
+	}
+	return string(c)
+}
+
+var plainFailure = regexp.MustCompile(`^[a-z_]{1,32}$`)
+
+// resultLabel is summary, or a failure as the summarizer pool names them.
+func resultLabel(failure string) string {
+	switch {
+	case failure == "":
+		return "summary"
+	case plainFailure.MatchString(failure):
+		return failure
+	default:
+		return otherLabel
+	}
+}

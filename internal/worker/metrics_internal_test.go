@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"compactd/internal/events"
+)
+
+// What a listener is told is counted, under names and units as Prometheus wants
+// them; values from strangers become other.
+func TestMetrics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := newMetrics(reg, "v1")
+	l := m.listener()
+	for _, k := range []events.Kind{events.KindTurn, events.KindTurn, events.KindIdle, "sesame"} {
+		l.Folded(Folded{Kind: k})
+	}
+	l.Committed(Committed{Outcomes: 2, Bytes: 300, Took: 3 * time.Millisecond})
+	l.Committed(Committed{Took: 20 * time.Second})
+	l.Checkpointed(Checkpointed{Partition: 3, Ledgers: 5, Evicted: 2, Kept: 7, Took: time.Millisecond})
+	compacted := func(b events.Compacted) { l.Compacted(Compacted{Body: &b}) }
+	compacted(events.Compacted{Compacted: true, Reason: events.ReasonThreshold, TokensSaved: 40, StagesUsed: []events.Stage{events.StagePrune, events.StageSummarize}})
+	compacted(events.Compacted{Compacted: true, Reason: events.ReasonRewind, TokensSaved: -40})
+	compacted(events.Compacted{Code: events.CodeNothingToDo, Reason: events.ReasonManual})
+	l.Rejected(Rejected{Body: &events.Rejected{Code: events.CodeBadJSON}})
+	l.Rejected(Rejected{Body: &events.Rejected{Code: "s1-secret"}})
+	done := func(e SummaryDone) { e.Took = 2 * time.Second; l.SummaryDone(e) }
+	done(SummaryDone{Lane: events.LaneNormal, Model: "openai/b"})
+	done(SummaryDone{Lane: events.LaneNormal, Model: "embedded"})
+	done(SummaryDone{Lane: events.LaneBackground, Failure: "no_room"})
+	done(SummaryDone{Lane: events.LaneBackground, Failure: "Said: acme"})
+	l.SetAside(SetAside{})
+	l.Interrupted(Interrupted{Step: "commit"})
+	l.PartitionLost(PartitionLost{Err: errors.New("taken over")})
+	l.PartitionLost(PartitionLost{})
+	m.lag(3, 17, 1500*time.Millisecond)
+	m.lag(4, 1, 0)
+	m.drop(4)
+
+	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+	rec := httptest.NewRecorder()
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	got := rec.Body.String()
+	for _, want := range []string{
+		`build_info{version="v1"} 1`,
+		`events_applied_total{kind="turn"} 2`, `events_applied_total{kind="idle"} 1`, `events_applied_total{kind="other"} 1`, `events_applied_total{kind="end"} 0`,
+		`commits_total 2`, `committed_outcomes_total 2`, `committed_bytes_total 300`,
+		`commit_duration_seconds_bucket{le="0.0025"} 0`, `commit_duration_seconds_bucket{le="0.005"} 1`, `commit_duration_seconds_bucket{le="+Inf"} 2`,
+		`checkpoints_total 1`, `checkpointed_ledgers_total 5`, `evicted_ledgers_total 2`, `ledgers{partition="3"} 7`, `ledger_files_set_aside_total 1`,
+		`compactions_total{reason="threshold",result="compacted"} 1`, `compactions_total{reason="manual",result="nothing_to_do"} 1`,
+		`compaction_stages_total{reason="threshold",stage="prune"} 1`, `compaction_stages_total{reason="threshold",stage="summarize"} 1`,
+		`compaction_saved_tokens_total{reason="threshold"} 40`,
+		`rejected_total{code="bad_json"} 1`, `rejected_total{code="other"} 1`,
+		`summaries_total{by="model",lane="normal",result="summary"} 1`, `summaries_total{by="embedded",lane="normal",result="summary"} 1`,
+		`summaries_total{by="none",lane="background",result="no_room"} 1`, `summaries_total{by="none",lane="background",result="other"} 1`,
+		`summary_duration_seconds_count{lane="normal"} 2`,
+		`interruptions_total{step="commit"} 1`, `partitions_lost_total 1`,
+		`lag_events{partition="3"} 17`, `lag_seconds{partition="3"} 1.5`,
+	} {
+		if !strings.Contains(got, "\ncompactd_"+want+"\n") {
+			t.Errorf("no line %s", want)
+		}
+	}
+	for _, unwanted := range []string{"sesame", "secret", "acme", `saved_tokens_total{reason="rewind"}`, `partition="4"`} {
+		if strings.Contains(got, unwanted) {
+			t.Errorf("%s is told", unwanted)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", got)
+	}
+}

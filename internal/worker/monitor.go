@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// MonitorConfig describes a [Monitor].
+type MonitorConfig struct {
+	// Listen is host:port; port -1 or 0 picks a free one, a missing host is
+	// 127.0.0.1. Any host but loopback needs a Token.
+	Listen string
+	// Token is what a request must carry, as Authorization: Bearer. At least 16
+	// characters; "" for none.
+	Token string
+	// Data is the folder whose disk is watched. Required.
+	Data string
+	// Version of the program. Default "dev".
+	Version string
+	// MaxLagEvents and MaxLag are how far a partition may be behind while the worker
+	// is ready. Default 10,000 events and 30 s.
+	MaxLagEvents uint64
+	MaxLag       time.Duration
+}
+
+// minToken is the least length of a token, in bytes.
+const minToken = 16
+
+func (c *MonitorConfig) validate() error {
+	var errs []error
+	host, port, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("listen on %q: want host:port, as in 127.0.0.1:8222", c.Listen))
+	}
+	n, err := strconv.Atoi(cmp.Or(port, "0"))
+	if err != nil || n < -1 || n > 65535 {
+		errs = append(errs, fmt.Errorf("listen on %q: port is not -1 to 65535", c.Listen))
+	}
+	host = cmp.Or(host, "127.0.0.1")
+	c.Listen = net.JoinHostPort(host, strconv.Itoa(max(n, 0)))
+	if c.Token == "" && !loopback(host) {
+		errs = append(errs, fmt.Errorf("listen on %q: others can reach it: set a token, or listen on 127.0.0.1", c.Listen))
+	}
+	if c.Token != "" && len(c.Token) < minToken {
+		errs = append(errs, fmt.Errorf("token is shorter than %d characters", minToken))
+	}
+	if c.Data == "" {
+		errs = append(errs, errors.New("field Data is required"))
+	}
+	return errors.Join(errs...)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Monitor tells over HTTP how a worker is. It is there before the worker, so that
+// a long start can be watched.
+type Monitor struct {
+	config   MonitorConfig
+	listener net.Listener
+	registry *prometheus.Registry
+	metrics  *metrics
+	progress progress
+	watched  atomic.Pointer[watched]
+
+	mu   sync.Mutex // guards last, and is held for one check
+	last Readiness
+}
+
+// watched is a worker, and its commit connection.
+type watched struct {
+	worker   *Worker
+	js       jetstream.JetStream
+	ready    <-chan struct{}
+	stopping <-chan struct{}
+}
+
+// NewMonitor takes the port. Requests are answered once Run runs.
+func NewMonitor(c MonitorConfig) (*Monitor, error) {
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("new monitor: %w", err)
+	}
+	c.MaxLagEvents, c.MaxLag = cmp.Or(c.MaxLagEvents, 10_000), cmp.Or(c.MaxLag, 30*time.Second)
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("new monitor: %w", err)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Monitor{
+		config: c, listener: l, registry: reg, metrics: newMetrics(reg, cmp.Or(c.Version, "dev")),
+		progress: progress{places: map[int]*place{}},
+	}, nil
+}
+
+// Addr is where the monitor listens, host:port.
+func (m *Monitor) Addr() string { return m.listener.Addr().String() }
+
+// Listener is what the worker must tell of itself ([Config].Listener).
+func (m *Monitor) Listener() Listener { return Tee(m.metrics.listener(), m.progress.listener()) }
+
+// Watch says which worker it is about, and what is closed when that is told to
+// stop: it is ready no more then. Call it once, before the worker's Run.
+func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
+	js, err := jetstream.New(w.config.Commit)
+	if err != nil {
+		return fmt.Errorf("watch worker: %w", err)
+	}
+	m.watched.Store(&watched{w, js, w.Ready(), stopping})
+	return nil
+}
+
+// Run answers requests until ctx ends, and lets go of the port.
+func (m *Monitor) Run(ctx context.Context) error {
+	if err := serveHTTP(ctx, m.listener, m.handler()); err != nil {
+		return fmt.Errorf("run monitor: %w", err)
+	}
+	return nil
+}
+
+func partitionLabel(id int) string { return strconv.Itoa(id) }

@@ -1,0 +1,147 @@
+//go:build faults
+
+package worker_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/worker"
+)
+
+const (
+	outageSessions = 12
+	outageTurns    = 40 // of 1,000 tokens, in a window of 16,000
+)
+
+// outage is what became of sessions while a model failed in one way.
+type outage struct {
+	mu        sync.Mutex // guards the fields below
+	compacted map[string]int
+	summaries int
+	truncated int
+	over      int // compactions after which the next call would not fit
+}
+
+func (o *outage) see(c worker.Compacted) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if b := c.Body; b.Compacted {
+		o.compacted[c.Address.Session]++
+		for _, s := range b.StagesUsed {
+			switch s {
+			case events.StageSummarize:
+				o.summaries++
+			case events.StageTruncate:
+				o.truncated++
+			}
+		}
+	}
+	if !c.Body.Budget.WithinBudget {
+		o.over++
+	}
+}
+
+// endless are the modes that keep a summarizer busy for longer than the test.
+var endless = []summarizetest.Mode{summarizetest.Slow, summarizetest.Hang, summarizetest.Drip}
+
+// Whatever a model does, every session that outgrows its window is compacted, and
+// fits at its end (P8). Where the model fails at once, there are summaries too, by
+// the embedded summarizer.
+func TestFaultOutages(t *testing.T) {
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "model\tsessions\tcompacted\tfit at the end\tcompactions\twith a summary\ttruncated\tstill over\tmodel asked")
+	for _, mode := range summarizetest.Modes() {
+		t.Run(string(mode), func(t *testing.T) {
+			s := summarizetest.Start(t, nil)
+			s.Script(mode)
+			c := s.Config(summarizetest.OpenAI)
+			c.Attempts = 1 // pauses would only make the test longer
+			m, err := provider.New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := &outage{compacted: map[string]int{}}
+			w := newWorld(t, t.TempDir())
+			w.config = newConfig(t, compaction.DefaultPolicy())
+			w.summarizer = summarize.NewNarrator([]model.Model{m}, nil)
+			stop := w.run("a", worker.Listener{Compacted: o.see})
+			for n := 1; n <= outageTurns; n++ {
+				for k := range outageSessions {
+					w.publish(events.KindTurn, fmt.Sprintf("s%d", k), turn(n))
+				}
+				w.settle()
+				if !slices.Contains(endless, mode) {
+					w.jobsDone()
+				}
+			}
+			fit := w.fitting()
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			all := 0
+			for _, n := range o.compacted {
+				all += n
+			}
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n",
+				mode, outageSessions, len(o.compacted), fit, all, o.summaries, o.truncated, o.over, s.Calls())
+			if len(o.compacted) < outageSessions || fit < outageSessions || o.over > 0 {
+				t.Errorf("of %d sessions %d were compacted and %d fit; %d compactions did not get under the limit", outageSessions, len(o.compacted), fit, o.over)
+			}
+			if o.summaries == 0 && !slices.Contains(endless, mode) {
+				t.Error("no summary was made")
+			}
+			if s.Calls() == 0 {
+				t.Error("the model was never asked")
+			}
+		})
+	}
+	if err := table.Flush(); err != nil {
+		t.Error(err)
+	}
+}
+
+// fitting counts the sessions whose next call fits.
+func (w *world) fitting() (n int) {
+	for k := range outageSessions {
+		var s events.StatsResponse
+		if e := w.request(events.SubjectStats, fmt.Sprintf(`{"session":"s%d"}`, k), &s); e != nil {
+			w.t.Fatalf("stats: %s", e.Message)
+		}
+		if s.Known && s.Budget.WithinBudget {
+			n++
+		}
+	}
+	return n
+}
+
+// jobsDone waits until every job has ended.
+func (w *world) jobsDone() {
+	for busy := true; busy; {
+		busy = false
+		for _, lane := range events.Lanes {
+			c, err := w.js.Consumer(w.t.Context(), broker.OutcomesStream, "summarizer-"+string(lane))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			i := c.CachedInfo()
+			busy = busy || i.NumPending > 0 || i.NumAckPending > 0
+		}
+		if busy {
+			pause(w.t, 10*time.Millisecond)
+		}
+	}
+	w.settle()
+}

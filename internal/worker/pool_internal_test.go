@@ -1,0 +1,179 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"pgregory.net/rapid"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/summarizetest"
+)
+
+// hanging is a summarizer that answers nobody before the context ends.
+type hanging struct{}
+
+func (hanging) Summarize(ctx context.Context, _ summarize.Input) (*events.Summary, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// P8: models that hang hold a slot as long as the lane allows; then there is an
+// embedded summary. A worker that stops has none.
+func TestHangingModel(t *testing.T) {
+	summarize.Redact("warm up: what a bubble makes must not be used outside")
+	in := summarize.Input{Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
+	for lane, terms := range lanes {
+		synctest.Test(t, func(t *testing.T) {
+			p, began := pool{summarizer: hanging{}}, time.Now()
+			s, err := p.write(t.Context(), terms.limit, in)
+			if err != nil || s.Model != summarize.Model || time.Since(began) != terms.limit {
+				t.Errorf("%s: %+v, %v after %s", lane, s, err, time.Since(began))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if s, err := p.write(ctx, terms.limit, in); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, stopped: %+v, %v", lane, s, err)
+			}
+		})
+	}
+}
+
+// A job has its summary before the 15 minutes are over after which it is asked for
+// anew, however long models are busy, and however the last try ends.
+func TestLanes(t *testing.T) {
+	for _, lane := range events.Lanes {
+		if l, ok := lanes[lane]; !ok || l.slots < 1 || l.limit <= 0 || l.patience+l.limit >= 15*time.Minute {
+			t.Errorf("%s: %+v", lane, l)
+		}
+	}
+	if lanes[events.LaneEmergency].patience != 0 || lanes[events.LaneNormal].patience >= lanes[events.LaneBackground].patience {
+		t.Error("the more urgent lane waits longer")
+	}
+}
+
+// Whatever providers ask for: a pause is never longer than what is left of the
+// patience, but for the least one, so that a job's pauses end with it; after the
+// last delivery nothing is left.
+func TestPauses(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		terms := lanes[rapid.SampledFrom(events.Lanes).Draw(r, "lane")]
+		age := time.Duration(0)
+		for n := uint64(1); ; n++ {
+			skew := time.Duration(rapid.Int64Range(-int64(2*time.Hour), int64(2*time.Hour)).Draw(r, "skew"))
+			if left := terms.left(age+skew, n); left < 0 || left > terms.patience {
+				r.Fatalf("%s left of %s", left, terms.patience)
+			}
+			left := terms.left(age, n)
+			if left == 0 {
+				break
+			}
+			if n >= jobDeliveries {
+				r.Fatalf("delivery %d has %s left", n, left)
+			}
+			after := time.Duration(rapid.Int64Range(0, int64(left)).Draw(r, "after"))
+			pause := wait(&summarize.Later{After: after}, left, n)
+			if pause < time.Second || pause > max(time.Second, left) || pause < after {
+				r.Fatalf("delivery %d, %s left, asked for %s: pause of %s", n, left, after, pause)
+			}
+			age += pause
+		}
+		if age > terms.patience+time.Second {
+			r.Fatalf("pauses of %s in all, patience of %s", age, terms.patience)
+		}
+	})
+	for n, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second} {
+		if got := wait(&summarize.Later{}, time.Hour, uint64(n+1)); got != want {
+			t.Errorf("delivery %d waits %s, want %s", n+1, got, want)
+		}
+	}
+}
+
+// message is a delivery that records what becomes of it.
+type message struct {
+	jetstream.Msg
+	beats atomic.Int64
+	given []time.Duration
+}
+
+func (m *message) InProgress() error { m.beats.Add(1); return nil }
+
+func (m *message) NakWithDelay(d time.Duration) error { m.given = append(m.given, d); return nil }
+
+// A job under way gives a sign of life three times in the time after which another
+// worker would get it, and none once it is settled.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, m := pool{listener: &Listener{}}, &message{}
+		stop := p.keepAlive(t.Context(), m)
+		time.Sleep(jobAckWait + time.Second)
+		if n := m.beats.Load(); n != 3 {
+			t.Errorf("%d signs of life in %s", n, jobAckWait)
+		}
+		stop()
+		stop()
+		time.Sleep(time.Hour)
+		if n := m.beats.Load() - 3; n != 0 {
+			t.Errorf("%d signs of life of a job that is settled", n)
+		}
+	})
+}
+
+// What becomes of a job without a result: models that are busy delay it, other
+// failures are told and tried again, a worker that stops leaves it at once.
+func TestGiveBack(t *testing.T) {
+	busy := &summarize.Later{After: 17 * time.Second, Err: &model.Error{Kind: model.RateLimited, RetryAfter: 17 * time.Second}}
+	for _, c := range []struct {
+		name    string
+		err     error
+		stopped bool
+		pause   time.Duration
+		delayed int
+		told    int
+	}{
+		{"busy", busy, false, 17 * time.Second, 1, 0},
+		{"failure", errors.New("no answer"), false, jobPause, 0, 1},
+		{"stop", context.Canceled, true, 0, 0, 0},
+		{"busy, and stop", busy, true, 0, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			delayed, told := 0, 0
+			p := pool{listener: &Listener{
+				SummaryDelayed: func(e SummaryDelayed) {
+					if delayed++; e.Pause != c.pause || e.Attempt != 2 || e.Err == nil {
+						t.Errorf("%s: told %+v", c.name, e)
+					}
+				},
+				Interrupted: func(Interrupted) { told++ },
+			}}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.stopped {
+				cancel()
+			}
+			m := &message{}
+			p.giveBack(ctx, m, &delivery{lane: events.LaneNormal, number: 2, asked: time.Now()}, c.err)
+			if len(m.given) != 1 || m.given[0] != c.pause || delayed != c.delayed || told != c.told {
+				t.Errorf("%s: given back after %v, %d delays and %d failures told", c.name, m.given, delayed, told)
+			}
+		})
+	}
+}
+
+// Somebody who asked for a compaction does not wait for models that are busy.
+func TestManualHasNoPatience(t *testing.T) {
+	d := delivery{lane: events.LaneNormal, number: 1, asked: time.Now()}
+	if d.patience() <= 0 {
+		t.Error("a job at the trigger has no patience")
+	}
+	if d.job.Manual = (&events.Manual{}); d.patience() != 0 {
+		t.Errorf("a manual compaction waits %s", d.patience())
+	}
+}

@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"errors"
+	"maps"
+	"sync"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/kv"
+)
+
+// place is what the listener last heard of a partition.
+type place struct {
+	served  bool
+	cursor  compaction.Seq // committed
+	pending uint64         // events behind the last one read, when it was sent
+	lost    error          // why it ended; nil while it is served, and after a hand-over
+	full    error          // the store or the disk has no room for what it wants to write
+}
+
+// progress keeps the places of all partitions.
+type progress struct {
+	mu     sync.Mutex // guards places
+	places map[int]*place
+}
+
+func (p *progress) listener() Listener {
+	return Listener{
+		PartitionAcquired: func(e PartitionAcquired) {
+			p.set(e.Partition, func(at *place) { *at = place{served: true, cursor: e.Cursor} })
+		},
+		PartitionLost: func(e PartitionLost) {
+			p.set(e.Partition, func(at *place) { *at = place{lost: e.Err} })
+		},
+		Folded: func(e Folded) {
+			p.set(e.Partition, func(at *place) { at.pending = e.Pending })
+		},
+		Committed: func(e Committed) {
+			p.set(e.Partition, func(at *place) {
+				at.cursor = e.Cursor
+				if !errors.Is(at.full, kv.ErrFull) {
+					at.full = nil
+				}
+			})
+		},
+		Checkpointed: func(e Checkpointed) {
+			p.set(e.Partition, func(at *place) {
+				if errors.Is(at.full, kv.ErrFull) {
+					at.full = nil
+				}
+			})
+		},
+		Interrupted: func(e Interrupted) {
+			_, full := errors.AsType[*broker.StoreFullError](e.Err)
+			if e.Partition >= 0 && (full || errors.Is(e.Err, kv.ErrFull)) {
+				p.set(e.Partition, func(at *place) { at.full = e.Err })
+			}
+		},
+	}
+}
+
+func (p *progress) set(partition int, change func(*place)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.places[partition]
+	if at == nil {
+		at = &place{}
+		p.places[partition] = at
+	}
+	change(at)
+}
+
+// now returns the places as they are.
+func (p *progress) now() map[int]place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make(map[int]place, len(p.places))
+	for id, at := range maps.All(p.places) {
+		out[id] = *at
+	}
+	return out
+}

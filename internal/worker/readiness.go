@@ -1,0 +1,215 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+const (
+	// checkEvery is how long the result of a check is good for: whoever asks more
+	// often gets the same answer, and writes no more canaries.
+	checkEvery = time.Second
+	// checkTimeout bounds a check. A server that answers nothing is no broker.
+	checkTimeout = 2 * time.Second
+)
+
+// Checks of /readyz.
+const (
+	checkStarted    = "started"    // all partitions were caught up once, and it is not stopping
+	checkPartitions = "partitions" // none ended with an error
+	checkBroker     = "broker"     // a canary written through the commit connection was stored
+	checkDisk       = "disk"       // the disk of the data folder has room
+	checkStreams    = "streams"    // both streams have room
+	checkLag        = "lag"        // no partition is far behind
+)
+
+var allChecks = []string{checkStarted, checkPartitions, checkBroker, checkDisk, checkStreams, checkLag}
+
+// Readiness is the answer of /readyz.
+type Readiness struct {
+	// Ready: agents are answered as they should be. Without problems.
+	Ready bool `json:"ready"`
+	// Problems are what keeps the worker from it.
+	Problems []Problem `json:"problems"`
+	// Served is the number of partitions that this worker serves.
+	Served int `json:"partitions_served"`
+	// Checked is when this was found out. It is good for a second.
+	Checked time.Time `json:"checked"`
+}
+
+// Problem is one check that failed.
+type Problem struct {
+	Check   string `json:"check"` // started, partitions, broker, disk, streams, or lag
+	Message string `json:"message"`
+}
+
+func (r *Readiness) add(check, format string, v ...any) {
+	r.Problems = append(r.Problems, Problem{check, fmt.Sprintf(format, v...)})
+}
+
+// Readiness checks how the worker is, at most once a second.
+func (m *Monitor) Readiness(ctx context.Context) Readiness {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.last.Checked) < checkEvery {
+		return m.last
+	}
+	// Others wait for the answer too: the one who asked first may hang up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+	defer cancel()
+	r := Readiness{Problems: []Problem{}}
+	places := m.progress.now()
+	m.checkPlaces(&r, places)
+	m.checkDisk(&r)
+	if w := m.watched.Load(); w == nil {
+		r.add(checkStarted, "the worker is starting")
+	} else {
+		m.checkWorker(ctx, &r, w, places)
+	}
+	r.Ready, r.Checked = len(r.Problems) == 0, time.Now()
+	m.tell(&r)
+	m.last = r
+	return r
+}
+
+func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
+	for _, id := range slices.Sorted(maps.Keys(places)) {
+		at := places[id]
+		switch {
+		case at.served:
+			r.Served++
+		case at.lost != nil:
+			r.add(checkPartitions, "partition %d is not served: %v", id, at.lost)
+		}
+		if !at.served {
+			m.metrics.drop(id)
+		}
+		if at.full != nil {
+			r.add(checkDisk, "partition %d cannot write: %v", id, at.full)
+		}
+	}
+	m.metrics.served.Set(float64(r.Served))
+}
+
+func (m *Monitor) checkWorker(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
+	select {
+	case <-w.ready:
+	default:
+		r.add(checkStarted, "%d partitions are caught up, not yet all", r.Served)
+	}
+	select {
+	case <-w.stopping:
+		r.add(checkStarted, "the worker is stopping")
+	default:
+	}
+	if !w.worker.config.Commit.IsConnected() {
+		r.add(checkBroker, "there is no connection to the server")
+		return
+	}
+	if err := broker.Canary(ctx, w.js); err != nil {
+		r.add(checkBroker, "the server takes no writes: %v", err)
+		return
+	}
+	m.checkStreams(ctx, r, w)
+	m.checkLag(ctx, r, w, places)
+	for _, lane := range events.Lanes {
+		if n, err := broker.JobsWaiting(ctx, w.js, lane); err == nil {
+			m.metrics.jobs.WithLabelValues(string(lane)).Set(float64(n))
+		}
+	}
+}
+
+func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) {
+	for _, name := range []string{broker.LogStream, broker.OutcomesStream} {
+		s, err := broker.State(ctx, w.js, name)
+		if err != nil {
+			r.add(checkBroker, "%v", err)
+			continue
+		}
+		m.metrics.streamBytes.WithLabelValues(name).Set(float64(s.Bytes))
+		m.metrics.streamBounds.WithLabelValues(name).Set(float64(s.MaxBytes))
+		if most := uint64(max(s.MaxBytes, 0)); most > 0 && scarce(most-min(s.Bytes, most), most) {
+			r.add(checkStreams, "%s is full: it holds %d of %d bytes; raise its size or shorten its age", name, s.Bytes, most)
+		}
+	}
+}
+
+func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
+	for _, id := range slices.Sorted(maps.Keys(places)) {
+		at := places[id]
+		if !at.served {
+			continue
+		}
+		oldest, err := broker.Oldest(ctx, w.js, id, uint64(at.cursor))
+		if err != nil {
+			r.add(checkBroker, "%v", err)
+			return
+		}
+		var age time.Duration
+		if oldest.IsZero() {
+			at.pending = 0
+		} else {
+			age = max(time.Since(oldest), 0)
+		}
+		m.metrics.lag(id, at.pending, age)
+		if at.pending > m.config.MaxLagEvents || age > m.config.MaxLag {
+			r.add(checkLag, "partition %d is %d events and %s behind", id, at.pending, age.Round(time.Millisecond))
+		}
+	}
+}
+
+func (m *Monitor) checkDisk(r *Readiness) {
+	var st unix.Statfs_t
+	if err := statfs(m.config.Data, &st); err != nil {
+		r.add(checkDisk, "read free space of %s: %v", m.config.Data, err)
+		return
+	}
+	block := uint64(st.Bsize)
+	free, size := uint64(st.Bavail)*block, st.Blocks*block //nolint:unconvert // the types of the fields depend on the platform
+	m.metrics.diskFree.Set(float64(free))
+	m.metrics.diskSize.Set(float64(size))
+	if scarce(free, size) {
+		r.add(checkDisk, "the disk of %s is full: %d of %d bytes are free", m.config.Data, free, size)
+	}
+}
+
+// statfs looks at path, or at the folder that it will be made in.
+func statfs(path string, st *unix.Statfs_t) error {
+	for {
+		err := unix.Statfs(path, st)
+		if parent := filepath.Dir(path); err == unix.ENOENT && parent != path {
+			path = parent
+			continue
+		}
+		return err
+	}
+}
+
+// scarce reports whether less is free than a fiftieth, or 512 MiB where that is
+// less: what lies between this and nothing is the time to act.
+func scarce(free, size uint64) bool { return free < min(size/50, 512<<20) }
+
+// tell passes a check on to the metrics.
+func (m *Monitor) tell(r *Readiness) {
+	for _, c := range allChecks {
+		bad := slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Check == c })
+		m.metrics.checks.WithLabelValues(c).Set(flag(!bad))
+	}
+	m.metrics.ready.Set(flag(r.Ready))
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,243 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+const (
+	// searchChunk is how many turns are read at once: with the largest turns 32 MiB.
+	searchChunk = 8
+	// maxSearched is how many bytes of turns one search reads before it says where
+	// to go on, a second's work at worst; a little more, since a chunk is read as
+	// a whole. A turn counts as turnCost at least.
+	maxSearched = 16 << 20
+	turnCost    = 4 << 10
+	// excerptBefore and excerptAfter are the bytes around the beginning of what was
+	// found.
+	excerptBefore, excerptAfter = 80, 240
+)
+
+// recall answers with originals of a session (C8), or with where a text is.
+func (s *service) recall(ctx context.Context, r micro.Request) {
+	in, err := events.DecodeRecallRequest(r.Data())
+	if err != nil {
+		s.answer(r, func() (any, error) { return nil, err })
+		return
+	}
+	s.answerLater(ctx, r, func(ctx context.Context) (any, error) {
+		o, err := s.originals(ctx, in.Address())
+		switch {
+		case err != nil:
+			return nil, err
+		case in.Text != "":
+			return o.search(ctx, in)
+		default:
+			return o.turn(ctx, in, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
+		}
+	})
+}
+
+// originals are the turns of a session as the log has them.
+type originals struct {
+	texts   *texts
+	address events.Address
+	known   bool
+	format  events.Format
+	seqs    []compaction.Seq // of turn 1 and those after it
+}
+
+// originals lists what was taken of a session, up to what is committed.
+func (s *service) originals(ctx context.Context, a events.Address) (*originals, error) {
+	o := &originals{texts: s.w.texts, address: a}
+	p, at, err := s.look(a, func(l *compaction.Ledger) {
+		o.known, o.format, o.seqs = l.Known(), l.Format(), l.TurnSeqs()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return o, s.awaitTold(ctx, p, a, at)
+}
+
+// turn returns a message of a turn, or one page of all of them.
+func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit int) (*events.RecallResponse, error) {
+	out := &events.RecallResponse{V: events.Version, Known: o.known, Page: 1, Pages: 1, Messages: []events.Raw{}}
+	if !o.known {
+		return out, nil
+	}
+	last := int64(len(o.seqs))
+	if in.Turn > last {
+		return nil, events.NewInvalid(events.CodeUnknownTurn, "turn", fmt.Sprintf("is beyond %d, the last that was taken", last))
+	}
+	seq := uint64(o.seqs[in.Turn-1])
+	turns, _, err := o.read(ctx, []uint64{seq})
+	if err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	out.Format, out.Turn, out.Seq, out.Messages = o.format, in.Turn, seq, turns[0].Messages
+	if in.Index == nil {
+		return out.Paged(in.Page, limit)
+	}
+	if n := int64(len(out.Messages)); *in.Index >= n {
+		return nil, events.NewInvalid(events.CodeUnknownTurn, "index", fmt.Sprintf("is beyond %d, the last message of turn %d", n-1, in.Turn))
+	}
+	out.Index, out.Messages = *in.Index, out.Messages[*in.Index:][:1]
+	return out, nil
+}
+
+// read returns turns of the session, nil for those that the log does not hold, and
+// how many bytes they have. Without any it is a [*broker.GoneError].
+func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, int, error) {
+	bodies, err := broker.GetLog(ctx, o.texts.nc, seqs)
+	gone, some := errors.AsType[*broker.GoneError](err)
+	if err != nil && (!some || len(gone.Seqs) == len(seqs)) {
+		return nil, 0, fmt.Errorf("recall: %w", err)
+	}
+	size, out := 0, make([]*events.Turn, len(bodies))
+	for i, b := range bodies {
+		if b.Subject == "" {
+			continue
+		}
+		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != o.address || at.Kind != events.KindTurn {
+			return nil, 0, fmt.Errorf("recall: sequence %d is no turn of this session", b.Seq)
+		}
+		if out[i], err = events.DecodeTurn(b.Data); err != nil {
+			return nil, 0, fmt.Errorf("recall: sequence %d: %w", b.Seq, errors.New(string(events.CodeOf(err))))
+		}
+		size += len(b.Data)
+	}
+	return out, size, nil
+}
+
+// search looks for a text, newest message first, until it has enough or has read
+// enough.
+func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*events.SearchResponse, error) {
+	f := finder{
+		text: regexp.MustCompile("(?i)" + regexp.QuoteMeta(in.Text)), limit: int(cmp.Or(in.Limit, events.DefaultHits)),
+		before: events.Position{Turn: int64(len(o.seqs)) + 1}, out: events.SearchResponse{V: events.Version, Known: o.known, Hits: []events.Hit{}},
+	}
+	if in.Before != nil && in.Before.Compare(f.before) < 0 {
+		f.before = *in.Before
+	}
+	for size := 0; ; {
+		to := int(min(f.before.Turn, int64(len(o.seqs)))) // turn number to is index to-1
+		if f.before.Index == 0 {
+			to = int(f.before.Turn - 1)
+		}
+		if to == 0 {
+			return &f.out, nil
+		}
+		if len(f.out.Hits) == f.limit || size >= maxSearched {
+			f.out.Before = &f.before
+			return &f.out, nil
+		}
+		from := max(0, to-searchChunk)
+		n, err := o.searchTurns(ctx, &f, from, to)
+		if err != nil {
+			return nil, orEnded(ctx, err)
+		}
+		size += n + (to-from)*turnCost
+	}
+}
+
+// searchTurns looks into the turns from < t ≤ to, and returns how much it read.
+func (o *originals) searchTurns(ctx context.Context, f *finder, from, to int) (int, error) {
+	seqs := make([]uint64, 0, to-from)
+	for _, seq := range o.seqs[from:to] {
+		seqs = append(seqs, uint64(seq))
+	}
+	turns, size, err := o.read(ctx, seqs)
+	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+		turns = make([]*events.Turn, len(seqs))
+	} else if err != nil {
+		return 0, err
+	}
+	for i, t := range slices.Backward(turns) {
+		if t == nil {
+			f.out.Gone++
+			f.before = events.Position{Turn: int64(from + i + 1)}
+			continue
+		}
+		messages, err := o.format.ReadAll(t.Messages)
+		if err != nil {
+			return 0, fmt.Errorf("recall: turn %d: %w", from+i+1, errors.New(string(events.CodeOf(err))))
+		}
+		if full := f.look(int64(from+i+1), messages); full {
+			break
+		}
+	}
+	return size, ctx.Err()
+}
+
+// finder is one search.
+type finder struct {
+	text   *regexp.Regexp
+	limit  int
+	before events.Position // everything from here on was looked at
+	out    events.SearchResponse
+}
+
+// look adds the messages of a turn that hold the text, and reports whether there
+// are enough.
+func (f *finder) look(turn int64, messages []events.Message) (full bool) {
+	for i, m := range slices.Backward(messages) {
+		at := events.Position{Turn: turn, Index: int64(i)}
+		if at.Compare(f.before) >= 0 {
+			continue
+		}
+		if len(f.out.Hits) == f.limit {
+			return true
+		}
+		f.before = at
+		if excerpt, ok := f.excerpt(&m); ok {
+			f.out.Hits = append(f.out.Hits, events.Hit{Turn: turn, Index: at.Index, Role: m.Role, Excerpt: excerpt})
+		}
+	}
+	f.before = events.Position{Turn: turn}
+	return len(f.out.Hits) == f.limit
+}
+
+// excerpt returns what stands around the first place of the text in a message.
+func (f *finder) excerpt(m *events.Message) (string, bool) {
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		for _, s := range []string{p.Text, p.Tool, string(p.Args)} {
+			if at := f.text.FindStringIndex(s); at != nil {
+				return around(s, at[0]), true
+			}
+		}
+	}
+	return "", false
+}
+
+// around cuts a text to what stands around a place, between characters.
+func around(s string, at int) string {
+	from, to := max(0, at-excerptBefore), min(len(s), at+excerptAfter)
+	for from > 0 && !utf8.RuneStart(s[from]) {
+		from--
+	}
+	for to < len(s) && !utf8.RuneStart(s[to]) {
+		to++
+	}
+	var b strings.Builder
+	if from > 0 {
+		b.WriteString("…")
+	}
+	b.WriteString(s[from:to])
+	if to < len(s) {
+		b.WriteString("…")
+	}
+	return b.String()
+}
