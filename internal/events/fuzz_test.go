@@ -96,7 +96,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if r, err := DecodeRewind(data); !invalid(err) && (r.Generation == nil) != (r.Steps > 0) {
 			t.Fatalf("%+v", r)
 		}
-		_, err := DecodeBare(data)
+		_, err := DecodeEnd(data)
 		invalid(err)
 		if s, err := DecodeSummary(data); !invalid(err) {
 			text := s.Message().Parts[0].Text
