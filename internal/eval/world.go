@@ -139,6 +139,7 @@ func acked(ctx context.Context, acks []jetstream.PubAckFuture) ([]uint64, error)
 // for a model with a window.
 func turnOf(window, messages, tokens int) []byte {
 	const word = "tokens "
+	rate := compaction.NewRate(compaction.Profiles["default"], "openai")
 	list := make([]map[string]string, messages)
 	for i := range list {
 		role := "user"
@@ -146,10 +147,10 @@ func turnOf(window, messages, tokens int) []byte {
 			role = "assistant"
 		}
 		text := fmt.Sprintf("%d %d ", i, tokens)
-		for len(text) < tokens*unitsPerToken {
+		for rate.Count(text) < compaction.Tokens(tokens) {
 			text += word
 		}
-		list[i] = map[string]string{"role": role, "content": text[:tokens*unitsPerToken]}
+		list[i] = map[string]string{"role": role, "content": text}
 	}
 	ceiling := 0.1
 	if window < 10_000 { // else there is no room for a model's summary
@@ -166,7 +167,3 @@ func turnOf(window, messages, tokens int) []byte {
 	}
 	return data
 }
-
-// unitsPerToken is what the default estimator takes for a token of OpenAI's, with
-// its margin, roughly.
-const unitsPerToken = 3
