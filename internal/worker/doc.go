@@ -5,6 +5,8 @@
 //	go func() { <-w.Ready(); log.Print("ready") }()
 //	err = w.Run(ctx) // until ctx ends, then drains
 //
+// A [Monitor] tells over HTTP how it is: health, readiness, metrics.
+//
 // # Guarantees
 //
 //   - Up to the committed marker the outcomes found in OUTCOMES are applied as
@@ -14,7 +16,7 @@
 //     malformed one, or one that makes the code panic, blocks nobody else.
 //   - Memory runs ahead of what is committed, by a bounded number of events. What
 //     was told is never ahead of the log.
-//   - No text of a conversation is logged or put into a rejection.
+//   - No text of a conversation is logged or put into a rejection or a metric.
 //
 // # Concurrency
 //

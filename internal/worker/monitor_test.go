@@ -99,6 +99,22 @@ func awaitReadyz(t *testing.T, m *worker.Monitor, want ...string) time.Duration 
 	}
 }
 
+// awaitMetric waits until /metrics has a text.
+func awaitMetric(t *testing.T, m *worker.Monitor, want string) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(waitLimit); ; <-tick.C {
+		_, body := get(t, m, "/metrics", "", "")
+		if strings.Contains(body, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s in\n%s", want, body)
+		}
+	}
+}
+
 // monitored is a worker that a monitor watches.
 type monitored struct {
 	worker *worker.Worker
@@ -374,6 +390,7 @@ func TestMetricsNameNobody(t *testing.T) {
 	publish(events.KindCompact, `{"v":1,"id":"`+canary+`","focus":"`+canary+`"}`)
 	w.settle()
 	awaitReadyz(t, m)
+	awaitMetric(t, m, `summaries_total{by="embedded",`)
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,89 @@
+package inspect
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"compactd/internal/broker"
+	"compactd/internal/disk"
+	"compactd/internal/kv"
+)
+
+// disk checks the room for ledgers, and for the streams of an embedded server.
+func (d *doctor) disk(s *broker.Streams) {
+	free, size, err := disk.Space(d.Data)
+	switch {
+	case err != nil:
+		d.problem("disk", "", "%v", err)
+		return
+	case disk.Scarce(free, size):
+		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s is full: %d of %d bytes are free", d.Data, free, size)
+	default:
+		d.ok("disk", "%d of %d bytes are free for %s", free, size, d.Data)
+	}
+	if _, err := os.Stat(filepath.Join(d.Data, "nats")); s == nil || err != nil {
+		return // the streams are on another disk
+	}
+	var grow uint64
+	for _, x := range []broker.StreamState{s.Log, s.Outcomes} {
+		grow += uint64(max(x.MaxBytes, 0)) - min(x.Bytes, uint64(max(x.MaxBytes, 0)))
+	}
+	if grow > free {
+		d.note("disk", "lower their bounds, or watch the disk", "the streams may grow by %d bytes: on this disk it is full before they are", grow)
+	}
+}
+
+// files checks each ledger file that no worker has open.
+func (d *doctor) files(s *broker.Streams) {
+	ledgers := filepath.Join(d.Data, "ledgers")
+	found, _ := filepath.Glob(filepath.Join(ledgers, "p*.db")) // fails on a bad pattern only
+	if len(found) == 0 {
+		d.note("files", "", "no ledger files in %s", ledgers)
+		return
+	}
+	slices.Sort(found)
+	sound, inUse := 0, 0
+	for _, at := range found {
+		store, _, err := kv.Open(kv.Options{Path: at, ReadOnly: true, LockWait: fileWait})
+		switch {
+		case errors.Is(err, kv.ErrInUse):
+			inUse++
+		case errors.Is(err, fs.ErrNotExist):
+			sound++ // made, and never written
+		case err != nil:
+			d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%v", err)
+		default:
+			if d.fits(at, store.Mark(), s) {
+				sound++
+			}
+			_ = store.Close() // it was only read
+		}
+	}
+	if sound > 0 {
+		d.ok("files", "%d ledger files are sound", sound)
+	}
+	if inUse > 0 {
+		d.note("files", "stop the worker to have them checked; it checks them itself when it starts", "%d ledger files are in use by a worker: not checked", inUse)
+	}
+	if bad, _ := filepath.Glob(filepath.Join(ledgers, "p*.db.bad-*")); len(bad) > 0 {
+		d.note("files", "keep them for a report, or delete them", "%d files were set aside before", len(bad))
+	}
+}
+
+// fits compares a sound file with the log, when that is known.
+func (d *doctor) fits(at string, m kv.Mark, s *broker.Streams) bool {
+	switch {
+	case s == nil || m == kv.Mark{}:
+		return true
+	case m.LogCreated != s.Log.Created.UnixNano():
+		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands on another log", at)
+	case m.Cursor > s.Log.Last:
+		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands at %d, the log ends at %d", at, m.Cursor, s.Log.Last)
+	default:
+		return true
+	}
+	return false
+}
