@@ -69,12 +69,13 @@ func (l *Leases) Acquire(ctx context.Context, partition int, h Holder) (*Lease, 
 	return lease, nil
 }
 
-// Renew lets a lease live on. [ErrLeaseLost] says that it is over; after any other
-// error it may live on, or not.
+// Renew lets a lease live on; one that has ended and that nobody took is taken
+// again. [ErrLeaseLost] says that another process has it; after any other error it
+// may live on, or not.
 func (l *Leases) Renew(ctx context.Context, lease *Lease) error {
 	err := l.write(ctx, lease)
-	if errors.Is(err, errMoved) && l.isOurs(ctx, lease) { // an answer was lost
-		return nil
+	if errors.Is(err, errMoved) { // it has ended, or the answer to a renewal was lost
+		err = l.regain(ctx, lease)
 	}
 	if errors.Is(err, errMoved) {
 		err = ErrLeaseLost
@@ -82,18 +83,18 @@ func (l *Leases) Renew(ctx context.Context, lease *Lease) error {
 	return wrap(err, "renew lease %d", lease.Partition)
 }
 
-// isOurs reports whether the lease is held as lease says, and takes its revision.
-func (l *Leases) isOurs(ctx context.Context, lease *Lease) bool {
+func (l *Leases) regain(ctx context.Context, lease *Lease) error {
 	e, err := l.bucket.get(ctx, strconv.Itoa(lease.Partition))
-	if err != nil || e.value == nil {
-		return false
+	if err != nil {
+		return err
 	}
-	h, err := readHolder(e.value)
-	if err != nil || h != lease.Holder {
-		return false
+	if e.value != nil {
+		if has, err := readHolder(e.value); err != nil || has != lease.Holder {
+			return ErrLeaseLost
+		}
 	}
 	lease.revision = e.revision
-	return true
+	return l.write(ctx, lease)
 }
 
 func (l *Leases) write(ctx context.Context, lease *Lease) error {

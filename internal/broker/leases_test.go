@@ -225,10 +225,14 @@ func TestLeaseEnds(t *testing.T) {
 				t.Errorf("a %s of %s ended %s after it was renewed last", name, ttl, d)
 			}
 		}
-		if err := leases.Renew(t.Context(), lease); !errors.Is(err, ErrLeaseLost) {
-			t.Errorf("renewed with %v after its end", err)
+		if err := leases.Renew(t.Context(), lease); err != nil {
+			t.Errorf("nobody took it, yet it was not renewed: %v", err)
 		}
+		<-leaseEnds
 		acquire(t, leases, 2, Holder{"b", "b-1"})
+		if err := leases.Renew(t.Context(), lease); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("renewed with %v after another took it", err)
+		}
 	})
 }
 
