@@ -15,7 +15,7 @@ type claim struct {
 
 // assign says which member should hold which partition: rendezvous hashing with
 // bounded load. Every pair has a score of its own, and the highest goes first, as
-// long as the member has room; nobody holds more than the mean, rounded up. So
+// long as the member has room: all hold the same number, or one more. So
 // everybody who knows the same members comes to the same answer, and few
 // partitions move when one joins or leaves. No members: nobody holds anything.
 func assign(members []string, partitions int) map[string][]int {
@@ -32,14 +32,19 @@ func assign(members []string, partitions int) map[string][]int {
 	slices.SortFunc(claims, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.partition, b.partition), cmp.Compare(a.member, b.member))
 	})
-	room := (partitions + len(members) - 1) / len(members)
+	share, more := partitions/len(members), partitions%len(members) // so many may have one more
 	out, held := make(map[string][]int, len(members)), make([]bool, partitions)
 	for _, c := range claims {
 		name := members[c.member]
-		if !held[c.partition] && len(out[name]) < room {
-			held[c.partition] = true
-			out[name] = append(out[name], c.partition)
+		has := len(out[name])
+		if held[c.partition] || has > share || has == share && more == 0 {
+			continue
 		}
+		if has == share {
+			more--
+		}
+		held[c.partition] = true
+		out[name] = append(out[name], c.partition)
 	}
 	return out
 }

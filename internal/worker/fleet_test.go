@@ -154,11 +154,21 @@ func TestManyTakeOvers(t *testing.T) {
 	var workers []*running
 	for i := range 6 {
 		name := fmt.Sprintf("w%d", i)
-		workers = append(workers, w.start(name, r.listener(name)))
+		told := make(chan struct{}, 1)
+		workers = append(workers, w.start(name, worker.Tee(r.listener(name), worker.Listener{Committed: func(c worker.Committed) {
+			if c.Outcomes > 0 {
+				select {
+				case told <- struct{}{}:
+				default:
+				}
+			}
+		}})))
 		select {
-		case <-workers[i].worker.Ready():
+		case <-told:
 		case err := <-workers[i].done:
 			t.Fatalf("worker %d ended: %v", i, err)
+		case <-time.After(waitLimit):
+			t.Fatalf("worker %d tells nothing", i)
 		}
 		if i%2 == 1 {
 			if err := workers[i-1].stop(); err != nil {
