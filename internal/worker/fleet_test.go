@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -386,4 +387,42 @@ func TestAskAnyWorker(t *testing.T) {
 	if err := errors.Join(stopA(), stopB()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A worker that leaves in good order is followed by the others within a moment: they
+// wait for no lease to end. The figure is printed; on an idle machine p50 is below
+// 100 ms.
+func TestLeaveIsQuick(t *testing.T) {
+	w, r := newWorld(t, t.TempDir()), newRoll(t)
+	stay := w.start("a", r.listener("a"))
+	r.await(map[string]int{"a": 4})
+	var took []time.Duration
+	for n := range 10 {
+		w.ledgers = t.TempDir()
+		name := fmt.Sprintf("b%d", n)
+		leaver := w.start(name, r.listener(name))
+		r.await(map[string]int{"a": 2, name: 2})
+		w.publishAll(8, n+1)
+		w.settle()
+		began := time.Now()
+		go leaver.cancel()
+		r.until("one of two partitions", func() bool { return len(r.held["a"]) >= 3 })
+		took = append(took, time.Since(began))
+		r.until("both partitions", func() bool { return len(r.held["a"]) == 4 })
+		took = append(took, time.Since(began))
+		if err := <-leaver.done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stay.stop(); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(took)
+	p50 := took[len(took)/2]
+	fmt.Printf("takeover_ms after a graceful leave, in one process: p50 %.1f, p99 %.1f (%d partitions)\n",
+		p50.Seconds()*1000, took[len(took)-1].Seconds()*1000, len(took))
+	if p50 > 2*time.Second {
+		t.Errorf("p50 is %s: the others waited for the leases to end", p50)
+	}
+	w.wantAsLogSays()
 }
