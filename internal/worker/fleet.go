@@ -39,7 +39,7 @@ type fleet struct {
 // tenure is the time of one lease.
 type tenure struct {
 	lease *broker.Lease
-	stop  context.CancelFunc // lets the partition commit, checkpoint and end
+	stop  context.CancelCauseFunc // lets the partition commit, checkpoint and end
 }
 
 // ending says that a partition is no longer served.
@@ -106,7 +106,7 @@ func (f *fleet) settle(ctx context.Context) error {
 	f.assign()
 	for id, t := range f.held {
 		if !f.wanted[id] {
-			t.stop()
+			t.stop(errHandOver)
 		}
 	}
 	for id := range f.w.config.Streams.Partitions {
@@ -152,18 +152,17 @@ func (f *fleet) tellReady() {
 // acquire takes a lease and serves its partition. One that another worker has got
 // is not missed: the view will say when it is free.
 func (f *fleet) acquire(ctx context.Context, id int) {
-	ctx, stop := context.WithCancel(ctx)
 	lease, err := f.leases.Acquire(ctx, id, broker.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {
-		stop()
 		if !errors.Is(err, broker.ErrHeld) && ctx.Err() == nil {
 			f.interrupted(id, "acquire lease", err)
 		}
 		return
 	}
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
 	f.held[id], f.hadOnce[id] = &tenure{lease, stop}, true
 	go func() {
-		defer stop()
+		defer stop(nil)
 		f.ended <- ending{id, f.serve(ctx, id)}
 	}()
 }
@@ -239,7 +238,7 @@ func (f *fleet) keep(ctx context.Context) {
 	for id, t := range f.held {
 		err := f.leases.Renew(ctx, t.lease)
 		if errors.Is(err, broker.ErrLeaseLost) {
-			t.stop()
+			t.stop(errHandOver)
 		}
 		if err != nil {
 			f.interrupted(id, "renew lease", err)
@@ -259,9 +258,17 @@ func (f *fleet) rewatch(ctx context.Context) {
 }
 
 // leave lets the others begin, while the partitions commit, checkpoint and end,
-// which takes at most DrainTimeout; leases are renewed until then.
+// which takes at most DrainTimeout; leases are renewed until then. Where nobody else
+// is there, there is time to commit everything.
 func (f *fleet) leave(tick <-chan time.Time) error {
 	f.shutting = true
+	var why error
+	if len(f.view.members(f.self.Name)) > 1 {
+		why = errHandOver
+	}
+	for _, t := range f.held {
+		t.stop(why)
+	}
 	f.farewell(-1, "leave", func(ctx context.Context) error { return f.members.Leave(ctx, f.self.Name) })
 	var failed error
 	for len(f.held) > 0 {

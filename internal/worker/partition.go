@@ -73,6 +73,7 @@ type partition struct {
 	stopped bool
 
 	wake   chan struct{} // the queue has something
+	late   atomic.Bool   // another worker waits for the partition: no commit begins any more
 	behind atomic.Bool   // the log holds more than a backlog of unread events
 }
 
@@ -108,6 +109,8 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, false))
 	}
+	stop = sync.OnceFunc(stop)
+	defer context.AfterFunc(ctx, stop)() // at once: a queue that is filled on and on has no end
 	work, cancel := p.outlive(ctx)
 	defer cancel()
 	watch, unwatch := context.WithCancel(ctx)
@@ -124,8 +127,15 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil && work.Err() != nil {
 		err = errDrain
 	}
-	return errors.Join(err, p.closeStore(work, err == nil))
+	return errors.Join(err, p.closeStore(work, err == nil && !p.late.Load()))
 }
+
+// errHandOver is why ctx ends when another worker is to go on. What is not committed
+// then within handOverTime is left to it: it decides that again, while agents wait
+// for nothing else.
+var errHandOver = errors.New("another worker is to serve the partition")
+
+const handOverTime = 50 * time.Millisecond
 
 // errDrain: no turn is lost, but agents wait for the next start.
 var errDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
@@ -135,6 +145,9 @@ var errDrain = errors.New("the stop ran out of time: some outcomes are not store
 func (p *partition) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errHandOver) {
+			defer time.AfterFunc(handOverTime, func() { p.late.Store(true) }).Stop()
+		}
 		timer := time.NewTimer(p.w.config.DrainTimeout)
 		defer timer.Stop()
 		select {
