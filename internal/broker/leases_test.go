@@ -268,8 +268,10 @@ func TestEnsureRefusesBuckets(t *testing.T) {
 		t.Fatalf("ensured with %v", err)
 	}
 	want := []Mismatch{
-		{"KV_LEASES", "message TTL", "false", "true"}, {"KV_LEASES", "delete markers", "false", "true"},
-		{"KV_MEMBERS", "message TTL", "false", "true"}, {"KV_MEMBERS", "delete markers", "false", "true"},
+		{"KV_LEASES", "message TTL", "false", "true"},
+		{"KV_LEASES", "delete markers", "false", "true"},
+		{"KV_MEMBERS", "message TTL", "false", "true"},
+		{"KV_MEMBERS", "delete markers", "false", "true"},
 	}
 	if diff := cmp.Diff(want, bad.Mismatches); diff != "" {
 		t.Errorf("mismatches (-want +got):\n%s", diff)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/worker"
@@ -425,4 +427,39 @@ func TestLeaveIsQuick(t *testing.T) {
 		t.Errorf("p50 is %s: the others waited for the leases to end", p50)
 	}
 	w.wantAsLogSays()
+}
+
+// A ledger file that lay for longer than the log keeps turns is still of use: what
+// is gone between the two is no sign of another log.
+func TestStaleBeyondTheLog(t *testing.T) {
+	t.Parallel()
+	w, r := newWorld(t, t.TempDir()), newRoll(t)
+	dir := t.TempDir()
+	for i, name := range []string{"a", "b", "c"} {
+		w.ledgers = dir
+		if name == "b" {
+			w.ledgers = ""
+		}
+		stop := w.run(name, r.listener(name))
+		for n := range 5 {
+			w.publishAll(8, 5*i+n+1)
+		}
+		w.settle()
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if name != "b" {
+			continue
+		}
+		s, err := w.js.Stream(t.Context(), broker.LogStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Purge(t.Context(), jetstream.WithPurgeSequence(61)); err != nil { // 20 of 40 events that b decided
+			t.Fatal(err)
+		}
+	}
+	if len(r.aside) > 0 || len(r.acquired["c"]) != 4 {
+		t.Errorf("set aside %v; acquired %v", r.aside, r.acquired["c"])
+	}
 }

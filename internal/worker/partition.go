@@ -200,7 +200,7 @@ func (p *partition) open(ctx context.Context) error {
 	if p.decided, err = p.resume(ctx, log, marker); err != nil {
 		return err
 	}
-	replayed, err := p.replay(ctx, marker, log.First <= 1 || p.decided.seq > 0)
+	replayed, err := p.replay(ctx, marker, log.First <= uint64(p.decided.seq)+1)
 	if err != nil {
 		return err
 	}
@@ -214,8 +214,8 @@ func (p *partition) open(ctx context.Context) error {
 	return nil
 }
 
-// replay applies the events up to the marker as they were told. The whole log
-// must have the marker's hash, if its beginning is still there.
+// replay applies the events up to the marker as they were told. The log must have
+// the marker's hash, if all of what lies behind the ledgers is still there.
 func (p *partition) replay(ctx context.Context, marker border, whole bool) (replayed int, err error) {
 	if marker.seq <= p.decided.seq {
 		p.end = p.decided
