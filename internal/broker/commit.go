@@ -225,8 +225,10 @@ func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 		}
 	}
 	first, last := out[0].Header, out[len(out)-1].Header
-	first[headerFence] = []string{strconv.FormatUint(c.fence, 10)}
-	first[headerFenceSubject] = []string{filter}
+	if !unfenced() {
+		first[headerFence] = []string{strconv.FormatUint(c.fence, 10)}
+		first[headerFenceSubject] = []string{filter}
+	}
 	last[HeaderMarker] = []string{text}
 	if len(msgs) > 1 {
 		last[headerBatchCommit] = []string{"1"}

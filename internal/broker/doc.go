@@ -1,5 +1,6 @@
 // Package broker owns what compactd knows about NATS: the connection, the
-// embedded server, the two streams, reading the log, and the fenced commit.
+// embedded server, the two streams, reading the log, the fenced commit, and the
+// leases and members of a fleet of workers.
 //
 //	srv, err := broker.StartServer(broker.ServerConfig{Dir: dir})   // or none: an external server
 //	nc, err := srv.Connect(ctx, broker.Options{Name: "worker"})
@@ -17,6 +18,9 @@
 //     that is known to be stored.
 //   - The last message of every commit carries its [Marker], which names where
 //     the next owner goes on. It is always read from the leader of the stream.
+//   - A lease has one holder at a time by the server's clock, which is a reason to
+//     begin, not a promise to the end: a holder may be late to notice. The fence is
+//     what keeps it harmless.
 //   - Agents see an outcome only after its commit, never that of a refused one:
 //     they listen to what the stream republishes.
 //   - [Ensure] never repartitions a log and never loosens what the protocol rests

@@ -94,8 +94,9 @@ func (e *TopologyError) Error() string {
 		"; correct them with the nats tool, or use another account or --data"
 }
 
-// Ensure creates the two streams, or checks those that are there. It changes age,
-// size bounds and missing subjects in place, and nothing else. Several workers
+// Ensure creates the two streams and the two buckets of the workers, or checks
+// those that are there. It changes age, size bounds and missing subjects of the
+// streams in place, and nothing else. Several workers
 // may call it at once.
 func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, error) {
 	if err := t.validate(); err != nil {
@@ -109,7 +110,16 @@ func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, 
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
-	bad := slices.Concat(checkLog(log.CachedInfo().Config), checkOutcomes(out.CachedInfo().Config))
+	replicas := log.CachedInfo().Config.Replicas // of the buckets too
+	leases, err := ensureBucket(ctx, js, bucketConfig(LeasesBucket, "compactd: who holds which partition", replicas))
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	members, err := ensureBucket(ctx, js, bucketConfig(MembersBucket, "compactd: workers that live", replicas))
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	bad := slices.Concat(checkLog(log.CachedInfo().Config), checkOutcomes(out.CachedInfo().Config), leases, members)
 	if len(bad) > 0 {
 		return nil, fmt.Errorf("ensure streams: %w", &TopologyError{bad})
 	}

@@ -1,6 +1,9 @@
 package events
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // ServiceName is the name of the micro service that answers questions.
 const ServiceName = "compactd"
@@ -11,6 +14,12 @@ const (
 	SubjectStats   = "compactd.stats"
 	SubjectHealth  = "compactd.health"
 )
+
+// OwnerSubject is where the worker that serves a partition answers other workers
+// that were asked: verb is the last token of a request's subject, or *.
+func OwnerSubject(partition int, verb string) string {
+	return ServiceName + ".p." + strconv.Itoa(partition) + "." + verb
+}
 
 // Codes that only answers have, beside those of the table.
 const (
@@ -81,7 +90,7 @@ type Health string
 
 // States of a worker.
 const (
-	HealthOK       Health = "ok"       // all partitions are served
+	HealthOK       Health = "ok"       // all partitions it should serve are served
 	HealthStarting Health = "starting" // not all were caught up yet
 	HealthDegraded Health = "degraded" // a partition was lost, or the connection that commits
 )
@@ -90,9 +99,9 @@ const (
 type HealthResponse struct {
 	V          int    `json:"v"`
 	Status     Health `json:"status"`
-	Partitions int64  `json:"partitions"`
-	Served     int64  `json:"served"`
-	Version    string `json:"version"` // of the program
+	Partitions int64  `json:"partitions"` // that it should serve: its share of the log's
+	Served     int64  `json:"served"`     // of them
+	Version    string `json:"version"`    // of the program
 	Owner      string `json:"owner"`
 	Config     string `json:"config"` // hash of the config in force
 }
@@ -117,6 +126,15 @@ func (r *StatsRequest) Address() Address { return Address{r.Tenant, r.Session} }
 // Wanted is the model that is asked about.
 func (r *StatsRequest) Wanted() Model {
 	return Model{Provider: r.Provider, Name: r.Model, MaxOutputTokens: r.MaxOutputTokens}
+}
+
+// AskedAbout names the session that a request is about, whatever it asks.
+func AskedAbout(request []byte) (Address, error) {
+	env, err := decodeEnvelope(request, MaxRequestBytes)
+	if err != nil {
+		return Address{}, err
+	}
+	return env.address(), env.problems.err()
 }
 
 // DecodeContextRequest reads the payload of a compactd.context. Its error is an

@@ -74,7 +74,7 @@ func (p *partition) commitLoop(ctx, work context.Context) error {
 // commitQueue empties the queue, and marks a cursor that moved without outcomes
 // when it is time.
 func (p *partition) commitQueue(ctx context.Context) error {
-	for {
+	for !p.late.Load() {
 		b, err := p.batch(ctx)
 		if err != nil {
 			return err
@@ -90,6 +90,7 @@ func (p *partition) commitQueue(ctx context.Context) error {
 			return nil
 		}
 	}
+	return nil
 }
 
 // drain commits everything that is decided, and a marker at its end.
@@ -118,6 +119,9 @@ func (p *partition) batch(ctx context.Context) (batch, error) {
 	queue, b := p.queue, batch{end: p.end}
 	p.mu.Unlock()
 	for _, g := range queue {
+		if b.groups > 0 && p.late.Load() {
+			break
+		}
 		messages, bytes, err := p.render(ctx, g)
 		if err != nil {
 			return batch{}, err

@@ -16,16 +16,19 @@
 //     malformed one, or one that makes the code panic, blocks nobody else.
 //   - Memory runs ahead of what is committed, by a bounded number of events. What
 //     was told is never ahead of the log.
+//   - Workers on one log share its partitions. One that was replaced changes nothing
+//     any more, whatever it believes: its commits are refused.
 //   - No text of a conversation is logged or put into a rejection or a metric.
 //
 // # Concurrency
 //
 // Each partition has one goroutine that reads and decides, which owns the
-// ledgers, and one that renders and commits. They share a queue.
+// ledgers, and one that renders and commits. They share a queue. One goroutine
+// decides which partitions are served, and keeps their leases.
 //
 // # On failure
 //
-// Run ends with an error when another owner took a partition over
-// ([broker.ErrFenced]), or when log and outcomes do not belong together. A lost
-// connection or a full store is waited out.
+// Run ends with an error when log and outcomes do not belong together, or another
+// worker has its folder. A lost connection or a full store is waited out. A partition
+// that another worker took over is dropped; the lease says who is to serve it.
 package worker

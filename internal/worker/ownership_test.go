@@ -1,9 +1,7 @@
 package worker_test
 
 import (
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,103 +19,6 @@ func (w *world) publishAll(sessions, n int) {
 	for s := range sessions {
 		w.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(20+s, n))
 	}
-}
-
-// The second of two workers takes the partitions over; the first one ends, and
-// what both told together is what the log says, once.
-func TestTakeOver(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	first := w.start("a", worker.Listener{})
-	<-first.worker.Ready()
-	for n := 1; n <= 10; n++ {
-		w.publishAll(8, n)
-	}
-	acquired := make(chan worker.PartitionAcquired, 64)
-	second := w.start("b", worker.Listener{PartitionAcquired: func(e worker.PartitionAcquired) { acquired <- e }})
-	n := 11
-	deadline := time.After(waitLimit)
-	for ended := false; !ended; n++ {
-		w.publishAll(8, n) // the first one notices when it commits
-		select {
-		case err := <-first.done:
-			if !errors.Is(err, broker.ErrFenced) {
-				t.Fatalf("the first worker ended with %v, not ErrFenced", err)
-			}
-			ended = true
-		case err := <-second.done:
-			t.Fatalf("the second worker ended: %v", err)
-		case <-deadline:
-			t.Fatal("the first worker goes on")
-		default:
-		}
-	}
-	for range 3 {
-		w.publishAll(8, n)
-		n++
-	}
-	w.settle()
-	if err := second.stop(); err != nil {
-		t.Fatal(err)
-	}
-	for range w.streams.Partitions {
-		if e := <-acquired; e.Epoch < 2 {
-			t.Errorf("partition %d has epoch %d after the second take-over", e.Partition, e.Epoch)
-		}
-	}
-	w.wantAsLogSays()
-}
-
-// Many take-overs in the middle of a stream of turns, each of a worker that is
-// not asked to stop, tell nothing twice and leave nothing out.
-func TestManyTakeOvers(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for n := 1; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-				w.publishAll(6, n)
-			}
-		}
-	})
-	var workers []*running
-	for i := range 6 {
-		committed := make(chan struct{}, 1)
-		r := w.start(fmt.Sprintf("w%d", i), worker.Listener{Committed: func(c worker.Committed) {
-			if c.Outcomes > 0 {
-				select {
-				case committed <- struct{}{}:
-				default:
-				}
-			}
-		}})
-		workers = append(workers, r)
-		select {
-		case <-committed:
-		case err := <-r.done:
-			t.Errorf("worker %d ended: %v", i, err)
-		case <-time.After(waitLimit):
-			t.Errorf("worker %d commits nothing", i)
-		}
-	}
-	close(stop)
-	wg.Wait()
-	w.settle()
-	last := len(workers) - 1
-	if err := workers[last].stop(); err != nil {
-		t.Error(err)
-	}
-	for i, r := range workers[:last] {
-		if err := r.stop(); err != nil && !errors.Is(err, broker.ErrFenced) {
-			t.Errorf("worker %d ended with %v", i, err)
-		}
-	}
-	w.wantAsLogSays()
 }
 
 // A restart under another policy changes nothing that was told; what follows

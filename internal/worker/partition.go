@@ -72,6 +72,7 @@ type partition struct {
 	stopped bool
 
 	wake   chan struct{} // the queue has something
+	late   atomic.Bool   // another worker waits for the partition: no commit begins any more
 	behind atomic.Bool   // the log holds more than a backlog of unread events
 }
 
@@ -107,6 +108,8 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, false))
 	}
+	stop = sync.OnceFunc(stop)
+	defer context.AfterFunc(ctx, stop)() // at once: a queue that is filled on and on has no end
 	work, cancel := p.outlive(ctx)
 	defer cancel()
 	watch, unwatch := context.WithCancel(ctx)
@@ -123,8 +126,15 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil && work.Err() != nil {
 		err = errDrain
 	}
-	return errors.Join(err, p.closeStore(work, err == nil))
+	return errors.Join(err, p.closeStore(work, err == nil && !p.late.Load()))
 }
+
+// errHandOver is why ctx ends when another worker is to go on. What is not committed
+// then within handOverTime is left to it: it decides that again, while agents wait
+// for nothing else.
+var errHandOver = errors.New("another worker is to serve the partition")
+
+const handOverTime = 50 * time.Millisecond
 
 // errDrain: no turn is lost, but agents wait for the next start.
 var errDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
@@ -134,6 +144,9 @@ var errDrain = errors.New("the stop ran out of time: some outcomes are not store
 func (p *partition) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errHandOver) {
+			defer time.AfterFunc(handOverTime, func() { p.late.Store(true) }).Stop()
+		}
 		timer := time.NewTimer(p.w.config.DrainTimeout)
 		defer timer.Stop()
 		select {
@@ -186,7 +199,7 @@ func (p *partition) open(ctx context.Context) error {
 	if p.decided, err = p.resume(ctx, log, marker); err != nil {
 		return err
 	}
-	replayed, err := p.replay(ctx, marker, log.First <= 1 || p.decided.seq > 0)
+	replayed, err := p.replay(ctx, marker, log.First <= uint64(p.decided.seq)+1)
 	if err != nil {
 		return err
 	}
@@ -201,8 +214,8 @@ func (p *partition) open(ctx context.Context) error {
 }
 
 // replay applies the events up to the marker as they were told, each under the
-// config it was decided under. The whole log must have the marker's hash, if its
-// beginning is still there.
+// config it was decided under. The log must have the marker's hash, if all of what
+// lies behind the ledgers is still there.
 func (p *partition) replay(ctx context.Context, marker border, whole bool) (replayed int, err error) {
 	if marker.seq <= p.decided.seq {
 		p.end = p.decided

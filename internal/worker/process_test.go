@@ -26,6 +26,7 @@ import (
 type process struct {
 	t                 *testing.T
 	bin, data, listen string
+	args              []string // in place of those for an embedded server
 	env               []string
 
 	cmd    *exec.Cmd
@@ -38,7 +39,11 @@ func (p *process) url() string { return "nats://" + p.listen }
 func (p *process) start() {
 	p.t.Helper()
 	p.log = &lines{more: make(chan struct{}, 1)}
-	p.cmd = exec.Command(p.bin, "--data", p.data, "--listen", p.listen, "--partitions", "4", "--log-format", "json")
+	args := p.args
+	if args == nil {
+		args = []string{"--listen", p.listen, "--partitions", "4"}
+	}
+	p.cmd = exec.Command(p.bin, append([]string{"--data", p.data, "--log-format", "json"}, args...)...)
 	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {

@@ -43,10 +43,28 @@ type service struct {
 	w     *Worker
 	ready <-chan struct{}
 	slots chan struct{} // one for each answer that is being rendered
+
+	relayed chan struct{} // has one for each question that another worker is asked
 }
 
 func newService(w *Worker) *service {
-	return &service{w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers)}
+	return &service{w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers), relayed: make(chan struct{}, maxRelayed)}
+}
+
+// endpoint is a subject that is answered on.
+type endpoint struct {
+	name, subject string
+	handle        func(context.Context, micro.Request)
+	session       bool // asks about one: only the worker that serves its partition knows
+}
+
+func (s *service) endpoints() []endpoint {
+	return []endpoint{
+		{"context", events.SubjectContext, s.context, true},
+		{"recall", events.SubjectRecall, s.recall, true},
+		{"stats", events.SubjectStats, s.stats, true},
+		{"health", events.SubjectHealth, s.health, false},
+	}
 }
 
 // run answers until ctx ends, and returns when the last answer is given.
@@ -60,17 +78,9 @@ func (s *service) run(ctx context.Context) error {
 		return fmt.Errorf("start service: %w", err)
 	}
 	defer func() { _ = svc.Stop() }() // fails only on a closed connection, where nothing is left to stop
-	for _, e := range []struct {
-		name, subject string
-		handle        func(context.Context, micro.Request)
-	}{
-		{"context", events.SubjectContext, s.context},
-		{"recall", events.SubjectRecall, s.recall},
-		{"stats", events.SubjectStats, s.stats},
-		{"health", events.SubjectHealth, s.health},
-	} {
+	for _, e := range s.endpoints() {
 		guarded := func(ctx context.Context, r micro.Request) {
-			if mayReply(r.Reply()) {
+			if mayReply(r.Reply()) && !(e.session && s.pass(ctx, e, r)) {
 				e.handle(ctx, r)
 			}
 		}
@@ -135,11 +145,14 @@ func (s *service) stats(_ context.Context, r micro.Request) {
 func (s *service) health(_ context.Context, r micro.Request) {
 	s.answer(r, func() (any, error) {
 		out := &events.HealthResponse{
-			V: events.Version, Status: events.HealthOK, Partitions: int64(len(s.w.served)),
+			V: events.Version, Status: events.HealthOK,
 			Version: s.w.config.Version, Owner: s.w.config.Owner, Config: s.w.config.Compaction.Hash(),
 		}
 		for id := range s.w.served {
-			if s.w.served[id].Load() != nil {
+			if !s.w.assigned[id].Load() {
+				continue
+			}
+			if out.Partitions++; s.w.served[id].Load() != nil {
 				out.Served++
 			}
 		}

@@ -34,6 +34,8 @@ func TestNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.assigned[0].Store(true)
+	w.assigned[1].Store(true)
 	s := newService(w)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -66,8 +68,7 @@ func TestNotServed(t *testing.T) {
 			t.Errorf("%s: %s %v, %v", subject, m.Data, m.Header, err)
 		}
 	}
-	w.ready.Done()
-	w.ready.Done()
+	w.ready.Done() // as the fleet does
 	<-s.ready
 	if h := status(); h.Status != events.HealthDegraded {
 		t.Errorf("after partitions were lost: %+v", h)

@@ -15,7 +15,6 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
-	"compactd/internal/kv"
 	"compactd/internal/summarize"
 )
 
@@ -30,6 +29,10 @@ type Config struct {
 	Compaction *compaction.Config
 	// Owner names this worker among all there ever were.
 	Owner string
+	// LeaseTTL is how long the partitions of a worker that died stay without an
+	// owner, and how long it may be silent. In whole seconds; a restart on the same
+	// Dir need not wait. Default 10 s, at least 1 s.
+	LeaseTTL time.Duration
 	// Summarizer works on the jobs of all partitions. Nil leaves them to other
 	// workers.
 	Summarizer summarize.Summarizer
@@ -79,17 +82,23 @@ func (c *Config) validate() error {
 	if c.Owner == "" {
 		errs = append(errs, errors.New("field Owner is required"))
 	}
+	if c.LeaseTTL != 0 && (c.LeaseTTL < time.Second || c.LeaseTTL%time.Second != 0) {
+		errs = append(errs, fmt.Errorf("lease TTL %s is not 1 s or more, in whole seconds", c.LeaseTTL))
+	}
 	return errors.Join(errs...)
 }
 
-// Worker serves the partitions of one log.
+// Worker serves its share of the partitions of one log: all of them, when it is
+// alone.
 type Worker struct {
-	config Config
-	js     jetstream.JetStream
-	texts  *texts
-	ready  sync.WaitGroup // partitions that are not caught up yet, and the service
+	config  Config
+	js      jetstream.JetStream
+	texts   *texts
+	service *service
+	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 
-	served []atomic.Pointer[partition] // by number; nil while one is not caught up
+	assigned []atomic.Bool               // by number: this worker should serve it
+	served   []atomic.Pointer[partition] // by number; nil while one is not caught up
 }
 
 // New returns a worker that does nothing before Run.
@@ -99,6 +108,7 @@ func New(c Config) (*Worker, error) {
 	}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
+	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
@@ -111,44 +121,37 @@ func New(c Config) (*Worker, error) {
 	}
 	w := &Worker{
 		config: c, js: js, texts: newTexts(c.Read, c.CacheBytes),
-		served: make([]atomic.Pointer[partition], c.Streams.Partitions),
+		served:   make([]atomic.Pointer[partition], c.Streams.Partitions),
+		assigned: make([]atomic.Bool, c.Streams.Partitions),
 	}
-	w.ready.Add(c.Streams.Partitions + 1) // and the service
+	w.ready.Add(2)
+	w.service = newService(w)
 	return w, nil
 }
 
-// Ready is closed when every partition is caught up and requests are answered. It stays open when Run ends
-// before that.
+// Ready is closed when every partition that this worker should serve is caught up
+// and requests are answered. It stays open when Run ends before that.
 func (w *Worker) Ready() <-chan struct{} {
 	done := make(chan struct{})
 	go func() { w.ready.Wait(); close(done) }()
 	return done
 }
 
-// Run serves all partitions until ctx ends, then stops reading, commits what is
-// decided, and returns nil. Any other end is an error.
+// Run serves until ctx ends, then stops reading, commits what is decided, hands
+// its partitions over, and returns nil. Any other end is an error. That another
+// worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {
 	c := w.config.Compaction
 	if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	for id := range w.config.Streams.Partitions {
-		g.Go(func() error {
-			caughtUp := sync.OnceFunc(w.ready.Done)
-			for {
-				err := newPartition(w, id, caughtUp).run(ctx)
-				w.served[id].Store(nil)
-				call(w.config.Listener.PartitionLost, PartitionLost{id, err})
-				if !errors.Is(err, broker.ErrDiverged) && !errors.Is(err, kv.ErrDamaged) {
-					return err
-				}
-				// A commit that seemed lost was stored after all, or the file of the
-				// ledgers is damaged: begin from what is in the streams.
-			}
-		})
+	f, err := newFleet(ctx, w)
+	if err != nil {
+		return fmt.Errorf("run worker: %w", err)
 	}
-	g.Go(func() error { return newService(w).run(ctx) })
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return f.run(ctx) })
+	g.Go(func() error { return w.service.run(ctx) })
 	if w.config.Summarizer != nil {
 		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}
 		g.Go(func() error { p.run(ctx); return nil })

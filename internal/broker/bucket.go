@@ -1,0 +1,185 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Buckets of the workers: who lives, and who holds what.
+const (
+	// LeasesBucket has a key for each partition that is held.
+	LeasesBucket = "LEASES"
+	// MembersBucket has a key for each worker that lives.
+	MembersBucket = "MEMBERS"
+)
+
+// markerTTL is how long the end of a key can be seen. A watch that was away for
+// longer may miss it, and begins anew after an interruption therefore.
+const markerTTL = time.Hour
+
+// Headers of key-value buckets.
+const (
+	headerTTL          = "Nats-TTL"
+	headerOperation    = "KV-Operation"
+	headerMarkerReason = "Nats-Marker-Reason"
+)
+
+// bucketConfig is a bucket whose keys end by themselves. It is on disk like the
+// streams: a server that restarts must not make every lease free.
+func bucketConfig(name, description string, replicas int) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: name, Description: description, History: 1,
+		Storage: jetstream.FileStorage, Replicas: replicas, LimitMarkerTTL: markerTTL,
+	}
+}
+
+// ensureBucket makes a bucket, or checks the one that is there.
+func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) ([]Mismatch, error) {
+	_, err := js.CreateKeyValue(ctx, c)
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		return nil, fmt.Errorf("create bucket %s: %w", c.Bucket, err)
+	}
+	s, err := js.Stream(ctx, streamOf(c.Bucket))
+	if err != nil {
+		return nil, fmt.Errorf("look up bucket %s: %w", c.Bucket, err)
+	}
+	have := s.CachedInfo().Config
+	m := mismatches{stream: have.Name}
+	m.equal("message TTL", have.AllowMsgTTL, true)
+	m.equal("delete markers", have.SubjectDeleteMarkerTTL > 0, true)
+	m.equal("max messages per subject", have.MaxMsgsPerSubject, int64(1))
+	m.equal("max age", have.MaxAge, time.Duration(0))
+	return m.list, nil
+}
+
+func streamOf(bucket string) string { return "KV_" + bucket }
+
+// bucket reads and writes keys that end ttl after they were written last. The KV
+// of nats.go sets a TTL with the first revision only.
+type bucket struct {
+	js   jetstream.JetStream
+	name string
+	ttl  time.Duration // whole seconds
+}
+
+// newBucket rounds ttl up to what the server can count.
+func newBucket(js jetstream.JetStream, name string, ttl time.Duration) bucket {
+	return bucket{js, name, max(time.Second, (ttl + time.Second - 1).Truncate(time.Second))}
+}
+
+func (b *bucket) prefix() string { return "$KV." + b.name + "." }
+
+// errMoved: the key is no longer at the revision that was expected.
+var errMoved = errors.New("the key was written by somebody else")
+
+// put writes a key and returns its revision; after is the revision it must have,
+// nil for any.
+func (b *bucket) put(ctx context.Context, key string, value []byte, after *uint64) (uint64, error) {
+	return b.write(ctx, key, value, after, nats.Header{headerTTL: {b.ttl.String()}})
+}
+
+// remove ends a key, which must have the revision after; nil for any.
+func (b *bucket) remove(ctx context.Context, key string, after *uint64) error {
+	_, err := b.write(ctx, key, nil, after, nats.Header{headerTTL: {markerTTL.String()}, headerOperation: {"DEL"}})
+	return err
+}
+
+func (b *bucket) write(ctx context.Context, key string, value []byte, after *uint64, h nats.Header) (uint64, error) {
+	if after != nil {
+		h[headerFence] = []string{strconv.FormatUint(*after, 10)}
+	}
+	ack, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: b.prefix() + key, Data: value, Header: h})
+	if hasCode(err, codeWrongLastSequence, codeWrongLastConstant) {
+		return 0, errMoved
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// entry is a key as it is now. Value is nil when it has ended, or never was.
+type entry struct {
+	key      string
+	value    []byte
+	revision uint64
+}
+
+// get reads a key from the leader.
+func (b *bucket) get(ctx context.Context, key string) (entry, error) {
+	m, err := getFromLeader(ctx, b.js.Conn(), streamOf(b.name), getRequest{LastFor: b.prefix() + key})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return entry{key: key}, nil
+	}
+	if err != nil {
+		return entry{}, err
+	}
+	var h nats.Header
+	if len(m.Header) > 0 {
+		if h, err = nats.DecodeHeadersMsg(m.Header); err != nil {
+			return entry{}, fmt.Errorf("read key %s: %w", key, err)
+		}
+	}
+	return newEntry(key, m.Data, m.Seq, h), nil
+}
+
+func newEntry(key string, value []byte, revision uint64, h nats.Header) entry {
+	if len(h[headerOperation]) > 0 || len(h[headerMarkerReason]) > 0 {
+		value = nil
+	}
+	return entry{key, value, revision}
+}
+
+// watch calls fn with every key there is, returns when it has, and goes on with
+// every change, one at a time, until stop. ctx bounds the start only. After a call
+// of onError changes may be missed: watch anew.
+func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error)) (stop func(), err error) {
+	cons, err := b.js.OrderedConsumer(ctx, streamOf(b.name), jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{b.prefix() + ">"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", b.name, err)
+	}
+	begun := make(chan struct{})
+	left := cons.CachedInfo().NumPending // of the beginning; owned by the gate from here on
+	if left == 0 {
+		close(begun)
+	}
+	g := gate{fn: func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+		fn(newEntry(strings.TrimPrefix(m.Subject(), b.prefix()), m.Data(), md.Sequence.Stream, m.Headers()))
+		if left == 0 {
+			return nil
+		}
+		if left--; left == 0 || md.NumPending == 0 {
+			left = 0
+			close(begun)
+		}
+		return nil
+	}}
+	cc, err := cons.Consume(func(m jetstream.Msg) {
+		if err := g.pass(m); err != nil {
+			onError(fmt.Errorf("watch %s: %w", b.name, err))
+		}
+	}, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }))
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", b.name, err)
+	}
+	stop = func() {
+		cc.Stop()
+		g.close()
+	}
+	select {
+	case <-begun:
+		return stop, nil
+	case <-ctx.Done():
+		stop()
+		return nil, fmt.Errorf("watch %s: %w", b.name, ctx.Err())
+	}
+}

@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"strconv"
+)
+
+// claim is a partition and a member that could hold it.
+type claim struct {
+	score             uint64
+	member, partition int
+}
+
+// assign says which member should hold which partition: rendezvous hashing with
+// bounded load. Every pair has a score of its own, and the highest goes first, as
+// long as the member has room: all hold the same number, or one more. So
+// everybody who knows the same members comes to the same answer, and few
+// partitions move when one joins or leaves. No members: nobody holds anything.
+func assign(members []string, partitions int) map[string][]int {
+	members = slices.Compact(slices.Sorted(slices.Values(members)))
+	if len(members) == 0 {
+		return nil
+	}
+	claims := make([]claim, 0, len(members)*partitions)
+	for m, name := range members {
+		for p := range partitions {
+			claims = append(claims, claim{score(name, p), m, p})
+		}
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.partition, b.partition), cmp.Compare(a.member, b.member))
+	})
+	share, more := partitions/len(members), partitions%len(members) // so many may have one more
+	out, held := make(map[string][]int, len(members)), make([]bool, partitions)
+	for _, c := range claims {
+		name := members[c.member]
+		has := len(out[name])
+		if held[c.partition] || has > share || has == share && more == 0 {
+			continue
+		}
+		if has == share {
+			more--
+		}
+		held[c.partition] = true
+		out[name] = append(out[name], c.partition)
+	}
+	return out
+}
+
+// score is how much a member wants a partition.
+func score(member string, partition int) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(member))
+	h.Write([]byte{'.'})
+	h.Write([]byte(strconv.Itoa(partition)))
+	x := h.Sum64() // whose high bits hardly differ between neighbours: mix them
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

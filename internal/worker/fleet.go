@@ -1,0 +1,287 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/kv"
+)
+
+// fleet serves the partitions that this worker should hold among all that live. It
+// takes the lease of each before it takes the partition over, and lets go of both
+// when another one should have them. A lease keeps workers apart; what makes two of
+// them harmless is the fence of the commits.
+type fleet struct {
+	w       *Worker
+	self    broker.Member
+	members *broker.Members
+	leases  *broker.Leases
+	release func() // of the identity
+
+	changed chan struct{} // something of the view is new, or a partition is caught up
+	ended   chan ending
+
+	// Owned by run.
+	view     *view
+	unwatch  func()
+	wanted   map[int]bool
+	held     map[int]*tenure
+	hadOnce  map[int]bool // by this process
+	isReady  bool
+	shutting bool
+}
+
+// tenure is the time of one lease.
+type tenure struct {
+	lease *broker.Lease
+	stop  context.CancelCauseFunc // lets the partition commit, checkpoint and end
+}
+
+// ending says that a partition is no longer served.
+type ending struct {
+	partition int
+	err       error
+}
+
+// newFleet joins the fleet and learns who is in it.
+func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
+	js, err := jetstream.New(w.config.Commit) // the other connection is full of turns
+	if err != nil {
+		return nil, err
+	}
+	name, release, err := openIdentity(ctx, w.config.Dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{
+		w: w, self: broker.Member{Name: name, Owner: w.config.Owner}, release: release,
+		members: broker.NewMembers(js, w.config.LeaseTTL), leases: broker.NewLeases(js, w.config.LeaseTTL),
+		changed: make(chan struct{}, 1), ended: make(chan ending, w.config.Streams.Partitions),
+		held: map[int]*tenure{}, hadOnce: map[int]bool{},
+	}
+	if err = f.members.Beat(ctx, f.self); err == nil {
+		f.view, f.unwatch, err = watchFleet(ctx, f.members, f.leases, f.changed)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return f, nil
+}
+
+// run serves until ctx ends, then hands everything over.
+func (f *fleet) run(ctx context.Context) error {
+	defer f.release()
+	defer func() { f.unwatch() }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tick := time.NewTicker(f.w.config.LeaseTTL / 3)
+	defer tick.Stop()
+	var failed error
+	for failed == nil && ctx.Err() == nil {
+		if failed = f.settle(ctx); failed != nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-f.changed:
+		case e := <-f.ended:
+			failed = f.finish(e)
+		case <-tick.C:
+			f.keep(ctx)
+		}
+	}
+	cancel()
+	return errors.Join(failed, f.leave(tick.C))
+}
+
+// settle acquires what this worker should hold and is free, and hands over what
+// another one should hold.
+func (f *fleet) settle(ctx context.Context) error {
+	f.assign()
+	for id, t := range f.held {
+		if !f.wanted[id] {
+			t.stop(errHandOver)
+		}
+	}
+	for id := range f.w.config.Streams.Partitions {
+		if !f.wanted[id] || f.held[id] != nil {
+			continue
+		}
+		if h := f.view.holderOf(id); h != (broker.Holder{}) && h.Member != f.self.Name {
+			continue
+		} else if h.Member == f.self.Name && h.Owner != f.self.Owner && f.hadOnce[id] {
+			return fmt.Errorf("%s runs with the name of this worker, %s: one of the two has a copy of the other's folder; delete its %s",
+				h.Owner, f.self.Name, identityFile)
+		}
+		f.acquire(ctx, id)
+	}
+	f.tellReady()
+	return nil
+}
+
+// assign finds out what this worker should hold.
+func (f *fleet) assign() {
+	f.wanted = map[int]bool{}
+	for _, id := range assign(f.view.members(f.self.Name), f.w.config.Streams.Partitions)[f.self.Name] {
+		f.wanted[id] = true
+	}
+	for id := range f.w.assigned {
+		f.w.assigned[id].Store(f.wanted[id])
+	}
+}
+
+// tellReady says once that everything this worker should hold is served.
+func (f *fleet) tellReady() {
+	for id := range f.wanted {
+		if f.isReady || f.w.served[id].Load() == nil {
+			return
+		}
+	}
+	if !f.isReady {
+		f.isReady = true
+		f.w.ready.Done()
+	}
+}
+
+// acquire takes a lease and serves its partition. One that another worker has got
+// is not missed: the view will say when it is free.
+func (f *fleet) acquire(ctx context.Context, id int) {
+	lease, err := f.leases.Acquire(ctx, id, broker.Holder{Member: f.self.Name, Owner: f.self.Owner})
+	if err != nil {
+		if !errors.Is(err, broker.ErrHeld) && ctx.Err() == nil {
+			f.interrupted(id, "acquire lease", err)
+		}
+		return
+	}
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
+	f.held[id], f.hadOnce[id] = &tenure{lease, stop}, true
+	go func() {
+		defer stop(nil)
+		f.ended <- ending{id, f.serve(ctx, id)}
+	}()
+}
+
+// serve serves a partition until ctx ends or it is lost.
+func (f *fleet) serve(ctx context.Context, id int) error {
+	for {
+		quiet := func() {}
+		err := newPartition(f.w, id, func() {
+			quiet = f.w.service.listen(ctx, id)
+			f.notify()
+		}).run(ctx)
+		f.w.served[id].Store(nil)
+		quiet()
+		call(f.w.config.Listener.PartitionLost, PartitionLost{id, err})
+		if !errors.Is(err, broker.ErrDiverged) && !errors.Is(err, kv.ErrDamaged) {
+			return err
+		}
+		// A commit that seemed lost was stored after all, or the file of the
+		// ledgers is damaged: begin from what is in the streams.
+	}
+}
+
+// notify lets run look again.
+func (f *fleet) notify() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// finish gives up the lease of a partition that is no longer served. A partition
+// that another worker took over is no failure, nor what a hand-over could not
+// commit in time: the next owner decides it again.
+func (f *fleet) finish(e ending) error {
+	t := f.held[e.partition]
+	delete(f.held, e.partition)
+	f.farewell(e.partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
+	if errors.Is(e.err, broker.ErrFenced) || errors.Is(e.err, errDrain) && !f.shutting {
+		return nil
+	}
+	return e.err
+}
+
+// farewellTime bounds a farewell. What it would end ends by itself, later.
+const farewellTime = time.Second
+
+// farewell says that something is over, also when this worker is stopping.
+func (f *fleet) farewell(partition int, step string, say func(context.Context) error) {
+	if !f.w.config.Commit.IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
+	defer cancel()
+	if err := say(ctx); err != nil {
+		f.interrupted(partition, step, err)
+	}
+}
+
+// keep says that this worker lives, and renews its leases. A lease that cannot be
+// renewed because the server does not answer is kept: nobody else can get it then.
+func (f *fleet) keep(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3)
+	defer cancel()
+	if !f.shutting {
+		if err := f.members.Beat(ctx, f.self); err != nil {
+			f.interrupted(-1, "heartbeat", err)
+		}
+		if f.view.why() != nil {
+			f.rewatch(ctx)
+		}
+	}
+	for id, t := range f.held {
+		err := f.leases.Renew(ctx, t.lease)
+		if errors.Is(err, broker.ErrLeaseLost) {
+			t.stop(errHandOver)
+		}
+		if err != nil {
+			f.interrupted(id, "renew lease", err)
+		}
+	}
+}
+
+// rewatch begins anew where changes may have been missed.
+func (f *fleet) rewatch(ctx context.Context) {
+	v, stop, err := watchFleet(ctx, f.members, f.leases, f.changed)
+	if err != nil {
+		f.interrupted(-1, "watch the fleet", err)
+		return
+	}
+	f.unwatch()
+	f.view, f.unwatch = v, stop
+}
+
+// leave lets the others begin, while the partitions commit, checkpoint and end,
+// which takes at most DrainTimeout; leases are renewed until then. Where nobody else
+// is there, there is time to commit everything.
+func (f *fleet) leave(tick <-chan time.Time) error {
+	f.shutting = true
+	var why error
+	if len(f.view.members(f.self.Name)) > 1 {
+		why = errHandOver
+	}
+	for _, t := range f.held {
+		t.stop(why)
+	}
+	f.farewell(-1, "leave", func(ctx context.Context) error { return f.members.Leave(ctx, f.self.Name) })
+	var failed error
+	for len(f.held) > 0 {
+		select {
+		case e := <-f.ended:
+			failed = errors.Join(failed, f.finish(e))
+		case <-tick:
+			f.keep(context.Background())
+		}
+	}
+	return failed
+}
+
+func (f *fleet) interrupted(partition int, step string, err error) {
+	call(f.w.config.Listener.Interrupted, Interrupted{partition, step, err})
+}

@@ -1,0 +1,345 @@
+//go:build faults
+
+package worker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+)
+
+// Three workers share a log on one server. They are killed, restarted, frozen until
+// others have their partitions and then let go on, and asked to leave, while agents
+// publish. Nothing is lost or told twice, and no frozen owner writes anything after
+// it was replaced (P6). COMPACTD_ZOMBIES=65 makes the long run.
+func TestFaultFleet(t *testing.T) {
+	t.Parallel()
+	zombies := 6
+	if s := os.Getenv("COMPACTD_ZOMBIES"); s != "" {
+		var err error
+		if zombies, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newCrew(t, buildWorker(t, "-tags", "faults"), 2*time.Second, nil)
+	c.begin()
+	for range 4 {
+		c.killed(c.one())
+		c.restarted(c.one())
+		c.left(c.one())
+	}
+	for c.zombies < zombies {
+		c.frozen(c.some())
+	}
+	c.end()
+	for _, v := range c.violations {
+		t.Error(v)
+	}
+	found := c.found()
+	fmt.Printf("fleet: %d kills, %d leaves, %d zombies, %d take-overs; %d stale writes; %d turns acknowledged, %d lost; %d events in the log; "+
+		"%d outcomes stored, of them %d jobs, %d twice, %d missing; %d heard, %d twice\n",
+		c.kills, len(c.leaves), c.zombies, c.epochs, found[staleWrite], c.acks, found[lostTurn], c.events,
+		c.outcomes, c.jobs, found[twiceStored], found[missing], c.heard, found[twiceHeard])
+	fmt.Printf("takeover_ms after kill -9, lease %s: p50 %d, p99 %d (%d partitions)\n", c.lease, c.ms(c.deaths, 50), c.ms(c.deaths, 99), len(c.deaths))
+	fmt.Printf("takeover_ms after a graceful leave: p50 %d, p99 %d (%d partitions)\n", c.ms(c.leaves, 50), c.ms(c.leaves, 99), len(c.leaves))
+	if c.acks == 0 || c.outcomes == 0 || c.heard == 0 || len(c.deaths) == 0 || len(c.leaves) == 0 || c.epochs < 3*c.zombies {
+		t.Error("the test saw nothing of something")
+	}
+	if p50 := c.ms(c.leaves, 50); p50 > 1000 {
+		t.Errorf("a graceful leave takes %d ms: the others wait for the end of its leases", p50)
+	}
+}
+
+// Without the fence frozen owners do write after they were replaced, and the checks
+// above see it.
+func TestFaultFleetUnfenced(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, buildWorker(t, "-tags", "faults"), time.Second, []string{"COMPACTD_FAULT=no-fence"})
+	c.begin()
+	for c.zombies < 3 {
+		c.frozen(c.some())
+	}
+	c.end()
+	found := c.found()
+	fmt.Printf("fleet, without the fence: %d zombies, %d outcomes stored; found %v\n", c.zombies, c.outcomes, found)
+	if found[staleWrite] == 0 || found[twiceStored]+found[otherOrder] == 0 {
+		t.Error("owners that were replaced wrote, and the check did not notice")
+	}
+	if found[lostTurn] > 0 {
+		t.Error("the planted defect loses no turns, yet the check says so")
+	}
+}
+
+// staleWrite is the violation that a fence keeps from happening.
+const staleWrite = "owner wrote after it was replaced"
+
+const crewPartitions = 6
+
+// crew is three worker processes on one server.
+type crew struct {
+	killing
+	t       *testing.T
+	lease   time.Duration
+	rnd     *rand.Rand
+	dir     string // of the server
+	server  *broker.Server
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	workers []*process
+	ears    *ears
+	agents  *fleet
+
+	zombies, epochs int
+	deaths, leaves  []time.Duration // from the death or the signal until another one serves, by partition
+}
+
+func newCrew(t *testing.T, bin string, lease time.Duration, env []string) *crew {
+	t.Helper()
+	c := &crew{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1)), dir: t.TempDir()}
+	var err error
+	if c.server, err = broker.StartServer(broker.ServerConfig{Dir: c.dir, Listen: "127.0.0.1:-1"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.server.Stop)
+	c.nc, c.js = dial(t, c.server.ClientURL())
+	if _, err = broker.Ensure(t.Context(), c.js, broker.Topology{Partitions: crewPartitions, CreateBytes: 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		p := &process{t: t, bin: bin, data: t.TempDir(), env: env, args: []string{"--nats", c.server.ClientURL(), "--lease-ttl", lease.String()}}
+		c.workers = append(c.workers, p)
+		t.Cleanup(p.kill)
+	}
+	return c
+}
+
+// begin starts everybody.
+func (c *crew) begin() {
+	c.t.Helper()
+	for _, p := range c.workers {
+		p.start()
+	}
+	c.awaitBalance()
+	c.ears = newEars(c.t, c.server.ClientURL())
+	c.agents = newFleet(c.t, c.server.ClientURL(), 24, 300)
+	c.ears.await(1)
+}
+
+// end stops everybody in good order and checks what they did.
+func (c *crew) end() {
+	c.t.Helper()
+	c.ears.await(c.ears.count() + 1)
+	acks := c.agents.stop()
+	settle(c.t, c.server.ClientURL())
+	for _, p := range c.workers {
+		p.terminate()
+	}
+	c.checkEpochs()
+	heard := c.ears.stop()
+	c.nc.Close()
+	c.server.Stop()
+	c.audit(c.t, c.dir, acks, heard)
+}
+
+// checkEpochs finds commits of an owner that came after those of a later one.
+func (c *crew) checkEpochs() {
+	c.t.Helper()
+	newest := map[string]uint64{} // by partition
+	err := broker.ReadStream(c.t.Context(), c.js, broker.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
+		marker, ok, err := broker.ParseMarker(m.Headers())
+		if err != nil || !ok {
+			return err
+		}
+		partition := strings.Split(m.Subject(), ".")[1]
+		if marker.Epoch < newest[partition] {
+			c.add(staleWrite, "%s at %d: epoch %d after %d", m.Subject(), seq, marker.Epoch, newest[partition])
+		}
+		newest[partition] = max(newest[partition], marker.Epoch)
+		return nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, epoch := range newest {
+		c.epochs += int(epoch)
+	}
+}
+
+// one returns a worker, some one or two.
+func (c *crew) one() *process { return c.workers[c.rnd.IntN(len(c.workers))] }
+
+func (c *crew) some() []*process {
+	i := c.rnd.IntN(len(c.workers))
+	out := []*process{c.workers[i]}
+	if c.rnd.IntN(2) == 0 {
+		out = append(out, c.workers[(i+1)%len(c.workers)])
+	}
+	return out
+}
+
+// killed ends a worker for good, until the others have its partitions.
+func (c *crew) killed(p *process) {
+	c.t.Helper()
+	c.work()
+	held, since := heldBy(p), time.Now()
+	p.kill()
+	c.kills++
+	c.deaths = append(c.deaths, c.awaitServed(held, since, p)...)
+	p.start()
+	c.awaitBalance()
+}
+
+// restarted ends a worker that comes back at once.
+func (c *crew) restarted(p *process) {
+	c.t.Helper()
+	c.work()
+	p.kill()
+	c.kills++
+	p.start()
+	c.awaitBalance()
+}
+
+// left asks a worker to stop.
+func (c *crew) left(p *process) {
+	c.t.Helper()
+	c.work()
+	held, since := heldBy(p), time.Now()
+	p.signal(syscall.SIGTERM)
+	c.leaves = append(c.leaves, c.awaitServed(held, since, p)...)
+	if err := <-p.exited; err != nil {
+		c.t.Errorf("the worker did not stop in good order: %v\n%s", err, p.log.text())
+	}
+	p.start()
+	c.awaitBalance()
+}
+
+// frozen stops workers at whatever they do, until others have their partitions, and
+// lets them go on.
+func (c *crew) frozen(all []*process) {
+	c.t.Helper()
+	c.work()
+	since := time.Now()
+	var held []int
+	for _, p := range all {
+		held = append(held, heldBy(p)...)
+	}
+	for _, p := range all {
+		p.signal(syscall.SIGSTOP)
+		c.zombies++
+	}
+	c.awaitServed(held, since, all...)
+	c.work()
+	for _, p := range all {
+		p.signal(syscall.SIGCONT)
+	}
+	c.awaitBalance()
+}
+
+// work lets a random number of outcomes be told.
+func (c *crew) work() {
+	c.t.Helper()
+	c.ears.await(c.ears.count() + 1 + c.rnd.IntN(20))
+	pause(c.t, time.Duration(c.rnd.IntN(50_000))*time.Microsecond)
+}
+
+// said is what a worker's log says of a partition.
+type said struct {
+	Message   string    `json:"message"`
+	Time      time.Time `json:"time"`
+	Partition int       `json:"partition"`
+}
+
+// tenures reads what a worker says it got and gave up, in order.
+func tenures(p *process) []said {
+	var out []said
+	for line := range strings.Lines(p.log.text()) {
+		var s said
+		if strings.Contains(line, `"partition `) && json.Unmarshal([]byte(line), &s) == nil { // the last line may be half of one
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// heldBy lists what a worker says it serves.
+func heldBy(p *process) []int {
+	held := map[int]bool{}
+	for _, s := range tenures(p) {
+		if delete(held, s.Partition); s.Message == "partition acquired" {
+			held[s.Partition] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(held))
+}
+
+// shares lists who serves what.
+func (c *crew) shares() (all [][]int) {
+	for _, p := range c.workers {
+		all = append(all, heldBy(p))
+	}
+	return all
+}
+
+// awaitBalance waits until everybody has its share, and every partition one owner.
+func (c *crew) awaitBalance() {
+	c.t.Helper()
+	c.until("balance", func() bool {
+		shares := c.shares()
+		sorted := slices.Sorted(slices.Values(slices.Concat(shares...)))
+		return len(sorted) == crewPartitions && len(slices.Compact(sorted)) == crewPartitions &&
+			!slices.ContainsFunc(shares, func(s []int) bool { return len(s) != crewPartitions/len(shares) })
+	})
+}
+
+func (c *crew) until(what string, ok func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(waitLimit); !ok(); pause(c.t, 20*time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("no %s; served are %v", what, c.shares())
+		}
+	}
+}
+
+// awaitServed waits until workers other than the victims say that they serve
+// partitions since a moment, and returns how long each took.
+func (c *crew) awaitServed(partitions []int, since time.Time, victims ...*process) []time.Duration {
+	c.t.Helper()
+	took := map[int]time.Duration{}
+	c.until("take-over", func() bool {
+		for _, p := range c.workers {
+			if slices.Contains(victims, p) {
+				continue
+			}
+			for _, s := range tenures(p) {
+				d := s.Time.Sub(since)
+				if s.Message == "partition acquired" && d > 0 && slices.Contains(partitions, s.Partition) {
+					took[s.Partition] = d
+				}
+			}
+		}
+		return len(took) == len(partitions)
+	})
+	return slices.Collect(maps.Values(took))
+}
+
+// ms is a percentile in milliseconds.
+func (c *crew) ms(all []time.Duration, percent int) int64 {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	return all[min(len(all)-1, len(all)*percent/100)].Milliseconds()
+}

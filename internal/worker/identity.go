@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nuid"
+	"golang.org/x/sys/unix"
+
+	"compactd/internal/events"
+	"compactd/internal/kv"
+)
+
+// identityFile holds the name of a worker among all, beside its ledgers. Whoever
+// starts on the same folder is the same member: it finds its files, and may have
+// the leases that a process before it left behind, since the lock says that this
+// one is gone.
+const identityFile = "worker.id"
+
+// identityWait is how long to wait for a process that is about to end.
+const identityWait = time.Second
+
+// openIdentity returns the name, made at the first start, and what gives up the
+// lock. Without a folder the name is new each time.
+func openIdentity(ctx context.Context, dir string) (name string, release func(), err error) {
+	if dir == "" {
+		return nuid.Next(), func() {}, nil
+	}
+	path := filepath.Join(dir, identityFile)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if err := lockIdentity(ctx, f); err != nil {
+		return "", nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, f.Close()))
+	}
+	if name, err = readIdentity(f); err != nil {
+		return "", nil, fmt.Errorf("read %s: %w", path, errors.Join(err, f.Close()))
+	}
+	return name, func() { _ = f.Close() }, nil // which ends the lock, and was not written to since
+}
+
+// lockIdentity waits for the kernel's lock, which ends with the process.
+func lockIdentity(ctx context.Context, f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, identityWait)
+	defer cancel()
+	tick := time.NewTicker(identityWait / 100)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return kv.ErrInUse
+		}
+	}
+}
+
+// readIdentity reads the name, or makes one: a file that was torn, too, holds none.
+func readIdentity(f *os.File) (string, error) {
+	b := make([]byte, 65) // one more than a name may have
+	n, _ := f.ReadAt(b, 0)
+	if name, ok := strings.CutSuffix(string(b[:n]), "\n"); ok && events.ValidID(name) {
+		return name, nil
+	}
+	name := nuid.Next()
+	if err := f.Truncate(0); err != nil {
+		return "", err
+	}
+	_, err := f.WriteAt([]byte(name+"\n"), 0)
+	return name, err
+}
