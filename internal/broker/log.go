@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
@@ -160,7 +161,10 @@ func readStream(ctx context.Context, js jetstream.JetStream, stream, filter stri
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-cc.Closed():
-			return errors.New("connection closed")
+			if js.Conn().IsClosed() {
+				return nats.ErrConnectionClosed
+			}
+			return errReadEnded
 		case <-stall.C:
 			// What was pending may have been purged, or aged away: then no message
 			// will ever say that it is the last.

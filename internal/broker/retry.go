@@ -63,6 +63,24 @@ func transient(err error) error {
 	}
 }
 
+// errReadEnded: nats.go gave a reader up, though its connection lives on.
+var errReadEnded = errors.New("the reader was ended")
+
+// unreachable are the errors of nats.go that say nothing about what was asked.
+var unreachable = []error{
+	context.DeadlineExceeded, errNoAnswer, errReadEnded,
+	nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrStaleConnection,
+	jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
+	jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrNoHeartbeat,
+}
+
+// Unreachable reports whether err says only that the server could not be asked, or
+// restarted meanwhile: the same may succeed later.
+func Unreachable(err error) bool {
+	return slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) }) ||
+		hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason)
+}
+
 // permanent makes an error final; nil stays nil.
 func permanent(err error) error {
 	if err == nil {

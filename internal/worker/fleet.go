@@ -32,6 +32,7 @@ type fleet struct {
 	wanted   map[int]bool
 	held     map[int]*tenure
 	hadOnce  map[int]bool // by this process
+	resting  map[int]bool // were lost; not before the next beat, or two could take one from each other without end
 	isReady  bool
 	shutting bool
 }
@@ -62,7 +63,7 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 		w: w, self: broker.Member{Name: name, Owner: w.config.Owner}, release: release,
 		members: broker.NewMembers(js, w.config.LeaseTTL), leases: broker.NewLeases(js, w.config.LeaseTTL),
 		changed: make(chan struct{}, 1), ended: make(chan ending, w.config.Streams.Partitions),
-		held: map[int]*tenure{}, hadOnce: map[int]bool{},
+		held: map[int]*tenure{}, hadOnce: map[int]bool{}, resting: map[int]bool{},
 	}
 	if err = f.members.Beat(ctx, f.self); err == nil {
 		f.view, f.unwatch, err = watchFleet(ctx, f.members, f.leases, f.changed)
@@ -110,7 +111,7 @@ func (f *fleet) settle(ctx context.Context) error {
 		}
 	}
 	for id := range f.w.config.Streams.Partitions {
-		if !f.wanted[id] || f.held[id] != nil {
+		if !f.wanted[id] || f.held[id] != nil || f.resting[id] {
 			continue
 		}
 		if h := f.view.holderOf(id); h != (broker.Holder{}) && h.Member != f.self.Name {
@@ -196,15 +197,21 @@ func (f *fleet) notify() {
 
 // finish gives up the lease of a partition that is no longer served. A partition
 // that another worker took over is no failure, nor what a hand-over could not
-// commit in time: the next owner decides it again.
+// commit in time: the next owner decides it again. One that could not be opened for
+// want of a server is opened later.
 func (f *fleet) finish(e ending) error {
 	t := f.held[e.partition]
 	delete(f.held, e.partition)
+	f.resting[e.partition] = e.err != nil
 	f.farewell(e.partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
-	if errors.Is(e.err, broker.ErrFenced) || errors.Is(e.err, errDrain) && !f.shutting {
+	switch {
+	case errors.Is(e.err, broker.ErrFenced):
 		return nil
+	case !f.shutting && (errors.Is(e.err, errDrain) || broker.Unreachable(e.err)):
+		return nil // the listener knows
+	default:
+		return e.err
 	}
-	return e.err
 }
 
 // farewellTime bounds a farewell. What it would end ends by itself, later.
@@ -227,6 +234,7 @@ func (f *fleet) farewell(partition int, step string, say func(context.Context) e
 func (f *fleet) keep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3)
 	defer cancel()
+	clear(f.resting)
 	if !f.shutting {
 		if err := f.members.Beat(ctx, f.self); err != nil {
 			f.interrupted(-1, "heartbeat", err)

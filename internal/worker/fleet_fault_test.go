@@ -23,7 +23,7 @@ import (
 
 // Three workers share a log on one server. They are killed, restarted, frozen until
 // others have their partitions and then let go on, and asked to leave, while agents
-// publish. Nothing is lost or told twice, and no frozen owner writes anything after
+// publish; then their server goes away, for a moment and for longer than a lease. Nothing is lost or told twice, and no frozen owner writes anything after
 // it was replaced (P6). COMPACTD_ZOMBIES=65 makes the long run.
 func TestFaultFleet(t *testing.T) {
 	t.Parallel()
@@ -44,6 +44,8 @@ func TestFaultFleet(t *testing.T) {
 	for c.zombies < zombies {
 		c.frozen(c.some())
 	}
+	c.restartServer(0)
+	c.restartServer(2 * c.lease) // every lease and every membership ends
 	c.end()
 	for _, v := range c.violations {
 		t.Error(v)
@@ -95,6 +97,7 @@ type crew struct {
 	lease   time.Duration
 	rnd     *rand.Rand
 	dir     string // of the server
+	listen  string // the same
 	server  *broker.Server
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -108,14 +111,11 @@ type crew struct {
 
 func newCrew(t *testing.T, bin string, lease time.Duration, env []string) *crew {
 	t.Helper()
-	c := &crew{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1)), dir: t.TempDir()}
-	var err error
-	if c.server, err = broker.StartServer(broker.ServerConfig{Dir: c.dir, Listen: "127.0.0.1:-1"}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.server.Stop)
+	c := &crew{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1)), dir: t.TempDir(), listen: freePort(t)}
+	c.startServer()
+	t.Cleanup(func() { c.server.Stop() })
 	c.nc, c.js = dial(t, c.server.ClientURL())
-	if _, err = broker.Ensure(t.Context(), c.js, broker.Topology{Partitions: crewPartitions, CreateBytes: 1 << 30}); err != nil {
+	if _, err := broker.Ensure(t.Context(), c.js, broker.Topology{Partitions: crewPartitions, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -124,6 +124,25 @@ func newCrew(t *testing.T, bin string, lease time.Duration, env []string) *crew 
 		t.Cleanup(p.kill)
 	}
 	return c
+}
+
+func (c *crew) startServer() {
+	c.t.Helper()
+	var err error
+	if c.server, err = broker.StartServer(broker.ServerConfig{Dir: c.dir, Listen: c.listen}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// restartServer takes the server away for a while, with everybody connected.
+func (c *crew) restartServer(away time.Duration) {
+	c.t.Helper()
+	c.work()
+	c.server.Stop()
+	pause(c.t, away)
+	c.startServer()
+	c.work()
+	c.awaitBalance()
 }
 
 // begin starts everybody.
@@ -145,7 +164,12 @@ func (c *crew) end() {
 	acks := c.agents.stop()
 	settle(c.t, c.server.ClientURL())
 	for _, p := range c.workers {
-		p.terminate()
+		select {
+		case err := <-p.exited:
+			c.t.Fatalf("a worker ended by itself: %v\n%s", err, p.log.text())
+		default:
+			p.terminate()
+		}
 	}
 	c.checkEpochs()
 	heard := c.ears.stop()
