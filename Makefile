@@ -60,8 +60,8 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	go test $$race $(ARGS) $(PKG)
 
 .PHONY: test-faults
-test-faults: ## Run the fault tests: crashes, cuts, full disks (minutes)
-	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... -run 'Fault'
+test-faults: ## Run the fault tests: crashes, cuts, lost nodes, full disks (minutes)
+	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... ./internal/broker/... -run 'Fault'
 
 .PHONY: clients
 clients: build ## Run the example agents in Go and Node against a worker
