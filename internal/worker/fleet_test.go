@@ -39,7 +39,7 @@ func newRoll(t *testing.T) *roll {
 
 // listener notes what the worker of a name says.
 func (r *roll) listener(name string) worker.Listener {
-	r.held[name] = map[int]bool{}
+	r.note(func() { r.held[name] = map[int]bool{} })
 	return worker.Listener{
 		PartitionAcquired: func(e worker.PartitionAcquired) {
 			r.note(func() { r.held[name][e.Partition], r.acquired[name] = true, append(r.acquired[name], e) })
