@@ -39,7 +39,7 @@ func newRoll(t *testing.T) *roll {
 
 // listener notes what the worker of a name says.
 func (r *roll) listener(name string) worker.Listener {
-	r.held[name] = map[int]bool{}
+	r.note(func() { r.held[name] = map[int]bool{} })
 	return worker.Listener{
 		PartitionAcquired: func(e worker.PartitionAcquired) {
 			r.note(func() { r.held[name][e.Partition], r.acquired[name] = true, append(r.acquired[name], e) })
@@ -247,7 +247,8 @@ func TestStaleLedgers(t *testing.T) {
 		second := start("b")
 		r.await(map[string]int{"a": 2, "b": 2})
 		turns()
-		before := len(r.acquired["a"])
+		before := 0
+		r.note(func() { before = len(r.acquired["a"]) })
 		if err := second.stop(); err != nil {
 			t.Fatal(err)
 		}
