@@ -247,7 +247,8 @@ func TestStaleLedgers(t *testing.T) {
 		second := start("b")
 		r.await(map[string]int{"a": 2, "b": 2})
 		turns()
-		before := len(r.acquired["a"])
+		before := 0
+		r.note(func() { before = len(r.acquired["a"]) })
 		if err := second.stop(); err != nil {
 			t.Fatal(err)
 		}
