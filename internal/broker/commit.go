@@ -70,9 +70,8 @@ type Claim struct {
 	// LogCreated goes into the first marker a partition ever gets, in Unix
 	// nanoseconds; a later one keeps what it finds.
 	LogCreated int64
-	// ReplyTimeout is how long one try waits before the marker is asked, and how
-	// long that is waited for before it is asked again: the leader may have died with
-	// the question. Default 2 s; too short a time costs work, never correctness.
+	// ReplyTimeout is how long one try waits before the marker is asked. Default
+	// 2 s; too short a time costs work, never correctness.
 	ReplyTimeout time.Duration
 	// OnRetry is told why a commit is tried again, and after what pause. It must
 	// not block.
@@ -103,7 +102,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	var found Stored
 	err := retry(ctx, cl.OnRetry, func() error {
 		var err error
-		if found, err = newestMarker(ctx, nc, cl); err != nil {
+		if found, err = LastMarker(ctx, nc, cl.Partition); err != nil {
 			return transient(err)
 		}
 		c = &Committer{nc: nc, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
@@ -176,24 +175,13 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 				return err
 			}
 		}
-		found, lerr := newestMarker(ctx, c.nc, c.claim)
+		found, lerr := LastMarker(ctx, c.nc, c.claim.Partition)
 		if lerr != nil {
 			return transient(lerr)
 		}
 		unknown = false
 		return c.settle(found, id, err)
 	})
-}
-
-// newestMarker is LastMarker with the patience of a claim.
-func newestMarker(ctx context.Context, nc *nats.Conn, cl Claim) (Stored, error) {
-	one, cancel := context.WithTimeout(ctx, cl.ReplyTimeout)
-	defer cancel()
-	found, err := LastMarker(one, nc, cl.Partition)
-	if err != nil && one.Err() != nil && ctx.Err() == nil {
-		return Stored{}, fmt.Errorf("read marker of partition %d: %w within %s", cl.Partition, errNoAnswer, cl.ReplyTimeout)
-	}
-	return found, err
 }
 
 // settle decides from the newest marker whether commit id was stored. cause is
