@@ -12,6 +12,9 @@ GOVULNCHECK_VERSION   := v1.8.0
 PKG  ?= ./...
 ARGS ?=
 
+# Fault tests to leave out: make test-faults SKIP='FaultFleet|FaultCluster'
+SKIP ?= ^$$
+
 # What is fuzzed, and how long each target
 FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize
 FUZZTIME ?= 60s
@@ -75,7 +78,7 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 
 .PHONY: test-faults
 test-faults: ## Run the fault tests: crashes, cuts, lost nodes, full disks, long searches; then fuzz (minutes)
-	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... ./internal/broker ./internal/compaction -run 'Fault'
+	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... ./internal/broker ./internal/compaction -run 'Fault' -skip '$(SKIP)'
 	@$(MAKE) --no-print-directory fuzz
 
 .PHONY: fuzz
