@@ -104,7 +104,7 @@ func newSmallDisk(t *testing.T, size string) *smallDisk {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "unshare", "-Ur", "-m", "mount", "-t", "tmpfs", "none", t.TempDir()).CombinedOutput(); err != nil {
 		fmt.Printf("disk full: SKIPPED: no small disk without root on this system: %v: %s\n", err, out)
-		t.Skipf("no small disk without root on this system: %v: %s", err, out)
+		t.Skipf("SKIPPED: no small disk without root on this system: %v: %s", err, out)
 	}
 	d := &smallDisk{t: t, dir: t.TempDir(), done: make(chan string, 16)}
 	cmd := exec.Command("unshare", "-Ur", "-m", "sh")
