@@ -8,17 +8,18 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
 
 func connect(t *testing.T) *nats.Conn {
 	t.Helper()
-	server, err := broker.StartServer(broker.ServerConfig{Dir: t.TempDir()})
+	server, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	nc, err := server.Connect(t.Context(), broker.Options{})
+	nc, err := broker.Connect(t.Context(), broker.Options{InProcess: server})
 	if err != nil {
 		t.Fatal(err)
 	}

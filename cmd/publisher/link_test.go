@@ -21,7 +21,7 @@ func TestLinksNoProvider(t *testing.T) {
 		"github.com/openai/openai-go", "github.com/anthropics/anthropic-sdk-go", "google.golang.org/genai",
 		"github.com/aws/", "cloud.google.com/", "google.golang.org/grpc",
 		"compactd/internal/summarize", "github.com/tiktoken-go/tokenizer", "github.com/zricethezav/gitleaks",
-		"go.etcd.io/bbolt",
+		"go.etcd.io/bbolt", "github.com/nats-io/nats-server",
 	} {
 		if strings.Contains(deps, pkg) {
 			t.Errorf("publisher links %s", pkg)

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/exact"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
@@ -144,7 +145,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	}
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
-		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(broker.DurablePower),
+		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(embedded.DurablePower),
 		MaxLedgers: f.MaxLedgers, LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
@@ -199,7 +200,7 @@ func (f *flags) Validate() error {
 
 // link is how this process reaches the server.
 type link struct {
-	server       *broker.Server // nil when it is not embedded
+	server       *embedded.Server // nil when it is not embedded
 	read, commit *nats.Conn
 	url          string
 	topology     broker.Topology
@@ -220,8 +221,8 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	if f.NATS != "" {
 		log.Info().Str("nats", f.NATS).Msg("external server: --listen is not used")
 	} else {
-		s, err := broker.StartServer(broker.ServerConfig{
-			Dir: filepath.Join(f.Data, "nats"), Listen: f.Listen, Durability: broker.Durability(f.Durability),
+		s, err := embedded.Start(embedded.Config{
+			Dir: filepath.Join(f.Data, "nats"), Listen: f.Listen, Durability: embedded.Durability(f.Durability),
 			Log: serverLog(log),
 		})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
@@ -20,7 +21,7 @@ const partitions = 8
 
 // world is an embedded server with the two streams.
 type world struct {
-	server  *broker.Server
+	server  *embedded.Server
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	streams *broker.Streams
@@ -28,7 +29,7 @@ type world struct {
 
 func openWorld(ctx context.Context, dir string) (_ *world, err error) {
 	w := &world{}
-	if w.server, err = broker.StartServer(broker.ServerConfig{Dir: dir}); err != nil {
+	if w.server, err = embedded.Start(embedded.Config{Dir: dir}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -51,7 +52,7 @@ func (w *world) ensure(ctx context.Context) (err error) {
 }
 
 func (w *world) connect(ctx context.Context) (*nats.Conn, error) {
-	return w.server.Connect(ctx, broker.Options{Name: "compactd bench"})
+	return broker.Connect(ctx, broker.Options{InProcess: w.server, Name: "compactd bench"})
 }
 
 func (w *world) close() {

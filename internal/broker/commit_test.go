@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
 
@@ -141,13 +142,13 @@ func TestCommitLimits(t *testing.T) {
 		t.Error("a batch over the limit was taken")
 	}
 	// TooLargeError says how large it was with headers, so the second try fits.
-	big := budgets(1, strings.Repeat("x", DefaultMaxPayload))
+	big := budgets(1, strings.Repeat("x", embedded.DefaultMaxPayload))
 	err := c.Commit(t.Context(), big, Marker{Cursor: 2})
 	tooLarge, ok := errors.AsType[*TooLargeError](err)
 	if !ok {
 		t.Fatal(err)
 	}
-	big[0].Data = big[0].Data[:DefaultMaxPayload-(tooLarge.Size-tooLarge.Limit)]
+	big[0].Data = big[0].Data[:embedded.DefaultMaxPayload-(tooLarge.Size-tooLarge.Limit)]
 	if err := c.Commit(t.Context(), big, Marker{Cursor: 2}); err != nil {
 		t.Errorf("a message of exactly the limit: %v", err)
 	}

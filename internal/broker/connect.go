@@ -22,7 +22,8 @@ type Options struct {
 	Creds string
 	// Name is what the server's operator sees. Default "compactd".
 	Name string
-	// InProcess is an embedded server, reached without a socket. [Server] is one.
+	// InProcess is an embedded server, reached without a socket. An
+	// embedded.Server is one.
 	InProcess nats.InProcessConnProvider
 	// Timeout bounds the first connect, and every dial after it. Default 5 s.
 	Timeout time.Duration

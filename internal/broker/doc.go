@@ -1,9 +1,9 @@
-// Package broker owns what compactd knows about NATS: the connection, the
-// embedded server, the two streams, reading the log, the fenced commit, and the
-// leases and members of a fleet of workers.
+// Package broker owns what compactd knows about NATS: the connection, the two
+// streams, reading the log, the fenced commit, and the leases and members of a
+// fleet of workers.
 //
-//	srv, err := broker.StartServer(broker.ServerConfig{Dir: dir})   // or none: an external server
-//	nc, err := srv.Connect(ctx, broker.Options{Name: "worker"})
+//	srv, err := embedded.Start(embedded.Config{Dir: dir})   // or none: an external server
+//	nc, err := broker.Connect(ctx, broker.Options{InProcess: srv, Name: "worker"})
 //	js, err := jetstream.New(nc)
 //	streams, err := broker.Ensure(ctx, js, broker.Topology{CreateBytes: srv.StreamBytes()})
 //	com, found, err := broker.TakeOver(ctx, nc, broker.Claim{Partition: 3, Owner: id, Config: hash})
@@ -25,8 +25,6 @@
 //     they listen to what the stream republishes.
 //   - [Ensure] never repartitions a log and never loosens what the protocol rests
 //     on; it reports every difference it finds in one [*TopologyError].
-//   - One directory belongs to one embedded server. The lock is the kernel's and
-//     dies with the process, kill -9 included.
 //
 // # Concurrency
 //

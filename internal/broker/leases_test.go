@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"compactd/internal/broker/embedded"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go/jetstream"
@@ -173,12 +175,12 @@ func TestLeaseEnds(t *testing.T) {
 	ats.Register() // a clock of the server's own, which must not be one of the bubble's
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		srv, err := StartServer(ServerConfig{Dir: dir})
+		srv, err := embedded.Start(embedded.Config{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer srv.Stop()
-		nc, err := srv.Connect(t.Context(), Options{})
+		nc, err := Connect(t.Context(), Options{InProcess: srv})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,12 +248,12 @@ func emptyPools() {
 // A bucket whose keys would not end, or that is none of ours, ends the start.
 func TestEnsureRefusesBuckets(t *testing.T) {
 	t.Parallel()
-	srv, err := StartServer(ServerConfig{Dir: t.TempDir(), Listen: "-1"})
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Listen: "-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect(t.Context(), Options{})
+	nc, err := Connect(t.Context(), Options{InProcess: srv})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
 
@@ -57,7 +58,7 @@ func TestConsumeLog(t *testing.T) {
 	}
 	w.nc.Close()
 	w.srv.Stop()
-	srv, err := StartServer(ServerConfig{Dir: dir, Listen: addr})
+	srv, err := embedded.Start(embedded.Config{Dir: dir, Listen: addr})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
@@ -39,7 +38,8 @@ type Topology struct {
 	// the bound at creation. Default CreateBytes.
 	MaxBytesLog, MaxBytesOutcomes int64
 	// CreateBytes is the bound of a stream that is created now and has none of its
-	// own above. Default 20 GiB; see [Server.StreamBytes].
+	// own above. Default 20 GiB; see StreamBytes of
+	// an embedded server.
 	CreateBytes int64
 	// Replicas of a new stream. Default 1.
 	Replicas int
@@ -285,7 +285,7 @@ func (t *Topology) bounds(c *jetstream.StreamConfig, maxBytes int64) (changed bo
 
 func addSubjects(c *jetstream.StreamConfig, want []string) (changed bool) {
 	for _, w := range want {
-		covered := slices.ContainsFunc(c.Subjects, func(have string) bool { return server.SubjectMatchesFilter(w, have) })
+		covered := slices.ContainsFunc(c.Subjects, func(have string) bool { return covers(have, w) })
 		if !covered {
 			c.Subjects, changed = append(slices.Clip(c.Subjects), w), true
 		}
@@ -303,7 +303,7 @@ func checkLog(c jetstream.StreamConfig) []Mismatch {
 	for _, k := range events.OutcomeKinds {
 		told := events.Published(k, events.Address{Tenant: "*", Session: "*"})
 		for _, s := range c.Subjects {
-			if server.SubjectsCollide(s, told) {
+			if collide(s, told) {
 				m.add("subject", s, "one that catches "+told)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
 
@@ -76,12 +77,12 @@ func TestEnsureUpdates(t *testing.T) {
 
 // Streams that cannot serve are refused with every reason at once.
 func TestEnsureMismatch(t *testing.T) {
-	srv, err := StartServer(ServerConfig{Dir: t.TempDir()})
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Stop()
-	nc, err := srv.Connect(t.Context(), Options{})
+	nc, err := Connect(t.Context(), Options{InProcess: srv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +127,11 @@ func TestEnsureMismatch(t *testing.T) {
 // the disk is none: the server sums up MaxBytes and never looks at the disk.
 func TestReservation(t *testing.T) {
 	for limit, fits := range map[int64]bool{0: true, 30 << 30: false} {
-		srv, err := StartServer(ServerConfig{Dir: t.TempDir(), MaxStore: limit})
+		srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), MaxStore: limit})
 		if err != nil {
 			t.Fatal(err)
 		}
-		nc, err := srv.Connect(t.Context(), Options{})
+		nc, err := Connect(t.Context(), Options{InProcess: srv})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,14 +149,14 @@ func TestReservation(t *testing.T) {
 
 // Workers that start together agree on one topology.
 func TestEnsureRace(t *testing.T) {
-	srv, err := StartServer(ServerConfig{Dir: t.TempDir()})
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer srv.Stop()
 	got := make(chan int, 4)
 	for p := range cap(got) {
-		nc, err := srv.Connect(t.Context(), Options{})
+		nc, err := Connect(t.Context(), Options{InProcess: srv})
 		if err != nil {
 			t.Fatal(err)
 		}

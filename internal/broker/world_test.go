@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -13,21 +12,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
-
-// TestMain lets the test binary be the process that holds a directory.
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("BROKER_TEST_HOLD"); dir != "" {
-		hold(dir)
-	}
-	os.Exit(m.Run())
-}
 
 // world is one embedded server with both streams, and a connection to it.
 type world struct {
 	t       *testing.T
-	srv     *Server
+	srv     *embedded.Server
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	streams *Streams
@@ -39,7 +31,7 @@ func newWorld(t *testing.T) *world { return openWorld(t, t.TempDir(), Topology{P
 
 func openWorld(t *testing.T, dir string, top Topology) *world {
 	t.Helper()
-	srv, err := StartServer(ServerConfig{Dir: dir, Listen: "-1"})
+	srv, err := embedded.Start(embedded.Config{Dir: dir, Listen: "-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +48,8 @@ func openWorld(t *testing.T, dir string, top Topology) *world {
 
 func (w *world) connect(o Options) *nats.Conn {
 	w.t.Helper()
-	nc, err := w.srv.Connect(w.t.Context(), o)
+	o.InProcess = w.srv
+	nc, err := Connect(w.t.Context(), o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

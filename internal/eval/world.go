@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -24,7 +25,7 @@ const limit = 2 * time.Minute
 
 // world is an embedded server and a worker on it, as cmd/worker starts them.
 type world struct {
-	server  *broker.Server
+	server  *embedded.Server
 	conns   []*nats.Conn
 	js      jetstream.JetStream // of the agents
 	streams *broker.Streams
@@ -40,11 +41,11 @@ func openWorld(ctx context.Context, dir string, s summarize.Summarizer, l worker
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if w.server, err = broker.StartServer(broker.ServerConfig{Dir: dir}); err != nil {
+	if w.server, err = embedded.Start(embedded.Config{Dir: dir}); err != nil {
 		return w, err
 	}
 	for range 3 {
-		nc, err := w.server.Connect(ctx, broker.Options{Name: "compactd eval"})
+		nc, err := broker.Connect(ctx, broker.Options{InProcess: w.server, Name: "compactd eval"})
 		if err != nil {
 			return w, err
 		}

@@ -10,19 +10,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/inspect"
 )
 
-func connect(t *testing.T, c broker.ServerConfig) (*nats.Conn, jetstream.JetStream) {
+func connect(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	c.Dir = t.TempDir()
-	s, err := broker.StartServer(c)
+	s, err := embedded.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Stop)
-	nc, err := s.Connect(context.Background(), broker.Options{})
+	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func examine(t *testing.T, p inspect.Patient, problem string) {
 
 // Each thing that can be wrong with a server is a problem, alone.
 func TestExamine(t *testing.T) {
-	nc, js := connect(t, broker.ServerConfig{})
+	nc, js := connect(t, embedded.Config{})
 	p := inspect.Patient{Conn: nc}
 	examine(t, p, "streams: the server has no compactd streams")
 	ensure(t, js)
@@ -82,7 +83,7 @@ func TestExamine(t *testing.T) {
 
 // A log that lost its end, and an outcome that no worker wrote.
 func TestExamineMarkers(t *testing.T) {
-	nc, js := connect(t, broker.ServerConfig{})
+	nc, js := connect(t, embedded.Config{})
 	ensure(t, js)
 	log, err := broker.State(t.Context(), js, broker.LogStream)
 	if err != nil {
@@ -112,7 +113,7 @@ func TestExamineStreams(t *testing.T) {
 		"streams: OUTCOMES: max age is 1h0m0s":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 		"streams: OUTCOMES: subjects is [out.1.>]": func(c *jetstream.StreamConfig) { c.Subjects = []string{"out.1.>"} },
 	} {
-		nc, js := connect(t, broker.ServerConfig{})
+		nc, js := connect(t, embedded.Config{})
 		ensure(t, js)
 		s, err := js.Stream(t.Context(), broker.OutcomesStream)
 		if err != nil {
@@ -129,7 +130,7 @@ func TestExamineStreams(t *testing.T) {
 
 // A stream without room for another event is a problem.
 func TestExamineFull(t *testing.T) {
-	nc, js := connect(t, broker.ServerConfig{})
+	nc, js := connect(t, embedded.Config{})
 	if _, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, MaxBytesLog: 10_000, CreateBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestExamineFull(t *testing.T) {
 // What is behind a marker is counted, partition by partition, and the consumer that
 // counted it is gone.
 func TestLook(t *testing.T) {
-	nc, js := connect(t, broker.ServerConfig{})
+	nc, js := connect(t, embedded.Config{})
 	if _, err := inspect.Look(t.Context(), js, t.TempDir()); err == nil || !strings.Contains(err.Error(), broker.ErrNoStreams.Error()) {
 		t.Errorf("without streams: %v", err)
 	}

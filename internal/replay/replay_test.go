@@ -7,18 +7,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
 
 // A turn that nobody answers for is sent again until somebody does, and is stored
 // once.
 func TestUnansweredTurnIsSentAgain(t *testing.T) {
-	s, err := broker.StartServer(broker.ServerConfig{Dir: t.TempDir()})
+	s, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	nc, err := s.Connect(t.Context(), broker.Options{})
+	nc, err := broker.Connect(t.Context(), broker.Options{InProcess: s})
 	if err != nil {
 		t.Fatal(err)
 	}

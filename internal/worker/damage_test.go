@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -208,7 +209,7 @@ func (w *world) wantRefused(text string) {
 // Outcomes that find no room wait, and go out once there is some.
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 200 << 10})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 200 << 10})
 	said := make(chan worker.Interrupted, 1024)
 	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) { said <- i }})
 	deadline := time.After(waitLimit)
@@ -241,7 +242,7 @@ func TestStoreFull(t *testing.T) {
 // A stop that cannot store what is decided says so; the next start stores it.
 func TestStopWithFullStore(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: 1, MaxBytesOutcomes: 100 << 10})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1, MaxBytesOutcomes: 100 << 10})
 	w.drainTimeout = 100 * time.Millisecond
 	full := make(chan struct{}, 1024)
 	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) {

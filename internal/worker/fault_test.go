@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -254,7 +255,7 @@ func awaitJobs(t *testing.T, url string) {
 func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 	t.Helper()
 	data = copyOf(t, data)
-	w := openWorld(t, broker.ServerConfig{Dir: filepath.Join(data, "nats")}, broker.Topology{})
+	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
 	taken := map[string]int{}
 	for _, a := range acks {
 		taken[a.subject]++
@@ -286,7 +287,7 @@ func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 // resume decides on what is left in a folder and returns all that is told then.
 func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][]outcome, replayed int) {
 	t.Helper()
-	w := openWorld(t, broker.ServerConfig{Dir: filepath.Join(data, "nats")}, broker.Topology{})
+	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
 	defer w.stop()
 	w.ledgers, w.config = filepath.Join(data, "ledgers"), w.onlyConfig()
 	before := w.toldBySession()

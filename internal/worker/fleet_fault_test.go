@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 )
 
 // Three workers share a log on one server. They are killed, restarted, frozen until
@@ -98,7 +99,7 @@ type crew struct {
 	rnd     *rand.Rand
 	dir     string // of the server
 	listen  string // the same
-	server  *broker.Server
+	server  *embedded.Server
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	workers []*process
@@ -129,7 +130,7 @@ func newCrew(t *testing.T, bin string, lease time.Duration, env []string) *crew 
 func (c *crew) startServer() {
 	c.t.Helper()
 	var err error
-	if c.server, err = broker.StartServer(broker.ServerConfig{Dir: c.dir, Listen: c.listen}); err != nil {
+	if c.server, err = embedded.Start(embedded.Config{Dir: c.dir, Listen: c.listen}); err != nil {
 		c.t.Fatal(err)
 	}
 }

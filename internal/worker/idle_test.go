@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker"
@@ -26,7 +27,7 @@ func TestIdleSession(t *testing.T) {
 	ats.Register() // a clock of the server's own, which must not be one of the bubble's
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, broker.ServerConfig{Dir: dir}, broker.Topology{Partitions: 1})
+		w := openWorld(t, embedded.Config{Dir: dir}, broker.Topology{Partitions: 1})
 		defer w.stop()
 		policy, ok := compaction.Preset("claude")
 		if !ok {

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
 
@@ -162,7 +163,7 @@ func (k *killing) audit(t *testing.T, dir string, acks []ack, heard []*nats.Msg)
 	if err := os.CopyFS(folder, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	w := openWorld(t, broker.ServerConfig{Dir: folder}, broker.Topology{})
+	w := openWorld(t, embedded.Config{Dir: folder}, broker.Topology{})
 	k.acks, k.heard = len(acks), len(heard)
 	k.compareLog(w, acks)
 	stored := w.toldBySession()

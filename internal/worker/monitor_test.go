@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -183,7 +184,7 @@ func TestReadyz(t *testing.T) {
 // A broker that is gone is said within five seconds, and one that comes back too.
 func TestReadyzWithoutBroker(t *testing.T) {
 	dir, listen := t.TempDir(), freePort(t)
-	c := broker.ServerConfig{Dir: dir, Listen: listen}
+	c := embedded.Config{Dir: dir, Listen: listen}
 	w := openWorld(t, c, broker.Topology{Partitions: 4})
 	m := newMonitor(t, worker.MonitorConfig{})
 	r := w.monitored(m, "nats://"+listen)
@@ -193,7 +194,7 @@ func TestReadyzWithoutBroker(t *testing.T) {
 		t.Errorf("said after %s", took)
 	}
 	var err error
-	if w.server, err = broker.StartServer(c); err != nil {
+	if w.server, err = embedded.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	awaitReadyz(t, m)
@@ -204,7 +205,7 @@ func TestReadyzWithoutBroker(t *testing.T) {
 
 // A stream without room is said, with what to do.
 func TestReadyzStreamFull(t *testing.T) {
-	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesLog: 200 << 10})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesLog: 200 << 10})
 	m := newMonitor(t, worker.MonitorConfig{})
 	w.monitored(m, "")
 	awaitReadyz(t, m)

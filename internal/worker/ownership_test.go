@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker"
@@ -89,7 +90,7 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	var first map[string][]string
 	for _, p := range []int{1, 4, 16} {
-		w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: p})
+		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: p})
 		if w.streams.Partitions != p {
 			t.Fatalf("%d partitions, not %d", w.streams.Partitions, p)
 		}
@@ -213,7 +214,7 @@ func (w *world) wantUpToMarkers() {
 // it, however many outcomes wait for one commit.
 func TestMarkerIsNotAhead(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
 	const total = 4000
 	js, err := jetstream.New(w.connect(), jetstream.WithPublishAsyncMaxPending(total))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -126,7 +127,7 @@ func TestRecall(t *testing.T) {
 func TestRecallPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: maxPayload}, broker.Topology{Partitions: 2})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, broker.Topology{Partitions: 2})
 	stop := w.run("a", worker.Listener{})
 	var messages []string
 	for i := range 24 {

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -16,12 +17,12 @@ import (
 // has lost them too.
 func TestNotServed(t *testing.T) {
 	t.Parallel()
-	server, err := broker.StartServer(broker.ServerConfig{Dir: t.TempDir()})
+	server, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Stop()
-	nc, err := server.Connect(t.Context(), broker.Options{})
+	nc, err := broker.Connect(t.Context(), broker.Options{InProcess: server})
 	if err != nil {
 		t.Fatal(err)
 	}

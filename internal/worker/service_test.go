@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -126,7 +127,7 @@ func TestContext(t *testing.T) {
 func TestContextPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	w := openWorld(t, broker.ServerConfig{Dir: t.TempDir(), MaxPayload: maxPayload}, broker.Topology{Partitions: 2})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, broker.Topology{Partitions: 2})
 	stop := w.run("a", worker.Listener{})
 	first := strings.Replace(string(bigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
 	turns := [][]byte{[]byte(first)}
@@ -414,7 +415,7 @@ func TestPartitionOfServer(t *testing.T) {
 		return string(b)
 	}
 	for _, partitions := range []int{1, 8, 37} {
-		w := openWorld(t, broker.ServerConfig{Dir: t.TempDir()}, broker.Topology{Partitions: partitions})
+		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: partitions})
 		var want []events.Address
 		var acks []jetstream.PubAckFuture
 		for range 1000 {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -25,7 +26,7 @@ const waitLimit = time.Minute
 // world is a real server with the streams, in a folder of its own.
 type world struct {
 	t       *testing.T
-	server  *broker.Server
+	server  *embedded.Server
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	streams *broker.Streams
@@ -44,12 +45,12 @@ type world struct {
 
 func newWorld(t *testing.T, dir string) *world {
 	t.Helper()
-	return openWorld(t, broker.ServerConfig{Dir: dir}, broker.Topology{Partitions: 4})
+	return openWorld(t, embedded.Config{Dir: dir}, broker.Topology{Partitions: 4})
 }
 
-func openWorld(t *testing.T, c broker.ServerConfig, top broker.Topology) *world {
+func openWorld(t *testing.T, c embedded.Config, top broker.Topology) *world {
 	t.Helper()
-	s, err := broker.StartServer(c)
+	s, err := embedded.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func newConfig(t *testing.T, p compaction.Policy) *compaction.Config {
 
 func (w *world) connect() *nats.Conn {
 	w.t.Helper()
-	nc, err := w.server.Connect(context.Background(), broker.Options{})
+	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: w.server})
 	if err != nil {
 		w.t.Fatal(err)
 	}

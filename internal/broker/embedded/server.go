@@ -1,8 +1,7 @@
-package broker
+package embedded
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,8 +31,8 @@ const (
 // DefaultMaxPayload is the embedded server's limit for one message, in bytes.
 const DefaultMaxPayload = 8 << 20
 
-// ServerConfig describes an embedded server.
-type ServerConfig struct {
+// Config describes an embedded server.
+type Config struct {
 	// Dir holds the streams. Made with mode 0700 when it is not there.
 	Dir string
 	// Listen is host:port for clients; port -1 or 0 picks a free one, a missing
@@ -61,13 +59,16 @@ type Server struct {
 	stop func()
 }
 
+// maxStreamBytes is the most that StreamBytes proposes.
+const maxStreamBytes = 20 << 30
+
 // How long a start may take. Recovery of a large store is the long part: the
 // server reads the index of every block that it did not close in good order.
 const startTimeout = 5 * time.Minute
 
-// StartServer starts a server on cfg.Dir and returns when it takes connections.
+// Start starts a server on cfg.Dir and returns when it takes connections.
 // It fails when another process holds the directory or the port.
-func StartServer(cfg ServerConfig) (*Server, error) {
+func Start(cfg Config) (*Server, error) {
 	opts, err := cfg.options()
 	if err != nil {
 		return nil, fmt.Errorf("start embedded server: %w", err)
@@ -102,26 +103,21 @@ func (s *Server) ClientURL() string {
 	return s.nats.ClientURL()
 }
 
-// Connect opens a connection that uses no socket. o.URL and o.Creds are not used.
-func (s *Server) Connect(ctx context.Context, o Options) (*nats.Conn, error) {
-	o.InProcess, o.Creds = s, ""
-	return Connect(ctx, o)
-}
-
-// InProcessConn makes a Server fit for [Options].InProcess.
+// InProcessConn gives this process a connection that uses no socket: it makes a
+// Server fit for nats.InProcessServer.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
 
 // StreamBytes proposes how much one of the two streams may hold: a quarter of
 // what is free on the disk now, at most 20 GiB. It is for a stream that is
-// created now ([Topology].CreateBytes): asked again later, it would shrink with
+// created now: asked again later, it would shrink with
 // the disk that the streams themselves have filled.
 func (s *Server) StreamBytes() int64 {
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.dir, &st); err != nil {
-		return defaultMaxBytes
+		return maxStreamBytes
 	}
 	free := int64(uint64(st.Bavail) * uint64(st.Bsize) / 4) //nolint:unconvert // the types of the fields depend on the platform
-	return max(min(free, defaultMaxBytes), 64<<20)
+	return max(min(free, maxStreamBytes), 64<<20)
 }
 
 // Stop shuts down, waits until the store is closed, and releases the directory.
@@ -161,7 +157,7 @@ func (s *Server) await(log *serverLog) error {
 	}
 }
 
-func (cfg *ServerConfig) options() (*server.Options, error) {
+func (cfg *Config) options() (*server.Options, error) {
 	var errs []error
 	if cfg.Dir == "" {
 		errs = append(errs, errors.New("dir is empty"))

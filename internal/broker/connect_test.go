@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"compactd/internal/broker/embedded"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// What was stored is there after a restart, and streams keep their creation time.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	w := openWorld(t, dir, Topology{Partitions: 4})
+	w.turn("a", "one")
+	c := w.takeOver("first")
+	if err := c.Commit(t.Context(), budgets(3, "x"), Marker{Cursor: 1, LastID: "e1"}); err != nil {
+		t.Fatal(err)
+	}
+	before, marker := w.streams.Log.Created, w.marker(1)
+	w.nc.Close()
+	w.srv.Stop()
+
+	w = openWorld(t, dir, Topology{})
+	if !w.streams.Log.Created.Equal(before) {
+		t.Errorf("log created %s, was %s", w.streams.Log.Created, before)
+	}
+	if w.streams.Log.Last != 1 || w.streams.Outcomes.Last != 4 {
+		t.Errorf("last sequences are %d and %d", w.streams.Log.Last, w.streams.Outcomes.Last)
+	}
+	if diff := cmp.Diff(marker, w.marker(1), cmp.AllowUnexported(Stored{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A connection survives a restart of the server behind it, and so does a reader.
+func TestReconnect(t *testing.T) {
+	dir := t.TempDir()
+	srv, err := embedded.Start(embedded.Config{Dir: dir, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, lost := make(chan string, 8), make(chan error, 8)
+	nc, err := Connect(t.Context(), Options{
+		URL: srv.ClientURL(), OnReconnect: func(u string) { back <- u }, OnDisconnect: func(err error) { lost <- err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	addr := strings.TrimPrefix(srv.ClientURL(), "nats://")
+	srv.Stop()
+	<-lost
+	srv, err = embedded.Start(embedded.Config{Dir: dir, Listen: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	if got := <-back; got != srv.ClientURL() {
+		t.Errorf("back at %s, not %s", got, srv.ClientURL())
+	}
+}
+
+// The first connect fails with a hint, and never shows a password.
+func TestConnectFails(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	ln.Close()
+	_, err = Connect(t.Context(), Options{URL: "nats://joe:secret@" + addr + ", token@" + addr})
+	if err == nil || !strings.Contains(err.Error(), "joe:xxxxx@"+addr) || !strings.Contains(err.Error(), "--nats") {
+		t.Errorf("error is %v", err)
+	}
+	if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "token")) {
+		t.Errorf("error shows a secret: %v", err)
+	}
+	_, err = Connect(t.Context(), Options{URL: addr, Creds: "/no/such.creds"})
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--creds") {
+		t.Errorf("error is %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Connect(ctx, Options{URL: addr}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// User and password may stand in the URL; without them the error says what to do.
+func TestConnectUser(t *testing.T) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, Username: "joe", Password: "secret", NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	defer srv.Shutdown()
+	addr := srv.Addr().String()
+	nc, err := Connect(t.Context(), Options{URL: "nats://joe:secret@" + addr, Name: "me"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	_, err = Connect(t.Context(), Options{URL: addr})
+	if !errors.Is(err, nats.ErrAuthorization) || !strings.Contains(err.Error(), "--creds") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// A server that never greets does not hold Connect beyond its context.
+func TestConnectContext(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		cancel()
+		defer conn.Close()
+		conn.Read(make([]byte, 1)) // until the client is gone
+	}()
+	if _, err := Connect(ctx, Options{URL: ln.Addr().String(), Timeout: 2 * time.Second}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}
