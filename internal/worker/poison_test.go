@@ -380,9 +380,9 @@ func wrongSubjects() []hostile {
 			hostile{name: fmt.Sprintf("tenant id %.20q", id), subject: "session.turn." + id + ".s", data: data, code: events.CodeBadID})
 	}
 	for _, k := range events.LogKinds {
-		code := events.CodeUnsupportedKind
-		if k != events.KindForget {
-			code = anyDenial
+		code := events.Code(anyDenial)
+		if k == events.KindForget {
+			code = events.CodeBadType
 		}
 		if k != events.KindTurn {
 			out = append(out,
