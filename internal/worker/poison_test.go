@@ -380,10 +380,7 @@ func wrongSubjects() []hostile {
 			hostile{name: fmt.Sprintf("tenant id %.20q", id), subject: "session.turn." + id + ".s", data: data, code: events.CodeBadID})
 	}
 	for _, k := range events.LogKinds {
-		code := events.Code(anyDenial)
-		if k == events.KindForget {
-			code = events.CodeBadType
-		}
+		code := anyDenial
 		if k != events.KindTurn {
 			out = append(out,
 				hostile{name: "kind " + string(k), subject: "session." + string(k) + ".default.k", data: data, code: code},
