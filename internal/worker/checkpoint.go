@@ -29,7 +29,7 @@ func (p *partition) openStore() error {
 		return nil
 	}
 	store, aside, err := kv.Open(kv.Options{
-		Path:      filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id)),
+		Path:      p.path(),
 		Partition: p.id, Partitions: p.w.config.Streams.Partitions, Sync: p.w.config.Sync,
 	})
 	if err != nil {
@@ -41,6 +41,9 @@ func (p *partition) openStore() error {
 	p.store, p.decider.store = store, store
 	return nil
 }
+
+// path is where the partition's file is.
+func (p *partition) path() string { return filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id)) }
 
 // resume returns the border that the file stands at. One that does not fit the
 // log, or the marker, is set aside too: everything follows from the log.
@@ -165,6 +168,7 @@ func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
 		}
 	}
 	failpoint("checkpointed")
+	wakeUp(p.checkpointed)
 	p.state.Lock()
 	p.decider.stored(c.written)
 	evicted, kept := p.decider.evict(p.w.config.MaxLedgers/p.w.config.Streams.Partitions), len(p.decider.kept)
