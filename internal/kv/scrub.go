@@ -3,6 +3,7 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 )
@@ -83,4 +84,49 @@ func RemoveSetAside(path string) (int, error) {
 		return 0, nil
 	}
 	return len(bad), syncDir(path)
+}
+
+// Forget makes a file that nobody serves fit for what was erased up to a sequence of
+// the log: one that stands before it is removed, any other scrubbed. A file that is
+// not there, or in use, is left alone: whoever has it does the same.
+func Forget(o Options, seq uint64) error {
+	if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s, aside, err := Open(o)
+	if errors.Is(err, ErrInUse) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if aside == nil && s.Mark().Cursor >= seq {
+		_, err = RemoveSetAside(o.Path)
+		return errors.Join(err, s.Scrub(), s.Close())
+	}
+	if _, err = s.Discard(); err == nil {
+		_, err = RemoveSetAside(o.Path)
+	}
+	return err
+}
+
+// Remove removes a file that nobody serves, and those beside it that were set aside;
+// one in use is left alone. Unlike [Forget] it reads nothing, so nobody who wants the
+// file has to wait.
+func Remove(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f, err := openLocked(Options{Path: path})
+	if errors.Is(err, ErrInUse) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	_, err = RemoveSetAside(path)
+	if err = errors.Join(err, os.Remove(path), letGo(f)); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
 }

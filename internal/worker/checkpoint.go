@@ -28,10 +28,7 @@ func (p *partition) openStore() error {
 	if p.w.config.Dir == "" {
 		return nil
 	}
-	store, aside, err := kv.Open(kv.Options{
-		Path:      p.path(),
-		Partition: p.id, Partitions: p.w.config.Streams.Partitions, Sync: p.w.config.Sync,
-	})
+	store, aside, err := kv.Open(p.w.fileOptions(p.id))
 	if err != nil {
 		return err
 	}
@@ -42,8 +39,13 @@ func (p *partition) openStore() error {
 	return nil
 }
 
-// path is where the partition's file is.
-func (p *partition) path() string { return filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id)) }
+// fileOptions say where a partition's file is, and how it is opened.
+func (w *Worker) fileOptions(id int) kv.Options {
+	return kv.Options{
+		Path:      filepath.Join(w.config.Dir, fmt.Sprintf("p%d.db", id)),
+		Partition: id, Partitions: w.config.Streams.Partitions, Sync: w.config.Sync,
+	}
+}
 
 // resume returns the border that the file stands at. One that does not fit the
 // log, or the marker, is set aside too: everything follows from the log.

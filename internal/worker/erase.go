@@ -22,8 +22,9 @@ type erasure struct {
 func (e *erasure) forget() compaction.Seq { return compaction.Seq(e.Seq) }
 
 // pendingErasures lists what a new owner has to erase: what was decided and not
-// told as done, and what the file, which stood at the border opened, has missed.
-func (p *partition) pendingErasures(ctx context.Context, opened border) error {
+// told as done. Where nothing is, the file may still be from before, or from a worker
+// that died before it had overwritten its pages.
+func (p *partition) pendingErasures(ctx context.Context) error {
 	pending, err := broker.PendingErasures(ctx, p.w.js, p.id)
 	if err != nil {
 		return err
@@ -31,11 +32,11 @@ func (p *partition) pendingErasures(ctx context.Context, opened border) error {
 	for _, e := range pending {
 		p.erasures = append(p.erasures, erasure{Erasure: e, resumed: true})
 	}
-	last, err := broker.LastForget(ctx, p.w.config.Read, p.id, events.Address{Tenant: "*", Session: "*"})
+	last, err := broker.LastForget(ctx, p.w.config.Read, p.id, everySession)
 	if err != nil {
 		return err
 	}
-	if seq := compaction.Seq(last); p.store != nil && len(pending) == 0 && seq > opened.seq && seq <= p.decided.seq {
+	if p.store != nil && len(pending) == 0 && last > 0 && compaction.Seq(last) <= p.decided.seq {
 		p.erasures = append(p.erasures, erasure{Erasure: broker.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
 	}
 	return nil
@@ -150,7 +151,7 @@ func (p *partition) eraseFile(ctx context.Context, forget compaction.Seq) (remov
 		case <-p.checkpointed:
 		}
 	}
-	n, err := kv.RemoveSetAside(p.path())
+	n, err := kv.RemoveSetAside(p.w.fileOptions(p.id).Path)
 	return int64(n), errors.Join(err, p.store.Scrub())
 }
 

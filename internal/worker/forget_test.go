@@ -185,6 +185,18 @@ func TestForgetWhileSummarized(t *testing.T) {
 	}
 }
 
+// refused publishes what is no turn, and waits for the answer, which is committed
+// with a marker.
+func (w *world) refused(session string) {
+	w.t.Helper()
+	heard := make(chan *nats.Msg, 1)
+	if _, err := w.conn.ChanSubscribe(events.Published(events.KindRejected, events.Address{Tenant: "default", Session: session}), heard); err != nil {
+		w.t.Fatal(err)
+	}
+	w.publish(events.KindTurn, session, []byte(`{"messages":7}`))
+	next(w.t, heard, "rejection")
+}
+
 // E8, P10: the only markers that say which config events were decided under go with
 // the outcomes that carried them; other sessions are replayed under it all the same.
 func TestForgetKeepsConfigs(t *testing.T) {
@@ -204,7 +216,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 				for n := 1; n <= 6; n++ {
 					w.publish(events.KindTurn, "s", usageTurn(n))
 				}
-				w.publish(events.KindTurn, victim, []byte(`{"messages":7}`))
+				w.refused(victim)
 			case 1:
 				if _, e := w.forget(victim); e.Outcomes != 1 {
 					t.Errorf("erased %+v; want the one rejection", e)
@@ -213,6 +225,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 				for n := 7; n <= 20; n++ {
 					w.publish(events.KindTurn, "s", usageTurn(n))
 				}
+				w.refused("end")
 			}
 			if err := stop(); err != nil {
 				t.Fatal(err)
@@ -222,5 +235,60 @@ func TestForgetKeepsConfigs(t *testing.T) {
 	}
 	if d := cmp.Diff(told[0], told[1], cmp.AllowUnexported(outcome{})); d != "" || len(told[0]) == 0 {
 		t.Errorf("%d outcomes; from a checkpoint and from the log (-checkpoint +log):\n%s", len(told[0]), d)
+	}
+}
+
+// E8: ledger files that a worker keeps of partitions it has no more are rid of the
+// session too: when the owner tells that it is erased, and at the next start.
+func TestForgetInOldFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.checkpointEvery = 1
+	old, r := t.TempDir(), newRoll(t)
+	w.ledgers = old
+	a := w.start("a", r.listener("a"))
+	r.await(map[string]int{"a": 4})
+	names := make([]string, 16) // of sessions in every partition
+	for i := range names {
+		names[i] = fmt.Sprintf("gone-%d", i)
+		w.publish(events.KindTurn, names[i], turn(1))
+	}
+	w.settle()
+	w.ledgers = t.TempDir()
+	b := w.start("b", r.listener("b"))
+	r.await(map[string]int{"a": 2, "b": 2})
+	for _, name := range names[:8] {
+		w.forget(name)
+	}
+	for deadline := time.After(waitLimit); len(holders(t, "gone-0", old))+len(holders(t, "gone-7", old)) > 0; {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			t.Fatalf("names are still in %q", append(holders(t, "gone-0", old), holders(t, "gone-7", old)...))
+		}
+	}
+	if err := a.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.await(map[string]int{"b": 4})
+	if len(holders(t, "gone-", old)) == 0 {
+		t.Fatal("no file was left behind: the test is blind")
+	}
+	for _, name := range names[8:] {
+		w.forget(name)
+	}
+	w.ledgers = old
+	a = w.start("a", r.listener("a"))
+	r.await(map[string]int{"a": 2, "b": 2})
+	if found := holders(t, "gone-", old); len(found) > 0 {
+		t.Errorf("names are still in %q", found)
+	}
+	for _, x := range []*running{a, b} {
+		if err := x.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := holders(t, "gone-", old, w.ledgers); len(found) > 0 {
+		t.Errorf("after the stop names are in %q", found)
 	}
 }

@@ -204,12 +204,11 @@ func (p *partition) open(ctx context.Context) error {
 	if p.decided, err = p.resume(ctx, log, marker); err != nil {
 		return err
 	}
-	opened := p.decided
 	replayed, err := p.replay(ctx, marker, log.First <= uint64(p.decided.seq)+1)
 	if err != nil {
 		return err
 	}
-	if err := p.pendingErasures(ctx, opened); err != nil {
+	if err := p.pendingErasures(ctx); err != nil {
 		return err
 	}
 	failpoint("replayed")
