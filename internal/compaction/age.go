@@ -15,6 +15,10 @@ const (
 	defaultRetention int64 = 30 * 24 * 60 * 60 * 1000
 	forever          int64 = 1 << 62
 
+	// leastOld is what a summary of a few old words may cost all the same, in tokens:
+	// it is there to keep what they say, not to save.
+	leastOld Tokens = 1_000
+
 	// agesPerRetention is how finely a ledger knows the age of a sequence: an entry
 	// may count as older by that part of the retention than it is.
 	agesPerRetention = 64
@@ -91,8 +95,11 @@ func (l *Ledger) since(now, by int64) Seq {
 // event, so that nothing of it is left: it then counts as never published. now is in
 // Unix milliseconds of the log.
 func (l *Ledger) Expired(now int64, c *Config) bool {
-	return l.Known() && now-l.spoke >= c.retention
+	return l.Known() && c.Expired(l.spoke, now)
 }
+
+// Expired reports the same of a session that spoke at a time.
+func (c *Config) Expired(spoke, now int64) bool { return now-spoke >= c.retention }
 
 // old reports whether the text of anything in view, after the system's messages, is
 // older than half the retention.
@@ -103,12 +110,13 @@ func (l *Ledger) holds(before Seq) bool {
 	return before > 0 && newDraft(l.visible(), l.format, l.gauge.rate).old(before) > 0
 }
 
-// fresh returns the first sequence that was not old when the last event came.
-func (l *Ledger) fresh() Seq {
+// fresh returns the first sequence that was not older than a part of the retention
+// when the last event came.
+func (l *Ledger) fresh(part int64) Seq {
 	if len(l.ages) == 0 {
 		return 0
 	}
-	return l.since(l.ages[len(l.ages)-1].Time, l.gauge.config.retention/2)
+	return l.since(l.ages[len(l.ages)-1].Time, l.gauge.config.retention/part)
 }
 
 // old returns the number of entries after the system's messages up to the last from
@@ -131,13 +139,19 @@ func (d *decision) age(before, l *Ledger) {
 		return
 	}
 	overdue := l.holds(l.since(d.now, l.gauge.config.retention/4*3))
+	tried := l.job != nil || l.breaker.Failures > 0
+	var job *events.Job
 	switch {
 	case l.prepared != nil && p.Summarize.Enabled:
 		d.merge(l, l.Budget())
-	case p.Truncate.Enabled && (overdue || !p.Summarize.Enabled):
+		return
+	case l.waits(d.now):
+		return
+	case l.maySummarize(d.now) && !(overdue && tried):
+		job = d.planOld(l)
+	}
+	if d.tellJob(job); job == nil && p.Truncate.Enabled && (overdue || !p.Summarize.Enabled) {
 		d.truncateOld(l)
-	case !l.waits(d.now) && l.maySummarize(d.now):
-		d.tellJob(d.planOld(l))
 	}
 }
 
@@ -154,18 +168,19 @@ func moves(o Outcome) bool {
 	return compacted || isJob(o)
 }
 
-// planOld returns the job for a summary of what is old, and of one entry at least
-// that is no summary. What is restored goes with what hides it.
+// planOld returns the job for a summary of what is old or halfway there, so that the
+// next one is not needed soon, and of one entry at least that is no summary. What is
+// restored goes with what hides it.
 func (d *decision) planOld(l *Ledger) *events.Job {
 	g := &l.gauge
 	draft := newDraft(l.visible(), l.format, g.rate)
 	draft.forget()
-	from, n := draft.spoken(), max(draft.old(l.fresh()), 1)
+	from, n := draft.spoken(), max(draft.old(l.fresh(4)), 1)
 	if from < len(draft.entries) && draft.entries[from].Kind == KindSummary {
 		n = max(n, 2)
 	}
 	rest := newDraft(draft.entries[min(from+n, len(draft.entries)):], l.format, g.rate).Tokens()
-	return d.jobFor(l, draft, wanted{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.ceiling(g.marks.available), least: 1, small: true})
+	return d.jobFor(l, draft, wanted{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.ceiling(g.marks.available), least: 1, old: true})
 }
 
 // truncateOld hides what is old behind a marker, the first exchange included: its
@@ -176,7 +191,7 @@ func (d *decision) truncateOld(l *Ledger) {
 	plan := Plan{Before: draft.repaired(), Messages: draft.messages()}
 	draft.hiding(func() {
 		start := draft.spoken()
-		end := start + max(draft.old(l.fresh()), 1)
+		end := start + max(draft.old(l.fresh(2)), 1)
 		for c := range draft.cuts(start) {
 			if c.end >= end {
 				draft.hide(start, c.end, markerAt(&draft.entries[start]))

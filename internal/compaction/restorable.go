@@ -59,7 +59,7 @@ func (p RestorePolicy) validate() error {
 func (l *Ledger) restorable() []Entry {
 	least := max(l.entries.n-maxRestoreLookback, 0)
 	written, seen := l.written(least), map[Key]bool{}
-	protected, fresh := keysOf(l.gauge.policy.Prune.ProtectedTools), l.fresh()
+	protected, fresh := keysOf(l.gauge.policy.Prune.ProtectedTools), l.fresh(2)
 	var out []Entry
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)

@@ -157,6 +157,21 @@ func (l *Ledger) header() header {
 
 var errRows = errors.New("the rows do not make a ledger")
 
+// SpokeOf returns when the last turn came to the ledger of some rows, in Unix
+// milliseconds of the log.
+func SpokeOf(rows []Row) (int64, error) {
+	for _, r := range rows {
+		if r.Name == rowHeader {
+			var h struct {
+				Spoke int64 `json:"spoke"`
+			}
+			err := events.Unmarshal(r.Data, &h)
+			return h.Spoke, err
+		}
+	}
+	return 0, errRows
+}
+
 // Restore makes a ledger of its rows, in any order. Rows beyond what the header
 // counts are left over from before a withdrawal, and ignored.
 func Restore(a events.Address, rows []Row) (*Ledger, error) {

@@ -67,8 +67,11 @@ func wakeUp(c chan struct{}) {
 }
 
 // watchErasures does what is noted, one at a time, beside everything else the
-// partition does, until ctx ends; what is left then the next owner does.
+// partition does, until ctx ends; what is left then the next owner does. Now and then
+// it drops what has expired.
 func (p *partition) watchErasures(ctx context.Context) {
+	tick := time.NewTicker(p.w.renewEvery())
+	defer tick.Stop()
 	for {
 		p.mu.Lock()
 		due := slices.Clone(p.erasures)
@@ -88,6 +91,10 @@ func (p *partition) watchErasures(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-p.forgotten:
+		case <-tick.C:
+			if err := p.sweep(time.Now()); err != nil {
+				p.interrupted("drop expired sessions")(err)
+			}
 		}
 	}
 }

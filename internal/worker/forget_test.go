@@ -53,6 +53,16 @@ func holders(t *testing.T, text string, dirs ...string) (out []string) {
 	return out
 }
 
+// until waits for what a process does to files, which nothing tells of.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(waitLimit); !ok(); pause(t, time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
 // forget erases a session and waits until that is told.
 func (w *world) forget(session string) (events.Forgotten, events.Erased) {
 	w.t.Helper()
@@ -95,9 +105,9 @@ func TestForget(t *testing.T) {
 		w.publish(events.KindTurn, victim, secretTurn(n))
 	}
 	w.settle()
-	if len(holders(t, secret, dir)) == 0 || len(holders(t, victim, w.ledgers)) == 0 {
-		t.Fatal("the victim left nothing behind: the test is blind")
-	}
+	until(t, "the victim is in the log and in a file", func() bool {
+		return len(holders(t, secret, dir)) > 0 && len(holders(t, victim, w.ledgers)) > 0
+	})
 	before := w.toldBySession()
 	_, e := w.forget(victim)
 	if e.Events < 12 || e.Outcomes == 0 || e.Resumed {
@@ -260,13 +270,9 @@ func TestForgetInOldFiles(t *testing.T) {
 	for _, name := range names[:8] {
 		w.forget(name)
 	}
-	for deadline := time.After(waitLimit); len(holders(t, "gone-0", old))+len(holders(t, "gone-7", old)) > 0; {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-deadline:
-			t.Fatalf("names are still in %q", append(holders(t, "gone-0", old), holders(t, "gone-7", old)...))
-		}
-	}
+	until(t, "the names are gone from the old files", func() bool {
+		return len(holders(t, "gone-0", old))+len(holders(t, "gone-7", old)) == 0
+	})
 	if err := a.stop(); err != nil {
 		t.Fatal(err)
 	}

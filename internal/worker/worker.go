@@ -25,7 +25,7 @@ type Config struct {
 	Read, Commit *nats.Conn
 	// Streams is what broker.Ensure returned.
 	Streams *broker.Streams
-	// Compaction is what decisions depend on beside the log.
+	// Compaction is what decisions depend on beside the log, whose age it gets here.
 	Compaction *compaction.Config
 	// Owner names this worker among all there ever were.
 	Owner string
@@ -116,6 +116,9 @@ func New(c Config) (*Worker, error) {
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
+	if err == nil {
+		c.Compaction, err = c.Compaction.WithRetention(int64(c.Streams.MaxAge / time.Second))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
@@ -160,6 +163,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.run(ctx) })
 	g.Go(func() error { return w.service.run(ctx) })
+	g.Go(func() error { w.renewConfig(ctx); return nil })
 	if w.config.Summarizer != nil {
 		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}
 		g.Go(func() error { p.run(ctx); return nil })
