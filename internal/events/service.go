@@ -130,7 +130,7 @@ func (r *StatsRequest) Wanted() Model {
 
 // AskedAbout names the session that a request is about, whatever it asks.
 func AskedAbout(request []byte) (Address, error) {
-	env, err := decodeEnvelope(request, MaxRequestBytes)
+	env, err := decodeEnvelope(request, MaxCheckBytes)
 	if err != nil {
 		return Address{}, err
 	}
