@@ -66,7 +66,9 @@ func (s *service) endpoints() []endpoint {
 	return []endpoint{
 		{"check", events.SubjectCheck, s.check, false, s.partitionOf},
 		{"context", events.SubjectContext, s.context, true, s.partitionOf},
+		{"files", events.SubjectFiles, s.files, true, s.partitionOf},
 		{"recall", events.SubjectRecall, s.recall, true, s.partitionOf},
+		{"sessions", events.SubjectSessions, s.sessions, true, s.partitionAfter},
 		{"stats", events.SubjectStats, s.stats, false, s.partitionOf},
 		{"health", events.SubjectHealth, s.health, false, nil},
 	}

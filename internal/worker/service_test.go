@@ -311,7 +311,7 @@ func TestDiscovery(t *testing.T) {
 	for _, e := range info.Endpoints {
 		found[e.Name] = e.Subject
 	}
-	if diff := cmp.Diff(map[string]string{"check": "compactd.check", "context": "compactd.context", "recall": "compactd.recall", "stats": "compactd.stats", "health": "compactd.health"}, found); diff != "" {
+	if diff := cmp.Diff(map[string]string{"check": "compactd.check", "context": "compactd.context", "files": "compactd.files", "recall": "compactd.recall", "sessions": "compactd.sessions", "stats": "compactd.stats", "health": "compactd.health"}, found); diff != "" {
 		t.Error(diff)
 	}
 	var h events.HealthResponse
