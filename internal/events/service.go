@@ -27,6 +27,12 @@ const (
 	CodeUnavailable Code = "503"
 	// CodeGone: a text that the answer needs is no longer in the log.
 	CodeGone Code = "410"
+
+	// Over HTTP only: no token, not from this machine, no such path, another method.
+	CodeUnauthorized Code = "401"
+	CodeForbidden    Code = "403"
+	CodeNoPage       Code = "404"
+	CodeBadMethod    Code = "405"
 )
 
 // MaxRequestBytes bounds a request.

@@ -381,10 +381,7 @@ func (s *service) answer(to responder, f func() (any, error)) {
 	if err == nil {
 		err = to.Respond(data)
 	} else {
-		e := refusal(err)
-		if e.Code == events.CodeInternal {
-			call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
-		}
+		e := s.refuse(err)
 		data, _ = events.Marshal(e) // of strings
 		err = to.Error(string(e.Code), e.Message, data)
 	}
@@ -413,11 +410,23 @@ func (s *service) payload(f func() (any, error)) (data []byte, err error) {
 	return data, nil
 }
 
+// refuse is refusal, and tells the listener what nobody expected.
+func (s *service) refuse(err error) *events.ServiceError {
+	e := refusal(err)
+	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
+		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+	}
+	return e
+}
+
 // refusal is what the one who asked is told about an error.
 func refusal(err error) *events.ServiceError {
 	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
 	bad, invalid := errors.AsType[*events.Invalid](err)
 	_, gone := errors.AsType[*broker.GoneError](err)
+	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
+		return refused // by another worker
+	}
 	switch {
 	case invalid:
 		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
