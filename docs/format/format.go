@@ -25,6 +25,10 @@ import (
 //go:embed openapi.json schema/*.json
 var pages embed.FS
 
+// ID is the $id of a payload's schema, the same as long as the contract has this
+// version. It is a name, and leads nowhere.
+func ID(name string) string { return "urn:compactd:v1:" + name }
+
 // Schema returns the JSON Schema of a payload, such as turn or check-request.
 func Schema(name string) ([]byte, error) {
 	data, err := pages.ReadFile("schema/" + name + ".json")

@@ -40,7 +40,7 @@ var payloads = []Payload{
 	in[events.Idle]("idle", events.DecodeIdle, idleRules),
 	in[events.Summary]("summary", events.DecodeSummary, summaryRules),
 
-	out[events.Compacted]("compacted", with(budgetRules, rules{"summary.usage": required()})),
+	out[events.Compacted]("compacted", with(budgetRules, rules{"summary": required("text"), "summary.usage": required()})),
 	out[events.BudgetChanged]("budget", budgetRules),
 	out[events.Rejected]("rejected", nil),
 	out[events.Job]("job", nil),

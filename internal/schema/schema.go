@@ -10,15 +10,11 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"compactd/internal/events"
+	"compactd/docs/format"
 )
 
 // dialect is the version of JSON Schema that is spoken.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
-
-// ID is the $id of a payload's schema, the same as long as the contract has this
-// version. It is a name, and leads nowhere.
-func ID(name string) string { return fmt.Sprintf("urn:compactd:v%d:%s", events.Version, name) }
 
 // All returns the schemas of all payloads by name. source is the folder of package
 // events, whose comments become descriptions.
@@ -33,7 +29,7 @@ func All(source string) (map[string]*jsonschema.Schema, error) {
 		if err != nil {
 			return nil, fmt.Errorf("describe %s: %w", p.Name, err)
 		}
-		s.Schema, s.ID = dialect, ID(p.Name)
+		s.Schema, s.ID = dialect, format.ID(p.Name)
 		out[p.Name] = s
 	}
 	return out, nil

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"compactd/docs/format"
 	"compactd/internal/events"
 )
 
@@ -43,6 +44,39 @@ func Routes() []Route {
 		}, false},
 		{"GET", session + "/stats", "stats", []Param{{Name: "provider", Text: true}, {Name: "model", Text: true}, {Name: "max_output_tokens"}}, false},
 	}
+}
+
+// Payloads names the schemas of what an endpoint is asked and answers: one of the
+// answers; "" where nothing is asked.
+func Payloads(endpoint string) (request string, responses []string) {
+	responses = []string{endpoint + "-response"}
+	switch endpoint {
+	case "health":
+		return "", responses
+	case "recall":
+		responses = append(responses, "search-response")
+	}
+	return endpoint + "-request", responses
+}
+
+// described is what discovery says of an endpoint: the ids of its schemas, and where
+// it is over HTTP.
+func described(endpoint string) map[string]string {
+	request, responses := Payloads(endpoint)
+	out := map[string]string{"error": format.ID("error")}
+	if request != "" {
+		out["request"] = format.ID(request)
+	}
+	for i, name := range responses {
+		responses[i] = format.ID(name)
+	}
+	out["response"] = strings.Join(responses, " ")
+	for _, r := range Routes() {
+		if r.Endpoint == endpoint {
+			out["http"] = r.Method + " " + r.Path
+		}
+	}
+	return out
 }
 
 var pathParams = regexp.MustCompile(`\{(\w+)\}`)

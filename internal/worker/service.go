@@ -97,7 +97,7 @@ func (s *service) run(ctx context.Context) error {
 				s.handle(ctx, e, r)
 			}
 		}
-		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject)); err != nil {
+		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(described(e.name))); err != nil {
 			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
 		}
 	}
