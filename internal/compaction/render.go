@@ -154,17 +154,18 @@ func (r *renderer) source(e *Entry) (events.Message, error) {
 
 // edit carries out the op of entry i on part k.
 func (r *renderer) edit(m *events.Message, k, i int) error {
-	switch r.view.entries[i].Op {
+	e := &r.view.entries[i]
+	switch e.Op {
 	case opClear:
-		m.SetText(k, ClearText)
+		m.SetText(k, ClearText+e.recall())
 	case opClearOld:
-		m.SetText(k, ClearOldText)
+		m.SetText(k, ClearOldText+e.recall())
 	case opDeduplicate:
 		path, err := r.path(m.Parts[k], i)
 		if err != nil {
 			return err
 		}
-		m.SetText(k, dedupeHead+path+dedupeTail)
+		m.SetText(k, dedupeHead+path+dedupeTail+e.recall())
 	}
 	return nil
 }
