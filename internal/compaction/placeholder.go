@@ -1,7 +1,7 @@
 package compaction
 
 import (
-	"fmt"
+	"strconv"
 
 	"compactd/internal/events"
 )
@@ -25,9 +25,10 @@ const (
 // What placeholders say under a policy with a recall notice. Of what a marker
 // stands for only the end is sure, so it names no turns.
 const (
-	RecallHead   = " Recall "
-	recallResult = RecallHead + "turn %d, message %d"
-	recallMarker = RecallHead + "any turn to see it."
+	RecallHead    = " Recall "
+	recallTurn    = RecallHead + "turn "
+	recallMessage = ", message "
+	recallMarker  = RecallHead + "any turn to see it."
 
 	recallNotice = 44 // most units of what a placeholder adds, numbers included
 )
@@ -62,7 +63,9 @@ func (e *Entry) recall() string {
 	if e.Ceiling == 0 {
 		return ""
 	}
-	return fmt.Sprintf(recallResult, e.Turn, e.Index)
+	b := append(make([]byte, 0, recallNotice), recallTurn...)
+	b = append(strconv.AppendUint(b, uint64(e.Turn), 10), recallMessage...)
+	return string(strconv.AppendUint(b, uint64(e.Index), 10))
 }
 
 // unitsOf is the size of a text that is plain ASCII.
