@@ -308,7 +308,10 @@ func TestDiscovery(t *testing.T) {
 	for _, e := range info.Endpoints {
 		found[e.Name] = e.Subject
 	}
-	if diff := cmp.Diff(map[string]string{"context": "compactd.context", "recall": "compactd.recall", "stats": "compactd.stats", "health": "compactd.health"}, found); diff != "" {
+	if diff := cmp.Diff(map[string]string{
+		"context": "compactd.context", "recall": "compactd.recall", "stats": "compactd.stats", "health": "compactd.health",
+		"context-of-tenant": "compactd.context.*", "recall-of-tenant": "compactd.recall.*", "stats-of-tenant": "compactd.stats.*",
+	}, found); diff != "" {
 		t.Error(diff)
 	}
 	var h events.HealthResponse
@@ -332,7 +335,7 @@ func TestForeignReply(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	stop := w.run("a", worker.Listener{})
 	for _, reply := range []string{"session.turn.default.s1", "out.0.mark", "out.1.compacted.default.s1", "$JS.API.STREAM.DELETE.SESSIONS"} {
-		for _, subject := range []string{events.SubjectContext, events.SubjectRecall, events.SubjectStats, events.SubjectHealth} {
+		for _, subject := range []string{events.SubjectContext, events.OfTenant(events.SubjectContext, "default"), events.SubjectRecall, events.SubjectStats, events.SubjectHealth} {
 			if err := w.conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
 				t.Fatal(err)
 			}
