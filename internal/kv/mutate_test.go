@@ -32,8 +32,8 @@ func (s series) rand(i int) *rand.Rand { return rand.New(rand.NewPCG(uint64(i), 
 
 var allSeries = map[string]series{
 	"main": {[]string{"flip", "zero", "truncate"}, 300},
-	"more": {[]string{"header", "branch", "meta", "stale", "stale tail", "swap", "noise", "old metas", "count", "separator"}, 40},
-	"open": {[]string{"flip", "zero", "truncate", "header", "branch"}, 25},
+	"more": {[]string{"header", "branch", "meta", "stale", "stale tail", "swap", "noise", "old metas", "count", "separator", "cut root"}, 40},
+	"open": {[]string{"flip", "zero", "truncate", "header", "branch", "cut root"}, 25},
 	"raw":  {[]string{"flip", "zero", "truncate", "header"}, 15},
 }
 
