@@ -115,12 +115,20 @@ func failureOf(p, call *events.Part) Probe {
 	if call == nil || !exitOnly.MatchString(first) {
 		return Probe{opening(first, failureHead)}
 	}
-	for name, v := range events.Members(call.Args) {
-		if command, ok := events.Text(v); ok && name == "command" {
-			return Probe{first, opening(oneLine(command), commandHead)}
-		}
+	if command := commandOf(call); command != "" {
+		return Probe{first, opening(command, commandHead)}
 	}
 	return Probe{first}
+}
+
+// commandOf is what a call of a shell runs, "" for any other.
+func commandOf(call *events.Part) string {
+	for name, v := range events.Members(call.Args) {
+		if command, ok := events.Text(v); ok && name == "command" {
+			return oneLine(command)
+		}
+	}
+	return ""
 }
 
 // todoList reads the open items of a call that writes a to-do list.
@@ -185,8 +193,9 @@ func (s Share) Ratio() float64 {
 // History is the text of a history, line by line, and part by part on one line.
 type History []string
 
-// Lines reads a history.
+// Lines reads a history. A result has a line together with its command, too.
 func Lines(history []events.Message) (lines History) {
+	calls := map[string]*events.Part{}
 	for _, m := range history {
 		for i := range m.Parts {
 			p := &m.Parts[i]
@@ -194,6 +203,11 @@ func Lines(history []events.Message) (lines History) {
 				lines = append(lines, oneLine(l))
 			}
 			lines = append(lines, oneLine(p.Text), oneLine(string(p.Args)))
+			if p.Kind == events.PartCall {
+				calls[p.CallID] = p
+			} else if call := calls[p.CallID]; p.Kind == events.PartResult && call != nil {
+				lines = append(lines, oneLine(p.Text)+" "+commandOf(call))
+			}
 		}
 	}
 	return lines
