@@ -15,8 +15,8 @@ type kept struct {
 	session string
 	shares  []facts.Share   // by kind
 	lost    [][]facts.Probe // by kind
-	record  int64     // tokens, the most
-	units   []int     // of the summary message, after each compaction
+	record  int64           // tokens, the most
+	units   []int           // of the summary message, after each compaction
 	// overfull says that a compaction was asked for that came too late: the history
 	// had outgrown its window.
 	overfull bool
