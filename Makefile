@@ -16,7 +16,7 @@ ARGS ?=
 SKIP ?= ^$$
 
 # What is fuzzed, and how long each target
-FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize
+FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/transcript
 FUZZTIME ?= 60s
 export FUZZTIME
 
