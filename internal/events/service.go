@@ -21,8 +21,15 @@ func OwnerSubject(partition int, verb string) string {
 	return ServiceName + ".p." + strconv.Itoa(partition) + "." + verb
 }
 
+// OfTenant returns where a request that asks about one tenant is answered too, beside
+// subject: a server's permissions can be given for it, as they cannot for a payload.
+// The tenant "*" is any.
+func OfTenant(subject, tenant string) string { return subject + "." + tenant }
+
 // Codes that only answers have, beside those of the table.
 const (
+	// CodeForbidden: the request asks about another tenant than its subject names.
+	CodeForbidden Code = "403"
 	// CodeUnavailable: nobody can answer just now; ask again in a moment.
 	CodeUnavailable Code = "503"
 	// CodeGone: a text that the answer needs is no longer in the log.
@@ -141,6 +148,18 @@ func AskedAbout(request []byte) (Address, error) {
 		return Address{}, err
 	}
 	return env.address(), env.problems.err()
+}
+
+// TenantAskedAbout names the tenant that a request is about, whatever it asks.
+func TenantAskedAbout(request []byte) (string, error) {
+	env, err := decodeEnvelope(request, MaxCheckBytes)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := env.take("tenant"); !ok {
+		return DefaultTenant, nil
+	}
+	return env.text("tenant"), env.problems.err()
 }
 
 // DecodeContextRequest reads the payload of a compactd.context. Its error is an

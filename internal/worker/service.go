@@ -100,6 +100,9 @@ func (s *service) run(ctx context.Context) error {
 		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(described(e.name))); err != nil {
 			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
 		}
+		if err := s.addOfTenant(ctx, svc, e, guarded); err != nil {
+			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
+		}
 	}
 	if err := s.w.config.Read.FlushTimeout(answerTimeout); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("start service: %w", err)
@@ -428,6 +431,8 @@ func refusal(err error) *events.ServiceError {
 		return refused // by another worker
 	}
 	switch {
+	case errors.Is(err, errOtherTenant):
+		e.Code, e.Message, e.Hint = events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too."
 	case invalid:
 		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
 	case errors.Is(err, errNotServed), errors.Is(err, errBusy), errors.Is(err, errStopping):
