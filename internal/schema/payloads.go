@@ -37,12 +37,15 @@ var payloads = []Payload{
 	in[rewindPayload]("rewind", events.DecodeRewind, rewindRules),
 	in[overflowPayload]("overflow", events.DecodeOverflow, overflowRules),
 	in[endPayload]("end", events.DecodeEnd, endRules),
+	in[forgetPayload]("forget", events.DecodeForget, forgetRules),
 	in[events.Idle]("idle", events.DecodeIdle, idleRules),
 	in[events.Summary]("summary", events.DecodeSummary, summaryRules),
 
 	out[events.Compacted]("compacted", with(budgetRules, rules{"summary": required("text"), "summary.usage": required()})),
 	out[events.BudgetChanged]("budget", budgetRules),
 	out[events.Rejected]("rejected", nil),
+	out[events.Forgotten]("forgotten", nil),
+	out[events.Erased]("erased", nil),
 	out[events.Job]("job", nil),
 
 	in[events.CheckRequest]("check-request", events.DecodeCheckRequest, checkRules),
@@ -100,4 +103,5 @@ type (
 		versioned
 		ID string `json:"id,omitzero"`
 	}
+	forgetPayload endPayload
 )

@@ -144,6 +144,7 @@ var (
 		"error": types("string", "object", "array"), "status": between(100, 599), "generation": between(0, events.MaxNumber),
 	})
 	endRules     = with(event, rules{"": described("A session.end: the session is over.")})
+	forgetRules  = with(event, rules{"": closed})
 	idleRules    = with(event, rules{"": required("since"), "since": least(1)})
 	summaryRules = with(envelope, rules{"": summary})
 
@@ -173,6 +174,13 @@ func nullless(typ string, names ...string) map[string][]string {
 		out[n] = []string{typ}
 	}
 	return out
+}
+
+// closed refuses fields that the decoder does not know: what they might mean, a
+// forget cannot take back.
+func closed(s *jsonschema.Schema) {
+	described("A session.forget: everything of the session is erased.")(s)
+	s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 }
 
 func objects(s *jsonschema.Schema) { s.Type = "object" }
