@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,9 +40,7 @@ func (r rules) apply(s *jsonschema.Schema) error {
 func with(all ...rules) rules {
 	out := rules{}
 	for _, r := range all {
-		for path, rule := range r {
-			out[path] = rule
-		}
+		maps.Copy(out, r)
 	}
 	return out
 }
@@ -52,12 +51,12 @@ func required(names ...string) func(*jsonschema.Schema) {
 
 func between(low, high int64) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) {
-		s.Minimum, s.Maximum = jsonschema.Ptr(float64(low)), jsonschema.Ptr(float64(high))
+		s.Minimum, s.Maximum = new(float64(low)), new(float64(high))
 	}
 }
 
 func least(n int64) func(*jsonschema.Schema) {
-	return func(s *jsonschema.Schema) { s.Minimum = jsonschema.Ptr(float64(n)) }
+	return func(s *jsonschema.Schema) { s.Minimum = new(float64(n)) }
 }
 
 // later takes fields that came within this version of the contract from those that
@@ -157,7 +156,7 @@ var (
 	checkRules   = with(address, askedModel, rules{
 		"context_window": between(1, events.MaxTokens), "tokens": between(0, events.MaxTokens), "format": formats,
 		"system": types("string", "array"), "tools": types("array"), "messages[]": objects,
-		"attachments": func(s *jsonschema.Schema) { s.MaxItems = jsonschema.Ptr(events.MaxAttachments) }, "attachments[]": required("bytes"),
+		"attachments": func(s *jsonschema.Schema) { s.MaxItems = new(events.MaxAttachments) }, "attachments[]": required("bytes"),
 		"attachments[].bytes": between(0, events.MaxTokens), "attachments[].type": text(maxName),
 	})
 	recallRules = with(address, page, rules{
@@ -195,7 +194,7 @@ func recall(s *jsonschema.Schema) {
 // summary has a text or says why not.
 func summary(s *jsonschema.Schema) {
 	s.Required = []string{"job"}
-	s.Properties["job"].MinLength = jsonschema.Ptr(1)
+	s.Properties["job"].MinLength = new(1)
 	for _, f := range []struct{ name, pattern string }{{"text", `\S`}, {"failure", `.`}} {
 		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{
 			Required: []string{f.name}, Properties: map[string]*jsonschema.Schema{f.name: {Type: "string", Pattern: f.pattern}},

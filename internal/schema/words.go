@@ -18,9 +18,9 @@ import (
 
 // words are what the source says about types beside their shape.
 type words struct {
-	types_ map[string]string   // the comment of a type
-	fields map[string]string   // that of a field, by Type.Field
-	values map[string][]string // the constants of a type of strings
+	comments map[string]string   // of a type
+	fields   map[string]string   // those of a field, by Type.Field
+	values   map[string][]string // the constants of a type of strings
 }
 
 // readWords reads the comments and constants of a package.
@@ -51,7 +51,7 @@ func (w *words) read(g *ast.GenDecl) {
 	for _, spec := range g.Specs {
 		switch s := spec.(type) {
 		case *ast.TypeSpec:
-			w.types_[s.Name.Name] = sentence(g.Doc, s.Doc)
+			w.comments[s.Name.Name] = sentence(g.Doc, s.Doc)
 			if t, ok := s.Type.(*ast.StructType); ok {
 				w.readFields(s.Name.Name, t)
 			}
@@ -127,7 +127,7 @@ func (w *words) field(owner reflect.Type, f reflect.StructField) string {
 // describe gives a schema and its fields the comments of their type.
 func (w *words) describe(s *jsonschema.Schema, t reflect.Type) {
 	if s.Description == "" {
-		s.Description = w.types_[t.Name()]
+		s.Description = w.comments[t.Name()]
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		sub := s.Properties[jsonName(f)]
@@ -148,9 +148,9 @@ func (w *words) describe(s *jsonschema.Schema, t reflect.Type) {
 		}
 	}
 	if t.Kind() == reflect.Struct && s.Description == "" {
-		for i := range t.NumField() { // a payload around a struct is described as that is
-			if f := t.Field(i); f.Anonymous {
-				s.Description = w.types_[f.Type.Name()] + s.Description
+		for f := range t.Fields() { // a payload around a struct is described as that is
+			if f.Anonymous {
+				s.Description = w.comments[f.Type.Name()] + s.Description
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,10 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 		asked{"check", `{"session":"s0","format":"anthropic"}`, "POST", "/v1/sessions/default/s0/check", `{"format":"anthropic"}`},
 	)
 	statuses := map[string]int{"unknown_turn": 404, "unknown_generation": 404, "format_changed": 409}
+	described := map[string][]int{}
+	for _, op := range operations() {
+		described[op.Name] = append(op.Refusals, 200)
+	}
 	refused := 0
 	for _, a := range all {
 		want, err := w.conn.Request("compactd."+a.endpoint, []byte(a.payload), waitLimit)
@@ -118,6 +123,9 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 		}
 		if got.status != status || got.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s: %d %v %s", a.method, a.path, got.status, got.header, got.body)
+		}
+		if !slices.Contains(described[a.endpoint], got.status) {
+			t.Errorf("%s %s: %d is not in the OpenAPI document", a.method, a.path, got.status)
 		}
 		if diff := cmp.Diff(body, got.body); diff != "" {
 			t.Errorf("%s %s (-NATS +HTTP):\n%s", a.method, a.path, diff)

@@ -323,6 +323,21 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s: %v", e.Name, e.Metadata)
 		}
 	}
+	w.check("s1", "")
+	var counted struct {
+		Endpoints []struct {
+			Name     string `json:"name"`
+			Requests int    `json:"num_requests"`
+		} `json:"endpoints"`
+	}
+	if e := w.request("$SRV.STATS."+events.ServiceName, "", &counted); e != nil {
+		t.Fatal(e)
+	}
+	for _, e := range counted.Endpoints {
+		if (e.Name == "check") != (e.Requests == 1) {
+			t.Errorf("%s has %d requests", e.Name, e.Requests)
+		}
+	}
 	want := map[string]string{"health": "compactd.health"}
 	for _, verb := range []string{"check", "context", "files", "recall", "sessions", "stats"} {
 		want[verb], want[verb+"-of-tenant"] = "compactd."+verb, "compactd."+verb+".*"
