@@ -77,6 +77,15 @@ func longText(most int) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) { s.MaxLength = &most }
 }
 
+// both applies rules to one field.
+func both(all ...func(*jsonschema.Schema)) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		for _, rule := range all {
+			rule(s)
+		}
+	}
+}
+
 func pattern(p string) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) { s.Pattern = p }
 }
@@ -129,18 +138,21 @@ var (
 	policy = rules{"policy": types("object")}
 
 	turnRules = with(event, model, policy, rules{
-		"": required("messages"), "turn": between(1, events.MaxNumber), "generation": between(0, events.MaxNumber),
-		"replaces_from": between(1, events.MaxNumber), "format": formats, "system": types("string", "array"), "tools": types("array"),
+		"": required("messages"), "generation": between(0, events.MaxNumber),
+		"turn":          both(between(1, events.MaxNumber), described("number of the turn, counted from 1; absent is the next")),
+		"replaces_from": both(between(1, events.MaxNumber), described("withdraws the turns from this number on; this turn becomes that number")),
+		"format":        both(formats, described("dialect of the messages; absent = unchanged")), "system": types("string", "array"), "tools": types("array"),
 		"messages[]": objects,
 		"usage":      described("What the provider counted for the call, in the shape of Anthropic, OpenAI or Gemini; another shape is not read."),
 	})
-	compactRules = with(event, model, policy, rules{"focus": longText(events.MaxFocusBytes)})
+	compactRules = with(event, model, policy, rules{"focus": both(longText(events.MaxFocusBytes), described("what the summary shall keep in mind"))})
 	rewindRules  = with(event, rules{
 		"": one(false, nullless("integer", "generation", "steps"), "generation", "steps"), "generation": between(0, events.MaxNumber), "steps": between(1, events.MaxNumber),
 	})
 	overflowRules = with(event, model, rules{
 		"":      one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
-		"error": types("string", "object", "array"), "status": between(100, 599), "generation": between(0, events.MaxNumber),
+		"error": types("string", "object", "array"), "status": both(between(100, 599), described("HTTP status")),
+		"generation": both(between(0, events.MaxNumber), described("compaction the agent had applied when it made the call; absent is the newest")),
 	})
 	endRules     = with(event, rules{"": described("A session.end: the session is over.")})
 	forgetRules  = with(event, rules{"": closed})

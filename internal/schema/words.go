@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -21,6 +22,7 @@ type words struct {
 	comments map[string]string   // of a type
 	fields   map[string]string   // those of a field, by Type.Field
 	values   map[string][]string // the constants of a type of strings
+	literals map[string]string   // constants without a type
 }
 
 // readWords reads the comments and constants of a package.
@@ -29,7 +31,7 @@ func readWords(dir string) (*words, error) {
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("read %s: no source, %w", dir, err)
 	}
-	w := &words{map[string]string{}, map[string]string{}, map[string][]string{}}
+	w := &words{map[string]string{}, map[string]string{}, map[string][]string{}, map[string]string{}}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -56,16 +58,24 @@ func (w *words) read(g *ast.GenDecl) {
 				w.readFields(s.Name.Name, t)
 			}
 		case *ast.ValueSpec:
-			typ, ok := s.Type.(*ast.Ident)
-			if !ok || len(s.Values) != 1 {
-				continue
-			}
-			if lit, ok := s.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				value, _ := strconv.Unquote(lit.Value) // it was parsed
-				w.values[typ.Name] = append(w.values[typ.Name], value)
-			}
+			w.readConst(s)
 		}
 	}
+}
+
+func (w *words) readConst(s *ast.ValueSpec) {
+	if len(s.Values) != 1 {
+		return
+	}
+	lit, ok := s.Values[0].(*ast.BasicLit)
+	if !ok {
+		return
+	}
+	typ, ok := s.Type.(*ast.Ident)
+	if value, err := strconv.Unquote(lit.Value); ok && err == nil {
+		w.values[typ.Name] = append(w.values[typ.Name], value)
+	}
+	w.literals[s.Names[0].Name] = strings.Trim(lit.Value, `"`)
 }
 
 func (w *words) readFields(name string, t *ast.StructType) {
@@ -114,20 +124,37 @@ var nothing = regexp.MustCompile(`\b[Nn]il\b`)
 
 // field is what the source says of a field, in words of JSON.
 func (w *words) field(owner reflect.Type, f reflect.StructField) string {
-	s := w.fields[owner.Name()+"."+f.Name]
 	if jsonName(f) == "v" {
 		return "version of the contract"
 	}
+	s := w.fields[owner.Name()+"."+f.Name]
 	if rest, ok := strings.CutPrefix(s, f.Name+" "); ok {
 		s = jsonName(f) + " " + rest
 	}
-	return nothing.ReplaceAllString(s, "absent")
+	return w.plain(owner, s)
+}
+
+var constants = regexp.MustCompile(`\bDefault[A-Z]\w+`)
+
+// plain puts the names that travel in place of those of the source.
+func (w *words) plain(owner reflect.Type, s string) string {
+	s = nothing.ReplaceAllString(s, "absent")
+	s = constants.ReplaceAllStringFunc(s, func(name string) string { return cmp.Or(w.literals[name], name) })
+	if owner.Kind() != reflect.Struct {
+		return s
+	}
+	for _, f := range reflect.VisibleFields(owner) {
+		if name := jsonName(f); name != "" { // not where a sentence begins with the word
+			s = regexp.MustCompile(`([a-z,;] )`+f.Name+`\b`).ReplaceAllString(s, "${1}"+name)
+		}
+	}
+	return s
 }
 
 // describe gives a schema and its fields the comments of their type.
 func (w *words) describe(s *jsonschema.Schema, t reflect.Type) {
 	if s.Description == "" {
-		s.Description = w.comments[t.Name()]
+		s.Description = w.plain(t, w.comments[t.Name()])
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		sub := s.Properties[jsonName(f)]
