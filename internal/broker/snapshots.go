@@ -58,9 +58,13 @@ type Snapshots struct{ js jetstream.JetStream }
 func NewSnapshots(js jetstream.JetStream) *Snapshots { return &Snapshots{js} }
 
 // Newest describes the newest snapshot of a partition, as the leader of the store
-// knows it. [ErrNoSnapshot] when there is none.
-func (s *Snapshots) Newest(ctx context.Context, partition int) (*Snapshot, error) {
-	newest, _, err := s.newest(ctx, partition)
+// knows it. It asks until there is an answer, or ctx ends. [ErrNoSnapshot] when there
+// is none.
+func (s *Snapshots) Newest(ctx context.Context, partition int) (newest *Snapshot, err error) {
+	err = retry(ctx, nil, func() (err error) {
+		newest, _, err = s.newest(ctx, partition)
+		return err
+	})
 	if err == nil && newest == nil {
 		err = ErrNoSnapshot
 	}
@@ -71,25 +75,25 @@ func (s *Snapshots) Newest(ctx context.Context, partition int) (*Snapshot, error
 }
 
 // newest returns the newest snapshot, nil if there is none, and the sequence of
-// what says so; 0 when nothing does.
+// what says so; 0 when nothing does. What no later try can better is permanent.
 func (s *Snapshots) newest(ctx context.Context, partition int) (*Snapshot, uint64, error) {
 	m, err := getFromLeader(ctx, s.js.Conn(), snapshotsStream, getRequest{LastFor: metaSubject(partition)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, transient(err)
 	}
 	var info jetstream.ObjectInfo
 	if err := events.Unmarshal(m.Data, &info); err != nil {
-		return nil, m.Seq, fmt.Errorf("message %d: %w", m.Seq, err)
+		return nil, m.Seq, permanent(fmt.Errorf("message %d: %w", m.Seq, err))
 	}
 	if info.Deleted {
 		return nil, m.Seq, nil
 	}
 	found := &Snapshot{Partition: partition, Bytes: info.Size, Time: m.Time, object: info.NUID, chunks: info.Chunks, digest: info.Digest}
 	if err := events.Unmarshal([]byte(info.Metadata[metaMarker]), &found.Marker); err != nil {
-		return nil, m.Seq, fmt.Errorf("message %d: marker: %w", m.Seq, err)
+		return nil, m.Seq, permanent(fmt.Errorf("message %d: marker: %w", m.Seq, err))
 	}
 	found.Outcomes = parseSeq(info.Metadata[metaOutcomes])
 	return found, m.Seq, nil

@@ -58,10 +58,12 @@ type partition struct {
 	marked    time.Time
 	store     *kv.Store   // nil without checkpoints
 	fence     uint64      // sequence in OUTCOMES that the store stands at
+	snapshot  uint64      // cursor of the snapshot that the store came from; 0 without one
 	pending   *checkpoint // collected, waits for its commit
 	saved     time.Time   // when the last one was collected
 	writing   atomic.Bool // one is being written
 	unwritten bool        // one was given up: its rows are lost, so none may follow
+	last      bool        // nobody is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
 
@@ -126,7 +128,9 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil && work.Err() != nil {
 		err = errDrain
 	}
-	return errors.Join(err, p.closeStore(work, err == nil && !p.late.Load()))
+	drained := err == nil && !p.late.Load()
+	p.last = drained && !errors.Is(context.Cause(ctx), errHandOver)
+	return errors.Join(err, p.closeStore(work, drained))
 }
 
 // errHandOver is why ctx ends when another worker is to go on. What is not committed
@@ -207,7 +211,7 @@ func (p *partition) open(ctx context.Context) error {
 	p.w.served[p.id].Store(p)
 	p.caughtUp()
 	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
-		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Replayed: replayed,
+		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
 		Sessions: len(p.decider.kept), Took: time.Since(began),
 	})
 	return nil
