@@ -143,22 +143,47 @@ func (p *partition) save(ctx context.Context) {
 		return
 	}
 	p.pending = nil
-	mark := kv.Mark{
-		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
-		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: c.outcomes,
-	}
 	p.writing.Store(true)
 	p.background.Go(func() {
 		defer p.writing.Store(false)
-		p.write(ctx, c, mark)
+		p.write(ctx, c)
 	})
+}
+
+// checkpointReplay writes a checkpoint when one is due, so that a long replay needs
+// no more memory than any other time, and a death in it costs little. All of it was
+// committed long ago; what was told about it is read again from where the file
+// stood.
+func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
+	if p.store == nil || p.decider.events < p.w.config.CheckpointEvents {
+		return nil
+	}
+	changes, written, err := p.decider.collect()
+	if err != nil {
+		return err
+	}
+	end := p.decided
+	if !whole {
+		end.chain = 0 // not known
+	}
+	p.write(ctx, &checkpoint{end: end, outcomes: p.fence, changes: changes, written: written})
+	select {
+	case err := <-p.failed:
+		return err
+	default:
+		return ctx.Err()
+	}
 }
 
 // write stores a checkpoint; it tries again until it succeeds or ctx ends, since
 // its rows are nowhere else.
-func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
+func (p *partition) write(ctx context.Context, c *checkpoint) {
 	failpoint("before-checkpoint")
 	began := time.Now()
+	m := kv.Mark{
+		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
+		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: c.outcomes,
+	}
 	for {
 		err := p.store.Checkpoint(m, c.changes)
 		if err == nil {

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -95,7 +96,7 @@ func (w *world) here(owner string, do func()) *copied {
 	return c
 }
 
-// rows reads all ledgers of the folder, row by row.
+// rows reads all ledgers of the folder, row by row: a hash of each.
 func (w *world) rows() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -103,7 +104,7 @@ func (w *world) rows() map[string]string {
 		s := w.openLedgers(p, true)
 		err := s.Each(func(a events.Address, rows []compaction.Row) error {
 			for _, r := range rows {
-				all[a.String()+" "+r.Name] = string(r.Data)
+				all[a.String()+" "+r.Name] = fmt.Sprintf("%x", sha256.Sum256(r.Data))
 			}
 			return nil
 		})
@@ -258,6 +259,61 @@ func TestSnapshotBeforeTheLog(t *testing.T) {
 	purge(end + 2)
 	if c := w.elsewhere("d", nothing); len(c.restored) != 3 || !strings.Contains(fmt.Sprint(c.said), "the log begins at") {
 		t.Errorf("%d snapshots were used, one of them before the log; said %v", len(c.restored), c.said)
+	}
+}
+
+// A rebuild from zero keeps no more ledgers in memory than any other time allows
+// (P14), also from a log whose beginning has aged away; one that was stopped in the
+// middle goes on from there.
+func TestRebuildIsBounded(t *testing.T) {
+	t.Parallel()
+	w := withLedgers(t)
+	const sessions, turns = 120, 6
+	w.snapshotEvery = -1
+	w.here("a", w.rounds(sessions, 1, 1+turns))
+	want := w.rows()
+	w.maxLedgers, w.checkpointEvents = 40, 10
+
+	whole := w.elsewhere("b", nothing)
+	if diff := cmp.Diff(want, w.rows()); diff != "" {
+		t.Errorf("ledgers differ (-in one go +rebuilt in steps):\n%s", diff)
+	}
+	if whole.replayed != sessions*turns || whole.evicted < sessions {
+		t.Errorf("%d events replayed, %d ledgers left memory", whole.replayed, whole.evicted)
+	}
+
+	w.ledgers = t.TempDir()
+	reached, stopped := make(chan struct{}, 1), make(chan struct{})
+	h := &watched{checkpointed: func(worker.Checkpointed) {
+		select {
+		case reached <- struct{}{}:
+		default:
+		}
+		<-stopped
+	}}
+	r := w.start("c", h.listener())
+	<-reached
+	r.cancel()
+	close(stopped)
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+	rest := w.here("d", nothing)
+	if diff := cmp.Diff(want, w.rows()); diff != "" || rest.replayed >= sessions*turns || rest.replayed == 0 {
+		t.Errorf("after a rebuild that was stopped %d events were replayed; ledgers differ:\n%s", rest.replayed, diff)
+	}
+
+	log, err := w.js.Stream(t.Context(), broker.LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(sessions*2+1)); err != nil {
+		t.Fatal(err)
+	}
+	aged := w.elsewhere("e", nothing)
+	again := w.here("f", nothing)
+	if len(aged.aside)+len(again.aside) > 0 || aged.replayed != sessions*(turns-2) || again.replayed != 0 {
+		t.Errorf("from the rest of the log %d events were replayed, then %d; set aside %v %v", aged.replayed, again.replayed, aged.aside, again.aside)
 	}
 }
 
