@@ -177,18 +177,25 @@ func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Du
 	if err != nil {
 		return nil, fmt.Errorf("look up object store %s: %w", SnapshotsBucket, err)
 	}
-	have := s.CachedInfo().Config
-	m := mismatches{stream: have.Name}
-	m.equal("rollup", have.AllowRollup, true)
-	m.equal("deny purge", have.DenyPurge, false)
-	m.equal("sealed", have.Sealed, false)
-	m.equal("discard", have.Discard, jetstream.DiscardNew)
-	if len(m.list) > 0 {
-		return m.list, nil
+	if bad := checkSnapshots(s.CachedInfo().Config); len(bad) > 0 {
+		return bad, nil
 	}
 	return nil, update(ctx, js, s, func(c *jetstream.StreamConfig) bool {
 		changed := c.MaxAge != maxAge
 		c.MaxAge, c.Duplicates = maxAge, min(c.Duplicates, maxAge)
 		return changed
 	})
+}
+
+// checkSnapshots checks what would lose snapshots, or keep them from being replaced
+// and erased.
+func checkSnapshots(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.equal("storage", c.Storage, jetstream.FileStorage)
+	m.equal("discard", c.Discard, jetstream.DiscardNew)
+	m.equal("max messages per subject", max(c.MaxMsgsPerSubject, 0), int64(0))
+	m.equal("rollup", c.AllowRollup, true)
+	m.equal("deny purge", c.DenyPurge, false)
+	m.equal("sealed", c.Sealed, false)
+	return m.list
 }

@@ -57,7 +57,7 @@ func LogListener(log zerolog.Logger) Listener {
 				Any(fieldStages, b.StagesUsed).Int64(fieldBefore, b.TokensBefore).Int64(fieldAfter, b.TokensAfter).Msg(text)
 		},
 		Snapshotted: func(e Snapshotted) {
-			log.Debug().Int(fieldPartition, e.Partition).Uint64(fieldCursor, uint64(e.Cursor)).Int64(fieldBytes, e.Bytes).Dur(fieldTook, e.Took).Msg("snapshot stored")
+			log.Info().Int(fieldPartition, e.Partition).Uint64(fieldCursor, uint64(e.Cursor)).Int64(fieldBytes, e.Bytes).Dur(fieldTook, e.Took).Msg("snapshot stored")
 		},
 		SetAside: func(e SetAside) {
 			log.Warn().Int(fieldPartition, e.Partition).Err(e.Reason).Str(fieldMoved, e.Moved).Msg("ledger file set aside, rebuilding")

@@ -74,7 +74,7 @@ func (s *snapshots) ahead(id int) {
 func (s *snapshots) wanted() bool { return s.w.config.Dir != "" && s.w.config.SnapshotEvery > 0 }
 
 // take uploads the partition's last checkpoint, when it is at least so many events
-// ahead of the newest snapshot, and returns how long that took.
+// ahead of the newest snapshot, and returns how long the upload took.
 func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Duration {
 	select {
 	case s.slot <- struct{}{}:
@@ -84,12 +84,12 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 	}
 	began := time.Now()
 	done, err := s.upload(ctx, p, least)
-	done.Took = time.Since(began)
 	switch {
 	case errors.Is(err, kv.ErrClosed), errors.Is(err, context.Canceled):
 	case err != nil:
 		p.interrupted("snapshot")(err)
 	case done.Bytes > 0:
+		done.Took = time.Since(began)
 		call(s.w.config.Listener.Snapshotted, done)
 	}
 	return done.Took

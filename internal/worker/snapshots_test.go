@@ -44,7 +44,9 @@ func (c *copied) listener() worker.Listener {
 				}
 			})
 		},
-		Interrupted: func(i worker.Interrupted) { c.note(func() { c.said = append(c.said, fmt.Errorf("%s: %w", i.Step, i.Err)) }) },
+		Interrupted: func(i worker.Interrupted) {
+			c.note(func() { c.said = append(c.said, fmt.Errorf("%s: %w", i.Step, i.Err)) })
+		},
 	})
 }
 
@@ -336,7 +338,7 @@ func TestOwnFileFirst(t *testing.T) {
 func TestMutatedSnapshots(t *testing.T) {
 	t.Parallel()
 	w := withLedgers(t)
-	const sessions, mutations = 12, 24
+	const sessions, mutations = 8, 16
 	w.here("a", w.rounds(sessions, 1, 10))
 	r := rand.New(rand.NewPCG(1, 3))
 	w.snapshotEvery = -1

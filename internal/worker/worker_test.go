@@ -41,9 +41,9 @@ type world struct {
 	checkpointEvery time.Duration // of the next worker; 0 is the default
 	snapshotEvery   time.Duration // the same
 
-	checkpointEvents int // the same
-	maxLedgers      int           // the same
-	leaseTTL        time.Duration // the same
+	checkpointEvents int           // the same
+	maxLedgers       int           // the same
+	leaseTTL         time.Duration // the same
 }
 
 func newWorld(t *testing.T, dir string) *world {
