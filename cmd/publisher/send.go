@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -15,6 +14,13 @@ type sendCmd struct {
 	File    string `arg:"" optional:"" default:"-" help:"Payload, a JSON object; - is standard input."`
 }
 
+// Help has examples.
+func (*sendCmd) Help() string {
+	return `Examples:
+  echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
+  publisher send --session s1 turn.json`
+}
+
 // Run publishes the turn.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	payload, err := c.read()
@@ -25,23 +31,20 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
+	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	if err := a.Validate(); err != nil {
+		return err
+	}
 	nc, js, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	seq, err := replay.Send(ctx, js, events.Address{Tenant: f.Tenant, Session: c.Session}, turn.ID, payload)
+	seq, err := replay.Send(ctx, js, a, turn.ID, payload)
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(struct {
-			Seq uint64 `json:"seq"`
-			ID  string `json:"id,omitzero"`
-		}{seq, turn.ID})
-	}
-	fmt.Printf("stored at sequence %d; publisher watch shows what becomes of it\n", seq)
-	return nil
+	return f.stored(seq, turn.ID)
 }
 
 // read reads one byte more than a turn may have, so that the decoder can say so.

@@ -17,7 +17,7 @@ func fuzzFormat(f *testing.F, script string, p parser) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, test := range strings.SplitSeq(string(data), "\n\n") {
+	for test := range strings.SplitSeq(string(data), "\n\n") {
 		_, input, _ := strings.Cut(test, "\nread ")
 		_, input, _ = strings.Cut(input, "\n")
 		input, _, _ = strings.Cut(input, "\n----")
