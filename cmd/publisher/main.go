@@ -40,6 +40,10 @@ type flags struct {
 	Overflow overflowCmd `cmd:"" help:"Report that a provider refused a call as too long, and print the answer."`
 	End      endCmd      `cmd:"" help:"Say that a session is over; its next turn begins a new one."`
 
+	Sessions sessionsCmd `cmd:"" help:"List the sessions of the tenant, and how full they are."`
+	Check    checkCmd    `cmd:"" help:"Ask whether the next call of a session fits, with what is to be added to it."`
+	Files    filesCmd    `cmd:"" help:"List the files that a session has read and changed."`
+
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
 	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`

@@ -23,7 +23,7 @@ func (*sendCmd) Help() string {
 
 // Run publishes the turn.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
-	payload, err := c.read()
+	payload, err := read(c.File, events.MaxTurnBytes)
 	if err != nil {
 		return err
 	}
@@ -47,16 +47,17 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	return f.stored(seq, turn.ID)
 }
 
-// read reads one byte more than a turn may have, so that the decoder can say so.
-func (c *sendCmd) read() ([]byte, error) {
+// read reads a file, or standard input for -: one byte more than limit at most, so
+// that the decoder can say that it is too much.
+func read(file string, limit int64) ([]byte, error) {
 	in := io.Reader(os.Stdin)
-	if c.File != "-" {
-		file, err := os.Open(c.File)
+	if file != "-" {
+		f, err := os.Open(file)
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close()
-		in = file
+		defer f.Close()
+		in = f
 	}
-	return io.ReadAll(io.LimitReader(in, events.MaxTurnBytes+1))
+	return io.ReadAll(io.LimitReader(in, limit+1))
 }

@@ -84,7 +84,7 @@ func (r *run) ask(ctx context.Context) (unasked int) {
 	for i, s := range r.seen {
 		var stats events.StatsResponse
 		in := events.StatsRequest{V: events.Version, Tenant: s.address.Tenant, Session: s.address.Session}
-		if err := Ask(ctx, r.config.Conn, events.SubjectStats, in, &stats); err != nil {
+		if err := Ask(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
 			return len(r.seen) - i
 		}
 		s.end(&stats)
