@@ -140,6 +140,11 @@ lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom
 fmt: $(GOFUMPT) ## Format the code
 	$(GOFUMPT) -w .
 
+.PHONY: schemas
+schemas: ## Write docs/format/schema and openapi.json anew, from the structs and routes
+	go test ./internal/schema -run 'TestSchemas$$' -update
+	go test ./internal/worker -run 'TestOpenAPI$$' -update
+
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
 	$(GOVULNCHECK) ./...

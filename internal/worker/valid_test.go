@@ -58,6 +58,10 @@ func TestWorldIsValid(t *testing.T) {
 	last := w.publish(events.KindTurn, "s3", calls(3, "read_file:/a.go"))
 	next(t, summarized, "summary")
 	w.settle()
+	erased, err := w.conn.SubscribeSync(events.Published(events.KindErased, events.Address{Tenant: "default", Session: "s1"}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range []struct {
 		kind          events.Kind
 		session, data string
@@ -71,6 +75,9 @@ func TestWorldIsValid(t *testing.T) {
 		{events.KindForget, "s1", `{"id":"f1"}`},
 	} {
 		w.publish(e.kind, e.session, []byte(e.data))
+	}
+	if _, err := erased.NextMsg(waitLimit); err != nil {
+		t.Fatal(err)
 	}
 	w.settle()
 	log := w.validStream(broker.LogStream, "log.>", func(subject string) (events.Kind, error) {
@@ -86,7 +93,7 @@ func TestWorldIsValid(t *testing.T) {
 			t.Errorf("no %s in the log: %v", k, log)
 		}
 	}
-	for _, k := range append(slices.Clone(events.OutcomeKinds), events.KindJob) {
+	for _, k := range append(slices.Clone(events.OutcomeKinds), events.KindErased, events.KindJob) {
 		if told[string(k)] == 0 {
 			t.Errorf("no %s among the outcomes: %v", k, told)
 		}
