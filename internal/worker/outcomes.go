@@ -38,8 +38,8 @@ func readOutcomes(ctx context.Context, js jetstream.JetStream, s broker.Selectio
 		var cause compaction.Seq
 		o.done <- broker.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
 			at, err := events.ParseOutcome(m.Subject())
-			if err != nil {
-				return nil //nolint:nilerr // a marker
+			if err != nil || at.Kind == events.KindErased {
+				return nil //nolint:nilerr // a marker, or what an owner did: it follows from no event
 			}
 			x := stored{subject: m.Subject(), address: at.Address, kind: at.Kind, data: m.Data()}
 			if _, x.cause, x.err = recordedOutcome(at.Kind, x.data); x.err != nil {

@@ -194,13 +194,16 @@ func (r *replayer) session(e event) *session {
 			r.out.Older++
 		}
 	}
+	if e.Kind == events.KindForget { // it begins anew, whatever was before
+		s.out = false
+	}
 	return s
 }
 
 // begins reports whether an event is the first of a session.
 func begins(e event) bool {
 	if e.Kind != events.KindTurn {
-		return false
+		return e.Kind == events.KindForget
 	}
 	t, err := events.DecodeTurn(e.data)
 	return err == nil && t.Number <= 1 && t.Generation == 0 && max(t.Number, t.ReplacesFrom) == 1

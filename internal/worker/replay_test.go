@@ -276,3 +276,66 @@ func TestReplayLeavesOut(t *testing.T) {
 		t.Errorf("%d sessions are left out: %v", left, err)
 	}
 }
+
+// A session that was forgotten is erased from both streams, markers with it, and
+// every other one can still be decided again, across a change of the config.
+func TestReplayForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= 20; n++ {
+		w.publish(events.KindTurn, "s1", usageTurn(n))
+		w.publish(events.KindTurn, "s2", usageTurn(n))
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	p := withoutSummaries()
+	p.Profile = "seed"
+	w.config = newConfig(t, p)
+	stop = w.run("b", worker.Listener{})
+	forgotten := w.publish(events.KindForget, "s2", []byte(`{"v":1,"id":"f"}`))
+	w.publish(events.KindTurn, "s2", usageTurn(1))
+	for n := 21; n <= 40; n++ {
+		w.publish(events.KindTurn, "s1", usageTurn(n))
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.erase("s2", forgotten)
+	if r := w.replay(worker.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// erase removes what both streams hold of a session before an event.
+func (w *world) erase(session string, before uint64) {
+	w.t.Helper()
+	for stream, filter := range map[string]string{broker.LogStream: "log.*.*.default." + session, broker.OutcomesStream: "out.*.*.default." + session} {
+		s, err := w.js.Stream(w.t.Context(), stream)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		err = broker.ReadStream(w.t.Context(), w.js, stream, filter, 1, 0, func(m jetstream.Msg, seq uint64) error {
+			if stream == broker.OutcomesStream {
+				var told struct {
+					CausedBy events.Cause `json:"caused_by"`
+				}
+				if err := events.Unmarshal(m.Data(), &told); err != nil {
+					return err
+				}
+				if told.CausedBy.Seq >= before {
+					return nil
+				}
+			} else if seq >= before {
+				return nil
+			}
+			return s.DeleteMsg(w.t.Context(), seq)
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
