@@ -70,6 +70,8 @@ type flags struct {
 	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
 
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
 }
@@ -91,14 +93,19 @@ Examples:
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
+// parser reads the command line into f.
+func parser(f *flags, logFormat string) *kong.Kong {
+	return kong.Must(f, kong.Name("worker"), kong.Description(description),
+		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+}
+
 func main() {
 	logFormat := "json"
 	if isatty.IsTerminal(os.Stderr.Fd()) {
 		logFormat = "console"
 	}
 	var f flags
-	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
-		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+	k := parser(&f, logFormat)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
 		k.Errorf("%s; see worker --help", err)
