@@ -29,3 +29,10 @@ func (*doctorCmd) Help() string {
   worker doctor
   worker doctor --nats nats://broker:4222 --json`
 }
+
+// Help has examples.
+func (*forgetCmd) Help() string {
+	return `Examples:
+  worker forget acme s1 --nats nats://broker:4222
+  worker forget default s1 --yes --json`
+}

@@ -45,6 +45,8 @@ type flags struct {
 
 	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
 
+	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
+
 	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
@@ -70,6 +72,8 @@ type flags struct {
 	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
 
+	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
+
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
@@ -90,6 +94,7 @@ Examples:
   worker inspect --json
   worker doctor --nats nats://broker:4222
   worker replay --policy default --policy claude sessions/*.jsonl
+  worker forget acme chat-4711 --nats nats://broker:4222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
@@ -156,7 +161,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		MaxLedgers: f.MaxLedgers, LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
+		MaxLedgers: f.MaxLedgers, SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
 		return err
@@ -189,6 +194,9 @@ func (f *flags) Validate(k *kong.Context) error {
 	}
 	if f.LeaseTTL < time.Second || f.LeaseTTL%time.Second != 0 {
 		return errors.New("--lease-ttl must be 1s or more, in whole seconds")
+	}
+	if f.SnapshotEvery < 0 || f.SnapshotEvery > 0 && f.SnapshotEvery < time.Second {
+		return errors.New("--snapshot-every must be 0, for never, or 1s or more")
 	}
 	var err error
 	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {
