@@ -263,7 +263,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	l.commit, errs[1] = broker.Connect(ctx, o)
 	if err := errors.Join(errs[:]...); err != nil {
 		l.close()
-		return nil, cmp.Or(errs[0], errs[1])
+		return nil, fmt.Errorf("%w; without --nats and NATS_URL a server is embedded", cmp.Or(errs[0], errs[1]))
 	}
 	return l, nil
 }
