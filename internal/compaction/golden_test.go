@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 )
 
 // go test ./internal/compaction -run 'TestGolden$' -record writes the golden log
@@ -61,6 +62,11 @@ func TestGolden(t *testing.T) {
 	}
 	sameTold(t, g.told, got)
 	g.covers(t)
+	different := 0
+	if t.Failed() {
+		different = 1
+	}
+	reliability.Print(t, "P10", "events", len(g.log), "outcomes", len(g.told), "different", different)
 }
 
 func TestGoldenInAnotherProcess(t *testing.T) {

@@ -26,6 +26,11 @@ var failpoints = []string{
 	"checkpointed",      // it is written
 	"summarized",        // a summary is made, and not yet published
 	"summary-published", // it is published, and its job not yet acknowledged
+	"snapshot-begun",    // the fence of a snapshot is read, and nothing of it uploaded
+	"snapshot-reading",  // a part of the copy is about to be read: all before it is uploaded
+	"snapshot-put",      // it is the newest, and the copy not yet removed
+	"restoring",         // a snapshot is fetched, and not yet the file
+	"restored",          // it is the file, and nothing is replayed
 	"draining",          // nothing is read any more, and the last commits are to come
 }
 

@@ -58,10 +58,12 @@ type partition struct {
 	marked    time.Time
 	store     *kv.Store   // nil without checkpoints
 	fence     uint64      // sequence in OUTCOMES that the store stands at
+	snapshot  uint64      // cursor of the snapshot that the store came from; 0 without one
 	pending   *checkpoint // collected, waits for its commit
 	saved     time.Time   // when the last one was collected
 	writing   atomic.Bool // one is being written
 	unwritten bool        // one was given up: its rows are lost, so none may follow
+	last      bool        // nobody is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
 
@@ -110,7 +112,7 @@ func (p *partition) serve(ctx context.Context) error {
 	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.interrupted("read log")}
 	stop, err := broker.ConsumeLog(ctx, p.w.js, from, p.receive)
 	if err != nil {
-		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, false))
+		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, true)) // what was replayed need not be again
 	}
 	stop = sync.OnceFunc(stop)
 	defer context.AfterFunc(ctx, stop)() // at once: a queue that is filled on and on has no end
@@ -131,7 +133,9 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil && work.Err() != nil {
 		err = errDrain
 	}
-	return errors.Join(err, p.closeStore(work, err == nil && !p.late.Load()))
+	drained := err == nil && !p.late.Load()
+	p.last = drained && !errors.Is(context.Cause(ctx), errHandOver)
+	return errors.Join(err, p.closeStore(work, drained))
 }
 
 // errHandOver is why ctx ends when another worker is to go on. What is not committed
@@ -204,7 +208,11 @@ func (p *partition) open(ctx context.Context) error {
 	if p.decided, err = p.resume(ctx, log, marker); err != nil {
 		return err
 	}
-	replayed, err := p.replay(ctx, marker, log.First <= uint64(p.decided.seq)+1)
+	from := p.decided.seq
+	replayed, err := p.replay(ctx, log, marker)
+	if errors.Is(err, errOtherChain) && from > 0 {
+		replayed, err = p.rebuild(ctx, log, marker, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -215,20 +223,37 @@ func (p *partition) open(ctx context.Context) error {
 	p.w.served[p.id].Store(p)
 	p.caughtUp()
 	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
-		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Replayed: replayed,
+		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
 		Sessions: len(p.decider.kept), Took: time.Since(began),
 	})
 	return nil
 }
 
+// rebuild sets a file aside that led to another hash than the marker's, and replays
+// from the beginning of the log.
+func (p *partition) rebuild(ctx context.Context, log broker.StreamState, marker border, reason error) (replayed int, err error) {
+	moved, err := p.store.Discard()
+	if err != nil {
+		return 0, err
+	}
+	p.setAside(reason, moved)
+	p.decider = newDecider(p.w.config.Compaction)
+	p.decided, p.fence, p.snapshot = border{}, 0, 0
+	if err := p.openStore(); err != nil {
+		return 0, err
+	}
+	return p.replay(ctx, log, marker)
+}
+
 // replay applies the events up to the marker as they were told, each under the
 // config it was decided under. The log must have the marker's hash, if all of what
 // lies behind the ledgers is still there.
-func (p *partition) replay(ctx context.Context, marker border, whole bool) (replayed int, err error) {
+func (p *partition) replay(ctx context.Context, log broker.StreamState, marker border) (replayed int, err error) {
 	if marker.seq <= p.decided.seq {
 		p.end = p.decided
 		return 0, nil
 	}
+	whole := log.First <= uint64(p.decided.seq)+1 && (p.decided.seq == 0 || p.decided.chain != 0)
 	recorded, err := p.load(ctx)
 	if err != nil {
 		return 0, err
@@ -253,7 +278,7 @@ func (p *partition) replay(ctx context.Context, marker border, whole bool) (repl
 		p.decider.events++
 		p.decided = borderAfter(p.decided, e, at)
 		replayed++
-		return nil
+		return p.checkpointReplay(ctx, whole)
 	})
 	if err != nil {
 		return replayed, err

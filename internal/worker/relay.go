@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -14,15 +15,11 @@ import (
 // maxRelayed is how many questions may wait for the answer of another worker.
 const maxRelayed = 64
 
-// pass hands a question about a session on to the worker that serves its partition;
-// false leaves it to this one. A question comes to any worker.
+// pass hands a question on to the worker that serves its partition; false leaves it
+// to this one. A question comes to any worker.
 func (s *service) pass(ctx context.Context, e endpoint, r micro.Request) bool {
-	a, err := events.AskedAbout(r.Data())
-	if err != nil {
-		return false // whoever answers says what is wrong
-	}
-	id := events.PartitionOf(a, len(s.w.served))
-	if s.w.served[id].Load() != nil {
+	id, elsewhere := s.elsewhere(e, r.Data())
+	if !elsewhere {
 		return false
 	}
 	select {
@@ -31,31 +28,72 @@ func (s *service) pass(ctx context.Context, e endpoint, r micro.Request) bool {
 		s.answer(r, func() (any, error) { return nil, errBusy })
 		return true
 	}
-	m := &nats.Msg{Subject: events.OwnerSubject(id, e.name), Data: r.Data()}
-	to := late{s.w.config.Read, r.Reply()}
+	data, to := r.Data(), late{s.w.config.Read, r.Reply()}
 	go func() {
 		defer func() { <-s.relayed }()
-		s.ask(ctx, m, to)
+		s.relay(ctx, id, e, data, to)
 	}()
 	return true
 }
 
-// ask asks the worker that serves a partition, and gives back what it answers. Where
-// nobody serves it, that is the answer.
-func (s *service) ask(ctx context.Context, m *nats.Msg, to late) {
+// elsewhere reports whether another worker has to answer, and for which partition.
+func (s *service) elsewhere(e endpoint, request []byte) (partition int, yes bool) {
+	if e.partition == nil {
+		return 0, false
+	}
+	id, err := e.partition(request)
+	return id, err == nil && s.w.served[id].Load() == nil
+}
+
+// relay gives back what the worker that serves a partition answers. Where nobody
+// serves it, that is the answer.
+func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte, to late) {
+	reply, err := s.askOwner(ctx, id, e, request)
+	if err != nil {
+		s.answer(to, func() (any, error) { return nil, err })
+		return
+	}
+	err = to.nc.PublishMsg(&nats.Msg{Subject: to.reply, Data: reply.Data, Header: reply.Header})
+	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+	}
+}
+
+// fromOwner is the answer of the worker that serves a partition; a refusal of it is
+// the error.
+func (s *service) fromOwner(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
+	select {
+	case s.relayed <- struct{}{}:
+		defer func() { <-s.relayed }()
+	default:
+		return nil, errBusy
+	}
+	reply, err := s.askOwner(ctx, id, e, request)
+	if err != nil {
+		return nil, err
+	}
+	if reply.Header.Get(micro.ErrorCodeHeader) != "" {
+		refused := &events.ServiceError{}
+		if err := events.Unmarshal(reply.Data, refused); err != nil {
+			return nil, fmt.Errorf("read the answer of another worker: %w", err)
+		}
+		return nil, refused
+	}
+	return reply.Data, nil
+}
+
+// askOwner asks the worker that serves a partition.
+func (s *service) askOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
 	defer cancel()
-	reply, err := to.nc.RequestMsgWithContext(ctx, m)
+	reply, err := s.w.config.Read.RequestMsgWithContext(ctx, &nats.Msg{Subject: events.OwnerSubject(id, e.name), Data: request})
 	switch {
 	case err == nil:
-		err = to.nc.PublishMsg(&nats.Msg{Subject: to.reply, Data: reply.Data, Header: reply.Header})
-		if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-			call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
-		}
+		return reply, nil
 	case ctx.Err() != nil:
-		s.answer(to, func() (any, error) { return nil, whyEnded(ctx) })
+		return nil, whyEnded(ctx)
 	default:
-		s.answer(to, func() (any, error) { return nil, errNotServed })
+		return nil, errNotServed
 	}
 }
 
@@ -66,8 +104,8 @@ func (s *service) listen(ctx context.Context, id int) (quiet func()) {
 	sub, err := s.w.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 		for _, e := range all {
-			if e.session && e.name == verb && mayReply(m.Reply) {
-				e.handle(ctx, passed{late{s.w.config.Read, m.Reply}, m})
+			if e.partition != nil && e.name == verb && mayReply(m.Reply) {
+				s.handle(ctx, e, passed{late{s.w.config.Read, m.Reply}, m})
 			}
 		}
 	})
