@@ -3,6 +3,7 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -296,5 +297,50 @@ func TestForgetInOldFiles(t *testing.T) {
 	}
 	if found := holders(t, "gone-", old, w.ledgers); len(found) > 0 {
 		t.Errorf("after the stop names are in %q", found)
+	}
+}
+
+// E8: an erasure that nobody serves is said, and done by the next worker; asking again
+// waits for it, and is no harm.
+func TestForgetUnserved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	stop := w.run("a", worker.Listener{})
+	w.publish(events.KindTurn, victim, secretTurn(1))
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	a := events.Address{Tenant: "default", Session: victim}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan *nats.Msg, 1)
+	if _, err := w.conn.ChanSubscribe("session.forget.>", asked); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() { _, err := broker.Forget(ctx, w.js, a, "first"); failed <- err }()
+	next(t, asked, "session.forget")
+	until(t, "the event is stored", func() bool {
+		seq, err := broker.LastForget(t.Context(), w.conn, events.PartitionOf(a, 4), a)
+		return err == nil && seq == 2
+	})
+	cancel()
+	if unserved, ok := errors.AsType[*broker.NotErasedError](next(t, failed, "error")); !ok || unserved.Seq != 2 {
+		t.Errorf("without a worker: %v", unserved)
+	}
+	stop = w.run("b", worker.Listener{})
+	done, err := broker.Forget(t.Context(), w.js, a, "second")
+	if err != nil || done.Seq != 3 {
+		t.Fatalf("with a worker: %+v, %v", done, err)
+	}
+	if found := holders(t, secret, dir); len(found) > 0 {
+		t.Errorf("the secret is in %q", found)
+	}
+	if _, err := broker.Forget(t.Context(), w.js, events.Address{Tenant: "default", Session: "a b"}, ""); events.CodeOf(err) != events.CodeBadID {
+		t.Errorf("a session that cannot be: %v", err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
 	}
 }
