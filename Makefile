@@ -74,8 +74,8 @@ demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 
 # Packages without goroutines of their own: the race detector finds nothing there,
 # and makes them five times slower. The measuring tools are among them.
-PURE = ./internal/compaction ./internal/estimate ./internal/eval ./internal/events ./internal/exact ./internal/overflow \
-	./internal/policyfile ./internal/schema ./internal/summarize ./internal/transcript ./examples/...
+PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/eval ./internal/events ./internal/exact ./internal/facts \
+	./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize ./internal/transcript ./internal/whatif ./examples/...
 
 .PHONY: test
 test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
@@ -127,6 +127,10 @@ estimate: ## Measure estimates against usages of COMPACTD_SESSIONS (ARGS=FILE…
 .PHONY: eval
 eval: ## Measure what is kept, and who waits, in under 5 minutes (ARGS='-run retention')
 	@go run ./internal/eval $(ARGS)
+
+.PHONY: whatif
+whatif: build ## Compare the presets on COMPACTD_SESSIONS (ARGS='--policy mine.yaml')
+	@bin/worker replay --policy default --policy neurolink --policy claude $(ARGS) "$${COMPACTD_SESSIONS:-../shared/sessions}"
 
 ##@ Keep in order
 

@@ -74,6 +74,8 @@ type flags struct {
 
 	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
 
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
 }
@@ -96,14 +98,19 @@ Examples:
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
+// parser reads the command line into f.
+func parser(f *flags, logFormat string) *kong.Kong {
+	return kong.Must(f, kong.Name("worker"), kong.Description(description),
+		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+}
+
 func main() {
 	logFormat := "json"
 	if isatty.IsTerminal(os.Stderr.Fd()) {
 		logFormat = "console"
 	}
 	var f flags
-	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
-		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+	k := parser(&f, logFormat)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
 		k.Errorf("%s; see worker --help", err)
@@ -256,7 +263,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	l.commit, errs[1] = broker.Connect(ctx, o)
 	if err := errors.Join(errs[:]...); err != nil {
 		l.close()
-		return nil, cmp.Or(errs[0], errs[1])
+		return nil, fmt.Errorf("%w; without --nats and NATS_URL a server is embedded", cmp.Or(errs[0], errs[1]))
 	}
 	return l, nil
 }
