@@ -53,10 +53,10 @@ func (b *block) UnmarshalJSON(data []byte) error {
 func parseCompactd(in input, r io.Reader) ([]Session, error) {
 	byName := map[string]*native{}
 	var order []*native
-	for n, got := range lines(r) {
+	for n, got := range lines(r, maxLine) {
 		l, err := readNative(n, got)
 		if err != nil {
-			if err := in.bad(atLine(n, err)); err != nil || !got.follows() {
+			if err := in.bad(atLine(n, err)); err != nil {
 				return nil, err
 			}
 			continue

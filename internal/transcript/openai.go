@@ -30,7 +30,7 @@ func parseOpenAI(in input, r io.Reader) ([]Session, error) {
 
 // parseOpenAILines reads one conversation a line.
 func parseOpenAILines(in input, r io.Reader) (out []Session, err error) {
-	for n, got := range lines(r) {
+	for n, got := range lines(r, maxLine) {
 		err := got.err
 		if err == nil {
 			var s []Session
