@@ -138,7 +138,7 @@ const (
 func (s *native) detect() (f events.Format, m events.Model) {
 	f, m = events.OpenAI, events.Model{Provider: "openai", Name: fallbackModel}
 	for _, l := range s.lines {
-		if strings.HasPrefix(l.Model, claudePrefix) {
+		if strings.HasPrefix(l.Model, claudePrefix) && validModel(l.Model) {
 			f, m = events.Anthropic, events.Model{Provider: "anthropic", Name: l.Model, ContextWindow: claudeWindow}
 			break
 		}
