@@ -59,7 +59,7 @@ type flags struct {
 	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant in this worker; beyond them the embedded summarizer writes. 0 is no bound."`
 	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
 
-	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz and /metrics are answered; port -1 picks a free one, off is none (${default})."`
+	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
 	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
