@@ -175,6 +175,21 @@ func readStream(ctx context.Context, js jetstream.JetStream, stream, filter stri
 	}
 }
 
+// LastUntil returns the sequence of the last message of a stream that was stored at
+// or before a moment, counted in milliseconds; 0 for none.
+func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at time.Time) (uint64, error) {
+	after := at.Truncate(time.Millisecond).Add(time.Millisecond)
+	c, err := js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &after,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: 5 * time.Second,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find the end of %s at %s: %w", stream, at, err)
+	}
+	// A consumer stands before the first message that it is to deliver.
+	return c.CachedInfo().Delivered.Stream, nil
+}
+
 // ordered makes an ordered consumer; from 0 is the beginning.
 func ordered(ctx context.Context, js jetstream.JetStream, stream, filter string, from uint64) (jetstream.Consumer, error) {
 	return js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{

@@ -67,6 +67,7 @@ type StreamState struct {
 	Messages    uint64
 	Bytes       uint64
 	MaxBytes    int64
+	Replicas    int
 }
 
 // State reads the present state of a stream.
@@ -391,7 +392,7 @@ func showRepublish(r *jetstream.RePublish) string {
 func stateOf(i *jetstream.StreamInfo) StreamState {
 	return StreamState{
 		Created: i.Created, First: i.State.FirstSeq, Last: i.State.LastSeq,
-		Messages: i.State.Msgs, Bytes: i.State.Bytes, MaxBytes: i.Config.MaxBytes,
+		Messages: i.State.Msgs, Bytes: i.State.Bytes, MaxBytes: i.Config.MaxBytes, Replicas: i.Config.Replicas,
 	}
 }
 
