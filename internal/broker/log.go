@@ -192,10 +192,12 @@ func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at ti
 
 // ordered makes an ordered consumer; from 0 is the beginning.
 func ordered(ctx context.Context, js jetstream.JetStream, stream, filter string, from uint64) (jetstream.Consumer, error) {
-	return js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{filter},
-		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:    max(from, 1),
+	return elected(ctx, func() (jetstream.Consumer, error) {
+		return js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
+			FilterSubjects: []string{filter},
+			DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
+			OptStartSeq:    max(from, 1),
+		})
 	})
 }
 

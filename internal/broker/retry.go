@@ -48,6 +48,23 @@ func retry(ctx context.Context, notify func(error, time.Duration), op func() err
 	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), notify)
 }
 
+// electionTime is how long a cluster may be without a leader for a stream before that
+// is an error; an election takes 4 to 9 seconds, and may have to be repeated.
+const electionTime = 20 * time.Second
+
+// elected calls op again while the server says that there is no leader to ask.
+func elected[T any](ctx context.Context, op func() (T, error)) (got T, err error) {
+	limited, cancel := context.WithTimeout(ctx, electionTime)
+	defer cancel()
+	_ = retry(limited, nil, func() error { // err says more
+		if got, err = op(); hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason) {
+			return err
+		}
+		return permanent(err)
+	})
+	return got, err
+}
+
 // transient keeps an error of a read worth another try, unless no later try can
 // do better.
 func transient(err error) error {

@@ -70,9 +70,10 @@ type StreamState struct {
 	Replicas    int
 }
 
-// State reads the present state of a stream.
+// State reads the present state of a stream. While a cluster elects a leader for it,
+// it waits.
 func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamState, error) {
-	s, err := js.Stream(ctx, stream)
+	s, err := elected(ctx, func() (jetstream.Stream, error) { return js.Stream(ctx, stream) })
 	if err != nil {
 		return StreamState{}, fmt.Errorf("read state of %s: %w", stream, err)
 	}
