@@ -99,11 +99,16 @@ func (e *TopologyError) Error() string {
 // Ensure creates the two streams and the two buckets of the workers, or checks
 // those that are there. It changes age, size bounds and missing subjects of the
 // streams in place, and nothing else. Several workers
-// may call it at once.
-func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, error) {
+// may call it at once. It waits for a server that does not answer, see [AwaitServer].
+func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (s *Streams, err error) {
 	if err := t.validate(); err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
+	err = AwaitServer(ctx, nil, func() error { s, err = t.ensure(ctx, js); return err })
+	return s, err
+}
+
+func (t *Topology) ensure(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
 	log, err := ensure(ctx, js, t.logConfig())
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)

@@ -44,7 +44,7 @@ var Promises = []Promise{
 		shown("TestFaultFleet", "B", "zombies>=6", "stale=0", "violations=0"),
 		shown("TestFaultFleetUnfenced", "B", "zombies>=3", "stale>0"),
 		shown("TestFaultFleetCut", "B", "cuts>=4", "stale=0", "violations=0"),
-		shown("TestFaultFleetClock", "B", "rounds>=2", "stale=0", "violations=0"),
+		shown("TestSoakFleetClock", "C", "rounds>=2", "stale=0", "violations=0"),
 		shown("TestOneNameOneWorker", "A", "second_refused=1"),
 		shown("TestSoakFleet", "C", "zombies>=65", "stale=0", "violations=0"),
 	}},

@@ -48,8 +48,8 @@ func (c *crew) cutOff(p *process) {
 }
 
 // P6: workers whose clocks are an hour fast, an hour slow and right hand over to each
-// other as if all were right.
-func TestFaultFleetClock(t *testing.T) {
+// other as if all were right. The build of the whole standard library takes minutes.
+func TestSoakFleetClock(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, buildWorker(t, "-overlay", skewedTime(t)), time.Second, nil)
 	for i, seconds := range []string{"3600", "-3600", "0"} {

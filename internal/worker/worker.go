@@ -142,10 +142,14 @@ func (w *Worker) Ready() <-chan struct{} {
 // worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {
 	c := w.config.Compaction
-	if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	f, err := newFleet(ctx, w)
+	var f *fleet
+	err := broker.AwaitServer(ctx, func(err error) { call(w.config.Listener.Interrupted, Interrupted{-1, "join", err}) }, func() error {
+		err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0)
+		if err == nil {
+			f, err = newFleet(ctx, w)
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
