@@ -116,8 +116,7 @@ func AwaitServer(ctx context.Context, onWait func(error), op func() error) error
 		}
 	}, func() error {
 		last = op()
-		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount) ||
-			errors.Is(last, nats.ErrNoResponders) || errors.Is(last, jetstream.ErrNoStreamResponse)
+		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount)
 		if ctx.Err() == nil && !off && (Unreachable(last) || hasCode(last, codeNoPeers)) {
 			return last
 		}

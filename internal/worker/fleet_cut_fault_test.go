@@ -52,8 +52,10 @@ func (c *crew) cutOff(p *process) {
 func TestSoakFleetClock(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, buildWorker(t, "-overlay", skewedTime(t)), time.Second, nil)
-	for i, seconds := range []string{"3600", "-3600", "0"} {
-		c.workers[i].env = []string{skewEnv + "=" + seconds}
+	c.skew = map[*process]time.Duration{}
+	for i, skew := range []time.Duration{time.Hour, -time.Hour, 0} {
+		p := c.workers[i]
+		c.skew[p], p.env = skew, []string{fmt.Sprintf("%s=%d", skewEnv, int(skew.Seconds()))}
 	}
 	c.begin()
 	const rounds = 2
@@ -116,12 +118,12 @@ var testSkew = func() (n int64) {
 // was skewed.
 func (c *crew) wantSkew() {
 	c.t.Helper()
-	for i, skew := range []time.Duration{time.Hour, -time.Hour, 0} {
-		said := tenures(c.workers[i])
+	for i, p := range c.workers {
+		said := tenures(p)
 		if len(said) == 0 {
 			c.t.Fatalf("worker %d says nothing", i)
 		}
-		if off := time.Until(said[len(said)-1].Time) - skew; off.Abs() > 10*time.Minute {
+		if off := time.Until(said[len(said)-1].Time) - c.skew[p]; off.Abs() > 10*time.Minute {
 			c.t.Errorf("the clock of worker %d is %s from what it should be", i, off)
 		}
 	}

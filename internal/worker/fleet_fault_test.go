@@ -3,6 +3,7 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -122,6 +123,7 @@ type crew struct {
 	cluster *clustertest.Cluster           // in place of the server
 	links   map[*process]*clustertest.Link // between a worker and the server, where there are any
 	streams *broker.Streams
+	skew    map[*process]time.Duration // how far the clock of a worker is fast
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	workers []*process
@@ -375,14 +377,38 @@ func (c *crew) awaitBalance() {
 	})
 }
 
+// positions says how far each partition is behind.
+func (c *crew) positions() string {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	defer cancel()
+	state, err := broker.State(ctx, c.js, broker.LogStream)
+	out := fmt.Sprintf("the log ends at %d (%v); markers", state.Last, err)
+	for id := range crewPartitions {
+		m, err := broker.LastMarker(ctx, c.nc, id)
+		out += fmt.Sprintf("; %d: cursor %d epoch %d %s (%v)", id, m.Cursor, m.Epoch, time.Since(m.Time).Round(time.Millisecond), err)
+	}
+	return out
+}
+
+// troubles are the last lines that do not tell of daily work.
+func (l *lines) troubles(n int) string {
+	var out []string
+	for line := range strings.Lines(l.text()) {
+		if !strings.Contains(line, `"summary done"`) && !strings.Contains(line, `"session compacted"`) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out[max(0, len(out)-n):], "")
+}
+
 func (c *crew) until(what string, ok func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(waitLimit); !ok(); pause(c.t, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
 			for i, p := range c.workers {
-				all := strings.Split(strings.TrimSpace(p.log.text()), "\n")
-				c.t.Logf("worker %d says at last:\n%s", i, strings.Join(all[max(0, len(all)-8):], "\n"))
+				c.t.Logf("worker %d says at last:\n%s", i, p.log.troubles(12))
 			}
+			c.t.Log(c.positions())
 			c.t.Fatalf("no %s; served are %v", what, c.shares())
 		}
 	}
@@ -399,7 +425,7 @@ func (c *crew) awaitServed(partitions []int, since time.Time, victims ...*proces
 				continue
 			}
 			for _, s := range tenures(p) {
-				d := s.Time.Sub(since)
+				d := s.Time.Add(-c.skew[p]).Sub(since)
 				if s.Message == "partition acquired" && d > 0 && slices.Contains(partitions, s.Partition) {
 					took[s.Partition] = d
 				}
