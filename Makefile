@@ -28,7 +28,7 @@ SHOWN   = TestPoison|TestGolden|TestDamagedFile|TestOneNameOneWorker|TestSimulat
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests
-FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize
+FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/transcript
 FUZZTIME ?=
 export FUZZTIME
 

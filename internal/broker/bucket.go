@@ -171,7 +171,7 @@ func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error))
 		if err := g.pass(m); err != nil {
 			onError(fmt.Errorf("watch %s: %w", b.name, err))
 		}
-	}, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }))
+	}, jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }))
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", b.name, err)
 	}

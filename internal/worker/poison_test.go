@@ -403,10 +403,7 @@ func wrongSubjects() []hostile {
 			hostile{name: fmt.Sprintf("tenant id %.20q", id), subject: "session.turn." + id + ".s", data: data, code: events.CodeBadID})
 	}
 	for _, k := range events.LogKinds {
-		code := events.CodeUnsupportedKind
-		if k != events.KindForget {
-			code = anyDenial
-		}
+		code := anyDenial
 		if k != events.KindTurn {
 			out = append(out,
 				hostile{name: "kind " + string(k), subject: "session." + string(k) + ".default.k", data: data, code: code},
