@@ -59,7 +59,8 @@ var Promises = []Promise{
 		shown("eval", "C", "p99_ms<=250"),
 	}},
 	{"P10", "replay gives the same bytes", []Shown{
-		shown("TestFaultSimulation", "B", "seeds>=20000", "seeds_per_s>=4000", "violations=0"),
+		shown("TestFaultSimulation", "B", "seeds>=20000", "crashes>0", "violations=0"),
+		shown("TestSoakSimulation", "C", "seeds>=250000", "seeds_per_s>=4000", "violations=0"),
 		shown("TestFaultKills", "B", "outcomes>0", "different=0"),
 		shown("TestGolden", "A", "outcomes>0", "different=0"),
 	}},

@@ -62,6 +62,13 @@ func (p *partition) lostEnd(ctx context.Context, log broker.StreamState, found b
 // are decided as the new events they are.
 func (p *partition) goBack(ctx context.Context, end, from uint64) (border, error) {
 	marker := border{seq: compaction.Seq(end)}
+	at, err := broker.GetLog(ctx, p.w.config.Read, []uint64{end})
+	if _, gone := errors.AsType[*broker.GoneError](err); err != nil && !gone {
+		return border{}, err
+	}
+	if err == nil {
+		marker.time = at[0].Time.UnixMilli() // should the power go again
+	}
 	if err := p.committer.Commit(ctx, nil, p.marker(marker)); err != nil {
 		return border{}, err
 	}
