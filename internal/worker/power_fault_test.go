@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func (o *outageOfPower) run(t *testing.T, bin string) {
 	for range o.rounds {
 		e.await(e.count() + 20 + r.IntN(20))
 		pause(t, time.Duration(r.IntN(800))*time.Millisecond)
-		p.signal(syscall.SIGSTOP) // nothing is acknowledged after the power is gone
+		p.freeze() // nothing is acknowledged after the power is gone
 		v.losePower()
 		p.kill()
 		v.remount()
@@ -104,6 +105,36 @@ func (o *outageOfPower) report(t *testing.T) {
 	if o.acks == 0 || o.outcomes == 0 || o.heard == 0 {
 		t.Error("the test saw nothing of something")
 	}
+}
+
+// freeze stops the process and waits until none of its threads runs any more.
+func (p *process) freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	for deadline := time.Now().Add(waitLimit); !p.frozen(); pause(p.t, time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatal("the worker does not stop")
+		}
+	}
+}
+
+// frozen reports whether every thread of the process is stopped.
+func (p *process) frozen() bool {
+	p.t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		p.t.Fatalf("no threads of the worker: %v", err)
+	}
+	for _, path := range threads {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // ext4Shutdown makes an ext4 drop what it has not written yet, its journal too, as a
