@@ -120,7 +120,7 @@ func TestFaultClusterRace(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for n := range 5 {
+				for n := range 40 { // or until another one has it
 					text := fmt.Sprintf("%d %s %d", c.Epoch(), owner, n)
 					err := c.Commit(t.Context(), []Message{clusterMessage(text), clusterMessage(text + "b")}, Marker{Cursor: uint64(n)})
 					mu.Lock()
