@@ -327,9 +327,6 @@ func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 	}
 	w.stop()
 	anew := copyOf(t, data)
-	if err := os.RemoveAll(filepath.Join(anew, "ledgers")); err != nil {
-		t.Fatal(err)
-	}
 	var kept, forgotten map[place][]outcome
 	kept, f.kept = f.resume(t, data, true)
 	forgotten, f.anew = f.resume(t, anew, false)
@@ -341,12 +338,16 @@ func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 	}
 }
 
-// resume decides on what is left in a folder and returns all that is told then.
+// resume decides on what is left in a folder and returns all that is told then: from
+// its checkpoints again, or from the log alone.
 func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][]outcome, replayed int) {
 	t.Helper()
 	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
 	defer w.stop()
-	w.ledgers, w.config, w.snapshotEvery = filepath.Join(data, "ledgers"), w.onlyConfig(), -1
+	w.config = w.onlyConfig()
+	if again {
+		w.ledgers = filepath.Join(data, "ledgers")
+	}
 	before := w.toldBySession()
 	var n atomic.Int64
 	stop := w.run("next", worker.Listener{
