@@ -46,6 +46,7 @@ type partition struct {
 	w        *Worker
 	id       int
 	caughtUp func()
+	drained  func()     // nothing more is committed; called when others are to go on
 	failed   chan error // the first reason to stop reading
 
 	state   sync.Mutex // guards the fields below; never held while waiting for room
@@ -78,9 +79,9 @@ type partition struct {
 	behind atomic.Bool   // the log holds more than a backlog of unread events
 }
 
-func newPartition(w *Worker, id int, caughtUp func()) *partition {
+func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 	p := &partition{
-		w: w, id: id, caughtUp: caughtUp,
+		w: w, id: id, caughtUp: caughtUp, drained: drained,
 		failed:  make(chan error, 1),
 		decider: newDecider(w.config.Compaction),
 		wake:    make(chan struct{}, 1),
@@ -128,9 +129,13 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil && work.Err() != nil {
 		err = errDrain
 	}
-	drained := err == nil && !p.late.Load()
-	p.last = drained && !errors.Is(context.Cause(ctx), errHandOver)
-	return errors.Join(err, p.closeStore(work, drained))
+	others := errors.Is(context.Cause(ctx), errHandOver)
+	if others {
+		p.drained()
+	}
+	whole := err == nil && !p.late.Load()
+	p.last = whole && ctx.Err() != nil && !others
+	return errors.Join(err, p.closeStore(work, whole))
 }
 
 // errHandOver is why ctx ends when another worker is to go on. What is not committed
@@ -138,7 +143,7 @@ func (p *partition) serve(ctx context.Context) error {
 // for nothing else.
 var errHandOver = errors.New("another worker is to serve the partition")
 
-const handOverTime = 50 * time.Millisecond
+const handOverTime = 20 * time.Millisecond
 
 // errDrain: no turn is lost, but agents wait for the next start.
 var errDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")

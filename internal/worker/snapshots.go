@@ -164,6 +164,9 @@ func (p *partition) snapshotMarker(m kv.Mark) broker.Marker {
 
 // removeCopies removes what a process that died had on its way.
 func removeCopies(dir string) error {
+	if dir == "" {
+		return nil
+	}
 	found, err := filepath.Glob(filepath.Join(dir, "p*.db"+copySuffix))
 	for _, path := range found {
 		err = cmp.Or(err, os.Remove(path))
