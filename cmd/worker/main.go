@@ -72,6 +72,8 @@ type flags struct {
 	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
 
+	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
+
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
 }
@@ -90,6 +92,7 @@ Examples:
   worker inspect --json
   worker doctor --nats nats://broker:4222
   worker replay --policy default --policy claude sessions/*.jsonl
+  worker forget acme chat-4711 --nats nats://broker:4222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 

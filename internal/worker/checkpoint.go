@@ -28,7 +28,7 @@ func (p *partition) openStore() error {
 	if p.w.config.Dir == "" {
 		return nil
 	}
-	store, err := p.openFile(p.path())
+	store, err := p.openFile(p.w.fileOptions(p.id))
 	if err != nil {
 		return err
 	}
@@ -36,18 +36,24 @@ func (p *partition) openStore() error {
 	return nil
 }
 
-// path is where the partition's file is.
-func (p *partition) path() string { return filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id)) }
-
 // openFile opens a ledger file of the partition, and tells that it was set aside.
-func (p *partition) openFile(path string) (*kv.Store, error) {
-	store, aside, err := kv.Open(kv.Options{
-		Path: path, Partition: p.id, Partitions: p.w.config.Streams.Partitions, Sync: p.w.config.Sync,
-	})
+func (p *partition) openFile(o kv.Options) (*kv.Store, error) {
+	store, aside, err := kv.Open(o)
 	if err == nil && aside != nil {
 		p.setAside(aside.Reason, aside.Moved)
 	}
 	return store, err
+}
+
+// path is where the partition's file is.
+func (p *partition) path() string { return p.w.fileOptions(p.id).Path }
+
+// fileOptions say where a partition's file is, and how it is opened.
+func (w *Worker) fileOptions(id int) kv.Options {
+	return kv.Options{
+		Path:      filepath.Join(w.config.Dir, fmt.Sprintf("p%d.db", id)),
+		Partition: id, Partitions: w.config.Streams.Partitions, Sync: w.config.Sync,
+	}
 }
 
 // resume returns the border that the file stands at. One that does not fit the
@@ -202,6 +208,7 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 		}
 	}
 	failpoint("checkpointed")
+	wakeUp(p.checkpointed)
 	p.state.Lock()
 	p.decider.stored(c.written)
 	evicted, kept := p.decider.evict(p.w.config.MaxLedgers/p.w.config.Streams.Partitions), len(p.decider.kept)

@@ -34,6 +34,14 @@ var failpoints = []string{
 	"draining",          // nothing is read any more, and the last commits are to come
 }
 
+// eraseFailpoints are those on the way of an erasure, which fault tests of their own
+// pass.
+var eraseFailpoints = []string{
+	"forgotten",      // session.forgotten is told, and nothing erased
+	"streams-erased", // log and outcomes are erased, ledger file and snapshots not
+	"file-erased",    // the file is too, and snapshots are not; nothing is confirmed
+}
+
 // fuse ends the process at a failpoint.
 type fuse struct {
 	name string
@@ -53,8 +61,8 @@ func arm(at string) *fuse {
 	if counted {
 		n, err = strconv.ParseInt(times, 10, 64)
 	}
-	if err != nil || n < 1 || !slices.Contains(failpoints, name) {
-		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q", at, failpoints))
+	if err != nil || n < 1 || !slices.Contains(slices.Concat(failpoints, eraseFailpoints), name) {
+		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q or %q", at, failpoints, eraseFailpoints))
 	}
 	f := &fuse{name: name}
 	f.left.Store(n)

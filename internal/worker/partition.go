@@ -68,23 +68,27 @@ type partition struct {
 
 	background sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
-	room    *sync.Cond // signalled when queue shrinks or the partition stops
-	queue   []group    // decided, not yet committed
-	end     border     // of what is decided
-	stopped bool
+	mu       sync.Mutex // guards the fields below
+	room     *sync.Cond // signalled when queue shrinks or the partition stops
+	queue    []group    // decided, not yet committed
+	end      border     // of what is decided
+	stopped  bool
+	erasures []erasure // under way or to be done
 
-	wake   chan struct{} // the queue has something
-	late   atomic.Bool   // another worker waits for the partition: no commit begins any more
-	behind atomic.Bool   // the log holds more than a backlog of unread events
+	wake         chan struct{} // the queue has something
+	forgotten    chan struct{} // there is another erasure
+	checkpointed chan struct{} // the file has moved
+	late         atomic.Bool   // another worker waits for the partition: no commit begins any more
+	behind       atomic.Bool   // the log holds more than a backlog of unread events
 }
 
 func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 	p := &partition{
 		w: w, id: id, caughtUp: caughtUp, drained: drained,
-		failed:  make(chan error, 1),
-		decider: newDecider(w.config.Compaction),
-		wake:    make(chan struct{}, 1),
+		failed:    make(chan error, 1),
+		decider:   newDecider(w.config.Compaction),
+		wake:      make(chan struct{}, 1),
+		forgotten: make(chan struct{}, 1), checkpointed: make(chan struct{}, 1),
 	}
 	p.room = sync.NewCond(&p.mu)
 	return p
@@ -118,6 +122,7 @@ func (p *partition) serve(ctx context.Context) error {
 	watch, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watchIdle(watch) })
+	watching.Go(func() { p.watchErasures(watch) })
 	err = p.commitLoop(ctx, work)
 	unwatch()
 	watching.Wait()
@@ -216,6 +221,9 @@ func (p *partition) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.pendingErasures(ctx); err != nil {
+		return err
+	}
 	failpoint("replayed")
 	p.w.served[p.id].Store(p)
 	p.caughtUp()
@@ -296,7 +304,7 @@ var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was m
 func (p *partition) load(ctx context.Context) (*recorded, error) {
 	r := &recorded{}
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.fence+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
-		if at, err := events.ParseOutcome(m.Subject()); err == nil {
+		if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
 			if err := r.add(at.Kind, m.Data()); err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
@@ -355,10 +363,7 @@ func (p *partition) push(g group) {
 		return
 	}
 	p.queue = append(p.queue, g)
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	wakeUp(p.wake)
 }
 
 // halt lets nothing more into the queue.
@@ -403,8 +408,12 @@ func readEvent(m jetstream.Msg) (event, time.Time, error) {
 	return e, md.Timestamp, nil
 }
 
-// borderAfter is the border behind an event.
+// borderAfter is the border behind an event. A session.forget begins a new chain:
+// events before it may be erased.
 func borderAfter(before border, e event, at time.Time) border {
+	if e.Kind == events.KindForget {
+		before.chain = 0
+	}
 	return border{seq: e.seq, chain: chain(before.chain, e), id: e.id, time: at.UnixMilli()}
 }
 

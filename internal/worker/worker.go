@@ -152,6 +152,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
+	if err := w.dropForgotten(ctx); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	deafen, err := w.hearErasures()
+	if err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	defer deafen()
 	f, err := newFleet(ctx, w)
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
