@@ -127,6 +127,9 @@ func (s *Snapshots) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) e
 // snapshot when it is next due; until then a take-over reads the log instead.
 func (s *Snapshots) Erase(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, snapshotsStream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
 	if err == nil {
 		err = stream.Purge(ctx)
 	}

@@ -131,7 +131,7 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 	if e.local {
 		return nil
 	}
-	if err := broker.EraseSnapshots(ctx, p.w.js); err != nil { // after the file: what is copied from now on is without
+	if err := p.w.copies.erase(ctx); err != nil { // after the file: what is copied from now on is without
 		return err
 	}
 	p.confirm(told{e.Address, compaction.Outcome{Kind: events.KindErased, Body: &done}})

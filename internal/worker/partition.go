@@ -60,6 +60,8 @@ type partition struct {
 	store     *kv.Store   // nil without checkpoints
 	fence     uint64      // sequence in OUTCOMES that the store stands at
 	snapshot  uint64      // cursor of the snapshot that the store came from; 0 without one
+
+	unsnapped atomic.Int64 // events since the newest snapshot, as far as this owner knows
 	pending   *checkpoint // collected, waits for its commit
 	saved     time.Time   // when the last one was collected
 	writing   atomic.Bool // one is being written
@@ -283,6 +285,7 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 		p.decider.events++
 		p.decided = borderAfter(p.decided, e, at)
 		replayed++
+		p.unsnapped.Add(1)
 		return p.checkpointReplay(ctx, whole)
 	})
 	if err != nil {
@@ -330,6 +333,7 @@ func (p *partition) receive(m jetstream.Msg) {
 	outs, messages := p.decider.decide(e)
 	p.decider.events++
 	p.decided = borderAfter(p.decided, e, at)
+	p.unsnapped.Add(1)
 	g, lost := group{end: p.decided}, p.decider.lost
 	p.state.Unlock()
 	if lost != nil {

@@ -11,11 +11,11 @@ import (
 	"compactd/internal/kv"
 )
 
-// How long a take-over asks for a snapshot, and fetches it, before it reads the log
-// instead.
+// askSnapshot is how long a take-over asks for a snapshot before it reads the log
+// instead, and moveSnapshot how long one may be on its way, here or to the store.
 const (
-	askSnapshot   = 10 * time.Second
-	fetchSnapshot = 5 * time.Minute
+	askSnapshot  = 10 * time.Second
+	moveSnapshot = 5 * time.Minute
 )
 
 // restore puts the newest snapshot of the partition in the place of its file, when
@@ -90,7 +90,7 @@ func (p *partition) fitsWhole(ctx context.Context, m kv.Mark, log broker.StreamS
 
 // fetch writes a snapshot to path and verifies it.
 func (p *partition) fetch(ctx context.Context, s *broker.Snapshot, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, fetchSnapshot)
+	ctx, cancel := context.WithTimeout(ctx, moveSnapshot)
 	defer cancel()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -62,12 +62,27 @@ func (s *snapshots) run(ctx context.Context) {
 // still served here, if the next owner would have to replay more than farBehind.
 func (s *snapshots) ahead(id int) {
 	p := s.w.served[id].Load()
-	if p == nil || !s.wanted() {
-		return
+	if p == nil || !s.wanted() || p.unsnapped.Load() < farBehind {
+		return // as nearly always: it must cost a hand-over nothing
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.w.config.DrainTimeout/2)
 	defer cancel()
 	s.take(ctx, p, farBehind)
+}
+
+// erase removes the snapshots of all partitions from the server, and waits for this
+// worker's own upload to notice: its copy of a file is gone then too.
+func (s *snapshots) erase(ctx context.Context) error {
+	if err := s.store.Erase(ctx); err != nil {
+		return err
+	}
+	select {
+	case s.slot <- struct{}{}:
+		<-s.slot
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // wanted reports whether this worker takes snapshots.
@@ -82,6 +97,8 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 	case <-ctx.Done():
 		return 0
 	}
+	ctx, cancel := context.WithTimeout(ctx, moveSnapshot)
+	defer cancel()
 	began := time.Now()
 	done, err := s.upload(ctx, p, least)
 	switch {
@@ -96,6 +113,7 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 }
 
 func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done Snapshotted, err error) {
+	events := p.unsnapped.Load()
 	u, err := s.store.Begin(ctx, p.id) // before the copy: what is erased meanwhile must not come back
 	if err != nil || p.leads(u.Replaces()) < least {
 		return done, err
@@ -118,6 +136,7 @@ func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done S
 	if err := u.Put(ctx, p.snapshotMarker(m), m.Outcomes, reading{f}); err != nil {
 		return done, err
 	}
+	p.unsnapped.Add(-events)
 	failpoint("snapshot-put")
 	return Snapshotted{Partition: p.id, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
 }

@@ -368,6 +368,43 @@ func TestMutatedSnapshots(t *testing.T) {
 	w.wantAsLogSays()
 }
 
+// E8: a session that was forgotten is in no snapshot, nor in what is left of older
+// ones, though uploads go on all the while.
+func TestForgetSnapshots(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	w.ledgers, w.checkpointEvery, w.snapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
+	c := newCopied()
+	stop := w.run("a", c.listener())
+	w.rounds(16, 1, 4)()
+	w.publish(events.KindTurn, victim, secretTurn(1))
+	w.settle()
+	c.await(t, 4)
+	store := storeOf(t, dir, "OBJ_"+broker.SnapshotsBucket)
+	deadline := time.Now().Add(waitLimit)
+	for n := 4; len(holders(t, victim, store)) == 0; n++ { // until the victim is in one
+		if time.Now().After(deadline) {
+			t.Fatal("the victim is in no snapshot: the test is blind")
+		}
+		w.rounds(16, n, n+1)()
+	}
+	w.forget(victim)
+	for found := holders(t, victim, store, w.ledgers); len(found) > 0; found = holders(t, victim, store, w.ledgers) {
+		if time.Now().After(deadline) { // the server removes files in the background
+			t.Fatalf("the victim is in %q", found)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if found := holders(t, victim, store, w.ledgers); len(found) > 0 {
+		t.Errorf("the victim came back, in %q", found)
+	}
+	w.elsewhere("b", nothing)
+	w.wantAsLogSays()
+}
+
 // storedSnapshot is a snapshot with its bytes.
 type storedSnapshot struct {
 	*broker.Snapshot
