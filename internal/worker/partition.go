@@ -57,16 +57,16 @@ type partition struct {
 	committer *broker.Committer
 	committed compaction.Seq
 	marked    time.Time
-	store     *kv.Store   // nil without checkpoints
-	fence     uint64      // sequence in OUTCOMES that the store stands at
-	snapshot  uint64      // cursor of the snapshot that the store came from; 0 without one
+	store     *kv.Store // nil without checkpoints
+	fence     uint64    // sequence in OUTCOMES that the store stands at
+	snapshot  uint64    // cursor of the snapshot that the store came from; 0 without one
 
 	unsnapped atomic.Int64 // events since the newest snapshot, as far as this owner knows
-	pending   *checkpoint // collected, waits for its commit
-	saved     time.Time   // when the last one was collected
-	writing   atomic.Bool // one is being written
-	unwritten bool        // one was given up: its rows are lost, so none may follow
-	last      bool        // nobody is there to go on: the last one becomes a snapshot
+	pending   *checkpoint  // collected, waits for its commit
+	saved     time.Time    // when the last one was collected
+	writing   atomic.Bool  // one is being written
+	unwritten bool         // one was given up: its rows are lost, so none may follow
+	last      bool         // nobody is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
 
