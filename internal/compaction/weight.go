@@ -9,6 +9,9 @@ const (
 	heldRest  = 1 << 10 // everything else of a ledger, as a round figure
 )
 
+// Weight is how many bytes of memory the entries of the view take.
+func (v *View) Weight() int { return len(v.entries) * heldEntry }
+
 // Weight is about how many bytes of memory the ledger takes: what grows with the
 // session, and a round figure for the rest.
 func (l *Ledger) Weight() int {

@@ -35,6 +35,17 @@ type group struct {
 	end      border
 }
 
+// weight is about how many bytes of memory the group takes until it is committed.
+func (g *group) weight() (n int) {
+	for _, t := range g.outcomes {
+		n += 1 << 10
+		if v := t.outcome.View; v != nil {
+			n += v.Weight()
+		}
+	}
+	return n
+}
+
 // told is one outcome on its way.
 type told struct {
 	address events.Address
@@ -73,6 +84,7 @@ type partition struct {
 	mu       sync.Mutex // guards the fields below
 	room     *sync.Cond // signalled when queue shrinks or the partition stops
 	queue    []group    // decided, not yet committed
+	queued   int        // bytes of memory that it takes, about
 	end      border     // of what is decided
 	stopped  bool
 	erasures []erasure // under way or to be done
@@ -351,12 +363,16 @@ func (p *partition) receive(m jetstream.Msg) {
 	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 
+// maxQueued bounds the memory of what is decided and not committed, in each
+// partition: views of long histories are large.
+const maxQueued = 8 << 20
+
 // push queues what was decided about one event and waits while too much is
 // queued.
 func (p *partition) push(g group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.queue) >= p.w.config.MaxAhead && !p.stopped {
+	for (len(p.queue) >= p.w.config.MaxAhead || p.queued > maxQueued) && !p.stopped {
 		p.room.Wait()
 	}
 	if p.stopped {
@@ -367,6 +383,7 @@ func (p *partition) push(g group) {
 		return
 	}
 	p.queue = append(p.queue, g)
+	p.queued += g.weight()
 	wakeUp(p.wake)
 }
 
