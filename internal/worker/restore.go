@@ -18,6 +18,10 @@ const (
 	moveSnapshot = 5 * time.Minute
 )
 
+// fetchTries is how often a snapshot is fetched that seems to be gone: a newer one
+// takes its place, or a cluster has no leader for a moment.
+const fetchTries = 3
+
 // restore puts the newest snapshot of the partition in the place of its file, when
 // the file is fresh, or so old that replaying takes longer. A snapshot that does not
 // fit, or cannot be had, is left: what it holds follows from the log.
@@ -26,13 +30,24 @@ func (p *partition) restore(ctx context.Context, log broker.StreamState, marker 
 	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < farBehind {
 		return nil
 	}
-	found, err := p.findSnapshot(ctx, own, log, marker)
-	if found == nil || err != nil {
-		return p.without(ctx, err)
-	}
 	path := p.path() + copySuffix
-	if err := p.fetch(ctx, found, path); err != nil {
-		return p.without(ctx, errors.Join(err, os.Remove(path)))
+	for try := 1; ; try++ {
+		found, err := p.findSnapshot(ctx, own, log, marker)
+		if found == nil || err != nil {
+			return p.without(ctx, err)
+		}
+		if err = p.fetch(ctx, found, path); err == nil {
+			break
+		}
+		p.interrupted("restore snapshot")(errors.Join(err, os.Remove(path)))
+		if !errors.Is(err, broker.ErrSnapshotGone) || try == fetchTries {
+			return ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(fullPause):
+		}
 	}
 	failpoint("restoring")
 	if err := errors.Join(p.store.Close(), os.Rename(path, p.path()), p.openStore()); err != nil {
