@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 	"compactd/internal/worker"
 )
 
@@ -155,10 +156,13 @@ func TestFromSnapshotAndFromZero(t *testing.T) {
 	if len(d.restored) != 0 || d.replayed != sessions*(before+2*after-1) {
 		t.Errorf("from zero %d events were replayed, and %d partitions restored", d.replayed, len(d.restored))
 	}
-	if diff := cmp.Diff(w.rows(), fromSnapshot); diff != "" {
+	fromZero, different := w.rows(), 0
+	if diff := cmp.Diff(fromZero, fromSnapshot); diff != "" {
 		t.Errorf("ledgers from snapshots are not those from zero (-zero +snapshot):\n%s", diff)
+		different = 1
 	}
 	w.wantAsLogSays()
+	reliability.Print(t, "P10", "from_snapshots", c.replayed, "from_zero", d.replayed, "rows", len(fromZero), "different", different)
 }
 
 // Snapshots are taken while turns come in. Whichever was the newest when the owner
@@ -361,11 +365,15 @@ func TestMutatedSnapshots(t *testing.T) {
 			used++
 		}
 	}
-	fmt.Printf("snapshots: %d mutations, %d not used, %d used\n", mutations, mutations-used, used)
 	if used == mutations {
 		t.Error("no mutation did any harm: this test is blind")
 	}
 	w.wantAsLogSays()
+	different := 0
+	if t.Failed() {
+		different = 1
+	}
+	reliability.Print(t, "P11", "mutations", mutations, "not_used", mutations-used, "used", used, "different", different)
 }
 
 // E8: a session that was forgotten is in no snapshot, nor in what is left of older
