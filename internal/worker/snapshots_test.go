@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/reliability"
@@ -335,6 +336,64 @@ func TestOwnFileFirst(t *testing.T) {
 		t.Errorf("%d partitions were restored and %d events replayed, with a file that is a little behind", len(c.restored), c.replayed)
 	}
 	w.wantAsLogSays()
+}
+
+// Before a partition changes hands its owner takes a snapshot when the next one would
+// have much to replay, and only then.
+func TestHandOverWithSnapshot(t *testing.T) {
+	t.Parallel()
+	for _, turns := range []int{100, 2500} {
+		t.Run(fmt.Sprint(turns), func(t *testing.T) {
+			t.Parallel()
+			w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
+			w.ledgers, w.checkpointEvery = t.TempDir(), time.Millisecond
+			stored := make(chan struct{})
+			first := w.start("a", worker.Listener{Checkpointed: func(c worker.Checkpointed) {
+				if int(c.Cursor) == turns {
+					close(stored)
+				}
+			}})
+			for i := range turns {
+				a := events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprint(i)}
+				if _, err := w.js.PublishAsync(events.Published(events.KindTurn, a), []byte(`{"turn":1,"messages":[{"role":"user","content":"hello"}]}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-stored
+			w.ledgers = t.TempDir()
+			c := newCopied()
+			second := w.start("b", c.listener())
+			if err := <-joined(second); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.stop(); err != nil { // where b has not got the partition already
+				t.Fatal(err)
+			}
+			w.publish(events.KindTurn, "last", agentTurn(1, 1))
+			w.settle()
+			if err := second.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if used := c.restored[0] > 0; used != (turns >= 2000) {
+				t.Errorf("after %d turns the next owner went on from a snapshot: %t", turns, used)
+			}
+			w.wantAsLogSays()
+		})
+	}
+}
+
+// joined says when a worker is a member, or why it is none.
+func joined(r *running) <-chan error {
+	out := make(chan error, 1)
+	go func() {
+		select {
+		case <-r.worker.Ready():
+			out <- nil
+		case err := <-r.done:
+			out <- fmt.Errorf("it ended: %w", err)
+		}
+	}()
+	return out
 }
 
 // P11: whatever becomes of a snapshot in the store, what is told is what the log
