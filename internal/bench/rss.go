@@ -49,7 +49,7 @@ func measureRSS(ctx context.Context, o options, dir string, p printer) (err erro
 	}
 	began := time.Now()
 	var log bytes.Buffer
-	cmd := exec.CommandContext(ctx, bin, "--nats", w.server.ClientURL(), "--data", filepath.Join(dir, "rss-ledgers"), "--http", "off", //nolint:gosec // our own
+	cmd := exec.CommandContext(ctx, bin, "--nats", w.server.ClientURL(), "--data", filepath.Join(dir, "rss-ledgers"), "--http", "off",
 		"--log-format", "json", "--set", fmt.Sprintf("window_tokens=%d", rssWindow))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), "NATS_URL=")
 	cmd.Stderr = &log
