@@ -27,7 +27,7 @@ const fetchTries = 3
 // fit, or cannot be had, is left: what it holds follows from the log.
 func (p *partition) restore(ctx context.Context, log broker.StreamState, marker border) error {
 	own := p.store.Mark()
-	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < farBehind {
+	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < p.w.copies.far() {
 		return nil
 	}
 	path := p.path() + copySuffix
@@ -79,7 +79,7 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.St
 	}
 	m := found.Marker
 	switch {
-	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < farBehind:
+	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < p.w.copies.far():
 		return nil, nil
 	case m.Epoch >= p.committer.Epoch():
 		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which is yet to come: it belongs to another history of this log", m.Cursor, m.Epoch)

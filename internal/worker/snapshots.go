@@ -22,10 +22,6 @@ const copySuffix = ".copy"
 // one part in so many of the time.
 const snapshotShare = 100
 
-// farBehind is how many events of a partition are worth a snapshot at a hand-over:
-// to replay fewer takes no longer than to fetch one.
-const farBehind = 2000
-
 // snapshots puts copies of this worker's ledger files into the object store, from
 // where a worker without them goes on.
 type snapshots struct {
@@ -59,16 +55,20 @@ func (s *snapshots) run(ctx context.Context) {
 }
 
 // ahead takes a snapshot of a partition that another worker is to serve, while it is
-// still served here, if the next owner would have to replay more than farBehind.
+// still served here, if the next owner would have far to go.
 func (s *snapshots) ahead(id int) {
 	p := s.w.served[id].Load()
-	if p == nil || !s.wanted() || p.unsnapped.Load() < farBehind {
+	if p == nil || !s.wanted() || p.unsnapped.Load() < int64(s.far()) {
 		return // as nearly always: it must cost a hand-over nothing
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.w.config.DrainTimeout/2)
 	defer cancel()
-	s.take(ctx, p, farBehind)
+	s.take(ctx, p, s.far())
 }
+
+// far is how many events of a partition are worth a snapshot: a checkpoint's. To
+// replay fewer takes about as long as to put a snapshot, or to fetch one.
+func (s *snapshots) far() int { return s.w.config.CheckpointEvents }
 
 // erase removes the snapshots of all partitions from the server, and waits for this
 // worker's own upload to notice: its copy of a file is gone then too.
