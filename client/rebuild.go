@@ -1,0 +1,134 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// rebuild reads the history anew: what a worker holds, or was told last, and the
+// turns that the log has after it. The caller holds the turn, and nothing is open.
+func (s *Session) rebuild(ctx context.Context) error {
+	v, t, err := s.fromWorker(ctx)
+	if errors.Is(err, CodeGone) || ctx.Err() != nil {
+		return fmt.Errorf("resume session %s: %w", s.at.Session, err)
+	}
+	if err != nil {
+		if v, t, err = s.fromStreams(ctx); err != nil {
+			return fmt.Errorf("resume session %s: %w", s.at.Session, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.system != nil && s.config.System == nil {
+		s.system = t.system
+	}
+	if t.tools != nil && s.config.Tools == nil {
+		s.tools = t.tools
+	}
+	s.view, s.format = *v, t.format
+	s.called, s.told = v.generation, max(s.told, v.generation)
+	s.stale, s.resend, s.replace, s.kept = false, 0, len(t.parked) > 0, nil
+	return nil
+}
+
+// workerTimeout is how long a worker may take for turns that the log has already.
+const workerTimeout = 2 * time.Second
+
+// fromWorker asks for the history, until it knows of all turns that withdraw some.
+func (s *Session) fromWorker(ctx context.Context) (*view, *tail, error) {
+	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
+	defer cancel()
+	for pause := firstPause; ; pause *= 2 {
+		h, err := s.c.history(ctx, s.at)
+		if err != nil {
+			return nil, nil, err
+		}
+		v := &view{}
+		if h.Known {
+			v.base(offer{h.Generation, h.Through, nonNil(h.Messages)})
+		}
+		t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
+		switch err := t.read(ctx, s.c.js, s.at, 1); {
+		case err == nil:
+			return v, t, nil
+		case !errors.Is(err, errBelow):
+			return nil, nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// fromStreams needs no worker. Where turns were withdrawn that the newest outcome
+// stands for, an older one is the base, or none.
+func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
+	var w withdrawals
+	for {
+		v := &view{withdrawn: w}
+		from, format, err := s.newest(ctx, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		t := &tail{view: v, format: format}
+		err = t.read(ctx, s.c.js, s.at, from)
+		switch {
+		case errors.Is(err, errBelow):
+			w = v.withdrawn
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		if err := t.prompt(ctx, s.c.js, s.at); err != nil {
+			return nil, nil, err
+		}
+		return v, t, nil
+	}
+}
+
+// newest takes the newest history that was told and holds nothing withdrawn, and
+// returns where OUTCOMES has it.
+func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events.Format, err error) {
+	take := func(data []byte, seq uint64) error {
+		b := &events.Compacted{}
+		if err := events.Unmarshal(data, b); err != nil {
+			return fmt.Errorf("read outcome %d: %w", seq, err)
+		}
+		if b.Compacted && b.Messages != nil && v.withdrawn.allow(b.Through) { // one after another: a session may have begun anew
+			w := v.withdrawn
+			v.base(offer{b.Generation, b.Through, b.Messages})
+			v.last, v.withdrawn, at, format = b.Through.Turn, w, seq, b.Format
+		}
+		return nil
+	}
+	outcomes, err := s.c.js.Stream(ctx, broker.OutcomesStream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, "", broker.ErrNoStreams
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("read outcomes: %w", err)
+	}
+	filter := outcomesOf(events.KindCompacted, s.at)
+	m, err := outcomes.GetLastMsgForSubject(ctx, filter)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 1, "", nil
+	case err != nil:
+		return 0, "", fmt.Errorf("read outcomes: %w", err)
+	}
+	if err := take(m.Data, m.Sequence); err != nil || at > 0 {
+		return at, format, err
+	}
+	at = 1
+	err = broker.ReadStream(ctx, s.c.js, broker.OutcomesStream, filter, 1, 0, func(m jetstream.Msg, seq uint64) error { return take(m.Data(), seq) })
+	return at, format, err
+}
