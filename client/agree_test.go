@@ -29,6 +29,7 @@ func TestAgreesWithWorker(t *testing.T) {
 			"":           a.look,
 			"say":        a.say,
 			"say more":   a.say,
+			"say on":     a.say,
 			"use tool":   a.useTool,
 			"regenerate": a.regenerate,
 			"miss":       a.miss,
@@ -138,6 +139,9 @@ func (a *agent) miss(t *rapid.T) {
 }
 
 func (a *agent) reconnect(t *rapid.T) {
+	if rapid.IntRange(0, 4).Draw(t, "rarely") > 0 { // it takes a while
+		return
+	}
 	if err := a.c.nc.ForceReconnect(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +160,7 @@ func (a *agent) move(t *rapid.T) {
 
 // moveAlone does so while no worker lives.
 func (a *agent) moveAlone(t *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 { // a worker takes long to come back
+	if rapid.IntRange(0, 19).Draw(t, "rarely") > 0 { // a worker takes long to come back
 		return
 	}
 	a.w.stop()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
@@ -192,12 +191,12 @@ func (s *Session) replayOutcomes(ctx context.Context) error {
 	s.mu.Lock()
 	from := s.heard + 1
 	s.mu.Unlock()
-	return broker.ReadStream(ctx, s.c.js, broker.OutcomesStream, outcomesOf("*", s.at), from, 0, func(m jetstream.Msg, seq uint64) error {
-		at, err := events.ParseOutcome(m.Subject())
+	return broker.ReadSubject(ctx, s.c.nc, broker.OutcomesStream, outcomesOf("*", s.at), from, func(m broker.LogMessage) error {
+		at, err := events.ParseOutcome(m.Subject)
 		if err != nil {
 			return err
 		}
-		s.hear(at.Kind, m.Data(), seq)
+		s.hear(at.Kind, m.Data, m.Seq)
 		return nil
 	})
 }

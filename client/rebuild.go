@@ -55,7 +55,7 @@ func (s *Session) fromWorker(ctx context.Context) (*view, *tail, error) {
 			v.base(offer{h.Generation, h.Through, nonNil(h.Messages)})
 		}
 		t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
-		switch err := t.read(ctx, s.c.js, s.at, 1); {
+		switch err := t.read(ctx, s.c.nc, s.at, 1); {
 		case err == nil:
 			return v, t, nil
 		case !errors.Is(err, errBelow):
@@ -80,7 +80,7 @@ func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 			return nil, nil, err
 		}
 		t := &tail{view: v, format: format}
-		err = t.read(ctx, s.c.js, s.at, from)
+		err = t.read(ctx, s.c.nc, s.at, from)
 		switch {
 		case errors.Is(err, errBelow):
 			w = v.withdrawn
@@ -88,7 +88,7 @@ func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 		case err != nil:
 			return nil, nil, err
 		}
-		if err := t.prompt(ctx, s.c.js, s.at); err != nil {
+		if err := t.prompt(ctx, s.c.nc, s.at); err != nil {
 			return nil, nil, err
 		}
 		return v, t, nil
@@ -98,37 +98,30 @@ func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 // newest takes the newest history that was told and holds nothing withdrawn, and
 // returns where OUTCOMES has it.
 func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events.Format, err error) {
-	take := func(data []byte, seq uint64) error {
+	take := func(m broker.LogMessage) error {
 		b := &events.Compacted{}
-		if err := events.Unmarshal(data, b); err != nil {
-			return fmt.Errorf("read outcome %d: %w", seq, err)
+		if err := events.Unmarshal(m.Data, b); err != nil {
+			return fmt.Errorf("read outcome %d: %w", m.Seq, err)
 		}
 		if b.Compacted && b.Messages != nil && v.withdrawn.allow(b.Through) { // one after another: a session may have begun anew
 			w := v.withdrawn
 			v.base(offer{b.Generation, b.Through, b.Messages})
-			v.last, v.withdrawn, at, format = b.Through.Turn, w, seq, b.Format
+			v.last, v.withdrawn, at, format = b.Through.Turn, w, m.Seq, b.Format
 		}
 		return nil
 	}
-	outcomes, err := s.c.js.Stream(ctx, broker.OutcomesStream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return 0, "", broker.ErrNoStreams
-	}
-	if err != nil {
-		return 0, "", fmt.Errorf("read outcomes: %w", err)
-	}
 	filter := outcomesOf(events.KindCompacted, s.at)
-	m, err := outcomes.GetLastMsgForSubject(ctx, filter)
+	m, err := broker.LastOf(ctx, s.c.nc, broker.OutcomesStream, filter)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return 1, "", nil
 	case err != nil:
-		return 0, "", fmt.Errorf("read outcomes: %w", err)
+		return 0, "", err
 	}
-	if err := take(m.Data, m.Sequence); err != nil || at > 0 {
+	if err := take(m); err != nil || at > 0 {
 		return at, format, err
 	}
 	at = 1
-	err = broker.ReadStream(ctx, s.c.js, broker.OutcomesStream, filter, 1, 0, func(m jetstream.Msg, seq uint64) error { return take(m.Data(), seq) })
+	err = broker.ReadSubject(ctx, s.c.nc, broker.OutcomesStream, filter, 1, take)
 	return at, format, err
 }

@@ -75,8 +75,8 @@ func (c *Client) Open(ctx context.Context, name string, config Config) (*Session
 	if err := s.listen(); err != nil { // before the history is read, so that nothing falls between
 		return nil, err
 	}
-	if state, err := broker.State(ctx, c.js, broker.OutcomesStream); err == nil { // else nothing was told, or may be read
-		s.heard = state.Last
+	if m, err := broker.LastOf(ctx, c.nc, broker.OutcomesStream, outcomesOf("*", s.at)); err == nil { // else nothing was told, or may be read
+		s.heard = m.Seq
 	}
 	if err := s.rebuild(ctx); err != nil {
 		s.Close()

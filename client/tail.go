@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
@@ -29,31 +29,31 @@ var errBelow = errors.New("turns were withdrawn that the history stands for")
 // read adds the turns after the border; rejections are looked up from a sequence of
 // OUTCOMES on. Its error is errBelow when another base is needed: the view's
 // withdrawals say which.
-func (t *tail) read(ctx context.Context, js jetstream.JetStream, a events.Address, rejected uint64) error {
-	if err := t.readRejected(ctx, js, a, rejected); err != nil {
+func (t *tail) read(ctx context.Context, nc *nats.Conn, a events.Address, rejected uint64) error {
+	if err := t.readRejected(ctx, nc, a, rejected); err != nil {
 		return err
 	}
-	return broker.ReadStream(ctx, js, broker.LogStream, "log.*.*."+a.String(), t.view.through.Seq+1, 0, func(m jetstream.Msg, seq uint64) error {
-		at, err := events.ParseLog(m.Subject())
+	return broker.ReadSubject(ctx, nc, broker.LogStream, "log.*.*."+a.String(), t.view.through.Seq+1, func(m broker.LogMessage) error {
+		at, err := events.ParseLog(m.Subject)
 		if err != nil {
 			return err
 		}
 		switch {
-		case t.resets[seq], at.Kind == events.KindEnd, at.Kind == events.KindForget:
-			return t.reset(seq)
-		case at.Kind != events.KindTurn || t.denied[seq]:
+		case t.resets[m.Seq], at.Kind == events.KindEnd, at.Kind == events.KindForget:
+			return t.reset(m.Seq)
+		case at.Kind != events.KindTurn || t.denied[m.Seq]:
 			return nil
 		}
-		return t.add(m.Data(), seq)
+		return t.add(m.Data, m.Seq)
 	})
 }
 
 // readRejected learns which events did not count.
-func (t *tail) readRejected(ctx context.Context, js jetstream.JetStream, a events.Address, from uint64) error {
+func (t *tail) readRejected(ctx context.Context, nc *nats.Conn, a events.Address, from uint64) error {
 	t.denied, t.resets = map[uint64]bool{}, map[uint64]bool{}
-	return broker.ReadStream(ctx, js, broker.OutcomesStream, outcomesOf(events.KindRejected, a), from, 0, func(m jetstream.Msg, _ uint64) error {
+	return broker.ReadSubject(ctx, nc, broker.OutcomesStream, outcomesOf(events.KindRejected, a), from, func(m broker.LogMessage) error {
 		var b events.Rejected
-		if err := events.Unmarshal(m.Data(), &b); err != nil {
+		if err := events.Unmarshal(m.Data, &b); err != nil {
 			return err
 		}
 		t.denied[b.Seq] = t.denied[b.Seq] || events.Codes[b.Code].Denies
@@ -116,12 +116,7 @@ func (t *tail) twice(o own) bool {
 
 // take appends a turn, and those that waited for it.
 func (t *tail) take(o own, in *events.Turn) {
-	if in.System != nil {
-		t.system = in.System
-	}
-	if in.Tools != nil {
-		t.tools = in.Tools
-	}
+	t.system, t.tools = or(in.System, t.system), or(in.Tools, t.tools)
 	t.view.append(o)
 	for {
 		i := slices.IndexFunc(t.parked, func(p own) bool { return p.number == t.view.last+1 })
@@ -154,27 +149,33 @@ func (t *tail) dialect(in *events.Turn) events.Format {
 }
 
 // prompt finds system prompt and tools that were set before the border.
-func (t *tail) prompt(ctx context.Context, js jetstream.JetStream, a events.Address) error {
+func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) error {
 	if t.view.through.Seq == 0 || t.system != nil && t.tools != nil {
 		return nil
 	}
 	var system, tools events.Raw
-	err := broker.ReadStream(ctx, js, broker.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, t.view.through.Seq, func(m jetstream.Msg, _ uint64) error {
-		if in, err := events.DecodeTurn(m.Data()); err == nil {
-			if in.System != nil {
-				system = slices.Clone(in.System)
-			}
-			if in.Tools != nil {
-				tools = slices.Clone(in.Tools)
-			}
+	err := broker.ReadSubject(ctx, nc, broker.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m broker.LogMessage) error {
+		if m.Seq > t.view.through.Seq {
+			return errBorder
+		}
+		if in, err := events.DecodeTurn(m.Data); err == nil {
+			system, tools = or(in.System, system), or(in.Tools, tools)
 		}
 		return nil
 	})
-	if t.system == nil {
-		t.system = system
-	}
-	if t.tools == nil {
-		t.tools = tools
+	t.system, t.tools = or(t.system, system), or(t.tools, tools)
+	if errors.Is(err, errBorder) {
+		return nil
 	}
 	return err
+}
+
+var errBorder = errors.New("the border is reached")
+
+// or is the first of two values that is set.
+func or(a, b events.Raw) events.Raw {
+	if a != nil {
+		return a
+	}
+	return b
 }

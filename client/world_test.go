@@ -129,7 +129,7 @@ func (w *world) name() string {
 }
 
 // small is a model whose window is full after a few turns.
-var small = Config{Model: Model{Provider: "openai", Name: "gpt-4o", ContextWindow: 3000, MaxOutputTokens: 500}}
+var small = Config{Model: Model{Provider: "openai", Name: "gpt-4o", ContextWindow: 1500, MaxOutputTokens: 300}}
 
 func (w *world) open(t tester, c *Client, name string, config Config) *Session {
 	t.Helper()
