@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +45,7 @@ type flags struct {
 
 	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
 
-	Policy            string   `env:"COMPACTD_POLICY" default:"default" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default})."`
+	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
 	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
@@ -66,6 +67,7 @@ type flags struct {
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
+	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
@@ -85,6 +87,7 @@ Examples:
   worker policy --policy policy.yaml --tenant acme
   worker inspect --json
   worker doctor --nats nats://broker:4222
+  worker replay --policy default --policy claude sessions/*.jsonl
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
@@ -170,7 +173,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 }
 
 // Validate finds wrong usage that kong cannot know of.
-func (f *flags) Validate() error {
+func (f *flags) Validate(k *kong.Context) error {
 	if f.MaxLedgers < 1 {
 		return errors.New("--max-ledgers must be 1 or more")
 	}
@@ -184,18 +187,27 @@ func (f *flags) Validate() error {
 	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {
 		return fmt.Errorf("--summarizer: %w", err)
 	}
-	f.settings, err = policyfile.Load(policyfile.Options{
-		Policy: f.Policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
+	if len(f.Policy) > 1 && !strings.HasPrefix(k.Command(), "replay") {
+		return errors.New("--policy stands more than once; only replay compares several")
+	}
+	f.settings, err = f.load(f.Policy[0])
+	return err
+}
+
+// load puts a policy and the flags about it together.
+func (f *flags) load(policy string) (*policyfile.Settings, error) {
+	s, err := policyfile.Load(policyfile.Options{
+		Policy: policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
 	})
 	if err != nil || f.Counter == "estimate" {
-		return err
+		return s, err
 	}
 	by, err := exact.New(f.Counter)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.settings.Config, err = f.settings.Config.WithCounter(by)
-	return err
+	s.Config, err = s.Config.WithCounter(by)
+	return s, err
 }
 
 // link is how this process reaches the server.

@@ -21,8 +21,15 @@ func OwnerSubject(partition int, verb string) string {
 	return ServiceName + ".p." + strconv.Itoa(partition) + "." + verb
 }
 
+// OfTenant returns where a request that asks about one tenant is answered too, beside
+// subject: a server's permissions can be given for it, as they cannot for a payload.
+// The tenant "*" is any.
+func OfTenant(subject, tenant string) string { return subject + "." + tenant }
+
 // Codes that only answers have, beside those of the table.
 const (
+	// CodeForbidden: the request asks about another tenant than its subject names.
+	CodeForbidden Code = "403"
 	// CodeUnavailable: nobody can answer just now; ask again in a moment.
 	CodeUnavailable Code = "503"
 	// CodeGone: a text that the answer needs is no longer in the log.
@@ -130,11 +137,23 @@ func (r *StatsRequest) Wanted() Model {
 
 // AskedAbout names the session that a request is about, whatever it asks.
 func AskedAbout(request []byte) (Address, error) {
-	env, err := decodeEnvelope(request, MaxRequestBytes)
+	env, err := decodeEnvelope(request, MaxCheckBytes)
 	if err != nil {
 		return Address{}, err
 	}
 	return env.address(), env.problems.err()
+}
+
+// TenantAskedAbout names the tenant that a request is about, whatever it asks.
+func TenantAskedAbout(request []byte) (string, error) {
+	env, err := decodeEnvelope(request, MaxCheckBytes)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := env.take("tenant"); !ok {
+		return DefaultTenant, nil
+	}
+	return env.text("tenant"), env.problems.err()
 }
 
 // DecodeContextRequest reads the payload of a compactd.context. Its error is an
@@ -170,15 +189,12 @@ func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
 // address reads the fields tenant and session.
 func (e *envelope) address() Address {
 	before := len(e.problems)
-	a := Address{Tenant: DefaultTenant, Session: e.text("session")}
-	if _, ok := e.take("tenant"); ok {
-		a.Tenant = e.text("tenant")
-	}
+	a := Address{Tenant: e.tenant(), Session: e.text("session")}
 	if _, ok := e.take("session"); !ok {
 		e.problems.add(CodeMissingField, "session", "is required")
 	}
-	if len(e.problems) == before {
-		e.problems.join(a.Validate())
+	if len(e.problems) == before && !ValidID(a.Session) {
+		e.problems.add(CodeBadID, "session", "is not 1 to 64 of A-Z a-z 0-9 _ -")
 	}
 	return a
 }

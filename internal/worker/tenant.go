@@ -1,0 +1,42 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/events"
+)
+
+var errOtherTenant = errors.New("the request asks about another tenant than its subject names")
+
+// addOfTenant answers what asks about a session on the subjects of tenants too, which
+// a server's permissions tell apart.
+func (s *service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint, next func(context.Context, micro.Request)) error {
+	if e.partition == nil {
+		return nil
+	}
+	guarded := func(ctx context.Context, r micro.Request) {
+		if !mayReply(r.Reply()) {
+			return
+		}
+		if err := checkTenant(r); err != nil {
+			s.answer(r, func() (any, error) { return nil, err })
+			return
+		}
+		next(ctx, r)
+	}
+	return svc.AddEndpoint(e.name+"-of-tenant", micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(events.OfTenant(e.subject, "*")))
+}
+
+// checkTenant refuses a request whose payload asks about another tenant than the
+// last token of its subject.
+func checkTenant(r micro.Request) error {
+	asked, err := events.TenantAskedAbout(r.Data())
+	if err == nil && asked != r.Subject()[strings.LastIndexByte(r.Subject(), '.')+1:] {
+		err = errOtherTenant
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package worker_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// A subject with a tenant is answered about that tenant only, as the subject without
+// one is: permissions on subjects hold for what is asked (hostile actors).
+func TestTenantSubjects(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	w.publish(events.KindTurn, "s1", turn(1))
+	w.settle()
+	var plain, own events.StatsResponse
+	if e := w.request(events.SubjectStats, `{"session":"s1"}`, &plain); e != nil || !plain.Known {
+		t.Fatalf("without a tenant: %v, %+v", e, plain)
+	}
+	for _, payload := range []string{`{"session":"s1"}`, `{"tenant":"default","session":"s1"}`} {
+		if e := w.request("compactd.stats.default", payload, &own); e != nil || !cmp.Equal(plain, own) {
+			t.Errorf("%s: %v, %s", payload, e, cmp.Diff(plain, own))
+		}
+	}
+	for _, c := range []struct {
+		tenant, payload string
+		code            events.Code
+	}{
+		{"acme", `{"session":"s1"}`, events.CodeForbidden},
+		{"acme", `{"tenant":"default","session":"s1"}`, events.CodeForbidden},
+		{"default", `{"tenant":"acme","session":"s1"}`, events.CodeForbidden},
+		{"acme", `{"tenant":"acme","tenant":"default","session":"s1"}`, events.CodeDuplicateKey},
+		{"acme", `{"tenant":["default"],"session":"s1"}`, events.CodeBadType},
+		{"acme", `{"tenant":"acme"}`, events.CodeMissingField},
+		{"acme", `[]`, events.CodeBadJSON},
+	} {
+		for _, subject := range []string{events.SubjectContext, events.SubjectRecall, events.SubjectStats} {
+			e := w.request(events.OfTenant(subject, c.tenant), c.payload, &events.StatsResponse{})
+			if e == nil || e.Code != c.code {
+				t.Errorf("%s of %s, %s: %+v, not %s", subject, c.tenant, c.payload, e, c.code)
+			}
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
