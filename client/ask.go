@@ -43,7 +43,7 @@ func (c *Client) ask(ctx context.Context, subject string, in, out any) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := c.nc.RequestWithContext(ctx, subject, data)
+	m, err := c.nc.RequestWithContext(ctx, events.OfTenant(subject, c.tenant), data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("ask %s: %w", subject, newError(CodeUnavailable, "no worker is running", "Start one with: worker --nats URL"))
@@ -71,25 +71,17 @@ func (s *Session) Budget() Budget {
 	return s.budget
 }
 
-// checkRequest and checkAnswer are those of compactd.check.
-type checkRequest struct {
-	V        int          `json:"v"`
-	Tenant   string       `json:"tenant"`
-	Session  string       `json:"session"`
-	Messages []events.Raw `json:"messages,omitzero"`
-}
-
-type checkAnswer struct {
-	Known  bool          `json:"known"`
-	Budget events.Budget `json:"budget"`
-}
-
-const subjectCheck = "compactd.check"
-
 // Check asks how the session would stand with more messages, before the model is
-// called with them. It knows of the turns that the worker has taken by then.
+// called with them: under the model of Config, with the turns that the worker has
+// taken by then.
 func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
-	in := checkRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session}
+	in := events.CheckRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session}
+	s.mu.Lock()
+	in.Format = s.dialect()
+	if m := s.config.Model; m != nil { // which the worker may not know yet
+		in.Provider, in.Model, in.MaxOutputTokens, in.ContextWindow = m.Provider, m.Name, m.MaxOutputTokens, m.ContextWindow
+	}
+	s.mu.Unlock()
 	for i, m := range more {
 		raw, err := encode(m)
 		if err != nil {
@@ -97,8 +89,8 @@ func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
 		}
 		in.Messages = append(in.Messages, raw)
 	}
-	var out checkAnswer
-	if err := s.c.ask(ctx, subjectCheck, in, &out); err != nil {
+	var out events.CheckResponse
+	if err := s.c.ask(ctx, events.SubjectCheck, in, &out); err != nil {
 		return Budget{}, err
 	}
 	return budget(out.Budget), nil

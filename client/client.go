@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -37,6 +38,9 @@ type Client struct {
 	js     jetstream.JetStream
 	tenant string
 	own    bool // nc is closed with the client
+
+	mu    sync.Mutex // guards reads
+	reads *bool      // whether the user may read the streams; nil before it was asked
 }
 
 // Connect returns a client. Its connection comes back by itself once it stood.
@@ -67,4 +71,19 @@ func (c *Client) Close() {
 	if c.own {
 		c.nc.Close()
 	}
+}
+
+// mayRead reports whether log and outcomes can be read. A user of one tenant may not,
+// and depends on a worker.
+func (c *Client) mayRead(ctx context.Context) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reads == nil {
+		may, err := broker.MayRead(ctx, c.nc)
+		if err != nil {
+			return false, err
+		}
+		c.reads = &may
+	}
+	return *c.reads, nil
 }

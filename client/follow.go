@@ -153,7 +153,7 @@ func (s *Session) catchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, missedTimeout)
 	defer cancel()
 	err := s.askContext(ctx)
-	if again || err != nil { // refusals too may have been missed
+	if streams, _ := s.c.mayRead(ctx); streams && (again || err != nil) { // refusals too may have been missed
 		err = s.replayOutcomes(ctx)
 	}
 	s.mu.Lock()

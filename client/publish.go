@@ -167,7 +167,7 @@ func (s *Session) settle(ctx context.Context) error {
 		s.stale = true
 		return err
 	}
-	s.announced, s.replace = m.revision, false
+	s.acked, s.announced, s.replace = seq, m.revision, false
 	s.view.withdrawn.settle(seq)
 	if s.kept != nil {
 		s.view.take(*s.kept)

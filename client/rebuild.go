@@ -15,34 +15,37 @@ import (
 // rebuild reads the history anew: what a worker holds, or was told last, and the
 // turns that the log has after it. The caller holds the turn, and nothing is open.
 func (s *Session) rebuild(ctx context.Context) error {
-	v, t, err := s.fromWorker(ctx)
-	if errors.Is(err, CodeGone) || ctx.Err() != nil {
-		return fmt.Errorf("resume session %s: %w", s.at.Session, err)
-	}
+	v, t, err := s.read(ctx)
 	if err != nil {
-		if v, t, err = s.fromStreams(ctx); err != nil {
-			return fmt.Errorf("resume session %s: %w", s.at.Session, err)
-		}
+		return fmt.Errorf("resume session %s: %w", s.at.Session, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.system != nil && s.config.System == nil {
-		s.system = t.system
-	}
-	if t.tools != nil && s.config.Tools == nil {
-		s.tools = t.tools
-	}
+	s.system, s.tools = or(s.config.System, t.system), or(s.config.Tools, t.tools)
 	s.view, s.format = *v, t.format
 	s.called, s.told = v.generation, max(s.told, v.generation)
 	s.stale, s.resend, s.replace, s.kept = false, 0, len(t.parked) > 0, nil
 	return nil
 }
 
+func (s *Session) read(ctx context.Context) (*view, *tail, error) {
+	streams, err := s.c.mayRead(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, t, err := s.fromWorker(ctx, streams)
+	if err == nil || !streams || errors.Is(err, CodeGone) || ctx.Err() != nil {
+		return v, t, err
+	}
+	return s.fromStreams(ctx)
+}
+
 // workerTimeout is how long a worker may take for turns that the log has already.
 const workerTimeout = 2 * time.Second
 
-// fromWorker asks for the history, until it knows of all turns that withdraw some.
-func (s *Session) fromWorker(ctx context.Context) (*view, *tail, error) {
+// fromWorker asks for the history, until it knows of all turns that withdraw some;
+// of all that were acknowledged, where the log cannot be read for the others.
+func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, error) {
 	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
 	defer cancel()
 	for pause := firstPause; ; pause *= 2 {
@@ -55,15 +58,17 @@ func (s *Session) fromWorker(ctx context.Context) (*view, *tail, error) {
 			v.base(offer{h.Generation, h.Through, nonNil(h.Messages)})
 		}
 		t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
-		switch err := t.read(ctx, s.c.nc, s.at, 1); {
-		case err == nil:
-			return v, t, nil
-		case !errors.Is(err, errBelow):
-			return nil, nil, err
+		if streams {
+			err = t.read(ctx, s.c.nc, s.at, 1)
+		} else if h.Through.Seq < s.acked {
+			err = errBelow
+		}
+		if !errors.Is(err, errBelow) {
+			return v, t, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return nil, nil, newError(CodeUnavailable, "the worker has not taken all turns yet", "Try again in a moment.")
 		case <-time.After(pause):
 		}
 	}

@@ -3,9 +3,12 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
@@ -75,14 +78,27 @@ func (c *Client) Open(ctx context.Context, name string, config Config) (*Session
 	if err := s.listen(); err != nil { // before the history is read, so that nothing falls between
 		return nil, err
 	}
-	if m, err := broker.LastOf(ctx, c.nc, broker.OutcomesStream, outcomesOf("*", s.at)); err == nil { // else nothing was told, or may be read
-		s.heard = m.Seq
-	}
-	if err := s.rebuild(ctx); err != nil {
+	if err := s.resume(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// resume reads what there is of a session.
+func (s *Session) resume(ctx context.Context) error {
+	streams, err := s.c.mayRead(ctx)
+	if err != nil {
+		return fmt.Errorf("open session %s: %w", s.at.Session, err)
+	}
+	if streams {
+		m, err := broker.LastOf(ctx, s.c.nc, broker.OutcomesStream, outcomesOf("*", s.at))
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return fmt.Errorf("open session %s: %w", s.at.Session, err)
+		}
+		s.heard = m.Seq
+	}
+	return s.rebuild(ctx)
 }
 
 // Configure changes what holds from the next turn on: a switch of the model, other

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -57,4 +58,30 @@ func one(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (out
 		return nil
 	})
 	return out, err
+}
+
+// MayRead reports whether this connection's user may read the streams at all: one of
+// a tenant that must not see others may not, and asks a worker instead.
+func MayRead(ctx context.Context, nc *nats.Conn) (bool, error) {
+	subject := apiGet + OutcomesStream
+	sub, err := nc.SubscribeSync(nc.NewRespInbox())
+	if err != nil {
+		return false, fmt.Errorf("ask for permission to read: %w", err)
+	}
+	defer sub.Unsubscribe()
+	before := nc.LastError()
+	if err := nc.PublishRequest(subject, sub.Subject, []byte(`{"seq":1}`)); err != nil {
+		return false, fmt.Errorf("ask for permission to read: %w", err)
+	}
+	if err := nc.FlushWithContext(ctx); err != nil { // a refusal comes before the answer to this
+		return false, fmt.Errorf("ask for permission to read: %w", err)
+	}
+	if err := nc.LastError(); err != before && errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), subject) { //nolint:errorlint // is it another one than before?
+		return false, nil
+	}
+	_, err = sub.NextMsgWithContext(ctx)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return false, nil // an account without JetStream
+	}
+	return err == nil, err
 }
