@@ -23,6 +23,8 @@ type Session struct {
 	subs []*nats.Subscription
 	turn chan struct{} // has one while no call publishes
 
+	acked uint64 // sequence of the last turn; belongs to the call that publishes
+
 	mu        sync.Mutex // guards the fields below
 	closed    bool
 	config    settings // of the agent
