@@ -63,6 +63,8 @@ func one(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (out
 // MayRead reports whether this connection's user may read the streams at all: one of
 // a tenant that must not see others may not, and asks a worker instead.
 func MayRead(ctx context.Context, nc *nats.Conn) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
 	subject := apiGet + OutcomesStream
 	sub, err := nc.SubscribeSync(nc.NewRespInbox())
 	if err != nil {
