@@ -32,27 +32,41 @@ type tester interface {
 
 // world is a real server, with a worker that can be stopped.
 type world struct {
-	server  *embedded.Server
+	dial    func() (*nats.Conn, error)
+	address string // of the server's listener; "" without one
 	streams *broker.Streams
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	config  *compaction.Config
 	stopped func() // stops the worker; nil when there is none
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards sessions
 	sessions int
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldOf(t, embedded.Config{}) }
+
+func newWorldOf(t *testing.T, c embedded.Config) *world {
 	t.Helper()
-	server, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
+	c.Dir = t.TempDir()
+	server, err := embedded.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	w := &world{server: server}
+	w := worldAt(t, func() (*nats.Conn, error) {
+		return broker.Connect(context.Background(), broker.Options{InProcess: server})
+	})
+	w.address = strings.TrimPrefix(server.ClientURL(), "nats://")
+	return w
+}
+
+func worldAt(t *testing.T, dial func() (*nats.Conn, error)) *world {
+	t.Helper()
+	w := &world{dial: dial}
 	w.nc = w.connect(t)
 	t.Cleanup(w.nc.Close)
+	var err error
 	if w.js, err = jetstream.New(w.nc); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +82,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) connect(t tester) *nats.Conn {
 	t.Helper()
-	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: w.server})
+	nc, err := w.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +164,7 @@ func (w *world) context(t tester, s *Session, generation int64) *events.ContextR
 	}
 	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		out := &events.ContextResponse{}
-		in := events.ContextRequest{V: events.Version, Session: s.at.Session, Generation: &generation}
+		in := events.ContextRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Generation: &generation}
 		err := s.c.ask(context.Background(), events.SubjectContext, in, out)
 		if err == nil && out.Through.Seq >= last {
 			return out
