@@ -45,7 +45,13 @@ func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compac
 	s.mu.Lock()
 	called := s.called
 	s.mu.Unlock()
-	return s.request(ctx, events.KindOverflow, wireRequest{Error: raw, Status: status, Generation: &called})
+	c, err := s.request(ctx, events.KindOverflow, wireRequest{Error: raw, Status: status, Generation: &called})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, CodeNothingToDo) && s.view.generation > called {
+		return c, nil // a compaction had come before the report did
+	}
+	return c, err
 }
 
 // maxRefusal is how much of a refusal is sent. What matters stands at its ends.
