@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 }
 
 // Is makes errors.Is find the code.
-func (e *Error) Is(target error) bool { c, ok := target.(Code); return ok && c == e.Code } //nolint:errorlint // a code is compared, not unwrapped
+func (e *Error) Is(target error) bool { return target == e.Code }
 
 func newError(c Code, message, hint string) *Error {
 	return &Error{Code: c, Message: message, Hint: hint}

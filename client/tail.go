@@ -85,9 +85,8 @@ func (t *tail) add(data []byte, seq uint64) error {
 		o.number = next
 	}
 	format := t.dialect(in)
-	_, unreadable := format.ReadAll(in.Messages)
 	switch {
-	case unreadable != nil, in.ReplacesFrom > next, in.ReplacesFrom != 1 && t.format != "" && format != t.format:
+	case !readable(format, in.Messages), in.ReplacesFrom > next, in.ReplacesFrom != 1 && t.format != "" && format != t.format:
 		return nil // refused
 	case in.ReplacesFrom > 0:
 		if t.twice(o) {
@@ -107,6 +106,11 @@ func (t *tail) add(data []byte, seq uint64) error {
 	t.format = format
 	t.take(o, in)
 	return nil
+}
+
+func readable(f events.Format, messages []events.Raw) bool {
+	_, err := f.ReadAll(messages)
+	return err == nil
 }
 
 // twice reports whether a turn that withdraws others was taken already.
