@@ -2,10 +2,9 @@ package agenttest
 
 import (
 	"context"
+	"fmt"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
@@ -19,53 +18,65 @@ import (
 // where agents connect.
 func Compactd(t *testing.T) (url string) {
 	t.Helper()
-	server, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:-1"})
+	url, stop, err := Start(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Stop)
-	read, commit := connect(t, server), connect(t, server)
+	t.Cleanup(stop)
+	return url
+}
+
+// Start is Compactd where there is no test: in a folder, until stop is called.
+func Start(ctx context.Context, dir string) (url string, stop func(), err error) {
+	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: "127.0.0.1:-1"})
+	if err != nil {
+		return "", nil, err
+	}
+	w, err := newWorker(ctx, server)
+	if err != nil {
+		server.Stop()
+		return "", nil, err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- w.Run(run) }()
+	stop = func() {
+		cancel()
+		<-done
+		server.Stop() // and with it the worker's connections
+	}
+	select {
+	case <-w.Ready():
+		return server.ClientURL(), stop, nil
+	case err := <-done:
+		cancel()
+		server.Stop()
+		return "", nil, fmt.Errorf("run worker: %w", err)
+	}
+}
+
+func newWorker(ctx context.Context, server *embedded.Server) (*worker.Worker, error) {
+	read, err := broker.Connect(ctx, broker.Options{InProcess: server})
+	if err != nil {
+		return nil, err
+	}
+	commit, err := broker.Connect(ctx, broker.Options{InProcess: server})
+	if err != nil {
+		return nil, err
+	}
 	js, err := jetstream.New(read)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	streams, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30})
+	streams, err := broker.Ensure(ctx, js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	w, err := worker.New(worker.Config{
+	return worker.New(worker.Config{
 		Read: read, Commit: commit, Streams: streams, Compaction: config, Owner: "example", Summarizer: summarize.Embedded(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run worker: %v", err)
-		}
-	})
-	select {
-	case <-w.Ready():
-	case <-time.After(time.Minute):
-		t.Fatal("the worker is not ready")
-	}
-	return server.ClientURL()
-}
-
-func connect(t *testing.T, server *embedded.Server) *nats.Conn {
-	t.Helper()
-	nc, err := broker.Connect(t.Context(), broker.Options{InProcess: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	return nc
 }
