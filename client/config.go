@@ -35,8 +35,8 @@ type Config struct {
 	// Policy has settings of this session alone, a value that marshals to a JSON
 	// object of docs/format/policy.md.
 	Policy any
-	// OnCompaction is told of each compaction as it is taken, for logs. Must neither
-	// block nor call the session.
+	// OnCompaction is told of compactions as they are taken, for logs; not of those
+	// that were missed and asked for. Must neither block nor call the session.
 	OnCompaction func(Compaction)
 }
 

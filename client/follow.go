@@ -135,19 +135,22 @@ func (s *Session) hearRejected(b *events.Rejected) {
 	}
 }
 
-// missedTimeout bounds what Context waits for to catch up.
-const missedTimeout = 2 * time.Second
+// How long Context waits to catch up, and how long it does not try again where
+// nobody answered.
+const (
+	missedTimeout = 2 * time.Second
+	missedPause   = 10 * time.Second
+)
 
 // catchUp asks for what was missed. Without an answer the history stays as it is,
 // which is valid, and longer than it could be.
 func (s *Session) catchUp(ctx context.Context) {
-	s.mu.Lock()
 	connects := s.c.nc.Stats().Reconnects
-	again := connects != s.connects
-	s.connects = connects
-	missed := s.missed()
+	s.mu.Lock()
+	again := connects != s.connects // what was told meanwhile was not heard
+	late := !again && !s.missed() || time.Now().Before(s.lookAt)
 	s.mu.Unlock()
-	if !again && !missed {
+	if late {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, missedTimeout)
@@ -158,11 +161,11 @@ func (s *Session) catchUp(ctx context.Context) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		s.told = s.view.generation // what there is was taken
-	} else if again {
-		s.connects = connects - 1 // once more, at the next call
+	if err != nil {
+		s.lookAt = time.Now().Add(missedPause)
+		return
 	}
+	s.connects, s.told = connects, s.view.generation // what there is was taken
 }
 
 // missed reports whether a newer history was told than the one held.

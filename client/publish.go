@@ -74,13 +74,7 @@ func (s *Session) Publish(ctx context.Context, t Turn) error {
 	if err != nil {
 		return fmt.Errorf("encode usage: %w", err)
 	}
-	if err := s.publish(ctx, messages, usage, t.ReplacesFrom); err != nil {
-		return err
-	}
-	if s.isStale() { // it took back a part of what was told
-		return s.rebuild(ctx)
-	}
-	return nil
+	return s.publish(ctx, messages, usage, t.ReplacesFrom)
 }
 
 // publish sends one turn; from 0 appends it. The caller holds the turn.
@@ -93,7 +87,7 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 		return typed(err)
 	}
 	if w.ReplacesFrom > 0 {
-		s.stale = !s.view.cut(w.ReplacesFrom)
+		s.stale = !s.view.cut(w.ReplacesFrom) // then a part of what was told went with it
 		s.view.withdrawn.add(withdrawal{unacknowledged, w.ReplacesFrom})
 	}
 	s.view.append(own{w.Turn, w.ID, t.Messages})
@@ -221,10 +215,4 @@ func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
 func mayLater(err error) bool {
 	return broker.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, context.Canceled)
-}
-
-func (s *Session) isStale() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stale
 }

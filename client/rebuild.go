@@ -23,7 +23,7 @@ func (s *Session) rebuild(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.system, s.tools = or(s.config.System, t.system), or(s.config.Tools, t.tools)
 	s.view, s.format = *v, t.format
-	s.called, s.told = v.generation, max(s.told, v.generation)
+	s.told = max(s.told, v.generation)
 	s.stale, s.resend, s.replace, s.kept = false, 0, len(t.parked) > 0, nil
 	return nil
 }

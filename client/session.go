@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -34,18 +35,19 @@ type Session struct {
 	system    events.Raw
 	tools     events.Raw
 	view      view
-	called    int64    // generation of the last Context
-	told      int64    // highest generation heard of
-	kept      *offer   // came before the acknowledgement it depends on
-	open      *message // sent, not acknowledged
-	refused   *Error   // to be told by the next call
-	resend    int64    // turns from this number on are missing in the log; 0 for none
-	stale     bool     // the history must be read again before it is used
-	replace   bool     // the next turn takes back what waits behind a gap
-	budget    Budget   // told last
-	budgetAt  uint64   // through which sequence
-	heard     uint64   // newest outcome before the connection was lost, by its sequence in OUTCOMES
-	connects  uint64   // reconnects that were looked after
+	called    int64     // generation of the last Context
+	told      int64     // highest generation heard of
+	kept      *offer    // came before the acknowledgement it depends on
+	open      *message  // sent, not acknowledged
+	refused   *Error    // to be told by the next call
+	resend    int64     // turns from this number on are missing in the log; 0 for none
+	stale     bool      // the history must be read again before it is used
+	replace   bool      // the next turn takes back what waits behind a gap
+	budget    Budget    // told last
+	budgetAt  uint64    // through which sequence
+	heard     uint64    // newest outcome before the connection was lost, by its sequence in OUTCOMES
+	connects  uint64    // reconnects that were looked after
+	lookAt    time.Time // not before then is looked again for what was missed
 	waiting   map[string]chan answer
 }
 
@@ -100,7 +102,13 @@ func (s *Session) resume(ctx context.Context) error {
 		}
 		s.heard = m.Seq
 	}
-	return s.rebuild(ctx)
+	if err := s.rebuild(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.called = s.view.generation
+	return nil
 }
 
 // Configure changes what holds from the next turn on: a switch of the model, other
