@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -238,4 +240,12 @@ func eventually(t tester, s *Session, what string, ok func(*History) bool) *Hist
 			t.Fatalf("not %s: generation %d, turn %d, %d messages", what, h.Generation, h.Turn, len(h.Messages))
 		}
 	}
+}
+
+// TestMain makes the checks of a property fewer: each one speaks to a server.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
