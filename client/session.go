@@ -100,7 +100,9 @@ func (s *Session) resume(ctx context.Context) error {
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return fmt.Errorf("open session %s: %w", s.at.Session, err)
 		}
-		s.heard = m.Seq
+		s.mu.Lock()
+		s.heard = max(s.heard, m.Seq)
+		s.mu.Unlock()
 	}
 	if err := s.rebuild(ctx); err != nil {
 		return err
