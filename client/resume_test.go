@@ -45,6 +45,14 @@ func TestResumeAlone(t *testing.T) {
 	same("as it was told")
 	publish(t, s, user("alone"), say("nobody compacts"))
 	same("with a turn after it")
+	m, err := broker.LastOf(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.js.Publish(t.Context(), "session.turn.default.s", m.Data); err != nil {
+		t.Fatal(err)
+	}
+	same("with that turn in the log twice")
 	if err := s.Publish(t.Context(), Turn{ReplacesFrom: 3, Messages: []any{user("otherwise")}}); err != nil {
 		t.Fatal(err)
 	}
