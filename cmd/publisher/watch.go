@@ -14,6 +14,13 @@ type watchCmd struct {
 	Session string `env:"COMPACTD_SESSION" default:"*" help:"Session to watch; * is all of the tenant (${default})."`
 }
 
+// Help has examples.
+func (*watchCmd) Help() string {
+	return `Examples:
+  publisher watch                        # all sessions of the tenant
+  publisher watch --session s1 --json`
+}
+
 // Run prints outcomes until ctx ends.
 func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}

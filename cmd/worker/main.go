@@ -45,6 +45,8 @@ type flags struct {
 
 	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
 
+	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
+
 	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
@@ -57,7 +59,7 @@ type flags struct {
 	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant in this worker; beyond them the embedded summarizer writes. 0 is no bound."`
 	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
 
-	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz and /metrics are answered; port -1 picks a free one, off is none (${default})."`
+	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
 	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
@@ -69,6 +71,10 @@ type flags struct {
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
 	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
+
+	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
+
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
@@ -88,8 +94,15 @@ Examples:
   worker inspect --json
   worker doctor --nats nats://broker:4222
   worker replay --policy default --policy claude sessions/*.jsonl
+  worker forget acme chat-4711 --nats nats://broker:4222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
+
+// parser reads the command line into f.
+func parser(f *flags, logFormat string) *kong.Kong {
+	return kong.Must(f, kong.Name("worker"), kong.Description(description),
+		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+}
 
 func main() {
 	logFormat := "json"
@@ -97,8 +110,7 @@ func main() {
 		logFormat = "console"
 	}
 	var f flags
-	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
-		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+	k := parser(&f, logFormat)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
 		k.Errorf("%s; see worker --help", err)
@@ -149,7 +161,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		MaxLedgers: f.MaxLedgers, LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
+		MaxLedgers: f.MaxLedgers, SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
 		return err
@@ -182,6 +194,9 @@ func (f *flags) Validate(k *kong.Context) error {
 	}
 	if f.LeaseTTL < time.Second || f.LeaseTTL%time.Second != 0 {
 		return errors.New("--lease-ttl must be 1s or more, in whole seconds")
+	}
+	if f.SnapshotEvery < 0 || f.SnapshotEvery > 0 && f.SnapshotEvery < time.Second {
+		return errors.New("--snapshot-every must be 0, for never, or 1s or more")
 	}
 	var err error
 	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {
@@ -248,7 +263,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	l.commit, errs[1] = broker.Connect(ctx, o)
 	if err := errors.Join(errs[:]...); err != nil {
 		l.close()
-		return nil, cmp.Or(errs[0], errs[1])
+		return nil, fmt.Errorf("%w; without --nats and NATS_URL a server is embedded", cmp.Or(errs[0], errs[1]))
 	}
 	return l, nil
 }

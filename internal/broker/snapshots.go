@@ -58,9 +58,13 @@ type Snapshots struct{ js jetstream.JetStream }
 func NewSnapshots(js jetstream.JetStream) *Snapshots { return &Snapshots{js} }
 
 // Newest describes the newest snapshot of a partition, as the leader of the store
-// knows it. [ErrNoSnapshot] when there is none.
-func (s *Snapshots) Newest(ctx context.Context, partition int) (*Snapshot, error) {
-	newest, _, err := s.newest(ctx, partition)
+// knows it. It asks until there is an answer, or ctx ends. [ErrNoSnapshot] when there
+// is none.
+func (s *Snapshots) Newest(ctx context.Context, partition int) (newest *Snapshot, err error) {
+	err = retry(ctx, nil, func() (err error) {
+		newest, _, err = s.newest(ctx, partition)
+		return err
+	})
 	if err == nil && newest == nil {
 		err = ErrNoSnapshot
 	}
@@ -71,25 +75,25 @@ func (s *Snapshots) Newest(ctx context.Context, partition int) (*Snapshot, error
 }
 
 // newest returns the newest snapshot, nil if there is none, and the sequence of
-// what says so; 0 when nothing does.
+// what says so; 0 when nothing does. What no later try can better is permanent.
 func (s *Snapshots) newest(ctx context.Context, partition int) (*Snapshot, uint64, error) {
 	m, err := getFromLeader(ctx, s.js.Conn(), snapshotsStream, getRequest{LastFor: metaSubject(partition)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, transient(err)
 	}
 	var info jetstream.ObjectInfo
 	if err := events.Unmarshal(m.Data, &info); err != nil {
-		return nil, m.Seq, fmt.Errorf("message %d: %w", m.Seq, err)
+		return nil, m.Seq, permanent(fmt.Errorf("message %d: %w", m.Seq, err))
 	}
 	if info.Deleted {
 		return nil, m.Seq, nil
 	}
 	found := &Snapshot{Partition: partition, Bytes: info.Size, Time: m.Time, object: info.NUID, chunks: info.Chunks, digest: info.Digest}
 	if err := events.Unmarshal([]byte(info.Metadata[metaMarker]), &found.Marker); err != nil {
-		return nil, m.Seq, fmt.Errorf("message %d: marker: %w", m.Seq, err)
+		return nil, m.Seq, permanent(fmt.Errorf("message %d: marker: %w", m.Seq, err))
 	}
 	found.Outcomes = parseSeq(info.Metadata[metaOutcomes])
 	return found, m.Seq, nil
@@ -173,18 +177,25 @@ func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Du
 	if err != nil {
 		return nil, fmt.Errorf("look up object store %s: %w", SnapshotsBucket, err)
 	}
-	have := s.CachedInfo().Config
-	m := mismatches{stream: have.Name}
-	m.equal("rollup", have.AllowRollup, true)
-	m.equal("deny purge", have.DenyPurge, false)
-	m.equal("sealed", have.Sealed, false)
-	m.equal("discard", have.Discard, jetstream.DiscardNew)
-	if len(m.list) > 0 {
-		return m.list, nil
+	if bad := checkSnapshots(s.CachedInfo().Config); len(bad) > 0 {
+		return bad, nil
 	}
 	return nil, update(ctx, js, s, func(c *jetstream.StreamConfig) bool {
 		changed := c.MaxAge != maxAge
 		c.MaxAge, c.Duplicates = maxAge, min(c.Duplicates, maxAge)
 		return changed
 	})
+}
+
+// checkSnapshots checks what would lose snapshots, or keep them from being replaced
+// and erased.
+func checkSnapshots(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.equal("storage", c.Storage, jetstream.FileStorage)
+	m.equal("discard", c.Discard, jetstream.DiscardNew)
+	m.equal("max messages per subject", max(c.MaxMsgsPerSubject, 0), int64(0))
+	m.equal("rollup", c.AllowRollup, true)
+	m.equal("deny purge", c.DenyPurge, false)
+	m.equal("sealed", c.Sealed, false)
+	return m.list
 }

@@ -24,9 +24,8 @@ type Erased struct {
 	// What was overwritten: events of the log, and outcomes and jobs.
 	Events   int64 `json:"events"`
 	Outcomes int64 `json:"outcomes"`
-	// What was removed: ledger files that had been set aside, and snapshots.
-	Files     int64 `json:"files"`
-	Snapshots int64 `json:"snapshots"`
+	// Files is how many ledger files were removed that had been set aside.
+	Files int64 `json:"files"`
 	// Resumed says that an earlier try was cut off: the figures are of the last one.
 	Resumed bool `json:"resumed,omitzero"`
 }

@@ -129,10 +129,15 @@ func LogTransform(partitions int) string {
 // LogFilter matches the log of one partition.
 func LogFilter(partition int) string { return "log." + strconv.Itoa(partition) + ".>" }
 
+// Logged returns the subject an event is stored under. Use "*" for any kind.
+func Logged(partition int, k Kind, a Address) string {
+	return "log." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
+}
+
 // OutcomeFilter matches everything committed for one partition, markers included.
 func OutcomeFilter(partition int) string { return "out." + strconv.Itoa(partition) + ".>" }
 
-// Outcome returns the subject an outcome is committed under.
+// Outcome returns the subject an outcome is committed under. Use "*" for any kind.
 func Outcome(partition int, k Kind, a Address) string {
 	return "out." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
 }

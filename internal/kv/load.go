@@ -68,6 +68,8 @@ func (s *Store) moved(since uint64) bool {
 
 // read collects the rows of one session from one state of the file.
 func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	err = guard(func() error {
 		tx, err := s.db.Begin(false)
 		if err != nil {
