@@ -20,7 +20,7 @@ func TestAgreesWithWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start(t)
-	newest := 0
+	compactions := 0
 	rapid.Check(t, func(t *rapid.T) {
 		a := &agent{T: t, w: w, c: w.client(t), name: w.name()}
 		defer func() { a.c.Close() }()
@@ -40,10 +40,11 @@ func TestAgreesWithWorker(t *testing.T) {
 			"rewind":     a.rewind,
 		})
 		a.agree()
-		newest = max(newest, int(history(t, a.s).Generation))
+		compactions += int(history(t, a.s).Generation)
 	})
-	if newest < 3 {
-		t.Errorf("no session had more than %d compactions: the test shows little", newest)
+	t.Logf("%d compactions", compactions)
+	if compactions < 5 && !t.Failed() {
+		t.Errorf("there were %d compactions: the test shows little", compactions)
 	}
 }
 
@@ -72,7 +73,7 @@ func (a *agent) publish(t *rapid.T, from int64, ends bool, messages ...any) {
 // whole reports whether a turn may be followed by any other: no call is open.
 func (a *agent) whole(turn int) bool { return turn == 0 || a.ends[turn-1] }
 
-func (a *agent) size(t *rapid.T) int { return rapid.IntRange(5, 600).Draw(t, "size") }
+func (a *agent) size(t *rapid.T) int { return rapid.IntRange(50, 900).Draw(t, "size") }
 
 func (a *agent) say(t *rapid.T) {
 	if !a.whole(len(a.ends)) {
@@ -173,8 +174,8 @@ func (a *agent) moveAlone(t *rapid.T) {
 }
 
 func (a *agent) fork(t *rapid.T) {
-	if len(a.ends) == 0 || !a.whole(len(a.ends)) {
-		return
+	if len(a.ends) == 0 || !a.whole(len(a.ends)) || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+		return // it begins with generation 0
 	}
 	a.name = a.w.name()
 	before := history(t, a.s)

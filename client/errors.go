@@ -34,6 +34,7 @@ const (
 	CodeGone               Code = "410"                   // older than what the log keeps
 	CodeUnacknowledged     Code = "client_unacknowledged" // sent, and no answer came in time
 	CodeClosed             Code = "client_closed"         // the session was closed
+	CodeForgotten          Code = "client_forgotten"      // an operator has erased the session
 )
 
 // Error makes a Code something that errors.Is finds.

@@ -81,6 +81,8 @@ func (s *Session) hear(k events.Kind, data []byte, seq uint64) {
 		s.hearBudget(b.Budget, b.Through.Seq)
 	case *events.Rejected:
 		s.hearRejected(b)
+	case *events.Forgotten:
+		s.hearForgotten(b)
 	}
 	s.mu.Unlock()
 	if told != nil && s.tell != nil {
@@ -133,6 +135,14 @@ func (s *Session) hearRejected(b *events.Rejected) {
 	case b.Code == events.CodeTurnGap && b.Expected > 0:
 		s.resend = b.Expected
 	}
+}
+
+// hearForgotten drops all there is: nothing of it may be published again.
+func (s *Session) hearForgotten(b *events.Forgotten) {
+	s.view = view{withdrawn: withdrawals{{b.Seq, 0}}}
+	s.system, s.tools, s.format, s.open, s.kept = nil, nil, "", nil, nil
+	s.called, s.told, s.resend, s.budget = 0, 0, 0, Budget{}
+	s.refused = newError(CodeForgotten, "an operator has erased the session", "Begin another, or publish what it shall begin with.")
 }
 
 // How long Context waits to catch up, and how long it does not try again where

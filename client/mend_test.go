@@ -119,3 +119,28 @@ func TestTurnGap(t *testing.T) {
 		t.Errorf("turn %d (-client +worker):\n%s", history(t, s).Turn, diff)
 	}
 }
+
+// An agent drops what an operator has erased, is told, and publishes none of it again.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", small)
+	publish(t, s, user("a secret"), say("kept"))
+	if _, err := w.js.Publish(t.Context(), "session.forget.default.s", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if e := refusal(t, s); e.Code != CodeForgotten {
+		t.Errorf("told: %v", e)
+	}
+	if h := history(t, s); len(h.Messages) != 0 || h.Turn != 0 {
+		t.Errorf("still there: %s", h.Messages)
+	}
+	publish(t, s, user("anew"))
+	want := []string{`{"content":"anew","role":"user"}`}
+	if diff := cmp.Diff(want, texts(w.context(t, s, 0).Messages)); diff != "" {
+		t.Errorf("(-want +worker):\n%s", diff)
+	}
+}
