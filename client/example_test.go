@@ -83,7 +83,7 @@ func start(ctx context.Context) (url string, stop func()) {
 	url, end, err := agenttest.Start(ctx, dir)
 	must(err)
 	return url, func() {
-		end()
+		must(end())
 		_ = os.RemoveAll(dir)
 	}
 }

@@ -22,12 +22,16 @@ func Compactd(t *testing.T) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(stop)
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	return url
 }
 
 // Start is Compactd where there is no test: in a folder, until stop is called.
-func Start(ctx context.Context, dir string) (url string, stop func(), err error) {
+func Start(ctx context.Context, dir string) (url string, stop func() error, err error) {
 	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: "127.0.0.1:-1"})
 	if err != nil {
 		return "", nil, err
@@ -40,10 +44,10 @@ func Start(ctx context.Context, dir string) (url string, stop func(), err error)
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() { done <- w.Run(run) }()
-	stop = func() {
+	stop = func() error {
 		cancel()
-		<-done
-		server.Stop() // and with it the worker's connections
+		defer server.Stop() // and with it the worker's connections
+		return <-done
 	}
 	select {
 	case <-w.Ready():
