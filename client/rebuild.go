@@ -34,7 +34,7 @@ func (s *Session) read(ctx context.Context) (*view, *tail, error) {
 		return nil, nil, err
 	}
 	v, t, err := s.fromWorker(ctx, streams)
-	if err == nil || !streams || errors.Is(err, CodeGone) || ctx.Err() != nil {
+	if err == nil || !streams || ctx.Err() != nil {
 		return v, t, err
 	}
 	return s.fromStreams(ctx)
