@@ -41,7 +41,7 @@ func (v *view) messages() []events.Raw {
 }
 
 // take swaps exactly the prefix when the offer is newer than what is held, and may
-// be used; DESIGN calls it the agent's rule.
+// be used: the agent's rule of docs/format/wire.md.
 func (v *view) take(o offer) bool {
 	if o.generation <= v.generation || o.messages == nil || o.through.Turn < v.through.Turn || !v.withdrawn.allow(o.through) {
 		return false
