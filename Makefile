@@ -114,7 +114,7 @@ fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
 	@scripts/fuzz $(FUZZED)
 
 .PHONY: clients
-clients: build ## Run the example agents in Go and Node against a worker
+clients: build ## Run the example agents in Go and TypeScript against a worker
 	@scripts/check-clients
 
 .PHONY: bench
