@@ -65,14 +65,14 @@ func history(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*eve
 func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (whole *events.ContextResponse, same bool, err error) {
 	in.Page = 1
 	whole = &events.ContextResponse{}
-	if err := ask(ctx, nc, events.SubjectContext, in, whole); err != nil {
+	if err := ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, whole); err != nil {
 		return nil, false, err
 	}
 	pages := whole.Pages
 	whole.Pages = 1
 	for in.Page = 2; in.Page <= pages; in.Page++ {
 		var next events.ContextResponse
-		err := ask(ctx, nc, events.SubjectContext, in, &next)
+		err := ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, &next)
 		if isCode(err, events.CodeOutOfRange) {
 			return nil, false, nil // it has become shorter
 		}

@@ -33,7 +33,7 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 		V: events.Version, Tenant: a.Tenant, Session: a.Session,
 		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens,
 	}
-	if err := ask(ctx, nc, events.SubjectStats, in, &s); err != nil {
+	if err := ask(ctx, nc, events.OfTenant(events.SubjectStats, in.Tenant), in, &s); err != nil {
 		return err
 	}
 	if f.JSON {
