@@ -185,3 +185,17 @@ func absolutePath(t testing.TB, file string) string {
 	}
 	return path
 }
+
+// await asks until ok says yes: the server has no event for it.
+func await(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.After(waitLimit), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited %s for %s", waitLimit, what)
+		}
+	}
+}
