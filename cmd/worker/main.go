@@ -69,6 +69,7 @@ type flags struct {
 
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
+	Ready   readyCmd   `cmd:"" help:"Ask the worker that listens on --http whether it is ready, and exit with 1 when it is not: a probe."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
@@ -88,6 +89,7 @@ Examples:
   worker policy --policy policy.yaml --tenant acme
   worker inspect --json
   worker doctor --nats nats://broker:4222
+  worker ready --http 127.0.0.1:8222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
