@@ -102,6 +102,10 @@ eval: ## Measure what is kept, and who waits, in under 5 minutes (ARGS='-run ret
 
 ##@ Keep in order
 
+.PHONY: deploy-check
+deploy-check: ## Check every file of deploy/ with the tool that will read it (minutes, the first time)
+	@deploy/check
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom
 	@files=$$($(GOFUMPT) -l .) || exit 1; if [ -n "$$files" ]; then \
