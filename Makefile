@@ -15,9 +15,21 @@ ARGS ?=
 # Fault tests to leave out: make test-faults SKIP='FaultFleet|FaultCluster'
 SKIP ?= ^$$
 
-# What is fuzzed, and how long each target
-FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize
-FUZZTIME ?= 60s
+# Where the fault tests are
+FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction
+
+# How long the kills of make soak go on
+SOAK ?= 30m
+export SOAK
+
+# The quick tests that make reliability reads figures from
+SHOWING = ./internal/worker ./internal/kv ./internal/compaction
+SHOWN   = TestPoison|TestGolden|TestDamagedFile|TestOneNameOneWorker|TestSimulationNotices|TestKillNoticesIgnoredMarker
+READ   ?=
+
+# What is fuzzed, and how long each target: a minute, 10 s with the fault tests
+FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/transcript
+FUZZTIME ?=
 export FUZZTIME
 
 # What the demo reads: make demo SESSIONS=200 JSON=1
@@ -77,9 +89,25 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	exit $$status
 
 .PHONY: test-faults
-test-faults: ## Run the fault tests: crashes, cuts, lost nodes, full disks, long searches; then fuzz (minutes)
-	go test -tags faults -timeout 15m $(ARGS) ./internal/worker/... ./internal/broker ./internal/compaction -run 'Fault' -skip '$(SKIP)'
-	@$(MAKE) --no-print-directory fuzz
+test-faults: ## Run the fault tests: crashes, cuts, lost power, lost nodes, full disks; then fuzz (10 minutes)
+	@scripts/figures test-faults $(MAKE) --no-print-directory fault-tests
+
+.PHONY: fault-tests
+fault-tests:
+	go test -tags faults -count=1 -timeout 20m -parallel 4 $(ARGS) $(FAULTY) -run 'Fault' -skip '$(SKIP)'
+	@FUZZTIME=$(or $(FUZZTIME),10s) scripts/fuzz $(FUZZED)
+
+.PHONY: soak
+soak: ## Run the long tests: kills for SOAK=30m, power loss, memory, frozen owners; fuzz a minute each
+	@scripts/figures soak scripts/soak $(FUZZED)
+
+.PHONY: reliability
+reliability: ## Run all of it and write the table of docs/reliability.md (READ=1: from the last runs)
+	@if [ -z "$(READ)" ]; then \
+		scripts/figures test go test -count=1 $(SHOWING) -run '^($(SHOWN))$$'; \
+		$(MAKE) --no-print-directory test-faults; \
+		$(MAKE) --no-print-directory soak; \
+	fi; go run ./internal/reliability/collect .reliability/*.txt
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)

@@ -43,7 +43,7 @@ func TestPagesOfOneState(t *testing.T) {
 		want    string
 	}{{0, "[0 0 0]"}, {2, "[2 2 2]"}, {100, errMoving.Error()}} {
 		nc, state := connect(t), 0
-		_, err := nc.Subscribe(events.OfTenant(events.SubjectContext, "*"), func(m *nats.Msg) {
+		_, err := nc.Subscribe(events.OfTenant(events.SubjectContext, "default"), func(m *nats.Msg) {
 			var in events.ContextRequest
 			if err := events.Unmarshal(m.Data, &in); err != nil {
 				t.Error(err)

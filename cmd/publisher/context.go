@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/replay"
 )
 
 type contextCmd struct {
@@ -20,13 +20,17 @@ type contextCmd struct {
 	Generation *int64 `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
 }
 
+// Help has examples.
+func (*contextCmd) Help() string {
+	return `Examples:
+  publisher context --session s1
+  publisher context --session s1 --json              # messages as they go to the provider
+  publisher context --session s1 --generation 0      # as it was published`
+}
+
 // Run prints the history.
 func (c *contextCmd) Run(ctx context.Context, f *flags) error {
-	a := events.Address{Tenant: f.Tenant, Session: c.Session}
-	if err := a.Validate(); err != nil {
-		return err
-	}
-	nc, _, err := f.connect(ctx)
+	nc, a, err := f.about(ctx, c.Session)
 	if err != nil {
 		return err
 	}
@@ -35,10 +39,7 @@ func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(whole)
-	}
-	return writeHistory(os.Stdout, a, whole)
+	return f.show(whole, func(w io.Writer) error { return writeHistory(w, a, whole) })
 }
 
 // maxTries is how often the pages of a history are asked for anew, when turns
@@ -65,14 +66,14 @@ func history(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*eve
 func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (whole *events.ContextResponse, same bool, err error) {
 	in.Page = 1
 	whole = &events.ContextResponse{}
-	if err := ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, whole); err != nil {
+	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, whole); err != nil {
 		return nil, false, err
 	}
 	pages := whole.Pages
 	whole.Pages = 1
 	for in.Page = 2; in.Page <= pages; in.Page++ {
 		var next events.ContextResponse
-		err := ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, &next)
+		err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, &next)
 		if isCode(err, events.CodeOutOfRange) {
 			return nil, false, nil // it has become shorter
 		}
@@ -101,8 +102,7 @@ func isCode(err error, c events.Code) bool {
 // writeHistory writes a line for each message.
 func writeHistory(w io.Writer, a events.Address, h *events.ContextResponse) error {
 	if !h.Known {
-		_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
-		return err
+		return unknown(w, a)
 	}
 	messages, err := h.Format.ReadAll(h.Messages)
 	if err != nil && len(h.Messages) > 0 {

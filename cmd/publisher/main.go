@@ -4,8 +4,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/cli"
 	"compactd/internal/events"
 )
 
@@ -31,6 +32,7 @@ type flags struct {
 
 	Send   sendCmd   `cmd:"" help:"Publish one session.turn, read from a file or standard input."`
 	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn and report what became of them."`
+	Load   loadCmd   `cmd:"" help:"Publish a fleet of synthetic agents, with the load shape of real sessions, and measure what they see."`
 	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are told."`
 
 	Compact  compactCmd  `cmd:"" help:"Compact a session now, and print the answer."`
@@ -38,49 +40,49 @@ type flags struct {
 	Overflow overflowCmd `cmd:"" help:"Report that a provider refused a call as too long, and print the answer."`
 	End      endCmd      `cmd:"" help:"Say that a session is over; its next turn begins a new one."`
 
+	Sessions sessionsCmd `cmd:"" help:"List the sessions of the tenant, and how full they are."`
+	Check    checkCmd    `cmd:"" help:"Ask whether the next call of a session fits, with what is to be added to it."`
+	Files    filesCmd    `cmd:"" help:"List the files that a session has read and changed."`
+
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
 	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
+
+	Completion cli.CompletionCmd `cmd:"" help:"Print a completion script for a shell."`
 }
 
 const description = `Publishes turns to compactd and shows what it tells.
 
 Examples:
-  publisher replay examples/sessions
-  publisher replay --speed 20 session.jsonl.gz
+  publisher replay ~/.claude/projects        # what compactd would have done with your own sessions
+  publisher load --sessions 50
   echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
-  publisher watch --session s1 --json
   publisher context --session s1
-  publisher recall --session s1 --turn 7 --index 2
-  publisher recall --session s1 --text 'no such file'
-  publisher stats --session s1
-  publisher compact --session s1 "the failing test"
-  publisher rewind --session s1
-  echo 'prompt is too long: 219898 tokens > 200000 maximum' | publisher overflow --session s1 --status 400
+  publisher COMMAND --help                   # more of them
 
-Exit codes: 0 done, 1 failure, 2 wrong usage.`
+Exit codes: 0 done, 1 failure, 2 wrong usage, 3 refused, 4 nobody there (no server, no worker, or no answer in time).`
+
+// parser reads the command line into f.
+func parser(f *flags) *kong.Kong {
+	return kong.Must(f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version})
+}
 
 func main() {
 	var f flags
-	k := kong.Must(&f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version})
+	k := parser(&f)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
 		k.Errorf("%s; see publisher --help", err)
-		os.Exit(2)
+		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	err = cmd.Run(&f)
 	stop()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "publisher: %v\n", err)
-		if bad, ok := errors.AsType[*events.Invalid](err); ok {
-			fmt.Fprintf(os.Stderr, "code: %s\nhint: %s\n", bad.Code(), bad.Hint())
-		}
-		if no, ok := errors.AsType[*events.ServiceError](err); ok {
-			fmt.Fprintf(os.Stderr, "code: %s\nhint: %s\n", no.Code, no.Hint)
-		}
-		os.Exit(1)
+		told := failureOf(err)
+		told.write(os.Stderr, f.JSON)
+		os.Exit(told.exit)
 	}
 }
 
@@ -92,6 +94,30 @@ func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, e
 	}
 	js, err := jetstream.New(nc)
 	return nc, js, err
+}
+
+// about connects to ask the workers about a session.
+func (f *flags) about(ctx context.Context, session string) (*nats.Conn, events.Address, error) {
+	a := events.Address{Tenant: f.Tenant, Session: session}
+	if err := a.Validate(); err != nil {
+		return nil, a, err
+	}
+	nc, _, err := f.connect(ctx)
+	return nc, a, err
+}
+
+// show prints v for programs, or what table writes for people.
+func (f *flags) show(v any, table func(io.Writer) error) error {
+	if f.JSON {
+		return printJSON(v)
+	}
+	return table(os.Stdout)
+}
+
+// unknown says that nobody has heard of a session.
+func unknown(w io.Writer, a events.Address) error {
+	_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
+	return err
 }
 
 // printJSON writes one object on a line of its own.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/google/uuid"
@@ -21,9 +19,16 @@ type overflowCmd struct {
 	waiting
 }
 
+// Help has examples.
+func (*overflowCmd) Help() string {
+	return `Examples:
+  echo 'prompt is too long: 219898 tokens > 200000 maximum' | publisher overflow --session s1 --status 400
+  publisher overflow --session s1 --provider openai --model gpt-4o answer.json`
+}
+
 // Run reports the refusal.
 func (c *overflowCmd) Run(ctx context.Context, f *flags) error {
-	refusal, err := c.read()
+	refusal, err := c.refusal()
 	if err != nil {
 		return err
 	}
@@ -48,18 +53,9 @@ func (c *overflowCmd) Run(ctx context.Context, f *flags) error {
 	return f.request(ctx, events.KindOverflow, c.Session, body.ID, data, c.Timeout)
 }
 
-// read returns the answer of a provider as it is if it is JSON, else as a text.
-func (c *overflowCmd) read() (events.Raw, error) {
-	in := io.Reader(os.Stdin)
-	if c.File != "-" {
-		file, err := os.Open(c.File)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		in = file
-	}
-	data, err := io.ReadAll(io.LimitReader(in, events.MaxOverflowBytes+1))
+// refusal returns the answer of a provider as it is if it is JSON, else as a text.
+func (c *overflowCmd) refusal() (events.Raw, error) {
+	data, err := read(c.File, events.MaxOverflowBytes)
 	if err != nil {
 		return nil, err
 	}

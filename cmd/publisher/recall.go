@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/replay"
 )
 
 type recallCmd struct {
@@ -22,13 +22,16 @@ type recallCmd struct {
 	Limit   int64  `default:"10" help:"Messages to find (${default})."`
 }
 
+// Help has examples.
+func (*recallCmd) Help() string {
+	return `Examples:
+  publisher recall --session s1 --turn 7 --index 2
+  publisher recall --session s1 --text 'no such file' --limit 3`
+}
+
 // Run prints originals, or where a text is.
 func (c *recallCmd) Run(ctx context.Context, f *flags) error {
-	a := events.Address{Tenant: f.Tenant, Session: c.Session}
-	if err := a.Validate(); err != nil {
-		return err
-	}
-	nc, _, err := f.connect(ctx)
+	nc, a, err := f.about(ctx, c.Session)
 	if err != nil {
 		return err
 	}
@@ -41,23 +44,20 @@ func (c *recallCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(whole)
-	}
-	return writeRecalled(os.Stdout, a, whole)
+	return f.show(whole, func(w io.Writer) error { return writeRecalled(w, a, whole) })
 }
 
 // recall joins all pages of a turn.
 func recall(ctx context.Context, nc *nats.Conn, in events.RecallRequest) (*events.RecallResponse, error) {
 	whole := &events.RecallResponse{}
-	if err := ask(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, whole); err != nil {
+	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, whole); err != nil {
 		return nil, err
 	}
 	pages := whole.Pages
 	whole.Pages = 1
 	for in.Page = 2; in.Page <= pages; in.Page++ {
 		var next events.RecallResponse
-		if err := ask(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, &next); err != nil {
+		if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, &next); err != nil {
 			return nil, err
 		}
 		if next.Seq != whole.Seq {
@@ -73,7 +73,7 @@ func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in even
 	var all events.SearchResponse
 	for in.Limit = c.Limit; ; in.Limit = c.Limit - int64(len(all.Hits)) {
 		var next events.SearchResponse
-		if err := ask(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, &next); err != nil {
+		if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, &next); err != nil {
 			return err
 		}
 		next.Hits, next.Gone = append(all.Hits, next.Hits...), all.Gone+next.Gone
@@ -82,17 +82,13 @@ func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in even
 		}
 		in.Before = all.Before
 	}
-	if f.JSON {
-		return printJSON(all)
-	}
-	return writeHits(os.Stdout, in.Address(), &all)
+	return f.show(all, func(w io.Writer) error { return writeHits(w, in.Address(), &all) })
 }
 
 // writeRecalled writes the texts of messages as they are.
 func writeRecalled(w io.Writer, a events.Address, r *events.RecallResponse) error {
 	if !r.Known {
-		_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
-		return err
+		return unknown(w, a)
 	}
 	messages, err := r.Format.ReadAll(r.Messages)
 	if err != nil {
@@ -132,8 +128,7 @@ func whole(p *events.Part) string {
 // writeHits writes a line for each message found.
 func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
 	if !s.Known {
-		_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
-		return err
+		return unknown(w, a)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, h := range s.Hits {

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -13,48 +16,78 @@ import (
 )
 
 type replayCmd struct {
-	Files    []string      `arg:"" name:"file" help:"Transcripts (.jsonl, .jsonl.gz), or folders of them."`
+	Files    []string      `arg:"" name:"path" help:"Transcripts, plain or .gz, or folders of them."`
+	From     string        `default:"auto" enum:"auto,compactd,claude-code,openai,swe-agent" placeholder:"FORMAT" help:"Format of the transcripts (auto|compactd|claude-code|openai|swe-agent, default ${default}: by their first line)."`
 	Speed    float64       `help:"Times faster than recorded; 0 does not wait at all (${default})." default:"0"`
 	Gap      time.Duration `help:"Pause between the turns of a session (${default})." default:"0s"`
 	Parallel int           `help:"Sessions at once (${default})." default:"4"`
 	Suffix   string        `help:"Add this to the name of each session, to replay it once more."`
+	Each     bool          `help:"A row for each compaction instead of each session."`
+}
+
+// Help has examples, and says what the columns mean.
+func (*replayCmd) Help() string {
+	return `Examples:
+  publisher replay ~/.claude/projects
+  publisher replay --from claude-code ~/.claude/projects/-home-me-app --speed 20
+  publisher replay --from openai chat.json --json
+  publisher replay --from swe-agent trajectories/
+  publisher replay examples/sessions --gap 10ms --each
+
+PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD where the history would no longer have fit its model: an estimate. What cannot be read is told and left out.`
+}
+
+// Validate finds wrong usage that kong cannot know of.
+func (c *replayCmd) Validate() error {
+	if c.Speed < 0 || c.Gap < 0 || c.Parallel < 1 {
+		return errors.New("--speed and --gap must be 0 or more, --parallel 1 or more")
+	}
+	return nil
 }
 
 // Run replays the files and prints the report.
 func (c *replayCmd) Run(ctx context.Context, f *flags) error {
-	var sessions []transcript.Session
-	turns := 0
-	for _, file := range c.Files {
-		s, err := transcript.Read(file)
-		if err != nil {
-			return err
-		}
-		for i := range s {
-			turns += len(s[i].Turns)
-		}
-		sessions = append(sessions, s...)
+	source, err := transcript.Open(transcript.From(c.From), c.Files...)
+	if err != nil {
+		return err
 	}
 	nc, _, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
+	turns, err := c.count(ctx, source)
+	if err != nil {
+		return err
+	}
 	report, err := replay.Run(ctx, replay.Config{
 		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Progress: progress(turns),
-	}, sessions)
+	}, source.Sessions(func(error) {})) // they were told when they were counted
 	if err != nil {
 		return err
 	}
 	summary := report.Summary()
-	if f.JSON {
-		err = printJSON(summary)
-	} else {
-		err = report.WriteTable(os.Stdout)
-	}
-	if err != nil {
+	if err := f.show(summary, func(w io.Writer) error { return report.WriteTable(w, c.Each) }); err != nil {
 		return err
 	}
 	return summary.Problem()
+}
+
+// count reads all once, without keeping it, and tells what cannot be read.
+func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns int, err error) {
+	for s := range source.Sessions(func(err error) { fmt.Fprintf(os.Stderr, "publisher: left out: %v\n", err) }) {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		turns += len(s.Turns)
+	}
+	if source.Unknown > 0 {
+		fmt.Fprintf(os.Stderr, "publisher: left out: %d files that are no transcripts\n", source.Unknown)
+	}
+	if turns == 0 {
+		return 0, errors.New("read transcripts: there is no turn in them; --from FORMAT says what they are")
+	}
+	return turns, nil
 }
 
 // progress shows a bar on a terminal.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -24,6 +23,14 @@ type compactCmd struct {
 	Policy  string `placeholder:"JSON" help:"Fields of the policy for this call."`
 	Focus   string `arg:"" optional:"" help:"What the summary shall keep in mind."`
 	waiting
+}
+
+// Help has examples.
+func (*compactCmd) Help() string {
+	return `Examples:
+  publisher compact --session s1
+  publisher compact --session s1 "the failing test"
+  publisher compact --session s1 --policy '{"target":0.4}' --timeout 30s`
 }
 
 // Run asks for a compaction.
@@ -54,6 +61,13 @@ type rewindCmd struct {
 	waiting
 }
 
+// Help has examples.
+func (*rewindCmd) Help() string {
+	return `Examples:
+  publisher rewind --session s1                      # undo the last compaction
+  publisher rewind --session s1 --generation 0`
+}
+
 // Run asks for a rewind.
 func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	body := struct {
@@ -79,6 +93,12 @@ type endCmd struct {
 	Session string `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
 }
 
+// Help has examples.
+func (*endCmd) Help() string {
+	return `Examples:
+  publisher end --session s1`
+}
+
 // Run says that the session is over; nobody answers that.
 func (c *endCmd) Run(ctx context.Context, f *flags) error {
 	id := uuid.NewString()
@@ -88,8 +108,6 @@ func (c *endCmd) Run(ctx context.Context, f *flags) error {
 	}
 	return f.request(ctx, events.KindEnd, c.Session, id, data, 0)
 }
-
-var errNoAnswer = errors.New("no answer came in time; the event is stored, and publisher watch shows what becomes of it")
 
 // request publishes an event and prints the outcome that answers it.
 func (f *flags) request(ctx context.Context, k events.Kind, session, id string, data []byte, timeout time.Duration) error {
@@ -140,8 +158,6 @@ func (f *flags) stored(seq uint64, id string) error {
 	fmt.Printf("stored at sequence %d; publisher watch shows what becomes of it\n", seq)
 	return nil
 }
-
-var errRefused = errors.New("the worker refused it")
 
 // printAnswer prints an outcome if it answers the event at a sequence.
 func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) {

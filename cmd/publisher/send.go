@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -15,9 +14,16 @@ type sendCmd struct {
 	File    string `arg:"" optional:"" default:"-" help:"Payload, a JSON object; - is standard input."`
 }
 
+// Help has examples.
+func (*sendCmd) Help() string {
+	return `Examples:
+  echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
+  publisher send --session s1 turn.json`
+}
+
 // Run publishes the turn.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
-	payload, err := c.read()
+	payload, err := read(c.File, events.MaxTurnBytes)
 	if err != nil {
 		return err
 	}
@@ -25,35 +31,33 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
+	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	if err := a.Validate(); err != nil {
+		return err
+	}
 	nc, js, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	seq, err := replay.Send(ctx, js, events.Address{Tenant: f.Tenant, Session: c.Session}, turn.ID, payload)
+	seq, err := replay.Send(ctx, js, a, turn.ID, payload)
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(struct {
-			Seq uint64 `json:"seq"`
-			ID  string `json:"id,omitzero"`
-		}{seq, turn.ID})
-	}
-	fmt.Printf("stored at sequence %d; publisher watch shows what becomes of it\n", seq)
-	return nil
+	return f.stored(seq, turn.ID)
 }
 
-// read reads one byte more than a turn may have, so that the decoder can say so.
-func (c *sendCmd) read() ([]byte, error) {
+// read reads a file, or standard input for -: one byte more than limit at most, so
+// that the decoder can say that it is too much.
+func read(file string, limit int64) ([]byte, error) {
 	in := io.Reader(os.Stdin)
-	if c.File != "-" {
-		file, err := os.Open(c.File)
+	if file != "-" {
+		f, err := os.Open(file)
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close()
-		in = file
+		defer f.Close()
+		in = f
 	}
-	return io.ReadAll(io.LimitReader(in, events.MaxTurnBytes+1))
+	return io.ReadAll(io.LimitReader(in, limit+1))
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
 	"compactd/internal/events"
+	"compactd/internal/replay"
 )
 
 type statsCmd struct {
@@ -17,13 +17,16 @@ type statsCmd struct {
 	MaxOutputTokens int64  `placeholder:"N" help:"Answer for so much reserved for the model's answer."`
 }
 
+// Help has examples.
+func (*statsCmd) Help() string {
+	return `Examples:
+  publisher stats --session s1
+  publisher stats --session s1 --provider openai --model gpt-4o   # before the model is switched`
+}
+
 // Run prints the figures.
 func (c *statsCmd) Run(ctx context.Context, f *flags) error {
-	a := events.Address{Tenant: f.Tenant, Session: c.Session}
-	if err := a.Validate(); err != nil {
-		return err
-	}
-	nc, _, err := f.connect(ctx)
+	nc, a, err := f.about(ctx, c.Session)
 	if err != nil {
 		return err
 	}
@@ -33,19 +36,15 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 		V: events.Version, Tenant: a.Tenant, Session: a.Session,
 		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens,
 	}
-	if err := ask(ctx, nc, events.OfTenant(events.SubjectStats, in.Tenant), in, &s); err != nil {
+	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(s)
-	}
-	return writeStats(os.Stdout, a, &s)
+	return f.show(s, func(w io.Writer) error { return writeStats(w, a, &s) })
 }
 
 func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 	if !s.Known {
-		_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
-		return err
+		return unknown(w, a)
 	}
 	summary := "none"
 	switch {

@@ -14,6 +14,13 @@ type watchCmd struct {
 	Session string `env:"COMPACTD_SESSION" default:"*" help:"Session to watch; * is all of the tenant (${default})."`
 }
 
+// Help has examples.
+func (*watchCmd) Help() string {
+	return `Examples:
+  publisher watch                        # all sessions of the tenant
+  publisher watch --session s1 --json`
+}
+
 // Run prints outcomes until ctx ends.
 func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}
@@ -77,6 +84,8 @@ func describe(body any) string {
 		return fmt.Sprintf("level %s: %d tokens of %d", b.Level, b.Budget.EstimatedInput, b.Budget.AvailableInput)
 	case *events.Rejected:
 		return fmt.Sprintf("rejected %s at %d: %s: %s; %s", b.Kind, b.Seq, b.Code, b.Message, b.Hint)
+	case *events.Forgotten:
+		return fmt.Sprintf("forgotten at %d: send the history with replaces_from 1 if the session is to go on", b.Seq)
 	}
 	return ""
 }

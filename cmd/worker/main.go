@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -46,7 +47,9 @@ type flags struct {
 
 	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
 
-	Policy            string   `env:"COMPACTD_POLICY" default:"default" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default})."`
+	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
+
+	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
 	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
@@ -68,8 +71,11 @@ type flags struct {
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
+	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
 	Ready   readyCmd   `cmd:"" help:"Ask the worker that listens on --http whether it is ready, and exit with 1 when it is not: a probe."`
+
+	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
@@ -90,6 +96,8 @@ Examples:
   worker inspect --json
   worker doctor --nats nats://broker:4222
   worker ready --http 127.0.0.1:8222
+  worker replay --policy default --policy claude sessions/*.jsonl
+  worker forget acme chat-4711 --nats nats://broker:4222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
@@ -151,7 +159,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		MaxLedgers: f.MaxLedgers, LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
+		MaxLedgers: f.MaxLedgers, SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
 		return err
@@ -175,7 +183,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 }
 
 // Validate finds wrong usage that kong cannot know of.
-func (f *flags) Validate() error {
+func (f *flags) Validate(k *kong.Context) error {
 	if f.MaxLedgers < 1 {
 		return errors.New("--max-ledgers must be 1 or more")
 	}
@@ -185,22 +193,34 @@ func (f *flags) Validate() error {
 	if f.LeaseTTL < time.Second || f.LeaseTTL%time.Second != 0 {
 		return errors.New("--lease-ttl must be 1s or more, in whole seconds")
 	}
+	if f.SnapshotEvery < 0 || f.SnapshotEvery > 0 && f.SnapshotEvery < time.Second {
+		return errors.New("--snapshot-every must be 0, for never, or 1s or more")
+	}
 	var err error
 	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {
 		return fmt.Errorf("--summarizer: %w", err)
 	}
-	f.settings, err = policyfile.Load(policyfile.Options{
-		Policy: f.Policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
+	if len(f.Policy) > 1 && !strings.HasPrefix(k.Command(), "replay") {
+		return errors.New("--policy stands more than once; only replay compares several")
+	}
+	f.settings, err = f.load(f.Policy[0])
+	return err
+}
+
+// load puts a policy and the flags about it together.
+func (f *flags) load(policy string) (*policyfile.Settings, error) {
+	s, err := policyfile.Load(policyfile.Options{
+		Policy: policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
 	})
 	if err != nil || f.Counter == "estimate" {
-		return err
+		return s, err
 	}
 	by, err := exact.New(f.Counter)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.settings.Config, err = f.settings.Config.WithCounter(by)
-	return err
+	s.Config, err = s.Config.WithCounter(by)
+	return s, err
 }
 
 // link is how this process reaches the server.

@@ -30,6 +30,7 @@ func TestLoop(t *testing.T) {
 	w := startWorker(t, url, 1)
 	a := newAgent(t, url, "acme")
 
+	heard := a.hear(events.KindForgotten, "s1")
 	a.converse("s1")
 	var stats events.StatsResponse
 	if code := a.ask(events.OfTenant(events.SubjectStats, "acme"), `{"tenant":"acme","session":"s1"}`, &stats); code != "" || !stats.Known {
@@ -54,6 +55,9 @@ func TestLoop(t *testing.T) {
 	w.settle()
 
 	checkOperator(t, url)
+	if _, err := heard.NextMsg(waitLimit); err != nil {
+		t.Errorf("session.forgotten: %v", err)
+	}
 	checkMonitor(t, url)
 	w.stop()
 	w.wantNoRefusal()
@@ -72,8 +76,10 @@ func checkOperator(t *testing.T, url string) {
 			t.Errorf("doctor: %s", finding.Message)
 		}
 	}
-	if _, err := newJS(t, nc).Publish(t.Context(), "session.forget.acme.s9", []byte(`{"v":1,"id":"f1"}`)); err != nil {
-		t.Errorf("forget: %v", err)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	if done, err := broker.Forget(ctx, newJS(t, nc), events.Address{Tenant: "acme", Session: "s1"}, "f1"); err != nil || done.Events == 0 {
+		t.Errorf("forget: %v, %+v", err, done)
 	}
 	if err := nc.LastError(); err != nil {
 		t.Errorf("the operator was refused: %v", err)
@@ -161,7 +167,7 @@ func startWorker(t testing.TB, url string, replicas int) *aWorker {
 	}
 	wk, err := worker.New(worker.Config{
 		Read: read, Commit: w.connect(url, "worker"), Streams: w.streams, Compaction: config, Owner: "w", Dir: t.TempDir(),
-		MarkEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second,
+		MarkEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second,
 		Listener: worker.Listener{Interrupted: func(i worker.Interrupted) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) }},
 	})
 	if err != nil {
@@ -236,13 +242,19 @@ func turn(n int) string {
 	return fmt.Sprintf(`{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":16000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":%q}]}`, n, text, text)
 }
 
-// converse publishes turns until the agent hears of a compaction, without a consumer.
-func (a *agent) converse(session string) events.Compacted {
+func (a *agent) hear(kind events.Kind, session string) *nats.Subscription {
 	a.t.Helper()
-	sub, err := a.conn.SubscribeSync(events.Published(events.KindCompacted, events.Address{Tenant: a.tenant, Session: session}))
+	sub, err := a.conn.SubscribeSync(events.Published(kind, events.Address{Tenant: a.tenant, Session: session}))
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return sub
+}
+
+// converse publishes turns until the agent hears of a compaction, without a consumer.
+func (a *agent) converse(session string) events.Compacted {
+	a.t.Helper()
+	sub := a.hear(events.KindCompacted, session)
 	defer sub.Unsubscribe()
 	for n := range 22 {
 		a.publish(events.KindTurn, session, turn(n+1))

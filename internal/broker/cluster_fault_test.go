@@ -19,6 +19,7 @@ import (
 
 	"compactd/internal/broker/clustertest"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 )
 
 // recoveryGoal is how long a commit should take at most during which the leader dies
@@ -82,10 +83,14 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 		back(i)
 		w.awaitReplicas()
 	}
+	different := 0
 	if diff := cmp.Diff(want, w.stored()); diff != "" {
 		t.Errorf("stored is not what was committed (-committed +stored):\n%s", diff)
+		different = 1
 	}
-	t.Logf("%d outcomes, lost 0, twice 0; slowest commit around a kill %v, around a cut %v; reopened %d times; retries: %s", len(want), recovery[0], recovery[1], reopened, w.retries())
+	reliability.Print(t, "P13", "kills", len(recovery[0]), "cuts", len(recovery[1]), "outcomes", len(want), "different", different,
+		"recovery_ms", slices.Max(slices.Concat(recovery[0], recovery[1])).Milliseconds())
+	t.Logf("%d outcomes; slowest commit around a kill %v, around a cut %v; reopened %d times; retries: %s", len(want), recovery[0], recovery[1], reopened, w.retries())
 	t.Logf("slowest of all %v, goal %s", slices.Max(slices.Concat(recovery[0], recovery[1])), recoveryGoal)
 }
 

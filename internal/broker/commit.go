@@ -107,6 +107,9 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 		}
 		c = &Committer{nc: nc, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
 		m := found.Marker
+		if m.Before = ""; found.Config != cl.Config {
+			m.Before = found.Config
+		}
 		m.Config = cl.Config
 		if found.Seq == 0 {
 			m.LogCreated = cl.LogCreated

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 		onError = func(error) {}
 	}
 	// A filter on the subject agents publish to is accepted and matches nothing.
-	cons, err := ordered(ctx, js, LogStream, events.LogFilter(from.Partition), from.Seq)
+	cons, err := ordered(ctx, js, Selection{Stream: LogStream, Filters: []string{events.LogFilter(from.Partition)}, From: from.Seq})
 	if err != nil {
 		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
 	}
@@ -102,22 +103,38 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 // to the end of the stream as it was at the call. upTo 0 means that end. A start
 // beyond the end selects nothing. An error of fn ends the read and is returned.
 func ReadStream(ctx context.Context, js jetstream.JetStream, stream, filter string, from, upTo uint64, fn func(msg jetstream.Msg, seq uint64) error) error {
-	if err := readStream(ctx, js, stream, filter, from, upTo, fn); err != nil {
-		return fmt.Errorf("read %s %s: %w", stream, filter, err)
+	return Read(ctx, js, Selection{Stream: stream, Filters: []string{filter}, From: from, UpTo: upTo}, fn)
+}
+
+// Selection is a part of a stream.
+type Selection struct {
+	Stream  string
+	Filters []string // none may overlap another
+	// From and UpTo are the first and the last sequence; 0 is the beginning, and the
+	// end as it is when the reading begins.
+	From, UpTo uint64
+	// HeadersOnly leaves the payloads out.
+	HeadersOnly bool
+}
+
+// Read is [ReadStream] with more to say.
+func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(msg jetstream.Msg, seq uint64) error) error {
+	if err := readSelection(ctx, js, s, fn); err != nil {
+		return fmt.Errorf("read %s %s: %w", s.Stream, strings.Join(s.Filters, ", "), err)
 	}
 	return nil
 }
 
-func readStream(ctx context.Context, js jetstream.JetStream, stream, filter string, from, upTo uint64, fn func(jetstream.Msg, uint64) error) error {
-	state, err := State(ctx, js, stream)
+func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn func(jetstream.Msg, uint64) error) error {
+	state, err := State(ctx, js, s.Stream)
 	if err != nil {
 		return err
 	}
-	upTo = min(cmp.Or(upTo, state.Last), state.Last)
-	if from > upTo || upTo == 0 {
+	upTo := min(cmp.Or(s.UpTo, state.Last), state.Last)
+	if s.From > upTo || upTo == 0 {
 		return nil
 	}
-	cons, err := ordered(ctx, js, stream, filter, from)
+	cons, err := ordered(ctx, js, s)
 	if err != nil {
 		return err
 	}
@@ -175,12 +192,13 @@ func readStream(ctx context.Context, js jetstream.JetStream, stream, filter stri
 	}
 }
 
-// ordered makes an ordered consumer; from 0 is the beginning.
-func ordered(ctx context.Context, js jetstream.JetStream, stream, filter string, from uint64) (jetstream.Consumer, error) {
-	return js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{filter},
+// ordered makes an ordered consumer.
+func ordered(ctx context.Context, js jetstream.JetStream, s Selection) (jetstream.Consumer, error) {
+	return js.OrderedConsumer(ctx, s.Stream, jetstream.OrderedConsumerConfig{
+		FilterSubjects: s.Filters,
 		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:    max(from, 1),
+		OptStartSeq:    max(s.From, 1),
+		HeadersOnly:    s.HeadersOnly,
 	})
 }
 

@@ -125,7 +125,7 @@ func TestConsumeLogStart(t *testing.T) {
 		if diff := cmp.Diff(&BeyondEndError{LogStream, from, seq}, beyond); diff != "" {
 			t.Error(diff)
 		}
-		cons, err := ordered(t.Context(), w.js, LogStream, events.LogFilter(p), from)
+		cons, err := ordered(t.Context(), w.js, Selection{Stream: LogStream, Filters: []string{events.LogFilter(p)}, From: from})
 		if err != nil || cons.CachedInfo().NumPending != 0 {
 			t.Errorf("the server refuses a start beyond the end now: %v", err)
 		}
@@ -140,7 +140,7 @@ func TestConsumeLogStart(t *testing.T) {
 	if s := <-got; s != "2" {
 		t.Errorf("got %s", s)
 	}
-	cons, err := ordered(t.Context(), w.js, LogStream, "session.turn.>", 1)
+	cons, err := ordered(t.Context(), w.js, Selection{Stream: LogStream, Filters: []string{"session.turn.>"}, From: 1})
 	if err != nil || cons.CachedInfo().NumPending != 0 {
 		t.Errorf("a filter on the input subject: %d pending, %v", cons.CachedInfo().NumPending, err)
 	}

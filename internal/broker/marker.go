@@ -24,6 +24,10 @@ type Marker struct {
 	Epoch uint64 `json:"epoch"`
 	// Config is the hash of the config the next events are decided under.
 	Config string `json:"config"`
+	// Before is the hash of the config that the events up to Cursor were decided
+	// under, when it is another one. The marker that said so may have left with an
+	// outcome that was erased. A [Committer] fills it when it takes over.
+	Before string `json:"before,omitzero"`
 	// Chain is a hash over the partition's events up to Cursor.
 	Chain uint64 `json:"chain"`
 	// LastID and LastTime, in Unix milliseconds, belong to the event at Cursor.

@@ -11,7 +11,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Survey is what there is of the two streams, looked at without changing any.
+// Survey is what there is of the two streams and the store of snapshots, looked at
+// without changing any.
 type Survey struct {
 	*Streams
 	// Mismatches are what [Ensure] would refuse.
@@ -55,6 +56,13 @@ func Examine(ctx context.Context, js jetstream.JetStream) (*Survey, error) {
 	}
 	if log.MaxAge != out.MaxAge {
 		s.Mismatches = append(s.Mismatches, Mismatch{OutcomesStream, "max age", out.MaxAge.String(), log.MaxAge.String() + " as in " + LogStream})
+	}
+	switch one, err := js.Stream(ctx, snapshotsStream); {
+	case err == nil:
+		s.Mismatches = append(s.Mismatches, checkSnapshots(one.CachedInfo().Config)...)
+		s.addBehind(one.CachedInfo())
+	case !errors.Is(err, jetstream.ErrStreamNotFound): // the next start makes it
+		return nil, fmt.Errorf("examine %s: %w", snapshotsStream, err)
 	}
 	s.Streams = streamsOf(found[0], found[1])
 	return s, nil

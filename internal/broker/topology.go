@@ -94,8 +94,8 @@ func (e *TopologyError) Error() string {
 		"; correct them with the nats tool, or use another account or --data"
 }
 
-// Ensure creates the two streams and the two buckets of the workers, or checks
-// those that are there. It changes age, size bounds and missing subjects of the
+// Ensure creates the two streams, the two buckets of the workers and the store of
+// their snapshots, or checks those that are there. It changes age, size bounds and missing subjects of the
 // streams in place, and nothing else. Several workers
 // may call it at once.
 func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, error) {
@@ -133,6 +133,12 @@ func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, 
 		return nil, fmt.Errorf("ensure streams: %w", &TopologyError{[]Mismatch{
 			{OutcomesStream, "max age", oc.MaxAge.String(), lc.MaxAge.String() + " as in " + LogStream},
 		}})
+	}
+	if bad, err = ensureSnapshots(ctx, js, log.CachedInfo().Config.MaxAge, replicas); err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("ensure streams: %w", &TopologyError{bad})
 	}
 	return streamsOf(log, out), nil
 }

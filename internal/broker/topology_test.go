@@ -115,7 +115,7 @@ func TestEnsureMismatch(t *testing.T) {
 	want := []string{
 		"SESSIONS retention", "SESSIONS storage", "SESSIONS discard", "SESSIONS max messages per subject", "SESSIONS rollup",
 		"SESSIONS deny delete", "SESSIONS direct get", "SESSIONS subject transform",
-		"SESSIONS subject", "SESSIONS subject", "SESSIONS subject",
+		"SESSIONS subject", "SESSIONS subject", "SESSIONS subject", "SESSIONS subject", // one for each kind of outcome
 		"OUTCOMES discard", "OUTCOMES direct get", "OUTCOMES atomic publish", "OUTCOMES republish",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

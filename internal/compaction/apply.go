@@ -12,7 +12,7 @@ import (
 type Outcome struct {
 	Kind events.Kind
 	// Body is a *events.Compacted without messages, a *events.BudgetChanged, a
-	// *events.Rejected or a *events.Job.
+	// *events.Rejected, a *events.Forgotten or a *events.Job.
 	Body any
 	// View is the effective history that a compaction tells; nil for any other
 	// outcome.

@@ -19,7 +19,7 @@ func (d *Draft) Deduplicate(minimum PPM) {
 		if later < 0 || d.entries[i].Op == opDeduplicate {
 			continue
 		}
-		s := d.saving(i, opDeduplicate)
+		s := d.saving(i, events.OpDeduplicate)
 		if s <= 0 {
 			continue
 		}

@@ -113,7 +113,7 @@ func messagesOf(entries []Entry) int {
 func (d *Draft) edit(o events.Op, at []int) {
 	d.edits, d.changes = slices.Grow(d.edits, len(at)), slices.Grow(d.changes, len(at))
 	for _, i := range at {
-		d.change(i, events.Edit{Op: o})
+		d.change(i, events.Edit{Op: o, Units: d.rate.placeholderUnits(o)})
 	}
 }
 
@@ -131,10 +131,10 @@ func (d *Draft) note(o events.Op, i int) {
 	d.edits = append(d.edits, events.Edit{Op: o, Position: d.entries[i].position()})
 }
 
-// saving is what an op would save on an entry; it can be negative.
-func (d *Draft) saving(i int, o op) Tokens {
+// saving is what a placeholder would save on an entry; it can be negative.
+func (d *Draft) saving(i int, o events.Op) Tokens {
 	e := d.entries[i]
-	e.Op = o
+	e.set(&events.Edit{Op: o, Units: d.rate.placeholderUnits(o)})
 	return d.costs[i] - d.rate.Entry(&e)
 }
 

@@ -123,25 +123,6 @@ type Entry struct {
 	Op        op
 }
 
-// Placeholders. The texts are those of the reference system.
-const (
-	ClearText    = "[Tool result cleared]"
-	ClearOldText = "[Old tool result content cleared]"
-	AnswerText   = "[Tool result unavailable - conversation was compacted]"
-	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
-
-	dedupeHead   = "[File "
-	dedupeTail   = " - refer to latest read below]"
-	callTextHead = "[Tool call for "
-	callTextTail = " - conversation was compacted]"
-
-	maxToolUnits = 64    // of a tool's name inside a placeholder
-	maxPathUnits = 1_024 // longer paths are not taken for files
-)
-
-// unitsOf is the size of a text that is plain ASCII.
-func unitsOf(s string) int64 { return int64(len(s)) }
-
 // Measure returns the entries of one message, with estimates, none of a hidden
 // one. An event is far too small for sizes to reach 4 Gi units.
 func Measure(m events.Message, at Entry) []Entry { return meter{}.measure(m, at) }

@@ -59,6 +59,7 @@ func newGolden(t *testing.T) *golden {
 	r.broken(loop)
 	r.cleared(shell)
 	r.large(reader)
+	r.forgotten()
 	r.refused()
 	return g
 }
@@ -311,6 +312,24 @@ func (r *recorder) large(s *session) {
 	r.send(events.KindCompact, object{})
 }
 
+// forgotten is erased while it waits for a summary, goes on as if nothing had
+// happened, and begins anew.
+func (r *recorder) forgotten() {
+	s := &session{Address: events.Address{Tenant: "default", Session: "forgotten"}, format: events.OpenAI}
+	r.at = s
+	r.begin(s, "openai", 1500)
+	for i := range 6 {
+		r.round(80 + i)
+	}
+	r.send(events.KindCompact, object{})
+	r.send(events.KindForget, object{})
+	r.round(90)
+	r.answer(false)
+	r.say(object{"turn": 1, "replaces_from": 1, "id": "again"}, said{role: events.RoleUser, text: prose(2, 3)}, said{role: events.RoleAssistant, text: prose(3, 2)})
+	s.turn = 1
+	r.round(91)
+}
+
 // refused are events that are no use.
 func (r *recorder) refused() {
 	r.at = &session{Address: events.Address{Tenant: "default", Session: "stranger"}, format: events.OpenAI}
@@ -321,6 +340,7 @@ func (r *recorder) refused() {
 	r.publish(events.KindSummary, `{"job":"nobody's","text":"late"}`)
 	r.publish(events.KindRewind, `{"steps":1,"generation":1}`)
 	r.publish(events.KindOverflow, `{}`)
+	r.publish(events.KindForget, `{"through":7}`)
 	r.publish(events.KindForget, `{}`)
 	r.publish(events.KindIdle, `{}`)
 }

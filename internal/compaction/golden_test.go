@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 )
 
 // go test ./internal/compaction -run 'TestGolden$' -record writes the golden log
@@ -61,6 +62,11 @@ func TestGolden(t *testing.T) {
 	}
 	sameTold(t, g.told, got)
 	g.covers(t)
+	different := 0
+	if t.Failed() {
+		different = 1
+	}
+	reliability.Print(t, "P10", "events", len(g.log), "outcomes", len(g.told), "different", different)
 }
 
 func TestGoldenInAnotherProcess(t *testing.T) {
@@ -238,6 +244,9 @@ func (g *golden) covers(t *testing.T) {
 		has(t, all.String(), fmt.Sprintf(`"op":%q`, op))
 	}
 	has(t, all.String(), `"direction":"tail"`)
+	for _, k := range events.OutcomeKinds {
+		has(t, all.String(), fmt.Sprintf(`"kind":%q`, k))
+	}
 	for _, r := range []events.Reason{
 		events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn,
 		events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonRewind,
@@ -246,7 +255,7 @@ func (g *golden) covers(t *testing.T) {
 	}
 	for _, c := range []events.Code{
 		events.CodeTurnGap, events.CodeTurnConflict, events.CodeFormatChanged, events.CodeUsageUnknown, events.CodeUnknownGeneration,
-		events.CodeUnknownSession, events.CodeBadPolicy, events.CodeNotOverflow, events.CodeUnsupportedKind, events.CodeNothingToDo,
+		events.CodeUnknownSession, events.CodeBadPolicy, events.CodeNotOverflow, events.CodeNothingToDo,
 		events.CodeNotEnoughMessages, events.CodeAborted, events.CodeIncompleteResponse,
 	} {
 		has(t, all.String(), fmt.Sprintf(`"code":%q`, c))

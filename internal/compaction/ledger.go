@@ -126,6 +126,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g := &l.gauge
 	g.policy = policy
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
+	g.rate.Recall = g.policy.RecallNotice
 	g.window = g.config.windowOf(&l.model, policy)
 	if l.stated > 0 {
 		g.window = min(g.window, l.stated)
@@ -233,6 +234,8 @@ func (l *Ledger) stand(s span) Entry {
 	e := markerAt(l.entries.at(s.from))
 	if s.seq != 0 {
 		e = Entry{Seq: s.seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(s.units)}
+	} else if s.units > 0 {
+		e.Text = uint32(s.units)
 	}
 	e.covers(messageOf(l.entries.at(s.from).position()), messageOf(l.entries.at(s.to-1).position()))
 	return e

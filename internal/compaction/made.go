@@ -24,7 +24,11 @@ func idOf(format string, args ...any) string {
 // marker says that messages were truncated. Of its range only the end is sure: a
 // summary may take the beginning.
 func marker(e *Entry) events.Message {
-	m := textMessage(events.RoleUser, TruncateText)
+	text := TruncateText
+	if int64(e.Text) > unitsOf(text) {
+		text += recallMarker
+	}
+	m := textMessage(events.RoleUser, text)
 	end := e.end()
 	m.Truncation = idOf("truncation %d %d", end.Turn, end.Index)
 	m.ID = "truncation-marker-" + m.Truncation

@@ -95,7 +95,7 @@ func (d *Draft) clearEach(results []int) (cleared bool) {
 		unread--
 	}
 	results = slices.DeleteFunc(results, func(i int) bool {
-		return i >= unread || referred[i] || d.saving(i, opClearOld) <= 0
+		return i >= unread || referred[i] || d.saving(i, events.OpClearOld) <= 0
 	})
 	d.edit(events.OpClearOld, results)
 	return len(results) > 0

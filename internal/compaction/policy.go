@@ -53,6 +53,10 @@ type Policy struct {
 	LimitTokens Tokens       `json:"limit_tokens"`
 	Buffers     BufferPolicy `json:"buffers"`
 
+	// RecallNotice lets every placeholder say where its original is, for
+	// compactd.recall.
+	RecallNotice bool `json:"recall_notice"`
+
 	Prune       PrunePolicy     `json:"prune"`
 	Deduplicate DedupePolicy    `json:"deduplicate"`
 	Summarize   SummarizePolicy `json:"summarize"`

@@ -39,6 +39,7 @@ func DefaultPolicy() Policy {
 			ReserveTokens: 20_000, TriggerTokens: 13_000, BlockingTokens: 3_000,
 			WarningTokens: 20_000, ErrorTokens: 10_000, ScaleBelow: 200_000,
 		},
+		RecallNotice: true,
 		Prune: PrunePolicy{
 			Enabled: true, ProtectTokens: 40_000, MinimumTokens: 20_000, ScaleBelow: 200_000,
 			ProtectedTools: []string{"skill"},
@@ -63,6 +64,7 @@ func DefaultPolicy() Policy {
 func neurolinkPolicy() Policy {
 	p := DefaultPolicy()
 	p.Profile = "seed"
+	p.RecallNotice = false
 	p.Prune.MinimumTokens = CustomOf(p.Profile).MinimumTokens
 	p.Target = 700_000
 	p.Prune.ScaleBelow = 0

@@ -30,7 +30,7 @@ func (d *Draft) Prune(protect, minimum Tokens, protectedTools []string) {
 			kept += d.rate.body(e)
 			continue
 		}
-		if s := d.saving(i, opClear); s > 0 {
+		if s := d.saving(i, events.OpClear); s > 0 {
 			clear = append(clear, i)
 			saved += s
 		}

@@ -60,10 +60,11 @@ type renderer struct {
 	texts Texts
 	pairs *pairing // nil until a placeholder asks for it
 
-	system, out []events.Message
-	parts       []events.Part // of the message at hand
+	parts []events.Part // of the message at hand
 
-	assistant, results, answers, rest []events.Message // of the open exchange
+	system, out []events.Message
+	open        int     // in out, where the open exchange begins
+	ranks       []place // of its messages
 }
 
 // message adds the message of entries from ≤ i < to.
@@ -88,8 +89,11 @@ func (r *renderer) message(from, to int) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.view.entries[from:to], func(e Entry) bool { return e.Op != opNone }) {
-		m = m.Clone()
+	for i := from; i < to; i++ {
+		if r.view.entries[i].Op != opNone {
+			m = m.Clone()
+			break
+		}
 	}
 	var answers, calls []events.Message
 	r.parts = r.parts[:0]
@@ -134,7 +138,7 @@ func (r *renderer) message(from, to int) error {
 // stand adds what stands for hidden messages.
 func (r *renderer) stand(m events.Message) {
 	m.As = r.view.stands
-	r.rest = append(r.rest, m)
+	r.put(rest, m)
 }
 
 // speaks reports whether a part is more than white space.
@@ -154,17 +158,18 @@ func (r *renderer) source(e *Entry) (events.Message, error) {
 
 // edit carries out the op of entry i on part k.
 func (r *renderer) edit(m *events.Message, k, i int) error {
-	switch r.view.entries[i].Op {
+	e := &r.view.entries[i]
+	switch e.Op {
 	case opClear:
-		m.SetText(k, ClearText)
+		m.SetText(k, ClearText+e.recall())
 	case opClearOld:
-		m.SetText(k, ClearOldText)
+		m.SetText(k, ClearOldText+e.recall())
 	case opDeduplicate:
 		path, err := r.path(m.Parts[k], i)
 		if err != nil {
 			return err
 		}
-		m.SetText(k, dedupeHead+path+dedupeTail)
+		m.SetText(k, dedupeHead+path+dedupeTail+e.recall())
 	}
 	return nil
 }
@@ -188,79 +193,6 @@ func (r *renderer) path(result events.Part, i int) (string, error) {
 		return path, nil
 	}
 	return pathInText(result.Text), nil
-}
-
-// add puts a message into the open exchange, or begins the next one.
-func (r *renderer) add(m events.Message, answers, calls []events.Message) {
-	if m.Role == events.RoleSystem {
-		r.system = append(r.system, m)
-		return
-	}
-	if m.Role == events.RoleAssistant {
-		if len(r.results)+len(r.rest) > 0 || r.view.Format != events.Anthropic {
-			r.flush()
-		}
-		r.assistant = append(r.assistant, m)
-	}
-	r.answers = append(r.answers, answers...)
-	for _, call := range calls {
-		if !slices.ContainsFunc(r.assistant, callsTool) {
-			r.flush()
-		}
-		if r.view.Format != events.Anthropic { // before an exchange whose calls may be open
-			r.out = append(r.out, call, m)
-			return
-		}
-		r.assistant = append(r.assistant, call)
-	}
-	switch {
-	case m.Role == events.RoleAssistant:
-	case len(r.assistant) > 0 && (m.Role == events.RoleTool || slices.ContainsFunc(m.Parts, isResultPart)):
-		r.results = append(r.results, m)
-	default:
-		r.rest = append(r.rest, m)
-	}
-}
-
-func callsTool(m events.Message) bool {
-	return slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartCall })
-}
-
-func isResultPart(p events.Part) bool { return p.Kind == events.PartResult }
-
-// flush ends the open exchange.
-func (r *renderer) flush() {
-	for _, part := range []*[]events.Message{&r.assistant, &r.results, &r.answers, &r.rest} {
-		for _, m := range *part {
-			r.put(m)
-		}
-		*part = (*part)[:0]
-	}
-}
-
-// put adds a message to the history.
-func (r *renderer) put(m events.Message) {
-	if n := len(r.out) - 1; n >= 0 && r.view.Format == events.Anthropic && r.out[n].Role == m.Role {
-		r.out[n] = merge(r.out[n], m)
-		return
-	}
-	r.out = append(r.out, m)
-}
-
-// merge joins two messages of one role; results come first.
-func merge(a, b events.Message) events.Message {
-	parts := slices.Concat(a.Parts, b.Parts)
-	slices.SortStableFunc(parts, byRank)
-	return events.Message{Role: a.Role, Parts: parts, Raw: a.Raw, Edited: true}
-}
-
-func byRank(x, y events.Part) int { return rank(x) - rank(y) }
-
-func rank(p events.Part) int {
-	if p.Kind == events.PartResult {
-		return 0
-	}
-	return 1
 }
 
 // result is the placeholder for the result of a call that has none.

@@ -37,7 +37,7 @@ func (d *Draft) repaired() Tokens {
 	}
 	t := d.tokens
 	for _, i := range d.disowned() {
-		t -= d.saving(i, opClear)
+		t -= d.saving(i, events.OpClear)
 	}
 	for i, o := range d.halves() {
 		e := d.entries[i].with(o)

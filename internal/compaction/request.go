@@ -9,11 +9,11 @@ type Request struct {
 	Time int64 // of the log, in Unix milliseconds
 
 	kind events.Kind
-	body any // *events.Compact, *events.Rewind, *events.Idle or *Overflow; nil for an end
+	body any // *events.Compact, *events.Rewind, *events.Idle or *Overflow; nil for an end or forget
 }
 
 // ReadRequest reads the payload of a session.compact, session.rewind,
-// session.idle or session.end. Its error is an [events.Invalid].
+// session.idle, session.end or session.forget. Its error is an [events.Invalid].
 func ReadRequest(k events.Kind, data []byte, seq Seq) (*Request, error) {
 	r := &Request{Seq: seq, kind: k}
 	var err error
@@ -35,6 +35,8 @@ func ReadRequest(k events.Kind, data []byte, seq Seq) (*Request, error) {
 		}
 	case events.KindEnd:
 		r.ID, err = events.DecodeEnd(data)
+	case events.KindForget:
+		r.ID, err = events.DecodeForget(data)
 	default:
 		err = events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
 	}
@@ -50,6 +52,10 @@ func (r *Request) event(a events.Address) (Event, int64) {
 
 // request judges what is asked of a session.
 func (d *decision) request(l *Ledger, r *Request) {
+	if r.kind == events.KindForget {
+		d.forget()
+		return
+	}
 	if l.LastTurn() == 0 {
 		d.reject(events.CodeUnknownSession, l)
 		return
@@ -79,7 +85,7 @@ func (l *Ledger) answer(r *Request) {
 		l.overflowed(b)
 	case *events.Idle:
 		l.idled = l.idled || Seq(b.Since) == l.Spoke()
-	case nil: // the end
+	case nil: // the end, or forget
 		*l = *NewLedger(l.Address)
 	}
 }

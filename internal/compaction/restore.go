@@ -153,7 +153,7 @@ func (r *renderer) restored(e *Entry) error {
 	if room, _ := e.kept(); int64(events.Units(text)) > room {
 		text = e.cut(text, room, own.share(m.Parts[e.Part:e.Part+1]))
 	}
-	r.rest = append(r.rest, textMessage(events.RoleUser, fmt.Sprintf(restoreHead, name, e.Turn)+text))
+	r.put(rest, textMessage(events.RoleUser, fmt.Sprintf(restoreHead, name, e.Turn)+text))
 	return nil
 }
 

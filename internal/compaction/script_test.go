@@ -91,7 +91,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.turn(a)
 	case "summary":
 		return s.summary(a)
-	case "compact", "rewind", "idle", "end":
+	case "compact", "rewind", "idle", "end", "forget":
 		r, err := compaction.ReadRequest(events.Kind(d.Cmd), s.requested(a), s.at())
 		return s.request(r, err)
 	case "overflow":
@@ -525,6 +525,8 @@ func (s *script) outcome(o compaction.Outcome) string {
 			out += fmt.Sprintf(", previous at %d to %s", b.Previous, place(*b.PreviousTo))
 		}
 		return out
+	case *events.Forgotten:
+		return fmt.Sprintf("forgotten up to %d", b.Seq)
 	case *events.BudgetChanged:
 		return "budget " + budgetLine(b.Budget)
 	case *events.Compacted:

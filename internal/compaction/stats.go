@@ -41,6 +41,12 @@ type Pending struct {
 	Prompt        int64   // of the user
 	Files         []int64 // texts attached to it
 	Images        int64
+	Tokens        Tokens // that the caller counted, beside all others
+
+	// What [Config.ReadPending] measured; nil as in the session.
+	system, tools *size
+	added         []Entry
+	attached      []File
 }
 
 // Check compares the next call with the window before it is made (A10). It
@@ -65,6 +71,7 @@ func (l *Ledger) Check(c *Config, next Pending) (events.Budget, error) {
 		p.Files += r.Text(units)
 	}
 	p.Files += Tokens(next.Images) * r.PerImage
+	l.measured(&p, &next)
 	return l.check(p), nil
 }
 

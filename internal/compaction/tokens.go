@@ -52,6 +52,10 @@ var providerTool = map[string]Tokens{"anthropic": 36, "bedrock": 36}
 // Rate turns sizes into tokens for one profile and one provider.
 type Rate struct {
 	Profile
+	// Recall counts placeholders with what they say of their originals; see
+	// Policy.RecallNotice.
+	Recall bool
+
 	times, of int64 // the estimate is base × times / of
 }
 
@@ -107,12 +111,10 @@ func (r *Rate) Entry(e *Entry) Tokens {
 
 func (r *Rate) body(e *Entry) Tokens {
 	switch e.Op {
-	case opClear:
-		return r.PerTool + r.placeholder(unitsOf(ClearText), 0, 0)
-	case opClearOld:
-		return r.PerTool + r.placeholder(unitsOf(ClearOldText), 0, 0)
+	case opClear, opClearOld:
+		return r.PerTool + r.placeholder(e.placeholderUnits(), 0, 0)
 	case opDeduplicate:
-		return r.PerTool + r.placeholder(unitsOf(dedupeHead)+unitsOf(dedupeTail), int64(e.PathUnits), int64(e.PathBase))
+		return r.PerTool + r.placeholder(e.placeholderUnits(), int64(e.PathUnits), int64(e.PathBase))
 	case opTrim, opTail, opHead, opBoth:
 		return r.trimmed(e)
 	}

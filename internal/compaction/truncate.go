@@ -25,6 +25,9 @@ func (d *Draft) Truncate(target Tokens, fraction PPM) {
 		return
 	}
 	marker := markerAt(&d.entries[head])
+	if d.rate.Recall {
+		marker.Text = uint32(unitsOf(TruncateText + recallMarker))
+	}
 	excess := d.repaired() + d.rate.Entry(&marker) - target
 	most := max(2, int(fraction.share(Tokens(messagesOf(d.entries[head:]))))&^1)
 	if end := choose(d.cuts(head), excess, most); end > 0 {
@@ -140,6 +143,10 @@ func (d *Draft) cuts(head int) iter.Seq[cut] {
 func (d *Draft) hide(from, to int, stand Entry) {
 	first, last := messageOf(d.entries[from].position()), messageOf(d.entries[to-1].end())
 	stand.covers(first, last)
-	d.edits = append(d.edits, events.Edit{Op: events.OpTruncate, Position: first, To: &last})
+	x := events.Edit{Op: events.OpTruncate, Position: first, To: &last}
+	if d.rate.Recall {
+		x.Units = int64(stand.Text)
+	}
+	d.edits = append(d.edits, x)
 	d.set(slices.Concat(d.entries[:from], []Entry{stand}, d.entries[to:]))
 }

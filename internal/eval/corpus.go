@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/facts"
 	"compactd/internal/transcript"
 )
 
@@ -116,6 +117,15 @@ func (r *recording) add(payload []byte, at int64) error {
 	}
 	r.turns = append(r.turns, recorded{n, at, seq, payload, turn, messages})
 	return nil
+}
+
+// turnsRead are the messages of all turns.
+func (r *recording) turnsRead() []facts.Turn {
+	out := make([]facts.Turn, len(r.turns))
+	for i, t := range r.turns {
+		out[i] = facts.Turn{Number: t.number, Messages: t.messages}
+	}
+	return out
 }
 
 // timed reports whether it is known when each turn came.

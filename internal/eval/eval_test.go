@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/facts"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/summarizetest"
 )
@@ -52,12 +53,12 @@ func TestForgetting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, kind := range factKinds {
-			if kind.name == "todos" { // done, by then
+		for i, kind := range facts.Kinds {
+			if kind.Name == "todos" { // done, by then
 				continue
 			}
-			if got := k.shares[i]; got.all == 0 || (got.kept == got.all) != s.keeps {
-				t.Errorf("%s keeps %s of %s", s.name, got, kind.name)
+			if got := k.shares[i]; got.All == 0 || (got.Kept == got.All) != s.keeps {
+				t.Errorf("%s keeps %s of %s", s.name, got, kind.Name)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"compactd/internal/facts"
 	"compactd/internal/summarize"
 )
 
@@ -26,12 +27,12 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	worst := make([]share, len(factKinds)) // of nothing until there is a fact
+	worst := make([]facts.Share, len(facts.Kinds)) // of nothing until there is a fact
 	for _, run := range runs {
 		record := int64(0)
 		for _, c := range cs {
 			for _, w := range ws {
-				t := totals{shares: make([]share, len(factKinds))}
+				t := totals{shares: make([]facts.Share, len(facts.Kinds))}
 				for _, r := range c.long() {
 					all, err := run.run(ctx, r, w.summarizer)
 					if err != nil {
@@ -42,7 +43,7 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 				p.kept(fmt.Sprintf("%s/%s/%d", c.name, w.name, run.times), &t)
 				record = max(record, t.record)
 				for i, s := range t.shares {
-					if s.all > 0 && (worst[i].all == 0 || s.ratio() < worst[i].ratio()) {
+					if s.All > 0 && (worst[i].All == 0 || s.Ratio() < worst[i].Ratio()) {
 						worst[i] = s
 					}
 				}
@@ -50,19 +51,19 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 		}
 		p.line(fmt.Sprintf("record_tokens_%d", run.times), float64(record), run.goal, "the largest")
 	}
-	for i, k := range factKinds {
-		if worst[i].all == 0 {
-			p.note("retention_%s: no such facts", k.name)
+	for i, k := range facts.Kinds {
+		if worst[i].All == 0 {
+			p.note("retention_%s: no such facts", k.Name)
 			continue
 		}
-		p.line("retention_"+k.name, worst[i].ratio(), atLeast(1), "the least, "+worst[i].String())
+		p.line("retention_"+k.Name, worst[i].Ratio(), atLeast(1), "the least, "+worst[i].String())
 	}
 	return nil
 }
 
 // totals are the figures of one writer.
 type totals struct {
-	shares      []share // by kind
+	shares      []facts.Share // by kind
 	record      int64
 	compactions int
 }
@@ -70,9 +71,9 @@ type totals struct {
 func (t *totals) add(all []*kept, p printer) {
 	for _, k := range all {
 		for i, s := range k.shares {
-			t.shares[i] = t.shares[i].plus(s)
+			t.shares[i] = t.shares[i].Plus(s)
 			for _, f := range k.lost[i] {
-				p.note("lost: %s of %s: %q", factKinds[i].name, k.session, []string(f))
+				p.note("lost: %s of %s: %q", facts.Kinds[i].Name, k.session, []string(f))
 			}
 		}
 		t.record = max(t.record, k.record)
@@ -82,12 +83,12 @@ func (t *totals) add(all []*kept, p printer) {
 
 // kept prints the figures of one writer. A share of no facts is none.
 func (p printer) kept(name string, t *totals) {
-	for i, k := range factKinds {
-		if t.shares[i].all == 0 {
-			p.note("retention_%s/%s: no such facts", k.name, name)
+	for i, k := range facts.Kinds {
+		if t.shares[i].All == 0 {
+			p.note("retention_%s/%s: no such facts", k.Name, name)
 			continue
 		}
-		p.line("retention_"+k.name+"/"+name, t.shares[i].ratio(), goal{}, t.shares[i].String())
+		p.line("retention_"+k.Name+"/"+name, t.shares[i].Ratio(), goal{}, t.shares[i].String())
 	}
 	p.line("record_tokens/"+name, float64(t.record), goal{}, fmt.Sprintf("the largest of %d compactions", t.compactions))
 }

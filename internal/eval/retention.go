@@ -6,16 +6,17 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/facts"
 	"compactd/internal/summarize"
 )
 
 // kept is what a session kept, over the compactions that count.
 type kept struct {
 	session string
-	shares  []share   // by kind
-	lost    [][]probe // by kind
-	record  int64     // tokens, the most
-	units   []int     // of the summary message, after each compaction
+	shares  []facts.Share   // by kind
+	lost    [][]facts.Probe // by kind
+	record  int64           // tokens, the most
+	units   []int           // of the summary message, after each compaction
 	// overfull says that a compaction was asked for that came too late: the history
 	// had outgrown its window.
 	overfull bool
@@ -28,7 +29,7 @@ func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []i
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{session: r.name, shares: make([]share, len(factKinds)), lost: make([][]probe, len(factKinds))}
+	k := &kept{session: r.name, shares: make([]facts.Share, len(facts.Kinds)), lost: make([][]facts.Probe, len(facts.Kinds))}
 	var job *events.Job
 	var p *play
 	p = newPlay(r, c, func(o compaction.Outcome) error {
@@ -81,10 +82,10 @@ func (k *kept) compare(p *play, v *compaction.View, e *events.Edit) error {
 	if err != nil {
 		return err
 	}
-	f := factsOf(p.recording, *e.To)
-	for i, kind := range factKinds {
-		s, lost := present(history, kind.of(f))
-		k.shares[i] = k.shares[i].plus(s)
+	f, lines := facts.Of(p.turnsRead(), *e.To), facts.Lines(history)
+	for i, kind := range facts.Kinds {
+		s, lost := lines.Holds(kind.Of(f))
+		k.shares[i] = k.shares[i].Plus(s)
 		k.lost[i] = append(k.lost[i], lost...)
 	}
 	k.record = max(k.record, recordTokens(p.made[e.Seq]))

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/facts"
 )
 
 // modelTime is how long the simulated model takes for a summary.
@@ -29,7 +30,7 @@ func (w *waits) add(o *waits) {
 	w.blocked, w.after = append(w.blocked, o.blocked...), append(w.after, o.after...)
 }
 
-func (w *waits) share() float64 { return share{w.ready, w.ready + w.late}.ratio() }
+func (w *waits) share() float64 { return facts.Share{Kept: w.ready, All: w.ready + w.late}.Ratio() }
 
 // simulation is one session whose summaries come late, in the time of the log.
 type simulation struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestFixturesAreEnvelopes(t *testing.T) {
 		}
 	}
 	all := strings.Join(names, " ")
-	for _, kind := range []Kind{KindTurn, KindOverflow, KindCompact, KindRewind, KindEnd, KindCompacted, KindBudget, KindRejected} {
+	for _, kind := range []Kind{KindTurn, KindOverflow, KindCompact, KindRewind, KindEnd, KindForget, KindCompacted, KindBudget, KindRejected, KindForgotten, KindErased} {
 		if !strings.Contains(all+" ", string(kind)) {
 			t.Errorf("no fixture of kind %s", kind)
 		}
@@ -95,7 +96,7 @@ func TestTurnFixtures(t *testing.T) {
 
 func TestOutcomeFixtures(t *testing.T) {
 	all := fixtures(t)
-	for _, k := range OutcomeKinds {
+	for _, k := range append(slices.Clone(OutcomeKinds), KindErased) {
 		first, err := DecodeOutcome(k, all[string(k)])
 		if err != nil {
 			t.Errorf("%s: %v", k, err)

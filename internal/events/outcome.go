@@ -202,12 +202,14 @@ func Answers(body any) uint64 {
 		return b.CausedBy.Seq
 	case *Rejected:
 		return b.Seq
+	case *Forgotten:
+		return b.Seq
 	}
 	return 0
 }
 
 // DecodeOutcome reads the payload of an outcome of kind k into a *Compacted,
-// *BudgetChanged, *Rejected or *Job.
+// *BudgetChanged, *Rejected, *Forgotten, *Erased or *Job.
 func DecodeOutcome(k Kind, data []byte) (any, error) {
 	var v any
 	switch k {
@@ -217,6 +219,10 @@ func DecodeOutcome(k Kind, data []byte) (any, error) {
 		v = new(BudgetChanged)
 	case KindRejected:
 		v = new(Rejected)
+	case KindForgotten:
+		v = new(Forgotten)
+	case KindErased:
+		v = new(Erased)
 	case KindJob:
 		v = new(Job)
 	default:

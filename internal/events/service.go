@@ -137,7 +137,7 @@ func (r *StatsRequest) Wanted() Model {
 
 // AskedAbout names the session that a request is about, whatever it asks.
 func AskedAbout(request []byte) (Address, error) {
-	env, err := decodeEnvelope(request, MaxRequestBytes)
+	env, err := decodeEnvelope(request, MaxCheckBytes)
 	if err != nil {
 		return Address{}, err
 	}
@@ -146,7 +146,7 @@ func AskedAbout(request []byte) (Address, error) {
 
 // TenantAskedAbout names the tenant that a request is about, whatever it asks.
 func TenantAskedAbout(request []byte) (string, error) {
-	env, err := decodeEnvelope(request, MaxRequestBytes)
+	env, err := decodeEnvelope(request, MaxCheckBytes)
 	if err != nil {
 		return "", err
 	}
@@ -189,15 +189,12 @@ func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
 // address reads the fields tenant and session.
 func (e *envelope) address() Address {
 	before := len(e.problems)
-	a := Address{Tenant: DefaultTenant, Session: e.text("session")}
-	if _, ok := e.take("tenant"); ok {
-		a.Tenant = e.text("tenant")
-	}
+	a := Address{Tenant: e.tenant(), Session: e.text("session")}
 	if _, ok := e.take("session"); !ok {
 		e.problems.add(CodeMissingField, "session", "is required")
 	}
-	if len(e.problems) == before {
-		e.problems.join(a.Validate())
+	if len(e.problems) == before && !ValidID(a.Session) {
+		e.problems.add(CodeBadID, "session", "is not 1 to 64 of A-Z a-z 0-9 _ -")
 	}
 	return a
 }

@@ -27,15 +27,20 @@ const (
 	KindCompacted Kind = "compacted" // a new effective history
 	KindBudget    Kind = "budget"    // a level was crossed
 	KindRejected  Kind = "rejected"  // an event was refused, or needs attention
+	KindForgotten Kind = "forgotten" // a session counts as never published
 )
+
+// KindErased tells that what a session.forget asked for is done. The owner of the
+// partition commits it with the outcomes, but it is decided from no event.
+const KindErased Kind = "erased"
 
 // LogKinds lists the kinds of the log in the order of the table above.
 // The stream names them one by one, because session.*.*.* would also catch
 // what the server republishes.
 var LogKinds = []Kind{KindTurn, KindOverflow, KindCompact, KindRewind, KindSummary, KindIdle, KindEnd, KindForget}
 
-// OutcomeKinds lists the kinds of outcomes.
-var OutcomeKinds = []Kind{KindCompacted, KindBudget, KindRejected}
+// OutcomeKinds lists the kinds of outcomes that follow from the log.
+var OutcomeKinds = []Kind{KindCompacted, KindBudget, KindRejected, KindForgotten}
 
 // Subject patterns, as the server understands them.
 const (
@@ -124,10 +129,15 @@ func LogTransform(partitions int) string {
 // LogFilter matches the log of one partition.
 func LogFilter(partition int) string { return "log." + strconv.Itoa(partition) + ".>" }
 
+// Logged returns the subject an event is stored under. Use "*" for any kind.
+func Logged(partition int, k Kind, a Address) string {
+	return "log." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
+}
+
 // OutcomeFilter matches everything committed for one partition, markers included.
 func OutcomeFilter(partition int) string { return "out." + strconv.Itoa(partition) + ".>" }
 
-// Outcome returns the subject an outcome is committed under.
+// Outcome returns the subject an outcome is committed under. Use "*" for any kind.
 func Outcome(partition int, k Kind, a Address) string {
 	return "out." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
 }

@@ -29,7 +29,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Level   Level  `json:"level"`
-	Check   string `json:"check"` // server, streams, durability, clock, markers, disk, or files
+	Check   string `json:"check"` // server, streams, durability, clock, markers, snapshots, disk, or files
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"` // what to do
 }
@@ -128,6 +128,7 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 	d.durability(s)
 	d.clock(s.Time.Sub(before.Add(took/2)), took)
 	d.markers(ctx, s.Streams)
+	d.snapshots(ctx, js, s.Streams)
 	return s.Streams
 }
 
@@ -194,6 +195,35 @@ func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
 	if bad == 0 {
 		d.ok("markers", "%d partitions fit the log", s.Partitions)
 	}
+}
+
+// snapshots checks what a worker without ledger files would go on from.
+func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *broker.Streams) {
+	store, found, bytes, oldest := broker.NewSnapshots(js), 0, uint64(0), d.Now()
+	for id := range s.Partitions {
+		newest, err := store.Newest(ctx, id)
+		switch {
+		case errors.Is(err, broker.ErrNoSnapshot):
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			d.note("snapshots", "the next start of a worker makes it", "there is no object store %s", broker.SnapshotsBucket)
+			return
+		case err != nil:
+			d.problem("snapshots", "nothing to do: the next one replaces it", "%v", err)
+		case newest.Marker.LogCreated != s.Log.Created.UnixNano():
+			d.problem("snapshots", "nothing to do: the next one replaces it", "that of partition %d belongs to another log", id)
+		default:
+			found, bytes = found+1, bytes+newest.Bytes
+			if newest.Time.Before(oldest) {
+				oldest = newest.Time
+			}
+		}
+	}
+	if found < s.Partitions {
+		d.note("snapshots", "workers take them every --snapshot-every; until then a new one reads the log from its beginning",
+			"%d of %d partitions have one", found, s.Partitions)
+		return
+	}
+	d.ok("snapshots", "of %d partitions, %d bytes, the oldest of %s ago", found, bytes, max(0, d.Now().Sub(oldest)).Round(time.Second))
 }
 
 // Write prints the findings as a table, with the hints below each.

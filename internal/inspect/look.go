@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,8 +46,19 @@ type Partition struct {
 	// them, in milliseconds.
 	Behind uint64 `json:"behind"`
 	LagMS  int64  `json:"lag_ms"`
+	// Snapshot is the newest copy of the ledger file in the object store, if there is
+	// one.
+	Snapshot *Snapshot `json:"snapshot,omitzero"`
 	// File is the ledger file in this machine's data folder, if it has one.
 	File *File `json:"file,omitzero"`
+}
+
+// Snapshot is what a worker without the ledger file would go on from.
+type Snapshot struct {
+	Cursor uint64    `json:"cursor"`
+	Epoch  uint64    `json:"epoch"` // of the owner that took it
+	Bytes  uint64    `json:"bytes"`
+	Stored time.Time `json:"stored"`
 }
 
 // File is a ledger file, as the folder shows it.
@@ -70,6 +82,9 @@ func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report,
 	for id := range streams.Partitions {
 		p, err := look(ctx, js, id)
 		if err != nil {
+			return nil, fmt.Errorf("inspect: %w", err)
+		}
+		if p.Snapshot, err = snapshotOf(ctx, js, id); err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)
 		}
 		p.File = fileOf(ledgers, id)
@@ -97,6 +112,18 @@ func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error
 	return p, err
 }
 
+// snapshotOf is nil where there is none.
+func snapshotOf(ctx context.Context, js jetstream.JetStream, id int) (*Snapshot, error) {
+	s, err := broker.NewSnapshots(js).Newest(ctx, id)
+	if errors.Is(err, broker.ErrNoSnapshot) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{Cursor: s.Marker.Cursor, Epoch: s.Marker.Epoch, Bytes: s.Bytes, Stored: s.Time}, nil
+}
+
 // path is where a worker keeps the ledgers of a partition.
 func path(ledgers string, id int) string { return filepath.Join(ledgers, fmt.Sprintf("p%d.db", id)) }
 
@@ -122,9 +149,9 @@ func (r *Report) Write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(t, "PARTITION\tEPOCH\tCURSOR\tBEHIND\tLAG\tFILE BYTES\tOWNER")
+	fmt.Fprintln(t, "PARTITION\tEPOCH\tCURSOR\tBEHIND\tLAG\tSNAPSHOT\tFILE BYTES\tOWNER")
 	for _, p := range r.Partitions {
-		owner, file := p.Owner, "-"
+		owner, file, snapshot := p.Owner, "-", "-"
 		if owner == "" {
 			owner = "nobody yet"
 		}
@@ -134,7 +161,10 @@ func (r *Report) Write(w io.Writer) error {
 				file += fmt.Sprintf(" (%d set aside)", p.File.SetAside)
 			}
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Partition, p.Epoch, p.Cursor, p.Behind, time.Duration(p.LagMS)*time.Millisecond, file, owner)
+		if p.Snapshot != nil {
+			snapshot = fmt.Sprint(p.Snapshot.Cursor)
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Epoch, p.Cursor, p.Behind, time.Duration(p.LagMS)*time.Millisecond, snapshot, file, owner)
 	}
 	return t.Flush()
 }

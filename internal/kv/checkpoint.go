@@ -85,7 +85,7 @@ func (s *Store) write(h *head, todo []ordered) error {
 	// What says that a file can be trusted after a power loss must go from the disk
 	// before anything is written unsynced, and come back after it.
 	s.db.NoSync = !s.opt.Sync && !s.head.clean && !s.head.synced && !h.clean
-	w := &writer{head: h, known: s.index, diff: map[uint64]tally{}}
+	w := &writer{head: h, made: !s.head.fresh(), known: s.index, diff: map[uint64]tally{}}
 	var tx *bolt.Tx
 	err := guard(func() (err error) {
 		if tx, err = s.db.Begin(true); err != nil {
@@ -177,6 +177,7 @@ func headOf(tx *bolt.Tx) (*head, error) {
 // writer is one transaction.
 type writer struct {
 	head  *head // rows and digest are kept up to date
+	made  bool  // there was a checkpoint before
 	known index
 	diff  map[uint64]tally
 
@@ -185,7 +186,14 @@ type writer struct {
 	key  []byte
 }
 
+// errNoBuckets: where the file was cut off within the page that names the buckets,
+// the mapping shows zeros, and bbolt finds no bucket and no error.
+var errNoBuckets = damaged("the buckets are gone")
+
 func (w *writer) run(tx *bolt.Tx, todo []ordered) (err error) {
+	if w.made && (tx.Bucket(bucketRows) == nil || tx.Bucket(bucketMeta) == nil) {
+		return errNoBuckets
+	}
 	if w.rows, err = tx.CreateBucketIfNotExists(bucketRows); err != nil {
 		return err
 	}

@@ -68,6 +68,8 @@ func (s *Store) moved(since uint64) bool {
 
 // read collects the rows of one session from one state of the file.
 func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err error) {
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	err = guard(func() error {
 		tx, err := s.db.Begin(false)
 		if err != nil {
@@ -114,6 +116,7 @@ func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 	if err := s.usable(); err != nil {
 		return fmt.Errorf("read all ledgers: %w", err)
 	}
+	all := &sweep{made: s.made()}
 	var tx *bolt.Tx
 	if err := guard(func() (err error) { tx, err = s.db.Begin(false); return err }); err != nil {
 		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
@@ -124,7 +127,6 @@ func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 		return fmt.Errorf("read all ledgers: %w", err)
 	}
 	defer tx.Rollback()
-	all := &sweep{}
 	for {
 		var a events.Address
 		var rows []compaction.Row
@@ -140,8 +142,16 @@ func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 	}
 }
 
+// made reports whether the file holds a checkpoint, whatever can be seen of it now.
+func (s *Store) made() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return !s.head.fresh()
+}
+
 // sweep goes over all rows of one state.
 type sweep struct {
+	made   bool // there is a checkpoint
 	cur    *bolt.Cursor
 	k, v   []byte
 	prefix []byte // of the session before
@@ -156,6 +166,9 @@ func (w *sweep) next(tx *bolt.Tx) (a events.Address, rows []compaction.Row, err 
 	if w.cur == nil {
 		if w.head, err = headOf(tx); err != nil {
 			return a, nil, err
+		}
+		if w.made && w.head.fresh() {
+			return a, nil, errNoBuckets
 		}
 		b := tx.Bucket(bucketRows)
 		if b == nil {

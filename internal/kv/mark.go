@@ -37,6 +37,9 @@ type head struct {
 	mark   Mark
 }
 
+// fresh reports whether this is the head of a file without any checkpoint.
+func (h *head) fresh() bool { return h.format == 0 }
+
 const (
 	flagClean  = 1
 	flagSynced = 2

@@ -25,6 +25,8 @@ type Store struct {
 	writing sync.Mutex
 	closed  bool // under writing; no load may run on
 
+	reading sync.RWMutex // held by every load, and against them while pages are overwritten
+
 	mu      sync.RWMutex
 	head    *head // as it stands in the file
 	index   index

@@ -1,8 +1,8 @@
 // Package replay publishes recorded sessions as their agents would have, and
 // reports what the workers made of them.
 //
-//	report, err := replay.Run(ctx, replay.Config{Conn: nc}, sessions)
-//	report.WriteTable(os.Stdout)
+//	report, err := replay.Run(ctx, replay.Config{Conn: nc}, slices.Values(sessions))
+//	report.WriteTable(os.Stdout, false)
 //
 // # Guarantees
 //
@@ -10,6 +10,8 @@
 //     one before; sessions go out side by side.
 //   - The report counts what is stored in OUTCOMES. What an agent with a plain
 //     subscription heard is compared with it.
+//   - Where a history would have overflowed without compactd is an estimate: what
+//     was saved is added to what the workers told of, turn by turn.
 //   - Every compacted history is checked by [events.Validate].
 //
 // # Concurrency

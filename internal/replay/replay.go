@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -47,8 +48,8 @@ const (
 )
 
 // Run replays the sessions and waits until the workers have decided on all of
-// their turns.
-func Run(ctx context.Context, c Config, sessions []transcript.Session) (*Report, error) {
+// their turns. Only those that are being published are taken from sessions.
+func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (*Report, error) {
 	c.Tenant = cmp.Or(c.Tenant, events.DefaultTenant)
 	c.Parallel = cmp.Or(c.Parallel, 4)
 	js, err := jetstream.New(c.Conn)
@@ -71,7 +72,7 @@ func Run(ctx context.Context, c Config, sessions []transcript.Session) (*Report,
 	if err := r.publish(ctx, sessions); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	report, err := r.report(ctx, sessions)
+	report, err := r.report(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -83,6 +84,7 @@ type run struct {
 	config  Config
 	js      jetstream.JetStream
 	streams *broker.Streams
+	seen    []*SessionReport // by publish, in the order of the sessions
 
 	mu        sync.Mutex           // guards the fields below
 	published map[uint64]time.Time // by sequence: when the turn was sent
@@ -90,10 +92,14 @@ type run struct {
 	last      uint64               // sequence of the last turn published
 }
 
-func (r *run) publish(ctx context.Context, sessions []transcript.Session) error {
+func (r *run) publish(ctx context.Context, sessions iter.Seq[transcript.Session]) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.config.Parallel)
-	for _, s := range sessions {
+	for s := range sessions {
+		if ctx.Err() != nil {
+			break
+		}
+		r.seen = append(r.seen, newSessionReport(r.address(s), s))
 		g.Go(func() error {
 			var before time.Time
 			for _, t := range s.Turns {
@@ -135,7 +141,7 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 	if a := r.address(s); a != (events.Address{Tenant: events.DefaultTenant, Session: s.Name}) {
 		id += "-" + a.String()
 	}
-	ack, err := r.persist(ctx, r.address(s), id, t.Payload)
+	ack, err := Persist(ctx, r.js, events.KindTurn, r.address(s), id, t.Payload)
 	if err != nil {
 		return err
 	}
@@ -151,15 +157,15 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 	return nil
 }
 
-// retryFor is how long a turn without an answer is sent again, as an agent would.
+// retryFor is how long an event without an answer is sent again, as an agent would.
 const retryFor = time.Minute
 
-// persist publishes a turn until it is acknowledged: under one id and number it is
-// stored once, however often it is sent.
-func (r *run) persist(ctx context.Context, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+// Persist publishes an event until it is acknowledged, for a minute at most: under
+// one id it is stored once, however often it is sent.
+func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
 	until := time.Now().Add(retryFor)
 	for {
-		ack, err := publish(ctx, r.js, events.KindTurn, a, id, payload)
+		ack, err := publish(ctx, js, k, a, id, payload)
 		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) {
 			return ack, err
 		}

@@ -39,15 +39,14 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 		_, err := broker.Ensure(t.Context(), js, broker.Topology{CreateBytes: 1 << 30})
 		made <- err
 	})
-	r := &run{js: js}
-	first, err := r.persist(t.Context(), a, "t1", payload)
+	first, err := Persist(t.Context(), js, events.KindTurn, a, "t1", payload)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := <-made; err != nil {
 		t.Fatal(err)
 	}
-	again, err := r.persist(t.Context(), a, "t1", payload)
+	again, err := Persist(t.Context(), js, events.KindTurn, a, "t1", payload)
 	if err != nil || !again.Duplicate || again.Sequence != first.Sequence {
 		t.Errorf("sent once more: %+v, %v; want a duplicate of %d", again, err, first.Sequence)
 	}

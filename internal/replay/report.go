@@ -4,44 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/transcript"
 )
 
 // Report is what became of the sessions.
 type Report struct {
-	Sessions  []SessionReport
+	Sessions  []*SessionReport
 	Turns     int
 	Unheard   int             // compactions stored that the subscription did not get
+	Unasked   int             // sessions that no worker said how they stand
 	Latencies []time.Duration // from a turn's publish to its session.compacted, sorted
-}
-
-// SessionReport is what became of one session.
-type SessionReport struct {
-	Name        string
-	Turns       int
-	Messages    int
-	Generations []Generation
-	Rejected    []events.Code
-}
-
-// Generation is one compaction.
-type Generation struct {
-	Number        int64
-	Turn          int64 // up to which the history was compacted
-	Stages        []events.Stage
-	Before, After int64 // tokens
-	Messages      int
-	Violations    []events.Violation
 }
 
 // Summary is the report in figures, as one JSON object.
@@ -56,32 +34,62 @@ type Summary struct {
 	Rejected         int     `json:"-"`
 	P50              float64 `json:"p50_ms"`
 	P99              float64 `json:"p99_ms"`
+	TokensSaved      int64   `json:"tokens_saved"`
+	Summaries        int     `json:"summaries"` // compactions that the stage took part in
+	WouldOverflow    int     `json:"would_overflow"`
+	Each             []Row   `json:"each"`
+}
+
+// Row is one session in figures.
+type Row struct {
+	Session     string               `json:"session"`
+	Turns       int                  `json:"turns"`
+	Messages    int                  `json:"messages"`
+	Peak        int64                `json:"peak_tokens"` // 0 when no worker told
+	Compactions int                  `json:"compactions"`
+	Stages      map[events.Stage]int `json:"stages"`
+	TokensSaved int64                `json:"tokens_saved"`
+	// Overflow is the turn with which the history would not have fit any more if
+	// nobody had compacted it, as far as the tokens told can say; 0 is never.
+	Overflow         int64         `json:"overflow_turn"`
+	InvalidHistories int           `json:"invalid_histories"`
+	Rejected         []events.Code `json:"rejected"`
 }
 
 // report waits for the workers and collects what they told.
-func (r *run) report(ctx context.Context, sessions []transcript.Session) (*Report, error) {
+func (r *run) report(ctx context.Context) (*Report, error) {
 	settle, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if err := broker.AwaitCursor(settle, r.js, r.streams.Partitions, r.last); err != nil {
 		return nil, fmt.Errorf("wait for the workers: %w; is one running?", err)
 	}
-	rep := &Report{Sessions: make([]SessionReport, len(sessions))}
+	rep := &Report{Sessions: r.seen}
 	index := map[events.Address]*SessionReport{}
-	for i, s := range sessions {
-		sr := &rep.Sessions[i]
-		sr.Name, sr.Turns = s.Name, len(s.Turns)
-		for _, t := range s.Turns {
-			sr.Messages += len(t.Messages)
-		}
-		rep.Turns += sr.Turns
-		index[r.address(s)] = sr
+	for _, s := range r.seen {
+		rep.Turns += s.Turns
+		index[s.address] = s
 	}
 	causes, err := r.collect(ctx, index)
 	if err != nil {
 		return nil, err
 	}
+	rep.Unasked = r.ask(ctx)
 	rep.Latencies, rep.Unheard = r.latencies(ctx, causes)
 	return rep, nil
+}
+
+// ask asks how the sessions stand. From the first on that nobody says it of, none
+// is asked: they are counted.
+func (r *run) ask(ctx context.Context) (unasked int) {
+	for i, s := range r.seen {
+		var stats events.StatsResponse
+		in := events.StatsRequest{V: events.Version, Tenant: s.address.Tenant, Session: s.address.Session}
+		if err := Ask(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
+			return len(r.seen) - i
+		}
+		s.end(&stats)
+	}
+	return 0
 }
 
 // collect reads the outcomes of the sessions. It returns the causes of the
@@ -101,25 +109,12 @@ func (r *run) collect(ctx context.Context, index map[events.Address]*SessionRepo
 		if err != nil {
 			return err
 		}
-		switch b := body.(type) {
-		case *events.Rejected:
-			sr.Rejected = append(sr.Rejected, b.Code)
-		case *events.Compacted:
-			if b.Compacted {
-				sr.Generations = append(sr.Generations, generation(b))
-				causes[b.ID] = b.CausedBy.Seq
-			}
+		if b := sr.note(body); b != nil {
+			causes[b.ID] = b.CausedBy.Seq
 		}
 		return nil
 	})
 	return causes, err
-}
-
-func generation(b *events.Compacted) Generation {
-	return Generation{
-		Number: b.Generation, Turn: b.Through.Turn, Stages: b.StagesUsed, Before: b.TokensBefore, After: b.TokensAfter,
-		Messages: len(b.Messages), Violations: events.Validate(b.Format, b.Messages),
-	}
 }
 
 // latencies compares what was stored with what was heard. Compactions of turns
@@ -161,75 +156,43 @@ func (r *run) compare(causes map[string]uint64) (out []time.Duration, unheard in
 func (r *Report) Summary() Summary {
 	s := Summary{
 		Sessions: len(r.Sessions), Turns: r.Turns, Unheard: r.Unheard,
-		P50: millis(r.percentile(50)), P99: millis(r.percentile(99)),
+		P50: millis(Percentile(r.Latencies, 50)), P99: millis(Percentile(r.Latencies, 99)),
 	}
 	for _, sr := range r.Sessions {
+		row := sr.row()
+		s.Each = append(s.Each, row)
 		s.Rejected += len(sr.Rejected)
+		s.Compactions += row.Compactions
+		s.InvalidHistories += row.InvalidHistories
+		s.TokensSaved += row.TokensSaved
+		s.Summaries += row.Stages[events.StageSummarize]
+		if row.Overflow > 0 {
+			s.WouldOverflow++
+		}
 		for _, g := range sr.Generations {
-			s.Compactions++
 			s.TokensBefore += g.Before
 			s.TokensAfter += g.After
-			if len(g.Violations) > 0 {
-				s.InvalidHistories++
-			}
 		}
 	}
 	return s
 }
 
+func (s *SessionReport) row() Row {
+	return Row{
+		Session: s.Name, Turns: s.Turns, Messages: s.Messages, Peak: s.Peak(), Compactions: len(s.Generations), Stages: s.Stages(),
+		TokensSaved: s.Saved(), Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected,
+	}
+}
+
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (r *Report) percentile(p int) time.Duration {
-	if len(r.Latencies) == 0 {
+// Percentile returns the value that p of a hundred are below; 0 of none. The
+// values are sorted.
+func Percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
 		return 0
 	}
-	return r.Latencies[min(len(r.Latencies)*p/100, len(r.Latencies)-1)]
-}
-
-// maxQuietRows is how many sessions without a compaction the table names.
-const maxQuietRows = 5
-
-// WriteTable writes the report for people: a row for each generation.
-func (r *Report) WriteTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tMESSAGES\tGEN\tTURN\tTOKENS\tSTAGES\tHISTORY")
-	quiet := 0
-	for _, s := range r.Sessions {
-		if len(s.Generations) == 0 {
-			if quiet++; quiet <= maxQuietRows {
-				fmt.Fprintf(t, "%s\t%d\t-\t%d\tfits\t-\t-\n", s.Name, s.Messages, s.Turns)
-			}
-			continue
-		}
-		name, messages := s.Name, fmt.Sprint(s.Messages)
-		for _, g := range s.Generations {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d → %d\t%s\t%s\n", name, messages, g.Number, g.Turn, g.Before, g.After, join(g.Stages), verdict(g))
-			name, messages = "", ""
-		}
-	}
-	if quiet > maxQuietRows {
-		fmt.Fprintf(t, "(and %d more that fit)\n", quiet-maxQuietRows)
-	}
-	s := r.Summary()
-	fmt.Fprintf(t, "\n%d sessions, %d turns, %d compactions; invalid histories %d, rejected events %d, unheard outcomes %d\n",
-		s.Sessions, s.Turns, s.Compactions, s.InvalidHistories, s.Rejected, s.Unheard)
-	fmt.Fprintf(t, "turn to compacted event: p50 %.1f ms, p99 %.1f ms\n", s.P50, s.P99)
-	return t.Flush()
-}
-
-func join(stages []events.Stage) string {
-	s := make([]string, len(stages))
-	for i, x := range stages {
-		s[i] = string(x)
-	}
-	return strings.Join(s, ", ")
-}
-
-func verdict(g Generation) string {
-	if len(g.Violations) > 0 {
-		return fmt.Sprintf("INVALID: %s at message %d", g.Violations[0].Rule, g.Violations[0].Index)
-	}
-	return fmt.Sprintf("%d messages, valid", g.Messages)
+	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
 }
 
 // Problem is the error that a report amounts to, nil for none.

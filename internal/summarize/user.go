@@ -137,7 +137,7 @@ const (
 
 // isPlaceholder reports whether compactd wrote a text of an assistant or a tool.
 func isPlaceholder(s string) bool {
-	s = strings.TrimSpace(s)
+	s, _, _ = strings.Cut(strings.TrimSpace(s), compaction.RecallHead)
 	switch s {
 	case compaction.ClearText, compaction.AnswerText, compaction.TruncateText:
 		return true

@@ -28,22 +28,37 @@ func (p *partition) openStore() error {
 	if p.w.config.Dir == "" {
 		return nil
 	}
-	store, aside, err := kv.Open(kv.Options{
-		Path:      filepath.Join(p.w.config.Dir, fmt.Sprintf("p%d.db", p.id)),
-		Partition: p.id, Partitions: p.w.config.Streams.Partitions, Sync: p.w.config.Sync,
-	})
+	store, err := p.openFile(p.w.fileOptions(p.id))
 	if err != nil {
 		return err
-	}
-	if aside != nil {
-		p.setAside(aside.Reason, aside.Moved)
 	}
 	p.store, p.decider.store = store, store
 	return nil
 }
 
+// openFile opens a ledger file of the partition, and tells that it was set aside.
+func (p *partition) openFile(o kv.Options) (*kv.Store, error) {
+	store, aside, err := kv.Open(o)
+	if err == nil && aside != nil {
+		p.setAside(aside.Reason, aside.Moved)
+	}
+	return store, err
+}
+
+// path is where the partition's file is.
+func (p *partition) path() string { return p.w.fileOptions(p.id).Path }
+
+// fileOptions say where a partition's file is, and how it is opened.
+func (w *Worker) fileOptions(id int) kv.Options {
+	return kv.Options{
+		Path:      filepath.Join(w.config.Dir, fmt.Sprintf("p%d.db", id)),
+		Partition: id, Partitions: w.config.Streams.Partitions, Sync: w.config.Sync,
+	}
+}
+
 // resume returns the border that the file stands at. One that does not fit the
-// log, or the marker, is set aside too: everything follows from the log.
+// log, or the marker, is set aside too: everything follows from the log. Where a
+// snapshot is of more use, it takes the file's place.
 func (p *partition) resume(ctx context.Context, log broker.StreamState, marker border) (border, error) {
 	if p.store == nil {
 		return border{}, nil
@@ -62,8 +77,11 @@ func (p *partition) resume(ctx context.Context, log broker.StreamState, marker b
 		if err := p.openStore(); err != nil {
 			return border{}, err
 		}
-		m = p.store.Mark()
 	}
+	if err := p.restore(ctx, log, marker); err != nil {
+		return border{}, err
+	}
+	m = p.store.Mark()
 	p.fence = m.Outcomes
 	return border{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
 }
@@ -131,22 +149,47 @@ func (p *partition) save(ctx context.Context) {
 		return
 	}
 	p.pending = nil
-	mark := kv.Mark{
-		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
-		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: c.outcomes,
-	}
 	p.writing.Store(true)
 	p.background.Go(func() {
 		defer p.writing.Store(false)
-		p.write(ctx, c, mark)
+		p.write(ctx, c)
 	})
+}
+
+// checkpointReplay writes a checkpoint when one is due, so that a long replay needs
+// no more memory than any other time, and a death in it costs little. All of it was
+// committed long ago; what was told about it is read again from where the file
+// stood.
+func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
+	if p.store == nil || p.decider.events < p.w.config.CheckpointEvents {
+		return nil
+	}
+	changes, written, err := p.decider.collect()
+	if err != nil {
+		return err
+	}
+	end := p.decided
+	if !whole {
+		end.chain = 0 // not known
+	}
+	p.write(ctx, &checkpoint{end: end, outcomes: p.fence, changes: changes, written: written})
+	select {
+	case err := <-p.failed:
+		return err
+	default:
+		return ctx.Err()
+	}
 }
 
 // write stores a checkpoint; it tries again until it succeeds or ctx ends, since
 // its rows are nowhere else.
-func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
+func (p *partition) write(ctx context.Context, c *checkpoint) {
 	failpoint("before-checkpoint")
 	began := time.Now()
+	m := kv.Mark{
+		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
+		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: c.outcomes,
+	}
 	for {
 		err := p.store.Checkpoint(m, c.changes)
 		if err == nil {
@@ -165,6 +208,7 @@ func (p *partition) write(ctx context.Context, c *checkpoint, m kv.Mark) {
 		}
 	}
 	failpoint("checkpointed")
+	wakeUp(p.checkpointed)
 	p.state.Lock()
 	p.decider.stored(c.written)
 	evicted, kept := p.decider.evict(p.w.config.MaxLedgers/p.w.config.Streams.Partitions), len(p.decider.kept)
@@ -196,6 +240,9 @@ func (p *partition) closeStore(ctx context.Context, drained bool) error {
 			break
 		}
 		p.background.Wait()
+	}
+	if p.last && p.w.copies.wanted() {
+		p.w.copies.take(ctx, p, 1)
 	}
 	return p.store.Close()
 }

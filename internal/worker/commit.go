@@ -191,6 +191,7 @@ func (p *partition) commit(ctx context.Context, b batch) error {
 	p.queue = p.queue[b.groups:]
 	p.room.Broadcast()
 	p.mu.Unlock()
+	p.eraseForgotten(b)
 	p.tell(b, time.Since(began))
 	return nil
 }

@@ -172,7 +172,7 @@ func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome)
 	switch {
 	case l.Known():
 		d.keep(e.Address, l)
-	case known: // it has ended
+	case known || e.Kind == events.KindForget: // it has ended, or is to leave the file too
 		d.forget(e.Address)
 	}
 	return nil

@@ -3,4 +3,7 @@
 package worker
 
 // Failpoints is for the fault tests.
-var Failpoints = failpoints
+var (
+	Failpoints      = failpoints
+	EraseFailpoints = eraseFailpoints
+)

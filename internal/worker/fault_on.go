@@ -26,7 +26,20 @@ var failpoints = []string{
 	"checkpointed",      // it is written
 	"summarized",        // a summary is made, and not yet published
 	"summary-published", // it is published, and its job not yet acknowledged
+	"snapshot-begun",    // the fence of a snapshot is read, and nothing of it uploaded
+	"snapshot-reading",  // a part of the copy is about to be read: all before it is uploaded
+	"snapshot-put",      // it is the newest, and the copy not yet removed
+	"restoring",         // a snapshot is fetched, and not yet the file
+	"restored",          // it is the file, and nothing is replayed
 	"draining",          // nothing is read any more, and the last commits are to come
+}
+
+// eraseFailpoints are those on the way of an erasure, which fault tests of their own
+// pass.
+var eraseFailpoints = []string{
+	"forgotten",      // session.forgotten is told, and nothing erased
+	"streams-erased", // log and outcomes are erased, ledger file and snapshots not
+	"file-erased",    // the file is too, and snapshots are not; nothing is confirmed
 }
 
 // fuse ends the process at a failpoint.
@@ -48,8 +61,8 @@ func arm(at string) *fuse {
 	if counted {
 		n, err = strconv.ParseInt(times, 10, 64)
 	}
-	if err != nil || n < 1 || !slices.Contains(failpoints, name) {
-		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q", at, failpoints))
+	if err != nil || n < 1 || !slices.Contains(slices.Concat(failpoints, eraseFailpoints), name) {
+		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q or %q", at, failpoints, eraseFailpoints))
 	}
 	f := &fuse{name: name}
 	f.left.Store(n)

@@ -5,7 +5,6 @@ package worker_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 	"compactd/internal/worker"
 )
 
@@ -35,35 +35,67 @@ var passings = map[string]int{
 
 // A worker with its server in one process is killed at random and at every
 // failpoint, while a fleet publishes whose sessions are summarized. What was
-// acknowledged is in the log; what was told, and every job, is what the log alone
-// says, once; every job has its result; no ledger file is lost. What is told next
-// is the same from checkpoints and from zero.
+// acknowledged is in the log (P1); what was told, and every job, is what the log
+// alone says, once (P4); every job has its result; no ledger file is lost. What is
+// told next is the same from checkpoints and from zero (P10).
 func TestFaultKills(t *testing.T) {
 	t.Parallel()
-	plan := make([]string, 0, 4*len(worker.Failpoints))
-	for range 2 {
+	f := faults{killing: killing{sessions: 24}, plan: killPlan(9), seed: 1}
+	f.run(t, buildWorker(t, "-tags", "faults"))
+	f.report(t)
+}
+
+// The same for as long as SOAK says, with other moments and more of them.
+func TestSoakKills(t *testing.T) {
+	t.Parallel()
+	bin := buildWorker(t, "-tags", "faults")
+	sum := faults{fired: map[string]int{}}
+	rounds, end := 0, time.Now().Add(soakTime(t))
+	for seed := uint64(2); rounds == 0 || time.Now().Before(end); seed++ {
+		f := faults{killing: killing{sessions: 24}, plan: killPlan(4), seed: seed}
+		f.run(t, bin)
+		f.report(t)
+		sum.kills, sum.acks, sum.outcomes = sum.kills+f.kills, sum.acks+f.acks, sum.outcomes+f.outcomes
+		sum.violations = append(sum.violations, f.violations...)
+		rounds++
+	}
+	reliability.Print(t, "P1", "rounds", rounds, "kills", sum.kills, "acks", sum.acks, "outcomes", sum.outcomes,
+		"lost", sum.found()[lostTurn], "violations", len(sum.violations))
+}
+
+// killPlan has a kill at random and one at a failpoint in turns, every failpoint
+// as many times as there are rounds, and a few more kills at random.
+func killPlan(rounds int) (plan []string) {
+	for range rounds {
 		for _, name := range worker.Failpoints {
 			plan = append(plan, random, name)
 		}
 	}
-	f := faults{killing: killing{sessions: 24}, plan: plan, seed: 1}
-	f.run(t, buildWorker(t, "-tags", "faults"))
+	return plan
+}
+
+// report fails the test for every violation and prints the figures of the run.
+func (f *faults) report(t *testing.T) {
+	t.Helper()
 	for _, v := range f.violations {
 		t.Error(v)
 	}
+	unfired := 0
 	for _, name := range worker.Failpoints {
 		if f.fired[name] == 0 {
 			t.Errorf("failpoint %s never fired", name)
+			unfired++
 		}
 	}
 	found := f.found()
-	fmt.Printf("faults: %d kills (%d random, %d of them before the worker was up; %d at %d failpoints, %d fired); "+
-		"%d turns acknowledged, %d lost; %d events in the log, %d summaries; %d outcomes stored, of them %d jobs, %d duplicates, %d missing; "+
-		"%d heard, %d twice; %d jobs without a result; %d ledger files set aside; next turns: %d events replayed behind checkpoints, %d from zero, %d outcomes, %d different; %d checks\n",
-		f.kills, f.kills-f.planned, f.early, f.planned, len(f.fired), sum(f.fired),
-		f.acks, found[lostTurn], f.events, len(f.results), f.outcomes, f.jobs, found[twiceStored], found[missing],
-		f.heard, found[twiceHeard], found[unanswered], found[notTrusted], f.kept, f.anew, f.next, found[otherReplay],
-		f.acks+f.outcomes+f.heard+f.jobs+2*f.next)
+	reliability.Print(t, "P1", "kills", f.kills, "random", f.kills-f.planned, "before_up", f.early, "at_failpoints", f.planned,
+		"failpoints", len(f.fired), "failpoints_unfired", unfired, "acks", f.acks, "lost", found[lostTurn],
+		"heard", f.heard, "heard_twice", found[twiceHeard], "files_set_aside", found[notTrusted],
+		"checks", f.acks+f.outcomes+f.heard+f.jobs+2*f.next, "violations", len(f.violations))
+	reliability.Print(t, "P4", "events", f.events, "summaries", len(f.results), "outcomes", f.outcomes, "jobs", f.jobs,
+		"twice", found[twiceStored], "missing", found[missing], "different", found[otherBytes]+found[otherOrder]+found[notInLog],
+		"jobs_without_result", found[unanswered])
+	reliability.Print(t, "P10", "from_checkpoints", f.kept, "from_zero", f.anew, "outcomes", f.next, "different", found[otherReplay])
 	if f.acks == 0 || len(f.results) == 0 || f.jobs == 0 || f.heard == 0 || f.next == 0 || f.kept >= f.anew {
 		t.Error("the test saw nothing of something")
 	}
@@ -73,6 +105,7 @@ func TestFaultKills(t *testing.T) {
 func TestFaultsAreNoticed(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t, "-tags", "faults")
+	planted, missed := 0, 0
 	for _, c := range []struct {
 		defect string
 		plan   []string
@@ -86,15 +119,17 @@ func TestFaultsAreNoticed(t *testing.T) {
 			f := faults{killing: killing{sessions: 12, env: []string{"COMPACTD_FAULT=" + c.defect}}, plan: c.plan, seed: 2, control: true}
 			f.run(t, bin)
 			found := f.found()
-			fmt.Printf("faults, planted %s: %d kills, %d outcomes stored; found %v\n", c.defect, f.kills, f.outcomes, found)
-			if !slices.ContainsFunc(c.signs, func(s string) bool { return found[s] > 0 }) {
+			t.Logf("planted %s: %d kills, %d outcomes stored; found %v", c.defect, f.kills, f.outcomes, found)
+			if planted++; !slices.ContainsFunc(c.signs, func(s string) bool { return found[s] > 0 }) {
 				t.Errorf("the defect was not noticed: none of %q", c.signs)
+				missed++
 			}
 			if found[lostTurn] > 0 {
 				t.Error("the planted defect loses no turns, yet the check says so")
 			}
 		})
 	}
+	reliability.Print(t, "P16", "planted", planted, "caught", planted-missed, "missed", missed)
 }
 
 // faults is one run over a plan.
@@ -117,7 +152,7 @@ func (f *faults) run(t *testing.T, bin string) {
 	t.Cleanup(p.kill)
 	p.awaitReady()
 	e := newEars(t, p.url())
-	agents := newFleet(t, p.url(), f.sessions, 300)
+	agents := newFleet(t, p.url(), f.sessions, 200)
 	e.await(1)
 	f.end(p)
 	r := rand.New(rand.NewPCG(f.seed, 1))
@@ -308,11 +343,4 @@ func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][
 		told[a] = told[a][len(before[a]):]
 	}
 	return told, int(n.Load())
-}
-
-func sum(m map[string]int) (n int) {
-	for v := range maps.Values(m) {
-		n += v
-	}
-	return n
 }

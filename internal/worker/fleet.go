@@ -41,6 +41,7 @@ type fleet struct {
 type tenure struct {
 	lease *broker.Lease
 	stop  context.CancelCauseFunc // lets the partition commit, checkpoint and end
+	ends  bool                    // it is about to be stopped
 }
 
 // ending says that a partition is no longer served.
@@ -57,6 +58,10 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 	}
 	name, release, err := openIdentity(ctx, w.config.Dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := removeCopies(w.config.Dir); err != nil {
+		release()
 		return nil, err
 	}
 	f := &fleet{
@@ -107,7 +112,7 @@ func (f *fleet) settle(ctx context.Context) error {
 	f.assign()
 	for id, t := range f.held {
 		if !f.wanted[id] {
-			t.stop(errHandOver)
+			f.end(id, t, errHandOver)
 		}
 	}
 	for id := range f.w.config.Streams.Partitions {
@@ -124,6 +129,21 @@ func (f *fleet) settle(ctx context.Context) error {
 	}
 	f.tellReady()
 	return nil
+}
+
+// end lets a partition end. Where others are to go on it is served until they have a
+// snapshot to begin from.
+func (f *fleet) end(id int, t *tenure, why error) {
+	if t.ends {
+		return
+	}
+	t.ends = true
+	go func() {
+		if why != nil {
+			f.w.copies.ahead(id)
+		}
+		t.stop(why)
+	}()
 }
 
 // assign finds out what this worker should hold.
@@ -161,7 +181,7 @@ func (f *fleet) acquire(ctx context.Context, id int) {
 		return
 	}
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
-	f.held[id], f.hadOnce[id] = &tenure{lease, stop}, true
+	f.held[id], f.hadOnce[id] = &tenure{lease: lease, stop: stop}, true
 	go func() {
 		defer stop(nil)
 		f.ended <- ending{id, f.serve(ctx, id)}
@@ -266,7 +286,7 @@ func (f *fleet) rewatch(ctx context.Context) {
 }
 
 // leave lets the others begin, while the partitions commit, checkpoint and end,
-// which takes at most DrainTimeout; leases are renewed until then. Where nobody else
+// which takes at most DrainTimeout after their snapshots; leases are renewed until then. Where nobody else
 // is there, there is time to commit everything.
 func (f *fleet) leave(tick <-chan time.Time) error {
 	f.shutting = true
@@ -274,8 +294,8 @@ func (f *fleet) leave(tick <-chan time.Time) error {
 	if len(f.view.members(f.self.Name)) > 1 {
 		why = errHandOver
 	}
-	for _, t := range f.held {
-		t.stop(why)
+	for id, t := range f.held {
+		f.end(id, t, why)
 	}
 	f.farewell(-1, "leave", func(ctx context.Context) error { return f.members.Leave(ctx, f.self.Name) })
 	var failed error

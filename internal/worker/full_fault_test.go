@@ -20,6 +20,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 	"compactd/internal/worker"
 )
 
@@ -84,8 +85,8 @@ func TestFaultDiskFull(t *testing.T) {
 		t.Error(err)
 	}
 	p.stop()
-	fmt.Printf("disk full: %d turns acknowledged, %d lost; refused with %q; not ready after %s: %s\n",
-		len(acks), lost, refused, took.Round(time.Millisecond), said)
+	t.Logf("refused with %q; not ready: %s", refused, said)
+	reliability.Print(t, "P12", "acks", len(acks), "lost", lost, "told_ms", took.Milliseconds())
 	if len(acks) < 10 {
 		t.Error("the disk was full from the first")
 	}
@@ -103,7 +104,7 @@ type smallDisk struct {
 func newSmallDisk(t *testing.T, size string) *smallDisk {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "unshare", "-Ur", "-m", "mount", "-t", "tmpfs", "none", t.TempDir()).CombinedOutput(); err != nil {
-		fmt.Printf("disk full: SKIPPED: no small disk without root on this system: %v: %s\n", err, out)
+		reliability.Skipped(t, "P12", "no small disk without root on this system")
 		t.Skipf("SKIPPED: no small disk without root on this system: %v: %s", err, out)
 	}
 	d := &smallDisk{t: t, dir: t.TempDir(), done: make(chan string, 16)}

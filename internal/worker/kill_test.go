@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 )
 
 // A worker with its server in one process is killed ten times while a fleet
@@ -32,8 +33,8 @@ func TestKill(t *testing.T) {
 		t.Error(v)
 	}
 	found := r.found()
-	fmt.Printf("kill: %d kills after progress, %d during recovery; %d turns acknowledged, %d lost; %d events in the log; %d outcomes stored, of them %d jobs, %d twice, %d missing; %d heard, %d twice\n",
-		r.kills, r.early, r.acks, found[lostTurn], r.events, r.outcomes, r.jobs, found[twiceStored], found[missing], r.heard, found[twiceHeard])
+	reliability.Print(t, "P1", "kills", r.kills, "before_up", r.early, "acks", r.acks, "lost", found[lostTurn], "outcomes", r.outcomes,
+		"jobs", r.jobs, "twice", found[twiceStored], "missing", found[missing], "heard", r.heard, "heard_twice", found[twiceHeard])
 	if r.acks == 0 || r.outcomes == 0 || r.jobs == 0 || r.heard == 0 {
 		t.Error("nothing happened: the test saw nothing")
 	}
@@ -46,13 +47,16 @@ func TestKillNoticesIgnoredMarker(t *testing.T) {
 	r := killing{sessions: 8, kills: 3, env: []string{"COMPACTD_FAULT=ignore-marker"}}
 	r.run(t, buildWorker(t, "-tags", "faults"))
 	found := r.found()
-	fmt.Printf("kill, marker ignored: %d kills, %d outcomes stored; found %v\n", r.kills, r.outcomes, found)
+	t.Logf("marker ignored: %d kills, %d outcomes stored; found %v", r.kills, r.outcomes, found)
+	missed := 0
 	if found[twiceStored] == 0 {
+		missed = 1
 		t.Error("outcomes were told twice, and the check did not notice")
 	}
 	if found[lostTurn] > 0 {
 		t.Error("the planted defect loses no turns, yet the check says so")
 	}
+	reliability.Print(t, "P16", "planted", 1, "caught", 1-missed, "missed", missed)
 }
 
 // Kinds of violations.

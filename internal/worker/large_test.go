@@ -93,7 +93,7 @@ func TestMaxPayload(t *testing.T) {
 		w.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
 		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 6_000))
 	}
-	for n := 1000; n <= 1500; n += 50 { // from 225 KiB to 335 KiB, a sixth of it edits
+	for n := 850; n <= 1350; n += 50 { // from 225 KiB to 335 KiB, a sixth of it edits
 		for _, data := range clearedTurns(n) {
 			w.publish(events.KindTurn, fmt.Sprintf("cleared%d", n), data)
 		}
@@ -105,7 +105,7 @@ func TestMaxPayload(t *testing.T) {
 	w.wantOmitted("large", true)
 	w.wantOmitted("small", false)
 	whole := 0
-	for n := 1000; n <= 1500; n += 50 {
+	for n := 850; n <= 1350; n += 50 {
 		all := w.compactions(fmt.Sprintf("cleared%d", n))
 		if len(all) != 1 || len(all[0].Edits) != n {
 			t.Errorf("%d results: %d compactions", n, len(all))

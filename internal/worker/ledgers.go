@@ -23,6 +23,7 @@ type kept struct {
 // loader brings back ledgers that left memory.
 type loader interface {
 	Load(events.Address) ([]compaction.Row, error)
+	List(tenant, after string, n int) ([]string, error)
 }
 
 // ledger returns the ledger of a session, an empty one that is not kept if it

@@ -20,6 +20,8 @@ type Listener struct {
 	Committed func(Committed)
 	// Checkpointed: the ledgers of a partition are on file.
 	Checkpointed func(Checkpointed)
+	// Snapshotted: a copy of a partition's file is in the object store.
+	Snapshotted func(Snapshotted)
 	// SetAside: the file of a partition could not be trusted, and is rebuilt.
 	SetAside func(SetAside)
 	// Compacted: a session.compacted is stored.
@@ -45,8 +47,9 @@ type PartitionAcquired struct {
 	Partition int
 	Epoch     uint64
 	Cursor    compaction.Seq // of the marker that was found
-	Replayed  int            // events up to it
-	Sessions  int
+	Snapshot  compaction.Seq // cursor of the snapshot it went on from; 0 without one
+	Replayed  int            // events up to the marker
+	Sessions  int            // in memory
 	Took      time.Duration
 }
 
@@ -81,6 +84,14 @@ type Checkpointed struct {
 	Ledgers   int // that had changed
 	Evicted   int // that left memory
 	Kept      int // that are in memory now
+	Took      time.Duration
+}
+
+// Snapshotted is one snapshot.
+type Snapshotted struct {
+	Partition int
+	Cursor    compaction.Seq // its ledgers stand at
+	Bytes     int64
 	Took      time.Duration
 }
 
@@ -171,6 +182,7 @@ func Tee(ls ...Listener) Listener {
 		t.Folded = both(t.Folded, l.Folded)
 		t.Committed = both(t.Committed, l.Committed)
 		t.Checkpointed = both(t.Checkpointed, l.Checkpointed)
+		t.Snapshotted = both(t.Snapshotted, l.Snapshotted)
 		t.SetAside = both(t.SetAside, l.SetAside)
 		t.Compacted = both(t.Compacted, l.Compacted)
 		t.Rejected = both(t.Rejected, l.Rejected)

@@ -61,7 +61,8 @@ func TestLogListener(t *testing.T) {
 	var buf bytes.Buffer
 	l := worker.LogListener(zerolog.New(&buf))
 	at := events.Address{Tenant: "acme", Session: "s1"}
-	l.PartitionAcquired(worker.PartitionAcquired{Partition: 3, Epoch: 2, Cursor: 17, Replayed: 9, Sessions: 4})
+	l.PartitionAcquired(worker.PartitionAcquired{Partition: 3, Epoch: 2, Cursor: 17, Snapshot: 8, Replayed: 9, Sessions: 4})
+	l.Snapshotted(worker.Snapshotted{Partition: 3, Cursor: 17, Bytes: 4096})
 	l.Compacted(worker.Compacted{Partition: 3, Address: at, Body: &events.Compacted{
 		Generation: 2, Compacted: true, Reason: events.ReasonThreshold, TokensBefore: 100, TokensAfter: 60,
 		StagesUsed: []events.Stage{events.StagePrune}, Messages: []events.Raw{events.Raw(`"` + canary + `"`)},
@@ -80,7 +81,8 @@ func TestLogListener(t *testing.T) {
 	l.PartitionLost(worker.PartitionLost{Partition: 3})
 	l.PartitionLost(worker.PartitionLost{Partition: 3, Err: errors.New("taken over")})
 	want := []string{
-		`{"level":"info","partition":3,"epoch":2,"cursor":17,"events":9,"sessions":4,"took":0,"message":"partition acquired"}`,
+		`{"level":"info","partition":3,"epoch":2,"cursor":17,"snapshot":8,"events":9,"sessions":4,"took":0,"message":"partition acquired"}`,
+		`{"level":"info","partition":3,"cursor":17,"bytes":4096,"took":0,"message":"snapshot stored"}`,
 		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":2,"reason":"threshold","code":"","stages":["prune"],"tokens_before":100,"tokens_after":60,"message":"session compacted"}`,
 		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":0,"reason":"","code":"nothing_to_do","stages":null,"tokens_before":0,"tokens_after":0,"message":"session not compacted"}`,
 		`{"level":"warn","partition":3,"tenant":"acme","session":"s1","seq":18,"kind":"turn","code":"bad_json","message":"event rejected"}`,

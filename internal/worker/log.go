@@ -8,6 +8,8 @@ const (
 	fieldEpoch      = "epoch"
 	fieldCursor     = "cursor"
 	fieldEvents     = "events"
+	fieldSnapshot   = "snapshot"
+	fieldBytes      = "bytes"
 	fieldSessions   = "sessions"
 	fieldTook       = "took"
 	fieldTenant     = "tenant"
@@ -36,7 +38,7 @@ func LogListener(log zerolog.Logger) Listener {
 	return Listener{
 		PartitionAcquired: func(e PartitionAcquired) {
 			log.Info().Int(fieldPartition, e.Partition).Uint64(fieldEpoch, e.Epoch).Uint64(fieldCursor, uint64(e.Cursor)).
-				Int(fieldEvents, e.Replayed).Int(fieldSessions, e.Sessions).Dur(fieldTook, e.Took).Msg("partition acquired")
+				Uint64(fieldSnapshot, uint64(e.Snapshot)).Int(fieldEvents, e.Replayed).Int(fieldSessions, e.Sessions).Dur(fieldTook, e.Took).Msg("partition acquired")
 		},
 		PartitionLost: func(e PartitionLost) {
 			level := zerolog.InfoLevel
@@ -53,6 +55,9 @@ func LogListener(log zerolog.Logger) Listener {
 			log.Info().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Int64(fieldGeneration, b.Generation).Str(fieldReason, string(b.Reason)).Str(fieldCode, string(b.Code)).
 				Any(fieldStages, b.StagesUsed).Int64(fieldBefore, b.TokensBefore).Int64(fieldAfter, b.TokensAfter).Msg(text)
+		},
+		Snapshotted: func(e Snapshotted) {
+			log.Info().Int(fieldPartition, e.Partition).Uint64(fieldCursor, uint64(e.Cursor)).Int64(fieldBytes, e.Bytes).Dur(fieldTook, e.Took).Msg("snapshot stored")
 		},
 		SetAside: func(e SetAside) {
 			log.Warn().Int(fieldPartition, e.Partition).Err(e.Reason).Str(fieldMoved, e.Moved).Msg("ledger file set aside, rebuilding")

@@ -45,6 +45,7 @@ type metrics struct {
 	checkpoints, checkpointed, evicted, setAside prometheus.Counter
 	checkpointTook                               prometheus.Histogram
 	ledgers                                      *prometheus.GaugeVec
+	snapshots, snapshotBytes                     prometheus.Counter
 
 	compactions, stages, tokensSaved *prometheus.CounterVec
 	rejected                         *prometheus.CounterVec
@@ -91,12 +92,14 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		checkpointTook: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "checkpoint_duration_seconds", Help: "Time to write a checkpoint.", Buckets: durations,
 		}),
-		ledgers:     gauges("ledgers", "Ledgers in memory, as of the last checkpoint.", labelPartition),
-		compactions: counters("compactions_total", "Compactions told: compacted, or the code that says why there was none.", labelReason, labelResult),
-		stages:      counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
-		tokensSaved: counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
-		rejected:    counters("rejected_total", "Events answered by session.rejected.", labelCode),
-		summaries:   counters("summaries_total", "Jobs that got their result: summary, or why there is none.", labelLane, labelBy, labelResult),
+		snapshots:     counter("snapshots_total", "Copies of ledger files put into the object store."),
+		snapshotBytes: counter("snapshot_bytes_total", "Bytes of those copies."),
+		ledgers:       gauges("ledgers", "Ledgers in memory, as of the last checkpoint.", labelPartition),
+		compactions:   counters("compactions_total", "Compactions told: compacted, or the code that says why there was none.", labelReason, labelResult),
+		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
+		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
+		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
+		summaries:     counters("summaries_total", "Jobs that got their result: summary, or why there is none.", labelLane, labelBy, labelResult),
 		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "summary_duration_seconds", Help: "Time from taking a job to its result in the log.", Buckets: prometheus.ExponentialBuckets(.005, 3, 10),
 		}, []string{labelLane}),
@@ -133,11 +136,15 @@ func (m *metrics) listener() Listener {
 		Folded:       func(e Folded) { m.applied(e.Kind).Inc() },
 		Committed:    m.onCommitted,
 		Checkpointed: m.onCheckpointed,
-		SetAside:     func(SetAside) { m.setAside.Inc() },
-		Compacted:    m.onCompacted,
-		Rejected:     func(e Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
-		SummaryDone:  m.onSummaryDone,
-		Interrupted:  func(e Interrupted) { m.interruptions.WithLabelValues(e.Step).Inc() },
+		Snapshotted: func(e Snapshotted) {
+			m.snapshots.Inc()
+			m.snapshotBytes.Add(float64(e.Bytes))
+		},
+		SetAside:    func(SetAside) { m.setAside.Inc() },
+		Compacted:   m.onCompacted,
+		Rejected:    func(e Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
+		SummaryDone: m.onSummaryDone,
+		Interrupted: func(e Interrupted) { m.interruptions.WithLabelValues(e.Step).Inc() },
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
@@ -63,6 +64,7 @@ var endless = []summarizetest.Mode{summarizetest.Slow, summarizetest.Hang, summa
 func TestFaultOutages(t *testing.T) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "model\tsessions\tcompacted\tfit at the end\tcompactions\twith a summary\ttruncated\tstill over\tmodel asked")
+	modes, blocked, over, compactions := 0, 0, 0, 0
 	for _, mode := range summarizetest.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
 			s := summarizetest.Start(t, nil)
@@ -97,6 +99,8 @@ func TestFaultOutages(t *testing.T) {
 			}
 			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n",
 				mode, outageSessions, len(o.compacted), fit, all, o.summaries, o.truncated, o.over, s.Calls())
+			modes, blocked = modes+1, blocked+outageSessions-min(fit, len(o.compacted))
+			over, compactions = over+o.over, compactions+all
 			if len(o.compacted) < outageSessions || fit < outageSessions || o.over > 0 {
 				t.Errorf("of %d sessions %d were compacted and %d fit; %d compactions did not get under the limit", outageSessions, len(o.compacted), fit, o.over)
 			}
@@ -111,6 +115,7 @@ func TestFaultOutages(t *testing.T) {
 	if err := table.Flush(); err != nil {
 		t.Error(err)
 	}
+	reliability.Print(t, "P8", "modes", modes, "sessions", modes*outageSessions, "compactions", compactions, "blocked", blocked, "over", over)
 }
 
 // fitting counts the sessions whose next call fits.

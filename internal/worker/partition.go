@@ -58,30 +58,36 @@ type partition struct {
 	marked    time.Time
 	store     *kv.Store   // nil without checkpoints
 	fence     uint64      // sequence in OUTCOMES that the store stands at
+	snapshot  uint64      // cursor of the snapshot that the store came from; 0 without one
 	pending   *checkpoint // collected, waits for its commit
 	saved     time.Time   // when the last one was collected
 	writing   atomic.Bool // one is being written
 	unwritten bool        // one was given up: its rows are lost, so none may follow
+	last      bool        // nobody is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
-	room    *sync.Cond // signalled when queue shrinks or the partition stops
-	queue   []group    // decided, not yet committed
-	end     border     // of what is decided
-	stopped bool
+	mu       sync.Mutex // guards the fields below
+	room     *sync.Cond // signalled when queue shrinks or the partition stops
+	queue    []group    // decided, not yet committed
+	end      border     // of what is decided
+	stopped  bool
+	erasures []erasure // under way or to be done
 
-	wake   chan struct{} // the queue has something
-	late   atomic.Bool   // another worker waits for the partition: no commit begins any more
-	behind atomic.Bool   // the log holds more than a backlog of unread events
+	wake         chan struct{} // the queue has something
+	forgotten    chan struct{} // there is another erasure
+	checkpointed chan struct{} // the file has moved
+	late         atomic.Bool   // another worker waits for the partition: no commit begins any more
+	behind       atomic.Bool   // the log holds more than a backlog of unread events
 }
 
 func newPartition(w *Worker, id int, caughtUp func()) *partition {
 	p := &partition{
 		w: w, id: id, caughtUp: caughtUp,
-		failed:  make(chan error, 1),
-		decider: newDecider(w.config.Compaction),
-		wake:    make(chan struct{}, 1),
+		failed:    make(chan error, 1),
+		decider:   newDecider(w.config.Compaction),
+		wake:      make(chan struct{}, 1),
+		forgotten: make(chan struct{}, 1), checkpointed: make(chan struct{}, 1),
 	}
 	p.room = sync.NewCond(&p.mu)
 	return p
@@ -106,7 +112,7 @@ func (p *partition) serve(ctx context.Context) error {
 	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.interrupted("read log")}
 	stop, err := broker.ConsumeLog(ctx, p.w.js, from, p.receive)
 	if err != nil {
-		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, false))
+		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, true)) // what was replayed need not be again
 	}
 	stop = sync.OnceFunc(stop)
 	defer context.AfterFunc(ctx, stop)() // at once: a queue that is filled on and on has no end
@@ -115,6 +121,7 @@ func (p *partition) serve(ctx context.Context) error {
 	watch, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watchIdle(watch) })
+	watching.Go(func() { p.watchErasures(watch) })
 	err = p.commitLoop(ctx, work)
 	unwatch()
 	watching.Wait()
@@ -126,7 +133,9 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil && work.Err() != nil {
 		err = errDrain
 	}
-	return errors.Join(err, p.closeStore(work, err == nil && !p.late.Load()))
+	drained := err == nil && !p.late.Load()
+	p.last = drained && !errors.Is(context.Cause(ctx), errHandOver)
+	return errors.Join(err, p.closeStore(work, drained))
 }
 
 // errHandOver is why ctx ends when another worker is to go on. What is not committed
@@ -199,28 +208,52 @@ func (p *partition) open(ctx context.Context) error {
 	if p.decided, err = p.resume(ctx, log, marker); err != nil {
 		return err
 	}
-	replayed, err := p.replay(ctx, marker, log.First <= uint64(p.decided.seq)+1)
+	from := p.decided.seq
+	replayed, err := p.replay(ctx, log, marker)
+	if errors.Is(err, errOtherChain) && from > 0 {
+		replayed, err = p.rebuild(ctx, log, marker, err)
+	}
 	if err != nil {
+		return err
+	}
+	if err := p.pendingErasures(ctx); err != nil {
 		return err
 	}
 	failpoint("replayed")
 	p.w.served[p.id].Store(p)
 	p.caughtUp()
 	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
-		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Replayed: replayed,
+		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
 		Sessions: len(p.decider.kept), Took: time.Since(began),
 	})
 	return nil
 }
 
+// rebuild sets a file aside that led to another hash than the marker's, and replays
+// from the beginning of the log.
+func (p *partition) rebuild(ctx context.Context, log broker.StreamState, marker border, reason error) (replayed int, err error) {
+	moved, err := p.store.Discard()
+	if err != nil {
+		return 0, err
+	}
+	p.setAside(reason, moved)
+	p.decider = newDecider(p.w.config.Compaction)
+	p.decided, p.fence, p.snapshot = border{}, 0, 0
+	if err := p.openStore(); err != nil {
+		return 0, err
+	}
+	return p.replay(ctx, log, marker)
+}
+
 // replay applies the events up to the marker as they were told, each under the
 // config it was decided under. The log must have the marker's hash, if all of what
 // lies behind the ledgers is still there.
-func (p *partition) replay(ctx context.Context, marker border, whole bool) (replayed int, err error) {
+func (p *partition) replay(ctx context.Context, log broker.StreamState, marker border) (replayed int, err error) {
 	if marker.seq <= p.decided.seq {
 		p.end = p.decided
 		return 0, nil
 	}
+	whole := log.First <= uint64(p.decided.seq)+1 && (p.decided.seq == 0 || p.decided.chain != 0)
 	recorded, err := p.load(ctx)
 	if err != nil {
 		return 0, err
@@ -245,7 +278,7 @@ func (p *partition) replay(ctx context.Context, marker border, whole bool) (repl
 		p.decider.events++
 		p.decided = borderAfter(p.decided, e, at)
 		replayed++
-		return nil
+		return p.checkpointReplay(ctx, whole)
 	})
 	if err != nil {
 		return replayed, err
@@ -266,7 +299,7 @@ var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was m
 func (p *partition) load(ctx context.Context) (*recorded, error) {
 	r := &recorded{}
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.fence+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
-		if at, err := events.ParseOutcome(m.Subject()); err == nil {
+		if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
 			if err := r.add(at.Kind, m.Data()); err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
@@ -325,10 +358,7 @@ func (p *partition) push(g group) {
 		return
 	}
 	p.queue = append(p.queue, g)
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	wakeUp(p.wake)
 }
 
 // halt lets nothing more into the queue.
@@ -373,8 +403,12 @@ func readEvent(m jetstream.Msg) (event, time.Time, error) {
 	return e, md.Timestamp, nil
 }
 
-// borderAfter is the border behind an event.
+// borderAfter is the border behind an event. A session.forget begins a new chain:
+// events before it may be erased.
 func borderAfter(before border, e event, at time.Time) border {
+	if e.Kind == events.KindForget {
+		before.chain = 0
+	}
 	return border{seq: e.seq, chain: chain(before.chain, e), id: e.id, time: at.UnixMilli()}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 	"compactd/internal/worker"
 )
 
@@ -67,11 +68,13 @@ func TestPoison(t *testing.T) {
 
 	told := poisoned.toldBySession()
 	byCode := checkRejections(t, told, want)
-	if diff := cmp.Diff(goodOutcomes(t, clean.toldBySession()), goodOutcomes(t, told)); diff != "" {
-		t.Errorf("good sessions were told something else beside hostile ones (-alone +beside):\n%s", diff)
+	changed := cmp.Diff(goodOutcomes(t, clean.toldBySession()), goodOutcomes(t, told))
+	if changed != "" {
+		t.Errorf("good sessions were told something else beside hostile ones (-alone +beside):\n%s", changed)
 	}
 	poisoned.wantAsLogSays()
-	if strings.Contains(log.String(), canary) {
+	logged := strings.Contains(log.String(), canary)
+	if logged {
 		t.Error("the log holds content of an event")
 	}
 	if !strings.Contains(log.String(), `"code":"duplicate_key"`) {
@@ -80,7 +83,27 @@ func TestPoison(t *testing.T) {
 	if len(all) < 200 {
 		t.Errorf("%d hostile events are fewer than 200", len(all))
 	}
-	fmt.Printf("poison: %d hostile events among %d good turns; rejected by code: %v\n", len(all), goodTurns*len(goodSessions), byCode)
+	t.Logf("rejected by code: %v", byCode)
+	reliability.Print(t, "P7", "hostile", len(all), "good_turns", goodTurns*len(goodSessions), "codes", len(byCode),
+		"good_changed", one(changed != ""), "content_told", one(logged)+leaks(told))
+}
+
+// one counts what is so.
+func one(so bool) int {
+	if so {
+		return 1
+	}
+	return 0
+}
+
+// leaks counts outcomes that quote a hostile event.
+func leaks(told map[place][]outcome) (n int) {
+	for _, all := range told {
+		for _, o := range all {
+			n += one(strings.Contains(o.subject, "."+string(events.KindRejected)+".") && strings.Contains(o.data, canary))
+		}
+	}
+	return n
 }
 
 // checkRejections compares the rejections of hostile events with those wanted.
@@ -380,10 +403,7 @@ func wrongSubjects() []hostile {
 			hostile{name: fmt.Sprintf("tenant id %.20q", id), subject: "session.turn." + id + ".s", data: data, code: events.CodeBadID})
 	}
 	for _, k := range events.LogKinds {
-		code := events.CodeUnsupportedKind
-		if k != events.KindForget {
-			code = anyDenial
-		}
+		code := anyDenial
 		if k != events.KindTurn {
 			out = append(out,
 				hostile{name: "kind " + string(k), subject: "session." + string(k) + ".default.k", data: data, code: code},

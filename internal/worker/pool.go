@@ -117,12 +117,20 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	}
 	call(p.listener.SummaryStarted, SummaryStarted{d.address, d.lane, d.job.ID, d.number})
 	began := time.Now()
-	result, err := p.result(ctx, d)
+	var result *events.Summary
+	forgotten, err := broker.LastForget(ctx, p.nc, d.partition, d.address) // before any text is read
+	if err == nil {
+		result, err = p.result(ctx, d)
+	}
 	if err == nil {
 		failpoint("summarized")
-		err = p.publish(ctx, d.address, result)
+		err = p.publish(ctx, d, result, forgotten)
 	}
 	stop()
+	if errors.Is(err, broker.ErrForgotten) {
+		p.settle("end job", m.Ack()) // nobody waits for it
+		return
+	}
 	if err != nil {
 		p.giveBack(ctx, m, d, err)
 		return
@@ -136,11 +144,12 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 
 // delivery is one try at a job.
 type delivery struct {
-	address events.Address
-	lane    events.Lane
-	job     events.Job
-	number  uint64    // from 1
-	asked   time.Time // by the server's clock
+	partition int
+	address   events.Address
+	lane      events.Lane
+	job       events.Job
+	number    uint64    // from 1
+	asked     time.Time // by the server's clock
 }
 
 func readDelivery(m jetstream.Msg) (*delivery, error) {
@@ -152,7 +161,7 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{address: at.Address, lane: lane, number: md.NumDelivered, asked: md.Timestamp}
+	d := &delivery{partition: at.Partition, address: at.Address, lane: lane, number: md.NumDelivered, asked: md.Timestamp}
 	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
@@ -320,9 +329,10 @@ func (p *pool) input(ctx context.Context, a events.Address, job *events.Job) (su
 	return in, nil
 }
 
-// publish stores the result as an event of its session.
-func (p *pool) publish(ctx context.Context, a events.Address, s *events.Summary) error {
-	subject, err := events.Input(events.KindSummary, a)
+// publish stores the result as an event of its session, unless the session was
+// forgotten since the sequence forgotten.
+func (p *pool) publish(ctx context.Context, d *delivery, s *events.Summary, forgotten uint64) error {
+	subject, err := events.Input(events.KindSummary, d.address)
 	if err != nil {
 		return err
 	}
@@ -332,8 +342,7 @@ func (p *pool) publish(ctx context.Context, a events.Address, s *events.Summary)
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, s.Job)
-	_, err = p.js.PublishMsg(ctx, m)
-	return err
+	return broker.PublishUnlessForgotten(ctx, p.js, m, d.partition, d.address, forgotten)
 }
 
 func (p *pool) settle(step string, err error) {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/nats-io/nats.go/micro"
-
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -31,23 +29,20 @@ const (
 )
 
 // recall answers with originals of a session (C8), or with where a text is.
-func (s *service) recall(ctx context.Context, r micro.Request) {
-	in, err := events.DecodeRecallRequest(r.Data())
+func (s *service) recall(ctx context.Context, data []byte) (any, error) {
+	in, err := events.DecodeRecallRequest(data)
 	if err != nil {
-		s.answer(r, func() (any, error) { return nil, err })
-		return
+		return nil, err
 	}
-	s.answerLater(ctx, r, func(ctx context.Context) (any, error) {
-		o, err := s.originals(ctx, in.Address())
-		switch {
-		case err != nil:
-			return nil, err
-		case in.Text != "":
-			return o.search(ctx, in)
-		default:
-			return o.turn(ctx, in, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
-		}
-	})
+	o, err := s.originals(ctx, in.Address())
+	switch {
+	case err != nil:
+		return nil, err
+	case in.Text != "":
+		return o.search(ctx, in)
+	default:
+		return o.turn(ctx, in, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
+	}
 }
 
 // originals are the turns of a session as the log has them.

@@ -36,6 +36,9 @@ func (r *recorded) add(k events.Kind, data []byte) error {
 // lost its end: what was told about the events between belongs to events that are
 // gone.
 func (r *recorded) pass(m broker.Marker) {
+	if m.Before != "" { // as if the marker before it, which may be erased, were passed
+		r.pass(broker.Marker{Cursor: m.Cursor, Config: m.Before})
+	}
 	cursor, n := compaction.Seq(m.Cursor), len(r.config)
 	switch {
 	case n == 0 || cursor > r.config[n-1].to && m.Config != r.config[n-1].hash:

@@ -14,15 +14,11 @@ import (
 // maxRelayed is how many questions may wait for the answer of another worker.
 const maxRelayed = 64
 
-// pass hands a question about a session on to the worker that serves its partition;
-// false leaves it to this one. A question comes to any worker.
+// pass hands a question on to the worker that serves its partition; false leaves it
+// to this one. A question comes to any worker.
 func (s *service) pass(ctx context.Context, e endpoint, r micro.Request) bool {
-	a, err := events.AskedAbout(r.Data())
-	if err != nil {
-		return false // whoever answers says what is wrong
-	}
-	id := events.PartitionOf(a, len(s.w.served))
-	if s.w.served[id].Load() != nil {
+	id, elsewhere := s.elsewhere(e, r.Data())
+	if !elsewhere {
 		return false
 	}
 	select {
@@ -38,6 +34,15 @@ func (s *service) pass(ctx context.Context, e endpoint, r micro.Request) bool {
 		s.ask(ctx, m, to)
 	}()
 	return true
+}
+
+// elsewhere reports whether another worker has to answer, and for which partition.
+func (s *service) elsewhere(e endpoint, request []byte) (partition int, yes bool) {
+	if e.partition == nil {
+		return 0, false
+	}
+	id, err := e.partition(request)
+	return id, err == nil && s.w.served[id].Load() == nil
 }
 
 // ask asks the worker that serves a partition, and gives back what it answers. Where
@@ -66,8 +71,8 @@ func (s *service) listen(ctx context.Context, id int) (quiet func()) {
 	sub, err := s.w.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 		for _, e := range all {
-			if e.session && e.name == verb && mayReply(m.Reply) {
-				e.handle(ctx, passed{late{s.w.config.Read, m.Reply}, m})
+			if e.partition != nil && e.name == verb && mayReply(m.Reply) {
+				s.handle(ctx, e, passed{late{s.w.config.Read, m.Reply}, m})
 			}
 		}
 	})

@@ -51,20 +51,33 @@ func newService(w *Worker) *service {
 	return &service{w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers), relayed: make(chan struct{}, maxRelayed)}
 }
 
-// endpoint is a subject that is answered on.
+// endpoint is what may be asked, whatever way the question comes.
 type endpoint struct {
 	name, subject string
-	handle        func(context.Context, micro.Request)
-	session       bool // asks about one: only the worker that serves its partition knows
+	ask           func(context.Context, []byte) (any, error)
+	slow          bool // reads the log: each answer has a slot
+	// partition says whose question it is: only the worker that serves the partition
+	// can answer. Nil leaves it to any worker. An error leaves it to any, too: the
+	// answer says what is wrong.
+	partition func(request []byte) (int, error)
 }
 
 func (s *service) endpoints() []endpoint {
 	return []endpoint{
-		{"context", events.SubjectContext, s.context, true},
-		{"recall", events.SubjectRecall, s.recall, true},
-		{"stats", events.SubjectStats, s.stats, true},
-		{"health", events.SubjectHealth, s.health, false},
+		{"check", events.SubjectCheck, s.check, false, s.partitionOf},
+		{"context", events.SubjectContext, s.context, true, s.partitionOf},
+		{"files", events.SubjectFiles, s.files, true, s.partitionOf},
+		{"recall", events.SubjectRecall, s.recall, true, s.partitionOf},
+		{"sessions", events.SubjectSessions, s.sessions, true, s.partitionAfter},
+		{"stats", events.SubjectStats, s.stats, false, s.partitionOf},
+		{"health", events.SubjectHealth, s.health, false, nil},
 	}
+}
+
+// partitionOf is the partition of the session that a request is about.
+func (s *service) partitionOf(request []byte) (int, error) {
+	a, err := events.AskedAbout(request)
+	return events.PartitionOf(a, len(s.w.served)), err
 }
 
 // run answers until ctx ends, and returns when the last answer is given.
@@ -80,8 +93,8 @@ func (s *service) run(ctx context.Context) error {
 	defer func() { _ = svc.Stop() }() // fails only on a closed connection, where nothing is left to stop
 	for _, e := range s.endpoints() {
 		guarded := func(ctx context.Context, r micro.Request) {
-			if mayReply(r.Reply()) && !(e.session && s.pass(ctx, e, r)) {
-				e.handle(ctx, r)
+			if mayReply(r.Reply()) && !s.pass(ctx, e, r) {
+				s.handle(ctx, e, r)
 			}
 		}
 		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject)); err != nil {
@@ -117,68 +130,73 @@ func mayReply(subject string) bool {
 	return root[0] != '$'
 }
 
+// handle answers a request that this worker was sent.
+func (s *service) handle(ctx context.Context, e endpoint, r micro.Request) {
+	data := r.Data()
+	if e.slow || len(data) > events.MaxRequestBytes { // others of this endpoint would wait for it
+		s.answerLater(ctx, r, func(ctx context.Context) (any, error) { return e.ask(ctx, data) })
+		return
+	}
+	s.answer(r, func() (any, error) { return e.ask(ctx, data) })
+}
+
 // stats answers how a session stands.
-func (s *service) stats(_ context.Context, r micro.Request) {
-	s.answer(r, func() (any, error) {
-		in, err := events.DecodeStatsRequest(r.Data())
-		if err != nil {
-			return nil, err
+func (s *service) stats(_ context.Context, data []byte) (any, error) {
+	in, err := events.DecodeStatsRequest(data)
+	if err != nil {
+		return nil, err
+	}
+	out := &events.StatsResponse{V: events.Version}
+	var bad error
+	_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
+		if !l.Known() {
+			return
 		}
-		out := &events.StatsResponse{V: events.Version}
-		var bad error
-		_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
-			if !l.Known() {
-				return
-			}
-			var st compaction.Stats
-			if st, bad = l.Stats(s.w.config.Compaction, in.Wanted()); bad != nil {
-				return
-			}
-			*out = events.StatsResponse{
-				V: events.Version, Known: true, Turns: st.Turns, Messages: int64(st.Messages), Generation: st.Generation,
-				Through: st.Through, Parked: int64(st.Parked), Prepared: st.Prepared, Waiting: st.Waiting,
-				NeedsCompaction: st.Budget.ShouldCompact, Budget: st.Budget,
-			}
-		})
-		return out, cmp.Or(err, bad)
+		var st compaction.Stats
+		if st, bad = l.Stats(s.w.config.Compaction, in.Wanted()); bad != nil {
+			return
+		}
+		*out = events.StatsResponse{
+			V: events.Version, Known: true, Turns: st.Turns, Messages: int64(st.Messages), Generation: st.Generation,
+			Through: st.Through, Parked: int64(st.Parked), Prepared: st.Prepared, Waiting: st.Waiting,
+			NeedsCompaction: st.Budget.ShouldCompact, Budget: st.Budget,
+		}
 	})
+	return out, cmp.Or(err, bad)
 }
 
 // health answers how this worker is.
-func (s *service) health(_ context.Context, r micro.Request) {
-	s.answer(r, func() (any, error) {
-		out := &events.HealthResponse{
-			V: events.Version, Status: events.HealthOK,
-			Version: s.w.config.Version, Owner: s.w.config.Owner, Config: s.w.config.Compaction.Hash(),
+func (s *service) health(context.Context, []byte) (any, error) {
+	out := &events.HealthResponse{
+		V: events.Version, Status: events.HealthOK,
+		Version: s.w.config.Version, Owner: s.w.config.Owner, Config: s.w.config.Compaction.Hash(),
+	}
+	for id := range s.w.served {
+		if !s.w.assigned[id].Load() {
+			continue
 		}
-		for id := range s.w.served {
-			if !s.w.assigned[id].Load() {
-				continue
-			}
-			if out.Partitions++; s.w.served[id].Load() != nil {
-				out.Served++
-			}
+		if out.Partitions++; s.w.served[id].Load() != nil {
+			out.Served++
 		}
-		if out.Served < out.Partitions || !s.w.config.Commit.IsConnected() {
-			out.Status = events.HealthStarting
-			select {
-			case <-s.ready:
-				out.Status = events.HealthDegraded
-			default:
-			}
+	}
+	if out.Served < out.Partitions || !s.w.config.Commit.IsConnected() {
+		out.Status = events.HealthStarting
+		select {
+		case <-s.ready:
+			out.Status = events.HealthDegraded
+		default:
 		}
-		return out, nil
-	})
+	}
+	return out, nil
 }
 
 // context answers with a session's history.
-func (s *service) context(ctx context.Context, r micro.Request) {
-	in, err := events.DecodeContextRequest(r.Data())
+func (s *service) context(ctx context.Context, data []byte) (any, error) {
+	in, err := events.DecodeContextRequest(data)
 	if err != nil {
-		s.answer(r, func() (any, error) { return nil, err })
-		return
+		return nil, err
 	}
-	s.answerLater(ctx, r, func(ctx context.Context) (any, error) { return s.history(ctx, in) })
+	return s.history(ctx, in)
 }
 
 // answerLater waits for a slot and leaves the work to a goroutine of its own.

@@ -6,3 +6,6 @@ import "testing"
 
 // P10: the same as TestSimulation, in ten times as many worlds.
 func TestFaultSimulation(t *testing.T) { simulate(t, max(*seeds, 25_000)) }
+
+// The same, ten times as many again.
+func TestSoakSimulation(t *testing.T) { simulate(t, max(*seeds, 250_000)) }

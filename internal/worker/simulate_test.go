@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"compactd/internal/reliability"
 )
 
 // go test ./internal/worker -run 'Simulation$' -seed 17 -v tells the story of one
@@ -63,24 +68,55 @@ func TestSimulation(t *testing.T) {
 	simulate(t, *seeds)
 }
 
+// simulate runs worlds, as many at a time as there are cores.
 func simulate(t *testing.T, n uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // worlds are small, and gone at once
 	var sum counts
+	var mu sync.Mutex // guards sum and failed
+	failed := map[uint64]error{}
+	var next atomic.Uint64
+	var cores sync.WaitGroup
 	began := time.Now()
-	for seed := uint64(1); seed <= n; seed++ {
-		s := newSimulation(seed, sound)
-		if err := s.run(math.MaxInt); err != nil {
-			t.Fatalf("%v\nseed %d fails, with %d steps: go test ./internal/worker -run 'Simulation$' -v -seed %[2]d", err, seed, shortest(seed))
-		}
-		sum.add(s.counts)
+	for range runtime.GOMAXPROCS(0) {
+		cores.Go(func() {
+			mine, seed, err := simulateSome(&next, n)
+			mu.Lock()
+			defer mu.Unlock()
+			sum.add(mine)
+			if err != nil {
+				failed[seed] = err
+			}
+		})
 	}
-	t.Logf("%.0f seeds/s: %+v", float64(n)/time.Since(began).Seconds(), sum)
+	cores.Wait()
+	perSecond := float64(sum.Seeds) / time.Since(began).Seconds()
+	for seed, err := range failed {
+		t.Errorf("%v\nseed %d fails, with %d steps: go test ./internal/worker -run 'Simulation$' -v -seed %[2]d", err, seed, shortest(seed))
+	}
 	v := reflect.ValueOf(sum)
 	for i := range v.NumField() {
 		if v.Field(i).Int() == 0 {
 			t.Errorf("%s: none", v.Type().Field(i).Name)
 		}
 	}
+	reliability.Print(t, "P3", "sessions", sum.Sessions, "events", sum.Events, "duplicates", sum.Resent, "after_window", sum.Resent-sum.Duplicates,
+		"gaps", sum.Gaps, "violations", len(failed))
+	reliability.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "violations", len(failed))
+	reliability.Print(t, "P10", "seeds", sum.Seeds, "seeds_per_s", int(perSecond), "cores", runtime.GOMAXPROCS(0), "crashes", sum.Crashes,
+		"takeovers", sum.Takeovers, "checkpoints", sum.Checkpoints, "fenced", sum.Fenced, "violations", len(failed))
+}
+
+// simulateSome takes seeds up to n, until there are no more or one fails.
+func simulateSome(next *atomic.Uint64, n uint64) (sum counts, seed uint64, err error) {
+	for seed = next.Add(1); seed <= n; seed = next.Add(1) {
+		s := newSimulation(seed, sound)
+		if err = s.run(math.MaxInt); err != nil {
+			next.Store(n) // the others need not go on
+			return sum, seed, err
+		}
+		sum.add(s.counts)
+	}
+	return sum, 0, nil
 }
 
 // shortest is the least number of steps after which a world fails.
@@ -102,6 +138,7 @@ func (c *counts) add(x counts) {
 // Each planted defect is noticed.
 func TestSimulationNotices(t *testing.T) {
 	const most = 3000
+	missed := 0
 	for _, f := range flaws {
 		seed, err := uint64(0), error(nil)
 		for err == nil && seed < most {
@@ -110,10 +147,12 @@ func TestSimulationNotices(t *testing.T) {
 		}
 		if err == nil {
 			t.Errorf("%s: not noticed in %d seeds", f, most)
+			missed++
 			continue
 		}
 		t.Logf("%-45s seed %4d  %.90s", f, seed, err)
 	}
+	reliability.Print(t, "P16", "planted", len(flaws), "caught", len(flaws)-missed, "missed", missed)
 }
 
 // runFlawed runs a world with a defect; a panic is noticed too.

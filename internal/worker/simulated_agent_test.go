@@ -43,6 +43,7 @@ func (a *speaker) step() {
 	case n < 62:
 		a.turn(0)
 	case n < 69 && len(a.said) > 0: // its acknowledgement was lost
+		a.s.counts.Resent++
 		a.publish(a.said[a.s.IntN(len(a.said))])
 	case n < 72 && a.number > 1:
 		a.turn(1 + a.s.IntN(a.number))

@@ -14,7 +14,7 @@ import (
 
 // audit derives everything again from the log alone, and compares.
 func (s *simulation) audit() error {
-	s.counts.Seeds, s.counts.Events = 1, len(s.log)
+	s.counts.Seeds, s.counts.Sessions, s.counts.Events = 1, len(s.speakers), len(s.log)
 	for p := range s.current {
 		told, configs, err := s.read(p)
 		if err != nil {

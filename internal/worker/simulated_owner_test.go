@@ -417,6 +417,18 @@ func (d *simulatedDisk) Load(a events.Address) ([]compaction.Row, error) {
 	return out, nil
 }
 
+// List is kv.Store.List.
+func (d *simulatedDisk) List(tenant, after string, n int) ([]string, error) {
+	var out []string
+	for a := range d.rows {
+		if a.Tenant == tenant && a.Session > after {
+			out = append(out, a.Session)
+		}
+	}
+	slices.Sort(out)
+	return out[:min(n, len(out))], nil
+}
+
 // checkpoint is kv.Store.Checkpoint.
 func (d *simulatedDisk) checkpoint(m kv.Mark, changes []kv.Change, f flaw) {
 	d.mark = m

@@ -15,7 +15,7 @@ var errOtherTenant = errors.New("the request asks about another tenant than its 
 // addOfTenant answers what asks about a session on the subjects of tenants too, which
 // a server's permissions tell apart.
 func (s *service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint, next func(context.Context, micro.Request)) error {
-	if !e.session {
+	if e.partition == nil {
 		return nil
 	}
 	guarded := func(ctx context.Context, r micro.Request) {

@@ -37,6 +37,9 @@ func newTexts(nc *nats.Conn, bytes uint64) *texts {
 // put keeps an event that has just been read.
 func (t *texts) put(e event) { t.cache.Set(e.seq, text{e.Address, e.Kind, e.data}) }
 
+// forget drops every text: it is not known which are of a session.
+func (t *texts) forget() { t.cache.InvalidateAll() }
+
 // get returns events by sequence. They must belong to the session a: a log that
 // lost its end in a power loss issues sequences twice.
 func (t *texts) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]text, error) {

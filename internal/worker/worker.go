@@ -51,6 +51,10 @@ type Config struct {
 	// many events of a partition, whichever comes first. Default 1 s and 10,000.
 	CheckpointEvery  time.Duration
 	CheckpointEvents int
+	// SnapshotEvery is how often copies of the files go into the object store, from
+	// where a worker without them goes on; negative is never, and then none is taken
+	// at a stop either. Default 5 min.
+	SnapshotEvery time.Duration
 	// MaxLedgers bounds the ledgers in memory, of all partitions together, when
 	// there is a Dir: those not used lately are read back when they are needed.
 	// Default 100,000.
@@ -95,6 +99,7 @@ type Worker struct {
 	js      jetstream.JetStream
 	texts   *texts
 	service *service
+	copies  *snapshots
 	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 
 	assigned []atomic.Bool               // by number: this worker should serve it
@@ -113,6 +118,7 @@ func New(c Config) (*Worker, error) {
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
+	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 5*time.Minute)
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
@@ -124,6 +130,7 @@ func New(c Config) (*Worker, error) {
 		served:   make([]atomic.Pointer[partition], c.Streams.Partitions),
 		assigned: make([]atomic.Bool, c.Streams.Partitions),
 	}
+	w.copies = newSnapshots(w)
 	w.ready.Add(2)
 	w.service = newService(w)
 	return w, nil
@@ -145,6 +152,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
+	if err := w.dropForgotten(ctx); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	deafen, err := w.hearErasures()
+	if err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	defer deafen()
 	f, err := newFleet(ctx, w)
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
@@ -152,6 +167,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.run(ctx) })
 	g.Go(func() error { return w.service.run(ctx) })
+	if w.copies.wanted() {
+		g.Go(func() error { w.copies.run(ctx); return nil })
+	}
 	if w.config.Summarizer != nil {
 		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}
 		g.Go(func() error { p.run(ctx); return nil })

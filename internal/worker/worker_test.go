@@ -39,8 +39,11 @@ type world struct {
 
 	ledgers         string        // folder of the next worker's checkpoints; "" for none
 	checkpointEvery time.Duration // of the next worker; 0 is the default
-	maxLedgers      int           // the same
-	leaseTTL        time.Duration // the same
+	snapshotEvery   time.Duration // the same
+
+	checkpointEvents int           // the same
+	maxLedgers       int           // the same
+	leaseTTL         time.Duration // the same
 }
 
 func newWorld(t *testing.T, dir string) *world {
@@ -114,7 +117,7 @@ func (w *world) start(owner string, l worker.Listener) *running {
 		Read: w.connect(), Commit: w.connect(), Streams: w.streams, Compaction: w.config, Owner: owner, Listener: l,
 		MarkEvery: max(w.markEvery, 50*time.Millisecond), MaxAhead: w.maxAhead,
 		DrainTimeout: w.drainTimeout, Summarizer: w.summarizer, Dir: w.ledgers, CheckpointEvery: w.checkpointEvery, MaxLedgers: w.maxLedgers,
-		LeaseTTL: w.leaseTTL,
+		LeaseTTL: w.leaseTTL, SnapshotEvery: w.snapshotEvery, CheckpointEvents: w.checkpointEvents,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package facts
 
 import (
 	"regexp"
@@ -10,13 +10,19 @@ import (
 	"compactd/internal/events"
 )
 
-// facts are what an agent must not forget of some messages. They are found here
-// without any code of package summarize.
-type facts struct{ paths, users, failures, todos []probe }
+// Facts are what an agent must not forget of some messages: files that were
+// changed, what the user wrote, what failed, and the tasks that are open.
+type Facts struct{ Paths, Users, Failures, Todos []Probe }
 
-// probe is a fact, and what has to be found of it: all parts, in one line of the
+// Probe is a fact, and what has to be found of it: all parts, in one line of the
 // history.
-type probe []string
+type Probe []string
+
+// Turn is the messages of one turn of a session.
+type Turn struct {
+	Number   int64
+	Messages []events.Message
+}
 
 // Lengths of what has to be found word by word, in characters.
 const (
@@ -25,13 +31,13 @@ const (
 	commandHead = 40
 )
 
-// factsOf reads the messages of a session up to a position, included.
-func factsOf(r *recording, to events.Position) *facts {
-	f := &facts{}
+// Of reads the turns of a session, in their order, up to a position, included.
+func Of(turns []Turn, to events.Position) *Facts {
+	f := &Facts{}
 	calls := map[string]*events.Part{}
-	for _, t := range r.turns {
-		for k, m := range t.messages {
-			if (events.Position{Turn: t.number, Index: int64(k)}).Compare(to) > 0 {
+	for _, t := range turns {
+		for k, m := range t.Messages {
+			if (events.Position{Turn: t.Number, Index: int64(k)}).Compare(to) > 0 {
 				return f
 			}
 			for i := range m.Parts {
@@ -42,29 +48,29 @@ func factsOf(r *recording, to events.Position) *facts {
 	return f
 }
 
-func (f *facts) part(role events.Role, p *events.Part, calls map[string]*events.Part) {
+func (f *Facts) part(role events.Role, p *events.Part, calls map[string]*events.Part) {
 	switch {
 	case p.Kind == events.PartText && role == events.RoleUser:
 		if text := oneLine(p.Text); wroteIt(text) {
-			add(&f.users, probe{opening(text, userHead)})
+			add(&f.Users, Probe{opening(text, userHead)})
 		}
 	case p.Kind == events.PartCall:
 		calls[p.CallID] = p
 		if items, ok := todoList(p); ok {
-			f.todos = items
+			f.Todos = items
 		}
 	case p.Kind == events.PartResult:
 		call := calls[p.CallID]
 		if failed(p) {
-			add(&f.failures, failureOf(p, call))
+			add(&f.Failures, failureOf(p, call))
 		} else if path := written(call); path != "" {
-			add(&f.paths, probe{path})
+			add(&f.Paths, Probe{path})
 		}
 	}
 }
 
-func add(list *[]probe, p probe) {
-	if p[0] != "" && !slices.ContainsFunc(*list, func(q probe) bool { return slices.Equal(p, q) }) {
+func add(list *[]Probe, p Probe) {
+	if p[0] != "" && !slices.ContainsFunc(*list, func(q Probe) bool { return slices.Equal(p, q) }) {
 		*list = append(*list, p)
 	}
 }
@@ -103,22 +109,30 @@ var exitOnly = regexp.MustCompile(`^(Exit code|Command exited with code|exit sta
 
 // failureOf is the first line of a failed result. Where that is a bare exit code,
 // what was called belongs to it.
-func failureOf(p, call *events.Part) probe {
+func failureOf(p, call *events.Part) Probe {
 	first, _, _ := strings.Cut(strings.TrimSpace(p.Text), "\n")
 	first = oneLine(first)
 	if call == nil || !exitOnly.MatchString(first) {
-		return probe{opening(first, failureHead)}
+		return Probe{opening(first, failureHead)}
 	}
+	if command := commandOf(call); command != "" {
+		return Probe{first, opening(command, commandHead)}
+	}
+	return Probe{first}
+}
+
+// commandOf is what a call of a shell runs, "" for any other.
+func commandOf(call *events.Part) string {
 	for name, v := range events.Members(call.Args) {
 		if command, ok := events.Text(v); ok && name == "command" {
-			return probe{first, opening(oneLine(command), commandHead)}
+			return oneLine(command)
 		}
 	}
-	return probe{first}
+	return ""
 }
 
 // todoList reads the open items of a call that writes a to-do list.
-func todoList(call *events.Part) (open []probe, ok bool) {
+func todoList(call *events.Part) (open []Probe, ok bool) {
 	if call.Tool != "TodoWrite" {
 		return nil, false
 	}
@@ -133,7 +147,7 @@ func todoList(call *events.Part) (open []probe, ok bool) {
 	}
 	for _, t := range in.Todos {
 		if t.Status != "completed" {
-			add(&open, probe{oneLine(t.Content)})
+			add(&open, Probe{oneLine(t.Content)})
 		}
 	}
 	return open, true
@@ -156,23 +170,32 @@ func opening(s string, n int) string {
 	return strings.TrimSpace(string(r[:min(n, len(r))]))
 }
 
-// share is how many of some facts a history holds.
-type share struct{ kept, all int }
-
-func (s share) String() string { return strconv.Itoa(s.kept) + "/" + strconv.Itoa(s.all) }
-
-func (s share) plus(o share) share { return share{s.kept + o.kept, s.all + o.all} }
-
-func (s share) ratio() float64 {
-	if s.all == 0 {
-		return 1
-	}
-	return float64(s.kept) / float64(s.all)
+// Share is how many of some facts a history holds.
+type Share struct {
+	Kept int `json:"kept"`
+	All  int `json:"all"`
 }
 
-// present counts the facts that a history holds, and returns those it does not.
-func present(history []events.Message, list []probe) (s share, lost []probe) {
-	var lines []string
+// String is kept/all.
+func (s Share) String() string { return strconv.Itoa(s.Kept) + "/" + strconv.Itoa(s.All) }
+
+// Plus adds two shares.
+func (s Share) Plus(o Share) Share { return Share{s.Kept + o.Kept, s.All + o.All} }
+
+// Ratio is between 0 and 1; of no facts it is 1.
+func (s Share) Ratio() float64 {
+	if s.All == 0 {
+		return 1
+	}
+	return float64(s.Kept) / float64(s.All)
+}
+
+// History is the text of a history, line by line, and part by part on one line.
+type History []string
+
+// Lines reads a history. A result has a line together with its command, too.
+func Lines(history []events.Message) (lines History) {
+	calls := map[string]*events.Part{}
 	for _, m := range history {
 		for i := range m.Parts {
 			p := &m.Parts[i]
@@ -180,32 +203,43 @@ func present(history []events.Message, list []probe) (s share, lost []probe) {
 				lines = append(lines, oneLine(l))
 			}
 			lines = append(lines, oneLine(p.Text), oneLine(string(p.Args)))
+			if p.Kind == events.PartCall {
+				calls[p.CallID] = p
+			} else if call := calls[p.CallID]; p.Kind == events.PartResult && call != nil {
+				lines = append(lines, oneLine(p.Text)+" "+commandOf(call))
+			}
 		}
 	}
+	return lines
+}
+
+// Holds counts the facts that a history holds, and returns those it does not.
+func (h History) Holds(list []Probe) (s Share, lost []Probe) {
 	for _, f := range list {
-		if slices.ContainsFunc(lines, f.in) {
-			s.kept++
+		if slices.ContainsFunc(h, f.in) {
+			s.Kept++
 		} else {
 			lost = append(lost, f)
 		}
-		s.all++
+		s.All++
 	}
 	return s, lost
 }
 
-func (p probe) in(line string) bool {
+func (p Probe) in(line string) bool {
 	return !slices.ContainsFunc(p, func(s string) bool { return !strings.Contains(line, s) })
 }
 
-// kind is a sort of fact, and how it is called.
-type kind struct {
-	name string
-	of   func(*facts) []probe
+// Kind is a sort of fact, and how it is called.
+type Kind struct {
+	Name string
+	Of   func(*Facts) []Probe
 }
 
-var factKinds = []kind{
-	{"paths", func(f *facts) []probe { return f.paths }},
-	{"user_messages", func(f *facts) []probe { return f.users }},
-	{"failures", func(f *facts) []probe { return f.failures }},
-	{"todos", func(f *facts) []probe { return f.todos }},
+// Kinds are all sorts of facts.
+var Kinds = []Kind{
+	{"paths", func(f *Facts) []Probe { return f.Paths }},
+	{"user_messages", func(f *Facts) []Probe { return f.Users }},
+	{"failures", func(f *Facts) []Probe { return f.Failures }},
+	{"todos", func(f *Facts) []Probe { return f.Todos }},
 }

@@ -1,4 +1,4 @@
-package main
+package replay
 
 import (
 	"context"
@@ -15,9 +15,12 @@ import (
 // askTimeout is longer than a worker takes for any answer.
 const askTimeout = 15 * time.Second
 
-// ask sends a request to the workers and reads the answer into out. A refusal
-// is an [*events.ServiceError].
-func ask(ctx context.Context, nc *nats.Conn, subject string, in, out any) error {
+// ErrNoWorker: nobody answers questions.
+var ErrNoWorker = errors.New("no worker is running; start one with: worker --nats URL")
+
+// Ask sends a request to the workers and reads the answer into out. A refusal
+// is an [*events.ServiceError]; without any worker it is ErrNoWorker.
+func Ask(ctx context.Context, nc *nats.Conn, subject string, in, out any) error {
 	data, err := events.Marshal(in)
 	if err != nil {
 		return err
@@ -27,7 +30,7 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, in, out any) error 
 	m, err := nc.RequestWithContext(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("ask %s: no worker is running; start one with: worker --nats URL", subject)
+		return fmt.Errorf("ask %s: %w", subject, ErrNoWorker)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("ask %s: no answer within %s; is the worker connected?", subject, askTimeout)
 	case err != nil:

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"compactd/internal/events"
+	"compactd/internal/replay"
+)
+
+type checkCmd struct {
+	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Provider        string `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
+	Model           string `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
+	MaxOutputTokens int64  `placeholder:"N" help:"So much is reserved for the model's answer."`
+	ContextWindow   int64  `placeholder:"N" help:"Context window of the model, if it is another than the known one."`
+	Tokens          int64  `placeholder:"N" help:"Tokens to be added, as you count them."`
+	Messages        string `arg:"" optional:"" placeholder:"FILE" help:"Messages to be added, a JSON array; - is standard input."`
+}
+
+// Help has examples.
+func (*checkCmd) Help() string {
+	return `Examples:
+  publisher check --session s1 --tokens 20000
+  echo '[{"role":"user","content":"And why does it wait?"}]' | publisher check --session s1 -
+
+The exit code is 1 when the call does not fit.`
+}
+
+// errTooLarge: it is for scripts, after the answer.
+var errTooLarge = errors.New("the call does not fit; compact the session, or send less")
+
+// Run prints the answer. A call that does not fit is a failure.
+func (c *checkCmd) Run(ctx context.Context, f *flags) error {
+	in := events.CheckRequest{
+		V: events.Version, Tenant: f.Tenant, Session: c.Session, Provider: c.Provider, Model: c.Model,
+		MaxOutputTokens: c.MaxOutputTokens, ContextWindow: c.ContextWindow, Tokens: c.Tokens,
+	}
+	if err := c.add(&in); err != nil {
+		return err
+	}
+	nc, a, err := f.about(ctx, c.Session)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	var out events.CheckResponse
+	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectCheck, a.Tenant), in, &out); err != nil {
+		return err
+	}
+	if err := f.show(out, func(w io.Writer) error { return writeCheck(w, a, &out) }); err != nil {
+		return err
+	}
+	if !out.Fits {
+		return errTooLarge
+	}
+	return nil
+}
+
+// add reads the messages.
+func (c *checkCmd) add(in *events.CheckRequest) error {
+	if c.Messages == "" {
+		return nil
+	}
+	data, err := read(c.Messages, events.MaxCheckBytes)
+	if err != nil {
+		return err
+	}
+	if err := events.Unmarshal(data, &in.Messages); err != nil {
+		return events.NewInvalid(events.CodeBadType, "messages", "are no JSON array")
+	}
+	return nil
+}
+
+func writeCheck(w io.Writer, a events.Address, r *events.CheckResponse) error {
+	known := ""
+	if !r.Known {
+		known = ", of which no turn was taken"
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "session\t%s%s\n", a, known)
+	for _, row := range []struct {
+		name  string
+		value any
+	}{
+		{"fits", r.Fits},
+		{"level", r.Level},
+		{"room", fmt.Sprintf("%d tokens", r.Room)},
+		{"added", fmt.Sprintf("%d tokens", r.Added)},
+		{"estimated input", fmt.Sprintf("%d tokens", r.Budget.EstimatedInput)},
+		{"available input", fmt.Sprintf("%d tokens", r.Budget.AvailableInput)},
+		{"needs compaction", r.NeedsCompaction},
+	} {
+		fmt.Fprintf(t, "%s\t%v\n", row.name, row.value)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/mattn/go-isatty"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+type forgetCmd struct {
+	Tenant  string        `arg:"" help:"Tenant of the session."`
+	Session string        `arg:"" help:"Session to erase."`
+	Yes     bool          `help:"Do not ask: nothing brings the session back."`
+	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait until the erasure is confirmed (${default})."`
+	JSON    bool          `env:"COMPACTD_JSON" help:"Print JSON."`
+}
+
+// Validate refuses what nobody has confirmed, and can.
+func (c *forgetCmd) Validate() error {
+	if err := (events.Address{Tenant: c.Tenant, Session: c.Session}).Validate(); err != nil {
+		return err
+	}
+	if !c.Yes && !isatty.IsTerminal(os.Stdin.Fd()) {
+		return errors.New("nothing brings a session back: --yes confirms that it shall be erased")
+	}
+	return nil
+}
+
+// errKept: whoever was asked did not say yes.
+var errKept = errors.New("nothing was erased")
+
+// Run erases a session and prints what was erased, once that is confirmed.
+func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
+	a := events.Address{Tenant: c.Tenant, Session: c.Session}
+	if !c.Yes && !confirmed(os.Stdin, os.Stderr, a) {
+		return errKept
+	}
+	nc, err := f.visit(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	done, err := broker.Forget(ctx, js, a, "forget-"+uuid.NewString())
+	if err != nil {
+		return err
+	}
+	return show(c.JSON, erased{a, done})
+}
+
+// confirmed asks for the name of the session.
+func confirmed(in io.Reader, out io.Writer, a events.Address) bool {
+	fmt.Fprintf(out, "Everything of %s is erased; nothing brings it back. Type its name, %s, to confirm: ", a, a.Session)
+	line, _ := bufio.NewReader(in).ReadString('\n') // what was read before an error is no name
+	return strings.TrimSpace(line) == a.Session
+}
+
+// erased is what the command prints.
+type erased struct {
+	events.Address `json:"-"`
+	*events.Erased
+}
+
+// MarshalJSON writes it as the owner told it.
+func (e erased) MarshalJSON() ([]byte, error) { return events.Marshal(e.Erased) }
+
+// Write prints it for people.
+func (e erased) Write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "forgotten  %s, everything before sequence %d\nerased     %d events, %d outcomes and jobs, %d ledger files set aside\n",
+		e.Address, e.Seq, e.Events, e.Outcomes, e.Files)
+	if err == nil && e.Resumed {
+		_, err = fmt.Fprintln(w, "note       an earlier try was cut off: the figures are of the last one; see docs/operations.md#erasing-a-session")
+	}
+	return err
+}

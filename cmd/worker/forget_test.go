@@ -1,0 +1,23 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+)
+
+// A session is erased only for whoever types its name.
+func TestConfirmed(t *testing.T) {
+	a := events.Address{Tenant: "acme", Session: "chat-4711"}
+	for typed, want := range map[string]bool{
+		"chat-4711\n": true, " chat-4711 \n": true, "chat-4711": true,
+		"": false, "\n": false, "y\n": false, "yes\n": false, "acme.chat-4711\n": false, "chat-471\n": false,
+	} {
+		var asked strings.Builder
+		if got := confirmed(strings.NewReader(typed), io.Writer(&asked), a); got != want || !strings.Contains(asked.String(), "acme.chat-4711") {
+			t.Errorf("%q: %v, after %q", typed, got, asked.String())
+		}
+	}
+}

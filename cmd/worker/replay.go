@@ -1,0 +1,208 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/exact"
+	"compactd/internal/worker"
+)
+
+type replayCmd struct {
+	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play under --policy, *.jsonl and *.jsonl.gz, or folders of them; no server is needed. Absent: the log of --nats, or that of --data."`
+
+	Tenant  string `placeholder:"NAME" help:"Sessions of this tenant only."`
+	Session string `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
+	From    string `placeholder:"TIME|SEQ" help:"Compare from this event on: a sequence of the log, or a time such as 2026-01-31T15:04:05Z."`
+	To      string `placeholder:"TIME|SEQ" help:"Up to this event, included."`
+
+	SummaryDelay time.Duration `env:"COMPACTD_SUMMARY_DELAY" default:"60s" placeholder:"TIME" help:"With --policy: how long a summary takes, in the time of the log (${default})."`
+
+	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
+
+	span worker.Span
+}
+
+const replayHelp = `Decides again what the log holds, each event under the config recorded for it, and compares with the outcomes that are stored, byte by byte. It reads only, and may run beside workers.
+
+With --policy, which can be repeated, it says side by side what other policies would have done: with the sessions of a log, or with transcripts. --set, --compact-threshold, --disable-compaction and --counter then hold for each of them.
+
+Examples:
+  worker replay --nats nats://broker:4222                         # is everything as the log says?
+  worker replay --data /var/lib/compactd --tenant acme --session s1 --json
+  worker replay --from 2026-01-31T00:00:00Z --to 2026-01-31T12:00:00Z
+  worker replay --policy claude --policy mine.yaml --nats nats://broker:4222
+  worker replay --policy default --policy claude sessions/*.jsonl
+
+Exit codes: 0 equal, or compared; 1 something differs, or a failure; 2 wrong usage.`
+
+// Help implements kong.HelpProvider.
+func (*replayCmd) Help() string { return replayHelp }
+
+// Validate finds wrong usage that kong cannot know of.
+func (c *replayCmd) Validate() error {
+	c.span = worker.Span{Tenant: c.Tenant, Session: c.Session}
+	if c.Session != "" {
+		c.span.Tenant = cmp.Or(c.Tenant, events.DefaultTenant)
+	}
+	for name, v := range map[string]string{"tenant": c.Tenant, "session": c.Session} {
+		if v != "" && !events.ValidID(v) {
+			return fmt.Errorf("--%s is not 1 to %d of A-Z a-z 0-9 _ -", name, events.MaxIDLen)
+		}
+	}
+	if c.SummaryDelay < 0 {
+		return errors.New("--summary-delay must be 0 or more")
+	}
+	if len(c.Files) > 0 && cmp.Or(c.Tenant, c.Session, c.From, c.To) != "" {
+		return errors.New("--tenant, --session, --from and --to are for a log, not for transcripts")
+	}
+	var errs [2]error
+	c.span.From, errs[0] = place("--from", c.From)
+	c.span.To, errs[1] = place("--to", c.To)
+	return cmp.Or(errs[0], errs[1])
+}
+
+// place reads a sequence or a time.
+func place(flag, s string) (worker.Place, error) {
+	if s == "" {
+		return worker.Place{}, nil
+	}
+	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 {
+		return worker.Place{Seq: compaction.Seq(n)}, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return worker.Place{}, fmt.Errorf("%s %s is neither a sequence of the log nor a time such as 2026-01-31T15:04:05Z", flag, s)
+	}
+	return worker.Place{Time: t.UnixMilli()}, nil
+}
+
+// Run compares the log with its outcomes, or policies with each other.
+func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context) error {
+	if len(c.Files) > 0 {
+		return c.playFiles(ctx, f)
+	}
+	nc, done, err := f.reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if named(k, "policy") {
+		return c.playLog(ctx, f, nc)
+	}
+	counters, err := counters()
+	if err != nil {
+		return err
+	}
+	r, err := worker.Replay(ctx, nc, c.span, counters...)
+	if err != nil {
+		return err
+	}
+	if err := show(c.JSON, replayed{r.Equal(), r}); err != nil {
+		return err
+	}
+	if !r.Equal() {
+		return errDiffers
+	}
+	return nil
+}
+
+// errDiffers: the report says where.
+var errDiffers = errors.New("not everything is as the log says; the report says where. Outcomes that differ were written by another build with the same rules version, or changed since")
+
+// named reports whether a flag stands on the command line: a variable of the
+// environment, which is meant for the worker, compares no policies.
+func named(k *kong.Context, flag string) bool {
+	return slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag })
+}
+
+// reader connects to --nats, or opens the log in --data without a worker.
+func (f *flags) reader(ctx context.Context) (nc *nats.Conn, done func(), err error) {
+	if f.NATS != "" {
+		nc, err = f.visit(ctx)
+		return nc, func() { nc.Close() }, err
+	}
+	dir := filepath.Join(f.Data, "nats")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s holds no log; name the folder of a worker with --data, or its server with --nats", f.Data)
+	}
+	s, err := embedded.Start(embedded.Config{Dir: dir})
+	if used, ok := errors.AsType[*embedded.DirInUseError](err); ok {
+		return nil, nil, fmt.Errorf("%s is in use by %s; to read beside that worker use --nats with its address, by default nats://%s", f.Data, used.Holder, f.Listen)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if nc, err = broker.Connect(ctx, broker.Options{InProcess: s, Name: "compactd worker, replaying"}); err != nil {
+		s.Stop()
+		return nil, nil, err
+	}
+	return nc, func() { nc.Close(); s.Stop() }, nil
+}
+
+// counters are those that a config may name.
+func counters() (out []compaction.Counter, err error) {
+	for _, name := range []string{"o200k", "cl100k"} {
+		by, err := exact.New(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, by)
+	}
+	return out, nil
+}
+
+// replayed is what the command prints of a comparison.
+type replayed struct {
+	Equal bool `json:"equal"`
+	*worker.Replayed
+}
+
+// Write prints it for people.
+func (r replayed) Write(w io.Writer) error {
+	verdict := "equal"
+	if !r.Equal {
+		verdict = "NOT EQUAL"
+	}
+	fmt.Fprintf(w, "%s: %d events, %d sessions, %d outcomes, %d configs\n", verdict, r.Events, r.Sessions, r.Outcomes, r.Configs)
+	if r.Older > 0 {
+		fmt.Fprintf(w, "%d sessions began before the log does and were left out\n", r.Older)
+	}
+	for _, why := range slices.Sorted(maps.Keys(r.Undecidable)) {
+		fmt.Fprintf(w, "%d sessions cannot be decided again: %s\n", r.Undecidable[why], why)
+	}
+	if r.Textless > 0 {
+		fmt.Fprintf(w, "%d compactions were compared without their messages: their text has left the log\n", r.Textless)
+	}
+	if r.Differing == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "%d sessions differ; the first difference of each:\n\n", r.Differing)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SESSION\tSEQ\tKIND\tFIELD\tRECORDED\tDECIDED")
+	for _, d := range r.Differences {
+		fmt.Fprintf(t, "%s.%s\t%d\t%s\t%s\t%s\t%s\n", d.Tenant, d.Session, d.Seq, d.Kind, cmp.Or(d.Path, "-"), d.Recorded, d.Decided)
+	}
+	if more := r.Differing - len(r.Differences); more > 0 {
+		fmt.Fprintf(t, "(and %d more)\n", more)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,166 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// Erasure is a session whose erasure was decided.
+type Erasure struct {
+	Partition int
+	events.Forgotten
+	events.Address
+}
+
+// PendingErasures lists the erasures of a partition that were told as decided and
+// not as done, the last of each session, in their order.
+func PendingErasures(ctx context.Context, js jetstream.JetStream, partition int) ([]Erasure, error) {
+	any := events.Address{Tenant: "*", Session: "*"}
+	_, err := getFromLeader(ctx, js.Conn(), OutcomesStream, getRequest{LastFor: events.Outcome(partition, events.KindForgotten, any)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil // as nearly always: it costs one question
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for erasures of partition %d: %w", partition, err)
+	}
+	done := map[events.Address]uint64{}
+	err = ReadStream(ctx, js, OutcomesStream, events.Outcome(partition, events.KindErased, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
+		var e events.Erased
+		at, err := readTold(m, &e)
+		done[at] = max(done[at], e.Seq)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []Erasure
+	err = ReadStream(ctx, js, OutcomesStream, events.Outcome(partition, events.KindForgotten, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
+		e := Erasure{Partition: partition}
+		var err error
+		if e.Address, err = readTold(m, &e.Forgotten); err == nil && e.Seq > done[e.Address] {
+			out = append(dropOf(out, e.Address), e)
+		}
+		return err
+	})
+	return out, err
+}
+
+// dropOf removes the erasure of a session: a later one does its work too.
+func dropOf(es []Erasure, a events.Address) []Erasure {
+	for i := range es {
+		if es[i].Address == a {
+			return append(es[:i:i], es[i+1:]...)
+		}
+	}
+	return es
+}
+
+func readTold(m jetstream.Msg, body any) (events.Address, error) {
+	at, err := events.ParseOutcome(m.Subject())
+	if err == nil {
+		err = events.Unmarshal(m.Data(), body)
+	}
+	return at.Address, err
+}
+
+// Erase overwrites what the streams hold of a session: the events before its
+// session.forget, and the outcomes and jobs before the answer to that. It returns
+// how many they were. After an error it may be called again, and goes on.
+//
+// The server overwrites a message in its block and writes the block anew, so this
+// takes some 10 ms for each. Should the server itself die within such a write, one
+// message may stay in its block without being readable any more, until the block
+// goes; nobody can tell.
+func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (told, log int64, err error) {
+	any := events.Kind("*")
+	answer, err := getFromLeader(ctx, js.Conn(), OutcomesStream, getRequest{LastFor: events.Outcome(e.Partition, events.KindForgotten, e.Address)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		answer, err = &storedMsg{}, nil // it has aged away, and all before it
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("look for session.forgotten: %w", err)
+	}
+	for _, filter := range []string{events.Outcome(e.Partition, any, e.Address), events.JobSubject(e.Partition, events.Lane(any), e.Address)} {
+		n, err := overwrite(ctx, js, OutcomesStream, filter, answer.Seq)
+		if told += n; err != nil {
+			return told, 0, err
+		}
+	}
+	log, err = overwrite(ctx, js, LogStream, events.Logged(e.Partition, any, e.Address), e.Seq)
+	return told, log, err
+}
+
+// overwrite removes what filter selects of a stream before a sequence.
+func overwrite(ctx context.Context, js jetstream.JetStream, stream, filter string, before uint64) (n int64, err error) {
+	if before <= 1 {
+		return 0, nil // no bound would be all
+	}
+	var seqs []uint64
+	err = ReadStream(ctx, js, stream, filter, 1, before-1, func(_ jetstream.Msg, seq uint64) error {
+		seqs = append(seqs, seq)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return 0, fmt.Errorf("erase %s of %s: %w", filter, stream, err)
+	}
+	for _, seq := range seqs {
+		if err := s.SecureDeleteMsg(ctx, seq); err != nil {
+			return n, fmt.Errorf("erase message %d of %s: %w", seq, stream, err)
+		}
+		n++
+	}
+	return n, nil
+}
+
+// EraseSnapshots removes the copies of ledger files from the server's disk, if it
+// has any: those of all partitions, since the server frees the bytes of single
+// messages when it likes, those of a whole stream at once.
+func EraseSnapshots(ctx context.Context, js jetstream.JetStream) error {
+	s, err := js.Stream(ctx, "OBJ_SNAPSHOTS")
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = s.Purge(ctx)
+	}
+	return wrap(err, "erase snapshots")
+}
+
+// ErrForgotten: the session was forgotten meanwhile. Nothing was stored.
+var ErrForgotten = errors.New("the session was forgotten")
+
+// LastForget returns the sequence of the last session.forget of a session, 0 for
+// none.
+func LastForget(ctx context.Context, nc *nats.Conn, partition int, a events.Address) (uint64, error) {
+	m, err := getFromLeader(ctx, nc, LogStream, getRequest{LastFor: events.Logged(partition, events.KindForget, a)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look for session.forget: %w", err)
+	}
+	return m.Seq, nil
+}
+
+// PublishUnlessForgotten stores an event that quotes a session, unless the session
+// was forgotten since [LastForget] said since: then it returns [ErrForgotten]. The
+// server decides, so that no such event can follow its erasure.
+func PublishUnlessForgotten(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) error {
+	m.Header.Set(headerFence, fmt.Sprint(since))
+	m.Header.Set(headerFenceSubject, events.Logged(partition, events.KindForget, a))
+	_, err := js.PublishMsg(ctx, m)
+	if hasCode(err, codeWrongLastSequence) {
+		return ErrForgotten
+	}
+	return err
+}

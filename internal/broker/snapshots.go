@@ -1,0 +1,201 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
+)
+
+// SnapshotsBucket is the object store of copies of ledger files, one for each
+// partition. Any client of object stores can list and read it.
+const SnapshotsBucket = "SNAPSHOTS"
+
+// snapshotsStream is what the object store is made of.
+const snapshotsStream = "OBJ_" + SnapshotsBucket
+
+var (
+	// ErrNoSnapshot: the store holds no snapshot of the partition.
+	ErrNoSnapshot = errors.New("there is no snapshot")
+	// ErrSnapshotGone: a snapshot is not whole any more. A newer one has taken its
+	// place, it was erased, or its bytes are not those that were put.
+	ErrSnapshotGone = errors.New("the snapshot is not whole: it was replaced, erased, or damaged")
+	// ErrSnapshotMoved: another owner put a snapshot, or all were erased, since an
+	// upload began. What was uploaded is removed.
+	ErrSnapshotMoved = errors.New("snapshots of the partition changed since the upload began")
+)
+
+// Snapshot is a copy of a partition's ledger file at one of its checkpoints, as the
+// store describes it.
+type Snapshot struct {
+	Partition int
+	// Marker says where the ledgers stand, and who put them.
+	Marker Marker
+	// Outcomes is the sequence in OUTCOMES that the ledgers stand at.
+	Outcomes uint64
+	// Bytes of the file, and when the server stored the last of them.
+	Bytes uint64
+	Time  time.Time
+
+	object string // of its chunks
+	chunks uint32
+	digest string
+}
+
+// Snapshots is the object store of snapshots. It is safe for concurrent use.
+type Snapshots struct{ js jetstream.JetStream }
+
+// NewSnapshots returns the store that [Ensure] made.
+func NewSnapshots(js jetstream.JetStream) *Snapshots { return &Snapshots{js} }
+
+// Newest describes the newest snapshot of a partition, as the leader of the store
+// knows it. It asks until there is an answer, or ctx ends. [ErrNoSnapshot] when there
+// is none.
+func (s *Snapshots) Newest(ctx context.Context, partition int) (newest *Snapshot, err error) {
+	err = retry(ctx, nil, func() (err error) {
+		newest, _, err = s.newest(ctx, partition)
+		return err
+	})
+	if err == nil && newest == nil {
+		err = ErrNoSnapshot
+	}
+	if err != nil {
+		return nil, fmt.Errorf("newest snapshot of partition %d: %w", partition, err)
+	}
+	return newest, nil
+}
+
+// newest returns the newest snapshot, nil if there is none, and the sequence of
+// what says so; 0 when nothing does. What no later try can better is permanent.
+func (s *Snapshots) newest(ctx context.Context, partition int) (*Snapshot, uint64, error) {
+	m, err := getFromLeader(ctx, s.js.Conn(), snapshotsStream, getRequest{LastFor: metaSubject(partition)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, transient(err)
+	}
+	var info jetstream.ObjectInfo
+	if err := events.Unmarshal(m.Data, &info); err != nil {
+		return nil, m.Seq, permanent(fmt.Errorf("message %d: %w", m.Seq, err))
+	}
+	if info.Deleted {
+		return nil, m.Seq, nil
+	}
+	found := &Snapshot{Partition: partition, Bytes: info.Size, Time: m.Time, object: info.NUID, chunks: info.Chunks, digest: info.Digest}
+	if err := events.Unmarshal([]byte(info.Metadata[metaMarker]), &found.Marker); err != nil {
+		return nil, m.Seq, permanent(fmt.Errorf("message %d: marker: %w", m.Seq, err))
+	}
+	found.Outcomes = parseSeq(info.Metadata[metaOutcomes])
+	return found, m.Seq, nil
+}
+
+// Read writes the bytes of a snapshot to w. They are those that were put, or the
+// error is [ErrSnapshotGone], or one of w or of the server; then what w has is
+// worth nothing.
+func (s *Snapshots) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) error {
+	sum, size, chunks := sha256.New(), uint64(0), uint32(0)
+	err := ReadStream(ctx, s.js, snapshotsStream, chunkSubject(snapshot.object), 0, 0, func(m jetstream.Msg, _ uint64) error {
+		sum.Write(m.Data())
+		size, chunks = size+uint64(len(m.Data())), chunks+1
+		_, err := w.Write(m.Data())
+		return err
+	})
+	if err == nil && (chunks != snapshot.chunks || size != snapshot.Bytes || jetstream.GetObjectDigestValue(sum) != snapshot.digest) {
+		err = ErrSnapshotGone
+	}
+	return wrap(err, "read snapshot of partition %d", snapshot.Partition)
+}
+
+// Erase removes the snapshots of all partitions from the server's disk, those that
+// were replaced before and parts of uploads that were given up included. An upload
+// under way anywhere ends with [ErrSnapshotMoved], so nothing that was in a ledger
+// file before the call comes back after it. On a server with replicas the bytes
+// leave the servers' own logs somewhat later, when those are next cut short.
+//
+// It does not spare the other partitions: the server frees the bytes of single
+// messages when it likes, those of a whole stream at once. Every owner writes a new
+// snapshot when it is next due; until then a take-over reads the log instead.
+func (s *Snapshots) Erase(ctx context.Context) error {
+	stream, err := s.js.Stream(ctx, snapshotsStream)
+	if err == nil {
+		err = stream.Purge(ctx)
+	}
+	return wrap(err, "erase snapshots")
+}
+
+// Keys of what an object says about itself.
+const (
+	metaMarker   = "compactd-marker"
+	metaOutcomes = "compactd-outcomes"
+)
+
+func snapshotName(partition int) string { return "p" + strconv.Itoa(partition) }
+
+// metaSubject is where the store keeps what it knows of a snapshot.
+func metaSubject(partition int) string {
+	return "$O." + SnapshotsBucket + ".M." + base64.URLEncoding.EncodeToString([]byte(snapshotName(partition)))
+}
+
+// chunksPrefix begins the subject of every chunk. What follows is the name of the
+// object, which begins with that of the snapshot and a dash: so parts of an upload
+// that was given up are known by their partition.
+const chunksPrefix = "$O." + SnapshotsBucket + ".C."
+
+func chunkSubject(object string) string { return chunksPrefix + object }
+
+// isPartOf reports whether a chunk's subject belongs to a partition.
+func isPartOf(subject string, partition int) bool {
+	return strings.HasPrefix(subject, chunksPrefix+snapshotName(partition)+"-")
+}
+
+// snapshotsConfig is the object store. What is older than the log is of no use.
+func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreConfig {
+	return jetstream.ObjectStoreConfig{
+		Bucket: SnapshotsBucket, Description: "compactd: copies of ledger files",
+		TTL: maxAge, Storage: jetstream.FileStorage, Replicas: replicas,
+	}
+}
+
+// ensureSnapshots makes the store, or checks the one that is there. Its age follows
+// that of the log.
+func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Duration, replicas int) ([]Mismatch, error) {
+	_, err := js.CreateObjectStore(ctx, snapshotsConfig(maxAge, replicas))
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		return nil, fmt.Errorf("create object store %s: %w", SnapshotsBucket, err)
+	}
+	s, err := js.Stream(ctx, snapshotsStream)
+	if err != nil {
+		return nil, fmt.Errorf("look up object store %s: %w", SnapshotsBucket, err)
+	}
+	if bad := checkSnapshots(s.CachedInfo().Config); len(bad) > 0 {
+		return bad, nil
+	}
+	return nil, update(ctx, js, s, func(c *jetstream.StreamConfig) bool {
+		changed := c.MaxAge != maxAge
+		c.MaxAge, c.Duplicates = maxAge, min(c.Duplicates, maxAge)
+		return changed
+	})
+}
+
+// checkSnapshots checks what would lose snapshots, or keep them from being replaced
+// and erased.
+func checkSnapshots(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.equal("storage", c.Storage, jetstream.FileStorage)
+	m.equal("discard", c.Discard, jetstream.DiscardNew)
+	m.equal("max messages per subject", max(c.MaxMsgsPerSubject, 0), int64(0))
+	m.equal("rollup", c.AllowRollup, true)
+	m.equal("deny purge", c.DenyPurge, false)
+	m.equal("sealed", c.Sealed, false)
+	return m.list
+}

@@ -1,0 +1,199 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"compactd/internal/events"
+)
+
+// chunkBytes is how much of a snapshot one message holds, where the server takes
+// so much. Each waits for its acknowledgement, so small ones would be slow.
+const chunkBytes = 512 << 10
+
+// Upload is one snapshot on its way. Every chunk carries a fence: the server takes
+// it only while nobody else changed what the store says of the partition. So an
+// owner that was frozen adds nothing to a newer snapshot, and nothing after an
+// erasure. The object store of nats.go has no such fence; the format is the same.
+type Upload struct {
+	js        jetstream.JetStream
+	partition int
+	object    string
+	fence     uint64
+	replaces  *Snapshot // nil when there is none
+
+	sum    hash.Hash
+	bytes  uint64
+	chunks uint32
+}
+
+// Begin starts an upload. It must come before the copy of the file is made: what is
+// erased from the file and the store in between is then not put back.
+func (s *Snapshots) Begin(ctx context.Context, partition int) (*Upload, error) {
+	u := &Upload{js: s.js, partition: partition, object: snapshotName(partition) + "-" + nuid.Next(), sum: sha256.New()}
+	var err error
+	if u.replaces, u.fence, err = s.newest(ctx, partition); u.fence > 0 {
+		err = nil // what cannot be read is replaced
+	} else if err == nil {
+		// A fence of 0 would hold before and after an erasure.
+		err = u.publishInfo(ctx, &jetstream.ObjectInfo{Deleted: true})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("begin snapshot of partition %d: %w", partition, err)
+	}
+	return u, nil
+}
+
+// Replaces is the snapshot that was the newest when the upload began, nil if there
+// was none.
+func (u *Upload) Replaces() *Snapshot { return u.replaces }
+
+// Put uploads the file in r, makes it the newest snapshot of its partition, and
+// removes older ones and parts of uploads that were given up. m says where its
+// ledgers stand, outcomes is the sequence in OUTCOMES that they stand at. Put is
+// called once.
+//
+// [ErrSnapshotMoved] says that the upload came too late, and left nothing. After any
+// other error the snapshot before this one is the newest, or this one is.
+func (u *Upload) Put(ctx context.Context, m Marker, outcomes uint64, r io.Reader) error {
+	err := u.put(ctx, m, outcomes, r)
+	if errors.Is(err, ErrSnapshotMoved) {
+		err = u.settle(ctx, err)
+	}
+	if err == nil {
+		err = u.sweep(ctx)
+	}
+	return wrap(err, "put snapshot of partition %d", u.partition)
+}
+
+// settle finds out whether it was our own word that moved the fence, with its
+// answer lost. Otherwise what was uploaded goes.
+func (u *Upload) settle(ctx context.Context, moved error) error {
+	s := Snapshots{u.js}
+	if newest, _, err := s.newest(ctx, u.partition); err != nil {
+		return err
+	} else if newest != nil && newest.object == u.object {
+		return nil
+	}
+	stream, err := u.js.Stream(ctx, snapshotsStream)
+	if err == nil {
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(chunkSubject(u.object)))
+	}
+	return errors.Join(moved, err)
+}
+
+func (u *Upload) put(ctx context.Context, m Marker, outcomes uint64, r io.Reader) error {
+	marker, err := events.Marshal(m)
+	if err != nil {
+		return err
+	}
+	size := min(chunkBytes, MaxPayload(u.js.Conn())-headerBytes)
+	chunk := make([]byte, size)
+	for {
+		n, err := io.ReadFull(r, chunk)
+		if n > 0 {
+			if err := u.publishChunk(ctx, chunk[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return u.publishInfo(ctx, &jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{
+			Metadata: map[string]string{metaMarker: string(marker), metaOutcomes: strconv.FormatUint(outcomes, 10)},
+			Opts:     &jetstream.ObjectMetaOptions{ChunkSize: uint32(size)},
+		},
+		Size: u.bytes, Chunks: u.chunks, Digest: jetstream.GetObjectDigestValue(u.sum),
+	})
+}
+
+// headerBytes is room for the headers of a chunk.
+const headerBytes = 4 << 10
+
+func (u *Upload) publishChunk(ctx context.Context, data []byte) error {
+	u.sum.Write(data)
+	u.bytes, u.chunks = u.bytes+uint64(len(data)), u.chunks+1
+	_, err := u.publish(ctx, &nats.Msg{Subject: chunkSubject(u.object), Data: data, Header: nats.Header{}}, strconv.Itoa(int(u.chunks)))
+	return err
+}
+
+// publishInfo says what the partition's snapshot is from now on.
+func (u *Upload) publishInfo(ctx context.Context, info *jetstream.ObjectInfo) error {
+	info.Name, info.Bucket, info.NUID = snapshotName(u.partition), SnapshotsBucket, u.object
+	data, err := events.Marshal(info)
+	if err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: metaSubject(u.partition), Data: data, Header: nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}}
+	u.fence, err = u.publish(ctx, m, "info-"+strconv.FormatBool(info.Deleted))
+	return err
+}
+
+// publish sends a message behind the fence until it is stored, refused for good, or
+// ctx ends. Its id keeps one whose answer was lost from being stored twice.
+func (u *Upload) publish(ctx context.Context, m *nats.Msg, id string) (seq uint64, err error) {
+	m.Header[nats.MsgIdHdr] = []string{u.object + "-" + id}
+	m.Header[headerFence] = []string{strconv.FormatUint(u.fence, 10)}
+	m.Header[headerFenceSubject] = []string{metaSubject(u.partition)}
+	err = retry(ctx, nil, func() error {
+		one, cancel := context.WithTimeout(ctx, apiTimeout)
+		defer cancel()
+		ack, err := u.js.PublishMsg(one, m)
+		if err == nil {
+			seq = ack.Sequence
+			return nil
+		}
+		return refused(ctx, err)
+	})
+	return seq, err
+}
+
+// refused says what a failed try of an upload means: worth another one, or not.
+func refused(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return backoff.Permanent(ctx.Err())
+	case hasCode(err, codeWrongLastSequence):
+		return backoff.Permanent(ErrSnapshotMoved)
+	case hasCode(err, codeWrongLastConstant, codeSequenceNotReady), Unreachable(err):
+		return err
+	default:
+		return backoff.Permanent(err)
+	}
+}
+
+// sweep removes all chunks of the partition but those of this upload.
+func (u *Upload) sweep(ctx context.Context) error {
+	stream, err := u.js.Stream(ctx, snapshotsStream)
+	if err != nil {
+		return fmt.Errorf("list chunks: %w", err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(chunksPrefix+">"))
+	if err != nil {
+		return fmt.Errorf("list chunks: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		if !isPartOf(subject, u.partition) || subject == chunkSubject(u.object) {
+			continue
+		}
+		if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+			return fmt.Errorf("remove chunks: %w", err)
+		}
+	}
+	return nil
+}

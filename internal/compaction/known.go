@@ -1,0 +1,87 @@
+package compaction
+
+import (
+	"cmp"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+// KnownFile is what a ledger knows of one file: no path, since a ledger keeps no
+// text, but where it stands.
+type KnownFile struct {
+	Reads, Changes int64
+	First, Last    int64 // turns that use it
+	Restorable     bool  // its latest read may be shown again after it was hidden
+	Seq            Seq   // of the turn that names it
+	Index, Part    int   // of the part that names it, in that turn
+
+	path Key
+	last int // entry that uses it last
+}
+
+// Names reports whether a path is that of the file.
+func (f *KnownFile) Names(path string) bool { return KeyOf(path) == f.path }
+
+// Files lists the files that calls of tools have read and changed, the one used last
+// first.
+func (l *Ledger) Files(c *Config) []KnownFile {
+	l.use(c)
+	restorable := map[Key]bool{}
+	if l.gauge.policy.Restore.Enabled {
+		for _, e := range l.restorable() {
+			restorable[e.Path] = true
+		}
+	}
+	at, out := map[Key]int{}, []KnownFile{}
+	for i := range l.entries.n {
+		e := l.entries.at(i)
+		if e.Path == 0 || e.Kind == KindResult && l.callOf(e, i) >= 0 {
+			continue // its call counts
+		}
+		k, seen := at[e.Path]
+		if !seen {
+			k = len(out)
+			at[e.Path] = k
+			out = append(out, KnownFile{First: int64(e.Turn), Restorable: restorable[e.Path], path: e.Path})
+		}
+		out[k].use(e, i)
+	}
+	slices.SortFunc(out, func(a, b KnownFile) int { return cmp.Compare(b.last, a.last) })
+	return out
+}
+
+// use notes one use of the file.
+func (f *KnownFile) use(e *Entry, i int) {
+	if e.Kind == KindCall && !e.Flags.has(FlagRead) {
+		f.Changes++
+	} else {
+		f.Reads++
+	}
+	f.Last, f.Seq, f.Index, f.Part, f.last = int64(e.Turn), e.Seq, int(e.Index), int(e.Part), i
+}
+
+// FileOf is the path of the file that a part of a message reads or changes, "" for
+// none.
+func FileOf(p *events.Part) string {
+	if p.Kind == events.PartResult {
+		return pathInText(p.Text)
+	}
+	if path, _, ok := fileRead(p.Tool, p.Args); ok {
+		return path
+	}
+	path, _ := fileWrite(p.Tool, p.Args)
+	return path
+}
+
+// Sketch is the state of a session in a list of many.
+type Sketch struct {
+	Budget   events.Budget
+	LastTurn int64 // when it was taken or parked, in Unix milliseconds of the log
+}
+
+// Sketch describes the session under a config, from sums alone.
+func (l *Ledger) Sketch(c *Config) Sketch {
+	l.use(c)
+	return Sketch{l.Budget(), l.spoke}
+}

@@ -1,0 +1,100 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	berrors "go.etcd.io/bbolt/errors"
+
+	"compactd/internal/events"
+)
+
+// Copy writes the ledgers of the last checkpoint into a file of their own at path,
+// over whatever is there, and returns where they stand. The copy is verified as
+// [Open] does it, and closed, so that any machine may open it: a snapshot.
+//
+// It reads the whole file, free pages included. Loads and checkpoints go on
+// meanwhile, but for a checkpoint that has to map a larger file: it waits, and loads
+// wait behind it, until the pages are read, at some hundred MB/s. The end of ctx
+// ends the reading. After an error there is no file at path.
+func (s *Store) Copy(ctx context.Context, path string) (Mark, error) {
+	m, err := s.copyPages(ctx, path)
+	if err == nil {
+		err = s.certify(ctx, path, m)
+	}
+	if err != nil {
+		if rerr := os.Remove(path); !errors.Is(rerr, os.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+		return Mark{}, fmt.Errorf("copy ledgers to %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// copyPages writes the pages of one state, and returns its mark.
+func (s *Store) copyPages(ctx context.Context, path string) (m Mark, err error) {
+	if err := s.usable(); err != nil {
+		return m, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return m, err
+	}
+	err = guard(func() error {
+		tx, err := s.db.Begin(false)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		h, err := headOf(tx)
+		if err != nil {
+			return err
+		}
+		m = h.mark
+		_, err = tx.WriteTo(writerFunc(func(b []byte) (int, error) {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			return f.Write(b)
+		}))
+		return err
+	})
+	_, panicked := errors.AsType[*panicError](err)
+	switch {
+	case panicked, errors.Is(err, ErrDamaged):
+		err = s.damage(events.Address{}, err)
+	case errors.Is(err, berrors.ErrDatabaseNotOpen):
+		err = ErrClosed
+	case err != nil && ctx.Err() != nil:
+		err = ctx.Err() // bbolt does not pass it on
+	}
+	return m, errors.Join(err, f.Close())
+}
+
+// certify verifies a copy and closes it as a store is closed.
+func (s *Store) certify(ctx context.Context, path string, want Mark) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	o := s.opt
+	o.Path, o.Sync, o.ReadOnly = path, false, false
+	c, aside, err := open(o)
+	if aside != nil {
+		return errors.Join(aside.Reason, os.Remove(aside.Moved))
+	}
+	if err != nil {
+		return err
+	}
+	if m := c.Mark(); m != want {
+		c.Abandon()
+		return damaged("it stands at %d, not %d", m.Cursor, want.Cursor)
+	}
+	return c.Close()
+}
+
+// writerFunc is an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+func (w writerFunc) Write(b []byte) (int, error) { return w(b) }

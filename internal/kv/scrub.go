@@ -1,0 +1,132 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// Scrub overwrites with zeros what the file holds beside the rows of its last
+// checkpoint: bbolt leaves pages that it no longer uses as they were. Once it
+// returns, no byte of a ledger that was dropped is in the file, on disk too. Loads
+// wait meanwhile; [Store.Each] must not run.
+func (s *Store) Scrub() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.closed {
+		return fmt.Errorf("scrub: %w", ErrClosed)
+	}
+	if err := s.usable(); err != nil {
+		return fmt.Errorf("scrub: %w", err)
+	}
+	s.reading.Lock() // an older state that a load still reads is no longer in use
+	defer s.reading.Unlock()
+	if err := scrub(s.file); err != nil {
+		return fmt.Errorf("scrub %s: %w", s.opt.Path, err)
+	}
+	return nil
+}
+
+// scrub overwrites every page that the newest meta page does not lead to.
+func scrub(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	p, err := used(f, info.Size())
+	if err != nil {
+		return err
+	}
+	zero := make([]byte, pageSize)
+	for id := uint64(2); int64(id)*pageSize < info.Size(); id++ {
+		if id < p.high && p.used[id/64]&(1<<(id%64)) != 0 {
+			continue
+		}
+		if _, err := f.WriteAt(zero, int64(id)*pageSize); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// used reads all pages of a file, which are then marked.
+func used(f *os.File, size int64) (*pages, error) {
+	p, err := openPages(f, size)
+	if err != nil {
+		return nil, err
+	}
+	var roots [][]byte
+	err = p.walk(p.root, nil, nil, 0, func(_, entry []byte, _ uint32) error {
+		roots = append(roots, slices.Clone(entry))
+		return nil
+	})
+	for _, entry := range roots {
+		err = errors.Join(err, p.bucket(entry, func(_, _ []byte, _ uint32) error { return nil }))
+	}
+	return p, err
+}
+
+// RemoveSetAside removes the files beside path that were set aside, and returns
+// how many they were.
+func RemoveSetAside(path string) (int, error) {
+	bad, err := listBad(path)
+	if err != nil {
+		return 0, fmt.Errorf("remove files set aside: %w", err)
+	}
+	for i, n := range bad {
+		if err := os.Remove(badPath(path, n)); err != nil {
+			return i, fmt.Errorf("remove files set aside: %w", err)
+		}
+	}
+	if len(bad) == 0 {
+		return 0, nil
+	}
+	return len(bad), syncDir(path)
+}
+
+// Forget makes a file that nobody serves fit for what was erased up to a sequence of
+// the log: one that stands before it is removed, any other scrubbed. A file that is
+// not there, or in use, is left alone: whoever has it does the same.
+func Forget(o Options, seq uint64) error {
+	if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s, aside, err := Open(o)
+	if errors.Is(err, ErrInUse) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if aside == nil && s.Mark().Cursor >= seq {
+		_, err = RemoveSetAside(o.Path)
+		return errors.Join(err, s.Scrub(), s.Close())
+	}
+	if _, err = s.Discard(); err == nil {
+		_, err = RemoveSetAside(o.Path)
+	}
+	return err
+}
+
+// Remove removes a file that nobody serves, and those beside it that were set aside;
+// one in use is left alone. Unlike [Forget] it reads nothing, so nobody who wants the
+// file has to wait.
+func Remove(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f, err := openLocked(Options{Path: path})
+	if errors.Is(err, ErrInUse) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	_, err = RemoveSetAside(path)
+	if err = errors.Join(err, os.Remove(path), letGo(f)); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"compactd/internal/compaction"
+)
+
+// E8: after a ledger was dropped its bytes are still in the file, in pages that
+// bbolt no longer uses. After Scrub they are not, and everything else is there,
+// also for the next process.
+func TestScrub(t *testing.T) {
+	const canary = "c4n4ry-0f-4-f0rg0tt3n-s3ss10n"
+	o := options(t)
+	s := mustOpen(t, o)
+	want := model{}
+	for round := range 20 { // pages move with every checkpoint
+		var changes []Change
+		for i := range 30 {
+			a := address(fmt.Sprintf("s-%d", i))
+			data := strings.Repeat(fmt.Sprintf("row %d of round %d ", i, round), 20+200*(i%3))
+			changes = append(changes, Change{Address: a, Rows: []compaction.Row{row("h", data)}})
+			want[a] = map[string]string{"h": data}
+		}
+		changes = append(changes, Change{Address: address("s-7-gone"), Rows: []compaction.Row{row(fmt.Sprintf("e%d", round), strings.Repeat(canary, 300))}})
+		checkpoint(t, s, markAt(uint64(round+1)), changes...)
+	}
+	checkpoint(t, s, markAt(50), Change{Address: address("s-7-gone"), Drop: true})
+	holds := func() bool {
+		data, err := os.ReadFile(o.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(data, []byte(canary)) || bytes.Contains(data, []byte("s-7-gone"))
+	}
+	if !holds() {
+		t.Fatal("the dropped ledger left nothing behind: the test is blind")
+	}
+	if err := s.Scrub(); err != nil {
+		t.Fatal(err)
+	}
+	if holds() {
+		t.Error("the file still holds the ledger that was dropped")
+	}
+	check(t, s, markAt(50), want)
+	checkpoint(t, s, markAt(51), Change{Address: address("later"), Rows: []compaction.Row{row("h", "later")}})
+	want[address("later")] = map[string]string{"h": "later"}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, o)
+	check(t, s, markAt(51), want)
+	s.Abandon()
+	if err := s.Scrub(); !errors.Is(err, ErrClosed) {
+		t.Errorf("scrub of a closed store: %v", err)
+	}
+}
+
+// The process may die anywhere in Scrub: what it overwrites belongs to nothing.
+func TestScrubHalfWay(t *testing.T) {
+	o := options(t)
+	s := mustOpen(t, o)
+	a := address("kept")
+	for i := range 40 {
+		checkpoint(t, s, markAt(uint64(i+1)), Change{Address: a, Rows: []compaction.Row{row("h", strings.Repeat("kept ", i*100))}})
+	}
+	if err := scrub(s.file); err != nil { // all it does, without the end of it
+		t.Fatal(err)
+	}
+	s.Abandon()
+	s = mustOpen(t, o)
+	defer s.Abandon()
+	check(t, s, markAt(40), model{a: {"h": strings.Repeat("kept ", 3900)}})
+}
+
+// Files that were set aside go with a session.
+func TestRemoveSetAside(t *testing.T) {
+	o := options(t)
+	for range 2 {
+		if _, err := mustOpen(t, o).Discard(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{2, 0} {
+		if n, err := RemoveSetAside(o.Path); n != want || err != nil {
+			t.Errorf("removed %d, %v; want %d", n, err, want)
+		}
+	}
+}

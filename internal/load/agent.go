@@ -1,0 +1,173 @@
+package load
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"compactd/internal/events"
+)
+
+// agent is one session. Its turns are made by one goroutine.
+type agent struct {
+	address events.Address
+	model   events.Model
+	said    *rand.Rand // decides what it says
+	paced   *rand.Rand // and when
+
+	turn       int64
+	generation int64
+	base       []events.Raw // what a compaction made of the turns up to through
+	through    int64
+	own        []ownTurn // after through
+	bytes      int       // of base and own
+	call       string    // that the next turn answers
+
+	mu   sync.Mutex
+	next *events.Compacted // the newest that was heard and not applied yet
+}
+
+type ownTurn struct {
+	number   int64
+	messages []events.Raw
+}
+
+func newAgent(a events.Address, window int64, seed uint64, number int) *agent {
+	return &agent{
+		address: a,
+		model:   events.Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514", ContextWindow: window, MaxOutputTokens: window / 8},
+		said:    rand.New(rand.NewPCG(seed, uint64(number)*2)),   //nolint:gosec // a load is to be repeated, not to be secret
+		paced:   rand.New(rand.NewPCG(seed, uint64(number)*2+1)), //nolint:gosec // as above
+	}
+}
+
+// pause is how long the agent takes for a turn, both messages of it.
+func (a *agent) pause() time.Duration {
+	return time.Duration((Gaps.Draw(a.paced) + Gaps.Draw(a.paced)) * float64(time.Second))
+}
+
+type payload struct {
+	V          int           `json:"v"`
+	ID         string        `json:"id"`
+	Turn       int64         `json:"turn"`
+	Generation int64         `json:"generation"`
+	Model      *events.Model `json:"model,omitzero"`
+	Format     events.Format `json:"format"`
+	Messages   []events.Raw  `json:"messages"`
+	Usage      usage         `json:"usage"`
+}
+
+type usage struct {
+	Input  int `json:"input_tokens"`
+	Output int `json:"output_tokens"`
+}
+
+// bytesPerToken is about what Claude's tokenizer makes of the text below.
+const bytesPerToken = 4
+
+// speak makes the next turn: what the last call gave, or the question, then an
+// answer that calls a tool.
+func (a *agent) speak() (id string, data []byte, err error) {
+	a.turn++
+	user := a.result()
+	if a.turn == 1 {
+		user = message("user", block{Type: "text", Text: "Find out why the build fails, and mend it. " + a.text()})
+	}
+	input := a.bytes + len(user)
+	answer := a.answer()
+	a.own = append(a.own, ownTurn{a.turn, []events.Raw{user, answer}})
+	a.bytes = input + len(answer)
+	p := payload{
+		V: events.Version, ID: fmt.Sprintf("%s-%d", a.address, a.turn), Turn: a.turn, Generation: a.generation,
+		Format: events.Anthropic, Messages: []events.Raw{user, answer}, Usage: usage{1 + input/bytesPerToken, 1 + len(answer)/bytesPerToken},
+	}
+	if a.turn == 1 {
+		p.Model = &a.model
+	}
+	data, err = events.Marshal(p)
+	return p.ID, data, err
+}
+
+type block struct {
+	Type      string     `json:"type"`
+	Text      string     `json:"text,omitzero"`
+	ID        string     `json:"id,omitzero"`
+	Name      string     `json:"name,omitzero"`
+	Input     events.Raw `json:"input,omitzero"`
+	ToolUseID string     `json:"tool_use_id,omitzero"`
+	Content   string     `json:"content,omitzero"`
+}
+
+func message(role string, blocks ...block) events.Raw {
+	data, _ := events.Marshal(struct { // texts are ASCII, and always written
+		Role    string  `json:"role"`
+		Content []block `json:"content"`
+	}{role, blocks})
+	return data
+}
+
+func (a *agent) result() events.Raw {
+	return message("user", block{Type: "tool_result", ToolUseID: a.call, Content: a.text()})
+}
+
+// answer reads one of some files again and again, or runs a command.
+func (a *agent) answer() events.Raw {
+	a.call = fmt.Sprintf("toolu_%016x", a.said.Uint64())
+	call := block{Type: "tool_use", ID: a.call, Name: "read_file", Input: fmt.Appendf(nil, `{"path":"/src/server/handler_%d.go"}`, a.said.IntN(12))}
+	if a.said.IntN(2) == 0 {
+		call.Name, call.Input = "bash", fmt.Appendf(nil, `{"command":"go test ./server/part%d"}`, a.said.IntN(1000))
+	}
+	return message("assistant", block{Type: "text", Text: a.text()}, call)
+}
+
+// text is as long as a message of a real session.
+func (a *agent) text() string {
+	n := int(Sizes.Draw(a.said))
+	from := a.said.IntN(len(prose))
+	return "# " + strings.Repeat(prose, 2+n/len(prose))[from:][:n]
+}
+
+const prose = `the agent reads a file and then calls the build tool which prints a long log line
+error: cannot find symbol "parseHeader" in package server/http at line 214; retrying with cache disabled
+func main() { fmt.Println("hello, world") } // handles the nil case
+{"status":"ok","items":[1,2,3]} path=/usr/local/lib/go/src/net/http/server.go status=200
+`
+
+// hear keeps a compaction for the next border of a turn.
+func (a *agent) hear(b *events.Compacted) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.next == nil || b.Generation > a.next.Generation {
+		a.next = b
+	}
+}
+
+// apply swaps the history for what was heard last, and reports whether it did.
+func (a *agent) apply() bool {
+	a.mu.Lock()
+	b := a.next
+	a.next = nil
+	a.mu.Unlock()
+	if b == nil || b.Generation <= a.generation || b.MessagesOmitted {
+		return false
+	}
+	a.generation, a.base, a.through = b.Generation, b.Messages, b.Through.Turn
+	a.own = slices.DeleteFunc(a.own, func(t ownTurn) bool { return t.number <= a.through })
+	a.bytes = 0
+	for _, m := range a.history() {
+		a.bytes += len(m)
+	}
+	return true
+}
+
+// history is what the agent would send to its model.
+func (a *agent) history() []events.Raw {
+	all := slices.Clone(a.base)
+	for _, t := range a.own {
+		all = append(all, t.messages...)
+	}
+	return all
+}

@@ -1,0 +1,275 @@
+package transcript
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"compactd/internal/events"
+)
+
+// claudeLine is one line of a session of Claude Code. Lines of other types than
+// those below (titles, snapshots of files, progress) are no part of a prompt.
+type claudeLine struct {
+	Type      string         `json:"type"` // user, assistant, system
+	Subtype   string         `json:"subtype"`
+	UUID      string         `json:"uuid"`
+	Parent    string         `json:"parentUuid"`
+	Agent     string         `json:"agentId"`
+	Side      bool           `json:"isSidechain"`
+	Summary   bool           `json:"isCompactSummary"`
+	Failed    bool           `json:"isApiErrorMessage"`
+	Timestamp time.Time      `json:"timestamp"`
+	Message   *claudeMessage `json:"message"`
+}
+
+type claudeMessage struct {
+	ID      string          `json:"id"` // the lines of one answer share it
+	Role    string          `json:"role"`
+	Model   string          `json:"model"`
+	Content events.Raw      `json:"content"`
+	Usage   *anthropicUsage `json:"usage"`
+}
+
+// syntheticModel is what Claude Code names where no model was called.
+const syntheticModel = "<synthetic>"
+
+// parseClaudeCode reads a session and, as sessions of their own, the sidechains
+// in which its sub-agents ran.
+func parseClaudeCode(in input, r io.Reader) ([]Session, error) {
+	f := claudeFile{in: in, chainOf: map[string]string{}, chains: map[string]*claudeChain{}}
+	for n, got := range lines(r) {
+		var l claudeLine
+		err := got.err
+		if err == nil {
+			err = events.Unmarshal(got.line, &l)
+		}
+		if err != nil {
+			if err := in.bad(atLine(n, err)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		f.add(n, &l)
+	}
+	var out []Session
+	for _, key := range f.order {
+		rec, err := f.chains[key].recording(in, f.name(key))
+		if err != nil {
+			return nil, err
+		}
+		s, err := rec.session(in)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.Turns) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// claudeFile is what the lines of a file are sorted into.
+type claudeFile struct {
+	in      input
+	chainOf map[string]string // the chain of a line, by its uuid
+	chains  map[string]*claudeChain
+	order   []string // keys of chains; the main one is ""
+}
+
+func (f *claudeFile) add(n int, l *claudeLine) {
+	if _, again := f.chainOf[l.UUID]; again && l.UUID != "" {
+		return // a session that was resumed repeats lines
+	}
+	key := f.key(l)
+	f.chainOf[l.UUID] = key
+	boundary := l.Type == "system" && l.Subtype == "compact_boundary"
+	if !boundary && (l.Message == nil || l.Type != "user" && l.Type != "assistant") {
+		return
+	}
+	c := f.chains[key]
+	if c == nil {
+		c = &claudeChain{}
+		f.chains[key] = c
+		f.order = append(f.order, key)
+	}
+	switch {
+	case boundary:
+		c.said = append(c.said, &claudeSaid{line: n, at: l.Timestamp, compaction: true})
+	case l.Summary, l.Failed, l.Message.Model == syntheticModel:
+	default:
+		c.add(f.in, n, l)
+	}
+}
+
+// key names the chain of a line: "" for the conversation with the user, else what
+// the sub-agent is called, or where its conversation began.
+func (f *claudeFile) key(l *claudeLine) string {
+	switch {
+	case !l.Side:
+		return ""
+	case l.Agent != "":
+		return l.Agent
+	}
+	if key := f.chainOf[l.Parent]; l.Parent != "" && key != "" {
+		return key
+	}
+	if l.UUID == "" {
+		return "side"
+	}
+	return l.UUID
+}
+
+// name is the file's for its first conversation, which is the only one as a rule.
+func (f *claudeFile) name(key string) string {
+	if key == f.order[0] {
+		return f.in.stem
+	}
+	if key == "" {
+		key = "main"
+	}
+	return f.in.stem + "-" + key
+}
+
+// claudeChain is one conversation.
+type claudeChain struct{ said []*claudeSaid }
+
+// claudeSaid is one message as the model saw it, or a compaction.
+type claudeSaid struct {
+	line       int
+	at         time.Time
+	compaction bool
+
+	id, role, model string
+	blocks          []block
+	usage           *anthropicUsage
+}
+
+// add takes a line. An answer is written block by block, with results of its
+// first calls in between; messages of the user go out together.
+func (c *claudeChain) add(in input, n int, l *claudeLine) {
+	m := l.Message
+	s := c.open(l.Type, m.ID)
+	if s == nil {
+		s = &claudeSaid{line: n, id: m.ID, role: l.Type}
+		c.said = append(c.said, s)
+	}
+	if s.at.Before(l.Timestamp) {
+		s.at = l.Timestamp
+	}
+	if m.Usage != nil {
+		s.usage = m.Usage // the last counts the whole answer
+	}
+	s.model = m.Model
+	blocks, err := claudeBlocks(m.Content)
+	if err != nil {
+		_ = in.bad(atLine(n, err)) // an empty message is left out
+	}
+	for _, b := range blocks {
+		if keepBlock(b) {
+			s.blocks = append(s.blocks, b)
+		}
+	}
+}
+
+// open returns the message that another line goes on with; nil begins one.
+func (c *claudeChain) open(role, id string) *claudeSaid {
+	for i, s := range slices.Backward(c.said) {
+		switch {
+		case s.compaction:
+			return nil
+		case role == "user":
+			if s.role != "user" {
+				return nil
+			}
+			return s
+		case id != "" && s.id == id:
+			return c.said[i]
+		}
+	}
+	return nil
+}
+
+// claudeBlocks are the blocks of a content, which may be one text.
+func claudeBlocks(content events.Raw) (out []block, err error) {
+	if text, ok := events.Text(content); ok {
+		return []block{textBlock(text)}, nil
+	}
+	err = events.Unmarshal(content, &out)
+	return out, err
+}
+
+func textBlock(text string) block {
+	raw := must(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", text})
+	return block{raw: raw, Type: "text", Text: text}
+}
+
+// keepBlock leaves out what the provider would not take back.
+func keepBlock(b block) bool {
+	switch b.Type {
+	case "thinking":
+		return b.Signature != ""
+	case "text":
+		return strings.TrimSpace(b.Text) != ""
+	default:
+		return b.Type != ""
+	}
+}
+
+// largeWindow is that of Claude's models for long contexts, in tokens.
+const largeWindow = 1_000_000
+
+func (c *claudeChain) recording(in input, name string) (*recording, error) {
+	r := &recording{name: in.named(name), format: events.Anthropic, model: events.Model{
+		Provider: "anthropic", Name: claudePrefix, ContextWindow: claudeWindow,
+	}}
+	for _, s := range c.said {
+		if s.compaction {
+			r.steps = append(r.steps, step{at: s.at, compaction: true})
+			continue
+		}
+		if len(s.blocks) == 0 {
+			continue
+		}
+		st := step{at: s.at, messages: []events.Raw{s.message()}, answer: s.role == "assistant", model: s.model, usage: s.counted()}
+		if _, err := events.Anthropic.Read(st.messages[0]); err != nil {
+			if err := in.bad(atLine(s.line, err)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if u := st.usage; u != nil && u.sane() && u.Input+u.CacheRead+u.CacheWrite > claudeWindow {
+			r.model.ContextWindow = largeWindow
+		}
+		r.steps = append(r.steps, st)
+	}
+	return r, nil
+}
+
+func (s *claudeSaid) counted() *lineUsage {
+	u := s.usage
+	if u == nil || s.role != "assistant" {
+		return nil
+	}
+	return &lineUsage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheCreate, Output: u.Output}
+}
+
+// message has the results first, as the provider wants them.
+func (s *claudeSaid) message() events.Raw {
+	content := []events.Raw{}
+	for _, results := range []bool{true, false} {
+		for _, b := range s.blocks {
+			if (b.Type == "tool_result") == results {
+				content = append(content, b.raw)
+			}
+		}
+	}
+	return must(struct {
+		Role    string       `json:"role"`
+		Content []events.Raw `json:"content"`
+	}{s.role, content})
+}

@@ -1,0 +1,224 @@
+package transcript
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"compactd/internal/events"
+)
+
+// line is one line of a transcript.
+type line struct {
+	number  int
+	Session string     `json:"session"`
+	Kind    string     `json:"kind"`
+	TS      time.Time  `json:"ts"`
+	Role    string     `json:"role"`
+	Content []block    `json:"content"`
+	Model   string     `json:"model"`
+	Usage   *lineUsage `json:"usage"`
+	Meta    struct {
+		Summary       events.Raw `json:"summary"`
+		ContextWindow int64      `json:"context_window"`
+	} `json:"meta"`
+}
+
+// block is one content block; its members are those of Anthropic.
+type block struct {
+	raw       events.Raw
+	Type      string     `json:"type"`
+	Text      string     `json:"text"`
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Input     events.Raw `json:"input"`
+	ToolUseID string     `json:"tool_use_id"`
+	Content   events.Raw `json:"content"`
+	Signature string     `json:"signature"`
+}
+
+// UnmarshalJSON keeps the block's own bytes beside its fields.
+func (b *block) UnmarshalJSON(data []byte) error {
+	type plain block
+	if err := events.Unmarshal(data, (*plain)(b)); err != nil {
+		return err
+	}
+	b.raw = slices.Clone(data)
+	return nil
+}
+
+// parseCompactd reads lines of any number of sessions.
+func parseCompactd(in input, r io.Reader) ([]Session, error) {
+	byName := map[string]*native{}
+	var order []*native
+	for n, got := range lines(r) {
+		l, err := readNative(n, got)
+		if err != nil {
+			if err := in.bad(atLine(n, err)); err != nil || !got.follows() {
+				return nil, err
+			}
+			continue
+		}
+		s := byName[l.Session]
+		if s == nil {
+			s = &native{name: l.Session, thinking: in.thinking}
+			byName[l.Session] = s
+			order = append(order, s)
+		}
+		s.lines = append(s.lines, l)
+	}
+	out := make([]Session, 0, len(order))
+	for _, n := range order {
+		rec, err := n.recording(in)
+		if err != nil {
+			return nil, err
+		}
+		s, err := rec.session(in)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func readNative(n int, got result) (l line, err error) {
+	if got.err != nil {
+		return l, got.err
+	}
+	if err := events.Unmarshal(got.line, &l); err != nil {
+		return l, err
+	}
+	l.number = n
+	if !events.ValidID(l.Session) {
+		return l, fmt.Errorf("session is not 1 to %d of A-Z a-z 0-9 _ -", events.MaxIDLen)
+	}
+	return l, nil
+}
+
+// native collects the lines of one session.
+type native struct {
+	name     string
+	lines    []line
+	thinking bool // without a signature stays
+}
+
+func (s *native) recording(in input) (*recording, error) {
+	r := &recording{name: in.named(s.name)}
+	r.format, r.model = s.detect()
+	for _, l := range s.lines {
+		switch {
+		case l.Kind == "compaction":
+			r.steps = append(r.steps, step{at: l.TS, compaction: true})
+		case l.Kind == "message" && l.Meta.Summary == nil:
+			messages := s.messages(r.format, l)
+			if _, err := r.format.ReadAll(messages); err != nil {
+				if err := in.bad(atLine(l.number, err)); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			r.steps = append(r.steps, step{at: l.TS, messages: messages, answer: l.Role == "assistant", model: l.Model, usage: l.Usage})
+		}
+	}
+	return r, nil
+}
+
+// Models of transcripts that do not say more.
+const (
+	claudePrefix  = "claude"
+	claudeWindow  = 200_000 // what the recorded agents ran with
+	fallbackModel = "gpt-4o"
+)
+
+// detect finds dialect and window: sessions of Claude models go as anthropic,
+// all others as openai.
+func (s *native) detect() (f events.Format, m events.Model) {
+	f, m = events.OpenAI, events.Model{Provider: "openai", Name: fallbackModel}
+	for _, l := range s.lines {
+		if strings.HasPrefix(l.Model, claudePrefix) {
+			f, m = events.Anthropic, events.Model{Provider: "anthropic", Name: l.Model, ContextWindow: claudeWindow}
+			break
+		}
+	}
+	if w := s.lines[0].Meta.ContextWindow; w > 0 && w <= events.MaxTokens {
+		m.ContextWindow = w
+	}
+	return f, m
+}
+
+func (s *native) messages(f events.Format, l line) []events.Raw {
+	if f == events.Anthropic {
+		return []events.Raw{s.anthropicMessage(l)}
+	}
+	return openaiMessages(l)
+}
+
+// anthropicMessage keeps the blocks as recorded. Thinking without a signature
+// goes: the provider would refuse it.
+func (s *native) anthropicMessage(l line) events.Raw {
+	content := []events.Raw{}
+	for _, c := range l.Content {
+		switch {
+		case c.Type != "thinking" || c.Signature != "":
+			content = append(content, c.raw)
+		case s.thinking:
+			content = append(content, must(struct {
+				Type     string `json:"type"`
+				Thinking string `json:"thinking"`
+			}{c.Type, c.Text}))
+		}
+	}
+	return must(struct {
+		Role    string       `json:"role"`
+		Content []events.Raw `json:"content"`
+	}{l.Role, content})
+}
+
+type openaiCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type openaiMessage struct {
+	Role       string       `json:"role"`
+	Content    *string      `json:"content"`
+	ToolCalls  []openaiCall `json:"tool_calls,omitzero"`
+	ToolCallID string       `json:"tool_call_id,omitzero"`
+}
+
+// openaiMessages makes a tool message of each result, and one message of the rest.
+func openaiMessages(l line) []events.Raw {
+	var out []events.Raw
+	var text []string
+	m := openaiMessage{Role: l.Role}
+	for _, b := range l.Content {
+		switch b.Type {
+		case "text":
+			text = append(text, b.Text)
+		case "tool_use":
+			c := openaiCall{ID: b.ID, Type: "function"}
+			c.Function.Name, c.Function.Arguments = b.Name, string(b.Input)
+			m.ToolCalls = append(m.ToolCalls, c)
+		case "tool_result":
+			s, ok := events.Text(b.Content)
+			if !ok {
+				s = string(b.Content)
+			}
+			out = append(out, must(openaiMessage{Role: "tool", Content: &s, ToolCallID: b.ToolUseID}))
+		}
+	}
+	if joined := strings.Join(text, "\n"); joined != "" || len(m.ToolCalls) == 0 && len(out) == 0 {
+		m.Content = &joined
+	}
+	if m.Content != nil || len(m.ToolCalls) > 0 {
+		out = append(out, must(m))
+	}
+	return out
+}

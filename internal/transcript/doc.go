@@ -1,0 +1,40 @@
+// Package transcript reads recorded agent sessions and turns them into the
+// events their agents would have published.
+//
+//	sessions, err := transcript.Read("session.jsonl.gz")
+//	for _, t := range sessions[0].Turns { publish(t.Payload) }
+//
+//	source, err := transcript.Open(transcript.Auto, "/home/me/.claude/projects")
+//	for s := range source.Sessions(tell) { … }
+//
+// Four formats are read, gzip if the name ends in .gz:
+//
+//   - compactd: JSON Lines, one message per line:
+//     {"session","seq","source","kind":"message|compaction","ts","role",
+//     "content":[{text|thinking|tool_use|tool_result}],"model",
+//     "usage":{input,cache_read,cache_write,output},"meta":{summary,context_window}}
+//   - claude-code: the JSON Lines that Claude Code keeps under ~/.claude/projects.
+//   - openai: messages of chat completions, an array or {"messages","tools","model"};
+//     in a .jsonl one such conversation a line.
+//   - swe-agent: trajectories (.traj) of SWE-agent.
+//
+// # Guarantees
+//
+//   - A turn is everything up to and including an assistant message.
+//   - What the recorded agent's own compaction wrote is left out: lines of kind
+//     compaction, and messages with meta.summary. Usage after it is left out too,
+//     since it counts another history than ours.
+//   - Payloads and ids depend on the file alone, so a turn sent twice is one turn.
+//   - Sessions of one [Source] have different names.
+//   - A line is read into memory up to 64 MiB, a document up to 256 MiB; one file
+//     is held at a time.
+//
+// # Concurrency
+//
+// Functions are safe for concurrent use.
+//
+// # On failure
+//
+// Errors name the file and the line, or the message in a document. [Read] ends at
+// the first; a [Source] tells each, leaves out what it is about, and goes on.
+package transcript

@@ -1,0 +1,79 @@
+package transcript
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+)
+
+// Whatever a file holds, reading it ends, and what comes out are turns that a
+// worker takes: numbered from 1, each with messages of its dialect.
+func fuzzFormat(f *testing.F, script string, p parser) {
+	data, err := os.ReadFile(filepath.Join("testdata", script))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for test := range strings.SplitSeq(string(data), "\n\n") {
+		_, input, _ := strings.Cut(test, "\nread ")
+		_, input, _ = strings.Cut(input, "\n")
+		input, _, _ = strings.Cut(input, "\n----")
+		f.Add([]byte(input))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		names := map[string]int{}
+		in := input{stem: "s", name: func(s string) string { return unique(names, s) }, bad: func(error) error { return nil }}
+		sessions, err := p(in, bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, s := range sessions {
+			if !events.ValidID(s.Name) || seen[s.Name] {
+				t.Fatalf("name %q", s.Name)
+			}
+			seen[s.Name] = true
+			checkTurns(t, s)
+		}
+	})
+}
+
+func checkTurns(t *testing.T, s Session) {
+	t.Helper()
+	for i, turn := range s.Turns {
+		decoded, err := events.DecodeTurn(turn.Payload)
+		if err != nil {
+			t.Fatalf("turn %d: %v\n%s", i+1, err, turn.Payload)
+		}
+		if turn.Number != int64(i+1) || decoded.Number != turn.Number || turn.Input < 0 {
+			t.Fatalf("turn %d has number %d, input %d", i+1, turn.Number, turn.Input)
+		}
+		if _, err := s.Format.ReadAll(decoded.Messages); err != nil {
+			t.Fatalf("turn %d: %v\n%s", i+1, err, turn.Payload)
+		}
+	}
+}
+
+func FuzzClaudeCode(f *testing.F) { fuzzFormat(f, "claudecode.txt", parseClaudeCode) }
+
+func FuzzOpenAI(f *testing.F) { fuzzFormat(f, "openai.txt", parseOpenAI) }
+
+func FuzzOpenAILines(f *testing.F) { fuzzFormat(f, "openai.txt", parseOpenAILines) }
+
+func FuzzSWEAgent(f *testing.F) { fuzzFormat(f, "sweagent.txt", parseSWEAgent) }
+
+func FuzzCompactd(f *testing.F) { fuzzFormat(f, "compactd.txt", parseCompactd) }
+
+// Looking for the format of a file ends too.
+func FuzzDetect(f *testing.F) {
+	f.Add([]byte(`{"type":"user","uuid":""}`))
+	f.Add([]byte("[\n{\"role\":1}]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if from := detectIn(bytes.NewReader(data)); from != "" && endings[from] == nil {
+			t.Fatalf("detected %q", from)
+		}
+	})
+}

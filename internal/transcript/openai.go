@@ -1,0 +1,109 @@
+package transcript
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// openaiDocument is a request to chat completions as it was kept.
+type openaiDocument struct {
+	Model    string       `json:"model"`
+	Messages []events.Raw `json:"messages"`
+	Tools    events.Raw   `json:"tools"`
+}
+
+// parseOpenAI reads one conversation.
+func parseOpenAI(in input, r io.Reader) ([]Session, error) {
+	data, err := document(r)
+	if err != nil {
+		return nil, in.bad(err)
+	}
+	s, err := in.conversation(data, in.stem)
+	if err != nil {
+		return nil, in.bad(err)
+	}
+	return s, nil
+}
+
+// parseOpenAILines reads one conversation a line.
+func parseOpenAILines(in input, r io.Reader) (out []Session, err error) {
+	for n, got := range lines(r) {
+		err := got.err
+		if err == nil {
+			var s []Session
+			s, err = in.conversation(got.line, fmt.Sprintf("%s-%d", in.stem, n))
+			out = append(out, s...)
+		}
+		if err != nil {
+			if err := in.bad(atLine(n, err)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (in input) conversation(data []byte, name string) ([]Session, error) {
+	var d openaiDocument
+	if raw := events.Raw(data); raw.Kind() == '[' {
+		if err := events.Unmarshal(data, &d.Messages); err != nil {
+			return nil, err
+		}
+	} else if err := events.Unmarshal(data, &d); err != nil {
+		return nil, err
+	}
+	rec := &recording{name: in.named(name), format: events.OpenAI, model: modelNamed(d.Model)}
+	if d.Tools.Kind() == '[' {
+		rec.tools = d.Tools
+	}
+	if err := rec.chat(in, d.Messages); err != nil {
+		return nil, err
+	}
+	return rec.sessions(in)
+}
+
+// sessions is the one session, unless it has nothing.
+func (r *recording) sessions(in input) ([]Session, error) {
+	s, err := r.session(in)
+	if err != nil || len(s.Turns) == 0 {
+		return nil, err
+	}
+	return []Session{s}, nil
+}
+
+// chat adds messages of chat completions; a bad one is told and left out.
+func (r *recording) chat(in input, messages []events.Raw) error {
+	for i, raw := range messages {
+		m, err := events.OpenAI.Read(raw)
+		if err != nil {
+			if err := in.bad(fmt.Errorf("messages[%d]: %w", i, err)); err != nil {
+				return err
+			}
+			continue
+		}
+		r.steps = append(r.steps, step{messages: []events.Raw{raw}, answer: m.Role == events.RoleAssistant})
+	}
+	return nil
+}
+
+// maxModelName bounds the name of a model, and that of its provider, in bytes.
+const maxModelName = 256
+
+// modelNamed reads names as they stand in transcripts: gpt-4o, claude-opus-4-1, or
+// provider/model. One that no event may carry is as good as none.
+func modelNamed(name string) events.Model {
+	provider, rest, ok := strings.Cut(name, "/")
+	switch {
+	case name == "", len(name) > maxModelName:
+		return events.Model{Provider: "openai", Name: fallbackModel}
+	case ok && provider != "" && rest != "":
+		return events.Model{Provider: provider, Name: rest}
+	case strings.HasPrefix(name, claudePrefix):
+		return events.Model{Provider: "anthropic", Name: name}
+	default:
+		return events.Model{Provider: "openai", Name: name}
+	}
+}

@@ -1,0 +1,148 @@
+package transcript
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"compactd/internal/events"
+)
+
+// recording is a conversation as it was recorded, in whatever format.
+type recording struct {
+	name   string
+	format events.Format
+	model  events.Model // of the first turn
+	tools  events.Raw   // absent if they were not recorded
+	steps  []step
+
+	told      events.Model // by the turns so far
+	pending   []events.Raw
+	compacted bool
+	restarted bool // by a compaction since the last turn
+	turns     []Turn
+}
+
+// step is what a conversation grew by, or where the recorded agent compacted it.
+type step struct {
+	at         time.Time
+	messages   []events.Raw // in the dialect of the recording
+	answer     bool         // of the model: a turn ends here
+	model      string       // as before if absent
+	usage      *lineUsage
+	compaction bool
+}
+
+type lineUsage struct {
+	Input      int64 `json:"input"`
+	CacheRead  int64 `json:"cache_read"`
+	CacheWrite int64 `json:"cache_write"`
+	Output     int64 `json:"output"`
+}
+
+// sane reports whether an event may carry it.
+func (u *lineUsage) sane() bool {
+	return min(u.Input, u.CacheRead, u.CacheWrite, u.Output) >= 0 && max(u.Input, u.CacheRead, u.CacheWrite, u.Output) <= events.MaxTokens
+}
+
+// payload is the wire form of a session.turn.
+type payload struct {
+	V          int             `json:"v"`
+	ID         string          `json:"id"`
+	Turn       int64           `json:"turn"`
+	Generation int64           `json:"generation"`
+	Model      *events.Model   `json:"model,omitzero"`
+	Format     events.Format   `json:"format,omitzero"`
+	Tools      events.Raw      `json:"tools,omitzero"`
+	Messages   []events.Raw    `json:"messages"`
+	Usage      *anthropicUsage `json:"usage,omitzero"`
+}
+
+type anthropicUsage struct {
+	Input       int64 `json:"input_tokens"`
+	CacheCreate int64 `json:"cache_creation_input_tokens"`
+	CacheRead   int64 `json:"cache_read_input_tokens"`
+	Output      int64 `json:"output_tokens"`
+}
+
+// session cuts the recording into turns.
+func (r *recording) session(in input) (Session, error) {
+	for _, s := range r.steps {
+		if s.compaction {
+			r.compacted, r.restarted = true, true
+			continue
+		}
+		if s.model != "" && len(s.model) <= maxModelName {
+			r.model.Name = s.model
+		}
+		r.pending = append(r.pending, s.messages...)
+		if s.answer {
+			if err := r.turn(in, s); err != nil {
+				return Session{}, err
+			}
+		}
+	}
+	if len(r.pending) > 0 { // the agent never answered
+		if err := r.turn(in, r.steps[len(r.steps)-1]); err != nil {
+			return Session{}, err
+		}
+	}
+	return Session{Name: r.name, Format: r.format, Turns: r.turns}, nil
+}
+
+// turn takes what is pending. What no worker would take is told and left out.
+func (r *recording) turn(in input, last step) error {
+	n := int64(len(r.turns)) + 1
+	p := payload{
+		V: events.Version, ID: turnID(r.name, n), Turn: n,
+		Format: r.format, Messages: r.pending, Usage: r.usage(last),
+	}
+	r.pending = nil
+	if p.Messages == nil {
+		p.Messages = []events.Raw{}
+	}
+	if r.model != r.told {
+		p.Model = &r.model
+	}
+	if n == 1 {
+		p.Tools = r.tools
+	}
+	data, err := events.Marshal(p)
+	if err == nil && len(data) > events.MaxTurnBytes {
+		err = fmt.Errorf("%d messages have %d bytes together, more than a turn may: %d", len(p.Messages), len(data), events.MaxTurnBytes)
+	}
+	if err != nil {
+		return in.bad(fmt.Errorf("session %s: turn %d: %w", r.name, n, err))
+	}
+	t := Turn{ID: p.ID, Number: n, At: last.at, Payload: data, Messages: p.Messages, Restarted: r.restarted}
+	if u := last.usage; u != nil && u.sane() {
+		t.Input = u.Input + u.CacheRead + u.CacheWrite
+	}
+	r.turns = append(r.turns, t)
+	r.told, r.restarted = r.model, false
+	return nil
+}
+
+var turnSpace = uuid.MustParse("0d3c2a3e-5f0c-5b63-9a55-4f4f6d1f7c20")
+
+func turnID(session string, n int64) string {
+	return uuid.NewSHA1(turnSpace, fmt.Appendf(nil, "%s\x00%d", session, n)).String()
+}
+
+func (r *recording) usage(s step) *anthropicUsage {
+	u := s.usage
+	if u == nil || r.compacted || *u == (lineUsage{}) || !u.sane() {
+		return nil
+	}
+	return &anthropicUsage{Input: u.Input, CacheCreate: u.CacheWrite, CacheRead: u.CacheRead, Output: u.Output}
+}
+
+// must writes a value whose parts were read from JSON.
+func must(v any) events.Raw {
+	data, err := events.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("transcript: write a message: %v", err)) // its raw parts are valid JSON
+	}
+	return data
+}

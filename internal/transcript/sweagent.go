@@ -1,0 +1,140 @@
+package transcript
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"compactd/internal/events"
+)
+
+// trajectory is a .traj file of SWE-agent.
+type trajectory struct {
+	History []events.Raw `json:"history"` // all that its agents said and saw
+	Steps   []struct {
+		Response    string `json:"response"`
+		Observation string `json:"observation"`
+	} `json:"trajectory"`
+	Config events.Raw `json:"replay_config"` // a text of JSON, or an object
+}
+
+// historyItem is a message of a history: one of chat completions in part.
+type historyItem struct {
+	Role    string     `json:"role"`
+	Content events.Raw `json:"content"`
+	Agent   string     `json:"agent"`
+	Calls   events.Raw `json:"tool_calls"`
+	Answers []string   `json:"tool_call_ids"`
+}
+
+// errNoHistory: what is there is no trajectory, or one of an agent that never ran.
+var errNoHistory = errors.New("has neither history nor trajectory")
+
+// parseSWEAgent reads a trajectory: a session for each of its agents.
+func parseSWEAgent(in input, r io.Reader) (out []Session, err error) {
+	data, err := document(r)
+	if err != nil {
+		return nil, in.bad(err)
+	}
+	var t trajectory
+	if err := events.Unmarshal(data, &t); err != nil {
+		return nil, in.bad(err)
+	}
+	recs, err := t.recordings(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(recs) == 0 {
+		return nil, in.bad(errNoHistory)
+	}
+	for _, rec := range recs {
+		s, err := rec.sessions(in)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s...)
+	}
+	return out, nil
+}
+
+// recordings sorts the history by agent; the first one has the name of the file.
+func (t *trajectory) recordings(in input) (out []*recording, err error) {
+	var agents []string
+	said := map[string][]events.Raw{}
+	for _, item := range t.items(in) {
+		if said[item.Agent] == nil {
+			agents = append(agents, item.Agent)
+		}
+		said[item.Agent] = append(said[item.Agent], item.message())
+	}
+	for i, agent := range agents {
+		name := in.stem
+		if i > 0 {
+			name += "-" + agent
+		}
+		rec := &recording{name: in.named(name), format: events.OpenAI, model: modelNamed(t.model())}
+		if err := rec.chat(in, said[agent]); err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+	}
+	return out, nil
+}
+
+// items is the history, or what the steps of the trajectory say where none was kept.
+func (t *trajectory) items(in input) (out []historyItem) {
+	for i, raw := range t.History {
+		var item historyItem
+		if err := events.Unmarshal(raw, &item); err != nil {
+			_ = in.bad(fmt.Errorf("history[%d]: %w", i, err)) // nobody reads trajectories strictly
+			continue
+		}
+		out = append(out, item)
+	}
+	if len(t.History) > 0 {
+		return out
+	}
+	for _, s := range t.Steps {
+		out = append(out, historyItem{Role: "assistant", Content: must(s.Response)}, historyItem{Role: "user", Content: must(s.Observation)})
+	}
+	return out
+}
+
+// message is the item as chat completions have it.
+func (h historyItem) message() events.Raw {
+	m := struct {
+		Role    string     `json:"role"`
+		Content events.Raw `json:"content"`
+		Calls   events.Raw `json:"tool_calls,omitzero"`
+		Answers string     `json:"tool_call_id,omitzero"`
+	}{Role: h.Role, Content: h.Content}
+	if m.Content == nil {
+		m.Content = events.Raw("null")
+	}
+	if h.Calls.Kind() == '[' && len(h.Calls) > len("[]") {
+		m.Calls = h.Calls
+	}
+	if len(h.Answers) > 0 {
+		m.Answers = h.Answers[0] // an answer has one; SWE-agent asserts it
+	}
+	return must(m)
+}
+
+// model is the name in the agent's configuration, "" where there is none.
+func (t *trajectory) model() string {
+	config := t.Config
+	if text, ok := events.Text(config); ok {
+		config = events.Raw(text)
+	}
+	var c struct {
+		Agent struct {
+			Model struct {
+				Name string `json:"name"`
+			} `json:"model"`
+		} `json:"agent"`
+	}
+	if events.Unmarshal(config, &c) != nil {
+		return ""
+	}
+	return c.Agent.Model.Name
+}

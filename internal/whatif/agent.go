@@ -1,0 +1,147 @@
+package whatif
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// adapt makes of a recorded event what it would have been, once the policy has
+// told something else than was recorded; nil when it would not have been.
+func (w *world) adapt(e *Event) (*Event, error) {
+	if w.same {
+		return e, nil
+	}
+	switch e.Kind {
+	case events.KindOverflow, events.KindRewind, events.KindIdle:
+		return nil, nil
+	case events.KindSummary:
+		s, err := events.DecodeSummary(e.Data)
+		if err == nil && w.awaits[s.Job] {
+			return e, nil
+		}
+		return nil, nil //nolint:nilerr // what nobody can read answers nothing
+	case events.KindTurn:
+		return w.withoutUsage(e)
+	}
+	return e, nil
+}
+
+// withoutUsage is a turn without the usage that was counted for a history which is
+// the recorded one's alone.
+func (w *world) withoutUsage(e *Event) (*Event, error) {
+	in, err := events.DecodeTurn(e.Data)
+	if err != nil || in.Generation <= w.shared {
+		return e, nil //nolint:nilerr // it is rejected, then as now
+	}
+	var fields map[string]events.Raw
+	if err := events.Unmarshal(e.Data, &fields); err != nil {
+		return nil, fmt.Errorf("read turn at %d: %w", e.Seq, err)
+	}
+	delete(fields, "usage")
+	delete(fields, "generation")
+	out := *e
+	out.Data, err = events.Marshal(fields)
+	return &out, err
+}
+
+// deliver lets the summaries arrive that are due up to a time.
+func (w *world) deliver(ctx context.Context, now int64) error {
+	for len(w.due) > 0 && w.due[0].at <= now {
+		d := w.due[0]
+		w.due = w.due[1:]
+		s, err := summarize.Embedded().Summarize(ctx, w.own.input(d.job))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			s = &events.Summary{Failure: "no_room", Record: []events.RecordLine{}}
+		}
+		s.Header, s.Job = events.Header{V: events.Version, ID: "summary-" + d.job.ID}, d.job.ID
+		data, err := events.Marshal(s)
+		if err != nil {
+			return err
+		}
+		if err := w.take(w.simulate(events.KindSummary, d.at, data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// summary counts what was read and written for a summary that has come.
+func (w *world) summary(s *events.Summary) {
+	if s == nil || w.jobs[s.Job] == nil {
+		return
+	}
+	if s.Failure != "" {
+		w.sum.Summaries.Failed++
+		return
+	}
+	in := w.own.input(w.jobs[s.Job])
+	if in.Previous != nil {
+		w.sum.Summaries.Input += w.ruler.of([]events.Message{in.Previous.Message()})
+	}
+	for _, m := range in.Messages {
+		w.sum.Summaries.Input += w.ruler.of([]events.Message{m.Message})
+	}
+	w.sum.Summaries.Made++
+	w.sum.Summaries.Output += w.ruler.of([]events.Message{s.Message()})
+}
+
+// hear does what agents and summarizers do with what they are told: they swap the
+// history, and make summaries.
+func (w *world) hear(e *Event, outs []compaction.Outcome) error {
+	for _, o := range outs {
+		switch b := o.Body.(type) {
+		case *events.Rejected:
+			w.sum.Rejected++
+		case *events.Job:
+			w.jobs[b.ID] = b
+			w.sum.Summaries.Asked++
+			if b.Lane != events.LaneBackground {
+				w.sum.Summaries.Late++
+			}
+			if w.awaits[b.ID] = w.same; !w.same {
+				w.due = append(w.due, dueJob{b, e.Time + w.delay})
+			}
+		case *events.Compacted:
+			if !b.Compacted {
+				w.sum.Nothing++
+				continue
+			}
+			if err := w.swap(b, o.View); err != nil {
+				return fmt.Errorf("compaction at %d: %w", e.Seq, err)
+			}
+		}
+	}
+	return nil
+}
+
+// swap takes the history that a compaction tells, and checks it.
+func (w *world) swap(b *events.Compacted, v *compaction.View) error {
+	raw, history, err := w.own.render(v)
+	if err != nil {
+		return err
+	}
+	f := w.sum
+	f.Compactions++
+	f.Reasons[b.Reason]++
+	for _, s := range b.StagesUsed {
+		f.Stages[s]++
+	}
+	if len(events.Validate(b.Format, raw)) > 0 {
+		f.Invalid++
+	}
+	was := w.ruler.history
+	w.ruler.history = w.ruler.of(history)
+	f.Saved += was - w.ruler.history
+	if slices.ContainsFunc(b.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense }) {
+		f.Summaries.Used++
+	}
+	return nil
+}

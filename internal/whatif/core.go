@@ -1,0 +1,103 @@
+package whatif
+
+import (
+	"cmp"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/overflow"
+	"compactd/internal/summarize"
+)
+
+// core is a session as a worker holds it: its ledger, and the texts of its log.
+type core struct {
+	address events.Address
+	ledger  *compaction.Ledger
+	texts   map[compaction.Seq][]events.Message
+	made    map[uint64]*events.Summary // by sequence
+}
+
+func newCore(a events.Address) *core {
+	return &core{
+		address: a, ledger: compaction.NewLedger(a),
+		texts: map[compaction.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
+	}
+}
+
+// judge decides on an event as a worker does, applies it, and returns what is told.
+func (c *core) judge(e *Event, config *compaction.Config) []compaction.Outcome {
+	in, err := c.read(e, config)
+	if err != nil {
+		return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: c.address}, err, config)
+	}
+	known := c.ledger.Known()
+	outs := compaction.Decide(c.ledger, in, config)
+	compaction.Apply(c.ledger, in, outs, config)
+	if known && !c.ledger.Known() { // it has ended
+		c.ledger = compaction.NewLedger(c.address)
+	}
+	return outs
+}
+
+// read reads an event, and keeps its text.
+func (c *core) read(e *Event, config *compaction.Config) (compaction.Input, error) {
+	if err := (events.Location{Kind: e.Kind, Address: c.address}).Validate(); err != nil {
+		return nil, err
+	}
+	switch e.Kind {
+	case events.KindTurn:
+		turn, messages, err := config.ReadTurn(c.ledger, e.Data, e.Seq)
+		if err != nil {
+			return nil, err
+		}
+		turn.ID, turn.Time, c.texts[e.Seq] = cmp.Or(turn.ID, e.ID), e.Time, messages
+		return turn, nil
+	case events.KindSummary:
+		result, messages, err := compaction.ReadResult(e.Data, e.Seq)
+		if err != nil {
+			return nil, err
+		}
+		s, err := events.DecodeSummary(e.Data)
+		if err != nil {
+			return nil, err
+		}
+		result.Time, c.texts[e.Seq], c.made[uint64(e.Seq)] = e.Time, messages, s
+		return result, nil
+	}
+	request, err := readRequest(e)
+	if err != nil {
+		return nil, err
+	}
+	request.ID, request.Time = cmp.Or(request.ID, e.ID), e.Time
+	return request, nil
+}
+
+func readRequest(e *Event) (*compaction.Request, error) {
+	if e.Kind == events.KindOverflow {
+		return overflow.Read(e.Data, e.Seq)
+	}
+	return compaction.ReadRequest(e.Kind, e.Data, e.Seq)
+}
+
+// render writes a view as its agent gets it.
+func (c *core) render(v *compaction.View) (raw []events.Raw, read []events.Message, err error) {
+	raw, err = compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return c.texts[s], nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	read, err = v.Format.ReadAll(raw)
+	return raw, read, err
+}
+
+// input is what a job asks to be summarized, as a worker reads it from the log.
+func (c *core) input(j *events.Job) summarize.Input {
+	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: c.made[j.Previous]}
+	for i, seq := range j.Seqs {
+		for k, m := range c.texts[compaction.Seq(seq)] {
+			if at := (events.Position{Turn: j.Turn + int64(i), Index: int64(k)}); j.Holds(at) {
+				in.Messages = append(in.Messages, summarize.Message{Turn: at.Turn, Index: at.Index, Message: m})
+			}
+		}
+	}
+	return in
+}

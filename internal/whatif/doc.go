@@ -1,0 +1,35 @@
+// Package whatif decides recorded sessions again under other policies, and says
+// side by side what would have been different.
+//
+//	s := whatif.FromTranscript(recorded)
+//	r := whatif.NewReport(policies, whatif.Options{Delay: time.Minute})
+//	err := r.Add(ctx, s) // once for each session
+//	r.Write(os.Stdout)
+//
+// A session is replayed in the time of its own log, and the world around it is
+// simulated: what a policy asks to be summarized is summarized by the embedded
+// summarizer, and comes back [Options].Delay later.
+//
+// A session of a log has outcomes already. Until a policy tells something else
+// than was told then, its events are as they were recorded, summaries included:
+// the policy in force then comes to the recorded outcomes, byte for byte. From
+// there on the agent would have gone on from another history. Its messages stay
+// as they were; what belongs to the recorded history alone is left out: refusals
+// of a provider, rewinds, and usages counted after a later compaction.
+//
+// # Guarantees
+//
+//   - The same sessions and policies give the same report.
+//   - All policies are measured with one ruler, the estimate of the profile
+//     default, whatever they count with themselves.
+//   - A session that is played holds its own events in memory, and nothing of
+//     those before it.
+//
+// # Concurrency
+//
+// A [Report] is for one goroutine.
+//
+// # On failure
+//
+// An error says which session it comes from; the report is then of no use.
+package whatif

@@ -1,0 +1,101 @@
+package whatif
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"compactd/internal/compaction"
+)
+
+// Recorded is the name of the column that says what was told when the sessions
+// were recorded.
+const Recorded = "recorded"
+
+// Policy is one column of a report. Without a Config it is what was recorded.
+type Policy struct {
+	Name   string
+	Config *compaction.Config
+}
+
+// Options say how the world around the sessions is simulated.
+type Options struct {
+	// Delay is how long a summary takes, in the time of the log. Default 60 s; less
+	// than 0 is no time at all.
+	Delay time.Duration
+}
+
+// Report compares policies over some sessions.
+type Report struct {
+	Sessions int `json:"sessions"`
+	// LeftOut counts the sessions that could not be decided again, by why.
+	LeftOut map[string]int `json:"left_out,omitzero"`
+
+	SummarySeconds float64   `json:"summary_seconds"`
+	Policies       []*Column `json:"policies"`
+
+	delay int64
+}
+
+// Column is what one policy would have done.
+type Column struct {
+	Name   string `json:"name"`
+	Config string `json:"config,omitzero"` // its hash; "" for what was recorded
+	Figures
+	BySession []SessionFigures `json:"by_session"`
+
+	config *compaction.Config
+}
+
+// SessionFigures are those of one session.
+type SessionFigures struct {
+	Tenant  string `json:"tenant"`
+	Session string `json:"session"`
+	*Figures
+}
+
+// NewReport is a report of no sessions yet.
+func NewReport(policies []Policy, o Options) *Report {
+	o.Delay = max(0, cmp.Or(o.Delay, time.Minute))
+	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds()}
+	for _, p := range policies {
+		c := &Column{Name: p.Name, Figures: *newFigures(), BySession: []SessionFigures{}, config: p.Config}
+		if p.Config != nil {
+			c.Config = p.Config.Hash()
+		}
+		r.Policies = append(r.Policies, c)
+	}
+	return r
+}
+
+// Add plays a session under each policy.
+func (r *Report) Add(ctx context.Context, s *Session) error {
+	for _, c := range r.Policies {
+		f, err := newWorld(s, c.config, r.delay).run(ctx)
+		if err != nil {
+			return fmt.Errorf("play session %s under %s: %w", s.Address, c.Name, err)
+		}
+		c.add(f)
+		c.BySession = append(c.BySession, SessionFigures{s.Address.Tenant, s.Address.Session, f})
+	}
+	r.Sessions++
+	return nil
+}
+
+// LeaveOut counts a session that cannot be played, and why.
+func (r *Report) LeaveOut(why string) {
+	if r.LeftOut == nil {
+		r.LeftOut = map[string]int{}
+	}
+	r.LeftOut[why]++
+}
+
+// Invalid is how many histories are not valid for their provider, under all
+// policies together. There is none but by a defect.
+func (r *Report) Invalid() (n int) {
+	for _, c := range r.Policies {
+		n += c.Figures.Invalid
+	}
+	return n
+}

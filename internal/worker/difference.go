@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// compare compares what is decided about an event with what was recorded.
+func (r *replayer) compare(ctx context.Context, e event, s *session, outs []compaction.Outcome, recorded []stored) error {
+	for i := range max(len(outs), len(recorded)) {
+		switch {
+		case i >= len(outs):
+			r.differ(s, e.address(), e.seq, recorded[i].kind, "", string(recorded[i].data), "")
+		case i >= len(recorded):
+			data, err := events.Marshal(outs[i].Body)
+			if err != nil {
+				return err
+			}
+			r.differ(s, e.address(), e.seq, outs[i].Kind, "", "", string(data))
+		default:
+			if err := r.pair(ctx, e, s, outs[i], &recorded[i]); err != nil {
+				return err
+			}
+		}
+		r.out.Outcomes++
+	}
+	return nil
+}
+
+// pair compares one outcome. Whether messages are left out depends on the limit of
+// the server, and on what the log still holds: it is no part of the decision.
+func (r *replayer) pair(ctx context.Context, e event, s *session, o compaction.Outcome, was *stored) error {
+	if subject := subjectOf(r.id, told{e.address(), o}); subject != was.subject {
+		r.differ(s, e.address(), e.seq, o.Kind, "subject", was.subject, subject)
+		return nil
+	}
+	recorded, limit := was.data, broker.MaxPayload(r.nc)
+	if omits(o.Kind, recorded) {
+		limit = 0
+	}
+	decided, err := r.texts.body(ctx, e.address(), o, limit)
+	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+		r.out.Textless++
+		if recorded, err = withoutText(recorded); err != nil {
+			return r.unreadable(e, s, was, decided)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(recorded, decided) {
+		path, x, y := firstDifference("", recorded, decided)
+		r.differ(s, e.address(), e.seq, o.Kind, path, x, y)
+	}
+	return nil
+}
+
+func (r *replayer) unreadable(e event, s *session, was *stored, decided []byte) error {
+	r.differ(s, e.address(), e.seq, was.kind, "", string(was.data), string(decided))
+	return nil
+}
+
+// omits reports whether a recorded compaction was told without its messages.
+func omits(k events.Kind, data []byte) bool {
+	var c struct {
+		Omitted bool `json:"messages_omitted"`
+	}
+	return k == events.KindCompacted && events.Unmarshal(data, &c) == nil && c.Omitted
+}
+
+// withoutText is a recorded compaction as it is told without its messages.
+func withoutText(data []byte) ([]byte, error) {
+	var c events.Compacted
+	if err := events.Unmarshal(data, &c); err != nil {
+		return nil, err
+	}
+	c.Messages, c.Summary, c.MessagesOmitted = nil, nil, true
+	return events.Marshal(c)
+}
+
+// firstDifference finds the first field in which two JSON texts differ, by the
+// order of names, and what it holds in each.
+func firstDifference(path string, a, b []byte) (string, string, string) {
+	var x, y map[string]events.Raw
+	if events.Unmarshal(a, &x) == nil && events.Unmarshal(b, &y) == nil {
+		names := map[string]bool{}
+		for name := range x {
+			names[name] = true
+		}
+		for name := range y {
+			names[name] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if !bytes.Equal(x[name], y[name]) {
+				return firstDifference(join(path, name), x[name], y[name])
+			}
+		}
+		return path, "another order or white space", "" // the same fields
+	}
+	var s, t []events.Raw
+	if events.Unmarshal(a, &s) == nil && events.Unmarshal(b, &t) == nil {
+		for i := range min(len(s), len(t)) {
+			if !bytes.Equal(s[i], t[i]) {
+				return firstDifference(fmt.Sprintf("%s[%d]", path, i), s[i], t[i])
+			}
+		}
+		return path, fmt.Sprintf("%d elements", len(s)), fmt.Sprintf("%d elements", len(t))
+	}
+	return path, string(a), string(b)
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// maxShown is how much of a value is shown, in characters.
+const maxShown = 80
+
+// clip shortens what is shown; nothing is a dash.
+func clip(s string) string {
+	if s == "" {
+		return "-"
+	}
+	if r := []rune(s); len(r) > maxShown {
+		return string(r[:maxShown]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/kv"
+)
+
+// erasure is a session that has to go from the partition's streams and files.
+type erasure struct {
+	broker.Erasure
+	resumed bool // an earlier try was cut off
+	local   bool // another owner has done the rest: this worker's file is left
+}
+
+func (e *erasure) forget() compaction.Seq { return compaction.Seq(e.Seq) }
+
+// pendingErasures lists what a new owner has to erase: what was decided and not
+// told as done. Where nothing is, the file may still be from before, or from a worker
+// that died before it had overwritten its pages.
+func (p *partition) pendingErasures(ctx context.Context) error {
+	pending, err := broker.PendingErasures(ctx, p.w.js, p.id)
+	if err != nil {
+		return err
+	}
+	for _, e := range pending {
+		p.erasures = append(p.erasures, erasure{Erasure: e, resumed: true})
+	}
+	last, err := broker.LastForget(ctx, p.w.config.Read, p.id, everySession)
+	if err != nil {
+		return err
+	}
+	if p.store != nil && len(pending) == 0 && last > 0 && compaction.Seq(last) <= p.decided.seq {
+		p.erasures = append(p.erasures, erasure{Erasure: broker.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
+	}
+	return nil
+}
+
+// eraseForgotten notes the erasures that a commit has told as decided.
+func (p *partition) eraseForgotten(b batch) {
+	for _, t := range b.told {
+		if f, ok := t.outcome.Body.(*events.Forgotten); ok {
+			p.erase(erasure{Erasure: broker.Erasure{Partition: p.id, Forgotten: *f, Address: t.address}})
+		}
+	}
+}
+
+func (p *partition) erase(e erasure) {
+	p.mu.Lock()
+	p.erasures = append(p.erasures, e)
+	p.mu.Unlock()
+	wakeUp(p.forgotten)
+}
+
+// wakeUp signals a channel of one slot.
+func wakeUp(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// watchErasures does what is noted, one at a time, beside everything else the
+// partition does, until ctx ends; what is left then the next owner does.
+func (p *partition) watchErasures(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		due := slices.Clone(p.erasures)
+		p.mu.Unlock()
+		for _, e := range due {
+			if !p.eraseUntilDone(ctx, e) {
+				return
+			}
+			p.mu.Lock()
+			p.erasures = p.erasures[1:]
+			p.mu.Unlock()
+		}
+		if len(due) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.forgotten:
+		}
+	}
+}
+
+// eraseUntilDone tries until it succeeds; false says that ctx ended.
+func (p *partition) eraseUntilDone(ctx context.Context, e erasure) bool {
+	for {
+		err := p.eraseNow(ctx, e)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err() == nil
+		}
+		p.interrupted("erase session")(err)
+		e.resumed = true
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(fullPause):
+		}
+	}
+}
+
+// eraseNow overwrites a session wherever the partition's owner reaches, and tells
+// so. The streams come first: what is left of a file can be made of them again.
+func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
+	done := events.Erased{
+		Header:   events.Header{V: events.Version, ID: "erased-" + e.ID},
+		CausedBy: e.CausedBy, Seq: e.Seq, Resumed: e.resumed,
+	}
+	if !e.local {
+		failpoint("forgotten")
+		if done.Outcomes, done.Events, err = broker.Erase(ctx, p.w.js, e.Erasure); err != nil {
+			return err
+		}
+		failpoint("streams-erased")
+		p.w.texts.forget()
+	}
+	if done.Files, err = p.eraseFile(ctx, e.forget()); err != nil {
+		return err
+	}
+	failpoint("file-erased")
+	if e.local {
+		return nil
+	}
+	if err := broker.EraseSnapshots(ctx, p.w.js); err != nil { // after the file: what is copied from now on is without
+		return err
+	}
+	p.confirm(told{e.Address, compaction.Outcome{Kind: events.KindErased, Body: &done}})
+	return nil
+}
+
+// eraseFile overwrites what the partition's file holds of ledgers that are gone,
+// once a checkpoint says that they are, and removes files that were set aside.
+func (p *partition) eraseFile(ctx context.Context, forget compaction.Seq) (removed int64, err error) {
+	if p.store == nil {
+		return 0, nil
+	}
+	for compaction.Seq(p.store.Mark().Cursor) < forget {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-p.checkpointed:
+		}
+	}
+	n, err := kv.RemoveSetAside(p.w.fileOptions(p.id).Path)
+	return int64(n), errors.Join(err, p.store.Scrub())
+}
+
+// confirm queues what follows from no event.
+func (p *partition) confirm(t told) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return // the next owner erases again, finds nothing, and tells it
+	}
+	p.queue = append(p.queue, group{[]told{t}, p.end})
+	wakeUp(p.wake)
+}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// maxPathBytes bounds a path that is told.
+const maxPathBytes = 4 << 10
+
+// files answers which files a session has read and changed. The ledger knows all but
+// their paths, which are read from the log.
+func (s *service) files(ctx context.Context, data []byte) (any, error) {
+	in, err := events.DecodeFilesRequest(data)
+	if err != nil {
+		return nil, err
+	}
+	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
+	o := &originals{texts: s.w.texts, address: in.Address()}
+	var all []compaction.KnownFile
+	if _, _, err := s.look(o.address, func(l *compaction.Ledger) {
+		if out.Known = l.Known(); out.Known {
+			all, o.format, out.Through = l.Files(s.w.config.Compaction), l.Format(), l.Through()
+		}
+	}); err != nil {
+		return nil, err
+	}
+	out.Pages = max(1, (int64(len(all))+events.FilesPerPage-1)/events.FilesPerPage)
+	if out.Known && out.Page > out.Pages {
+		return nil, events.NewInvalid(events.CodeOutOfRange, "page", fmt.Sprintf("must be between 1 and %d", out.Pages))
+	}
+	from := min(int(out.Page-1)*events.FilesPerPage, len(all))
+	all = all[from:min(from+events.FilesPerPage, len(all))]
+	for len(all) > 0 {
+		n := min(searchChunk, len(all))
+		if err := o.name(ctx, all[:n], out); err != nil {
+			return nil, orEnded(ctx, err)
+		}
+		all = all[n:]
+	}
+	return out, nil
+}
+
+// name adds files to an answer, with the paths that their turns give them.
+func (o *originals) name(ctx context.Context, files []compaction.KnownFile, out *events.FilesResponse) error {
+	seqs := make([]uint64, len(files))
+	for i := range files {
+		seqs[i] = uint64(files[i].Seq)
+	}
+	turns, _, err := o.read(ctx, seqs)
+	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+		turns = make([]*events.Turn, len(files))
+	} else if err != nil {
+		return err
+	}
+	for i := range files {
+		f := &files[i]
+		path := o.pathOf(f, turns[i])
+		if path == "" || len(path) > maxPathBytes {
+			out.Unnamed++
+			continue
+		}
+		kind := events.FileRead
+		if f.Changes > 0 {
+			kind = events.FileChanged
+		}
+		out.Files = append(out.Files, events.File{
+			Path: path, Kind: kind, Turns: [2]int64{f.First, f.Last}, Reads: f.Reads, Changes: f.Changes, Restorable: f.Restorable,
+		})
+	}
+	return nil
+}
+
+// pathOf is the path of a file as a turn names it, "" when it does not.
+func (o *originals) pathOf(f *compaction.KnownFile, t *events.Turn) string {
+	if t == nil || f.Index >= len(t.Messages) {
+		return ""
+	}
+	m, err := o.format.Read(t.Messages[f.Index])
+	if err != nil || f.Part >= len(m.Parts) {
+		return ""
+	}
+	if path := compaction.FileOf(&m.Parts[f.Part]); f.Names(path) {
+		return path
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+//go:build faults
+
+package worker_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// E8: a worker with its server dies at each step of an erasure. The next one goes on
+// by itself; once it has told so, no file holds a byte of the session, and all others
+// are as they were.
+func TestFaultForget(t *testing.T) {
+	t.Parallel()
+	bin := buildWorker(t, "-tags", "faults")
+	for _, at := range worker.EraseFailpoints {
+		t.Run(at, func(t *testing.T) {
+			data := t.TempDir()
+			p := &process{t: t, bin: bin, data: data, listen: freePort(t), env: []string{"COMPACTD_FAILPOINT=" + at}}
+			p.start()
+			t.Cleanup(p.kill)
+			p.awaitReady()
+			_, js := dial(t, p.url())
+			send := func(k events.Kind, session string, body []byte) {
+				t.Helper()
+				if _, err := js.Publish(t.Context(), "session."+string(k)+".default."+session, body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for n := 1; n <= 15; n++ {
+				for s := range 6 {
+					send(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s, n))
+				}
+				send(events.KindTurn, victim, secretTurn(n))
+			}
+			settle(t, p.url())
+			if len(holders(t, secret, data)) == 0 {
+				t.Fatal("the victim left nothing behind: the test is blind")
+			}
+			send(events.KindForget, victim, []byte(`{}`))
+			p.awaitKilled(at)
+			p.env = nil
+			p.start()
+			p.awaitReady()
+			if e := confirmation(t, p.url()); !e.Resumed {
+				t.Errorf("confirmed by %+v", e)
+			}
+			if found := holders(t, secret, data); len(found) > 0 {
+				t.Errorf("while it runs the secret is in %q", found)
+			}
+			settle(t, p.url())
+			p.terminate()
+			if found := append(holders(t, secret, data), holders(t, victim, filepath.Join(data, "ledgers"))...); len(found) > 0 {
+				t.Errorf("the secret or the name is in %q", found)
+			}
+			w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
+			defer w.stop()
+			w.config = newConfig(t, compaction.DefaultPolicy())
+			if d := cmp.Diff(bySession(w.redecided()), w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); d != "" {
+				t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", d)
+			}
+		})
+	}
+}
+
+// confirmation waits for the first session.erased.
+func confirmation(t *testing.T, url string) (e events.Erased) {
+	t.Helper()
+	nc, js := dial(t, url)
+	defer nc.Close()
+	c, err := js.OrderedConsumer(t.Context(), broker.OutcomesStream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{"out.*.erased.>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := c.Next(jetstream.FetchMaxWait(waitLimit))
+	if err == nil {
+		err = events.Unmarshal(m.Data(), &e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}

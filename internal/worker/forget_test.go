@@ -1,0 +1,294 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/worker"
+)
+
+// victim is the session that is forgotten, and what nobody may find of it.
+const (
+	victim = "victim"
+	secret = "s3cr3t-0f-th3-v1ct1m"
+)
+
+// secretTurn is a turn of the victim, full of it.
+func secretTurn(n int) []byte {
+	return bytes.ReplaceAll(agentTurn(1, n), []byte("word"), []byte(secret))
+}
+
+// holders lists the files under some folders that hold a text.
+func holders(t *testing.T, text string, dirs ...string) (out []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if bytes.Contains(data, []byte(text)) {
+				out = append(out, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// forget erases a session and waits until that is told.
+func (w *world) forget(session string) (events.Forgotten, events.Erased) {
+	w.t.Helper()
+	heard := make(chan *nats.Msg, 10)
+	a := events.Address{Tenant: "default", Session: session}
+	for _, k := range []events.Kind{events.KindForgotten, events.KindErased} {
+		if _, err := w.conn.ChanSubscribe(events.Published(k, a), heard); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	seq := w.publish(events.KindForget, session, []byte(`{"v":1,"id":"forget-it"}`))
+	first, second := next(w.t, heard, "answer"), next(w.t, heard, "confirmation")
+	var f events.Forgotten
+	var e events.Erased
+	if err := events.Unmarshal(first.Data, &f); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := events.Unmarshal(second.Data, &e); err != nil {
+		w.t.Fatal(err)
+	}
+	if f.Seq != seq || e.Seq != seq || f.CausedBy.ID != "forget-it" {
+		w.t.Errorf("forget at %d was answered by %s and %s", seq, first.Data, second.Data)
+	}
+	return f, e
+}
+
+// E8: after a session.forget no byte of the session is in any file of server and
+// worker. What was told to all others is as it was, what will be told follows from
+// the log as it is now, from checkpoints and from zero, and the session may begin
+// anew.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	w.ledgers, w.checkpointEvery = t.TempDir(), 1
+	w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), summarize.Embedded()
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= 12; n++ {
+		w.rounds(6, n, n+1)()
+		w.publish(events.KindTurn, victim, secretTurn(n))
+	}
+	w.settle()
+	if len(holders(t, secret, dir)) == 0 || len(holders(t, victim, w.ledgers)) == 0 {
+		t.Fatal("the victim left nothing behind: the test is blind")
+	}
+	before := w.toldBySession()
+	_, e := w.forget(victim)
+	if e.Events < 12 || e.Outcomes == 0 || e.Resumed {
+		t.Errorf("erased: %+v", e)
+	}
+	if found := holders(t, secret, dir, w.ledgers); len(found) > 0 {
+		t.Errorf("the secret is in %q", found)
+	}
+	if found := holders(t, victim, w.ledgers); len(found) > 0 {
+		t.Errorf("the name is in %q", found)
+	}
+	after := w.toldBySession()
+	for p, was := range before {
+		if p.address.Session != victim {
+			if d := cmp.Diff(was, after[p], cmp.AllowUnexported(outcome{})); d != "" {
+				t.Errorf("what was told to %s is another: %s", p.address, d)
+			}
+		}
+	}
+	w.wantAsLogSays()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	ledgers := w.ledgers
+	for i, dir := range []string{"", ledgers} { // from zero, and from checkpoints
+		w.ledgers = dir
+		stop = w.run([]string{"b", "c"}[i], worker.Listener{Interrupted: func(i worker.Interrupted) { t.Errorf("%s: %v", i.Step, i.Err) }})
+		w.rounds(6, 13+6*i, 19+6*i)()
+		w.publish(events.KindTurn, victim, []byte(`{"turn":13,"messages":[{"role":"user","content":"still there?"}]}`))
+		w.publish(events.KindTurn, victim, []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"anew"}]}`))
+		w.settle()
+		w.wantAsLogSays()
+		if i == 1 {
+			w.forget(victim)
+			w.wantAsLogSays()
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.stop()
+	if found := holders(t, secret, dir, ledgers); len(found) > 0 {
+		t.Errorf("after the stop the secret is in %q", found)
+	}
+}
+
+// A summary that was under way when its session was forgotten is not stored:
+// it would quote what is erased.
+func TestForgetWhileSummarized(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	asked, goOn := make(chan struct{}, 10), make(chan struct{})
+	w.config = newConfig(t, compaction.DefaultPolicy())
+	w.summarizer = summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+		asked <- struct{}{}
+		<-goOn
+		return summarize.Embedded().Summarize(ctx, in)
+	})
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= 12; n++ {
+		w.publish(events.KindTurn, victim, secretTurn(n))
+	}
+	next(t, asked, "job")
+	w.forget(victim)
+	close(goOn)
+	w.publish(events.KindTurn, "other", turn(1))
+	w.settle()
+	if err := stop(); err != nil { // which waits for the pool
+		t.Fatal(err)
+	}
+	subjects := func(o []outcome) (out []string) {
+		for _, x := range o {
+			out = append(out, x.subject)
+		}
+		return out
+	}
+	for p, told := range w.toldBySession() {
+		if p.address.Session == victim && len(told) != 1 {
+			t.Errorf("of the victim there is %q", subjects(told))
+		}
+	}
+	if found := holders(t, secret, dir); len(found) > 0 {
+		t.Errorf("the secret is in %q", found)
+	}
+}
+
+// refused publishes what is no turn, and waits for the answer, which is committed
+// with a marker.
+func (w *world) refused(session string) {
+	w.t.Helper()
+	heard := make(chan *nats.Msg, 1)
+	if _, err := w.conn.ChanSubscribe(events.Published(events.KindRejected, events.Address{Tenant: "default", Session: session}), heard); err != nil {
+		w.t.Fatal(err)
+	}
+	w.publish(events.KindTurn, session, []byte(`{"messages":7}`))
+	next(w.t, heard, "rejection")
+}
+
+// E8, P10: the only markers that say which config events were decided under go with
+// the outcomes that carried them; other sessions are replayed under it all the same.
+func TestForgetKeepsConfigs(t *testing.T) {
+	t.Parallel()
+	later := compaction.DefaultPolicy()
+	later.Profile, later.Summarize.Enabled = "seed", false
+	var told [2][]outcome
+	for i, dir := range []string{t.TempDir(), ""} {
+		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
+		w.ledgers, w.checkpointEvery, w.markEvery = dir, 1, time.Hour // no marker but those of outcomes
+		first := w.config
+		for run, c := range []*compaction.Config{first, newConfig(t, later), newConfig(t, later)} {
+			w.config = c
+			stop := w.run(fmt.Sprintf("run-%d", run), worker.Listener{Interrupted: func(e worker.Interrupted) { t.Error(e.Err) }})
+			switch run {
+			case 0:
+				for n := 1; n <= 6; n++ {
+					w.publish(events.KindTurn, "s", usageTurn(n))
+				}
+				w.refused(victim)
+			case 1:
+				if _, e := w.forget(victim); e.Outcomes != 1 {
+					t.Errorf("erased %+v; want the one rejection", e)
+				}
+			case 2:
+				for n := 7; n <= 20; n++ {
+					w.publish(events.KindTurn, "s", usageTurn(n))
+				}
+				w.refused("end")
+			}
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told[i] = w.toldBySession()[place{0, events.Address{Tenant: "default", Session: "s"}}]
+	}
+	if d := cmp.Diff(told[0], told[1], cmp.AllowUnexported(outcome{})); d != "" || len(told[0]) == 0 {
+		t.Errorf("%d outcomes; from a checkpoint and from the log (-checkpoint +log):\n%s", len(told[0]), d)
+	}
+}
+
+// E8: ledger files that a worker keeps of partitions it has no more are rid of the
+// session too: when the owner tells that it is erased, and at the next start.
+func TestForgetInOldFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.checkpointEvery = 1
+	old, r := t.TempDir(), newRoll(t)
+	w.ledgers = old
+	a := w.start("a", r.listener("a"))
+	r.await(map[string]int{"a": 4})
+	names := make([]string, 16) // of sessions in every partition
+	for i := range names {
+		names[i] = fmt.Sprintf("gone-%d", i)
+		w.publish(events.KindTurn, names[i], turn(1))
+	}
+	w.settle()
+	w.ledgers = t.TempDir()
+	b := w.start("b", r.listener("b"))
+	r.await(map[string]int{"a": 2, "b": 2})
+	for _, name := range names[:8] {
+		w.forget(name)
+	}
+	for deadline := time.After(waitLimit); len(holders(t, "gone-0", old))+len(holders(t, "gone-7", old)) > 0; {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			t.Fatalf("names are still in %q", append(holders(t, "gone-0", old), holders(t, "gone-7", old)...))
+		}
+	}
+	if err := a.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.await(map[string]int{"b": 4})
+	if len(holders(t, "gone-", old)) == 0 {
+		t.Fatal("no file was left behind: the test is blind")
+	}
+	for _, name := range names[8:] {
+		w.forget(name)
+	}
+	w.ledgers = old
+	a = w.start("a", r.listener("a"))
+	r.await(map[string]int{"a": 2, "b": 2})
+	if found := holders(t, "gone-", old); len(found) > 0 {
+		t.Errorf("names are still in %q", found)
+	}
+	for _, x := range []*running{a, b} {
+		if err := x.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := holders(t, "gone-", old, w.ledgers); len(found) > 0 {
+		t.Errorf("after the stop names are in %q", found)
+	}
+}

@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Recording is what was published about one session, as far as it is decided.
+type Recording struct {
+	Address events.Address
+	Events  []RecordedEvent
+}
+
+// RecordedEvent is one event of a session, and what it was decided under.
+type RecordedEvent struct {
+	Seq    compaction.Seq
+	ID     string // of the message, "" when the publisher set none
+	Time   int64  // of the log, in Unix milliseconds
+	Kind   events.Kind
+	Data   []byte
+	Config *compaction.Config
+}
+
+// ErrOlder: the session began before the log does, and cannot be decided from its
+// middle.
+var ErrOlder = errors.New("it began before the log does")
+
+// Recordings passes on the sessions that have an event in the span, one at a time,
+// each from its first event to the last in the span. A session that cannot be
+// decided again comes with the reason, and without events. It reads only, and
+// holds one session in memory, and the names of all in one partition.
+func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []compaction.Counter, fn func(Recording, error) error) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("read sessions: %w", err)
+	}
+	streams, err := broker.Look(ctx, js)
+	if err != nil {
+		return fmt.Errorf("read sessions: %w", err)
+	}
+	r := &recorder{js: js, span: s, first: streams.Log.First, configs: newConfigs(js, counters)}
+	for _, p := range s.partitions(streams.Partitions) {
+		h, err := readHistory(ctx, nc, js, p)
+		if err == nil && h.end.Cursor > 0 {
+			err = r.partition(ctx, p, h, fn)
+		}
+		if err != nil {
+			return fmt.Errorf("read sessions of partition %d: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// recorder is one call of [Recordings].
+type recorder struct {
+	js      jetstream.JetStream
+	span    Span
+	first   uint64 // sequence of the log
+	configs *configs
+}
+
+func (r *recorder) partition(ctx context.Context, p int, h *history, fn func(Recording, error) error) error {
+	all, err := r.addresses(ctx, p, h)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		found, err := r.session(ctx, p, a, h)
+		unknown, ok := errors.AsType[*unknownConfigError](err)
+		switch {
+		case errors.Is(err, ErrOlder):
+			err = fn(Recording{Address: a}, ErrOlder)
+		case ok:
+			err = fn(Recording{Address: a}, unknown)
+		case err == nil:
+			err = fn(found, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addresses lists the sessions with an event in the span, in the order of their
+// first one there.
+func (r *recorder) addresses(ctx context.Context, p int, h *history) (out []events.Address, err error) {
+	seen := map[events.Address]bool{}
+	headers := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(p), UpTo: h.end.Cursor, HeadersOnly: true}
+	err = broker.Read(ctx, r.js, headers, func(m jetstream.Msg, _ uint64) error {
+		e, _, err := readEvent(m)
+		if err != nil {
+			return err
+		}
+		if e.behind(r.span.To) {
+			return errEnd
+		}
+		if !e.before(r.span.From) && !seen[e.Address] && e.Address.Validate() == nil {
+			seen[e.Address] = true
+			out = append(out, e.Address)
+		}
+		return nil
+	})
+	if errors.Is(err, errEnd) {
+		err = nil
+	}
+	return out, err
+}
+
+// session reads the events of one session.
+func (r *recorder) session(ctx context.Context, p int, a events.Address, h *history) (Recording, error) {
+	out := Recording{Address: a}
+	one := Span{Tenant: a.Tenant, Session: a.Session}
+	all := broker.Selection{Stream: broker.LogStream, Filters: one.logFilters(p), UpTo: h.end.Cursor}
+	err := broker.Read(ctx, r.js, all, func(m jetstream.Msg, _ uint64) error {
+		e, _, err := readEvent(m)
+		switch {
+		case err != nil:
+			return err
+		case e.behind(r.span.To):
+			return errEnd
+		case len(out.Events) == 0 && r.first > 1 && !begins(e):
+			return ErrOlder
+		}
+		config, err := r.configs.get(ctx, h.configAt(e.seq))
+		out.Events = append(out.Events, RecordedEvent{e.seq, e.id, e.time, e.Kind, e.data, config})
+		return err
+	})
+	if errors.Is(err, errEnd) {
+		err = nil
+	}
+	return out, err
+}

@@ -1,0 +1,251 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Replayed is what came of deciding a log again.
+type Replayed struct {
+	// What was compared: outcomes, the events and sessions they were told about, and
+	// the configs in force. An event without outcomes counts too.
+	Events   int `json:"events"`
+	Sessions int `json:"sessions"`
+	Outcomes int `json:"outcomes"`
+	Configs  int `json:"configs"`
+
+	// Differing counts the sessions that differ; Differences has the first
+	// difference of each, for as many as [maxDifferences].
+	Differing   int          `json:"differing"`
+	Differences []Difference `json:"differences"`
+
+	// Older counts sessions that began before the log does: they cannot be decided
+	// from their middle. Undecidable counts those with an event whose config is not
+	// to be had, by why. Neither is compared.
+	Older       int            `json:"older"`
+	Undecidable map[string]int `json:"undecidable,omitzero"`
+	// Textless counts compactions that were compared without their messages: a text
+	// has left the log since.
+	Textless int `json:"textless"`
+}
+
+// Difference is the first place where a session's outcomes are not what the log
+// says.
+type Difference struct {
+	Tenant   string         `json:"tenant"`
+	Session  string         `json:"session"`
+	Seq      compaction.Seq `json:"seq"` // of the event
+	Kind     events.Kind    `json:"kind"`
+	Path     string         `json:"path"` // of the field, such as budget.level; "" is the whole outcome
+	Recorded string         `json:"recorded"`
+	Decided  string         `json:"decided"`
+}
+
+// maxDifferences bounds a report of many.
+const maxDifferences = 100
+
+// Equal reports whether everything that was to be compared was, and is as the log
+// says.
+func (r *Replayed) Equal() bool { return r.Differing == 0 && len(r.Undecidable) == 0 }
+
+// Replay decides again what was decided, each event under the config recorded for
+// it, and compares the bytes. It reads only, and may run beside workers: what they
+// commit after the call is not looked at. Sessions are decided from their first
+// event, whatever the span; what is compared lies in it. Counters are those that a
+// recorded config may name.
+//
+// It needs memory for the ledgers of one partition, and 64 MiB for texts.
+func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...compaction.Counter) (*Replayed, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	streams, err := broker.Look(ctx, js)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	r := &replayer{
+		nc: nc, js: js, span: s, first: streams.Log.First,
+		configs: newConfigs(js, counters), used: map[string]bool{}, texts: newTexts(nc, 64<<20),
+		out: &Replayed{Differences: []Difference{}},
+	}
+	for _, p := range s.partitions(streams.Partitions) {
+		if err := r.partition(ctx, p); err != nil {
+			return nil, fmt.Errorf("replay partition %d: %w", p, err)
+		}
+	}
+	r.out.Configs = len(r.used)
+	return r.out, nil
+}
+
+// replayer is one call of [Replay].
+type replayer struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	span    Span
+	first   uint64 // sequence of the log
+	configs *configs
+	used    map[string]bool // configs
+	texts   *texts
+	out     *Replayed
+
+	// Of the partition at hand.
+	id       int
+	decider  *decider
+	history  *history
+	outcomes *outcomes
+	sessions map[events.Address]*session
+	inside   bool // the span has begun
+}
+
+// session is what is known of one while its partition is replayed.
+type session struct {
+	out  bool // not compared: older than the log, or undecidable
+	told bool // its first difference is told
+	seen bool // counted
+}
+
+// errEnd ends a read at the end of the span.
+var errEnd = errors.New("end of the span")
+
+func (r *replayer) partition(ctx context.Context, id int) (err error) {
+	if r.history, err = readHistory(ctx, r.nc, r.js, id); err != nil || r.history.end.Cursor == 0 {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.id, r.decider, r.sessions = id, newDecider(nil), map[events.Address]*session{}
+	r.inside = r.span.From == Place{}
+	r.outcomes = readOutcomes(ctx, r.js, broker.Selection{
+		Stream: broker.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.history.end.Seq,
+	}, r.history)
+	log := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(id), UpTo: r.history.end.Cursor}
+	err = broker.Read(ctx, r.js, log, func(m jetstream.Msg, _ uint64) error {
+		e, _, err := readEvent(m)
+		if err != nil {
+			return err
+		}
+		if e.behind(r.span.To) {
+			return errEnd
+		}
+		return r.event(ctx, e)
+	})
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.missing(ctx, compaction.Seq(r.history.end.Cursor)+1)
+}
+
+// event decides one event again, and compares.
+func (r *replayer) event(ctx context.Context, e event) error {
+	if err := r.missing(ctx, e.seq); err != nil {
+		return err
+	}
+	recorded, err := r.outcomes.of(ctx, e.seq)
+	if err != nil {
+		return err
+	}
+	s := r.session(e)
+	hash := r.history.configAt(e.seq)
+	config, err := r.configs.get(ctx, hash)
+	if unknown, ok := errors.AsType[*unknownConfigError](err); ok {
+		r.undecidable(s, unknown)
+		return nil
+	}
+	if err != nil || s.out {
+		return err
+	}
+	r.decider.config = config
+	outs, messages := r.decider.decide(e)
+	if messages != nil {
+		r.texts.put(e)
+	}
+	if e.before(r.span.From) {
+		return nil
+	}
+	r.inside = true
+	r.used[hash] = true
+	r.out.Events++
+	if !s.seen {
+		s.seen = true
+		r.out.Sessions++
+	}
+	return r.compare(ctx, e, s, outs, recorded)
+}
+
+// session finds what is known of the session of an event. Where the log has lost
+// its beginning, so has a session whose first event is not that of a new one.
+func (r *replayer) session(e event) *session {
+	s := r.sessions[e.Address]
+	if s == nil {
+		s = &session{out: r.first > 1 && !begins(e)}
+		r.sessions[e.Address] = s
+		if s.out {
+			r.out.Older++
+		}
+	}
+	return s
+}
+
+// begins reports whether an event is the first of a session.
+func begins(e event) bool {
+	if e.Kind != events.KindTurn {
+		return false
+	}
+	t, err := events.DecodeTurn(e.data)
+	return err == nil && t.Number <= 1 && t.Generation == 0 && max(t.Number, t.ReplacesFrom) == 1
+}
+
+func (r *replayer) undecidable(s *session, why *unknownConfigError) {
+	if s.out {
+		return
+	}
+	s.out = true
+	if r.out.Undecidable == nil {
+		r.out.Undecidable = map[string]int{}
+	}
+	r.out.Undecidable[why.Error()]++
+}
+
+// missing tells of outcomes recorded about events before seq that the log does not
+// hold. What is older than the log has aged away.
+func (r *replayer) missing(ctx context.Context, seq compaction.Seq) error {
+	gone, err := r.outcomes.before(ctx, seq)
+	for _, o := range gone {
+		if uint64(o.cause) < r.first && o.err == nil || !r.inside {
+			continue
+		}
+		s := r.sessions[o.address]
+		if s == nil {
+			s = &session{}
+			r.sessions[o.address] = s
+		}
+		if !s.out {
+			r.differ(s, o.address, o.cause, o.kind, "", string(o.data), "")
+		}
+	}
+	return err
+}
+
+// differ notes the first difference of a session.
+func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k events.Kind, path, recorded, decided string) {
+	if s.told {
+		return
+	}
+	s.told = true
+	r.out.Differing++
+	if len(r.out.Differences) < maxDifferences {
+		r.out.Differences = append(r.out.Differences, Difference{a.Tenant, a.Session, seq, k, path, clip(recorded), clip(decided)})
+	}
+}

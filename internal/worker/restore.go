@@ -1,0 +1,123 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/kv"
+)
+
+// How long a take-over asks for a snapshot, and fetches it, before it reads the log
+// instead.
+const (
+	askSnapshot   = 10 * time.Second
+	fetchSnapshot = 5 * time.Minute
+)
+
+// restore puts the newest snapshot of the partition in the place of its file, when
+// the file is fresh, or so old that replaying takes longer. A snapshot that does not
+// fit, or cannot be had, is left: what it holds follows from the log.
+func (p *partition) restore(ctx context.Context, log broker.StreamState, marker border) error {
+	own := p.store.Mark()
+	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < farBehind {
+		return nil
+	}
+	found, err := p.findSnapshot(ctx, own, log, marker)
+	if found == nil || err != nil {
+		return p.without(ctx, err)
+	}
+	path := p.path() + copySuffix
+	if err := p.fetch(ctx, found, path); err != nil {
+		return p.without(ctx, errors.Join(err, os.Remove(path)))
+	}
+	failpoint("restoring")
+	if err := errors.Join(p.store.Close(), os.Rename(path, p.path()), p.openStore()); err != nil {
+		return err
+	}
+	failpoint("restored")
+	p.snapshot = p.store.Mark().Cursor
+	return nil
+}
+
+// without goes on from the file as it is, unless the caller is stopping.
+func (p *partition) without(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil {
+		p.interrupted("restore snapshot")(err)
+	}
+	return ctx.Err()
+}
+
+// findSnapshot returns the newest snapshot if it is worth fetching, else nil.
+func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.StreamState, marker border) (*broker.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, askSnapshot)
+	defer cancel()
+	found, err := p.w.copies.store.Newest(ctx, p.id)
+	if errors.Is(err, broker.ErrNoSnapshot) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := found.Marker
+	switch {
+	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < farBehind:
+		return nil, nil
+	case m.Epoch >= p.committer.Epoch():
+		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which is yet to come: it belongs to another history of this log", m.Cursor, m.Epoch)
+	}
+	reason, err := p.fitsWhole(ctx, markOf(found), log, marker)
+	if reason != nil {
+		return nil, fmt.Errorf("the snapshot at %d does not fit: %w", m.Cursor, reason)
+	}
+	return found, err
+}
+
+// fitsWhole is fits for a snapshot, which must not miss events between itself and
+// the log either.
+func (p *partition) fitsWhole(ctx context.Context, m kv.Mark, log broker.StreamState, marker border) (reason, err error) {
+	switch {
+	case m.Cursor == uint64(marker.seq) && m.Chain != marker.chain && marker.chain != 0:
+		return errOtherChain, nil
+	case m.Cursor != uint64(marker.seq) && m.Cursor+1 < log.First:
+		return fmt.Errorf("it stands at %d, and the log begins at %d", m.Cursor, log.First), nil
+	}
+	return p.fits(ctx, m, log, marker)
+}
+
+// fetch writes a snapshot to path and verifies it.
+func (p *partition) fetch(ctx context.Context, s *broker.Snapshot, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchSnapshot)
+	defer cancel()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = p.w.copies.store.Read(ctx, s, f)
+	if err == nil {
+		err = f.Sync() // it says of itself that it is on disk
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	store, _, err := kv.Open(kv.Options{Path: path, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	if m := store.Mark(); m != markOf(s) {
+		err = fmt.Errorf("the snapshot stands at %d, not at %d as it says", m.Cursor, s.Marker.Cursor)
+	}
+	return errors.Join(err, store.Close())
+}
+
+// markOf is where the ledgers of a snapshot stand.
+func markOf(s *broker.Snapshot) kv.Mark {
+	m := s.Marker
+	return kv.Mark{
+		Cursor: m.Cursor, Chain: m.Chain, LastID: m.LastID, LastTime: m.LastTime,
+		LogCreated: m.LogCreated, Config: m.Config, Outcomes: s.Outcomes,
+	}
+}

@@ -1,0 +1,131 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// sessions lists the sessions of a tenant, partition by partition, for as long as
+// this worker serves them: another one goes on from there.
+func (s *service) sessions(ctx context.Context, data []byte) (any, error) {
+	in, err := events.DecodeSessionsRequest(data)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(s.w.served); in.After.Partition >= n {
+		return nil, events.NewInvalid(events.CodeOutOfRange, "after", fmt.Sprintf("names partition %d of %d", in.After.Partition, n))
+	}
+	out := &events.SessionsResponse{V: events.Version, Tenant: in.Tenant, Sessions: []events.SessionSummary{}}
+	limit := int(cmp.Or(in.Limit, events.DefaultSessions))
+	for at := in.After; at.Partition < len(s.w.served); at = (events.SessionsCursor{Partition: at.Partition + 1}) {
+		full, err := s.list(ctx, at, limit, out)
+		if errors.Is(err, errNotServed) && at.Partition > in.After.Partition {
+			out.After = &at
+			return out, nil
+		} else if full || err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// partitionAfter is the partition that a request for sessions goes on with.
+func (s *service) partitionAfter(request []byte) (int, error) {
+	in, err := events.DecodeSessionsRequest(request)
+	if err == nil && in.After.Partition >= len(s.w.served) {
+		err = errNotServed // nobody does; any worker says so
+	}
+	if err != nil {
+		return 0, err
+	}
+	return in.After.Partition, nil
+}
+
+// list adds the sessions of one partition behind a cursor to an answer, up to limit
+// in all, and reports whether there are more: After says where then.
+func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int, out *events.SessionsResponse) (full bool, err error) {
+	p := s.w.served[at.Partition].Load()
+	if p == nil {
+		return false, errNotServed
+	}
+	names, err := p.sessions(out.Tenant, at.Session, limit-len(out.Sessions)+1)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if len(out.Sessions) == limit {
+			out.After = &at
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, whyEnded(ctx)
+		}
+		if err := s.sketch(events.Address{Tenant: out.Tenant, Session: name}, out); err != nil {
+			return false, err
+		}
+		at.Session = name
+	}
+	return false, nil
+}
+
+// sketch adds a session to an answer, if it is still there.
+func (s *service) sketch(a events.Address, out *events.SessionsResponse) error {
+	_, _, err := s.look(a, func(l *compaction.Ledger) {
+		if !l.Known() {
+			return
+		}
+		st := l.Sketch(s.w.config.Compaction)
+		out.Sessions = append(out.Sessions, events.SessionSummary{
+			Session: a.Session, Turns: l.LastTurn(), EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
+			Level: st.Budget.Level, Generation: l.Generation(), LastTurn: st.LastTurn,
+		})
+	})
+	return err
+}
+
+// sessions names at most n sessions of a tenant behind one, in order.
+func (p *partition) sessions(tenant, after string, n int) ([]string, error) {
+	p.state.Lock()
+	defer p.state.Unlock()
+	if p.ended() {
+		return nil, errNotServed
+	}
+	return p.decider.sessions(tenant, after, n)
+}
+
+// sessions names at most n sessions of a tenant behind one, in order: those in memory
+// and those that left it.
+func (d *decider) sessions(tenant, after string, n int) ([]string, error) {
+	var names []string
+	ended := map[string]bool{} // and not yet so in the store
+	for a, k := range d.kept {
+		if a.Tenant != tenant || a.Session <= after {
+			continue
+		}
+		if k.ledger != nil && k.ledger.Known() {
+			names = append(names, a.Session)
+		} else {
+			ended[a.Session] = true
+		}
+	}
+	if d.store != nil {
+		stored, err := d.store.List(tenant, after, n+len(ended))
+		if err != nil {
+			return nil, fmt.Errorf("list sessions: %w", err)
+		}
+		for _, name := range stored {
+			if !ended[name] {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(n, len(names))], nil
+}

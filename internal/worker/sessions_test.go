@@ -1,0 +1,108 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+)
+
+// sessions lists all sessions of a tenant, some at a time, and how many requests
+// that took.
+func (w *world) sessions(tenant string, limit int) (all []events.SessionSummary, requests int) {
+	w.t.Helper()
+	for after := ""; ; {
+		requests++
+		var out events.SessionsResponse
+		if e := w.request(events.SubjectSessions, fmt.Sprintf(`{"tenant":%q,"limit":%d,"after":%q}`, tenant, limit, after), &out); e != nil {
+			w.t.Fatalf("sessions after %q: %s %s", after, e.Code, e.Message)
+		}
+		if len(out.Sessions) > limit || out.Tenant != tenant {
+			w.t.Errorf("%d sessions of %s, at most %d were wanted", len(out.Sessions), out.Tenant, limit)
+		}
+		all = append(all, out.Sessions...)
+		if out.After == nil {
+			return all, requests
+		}
+		after = out.After.String()
+	}
+}
+
+func names(all []events.SessionSummary) (out []string) {
+	for _, s := range all {
+		out = append(out, s.Session)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Every session of a tenant is listed once, whatever the size of a page and whoever
+// serves its partition, in memory or not; not one that has ended.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	w, r := newWorld(t, t.TempDir()), newRoll(t)
+	w.ledgers, w.maxLedgers, w.checkpointEvery = t.TempDir(), 4, 20*time.Millisecond
+	first := w.start("a", r.listener("a"))
+	<-first.worker.Ready()
+	var want []string
+	for i := range 30 {
+		session := fmt.Sprintf("s%02d", i)
+		w.publish(events.KindTurn, session, turn(1))
+		if i%5 == 0 {
+			w.publish(events.KindEnd, session, []byte(`{}`))
+			continue
+		}
+		want = append(want, session)
+	}
+	w.publish(events.KindTurn, "parked", turn(3))
+	want = append([]string{"parked"}, want...)
+	w.settle()
+	w.ledgers = t.TempDir()
+	second := w.start("b", r.listener("b"))
+	<-second.worker.Ready()
+	r.await(map[string]int{"a": 2, "b": 2})
+	for _, limit := range []int{1, 7, 500} {
+		all, _ := w.sessions("default", limit)
+		if diff := cmp.Diff(want, names(all)); diff != "" {
+			t.Errorf("in pages of %d (-want +listed):\n%s", limit, diff)
+		}
+		for _, s := range all {
+			st := w.stats(s.Session)
+			like := events.SessionSummary{
+				Session: s.Session, Turns: st.Turns, EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
+				Level: st.Budget.Level, Generation: st.Generation, LastTurn: s.LastTurn,
+			}
+			if diff := cmp.Diff(like, s); diff != "" {
+				t.Errorf("(-stats +listed):\n%s", diff)
+			}
+			if old := time.Since(time.UnixMilli(s.LastTurn)); old < -time.Second || old > waitLimit {
+				t.Errorf("%s: last turn at %d", s.Session, s.LastTurn)
+			}
+		}
+	}
+	if all, requests := w.sessions("others", 500); len(all) != 0 || requests > 5 {
+		t.Errorf("another tenant has %v, after %d requests", all, requests)
+	}
+	for in, code := range map[string]events.Code{
+		`{"tenant":"a.b"}`:  events.CodeBadID,
+		`{"limit":0}`:       events.CodeOutOfRange,
+		`{"limit":501}`:     events.CodeOutOfRange,
+		`{"after":"x"}`:     events.CodeOutOfRange,
+		`{"after":"0.a.b"}`: events.CodeOutOfRange,
+		`{"after":"4."}`:    events.CodeOutOfRange,
+		`{"after":7}`:       events.CodeBadType,
+	} {
+		if e := w.request(events.SubjectSessions, in, nil); e == nil || e.Code != code || e.Hint == "" {
+			t.Errorf("%s: got %+v, want %s", in, e, code)
+		}
+	}
+	for _, stop := range []func() error{first.stop, second.stop} {
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/kv"
+)
+
+// copySuffix marks the copy of a ledger file that is on its way to the store, or
+// from there.
+const copySuffix = ".copy"
+
+// snapshotShare bounds what snapshots cost: the upload of a partition takes at most
+// one part in so many of the time.
+const snapshotShare = 100
+
+// farBehind is how many events of a partition are worth a snapshot at a hand-over:
+// to replay fewer takes no longer than to fetch one.
+const farBehind = 2000
+
+// snapshots puts copies of this worker's ledger files into the object store, from
+// where a worker without them goes on.
+type snapshots struct {
+	w     *Worker
+	store *broker.Snapshots
+	slot  chan struct{} // taken for one upload: there is one at a time
+}
+
+func newSnapshots(w *Worker) *snapshots {
+	return &snapshots{w: w, store: broker.NewSnapshots(w.js), slot: make(chan struct{}, 1)}
+}
+
+// run takes a snapshot of every partition that moved, every SnapshotEvery until ctx
+// ends.
+func (s *snapshots) run(ctx context.Context) {
+	tick := time.NewTicker(s.w.config.SnapshotEvery)
+	defer tick.Stop()
+	rests := make([]time.Time, len(s.w.served)) // by partition: not before
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for id := range s.w.served {
+			if p := s.w.served[id].Load(); p != nil && time.Now().After(rests[id]) {
+				rests[id] = time.Now().Add(snapshotShare * s.take(ctx, p, 1))
+			}
+		}
+	}
+}
+
+// ahead takes a snapshot of a partition that another worker is to serve, while it is
+// still served here, if the next owner would have to replay more than farBehind.
+func (s *snapshots) ahead(id int) {
+	p := s.w.served[id].Load()
+	if p == nil || !s.wanted() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.w.config.DrainTimeout/2)
+	defer cancel()
+	s.take(ctx, p, farBehind)
+}
+
+// wanted reports whether this worker takes snapshots.
+func (s *snapshots) wanted() bool { return s.w.config.Dir != "" && s.w.config.SnapshotEvery > 0 }
+
+// take uploads the partition's last checkpoint, when it is at least so many events
+// ahead of the newest snapshot, and returns how long the upload took.
+func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Duration {
+	select {
+	case s.slot <- struct{}{}:
+		defer func() { <-s.slot }()
+	case <-ctx.Done():
+		return 0
+	}
+	began := time.Now()
+	done, err := s.upload(ctx, p, least)
+	switch {
+	case errors.Is(err, kv.ErrClosed), errors.Is(err, context.Canceled):
+	case err != nil:
+		p.interrupted("snapshot")(err)
+	case done.Bytes > 0:
+		done.Took = time.Since(began)
+		call(s.w.config.Listener.Snapshotted, done)
+	}
+	return done.Took
+}
+
+func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done Snapshotted, err error) {
+	u, err := s.store.Begin(ctx, p.id) // before the copy: what is erased meanwhile must not come back
+	if err != nil || p.leads(u.Replaces()) < least {
+		return done, err
+	}
+	failpoint("snapshot-begun")
+	path := p.path() + copySuffix
+	m, err := p.store.Copy(ctx, path)
+	if err != nil {
+		return done, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(path)) }()
+	info, err := f.Stat()
+	if err != nil {
+		return done, err
+	}
+	if err := u.Put(ctx, p.snapshotMarker(m), m.Outcomes, reading{f}); err != nil {
+		return done, err
+	}
+	failpoint("snapshot-put")
+	return Snapshotted{Partition: p.id, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
+}
+
+// reading is a file at whose every read the fault tests may end the process.
+type reading struct{ *os.File }
+
+func (r reading) Read(b []byte) (int, error) {
+	failpoint("snapshot-reading")
+	return r.File.Read(b)
+}
+
+// leads is how many events, at most, the partition's last checkpoint is ahead of a
+// snapshot: 0 when the snapshot is of a later owner, 1 or more when it stands
+// elsewhere.
+func (p *partition) leads(s *broker.Snapshot) int {
+	m := p.store.Mark()
+	switch {
+	case m == kv.Mark{}:
+		return 0
+	case s == nil || s.Marker.LogCreated != m.LogCreated:
+		return p.share(m.Cursor)
+	case s.Marker.Epoch > p.committer.Epoch(), s.Marker.Cursor == m.Cursor:
+		return 0
+	case s.Marker.Cursor > m.Cursor:
+		return 1 // the log had lost its end
+	default:
+		return p.share(m.Cursor - s.Marker.Cursor)
+	}
+}
+
+// share is how many of so many sequences of the log may be of one partition.
+func (p *partition) share(sequences uint64) int {
+	return max(1, int(sequences)/p.w.config.Streams.Partitions)
+}
+
+// snapshotMarker describes a copy of the partition's file.
+func (p *partition) snapshotMarker(m kv.Mark) broker.Marker {
+	return broker.Marker{
+		Cursor: m.Cursor, Owner: p.w.config.Owner, Epoch: p.committer.Epoch(), Config: m.Config, Chain: m.Chain,
+		LastID: m.LastID, LastTime: m.LastTime, LogCreated: m.LogCreated,
+	}
+}
+
+// removeCopies removes what a process that died had on its way.
+func removeCopies(dir string) error {
+	found, err := filepath.Glob(filepath.Join(dir, "p*.db"+copySuffix))
+	for _, path := range found {
+		err = cmp.Or(err, os.Remove(path))
+	}
+	if err != nil {
+		return fmt.Errorf("remove unfinished copies: %w", err)
+	}
+	return nil
+}

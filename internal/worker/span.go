@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"fmt"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Span is a part of what was decided.
+type Span struct {
+	Tenant  string // "" for all
+	Session string // of Tenant; "" for all
+	// From and To are the first and the last event; the zero Place is no bound.
+	From, To Place
+}
+
+// Place is an event of the log, by its sequence or by its time.
+type Place struct {
+	Seq  compaction.Seq
+	Time int64 // of the log, in Unix milliseconds
+}
+
+// before reports whether an event comes before the place.
+func (e *event) before(p Place) bool {
+	return p.Seq > 0 && e.seq < p.Seq || p.Time > 0 && e.time < p.Time
+}
+
+// behind reports whether an event comes after the place.
+func (e *event) behind(p Place) bool {
+	return p.Seq > 0 && e.seq > p.Seq || p.Time > 0 && e.time > p.Time
+}
+
+// partitions lists those that the span touches.
+func (s *Span) partitions(n int) []int {
+	if s.Session != "" {
+		return []int{events.PartitionOf(events.Address{Tenant: s.Tenant, Session: s.Session}, n)}
+	}
+	out := make([]int, n)
+	for p := range out {
+		out[p] = p
+	}
+	return out
+}
+
+// logFilters and outcomeFilters select the span's sessions in a partition.
+func (s *Span) logFilters(partition int) []string {
+	if s.Tenant == "" {
+		return []string{events.LogFilter(partition)}
+	}
+	return []string{fmt.Sprintf("log.%d.*.%s.%s", partition, s.Tenant, s.session())}
+}
+
+func (s *Span) outcomeFilters(partition int) []string {
+	if s.Tenant == "" {
+		return []string{events.OutcomeFilter(partition)}
+	}
+	at := events.Address{Tenant: s.Tenant, Session: s.session()}
+	return []string{events.Outcome(partition, "*", at), events.JobSubject(partition, "*", at)}
+}
+
+func (s *Span) session() string {
+	if s.Session == "" {
+		return "*"
+	}
+	return s.Session
+}

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/kv"
+)
+
+// A worker keeps the files of partitions that it had and another has now, since they
+// may come back. Of sessions that were forgotten meanwhile nothing may stay in them.
+
+// dropForgotten looks through the files once, before any partition is served.
+func (w *Worker) dropForgotten(ctx context.Context) error {
+	if _, err := os.Stat(w.config.Dir); w.config.Dir == "" || err != nil {
+		return nil //nolint:nilerr // there is no file then
+	}
+	for id := range w.config.Streams.Partitions {
+		last, err := broker.LastForget(ctx, w.config.Read, id, everySession)
+		if err == nil && last > 0 {
+			err = kv.Forget(w.fileOptions(id), last)
+		}
+		if err != nil {
+			return fmt.Errorf("drop forgotten sessions from the file of partition %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// everySession matches the address of any session in a filter.
+var everySession = events.Address{Tenant: "*", Session: "*"}
+
+// hearErasures removes the file of a partition that another worker serves when that
+// one has erased a session, until stop is called.
+func (w *Worker) hearErasures() (stop func(), err error) {
+	if w.config.Dir == "" {
+		return func() {}, nil
+	}
+	var busy sync.Mutex
+	s, err := w.config.Commit.Subscribe(events.Published(events.KindErased, everySession), func(m *nats.Msg) {
+		busy.Lock()
+		defer busy.Unlock()
+		_, a, err := events.ParsePublished(m.Subject)
+		id := events.PartitionOf(a, w.config.Streams.Partitions)
+		if err == nil && w.served[id].Load() == nil && !w.assigned[id].Load() {
+			err = kv.Remove(w.fileOptions(id).Path)
+		}
+		if err != nil {
+			call(w.config.Listener.Interrupted, Interrupted{id, "drop a forgotten session from an old file", err})
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hear of erasures: %w", err)
+	}
+	return func() {
+		_ = s.Unsubscribe() // the connection may be gone, and then it is over too
+		busy.Lock()
+		defer busy.Unlock()
+	}, nil
+}
