@@ -16,6 +16,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/inspect"
+	"compactd/internal/summarize"
 	"compactd/internal/worker"
 )
 
@@ -48,6 +49,15 @@ func TestLoop(t *testing.T) {
 		t.Errorf("the context of another tenant: %q", code)
 	}
 
+	select {
+	case d := <-w.written:
+		if d.Failure != "" {
+			t.Errorf("a summary failed: %s", d.Failure)
+		}
+	case <-time.After(waitLimit):
+		t.Error("no summary was written")
+	}
+
 	a.publish(events.KindOverflow, "s1", `{"v":1,"id":"o1","error":"prompt is too long: 219898 tokens > 16000 maximum","status":400}`)
 	a.publish(events.KindCompact, "s1", `{"v":1,"id":"c1","focus":"words"}`)
 	a.publish(events.KindRewind, "s1", `{"v":1,"id":"r1","generation":0}`)
@@ -62,6 +72,11 @@ func TestLoop(t *testing.T) {
 	w.stop()
 	w.wantNoRefusal()
 	a.wantNoRefusal()
+
+	next := startWorker(t, url, 1) // on an empty folder: it reads the snapshots
+	next.settle()
+	next.stop()
+	next.wantNoRefusal()
 }
 
 // checkOperator has the operator look, and erase.
@@ -80,6 +95,11 @@ func checkOperator(t *testing.T, url string) {
 	defer cancel()
 	if done, err := broker.Forget(ctx, newJS(t, nc), events.Address{Tenant: "acme", Session: "s1"}, "f1"); err != nil || done.Events == 0 {
 		t.Errorf("forget: %v, %+v", err, done)
+	}
+	var stats events.StatsResponse
+	m, err := nc.Request(events.SubjectStats, []byte(`{"tenant":"acme","session":"s2"}`), waitLimit)
+	if err != nil || events.Unmarshal(m.Data, &stats) != nil || stats.V != events.Version {
+		t.Errorf("stats: %v, %+v", err, stats)
 	}
 	if err := nc.LastError(); err != nil {
 		t.Errorf("the operator was refused: %v", err)
@@ -147,11 +167,12 @@ type aWorker struct {
 	js      jetstream.JetStream
 	streams *broker.Streams
 	stop    func()
+	written chan worker.SummaryDone // the first one
 }
 
 func startWorker(t testing.TB, url string, replicas int) *aWorker {
 	t.Helper()
-	w := &aWorker{refusals: refusals{t: t}}
+	w := &aWorker{refusals: refusals{t: t}, written: make(chan worker.SummaryDone, 1)}
 	read := w.connect(url, "worker")
 	w.js = newJS(t, read)
 	var err error
@@ -167,8 +188,16 @@ func startWorker(t testing.TB, url string, replicas int) *aWorker {
 	}
 	wk, err := worker.New(worker.Config{
 		Read: read, Commit: w.connect(url, "worker"), Streams: w.streams, Compaction: config, Owner: "w", Dir: t.TempDir(),
-		MarkEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second,
-		Listener: worker.Listener{Interrupted: func(i worker.Interrupted) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) }},
+		MarkEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second, Summarizer: summarize.Embedded(),
+		Listener: worker.Listener{
+			Interrupted: func(i worker.Interrupted) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) },
+			SummaryDone: func(d worker.SummaryDone) {
+				select {
+				case w.written <- d:
+				default:
+				}
+			},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
