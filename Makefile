@@ -16,7 +16,7 @@ ARGS ?=
 SKIP ?= ^$$
 
 # Where the fault tests are
-FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction
+FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction ./deploy/cluster
 
 # How long the kills of make soak go on
 SOAK ?= 30m
