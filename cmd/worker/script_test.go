@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"worker": main}) }
 
-// The scripts show what an operator sees. $ADDR is a free address. $MODEL and
+// The scripts show what an operator sees. $ADDR is a free address, $EXAMPLES the
+// folder of example sessions. $MODEL and
 // $DOWN are a provider of models that works, and one that fails every call.
 func TestScripts(t *testing.T) {
 	bin := t.TempDir()
@@ -29,14 +30,19 @@ func TestScripts(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the publisher: %v\n%s", err, out)
 	}
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples", "sessions"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "ask": ask},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "ask": ask, "tamper": tamper},
 		Setup: func(env *testscript.Env) error {
 			addr, err := freePort()
 			env.Setenv("ADDR", addr)
+			env.Setenv("EXAMPLES", examples)
 			env.Setenv("COMPACTD_HTTP", "127.0.0.1:-1")
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			good, down := summarizetest.Start(t, tenSections), summarizetest.Start(t, nil)

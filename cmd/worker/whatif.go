@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -73,7 +71,7 @@ func (c *replayCmd) report(f *flags, columns ...whatif.Policy) (*whatif.Report, 
 		}
 		columns = append(columns, whatif.Policy{Name: name, Config: s.Config})
 	}
-	return whatif.NewReport(columns, whatif.Options{Delay: cmp.Or(c.SummaryDelay, -time.Second)}), nil
+	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay}), nil
 }
 
 func (c *replayCmd) print(r *whatif.Report) error {

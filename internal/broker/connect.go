@@ -153,7 +153,7 @@ func hint(err error) string {
 	}
 	switch {
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):
-		return "; is a NATS server running there? Set --nats or NATS_URL, or leave both out to embed one"
+		return "; is a NATS server running there? Set --nats or NATS_URL"
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return "; the server wants other credentials: --creds FILE, or --user and COMPACTD_NATS_PASSWORD"
 	default:

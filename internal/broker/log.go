@@ -153,6 +153,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 		}
 		return nil
 	}}
+	defer discard(ctx, js, s.Stream, cons, &g)
 	defer g.close()
 	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
 		return nil
@@ -200,6 +201,22 @@ func ordered(ctx context.Context, js jetstream.JetStream, s Selection) (jetstrea
 		OptStartSeq:    max(s.From, 1),
 		HeadersOnly:    s.HeadersOnly,
 	})
+}
+
+// discard deletes the consumer of a read that is over. The server would keep it for
+// five minutes, and whoever reads a thousand sessions has a thousand. Should it
+// fail, the server still does.
+func discard(ctx context.Context, js jetstream.JetStream, stream string, cons jetstream.Consumer, g *gate) {
+	name, _ := g.delivered()
+	if info := cons.CachedInfo(); name == "" && info != nil {
+		name = info.Name
+	}
+	if name == "" || !js.Conn().IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = js.DeleteConsumer(ctx, stream, name)
 }
 
 // exhausted reports whether the server has nothing left for the consumer and all

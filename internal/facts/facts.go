@@ -14,7 +14,7 @@ import (
 // changed, what the user wrote, what failed, and the tasks that are open.
 type Facts struct{ Paths, Users, Failures, Todos []Probe }
 
-// Probe is a fact, and what has to be found of it: all parts, in one line of the
+// Probe is a fact, and what has to be found of it: all texts, in one part of the
 // history.
 type Probe []string
 
@@ -190,7 +190,7 @@ func (s Share) Ratio() float64 {
 	return float64(s.Kept) / float64(s.All)
 }
 
-// History is the text of a history, line by line, and part by part on one line.
+// History is the text of a history: each part on one line.
 type History []string
 
 // Lines reads a history. A result has a line together with its command, too.
@@ -199,9 +199,6 @@ func Lines(history []events.Message) (lines History) {
 	for _, m := range history {
 		for i := range m.Parts {
 			p := &m.Parts[i]
-			for l := range strings.Lines(p.Text) {
-				lines = append(lines, oneLine(l))
-			}
 			lines = append(lines, oneLine(p.Text), oneLine(string(p.Args)))
 			if p.Kind == events.PartCall {
 				calls[p.CallID] = p

@@ -20,11 +20,10 @@ func (w *world) adapt(e *Event) (*Event, error) {
 	case events.KindOverflow, events.KindRewind, events.KindIdle:
 		return nil, nil
 	case events.KindSummary:
-		s, err := events.DecodeSummary(e.Data)
-		if err == nil && w.awaits[s.Job] {
+		if s, err := events.DecodeSummary(e.Data); err == nil && w.awaits[s.Job] {
 			return e, nil
 		}
-		return nil, nil //nolint:nilerr // what nobody can read answers nothing
+		return nil, nil
 	case events.KindTurn:
 		return w.withoutUsage(e)
 	}

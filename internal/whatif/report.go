@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -21,8 +20,7 @@ type Policy struct {
 
 // Options say how the world around the sessions is simulated.
 type Options struct {
-	// Delay is how long a summary takes, in the time of the log. Default 60 s; less
-	// than 0 is no time at all.
+	// Delay is how long a summary takes, in the time of the log.
 	Delay time.Duration
 }
 
@@ -57,7 +55,6 @@ type SessionFigures struct {
 
 // NewReport is a report of no sessions yet.
 func NewReport(policies []Policy, o Options) *Report {
-	o.Delay = max(0, cmp.Or(o.Delay, time.Minute))
 	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds()}
 	for _, p := range policies {
 		c := &Column{Name: p.Name, Figures: *newFigures(), BySession: []SessionFigures{}, config: p.Config}

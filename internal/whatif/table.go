@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"compactd/internal/events"
 	"compactd/internal/facts"
@@ -34,23 +33,21 @@ func (r *Report) Write(out io.Writer) error {
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		fmt.Fprintf(out, "%d left out: %s\n", r.LeftOut[why], why)
 	}
-	fmt.Fprintln(out)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	r.line(t, "", func(c *Column) string { return c.Name })
-	r.line(t, "config", func(c *Column) string { return c.Config })
+	r.line(out, "", func(c *Column) string { return c.Name })
+	r.line(out, "config", func(c *Column) string { return c.Config })
 	for _, x := range r.rows() {
-		r.line(t, x.name, func(c *Column) string { return x.of(&c.Figures) })
+		r.line(out, x.name, func(c *Column) string { return x.of(&c.Figures) })
 	}
-	return t.Flush()
+	_, err := fmt.Fprintln(out)
+	return err
 }
 
 // line writes a name to the left, and what each policy has to the right.
-func (r *Report) line(t io.Writer, name string, of func(*Column) string) {
-	fmt.Fprintf(t, "%-24s\t", name)
+func (r *Report) line(out io.Writer, name string, of func(*Column) string) {
+	fmt.Fprintf(out, "\n%-22s", name)
 	for _, c := range r.Policies {
-		fmt.Fprintf(t, "%s\t", of(c))
+		fmt.Fprintf(out, "  %*s", max(len(c.Name), 16), of(c))
 	}
-	fmt.Fprintln(t)
 }
 
 func (r *Report) rows() []row {

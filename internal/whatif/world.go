@@ -200,6 +200,9 @@ func (w *world) remembers() error {
 
 // history is what the agent has now.
 func (w *world) history() ([]events.Message, error) {
+	if w.own.ledger.LastTurn() == 0 {
+		return nil, nil
+	}
 	v, _, _ := w.own.ledger.View()
 	_, history, err := w.own.render(v)
 	return history, err

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -26,19 +25,21 @@ type outcomes struct {
 	next chan stored // closed at the end
 	done chan error  // gets why it ended
 	head *stored     // read, and not yet asked for
-	last error
+	over bool
+	quit context.CancelFunc
 }
 
-// readOutcomes begins to read; it ends with the outcomes, or with ctx.
+// readOutcomes begins to read; it ends with the outcomes, or with stop.
 func readOutcomes(ctx context.Context, js jetstream.JetStream, s broker.Selection, h *history) *outcomes {
 	o := &outcomes{next: make(chan stored), done: make(chan error, 1)}
+	ctx, o.quit = context.WithCancel(ctx)
 	go func() {
 		defer close(o.next)
 		var cause compaction.Seq
 		o.done <- broker.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
 			at, err := events.ParseOutcome(m.Subject())
-			if err != nil {
-				return nil //nolint:nilerr // a marker
+			if err != nil || at.Kind == events.KindErased {
+				return nil //nolint:nilerr // a marker, or what an owner did: it follows from no event
 			}
 			x := stored{subject: m.Subject(), address: at.Address, kind: at.Kind, data: m.Data()}
 			if _, x.cause, x.err = recordedOutcome(at.Kind, x.data); x.err != nil {
@@ -58,9 +59,16 @@ func readOutcomes(ctx context.Context, js jetstream.JetStream, s broker.Selectio
 	return o
 }
 
+// stop ends the reading, and returns when it has ended.
+func (o *outcomes) stop() {
+	o.quit()
+	for range o.next { // until it ends
+	}
+}
+
 // peek is the next outcome, nil at the end.
 func (o *outcomes) peek(ctx context.Context) (*stored, error) {
-	if o.head != nil || o.last != nil {
+	if o.head != nil || o.over {
 		return o.head, nil
 	}
 	select {
@@ -69,9 +77,8 @@ func (o *outcomes) peek(ctx context.Context) (*stored, error) {
 			o.head = &x
 			return o.head, nil
 		}
-		err := <-o.done
-		o.last = errors.Join(err, errEnd)
-		return nil, err
+		o.over = true
+		return nil, <-o.done
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

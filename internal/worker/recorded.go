@@ -16,6 +16,7 @@ type recorded struct {
 	told   map[compaction.Seq][]compaction.Outcome
 	last   compaction.Seq // of told
 	config []reign
+	epoch  uint64
 }
 
 // add takes one outcome.
@@ -40,7 +41,11 @@ func (r *recorded) pass(m broker.Marker) {
 		r.pass(broker.Marker{Cursor: m.Cursor, Config: m.Before})
 	}
 	cursor, n := compaction.Seq(m.Cursor), len(r.config)
+	taken := m.Epoch > r.epoch && n > 0
+	r.epoch = m.Epoch
 	switch {
+	case taken && cursor > r.config[n-1].to: // decided by the owner before, whose last markers were erased
+		r.config[n-1].to = cursor
 	case n == 0 || cursor > r.config[n-1].to && m.Config != r.config[n-1].hash:
 		r.config = append(r.config, reign{cursor, m.Config})
 	case cursor > r.config[n-1].to:
@@ -84,6 +89,8 @@ func recordedOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction
 	case *events.BudgetChanged:
 		cause = b.CausedBy
 	case *events.Rejected:
+		cause = b.CausedBy
+	case *events.Forgotten:
 		cause = b.CausedBy
 	case *events.Job:
 		cause = b.CausedBy

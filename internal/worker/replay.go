@@ -120,13 +120,12 @@ func (r *replayer) partition(ctx context.Context, id int) (err error) {
 	if r.history, err = readHistory(ctx, r.nc, r.js, id); err != nil || r.history.end.Cursor == 0 {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	r.id, r.decider, r.sessions = id, newDecider(nil), map[events.Address]*session{}
 	r.inside = r.span.From == Place{}
 	r.outcomes = readOutcomes(ctx, r.js, broker.Selection{
 		Stream: broker.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.history.end.Seq,
 	}, r.history)
+	defer r.outcomes.stop()
 	log := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(id), UpTo: r.history.end.Cursor}
 	err = broker.Read(ctx, r.js, log, func(m jetstream.Msg, _ uint64) error {
 		e, _, err := readEvent(m)
@@ -195,13 +194,16 @@ func (r *replayer) session(e event) *session {
 			r.out.Older++
 		}
 	}
+	if e.Kind == events.KindForget { // it begins anew, whatever was before
+		s.out = false
+	}
 	return s
 }
 
 // begins reports whether an event is the first of a session.
 func begins(e event) bool {
 	if e.Kind != events.KindTurn {
-		return false
+		return e.Kind == events.KindForget
 	}
 	t, err := events.DecodeTurn(e.data)
 	return err == nil && t.Number <= 1 && t.Generation == 0 && max(t.Number, t.ReplacesFrom) == 1

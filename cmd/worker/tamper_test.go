@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+)
+
+// tamper changes the first outcome that holds a text, in the folder of a worker
+// that does not run: tamper DATA OLD NEW
+func tamper(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: tamper DATA OLD NEW")
+	}
+	ctx := context.Background()
+	s, err := embedded.Start(embedded.Config{Dir: filepath.Join(ts.MkAbs(args[0]), "nats")})
+	ts.Check(err)
+	defer s.Stop()
+	nc, err := broker.Connect(ctx, broker.Options{InProcess: s})
+	ts.Check(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	ts.Check(err)
+	old, to, found := []byte(args[1]), []byte(args[2]), false
+	var messages []*nats.Msg
+	ts.Check(broker.ReadStream(ctx, js, broker.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		out := &nats.Msg{Subject: m.Subject(), Header: nats.Header{}, Data: bytes.Clone(m.Data())}
+		if marker := m.Headers().Get(broker.HeaderMarker); marker != "" {
+			out.Header.Set(broker.HeaderMarker, marker)
+		}
+		if !found && bytes.Contains(out.Data, old) {
+			out.Data, found = bytes.Replace(out.Data, old, to, 1), true
+		}
+		messages = append(messages, out)
+		return nil
+	}))
+	if !found {
+		ts.Fatalf("no outcome holds %s", old)
+	}
+	stream, err := js.Stream(ctx, broker.OutcomesStream)
+	ts.Check(err)
+	ts.Check(js.DeleteStream(ctx, broker.OutcomesStream))
+	_, err = js.CreateStream(ctx, stream.CachedInfo().Config)
+	ts.Check(err)
+	for _, m := range messages {
+		_, err := js.PublishMsg(ctx, m)
+		ts.Check(err)
+	}
+}
