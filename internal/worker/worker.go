@@ -152,18 +152,24 @@ func (w *Worker) Ready() <-chan struct{} {
 // worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {
 	c := w.config.Compaction
-	if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	if err := w.dropForgotten(ctx); err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	deafen, err := w.hearErasures()
-	if err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	defer deafen()
-	f, err := newFleet(ctx, w)
+	deafen := func() {}
+	defer func() { deafen() }()
+	var f *fleet
+	err := broker.AwaitServer(ctx, func(err error) { call(w.config.Listener.Interrupted, Interrupted{-1, "join", err}) }, func() (err error) {
+		if err = broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
+			return err
+		}
+		if err = w.dropForgotten(ctx); err != nil {
+			return err
+		}
+		deafen() // of the try before
+		if deafen, err = w.hearErasures(); err != nil {
+			deafen = func() {}
+			return err
+		}
+		f, err = newFleet(ctx, w)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
