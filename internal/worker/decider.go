@@ -29,6 +29,7 @@ type decider struct {
 	store  loader // nil without checkpoints
 	kept   map[events.Address]*kept
 	dirty  []*kept // that changed since the last checkpoint
+	weight int     // bytes that the ledgers in kept take, about
 	events int     // since the last checkpoint
 	clock  uint64  // uses of ledgers so far
 	lost   error   // a ledger could not be loaded: the file cannot be trusted
@@ -41,6 +42,7 @@ func newDecider(c *compaction.Config) *decider {
 // decide judges an event and applies it. The messages are those it stands for, if
 // it could be read.
 func (d *decider) decide(e event) ([]compaction.Outcome, []events.Message) {
+	d.expire(e)
 	outs, in, msgs := d.judge(e)
 	if slices.ContainsFunc(outs, unwieldy) {
 		d.forget(e.Address)
@@ -72,6 +74,7 @@ func unwieldy(o compaction.Outcome) bool {
 
 // record applies an event and what was told about it before.
 func (d *decider) record(e event, outs []compaction.Outcome) error {
+	d.expire(e)
 	if slices.ContainsFunc(outs, resets) {
 		d.forget(e.Address)
 		return nil

@@ -39,7 +39,7 @@ func (r *recorded) add(k events.Kind, data []byte) error {
 // gone.
 func (r *recorded) pass(m broker.Marker) {
 	if m.Before != "" { // as if the marker before it, which may be erased, were passed
-		r.pass(broker.Marker{Cursor: m.Cursor, Config: m.Before})
+		r.pass(broker.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
 	}
 	cursor, n := compaction.Seq(m.Cursor), len(r.config)
 	taken := m.Epoch > r.epoch && n > 0

@@ -25,7 +25,7 @@ type Config struct {
 	Read, Commit *nats.Conn
 	// Streams is what broker.Ensure returned.
 	Streams *broker.Streams
-	// Compaction is what decisions depend on beside the log.
+	// Compaction is what decisions depend on beside the log, whose age it gets here.
 	Compaction *compaction.Config
 	// Owner names this worker among all there ever were.
 	Owner string
@@ -59,6 +59,9 @@ type Config struct {
 	// there is a Dir: those not used lately are read back when they are needed.
 	// Default 100,000.
 	MaxLedgers int
+	// MaxLedgerBytes bounds the memory that they take, in the same way. Default
+	// 128 MiB.
+	MaxLedgerBytes int
 
 	// CacheBytes bounds the texts kept for rendering. Default 64 MiB.
 	CacheBytes uint64
@@ -120,8 +123,12 @@ func New(c Config) (*Worker, error) {
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 5*time.Minute)
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
+	c.MaxLedgerBytes = cmp.Or(c.MaxLedgerBytes, 128<<20)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
+	if err == nil {
+		c.Compaction, err = c.Compaction.WithRetention(int64(c.Streams.MaxAge / time.Second))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
@@ -173,6 +180,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.run(ctx) })
 	g.Go(func() error { return w.service.run(ctx) })
+	g.Go(func() error { w.renewConfig(ctx); return nil })
 	if w.copies.wanted() {
 		g.Go(func() error { w.copies.run(ctx); return nil })
 	}
