@@ -305,7 +305,7 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 		return replayed, err
 	}
 	if whole && marker.chain != 0 && p.decided.chain != marker.chain {
-		return replayed, errOtherChain
+		return replayed, p.otherChain(ctx, marker)
 	}
 	p.decided.seq, p.decided.chain = marker.seq, cmp.Or(marker.chain, p.decided.chain)
 	p.end = p.decided
