@@ -31,13 +31,23 @@ func (v *View) Seqs() []Seq {
 	return slices.Compact(out)
 }
 
+// messages counts those that the entries belong to.
+func (v *View) messages() (n int) {
+	for i := range v.entries {
+		if v.entries[i].Flags.has(FlagFirst) {
+			n++
+		}
+	}
+	return n
+}
+
 // Texts returns the messages of the turn at a sequence of the log.
 type Texts func(Seq) ([]events.Message, error)
 
 // Render writes the view in the session's own dialect, valid for its provider.
 // Messages that no edit touches keep their bytes.
 func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderer{view: v, texts: texts, out: make([]events.Message, 0, len(v.entries))}
+	r := renderer{view: v, texts: texts, out: make([]events.Message, 0, v.messages())}
 	for from := 0; from < len(v.entries); {
 		to := from + 1
 		for to < len(v.entries) && v.entries[from].sameMessage(&v.entries[to]) {
