@@ -74,8 +74,8 @@ demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 
 # Packages without goroutines of their own: the race detector finds nothing there,
 # and makes them five times slower. The measuring tools are among them.
-PURE = ./internal/compaction ./internal/estimate ./internal/eval ./internal/events ./internal/exact ./internal/facts ./internal/overflow \
-	./internal/policyfile ./internal/summarize ./internal/transcript ./internal/whatif ./examples/...
+PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/eval ./internal/events ./internal/exact ./internal/facts \
+	./internal/overflow ./internal/policyfile ./internal/summarize ./internal/transcript ./internal/whatif ./examples/...
 
 .PHONY: test
 test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
@@ -143,6 +143,11 @@ lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom
 .PHONY: fmt
 fmt: $(GOFUMPT) ## Format the code
 	$(GOFUMPT) -w .
+
+.PHONY: schemas
+schemas: ## Write docs/format/schema and openapi.json anew, from the structs and routes
+	go test ./internal/schema -run 'TestSchemas$$' -update
+	go test ./internal/worker -run 'TestOpenAPI$$' -update
 
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)

@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
-	"compactd/internal/cli"
 	"compactd/internal/events"
 )
 
@@ -48,7 +47,7 @@ type flags struct {
 	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 
-	Completion cli.CompletionCmd `cmd:"" help:"Print a completion script for a shell."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 }
 
 const description = `Publishes turns to compactd and shows what it tells.
@@ -58,7 +57,8 @@ Examples:
   publisher load --sessions 50
   echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
   publisher context --session s1
-  publisher COMMAND --help                   # more of them
+
+Each command has more of them: publisher replay --help.
 
 Exit codes: 0 done, 1 failure, 2 wrong usage, 3 refused, 4 nobody there (no server, no worker, or no answer in time).`
 

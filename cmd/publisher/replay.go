@@ -34,7 +34,7 @@ func (*replayCmd) Help() string {
   publisher replay --from swe-agent trajectories/
   publisher replay examples/sessions --gap 10ms --each
 
-PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD where the history would no longer have fit its model: an estimate. What cannot be read is told and left out.`
+PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. What cannot be read is told and left out.`
 }
 
 // Validate finds wrong usage that kong cannot know of.

@@ -59,7 +59,7 @@ type flags struct {
 	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant in this worker; beyond them the embedded summarizer writes. 0 is no bound."`
 	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
 
-	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz and /metrics are answered; port -1 picks a free one, off is none (${default})."`
+	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
 	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
@@ -73,6 +73,8 @@ type flags struct {
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
 
 	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
+
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
@@ -96,14 +98,19 @@ Examples:
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
+// parser reads the command line into f.
+func parser(f *flags, logFormat string) *kong.Kong {
+	return kong.Must(f, kong.Name("worker"), kong.Description(description),
+		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+}
+
 func main() {
 	logFormat := "json"
 	if isatty.IsTerminal(os.Stderr.Fd()) {
 		logFormat = "console"
 	}
 	var f flags
-	k := kong.Must(&f, kong.Name("worker"), kong.Description(description),
-		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+	k := parser(&f, logFormat)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
 		k.Errorf("%s; see worker --help", err)
@@ -256,7 +263,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	l.commit, errs[1] = broker.Connect(ctx, o)
 	if err := errors.Join(errs[:]...); err != nil {
 		l.close()
-		return nil, cmp.Or(errs[0], errs[1])
+		return nil, fmt.Errorf("%w; without --nats and NATS_URL a server is embedded", cmp.Or(errs[0], errs[1]))
 	}
 	return l, nil
 }

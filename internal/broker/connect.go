@@ -145,7 +145,7 @@ func redact(addr string) string {
 func hint(err error) string {
 	switch {
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):
-		return "; is a NATS server running there? Set --nats or NATS_URL, or leave both out to embed one"
+		return "; is a NATS server running there? Set --nats or NATS_URL"
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return "; the server wants other credentials: --creds FILE, or user:password@ in the URL"
 	default:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // arguments, flags and examples.
 func Reference(app *kong.Application) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, intro(app.Help))
+	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, text(intro(app.Help)))
 	writeFlags(&b, app.Flags)
 	for _, c := range app.Leaves(true) {
 		writeCommand(&b, c)
@@ -26,9 +27,9 @@ func intro(help string) string {
 }
 
 func writeCommand(b *strings.Builder, c *kong.Node) {
-	fmt.Fprintf(b, "### %s\n\n%s\n\n    %s\n\n", c.FullPath(), c.Help, usage(c))
+	fmt.Fprintf(b, "### %s\n\n%s\n\n    %s\n\n", c.FullPath(), text(c.Help), usage(c))
 	for _, p := range c.Positional {
-		fmt.Fprintf(b, "- `%s`: %s\n", p.Summary(), p.Help)
+		fmt.Fprintf(b, "- `%s`: %s\n", p.Summary(), text(p.Help))
 	}
 	if len(c.Positional) > 0 {
 		b.WriteByte('\n')
@@ -45,7 +46,7 @@ func usage(c *kong.Node) string {
 	for root.Parent != nil {
 		root = root.Parent
 	}
-	return root.Name + c.Summary()
+	return root.Name + " " + strings.TrimSpace(c.Summary())
 }
 
 // markdown makes blocks of the lines that are indented.
@@ -54,7 +55,7 @@ func markdown(detail string) string {
 	for line := range strings.SplitSeq(strings.TrimSpace(detail), "\n") {
 		if code, ok := strings.CutPrefix(line, "  "); ok {
 			line = "    " + code
-		} else if strings.HasSuffix(line, ":") {
+		} else if line = text(line); strings.HasSuffix(line, ":") {
 			line += "\n"
 		}
 		b.WriteString(line + "\n")
@@ -71,7 +72,8 @@ func writeFlags(b *strings.Builder, flags []*kong.Flag) {
 		if rows++; rows == 1 {
 			b.WriteString("| flag | variable | default | meaning |\n|---|---|---|---|\n")
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", flagName(f), code(strings.Join(f.Envs, ", ")), code(preset(f)), cell(f.Help))
+		help := strings.Replace(f.Help, " ("+f.Default+")", "", 1) // it has a column
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", code(flagName(f)), code(strings.Join(f.Envs, ", ")), preset(f), cell(text(help)))
 	}
 	if rows > 0 {
 		b.WriteByte('\n')
@@ -81,25 +83,32 @@ func writeFlags(b *strings.Builder, flags []*kong.Flag) {
 func flagName(f *kong.Flag) string {
 	name := "--" + f.Name
 	if takesValue(f) {
-		name += " " + strings.ToUpper(strings.Trim(f.FormatPlaceHolder(), `"`))
+		name += " " + strings.ToUpper(cmp.Or(f.PlaceHolder, f.Name))
 	}
 	return name
 }
 
-// preset is the default of a flag; required where it must be given.
+// preset is the default of a flag, or that one must be given.
 func preset(f *kong.Flag) string {
-	if f.Required {
+	switch {
+	case f.Required && len(f.Xor) > 0:
+		return "one of these"
+	case f.Required:
 		return "required"
+	default:
+		return code(f.Default)
 	}
-	return f.Default
 }
 
 func code(s string) string {
-	if s == "" || s == "required" {
-		return s
+	if s == "" {
+		return ""
 	}
 	return "`" + cell(s) + "`"
 }
 
-// cell is a text that may stand in a table.
+// text may stand in Markdown, where < begins a tag.
+func text(s string) string { return strings.ReplaceAll(s, "<", `\<`) }
+
+// cell may stand in a table.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

@@ -7,13 +7,13 @@ const MaxOverflowBytes = 256 << 10
 // Overflow is a session.overflow: a provider refused a call, most likely as too
 // long. Package overflow says what the error is.
 type Overflow struct {
-	ID     string
-	Error  Raw    // string, object or array as the agent got it; nil when there was no body
-	Status int64  // HTTP status; 0 when it is not known
-	Model  *Model // of the call; nil = that of the session
+	ID     string `json:"id,omitzero"`
+	Error  Raw    `json:"error,omitzero"`  // string, object or array as the agent got it; nil when there was no body
+	Status int64  `json:"status,omitzero"` // HTTP status; 0 when it is not known
+	Model  *Model `json:"model,omitzero"`  // of the call; nil = that of the session
 	// Generation is the compaction the agent had applied when it made the call; −1
 	// when it does not say, which stands for the newest.
-	Generation int64
+	Generation int64 `json:"generation,omitzero"`
 }
 
 // DecodeOverflow reads the payload of a session.overflow. Its error is an

@@ -10,11 +10,11 @@ const MaxFocusBytes = 4 << 10
 
 // Compact is a session.compact: compact now, whatever the usage.
 type Compact struct {
-	ID    string
-	Focus string // what the summary shall keep in mind, "" for nothing
+	ID    string `json:"id,omitzero"`
+	Focus string `json:"focus,omitzero"` // what the summary shall keep in mind, "" for nothing
 	// Model and Policy hold for this compaction alone; nil is the session's own.
-	Model  *Model
-	Policy Raw
+	Model  *Model `json:"model,omitzero"`
+	Policy Raw    `json:"policy,omitzero"`
 }
 
 // DecodeCompact reads the payload of a session.compact. Its error is an [*Invalid].
@@ -30,9 +30,9 @@ func DecodeCompact(data []byte) (*Compact, error) {
 // Rewind is a session.rewind: return to the view of an earlier generation. One of
 // the two fields is set.
 type Rewind struct {
-	ID         string
-	Generation *int64 // 0 is the history as it was published
-	Steps      int64  // compactions in view to undo
+	ID         string `json:"id,omitzero"`
+	Generation *int64 `json:"generation,omitzero"` // 0 is the history as it was published
+	Steps      int64  `json:"steps,omitzero"`      // compactions in view to undo
 }
 
 // DecodeRewind reads the payload of a session.rewind. Its error is an [*Invalid].

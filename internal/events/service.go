@@ -28,12 +28,18 @@ func OfTenant(subject, tenant string) string { return subject + "." + tenant }
 
 // Codes that only answers have, beside those of the table.
 const (
-	// CodeForbidden: the request asks about another tenant than its subject names.
+	// CodeForbidden: the request asks about another tenant than its subject names; over
+	// HTTP, it comes from another machine than may ask.
 	CodeForbidden Code = "403"
 	// CodeUnavailable: nobody can answer just now; ask again in a moment.
 	CodeUnavailable Code = "503"
 	// CodeGone: a text that the answer needs is no longer in the log.
 	CodeGone Code = "410"
+
+	// Over HTTP only: no token, no such path, another method.
+	CodeUnauthorized Code = "401"
+	CodeNoPage       Code = "404"
+	CodeBadMethod    Code = "405"
 )
 
 // MaxRequestBytes bounds a request.

@@ -38,18 +38,18 @@ type Usage struct {
 
 // Turn is a session.turn: what was appended since the last one.
 type Turn struct {
-	ID           string
-	Number       int64 // counts from 1; 0 when the agent does not number
-	Generation   int64 // compaction the agent had applied when it made the call
-	ReplacesFrom int64 // withdraw turns from this number on; 0 for none
-	Model        *Model
-	Format       Format // "" = unchanged
-	System       Raw    // nil = unchanged
-	Tools        Raw    // nil = unchanged
-	Messages     []Raw
-	Usage        *Usage
-	UsageUnknown bool // a usage was there, of no known shape
-	Policy       Raw  // nil = unchanged
+	ID           string `json:"id,omitzero"`
+	Number       int64  `json:"turn,omitzero"`          // counts from 1; 0 when the agent does not number
+	Generation   int64  `json:"generation,omitzero"`    // compaction the agent had applied when it made the call
+	ReplacesFrom int64  `json:"replaces_from,omitzero"` // withdraw turns from this number on; 0 for none
+	Model        *Model `json:"model,omitzero"`         // of the next call; nil = unchanged
+	Format       Format `json:"format,omitzero"`        // "" = unchanged
+	System       Raw    `json:"system,omitzero"`        // nil = unchanged
+	Tools        Raw    `json:"tools,omitzero"`         // nil = unchanged
+	Messages     []Raw  `json:"messages"`               // in the dialect of the session
+	Usage        *Usage `json:"-"`                      // as it is read; it travels in its provider's shape
+	UsageUnknown bool   `json:"-"`                      // a usage was there, of no known shape
+	Policy       Raw    `json:"policy,omitzero"`        // nil = unchanged
 }
 
 // DecodeTurn reads the payload of a session.turn. Its error is an [*Invalid]

@@ -12,8 +12,7 @@ import (
 )
 
 // List names at most n sessions of a tenant that have a ledger, in order, those
-// behind the session after; "" begins with the first. It reads no ledgers: one seek
-// for each session. A [*DamagedError] says that the file changed since it was opened.
+// behind the session after; "" begins with the first. It reads one row of each. A [*DamagedError] says that the file changed since it was opened.
 func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	if err := s.usable(); err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
@@ -47,8 +46,11 @@ func list(tx *bolt.Tx, tenant, after string, n int) ([]string, error) {
 	if after != "" {
 		seek = behind(tenant, after)
 	}
-	for k, _ := cur.Seek(seek); bytes.HasPrefix(k, prefix) && len(out) < n; k, _ = cur.Seek(seek) {
+	for k, v := cur.Seek(seek); bytes.HasPrefix(k, prefix) && len(out) < n; k, v = cur.Seek(seek) {
 		a, _, err := splitKey(k)
+		if err == nil {
+			_, err = unseal(k, v) // the checksum covers the key
+		}
 		if err == nil && a.Session <= after {
 			err = fmt.Errorf("row %q is out of order", k)
 		}

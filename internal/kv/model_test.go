@@ -59,6 +59,25 @@ func (m model) hash(mark Mark) string {
 
 func byAddress(a, b events.Address) int { return bytes.Compare([]byte(a.String()), []byte(b.String())) }
 
+// wantListed compares the lists of all tenants with what a store holds.
+func wantListed(s *Store, m model) error {
+	want := map[string][]string{}
+	for a := range m {
+		want[a.Tenant] = append(want[a.Tenant], a.Session)
+	}
+	for tenant, sessions := range want {
+		slices.Sort(sessions)
+		got, err := s.List(tenant, "", len(sessions)+1)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(got, sessions) {
+			return fmt.Errorf("%s has the sessions %q, listed are %q", tenant, sessions, got)
+		}
+	}
+	return nil
+}
+
 // dump reads a store with Each, and every session again with Load.
 func dump(s *Store) (model, error) {
 	m := model{}
@@ -72,6 +91,9 @@ func dump(s *Store) (model, error) {
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := wantListed(s, m); err != nil {
 		return nil, err
 	}
 	for a, want := range m {

@@ -489,8 +489,9 @@ func TestClosed(t *testing.T) {
 	}
 	s.Abandon()
 	_, err := s.Load(address("a"))
+	_, unlisted := s.List(events.DefaultTenant, "", 1)
 	for name, err := range map[string]error{
-		"load": err, "checkpoint": s.Checkpoint(markAt(2), nil),
+		"load": err, "list": unlisted, "checkpoint": s.Checkpoint(markAt(2), nil),
 		"each": s.Each(func(events.Address, []compaction.Row) error { return nil }),
 	} {
 		if !errors.Is(err, ErrClosed) {

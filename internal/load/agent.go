@@ -39,8 +39,8 @@ func newAgent(a events.Address, window int64, seed uint64, number int) *agent {
 	return &agent{
 		address: a,
 		model:   events.Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514", ContextWindow: window, MaxOutputTokens: window / 8},
-		said:    rand.New(rand.NewPCG(seed, uint64(number)*2)),   //nolint:gosec // a load is to be repeated, not to be secret
-		paced:   rand.New(rand.NewPCG(seed, uint64(number)*2+1)), //nolint:gosec // as above
+		said:    rand.New(rand.NewPCG(seed, uint64(number)*2)),
+		paced:   rand.New(rand.NewPCG(seed, uint64(number)*2+1)),
 	}
 }
 

@@ -206,7 +206,7 @@ func (f *fleet) count(err error) {
 // live runs one agent until it has said all, or the time is over.
 func (f *fleet) live(ctx context.Context, a *agent, limiter *rate.Limiter) error {
 	for f.config.Turns == 0 || a.turn < int64(f.config.Turns) {
-		if !f.wait(ctx, a) || limiter.Wait(ctx) != nil {
+		if !f.wait(ctx, a, limiter) {
 			return nil
 		}
 		if a.apply() {
@@ -220,16 +220,15 @@ func (f *fleet) live(ctx context.Context, a *agent, limiter *rate.Limiter) error
 }
 
 // wait reports false when the time is over.
-func (f *fleet) wait(ctx context.Context, a *agent) bool {
-	if f.config.Speed == 0 {
-		return ctx.Err() == nil
+func (f *fleet) wait(ctx context.Context, a *agent, limiter *rate.Limiter) bool {
+	if f.config.Speed > 0 {
+		select {
+		case <-time.After(time.Duration(float64(a.pause()) / f.config.Speed)):
+		case <-ctx.Done():
+			return false
+		}
 	}
-	select {
-	case <-time.After(time.Duration(float64(a.pause()) / f.config.Speed)):
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return limiter.Wait(ctx) == nil && ctx.Err() == nil
 }
 
 func (f *fleet) applied(a *agent) {

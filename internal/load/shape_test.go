@@ -19,7 +19,7 @@ func TestShape(t *testing.T) {
 		p50, p99 float64
 	}{"gaps": {Gaps, 1.65, 131}, "sizes": {Sizes, 638, 21_000}} {
 		r := rand.New(rand.NewPCG(1, 1))
-		values := make([]float64, 200_000)
+		values := make([]float64, 100_000)
 		for i := range values {
 			values[i] = test.shape.Draw(r)
 		}
@@ -39,7 +39,7 @@ func TestShape(t *testing.T) {
 // The messages that agents publish have these sizes, give or take their braces.
 func TestMessages(t *testing.T) {
 	var sizes []int
-	for n := range 100 {
+	for n := range 40 {
 		a := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, 1, n)
 		for range 20 {
 			_, data, err := a.speak()

@@ -35,6 +35,10 @@ type claudeMessage struct {
 // syntheticModel is what Claude Code names where no model was called.
 const syntheticModel = "<synthetic>"
 
+// compactAgent begins the name of the sub-agent that writes Claude Code's own
+// summaries. It was sent the history a second time, and is left out as the summary is.
+const compactAgent = "acompact-"
+
 // parseClaudeCode reads a session and, as sessions of their own, the sidechains
 // in which its sub-agents ran.
 func parseClaudeCode(in input, r io.Reader) ([]Session, error) {
@@ -81,6 +85,9 @@ type claudeFile struct {
 func (f *claudeFile) add(n int, l *claudeLine) {
 	if _, again := f.chainOf[l.UUID]; again && l.UUID != "" {
 		return // a session that was resumed repeats lines
+	}
+	if strings.HasPrefix(l.Agent, compactAgent) {
+		return
 	}
 	key := f.key(l)
 	f.chainOf[l.UUID] = key

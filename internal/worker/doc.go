@@ -5,7 +5,8 @@
 //	go func() { <-w.Ready(); log.Print("ready") }()
 //	err = w.Run(ctx) // until ctx ends, then drains
 //
-// A [Monitor] tells over HTTP how it is: health, readiness, metrics.
+// A [Monitor] tells over HTTP how it is: health, readiness, metrics. There it
+// answers what the NATS service answers, too.
 //
 // # Guarantees
 //

@@ -15,14 +15,13 @@ import (
 	"compactd/internal/events"
 )
 
-// serveHTTP answers on l until ctx ends. Nobody may hold a connection for long or
-// send much: there are only small questions.
+// serveHTTP answers on l until ctx ends. Nobody may hold a connection for long.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
-		WriteTimeout:      10 * time.Second,
+		WriteTimeout:      answerTimeout + 5*time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -60,6 +59,7 @@ func (m *Monitor) handler() http.Handler {
 		m.Readiness(r.Context()) // lag and room are as fresh as a check
 		collected.ServeHTTP(w, r)
 	})
+	mux.Handle("/v1/", m.api())
 	return m.guard(mux)
 }
 
@@ -75,10 +75,10 @@ func (m *Monitor) guard(next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(token))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
-			http.Error(w, "ask as 127.0.0.1 or localhost", http.StatusForbidden)
+			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."})
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "a token is required", http.StatusUnauthorized)
+			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send Authorization: Bearer with the token of --http-token."})
 		default:
 			next.ServeHTTP(w, r)
 		}

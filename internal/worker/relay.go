@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -27,11 +28,10 @@ func (s *service) pass(ctx context.Context, e endpoint, r micro.Request) bool {
 		s.answer(r, func() (any, error) { return nil, errBusy })
 		return true
 	}
-	m := &nats.Msg{Subject: events.OwnerSubject(id, e.name), Data: r.Data()}
-	to := late{s.w.config.Read, r.Reply()}
+	data, to := r.Data(), late{s.w.config.Read, r.Reply()}
 	go func() {
 		defer func() { <-s.relayed }()
-		s.ask(ctx, m, to)
+		s.relay(ctx, id, e, data, to)
 	}()
 	return true
 }
@@ -45,22 +45,55 @@ func (s *service) elsewhere(e endpoint, request []byte) (partition int, yes bool
 	return id, err == nil && s.w.served[id].Load() == nil
 }
 
-// ask asks the worker that serves a partition, and gives back what it answers. Where
-// nobody serves it, that is the answer.
-func (s *service) ask(ctx context.Context, m *nats.Msg, to late) {
+// relay gives back what the worker that serves a partition answers. Where nobody
+// serves it, that is the answer.
+func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte, to late) {
+	reply, err := s.askOwner(ctx, id, e, request)
+	if err != nil {
+		s.answer(to, func() (any, error) { return nil, err })
+		return
+	}
+	err = to.nc.PublishMsg(&nats.Msg{Subject: to.reply, Data: reply.Data, Header: reply.Header})
+	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+	}
+}
+
+// fromOwner is the answer of the worker that serves a partition; a refusal of it is
+// the error.
+func (s *service) fromOwner(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
+	select {
+	case s.relayed <- struct{}{}:
+		defer func() { <-s.relayed }()
+	default:
+		return nil, errBusy
+	}
+	reply, err := s.askOwner(ctx, id, e, request)
+	if err != nil {
+		return nil, err
+	}
+	if reply.Header.Get(micro.ErrorCodeHeader) != "" {
+		refused := &events.ServiceError{}
+		if err := events.Unmarshal(reply.Data, refused); err != nil {
+			return nil, fmt.Errorf("read the answer of another worker: %w", err)
+		}
+		return nil, refused
+	}
+	return reply.Data, nil
+}
+
+// askOwner asks the worker that serves a partition.
+func (s *service) askOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
 	defer cancel()
-	reply, err := to.nc.RequestMsgWithContext(ctx, m)
+	reply, err := s.w.config.Read.RequestMsgWithContext(ctx, &nats.Msg{Subject: events.OwnerSubject(id, e.name), Data: request})
 	switch {
 	case err == nil:
-		err = to.nc.PublishMsg(&nats.Msg{Subject: to.reply, Data: reply.Data, Header: reply.Header})
-		if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-			call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
-		}
+		return reply, nil
 	case ctx.Err() != nil:
-		s.answer(to, func() (any, error) { return nil, whyEnded(ctx) })
+		return nil, whyEnded(ctx)
 	default:
-		s.answer(to, func() (any, error) { return nil, errNotServed })
+		return nil, errNotServed
 	}
 }
 

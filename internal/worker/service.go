@@ -97,7 +97,7 @@ func (s *service) run(ctx context.Context) error {
 				s.handle(ctx, e, r)
 			}
 		}
-		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject)); err != nil {
+		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(described(e.name))); err != nil {
 			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
 		}
 		if err := s.addOfTenant(ctx, svc, e, guarded); err != nil {
@@ -384,10 +384,7 @@ func (s *service) answer(to responder, f func() (any, error)) {
 	if err == nil {
 		err = to.Respond(data)
 	} else {
-		e := refusal(err)
-		if e.Code == events.CodeInternal {
-			call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
-		}
+		e := s.refuse(err)
 		data, _ = events.Marshal(e) // of strings
 		err = to.Error(string(e.Code), e.Message, data)
 	}
@@ -416,11 +413,23 @@ func (s *service) payload(f func() (any, error)) (data []byte, err error) {
 	return data, nil
 }
 
+// refuse is refusal, and tells the listener what nobody expected.
+func (s *service) refuse(err error) *events.ServiceError {
+	e := refusal(err)
+	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
+		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+	}
+	return e
+}
+
 // refusal is what the one who asked is told about an error.
 func refusal(err error) *events.ServiceError {
 	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
 	bad, invalid := errors.AsType[*events.Invalid](err)
 	_, gone := errors.AsType[*broker.GoneError](err)
+	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
+		return refused // by another worker
+	}
 	switch {
 	case errors.Is(err, errOtherTenant):
 		e.Code, e.Message, e.Hint = events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too."

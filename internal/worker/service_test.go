@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
+	"compactd/docs/format"
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
@@ -310,6 +311,32 @@ func TestDiscovery(t *testing.T) {
 	found := map[string]string{}
 	for _, e := range info.Endpoints {
 		found[e.Name] = e.Subject
+		for _, key := range []string{"request", "response", "error"} {
+			for id := range strings.FieldsSeq(e.Metadata[key]) {
+				name, ours := strings.CutPrefix(id, "urn:compactd:v1:")
+				if data, err := format.Schema(name); !ours || err != nil || !strings.Contains(string(data), `"$id": "`+id+`"`) {
+					t.Errorf("%s: %s is %s: %v", e.Name, key, id, err)
+				}
+			}
+		}
+		if e.Metadata["response"] == "" || !strings.Contains(e.Metadata["http"], " /v1/") {
+			t.Errorf("%s: %v", e.Name, e.Metadata)
+		}
+	}
+	w.check("s1", "")
+	var counted struct {
+		Endpoints []struct {
+			Name     string `json:"name"`
+			Requests int    `json:"num_requests"`
+		} `json:"endpoints"`
+	}
+	if e := w.request("$SRV.STATS."+events.ServiceName, "", &counted); e != nil {
+		t.Fatal(e)
+	}
+	for _, e := range counted.Endpoints {
+		if (e.Name == "check") != (e.Requests == 1) {
+			t.Errorf("%s has %d requests", e.Name, e.Requests)
+		}
 	}
 	want := map[string]string{"health": "compactd.health"}
 	for _, verb := range []string{"check", "context", "files", "recall", "sessions", "stats"} {

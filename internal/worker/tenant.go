@@ -28,7 +28,7 @@ func (s *service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint
 		}
 		next(ctx, r)
 	}
-	return svc.AddEndpoint(e.name+"-of-tenant", micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(events.OfTenant(e.subject, "*")))
+	return svc.AddEndpoint(e.name+"-of-tenant", micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(events.OfTenant(e.subject, "*")), micro.WithEndpointMetadata(described(e.name)))
 }
 
 // checkTenant refuses a request whose payload asks about another tenant than the

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"compactd/internal/cli/clitest"
+)
+
+// docs/cli.md has every command and flag.
+func TestReference(t *testing.T) { clitest.Reference(t, parser(&flags{}, "json").Model) }
+
+// Every command has examples, and all of them are read without an error. What is in
+// the files that they name is not looked at.
+func TestExamples(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("worker.creds", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Examples(t, parser(&flags{}, "json").Model, func(args []string) error {
+		trace, err := kong.Trace(parser(&flags{}, "json"), args)
+		if err != nil {
+			return err
+		}
+		return trace.Error
+	})
+}
+
+func TestCompletion(t *testing.T) { clitest.Completion(t, parser(&flags{}, "json").Model) }

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+)
+
+type toy struct {
+	Server string `env:"TOY_SERVER" default:"a:1" placeholder:"URL" help:"Where to go: there."`
+	Quiet  bool   `help:"Say nothing. Really."`
+	Hidden bool   `hidden:""`
+
+	Sing struct {
+		Voice string   `enum:"high,low" default:"low" help:"The voice (high|low)."`
+		Songs []string `arg:"" optional:"" name:"song" help:"What to sing."`
+	} `cmd:"" help:"Sing a song."`
+	Dance  danceCmd `cmd:"" help:"Dance; it's fun."`
+	Secret struct{} `cmd:"" hidden:""`
+}
+
+type danceCmd struct {
+	Steps int `required:"" help:"How many."`
+}
+
+func (danceCmd) Help() string { return "Examples:\n  toy dance --steps 3\n\nIt tires." }
+
+func app() *kong.Application {
+	return kong.Must(&toy{}, kong.Name("toy"), kong.Description("A toy.\n\nExamples:\n  toy sing")).Model
+}
+
+// Bash completes commands, flags of where the line is, and values that are known;
+// anything else is left to its file names.
+func TestBash(t *testing.T) {
+	script := Completion(app(), "bash")
+	for line, want := range map[string]string{
+		"toy ":                        "sing dance --help --server --quiet",
+		"toy s":                       "sing",
+		"toy --server sing d":         "dance",
+		"toy sing --v":                "--voice",
+		"toy --quiet sing --voice ":   "high low",
+		"toy sing --voice h":          "high",
+		"toy --server ":               "",
+		"toy dance --":                "--help --server --quiet --steps",
+		"toy dance --steps 3 sing --": "--help --server --quiet --steps",
+	} {
+		words := strings.Split(line, " ")
+		quoted := make([]string, len(words))
+		for i, w := range words {
+			quoted[i] = fmt.Sprintf("%q", w)
+		}
+		try := fmt.Sprintf("%s\nCOMP_WORDS=(%s)\nCOMP_CWORD=%d\n_toy\necho \"${COMPREPLY[@]}\"", script, strings.Join(quoted, " "), len(words)-1)
+		out, err := exec.CommandContext(t.Context(), "bash", "-c", try).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", line, err, out)
+		}
+		if diff := cmp.Diff(want, strings.TrimSpace(string(out))); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", line, diff)
+		}
+	}
+}
+
+// The reference has all that is not hidden.
+func TestReference(t *testing.T) {
+	want := `## toy
+
+A toy.
+
+| flag | variable | default | meaning |
+|---|---|---|---|
+| ´--server URL´ | ´TOY_SERVER´ | ´a:1´ | Where to go: there. |
+| ´--quiet´ |  |  | Say nothing. Really. |
+
+### toy sing
+
+Sing a song.
+
+    toy sing [<song> ...] [flags]
+
+- ´[<song> ...]´: What to sing.
+
+| flag | variable | default | meaning |
+|---|---|---|---|
+| ´--voice VOICE´ |  | ´low´ | The voice (high\|low). |
+
+### toy dance
+
+Dance; it's fun.
+
+    toy dance --steps=INT [flags]
+
+| flag | variable | default | meaning |
+|---|---|---|---|
+| ´--steps STEPS´ |  | required | How many. |
+
+Examples:
+
+    toy dance --steps 3
+
+It tires.
+`
+	if diff := cmp.Diff(strings.ReplaceAll(want, "´", "`"), Reference(app())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

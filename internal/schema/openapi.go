@@ -1,0 +1,155 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"compactd/internal/events"
+)
+
+// Operation is one request over HTTP.
+type Operation struct {
+	Method, Path string
+	Name         string
+	Request      string            // name of the payload it stands for, "" for none
+	Responses    []string          // of the payloads it is answered with: one of them
+	InPath       []string          // fields of Request that stand in the path
+	InQuery      map[string]string // fields of Request that stand in the query, with the pattern of one that is no plain value
+	Body         bool              // Request is the body, without what stands in the path
+	Refusals     []int             // statuses of refusals
+}
+
+// summaries say what an operation is for.
+var summaries = map[string]string{
+	"check":    "Does the next call fit, with what is to be added?",
+	"context":  "The effective history, as an agent should send it.",
+	"files":    "The files that a session has read and changed.",
+	"health":   "How the worker is that answers.",
+	"recall":   "Original messages by their place, or where a text is.",
+	"sessions": "The sessions of a tenant, some at a time.",
+	"stats":    "How a session stands.",
+}
+
+// object is a JSON object of a document.
+type object = map[string]any
+
+// OpenAPI describes requests over HTTP as OpenAPI 3.1. all are the schemas of [All].
+func OpenAPI(operations []Operation, all map[string]*jsonschema.Schema) (map[string]any, error) {
+	paths, used := object{}, map[string]bool{"error": true}
+	for _, op := range operations {
+		about, err := op.describe(all, used)
+		if err != nil {
+			return nil, fmt.Errorf("describe %s %s: %w", op.Method, op.Path, err)
+		}
+		paths[op.Path] = object{strings.ToLower(op.Method): about}
+	}
+	components := object{}
+	for name := range used {
+		components[name] = component(all[name])
+	}
+	return object{
+		"openapi": "3.1.0",
+		"info": object{
+			"title": "compactd", "version": strconv.Itoa(events.Version) + ".0.0",
+			"description": "Questions about the sessions of compactd. The answers are those of the NATS service compactd; docs/format/wire.md explains their fields.",
+		},
+		"servers":  []any{object{"url": "http://127.0.0.1:8222"}},
+		"paths":    paths,
+		"security": []any{object{}, object{"token": []any{}}},
+		"components": object{
+			"schemas":         components,
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "That of worker --http-token; none is needed on loopback without one."}},
+		},
+	}, nil
+}
+
+func (op *Operation) describe(all map[string]*jsonschema.Schema, used map[string]bool) (object, error) {
+	about := summaries[op.Name]
+	if about == "" {
+		return nil, fmt.Errorf("%s has no summary", op.Name)
+	}
+	out := object{"operationId": op.Name, "summary": about, "responses": op.responses(used)}
+	var parameters []any
+	for _, name := range op.InPath {
+		parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": plain(all[op.Request].Properties[name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(op.InQuery)) {
+		field := all[op.Request].Properties[name]
+		if field == nil {
+			return nil, fmt.Errorf("%s has no field %s", op.Request, name)
+		}
+		p := object{"name": name, "in": "query", "schema": plain(field)}
+		if pattern := op.InQuery[name]; pattern != "" {
+			p["schema"] = &jsonschema.Schema{Type: "string", Pattern: pattern}
+		}
+		if field.Description != "" {
+			p["description"] = field.Description
+		}
+		parameters = append(parameters, p)
+	}
+	if parameters != nil {
+		out["parameters"] = parameters
+	}
+	if op.Body {
+		out["requestBody"] = object{"content": object{"application/json": object{"schema": op.body(all)}}}
+	}
+	return out, nil
+}
+
+// body is the request without what stands in the path.
+func (op *Operation) body(all map[string]*jsonschema.Schema) *jsonschema.Schema {
+	s := component(all[op.Request])
+	s.Properties = maps.Clone(s.Properties)
+	for _, name := range op.InPath {
+		delete(s.Properties, name)
+	}
+	inPath := func(name string) bool { return slices.Contains(op.InPath, name) }
+	s.Required = slices.DeleteFunc(slices.Clone(s.Required), inPath)
+	s.PropertyOrder = slices.DeleteFunc(slices.Clone(s.PropertyOrder), inPath)
+	return s
+}
+
+func (op *Operation) responses(used map[string]bool) object {
+	var answers []any
+	for _, name := range op.Responses {
+		used[name] = true
+		answers = append(answers, ref(name))
+	}
+	schema := answers[0]
+	if len(answers) > 1 {
+		schema = object{"anyOf": answers}
+	}
+	out := object{"200": response("The answer.", schema)}
+	for _, status := range op.Refusals {
+		out[strconv.Itoa(status)] = response("A refusal.", ref("error"))
+	}
+	return out
+}
+
+func response(words string, schema any) object {
+	return object{"description": words, "content": object{"application/json": object{"schema": schema}}}
+}
+
+func ref(name string) object { return object{"$ref": "#/components/schemas/" + name} }
+
+// component is a schema as a part of a document: its $id would be another document.
+func component(s *jsonschema.Schema) *jsonschema.Schema {
+	c := *s
+	c.ID, c.Schema = "", ""
+	return &c
+}
+
+// plain is the schema of a field that stands in a path or a query: there is no null.
+func plain(s *jsonschema.Schema) *jsonschema.Schema {
+	p := *s
+	p.Description, p.Types = "", nil
+	if p.Type == "" && len(s.Types) > 0 {
+		p.Type = s.Types[0]
+	}
+	return &p
+}

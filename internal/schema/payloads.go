@@ -1,0 +1,107 @@
+package schema
+
+import (
+	"reflect"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+// Payload is one shape that travels.
+type Payload struct {
+	Name string // of its schema, and the first part of the names of its fixtures
+	// In: it comes from outside, and a decoder of package events judges it. Anything
+	// else is what workers write.
+	In   bool
+	Type reflect.Type
+	// Decode is the decoder of an In; nil for others.
+	Decode func([]byte) error
+	rules  rules
+}
+
+// Payloads lists all shapes, those of events first.
+func Payloads() []Payload { return slices.Clone(payloads) }
+
+// Find returns the payload of a name.
+func Find(name string) (Payload, bool) {
+	i := slices.IndexFunc(payloads, func(p Payload) bool { return p.Name == name })
+	if i < 0 {
+		return Payload{}, false
+	}
+	return payloads[i], true
+}
+
+var payloads = []Payload{
+	in[turnPayload]("turn", events.DecodeTurn, turnRules),
+	in[compactPayload]("compact", events.DecodeCompact, compactRules),
+	in[rewindPayload]("rewind", events.DecodeRewind, rewindRules),
+	in[overflowPayload]("overflow", events.DecodeOverflow, overflowRules),
+	in[endPayload]("end", events.DecodeEnd, endRules),
+	in[forgetPayload]("forget", events.DecodeForget, forgetRules),
+	in[events.Idle]("idle", events.DecodeIdle, idleRules),
+	in[events.Summary]("summary", events.DecodeSummary, summaryRules),
+
+	out[events.Compacted]("compacted", with(budgetRules, rules{"summary": required("text"), "summary.usage": required()})),
+	out[events.BudgetChanged]("budget", budgetRules),
+	out[events.Rejected]("rejected", nil),
+	out[events.Forgotten]("forgotten", nil),
+	out[events.Erased]("erased", nil),
+	out[events.Job]("job", nil),
+
+	in[events.CheckRequest]("check-request", events.DecodeCheckRequest, checkRules),
+	in[events.ContextRequest]("context-request", events.DecodeContextRequest, contextRules),
+	in[events.FilesRequest]("files-request", events.DecodeFilesRequest, filesRules),
+	in[events.RecallRequest]("recall-request", events.DecodeRecallRequest, recallRules),
+	in[events.SessionsRequest]("sessions-request", events.DecodeSessionsRequest, sessionsRules),
+	in[events.StatsRequest]("stats-request", events.DecodeStatsRequest, statsRules),
+
+	out[events.CheckResponse]("check-response", nil),
+	out[events.ContextResponse]("context-response", nil),
+	out[events.FilesResponse]("files-response", nil),
+	out[events.HealthResponse]("health-response", nil),
+	out[events.RecallResponse]("recall-response", nil),
+	out[events.SearchResponse]("search-response", nil),
+	out[events.SessionsResponse]("sessions-response", nil),
+	out[events.StatsResponse]("stats-response", budgetRules),
+	out[events.ServiceError]("error", nil),
+}
+
+func in[T, R any](name string, decode func([]byte) (R, error), r rules) Payload {
+	return Payload{
+		Name: name, In: true, Type: reflect.TypeFor[T](), rules: r,
+		Decode: func(data []byte) error { _, err := decode(data); return err },
+	}
+}
+
+func out[T any](name string, r rules) Payload {
+	return Payload{Name: name, Type: reflect.TypeFor[T](), rules: r}
+}
+
+// What travels beside the fields of a struct that a decoder returns.
+type (
+	versioned struct {
+		V int `json:"v,omitzero"`
+	}
+	turnPayload struct {
+		versioned
+		events.Turn
+		Usage events.Raw `json:"usage,omitzero"`
+	}
+	compactPayload struct {
+		versioned
+		events.Compact
+	}
+	rewindPayload struct {
+		versioned
+		events.Rewind
+	}
+	overflowPayload struct {
+		versioned
+		events.Overflow
+	}
+	endPayload struct {
+		versioned
+		ID string `json:"id,omitzero"`
+	}
+	forgetPayload endPayload
+)

@@ -1,0 +1,215 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"compactd/internal/events"
+)
+
+// rules are what a decoder demands beyond the types of a struct, by the path of a
+// field: model.max_output_tokens, attachments[].bytes. The path "" is the payload.
+type rules map[string]func(*jsonschema.Schema)
+
+// apply changes the schema of each field that the rules name.
+func (r rules) apply(s *jsonschema.Schema) error {
+	for path, rule := range r {
+		at := s
+		for name := range strings.SplitSeq(path, ".") {
+			if name == "" {
+				continue
+			}
+			name, item := strings.CutSuffix(name, "[]")
+			if at = at.Properties[name]; at == nil {
+				return fmt.Errorf("rule for %s: there is no such field", path)
+			}
+			if item {
+				at = at.Items
+			}
+		}
+		rule(at)
+	}
+	return nil
+}
+
+// with joins rules; the later ones win.
+func with(all ...rules) rules {
+	out := rules{}
+	for _, r := range all {
+		maps.Copy(out, r)
+	}
+	return out
+}
+
+func required(names ...string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Required = names }
+}
+
+func between(low, high int64) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		s.Minimum, s.Maximum = new(float64(low)), new(float64(high))
+	}
+}
+
+func least(n int64) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Minimum = new(float64(n)) }
+}
+
+// later takes fields that came within this version of the contract from those that
+// are required: payloads from before are valid for ever.
+func later(names ...string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return slices.Contains(names, name) })
+	}
+}
+
+// text is a string without control characters, of at most most characters; the
+// decoder counts bytes.
+func text(most int) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.MaxLength, s.Pattern = &most, `^[^\x00-\x1f\x7f]*$` }
+}
+
+func longText(most int) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.MaxLength = &most }
+}
+
+// both applies rules to one field.
+func both(all ...func(*jsonschema.Schema)) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		for _, rule := range all {
+			rule(s)
+		}
+	}
+}
+
+func pattern(p string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Pattern = p }
+}
+
+// types are the JSON types that a raw value may have.
+func types(names ...string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Types = names }
+}
+
+func described(words string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) { s.Description = words }
+}
+
+func formats(s *jsonschema.Schema) {
+	s.Examples, s.Enum = nil, []any{string(events.OpenAI), string(events.Anthropic), string(events.NeuroLink), ""}
+}
+
+// one of the fields is there and not null: any says that both may be.
+func one(any bool, shapes map[string][]string, names ...string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		var each []*jsonschema.Schema
+		for _, name := range names {
+			each = append(each, &jsonschema.Schema{
+				Required: []string{name}, Properties: map[string]*jsonschema.Schema{name: {Types: shapes[name]}},
+			})
+		}
+		if any {
+			s.AnyOf = each
+		} else {
+			s.OneOf = each
+		}
+	}
+}
+
+const (
+	maxName   = 256
+	idPattern = `^[A-Za-z0-9_-]{1,64}$`
+)
+
+var (
+	envelope = rules{"v": between(events.Version, events.Version)}
+	event    = with(envelope, rules{"id": text(maxName)})
+	address  = with(envelope, rules{"": required("session"), "tenant": pattern(idPattern), "session": pattern(idPattern)})
+	page     = rules{"page": between(1, events.MaxNumber)}
+
+	model = rules{
+		"model.provider": text(maxName), "model.name": text(maxName),
+		"model.max_output_tokens": between(1, events.MaxTokens), "model.context_window": between(1, events.MaxTokens),
+	}
+	policy = rules{"policy": types("object")}
+
+	turnRules = with(event, model, policy, rules{
+		"": required("messages"), "generation": between(0, events.MaxNumber),
+		"turn":          both(between(1, events.MaxNumber), described("number of the turn, counted from 1; absent is the next")),
+		"replaces_from": both(between(1, events.MaxNumber), described("withdraws the turns from this number on; this turn becomes that number")),
+		"format":        both(formats, described("dialect of the messages; absent = unchanged")), "system": types("string", "array"), "tools": types("array"),
+		"messages[]": objects,
+		"usage":      described("What the provider counted for the call, in the shape of Anthropic, OpenAI or Gemini; another shape is not read."),
+	})
+	compactRules = with(event, model, policy, rules{"focus": both(longText(events.MaxFocusBytes), described("what the summary shall keep in mind"))})
+	rewindRules  = with(event, rules{
+		"": one(false, nullless("integer", "generation", "steps"), "generation", "steps"), "generation": between(0, events.MaxNumber), "steps": between(1, events.MaxNumber),
+	})
+	overflowRules = with(event, model, rules{
+		"":      one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
+		"error": types("string", "object", "array"), "status": both(between(100, 599), described("HTTP status")),
+		"generation": both(between(0, events.MaxNumber), described("compaction the agent had applied when it made the call; absent is the newest")),
+	})
+	endRules     = with(event, rules{"": described("A session.end: the session is over.")})
+	forgetRules  = with(event, rules{"": closed})
+	idleRules    = with(event, rules{"": required("since"), "since": least(1)})
+	summaryRules = with(envelope, rules{"": summary})
+
+	budgetRules = rules{"budget": later("percent_left"), "budget.breakdown": later("correction")}
+
+	contextRules = with(address, page, rules{"generation": between(0, events.MaxNumber)})
+	filesRules   = with(address, page)
+	askedModel   = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}
+	statsRules   = with(address, askedModel)
+	checkRules   = with(address, askedModel, rules{
+		"context_window": between(1, events.MaxTokens), "tokens": between(0, events.MaxTokens), "format": formats,
+		"system": types("string", "array"), "tools": types("array"), "messages[]": objects,
+		"attachments": func(s *jsonschema.Schema) { s.MaxItems = new(events.MaxAttachments) }, "attachments[]": required("bytes"),
+		"attachments[].bytes": between(0, events.MaxTokens), "attachments[].type": text(maxName),
+	})
+	recallRules = with(address, page, rules{
+		"": recall, "turn": between(1, events.MaxNumber), "index": between(0, events.MaxNumber), "text": longText(events.MaxSearchBytes),
+		"limit": between(1, events.MaxHits), "before": required("turn"), "before.turn": between(1, events.MaxNumber), "before.index": between(0, events.MaxNumber),
+	})
+	sessionsRules = with(envelope, rules{"tenant": pattern(idPattern), "limit": between(1, events.MaxSessions), "after": pattern(`^([0-9]{1,5}\.[A-Za-z0-9_-]{0,64})?$`)})
+)
+
+// nullless are fields of one type.
+func nullless(typ string, names ...string) map[string][]string {
+	out := map[string][]string{}
+	for _, n := range names {
+		out[n] = []string{typ}
+	}
+	return out
+}
+
+// closed refuses fields that the decoder does not know: what they might mean, a
+// forget cannot take back.
+func closed(s *jsonschema.Schema) {
+	described("A session.forget: everything of the session is erased.")(s)
+	s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+}
+
+func objects(s *jsonschema.Schema) { s.Type = "object" }
+
+// recall is by place or by text.
+func recall(s *jsonschema.Schema) {
+	required("session")(s)
+	one(false, map[string][]string{"turn": {"integer"}, "text": {"string"}}, "turn", "text")(s)
+	s.Properties["text"].Pattern = `\S`
+}
+
+// summary has a text or says why not.
+func summary(s *jsonschema.Schema) {
+	s.Required = []string{"job"}
+	s.Properties["job"].MinLength = new(1)
+	for _, f := range []struct{ name, pattern string }{{"text", `\S`}, {"failure", `.`}} {
+		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{
+			Required: []string{f.name}, Properties: map[string]*jsonschema.Schema{f.name: {Type: "string", Pattern: f.pattern}},
+		})
+	}
+}

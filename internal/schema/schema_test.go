@@ -1,0 +1,64 @@
+package schema_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/schema"
+)
+
+var update = flag.Bool("update", false, "write docs/format/schema anew")
+
+var schemas = filepath.Join("..", "..", "docs", "format", "schema")
+
+// The schemas in docs/format/schema are those of the structs, and there are no
+// others. With -update they are written anew.
+func TestSchemas(t *testing.T) {
+	all, err := schema.All(filepath.Join("..", "events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for name, s := range all {
+		want = append(want, name+".json")
+		data, err := schema.Text(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(schemas, name+".json")
+		if *update {
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
+			t.Errorf("%s is not what the struct says: go test ./internal/schema -run TestSchemas -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, files(t, schemas)); diff != "" {
+		t.Errorf("files in %s (-want +there):\n%s", schemas, diff)
+	}
+}
+
+// files lists the JSON files of a folder.
+func files(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if strings.HasSuffix(f.Name(), ".json") {
+			out = append(out, f.Name())
+		}
+	}
+	return out
+}

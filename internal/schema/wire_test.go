@@ -1,0 +1,89 @@
+package schema_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/schema"
+)
+
+var headings = regexp.MustCompile(`(?m)^##+ (.+)$`)
+
+// Every payload that docs/format/wire.md shows is one that its section is about: it is
+// valid, and has no field that the contract has not. Those cut short with … are left
+// out.
+func TestWirePage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "wire.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	at := headings.FindAllSubmatchIndex(page, -1)
+	for i, h := range at {
+		end := len(page)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		title := string(page[h[2]:h[3]])
+		for _, m := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllSubmatch(page[h[1]:end], -1) {
+			if strings.Contains(string(m[1]), "…,") || strings.Contains(string(m[1]), "  …\n") || strings.Contains(string(m[1]), ",…") {
+				continue
+			}
+			name, err := shownIn(title, m[1])
+			if err != nil {
+				t.Errorf("%s: %v\n%s", title, err, m[1])
+			}
+			shown[name] = true
+		}
+	}
+	for _, p := range schema.Payloads() {
+		if !shown[p.Name] && !rarely[p.Name] {
+			t.Errorf("docs/format/wire.md shows no %s", p.Name)
+		}
+	}
+}
+
+// rarely are payloads that the page has in its text, or cut short.
+var rarely = map[string]bool{"end": true, "forget": true, "idle": true, "summary": true, "compacted": true, "erased": true}
+
+// shownIn names the payload that an example of a section is.
+func shownIn(title string, data []byte) (string, error) {
+	var errs error
+	for _, p := range schema.Payloads() {
+		if !about(title, p.Name) {
+			continue
+		}
+		err := schema.Validate(p.Name, data)
+		if err == nil {
+			err = events.UnmarshalStrict(data, reflect.New(p.Type).Interface())
+		}
+		if err == nil {
+			return p.Name, nil
+		}
+		errs = errors.Join(errs, err)
+	}
+	return "", errors.Join(errors.New("no payload of this section"), errs)
+}
+
+// about reports whether a section may show a payload.
+func about(title, name string) bool {
+	verb, _, _ := strings.Cut(strings.TrimPrefix(name, "search-"), "-")
+	switch {
+	case strings.HasPrefix(title, "session."):
+		return name == "turn" || title == "session."+name || title == "session.forget" && name == "forgotten"
+	case strings.HasPrefix(title, "compactd."):
+		return title == "compactd."+verb || title == "compactd.recall" && strings.HasPrefix(name, "search-")
+	case title == "Refusals":
+		return name == "error"
+	case title == "For builders of tools":
+		return name == "job"
+	default:
+		return name == "turn"
+	}
+}

@@ -1,0 +1,138 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"compactd/docs/format"
+	"compactd/internal/events"
+)
+
+// maxRequests is how many requests are answered at once over HTTP.
+const maxRequests = 32
+
+// api answers the requests of the service over HTTP. Until there is a worker nobody
+// can.
+func (m *Monitor) api() http.Handler {
+	mux, slots := http.NewServeMux(), make(chan struct{}, maxRequests)
+	for _, r := range Routes() {
+		mux.HandleFunc(r.Method+" "+r.Path, func(w http.ResponseWriter, q *http.Request) {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				m.answer(w, q, &r)
+			default:
+				writeError(w, refusal(errBusy))
+			}
+		})
+		mux.HandleFunc(r.Path, wrongMethod(r.Method))
+	}
+	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		writePage(w, "application/json", format.OpenAPI)
+	})
+	mux.HandleFunc("GET /v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) {
+		writePage(w, "application/schema+json", func() ([]byte, error) { return format.Schema(strings.TrimSuffix(q.PathValue("name"), ".json")) })
+	})
+	mux.HandleFunc("/v1/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, errNoPage) })
+	return mux
+}
+
+// answer answers one request.
+func (m *Monitor) answer(w http.ResponseWriter, q *http.Request, r *Route) {
+	on := m.watched.Load()
+	if on == nil {
+		writeError(w, refusal(errNotServed))
+		return
+	}
+	request, err := r.request(w, q)
+	var data []byte
+	if err == nil {
+		data, err = on.worker.service.reply(q.Context(), r.Endpoint, request)
+	}
+	if err != nil {
+		writeError(w, on.worker.service.refuse(err))
+		return
+	}
+	writeData(w, http.StatusOK, "application/json", data)
+}
+
+// errNoPage and errMethod are refusals that only HTTP has.
+var (
+	errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNoPage, Message: "there is no such path", Hint: "GET /v1/openapi.json lists them."}
+	errMethod = &events.ServiceError{V: events.Version, Code: events.CodeBadMethod, Message: "the path has another method", Hint: "See the header Allow."}
+)
+
+func wrongMethod(allowed string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", allowed)
+		writeError(w, errMethod)
+	}
+}
+
+// statuses are the HTTP statuses of codes; any other is a request that cannot be
+// understood.
+var statuses = map[events.Code]int{
+	events.CodeUnavailable: http.StatusServiceUnavailable, events.CodeGone: http.StatusGone, events.CodeInternal: http.StatusInternalServerError,
+	events.CodeUnauthorized: http.StatusUnauthorized, events.CodeForbidden: http.StatusForbidden,
+	events.CodeNoPage: http.StatusNotFound, events.CodeBadMethod: http.StatusMethodNotAllowed,
+	events.CodeUnknownTurn: http.StatusNotFound, events.CodeUnknownGeneration: http.StatusNotFound,
+	events.CodeTooLarge: http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
+}
+
+func statusOf(c events.Code) int {
+	if s, ok := statuses[c]; ok {
+		return s
+	}
+	return http.StatusBadRequest
+}
+
+func writeError(w http.ResponseWriter, e *events.ServiceError) {
+	data, _ := events.Marshal(e) // of strings
+	if e.Code == events.CodeUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeData(w, statusOf(e.Code), "application/json", data)
+}
+
+func writePage(w http.ResponseWriter, kind string, read func() ([]byte, error)) {
+	data, err := read()
+	if err != nil {
+		writeError(w, errNoPage)
+		return
+	}
+	writeData(w, http.StatusOK, kind, data)
+}
+
+func writeData(w http.ResponseWriter, status int, kind string, data []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(data)         // whoever asked is gone, or reads it
+	_, _ = w.Write([]byte{'\n'}) // the same
+}
+
+// reply answers a request to an endpoint, by way of the worker that serves the
+// session if it is another one. The error is one for refusal.
+func (s *service) reply(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
+	defer cancel()
+	for _, e := range s.endpoints() {
+		if e.name != endpoint {
+			continue
+		}
+		if id, elsewhere := s.elsewhere(e, request); elsewhere {
+			return s.fromOwner(ctx, id, e, request)
+		}
+		if e.slow {
+			select {
+			case s.slots <- struct{}{}:
+				defer func() { <-s.slots }()
+			case <-ctx.Done():
+				return nil, whyEnded(ctx)
+			}
+		}
+		return s.payload(func() (any, error) { return e.ask(ctx, request) })
+	}
+	return nil, errors.New("reply: there is no endpoint " + endpoint)
+}

@@ -1,0 +1,203 @@
+package worker_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// httpAnswer is what a monitor says to a request over HTTP.
+type httpAnswer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send asks a monitor over HTTP.
+func send(t *testing.T, m *worker.Monitor, method, path, body string) httpAnswer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+m.Addr()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return httpAnswer{resp.StatusCode, resp.Header, strings.TrimSuffix(string(data), "\n")}
+}
+
+// asked is a request by both ways.
+type asked struct {
+	endpoint, payload  string
+	method, path, body string
+}
+
+func get1(endpoint, payload, path string) asked { return asked{endpoint, payload, "GET", path, ""} }
+
+// Every request has one answer, whether it comes by NATS or by HTTP, and to whichever
+// worker: also a refusal, whose code sets the status.
+func TestHTTPAnswersAsNATS(t *testing.T) {
+	t.Parallel()
+	w, r := newWorld(t, t.TempDir()), newRoll(t)
+	m := newMonitor(t, worker.MonitorConfig{})
+	first := w.monitored(m, "")
+	<-first.worker.Ready()
+	second := w.start("b", r.listener("b"))
+	<-second.worker.Ready()
+	r.await(map[string]int{"b": 2})
+	const system = `"system":"be brief","tools":[{"name":"f"}],`
+	for i := range 8 { // in partitions of either worker
+		for n := 1; n <= 20; n++ {
+			w.publish(events.KindTurn, fmt.Sprintf("s%d", i), []byte(strings.Replace(string(turn(n)), `"messages"`, system+`"messages"`, 1)))
+		}
+	}
+	w.settle()
+	var all []asked
+	for i := range 8 {
+		s, at := fmt.Sprintf(`{"session":"s%d"`, i), fmt.Sprintf("/v1/sessions/default/s%d", i)
+		check := `"messages":[{"role":"user","content":"é"}],"tokens":5`
+		all = append(all,
+			get1("context", s+`}`, at+"/context"),
+			get1("context", s+`,"generation":0,"page":1}`, at+"/context?generation=0&page=1"),
+			get1("context", s+`,"generation":99}`, at+"/context?generation=99"),
+			get1("stats", s+`,"provider":"openai","model":"gpt-4"}`, at+"/stats?provider=openai&model=gpt-4"),
+			get1("files", s+`}`, at+"/files"),
+			get1("recall", s+`,"turn":3,"index":1}`, at+"/recall?turn=3&index=1"),
+			get1("recall", s+`,"turn":99}`, at+"/recall?turn=99"),
+			get1("recall", s+`,"text":"word 7","limit":2,"before":{"turn":7,"index":1}}`, at+"/recall?text="+url.QueryEscape("word 7")+"&limit=2&before=7.1"),
+			asked{"check", s + "," + check + `}`, "POST", at + "/check", "{" + check + "}"},
+			asked{"check", s + `}`, "POST", at + "/check", ""},
+		)
+	}
+	all = append(all,
+		get1("sessions", `{"limit":3,"after":"2."}`, "/v1/sessions?limit=3&after=2."),
+		get1("sessions", `{"tenant":"other"}`, "/v1/sessions?tenant=other"),
+		get1("sessions", `{"limit":"many"}`, "/v1/sessions?limit=many"),
+		get1("sessions", `{"limit":"007"}`, "/v1/sessions?limit=007"),
+		get1("stats", `{"tenant":"a.b","session":"s"}`, "/v1/sessions/a.b/s/stats"),
+		get1("recall", `{"session":"s0","text":"12","turn":1}`, "/v1/sessions/default/s0/recall?text=12&turn=1"),
+		get1("recall", `{"session":"s0","text":"12","before":"now"}`, "/v1/sessions/default/s0/recall?text=12&before=now"),
+		get1("context", `{"session":"s0","page":1,"page":2}`, "/v1/sessions/default/s0/context?page=1&page=2"),
+		asked{"check", `{"session":"s0","session":"s1"}`, "POST", "/v1/sessions/default/s0/check", `{"session":"s1"}`},
+		asked{"check", `[]`, "POST", "/v1/sessions/default/s0/check", `[]`},
+		asked{"check", `{"session":"s0","format":"anthropic"}`, "POST", "/v1/sessions/default/s0/check", `{"format":"anthropic"}`},
+	)
+	statuses := map[string]int{"unknown_turn": 404, "unknown_generation": 404, "format_changed": 409}
+	described := map[string][]int{}
+	for _, op := range operations() {
+		described[op.Name] = append(op.Refusals, 200)
+	}
+	refused := 0
+	for _, a := range all {
+		want, err := w.conn.Request("compactd."+a.endpoint, []byte(a.payload), waitLimit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := send(t, m, a.method, a.path, a.body)
+		body := string(want.Data)
+		status := 200
+		if code := want.Header.Get(micro.ErrorCodeHeader); code != "" {
+			refused++
+			if status = statuses[code]; status == 0 {
+				status = 400
+			}
+			if a.body != "" { // its text may say body for payload
+				body = strings.Replace(body, "the payload is", "the body is", 1)
+			}
+		}
+		if got.status != status || got.header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: %d %v %s", a.method, a.path, got.status, got.header, got.body)
+		}
+		if !slices.Contains(described[a.endpoint], got.status) {
+			t.Errorf("%s %s: %d is not in the OpenAPI document", a.method, a.path, got.status)
+		}
+		if diff := cmp.Diff(body, got.body); diff != "" {
+			t.Errorf("%s %s (-NATS +HTTP):\n%s", a.method, a.path, diff)
+		}
+	}
+	if refused < 24 {
+		t.Errorf("%d requests were refused: the test shows too little", refused)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is no request of the service is refused in the same shape, with a hint.
+func TestHTTPRefusals(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t, worker.MonitorConfig{})
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code               events.Code
+	}{
+		{"GET", "/v1/health", "", 503, events.CodeUnavailable}, // there is no worker yet
+		{"GET", "/v1/nowhere", "", 404, events.CodeNoPage},
+		{"GET", "/v1/sessions/default", "", 404, events.CodeNoPage},
+		{"POST", "/v1/health", "{}", 405, events.CodeBadMethod},
+		{"GET", "/v1/sessions/default/s/check", "", 405, events.CodeBadMethod},
+		{"GET", "/v1/schema/nothing", "", 404, events.CodeNoPage},
+		{"GET", "/v1/schema/..%2fturn", "", 404, events.CodeNoPage},
+	} {
+		got := send(t, m, c.method, c.path, c.body)
+		var e events.ServiceError
+		if err := events.UnmarshalStrict([]byte(got.body), &e); err != nil {
+			t.Errorf("%s %s: %s: %v", c.method, c.path, got.body, err)
+		}
+		if got.status != c.status || e.Code != c.code || e.Message == "" || e.Hint == "" || e.V != events.Version {
+			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
+		}
+	}
+	guarded := newMonitor(t, worker.MonitorConfig{Token: strings.Repeat("t", 16)})
+	for _, token := range []string{"", strings.Repeat("u", 16)} {
+		if status, body := get(t, guarded, "/v1/openapi.json", token, ""); status != 401 || !strings.Contains(body, `"code":"401"`) {
+			t.Errorf("with token %q: %d %s", token, status, body)
+		}
+	}
+	if status, _ := get(t, guarded, "/v1/openapi.json", strings.Repeat("t", 16), "elsewhere"); status != 200 {
+		t.Errorf("with its token: %d", status)
+	}
+	if status, body := get(t, m, "/v1/openapi.json", "", "elsewhere"); status != 403 || !strings.Contains(body, `"code":"403"`) {
+		t.Errorf("under a foreign name: %d %s", status, body)
+	}
+}
+
+// A body that is larger than a request may be is refused, and not read to its end.
+func TestHTTPLargeBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	m := newMonitor(t, worker.MonitorConfig{})
+	r := w.monitored(m, "")
+	<-r.worker.Ready()
+	body := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", events.MaxCheckBytes) + `"}]}`
+	got := send(t, m, "POST", "/v1/sessions/default/s/check", body)
+	if got.status != 413 || !strings.Contains(got.body, `"code":"too_large"`) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := send(t, m, "GET", "/v1/sessions/default/s/stats", ""); got.status != 503 || got.header.Get("Retry-After") == "" {
+		t.Errorf("after the stop: %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,92 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// Every command of docs/http.md is run with curl, as it stands but for the port, and
+// answers what the page says.
+func TestHTTPPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, t.TempDir())
+	m := newMonitor(t, worker.MonitorConfig{})
+	r := w.monitored(m, "")
+	<-r.worker.Ready()
+	w.publish(events.KindTurn, "s1", calls(1, "read_file:/repo/retry.go"))
+	w.publish(events.KindTurn, "s1", calls(2, "read_file:/repo/retry.go"))
+	w.settle()
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```\n```json\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) != strings.Count(string(page), "```sh") || len(blocks) < 6 {
+		t.Fatalf("%d commands of %d have an answer", len(blocks), strings.Count(string(page), "```sh"))
+	}
+	for _, b := range blocks {
+		command := strings.ReplaceAll(string(b[1]), "127.0.0.1:8222", m.Addr())
+		out, err := exec.CommandContext(t.Context(), "sh", "-ec", command).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		wantLike(t, command, jsonValues(t, b[2]), jsonValues(t, out))
+	}
+	for _, route := range worker.Routes() {
+		if !strings.Contains(string(page), "| `"+route.Method+" "+route.Path+"` |") {
+			t.Errorf("docs/http.md does not have %s %s", route.Method, route.Path)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// jsonValues reads JSON values, one behind the other.
+func jsonValues(t *testing.T, data []byte) (out []any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	for d.More() {
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Fatalf("%v: %s", err, data)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// wantLike compares what is in want with its counterpart in got, which may have more
+// fields.
+func wantLike(t *testing.T, at string, want, got any) {
+	t.Helper()
+	switch want := want.(type) {
+	case map[string]any:
+		g, _ := got.(map[string]any)
+		for key, value := range want {
+			wantLike(t, at+"."+key, value, g[key])
+		}
+	case []any:
+		g, _ := got.([]any)
+		if len(g) != len(want) {
+			t.Errorf("%s: got %v", at, got)
+			return
+		}
+		for i, value := range want {
+			wantLike(t, fmt.Sprint(at, i), value, g[i])
+		}
+	default:
+		if want != got {
+			t.Errorf("%s: got %v, want %v", at, got, want)
+		}
+	}
+}

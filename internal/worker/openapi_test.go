@@ -1,0 +1,155 @@
+package worker_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"compactd/internal/schema"
+	"compactd/internal/worker"
+)
+
+var update = flag.Bool("update", false, "write docs/format/openapi.json anew")
+
+// statusesOf are those of refusals, by the name of the operation.
+func statusesOf(name string) []int {
+	all := []int{400, 401, 403, 405, 500, 503}
+	switch name {
+	case "context", "recall":
+		all = append(all, 404, 410)
+	case "check":
+		all = append(all, 409, 413)
+	}
+	return all
+}
+
+func operations() (out []schema.Operation) {
+	for _, r := range worker.Routes() {
+		op := schema.Operation{Method: r.Method, Path: r.Path, Name: r.Endpoint, InPath: r.PathParams(), Body: r.Body, Refusals: statusesOf(r.Endpoint)}
+		op.Request, op.Responses = worker.Payloads(r.Endpoint)
+		op.InQuery = map[string]string{}
+		for _, p := range r.Query {
+			op.InQuery[p.Name] = ""
+			if p.Place {
+				op.InQuery[p.Name] = `^[0-9]+\.[0-9]+$`
+			}
+		}
+		out = append(out, op)
+	}
+	return out
+}
+
+// docs/format/openapi.json is made of the routes and the schemas, and the worker
+// serves it as it is. With -update it is written anew.
+func TestOpenAPI(t *testing.T) {
+	all, err := schema.All(filepath.Join("..", "events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := schema.OpenAPI(operations(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := schema.Text(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("..", "..", "docs", "format", "openapi.json")
+	if *update {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
+		t.Errorf("%s is not in step: go test ./internal/worker -run TestOpenAPI -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
+	}
+	m := newMonitor(t, worker.MonitorConfig{})
+	if status, body := get(t, m, "/v1/openapi.json", "", ""); status != 200 || body != string(data)+"\n" && !*update {
+		t.Errorf("the worker serves %d %.200s", status, body)
+	}
+	if status, body := get(t, m, "/v1/schema/check-request", "", ""); status != 200 || !json.Valid([]byte(body)) {
+		t.Errorf("the worker serves %d %.200s", status, body)
+	}
+	wantOpenAPI(t, data)
+}
+
+// wantOpenAPI checks a document against the meta-schema of OpenAPI 3.1, its schemas
+// against that of JSON Schema, and its references.
+func wantOpenAPI(t *testing.T, data []byte) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "schema", "testdata", "openapi-3.1.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := &jsonschema.Schema{}
+	if err := json.Unmarshal(asJSON, meta); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := meta.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if err := resolved.Validate(doc); err != nil {
+		t.Errorf("not OpenAPI 3.1: %v", err)
+	}
+	spoiled := maps.Clone(doc)
+	spoiled["pathz"] = doc["paths"]
+	if resolved.Validate(spoiled) == nil {
+		t.Error("the meta-schema takes anything")
+	}
+	components := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(components)) {
+		text, err := json.Marshal(components[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &jsonschema.Schema{}
+		if err = json.Unmarshal(text, s); err == nil {
+			_, err = s.Resolve(nil)
+		}
+		if err != nil {
+			t.Errorf("schema %s: %v", name, err)
+		}
+	}
+	for _, ref := range refs(doc) {
+		name, ours := bytes.CutPrefix([]byte(ref), []byte("#/components/schemas/"))
+		if !ours || components[string(name)] == nil {
+			t.Errorf("%s leads nowhere", ref)
+		}
+	}
+}
+
+// refs lists the references of a document.
+func refs(v any) (out []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if s, ok := value.(string); ok && key == "$ref" {
+				out = append(out, s)
+			}
+			out = append(out, refs(value)...)
+		}
+	case []any:
+		for _, value := range v {
+			out = append(out, refs(value)...)
+		}
+	}
+	return out
+}
