@@ -43,7 +43,7 @@ const compactAgent = "acompact-"
 // in which its sub-agents ran.
 func parseClaudeCode(in input, r io.Reader) ([]Session, error) {
 	f := claudeFile{in: in, chainOf: map[string]string{}, chains: map[string]*claudeChain{}}
-	for n, got := range lines(r) {
+	for n, got := range lines(r, maxLine) {
 		var l claudeLine
 		err := got.err
 		if err == nil {

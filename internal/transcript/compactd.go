@@ -53,10 +53,10 @@ func (b *block) UnmarshalJSON(data []byte) error {
 func parseCompactd(in input, r io.Reader) ([]Session, error) {
 	byName := map[string]*native{}
 	var order []*native
-	for n, got := range lines(r) {
+	for n, got := range lines(r, maxLine) {
 		l, err := readNative(n, got)
 		if err != nil {
-			if err := in.bad(atLine(n, err)); err != nil || !got.follows() {
+			if err := in.bad(atLine(n, err)); err != nil {
 				return nil, err
 			}
 			continue
@@ -138,7 +138,7 @@ const (
 func (s *native) detect() (f events.Format, m events.Model) {
 	f, m = events.OpenAI, events.Model{Provider: "openai", Name: fallbackModel}
 	for _, l := range s.lines {
-		if strings.HasPrefix(l.Model, claudePrefix) {
+		if strings.HasPrefix(l.Model, claudePrefix) && validModel(l.Model) {
 			f, m = events.Anthropic, events.Model{Provider: "anthropic", Name: l.Model, ContextWindow: claudeWindow}
 			break
 		}

@@ -45,7 +45,7 @@ func detectIn(r io.Reader) From {
 	br := bufio.NewReader(r)
 	var all []byte
 	for range maxLooked {
-		line, err := readLine(br)
+		line, err := readLine(br, maxLine)
 		if from := detectValue(line); from != "" {
 			return from
 		}

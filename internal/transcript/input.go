@@ -72,12 +72,12 @@ func stem(path string) string {
 }
 
 // lines yields the lines that are not blank, with their numbers from 1. One beyond
-// [maxLine] comes as errLong; another error ends the lines. A line may be kept.
-func lines(r io.Reader) iter.Seq2[int, result] {
+// most bytes comes as errLong; another error ends the lines. A line may be kept.
+func lines(r io.Reader, most int) iter.Seq2[int, result] {
 	return func(yield func(int, result) bool) {
 		br := bufio.NewReaderSize(r, 1<<16)
 		for n := 1; ; n++ {
-			line, err := readLine(br)
+			line, err := readLine(br, most)
 			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLong) {
 				yield(n, result{err: err})
 				return
@@ -85,7 +85,7 @@ func lines(r io.Reader) iter.Seq2[int, result] {
 			if errors.Is(err, errLong) || len(bytes.TrimSpace(line)) > 0 {
 				got := result{line: line}
 				if errors.Is(err, errLong) {
-					got = result{err: errLong, goesOn: true}
+					got = result{err: errLong}
 				}
 				if !yield(n, got) {
 					return
@@ -100,22 +100,18 @@ func lines(r io.Reader) iter.Seq2[int, result] {
 
 // result is a line, or why there is none.
 type result struct {
-	line   []byte
-	err    error
-	goesOn bool // more lines follow the error
+	line []byte
+	err  error
 }
-
-// follows reports whether there may be another line.
-func (r result) follows() bool { return r.err == nil || r.goesOn }
 
 // readLine returns io.EOF with the last line. Of one that is too long it skips the
 // rest.
-func readLine(br *bufio.Reader) ([]byte, error) {
+func readLine(br *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	long := false
 	for {
 		part, err := br.ReadSlice('\n')
-		if long = long || len(line)+len(part) > maxLine; long {
+		if long = long || len(line)+len(part) > most; long {
 			line = nil
 		} else {
 			line = append(line, part...)

@@ -30,7 +30,7 @@ func parseOpenAI(in input, r io.Reader) ([]Session, error) {
 
 // parseOpenAILines reads one conversation a line.
 func parseOpenAILines(in input, r io.Reader) (out []Session, err error) {
-	for n, got := range lines(r) {
+	for n, got := range lines(r, maxLine) {
 		err := got.err
 		if err == nil {
 			var s []Session
@@ -89,15 +89,12 @@ func (r *recording) chat(in input, messages []events.Raw) error {
 	return nil
 }
 
-// maxModelName bounds the name of a model, and that of its provider, in bytes.
-const maxModelName = 256
-
 // modelNamed reads names as they stand in transcripts: gpt-4o, claude-opus-4-1, or
 // provider/model. One that no event may carry is as good as none.
 func modelNamed(name string) events.Model {
 	provider, rest, ok := strings.Cut(name, "/")
 	switch {
-	case name == "", len(name) > maxModelName:
+	case !validModel(name):
 		return events.Model{Provider: "openai", Name: fallbackModel}
 	case ok && provider != "" && rest != "":
 		return events.Model{Provider: provider, Name: rest}
@@ -107,3 +104,7 @@ func modelNamed(name string) events.Model {
 		return events.Model{Provider: "openai", Name: name}
 	}
 }
+
+// validModel reports whether an event may carry the name of a model or provider: the
+// bounds are those of an id.
+func validModel(name string) bool { return events.ValidEventID(name) }

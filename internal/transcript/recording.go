@@ -73,7 +73,7 @@ func (r *recording) session(in input) (Session, error) {
 			r.compacted, r.restarted = true, true
 			continue
 		}
-		if s.model != "" && len(s.model) <= maxModelName {
+		if validModel(s.model) {
 			r.model.Name = s.model
 		}
 		r.pending = append(r.pending, s.messages...)

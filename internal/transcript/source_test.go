@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,16 +180,6 @@ func TestFolder(t *testing.T) {
 // What a folder or a file cannot give is said.
 func TestNothingToRead(t *testing.T) {
 	dir := t.TempDir()
-	cut := filepath.Join(dir, "cut.jsonl.gz")
-	var zipped bytes.Buffer
-	w := gzip.NewWriter(&zipped)
-	fmt.Fprintln(w, `{"type":"user","uuid":"1","message":{"role":"user","content":"hi"}}`)
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cut, zipped.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for want, open := range map[string]func() (*Source, error){
 		"no such file":                       func() (*Source, error) { return Open(Auto, filepath.Join(dir, "missing")) },
 		"holds no *.traj, *.traj.json":       func() (*Source, error) { return Open(SWEAgent, dir) },
@@ -200,38 +189,56 @@ func TestNothingToRead(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	source, err := Open(ClaudeCode, cut) // what came before the cut is read
-	if err != nil {
-		t.Fatal(err)
-	}
-	var told []string
-	n := 0
-	for range source.Sessions(func(err error) { told = append(told, err.Error()) }) {
-		n++
-	}
-	if n != 1 || len(told) != 1 || !strings.HasSuffix(told[0], "cut.jsonl.gz: line 2: unexpected EOF") {
-		t.Errorf("%d sessions, told %q", n, told)
+}
+
+// What came before the cut of a file is read, in every format of lines.
+func TestCutFile(t *testing.T) {
+	for from, line := range map[From]string{
+		ClaudeCode: `{"type":"user","uuid":"1","message":{"role":"user","content":"hi"}}`,
+		Compactd:   `{"session":"s","kind":"message","role":"user","content":[{"type":"text","text":"hi"}]}`,
+		OpenAI:     `{"messages":[{"role":"user","content":"hi"}]}`,
+	} {
+		path := filepath.Join(t.TempDir(), "cut.jsonl.gz")
+		var zipped bytes.Buffer
+		w := gzip.NewWriter(&zipped)
+		fmt.Fprintln(w, line)
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, zipped.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source, err := Open(Auto, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		n := 0
+		for range source.Sessions(func(err error) { told = append(told, err.Error()) }) {
+			n++
+		}
+		if n != 1 || len(told) != 1 || !strings.HasSuffix(told[0], "cut.jsonl.gz: line 2: unexpected EOF") {
+			t.Errorf("%s: %d sessions, told %q", from, n, told)
+		}
 	}
 }
 
 // A line beyond its bound is skipped, and never held: the lines around it stay.
 func TestLongLine(t *testing.T) {
-	long := io.LimitReader(zeros{}, maxLine+1)
-	r := io.MultiReader(strings.NewReader("a\n\n"), long, strings.NewReader("\nb"))
-	var got []string
-	for n, l := range lines(r) {
-		got = append(got, fmt.Sprintf("%d %s %v", n, l.line, l.err))
+	for _, most := range []int{10, 100_000} { // below and above what is read at once
+		long := strings.Repeat("0", most+1)
+		for text, want := range map[string][]string{
+			"a\n\n" + long + "\nb": {"1 a\n <nil>", "3  is too long to be read", "4 b <nil>"},
+			"a\n" + long:           {"1 a\n <nil>", "2  is too long to be read"},
+			"a\nb":                 {"1 a\n <nil>", "2 b <nil>"},
+		} {
+			var got []string
+			for n, l := range lines(strings.NewReader(text), most) {
+				got = append(got, fmt.Sprintf("%d %s %v", n, l.line, l.err))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("lines of at most %d (-want +got):\n%s", most, diff)
+			}
+		}
 	}
-	if diff := cmp.Diff([]string{"1 a\n <nil>", "3  is too long to be read", "4 b <nil>"}, got); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = '0'
-	}
-	return len(p), nil
 }

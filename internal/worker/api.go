@@ -46,6 +46,12 @@ func (m *Monitor) answer(w http.ResponseWriter, q *http.Request, r *Route) {
 		writeError(w, refusal(errNotServed))
 		return
 	}
+	select {
+	case <-on.stopping: // its connections may be closed
+		writeError(w, refusal(errStopping))
+		return
+	default:
+	}
 	request, err := r.request(w, q)
 	var data []byte
 	if err == nil {

@@ -31,7 +31,10 @@ func (s *service) files(ctx context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	out.Pages = max(1, (int64(len(all))+events.FilesPerPage-1)/events.FilesPerPage)
-	if out.Known && out.Page > out.Pages {
+	if !out.Known {
+		out.Page = 1
+	}
+	if out.Page > out.Pages {
 		return nil, events.NewInvalid(events.CodeOutOfRange, "page", fmt.Sprintf("must be between 1 and %d", out.Pages))
 	}
 	from := min(int(out.Page-1)*events.FilesPerPage, len(all))

@@ -67,7 +67,7 @@ func TestFiles(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after a withdrawal (-want +got):\n%s", diff)
 	}
-	if got := w.files("nobody", 7); got.Known || len(got.Files) != 0 {
+	if got := w.files("nobody", 7); got.Known || len(got.Files) != 0 || got.Page != 1 {
 		t.Errorf("of nobody: %+v", got)
 	}
 	if e := w.request(events.SubjectFiles, `{"session":"s1","page":2}`, nil); e == nil || e.Code != events.CodeOutOfRange {

@@ -11,10 +11,9 @@ import (
 	"compactd/internal/events"
 )
 
-// Param is a field of a request that stands in a path or a query.
+// Param is a field of a request that stands in the query.
 type Param struct {
-	Name  string
-	Field string // of the request's payload, "" for Name
+	Name string
 	// Text is taken as it stands; anything else is a number where it looks like one.
 	Text bool
 	// Place is turn.index, for an object with these two.
