@@ -93,7 +93,7 @@ Examples:
   worker policy --policy policy.yaml --tenant acme
   worker inspect --json
   worker doctor --nats nats://broker:4222
-  worker replay --policy default --policy claude sessions/*.jsonl
+  worker replay --policy default --policy claude ~/.claude/projects
   worker forget acme chat-4711 --nats nats://broker:4222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`

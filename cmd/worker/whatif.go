@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
 
 	"compactd/internal/transcript"
 	"compactd/internal/whatif"
@@ -15,22 +16,26 @@ import (
 // errInvalid is a defect.
 var errInvalid = errors.New("some histories are not valid for their provider, which is a defect; please report it with the session")
 
-// playFiles compares policies on transcripts.
-func (c *replayCmd) playFiles(ctx context.Context, f *flags) error {
+// playFiles compares policies on transcripts. What cannot be read is told.
+func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger) error {
 	r, err := c.report(f)
 	if err != nil {
 		return err
 	}
-	for _, path := range c.Files {
-		sessions, err := transcript.Read(path)
-		if err != nil {
+	source, err := transcript.Open(transcript.Auto, c.Files...)
+	if err != nil {
+		return err
+	}
+	for s := range source.Sessions(func(err error) { log.Warn().Err(err).Msg("left out") }) {
+		if err := r.Add(ctx, whatif.FromTranscript(s)); err != nil {
 			return err
 		}
-		for _, s := range sessions {
-			if err := r.Add(ctx, whatif.FromTranscript(s)); err != nil {
-				return err
-			}
-		}
+	}
+	if source.Unknown > 0 {
+		log.Warn().Int("files", source.Unknown).Msg("left out: files that are no transcripts")
+	}
+	if r.Sessions == 0 {
+		return errors.New("there is no session in these files; docs/what-if.md says what is read")
 	}
 	return c.print(r)
 }
