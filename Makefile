@@ -94,7 +94,7 @@ test-faults: ## Run the fault tests: crashes, cuts, lost power, lost nodes, full
 
 .PHONY: fault-tests
 fault-tests:
-	go test -tags faults -count=1 -timeout 20m -parallel 4 $(ARGS) $(FAULTY) -run 'Fault' -skip '$(SKIP)'
+	go test -tags faults -count=1 -timeout 45m -parallel 4 $(ARGS) $(FAULTY) -run 'Fault' -skip '$(SKIP)'
 	@FUZZTIME=$(or $(FUZZTIME),10s) scripts/fuzz $(FUZZED)
 
 .PHONY: soak

@@ -12,7 +12,7 @@ import (
 func TestConfirmed(t *testing.T) {
 	a := events.Address{Tenant: "acme", Session: "chat-4711"}
 	for typed, want := range map[string]bool{
-		"chat-4711\n": true, " chat-4711 \n": true, "chat-4711": true,
+		"chat-4711\n": true, "chat-4711\r\n": true, "chat-4711": true,
 		"": false, "\n": false, "y\n": false, "yes\n": false, "acme.chat-4711\n": false, "chat-471\n": false,
 	} {
 		var asked strings.Builder

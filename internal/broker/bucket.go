@@ -50,13 +50,17 @@ func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyVa
 	if err != nil {
 		return nil, fmt.Errorf("look up bucket %s: %w", c.Bucket, err)
 	}
-	have := s.CachedInfo().Config
-	m := mismatches{stream: have.Name}
-	m.equal("message TTL", have.AllowMsgTTL, true)
-	m.equal("delete markers", have.SubjectDeleteMarkerTTL > 0, true)
-	m.equal("max messages per subject", have.MaxMsgsPerSubject, int64(1))
-	m.equal("max age", have.MaxAge, time.Duration(0))
-	return m.list, nil
+	return checkBucket(s.CachedInfo().Config), nil
+}
+
+// checkBucket finds what would keep leases from ending, or end them early.
+func checkBucket(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.equal("message TTL", c.AllowMsgTTL, true)
+	m.equal("delete markers", c.SubjectDeleteMarkerTTL > 0, true)
+	m.equal("max messages per subject", c.MaxMsgsPerSubject, int64(1))
+	m.equal("max age", c.MaxAge, time.Duration(0))
+	return m.list
 }
 
 func streamOf(bucket string) string { return "KV_" + bucket }
@@ -167,7 +171,7 @@ func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error))
 		if err := g.pass(m); err != nil {
 			onError(fmt.Errorf("watch %s: %w", b.name, err))
 		}
-	}, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }))
+	}, jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }))
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", b.name, err)
 	}

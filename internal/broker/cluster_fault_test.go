@@ -67,6 +67,12 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 		}
 		lost := make(chan struct{})
 		go func() { lose(i); close(lost) }()
+		var reading sync.WaitGroup
+		reading.Go(func() { // a read waits for the next leader; one whose connection ended does not
+			if _, err := w.read(); hasCode(err, codeNoLeader, codeNotLeader) {
+				t.Error(err)
+			}
+		})
 		var slowest time.Duration
 		for under, more := true, 100; more > 0; {
 			slowest = max(slowest, next()) // one of them is under way as it happens
@@ -79,6 +85,7 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 				more--
 			}
 		}
+		reading.Wait()
 		recovery[round%2] = append(recovery[round%2], slowest.Round(time.Millisecond))
 		back(i)
 		w.awaitReplicas()
@@ -113,7 +120,7 @@ func TestFaultClusterRace(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for n := range 5 {
+				for n := range 40 { // or until another one has it
 					text := fmt.Sprintf("%d %s %d", c.Epoch(), owner, n)
 					err := c.Commit(t.Context(), []Message{clusterMessage(text), clusterMessage(text + "b")}, Marker{Cursor: uint64(n)})
 					mu.Lock()
@@ -239,23 +246,24 @@ func (w *clusterWorld) awaitReplicas() {
 	}
 }
 
-// stored lists the outcomes of partition 1 in their order. That there is no leader
-// to read from is no answer.
-func (w *clusterWorld) stored() (out []string) {
+// stored lists the outcomes of partition 1 in their order.
+func (w *clusterWorld) stored() []string {
 	w.t.Helper()
-	err := retry(w.t.Context(), nil, func() error {
-		out = nil
-		return transient(ReadStream(w.t.Context(), w.js, OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, _ uint64) error {
-			if len(m.Data()) > 0 {
-				out = append(out, string(m.Data()))
-			}
-			return nil
-		}))
-	})
+	out, err := w.read()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return out
+}
+
+func (w *clusterWorld) read() (out []string, err error) {
+	err = ReadStream(w.t.Context(), w.js, OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, _ uint64) error {
+		if len(m.Data()) > 0 {
+			out = append(out, string(m.Data()))
+		}
+		return nil
+	})
+	return out, err
 }
 
 func clusterMessage(text string) Message {

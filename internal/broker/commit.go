@@ -102,7 +102,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	var found Stored
 	err := retry(ctx, cl.OnRetry, func() error {
 		var err error
-		if found, err = LastMarker(ctx, nc, cl.Partition); err != nil {
+		if found, err = lastMarker(ctx, nc, cl.Partition, cl.ReplyTimeout); err != nil {
 			return transient(err)
 		}
 		c = &Committer{nc: nc, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
@@ -178,7 +178,7 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 				return err
 			}
 		}
-		found, lerr := LastMarker(ctx, c.nc, c.claim.Partition)
+		found, lerr := lastMarker(ctx, c.nc, c.claim.Partition, c.claim.ReplyTimeout) // not for long: the leader may be another by now
 		if lerr != nil {
 			return transient(lerr)
 		}

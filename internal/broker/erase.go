@@ -122,20 +122,6 @@ func overwrite(ctx context.Context, js jetstream.JetStream, stream, filter strin
 	return n, nil
 }
 
-// EraseSnapshots removes the copies of ledger files from the server's disk, if it
-// has any: those of all partitions, since the server frees the bytes of single
-// messages when it likes, those of a whole stream at once.
-func EraseSnapshots(ctx context.Context, js jetstream.JetStream) error {
-	s, err := js.Stream(ctx, "OBJ_SNAPSHOTS")
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
-	}
-	if err == nil {
-		err = s.Purge(ctx)
-	}
-	return wrap(err, "erase snapshots")
-}
-
 // ErrForgotten: the session was forgotten meanwhile. Nothing was stored.
 var ErrForgotten = errors.New("the session was forgotten")
 

@@ -49,7 +49,9 @@ func Forget(ctx context.Context, js jetstream.JetStream, a events.Address, id st
 		return nil, fmt.Errorf("forget session: %w", err)
 	}
 	defer stop()
-	ack, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}})
+	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // whoever gives up must know whether it is asked for
+	defer cancel()
+	ack, err := js.PublishMsg(store, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}})
 	if err != nil {
 		return nil, fmt.Errorf("forget session: %w", err)
 	}

@@ -36,11 +36,16 @@ type storedMsg struct {
 // that was acknowledged. A Direct Get may come from a replica that lags. Returns
 // [jetstream.ErrMsgNotFound] when there is none.
 func getFromLeader(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (*storedMsg, error) {
+	return getWithin(ctx, nc, stream, req, apiTimeout)
+}
+
+// getWithin is getFromLeader for whoever asks again after a time-out of its own.
+func getWithin(ctx context.Context, nc *nats.Conn, stream string, req getRequest, timeout time.Duration) (*storedMsg, error) {
 	body, err := events.Marshal(req)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := request(ctx, nc, &nats.Msg{Subject: apiGet + stream, Data: body}, apiTimeout)
+	reply, err := request(ctx, nc, &nats.Msg{Subject: apiGet + stream, Data: body}, timeout)
 	if err != nil {
 		return nil, fmt.Errorf("read from leader of %s: %w", stream, err)
 	}

@@ -28,6 +28,12 @@ func pull(js jetstream.JetStream) jetstream.PullConsumeOpt {
 	return jetstream.PullMaxMessagesWithBytesLimit(pullMessages, max(4<<20, MaxPayload(js.Conn()))+256<<10)
 }
 
+// Heartbeat is how often the server says that a reader still has its consumer: the
+// second one that is missed has it made again. A consumer lives on one node of a
+// cluster, which may be cut off from the node that the reader is connected to; the
+// default, 15 s, would leave a partition unread for half a minute.
+const Heartbeat = 2 * time.Second
+
 // readStall is how long a read may be silent before it is asked why.
 const readStall = 250 * time.Millisecond
 
@@ -88,7 +94,7 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 		if err := g.pass(m); err != nil {
 			onError(fmt.Errorf("consume log of partition %d: %w", from.Partition, err))
 		}
-	}, pull(js), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(err) }))
+	}, pull(js), jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(err) }))
 	if err != nil {
 		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
 	}
@@ -162,7 +168,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 		if err := g.pass(m); err != nil {
 			done <- err
 		}
-	}, pull(js), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
+	}, pull(js), jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
 	if err != nil {
 		return err
 	}
@@ -193,13 +199,30 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	}
 }
 
-// ordered makes an ordered consumer.
+// LastUntil returns the sequence of the last message of a stream that was stored at
+// or before a moment, counted in milliseconds; 0 for none.
+func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at time.Time) (uint64, error) {
+	after := at.Truncate(time.Millisecond).Add(time.Millisecond)
+	c, err := js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &after,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: 5 * time.Second,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find the end of %s at %s: %w", stream, at, err)
+	}
+	// A consumer stands before the first message that it is to deliver.
+	return c.CachedInfo().Delivered.Stream, nil
+}
+
+// ordered makes an ordered consumer, once a cluster has a leader for the stream.
 func ordered(ctx context.Context, js jetstream.JetStream, s Selection) (jetstream.Consumer, error) {
-	return js.OrderedConsumer(ctx, s.Stream, jetstream.OrderedConsumerConfig{
-		FilterSubjects: s.Filters,
-		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:    max(s.From, 1),
-		HeadersOnly:    s.HeadersOnly,
+	return elected(ctx, func() (jetstream.Consumer, error) {
+		return js.OrderedConsumer(ctx, s.Stream, jetstream.OrderedConsumerConfig{
+			FilterSubjects: s.Filters,
+			DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
+			OptStartSeq:    max(s.From, 1),
+			HeadersOnly:    s.HeadersOnly,
+		})
 	})
 }
 

@@ -63,8 +63,12 @@ type markerText struct {
 // A last message without marker is an error: somebody wrote past the fence, or
 // purged the end of the partition without a marker after it.
 func LastMarker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
+	return lastMarker(ctx, nc, partition, apiTimeout)
+}
+
+func lastMarker(ctx context.Context, nc *nats.Conn, partition int, timeout time.Duration) (Stored, error) {
 	filter := events.OutcomeFilter(partition)
-	msg, err := getFromLeader(ctx, nc, OutcomesStream, getRequest{LastFor: filter})
+	msg, err := getWithin(ctx, nc, OutcomesStream, getRequest{LastFor: filter}, timeout)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return Stored{}, nil
 	}

@@ -14,6 +14,7 @@ import (
 // Codes of the server (errors.json of nats-server v2.15).
 const (
 	codeAccountExceeded     jetstream.ErrorCode = 10002 // resource limits exceeded for account
+	codeNoPeers             jetstream.ErrorCode = 10005 // no suitable peers for placement
 	codeNoLeader            jetstream.ErrorCode = 10008 // JetStream system temporarily unavailable
 	codeNotLeader           jetstream.ErrorCode = 10009 // JetStream cluster can not handle request
 	codeInsufficient        jetstream.ErrorCode = 10023 // insufficient resources
@@ -48,6 +49,23 @@ func retry(ctx context.Context, notify func(error, time.Duration), op func() err
 	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), notify)
 }
 
+// electionTime is how long a cluster may be without a leader for a stream before that
+// is an error; an election takes 4 to 9 seconds, and may have to be repeated.
+const electionTime = 20 * time.Second
+
+// elected calls op again while the server says that there is no leader to ask.
+func elected[T any](ctx context.Context, op func() (T, error)) (got T, err error) {
+	limited, cancel := context.WithTimeout(ctx, electionTime)
+	defer cancel()
+	_ = retry(limited, nil, func() error { // err says more
+		if got, err = op(); hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason) {
+			return err
+		}
+		return permanent(err)
+	})
+	return got, err
+}
+
 // transient keeps an error of a read worth another try, unless no later try can
 // do better.
 func transient(err error) error {
@@ -79,6 +97,32 @@ var unreachable = []error{
 func Unreachable(err error) bool {
 	return slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) }) ||
 		hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason)
+}
+
+// startTime is how long whoever starts waits for a server that does not answer, or a
+// cluster that elects.
+const startTime = time.Minute
+
+// AwaitServer calls op until it succeeds, for as long as it fails because the server
+// could not be asked, or a cluster has too few nodes, at most a minute. onWait, if any,
+// is told why it waits. That JetStream is not enabled is not waited for.
+func AwaitServer(ctx context.Context, onWait func(error), op func() error) error {
+	limited, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var last error
+	_ = retry(limited, func(err error, _ time.Duration) { // last says more
+		if onWait != nil {
+			onWait(err)
+		}
+	}, func() error {
+		last = op()
+		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount)
+		if ctx.Err() == nil && !off && (Unreachable(last) || hasCode(last, codeNoPeers)) {
+			return last
+		}
+		return permanent(last)
+	})
+	return last
 }
 
 // permanent makes an error final; nil stays nil.

@@ -11,8 +11,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Survey is what there is of the two streams and the store of snapshots, looked at
-// without changing any.
+// Survey is what there is of the two streams, the two buckets and the store of snapshots,
+// looked at without changing any.
 type Survey struct {
 	*Streams
 	// Mismatches are what [Ensure] would refuse.
@@ -65,7 +65,29 @@ func Examine(ctx context.Context, js jetstream.JetStream) (*Survey, error) {
 		return nil, fmt.Errorf("examine %s: %w", snapshotsStream, err)
 	}
 	s.Streams = streamsOf(found[0], found[1])
-	return s, nil
+	return s, s.examineBuckets(ctx, js)
+}
+
+// examineBuckets looks at what the workers know of each other: a bucket with fewer
+// copies than the streams is gone with its server, and all workers stand still.
+func (s *Survey) examineBuckets(ctx context.Context, js jetstream.JetStream) error {
+	for _, bucket := range []string{LeasesBucket, MembersBucket} {
+		name := streamOf(bucket)
+		one, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			s.Mismatches = append(s.Mismatches, Mismatch{name, "bucket", "missing", "there; the next worker that starts makes it"})
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("examine %s: %w", name, err)
+		}
+		info := one.CachedInfo()
+		s.addBehind(info)
+		m := mismatches{stream: name, list: checkBucket(info.Config)}
+		m.equal("copies", info.Config.Replicas, s.Replicas[1])
+		s.Mismatches = append(s.Mismatches, m.list...)
+	}
+	return nil
 }
 
 func (s *Survey) addBehind(info *jetstream.StreamInfo) {

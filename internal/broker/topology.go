@@ -67,11 +67,13 @@ type StreamState struct {
 	Messages    uint64
 	Bytes       uint64
 	MaxBytes    int64
+	Replicas    int
 }
 
-// State reads the present state of a stream.
+// State reads the present state of a stream. While a cluster elects a leader for it,
+// it waits.
 func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamState, error) {
-	s, err := js.Stream(ctx, stream)
+	s, err := elected(ctx, func() (jetstream.Stream, error) { return js.Stream(ctx, stream) })
 	if err != nil {
 		return StreamState{}, fmt.Errorf("read state of %s: %w", stream, err)
 	}
@@ -97,11 +99,16 @@ func (e *TopologyError) Error() string {
 // Ensure creates the two streams, the two buckets of the workers and the store of
 // their snapshots, or checks those that are there. It changes age, size bounds and missing subjects of the
 // streams in place, and nothing else. Several workers
-// may call it at once.
-func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (*Streams, error) {
+// may call it at once. It waits for a server that does not answer, see [AwaitServer].
+func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (s *Streams, err error) {
 	if err := t.validate(); err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
+	err = AwaitServer(ctx, nil, func() error { s, err = t.ensure(ctx, js); return err })
+	return s, err
+}
+
+func (t *Topology) ensure(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
 	log, err := ensure(ctx, js, t.logConfig())
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
@@ -397,7 +404,7 @@ func showRepublish(r *jetstream.RePublish) string {
 func stateOf(i *jetstream.StreamInfo) StreamState {
 	return StreamState{
 		Created: i.Created, First: i.State.FirstSeq, Last: i.State.LastSeq,
-		Messages: i.State.Msgs, Bytes: i.State.Bytes, MaxBytes: i.Config.MaxBytes,
+		Messages: i.State.Msgs, Bytes: i.State.Bytes, MaxBytes: i.Config.MaxBytes, Replicas: i.Config.Replicas,
 	}
 }
 

@@ -61,7 +61,11 @@ func denies(o Outcome) bool {
 // take adds a turn that was not denied: at its place, to the parked ones, or not
 // at all when it is there already. Parked turns follow as soon as they can.
 func (l *Ledger) take(t *Turn) {
-	switch v, _ := l.admit(t); v {
+	v, _ := l.admit(t)
+	if v == accept || v == park {
+		l.date(t.Seq, t.Time)
+	}
+	switch v {
 	case ignore, deny: // denied is only what was taken when turns before it were still in the log
 		return
 	case park:

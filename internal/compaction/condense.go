@@ -120,6 +120,7 @@ type wanted struct {
 	ceiling Tokens // most that it may cost
 	least   Tokens // of its range, that must not be summary already
 	small   bool   // of a small range too: it costs a third of that at most
+	old     bool   // of what will leave the log: the same, and leastOld whatever its range costs
 }
 
 // planJob returns the job for a summary of what would have to go, nil when it is
@@ -158,7 +159,10 @@ func (d *decision) jobFor(l *Ledger, draft *Draft, w wanted) *events.Job {
 	if w.small {
 		w.ceiling = min(w.ceiling, best.saved/3)
 	}
-	end, ok := best.end, best.end > 0 && best.saved > w.ceiling && fresh >= w.least
+	if w.old {
+		w.ceiling = min(w.ceiling, max(best.saved/3, leastOld))
+	}
+	end, ok := best.end, best.end > 0 && (w.old || best.saved > w.ceiling) && fresh >= w.least
 	if asked := d.underWay(l, draft, start, w.ceiling); w.lane != events.LaneBackground && asked > 0 {
 		end, ok = asked, true
 	}

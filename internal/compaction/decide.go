@@ -79,6 +79,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 	next.take(t)
 	withdrawn := next.job == nil
 	d.budget(l, next)
+	d.age(l, next)
 	if withdrawn || slices.ContainsFunc(d.outs, isJob) { // it waited too long
 		d.abort(l, next)
 	}
@@ -102,7 +103,7 @@ func (d *decision) result(l *Ledger, r *Result) {
 	case !next.gauge.policy.Enabled:
 	case fitness == failed && b.ShouldCompact:
 		d.compact(next, b, true)
-	case fitness == fit && (urgent || b.ShouldCompact || next.lateMerge()):
+	case fitness == fit && (urgent || b.ShouldCompact || next.lateMerge() || next.old(d.now)):
 		d.merge(next, b)
 	}
 }
@@ -282,7 +283,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 
 // merge puts a summary in place that came after the fact.
 func (d *decision) merge(l *Ledger, b events.Budget) {
-	late := l.lateMerge()
+	late := l.lateMerge() || l.old(d.now)
 	plan := l.plan(l.gauge.marks.target, Means{Summary: l.prepared, Force: late})
 	before, after := l.input(plan.Before), l.input(plan.After)
 	under := after < l.gauge.marks.trigger

@@ -32,6 +32,7 @@ type Ledger struct {
 	level     events.Level
 	spoke     int64  // when the last turn came, in Unix milliseconds of the log
 	idled     bool   // the silence since was told of
+	ages      []age  // when sequences were stored, roughly
 	attempted Tokens // estimated input after the last compaction that stayed at or above the trigger
 	usage     calibration
 	stated    Tokens // the limit that a provider stated for this model, 0 for none

@@ -240,8 +240,11 @@ type Config struct {
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
 	counter Counter            // nil estimates
-	text    []byte
-	hash    string
+	// retention is how long the log keeps an event, in milliseconds; forever for no
+	// bound.
+	retention int64
+	text      []byte
+	hash      string
 }
 
 // configText is the form in which a config is stored and hashed.
@@ -251,6 +254,8 @@ type configText struct {
 	Policy  Policy            `json:"policy"`
 	Tenants map[string]Policy `json:"tenants,omitzero"`
 	Windows Windows           `json:"windows"`
+	// Retention is in seconds, -1 for no bound; absent is 30 days.
+	Retention int64 `json:"retention_seconds,omitzero"`
 }
 
 // counterEstimate is the name of counting without a [Counter].
@@ -259,7 +264,7 @@ const counterEstimate = "estimate"
 // NewConfig validates the policy and returns the config with its hash. Tokens are
 // estimated, unless WithCounter names who counts them.
 func NewConfig(p Policy, w Windows) (*Config, error) {
-	return (&Config{Policy: p, Windows: w}).seal()
+	return (&Config{Policy: p, Windows: w, retention: defaultRetention}).seal()
 }
 
 // WithTenants returns the config with policies of tenants in place of its own.
@@ -275,6 +280,17 @@ func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 func (c *Config) WithCounter(by Counter) (*Config, error) {
 	out := *c
 	out.counter = by
+	return out.seal()
+}
+
+// WithRetention returns the config for a log that keeps an event for so many
+// seconds; 0 and less is for ever. [NewConfig] assumes 30 days.
+func (c *Config) WithRetention(seconds int64) (*Config, error) {
+	out := *c
+	out.retention = forever
+	if seconds > 0 && seconds < forever/1000 {
+		out.retention = seconds * 1000
+	}
 	return out.seal()
 }
 
@@ -295,7 +311,7 @@ func (c *Config) seal() (*Config, error) {
 	if c.counter != nil {
 		name = c.counter.Name()
 	}
-	text, err := events.Marshal(configText{RulesVersion, name, c.Policy, c.Tenants, c.Windows})
+	text, err := events.Marshal(configText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, retentionText(c.retention)})
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
@@ -325,7 +341,7 @@ func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
 		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
 			t.Rules, t.Counter, RulesVersion)
 	}
-	c := &Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows}
+	c := &Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows, retention: retentionOf(t.Retention)}
 	if i >= 0 {
 		c.counter = counters[i]
 	}

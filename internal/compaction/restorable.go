@@ -59,11 +59,14 @@ func (p RestorePolicy) validate() error {
 func (l *Ledger) restorable() []Entry {
 	least := max(l.entries.n-maxRestoreLookback, 0)
 	written, seen := l.written(least), map[Key]bool{}
-	protected := keysOf(l.gauge.policy.Prune.ProtectedTools)
+	protected, fresh := keysOf(l.gauge.policy.Prune.ProtectedTools), l.fresh(2)
 	var out []Entry
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)
 		read := e.Flags.has(FlagRead)
+		if e.Seq < fresh {
+			break // its text leaves the log soon, and that of all before it
+		}
 		if e.Kind != KindResult || e.Flags&(FlagFailed|FlagEmpty) != 0 || !read && !slices.Contains(protected, e.Tool) {
 			continue
 		}

@@ -87,6 +87,7 @@ func (j *pendingJob) asks(id string) bool { return slices.Contains(j.IDs, id) }
 
 // receive takes a result: it ends the job, and prepares the summary.
 func (l *Ledger) receive(r *Result) {
+	l.date(r.Seq, r.Time)
 	switch l.judge(r) {
 	case failed:
 		l.breaker.Failures++

@@ -49,6 +49,7 @@ type header struct {
 	Level       events.Level  `json:"level"`
 	Spoke       int64         `json:"spoke"`
 	Idled       bool          `json:"idled"`
+	Ages        []age         `json:"ages,omitzero"`
 	Attempted   Tokens        `json:"attempted"`
 	Generations []generation  `json:"generations,omitzero"`
 	Marks       int           `json:"marks"`
@@ -133,7 +134,7 @@ func (l *Ledger) header() header {
 	h := header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
-		Override: l.override, Told: l.told, Level: l.level, Spoke: l.spoke, Idled: l.idled, Attempted: l.attempted,
+		Override: l.override, Told: l.told, Level: l.level, Spoke: l.spoke, Idled: l.idled, Ages: l.ages, Attempted: l.attempted,
 		Generations: l.generations, Marks: len(l.marks), Usage: l.usage, Stated: l.stated, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
 	}
@@ -156,6 +157,21 @@ func (l *Ledger) header() header {
 
 var errRows = errors.New("the rows do not make a ledger")
 
+// SpokeOf returns when the last turn came to the ledger of some rows, in Unix
+// milliseconds of the log.
+func SpokeOf(rows []Row) (int64, error) {
+	for _, r := range rows {
+		if r.Name == rowHeader {
+			var h struct {
+				Spoke int64 `json:"spoke"`
+			}
+			err := events.Unmarshal(r.Data, &h)
+			return h.Spoke, err
+		}
+	}
+	return 0, errRows
+}
+
 // Restore makes a ledger of its rows, in any order. Rows beyond what the header
 // counts are left over from before a withdrawal, and ignored.
 func Restore(a events.Address, rows []Row) (*Ledger, error) {
@@ -170,7 +186,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	}
 	l.model, l.format, l.override, l.told = h.Model, h.Format, h.Override, h.Told
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
-	l.generations, l.level, l.attempted, l.spoke, l.idled = h.Generations, h.Level, h.Attempted, h.Spoke, h.Idled
+	l.generations, l.level, l.attempted, l.spoke, l.idled, l.ages = h.Generations, h.Level, h.Attempted, h.Spoke, h.Idled, h.Ages
 	l.usage, l.stated, l.overflows = h.Usage, h.Stated, h.Overflows
 	l.job, l.prepared, l.breaker = h.Job, h.Prepared, h.Breaker
 	for _, s := range h.Hidden {

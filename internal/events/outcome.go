@@ -29,6 +29,7 @@ const (
 
 	ReasonManual   Reason = "manual"   // a session.compact asked for it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
+	ReasonAge      Reason = "age"      // what is older will leave the log
 	ReasonIdle     Reason = "idle"     // the session was silent, so the provider's cache is cold
 	ReasonRewind   Reason = "rewind"   // a session.rewind asked for it
 )

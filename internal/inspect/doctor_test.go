@@ -128,6 +128,26 @@ func TestExamineStreams(t *testing.T) {
 	}
 }
 
+// So is what the workers know of each other, when it is not there or ends otherwise.
+func TestExamineBuckets(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	ensure(t, js)
+	s, err := js.Stream(t.Context(), "KV_"+broker.LeasesBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.CachedInfo().Config
+	c.MaxAge = 2 * time.Hour
+	if _, err := js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: max age is 2h0m0s, not 0s")
+	if err := js.DeleteStream(t.Context(), "KV_"+broker.LeasesBucket); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts makes it")
+}
+
 // A stream without room for another event is a problem.
 func TestExamineFull(t *testing.T) {
 	nc, js := connect(t, embedded.Config{})

@@ -20,6 +20,8 @@
 //   - [Store.Load] returns a ledger exactly as it was last written, or an error.
 //     It knows what to expect, so a row that is gone, or is an old one, is
 //     noticed though its own checksum fits.
+//   - Once [Store.Scrub] returns, the file holds no byte of a ledger that was dropped
+//     in the last checkpoint or before.
 //   - A file that cannot be trusted is renamed, never overwritten. The three
 //     youngest are kept.
 //   - One file belongs to one process. The lock is the kernel's and dies with the

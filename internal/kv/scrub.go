@@ -11,7 +11,7 @@ import (
 // Scrub overwrites with zeros what the file holds beside the rows of its last
 // checkpoint: bbolt leaves pages that it no longer uses as they were. Once it
 // returns, no byte of a ledger that was dropped is in the file, on disk too. Loads
-// wait meanwhile; [Store.Each] must not run.
+// wait meanwhile; [Store.Each] and [Store.Copy] must not run.
 func (s *Store) Scrub() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -23,7 +23,7 @@ var (
 	stages  = []events.Stage{events.StagePrune, events.StageDeduplicate, events.StageSummarize, events.StageTruncate}
 	reasons = []events.Reason{
 		events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn,
-		events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonRewind,
+		events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonAge, events.ReasonRewind,
 	}
 )
 

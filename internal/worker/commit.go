@@ -79,8 +79,7 @@ func (p *partition) commitQueue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		waits := p.pending != nil && p.pending.end.seq > p.committed // a checkpoint wants a marker
-		if b.groups == 0 && (b.end.seq <= p.committed || !waits && time.Since(p.marked) < p.w.config.MarkEvery) {
+		if b.groups == 0 && !p.wantsMarker(b.end) {
 			return nil
 		}
 		if err := p.commit(ctx, b); err != nil {
@@ -91,6 +90,16 @@ func (p *partition) commitQueue(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// wantsMarker reports whether a marker of its own is due.
+func (p *partition) wantsMarker(end border) bool {
+	age := time.Since(p.marked)
+	if end.seq <= p.committed {
+		return !p.marked.IsZero() && age >= p.w.renewEvery()
+	}
+	waits := p.pending != nil && p.pending.end.seq > p.committed // a checkpoint wants it
+	return waits || age >= p.w.config.MarkEvery
 }
 
 // drain commits everything that is decided, and a marker at its end.

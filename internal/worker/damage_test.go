@@ -75,16 +75,32 @@ func copyOf(t *testing.T, dir string) string {
 // A log that lost its end goes on where it stops, with an interruption that says
 // so. What was told about the lost events stays told and plays no part any more,
 // after this start and after the next.
+//
+// Agents that come back before the worker does take the sequences that were lost, up
+// to the marker and beyond.
 func TestLogLostItsEnd(t *testing.T) {
 	t.Parallel()
+	for name, early := range map[string]int{"nobody came": 12, "some came": 13, "all came": 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testLostEnd(t, early)
+		})
+	}
+}
+
+// testLostEnd has turns up to early, without 12, published before the worker is there.
+func testLostEnd(t *testing.T, upTo int) {
 	dir := t.TempDir()
 	live(t, dir, "a", 1, 12, 20)
-	early := copyOf(t, dir)
+	early := newWorld(t, dir)
+	end := early.streams.Log.Last
+	early.stop()
+	before := copyOf(t, dir)
 	lost := live(t, dir, "b", 12, 24, 20)
-	replaceLog(t, dir, early)
+	live(t, before, "", 13, upTo+1, 27)
+	replaceLog(t, dir, before)
 
 	w := newWorld(t, dir)
-	end := w.streams.Log.Last
 	said := make(chan worker.Interrupted, 64)
 	stop := w.run("c", worker.Listener{Interrupted: func(i worker.Interrupted) { said <- i }})
 	told := false
@@ -160,8 +176,8 @@ func TestLogHasOtherEvents(t *testing.T) {
 	dir := t.TempDir()
 	live(t, dir, "a", 1, 12, 20)
 	other := copyOf(t, dir)
+	live(t, other, "", 12, 20, 24) // earlier: they did not take the place of what was lost
 	live(t, dir, "b", 12, 20, 20)
-	live(t, other, "", 12, 20, 24)
 	replaceLog(t, dir, other)
 	newWorld(t, dir).wantRefused("restore SESSIONS and OUTCOMES from one backup")
 }

@@ -41,6 +41,7 @@ func newDecider(c *compaction.Config) *decider {
 // decide judges an event and applies it. The messages are those it stands for, if
 // it could be read.
 func (d *decider) decide(e event) ([]compaction.Outcome, []events.Message) {
+	d.expire(e)
 	outs, in, msgs := d.judge(e)
 	if slices.ContainsFunc(outs, unwieldy) {
 		d.forget(e.Address)
@@ -72,6 +73,7 @@ func unwieldy(o compaction.Outcome) bool {
 
 // record applies an event and what was told about it before.
 func (d *decider) record(e event, outs []compaction.Outcome) error {
+	d.expire(e)
 	if slices.ContainsFunc(outs, resets) {
 		d.forget(e.Address)
 		return nil

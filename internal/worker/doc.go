@@ -19,6 +19,10 @@
 //     was told is never ahead of the log.
 //   - Workers on one log share its partitions. One that was replaced changes nothing
 //     any more, whatever it believes: its commits are refused.
+//   - Once session.erased is told, no byte that a session had before its
+//     session.forget is in the streams, in the files of living workers or in the
+//     snapshots; other sessions are replayed as before. A worker that dies on the way
+//     leaves that to the next.
 //   - No text of a conversation is logged or put into a rejection or a metric.
 //
 // # Concurrency

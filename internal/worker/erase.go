@@ -67,8 +67,11 @@ func wakeUp(c chan struct{}) {
 }
 
 // watchErasures does what is noted, one at a time, beside everything else the
-// partition does, until ctx ends; what is left then the next owner does.
+// partition does, until ctx ends; what is left then the next owner does. Now and then
+// it drops what has expired.
 func (p *partition) watchErasures(ctx context.Context) {
+	tick := time.NewTicker(p.w.renewEvery())
+	defer tick.Stop()
 	for {
 		p.mu.Lock()
 		due := slices.Clone(p.erasures)
@@ -88,6 +91,10 @@ func (p *partition) watchErasures(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-p.forgotten:
+		case <-tick.C:
+			if err := p.sweep(time.Now()); err != nil {
+				p.interrupted("drop expired sessions")(err)
+			}
 		}
 	}
 }
@@ -124,14 +131,7 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 		failpoint("streams-erased")
 		p.w.texts.forget()
 	}
-	if done.Files, err = p.eraseFile(ctx, e.forget()); err != nil {
-		return err
-	}
-	failpoint("file-erased")
-	if e.local {
-		return nil
-	}
-	if err := broker.EraseSnapshots(ctx, p.w.js); err != nil { // after the file: what is copied from now on is without
+	if done.Files, err = p.eraseFile(ctx, &e); err != nil || e.local {
 		return err
 	}
 	p.confirm(told{e.Address, compaction.Outcome{Kind: events.KindErased, Body: &done}})
@@ -139,19 +139,40 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 }
 
 // eraseFile overwrites what the partition's file holds of ledgers that are gone,
-// once a checkpoint says that they are, and removes files that were set aside.
-func (p *partition) eraseFile(ctx context.Context, forget compaction.Seq) (removed int64, err error) {
-	if p.store == nil {
-		return 0, nil
-	}
-	for compaction.Seq(p.store.Mark().Cursor) < forget {
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-p.checkpointed:
+// once a checkpoint says that they are, and removes files that were set aside. Then
+// the snapshots go, unless another owner has seen to them; no copy of the file is
+// made meanwhile.
+func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, err error) {
+	if p.store != nil {
+		for compaction.Seq(p.store.Mark().Cursor) < e.forget() {
+			select {
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			case <-p.checkpointed:
+			}
 		}
 	}
-	n, err := kv.RemoveSetAside(p.w.fileOptions(p.id).Path)
+	select {
+	case p.w.copies.slot <- struct{}{}:
+		defer func() { <-p.w.copies.slot }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if p.store != nil {
+		if removed, err = p.scrub(); err != nil {
+			return removed, err
+		}
+	}
+	failpoint("file-erased")
+	if !e.local {
+		err = p.w.copies.store.Erase(ctx)
+	}
+	return removed, err
+}
+
+// scrub rids the file of what no row holds, and of files set aside.
+func (p *partition) scrub() (removed int64, err error) {
+	n, err := kv.RemoveSetAside(p.path())
 	return int64(n), errors.Join(err, p.store.Scrub())
 }
 

@@ -31,6 +31,7 @@ const random = "random"
 var passings = map[string]int{
 	"decided": 300, "rendered": 80, "committed": 80, "collected": 6, "before-checkpoint": 6, "checkpointed": 6,
 	"summarized": 5, "summary-published": 5, "taken-over": 4, "replayed": 4, "draining": 2,
+	"snapshot-begun": 3, "snapshot-reading": 3, "snapshot-put": 3, "restoring": 2, "restored": 2,
 }
 
 // A worker with its server in one process is killed at random and at every
@@ -40,7 +41,7 @@ var passings = map[string]int{
 // told next is the same from checkpoints and from zero (P10).
 func TestFaultKills(t *testing.T) {
 	t.Parallel()
-	f := faults{killing: killing{sessions: 24}, plan: killPlan(9), seed: 1}
+	f := faults{killing: killing{sessions: 24}, plan: killPlan(7), seed: 1}
 	f.run(t, buildWorker(t, "-tags", "faults"))
 	f.report(t)
 }
@@ -148,6 +149,10 @@ type faults struct {
 func (f *faults) run(t *testing.T, bin string) {
 	data, log := t.TempDir(), filepath.Join(t.TempDir(), "fired")
 	p := &process{t: t, bin: bin, data: data, listen: freePort(t), env: f.env}
+	p.args = []string{"--listen", p.listen, "--partitions", "4", "--snapshot-every", "0"}
+	if !f.control {
+		p.args[5] = "1s"
+	}
 	p.start()
 	t.Cleanup(p.kill)
 	p.awaitReady()
@@ -164,6 +169,9 @@ func (f *faults) run(t *testing.T, bin string) {
 				at = fmt.Sprintf("%s:%d", name, 1+r.IntN(passings[name]))
 			}
 			p.env = slices.Concat(f.env, []string{"COMPACTD_FAILPOINT=" + at, "COMPACTD_FAILPOINT_LOG=" + log})
+		}
+		if strings.HasPrefix(name, "restor") {
+			f.loseFiles(t, data)
 		}
 		p.start()
 		switch {
@@ -203,6 +211,20 @@ func (f *faults) run(t *testing.T, bin string) {
 	p.terminate()
 	f.look(p)
 	f.audit(t, filepath.Join(data, "nats"), acks, e.stop())
+}
+
+// loseFiles removes the ledger files, so that snapshots take their place.
+func (f *faults) loseFiles(t *testing.T, data string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(data, "ledgers", "p*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // end kills the process, if it still runs, and looks at what it said.
@@ -305,9 +327,6 @@ func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 	}
 	w.stop()
 	anew := copyOf(t, data)
-	if err := os.RemoveAll(filepath.Join(anew, "ledgers")); err != nil {
-		t.Fatal(err)
-	}
 	var kept, forgotten map[place][]outcome
 	kept, f.kept = f.resume(t, data, true)
 	forgotten, f.anew = f.resume(t, anew, false)
@@ -319,12 +338,16 @@ func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 	}
 }
 
-// resume decides on what is left in a folder and returns all that is told then.
+// resume decides on what is left in a folder and returns all that is told then: from
+// its checkpoints again, or from the log alone.
 func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][]outcome, replayed int) {
 	t.Helper()
 	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
 	defer w.stop()
-	w.ledgers, w.config = filepath.Join(data, "ledgers"), w.onlyConfig()
+	w.config = w.onlyConfig()
+	if again {
+		w.ledgers = filepath.Join(data, "ledgers")
+	}
 	before := w.toldBySession()
 	var n atomic.Int64
 	stop := w.run("next", worker.Listener{

@@ -190,7 +190,8 @@ func (f *fleet) acquire(ctx context.Context, id int) {
 
 // serve serves a partition until ctx ends or it is lost.
 func (f *fleet) serve(ctx context.Context, id int) error {
-	for {
+	for pause := time.Duration(0); ; pause = min(max(2*pause, firstReopen), lastReopen) {
+		began := time.Now()
 		quiet := func() {}
 		err := newPartition(f.w, id, func() {
 			quiet = f.w.service.listen(ctx, id)
@@ -203,9 +204,26 @@ func (f *fleet) serve(ctx context.Context, id int) error {
 			return err
 		}
 		// A commit that seemed lost was stored after all, or the file of the
-		// ledgers is damaged: begin from what is in the streams.
+		// ledgers is damaged: begin from what is in the streams, at once where it
+		// went well for a while.
+		if time.Since(began) > lastReopen {
+			pause = 0
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
 	}
 }
+
+// A partition that has to be opened anew again and again, as on a failing disk, waits
+// for the first, then for twice as long each time, at most for the last: every try
+// reads the log.
+const (
+	firstReopen = 100 * time.Millisecond
+	lastReopen  = 30 * time.Second
+)
 
 // notify lets run look again.
 func (f *fleet) notify() {

@@ -3,6 +3,7 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/clustertest"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/reliability"
 )
@@ -118,6 +120,10 @@ type crew struct {
 	dir     string // of the server
 	listen  string // the same
 	server  *embedded.Server
+	cluster *clustertest.Cluster           // in place of the server
+	links   map[*process]*clustertest.Link // between a worker and the server, where there are any
+	streams *broker.Streams
+	skew    map[*process]time.Duration // how far the clock of a worker is fast
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	workers []*process
@@ -130,19 +136,39 @@ type crew struct {
 
 func newCrew(t *testing.T, bin string, lease time.Duration, env []string) *crew {
 	t.Helper()
-	c := &crew{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1)), dir: t.TempDir(), listen: freePort(t)}
+	c := newIdleCrew(t, lease)
+	c.dir, c.listen = t.TempDir(), freePort(t)
 	c.startServer()
 	t.Cleanup(func() { c.server.Stop() })
-	c.nc, c.js = dial(t, c.server.ClientURL())
-	if _, err := broker.Ensure(t.Context(), c.js, broker.Topology{Partitions: crewPartitions, CreateBytes: 1 << 30}); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		p := &process{t: t, bin: bin, data: t.TempDir(), env: env, args: []string{"--nats", c.server.ClientURL(), "--lease-ttl", lease.String()}}
-		c.workers = append(c.workers, p)
-		t.Cleanup(p.kill)
-	}
+	c.sign(bin, env, 1)
 	return c
+}
+
+func newIdleCrew(t *testing.T, lease time.Duration) *crew {
+	return &crew{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1))}
+}
+
+// sign makes the streams, with so many copies, and the workers.
+func (c *crew) sign(bin string, env []string, replicas int) {
+	c.t.Helper()
+	c.nc, c.js = dial(c.t, c.url())
+	var err error
+	c.until("streams", func() bool { // a node of a cluster may seem to be away at first
+		c.streams, err = broker.Ensure(c.t.Context(), c.js, broker.Topology{Partitions: crewPartitions, Replicas: replicas, CreateBytes: 1 << 30})
+		return err == nil
+	})
+	for range 3 {
+		p := &process{t: c.t, bin: bin, data: c.t.TempDir(), env: env, args: []string{"--nats", c.url(), "--lease-ttl", c.lease.String()}}
+		c.workers = append(c.workers, p)
+		c.t.Cleanup(p.kill)
+	}
+}
+
+func (c *crew) url() string {
+	if c.cluster != nil {
+		return c.cluster.URL()
+	}
+	return c.server.ClientURL()
 }
 
 func (c *crew) startServer() {
@@ -171,8 +197,8 @@ func (c *crew) begin() {
 		p.start()
 	}
 	c.awaitBalance()
-	c.ears = newEars(c.t, c.server.ClientURL())
-	c.agents = newFleet(c.t, c.server.ClientURL(), 24, 300)
+	c.ears = newEars(c.t, c.url())
+	c.agents = newFleet(c.t, c.url(), 24, 300)
 	c.ears.await(1)
 }
 
@@ -181,7 +207,7 @@ func (c *crew) end() {
 	c.t.Helper()
 	c.ears.await(c.ears.count() + 1)
 	acks := c.agents.stop()
-	settle(c.t, c.server.ClientURL())
+	settle(c.t, c.url())
 	for _, p := range c.workers {
 		select {
 		case err := <-p.exited:
@@ -192,6 +218,10 @@ func (c *crew) end() {
 	}
 	c.checkEpochs()
 	heard := c.ears.stop()
+	if c.cluster != nil {
+		c.auditWorld(&world{t: c.t, conn: c.nc, js: c.js, streams: c.streams}, acks, heard)
+		return
+	}
 	c.nc.Close()
 	c.server.Stop()
 	c.audit(c.t, c.dir, acks, heard)
@@ -347,10 +377,38 @@ func (c *crew) awaitBalance() {
 	})
 }
 
+// positions says how far each partition is behind.
+func (c *crew) positions() string {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	defer cancel()
+	state, err := broker.State(ctx, c.js, broker.LogStream)
+	out := fmt.Sprintf("the log ends at %d (%v); markers", state.Last, err)
+	for id := range crewPartitions {
+		m, err := broker.LastMarker(ctx, c.nc, id)
+		out += fmt.Sprintf("; %d: cursor %d epoch %d %s (%v)", id, m.Cursor, m.Epoch, time.Since(m.Time).Round(time.Millisecond), err)
+	}
+	return out
+}
+
+// troubles are the last lines that do not tell of daily work.
+func (l *lines) troubles(n int) string {
+	var out []string
+	for line := range strings.Lines(l.text()) {
+		if !strings.Contains(line, `"summary done"`) && !strings.Contains(line, `"session compacted"`) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out[max(0, len(out)-n):], "")
+}
+
 func (c *crew) until(what string, ok func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(waitLimit); !ok(); pause(c.t, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
+			for i, p := range c.workers {
+				c.t.Logf("worker %d says at last:\n%s", i, p.log.troubles(12))
+			}
+			c.t.Log(c.positions())
 			c.t.Fatalf("no %s; served are %v", what, c.shares())
 		}
 	}
@@ -367,7 +425,7 @@ func (c *crew) awaitServed(partitions []int, since time.Time, victims ...*proces
 				continue
 			}
 			for _, s := range tenures(p) {
-				d := s.Time.Sub(since)
+				d := s.Time.Add(-c.skew[p]).Sub(since)
 				if s.Message == "partition acquired" && d > 0 && slices.Contains(partitions, s.Partition) {
 					took[s.Partition] = d
 				}

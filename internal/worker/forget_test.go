@@ -3,6 +3,7 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -53,6 +54,16 @@ func holders(t *testing.T, text string, dirs ...string) (out []string) {
 	return out
 }
 
+// until waits for what a process does to files, which nothing tells of.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(waitLimit); !ok(); pause(t, time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
 // forget erases a session and waits until that is told.
 func (w *world) forget(session string) (events.Forgotten, events.Erased) {
 	w.t.Helper()
@@ -95,9 +106,9 @@ func TestForget(t *testing.T) {
 		w.publish(events.KindTurn, victim, secretTurn(n))
 	}
 	w.settle()
-	if len(holders(t, secret, dir)) == 0 || len(holders(t, victim, w.ledgers)) == 0 {
-		t.Fatal("the victim left nothing behind: the test is blind")
-	}
+	until(t, "the victim is in the log and in a file", func() bool {
+		return len(holders(t, secret, dir)) > 0 && len(holders(t, victim, w.ledgers)) > 0
+	})
 	before := w.toldBySession()
 	_, e := w.forget(victim)
 	if e.Events < 12 || e.Outcomes == 0 || e.Resumed {
@@ -260,13 +271,9 @@ func TestForgetInOldFiles(t *testing.T) {
 	for _, name := range names[:8] {
 		w.forget(name)
 	}
-	for deadline := time.After(waitLimit); len(holders(t, "gone-0", old))+len(holders(t, "gone-7", old)) > 0; {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-deadline:
-			t.Fatalf("names are still in %q", append(holders(t, "gone-0", old), holders(t, "gone-7", old)...))
-		}
-	}
+	until(t, "the names are gone from the old files", func() bool {
+		return len(holders(t, "gone-0", old))+len(holders(t, "gone-7", old)) == 0
+	})
 	if err := a.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -290,5 +297,50 @@ func TestForgetInOldFiles(t *testing.T) {
 	}
 	if found := holders(t, "gone-", old, w.ledgers); len(found) > 0 {
 		t.Errorf("after the stop names are in %q", found)
+	}
+}
+
+// E8: an erasure that nobody serves is said, and done by the next worker; asking again
+// waits for it, and is no harm.
+func TestForgetUnserved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	stop := w.run("a", worker.Listener{})
+	w.publish(events.KindTurn, victim, secretTurn(1))
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	a := events.Address{Tenant: "default", Session: victim}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan *nats.Msg, 1)
+	if _, err := w.conn.ChanSubscribe("session.forget.>", asked); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() { _, err := broker.Forget(ctx, w.js, a, "first"); failed <- err }()
+	next(t, asked, "session.forget")
+	until(t, "the event is stored", func() bool {
+		seq, err := broker.LastForget(t.Context(), w.conn, events.PartitionOf(a, 4), a)
+		return err == nil && seq == 2
+	})
+	cancel()
+	if unserved, ok := errors.AsType[*broker.NotErasedError](next(t, failed, "error")); !ok || unserved.Seq != 2 {
+		t.Errorf("without a worker: %v", unserved)
+	}
+	stop = w.run("b", worker.Listener{})
+	done, err := broker.Forget(t.Context(), w.js, a, "second")
+	if err != nil || done.Seq != 3 {
+		t.Fatalf("with a worker: %+v, %v", done, err)
+	}
+	if found := holders(t, secret, dir); len(found) > 0 {
+		t.Errorf("the secret is in %q", found)
+	}
+	if _, err := broker.Forget(t.Context(), w.js, events.Address{Tenant: "default", Session: "a b"}, ""); events.CodeOf(err) != events.CodeBadID {
+		t.Errorf("a session that cannot be: %v", err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -27,7 +27,7 @@ func TestIdleSession(t *testing.T) {
 	ats.Register() // a clock of the server's own, which must not be one of the bubble's
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, embedded.Config{Dir: dir}, broker.Topology{Partitions: 1})
+		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, broker.Topology{Partitions: 1}) // without a sync each second
 		defer w.stop()
 		policy, ok := compaction.Preset("claude")
 		if !ok {

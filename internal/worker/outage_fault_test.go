@@ -62,6 +62,7 @@ var endless = []summarizetest.Mode{summarizetest.Slow, summarizetest.Hang, summa
 // fits at its end (P8). Where the model fails at once, there are summaries too, by
 // the embedded summarizer.
 func TestFaultOutages(t *testing.T) {
+	t.Parallel()
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "model\tsessions\tcompacted\tfit at the end\tcompactions\twith a summary\ttruncated\tstill over\tmodel asked")
 	modes, blocked, over, compactions := 0, 0, 0, 0

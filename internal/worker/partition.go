@@ -63,6 +63,7 @@ type partition struct {
 	saved     time.Time   // when the last one was collected
 	writing   atomic.Bool // one is being written
 	unwritten bool        // one was given up: its rows are lost, so none may follow
+	parted    bool        // the log was found to have lost its end
 	last      bool        // nobody is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
@@ -184,7 +185,7 @@ func (p *partition) open(ctx context.Context) error {
 		return err
 	}
 	failpoint("taken-over")
-	log, err := broker.State(ctx, p.w.js, broker.LogStream) // after the take-over: nobody moves the marker any more
+	log, err := p.logAt(ctx, found.Cursor) // after the take-over: nobody moves the marker any more
 	if err != nil {
 		return err
 	}
@@ -192,14 +193,12 @@ func (p *partition) open(ctx context.Context) error {
 		return errOtherLog
 	}
 	marker := border{seq: compaction.Seq(found.Cursor), chain: found.Chain, id: found.LastID, time: found.LastTime}
-	if found.Cursor > log.Last {
-		// A power loss took the end of the log. What was told about it stays told;
-		// the sequences will be issued again, to other events.
-		marker = border{seq: compaction.Seq(log.Last)}
-		if err := p.committer.Commit(ctx, nil, p.marker(marker)); err != nil {
-			return err
-		}
-		p.interrupted("open")(fmt.Errorf("the log lost its end: it stops at %d, outcomes are stored up to %d", log.Last, found.Cursor))
+	end, lost, err := p.lostEnd(ctx, log, found)
+	if err == nil && lost {
+		marker, err = p.goBack(ctx, end, found.Cursor)
+	}
+	if err != nil {
+		return err
 	}
 	if ignoreMarker() {
 		marker = border{}
@@ -278,6 +277,9 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 		p.decider.events++
 		p.decided = borderAfter(p.decided, e, at)
 		replayed++
+		if c := recorded.chains[e.seq]; whole && c != 0 && c != p.decided.chain {
+			return errOtherChain
+		}
 		return p.checkpointReplay(ctx, whole)
 	})
 	if err != nil {
@@ -298,6 +300,9 @@ var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was m
 // load reads the outcomes told about events up to the marker.
 func (p *partition) load(ctx context.Context) (*recorded, error) {
 	r := &recorded{}
+	if p.parted {
+		r.chains = map[compaction.Seq]uint64{}
+	}
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.fence+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
 			if err := r.add(at.Kind, m.Data()); err != nil {

@@ -80,7 +80,7 @@ func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 	free := make(chan struct{}, lanes[lane].slots)
 	var busy sync.WaitGroup
 	defer busy.Wait()
-	it, err := c.Messages(jetstream.PullMaxMessages(1))
+	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullHeartbeat(broker.Heartbeat))
 	if err != nil {
 		return err
 	}

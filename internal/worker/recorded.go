@@ -16,6 +16,7 @@ type recorded struct {
 	told   map[compaction.Seq][]compaction.Outcome
 	last   compaction.Seq // of told
 	config []reign
+	chains map[compaction.Seq]uint64 // hashes at the markers; nil where nobody asks
 	epoch  uint64
 }
 
@@ -38,7 +39,7 @@ func (r *recorded) add(k events.Kind, data []byte) error {
 // gone.
 func (r *recorded) pass(m broker.Marker) {
 	if m.Before != "" { // as if the marker before it, which may be erased, were passed
-		r.pass(broker.Marker{Cursor: m.Cursor, Config: m.Before})
+		r.pass(broker.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
 	}
 	cursor, n := compaction.Seq(m.Cursor), len(r.config)
 	taken := m.Epoch > r.epoch && n > 0
@@ -50,6 +51,10 @@ func (r *recorded) pass(m broker.Marker) {
 		r.config = append(r.config, reign{cursor, m.Config})
 	case cursor > r.config[n-1].to:
 		r.config[n-1].to = cursor
+	}
+	if r.chains != nil {
+		maps.DeleteFunc(r.chains, func(seq compaction.Seq, _ uint64) bool { return seq > cursor })
+		r.chains[cursor] = cmp.Or(m.Chain, r.chains[cursor])
 	}
 	if r.last > cursor {
 		maps.DeleteFunc(r.told, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })

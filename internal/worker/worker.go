@@ -25,7 +25,7 @@ type Config struct {
 	Read, Commit *nats.Conn
 	// Streams is what broker.Ensure returned.
 	Streams *broker.Streams
-	// Compaction is what decisions depend on beside the log.
+	// Compaction is what decisions depend on beside the log, whose age it gets here.
 	Compaction *compaction.Config
 	// Owner names this worker among all there ever were.
 	Owner string
@@ -122,6 +122,9 @@ func New(c Config) (*Worker, error) {
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
+	if err == nil {
+		c.Compaction, err = c.Compaction.WithRetention(int64(c.Streams.MaxAge / time.Second))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
@@ -149,24 +152,31 @@ func (w *Worker) Ready() <-chan struct{} {
 // worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {
 	c := w.config.Compaction
-	if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	if err := w.dropForgotten(ctx); err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	deafen, err := w.hearErasures()
-	if err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	defer deafen()
-	f, err := newFleet(ctx, w)
+	deafen := func() {}
+	defer func() { deafen() }()
+	var f *fleet
+	err := broker.AwaitServer(ctx, func(err error) { call(w.config.Listener.Interrupted, Interrupted{-1, "join", err}) }, func() (err error) {
+		if err = broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
+			return err
+		}
+		if err = w.dropForgotten(ctx); err != nil {
+			return err
+		}
+		deafen() // of the try before
+		if deafen, err = w.hearErasures(); err != nil {
+			deafen = func() {}
+			return err
+		}
+		f, err = newFleet(ctx, w)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.run(ctx) })
 	g.Go(func() error { return w.service.run(ctx) })
+	g.Go(func() error { w.renewConfig(ctx); return nil })
 	if w.copies.wanted() {
 		g.Go(func() error { w.copies.run(ctx); return nil })
 	}

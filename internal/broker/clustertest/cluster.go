@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -20,16 +19,12 @@ const Nodes = 3
 // dead is an address where nobody listens.
 const dead = "127.0.0.1:1"
 
-// startLimit bounds how long servers take to start and to find each other.
-const startLimit = time.Minute
-
 // Cluster is three servers and the links between them.
 type Cluster struct {
 	t       testing.TB
-	options [Nodes]*server.Options
-	servers [Nodes]*server.Server // nil while killed
-	clients [Nodes]*link          // to each node, of its clients
-	routes  [Nodes][Nodes]*link   // from each node to each other
+	nodes   [Nodes]*node
+	clients [Nodes]*Link        // to each node, of its clients
+	routes  [Nodes][Nodes]*Link // from each node to each other
 }
 
 // Start runs a cluster on loopback, with its data in a temporary folder, until the
@@ -43,21 +38,16 @@ func Start(t testing.TB) *Cluster {
 	}
 	dir := t.TempDir()
 	for i := range Nodes {
-		var routes []*url.URL
+		n := &node{Name: nodeName(i), ClusterPort: portOf(t, ports[i]), Dir: filepath.Join(dir, nodeName(i))}
 		for j := range Nodes {
 			if i != j {
-				c.routes[i][j] = newLink(t, ports[j])
-				routes = append(routes, &url.URL{Scheme: "nats", Host: c.routes[i][j].address()})
+				c.routes[i][j] = NewLink(t, ports[j])
+				n.Routes = append(n.Routes, c.routes[i][j].Address())
 			}
 		}
 		client := freeAddress(t)
-		c.clients[i] = newLink(t, client)
-		c.options[i] = &server.Options{
-			ServerName: nodeName(i), Host: "127.0.0.1", Port: portOf(t, client), NoSigs: true, NoLog: true,
-			JetStream: true, StoreDir: filepath.Join(dir, nodeName(i)), JetStreamMaxStore: 4 << 30, JetStreamMaxMemory: 64 << 20,
-			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: portOf(t, ports[i]), Advertise: dead, NoAdvertise: true},
-			Routes:  routes,
-		}
+		n.Port = portOf(t, client)
+		c.nodes[i], c.clients[i] = n, NewLink(t, client)
 	}
 	t.Cleanup(c.stop)
 	for i := range Nodes {
@@ -73,7 +63,7 @@ func nodeName(i int) string { return fmt.Sprintf("n%d", i) }
 func (c *Cluster) URL() string {
 	var out []string
 	for _, l := range c.clients {
-		out = append(out, "nats://"+l.address())
+		out = append(out, "nats://"+l.Address())
 	}
 	return strings.Join(out, ",")
 }
@@ -99,14 +89,14 @@ func (c *Cluster) Leader(ctx context.Context, js jetstream.JetStream, stream str
 // Cut parts a node from the others and from its clients: to the others it is
 // silent, its clients lose their connections.
 func (c *Cluster) Cut(i int) {
-	c.each(i, (*link).cut)
-	c.clients[i].disconnect()
+	c.each(i, (*Link).Cut)
+	c.clients[i].Disconnect()
 }
 
 // Heal undoes Cut.
-func (c *Cluster) Heal(i int) { c.each(i, (*link).heal) }
+func (c *Cluster) Heal(i int) { c.each(i, (*Link).Heal) }
 
-func (c *Cluster) each(i int, do func(*link)) {
+func (c *Cluster) each(i int, do func(*Link)) {
 	do(c.clients[i])
 	for j := range Nodes {
 		if i != j {
@@ -116,62 +106,57 @@ func (c *Cluster) each(i int, do func(*link)) {
 	}
 }
 
-// Kill ends a node that can no longer say so to anybody.
-func (c *Cluster) Kill(i int) {
-	c.Cut(i)
-	c.end(i)
-}
+// Kill ends a node with kill -9.
+func (c *Cluster) Kill(i int) { c.nodes[i].kill() }
 
-// Restart starts a killed node on its data, with all its links.
+// Restart starts a killed node on its data.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
-	c.Heal(i)
 	c.run(i)
 }
 
 func (c *Cluster) run(i int) {
 	c.t.Helper()
-	s, err := server.NewServer(c.options[i].Clone())
-	if err != nil {
+	if err := c.nodes[i].start(); err != nil {
 		c.t.Fatalf("start node %d: %v", i, err)
-	}
-	s.Start()
-	c.servers[i] = s
-	if !s.ReadyForConnections(startLimit) {
-		c.t.Fatalf("node %d takes no connections within %s", i, startLimit)
-	}
-}
-
-func (c *Cluster) end(i int) {
-	if s := c.servers[i]; s != nil {
-		s.Shutdown()
-		s.WaitForShutdown()
-		c.servers[i] = nil
 	}
 }
 
 func (c *Cluster) stop() {
-	for i := range Nodes {
-		c.end(i)
+	for _, n := range c.nodes {
+		n.kill()
 	}
 }
 
-// awaitLeader waits until all nodes are known and one of them leads: the server has
-// no event for it.
+// awaitLeader waits until the cluster makes a stream with a copy on every node: the
+// server has no event for it.
 func (c *Cluster) awaitLeader() {
 	c.t.Helper()
-	deadline, tick := time.After(startLimit), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	nc, err := nats.Connect(c.URL(), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	probe := jetstream.StreamConfig{Name: "PROBE", Storage: jetstream.MemoryStorage, Replicas: Nodes}
 	for {
-		for _, s := range c.servers {
-			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == Nodes {
-				return
-			}
+		one, end := context.WithTimeout(ctx, time.Second)
+		if _, err = js.CreateOrUpdateStream(one, probe); err == nil {
+			err = js.DeleteStream(one, probe.Name)
+		}
+		end()
+		if err == nil {
+			return
 		}
 		select {
-		case <-tick.C:
-		case <-deadline:
-			c.t.Fatalf("no leader within %s", startLimit)
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			c.t.Fatalf("no leader within %s: %v", startLimit, err)
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// link is a proxy in front of one address. While it is cut its connections are
+// Link is a proxy in front of one address. While it is cut its connections are
 // silent rather than closed, and new ones are closed at once.
-type link struct {
+type Link struct {
 	to       string
 	listener net.Listener
 	work     sync.WaitGroup
@@ -20,22 +20,24 @@ type link struct {
 	conns map[net.Conn]bool
 }
 
-func newLink(t testing.TB, to string) *link {
+// NewLink returns a proxy in front of an address, until the test ends.
+func NewLink(t testing.TB, to string) *Link {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &link{to: to, listener: listener, conns: map[net.Conn]bool{}}
+	l := &Link{to: to, listener: listener, conns: map[net.Conn]bool{}}
 	l.mend = sync.NewCond(&l.mu)
 	l.work.Go(l.accept)
 	t.Cleanup(l.close)
 	return l
 }
 
-func (l *link) address() string { return l.listener.Addr().String() }
+// Address is where it listens.
+func (l *Link) Address() string { return l.listener.Addr().String() }
 
-func (l *link) accept() {
+func (l *Link) accept() {
 	for {
 		from, err := l.listener.Accept()
 		if err != nil {
@@ -57,7 +59,7 @@ func (l *link) accept() {
 }
 
 // add keeps two ends of a connection, unless the link is cut.
-func (l *link) add(a, b net.Conn) bool {
+func (l *Link) add(a, b net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
@@ -68,7 +70,7 @@ func (l *link) add(a, b net.Conn) bool {
 }
 
 // pass copies one direction, and holds back what it reads while the link is cut.
-func (l *link) pass(from, to net.Conn) {
+func (l *Link) pass(from, to net.Conn) {
 	defer l.drop(from)
 	defer l.drop(to)
 	b := make([]byte, 32<<10)
@@ -86,7 +88,7 @@ func (l *link) pass(from, to net.Conn) {
 }
 
 // open waits while the link is cut; false says that the connection is no more.
-func (l *link) open(c net.Conn) bool {
+func (l *Link) open(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.down && l.conns[c] {
@@ -95,36 +97,37 @@ func (l *link) open(c net.Conn) bool {
 	return l.conns[c]
 }
 
-func (l *link) drop(c net.Conn) {
+func (l *Link) drop(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.conns, c)
 	hangUp(c)
 }
 
-func (l *link) cut() {
+// Cut makes the link silent, in both directions.
+func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = true
 }
 
-// disconnect closes every connection.
-func (l *link) disconnect() {
+// Disconnect closes every connection.
+func (l *Link) Disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closeAll()
 }
 
-// heal ends the connections that were silent: what they held back is lost, as it
+// Heal undoes Cut. It ends the connections that were silent: what they held back is lost, as it
 // is where a cable was cut for long.
-func (l *link) heal() {
+func (l *Link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = false
 	l.closeAll()
 }
 
-func (l *link) closeAll() {
+func (l *Link) closeAll() {
 	for c := range l.conns {
 		hangUp(c)
 		delete(l.conns, c)
@@ -132,9 +135,9 @@ func (l *link) closeAll() {
 	l.mend.Broadcast()
 }
 
-func (l *link) close() {
+func (l *Link) close() {
 	hangUp(l.listener)
-	l.heal()
+	l.Heal()
 	l.work.Wait()
 }
 

@@ -1,0 +1,212 @@
+package compaction
+
+import (
+	"math"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+// The log keeps an event for a time, the retention. Before the text of an entry in
+// view is gone, a summary takes its place: at half the retention, whatever the usage.
+// Where none is to be had, the entries are truncated at three quarters of it.
+
+const (
+	defaultRetention int64 = 30 * 24 * 60 * 60 * 1000
+	forever          int64 = 1 << 62
+
+	// leastOld is what a summary of a few old words may cost all the same, in tokens:
+	// it is there to keep what they say, not to save.
+	leastOld Tokens = 1_000
+
+	// agesPerRetention is how finely a ledger knows the age of a sequence: an entry
+	// may count as older by that part of the retention than it is.
+	agesPerRetention = 64
+)
+
+func retentionText(ms int64) int64 {
+	switch ms {
+	case defaultRetention:
+		return 0
+	case forever:
+		return -1
+	default:
+		return ms / 1000
+	}
+}
+
+func retentionOf(seconds int64) int64 {
+	switch {
+	case seconds == 0:
+		return defaultRetention
+	case seconds < 0 || seconds >= forever/1000:
+		return forever
+	default:
+		return seconds * 1000
+	}
+}
+
+// age says that the log stored what begins with Seq at Time, in Unix milliseconds,
+// or later.
+type age struct {
+	Seq  Seq   `json:"seq"`
+	Time int64 `json:"time"`
+}
+
+// date notes when an event was stored. Of what is older than three quarters of the
+// retention only that is known.
+func (l *Ledger) date(seq Seq, now int64) {
+	h := l.gauge.config.retention
+	switch n := len(l.ages); {
+	case n == 0: // there is nothing before it
+		l.ages = append(l.ages, age{Time: now})
+		return
+	case now-l.ages[n-1].Time < h/agesPerRetention || seq <= l.ages[n-1].Seq:
+		return
+	}
+	l.ages = append(l.ages, age{seq, now})
+	if young := l.young(now, h/4*3); young > 1 {
+		l.ages = l.ages[young-1:]
+	}
+}
+
+// young is the place of the first date that is not further back than by.
+func (l *Ledger) young(now, by int64) int {
+	i := slices.IndexFunc(l.ages, func(a age) bool { return now-a.Time < by })
+	if i < 0 {
+		return len(l.ages)
+	}
+	return i
+}
+
+// since returns the first sequence that is not older than a time; 0 when nothing is.
+func (l *Ledger) since(now, by int64) Seq {
+	switch i := l.young(now, by); {
+	case i == 0:
+		return 0
+	case i == len(l.ages):
+		return math.MaxUint64
+	default:
+		return l.ages[i].Seq
+	}
+}
+
+// Expired reports whether a session has been silent for as long as the log keeps an
+// event, so that nothing of it is left: it then counts as never published. now is in
+// Unix milliseconds of the log.
+func (l *Ledger) Expired(now int64, c *Config) bool {
+	return l.Known() && c.Expired(l.spoke, now)
+}
+
+// Expired reports the same of a session that spoke at a time.
+func (c *Config) Expired(spoke, now int64) bool { return now-spoke >= c.retention }
+
+// old reports whether the text of anything in view, after the system's messages, is
+// older than half the retention.
+func (l *Ledger) old(now int64) bool { return l.holds(l.since(now, l.gauge.config.retention/2)) }
+
+// holds reports whether anything in view is from before a sequence.
+func (l *Ledger) holds(before Seq) bool {
+	return before > 0 && newDraft(l.visible(), l.format, l.gauge.rate).old(before) > 0
+}
+
+// fresh returns the first sequence that was not older than a part of the retention
+// when the last event came.
+func (l *Ledger) fresh(part int64) Seq {
+	if len(l.ages) == 0 {
+		return 0
+	}
+	return l.since(l.ages[len(l.ages)-1].Time, l.gauge.config.retention/part)
+}
+
+// old returns the number of entries after the system's messages up to the last from
+// before a sequence, 0 when there are none.
+func (d *Draft) old(before Seq) int {
+	start := d.spoken()
+	for i, e := range slices.Backward(d.entries[start:]) {
+		if e.Kind != KindMarker && e.Seq < before {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// age sees to entries that have become old, if nothing else was told: at most once
+// for each date that a ledger knows, since it looks at all that is in view.
+func (d *decision) age(before, l *Ledger) {
+	p := l.gauge.policy
+	if !p.Enabled || !d.aged(before, l) || slices.ContainsFunc(d.outs, moves) || !l.old(d.now) {
+		return
+	}
+	overdue := l.holds(l.since(d.now, l.gauge.config.retention/4*3))
+	tried := l.job != nil || l.breaker.Failures > 0
+	var job *events.Job
+	switch {
+	case l.prepared != nil && p.Summarize.Enabled:
+		d.merge(l, l.Budget())
+		return
+	case l.waits(d.now):
+		return
+	case l.maySummarize(d.now) && !(overdue && tried):
+		job = d.planOld(l)
+	}
+	if d.tellJob(job); job == nil && p.Truncate.Enabled && (overdue || !p.Summarize.Enabled) {
+		d.truncateOld(l)
+	}
+}
+
+// aged reports whether something may have become old since the last turn, or it is
+// time to try again: there is a new date.
+func (d *decision) aged(before, l *Ledger) bool {
+	half, n, was := l.gauge.config.retention/2, len(l.ages), len(before.ages)
+	return l.since(d.now, half) != before.since(before.spoke, half) || was == 0 || l.ages[n-1] != before.ages[was-1]
+}
+
+// moves reports whether an outcome changes the view, or will.
+func moves(o Outcome) bool {
+	_, compacted := o.Body.(*events.Compacted)
+	return compacted || isJob(o)
+}
+
+// planOld returns the job for a summary of what is old or halfway there, so that the
+// next one is not needed soon, and of one entry at least that is no summary. What is
+// restored goes with what hides it.
+func (d *decision) planOld(l *Ledger) *events.Job {
+	g := &l.gauge
+	draft := newDraft(l.visible(), l.format, g.rate)
+	draft.forget()
+	from, n := draft.spoken(), max(draft.old(l.fresh(4)), 1)
+	if from < len(draft.entries) && draft.entries[from].Kind == KindSummary {
+		n = max(n, 2)
+	}
+	rest := newDraft(draft.entries[min(from+n, len(draft.entries)):], l.format, g.rate).Tokens()
+	return d.jobFor(l, draft, wanted{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.ceiling(g.marks.available), least: 1, old: true})
+}
+
+// truncateOld hides what is old behind a marker, the first exchange included: its
+// text will be gone.
+func (d *decision) truncateOld(l *Ledger) {
+	g := &l.gauge
+	draft := newDraft(l.visible(), l.format, g.rate)
+	plan := Plan{Before: draft.repaired(), Messages: draft.messages()}
+	draft.hiding(func() {
+		start := draft.spoken()
+		end := start + max(draft.old(l.fresh(2)), 1)
+		for c := range draft.cuts(start) {
+			if c.end >= end {
+				draft.hide(start, c.end, markerAt(&draft.entries[start]))
+				return
+			}
+		}
+	})
+	if plan.After = draft.repaired(); len(draft.edits) == 0 {
+		return // the calls of what is old are still open, or nothing newer is there
+	}
+	plan.Used = []events.Stage{events.StageTruncate}
+	plan.Stages = []events.StageReport{{
+		Name: events.StageTruncate, TokensBefore: int64(plan.Before), TokensAfter: int64(plan.After), Edits: 1,
+	}}
+	draft.Repair()
+	plan.Edits, plan.entries = draft.edits, draft.entries
+	d.tellPlan(l, budgeted{plan, l.room(g.marks.target), g.marks.target}, events.ReasonAge)
+}

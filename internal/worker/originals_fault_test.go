@@ -1,0 +1,131 @@
+//go:build faults
+
+package worker_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"testing"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/reliability"
+	"compactd/internal/summarize"
+	"compactd/internal/worker"
+)
+
+// P5: however often sessions were pruned, summarized and truncated, the history as it
+// was published comes back byte for byte, and so does the view of every generation
+// there ever was, when the session is rewound to it; also by a worker that has only
+// the log.
+func TestFaultOriginals(t *testing.T) {
+	t.Parallel()
+	const sessions, turns = 9, 30
+	w := newWorld(t, t.TempDir())
+	w.ledgers, w.config, w.summarizer = t.TempDir(), newConfig(t, compaction.DefaultPolicy()), summarize.Embedded()
+	stop := w.run("a", worker.Listener{})
+	for n := 1; n <= turns; n++ {
+		for s := range sessions {
+			w.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s+12, n))
+		}
+		w.jobsDone()
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(w.ledgers); err != nil {
+		t.Fatal(err)
+	}
+	stop = w.run("b", worker.Listener{})
+	o := originals{world: w}
+	for s := range sessions {
+		o.check(fmt.Sprintf("s%d", s), s+12, turns)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	reliability.Print(t, "P5", "sessions", sessions, "messages", o.messages, "compactions", o.views, "generations", o.rewinds, "different", o.different)
+	if o.rewinds < 2*sessions {
+		t.Error("there was little to rewind")
+	}
+}
+
+// originals counts what was compared.
+type originals struct {
+	*world
+	messages, views, rewinds, different int
+}
+
+// check compares one session, whose turns are agentTurn(flavour, …).
+func (o *originals) check(session string, flavour, turns int) {
+	o.t.Helper()
+	var published [][]events.Raw // by turn
+	for n := 1; n <= turns; n++ {
+		turn, err := events.DecodeTurn(agentTurn(flavour, n))
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		published = append(published, turn.Messages)
+		o.messages += len(turn.Messages)
+	}
+	after := func(from int64) (out []events.Raw) {
+		for _, messages := range published[from:] {
+			out = append(out, messages...)
+		}
+		return out
+	}
+	o.same(session+" as it was published", after(0), o.historyOf(session, `,"generation":0`))
+	all := o.told(session)
+	for i, c := range all {
+		o.publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s-%d","generation":%d}`, session, i, c.Generation))
+		o.settle()
+		o.rewinds++
+		want := append(append([]events.Raw{}, c.Messages...), after(c.Through.Turn)...)
+		o.same(fmt.Sprintf("%s rewound to %d", session, c.Generation), want, o.historyOf(session, ""))
+	}
+	o.publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s","generation":0}`, session))
+	o.settle()
+	o.rewinds++
+	o.same(session+" rewound to 0", after(0), o.historyOf(session, ""))
+}
+
+// told lists those that told a new generation.
+func (o *originals) told(session string) (out []events.Compacted) {
+	for _, c := range o.compactions(session) {
+		if c.Compacted {
+			out = append(out, c)
+		}
+	}
+	o.views += len(out)
+	return out
+}
+
+func (o *originals) historyOf(session, more string) (out []events.Raw) {
+	o.t.Helper()
+	for page, pages := int64(1), int64(1); page <= pages; page++ {
+		var c events.ContextResponse
+		if e := o.request(events.SubjectContext, fmt.Sprintf(`{"session":%q,"page":%d%s}`, session, page, more), &c); e != nil {
+			o.t.Fatalf("context of %s: %s %s", session, e.Code, e.Message)
+		}
+		out, pages = append(out, c.Messages...), c.Pages
+	}
+	return out
+}
+
+func (o *originals) same(what string, want, got []events.Raw) {
+	o.t.Helper()
+	if hashOf(want) != hashOf(got) {
+		o.different++
+		o.t.Errorf("%s: %d messages are not the %d there were", what, len(got), len(want))
+	}
+}
+
+func hashOf(messages []events.Raw) [sha256.Size]byte {
+	h := sha256.New()
+	for _, m := range messages {
+		fmt.Fprintf(h, "%d:", len(m))
+		h.Write(m)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}

@@ -1,0 +1,78 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+)
+
+const (
+	// catchUpTime is how long the log of a cluster may seem to end before what was
+	// decided: a leader that was just elected answers before it has applied all it
+	// has. What is still missing then is lost.
+	catchUpTime = 10 * time.Second
+	// catchUpAsk is how often it is asked.
+	catchUpAsk = 100 * time.Millisecond
+)
+
+// logAt returns the state of the log once it has come to cursor, or is known to have
+// lost it. The single copy of a server on its own is all there is.
+func (p *partition) logAt(ctx context.Context, cursor uint64) (broker.StreamState, error) {
+	for end := time.Now().Add(catchUpTime); ; {
+		log, err := broker.State(ctx, p.w.js, broker.LogStream)
+		if err != nil || log.Last >= cursor || log.Replicas <= 1 || time.Now().After(end) {
+			return log, err
+		}
+		select {
+		case <-ctx.Done():
+			return log, ctx.Err()
+		case <-time.After(catchUpAsk):
+		}
+	}
+}
+
+// lostEnd returns where the log stops being the one that was decided on; lost is
+// false while it is so up to the marker. A power loss takes the end of a log, and its
+// sequences are issued again: to nobody yet, or to agents that came back before the
+// worker did. Then the event at the marker is of a later time than the marker says,
+// and so are all events that took the place of others.
+func (p *partition) lostEnd(ctx context.Context, log broker.StreamState, found broker.Stored) (end uint64, lost bool, err error) {
+	if found.LastTime == 0 { // of a marker that went back before, or of none
+		return log.Last, found.Cursor > log.Last, nil
+	}
+	if found.Cursor <= log.Last {
+		at, err := broker.GetLog(ctx, p.w.config.Read, []uint64{found.Cursor})
+		if _, gone := errors.AsType[*broker.GoneError](err); gone {
+			return 0, false, nil // aged away since
+		}
+		if err != nil || at[0].Time.UnixMilli() <= found.LastTime {
+			return 0, false, err // another event of that time, or an earlier one, has another hash
+		}
+	}
+	end, err = broker.LastUntil(ctx, p.w.js, broker.LogStream, time.UnixMilli(found.LastTime))
+	return end, true, err
+}
+
+// goBack moves the marker to the end of what the log still has of what was decided.
+// What was told about the events that are gone stays told; the sequences after it
+// are decided as the new events they are.
+func (p *partition) goBack(ctx context.Context, end, from uint64) (border, error) {
+	marker := border{seq: compaction.Seq(end)}
+	at, err := broker.GetLog(ctx, p.w.config.Read, []uint64{end})
+	if _, gone := errors.AsType[*broker.GoneError](err); err != nil && !gone {
+		return border{}, err
+	}
+	if err == nil {
+		marker.time = at[0].Time.UnixMilli() // should the power go again
+	}
+	if err := p.committer.Commit(ctx, nil, p.marker(marker)); err != nil {
+		return border{}, err
+	}
+	p.parted = true
+	p.interrupted("open")(fmt.Errorf("the log lost its end: it stops at %d, outcomes are stored up to %d", end, from))
+	return marker, nil
+}

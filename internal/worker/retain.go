@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Log and outcomes keep a message for their age. What has to outlive it, the newest
+// marker of a partition and the config in force, is written again in time; ledgers of
+// which nothing is left are dropped.
+
+// renewalsPerAge is how often what has to outlive the age is written again.
+const renewalsPerAge = 100
+
+// renewEvery is the time between two renewals; nothing leaves streams without an age.
+func (w *Worker) renewEvery() time.Duration {
+	return cmp.Or(w.config.Streams.MaxAge/renewalsPerAge, math.MaxInt64)
+}
+
+// renewConfig puts the text of the config in force again, until ctx ends. Workers
+// with the same config do it once between them.
+func (w *Worker) renewConfig(ctx context.Context) {
+	tick := time.NewTicker(w.renewEvery())
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		c := w.config.Compaction
+		if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), w.renewEvery()/2); err != nil && ctx.Err() == nil {
+			call(w.config.Listener.Interrupted, Interrupted{-1, "renew config", err})
+		}
+	}
+}
+
+// expire lets a session begin anew that was silent for as long as the log keeps an
+// event, by the time of the next one. It makes no difference whether the ledger was
+// dropped before that.
+func (d *decider) expire(e event) {
+	if e.Validate() != nil {
+		return
+	}
+	l, err := d.ledger(e.Address)
+	if err != nil {
+		d.lost = err
+		return
+	}
+	if l.Expired(e.time, d.config) {
+		d.forget(e.Address)
+	}
+}
+
+// sweep drops the ledgers of sessions that have expired, in memory and in the file.
+// The clock of the worker may be ahead of the server's by a tenth of the age: nothing
+// is dropped that an event could still find.
+func (p *partition) sweep(now time.Time) error {
+	at := now.Add(-p.w.config.Streams.MaxAge / 10).UnixMilli()
+	var gone []events.Address
+	if p.store != nil {
+		err := p.store.Each(func(a events.Address, rows []compaction.Row) error {
+			spoke, err := compaction.SpokeOf(rows)
+			if err == nil && p.w.config.Compaction.Expired(spoke, at) {
+				gone = append(gone, a)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look for expired sessions: %w", err)
+		}
+	}
+	p.state.Lock()
+	defer p.state.Unlock()
+	for _, a := range gone {
+		if p.decider.kept[a] == nil { // else what is in memory counts
+			p.decider.forget(a)
+		}
+	}
+	for a, k := range p.decider.kept {
+		if k.ledger != nil && k.ledger.Expired(at, p.decider.config) {
+			p.decider.forget(a)
+		}
+	}
+	return nil
+}
