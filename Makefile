@@ -16,7 +16,7 @@ ARGS ?=
 SKIP ?= ^$$
 
 # Where the fault tests are
-FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction
+FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction ./deploy/cluster
 
 # How long the kills of make soak go on
 SOAK ?= 30m
@@ -114,7 +114,7 @@ fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
 	@scripts/fuzz $(FUZZED)
 
 .PHONY: clients
-clients: build ## Run the example agents in Go and Node against a worker
+clients: build ## Run the example agents in Go and TypeScript against a worker
 	@scripts/check-clients
 
 .PHONY: bench
@@ -133,6 +133,10 @@ whatif: build ## Compare the presets on COMPACTD_SESSIONS (ARGS='--policy mine.y
 	@bin/worker replay --policy default --policy neurolink --policy claude $(ARGS) "$${COMPACTD_SESSIONS:-../shared/sessions}"
 
 ##@ Keep in order
+
+.PHONY: deploy-check
+deploy-check: ## Check every file of deploy/ with the tool that will read it (minutes, the first time)
+	@deploy/check
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom

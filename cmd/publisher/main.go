@@ -23,8 +23,8 @@ var version = "dev"
 
 // flags are the command line, with the environment as the default.
 type flags struct {
-	NATS    string           `name:"nats" env:"NATS_URL" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Server to connect to (${default})."`
-	Creds   string           `env:"COMPACTD_CREDS" type:"existingfile" placeholder:"FILE" help:"Credentials (.creds)."`
+	NATS string `name:"nats" env:"NATS_URL" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Server to connect to (${default})."`
+	access
 	Tenant  string           `env:"COMPACTD_TENANT" default:"default" help:"Tenant of the sessions (${default})."`
 	JSON    bool             `env:"COMPACTD_JSON" help:"Print JSON, one object a line."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
@@ -88,7 +88,7 @@ func main() {
 
 // connect opens the connection of one command.
 func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := broker.Connect(ctx, broker.Options{URL: f.NATS, Creds: f.Creds, Name: "compactd publisher"})
+	nc, err := broker.Connect(ctx, f.with(broker.Options{URL: f.NATS, Name: "compactd publisher"}))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,8 +16,10 @@ func TestReference(t *testing.T) { clitest.Reference(t, parser(&flags{}, "json")
 // the files that they name is not looked at.
 func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("worker.creds", nil, 0o600); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"worker.creds", "ca.pem"} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	clitest.Examples(t, parser(&flags{}, "json").Model, func(args []string) error {
 		trace, err := kong.Trace(parser(&flags{}, "json"), args)

@@ -31,6 +31,13 @@ func (*doctorCmd) Help() string {
 }
 
 // Help has examples.
+func (*readyCmd) Help() string {
+	return `Examples:
+  worker ready
+  worker ready --live --http 127.0.0.1:8222`
+}
+
+// Help has examples.
 func (*forgetCmd) Help() string {
 	return `Examples:
   worker forget acme s1 --nats nats://broker:4222

@@ -35,13 +35,15 @@ var version = "dev"
 
 // flags are the command line, with the environment as the default.
 type flags struct {
-	NATS  string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"Server to connect to. Absent: one is embedded."`
-	Creds string `env:"COMPACTD_CREDS" type:"existingfile" placeholder:"FILE" help:"Credentials (.creds) for --nats."`
+	NATS string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"Server to connect to. Absent: one is embedded."`
+	access
 
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default})."`
 	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the ledgers, and of the embedded server (${default})."`
 	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: the death of the process, or a power loss too (process|power, default ${default})."`
 	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
+
+	Replicas int `env:"COMPACTD_REPLICAS" default:"1" placeholder:"N" help:"Servers of a cluster that hold each new stream, 3 or 5 to survive the loss of one or two; an existing one keeps its own (${default})."`
 
 	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
 
@@ -71,6 +73,7 @@ type flags struct {
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
 	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
+	Ready   readyCmd   `cmd:"" help:"Ask the worker that listens on --http whether it is ready, and exit with 1 when it is not: a probe."`
 
 	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
 
@@ -88,11 +91,13 @@ Examples:
   worker                                  # embedded server on 127.0.0.1:4222, state in ./data
   worker --listen 127.0.0.1:-1 --data /var/lib/compactd --log-format json
   worker --nats nats://broker:4222 --creds worker.creds
+  worker --nats nats://broker:4222 --tls-ca ca.pem --user worker --replicas 3
   worker --policy claude --set prune.micro.every_turn=true
   worker --summarizer anthropic/claude-haiku-4-5,ollama/llama3.3
   worker policy --policy policy.yaml --tenant acme
   worker inspect --json
   worker doctor --nats nats://broker:4222
+  worker ready --http 127.0.0.1:8222
   worker replay --policy default --policy claude ~/.claude/projects
   worker forget acme chat-4711 --nats nats://broker:4222
 
@@ -234,9 +239,9 @@ type link struct {
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
-	l := &link{url: f.NATS, topology: broker.Topology{Partitions: f.Partitions}}
-	o := broker.Options{
-		URL: f.NATS, Creds: f.Creds, Name: "compactd worker",
+	l := &link{url: f.NATS, topology: broker.Topology{Partitions: f.Partitions, Replicas: f.Replicas}}
+	o := f.with(broker.Options{
+		URL: f.NATS, Name: "compactd worker",
 		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },
 		OnDisconnect: func(err error) {
 			if ctx.Err() == nil { // else it is we who stop
@@ -244,7 +249,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 			}
 		},
 		OnReconnect: func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
-	}
+	})
 	if f.NATS != "" {
 		log.Info().Str("nats", f.NATS).Msg("external server: --listen is not used")
 	} else {

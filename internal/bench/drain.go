@@ -47,7 +47,7 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 	if err != nil {
 		return err
 	}
-	var floors, reads, rebuilds []float64
+	var floors, reads, rebuilds, restored []float64
 	var pipelines, fulls []drained
 	for round := range o.rounds {
 		floor, err := w.floor(ctx, n, decodeTurn)
@@ -76,11 +76,15 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 			pipelines = append(pipelines, d)
 		}
 		if o.want(lineRebuild) {
-			rate, err := w.rebuild(ctx, lean, n)
+			began, err := w.start(ctx, lean, "", n)
 			if err != nil {
 				return fmt.Errorf("rebuild: %w", err)
 			}
-			rebuilds = append(rebuilds, rate)
+			rebuilds = append(rebuilds, float64(n)/began.Seconds())
+			if began, err = w.startAnew(ctx, lean, filepath.Join(dir, "elsewhere")); err != nil {
+				return fmt.Errorf("rebuild from snapshots: %w", err)
+			}
+			restored = append(restored, float64(n)/began.Seconds())
 		}
 		if o.want(lineFull) {
 			d, err := drain(full, "")
@@ -96,6 +100,8 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 	p.drains("pipeline_full", fulls, in)
 	if len(rebuilds) > 0 {
 		p.line(lineRebuild, median(rebuilds), "turns/s")
+		p.line("rebuild_snapshot_turns_per_s", median(restored), "turns/s")
+		p.line("rebuild_snapshot_over_log", ratio(restored, rebuilds), "ratio")
 	}
 	return nil
 }
@@ -218,21 +224,4 @@ func startProfile(path string) (stop func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return sync.OnceValue(func() error { pprof.StopCPUProfile(); return f.Close() }), nil
-}
-
-// rebuild starts a worker that has nothing but the log and the outcomes.
-func (w *world) rebuild(ctx context.Context, c *compaction.Config, n int) (rate float64, err error) {
-	runtime.GC()
-	seen := newWatch(n)
-	began := time.Now()
-	s, err := w.serve(ctx, c, "", seen.listener())
-	if err != nil {
-		return 0, err
-	}
-	err = s.await(ctx, s.worker.Ready())
-	rate = float64(n) / time.Since(began).Seconds()
-	if again := seen.folded.Load(); err == nil && again > 0 {
-		err = fmt.Errorf("%d turns had to be decided again", again)
-	}
-	return rate, errors.Join(err, s.stop())
 }

@@ -23,6 +23,8 @@ const (
 	lineP99      = "latency_2k_p99_ms"
 	lineEntry    = "bytes_per_entry"
 	lineIdle     = "bytes_per_idle_session"
+	lineRestart  = "restart_s"
+	lineRSS      = "rss_mb"
 )
 
 // printer writes results.
@@ -33,10 +35,10 @@ func (p printer) header() {
 	fmt.Fprintf(p.out, "# %s, %d CPUs, %s %s/%s, load %s\n", cpuName(), runtime.GOMAXPROCS(0), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
 }
 
-// line writes one result; ratios, milliseconds and allocations get two decimals.
+// line writes one result; ratios, times and allocations get two decimals.
 func (p printer) line(name string, value float64, unit string) {
 	decimals := 0
-	if unit == "ratio" || unit == "ms" || unit == "allocs" {
+	if unit == "ratio" || unit == "ms" || unit == "s" || unit == "allocs" {
 		decimals = 2
 	}
 	fmt.Fprintf(p.out, "bench %s %.*f %s\n", name, decimals, value, unit)
@@ -61,6 +63,15 @@ func column[T any](results []T, of func(T) float64) float64 {
 		values = append(values, of(r))
 	}
 	return median(values)
+}
+
+// ratio is the median of a over b, round by round.
+func ratio(a, b []float64) float64 {
+	var out []float64
+	for i := range a {
+		out = append(out, a[i]/b[i])
+	}
+	return median(out)
 }
 
 // cpuName is what Linux says; elsewhere it is not known.

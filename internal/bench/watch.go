@@ -16,6 +16,7 @@ type watch struct {
 
 	folded, told, stored        atomic.Int64
 	bytes, commits, checkpoints atomic.Int64
+	replayed                    atomic.Int64 // events that a start read again
 }
 
 func newWatch(n int) *watch { return &watch{n: int64(n), done: make(chan struct{})} }
@@ -37,7 +38,8 @@ func (w *watch) listener() worker.Listener {
 			w.stored.Add(int64(c.Outcomes))
 			w.check()
 		},
-		Checkpointed: func(worker.Checkpointed) { w.checkpoints.Add(1) },
+		PartitionAcquired: func(a worker.PartitionAcquired) { w.replayed.Add(int64(a.Replayed)) },
+		Checkpointed:      func(worker.Checkpointed) { w.checkpoints.Add(1) },
 	}
 }
 

@@ -29,7 +29,7 @@ type world struct {
 
 func openWorld(ctx context.Context, dir string) (_ *world, err error) {
 	w := &world{}
-	if w.server, err = embedded.Start(embedded.Config{Dir: dir}); err != nil {
+	if w.server, err = embedded.Start(embedded.Config{Dir: dir, Listen: "127.0.0.1:-1"}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -62,9 +62,12 @@ func (w *world) close() {
 	w.server.Stop()
 }
 
-// forget drops all outcomes: the next worker finds a backlog again.
+// forget drops all outcomes and snapshots: the next worker finds a backlog again.
 func (w *world) forget(ctx context.Context) error {
 	if err := w.js.DeleteStream(ctx, broker.OutcomesStream); err != nil {
+		return err
+	}
+	if err := broker.NewSnapshots(w.js).Erase(ctx); err != nil {
 		return err
 	}
 	return w.ensure(ctx)

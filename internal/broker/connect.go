@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -20,6 +19,13 @@ type Options struct {
 	URL string
 	// Creds is the path of a .creds file; "" for none.
 	Creds string
+	// User and Password are for a server that knows its users by them; "" for none, or
+	// those of the URL.
+	User, Password string
+	// CA, Cert and Key are paths of PEM files; "" for none. With CA the link is
+	// encrypted, and to a server whose certificate this authority has signed. Cert and
+	// Key are for a server that asks its clients for certificates.
+	CA, Cert, Key string
 	// Name is what the server's operator sees. Default "compactd".
 	Name string
 	// InProcess is an embedded server, reached without a socket. An
@@ -45,10 +51,8 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", o.target(), err)
 	}
-	if o.Creds != "" {
-		if _, err := os.Stat(o.Creds); err != nil {
-			return nil, fmt.Errorf("connect to %s: read credentials: %w; --creds names the .creds file of a user", o.target(), err)
-		}
+	if err := o.checkFiles(); err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", o.target(), err)
 	}
 	type result struct {
 		nc  *nats.Conn
@@ -96,6 +100,7 @@ func (o *Options) natsOptions() []nats.Option {
 	if o.Creds != "" {
 		opts = append(opts, nats.UserCredentials(o.Creds))
 	}
+	opts = append(opts, o.identity()...)
 	onError := o.OnError
 	if onError == nil {
 		onError = func(error) {} // nats.go would print to stderr
@@ -143,11 +148,14 @@ func redact(addr string) string {
 }
 
 func hint(err error) string {
+	if text := tlsHint(err); text != "" {
+		return text
+	}
 	switch {
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):
 		return "; is a NATS server running there? Set --nats or NATS_URL"
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return "; the server wants other credentials: --creds FILE, or user:password@ in the URL"
+		return "; the server wants other credentials: --creds FILE, or --user and COMPACTD_NATS_PASSWORD"
 	default:
 		return ""
 	}

@@ -101,7 +101,8 @@ func (s *Snapshots) newest(ctx context.Context, partition int) (*Snapshot, uint6
 
 // Read writes the bytes of a snapshot to w. They are those that were put, or the
 // error is [ErrSnapshotGone], or one of w or of the server; then what w has is
-// worth nothing.
+// worth nothing. While a cluster looks for a leader a snapshot may seem to be gone:
+// ask for the newest again.
 func (s *Snapshots) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) error {
 	sum, size, chunks := sha256.New(), uint64(0), uint32(0)
 	err := ReadStream(ctx, s.js, snapshotsStream, chunkSubject(snapshot.object), 0, 0, func(m jetstream.Msg, _ uint64) error {
@@ -126,11 +127,29 @@ func (s *Snapshots) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) e
 // messages when it likes, those of a whole stream at once. Every owner writes a new
 // snapshot when it is next due; until then a take-over reads the log instead.
 func (s *Snapshots) Erase(ctx context.Context) error {
-	stream, err := s.js.Stream(ctx, snapshotsStream)
-	if err == nil {
-		err = stream.Purge(ctx)
+	err := s.purge(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
 	}
 	return wrap(err, "erase snapshots")
+}
+
+func (s *Snapshots) purge(ctx context.Context, opts ...jetstream.StreamPurgeOpt) error {
+	return s.ask(ctx, func(stream jetstream.Stream) error { return stream.Purge(ctx, opts...) })
+}
+
+// ask asks something of the store's stream until there is an answer, or ctx ends.
+func (s *Snapshots) ask(ctx context.Context, what func(jetstream.Stream) error) error {
+	return retry(ctx, nil, func() error {
+		stream, err := s.js.Stream(ctx, snapshotsStream)
+		if err == nil {
+			err = what(stream)
+		}
+		if err != nil {
+			return transient(err)
+		}
+		return nil
+	})
 }
 
 // Keys of what an object says about itself.

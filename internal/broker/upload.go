@@ -41,10 +41,13 @@ type Upload struct {
 // erased from the file and the store in between is then not put back.
 func (s *Snapshots) Begin(ctx context.Context, partition int) (*Upload, error) {
 	u := &Upload{js: s.js, partition: partition, object: snapshotName(partition) + "-" + nuid.Next(), sum: sha256.New()}
-	var err error
-	if u.replaces, u.fence, err = s.newest(ctx, partition); u.fence > 0 {
-		err = nil // what cannot be read is replaced
-	} else if err == nil {
+	err := retry(ctx, nil, func() (err error) {
+		if u.replaces, u.fence, err = s.newest(ctx, partition); u.fence > 0 {
+			return nil // what cannot be read is replaced
+		}
+		return err
+	})
+	if err == nil && u.fence == 0 {
 		// A fence of 0 would hold before and after an erasure.
 		err = u.publishInfo(ctx, &jetstream.ObjectInfo{Deleted: true})
 	}
@@ -80,16 +83,14 @@ func (u *Upload) Put(ctx context.Context, m Marker, outcomes uint64, r io.Reader
 // answer lost. Otherwise what was uploaded goes.
 func (u *Upload) settle(ctx context.Context, moved error) error {
 	s := Snapshots{u.js}
-	if newest, _, err := s.newest(ctx, u.partition); err != nil {
+	newest, err := s.Newest(ctx, u.partition)
+	if err != nil && !errors.Is(err, ErrNoSnapshot) {
 		return err
-	} else if newest != nil && newest.object == u.object {
+	}
+	if newest != nil && newest.object == u.object {
 		return nil
 	}
-	stream, err := u.js.Stream(ctx, snapshotsStream)
-	if err == nil {
-		err = stream.Purge(ctx, jetstream.WithPurgeSubject(chunkSubject(u.object)))
-	}
-	return errors.Join(moved, err)
+	return errors.Join(moved, s.purge(ctx, jetstream.WithPurgeSubject(chunkSubject(u.object))))
 }
 
 func (u *Upload) put(ctx context.Context, m Marker, outcomes uint64, r io.Reader) error {
@@ -179,19 +180,22 @@ func refused(ctx context.Context, err error) error {
 
 // sweep removes all chunks of the partition but those of this upload.
 func (u *Upload) sweep(ctx context.Context) error {
-	stream, err := u.js.Stream(ctx, snapshotsStream)
+	s, subjects := Snapshots{u.js}, map[string]uint64(nil)
+	err := s.ask(ctx, func(stream jetstream.Stream) error {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(chunksPrefix+">"))
+		if err == nil {
+			subjects = info.State.Subjects
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("list chunks: %w", err)
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(chunksPrefix+">"))
-	if err != nil {
-		return fmt.Errorf("list chunks: %w", err)
-	}
-	for subject := range info.State.Subjects {
+	for subject := range subjects {
 		if !isPartOf(subject, u.partition) || subject == chunkSubject(u.object) {
 			continue
 		}
-		if err := stream.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+		if err := s.purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
 			return fmt.Errorf("remove chunks: %w", err)
 		}
 	}

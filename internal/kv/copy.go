@@ -42,6 +42,8 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Mark, err error) 
 	if err != nil {
 		return m, err
 	}
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	err = guard(func() error {
 		tx, err := s.db.Begin(false)
 		if err != nil {

@@ -62,6 +62,8 @@ var Promises = []Promise{
 		shown("TestFaultSimulation", "B", "seeds>=20000", "crashes>0", "violations=0"),
 		shown("TestSoakSimulation", "C", "seeds>=250000", "seeds_per_s>=4000", "violations=0"),
 		shown("TestFaultKills", "B", "outcomes>0", "different=0"),
+		shown("TestFromSnapshotAndFromZero", "A", "rows>0", "different=0"),
+		shown("TestFaultSnapshots", "B", "kills>=30", "restored>=20", "lost=0", "twice=0", "missing=0", "parts_left=0"),
 		shown("TestGolden", "A", "outcomes>0", "different=0"),
 	}},
 	{"P11", "a damaged ledger file never gives wrong output", []Shown{
@@ -69,12 +71,14 @@ var Promises = []Promise{
 		shown("TestDamagedFile/more", "A", "silent=0", "died=0"),
 		shown("TestDamagedFile/open", "A", "silent=0"),
 		shown("TestDamagedFile/raw", "A", "silent>0"),
+		shown("TestMutatedSnapshots", "A", "mutations>=16", "not_used>0", "different=0"),
 	}},
 	{"P12", "a full disk is said, and nothing acknowledged is lost", []Shown{
 		shown("TestFaultDiskFull", "B", "acks>0", "lost=0", "told_ms<=5000"),
 	}},
 	{"P13", "a cluster loses a node or a link", []Shown{
 		shown("TestFaultClusterFleet", "B", "cuts>=4", "lost=0", "recovery_ms<=12000"),
+		shown("TestFaultClusterSnapshots", "B", "snapshots>=6", "stale=0", "different=0"),
 		shown("TestFaultClusterLosesLeader", "B", "outcomes>0", "different=0", "recovery_ms<=12000"),
 	}},
 	{"P14", "memory is bounded", []Shown{

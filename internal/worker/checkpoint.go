@@ -211,11 +211,17 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 	wakeUp(p.checkpointed)
 	p.state.Lock()
 	p.decider.stored(c.written)
-	evicted, kept := p.decider.evict(p.w.config.MaxLedgers/p.w.config.Streams.Partitions), len(p.decider.kept)
+	evicted, kept := p.evict(), len(p.decider.kept)
 	p.state.Unlock()
 	call(p.w.config.Listener.Checkpointed, Checkpointed{
 		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
 	})
+}
+
+// evict keeps the ledgers in memory within the partition's share; state is held.
+func (p *partition) evict() int {
+	c := &p.w.config
+	return p.decider.evict(c.MaxLedgers/c.Streams.Partitions, c.MaxLedgerBytes/c.Streams.Partitions)
 }
 
 // closeStore lets go of the file. After a drain it first writes what is left; an

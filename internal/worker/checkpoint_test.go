@@ -182,18 +182,33 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// Ledgers that leave memory come back as they were.
+// Ledgers that leave memory come back as they were, whether they are too many or too
+// large (P14).
 func TestLedgersLeaveMemory(t *testing.T) {
 	t.Parallel()
-	w := withLedgers(t)
-	w.maxLedgers = 8
-	const sessions = 200
+	t.Run("many", func(t *testing.T) {
+		t.Parallel()
+		w := withLedgers(t)
+		w.maxLedgers = 8
+		w.wantLedgersLeave(150)
+	})
+	t.Run("large", func(t *testing.T) {
+		t.Parallel()
+		w := withLedgers(t)
+		w.maxLedgerBytes = 64 << 10
+		w.wantLedgersLeave(150)
+	})
+}
+
+func (w *world) wantLedgersLeave(sessions int) {
+	t := w.t
+	t.Helper()
 	evicted := 0
 	for i := range 3 {
 		h := w.serve(fmt.Sprint(i), w.rounds(sessions, 1+3*i, 4+3*i))
 		evicted += h.evicted
 	}
-	fmt.Printf("ledgers: %d sessions, at most %d in memory, %d left it\n", sessions, w.maxLedgers, evicted)
+	fmt.Printf("ledgers: %d sessions, at most %d, or %d bytes, in memory, %d left it\n", sessions, w.maxLedgers, w.maxLedgerBytes, evicted)
 	if evicted < 2*sessions {
 		t.Errorf("only %d ledgers left memory", evicted)
 	}

@@ -197,6 +197,10 @@ func (p *partition) commit(ctx context.Context, b batch) error {
 	failpoint("committed")
 	p.committed, p.marked = b.end.seq, time.Now()
 	p.mu.Lock()
+	for i := range p.queue[:b.groups] {
+		p.queued -= p.queue[i].weight()
+	}
+	clear(p.queue[:b.groups]) // or their views would live as long as the slice
 	p.queue = p.queue[b.groups:]
 	p.room.Broadcast()
 	p.mu.Unlock()

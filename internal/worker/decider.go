@@ -29,6 +29,7 @@ type decider struct {
 	store  loader // nil without checkpoints
 	kept   map[events.Address]*kept
 	dirty  []*kept // that changed since the last checkpoint
+	weight int     // bytes that the ledgers in kept take, about
 	events int     // since the last checkpoint
 	clock  uint64  // uses of ledgers so far
 	lost   error   // a ledger could not be loaded: the file cannot be trusted

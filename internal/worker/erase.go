@@ -183,6 +183,8 @@ func (p *partition) confirm(t told) {
 	if p.stopped {
 		return // the next owner erases again, finds nothing, and tells it
 	}
-	p.queue = append(p.queue, group{[]told{t}, p.end})
+	g := group{[]told{t}, p.end}
+	p.queue = append(p.queue, g)
+	p.queued += g.weight()
 	wakeUp(p.wake)
 }

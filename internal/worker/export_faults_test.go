@@ -4,6 +4,7 @@ package worker
 
 // Failpoints is for the fault tests.
 var (
-	Failpoints      = failpoints
-	EraseFailpoints = eraseFailpoints
+	Failpoints         = failpoints
+	EraseFailpoints    = eraseFailpoints
+	SnapshotFailpoints = snapshotFailpoints
 )

@@ -26,11 +26,6 @@ var failpoints = []string{
 	"checkpointed",      // it is written
 	"summarized",        // a summary is made, and not yet published
 	"summary-published", // it is published, and its job not yet acknowledged
-	"snapshot-begun",    // the fence of a snapshot is read, and nothing of it uploaded
-	"snapshot-reading",  // a part of the copy is about to be read: all before it is uploaded
-	"snapshot-put",      // it is the newest, and the copy not yet removed
-	"restoring",         // a snapshot is fetched, and not yet the file
-	"restored",          // it is the file, and nothing is replayed
 	"draining",          // nothing is read any more, and the last commits are to come
 }
 
@@ -40,6 +35,16 @@ var eraseFailpoints = []string{
 	"forgotten",      // session.forgotten is told, and nothing erased
 	"streams-erased", // log and outcomes are erased, ledger file and snapshots not
 	"file-erased",    // the file is too, and snapshots are not; nothing is confirmed
+}
+
+// snapshotFailpoints are those on the way of a snapshot to the store and back, for the
+// same.
+var snapshotFailpoints = []string{
+	"snapshot-begun",   // the fence is read, and nothing uploaded
+	"snapshot-reading", // a part of the copy is about to be read: all before it is uploaded
+	"snapshot-put",     // it is the newest, and the copy not yet removed
+	"restoring",        // a snapshot is fetched, and not yet the file
+	"restored",         // it is the file, and nothing is replayed
 }
 
 // fuse ends the process at a failpoint.
@@ -61,8 +66,8 @@ func arm(at string) *fuse {
 	if counted {
 		n, err = strconv.ParseInt(times, 10, 64)
 	}
-	if err != nil || n < 1 || !slices.Contains(slices.Concat(failpoints, eraseFailpoints), name) {
-		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q or %q", at, failpoints, eraseFailpoints))
+	if err != nil || n < 1 || !slices.Contains(slices.Concat(failpoints, eraseFailpoints, snapshotFailpoints), name) {
+		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q, %q or %q", at, failpoints, eraseFailpoints, snapshotFailpoints))
 	}
 	f := &fuse{name: name}
 	f.left.Store(n)

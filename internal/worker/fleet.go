@@ -24,6 +24,7 @@ type fleet struct {
 	release func() // of the identity
 
 	changed chan struct{} // something of the view is new, or a partition is caught up
+	drained chan *tenure  // nothing more is committed in them
 	ended   chan ending
 
 	// Owned by run.
@@ -42,6 +43,7 @@ type tenure struct {
 	lease *broker.Lease
 	stop  context.CancelCauseFunc // lets the partition commit, checkpoint and end
 	ends  bool                    // it is about to be stopped
+	over  bool                    // the lease is released
 }
 
 // ending says that a partition is no longer served.
@@ -68,7 +70,8 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 		w: w, self: broker.Member{Name: name, Owner: w.config.Owner}, release: release,
 		members: broker.NewMembers(js, w.config.LeaseTTL), leases: broker.NewLeases(js, w.config.LeaseTTL),
 		changed: make(chan struct{}, 1), ended: make(chan ending, w.config.Streams.Partitions),
-		held: map[int]*tenure{}, hadOnce: map[int]bool{}, resting: map[int]bool{},
+		drained: make(chan *tenure, w.config.Streams.Partitions),
+		held:    map[int]*tenure{}, hadOnce: map[int]bool{}, resting: map[int]bool{},
 	}
 	if err = f.members.Beat(ctx, f.self); err == nil {
 		f.view, f.unwatch, err = watchFleet(ctx, f.members, f.leases, f.changed)
@@ -96,6 +99,8 @@ func (f *fleet) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-f.changed:
+		case t := <-f.drained:
+			f.letGo(t)
 		case e := <-f.ended:
 			failed = f.finish(e)
 		case <-tick.C:
@@ -181,24 +186,32 @@ func (f *fleet) acquire(ctx context.Context, id int) {
 		return
 	}
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
-	f.held[id], f.hadOnce[id] = &tenure{lease: lease, stop: stop}, true
+	t := &tenure{lease: lease, stop: stop}
+	f.held[id], f.hadOnce[id] = t, true
 	go func() {
 		defer stop(nil)
-		f.ended <- ending{id, f.serve(ctx, id)}
+		f.ended <- ending{id, f.serve(ctx, t)}
 	}()
 }
 
 // serve serves a partition until ctx ends or it is lost.
-func (f *fleet) serve(ctx context.Context, id int) error {
+func (f *fleet) serve(ctx context.Context, t *tenure) error {
+	id := t.lease.Partition
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstReopen), lastReopen) {
 		began := time.Now()
 		quiet := func() {}
+		silence := func() {
+			f.w.served[id].Store(nil)
+			quiet()
+		}
 		err := newPartition(f.w, id, func() {
 			quiet = f.w.service.listen(ctx, id)
 			f.notify()
+		}, func() {
+			silence()
+			f.drained <- t
 		}).run(ctx)
-		f.w.served[id].Store(nil)
-		quiet()
+		silence()
 		call(f.w.config.Listener.PartitionLost, PartitionLost{id, err})
 		if !errors.Is(err, broker.ErrDiverged) && !errors.Is(err, kv.ErrDamaged) {
 			return err
@@ -233,15 +246,24 @@ func (f *fleet) notify() {
 	}
 }
 
+// letGo gives up the lease of a partition that is being stopped: the next owner need
+// not wait until the file is closed.
+func (f *fleet) letGo(t *tenure) {
+	if t.over {
+		return
+	}
+	t.over = true
+	f.farewell(t.lease.Partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
+}
+
 // finish gives up the lease of a partition that is no longer served. A partition
 // that another worker took over is no failure, nor what a hand-over could not
 // commit in time: the next owner decides it again. One that could not be opened for
 // want of a server is opened later.
 func (f *fleet) finish(e ending) error {
-	t := f.held[e.partition]
+	f.letGo(f.held[e.partition])
 	delete(f.held, e.partition)
 	f.resting[e.partition] = e.err != nil
-	f.farewell(e.partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
 	switch {
 	case errors.Is(e.err, broker.ErrFenced):
 		return nil
@@ -282,6 +304,9 @@ func (f *fleet) keep(ctx context.Context) {
 		}
 	}
 	for id, t := range f.held {
+		if t.over {
+			continue
+		}
 		err := f.leases.Renew(ctx, t.lease)
 		if errors.Is(err, broker.ErrLeaseLost) {
 			t.stop(errHandOver)
@@ -319,6 +344,8 @@ func (f *fleet) leave(tick <-chan time.Time) error {
 	var failed error
 	for len(f.held) > 0 {
 		select {
+		case t := <-f.drained:
+			f.letGo(t)
 		case e := <-f.ended:
 			failed = errors.Join(failed, f.finish(e))
 		case <-tick:

@@ -15,6 +15,7 @@ type kept struct {
 	address events.Address
 	ledger  *compaction.Ledger // nil when the session began anew
 	used    uint64             // the event that used it last, counted
+	weight  int                // bytes it takes, as of then
 	dirty   bool               // listed for the next checkpoint
 	replace bool               // what is stored of it is of no use
 	unsaved bool               // taken for a checkpoint that is not written yet
@@ -52,6 +53,7 @@ func (d *decider) ledger(a events.Address) (*compaction.Ledger, error) {
 		return nil, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
 	}
 	d.kept[a] = &kept{address: a, ledger: l, used: d.clock}
+	d.weigh(d.kept[a])
 	return l, nil
 }
 
@@ -63,7 +65,18 @@ func (d *decider) keep(a events.Address, l *compaction.Ledger) {
 		d.kept[a] = k
 	}
 	k.ledger = l
+	d.weigh(k)
 	d.touch(k)
+}
+
+// weigh keeps the sum of what the ledgers in memory take.
+func (d *decider) weigh(k *kept) {
+	was := k.weight
+	k.weight = 0
+	if k.ledger != nil {
+		k.weight = k.ledger.Weight()
+	}
+	d.weight += k.weight - was
 }
 
 // forget lets a session begin anew.
@@ -74,6 +87,7 @@ func (d *decider) forget(a events.Address) {
 		d.kept[a] = k
 	}
 	k.ledger, k.replace = nil, true
+	d.weigh(k)
 	d.touch(k)
 }
 
@@ -114,9 +128,9 @@ func (d *decider) stored(written []*kept) {
 }
 
 // evict lets ledgers that are stored leave memory, those not used for longest
-// first, until at most n are left.
-func (d *decider) evict(n int) int {
-	if d.store == nil || len(d.kept) <= n+n/8 { // seldom, and then many: it sorts them all
+// first, until at most n are left, which take at most so many bytes.
+func (d *decider) evict(n, bytes int) int {
+	if d.store == nil || len(d.kept) <= n+n/8 && d.weight <= bytes+bytes/8 { // seldom, and then many: it sorts them all
 		return 0
 	}
 	idle := make([]*kept, 0, len(d.kept))
@@ -126,9 +140,12 @@ func (d *decider) evict(n int) int {
 		}
 	}
 	slices.SortFunc(idle, func(a, b *kept) int { return cmp.Compare(a.used, b.used) })
-	idle = idle[:min(len(idle), len(d.kept)-n)]
-	for _, k := range idle {
+	for i, k := range idle {
+		if len(d.kept) <= n && d.weight <= bytes {
+			return i
+		}
 		delete(d.kept, k.address)
+		d.weight -= k.weight
 	}
 	return len(idle)
 }

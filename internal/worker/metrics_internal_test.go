@@ -86,7 +86,7 @@ func TestMetrics(t *testing.T) {
 }
 
 // docs/operations.md says what each metric means, with its labels, and of no other;
-// the alerts too are on metrics that there are.
+// alerts, dashboard and scaler too are on metrics that there are.
 func TestMetricsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
@@ -115,12 +115,19 @@ func TestMetricsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	rules, err := os.ReadFile("../../deploy/prometheus/rules.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	named := regexp.MustCompile("`(compactd_[a-z_]+)`").FindAllStringSubmatch(string(doc), -1)
-	for _, name := range append(named, regexp.MustCompile(`\b(compactd_[a-z_]+?)(?:_bucket)?\b`).FindAllStringSubmatch(string(rules), -1)...) {
+	for _, file := range []string{"prometheus/rules.yml", "grafana/compactd.json", "kubernetes/keda.yaml"} {
+		text, err := os.ReadFile("../../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`\b(compactd_[a-z_]+?)(?:_bucket)?\b`).FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		named = append(named, found...)
+	}
+	for _, name := range named {
 		if !known[name[1]] {
 			t.Errorf("there is no %s", name[1])
 		}

@@ -35,6 +35,17 @@ type group struct {
 	end      border
 }
 
+// weight is about how many bytes of memory the group takes until it is committed.
+func (g *group) weight() (n int) {
+	for _, t := range g.outcomes {
+		n += 1 << 10
+		if v := t.outcome.View; v != nil {
+			n += v.Weight()
+		}
+	}
+	return n
+}
+
 // told is one outcome on its way.
 type told struct {
 	address events.Address
@@ -46,6 +57,7 @@ type partition struct {
 	w        *Worker
 	id       int
 	caughtUp func()
+	drained  func()     // nothing more is committed; called when others are to go on
 	failed   chan error // the first reason to stop reading
 
 	state   sync.Mutex // guards the fields below; never held while waiting for room
@@ -56,21 +68,23 @@ type partition struct {
 	committer *broker.Committer
 	committed compaction.Seq
 	marked    time.Time
-	store     *kv.Store   // nil without checkpoints
-	fence     uint64      // sequence in OUTCOMES that the store stands at
-	snapshot  uint64      // cursor of the snapshot that the store came from; 0 without one
-	pending   *checkpoint // collected, waits for its commit
-	saved     time.Time   // when the last one was collected
-	writing   atomic.Bool // one is being written
-	unwritten bool        // one was given up: its rows are lost, so none may follow
-	parted    bool        // the log was found to have lost its end
-	last      bool        // nobody is there to go on: the last one becomes a snapshot
+	store     *kv.Store    // nil without checkpoints
+	fence     uint64       // sequence in OUTCOMES that the store stands at
+	snapshot  uint64       // cursor of the snapshot that the store came from; 0 without one
+	unsnapped atomic.Int64 // events since the newest snapshot, as far as this owner knows
+	pending   *checkpoint  // collected, waits for its commit
+	saved     time.Time    // when the last one was collected
+	writing   atomic.Bool  // one is being written
+	unwritten bool         // one was given up: its rows are lost, so none may follow
+	parted    bool         // the log was found to have lost its end
+	last      bool         // nobody is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
 	room     *sync.Cond // signalled when queue shrinks or the partition stops
 	queue    []group    // decided, not yet committed
+	queued   int        // bytes of memory that it takes, about
 	end      border     // of what is decided
 	stopped  bool
 	erasures []erasure // under way or to be done
@@ -82,9 +96,9 @@ type partition struct {
 	behind       atomic.Bool   // the log holds more than a backlog of unread events
 }
 
-func newPartition(w *Worker, id int, caughtUp func()) *partition {
+func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 	p := &partition{
-		w: w, id: id, caughtUp: caughtUp,
+		w: w, id: id, caughtUp: caughtUp, drained: drained,
 		failed:    make(chan error, 1),
 		decider:   newDecider(w.config.Compaction),
 		wake:      make(chan struct{}, 1),
@@ -134,9 +148,13 @@ func (p *partition) serve(ctx context.Context) error {
 	if err != nil && work.Err() != nil {
 		err = errDrain
 	}
-	drained := err == nil && !p.late.Load()
-	p.last = drained && !errors.Is(context.Cause(ctx), errHandOver)
-	return errors.Join(err, p.closeStore(work, drained))
+	others := errors.Is(context.Cause(ctx), errHandOver)
+	if others {
+		p.drained()
+	}
+	whole := err == nil && !p.late.Load()
+	p.last = whole && ctx.Err() != nil && !others
+	return errors.Join(err, p.closeStore(work, whole))
 }
 
 // errHandOver is why ctx ends when another worker is to go on. What is not committed
@@ -144,7 +162,7 @@ func (p *partition) serve(ctx context.Context) error {
 // for nothing else.
 var errHandOver = errors.New("another worker is to serve the partition")
 
-const handOverTime = 50 * time.Millisecond
+const handOverTime = 20 * time.Millisecond
 
 // errDrain: no turn is lost, but agents wait for the next start.
 var errDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
@@ -277,6 +295,7 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 		p.decider.events++
 		p.decided = borderAfter(p.decided, e, at)
 		replayed++
+		p.unsnapped.Add(1)
 		if c := recorded.chains[e.seq]; whole && c != 0 && c != p.decided.chain {
 			return errOtherChain
 		}
@@ -330,6 +349,7 @@ func (p *partition) receive(m jetstream.Msg) {
 	outs, messages := p.decider.decide(e)
 	p.decider.events++
 	p.decided = borderAfter(p.decided, e, at)
+	p.unsnapped.Add(1)
 	g, lost := group{end: p.decided}, p.decider.lost
 	p.state.Unlock()
 	if lost != nil {
@@ -347,12 +367,16 @@ func (p *partition) receive(m jetstream.Msg) {
 	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 
+// maxQueued bounds the memory of what is decided and not committed, in each
+// partition: views of long histories are large.
+const maxQueued = 8 << 20
+
 // push queues what was decided about one event and waits while too much is
 // queued.
 func (p *partition) push(g group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.queue) >= p.w.config.MaxAhead && !p.stopped {
+	for (len(p.queue) >= p.w.config.MaxAhead || p.queued > maxQueued) && !p.stopped {
 		p.room.Wait()
 	}
 	if p.stopped {
@@ -363,6 +387,7 @@ func (p *partition) push(g group) {
 		return
 	}
 	p.queue = append(p.queue, g)
+	p.queued += g.weight()
 	wakeUp(p.wake)
 }
 

@@ -11,28 +11,43 @@ import (
 	"compactd/internal/kv"
 )
 
-// How long a take-over asks for a snapshot, and fetches it, before it reads the log
-// instead.
+// askSnapshot is how long a take-over asks for a snapshot before it reads the log
+// instead, and moveSnapshot how long one may be on its way, here or to the store.
 const (
-	askSnapshot   = 10 * time.Second
-	fetchSnapshot = 5 * time.Minute
+	askSnapshot  = 10 * time.Second
+	moveSnapshot = 5 * time.Minute
 )
+
+// fetchTries is how often a snapshot is fetched that seems to be gone: a newer one
+// takes its place, or a cluster has no leader for a moment.
+const fetchTries = 3
 
 // restore puts the newest snapshot of the partition in the place of its file, when
 // the file is fresh, or so old that replaying takes longer. A snapshot that does not
 // fit, or cannot be had, is left: what it holds follows from the log.
 func (p *partition) restore(ctx context.Context, log broker.StreamState, marker border) error {
 	own := p.store.Mark()
-	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < farBehind {
+	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < p.w.copies.far() {
 		return nil
 	}
-	found, err := p.findSnapshot(ctx, own, log, marker)
-	if found == nil || err != nil {
-		return p.without(ctx, err)
-	}
 	path := p.path() + copySuffix
-	if err := p.fetch(ctx, found, path); err != nil {
-		return p.without(ctx, errors.Join(err, os.Remove(path)))
+	for try := 1; ; try++ {
+		found, err := p.findSnapshot(ctx, own, log, marker)
+		if found == nil || err != nil {
+			return p.without(ctx, err)
+		}
+		if err = p.fetch(ctx, found, path); err == nil {
+			break
+		}
+		p.interrupted("restore snapshot")(errors.Join(err, os.Remove(path)))
+		if !errors.Is(err, broker.ErrSnapshotGone) || try == fetchTries {
+			return ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(fullPause):
+		}
 	}
 	failpoint("restoring")
 	if err := errors.Join(p.store.Close(), os.Rename(path, p.path()), p.openStore()); err != nil {
@@ -64,7 +79,7 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.St
 	}
 	m := found.Marker
 	switch {
-	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < farBehind:
+	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < p.w.copies.far():
 		return nil, nil
 	case m.Epoch >= p.committer.Epoch():
 		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which is yet to come: it belongs to another history of this log", m.Cursor, m.Epoch)
@@ -90,7 +105,7 @@ func (p *partition) fitsWhole(ctx context.Context, m kv.Mark, log broker.StreamS
 
 // fetch writes a snapshot to path and verifies it.
 func (p *partition) fetch(ctx context.Context, s *broker.Snapshot, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, fetchSnapshot)
+	ctx, cancel := context.WithTimeout(ctx, moveSnapshot)
 	defer cancel()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -273,7 +273,7 @@ func (s *service) look(a events.Address, read func(*compaction.Ledger)) (*partit
 		return nil, 0, err
 	}
 	read(l)
-	p.decider.evict(p.w.config.MaxLedgers / p.w.config.Streams.Partitions) // a question may have brought one back
+	p.evict() // a question may have brought one back
 	return p, p.decided.seq, nil
 }
 

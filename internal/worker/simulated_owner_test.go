@@ -322,7 +322,7 @@ func (o *owner) write() {
 		o.decider.dirty = nil
 	}
 	if s.odds(50) {
-		s.counts.Evicted += o.decider.evict(0)
+		s.counts.Evicted += o.decider.evict(0, 0)
 	}
 }
 

@@ -22,10 +22,6 @@ const copySuffix = ".copy"
 // one part in so many of the time.
 const snapshotShare = 100
 
-// farBehind is how many events of a partition are worth a snapshot at a hand-over:
-// to replay fewer takes no longer than to fetch one.
-const farBehind = 2000
-
 // snapshots puts copies of this worker's ledger files into the object store, from
 // where a worker without them goes on.
 type snapshots struct {
@@ -59,16 +55,20 @@ func (s *snapshots) run(ctx context.Context) {
 }
 
 // ahead takes a snapshot of a partition that another worker is to serve, while it is
-// still served here, if the next owner would have to replay more than farBehind.
+// still served here, if the next owner would have far to go.
 func (s *snapshots) ahead(id int) {
 	p := s.w.served[id].Load()
-	if p == nil || !s.wanted() {
-		return
+	if p == nil || !s.wanted() || p.unsnapped.Load() < int64(s.far()) {
+		return // as nearly always: it must cost a hand-over nothing
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.w.config.DrainTimeout/2)
 	defer cancel()
-	s.take(ctx, p, farBehind)
+	s.take(ctx, p, s.far())
 }
+
+// far is how many events of a partition are worth a snapshot: a checkpoint's. To
+// replay fewer takes about as long as to put a snapshot, or to fetch one.
+func (s *snapshots) far() int { return s.w.config.CheckpointEvents }
 
 // wanted reports whether this worker takes snapshots.
 func (s *snapshots) wanted() bool { return s.w.config.Dir != "" && s.w.config.SnapshotEvery > 0 }
@@ -82,6 +82,8 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 	case <-ctx.Done():
 		return 0
 	}
+	ctx, cancel := context.WithTimeout(ctx, moveSnapshot)
+	defer cancel()
 	began := time.Now()
 	done, err := s.upload(ctx, p, least)
 	switch {
@@ -96,6 +98,7 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 }
 
 func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done Snapshotted, err error) {
+	events := p.unsnapped.Load()
 	u, err := s.store.Begin(ctx, p.id) // before the copy: what is erased meanwhile must not come back
 	if err != nil || p.leads(u.Replaces()) < least {
 		return done, err
@@ -118,6 +121,7 @@ func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done S
 	if err := u.Put(ctx, p.snapshotMarker(m), m.Outcomes, reading{f}); err != nil {
 		return done, err
 	}
+	p.unsnapped.Add(-events)
 	failpoint("snapshot-put")
 	return Snapshotted{Partition: p.id, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
 }
@@ -164,6 +168,9 @@ func (p *partition) snapshotMarker(m kv.Mark) broker.Marker {
 
 // removeCopies removes what a process that died had on its way.
 func removeCopies(dir string) error {
+	if dir == "" {
+		return nil
+	}
 	found, err := filepath.Glob(filepath.Join(dir, "p*.db"+copySuffix))
 	for _, path := range found {
 		err = cmp.Or(err, os.Remove(path))

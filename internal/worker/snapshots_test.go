@@ -14,8 +14,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/reliability"
 	"compactd/internal/worker"
 )
 
@@ -155,10 +157,13 @@ func TestFromSnapshotAndFromZero(t *testing.T) {
 	if len(d.restored) != 0 || d.replayed != sessions*(before+2*after-1) {
 		t.Errorf("from zero %d events were replayed, and %d partitions restored", d.replayed, len(d.restored))
 	}
-	if diff := cmp.Diff(w.rows(), fromSnapshot); diff != "" {
+	fromZero, different := w.rows(), 0
+	if diff := cmp.Diff(fromZero, fromSnapshot); diff != "" {
 		t.Errorf("ledgers from snapshots are not those from zero (-zero +snapshot):\n%s", diff)
+		different = 1
 	}
 	w.wantAsLogSays()
+	reliability.Print(t, "P10", "from_snapshots", c.replayed, "from_zero", d.replayed, "rows", len(fromZero), "different", different)
 }
 
 // Snapshots are taken while turns come in. Whichever was the newest when the owner
@@ -333,6 +338,64 @@ func TestOwnFileFirst(t *testing.T) {
 	w.wantAsLogSays()
 }
 
+// Before a partition changes hands its owner takes a snapshot when the next one would
+// have much to replay, and only then.
+func TestHandOverWithSnapshot(t *testing.T) {
+	t.Parallel()
+	for _, turns := range []int{100, 500} {
+		t.Run(fmt.Sprint(turns), func(t *testing.T) {
+			t.Parallel()
+			w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
+			w.ledgers, w.checkpointEvery, w.checkpointEvents = t.TempDir(), time.Millisecond, 200
+			stored := make(chan struct{})
+			first := w.start("a", worker.Listener{Checkpointed: func(c worker.Checkpointed) {
+				if int(c.Cursor) == turns {
+					close(stored)
+				}
+			}})
+			for i := range turns {
+				a := events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprint(i)}
+				if _, err := w.js.PublishAsync(events.Published(events.KindTurn, a), []byte(`{"turn":1,"messages":[{"role":"user","content":"hello"}]}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-stored
+			w.ledgers = t.TempDir()
+			c := newCopied()
+			second := w.start("b", c.listener())
+			if err := <-joined(second); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.stop(); err != nil { // where b has not got the partition already
+				t.Fatal(err)
+			}
+			w.publish(events.KindTurn, "last", agentTurn(1, 1))
+			w.settle()
+			if err := second.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if used := c.restored[0] > 0; used != (turns >= w.checkpointEvents) {
+				t.Errorf("after %d turns the next owner went on from a snapshot: %t", turns, used)
+			}
+			w.wantAsLogSays()
+		})
+	}
+}
+
+// joined says when a worker is a member, or why it is none.
+func joined(r *running) <-chan error {
+	out := make(chan error, 1)
+	go func() {
+		select {
+		case <-r.worker.Ready():
+			out <- nil
+		case err := <-r.done:
+			out <- fmt.Errorf("it ended: %w", err)
+		}
+	}()
+	return out
+}
+
 // P11: whatever becomes of a snapshot in the store, what is told is what the log
 // says.
 func TestMutatedSnapshots(t *testing.T) {
@@ -361,10 +424,51 @@ func TestMutatedSnapshots(t *testing.T) {
 			used++
 		}
 	}
-	fmt.Printf("snapshots: %d mutations, %d not used, %d used\n", mutations, mutations-used, used)
 	if used == mutations {
 		t.Error("no mutation did any harm: this test is blind")
 	}
+	w.wantAsLogSays()
+	different := 0
+	if t.Failed() {
+		different = 1
+	}
+	reliability.Print(t, "P11", "mutations", mutations, "not_used", mutations-used, "used", used, "different", different)
+}
+
+// E8: a session that was forgotten is in no snapshot, nor in what is left of older
+// ones, though uploads go on all the while.
+func TestForgetSnapshots(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	w.ledgers, w.checkpointEvery, w.snapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
+	c := newCopied()
+	stop := w.run("a", c.listener())
+	w.rounds(16, 1, 4)()
+	w.publish(events.KindTurn, victim, secretTurn(1))
+	w.settle()
+	c.await(t, 4)
+	store := storeOf(t, dir, "OBJ_"+broker.SnapshotsBucket)
+	deadline := time.Now().Add(waitLimit)
+	for n := 4; len(holders(t, victim, store)) == 0; n++ { // until the victim is in one
+		if time.Now().After(deadline) {
+			t.Fatal("the victim is in no snapshot: the test is blind")
+		}
+		w.rounds(16, n, n+1)()
+	}
+	w.forget(victim)
+	for found := holders(t, victim, store, w.ledgers); len(found) > 0; found = holders(t, victim, store, w.ledgers) {
+		if time.Now().After(deadline) { // the server removes files in the background
+			t.Fatalf("the victim is in %q", found)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if found := holders(t, victim, store, w.ledgers); len(found) > 0 {
+		t.Errorf("the victim came back, in %q", found)
+	}
+	w.elsewhere("b", nothing)
 	w.wantAsLogSays()
 }
 

@@ -59,6 +59,9 @@ type Config struct {
 	// there is a Dir: those not used lately are read back when they are needed.
 	// Default 100,000.
 	MaxLedgers int
+	// MaxLedgerBytes bounds the memory that they take, in the same way. Default
+	// 128 MiB.
+	MaxLedgerBytes int
 
 	// CacheBytes bounds the texts kept for rendering. Default 64 MiB.
 	CacheBytes uint64
@@ -120,6 +123,7 @@ func New(c Config) (*Worker, error) {
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 5*time.Minute)
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
+	c.MaxLedgerBytes = cmp.Or(c.MaxLedgerBytes, 128<<20)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
 	if err == nil {

@@ -42,6 +42,7 @@ type world struct {
 	snapshotEvery   time.Duration // the same
 
 	checkpointEvents int           // the same
+	maxLedgerBytes   int           // the same
 	maxLedgers       int           // the same
 	leaseTTL         time.Duration // the same
 }
@@ -118,6 +119,7 @@ func (w *world) start(owner string, l worker.Listener) *running {
 		MarkEvery: max(w.markEvery, 50*time.Millisecond), MaxAhead: w.maxAhead,
 		DrainTimeout: w.drainTimeout, Summarizer: w.summarizer, Dir: w.ledgers, CheckpointEvery: w.checkpointEvery, MaxLedgers: w.maxLedgers,
 		LeaseTTL: w.leaseTTL, SnapshotEvery: w.snapshotEvery, CheckpointEvents: w.checkpointEvents,
+		MaxLedgerBytes: w.maxLedgerBytes,
 	})
 	if err != nil {
 		w.t.Fatal(err)

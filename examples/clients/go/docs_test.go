@@ -27,8 +27,12 @@ func TestDocsShowTheExamples(t *testing.T) {
 			t.Errorf("docs/clients.md shows another %q than %s has:\n%s\nIt should be:\n%s", name, path, code, want)
 		}
 	}
-	for _, path := range []string{"examples/clients/go/main.go", "examples/clients/node/agent.mjs"} {
-		for _, name := range []string{"turn", "swap", "missed"} {
+	for path, names := range map[string][]string{
+		"client/example_test.go":         {"readme"},
+		"examples/agents/openai/main.go": {"loop"},
+		"examples/typescript/agent.ts":   {"turn", "swap", "missed"},
+	} {
+		for _, name := range names {
 			if !found[path+": "+name] {
 				t.Errorf("docs/clients.md does not show %q of %s", name, path)
 			}
@@ -44,7 +48,11 @@ func region(t *testing.T, text, name string) string {
 	if !begun || !ended {
 		t.Fatalf("no region %q", name)
 	}
-	return strings.TrimRight(code, "\n") + "\n"
+	code = strings.TrimRight(code, "\n\t") + "\n"
+	if strings.HasPrefix(code, "\t") { // a part of a function
+		code = strings.ReplaceAll("\n"+code, "\n\t", "\n")[1:]
+	}
+	return code
 }
 
 func read(t *testing.T, path string) string {

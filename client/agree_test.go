@@ -1,0 +1,231 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/events"
+)
+
+// An agent through the client, whatever it does and whatever it misses, holds the
+// history that a worker holds at the same generation, and that history is valid for
+// its provider (E4, E8).
+func TestAgreesWithWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	compactions := 0
+	rapid.Check(t, func(t *rapid.T) {
+		a := &agent{T: t, w: w, c: w.client(t), name: w.name()}
+		defer func() { a.c.Close() }()
+		a.s = w.open(t, a.c, a.name, small)
+		t.Repeat(map[string]func(*rapid.T){
+			"":           a.look,
+			"say":        a.say,
+			"say more":   a.say,
+			"say on":     a.say,
+			"use tool":   a.useTool,
+			"regenerate": a.regenerate,
+			"miss":       a.miss,
+			"reconnect":  a.reconnect,
+			"move":       a.move,
+			"move alone": a.moveAlone,
+			"fork":       a.fork,
+			"rewind":     a.rewind,
+		})
+		a.agree()
+		compactions += int(history(t, a.s).Generation)
+	})
+	t.Logf("%d compactions", compactions)
+	if compactions < 5 && !t.Failed() {
+		t.Errorf("there were %d compactions: the test shows little", compactions)
+	}
+}
+
+// agent is one session in the hands of an agent.
+type agent struct {
+	*rapid.T
+	w     *world
+	c     *Client
+	s     *Session
+	name  string
+	ends  []bool // by turn: no call is open after it
+	calls int
+}
+
+func (a *agent) publish(t *rapid.T, from int64, ends bool, messages ...any) {
+	t.Helper()
+	if err := a.s.Publish(context.Background(), Turn{Messages: messages, ReplacesFrom: from}); err != nil {
+		t.Fatal(err)
+	}
+	if from > 0 {
+		a.ends = a.ends[:from-1]
+	}
+	a.ends = append(a.ends, ends)
+}
+
+// whole reports whether a turn may be followed by any other: no call is open.
+func (a *agent) whole(turn int) bool { return turn == 0 || a.ends[turn-1] }
+
+func (a *agent) size(t *rapid.T) int { return rapid.IntRange(50, 900).Draw(t, "size") }
+
+func (a *agent) say(t *rapid.T) {
+	if !a.whole(len(a.ends)) {
+		return
+	}
+	a.publish(t, 0, true, user("question "+words(a.size(t)/4)), say("answer "+words(a.size(t))))
+}
+
+// useTool reads a file in two turns, as an agent does: the call, and its result.
+func (a *agent) useTool(t *rapid.T) {
+	if a.whole(len(a.ends)) {
+		a.calls++
+		a.publish(t, 0, false, user("read it"), call(fmt.Sprint("call", a.calls), rapid.SampledFrom([]string{"/a.go", "/b.go"}).Draw(t, "path")))
+		return
+	}
+	a.publish(t, 0, true, result(fmt.Sprint("call", a.calls), "package "+words(a.size(t))), say("I see"))
+}
+
+func (a *agent) regenerate(t *rapid.T) {
+	var places []int64
+	for n := range a.ends {
+		if a.whole(n) {
+			places = append(places, int64(n+1))
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+	from := rapid.SampledFrom(places).Draw(t, "from")
+	if rapid.Bool().Draw(t, "only withdraw") {
+		a.publish(t, from, true)
+		return
+	}
+	a.publish(t, from, true, user("again"), say("better "+words(a.size(t))))
+}
+
+// look is what an agent does before every call: it never waits.
+func (a *agent) look(t *rapid.T) {
+	h := history(t, a.s)
+	if h.Turn != int64(len(a.ends)) {
+		t.Fatalf("the history ends with turn %d of %d", h.Turn, len(a.ends))
+	}
+	raws := make([]events.Raw, len(h.Messages))
+	for i, m := range h.Messages {
+		raws[i] = events.Raw(m)
+	}
+	if v := events.Validate(events.Format(h.Format), raws); len(v) > 0 {
+		t.Fatalf("the history is not valid: %v", v)
+	}
+}
+
+// miss lets the agent hear nothing while it publishes.
+func (a *agent) miss(t *rapid.T) {
+	for _, sub := range a.s.subs {
+		_ = sub.Unsubscribe()
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "turns") {
+		a.say(t)
+	}
+	a.s.subs = nil
+	if err := a.s.listen(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a *agent) reconnect(t *rapid.T) {
+	if rapid.IntRange(0, 4).Draw(t, "rarely") > 0 { // it takes a while
+		return
+	}
+	if err := a.c.nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// move goes on with the session on another machine.
+func (a *agent) move(t *rapid.T) {
+	before := history(t, a.s)
+	a.c.Close()
+	a.c = a.w.client(t)
+	a.s = a.w.open(t, a.c, a.name, Config{})
+	if got := history(t, a.s); got.Turn != before.Turn || got.Generation < before.Generation {
+		t.Fatalf("moved from turn %d, generation %d to turn %d, generation %d", before.Turn, before.Generation, got.Turn, got.Generation)
+	}
+}
+
+// moveAlone does so while no worker lives.
+func (a *agent) moveAlone(t *rapid.T) {
+	if rapid.IntRange(0, 19).Draw(t, "rarely") > 0 { // a worker takes long to come back
+		return
+	}
+	a.w.stop()
+	a.c.Close()
+	a.c = a.w.client(t)
+	a.s = a.w.open(t, a.c, a.name, Config{})
+	a.look(t)
+	a.say(t)
+	a.w.start(t)
+}
+
+func (a *agent) fork(t *rapid.T) {
+	if len(a.ends) == 0 || !a.whole(len(a.ends)) || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+		return // it begins with generation 0
+	}
+	a.name = a.w.name()
+	before := history(t, a.s)
+	f, err := a.s.Fork(context.Background(), a.name, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := history(t, f)
+	if diff := cmp.Diff(texts(before.Messages), texts(copied.Messages)); diff != "" && history(t, a.s).Generation == before.Generation && copied.Generation == 0 {
+		t.Fatalf("the fork begins with another history (-session +fork):\n%s", diff)
+	}
+	a.s.Close()
+	a.s, a.ends = f, slices.Repeat([]bool{true}, int(copied.Turn))
+}
+
+func (a *agent) rewind(t *rapid.T) {
+	if len(a.ends) == 0 {
+		return
+	}
+	_, err := a.s.Undo(context.Background(), 1)
+	if err != nil && !errors.Is(err, CodeNothingToDo) && !errors.Is(err, CodeUnknownGeneration) {
+		t.Fatal(err)
+	}
+}
+
+// agree compares the history with a worker's.
+func (a *agent) agree() {
+	if len(a.ends) == 0 {
+		return
+	}
+	for {
+		a.look(a.T)
+		h := history(a, a.s)
+		want := a.w.context(a, a.s, h.Generation)
+		if again := history(a, a.s); again.Generation != h.Generation {
+			continue // a compaction came in between
+		}
+		got := texts(h.Messages)
+		if diff := cmp.Diff(texts(want.Messages), got); diff != "" {
+			a.Fatalf("generation %d (-worker +client):\n%s", h.Generation, diff)
+		}
+		return
+	}
+}
+
+// texts are messages as strings, for differences that people can read.
+func texts[M ~[]byte](in []M) []string {
+	out := make([]string, len(in))
+	for i, m := range in {
+		out[i] = string(m)
+	}
+	return out
+}

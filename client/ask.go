@@ -1,0 +1,192 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/events"
+)
+
+// Budget is how full a session's window is, in tokens.
+type Budget struct {
+	// Level is ok, info, warning, error, compacting or blocking.
+	Level string
+	// ContextWindow less OutputReserve is AvailableInput; EstimatedInput is the whole
+	// next call, system prompt and tools included.
+	ContextWindow, OutputReserve, AvailableInput, EstimatedInput int64
+	// Fits says that the estimate is within the available input, Compacts that the
+	// trigger of a compaction is reached.
+	Fits, Compacts bool
+}
+
+func budget(b events.Budget) Budget {
+	return Budget{
+		Level: string(b.Level), ContextWindow: b.ContextWindow, OutputReserve: b.OutputReserve, AvailableInput: b.AvailableInput,
+		EstimatedInput: b.EstimatedInput, Fits: b.WithinBudget, Compacts: b.ShouldCompact,
+	}
+}
+
+// askTimeout is longer than a worker takes for any answer.
+const askTimeout = 15 * time.Second
+
+// ask sends a request to the workers. A refusal is an [*Error].
+func (c *Client) ask(ctx context.Context, subject string, in, out any) error {
+	data, err := events.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", subject, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	m, err := c.nc.RequestWithContext(ctx, events.OfTenant(subject, c.tenant), data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("ask %s: %w", subject, newError(CodeUnavailable, "no worker is running", "Start one with: worker --nats URL"))
+	case err != nil:
+		return fmt.Errorf("ask %s: %w", subject, err)
+	}
+	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
+		e := &events.ServiceError{}
+		if events.Unmarshal(m.Data, e) != nil || e.Code == "" {
+			e = &events.ServiceError{Code: events.Code(code), Message: m.Header.Get(micro.ErrorHeader)}
+		}
+		return fmt.Errorf("ask %s: %w", subject, typed(e))
+	}
+	if err := events.Unmarshal(m.Data, out); err != nil {
+		return fmt.Errorf("ask %s: read the answer: %w", subject, err)
+	}
+	return nil
+}
+
+// Budget returns how the session stood when it was told last: at the last change of
+// level, or the last compaction. It asks nobody.
+func (s *Session) Budget() Budget {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.budget
+}
+
+// Check asks how the session would stand with more messages, before the model is
+// called with them: under the model of Config, with the turns that the worker has
+// taken by then.
+func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
+	in := events.CheckRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session}
+	s.mu.Lock()
+	in.Format = s.dialect()
+	if m := s.config.Model; m != nil { // which the worker may not know yet
+		in.Provider, in.Model, in.MaxOutputTokens, in.ContextWindow = m.Provider, m.Name, m.MaxOutputTokens, m.ContextWindow
+	}
+	s.mu.Unlock()
+	for i, m := range more {
+		raw, err := encode(m)
+		if err != nil {
+			return Budget{}, fmt.Errorf("encode message %d: %w", i, err)
+		}
+		in.Messages = append(in.Messages, raw)
+	}
+	var out events.CheckResponse
+	if err := s.c.ask(ctx, events.SubjectCheck, in, &out); err != nil {
+		return Budget{}, err
+	}
+	return budget(out.Budget), nil
+}
+
+// Recall returns the message at index of a turn as it was published, whatever was
+// made of it since: notices and records in the history name both. An index below 0
+// asks for the whole turn.
+func (s *Session) Recall(ctx context.Context, turn, index int64) ([]json.RawMessage, error) {
+	in := events.RecallRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Turn: turn, Page: 1}
+	if index >= 0 {
+		in.Index = &index
+	}
+	var all []json.RawMessage
+	for pages := int64(1); in.Page <= pages; in.Page++ {
+		var out events.RecallResponse
+		if err := s.c.ask(ctx, events.SubjectRecall, in, &out); err != nil {
+			return nil, err
+		}
+		all, pages = append(all, public(out.Messages)...), out.Pages
+	}
+	return all, nil
+}
+
+// Hit is a message that holds a text.
+type Hit struct {
+	Turn, Index   int64
+	Role, Excerpt string
+}
+
+// Search finds up to limit messages that hold a text, the newest first, in what was
+// published; 0 is 10.
+func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, error) {
+	if limit <= 0 {
+		limit = events.DefaultHits
+	}
+	in := events.RecallRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Text: text}
+	var hits []Hit
+	for {
+		in.Limit = int64(min(limit-len(hits), events.MaxHits))
+		var out events.SearchResponse
+		if err := s.c.ask(ctx, events.SubjectRecall, in, &out); err != nil {
+			return nil, err
+		}
+		for _, h := range out.Hits {
+			hits = append(hits, Hit{h.Turn, h.Index, string(h.Role), h.Excerpt})
+		}
+		if in.Before = out.Before; in.Before == nil || len(hits) >= limit {
+			return hits, nil
+		}
+	}
+}
+
+// maxTries is how often the pages of a history are asked for anew, when turns come
+// in between.
+const maxTries = 5
+
+var errMoving = errors.New("the session changes faster than its pages can be read")
+
+// history joins the pages of a session's history.
+func (c *Client) history(ctx context.Context, a events.Address) (*events.ContextResponse, error) {
+	for range maxTries {
+		whole, err := c.pages(ctx, a)
+		if err != nil || whole != nil {
+			return whole, err
+		}
+	}
+	return nil, errMoving
+}
+
+// pages reads them once; it returns nil when they do not belong together.
+func (c *Client) pages(ctx context.Context, a events.Address) (*events.ContextResponse, error) {
+	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Page: 1}
+	whole := &events.ContextResponse{}
+	if err := c.ask(ctx, events.SubjectContext, in, whole); err != nil {
+		return nil, err
+	}
+	for in.Page = 2; in.Page <= whole.Pages; in.Page++ {
+		var next events.ContextResponse
+		err := c.ask(ctx, events.SubjectContext, in, &next)
+		if errors.Is(err, CodeOutOfRange) { // it has become shorter
+			return nil, nil //nolint:nilnil // nil says to begin again
+		}
+		if err != nil {
+			return nil, err
+		}
+		if next.Generation != whole.Generation || next.Through != whole.Through || next.Pages != whole.Pages {
+			return nil, nil //nolint:nilnil // as above
+		}
+		whole.Messages = append(whole.Messages, next.Messages...)
+		if next.System != nil {
+			whole.System = next.System
+		}
+		if next.Tools != nil {
+			whole.Tools = next.Tools
+		}
+	}
+	return whole, nil
+}

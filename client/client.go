@@ -1,0 +1,89 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// Options says which server a client speaks to, and for whom.
+type Options struct {
+	// URL is one address or several with commas between them; user and password may
+	// stand in it. Default nats://127.0.0.1:4222.
+	URL string
+	// Creds is the path of a .creds file; "" for none.
+	Creds string
+	// Conn is used instead of URL and Creds, and is left open by Close. It should
+	// reconnect for ever (nats.MaxReconnects(-1)).
+	Conn *nats.Conn
+	// Name is what the server's operator sees. Default "compactd-client".
+	Name string
+	// Tenant of all sessions, 1 to 64 of A-Z a-z 0-9 _ -. Default "default".
+	Tenant string
+	// OnError is told what happens outside of any call, such as a missing
+	// permission. Must not block. Not used with Conn.
+	OnError func(error)
+}
+
+// Client is a connection to compactd.
+type Client struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	tenant string
+	own    bool // nc is closed with the client
+
+	mu    sync.Mutex // guards reads
+	reads *bool      // whether the user may read the streams; nil before it was asked
+}
+
+// Connect returns a client. Its connection comes back by itself once it stood.
+func Connect(ctx context.Context, o Options) (*Client, error) {
+	c := &Client{nc: o.Conn, tenant: cmp.Or(o.Tenant, events.DefaultTenant)}
+	if !events.ValidID(c.tenant) {
+		return nil, typed(events.Address{Tenant: c.tenant, Session: "x"}.Validate())
+	}
+	var err error
+	if c.nc == nil {
+		c.own = true
+		if c.nc, err = broker.Connect(ctx, broker.Options{
+			URL: o.URL, Creds: o.Creds, Name: cmp.Or(o.Name, "compactd-client"), OnError: o.OnError,
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if c.js, err = jetstream.New(c.nc); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return c, nil
+}
+
+// Close ends the connection, unless it was given in Options. Sessions of the client
+// can no longer publish.
+func (c *Client) Close() {
+	if c.own {
+		c.nc.Close()
+	}
+}
+
+// mayRead reports whether log and outcomes can be read. A user of one tenant may not,
+// and depends on a worker.
+func (c *Client) mayRead(ctx context.Context) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reads == nil {
+		may, err := broker.MayRead(ctx, c.nc)
+		if err != nil {
+			return false, err
+		}
+		c.reads = &may
+	}
+	return *c.reads, nil
+}

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"compactd/internal/events"
+)
+
+// Model names the model whose window a session must fit.
+type Model struct {
+	// Provider chooses the table of windows, the estimator and the default dialect:
+	// openai, anthropic, google, …
+	Provider string `json:"provider"`
+	// Name is looked up in the table of windows.
+	Name string `json:"name"`
+	// MaxOutputTokens is kept free for the answer; 0 is 35 % of the window, at most
+	// 64,000.
+	MaxOutputTokens int64 `json:"max_output_tokens,omitzero"`
+	// ContextWindow in tokens; 0 is that of the table.
+	ContextWindow int64 `json:"context_window,omitzero"`
+}
+
+// Config is what holds for a whole session. A zero field leaves what the session has
+// from earlier turns.
+type Config struct {
+	Model Model
+	// Format is the dialect of the messages: openai (chat completions), anthropic or
+	// neurolink. Default: that of the session, else that of the provider.
+	Format string
+	// System and Tools are sent beside the messages, not among them: values that
+	// marshal to what the provider gets.
+	System, Tools any
+	// Policy has settings of this session alone, a value that marshals to a JSON
+	// object of docs/format/policy.md.
+	Policy any
+	// OnCompaction is told of compactions as they are taken, for logs; not of those
+	// that were missed and asked for. Must neither block nor call the session.
+	OnCompaction func(Compaction)
+}
+
+// settings is a Config as it travels; nil fields are left out.
+type settings struct {
+	Model  *Model     `json:"model,omitzero"`
+	Format string     `json:"format,omitzero"`
+	System events.Raw `json:"system,omitzero"`
+	Tools  events.Raw `json:"tools,omitzero"`
+	Policy events.Raw `json:"policy,omitzero"`
+}
+
+func (c *Config) settings() (out settings, err error) {
+	if c.Model != (Model{}) {
+		out.Model = &c.Model
+	}
+	out.Format = c.Format
+	for _, f := range []struct {
+		name string
+		from any
+		to   *events.Raw
+	}{{"system", c.System, &out.System}, {"tools", c.Tools, &out.Tools}, {"policy", c.Policy, &out.Policy}} {
+		if *f.to, err = encode(f.from); err != nil {
+			return out, fmt.Errorf("encode %s: %w", f.name, err)
+		}
+	}
+	return out, nil
+}
+
+// encode writes a value as JSON on one line, nil as nothing. What is JSON already
+// keeps its strings and numbers.
+func encode(v any) (events.Raw, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		return compact(v)
+	case events.Raw:
+		return compact(v)
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	if raw := bytes.TrimSpace(out.Bytes()); string(raw) != "null" {
+		return raw, nil
+	}
+	return nil, nil // a nil of a type
+}
+
+func compact(raw []byte) (events.Raw, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

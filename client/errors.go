@@ -1,0 +1,81 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+
+	"compactd/internal/events"
+)
+
+// Code is the stable name of a problem; docs/format/wire.md lists all of them. It
+// matches errors: errors.Is(err, client.CodeNotOverflow).
+type Code string
+
+// Codes that an agent may want to act on.
+const (
+	CodeTurnConflict       Code = "turn_conflict"         // another agent has published this turn
+	CodeTurnGap            Code = "turn_gap"              // turns before it are missing
+	CodeSessionReset       Code = "session_reset"         // the worker lost the session; it was sent again
+	CodeBadMessage         Code = "bad_message"           // a message is none of its dialect
+	CodeBadPolicy          Code = "bad_policy"            // a setting of Config.Policy
+	CodeTooLarge           Code = "too_large"             // above 4 MiB, or what the server takes
+	CodeFormatChanged      Code = "format_changed"        // the dialect of a session stays, see Turn.ReplacesFrom
+	CodeOutOfRange         Code = "out_of_range"          // a number that names nothing
+	CodeNotOverflow        Code = "not_overflow"          // a shorter history would not help
+	CodeBudgetExceeded     Code = "budget_exceeded"       // nothing more can be taken away
+	CodeNotEnoughMessages  Code = "not_enough_messages"   // too short to be reduced
+	CodeNothingToDo        Code = "nothing_to_do"         // nothing would make it smaller
+	CodeAborted            Code = "aborted"               // the request was overtaken by another
+	CodeIncompleteResponse Code = "incomplete_response"   // the summarizer gave no summary
+	CodeUnknownSession     Code = "unknown_session"       // it has no turns
+	CodeUnknownTurn        Code = "unknown_turn"          // no such turn or message
+	CodeUnknownGeneration  Code = "unknown_generation"    // no such generation
+	CodeUnavailable        Code = "503"                   // no worker answers just now
+	CodeGone               Code = "410"                   // older than what the log keeps
+	CodeUnacknowledged     Code = "client_unacknowledged" // sent, and no answer came in time
+	CodeClosed             Code = "client_closed"         // the session was closed
+	CodeForgotten          Code = "client_forgotten"      // an operator has erased the session
+)
+
+// Error makes a Code something that errors.Is finds.
+func (c Code) Error() string { return string(c) }
+
+// Error is a refusal, by a worker or before anything was sent.
+type Error struct {
+	Code Code
+	// Turn that was refused; 0 when it was something else. It and those after it are
+	// no longer part of the session: publish them again, corrected, or leave them.
+	Turn int64
+	// Message says what is wrong, Hint what to do. Neither quotes a conversation.
+	Message, Hint string
+}
+
+// Error returns the message and the hint.
+func (e *Error) Error() string {
+	text := string(e.Code) + ": " + e.Message
+	if e.Turn > 0 {
+		text = fmt.Sprintf("turn %d was refused: %s", e.Turn, text)
+	}
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
+}
+
+// Is makes errors.Is find the code.
+func (e *Error) Is(target error) bool { return target == e.Code }
+
+func newError(c Code, message, hint string) *Error {
+	return &Error{Code: c, Message: message, Hint: hint}
+}
+
+// typed makes an error of package events one that users can name.
+func typed(err error) error {
+	if bad, ok := errors.AsType[*events.Invalid](err); ok {
+		return newError(Code(bad.Code()), bad.Error(), bad.Hint())
+	}
+	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
+		return newError(Code(refused.Code), refused.Message, refused.Hint)
+	}
+	return err
+}

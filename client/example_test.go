@@ -1,0 +1,95 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+
+	"compactd/client"
+	"compactd/examples/agents/agenttest"
+)
+
+// An agent: what Context returns is what the next call should get, and what the call
+// appended is published. examples/agents has whole ones, with tools and overflows.
+func Example() {
+	ctx := context.Background()
+	url, stop := start(ctx)
+	defer stop()
+
+	// doc:begin readme
+	c, err := client.Connect(ctx, client.Options{URL: url})
+	must(err)
+	s, err := c.Open(ctx, "chat-42", client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}})
+	must(err)
+	for _, prompt := range prompts {
+		h, err := s.Context(ctx) // fits the window; never waits for a summary
+		must(err)
+		answer, usage := call(append(h.Messages, prompt)) // your provider
+		must(s.Publish(ctx, client.Turn{Messages: []any{prompt, answer}, Usage: usage}))
+	}
+	// doc:end readme
+
+	h, err := s.Context(ctx)
+	must(err)
+	fmt.Println(h.Turn, "turns,", len(h.Messages), "messages")
+	// Output: 2 turns, 4 messages
+}
+
+// An answer is made again, and a second conversation goes on from there.
+func ExampleSession_Fork() {
+	ctx := context.Background()
+	url, stop := start(ctx)
+	defer stop()
+	c, err := client.Connect(ctx, client.Options{URL: url})
+	must(err)
+	s, err := c.Open(ctx, "chat-42", client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}})
+	must(err)
+	must(s.Publish(ctx, client.Turn{Messages: []any{message("user", "Name a colour."), message("assistant", "Blue.")}}))
+	must(s.Publish(ctx, client.Turn{Messages: []any{message("user", "Another."), message("assistant", "Blue.")}}))
+
+	must(s.Publish(ctx, client.Turn{ReplacesFrom: 2})) // takes turn 2 back
+	must(s.Publish(ctx, client.Turn{Messages: []any{message("user", "Another."), message("assistant", "Red.")}}))
+
+	f, err := s.Fork(ctx, "chat-42-b", client.Config{})
+	must(err)
+	must(f.Publish(ctx, client.Turn{Messages: []any{message("user", "A third.")}}))
+	for _, session := range []*client.Session{s, f} {
+		h, err := session.Context(ctx)
+		must(err)
+		fmt.Printf("%d messages, the last is %s\n", len(h.Messages), h.Messages[len(h.Messages)-1])
+	}
+	// Output:
+	// 4 messages, the last is {"role":"assistant","content":"Red."}
+	// 5 messages, the last is {"role":"user","content":"A third."}
+}
+
+var prompts = []json.RawMessage{message("user", "Hello"), message("user", "Go on")}
+
+// call stands for a provider.
+func call([]json.RawMessage) (answer json.RawMessage, usage any) {
+	return message("assistant", "Hello."), map[string]int{"prompt_tokens": 12, "completion_tokens": 3}
+}
+
+func message(role, text string) json.RawMessage {
+	return fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, text)
+}
+
+// start runs a worker with its own server.
+func start(ctx context.Context) (url string, stop func()) {
+	dir, err := os.MkdirTemp("", "compactd-example-")
+	must(err)
+	url, end, err := agenttest.Start(ctx, dir)
+	must(err)
+	return url, func() {
+		must(end())
+		_ = os.RemoveAll(dir)
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

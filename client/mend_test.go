@@ -1,0 +1,146 @@
+package client
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/broker"
+)
+
+// refusal waits until a session tells that a turn was refused.
+func refusal(t *testing.T, s *Session) *Error {
+	t.Helper()
+	for until := time.Now().Add(waitLimit); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if _, err := s.Context(t.Context()); err != nil {
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatal(err)
+			}
+			return e
+		}
+	}
+	t.Fatal("nothing was refused")
+	return nil
+}
+
+// A turn that was refused is told once; the session returns to what the log holds,
+// and goes on, with what waited behind it taken back.
+func TestRefusedTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", small)
+	publish(t, s, user("one"))
+	if err := s.Configure(Config{Policy: map[string]any{"threshold": 7}}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, s, user("two"))
+	publish(t, s, user("three"))
+	w.start(t)
+	if e := refusal(t, s); e.Code != CodeBadPolicy || e.Turn != 2 {
+		t.Errorf("refused: %v", e)
+	}
+	if h := history(t, s); len(h.Messages) != 1 || h.Turn != 1 {
+		t.Errorf("after the refusal: turn %d, %s", h.Turn, texts(h.Messages))
+	}
+	if err := s.Configure(Config{}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, s, user("two again"))
+	want := []string{`{"content":"one","role":"user"}`, `{"content":"two again","role":"user"}`}
+	if diff := cmp.Diff(want, texts(w.context(t, s, 0).Messages)); diff != "" {
+		t.Errorf("what the worker holds (-want +got):\n%s", diff)
+	}
+}
+
+// The second of two agents on one session is told, and has what the first published.
+func TestTurnConflict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	first, second := w.open(t, c, "s", small), w.open(t, c, "s", small)
+	publish(t, first, user("of the first"))
+	publish(t, second, user("of the second"))
+	if e := refusal(t, second); e.Code != CodeTurnConflict || e.Turn != 1 {
+		t.Errorf("refused: %v", e)
+	}
+	publish(t, second, say("to the first"))
+	want := []string{`{"content":"of the first","role":"user"}`, `{"content":"to the first","role":"assistant"}`}
+	if diff := cmp.Diff(want, texts(history(t, second).Messages)); diff != "" {
+		t.Errorf("the second (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, texts(w.context(t, second, 0).Messages)); diff != "" {
+		t.Errorf("the worker (-want +got):\n%s", diff)
+	}
+}
+
+// A turn that the log lost after it was acknowledged, as in a power loss, is sent
+// again with those after it.
+func TestTurnGap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", small)
+	publish(t, s, user("one"))
+	publish(t, s, say("two"))
+	lost, err := w.last(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, s, user("three"))
+	stream, err := w.js.Stream(t.Context(), broker.LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	w.start(t)
+	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		gap := s.resend
+		s.mu.Unlock()
+		if gap == 2 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatal("no gap was told")
+		}
+	}
+	publish(t, s, say("four"))
+	if diff := cmp.Diff(texts(history(t, s).Messages), texts(w.context(t, s, 0).Messages)); diff != "" || history(t, s).Turn != 4 {
+		t.Errorf("turn %d (-client +worker):\n%s", history(t, s).Turn, diff)
+	}
+}
+
+// An agent drops what an operator has erased, is told, and publishes none of it again.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", small)
+	publish(t, s, user("a secret"), say("kept"))
+	if _, err := w.js.Publish(t.Context(), "session.forget.default.s", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if e := refusal(t, s); e.Code != CodeForgotten {
+		t.Errorf("told: %v", e)
+	}
+	if h := history(t, s); len(h.Messages) != 0 || h.Turn != 0 {
+		t.Errorf("still there: %s", h.Messages)
+	}
+	publish(t, s, user("anew"))
+	want := []string{`{"content":"anew","role":"user"}`}
+	if diff := cmp.Diff(want, texts(w.context(t, s, 0).Messages)); diff != "" {
+		t.Errorf("(-want +worker):\n%s", diff)
+	}
+}

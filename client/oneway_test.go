@@ -1,0 +1,87 @@
+package client
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// oneWay is a proxy that can keep what the server says to itself.
+type oneWay struct {
+	to       string
+	listener net.Listener
+	work     sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	silent bool
+	conns  []net.Conn
+}
+
+func newOneWay(t *testing.T, to string) *oneWay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &oneWay{to: to, listener: listener}
+	l.work.Go(l.accept)
+	t.Cleanup(func() {
+		listener.Close()
+		l.heal()
+		l.work.Wait()
+	})
+	return l
+}
+
+func (l *oneWay) accept() {
+	for {
+		from, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		to, err := net.Dial("tcp", l.to)
+		if err != nil {
+			from.Close()
+			continue
+		}
+		l.mu.Lock()
+		l.conns = append(l.conns, from, to)
+		l.mu.Unlock()
+		l.work.Go(func() { _, _ = io.Copy(to, from); to.Close() })
+		l.work.Go(func() { _, _ = io.Copy(unlessSilent{l, from}, to); from.Close() })
+	}
+}
+
+// silence drops what the server says from now on.
+func (l *oneWay) silence() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = true
+}
+
+// heal ends the connections, so that new ones are made.
+func (l *oneWay) heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent = false
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.conns = nil
+}
+
+type unlessSilent struct {
+	l  *oneWay
+	to net.Conn
+}
+
+func (w unlessSilent) Write(b []byte) (int, error) {
+	w.l.mu.Lock()
+	silent := w.l.silent
+	w.l.mu.Unlock()
+	if silent {
+		return len(b), nil
+	}
+	return w.to.Write(b)
+}

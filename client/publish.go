@@ -1,0 +1,218 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// Turn is what was appended to the conversation since the last one. Publish one after
+// every call of the model, tool calls that are still open included: their results
+// belong to the next.
+type Turn struct {
+	// Messages are values that marshal to messages of the session's dialect.
+	Messages []any
+	// Usage is what the provider counted for the call, in its own shape; nil for none.
+	// It belongs to the history that Context returned last.
+	Usage any
+	// ReplacesFrom takes back the turns from this number on, and makes this one turn
+	// that number: to regenerate or edit. 1 replaces the whole history, and may change
+	// its dialect; without Messages it only takes back. 0 appends.
+	ReplacesFrom int64
+}
+
+// message is an event on its way to the log.
+type message struct {
+	kind     events.Kind
+	id       string
+	payload  []byte
+	revision int // of the config that a turn carries
+}
+
+// wireTurn is a session.turn. It is in one piece with the settings: those that it
+// carries hold from then on.
+type wireTurn struct {
+	V            int          `json:"v"`
+	ID           string       `json:"id"`
+	Turn         int64        `json:"turn"`
+	Generation   int64        `json:"generation"`
+	ReplacesFrom int64        `json:"replaces_from,omitzero"`
+	Model        *Model       `json:"model,omitzero"`
+	Format       string       `json:"format,omitzero"`
+	System       events.Raw   `json:"system,omitzero"`
+	Tools        events.Raw   `json:"tools,omitzero"`
+	Policy       events.Raw   `json:"policy,omitzero"`
+	Messages     []events.Raw `json:"messages"`
+	Usage        events.Raw   `json:"usage,omitzero"`
+}
+
+// Publish appends a turn, and returns when it is stored. What a worker would refuse
+// on sight is an [*Error], and nothing is sent. After CodeUnacknowledged the turn
+// belongs to the session all the same: do not publish it again, the next call
+// settles it. A turn before it that was refused is told instead; then this one was
+// not sent.
+func (s *Session) Publish(ctx context.Context, t Turn) error {
+	release, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	messages := make([]events.Raw, len(t.Messages))
+	for i, m := range t.Messages {
+		if messages[i], err = encode(m); err != nil {
+			return fmt.Errorf("encode messages[%d]: %w", i, err)
+		}
+	}
+	usage, err := encode(t.Usage)
+	if err != nil {
+		return fmt.Errorf("encode usage: %w", err)
+	}
+	return s.publish(ctx, messages, usage, t.ReplacesFrom)
+}
+
+// publish sends one turn; from 0 appends it. The caller holds the turn.
+func (s *Session) publish(ctx context.Context, messages []events.Raw, usage events.Raw, from int64) error {
+	s.mu.Lock()
+	w := s.compose(messages, usage, from)
+	m, t, err := s.check(w)
+	if err != nil {
+		s.mu.Unlock()
+		return typed(err)
+	}
+	if w.ReplacesFrom > 0 {
+		s.stale = !s.view.cut(w.ReplacesFrom) // then a part of what was told went with it
+		s.view.withdrawn.add(withdrawal{unacknowledged, w.ReplacesFrom})
+	}
+	s.view.append(own{w.Turn, w.ID, t.Messages})
+	s.format = s.dialect()
+	if w.Format != "" {
+		s.format = t.Format
+	}
+	s.open = m
+	s.mu.Unlock()
+	return s.settle(ctx)
+}
+
+// compose numbers a turn.
+func (s *Session) compose(messages []events.Raw, usage events.Raw, from int64) *wireTurn {
+	w := &wireTurn{V: events.Version, ID: uuid.NewString(), Turn: s.view.last + 1, Generation: s.called, Messages: messages, Usage: usage}
+	if from == 0 && s.replace {
+		from = w.Turn
+	}
+	if from > 0 {
+		w.Turn, w.ReplacesFrom = from, from
+	}
+	if s.announced != s.revision {
+		c := s.config
+		w.Model, w.Format, w.System, w.Tools, w.Policy = c.Model, c.Format, c.System, c.Tools, c.Policy
+	}
+	return w
+}
+
+// check reads a turn as a worker will.
+func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
+	if w.Turn > s.view.last+1 || w.Turn < 1 {
+		return nil, nil, events.NewInvalid(events.CodeOutOfRange, "replaces_from", fmt.Sprintf("must be between 1 and %d", s.view.last+1))
+	}
+	payload, err := events.Marshal(w)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode turn: %w", err)
+	}
+	t, err := events.DecodeTurn(payload)
+	if err != nil {
+		return nil, nil, err
+	}
+	format := s.dialect()
+	if t.Format != "" && t.Format != format && w.ReplacesFrom != 1 {
+		return nil, nil, events.NewInvalid(events.CodeFormatChanged, "format", "is not that of the session, "+string(format))
+	}
+	if t.Format != "" {
+		format = t.Format
+	}
+	if _, err := format.ReadAll(t.Messages); err != nil {
+		return nil, nil, err
+	}
+	return &message{events.KindTurn, w.ID, payload, s.revision}, t, nil
+}
+
+// settle sends what is open until it is acknowledged.
+func (s *Session) settle(ctx context.Context) error {
+	s.mu.Lock()
+	m := s.open
+	s.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	seq, err := s.deliver(ctx, m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, CodeUnacknowledged) {
+		return err
+	}
+	s.open = nil
+	if err != nil { // not stored; what an earlier try did, the log knows
+		s.stale = true
+		return err
+	}
+	s.acked, s.announced, s.replace = seq, m.revision, false
+	s.view.withdrawn.settle(seq)
+	if s.kept != nil {
+		s.view.take(*s.kept)
+		s.kept = nil
+	}
+	return nil
+}
+
+// How long a try waits for its acknowledgement, and the pauses between tries.
+const (
+	tryTimeout = 2 * time.Second
+	firstPause = 20 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// margin is what headers may take of the server's max_payload.
+const margin = 1 << 10
+
+// deliver publishes an event until it is acknowledged, and returns its sequence. It
+// is stored once, however often it is sent: id and number stay.
+func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
+	subject, err := events.Input(m.kind, s.at)
+	if err != nil {
+		return 0, typed(err)
+	}
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		if limit := broker.MaxPayload(s.c.nc); limit > 0 && len(m.payload)+margin > limit {
+			return 0, newError(CodeTooLarge, fmt.Sprintf("the event has %d bytes; the server takes %d", len(m.payload), limit), events.Codes[events.CodeTooLarge].Hint)
+		}
+		one, cancel := context.WithTimeout(ctx, tryTimeout)
+		ack, err := s.c.js.PublishMsg(one, &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.id}}})
+		cancel()
+		switch {
+		case err == nil:
+			return ack.Sequence, nil
+		case !mayLater(err):
+			return 0, fmt.Errorf("publish %s: %w", m.kind, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		if ctx.Err() != nil || s.c.nc.IsClosed() {
+			return 0, fmt.Errorf("publish %s: %w", m.kind,
+				newError(CodeUnacknowledged, "no acknowledgement came in time: "+err.Error(), "Is a NATS server running there, and has a worker ever run on it?"))
+		}
+	}
+}
+
+// mayLater reports whether the same may succeed when it is sent again.
+func mayLater(err error) bool {
+	return broker.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, context.Canceled)
+}

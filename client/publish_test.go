@@ -1,0 +1,194 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/events"
+)
+
+// A turn goes out with what holds from then on, and comes back as it was sent; what
+// was configured is sent once.
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", Config{Model: small.Model, System: "be brief", Tools: json.RawMessage(`[ {"name":"f"} ]`)})
+	usage := map[string]int{"prompt_tokens": 12, "completion_tokens": 3}
+	if err := s.Publish(t.Context(), Turn{Messages: []any{user("<a> & b"), json.RawMessage(`{"role": "assistant", "content": "1.0"}`)}, Usage: usage}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, s, user("more"))
+	h := history(t, s)
+	want := []string{`{"content":"<a> & b","role":"user"}`, `{"role":"assistant","content":"1.0"}`, `{"content":"more","role":"user"}`}
+	if diff := cmp.Diff(want, texts(h.Messages)); diff != "" || string(h.System) != `"be brief"` || string(h.Tools) != `[{"name":"f"}]` || h.Turn != 2 || h.Format != "openai" {
+		t.Errorf("the history is %+v (-want +got):\n%s", h, diff)
+	}
+	var got []string
+	err := broker.ReadSubject(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s", 1, func(m broker.LogMessage) error {
+		in, err := events.DecodeTurn(m.Data)
+		if err == nil {
+			got = append(got, fmt.Sprint(in.Number, in.Model != nil, in.System != nil, in.Tools != nil, in.Usage != nil))
+		}
+		return err
+	})
+	if diff := cmp.Diff([]string{"1 true true true true", "2 false false false false"}, got); diff != "" || err != nil {
+		t.Errorf("%v; turns in the log (-want +got):\n%s", err, diff)
+	}
+}
+
+// What a worker would refuse on sight is an error with its code, and is not sent.
+func TestRefusedOnSight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", small)
+	for code, turn := range map[Code]Turn{
+		CodeBadMessage: {Messages: []any{"hello"}},
+		CodeOutOfRange: {Messages: []any{user("a")}, ReplacesFrom: 2},
+		CodeTooLarge:   {Messages: []any{user(strings.Repeat("a", events.MaxTurnBytes))}},
+		"bad_type":     {Messages: []any{user("a")}, Usage: map[string]any{"prompt_tokens": 1.5, "completion_tokens": 1}},
+	} {
+		var e *Error
+		if err := s.Publish(t.Context(), turn); !errors.Is(err, code) || !errors.As(err, &e) || e.Hint == "" {
+			t.Errorf("%s: got %v", code, err)
+		}
+	}
+	if _, err := w.last(s); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		t.Errorf("something was sent: %v", err)
+	}
+	if _, err := c.Open(t.Context(), "a.b", small); !errors.Is(err, Code("bad_id")) {
+		t.Errorf("a bad name: %v", err)
+	}
+	s.Close()
+	if err := s.Publish(t.Context(), Turn{}); !errors.Is(err, CodeClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// An acknowledgement that is lost is settled by the next call: the turn counts once.
+func TestLostAcknowledgement(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, embedded.Config{Listen: "127.0.0.1:-1"})
+	l := newOneWay(t, w.address)
+	c, err := Connect(t.Context(), Options{URL: "nats://" + l.listener.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s := w.open(t, c, "s", small)
+	publish(t, s, user("one"))
+	l.silence()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Publish(ctx, Turn{Messages: []any{say("two")}}); !errors.Is(err, CodeUnacknowledged) {
+		t.Fatalf("without an acknowledgement: %v", err)
+	}
+	if h := history(t, s); h.Turn != 2 || len(h.Messages) != 2 {
+		t.Errorf("the turn is not in the history: turn %d", h.Turn)
+	}
+	l.heal()
+	publish(t, s, user("three"))
+	var got []int64
+	if err := broker.ReadSubject(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s", 1, func(m broker.LogMessage) error {
+		in, err := events.DecodeTurn(m.Data)
+		if err == nil {
+			got = append(got, in.Number)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int64{1, 2, 3}, got); diff != "" {
+		t.Errorf("turns in the log (-want +got):\n%s", diff)
+	}
+}
+
+// The usage of a call belongs to the history it was made with, whatever came between.
+func TestGenerationOfACall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	told := make(chan Compaction, 16)
+	config := small
+	config.OnCompaction = func(c Compaction) { told <- c }
+	s := w.open(t, c, "s", config)
+	before := history(t, s).Generation
+	for range 6 {
+		publish(t, s, user("question "+words(100)), say("answer "+words(300)))
+	}
+	got := <-told
+	if !got.Compacted || got.Generation != 1 || got.TokensAfter >= got.TokensBefore || len(got.Stages) == 0 || got.Budget.AvailableInput != 1200 {
+		t.Errorf("told: %+v", got)
+	}
+	publish(t, s, say("of the call that was made before"))
+	last := lastTurn(t, w, s)
+	if last.Generation != before {
+		t.Errorf("the turn names generation %d", last.Generation)
+	}
+	h := history(t, s)
+	publish(t, s, say("of the next call"))
+	if last = lastTurn(t, w, s); last.Generation != h.Generation || h.Generation < 1 {
+		t.Errorf("the turn names generation %d, not %d", last.Generation, h.Generation)
+	}
+}
+
+func lastTurn(t *testing.T, w *world, s *Session) *events.Turn {
+	t.Helper()
+	m, err := broker.LastOf(t.Context(), w.nc, broker.LogStream, "log.*.turn."+s.at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := events.DecodeTurn(m.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// Tools ask, and others look, while the agent publishes (run with -race).
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", small)
+	publish(t, s, user("one"))
+	var work sync.WaitGroup
+	for n := range 4 {
+		work.Go(func() {
+			for range 5 {
+				if err := s.Publish(context.Background(), Turn{Messages: []any{user(fmt.Sprintf("of %d %s", n, words(60)))}}); err != nil {
+					t.Errorf("publish: %v", err)
+				}
+				if h, err := s.Context(context.Background()); err != nil || h.Turn == 0 {
+					t.Errorf("history: %v", err)
+				}
+				if _, err := s.Check(context.Background(), say("more")); err != nil {
+					t.Errorf("check: %v", err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	h := history(t, s)
+	if diff := cmp.Diff(texts(w.context(t, s, h.Generation).Messages), texts(h.Messages)); h.Turn != 21 || h.Generation == history(t, s).Generation && diff != "" {
+		t.Errorf("turn %d (-worker +client):\n%s", h.Turn, diff)
+	}
+}

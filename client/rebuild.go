@@ -1,0 +1,132 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// rebuild reads the history anew: what a worker holds, or was told last, and the
+// turns that the log has after it. The caller holds the turn, and nothing is open.
+func (s *Session) rebuild(ctx context.Context) error {
+	v, t, err := s.read(ctx)
+	if err != nil {
+		return fmt.Errorf("resume session %s: %w", s.at.Session, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.system, s.tools = or(s.config.System, t.system), or(s.config.Tools, t.tools)
+	s.view, s.format = *v, t.format
+	s.told = max(s.told, v.generation)
+	s.stale, s.resend, s.replace, s.kept = false, 0, len(t.parked) > 0, nil
+	return nil
+}
+
+func (s *Session) read(ctx context.Context) (*view, *tail, error) {
+	streams, err := s.c.mayRead(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, t, err := s.fromWorker(ctx, streams)
+	if err == nil || !streams || ctx.Err() != nil {
+		return v, t, err
+	}
+	return s.fromStreams(ctx)
+}
+
+// workerTimeout is how long a worker may take for turns that the log has already.
+const workerTimeout = 2 * time.Second
+
+// fromWorker asks for the history, until it knows of all turns that withdraw some;
+// of all that were acknowledged, where the log cannot be read for the others.
+func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, error) {
+	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
+	defer cancel()
+	for pause := firstPause; ; pause *= 2 {
+		h, err := s.c.history(ctx, s.at)
+		if err != nil {
+			return nil, nil, err
+		}
+		v := &view{}
+		if h.Known {
+			v.base(offer{h.Generation, h.Through, nonNil(h.Messages)})
+		}
+		t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
+		if streams {
+			err = t.read(ctx, s.c.nc, s.at, 1)
+		} else if h.Through.Seq < s.acked {
+			err = errBelow
+		}
+		if !errors.Is(err, errBelow) {
+			return v, t, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, newError(CodeUnavailable, "the worker has not taken all turns yet", "Try again in a moment.")
+		case <-time.After(pause):
+		}
+	}
+}
+
+// fromStreams needs no worker. Where turns were withdrawn that the newest outcome
+// stands for, an older one is the base, or none.
+func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
+	var w withdrawals
+	for {
+		v := &view{withdrawn: w}
+		from, format, err := s.newest(ctx, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		t := &tail{view: v, format: format}
+		err = t.read(ctx, s.c.nc, s.at, from)
+		switch {
+		case errors.Is(err, errBelow):
+			w = v.withdrawn
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		if err := t.prompt(ctx, s.c.nc, s.at); err != nil {
+			return nil, nil, err
+		}
+		return v, t, nil
+	}
+}
+
+// newest takes the newest history that was told and holds nothing withdrawn, and
+// returns where OUTCOMES has it.
+func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events.Format, err error) {
+	take := func(m broker.LogMessage) error {
+		b := &events.Compacted{}
+		if err := events.Unmarshal(m.Data, b); err != nil {
+			return fmt.Errorf("read outcome %d: %w", m.Seq, err)
+		}
+		if b.Compacted && b.Messages != nil && v.withdrawn.allow(b.Through) { // one after another: a session may have begun anew
+			w := v.withdrawn
+			v.base(offer{b.Generation, b.Through, b.Messages})
+			v.last, v.withdrawn, at, format = b.Through.Turn, w, m.Seq, b.Format
+		}
+		return nil
+	}
+	filter := outcomesOf(events.KindCompacted, s.at)
+	m, err := broker.LastOf(ctx, s.c.nc, broker.OutcomesStream, filter)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 1, "", nil
+	case err != nil:
+		return 0, "", err
+	}
+	if err := take(m); err != nil || at > 0 {
+		return at, format, err
+	}
+	at = 1
+	err = broker.ReadSubject(ctx, s.c.nc, broker.OutcomesStream, filter, 1, take)
+	return at, format, err
+}

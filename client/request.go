@@ -1,0 +1,210 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"compactd/internal/events"
+)
+
+// answer is what became of a request.
+type answer struct {
+	compaction Compaction
+	err        *Error
+}
+
+// wireRequest is a session.overflow, compact, rewind or end.
+type wireRequest struct {
+	V          int        `json:"v"`
+	ID         string     `json:"id"`
+	Error      events.Raw `json:"error,omitzero"`
+	Status     int        `json:"status,omitzero"`
+	Focus      string     `json:"focus,omitzero"`
+	Generation *int64     `json:"generation,omitzero"`
+	Steps      int64      `json:"steps,omitzero"`
+}
+
+// Overflow reports that the provider refused a call as too long, and returns when
+// Context has a history that should fit; no summary is waited for. refusal is what
+// the SDK returned, or the body of the answer: an error, a string, or a value that
+// marshals to it. status is that of HTTP, 0 when it is not known.
+//
+// CodeNotOverflow says that a shorter history would not help, and which class of
+// error it is; CodeBudgetExceeded that nothing more could be taken away. It waits for
+// a worker until ctx ends.
+func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compaction, error) {
+	raw, err := refused(refusal)
+	if err != nil {
+		return Compaction{}, err
+	}
+	s.mu.Lock()
+	called := s.called
+	s.mu.Unlock()
+	c, err := s.request(ctx, events.KindOverflow, wireRequest{Error: raw, Status: status, Generation: &called})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, CodeNothingToDo) && s.view.generation > called {
+		return c, nil // a compaction had come before the report did
+	}
+	return c, err
+}
+
+// maxRefusal is how much of a refusal is sent. What matters stands at its ends.
+const maxRefusal = events.MaxOverflowBytes / 4
+
+// refused is the error of a provider as it travels: its body where the SDK keeps it.
+func refused(v any) (events.Raw, error) {
+	if err, ok := v.(error); ok {
+		var body interface{ RawJSON() string } // the SDKs of OpenAI and Anthropic
+		if errors.As(err, &body) && body.RawJSON() != "" {
+			v = body.RawJSON()
+		} else {
+			v = err.Error()
+		}
+	}
+	if b, ok := v.([]byte); ok {
+		v = string(b)
+	}
+	text, ok := v.(string)
+	if !ok {
+		return encode(v)
+	}
+	if len(text) > maxRefusal {
+		text = text[:maxRefusal/2] + " … " + text[len(text)-maxRefusal/2:]
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if raw := events.Raw(bytes.TrimSpace([]byte(text))); raw.IsValid() && (raw.Kind() == '{' || raw.Kind() == '[') {
+		return compact(raw)
+	}
+	return encode(text)
+}
+
+// Compact asks for a compaction now, whatever the usage; focus is what the summary
+// shall keep in mind, at most 4 KiB. It waits for the summary until ctx ends, and the
+// agent may go on meanwhile. An error with CodeNothingToDo or CodeNotEnoughMessages
+// says that there was nothing to gain.
+func (s *Session) Compact(ctx context.Context, focus string) (Compaction, error) {
+	return s.request(ctx, events.KindCompact, wireRequest{Focus: focus})
+}
+
+// Rewind returns to the view of an earlier generation, with every turn published
+// since; 0 is the history as it was published. It waits for a worker until ctx ends.
+func (s *Session) Rewind(ctx context.Context, generation int64) (Compaction, error) {
+	return s.request(ctx, events.KindRewind, wireRequest{Generation: &generation})
+}
+
+// Undo takes back the newest compactions of the view, steps of them.
+func (s *Session) Undo(ctx context.Context, steps int64) (Compaction, error) {
+	return s.request(ctx, events.KindRewind, wireRequest{Steps: steps})
+}
+
+// End says that the session is over: workers drop what they keep of it, and a turn
+// that comes later begins a new one under the same name.
+func (s *Session) End(ctx context.Context) error {
+	release, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	m, err := newRequest(events.KindEnd, wireRequest{})
+	if err != nil {
+		return err
+	}
+	if _, err := s.deliver(ctx, m); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view, s.called, s.told, s.format, s.announced = view{}, 0, 0, "", 0
+	return nil
+}
+
+func newRequest(k events.Kind, w wireRequest) (*message, error) {
+	w.V, w.ID = events.Version, uuid.NewString()
+	payload, err := events.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	return &message{kind: k, id: w.ID, payload: payload}, nil
+}
+
+// request publishes an event and waits for the outcome that answers it.
+func (s *Session) request(ctx context.Context, k events.Kind, w wireRequest) (Compaction, error) {
+	m, err := newRequest(k, w)
+	if err != nil {
+		return Compaction{}, err
+	}
+	got := make(chan answer, 1)
+	s.mu.Lock()
+	s.waiting[m.id] = got
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.waiting, m.id)
+		s.mu.Unlock()
+	}()
+	if err := s.send(ctx, m); err != nil {
+		return Compaction{}, err
+	}
+	return s.await(ctx, got)
+}
+
+// send publishes between two turns.
+func (s *Session) send(ctx context.Context, m *message) error {
+	release, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = s.deliver(ctx, m)
+	return err
+}
+
+// lookPause is how often a lost connection is looked for while an answer is awaited.
+const lookPause = time.Second
+
+// await returns the answer. One that was told while the connection was down is found
+// among the outcomes.
+func (s *Session) await(ctx context.Context, got <-chan answer) (Compaction, error) {
+	look := time.NewTicker(lookPause)
+	defer look.Stop()
+	for {
+		select {
+		case a := <-got:
+			return a.result()
+		case <-ctx.Done():
+			return Compaction{}, ctx.Err()
+		case <-look.C:
+			s.catchUp(ctx)
+		}
+	}
+}
+
+// result makes an error of what did not come to a history that fits.
+func (a answer) result() (Compaction, error) {
+	if a.err != nil {
+		return Compaction{}, a.err
+	}
+	if c := a.compaction.Code; c != "" {
+		info := events.Codes[events.Code(c)]
+		return a.compaction, newError(c, info.Meaning, info.Hint)
+	}
+	return a.compaction, nil
+}
+
+// answer hands an outcome to who waits for it.
+func (s *Session) answer(id string, a answer) bool {
+	got, ok := s.waiting[id]
+	if ok {
+		select {
+		case got <- a:
+		default: // it came twice
+		}
+	}
+	return ok && id != ""
+}

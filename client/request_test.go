@@ -1,0 +1,81 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is asked for is answered: overflow, manual compaction, rewind, recall, search,
+// check.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	config := small
+	config.Model.ContextWindow = 100_000
+	s := w.open(t, c, "s", config)
+	if _, err := s.Compact(t.Context(), ""); !errors.Is(err, CodeUnknownSession) {
+		t.Errorf("compact without turns: %v", err)
+	}
+	for n := range 6 {
+		publish(t, s, user(fmt.Sprintf("question %d %s", n, words(100))), say("answer "+words(300)))
+	}
+	originals := texts(history(t, s).Messages)
+
+	got, err := s.Overflow(t.Context(), errors.New(`400 Bad Request {"error":{"message":"This model's maximum context length is 2000 tokens. However, your messages resulted in 2600 tokens.","code":"context_length_exceeded"}}`), 400)
+	if err != nil || !got.Compacted || got.Reason != "overflow" || history(t, s).Generation != got.Generation {
+		t.Fatalf("overflow: %+v, %v", got, err)
+	}
+	if _, err := s.Overflow(t.Context(), "Rate limit reached", 429); !errors.Is(err, CodeNotOverflow) {
+		t.Errorf("a rate limit: %v", err)
+	}
+	if back, err := s.Rewind(t.Context(), 0); err != nil || back.Reason != "rewind" {
+		t.Errorf("rewind: %+v, %v", back, err)
+	}
+	if diff := cmp.Diff(originals, texts(history(t, s).Messages)); diff != "" {
+		t.Errorf("after the rewind (-published +got):\n%s", diff)
+	}
+	if _, err := s.Rewind(t.Context(), 99); !errors.Is(err, CodeUnknownGeneration) {
+		t.Errorf("rewind to nowhere: %v", err)
+	}
+	if got, err := s.Compact(t.Context(), "question 3"); err != nil || got.Reason != "manual" || history(t, s).Generation < got.Generation {
+		t.Errorf("compact: %+v, %v", got, err)
+	}
+	if m, err := s.Recall(t.Context(), 1, 0); err != nil || texts(m)[0] != originals[0] {
+		t.Errorf("recall: %s, %v", m, err)
+	}
+	if m, err := s.Recall(t.Context(), 2, -1); err != nil || len(m) != 2 {
+		t.Errorf("recall of a turn: %s, %v", m, err)
+	}
+	if _, err := s.Recall(t.Context(), 99, 0); !errors.Is(err, CodeUnknownTurn) {
+		t.Errorf("recall of nothing: %v", err)
+	}
+	if hits, err := s.Search(t.Context(), "question 4", 3); err != nil || len(hits) != 1 || hits[0].Turn != 5 || hits[0].Role != "user" {
+		t.Errorf("search: %+v, %v", hits, err)
+	}
+	now, err := s.Check(t.Context())
+	more, err2 := s.Check(t.Context(), user(words(500)))
+	if err != nil || err2 != nil || !now.Fits || more.EstimatedInput <= now.EstimatedInput || s.Budget().Level == "" {
+		t.Errorf("check: %+v %v, with more %+v %v, told %+v", now, err, more, err2, s.Budget())
+	}
+	if err := s.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, s, user("anew"))
+	if h := w.context(t, s, 0); len(h.Messages) != 1 || history(t, s).Turn != 1 {
+		t.Errorf("after the end: %s", h.Messages)
+	}
+	w.stop()
+	again := w.open(t, w.client(t), "s", Config{})
+	if h := history(t, again); h.Turn != 1 || len(h.Messages) != 1 {
+		t.Errorf("the session that ended is resumed: turn %d", h.Turn)
+	}
+	if _, err := again.Check(t.Context()); !errors.Is(err, CodeUnavailable) {
+		t.Errorf("without a worker: %v", err)
+	}
+}

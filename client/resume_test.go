@@ -1,0 +1,157 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/events"
+)
+
+// A session resumed without a worker has what it had, system prompt and tools too,
+// whatever was withdrawn since it was told last.
+func TestResumeAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	config := small
+	config.System, config.Tools = "be brief", json.RawMessage(`[{"name":"f"}]`)
+	s := w.open(t, c, "s", config)
+	for range 8 {
+		publish(t, s, user("question "+words(100)), say("answer "+words(300)))
+	}
+	eventually(t, s, "compacted twice", func(h *History) bool { return h.Generation >= 2 })
+	w.context(t, s, 0)
+	w.stop()
+	same := func(when string) {
+		t.Helper()
+		other := w.client(t)
+		defer other.Close()
+		want, got := history(t, s), history(t, w.open(t, other, "s", Config{}))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-agent +resumed):\n%s", when, diff)
+		}
+	}
+	same("as it was told")
+	publish(t, s, user("alone"), say("nobody compacts"))
+	same("with a turn after it")
+	m, err := broker.LastOf(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.js.Publish(t.Context(), "session.turn.default.s", m.Data); err != nil {
+		t.Fatal(err)
+	}
+	same("with that turn in the log twice")
+	if err := s.Publish(t.Context(), Turn{ReplacesFrom: 3, Messages: []any{user("otherwise")}}); err != nil {
+		t.Fatal(err)
+	}
+	if h := history(t, s); h.Turn != 3 || !strings.Contains(string(h.Messages[len(h.Messages)-1]), "otherwise") {
+		t.Errorf("after the edit: turn %d, %s", h.Turn, texts(h.Messages))
+	}
+	same("with turns withdrawn that were told")
+	if err := s.Publish(t.Context(), Turn{ReplacesFrom: 1, Messages: []any{user("another")}}); err != nil {
+		t.Fatal(err)
+	}
+	same("with all of them withdrawn")
+	w.start(t)
+	got := w.context(t, s, history(t, s).Generation)
+	if diff := cmp.Diff(texts(got.Messages), texts(history(t, s).Messages)); diff != "" {
+		t.Errorf("when a worker is back (-worker +agent):\n%s", diff)
+	}
+}
+
+// A history that is too large to be told is asked for, in pages.
+func TestMessagesOmitted(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, embedded.Config{MaxPayload: 128 << 10})
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	s := w.open(t, c, "s", Config{Model: Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514", ContextWindow: 150_000, MaxOutputTokens: 8000}})
+	for n := 0; n < 40 && history(t, s).Generation == 0; n++ {
+		publish(t, s, user(fmt.Sprintf("%d %s", n, strings.Repeat("a word ", 2000))), say(strings.Repeat("an answer ", 500)))
+		w.context(t, s, 0)
+	}
+	h := history(t, s)
+	size := 0
+	for _, m := range h.Messages {
+		size += len(m)
+	}
+	if h.Generation == 0 || size < 128<<10 {
+		t.Fatalf("generation %d with %d bytes: the test shows nothing", h.Generation, size)
+	}
+	if diff := cmp.Diff(texts(w.pages(t, s)), texts(h.Messages)); diff != "" {
+		t.Errorf("(-worker +client):\n%s", diff)
+	}
+}
+
+// A user who may not read the streams has a worker to ask.
+func TestTenantWithoutStreams(t *testing.T) {
+	t.Parallel()
+	ns, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Users: []*server.User{
+			{Username: "operator", Password: "x"},
+			{Username: "acme", Password: "x", Permissions: &server.Permissions{
+				Publish:   &server.SubjectPermission{Allow: []string{"session.turn.acme.*", "session.rewind.acme.*", "compactd.*.acme"}},
+				Subscribe: &server.SubjectPermission{Allow: []string{"session.compacted.acme.*", "session.budget.acme.*", "session.rejected.acme.*", "_INBOX.>"}},
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ns.Start()
+	defer ns.Shutdown()
+	if !ns.ReadyForConnections(waitLimit) {
+		t.Fatal("the server does not start")
+	}
+	address := ns.Addr().String()
+	w := worldAt(t, func() (*nats.Conn, error) {
+		return broker.Connect(context.Background(), broker.Options{URL: "nats://operator:x@" + address})
+	})
+	w.start(t)
+	open := func() *Session {
+		c, err := Connect(t.Context(), Options{URL: "nats://acme:x@" + address, Tenant: "acme"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return w.open(t, c, "s", small)
+	}
+	s := open()
+	for range 8 {
+		publish(t, s, user("question "+words(100)), say("answer "+words(300)))
+	}
+	eventually(t, s, "compacted", func(h *History) bool { return h.Generation >= 1 })
+	if err := s.Publish(t.Context(), Turn{ReplacesFrom: 2, Messages: []any{user("otherwise")}}); err != nil {
+		t.Fatal(err)
+	}
+	if h, again := history(t, s), history(t, open()); h.Turn != 2 || h.Generation == 0 || !cmp.Equal(texts(h.Messages), texts(again.Messages)) {
+		t.Errorf("turn %d, generation %d: %s\nresumed: %s", h.Turn, h.Generation, h.Messages, again.Messages)
+	}
+}
+
+// pages are all messages that a worker holds.
+func (w *world) pages(t *testing.T, s *Session) []events.Raw {
+	t.Helper()
+	h, err := s.c.history(t.Context(), s.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Pages < 2 {
+		t.Errorf("the history has %d pages", h.Pages)
+	}
+	return h.Messages
+}

@@ -1,0 +1,185 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// tail adds to a view the turns that the log has after its border, as a worker takes
+// them.
+type tail struct {
+	view   *view
+	format events.Format
+	system events.Raw // nil = none was set after the border
+	tools  events.Raw
+	parked []own           // wait for a turn before them
+	denied map[uint64]bool // events by their sequence
+	resets map[uint64]bool // of them: the session began anew with it
+}
+
+// errBelow: turns were withdrawn that the base of the view stands for.
+var errBelow = errors.New("turns were withdrawn that the history stands for")
+
+// read adds the turns after the border; rejections are looked up from a sequence of
+// OUTCOMES on. Its error is errBelow when another base is needed: the view's
+// withdrawals say which.
+func (t *tail) read(ctx context.Context, nc *nats.Conn, a events.Address, rejected uint64) error {
+	if err := t.readRejected(ctx, nc, a, rejected); err != nil {
+		return err
+	}
+	return broker.ReadSubject(ctx, nc, broker.LogStream, "log.*.*."+a.String(), t.view.through.Seq+1, func(m broker.LogMessage) error {
+		at, err := events.ParseLog(m.Subject)
+		if err != nil {
+			return err
+		}
+		switch {
+		case t.resets[m.Seq], at.Kind == events.KindEnd, at.Kind == events.KindForget:
+			return t.reset(m.Seq)
+		case at.Kind != events.KindTurn || t.denied[m.Seq]:
+			return nil
+		}
+		return t.add(m.Data, m.Seq)
+	})
+}
+
+// readRejected learns which events did not count.
+func (t *tail) readRejected(ctx context.Context, nc *nats.Conn, a events.Address, from uint64) error {
+	t.denied, t.resets = map[uint64]bool{}, map[uint64]bool{}
+	return broker.ReadSubject(ctx, nc, broker.OutcomesStream, outcomesOf(events.KindRejected, a), from, func(m broker.LogMessage) error {
+		var b events.Rejected
+		if err := events.Unmarshal(m.Data, &b); err != nil {
+			return err
+		}
+		t.denied[b.Seq] = t.denied[b.Seq] || events.Codes[b.Code].Denies
+		t.resets[b.Seq] = t.resets[b.Seq] || b.Code == events.CodeSessionReset
+		return nil
+	})
+}
+
+// reset begins the session anew.
+func (t *tail) reset(seq uint64) error {
+	t.view.withdrawn.add(withdrawal{seq, 0})
+	if t.view.through.Turn > 0 {
+		return errBelow
+	}
+	*t.view = view{withdrawn: t.view.withdrawn}
+	*t = tail{view: t.view, denied: t.denied, resets: t.resets}
+	return nil
+}
+
+// add takes a turn if a worker would.
+func (t *tail) add(data []byte, seq uint64) error {
+	in, err := events.DecodeTurn(data)
+	if err != nil {
+		return nil //nolint:nilerr // it will be refused
+	}
+	next := t.view.last + 1
+	o := own{number: max(in.Number, in.ReplacesFrom), id: in.ID, messages: in.Messages}
+	if o.number == 0 {
+		o.number = next
+	}
+	format := t.dialect(in)
+	switch {
+	case !readable(format, in.Messages), in.ReplacesFrom > next, in.ReplacesFrom != 1 && t.format != "" && format != t.format:
+		return nil // refused
+	case in.ReplacesFrom > 0:
+		if t.twice(o) {
+			return nil
+		}
+		t.view.withdrawn.add(withdrawal{seq, o.number})
+		if !t.view.cut(o.number) {
+			return errBelow
+		}
+		t.parked = slices.DeleteFunc(t.parked, func(p own) bool { return p.number >= o.number })
+	case o.number < next:
+		return nil // sent twice, or refused
+	case o.number > next:
+		t.park(o)
+		return nil
+	}
+	t.format = format
+	t.take(o, in)
+	return nil
+}
+
+func readable(f events.Format, messages []events.Raw) bool {
+	_, err := f.ReadAll(messages)
+	return err == nil
+}
+
+// twice reports whether a turn that withdraws others was taken already.
+func (t *tail) twice(o own) bool {
+	return slices.ContainsFunc(t.view.own, func(p own) bool { return p.number == o.number && p.id == o.id && o.id != "" })
+}
+
+// take appends a turn, and those that waited for it.
+func (t *tail) take(o own, in *events.Turn) {
+	t.system, t.tools = or(in.System, t.system), or(in.Tools, t.tools)
+	t.view.append(o)
+	for {
+		i := slices.IndexFunc(t.parked, func(p own) bool { return p.number == t.view.last+1 })
+		if i < 0 {
+			return
+		}
+		t.view.append(t.parked[i])
+		t.parked = slices.Delete(t.parked, i, i+1)
+	}
+}
+
+func (t *tail) park(o own) {
+	if !slices.ContainsFunc(t.parked, func(p own) bool { return p.number == o.number }) {
+		t.parked = append(t.parked, o)
+	}
+}
+
+// dialect is that of a turn's messages.
+func (t *tail) dialect(in *events.Turn) events.Format {
+	switch {
+	case in.Format != "":
+		return in.Format
+	case t.format != "":
+		return t.format
+	case in.Model != nil:
+		return events.DefaultFormat(in.Model.Provider)
+	default:
+		return events.DefaultFormat("")
+	}
+}
+
+// prompt finds system prompt and tools that were set before the border.
+func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) error {
+	if t.view.through.Seq == 0 || t.system != nil && t.tools != nil {
+		return nil
+	}
+	var system, tools events.Raw
+	err := broker.ReadSubject(ctx, nc, broker.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m broker.LogMessage) error {
+		if m.Seq > t.view.through.Seq {
+			return errBorder
+		}
+		if in, err := events.DecodeTurn(m.Data); err == nil {
+			system, tools = or(in.System, system), or(in.Tools, tools)
+		}
+		return nil
+	})
+	t.system, t.tools = or(t.system, system), or(t.tools, tools)
+	if errors.Is(err, errBorder) {
+		return nil
+	}
+	return err
+}
+
+var errBorder = errors.New("the border is reached")
+
+// or is the first of two values that is set.
+func or(a, b events.Raw) events.Raw {
+	if a != nil {
+		return a
+	}
+	return b
+}

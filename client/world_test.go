@@ -1,0 +1,251 @@
+package client
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/worker"
+)
+
+// waitLimit is how long a test waits for what takes moments on an idle machine.
+const waitLimit = time.Minute
+
+// tester is what a test and a rapid check have in common.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+// world is a real server, with a worker that can be stopped.
+type world struct {
+	dial    func() (*nats.Conn, error)
+	address string // of the server's listener; "" without one
+	streams *broker.Streams
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	config  *compaction.Config
+	stopped func() // stops the worker; nil when there is none
+
+	mu       sync.Mutex // guards sessions
+	sessions int
+}
+
+func newWorld(t *testing.T) *world { return newWorldOf(t, embedded.Config{}) }
+
+func newWorldOf(t *testing.T, c embedded.Config) *world {
+	t.Helper()
+	c.Dir = t.TempDir()
+	server, err := embedded.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	w := worldAt(t, func() (*nats.Conn, error) {
+		return broker.Connect(context.Background(), broker.Options{InProcess: server})
+	})
+	w.address = strings.TrimPrefix(server.ClientURL(), "nats://")
+	return w
+}
+
+func worldAt(t *testing.T, dial func() (*nats.Conn, error)) *world {
+	t.Helper()
+	w := &world{dial: dial}
+	w.nc = w.connect(t)
+	t.Cleanup(w.nc.Close)
+	var err error
+	if w.js, err = jetstream.New(w.nc); err != nil {
+		t.Fatal(err)
+	}
+	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	if w.config, err = compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.stop)
+	return w
+}
+
+func (w *world) connect(t tester) *nats.Conn {
+	t.Helper()
+	nc, err := w.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc
+}
+
+// start starts a worker and waits until it serves.
+func (w *world) start(t tester) {
+	t.Helper()
+	read, commit := w.connect(t), w.connect(t)
+	wk, err := worker.New(worker.Config{
+		Read: read, Commit: commit, Streams: w.streams, Compaction: w.config, Owner: "w", Summarizer: summarize.Embedded(), MarkEvery: 20 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- wk.Run(ctx) }()
+	select {
+	case <-wk.Ready():
+	case err := <-done:
+		t.Fatalf("run worker: %v", err)
+	}
+	w.stopped = func() {
+		cancel()
+		<-done
+		read.Close()
+		commit.Close()
+	}
+}
+
+// stop stops the worker, if there is one.
+func (w *world) stop() {
+	if w.stopped != nil {
+		w.stopped()
+		w.stopped = nil
+	}
+}
+
+// client is a new one, on a connection of its own.
+func (w *world) client(t tester) *Client {
+	t.Helper()
+	c, err := Connect(context.Background(), Options{Conn: w.connect(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.own = true // nobody else closes the connection
+	return c
+}
+
+// name is that of a session that nobody has used.
+func (w *world) name() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sessions++
+	return fmt.Sprintf("s%d", w.sessions)
+}
+
+// small is a model whose window is full after a few turns.
+var small = Config{Model: Model{Provider: "openai", Name: "gpt-4o", ContextWindow: 1500, MaxOutputTokens: 300}}
+
+func (w *world) open(t tester, c *Client, name string, config Config) *Session {
+	t.Helper()
+	s, err := c.Open(context.Background(), name, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// context asks a worker for a session's history as of a generation, and waits until
+// it has taken every turn of the log.
+func (w *world) context(t tester, s *Session, generation int64) *events.ContextResponse {
+	t.Helper()
+	last, err := w.last(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+		out := &events.ContextResponse{}
+		in := events.ContextRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Generation: &generation}
+		err := s.c.ask(context.Background(), events.SubjectContext, in, out)
+		if err == nil && out.Through.Seq >= last {
+			return out
+		}
+		if time.Now().After(until) {
+			t.Fatalf("context of %s, generation %d: %v, through %+v, the log has %d", s.at.Session, generation, err, out.Through, last)
+		}
+	}
+}
+
+// last is the sequence of a session's last turn in the log.
+func (w *world) last(s *Session) (uint64, error) {
+	stream, err := w.js.Stream(context.Background(), broker.LogStream)
+	if err != nil {
+		return 0, err
+	}
+	m, err := stream.GetLastMsgForSubject(context.Background(), "log.*.turn."+s.at.String())
+	if err != nil {
+		return 0, err
+	}
+	return m.Sequence, nil
+}
+
+// user, say, call and result are messages of the dialect openai.
+func user(text string) any { return map[string]any{"role": "user", "content": text} }
+
+func say(text string) any { return map[string]any{"role": "assistant", "content": text} }
+
+func call(id, path string) any {
+	return map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
+		"id": id, "type": "function", "function": map[string]any{"name": "read_file", "arguments": fmt.Sprintf(`{"path":%q}`, path)},
+	}}}
+}
+
+func result(id, text string) any {
+	return map[string]any{"role": "tool", "tool_call_id": id, "content": text}
+}
+
+// words is a text of about n tokens.
+func words(n int) string { return strings.Repeat("lorem <ipsum> ", n/3+1) }
+
+// publish appends a turn and fails the test on an error.
+func publish(t tester, s *Session, messages ...any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+	defer cancel()
+	if err := s.Publish(ctx, Turn{Messages: messages}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// history is Context, without an error.
+func history(t tester, s *Session) *History {
+	t.Helper()
+	h, err := s.Context(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// eventually waits until a session's history is as asked for.
+func eventually(t tester, s *Session, what string, ok func(*History) bool) *History {
+	t.Helper()
+	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+		h := history(t, s)
+		if ok(h) {
+			return h
+		}
+		if time.Now().After(until) {
+			t.Fatalf("not %s: generation %d, turn %d, %d messages", what, h.Generation, h.Turn, len(h.Messages))
+		}
+	}
+}
+
+// TestMain makes the checks of a property fewer: each one speaks to a server.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,149 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+)
+
+// Nobody connects without TLS, without trust in the server's certificate, or without a
+// password, and each is told what to do.
+func TestTLS(t *testing.T) {
+	f := newFolder(t)
+	url := f.single()
+	f.authority("other")
+	ca := filepath.Join("certs", "ca.pem")
+	for _, c := range []struct{ what, user, pass, ca, hint string }{
+		{"plain", "acme", password("acme"), "", "--tls-ca"},
+		{"another authority", "acme", password("acme"), filepath.Join("certs", "other.pem"), "--tls-ca"},
+		{"another's password", "acme", password("globex"), ca, "--user"},
+		{"no password", "acme", "", ca, "--user"},
+		{"nobody", "", "", ca, "--user"},
+		{"no such user", "initech", "initech", ca, "--user"},
+		{"no such file", "acme", password("acme"), "none.pem", "--tls-ca"},
+	} {
+		nc, err := dial(strings.Replace(url, "tls:", "nats:", 1), c.user, c.pass, c.ca)
+		if err == nil {
+			nc.Close()
+			t.Errorf("%s: connected", c.what)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.hint) || c.pass != "" && strings.Contains(err.Error(), c.pass) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+	connect(t, url, "acme")
+}
+
+// With verify on, as the comment in server.conf says, a client needs a certificate of
+// the same authority too.
+func TestClientCertificates(t *testing.T) {
+	f := newFolder(t)
+	other := f.authority("other")
+	f.certificate("foreign", other)
+	f.replace("server.conf", "  # verify: true ", "  verify: true ")
+	url := f.single()
+	dial := func(cert, key string) error {
+		nc, err := broker.Connect(context.Background(), broker.Options{
+			URL: url, User: "acme", Password: password("acme"), CA: filepath.Join("certs", "ca.pem"), Cert: cert, Key: key,
+		})
+		if err == nil {
+			nc.Close()
+		}
+		return err
+	}
+	if err := dial(filepath.Join("certs", "server.pem"), filepath.Join("certs", "server-key.pem")); err != nil {
+		t.Errorf("with a certificate: %v", err)
+	}
+	if err := dial(filepath.Join("certs", "foreign.pem"), filepath.Join("certs", "foreign-key.pem")); err == nil {
+		t.Error("connected with the certificate of another authority")
+	}
+	if err := dial("", ""); err == nil || !strings.Contains(err.Error(), "--tls-cert") {
+		t.Errorf("without a certificate: %v", err)
+	}
+	if err := dial(filepath.Join("certs", "server.pem"), ""); err == nil || !strings.Contains(err.Error(), "--tls-key") {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+// The server's own monitoring, which knows no users, is on loopback, and the limits
+// are those that compactd needs.
+func TestServerOptions(t *testing.T) {
+	newFolder(t)
+	for _, file := range []string{"single.conf", "node-1.conf", "node-2.conf", "node-3.conf"} {
+		o, err := serverOptions(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !net.ParseIP(o.HTTPHost).IsLoopback() || o.HTTPSPort != 0 || o.ProfPort != 0 {
+			t.Errorf("%s: monitoring on %s, profiling on %d", file, o.HTTPHost, o.ProfPort)
+		}
+		if o.MaxPayload < 8<<20 || o.JetStreamMaxStore < 40<<30 || o.TLSConfig == nil {
+			t.Errorf("%s: max_payload %d, max_file_store %d, tls %v", file, o.MaxPayload, o.JetStreamMaxStore, o.TLSConfig != nil)
+		}
+		if o.NoAuthUser != "" || o.SystemAccount != "SYSTEM" {
+			t.Errorf("%s: without a password one is %q, the system is %s", file, o.NoAuthUser, o.SystemAccount)
+		}
+	}
+}
+
+// setup makes certificates and passwords that the configuration takes, for a tenant
+// more than the example has.
+func TestSetup(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	f := &folder{t}
+	if !has("openssl") || !has("htpasswd") && !has("mkpasswd") {
+		t.Skip("SKIPPED: openssl, or both of htpasswd and mkpasswd, are not here, so deploy/cluster/setup was not tried; make deploy-check installs them")
+	}
+	t.Setenv("ROUNDS", "4")
+	out, err := exec.CommandContext(t.Context(), "./setup", "initech").CombinedOutput()
+	if err != nil {
+		t.Fatalf("setup: %v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), `include "tenants/initech.conf"`) {
+		t.Errorf("setup does not say what to include: %s", out)
+	}
+	f.replace("accounts.conf", `  include "tenants/globex.conf"`, "  include \"tenants/globex.conf\"\n  include \"tenants/initech.conf\"")
+	url := f.single()
+	for _, user := range []string{"system", "worker", "operator", "monitor", "acme", "globex", "initech"} {
+		pass, err := os.ReadFile(filepath.Join("passwords", user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, err := dial(url, user, strings.TrimSpace(string(pass)), filepath.Join("certs", "ca.pem"))
+		if err != nil {
+			t.Errorf("connect as %s: %v", user, err)
+			continue
+		}
+		nc.Close()
+		if info, err := os.Stat(filepath.Join("passwords", user)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("others may read the password of %s: %v, %v", user, info.Mode(), err)
+		}
+	}
+	for _, bad := range []string{"worker", "a.b", "a*", ""} {
+		if err := exec.CommandContext(t.Context(), "./setup", bad).Run(); err == nil {
+			t.Errorf("setup takes %q for a tenant", bad)
+		}
+	}
+	if _, err := dial(url, "initech", "", filepath.Join("certs", "ca.pem")); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("without a password: %v", err)
+	}
+}
+
+func has(tool string) bool {
+	_, err := exec.LookPath(tool)
+	return err == nil
+}

@@ -1,0 +1,9 @@
+// Package agenttest is the world the example agents are tested in: a worker with its
+// server, and a model that counts, asks for tools, and refuses what is too long.
+//
+//	m := agenttest.Model(t, events.OpenAI, 3000)
+//	url := agenttest.Compactd(t)
+//
+// The model checks every call as its provider would: a history that is not valid, or
+// longer than its window, is refused with the provider's own text.
+package agenttest

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+)
+
+const (
+	memoryLimit = 256 << 20 // of the worker process, as GOMEMLIMIT
+	largeResult = 900 << 10 // bytes of a result
+	largeEvery  = 5_000     // turns
+	rssWindow   = 24_000    // tokens, so that every session is compacted
+)
+
+// measureRSS lets a worker process work off a long log of many sessions, and looks
+// at its memory from outside.
+func measureRSS(ctx context.Context, o options, dir string, p printer) (err error) {
+	bin := filepath.Join(dir, "worker")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", bin, "compactd/cmd/worker").CombinedOutput(); err != nil {
+		return fmt.Errorf("build the worker: %w: %s", err, out)
+	}
+	f, err := newFleet(o.large)
+	if err != nil {
+		return err
+	}
+	w, err := openWorld(ctx, filepath.Join(dir, "rss"))
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	n := f.sessions * turnsPerSession
+	if err := w.publishLarge(ctx, f, n); err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	began := time.Now()
+	var log bytes.Buffer
+	cmd := exec.CommandContext(ctx, bin, "--nats", w.server.ClientURL(), "--data", filepath.Join(dir, "rss-ledgers"), "--http", "off",
+		"--log-format", "json", "--set", fmt.Sprintf("window_tokens=%d", rssWindow))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), "NATS_URL=")
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	anon, err := watchMemory(ctx, cmd.Process.Pid, ended, func(ctx context.Context) error { return w.awaitDrained(ctx) })
+	took := time.Since(began)
+	peak, perr := memoryOf(cmd.Process.Pid, "VmHWM")
+	if err = errors.Join(err, perr, cmd.Process.Signal(syscall.SIGTERM)); err != nil {
+		return fmt.Errorf("%w; the worker said: %s", err, tailOf(log.String()))
+	}
+	if err := <-ended; err != nil {
+		return fmt.Errorf("stop the worker: %w", err)
+	}
+	p.line(lineRSS, float64(peak)/1e6, "mb")
+	p.line("rss_over_limit", float64(peak)/memoryLimit, "ratio")
+	p.line("rss_anon_mb", float64(anon)/1e6, "mb")
+	p.line("rss_turns", float64(n), "count")
+	p.line("rss_turns_per_s", float64(n)/took.Seconds(), "turns/s")
+	return nil
+}
+
+// publishLarge is publish with a large result now and then.
+func (w *world) publishLarge(ctx context.Context, f *fleet, n int) (err error) {
+	result := prose(rand.New(rand.NewPCG(3, 4)), largeResult)
+	acks := make([]jetstream.PubAckFuture, n)
+	for i := range acks {
+		m := f.message(i)
+		if i%largeEvery == largeEvery-1 {
+			m = f.largeMessage(i, result)
+		}
+		if acks[i], err = w.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
+			return err
+		}
+	}
+	return settle(ctx, acks)
+}
+
+// largeMessage is turn i of all, with the result of a tool that was not bounded.
+func (f *fleet) largeMessage(i int, result string) *nats.Msg {
+	m := f.message(i)
+	at := bytes.LastIndex(m.Data, []byte(`"content":"`)) + len(`"content":`)
+	end := bytes.LastIndex(m.Data, []byte(`}]}],"usage"`))
+	m.Data = bytes.Join([][]byte{m.Data[:at], []byte(result), m.Data[end:]}, nil)
+	return m
+}
+
+// awaitDrained waits until every partition is decided up to the end of the log as it
+// is now.
+func (w *world) awaitDrained(ctx context.Context) error {
+	log, err := broker.State(ctx, w.js, broker.LogStream)
+	if err != nil {
+		return err
+	}
+	return broker.AwaitCursor(ctx, w.js, partitions, log.Last)
+}
+
+// watchMemory looks at a process until done returns, and gives back the most memory
+// that it had beside mapped files, in bytes.
+func watchMemory(ctx context.Context, pid int, ended chan error, done func(context.Context) error) (most int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	there := make(chan error, 1)
+	go func() { there <- done(ctx) }()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-there:
+			return most, err
+		case err := <-ended:
+			ended <- err
+			return most, fmt.Errorf("the worker ended: %w", err)
+		case <-tick.C:
+			if now, err := memoryOf(pid, "RssAnon"); err == nil {
+				most = max(most, now)
+			}
+		}
+	}
+}
+
+// memoryOf reads a line of /proc/<pid>/status, in bytes.
+func memoryOf(pid int, line string) (int64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for l := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(l, ":")
+		if name != line {
+			continue
+		}
+		kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		return kb << 10, err
+	}
+	return 0, fmt.Errorf("no %s of process %d: this line needs Linux", line, pid)
+}
+
+func tailOf(s string) string { return s[max(0, len(s)-2000):] }

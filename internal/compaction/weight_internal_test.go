@@ -1,0 +1,30 @@
+package compaction
+
+import (
+	"testing"
+	"unsafe"
+
+	"compactd/internal/events"
+)
+
+// What a ledger weighs follows its parts.
+func TestWeight(t *testing.T) {
+	for name, sizes := range map[string][2]uintptr{
+		"entry": {unsafe.Sizeof(Entry{}), heldEntry},
+		"turn":  {unsafe.Sizeof(turnMark{}), heldTurn},
+		"span":  {unsafe.Sizeof(span{}), heldSpan},
+		"mark":  {unsafe.Sizeof(mark{}), heldMark},
+	} {
+		if sizes[0] != sizes[1] {
+			t.Errorf("%s has %d bytes, not %d", name, sizes[0], sizes[1])
+		}
+	}
+	l := NewLedger(events.Address{Tenant: "t", Session: "s"})
+	empty := l.Weight()
+	for range 1000 {
+		l.entries.add(Entry{})
+	}
+	if grown := l.Weight() - empty; grown < 1000*heldEntry || grown > 1040*heldEntry {
+		t.Errorf("1,000 entries weigh %d bytes", grown)
+	}
+}

@@ -1,0 +1,150 @@
+//go:build faults
+
+package worker_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/events"
+	"compactd/internal/reliability"
+	"compactd/internal/worker"
+)
+
+// A worker is killed at each step of a snapshot on its way to the store and back,
+// several times over, while agents publish. The next one, on an empty folder, goes on
+// from the newest whole snapshot; what is told in the end is what the log says, and
+// no part of an upload that died is left (P1, P10).
+func TestFaultSnapshots(t *testing.T) {
+	t.Parallel()
+	bin, dir := buildWorker(t, "-tags", "faults"), t.TempDir()
+	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: freePort(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	url := server.ClientURL()
+	nc, js := dial(t, url)
+	if _, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	for s := range 3000 { // enough for files of several chunks
+		a := events.Address{Tenant: "t", Session: fmt.Sprintf("idle%d", s)}
+		if _, err := js.PublishAsync(events.Published(events.KindTurn, a), agentTurn(s%24, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-js.PublishAsyncComplete()
+	start := func(env ...string) *process {
+		p := &process{t: t, bin: bin, data: t.TempDir(), env: env, args: []string{"--nats", url, "--lease-ttl", "1s", "--snapshot-every", "1s"}}
+		p.start()
+		t.Cleanup(p.kill)
+		return p
+	}
+	first := start()
+	first.awaitReady()
+	ears := newEars(t, url)
+	agents := newFleet(t, url, 12, 100)
+	ears.await(1)
+	awaitSnapshots(first)
+	first.kill()
+
+	k, restored := killing{kills: 1}, 0
+	for round := range 3 {
+		for _, at := range worker.SnapshotFailpoints {
+			if at == "snapshot-reading" {
+				at = fmt.Sprintf("%s:%d", at, 2+round) // the first is before anything is uploaded
+			}
+			start("COMPACTD_FAILPOINT=" + at).awaitKilled(at)
+			k.kills++
+			next := start()
+			next.awaitReady()
+			restored += strings.Count(next.log.text(), `"message":"partition acquired"`) - strings.Count(next.log.text(), `"snapshot":0,`)
+			ears.await(ears.count() + 1)
+			next.kill()
+			k.kills++
+		}
+	}
+	last := start()
+	awaitSnapshots(last)
+	ears.await(ears.count() + 1)
+	acks := agents.stop()
+	settle(t, url)
+	last.terminate()
+	parts := orphans(t, js)
+	nc.Close()
+	heard := ears.stop()
+	server.Stop()
+	k.audit(t, dir, acks, heard)
+	for _, v := range k.violations {
+		t.Error(v)
+	}
+	found := k.found()
+	reliability.Print(t, "P10", "kills", k.kills, "restored", restored, "acks", k.acks, "lost", found[lostTurn], "outcomes", k.outcomes,
+		"twice", found[twiceStored], "missing", found[missing], "parts_left", parts)
+	if restored < 20 || k.acks == 0 || k.outcomes == 0 {
+		t.Errorf("%d partitions went on from snapshots: the test saw nothing", restored)
+	}
+	if parts > 0 {
+		t.Errorf("%d parts of uploads are left", parts)
+	}
+	if left, err := filepath.Glob(filepath.Join(last.data, "ledgers", "*.copy*")); len(left) > 0 || err != nil {
+		t.Errorf("copies are left: %v, %v", left, err)
+	}
+}
+
+// awaitSnapshots waits until a worker has stored one of each of the two partitions.
+func awaitSnapshots(p *process) {
+	p.t.Helper()
+	deadline := time.After(waitLimit)
+	for {
+		stored := 0
+		for _, id := range []string{`"partition":0,`, `"partition":1,`} {
+			for line := range strings.Lines(p.log.text()) {
+				if strings.Contains(line, `"message":"snapshot stored"`) && strings.Contains(line, id) {
+					stored++
+					break
+				}
+			}
+		}
+		if stored == 2 {
+			return
+		}
+		select {
+		case <-p.log.more:
+		case err := <-p.exited:
+			p.t.Fatalf("the worker ended: %v\n%s", err, p.log.text())
+		case <-deadline:
+			p.t.Fatalf("snapshots of %d of 2 partitions\n%s", stored, p.log.text())
+		}
+	}
+}
+
+// orphans counts the messages of the store that belong to no snapshot.
+func orphans(t *testing.T, js jetstream.JetStream) int {
+	t.Helper()
+	store, err := js.ObjectStore(t.Context(), broker.SnapshotsBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := store.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "OBJ_"+broker.SnapshotsBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := int(stream.CachedInfo().State.Msgs)
+	for _, o := range all {
+		left -= 1 + int(o.Chunks)
+	}
+	return left
+}
