@@ -357,7 +357,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		return
 	}
 	failpoint("decided")
-	if messages != nil {
+	if messages != nil && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		p.w.texts.put(e)
 	}
 	for _, o := range outs {
