@@ -12,11 +12,14 @@ import (
 )
 
 // List names at most n sessions of a tenant that have a ledger, in order, those
-// behind the session after; "" begins with the first. It reads one row of each. A [*DamagedError] says that the file changed since it was opened.
+// behind the session after; "" begins with the first. It reads one row of each. A
+// [*DamagedError] says that the file changed since it was opened.
 func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	if err := s.usable(); err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	var out []string
 	err := guard(func() error {
 		return s.db.View(func(tx *bolt.Tx) (err error) {

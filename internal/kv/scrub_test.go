@@ -92,3 +92,37 @@ func TestRemoveSetAside(t *testing.T) {
 		}
 	}
 }
+
+// A state that is read while its pages go out of use is not overwritten: names are
+// listed from one, while checkpoints and scrubs go on.
+func TestScrubWhileListed(t *testing.T) {
+	s := mustOpen(t, options(t))
+	defer s.Abandon()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 60 {
+			var changes []Change
+			for i := range 40 {
+				changes = append(changes, Change{Address: address(fmt.Sprintf("s-%02d", i)), Rows: []compaction.Row{row("h", strings.Repeat("x", 3000))}})
+			}
+			if err = errors.Join(s.Checkpoint(markAt(s.Mark().Cursor+1), changes), s.Scrub()); err != nil {
+				break
+			}
+		}
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		if _, err := s.List("default", "", 500); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
