@@ -202,6 +202,68 @@ func TestForgetWhileSummarized(t *testing.T) {
 	}
 }
 
+// A job that was asked for before a session.forget and is taken up after it, while
+// the texts are still there, makes no summary: it would outlive them.
+func TestForgetBeforeSummarized(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	asked, goOn := make(chan struct{}, 10), make(chan struct{})
+	started, held, read := make(chan uint64, 10), make(chan struct{}, 10), make(chan struct{})
+	w.config = newConfig(t, compaction.DefaultPolicy())
+	w.summarizer = summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+		select {
+		case <-goOn:
+			return summarize.Embedded().Summarize(ctx, in)
+		default:
+		}
+		asked <- struct{}{}
+		<-goOn
+		return nil, &summarize.Later{After: time.Millisecond, Err: errors.New("busy")}
+	})
+	last := make(chan compaction.Seq, 1) // nothing is read behind it
+	l := worker.Listener{
+		SummaryStarted: func(e worker.SummaryStarted) { started <- e.Attempt },
+		Folded: func(e worker.Folded) {
+			select {
+			case seq := <-last:
+				if last <- seq; e.Seq >= seq {
+					held <- struct{}{}
+					<-read
+				}
+			default:
+			}
+		},
+	}
+	stop := w.run("a", l)
+	for n := 1; n <= 12; n++ {
+		w.publish(events.KindTurn, victim, secretTurn(n))
+	}
+	next(t, asked, "job")
+	w.settle()
+	last <- compaction.Seq(w.state(broker.LogStream).Last + 1)
+	w.publish(events.KindTurn, victim, secretTurn(13))
+	next(t, held, "turn that holds up the reading")
+	erased := make(chan *nats.Msg, 1)
+	if _, err := w.conn.ChanSubscribe(events.Published(events.KindErased, events.Address{Tenant: "default", Session: victim}), erased); err != nil {
+		t.Fatal(err)
+	}
+	w.publish(events.KindForget, victim, []byte(`{"v":1,"id":"forget-it"}`))
+	close(goOn)
+	for next(t, started, "try") < 2 {
+	}
+	w.jobsDone()
+	close(read)
+	next(t, erased, "confirmation")
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if found := holders(t, secret, dir); len(found) > 0 {
+		t.Errorf("the secret is in %q", found)
+	}
+}
+
 // refused publishes what is no turn, and waits for the answer, which is committed
 // with a marker.
 func (w *world) refused(session string) {
