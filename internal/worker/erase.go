@@ -92,7 +92,7 @@ func (p *partition) watchErasures(ctx context.Context) {
 			return
 		case <-p.forgotten:
 		case <-tick.C:
-			if err := p.sweep(time.Now()); err != nil {
+			if err := p.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				p.interrupted("drop expired sessions")(err)
 			}
 		}
