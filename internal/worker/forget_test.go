@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -366,6 +367,50 @@ func TestForgetInOldFiles(t *testing.T) {
 	if found := holders(t, "gone-", old, w.ledgers); len(found) > 0 {
 		t.Errorf("after the stop names are in %q", found)
 	}
+}
+
+// E8: the file of a partition that is handed over is closed after the next owner has
+// begun. What that one erases meanwhile goes with the file.
+func TestForgetDuringHandOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.checkpointEvery = time.Hour // the only checkpoint is that of the end
+	old, r := t.TempDir(), newRoll(t)
+	w.ledgers = old
+	writing, goOn := make(chan int, 4), make(chan struct{})
+	a := w.start("a", worker.Tee(r.listener("a"), worker.Listener{Checkpointed: func(e worker.Checkpointed) {
+		writing <- e.Partition
+		<-goOn
+	}}))
+	r.await(map[string]int{"a": 4})
+	for i := range 16 {
+		w.publish(events.KindTurn, fmt.Sprintf("gone-%d", i), turn(1))
+	}
+	w.settle()
+	w.ledgers, w.checkpointEvery = t.TempDir(), 1
+	b := w.start("b", r.listener("b"))
+	r.await(map[string]int{"a": 4, "b": 2})
+	closing := []int{next(t, writing, "checkpoint"), next(t, writing, "checkpoint")}
+	for i := range 16 {
+		name := fmt.Sprintf("gone-%d", i)
+		if slices.Contains(closing, events.PartitionOf(events.Address{Tenant: "default", Session: name}, 4)) {
+			w.forget(name)
+		}
+	}
+	close(goOn)
+	r.await(map[string]int{"a": 2, "b": 2})
+	for _, id := range closing {
+		until(t, "the file that was closed is gone", func() bool {
+			_, err := os.Stat(filepath.Join(old, fmt.Sprintf("p%d.db", id)))
+			return errors.Is(err, fs.ErrNotExist)
+		})
+	}
+	for _, x := range []*running{a, b} {
+		if err := x.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantAsLogSays()
 }
 
 // E8: an erasure that nobody serves is said, and done by the next worker; asking again
