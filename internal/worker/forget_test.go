@@ -369,6 +369,44 @@ func TestForgetInOldFiles(t *testing.T) {
 	}
 }
 
+// E8, P6: a hand-over does not wait for an erasure, which may be overwriting a large
+// file; the next owner does it.
+func TestHandOverDuringErasure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.ledgers, w.checkpointEvery = t.TempDir(), 1
+	r, stuck, goOn := newRoll(t), make(chan int, 4), make(chan struct{})
+	a := w.start("a", worker.Tee(r.listener("a"), worker.Listener{Interrupted: func(e worker.Interrupted) {
+		if e.Step == "erase session" {
+			stuck <- e.Partition
+			<-goOn
+		}
+	}}))
+	r.await(map[string]int{"a": 4})
+	for id := range 4 { // nothing can be removed there
+		if err := os.MkdirAll(filepath.Join(w.ledgers, fmt.Sprintf("p%d.db.bad-1", id), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 16 {
+		w.publish(events.KindTurn, fmt.Sprintf("gone-%d", i), turn(1))
+		w.publish(events.KindForget, fmt.Sprintf("gone-%d", i), []byte(`{"v":1}`))
+	}
+	for range 4 {
+		next(t, stuck, "erasure")
+	}
+	w.ledgers = t.TempDir()
+	b := w.start("b", r.listener("b"))
+	r.await(map[string]int{"a": 4, "b": 2})
+	close(goOn)
+	r.await(map[string]int{"a": 2, "b": 2})
+	for _, x := range []*running{b, a} {
+		if err := x.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // E8: the file of a partition that is handed over is closed after the next owner has
 // begun. What that one erases meanwhile goes with the file.
 func TestForgetDuringHandOver(t *testing.T) {
