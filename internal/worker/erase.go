@@ -162,6 +162,7 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		if removed, err = p.scrub(); err != nil {
 			return removed, err
 		}
+		p.w.stale[p.id].Store(false) // what was heard before it was served here is done
 	}
 	failpoint("file-erased")
 	if !e.local {
