@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
 )
 
 // What is asked for is answered: overflow, manual compaction, rewind, recall, search,
@@ -77,5 +79,35 @@ func TestRequests(t *testing.T) {
 	}
 	if _, err := again.Check(t.Context()); !errors.Is(err, CodeUnavailable) {
 		t.Errorf("without a worker: %v", err)
+	}
+}
+
+// What was decided before a session ended is no history of the one that begins anew,
+// however late it is heard.
+func TestLateCompactionAfterEnd(t *testing.T) {
+	w := newWorld(t)
+	s := w.open(t, w.client(t), "s", Config{})
+	for n := range 3 {
+		publish(t, s, user(fmt.Sprintf("question %d", n)))
+	}
+	late, err := events.Marshal(events.Compacted{
+		Header: events.Header{V: events.Version, ID: "late"}, Generation: 1, Compacted: true, Reason: events.ReasonThreshold,
+		Through: events.Through{Seq: 3, Turn: 3}, Format: events.OpenAI,
+		Messages: []events.Raw{events.Raw(`{"role":"user","content":"of the session that ended"}`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.hear(events.KindCompacted, late, 0)
+	if h := history(t, s); len(h.Messages) > 0 || h.Turn > 0 {
+		t.Errorf("after the end there are turn %d and %s", h.Turn, h.Messages)
+	}
+	publish(t, s, user("anew"))
+	s.hear(events.KindCompacted, late, 0)
+	if h := history(t, s); len(h.Messages) != 1 || h.Turn != 1 || s.Budget() != (Budget{}) || s.missed() {
+		t.Errorf("anew there are turn %d and %s", h.Turn, h.Messages)
 	}
 }

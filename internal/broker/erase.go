@@ -102,7 +102,8 @@ func overwrite(ctx context.Context, js jetstream.JetStream, stream, filter strin
 		return 0, nil // no bound would be all
 	}
 	var seqs []uint64
-	err = ReadStream(ctx, js, stream, filter, 1, before-1, func(_ jetstream.Msg, seq uint64) error {
+	all := Selection{Stream: stream, Filters: []string{filter}, UpTo: before - 1, HeadersOnly: true}
+	err = Read(ctx, js, all, func(_ jetstream.Msg, seq uint64) error {
 		seqs = append(seqs, seq)
 		return nil
 	})

@@ -87,6 +87,10 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	}
 	out := make(chan jetstream.Msg)
 	ctx, cancel := context.WithCancel(ctx)
+	leave := func() {
+		cancel()
+		discard(ctx, js, OutcomesStream, cons, &gate{})
+	}
 	cc, err := cons.Consume(func(m jetstream.Msg) {
 		select {
 		case out <- m:
@@ -94,10 +98,10 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 		}
 	})
 	if err != nil {
-		cancel()
+		leave()
 		return nil, nil, err
 	}
-	return out, func() { cancel(); cc.Stop() }, nil
+	return out, func() { cc.Stop(); leave() }, nil
 }
 
 // answerOf reads what was told, nil when it is of another event than that at seq.

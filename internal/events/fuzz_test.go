@@ -106,3 +106,53 @@ func FuzzDecodeRequest(f *testing.F) {
 		}
 	})
 }
+
+// Whatever is asked, or told, nothing panics, what is wrong is an [*Invalid], and what
+// is taken is within its bounds. A cursor reads as it was written.
+func FuzzDecodeService(f *testing.F) {
+	for _, data := range fixtures(f) {
+		f.Add(data)
+	}
+	for _, s := range []string{
+		`{"tenant":"t","limit":2,"after":"3.s"}`, `{"after":"65535."}`, `{"after":"-1.x"}`, `{"tenant":"*","after":"1.>"}`, `{"id":"x"}`,
+		`{"session":"s","text":"\ud83d","limit":100,"before":{"turn":1,"index":0}}`, `{"session":"s","turn":1,"index":-1}`,
+		`{"session":"s","page":0}`, `{"session":"s","messages":[{"role":"user"}],"format":"openai","context_window":1}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		invalid := func(err error) bool {
+			if err != nil && codes(err) == nil {
+				t.Fatalf("%v is no *Invalid", err)
+			}
+			return err != nil
+		}
+		if r, err := DecodeSessionsRequest(data); !invalid(err) {
+			var again SessionsCursor
+			if err := again.UnmarshalText([]byte(r.After.String())); err != nil || again != r.After || !ValidID(r.Tenant) || r.Limit < 0 || r.Limit > MaxSessions {
+				t.Fatalf("%+v, cursor %+v, %v", r, again, err)
+			}
+		}
+		a, err := AskedAbout(data)
+		if tenant, terr := TenantAskedAbout(data); !invalid(err) && (invalid(terr) || tenant != a.Tenant || a.Validate() != nil) {
+			t.Fatalf("asked about %+v, and about %q; %v", a, tenant, terr)
+		}
+		if r, err := DecodeFilesRequest(data); !invalid(err) && r.Page < 0 {
+			t.Fatalf("%+v", r)
+		}
+		if r, err := DecodeRecallRequest(data); !invalid(err) && (r.Limit > MaxHits || r.Index != nil && *r.Index < 0) {
+			t.Fatalf("%+v", r)
+		}
+		_, err = DecodeCheckRequest(data)
+		invalid(err)
+		_, err = DecodeForget(data)
+		invalid(err)
+		_, err = DecodeIdle(data)
+		invalid(err)
+		for _, k := range append(OutcomeKinds, "job", "none") {
+			if body, err := DecodeOutcome(k, data); err == nil && body == nil {
+				t.Fatalf("a %s is nothing", k)
+			}
+		}
+	})
+}

@@ -20,6 +20,8 @@ func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	if err := s.usable(); err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
+	s.reading.RLock()
+	defer s.reading.RUnlock()
 	var out []string
 	err := guard(func() error {
 		return s.db.View(func(tx *bolt.Tx) (err error) {

@@ -91,7 +91,8 @@ func RemoveSetAside(path string) (int, error) {
 // not there, or in use, is left alone: whoever has it does the same.
 func Forget(o Options, seq uint64) error {
 	if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		_, err = RemoveSetAside(o.Path)
+		return err
 	}
 	s, aside, err := Open(o)
 	if errors.Is(err, ErrInUse) {
@@ -111,16 +112,14 @@ func Forget(o Options, seq uint64) error {
 }
 
 // Remove removes a file that nobody serves, and those beside it that were set aside;
-// one in use is left alone. Unlike [Forget] it reads nothing, so nobody who wants the
-// file has to wait.
+// one in use is left alone, and the error is [ErrInUse]. Unlike [Forget] it reads
+// nothing, so nobody who wants the file has to wait.
 func Remove(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		_, err = RemoveSetAside(path)
+		return err
 	}
 	f, err := openLocked(Options{Path: path})
-	if errors.Is(err, ErrInUse) {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}

@@ -92,3 +92,69 @@ func TestRemoveSetAside(t *testing.T) {
 		}
 	}
 }
+
+// What was set aside goes too where the file itself is gone, and nothing of a file in
+// use.
+func TestRemove(t *testing.T) {
+	o := options(t)
+	for name, remove := range map[string]func() error{
+		"remove": func() error { return Remove(o.Path) }, "forget": func() error { return Forget(o, 1) },
+	} {
+		if _, err := mustOpen(t, o).Discard(); err != nil {
+			t.Fatal(err)
+		}
+		if err := remove(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n, err := RemoveSetAside(o.Path); n != 0 || err != nil {
+			t.Errorf("%s left %d files set aside; %v", name, n, err)
+		}
+	}
+	s := mustOpen(t, o)
+	if err := Remove(o.Path); !errors.Is(err, ErrInUse) {
+		t.Errorf("remove of a file in use: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(o.Path); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(o.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+}
+
+// A state that is read while its pages go out of use is not overwritten: names are
+// listed from one, while checkpoints and scrubs go on.
+func TestScrubWhileListed(t *testing.T) {
+	s := mustOpen(t, options(t))
+	defer s.Abandon()
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 60 {
+			var changes []Change
+			for i := range 40 {
+				changes = append(changes, Change{Address: address(fmt.Sprintf("s-%02d", i)), Rows: []compaction.Row{row("h", strings.Repeat("x", 3000))}})
+			}
+			if err = errors.Join(s.Checkpoint(markAt(s.Mark().Cursor+1), changes), s.Scrub()); err != nil {
+				break
+			}
+		}
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		if _, err := s.List("default", "", 500); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

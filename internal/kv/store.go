@@ -25,7 +25,7 @@ type Store struct {
 	writing sync.Mutex
 	closed  bool // under writing; no load may run on
 
-	reading sync.RWMutex // held by every load, and against them while pages are overwritten
+	reading sync.RWMutex // held by whoever loads or lists, and against them while pages are overwritten
 
 	mu      sync.RWMutex
 	head    *head // as it stands in the file

@@ -92,7 +92,7 @@ func (p *partition) watchErasures(ctx context.Context) {
 			return
 		case <-p.forgotten:
 		case <-tick.C:
-			if err := p.sweep(time.Now()); err != nil {
+			if err := p.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				p.interrupted("drop expired sessions")(err)
 			}
 		}
@@ -162,6 +162,7 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		if removed, err = p.scrub(); err != nil {
 			return removed, err
 		}
+		p.w.stale[p.id].Store(false) // what was heard before it was served here is done
 	}
 	failpoint("file-erased")
 	if !e.local {

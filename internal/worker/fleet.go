@@ -212,6 +212,7 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 			f.drained <- t
 		}).run(ctx)
 		silence()
+		f.w.dropStale(id)
 		call(f.w.config.Listener.PartitionLost, PartitionLost{id, err})
 		if !errors.Is(err, broker.ErrDiverged) && !errors.Is(err, kv.ErrDamaged) {
 			return err

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -221,6 +222,68 @@ func TestForgetWhileSummarized(t *testing.T) {
 	}
 }
 
+// A job that was asked for before a session.forget and is taken up after it, while
+// the texts are still there, makes no summary: it would outlive them.
+func TestForgetBeforeSummarized(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	asked, goOn := make(chan struct{}, 10), make(chan struct{})
+	started, held, read := make(chan uint64, 10), make(chan struct{}, 10), make(chan struct{})
+	w.config = newConfig(t, compaction.DefaultPolicy())
+	w.summarizer = summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+		select {
+		case <-goOn:
+			return summarize.Embedded().Summarize(ctx, in)
+		default:
+		}
+		asked <- struct{}{}
+		<-goOn
+		return nil, &summarize.Later{After: time.Millisecond, Err: errors.New("busy")}
+	})
+	last := make(chan compaction.Seq, 1) // nothing is read behind it
+	l := worker.Listener{
+		SummaryStarted: func(e worker.SummaryStarted) { started <- e.Attempt },
+		Folded: func(e worker.Folded) {
+			select {
+			case seq := <-last:
+				if last <- seq; e.Seq >= seq {
+					held <- struct{}{}
+					<-read
+				}
+			default:
+			}
+		},
+	}
+	stop := w.run("a", l)
+	for n := 1; n <= 12; n++ {
+		w.publish(events.KindTurn, victim, secretTurn(n))
+	}
+	next(t, asked, "job")
+	w.settle()
+	last <- compaction.Seq(w.state(broker.LogStream).Last + 1)
+	w.publish(events.KindTurn, victim, secretTurn(13))
+	next(t, held, "turn that holds up the reading")
+	erased := make(chan *nats.Msg, 1)
+	if _, err := w.conn.ChanSubscribe(events.Published(events.KindErased, events.Address{Tenant: "default", Session: victim}), erased); err != nil {
+		t.Fatal(err)
+	}
+	w.publish(events.KindForget, victim, []byte(`{"v":1,"id":"forget-it"}`))
+	close(goOn)
+	for next(t, started, "try") < 2 {
+	}
+	w.jobsDone()
+	close(read)
+	next(t, erased, "confirmation")
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if found := holders(t, secret, dir); len(found) > 0 {
+		t.Errorf("the secret is in %q", found)
+	}
+}
+
 // refused publishes what is no turn, and waits for the answer, which is committed
 // with a marker.
 func (w *world) refused(session string) {
@@ -323,6 +386,88 @@ func TestForgetInOldFiles(t *testing.T) {
 	if found := holders(t, "gone-", old, w.ledgers); len(found) > 0 {
 		t.Errorf("after the stop names are in %q", found)
 	}
+}
+
+// E8, P6: a hand-over does not wait for an erasure, which may be overwriting a large
+// file; the next owner does it.
+func TestHandOverDuringErasure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.ledgers, w.checkpointEvery = t.TempDir(), 1
+	r, stuck, goOn := newRoll(t), make(chan int, 4), make(chan struct{})
+	a := w.start("a", worker.Tee(r.listener("a"), worker.Listener{Interrupted: func(e worker.Interrupted) {
+		if e.Step == "erase session" {
+			stuck <- e.Partition
+			<-goOn
+		}
+	}}))
+	r.await(map[string]int{"a": 4})
+	for id := range 4 { // nothing can be removed there
+		if err := os.MkdirAll(filepath.Join(w.ledgers, fmt.Sprintf("p%d.db.bad-1", id), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 16 {
+		w.publish(events.KindTurn, fmt.Sprintf("gone-%d", i), turn(1))
+		w.publish(events.KindForget, fmt.Sprintf("gone-%d", i), []byte(`{"v":1}`))
+	}
+	for range 4 {
+		next(t, stuck, "erasure")
+	}
+	w.ledgers = t.TempDir()
+	b := w.start("b", r.listener("b"))
+	r.await(map[string]int{"a": 4, "b": 2})
+	close(goOn)
+	r.await(map[string]int{"a": 2, "b": 2})
+	for _, x := range []*running{b, a} {
+		if err := x.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// E8: the file of a partition that is handed over is closed after the next owner has
+// begun. What that one erases meanwhile goes with the file.
+func TestForgetDuringHandOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.checkpointEvery = time.Hour // the only checkpoint is that of the end
+	old, r := t.TempDir(), newRoll(t)
+	w.ledgers = old
+	writing, goOn := make(chan int, 4), make(chan struct{})
+	a := w.start("a", worker.Tee(r.listener("a"), worker.Listener{Checkpointed: func(e worker.Checkpointed) {
+		writing <- e.Partition
+		<-goOn
+	}}))
+	r.await(map[string]int{"a": 4})
+	for i := range 16 {
+		w.publish(events.KindTurn, fmt.Sprintf("gone-%d", i), turn(1))
+	}
+	w.settle()
+	w.ledgers, w.checkpointEvery = t.TempDir(), 1
+	b := w.start("b", r.listener("b"))
+	r.await(map[string]int{"a": 4, "b": 2})
+	closing := []int{next(t, writing, "checkpoint"), next(t, writing, "checkpoint")}
+	for i := range 16 {
+		name := fmt.Sprintf("gone-%d", i)
+		if slices.Contains(closing, events.PartitionOf(events.Address{Tenant: "default", Session: name}, 4)) {
+			w.forget(name)
+		}
+	}
+	close(goOn)
+	r.await(map[string]int{"a": 2, "b": 2})
+	for _, id := range closing {
+		until(t, "the file that was closed is gone", func() bool {
+			_, err := os.Stat(filepath.Join(old, fmt.Sprintf("p%d.db", id)))
+			return errors.Is(err, fs.ErrNotExist)
+		})
+	}
+	for _, x := range []*running{a, b} {
+		if err := x.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantAsLogSays()
 }
 
 // E8: an erasure that nobody serves is said, and done by the next worker; asking again

@@ -251,3 +251,20 @@ func tenSections(summarizetest.Prompt) string {
 	}
 	return b.String() + "</summary>\n"
 }
+
+// jobsDone waits until every job has ended.
+func (w *world) jobsDone() {
+	w.t.Helper()
+	until(w.t, "all jobs have ended", func() bool {
+		busy := false
+		for _, lane := range events.Lanes {
+			c, err := w.js.Consumer(w.t.Context(), broker.OutcomesStream, "summarizer-"+string(lane))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			i := c.CachedInfo()
+			busy = busy || i.NumPending > 0 || i.NumAckPending > 0
+		}
+		return !busy
+	})
+}

@@ -30,6 +30,7 @@ func TestFaultOriginals(t *testing.T) {
 			w.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s+12, n))
 		}
 		w.jobsDone()
+		w.settle()
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)

@@ -9,9 +9,7 @@ import (
 	"sync"
 	"testing"
 	"text/tabwriter"
-	"time"
 
-	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/reliability"
@@ -88,6 +86,7 @@ func TestFaultOutages(t *testing.T) {
 				w.settle()
 				if !slices.Contains(endless, mode) {
 					w.jobsDone()
+					w.settle()
 				}
 			}
 			fit := w.fitting()
@@ -131,23 +130,4 @@ func (w *world) fitting() (n int) {
 		}
 	}
 	return n
-}
-
-// jobsDone waits until every job has ended.
-func (w *world) jobsDone() {
-	for busy := true; busy; {
-		busy = false
-		for _, lane := range events.Lanes {
-			c, err := w.js.Consumer(w.t.Context(), broker.OutcomesStream, "summarizer-"+string(lane))
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			i := c.CachedInfo()
-			busy = busy || i.NumPending > 0 || i.NumAckPending > 0
-		}
-		if busy {
-			pause(w.t, 10*time.Millisecond)
-		}
-	}
-	w.settle()
 }

@@ -139,7 +139,6 @@ func (p *partition) serve(ctx context.Context) error {
 	watching.Go(func() { p.watchErasures(watch) })
 	err = p.commitLoop(ctx, work)
 	unwatch()
-	watching.Wait()
 	p.halt()
 	stop()
 	if err == nil {
@@ -152,6 +151,7 @@ func (p *partition) serve(ctx context.Context) error {
 	if others {
 		p.drained()
 	}
+	watching.Wait() // for the file: to look through it, or overwrite it, may take seconds
 	whole := err == nil && !p.late.Load()
 	p.last = whole && ctx.Err() != nil && !others
 	return errors.Join(err, p.closeStore(work, whole))

@@ -119,6 +119,9 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	began := time.Now()
 	var result *events.Summary
 	forgotten, err := broker.LastForget(ctx, p.nc, d.partition, d.address) // before any text is read
+	if err == nil && forgotten > d.job.CausedBy.Seq {
+		err = broker.ErrForgotten // what it is to read goes, perhaps later than this
+	}
 	if err == nil {
 		result, err = p.result(ctx, d)
 	}

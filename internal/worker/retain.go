@@ -60,34 +60,60 @@ func (d *decider) expire(e event) {
 }
 
 // sweep drops the ledgers of sessions that have expired, in memory and in the file.
-// The clock of the worker may be ahead of the server's by a tenth of the age: nothing
-// is dropped that an event could still find.
-func (p *partition) sweep(now time.Time) error {
-	at := now.Add(-p.w.config.Streams.MaxAge / 10).UnixMilli()
-	var gone []events.Address
-	if p.store != nil {
-		err := p.store.Each(func(a events.Address, rows []compaction.Row) error {
-			spoke, err := compaction.SpokeOf(rows)
-			if err == nil && p.w.config.Compaction.Expired(spoke, at) {
-				gone = append(gone, a)
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("look for expired sessions: %w", err)
-		}
+// The clock of the worker may be ahead of the server's by a tenth of the age, and the
+// partition may be behind: nothing is dropped that an event could still find.
+func (p *partition) sweep(ctx context.Context, now time.Time) error {
+	at, err := p.unread(ctx, now.Add(-p.w.config.Streams.MaxAge/10))
+	if err != nil {
+		return err
+	}
+	gone, err := p.silentSince(at)
+	if err != nil {
+		return fmt.Errorf("look for expired sessions: %w", err)
 	}
 	p.state.Lock()
 	defer p.state.Unlock()
-	for _, a := range gone {
-		if p.decider.kept[a] == nil { // else what is in memory counts
-			p.decider.forget(a)
-		}
-	}
 	for a, k := range p.decider.kept {
 		if k.ledger != nil && k.ledger.Expired(at, p.decider.config) {
 			p.decider.forget(a)
 		}
 	}
+	for _, a := range gone {
+		l, err := p.decider.ledger(a) // it may have spoken since
+		if err != nil {
+			return err
+		}
+		if l.Expired(at, p.decider.config) {
+			p.decider.forget(a)
+		}
+	}
 	return nil
+}
+
+// unread is the time of the oldest event that is not decided, or an earlier one, in
+// Unix milliseconds.
+func (p *partition) unread(ctx context.Context, at time.Time) (int64, error) {
+	p.state.Lock()
+	decided := uint64(p.decided.seq)
+	p.state.Unlock()
+	oldest, err := broker.Oldest(ctx, p.w.js, p.id, decided)
+	if err == nil && !oldest.IsZero() && oldest.Before(at) {
+		at = oldest
+	}
+	return at.UnixMilli(), err
+}
+
+// silentSince lists the ledgers of the file that have expired.
+func (p *partition) silentSince(at int64) (gone []events.Address, err error) {
+	if p.store == nil {
+		return nil, nil
+	}
+	err = p.store.Each(func(a events.Address, rows []compaction.Row) error {
+		spoke, err := compaction.SpokeOf(rows)
+		if err == nil && p.w.config.Compaction.Expired(spoke, at) {
+			gone = append(gone, a)
+		}
+		return err
+	})
+	return gone, err
 }

@@ -195,3 +195,41 @@ func TestIdleLedgerIsDropped(t *testing.T) {
 		}
 	})
 }
+
+// DESIGN §1: a session is dropped by the time of the log, not by that of a worker
+// that is behind: a turn within the age finds its ledger, however late it is read.
+func TestLedgerWaitsForUnreadTurn(t *testing.T) {
+	retained(t, func(t *testing.T, w *world, heard chan *nats.Msg) {
+		var last compaction.Seq // behind it nothing is read, until goOn
+		goOn := make(chan struct{})
+		stop := w.run("a", worker.Listener{Folded: func(e worker.Folded) {
+			if last = e.Seq; last == 2 {
+				<-goOn
+			}
+		}})
+		w.publish(events.KindTurn, "s", turn(1))
+		time.Sleep(50 * time.Minute)
+		w.publish(events.KindTurn, "other", turn(1))
+		time.Sleep(10 * time.Minute)
+		w.publish(events.KindTurn, "s", turn(2))
+		time.Sleep(65 * time.Minute)
+		if last != 2 {
+			t.Fatalf("%d events are read: the test is blind", last)
+		}
+		close(goOn)
+		time.Sleep(2 * time.Minute)
+		for len(heard) > 0 {
+			m := <-heard
+			if k, _, err := events.ParsePublished(m.Subject); err != nil || k == events.KindRejected {
+				t.Errorf("heard %s %s", m.Subject, m.Data)
+			}
+		}
+		var stats events.StatsResponse
+		if e := w.request(events.SubjectStats, `{"session":"s"}`, &stats); e != nil || stats.Turns != 2 {
+			t.Errorf("the session has %d turns; %v", stats.Turns, e)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

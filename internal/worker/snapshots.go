@@ -103,6 +103,9 @@ func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done S
 	if err != nil || p.leads(u.Replaces()) < least {
 		return done, err
 	}
+	if err := p.stillOwned(ctx); err != nil {
+		return done, err
+	}
 	failpoint("snapshot-begun")
 	path := p.path() + copySuffix
 	m, err := p.store.Copy(ctx, path)
@@ -124,6 +127,18 @@ func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done S
 	p.unsnapped.Add(-events)
 	failpoint("snapshot-put")
 	return Snapshotted{Partition: p.id, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
+}
+
+// stillOwned is an error when another owner has taken the partition over, and lets it
+// end. Whoever does so later finds the upload begun, and what it erases moves the
+// fence of that; but an owner that was frozen might begin one after the erasure.
+func (p *partition) stillOwned(ctx context.Context) error {
+	found, err := broker.LastMarker(ctx, p.w.config.Read, p.id)
+	if err == nil && found.Epoch > p.committer.Epoch() {
+		err = fmt.Errorf("%w: %s, epoch %d", broker.ErrFenced, found.Owner, found.Epoch)
+		p.fail(err)
+	}
+	return err
 }
 
 // reading is a file at whose every read the fault tests may end the process.

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -470,6 +471,39 @@ func TestForgetSnapshots(t *testing.T) {
 	}
 	w.elsewhere("b", nothing)
 	w.wantAsLogSays()
+}
+
+// E8, P6: an owner that was frozen through a take-over and an erasure puts no snapshot
+// of its own file into the store, and learns that it is no owner.
+func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	w.ledgers, w.checkpointEvery, w.snapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
+	w.leaseTTL = time.Hour // it does not look after its leases
+	c, lost := newCopied(), make(chan error, 10)
+	stop := w.run("a", worker.Tee(c.listener(), worker.Listener{PartitionLost: func(e worker.PartitionLost) { lost <- e.Err }}))
+	for i := range 16 {
+		w.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
+	}
+	c.await(t, 4)
+	for id := range w.streams.Partitions {
+		claim := broker.Claim{Partition: id, Owner: "b", Config: w.config.Hash(), LogCreated: w.streams.Log.Created.UnixNano()}
+		if _, _, err := broker.TakeOver(t.Context(), w.conn, claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.eraseSnapshots()
+	for id := range w.streams.Partitions {
+		if err := next(t, lost, "end of a partition"); !errors.Is(err, broker.ErrFenced) {
+			t.Errorf("a partition ended with: %v", err)
+		}
+		if s, err := broker.NewSnapshots(w.js).Newest(t.Context(), id); !errors.Is(err, broker.ErrNoSnapshot) {
+			t.Errorf("there is a snapshot of partition %d: %+v, %v", id, s, err)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // storedSnapshot is a snapshot with its bytes.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -48,11 +49,11 @@ func (w *Worker) hearErasures() (stop func(), err error) {
 		defer busy.Unlock()
 		_, a, err := events.ParsePublished(m.Subject)
 		id := events.PartitionOf(a, w.config.Streams.Partitions)
-		if err == nil && w.served[id].Load() == nil && !w.assigned[id].Load() {
-			err = kv.Remove(w.fileOptions(id).Path)
-		}
-		if err != nil {
-			call(w.config.Listener.Interrupted, Interrupted{id, "drop a forgotten session from an old file", err})
+		if err == nil && w.served[id].Load() == nil {
+			w.stale[id].Store(true)
+			if !w.assigned[id].Load() {
+				w.dropStale(id)
+			}
 		}
 	})
 	if err != nil {
@@ -63,4 +64,21 @@ func (w *Worker) hearErasures() (stop func(), err error) {
 		busy.Lock()
 		defer busy.Unlock()
 	}, nil
+}
+
+// dropStale removes the file of a partition that this worker does not serve, if a
+// session of it was erased since it did. One that is still being closed is removed
+// when it is.
+func (w *Worker) dropStale(id int) {
+	if !w.stale[id].Load() {
+		return
+	}
+	err := kv.Remove(w.fileOptions(id).Path)
+	if errors.Is(err, kv.ErrInUse) {
+		return
+	}
+	w.stale[id].Store(false)
+	if err != nil {
+		call(w.config.Listener.Interrupted, Interrupted{id, "drop a forgotten session from an old file", err})
+	}
 }

@@ -106,6 +106,7 @@ type Worker struct {
 	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 
 	assigned []atomic.Bool               // by number: this worker should serve it
+	stale    []atomic.Bool               // by number: its file is from before an erasure
 	served   []atomic.Pointer[partition] // by number; nil while one is not caught up
 }
 
@@ -136,6 +137,7 @@ func New(c Config) (*Worker, error) {
 		config: c, js: js, texts: newTexts(c.Read, c.CacheBytes),
 		served:   make([]atomic.Pointer[partition], c.Streams.Partitions),
 		assigned: make([]atomic.Bool, c.Streams.Partitions),
+		stale:    make([]atomic.Bool, c.Streams.Partitions),
 	}
 	w.copies = newSnapshots(w)
 	w.ready.Add(2)
@@ -163,12 +165,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		if err = broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
 			return err
 		}
-		if err = w.dropForgotten(ctx); err != nil {
-			return err
-		}
 		deafen() // of the try before
 		if deafen, err = w.hearErasures(); err != nil {
 			deafen = func() {}
+			return err
+		}
+		if err = w.dropForgotten(ctx); err != nil { // what it comes too late for is heard
 			return err
 		}
 		f, err = newFleet(ctx, w)
