@@ -387,6 +387,18 @@ func (c *crew) positions() string {
 		m, err := broker.LastMarker(ctx, c.nc, id)
 		out += fmt.Sprintf("; %d: cursor %d epoch %d %s (%v)", id, m.Cursor, m.Epoch, time.Since(m.Time).Round(time.Millisecond), err)
 	}
+	leases, err := c.js.Stream(ctx, "KV_"+broker.LeasesBucket)
+	if err != nil {
+		return fmt.Sprintf("%s; leases: %v", out, err)
+	}
+	for id := range crewPartitions {
+		m, err := leases.GetLastMsgForSubject(ctx, fmt.Sprintf("$KV.%s.%d", broker.LeasesBucket, id))
+		if err != nil {
+			out += fmt.Sprintf("; lease %d: %v", id, err)
+			continue
+		}
+		out += fmt.Sprintf("; lease %d: %s %v, %s old", id, m.Data, m.Header, time.Since(m.Time).Round(time.Millisecond))
+	}
 	return out
 }
 

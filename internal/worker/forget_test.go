@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
@@ -96,6 +97,23 @@ func (w *world) forget(session string) (events.Forgotten, events.Erased) {
 	return f, e
 }
 
+// answered waits until every job has its summary, and all is decided.
+func (w *world) answered() {
+	w.t.Helper()
+	count := func(stream, filter string) (n int) {
+		err := broker.ReadStream(w.t.Context(), w.js, stream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return n
+	}
+	w.settle()
+	until(w.t, "every job has its summary", func() bool {
+		return count(broker.OutcomesStream, "out.*.job.>") == count(broker.LogStream, "log.*.summary.>")
+	})
+	w.settle()
+}
+
 // E8: after a session.forget no byte of the session is in any file of server and
 // worker. What was told to all others is as it was, what will be told follows from
 // the log as it is now, from checkpoints and from zero, and the session may begin
@@ -111,7 +129,7 @@ func TestForget(t *testing.T) {
 		w.rounds(6, n, n+1)()
 		w.publish(events.KindTurn, victim, secretTurn(n))
 	}
-	w.settle()
+	w.answered()
 	until(t, "the victim is in the log and in a file", func() bool {
 		return len(holders(t, secret, dir)) > 0 && len(holders(t, victim, w.ledgers)) > 0
 	})
@@ -134,6 +152,7 @@ func TestForget(t *testing.T) {
 			}
 		}
 	}
+	w.answered()
 	w.wantAsLogSays()
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -145,7 +164,7 @@ func TestForget(t *testing.T) {
 		w.rounds(6, 13+6*i, 19+6*i)()
 		w.publish(events.KindTurn, victim, []byte(`{"turn":13,"messages":[{"role":"user","content":"still there?"}]}`))
 		w.publish(events.KindTurn, victim, []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"anew"}]}`))
-		w.settle()
+		w.answered()
 		w.wantAsLogSays()
 		if i == 1 {
 			w.forget(victim)
