@@ -104,11 +104,13 @@ func (a *agent) history() []json.RawMessage {
 // doc:begin missed
 // catchUp applies the newest outcome that is stored, and returns its generation.
 func (a *agent) catchUp(ctx context.Context) (int, error) {
+	// doc:begin stored
 	outcomes, err := a.js.Stream(ctx, "OUTCOMES")
 	if err != nil {
 		return 0, err
 	}
 	m, err := outcomes.GetLastMsgForSubject(ctx, "out.*.compacted.default."+a.session)
+	// doc:end stored
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil // nothing was told yet
 	} else if err != nil {

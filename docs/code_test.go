@@ -1,0 +1,93 @@
+package docs
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"compactd/internal/policyfile"
+)
+
+// hidden is a command where none is looked for.
+var hidden = regexp.MustCompile(`(?m)^(\$ |(bin/)?(worker|publisher) [a-z-]+ -|make [a-z-]+( |$)|go (run|test) \.)`)
+
+var region = regexp.MustCompile(`^(\S+): (\w+)$`)
+
+// Code is that of a file which is compiled and tested, word for word; the comment above
+// it says which part of which file. YAML is a policy, JSON is JSON. Commands stand
+// between fences, where they are run.
+func TestCode(t *testing.T) {
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			switch b.lang {
+			case "go", "ts", "python":
+				checkRegion(t, p, b)
+			case "yaml":
+				checkPolicy(t, p, b)
+			case "json":
+				checkJSON(t, p, b)
+			case "sh", "output":
+			case "":
+				if hidden.MatchString(b.text) {
+					t.Errorf("%s:%d: commands are not run here; mark the block sh", p.path, b.line)
+				}
+			default:
+				t.Errorf("%s:%d: nothing checks %q", p.path, b.line, b.lang)
+			}
+		}
+		if p.path != "docs/cli.md" && hidden.MatchString(strings.ReplaceAll(p.prose(), "\n    ", "\n")) {
+			t.Errorf("%s: an indented command is not run; put it between fences", p.path)
+		}
+	}
+}
+
+func checkRegion(t *testing.T, p page, b block) {
+	t.Helper()
+	m := region.FindStringSubmatch(b.note)
+	if m == nil {
+		t.Errorf("%s:%d: the comment above does not say where this code is from", p.path, b.line)
+		return
+	}
+	_, rest, begun := strings.Cut(read(t, m[1]), "// doc:begin "+m[2]+"\n")
+	code, _, ended := strings.Cut(rest, "// doc:end "+m[2]+"\n")
+	if !begun || !ended {
+		t.Errorf("%s:%d: %s has no part %s", p.path, b.line, m[1], m[2])
+		return
+	}
+	code = strings.TrimRight(code, "\n\t") + "\n"
+	if strings.HasPrefix(code, "\t") { // a part of a function
+		code = strings.ReplaceAll("\n"+code, "\n\t", "\n")[1:]
+	}
+	if code != b.text {
+		t.Errorf("%s:%d: %s has\n%s", p.path, b.line, m[1], code)
+	}
+}
+
+func checkPolicy(t *testing.T, p page, b block) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	must(t, os.WriteFile(path, []byte(b.text), 0o600))
+	if _, err := policyfile.Load(policyfile.Options{Policy: path}); err != nil {
+		t.Errorf("%s:%d: %v", p.path, b.line, err)
+	}
+}
+
+// checkJSON leaves out what is cut short with …; TestWirePage and TestHTTPPage hold
+// payloads to more.
+func checkJSON(t *testing.T, p page, b block) {
+	t.Helper()
+	if strings.Contains(b.text, "…,") || strings.Contains(b.text, "…}") || strings.Contains(b.text, "…]") || p.path == "docs/http.md" {
+		return
+	}
+	d := json.NewDecoder(strings.NewReader(b.text))
+	for d.More() {
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Errorf("%s:%d: %v", p.path, b.line, err)
+			return
+		}
+	}
+}
