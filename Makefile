@@ -75,7 +75,7 @@ demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 # Packages without goroutines of their own: the race detector finds nothing there,
 # and makes them five times slower. The measuring tools are among them.
 PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/eval ./internal/events ./internal/exact ./internal/facts \
-	./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize ./internal/transcript ./internal/whatif ./examples/...
+	./docs ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize ./internal/transcript ./internal/whatif ./examples/...
 
 .PHONY: test
 test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -41,6 +42,34 @@ func TestCode(t *testing.T) {
 		if p.path != "docs/cli.md" && hidden.MatchString(strings.ReplaceAll(p.prose(), "\n    ", "\n")) {
 			t.Errorf("%s: an indented command is not run; put it between fences", p.path)
 		}
+	}
+}
+
+// What is marked to be shown is shown.
+func TestMarkedCode(t *testing.T) {
+	var text strings.Builder
+	for _, p := range pages(t) {
+		text.WriteString(p.text)
+	}
+	found := 0
+	for _, dir := range []string{"client", "examples"} {
+		must(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			code, err := os.ReadFile(path)
+			for _, m := range regexp.MustCompile(`(?m)^\s*// doc:begin (\w+)$`).FindAllSubmatch(code, -1) {
+				found++
+				name := strings.TrimPrefix(filepath.ToSlash(path), root+"/") + ": " + string(m[1])
+				if !strings.Contains(text.String(), "<!-- "+name+" -->") {
+					t.Errorf("no page shows %s", name)
+				}
+			}
+			return err
+		}))
+	}
+	if found < 5 {
+		t.Errorf("%d pieces of code are marked", found)
 	}
 }
 
