@@ -98,7 +98,7 @@ Examples:
   worker inspect --json
   worker doctor --nats nats://broker:4222
   worker ready --http 127.0.0.1:8222
-  worker replay --policy default --policy claude sessions/*.jsonl
+  worker replay --policy default --policy claude ~/.claude/projects
   worker forget acme chat-4711 --nats nats://broker:4222
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
 
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
@@ -27,7 +28,7 @@ import (
 )
 
 type replayCmd struct {
-	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play under --policy, *.jsonl and *.jsonl.gz, or folders of them; no server is needed. Absent: the log of --nats, or that of --data."`
+	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play under --policy, as of Claude Code, OpenAI chats or SWE-agent, or folders of them; no server is needed. Absent: the log of --nats, or that of --data."`
 
 	Tenant  string `placeholder:"NAME" help:"Sessions of this tenant only."`
 	Session string `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
@@ -50,7 +51,7 @@ Examples:
   worker replay --data /var/lib/compactd --tenant acme --session s1 --json
   worker replay --from 2026-01-31T00:00:00Z --to 2026-01-31T12:00:00Z
   worker replay --policy claude --policy mine.yaml --nats nats://broker:4222
-  worker replay --policy default --policy claude sessions/*.jsonl
+  worker replay --policy default --policy claude ~/.claude/projects
 
 Exit codes: 0 equal, or compared; 1 something differs, or a failure; 2 wrong usage.`
 
@@ -96,9 +97,9 @@ func place(flag, s string) (worker.Place, error) {
 }
 
 // Run compares the log with its outcomes, or policies with each other.
-func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context) error {
+func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zerolog.Logger) error {
 	if len(c.Files) > 0 {
-		return c.playFiles(ctx, f)
+		return c.playFiles(ctx, f, log)
 	}
 	nc, done, err := f.reader(ctx)
 	if err != nil {

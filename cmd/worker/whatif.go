@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 
+	"compactd/internal/broker"
 	"compactd/internal/transcript"
 	"compactd/internal/whatif"
 	"compactd/internal/worker"
@@ -15,29 +19,41 @@ import (
 // errInvalid is a defect.
 var errInvalid = errors.New("some histories are not valid for their provider, which is a defect; please report it with the session")
 
-// playFiles compares policies on transcripts.
-func (c *replayCmd) playFiles(ctx context.Context, f *flags) error {
-	r, err := c.report(f)
+// playFiles compares policies on transcripts. What cannot be read is told.
+func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger) error {
+	r, err := c.report(f, broker.DefaultMaxAge)
 	if err != nil {
 		return err
 	}
-	for _, path := range c.Files {
-		sessions, err := transcript.Read(path)
-		if err != nil {
+	source, err := transcript.Open(transcript.Auto, c.Files...)
+	if err != nil {
+		return err
+	}
+	for s := range source.Sessions(func(err error) { log.Warn().Err(err).Msg("left out") }) {
+		if err := r.Add(ctx, whatif.FromTranscript(s)); err != nil {
 			return err
 		}
-		for _, s := range sessions {
-			if err := r.Add(ctx, whatif.FromTranscript(s)); err != nil {
-				return err
-			}
-		}
+	}
+	if source.Unknown > 0 {
+		log.Warn().Int("files", source.Unknown).Msg("left out: files that are no transcripts")
+	}
+	if r.Sessions == 0 {
+		return errors.New("there is no session in these files; docs/what-if.md says what is read")
 	}
 	return c.print(r)
 }
 
 // playLog compares policies with each other, and with what was told.
 func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error {
-	r, err := c.report(f, whatif.Policy{Name: whatif.Recorded})
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	streams, err := broker.Look(ctx, js)
+	if err != nil {
+		return err
+	}
+	r, err := c.report(f, streams.MaxAge, whatif.Policy{Name: whatif.Recorded})
 	if err != nil {
 		return err
 	}
@@ -62,14 +78,19 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	return c.print(r)
 }
 
-// report has a column for each policy that is named, behind some others.
-func (c *replayCmd) report(f *flags, columns ...whatif.Policy) (*whatif.Report, error) {
+// report has a column for each policy that is named, behind some others, for a log
+// that keeps its events so long.
+func (c *replayCmd) report(f *flags, age time.Duration, columns ...whatif.Policy) (*whatif.Report, error) {
 	for _, name := range f.Policy {
 		s, err := f.load(name)
 		if err != nil {
 			return nil, fmt.Errorf("--policy %s: %w", name, err)
 		}
-		columns = append(columns, whatif.Policy{Name: name, Config: s.Config})
+		config, err := s.Config.WithRetention(int64(age / time.Second))
+		if err != nil {
+			return nil, fmt.Errorf("--policy %s: %w", name, err)
+		}
+		columns = append(columns, whatif.Policy{Name: name, Config: config})
 	}
 	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay}), nil
 }

@@ -270,6 +270,16 @@ type gate struct {
 	seen     uint64 // last, when idle was asked
 }
 
+// known is a message whose metadata was read: to read it means to take its reply
+// subject apart.
+type known struct {
+	jetstream.Msg
+	metadata *jetstream.MsgMetadata
+}
+
+// Metadata implements [jetstream.Msg].
+func (m known) Metadata() (*jetstream.MsgMetadata, error) { return m.metadata, nil }
+
 // pass hands m to fn; after an error the gate is closed.
 func (g *gate) pass(m jetstream.Msg) error {
 	g.mu.Lock()
@@ -283,7 +293,7 @@ func (g *gate) pass(m jetstream.Msg) error {
 	}
 	if err == nil {
 		g.last, g.consumer, g.seq = md.Sequence.Stream, md.Consumer, md.Sequence.Consumer
-		err = g.fn(m, md)
+		err = g.fn(known{m, md}, md)
 	}
 	g.closed = err != nil
 	return err

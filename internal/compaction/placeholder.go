@@ -58,12 +58,12 @@ func (e *Entry) placeholderUnits() int64 {
 	}
 }
 
-// recall is what the placeholder of a result says of its original.
-func (e *Entry) recall() string {
+// recall is the placeholder of a result, with what it says of its original.
+func (e *Entry) recall(placeholder string) string {
 	if e.Ceiling == 0 {
-		return ""
+		return placeholder
 	}
-	b := append(make([]byte, 0, recallNotice), recallTurn...)
+	b := append(append(make([]byte, 0, 128), placeholder...), recallTurn...)
 	b = append(strconv.AppendUint(b, uint64(e.Turn), 10), recallMessage...)
 	return string(strconv.AppendUint(b, uint64(e.Index), 10))
 }

@@ -31,13 +31,23 @@ func (v *View) Seqs() []Seq {
 	return slices.Compact(out)
 }
 
+// messages counts those that the entries belong to.
+func (v *View) messages() (n int) {
+	for i := range v.entries {
+		if v.entries[i].Flags.has(FlagFirst) {
+			n++
+		}
+	}
+	return n
+}
+
 // Texts returns the messages of the turn at a sequence of the log.
 type Texts func(Seq) ([]events.Message, error)
 
 // Render writes the view in the session's own dialect, valid for its provider.
 // Messages that no edit touches keep their bytes.
 func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderer{view: v, texts: texts, out: make([]events.Message, 0, len(v.entries))}
+	r := renderer{view: v, texts: texts, out: make([]events.Message, 0, v.messages())}
 	for from := 0; from < len(v.entries); {
 		to := from + 1
 		for to < len(v.entries) && v.entries[from].sameMessage(&v.entries[to]) {
@@ -90,7 +100,7 @@ func (r *renderer) message(from, to int) error {
 		return err
 	}
 	for i := from; i < to; i++ {
-		if r.view.entries[i].Op != opNone {
+		if r.view.entries[i].Op.trims() { // in place
 			m = m.Clone()
 			break
 		}
@@ -106,10 +116,11 @@ func (r *renderer) message(from, to int) error {
 			r.parts = append(r.parts, trimmed(&m, e)...)
 		}
 		for k := e.Part; k < e.Part+e.Parts && !e.Op.trims(); k++ {
-			if err := r.edit(&m, int(k), i); err != nil {
+			p := m.Parts[k]
+			if err := r.edit(&p, i); err != nil {
 				return err
 			}
-			r.parts = append(r.parts, m.Parts[k])
+			r.parts, m.Edited = append(r.parts, p), m.Edited || p.Edited
 		}
 		if e.Flags.has(FlagAnswer) {
 			answers = append(answers, r.result(e, m, m.Parts[e.Part]))
@@ -156,20 +167,20 @@ func (r *renderer) source(e *Entry) (events.Message, error) {
 	return msgs[e.Index], nil
 }
 
-// edit carries out the op of entry i on part k.
-func (r *renderer) edit(m *events.Message, k, i int) error {
+// edit carries out the op of entry i on a part.
+func (r *renderer) edit(p *events.Part, i int) error {
 	e := &r.view.entries[i]
 	switch e.Op {
 	case opClear:
-		m.SetText(k, ClearText+e.recall())
+		p.SetText(e.recall(ClearText))
 	case opClearOld:
-		m.SetText(k, ClearOldText+e.recall())
+		p.SetText(e.recall(ClearOldText))
 	case opDeduplicate:
-		path, err := r.path(m.Parts[k], i)
+		path, err := r.path(*p, i)
 		if err != nil {
 			return err
 		}
-		m.SetText(k, dedupeHead+path+dedupeTail+e.recall())
+		p.SetText(e.recall(dedupeHead + path + dedupeTail))
 	}
 	return nil
 }

@@ -95,8 +95,10 @@ func formatOf(l *Ledger, in *events.Turn) events.Format {
 // the event's id belongs to it.
 func hashTurn(in *events.Turn) Key {
 	h := sha256.New()
+	var size [8]byte
 	part := func(b []byte) {
-		_ = binary.Write(h, binary.BigEndian, uint64(len(b))) // a hash never fails
+		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
+		h.Write(size[:])
 		h.Write(b)
 	}
 	if in.ReplacesFrom > 0 {

@@ -5,18 +5,18 @@ package events
 func readAnthropic(raw Raw) (Message, error) {
 	var m Message
 	var role, content Raw
-	err := walk(raw, func(w *walker) {
-		w.object(func(key []byte) {
-			switch string(key) {
-			case "role":
-				role = w.value()
-			case "content":
-				content, m.Parts = readContent(w, readAnthropicBlock)
-			default:
-				w.value()
-			}
-		})
+	w := walker{raw: raw}
+	w.object(func(key []byte) {
+		switch string(key) {
+		case "role":
+			role = w.value()
+		case "content":
+			content, m.Parts = readContent(&w, readAnthropicBlock)
+		default:
+			w.value()
+		}
 	})
+	err := w.end()
 	switch string(bare(role)) {
 	case "user":
 		m.Role = RoleUser

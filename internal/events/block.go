@@ -88,35 +88,50 @@ func writeContent(parts []Part, block func(Part) (Raw, error)) (Raw, error) {
 	if len(parts) == 1 && parts[0].Kind == PartText && parts[0].Raw == nil {
 		return quote(parts[0].Text), nil
 	}
-	blocks := make([]Raw, len(parts))
+	size := 2
+	for i := range parts {
+		if p := &parts[i]; p.Edited || p.Raw == nil {
+			size += len(p.Text) + blockFrame
+		} else {
+			size += len(p.Raw) + 1
+		}
+	}
+	out := append(make(Raw, 0, size), '[')
 	for i, p := range parts {
+		if i > 0 {
+			out = append(out, ',')
+		}
 		var err error
-		if blocks[i], err = writeBlock(p, block); err != nil {
+		if out, err = appendBlock(out, p, block); err != nil {
 			return nil, err
 		}
 	}
-	return array(blocks), nil
+	return append(out, ']'), nil
 }
 
-// writeBlock returns the block of a part as it came, with its text replaced, or
+// blockFrame is about what stands around the text of a block.
+const blockFrame = 128
+
+// appendBlock writes the block of a part as it came, with its text replaced, or
 // made by create. Text that stands for a block without any, such as an image,
 // becomes a text block. A call has no text to be replaced.
-func writeBlock(p Part, create func(Part) (Raw, error)) (Raw, error) {
+func appendBlock(out Raw, p Part, create func(Part) (Raw, error)) (Raw, error) {
 	switch {
 	case p.Raw == nil:
-		return create(p)
+		made, err := create(p)
+		return append(out, made...), err
 	case !p.Edited || p.Kind == PartCall:
-		return p.Raw, nil
+		return append(out, p.Raw...), nil
 	case p.Kind == PartThinking:
-		return withMember(p.Raw, "thinking", quote(p.Text))
+		return appendWithText(out, p.Raw, "thinking", p.Text)
 	case p.Kind == PartResult:
-		return withMember(p.Raw, "content", quote(p.Text))
+		return appendWithText(out, p.Raw, "content", p.Text)
 	case p.Kind == PartText && blockType(p.Raw) == "refusal":
-		return withMember(p.Raw, "refusal", quote(p.Text))
+		return appendWithText(out, p.Raw, "refusal", p.Text)
 	case p.Kind == PartText:
-		return withMember(p.Raw, "text", quote(p.Text))
+		return appendWithText(out, p.Raw, "text", p.Text)
 	default:
-		return textBlock(p.Text), nil
+		return append(out, textBlock(p.Text)...), nil
 	}
 }
 

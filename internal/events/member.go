@@ -12,19 +12,52 @@ type member struct {
 // are parts of raw, not copies.
 func members(raw Raw) ([]member, error) {
 	out := make([]member, 0, 4)
-	err := walk(raw, func(w *walker) {
-		w.object(func(key []byte) { out = append(out, member{string(key), w.value()}) })
-	})
-	return out, err
+	w := walker{raw: raw}
+	w.object(func(key []byte) { out = append(out, member{nameOf(key), w.value()}) })
+	return out, w.end()
 }
 
 // elements lists an array's elements as parts of raw.
 func elements(raw Raw) ([]Raw, error) {
 	out := []Raw{}
-	err := walk(raw, func(w *walker) {
-		w.array(func() { out = append(out, w.value()) })
-	})
-	return out, err
+	w := walker{raw: raw}
+	w.array(func() { out = append(out, w.value()) })
+	return out, w.end()
+}
+
+// nameOf is the name of a key, of the usual ones without a copy.
+func nameOf(key []byte) string {
+	switch string(key) {
+	case "role":
+		return "role"
+	case "content":
+		return "content"
+	case "type":
+		return "type"
+	case "text":
+		return "text"
+	case "id":
+		return "id"
+	case "name":
+		return "name"
+	case "messages":
+		return "messages"
+	case "model":
+		return "model"
+	case "turn":
+		return "turn"
+	case "usage":
+		return "usage"
+	case "generation":
+		return "generation"
+	case "provider":
+		return "provider"
+	case "input_tokens":
+		return "input_tokens"
+	case "output_tokens":
+		return "output_tokens"
+	}
+	return string(key)
 }
 
 // set gives name a value, at its place if it is there.
@@ -56,22 +89,48 @@ func lookup(ms []member, name string) Raw {
 // it was there. The values of all other members keep their bytes.
 func withMember(raw Raw, name string, value Raw) (Raw, error) {
 	out, found := append(make(Raw, 0, len(value)+128), '{'), false
-	err := walk(raw, func(w *walker) {
-		w.object(func(key []byte) {
-			v := w.value()
-			if string(key) == name {
-				v, found = value, true
-			}
-			out = appendMember(out, key, v)
-		})
+	w := walker{raw: raw}
+	w.object(func(key []byte) {
+		v := w.value()
+		if string(key) == name {
+			v, found = value, true
+		}
+		out = appendMember(out, key, v)
 	})
-	if err != nil {
+	if err := w.end(); err != nil {
 		return nil, err
 	}
 	if !found {
 		out = appendMember(out, name, value)
 	}
 	return append(out, '}'), nil
+}
+
+// appendWithText writes the object raw with a text as the value of name, as
+// [withMember] does.
+func appendWithText(out Raw, raw Raw, name, text string) (Raw, error) {
+	found, first := false, len(out)+1
+	out = append(out, '{')
+	w := walker{raw: raw}
+	w.object(func(key []byte) {
+		v := w.value()
+		if len(out) > first {
+			out = append(out, ',')
+		}
+		if out = append(appendName(out, key), ':'); string(key) == name {
+			out, found = appendQuote(out, text), true
+		} else {
+			out = append(out, v...)
+		}
+	})
+	err := w.end()
+	if !found && err == nil {
+		if len(out) > first {
+			out = append(out, ',')
+		}
+		out = appendQuote(append(appendName(out, name), ':'), text)
+	}
+	return append(out, '}'), err
 }
 
 // object writes members in their order.
@@ -92,7 +151,17 @@ func appendMember[S string | []byte](out Raw, name S, value Raw) Raw {
 	if len(out) > 1 {
 		out = append(out, ',')
 	}
-	return append(append(appendQuote(out, name), ':'), value...)
+	return append(append(appendName(out, name), ':'), value...)
+}
+
+// appendName is appendQuote for a key, most of which need no look at what to escape.
+func appendName[S string | []byte](out Raw, name S) Raw {
+	for i := range len(name) {
+		if c := name[i]; c != '_' && (c < 'a' || c > 'z') {
+			return appendQuote(out, name)
+		}
+	}
+	return append(append(append(out, '"'), name...), '"')
 }
 
 // array writes elements in their order.

@@ -76,10 +76,12 @@ type Message struct {
 // SetText replaces the text of part i: the text of a text part, the content of
 // a result. Everything else of the block stays.
 func (m *Message) SetText(i int, text string) {
-	p := &m.Parts[i]
-	p.Text, p.Images, p.Edited = text, 0, true
+	m.Parts[i].SetText(text)
 	m.Edited = true
 }
+
+// SetText is that of [Message], whose Edited is then the caller's to set.
+func (p *Part) SetText(text string) { p.Text, p.Images, p.Edited = text, 0, true }
 
 // TimestampOf returns the timestamp of a message that came, nil without.
 func (m *Message) TimestampOf() Raw { return memberOf(m.Raw, "timestamp") }

@@ -20,7 +20,9 @@ type neurolinkMessage struct {
 
 func readNeuroLink(raw Raw) (Message, error) {
 	var n neurolinkMessage
-	if err := walk(raw, n.read); err != nil {
+	w := walker{raw: raw}
+	n.read(&w)
+	if w.end() != nil {
 		return Message{}, errNoMessage
 	}
 	if n.hidden {

@@ -17,7 +17,9 @@ type openaiMessage struct {
 
 func readOpenAI(raw Raw) (Message, error) {
 	var o openaiMessage
-	if err := walk(raw, o.read); err != nil {
+	w := walker{raw: raw}
+	o.read(&w)
+	if w.end() != nil {
 		return Message{}, errNoMessage
 	}
 	m := Message{Role: o.model(), Parts: o.parts}

@@ -16,17 +16,16 @@ var (
 // the input, never copies: the input must not change afterwards. It trusts the
 // input to be JSON, as [check] says: it looks at what stands between the values
 // that it is asked for, and not into them. After an error its methods do nothing.
+// Made where it is used, and not handed on, it costs no memory.
 type walker struct {
 	raw Raw
 	at  int
 	err error
 }
 
-// walk lets read consume raw, which must be exactly one JSON value.
-func walk(raw Raw, read func(*walker)) error {
-	w := &walker{raw: raw}
-	read(w)
-	if w.kind(); w.err == nil && w.at < len(raw) {
+// end returns what was wrong, errTrailing where the one value was not all there is.
+func (w *walker) end() error {
+	if w.kind(); w.err == nil && w.at < len(w.raw) {
 		return errTrailing
 	}
 	return w.err

@@ -26,6 +26,9 @@ func newCore(a events.Address) *core {
 
 // judge decides on an event as a worker does, applies it, and returns what is told.
 func (c *core) judge(e *Event, config *compaction.Config) []compaction.Outcome {
+	if c.ledger.Expired(e.Time, config) {
+		c.ledger = compaction.NewLedger(c.address)
+	}
 	in, err := c.read(e, config)
 	if err != nil {
 		return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: c.address}, err, config)

@@ -28,20 +28,30 @@ type Event struct {
 	Config *compaction.Config
 }
 
-// pause is between two turns of a transcript that does not say when they came.
-const pause = 10 * time.Second
+// pause is between two turns of a transcript that does not say when they came, and
+// maxPause the most that is between any two: after a month of silence a log has lost
+// the session, and its agent sends the whole history again.
+const (
+	pause    = 10 * time.Second
+	maxPause = 24 * time.Hour
+)
 
 // FromTranscript makes the log that the agent of a transcript would have written.
-// A turn without a time comes 10 s after the one before it.
+// A turn without a time comes 10 s after the one before it, and any after a day at
+// most.
 func FromTranscript(t transcript.Session) *Session {
 	s := &Session{Address: events.Address{Tenant: events.DefaultTenant, Session: t.Name}}
-	var now int64
+	var now, before int64 // of the log, and of the turn before as it was recorded
 	for i, turn := range t.Turns {
+		at := turn.At.UnixMilli()
 		switch {
 		case turn.At.IsZero():
 			now += pause.Milliseconds()
+		case before == 0:
+			now, before = max(now, at), at
 		default:
-			now = max(now, turn.At.UnixMilli())
+			now += min(max(at-before, 0), maxPause.Milliseconds())
+			before = max(at, before)
 		}
 		s.Events = append(s.Events, Event{
 			Seq: compaction.Seq(i + 1), ID: turn.ID, Time: now, Kind: events.KindTurn, Data: turn.Payload,

@@ -267,7 +267,7 @@ func (f *fleet) finish(e ending) error {
 	switch {
 	case errors.Is(e.err, broker.ErrFenced):
 		return nil
-	case !f.shutting && (errors.Is(e.err, errDrain) || broker.Unreachable(e.err)):
+	case !f.shutting && (errors.Is(e.err, errDrain) || errors.Is(e.err, errShort) || broker.Unreachable(e.err)):
 		return nil // the listener knows
 	default:
 		return e.err

@@ -76,3 +76,23 @@ func (p *partition) goBack(ctx context.Context, end, from uint64) (border, error
 	p.interrupted("open")(fmt.Errorf("the log lost its end: it stops at %d, outcomes are stored up to %d", end, from))
 	return marker, nil
 }
+
+// errShort: the node that was read from has less of the log than its leader. It is
+// read again later.
+var errShort = errors.New("the log was not read to its end: the server that was asked is behind the others")
+
+// otherChain says why a replay did not come to the marker's hash: it is another log,
+// unless the replay ended before the event of the marker, and that event is there.
+func (p *partition) otherChain(ctx context.Context, marker border) error {
+	if p.decided.seq >= marker.seq {
+		return errOtherChain
+	}
+	_, err := broker.GetLog(ctx, p.w.config.Read, []uint64{uint64(marker.seq)})
+	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+		return errOtherChain
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %d of %d", errShort, p.decided.seq, marker.seq)
+}

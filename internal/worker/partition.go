@@ -305,7 +305,7 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 		return replayed, err
 	}
 	if whole && marker.chain != 0 && p.decided.chain != marker.chain {
-		return replayed, errOtherChain
+		return replayed, p.otherChain(ctx, marker)
 	}
 	p.decided.seq, p.decided.chain = marker.seq, cmp.Or(marker.chain, p.decided.chain)
 	p.end = p.decided
@@ -357,7 +357,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		return
 	}
 	failpoint("decided")
-	if messages != nil {
+	if messages != nil && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		p.w.texts.put(e)
 	}
 	for _, o := range outs {
