@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"compactd/internal/policyfile"
+	"compactd/internal/schema"
 )
 
 // hidden is a command where none is looked for.
@@ -110,6 +111,11 @@ func checkJSON(t *testing.T, p page, b block) {
 	t.Helper()
 	if strings.Contains(b.text, "…,") || strings.Contains(b.text, "…}") || strings.Contains(b.text, "…]") || p.path == "docs/http.md" {
 		return
+	}
+	if p.path == "docs/format/policy.md" { // a turn with a policy
+		if err := schema.Validate("turn", []byte(b.text)); err != nil {
+			t.Errorf("%s:%d: %v", p.path, b.line, err)
+		}
 	}
 	d := json.NewDecoder(strings.NewReader(b.text))
 	for d.More() {
