@@ -28,7 +28,7 @@ var ranElsewhere = map[string]string{
 // folders; where the page shows what it prints, it prints that.
 func TestCommands(t *testing.T) {
 	programs := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-w", "-o", programs, "compactd/cmd/worker", "compactd/cmd/publisher")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-w", "-o", programs, "compactd/cmd/worker", "compactd/cmd/publisher", "compactd/"+agent)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

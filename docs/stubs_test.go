@@ -13,7 +13,7 @@ import (
 // files and targets are looked up, nothing is run.
 var stubs = map[string]string{
 	"make":       "minutes, and this test is one of its targets",
-	"go":         "minutes; programs and tests are built and run by make test",
+	"go":         "minutes; programs and tests are built and run by make test. The agent is run: it is built with the programs",
 	"npm":        "needs the network; make clients runs the agent",
 	"pip":        "needs the network",
 	"python":     "needs nats-py",
@@ -48,7 +48,7 @@ func newFolder(t *testing.T, programs string) *folder {
 		"home/.claude/projects/-home-me-app/3f1c.jsonl": recorded,
 	}
 	for name := range stubs {
-		files["stubs/"+name] = fmt.Sprintf(anyStub, abs)
+		files["stubs/"+name] = fmt.Sprintf(anyStub, abs, programs, agent)
 	}
 	for name, text := range files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
@@ -122,11 +122,17 @@ export NATS_URL=${NATS_URL:-$URL}
 exec %[1]s/publisher "$@"
 `
 
+// agent is the example that pages run.
+const agent = "examples/clients/go"
+
 // anyStub looks up what a command names: files, packages, targets. Where a unit is
 // stopped, the page's worker is.
 const anyStub = `#!/bin/sh
-root=%s
+root=%[1]s
 name=$(basename "$0")
+if [ "$name $*" = "go run ./%[3]s" ]; then
+	NATS_URL=$URL exec %[2]s/$(basename %[3]s)
+fi
 if [ "$name" = make ]; then
 	for a; do
 		case $a in -* | *=*) ;; *) grep -q "^$a:" "$root/Makefile" || { echo "there is no target $a"; exit 1; } ;; esac
