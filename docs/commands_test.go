@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,15 @@ import (
 	"testing"
 	"time"
 )
+
+// Commands wait more than they work: pages run side by side, whatever the cores are.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // notRun are the reasons why a block is not run; it says so in a comment above it.
 var notRun = map[string]string{
