@@ -44,12 +44,13 @@ func TestCommands(t *testing.T) {
 	}
 	for _, p := range pages(t) {
 		if run := p.script(t); run != nil && ranElsewhere[p.path] == "" {
+			dir := newFolder(t, programs) // before any page runs: a program that is being written cannot be run
 			t.Run(p.path, func(t *testing.T) {
 				t.Parallel()
 				if _, err := exec.LookPath("curl"); err != nil && strings.Contains(p.text, "\ncurl ") {
 					t.Skip("SKIPPED: no curl here, the commands of this page are not run: ", err)
 				}
-				newFolder(t, programs).run(p, run)
+				dir.at(t).run(p, run)
 			})
 		}
 	}

@@ -33,7 +33,8 @@ type folder struct {
 	places  *strings.Replacer // what the pages say is where on this machine
 }
 
-func newFolder(t *testing.T, programs string) *folder {
+// newFolder writes the programs of a page, and the files that it names.
+func newFolder(t *testing.T, programs string) folder {
 	t.Helper()
 	dir := t.TempDir()
 	abs, err := filepath.Abs(root)
@@ -54,25 +55,29 @@ func newFolder(t *testing.T, programs string) *folder {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
-	addr, http, broker := freePort(t), freePort(t), freePort(t)
-	return &folder{
-		t: t, dir: dir,
-		environ: []string{
-			"PATH=" + dir + "/bin:" + dir + "/stubs:" + os.Getenv("PATH"), "HOME=" + dir + "/home", "RUN=" + dir, "URL=nats://" + addr, "BROKER=" + broker,
-			"COMPACTD_LISTEN=" + addr, "COMPACTD_HTTP=" + http,
-			"COMPACTD_ANTHROPIC_BASE_URL=http://127.0.0.1:1", "COMPACTD_ANTHROPIC_ATTEMPTS=1", // a model that is never there
-		},
-		places: strings.NewReplacer("127.0.0.1:4222", addr, "127.0.0.1:8222", http, "broker:4222", broker,
-			"/run/secrets/", dir+"/secrets/", "/var/lib/compactd", dir+"/var", "/tmp/try", dir+"/try"),
-	}
+	return folder{dir: dir}
 }
 
-func freePort(t *testing.T) string {
+// at gives the page's servers free addresses.
+func (f folder) at(t *testing.T) *folder {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	var free [3]string
+	for i := range free {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer l.Close()
+		free[i] = l.Addr().String()
+	}
+	addr, http, broker := free[0], free[1], free[2]
+	f.t = t
+	f.environ = []string{
+		"PATH=" + f.dir + "/bin:" + f.dir + "/stubs:" + os.Getenv("PATH"), "HOME=" + f.dir + "/home", "RUN=" + f.dir, "URL=nats://" + addr, "BROKER=" + broker,
+		"COMPACTD_LISTEN=" + addr, "COMPACTD_HTTP=" + http,
+		"COMPACTD_ANTHROPIC_BASE_URL=http://127.0.0.1:1", "COMPACTD_ANTHROPIC_ATTEMPTS=1", // a model that is never there
+	}
+	f.places = strings.NewReplacer("127.0.0.1:4222", addr, "127.0.0.1:8222", http, "broker:4222", broker,
+		"/run/secrets/", f.dir+"/secrets/", "/var/lib/compactd", f.dir+"/var", "/tmp/try", f.dir+"/try")
+	return &f
 }
 
 func must(t *testing.T, err error) {
