@@ -100,9 +100,10 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	}
 	var c *Committer
 	var found Stored
+	wait := patience(cl.ReplyTimeout)
 	err := retry(ctx, cl.OnRetry, func() error {
 		var err error
-		if found, err = lastMarker(ctx, nc, cl.Partition, cl.ReplyTimeout); err != nil {
+		if found, err = wait.marker(ctx, nc, cl.Partition); err != nil {
 			return transient(err)
 		}
 		c = &Committer{nc: nc, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
@@ -165,7 +166,7 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 	if err != nil {
 		return err
 	}
-	unknown := false
+	unknown, wait := false, patience(c.claim.ReplyTimeout)
 	return retry(ctx, c.claim.OnRetry, func() error {
 		var err error
 		if !unknown {
@@ -178,7 +179,7 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 				return err
 			}
 		}
-		found, lerr := lastMarker(ctx, c.nc, c.claim.Partition, c.claim.ReplyTimeout) // not for long: the leader may be another by now
+		found, lerr := wait.marker(ctx, c.nc, c.claim.Partition)
 		if lerr != nil {
 			return transient(lerr)
 		}

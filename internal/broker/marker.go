@@ -82,6 +82,22 @@ func lastMarker(ctx context.Context, nc *nats.Conn, partition int, timeout time.
 	return s, nil
 }
 
+// maxPatience bounds how long one try waits for the newest marker. The message
+// that carries it may have 8 MiB, and the way may be slow.
+const maxPatience = 30 * time.Second
+
+// patience is how long the next try waits for the newest marker. At first not for
+// long, since the leader may be another by now; after each silence twice as long.
+type patience time.Duration
+
+func (p *patience) marker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
+	s, err := lastMarker(ctx, nc, partition, time.Duration(*p))
+	if errors.Is(err, errNoAnswer) {
+		*p = min(2**p, patience(maxPatience))
+	}
+	return s, err
+}
+
 // ParseMarker reads the marker off a message of OUTCOMES; false when it has none.
 func ParseMarker(h nats.Header) (Marker, bool, error) {
 	t, ok, err := parseHeader(h)
