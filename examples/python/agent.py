@@ -22,7 +22,6 @@ class Agent:
         self.turn = self.through = self.generation = 0
         self.told, self.seen, self.missed = [], 0, False
 
-    # doc:begin turn
     async def publish(self, *appended):
         """Send what was appended since the last turn, as the next turn."""
         id = str(uuid.uuid4())  # one for each turn, the same when it is sent again
@@ -38,9 +37,7 @@ class Agent:
         self.turn += 1
         self.own.append(appended)
 
-    # doc:end turn
 
-    # doc:begin swap
     async def hear(self, msg):
         """Keep an outcome for the next turn border; it says whether one before it was missed."""
         self.missed |= int(msg.headers["Nats-Last-Sequence"]) != self.seen
@@ -64,9 +61,7 @@ class Agent:
         """What goes into the next call of the model."""
         return self.prefix + [m for turn in self.own for m in turn]
 
-    # doc:end swap
 
-    # doc:begin missed
     async def resync(self):
         """Ask a worker for the history, page by page, and apply it."""
         whole = await self.ask(1)
@@ -83,8 +78,6 @@ class Agent:
         if msg.headers and "Nats-Service-Error-Code" in msg.headers:
             raise RuntimeError(msg.data.decode())
         return json.loads(msg.data)
-
-    # doc:end missed
 
 
 async def refused(msg):

@@ -90,7 +90,6 @@ func (a *agent) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// doc:begin loop
 // ask lets the model speak, and use tools, until it has an answer.
 func (a *agent) ask(ctx context.Context, prompt string) (text string, err error) {
 	pending := anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))
@@ -144,8 +143,6 @@ func (a *agent) call(ctx context.Context, pending anthropic.MessageParam) (*anth
 		}
 	}
 }
-
-// doc:end loop
 
 // maxFile is how much of a file the model gets, in bytes.
 const maxFile = 8 << 10

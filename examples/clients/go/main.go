@@ -33,7 +33,6 @@ type agent struct {
 	generation int
 }
 
-// doc:begin turn
 // publish sends what was appended since the last turn, as the next turn.
 func (a *agent) publish(ctx context.Context, appended ...json.RawMessage) error {
 	id := rand.Text() // one for each turn, the same when it is sent again
@@ -58,9 +57,6 @@ func (a *agent) publish(ctx context.Context, appended ...json.RawMessage) error 
 	return nil
 }
 
-// doc:end turn
-
-// doc:begin swap
 // take applies what was told since the last turn border.
 func (a *agent) take() error {
 	for {
@@ -99,16 +95,15 @@ func (a *agent) history() []json.RawMessage {
 	return slices.Concat(a.prefix, slices.Concat(a.own...))
 }
 
-// doc:end swap
-
-// doc:begin missed
 // catchUp applies the newest outcome that is stored, and returns its generation.
 func (a *agent) catchUp(ctx context.Context) (int, error) {
+	// doc:begin stored
 	outcomes, err := a.js.Stream(ctx, "OUTCOMES")
 	if err != nil {
 		return 0, err
 	}
 	m, err := outcomes.GetLastMsgForSubject(ctx, "out.*.compacted.default."+a.session)
+	// doc:end stored
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil // nothing was told yet
 	} else if err != nil {
@@ -116,8 +111,6 @@ func (a *agent) catchUp(ctx context.Context) (int, error) {
 	}
 	return a.apply(m.Data)
 }
-
-// doc:end missed
 
 func main() {
 	if err := run(context.Background()); err != nil {

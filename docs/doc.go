@@ -1,0 +1,16 @@
+// Package docs is the documentation. Nothing imports it; its tests hold the pages to
+// what the program does:
+//
+//	go test ./docs                          # all pages
+//	go test ./docs -run 'Commands/tutorial' # the commands of one
+//
+// # Guarantees
+//
+//   - Every command in a block marked sh is run, in the order of its page, in a folder
+//     of its own, beside a worker where the page starts one. What a machine may lack,
+//     or what takes minutes, has a reason in commands_test.go.
+//   - A block marked output is what the block above it printed, figures aside.
+//   - Code is that of a file that is compiled and tested; YAML is a policy, JSON is JSON.
+//   - Links and anchors lead somewhere. Flags, commands, variables, metrics, make
+//     targets, alerts and paths that a page names are there.
+package docs
