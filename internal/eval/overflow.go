@@ -183,7 +183,7 @@ func (w *crowded) pile(ctx context.Context, name string) (began time.Time, err e
 	w.gate.Lock()
 	defer w.gate.Unlock()
 	var acks []jetstream.PubAckFuture
-	turn := turnOf(1_000_000, 2, 220)
+	turn := turnOf(4_000_000, 2, 220) // never compacted, however many rounds
 	for i := range w.turns {
 		a, err := w.send(events.KindTurn, w.piles[i%len(w.piles)], turn)
 		if err != nil {
