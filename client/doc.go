@@ -8,7 +8,7 @@
 //		h, err := s.Context(ctx) // never waits for a summary
 //		answer, err := call(append(h.Messages, prompt))
 //		if tooLong(err) {
-//			err = s.Overflow(ctx, err) // then Context has a shorter history
+//			_, err = s.Overflow(ctx, err, status) // then Context has a shorter history
 //			continue
 //		}
 //		err = s.Publish(ctx, client.Turn{Messages: []any{prompt, answer}, Usage: usage})

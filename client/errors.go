@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"compactd/internal/events"
 )
@@ -57,7 +58,7 @@ func (e *Error) Error() string {
 		text = fmt.Sprintf("turn %d was refused: %s", e.Turn, text)
 	}
 	if e.Hint != "" {
-		text += "; " + e.Hint
+		text = strings.TrimSuffix(text, ".") + ". " + e.Hint // both are sentences
 	}
 	return text
 }

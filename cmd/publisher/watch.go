@@ -83,7 +83,7 @@ func describe(body any) string {
 	case *events.BudgetChanged:
 		return fmt.Sprintf("level %s: %d tokens of %d", b.Level, b.Budget.EstimatedInput, b.Budget.AvailableInput)
 	case *events.Rejected:
-		return fmt.Sprintf("rejected %s at %d: %s: %s; %s", b.Kind, b.Seq, b.Code, b.Message, b.Hint)
+		return fmt.Sprintf("rejected %s at %d: %s: %s. %s", b.Kind, b.Seq, b.Code, strings.TrimSuffix(b.Message, "."), b.Hint)
 	case *events.Forgotten:
 		return fmt.Sprintf("forgotten at %d: send the history with replaces_from 1 if the session is to go on", b.Seq)
 	}

@@ -126,7 +126,7 @@ func (r *reader) structure(fields []entry, t reflect.Type, path string, places m
 func (r *reader) unknown(e entry, full string, known []string) {
 	text := r.prefix + full + " is not known"
 	if meant := nearest(e.key, known); meant != "" {
-		text += "; did you mean " + meant + "?"
+		text += "; did you mean " + strings.TrimSuffix(full, e.key) + meant + "?"
 	} else if len(known) > 0 {
 		text += "; here can stand " + strings.Join(known, ", ")
 	}
