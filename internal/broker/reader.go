@@ -34,8 +34,9 @@ type reader struct {
 }
 
 const (
-	// createTime bounds the first try to make a consumer. The next one takes twice
-	// as long, at most maxCreateTime: a cluster under load may be slow.
+	// createTime bounds the first try to make a consumer. Each one after it has a quarter
+	// of that more, up to maxCreateTime: a cluster under load may be slow. It must not grow
+	// fast, as tries are lost while there is no leader, and on a node that is cut off.
 	createTime    = 2 * time.Second
 	maxCreateTime = 10 * time.Second
 	// consumerLife is how long the server keeps a consumer that nobody asks.
@@ -166,7 +167,7 @@ func (r *reader) next(ctx context.Context, again func(error) bool) (cons jetstre
 	limit := createTime
 	_ = retry(ctx, nil, func() error { // err says more
 		cons, err = r.create(ctx, limit)
-		limit = min(2*limit, maxCreateTime)
+		limit = min(limit+createTime/4, maxCreateTime)
 		if err != nil && again(err) {
 			return err
 		}
