@@ -30,7 +30,6 @@ const (
 
 // Request subjects of the JetStream API.
 const (
-	apiGet            = "$JS.API.STREAM.MSG.GET."
-	apiDirectGet      = "$JS.API.DIRECT.GET."
-	apiDeleteConsumer = "$JS.API.CONSUMER.DELETE."
+	apiGet       = "$JS.API.STREAM.MSG.GET."
+	apiDirectGet = "$JS.API.DIRECT.GET."
 )

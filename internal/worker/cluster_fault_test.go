@@ -4,7 +4,6 @@ package worker_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -27,25 +26,17 @@ func TestFaultClusterFleet(t *testing.T) {
 	nodes, both := 0, 0
 	var recovery []time.Duration
 	for round := range 12 {
-		if os.Getenv("STUCK") == "" {
-			for range 3 {
-				c.restarted(c.one())
-			}
-			c.loseNode(c.rnd.IntN(clustertest.Nodes), nil)
-			nodes++
+		for range 3 {
+			c.restarted(c.one())
 		}
-		if os.Getenv("STUCK") == "" && round%2 == 0 {
+		c.loseNode(c.rnd.IntN(clustertest.Nodes), nil)
+		nodes++
+		if round%2 == 0 {
 			c.loseNode(c.leader(), c.one())
 			nodes, both = nodes+1, both+1
 		}
-		if os.Getenv("STUCK") != "" || round%3 == 2 {
+		if round%3 == 2 {
 			recovery = append(recovery, c.cutLeader())
-			t.Log(time.Now(), recovery)
-			if d := recovery[len(recovery)-1]; d > 12*time.Second {
-				for i, p := range c.workers {
-					t.Logf("worker %d:\n%s", i, p.log.troubles(100))
-				}
-			}
 		}
 	}
 	c.awaitBalance()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -422,11 +421,6 @@ func (c *crew) until(what string, ok func() bool) {
 				c.t.Logf("worker %d says at last:\n%s", i, p.log.troubles(12))
 			}
 			c.t.Log(c.positions())
-			for i, p := range c.workers {
-				p.signal(syscall.SIGQUIT)
-				pause(c.t, 3*time.Second)
-				_ = os.WriteFile(fmt.Sprintf("/tmp/stuck/%s-%d.txt", os.Getenv("STUCK"), i), []byte(p.log.text()), 0o600)
-			}
 			c.t.Fatalf("no %s; served are %v", what, c.shares())
 		}
 	}
