@@ -2,11 +2,12 @@ package docs
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"compactd/internal/freeport"
 )
 
 // stubs stand for programs that a page may call and a test may not: the command's
@@ -63,10 +64,9 @@ func (f folder) at(t *testing.T) *folder {
 	t.Helper()
 	var free [3]string
 	for i := range free {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		at, err := freeport.Address()
 		must(t, err)
-		defer l.Close()
-		free[i] = l.Addr().String()
+		free[i] = at
 	}
 	addr, http, broker := free[0], free[1], free[2]
 	f.t = t

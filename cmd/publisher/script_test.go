@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"compactd/internal/freeport"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"publisher": main}) }
@@ -30,7 +31,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			env.Setenv("COMPACTD_HTTP", "off") // of the workers, which would meet at one port
-			addr, err := freePort()
+			addr, err := freeport.Address()
 			env.Setenv("ADDR", addr)
 			env.Setenv("URL", "nats://"+addr)
 			return err
@@ -57,13 +58,4 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(ts.Exec(args[2], args[3:]...))
 		}
 	}
-}
-
-// freePort finds an address that nobody listens on.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

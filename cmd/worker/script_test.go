@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"compactd/internal/freeport"
 	"compactd/internal/summarize/summarizetest"
 )
 
@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "ask": ask, "tamper": tamper},
 		Setup: func(env *testscript.Env) error {
-			addr, err := freePort()
+			addr, err := freeport.Address()
 			env.Setenv("ADDR", addr)
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("COMPACTD_HTTP", "127.0.0.1:-1")
@@ -109,13 +109,4 @@ func ask(ts *testscript.TestScript, neg bool, args []string) {
 	body, err := io.ReadAll(resp.Body)
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), fmt.Appendf(nil, "%d\n%s", resp.StatusCode, body), 0o600))
-}
-
-// freePort finds an address that nobody listens on.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

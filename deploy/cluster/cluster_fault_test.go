@@ -18,6 +18,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
+	"compactd/internal/freeport"
 )
 
 // The three nodes of the example form a cluster over TLS, hold the streams three times,
@@ -174,12 +175,14 @@ func (f *folder) cluster() (nodes []*server.Server, urls []string) {
 	var options []*server.Options
 	for i := range 3 {
 		o := f.options(fmt.Sprintf("node-%d.conf", i+1))
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		free, err := freeport.Address()
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		at := l.Addr().(*net.TCPAddr)
-		l.Close()
+		at, err := net.ResolveTCPAddr("tcp", free)
+		if err != nil {
+			f.t.Fatal(err)
+		}
 		if o.Cluster.TLSConfig == nil || len(o.Routes) != 3 || o.Routes[i].Hostname() != o.ServerName {
 			f.t.Errorf("node %d: routes %v, TLS %v", i+1, o.Routes, o.Cluster.TLSConfig != nil)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"compactd/internal/events"
+	"compactd/internal/freeport"
 )
 
 // process is the worker's binary, on a folder and a port that stay the same.
@@ -129,12 +129,11 @@ func buildWorker(t *testing.T, flags ...string) string {
 // freePort finds an address that a process can keep over its restarts.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return at
 }
 
 // dial opens a connection that comes back for ever, and soon.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/freeport"
 )
 
 // Nodes is how many servers a cluster has.
@@ -161,15 +163,13 @@ func (c *Cluster) awaitLeader() {
 	}
 }
 
-// freeAddress is one that nobody listens at just now.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	at, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return at
 }
 
 func portOf(t testing.TB, address string) int {
