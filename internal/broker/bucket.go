@@ -145,18 +145,18 @@ func newEntry(key string, value []byte, revision uint64, h nats.Header) entry {
 // every change, one at a time, until stop. ctx bounds the start only. After a call
 // of onError changes may be missed: watch anew.
 func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error)) (stop func(), err error) {
-	cons, err := b.js.OrderedConsumer(ctx, streamOf(b.name), jetstream.OrderedConsumerConfig{
+	r, err := openReader(ctx, b.js, streamOf(b.name), jetstream.ConsumerConfig{
 		FilterSubjects: []string{b.prefix() + ">"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", b.name, err)
 	}
 	begun := make(chan struct{})
-	left := cons.CachedInfo().NumPending // of the beginning; owned by the gate from here on
+	left := r.pending() // of the beginning; owned by the gate from here on
 	if left == 0 {
 		close(begun)
 	}
-	g := gate{fn: func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+	r.gate.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		fn(newEntry(strings.TrimPrefix(m.Subject(), b.prefix()), m.Data(), md.Sequence.Stream, m.Headers()))
 		if left == 0 {
 			return nil
@@ -166,24 +166,14 @@ func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error))
 			close(begun)
 		}
 		return nil
-	}}
-	cc, err := cons.Consume(func(m jetstream.Msg) {
-		if err := g.pass(m); err != nil {
-			onError(fmt.Errorf("watch %s: %w", b.name, err))
-		}
-	}, jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }))
-	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", b.name, err)
 	}
-	stop = func() {
-		cc.Stop()
-		g.close()
-	}
+	r.onError = func(err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }
+	r.start()
 	select {
 	case <-begun:
-		return stop, nil
+		return r.stop, nil
 	case <-ctx.Done():
-		stop()
+		r.stop()
 		return nil, fmt.Errorf("watch %s: %w", b.name, ctx.Err())
 	}
 }

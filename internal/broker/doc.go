@@ -35,7 +35,9 @@
 //
 // # On failure
 //
-// Connections come back by themselves, for ever. A commit whose answer is lost is
+// Connections come back by themselves, for ever. A reader whose consumer is silent, gone,
+// or not made within its time has another one made, on another node if need be, and goes
+// on where it was. A commit whose answer is lost is
 // settled by reading the marker; until that works, Commit waits, bounded by its
 // context only. [ErrFenced] and [ErrDiverged] mean: stop, drop what is in memory,
 // open the partition again. [*StoreFullError] and [*TooLargeError] mean: nothing

@@ -77,7 +77,7 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	if err != nil {
 		return nil, nil, err
 	}
-	cons, err := js.OrderedConsumer(ctx, OutcomesStream, jetstream.OrderedConsumerConfig{
+	r, err := openReader(ctx, js, OutcomesStream, jetstream.ConsumerConfig{
 		FilterSubjects: []string{"out.*." + string(events.KindErased) + "." + a.String(), "out.*." + string(events.KindRejected) + "." + a.String()},
 		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:    state.Last + 1,
@@ -87,21 +87,15 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	}
 	out := make(chan jetstream.Msg)
 	ctx, cancel := context.WithCancel(ctx)
-	leave := func() {
-		cancel()
-		discard(ctx, js, OutcomesStream, cons, &gate{})
-	}
-	cc, err := cons.Consume(func(m jetstream.Msg) {
+	r.gate.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
 		select {
 		case out <- m:
 		case <-ctx.Done():
 		}
-	})
-	if err != nil {
-		leave()
-		return nil, nil, err
+		return nil
 	}
-	return out, func() { cc.Stop(); leave() }, nil
+	r.start()
+	return out, func() { cancel(); r.stop() }, nil
 }
 
 // answerOf reads what was told, nil when it is of another event than that at seq.

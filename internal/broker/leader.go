@@ -34,9 +34,9 @@ type storedMsg struct {
 
 // getFromLeader reads one message from the leader, which knows every message
 // that was acknowledged. A Direct Get may come from a replica that lags. Returns
-// [jetstream.ErrMsgNotFound] when there is none.
+// [jetstream.ErrMsgNotFound] when there is none. It waits for a cluster that elects one.
 func getFromLeader(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (*storedMsg, error) {
-	return getWithin(ctx, nc, stream, req, apiTimeout)
+	return elected(ctx, func() (*storedMsg, error) { return getWithin(ctx, nc, stream, req, apiTimeout) })
 }
 
 // getWithin is getFromLeader for whoever asks again after a time-out of its own.

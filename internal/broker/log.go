@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
@@ -85,23 +83,18 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 		onError = func(error) {}
 	}
 	// A filter on the subject agents publish to is accepted and matches nothing.
-	cons, err := ordered(ctx, js, Selection{Stream: LogStream, Filters: []string{events.LogFilter(from.Partition)}, From: from.Seq})
+	r, err := openReader(ctx, js, LogStream, Selection{Filters: []string{events.LogFilter(from.Partition)}, From: from.Seq}.reading())
 	if err != nil {
 		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
 	}
-	g := gate{fn: func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil }}
-	cc, err := cons.Consume(func(m jetstream.Msg) {
-		if err := g.pass(m); err != nil {
-			onError(fmt.Errorf("consume log of partition %d: %w", from.Partition, err))
+	r.gate.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil }
+	r.onError = func(err error) {
+		if !errors.Is(err, errReconnected) { // whoever has the connection is told
+			onError(err)
 		}
-	}, pull(js), jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { onError(err) }))
-	if err != nil {
-		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
 	}
-	return func() {
-		cc.Stop()
-		g.close()
-	}, nil
+	r.start(pull(js))
+	return r.stop, nil
 }
 
 // ReadStream calls fn for what filter selects of a stream, in order, from
@@ -140,64 +133,86 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	if s.From > upTo || upTo == 0 {
 		return nil
 	}
-	cons, err := ordered(ctx, js, s)
+	r, err := openReader(ctx, js, s.Stream, s.reading())
 	if err != nil {
 		return err
 	}
 	// Whoever reads sends the result; the one slot keeps the reader from blocking.
-	done := make(chan error, 1)
-	errEnd := errors.New("end")
-	g := gate{fn: func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+	done, drained := make(chan error, 1), make(chan struct{}, 1)
+	r.gate.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		seq := md.Sequence.Stream
 		if seq <= upTo {
 			if err := fn(m, seq); err != nil {
+				done <- err
 				return err
 			}
 		}
-		if seq >= upTo || md.NumPending == 0 {
+		if seq >= upTo {
+			done <- nil
 			return errEnd
 		}
-		return nil
-	}}
-	defer discard(ctx, js, s.Stream, cons, &g)
-	defer g.close()
-	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
-		return nil
-	}
-	cc, err := cons.Consume(func(m jetstream.Msg) {
-		if err := g.pass(m); err != nil {
-			done <- err
+		if md.NumPending == 0 {
+			wakeUp(drained)
 		}
-	}, pull(js), jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(jetstream.ConsumeContext, error) {}))
-	if err != nil {
-		return err
+		return nil
 	}
-	defer cc.Stop()
+	defer r.stop()
+	if r.pending() == 0 {
+		wakeUp(drained)
+	}
+	r.start(pull(js))
 	stall := time.NewTicker(readStall)
 	defer stall.Stop()
 	for {
+		over := false
 		select {
 		case err := <-done:
-			if errors.Is(err, errEnd) {
-				return nil
-			}
 			return err
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-cc.Closed():
-			if js.Conn().IsClosed() {
-				return nats.ErrConnectionClosed
-			}
-			return errReadEnded
+		case err := <-r.ended:
+			return err
+		case <-drained:
+			over = true
 		case <-stall.C:
 			// What was pending may have been purged, or aged away: then no message
 			// will ever say that it is the last.
-			if g.idle() && exhausted(ctx, cons, &g) {
-				return nil
-			}
+			over = r.gate.idle() && r.exhausted(ctx)
+		}
+		if over && (state.Replicas == 1 || whole(ctx, js, s, r, upTo)) {
+			return nil
 		}
 	}
 }
+
+// whole reports whether the leader has no more of a selection than what has passed. The
+// copy that a consumer reads from may be behind it, for a moment; then the next consumer
+// is to go on.
+func whole(ctx context.Context, js jetstream.JetStream, s Selection, r *reader, upTo uint64) bool {
+	from := max(r.gate.passed()+1, s.From)
+	for _, filter := range s.Filters {
+		m, err := getFromLeader(ctx, js.Conn(), s.Stream, getRequest{Seq: from, NextFor: filter, NoHeader: true})
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Seq > upTo {
+			continue
+		}
+		if err == nil {
+			wakeUp(r.behind)
+		}
+		return false
+	}
+	return true
+}
+
+// wakeUp leaves a token, unless there is one.
+func wakeUp(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// errEnd says that all that was to be read has been.
+var errEnd = errors.New("end")
 
 // LastUntil returns the sequence of the last message of a stream that was stored at
 // or before a moment, counted in milliseconds; 0 for none.
@@ -214,113 +229,12 @@ func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at ti
 	return c.CachedInfo().Delivered.Stream, nil
 }
 
-// ordered makes an ordered consumer, once a cluster has a leader for the stream.
-func ordered(ctx context.Context, js jetstream.JetStream, s Selection) (jetstream.Consumer, error) {
-	return elected(ctx, func() (jetstream.Consumer, error) {
-		return js.OrderedConsumer(ctx, s.Stream, jetstream.OrderedConsumerConfig{
-			FilterSubjects: s.Filters,
-			DeliverPolicy:  jetstream.DeliverByStartSequencePolicy,
-			OptStartSeq:    max(s.From, 1),
-			HeadersOnly:    s.HeadersOnly,
-		})
-	})
-}
-
-// discard deletes the consumer of a read that is over. The server would keep it for
-// five minutes, and whoever reads a thousand sessions has a thousand. Should it
-// fail, the server still does.
-func discard(ctx context.Context, js jetstream.JetStream, stream string, cons jetstream.Consumer, g *gate) {
-	name, _ := g.delivered()
-	if info := cons.CachedInfo(); name == "" && info != nil {
-		name = info.Name
+// reading is what the consumer of a selection is to begin with.
+func (s Selection) reading() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		FilterSubjects: s.Filters, HeadersOnly: s.HeadersOnly,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(s.From, 1),
 	}
-	if name == "" || !js.Conn().IsConnected() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = js.DeleteConsumer(ctx, stream, name)
-}
-
-// exhausted reports whether the server has nothing left for the consumer and all
-// that it sent has passed the gate.
-func exhausted(ctx context.Context, cons jetstream.Consumer, g *gate) bool {
-	info, err := cons.Info(ctx)
-	if err != nil || info.NumPending != 0 {
-		return false
-	}
-	consumer, seq := g.delivered()
-	if consumer != info.Name {
-		return info.Delivered.Consumer == 0
-	}
-	return info.Delivered.Consumer == seq
-}
-
-// gate passes messages one at a time, in order, until it is closed. The ordered
-// consumer of nats.go starts a new subscription after a reconnect without waiting
-// for the callback of the old one, and its Closed does not wait for it either.
-type gate struct {
-	fn func(jetstream.Msg, *jetstream.MsgMetadata) error
-
-	mu       sync.Mutex // held while fn runs
-	closed   bool
-	last     uint64 // stream sequence
-	consumer string // of last
-	seq      uint64 // of last, in consumer
-	seen     uint64 // last, when idle was asked
-}
-
-// known is a message whose metadata was read: to read it means to take its reply
-// subject apart.
-type known struct {
-	jetstream.Msg
-	metadata *jetstream.MsgMetadata
-}
-
-// Metadata implements [jetstream.Msg].
-func (m known) Metadata() (*jetstream.MsgMetadata, error) { return m.metadata, nil }
-
-// pass hands m to fn; after an error the gate is closed.
-func (g *gate) pass(m jetstream.Msg) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return nil
-	}
-	md, err := m.Metadata()
-	if err == nil && md.Sequence.Stream <= g.last {
-		err = fmt.Errorf("message %d came after %d", md.Sequence.Stream, g.last)
-	}
-	if err == nil {
-		g.last, g.consumer, g.seq = md.Sequence.Stream, md.Consumer, md.Sequence.Consumer
-		err = g.fn(known{m, md}, md)
-	}
-	g.closed = err != nil
-	return err
-}
-
-// close waits for fn and lets nothing pass any more.
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-}
-
-// idle reports whether nothing has passed since it was asked before.
-func (g *gate) idle() bool {
-	if !g.mu.TryLock() {
-		return false // fn is running
-	}
-	defer g.mu.Unlock()
-	was := g.seen
-	g.seen = g.last
-	return was == g.last
-}
-
-func (g *gate) delivered() (consumer string, seq uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.consumer, g.seq
 }
 
 // parseSeq reads a sequence off a header; 0 if there is none.

@@ -125,8 +125,8 @@ func TestConsumeLogStart(t *testing.T) {
 		if diff := cmp.Diff(&BeyondEndError{LogStream, from, seq}, beyond); diff != "" {
 			t.Error(diff)
 		}
-		cons, err := ordered(t.Context(), w.js, Selection{Stream: LogStream, Filters: []string{events.LogFilter(p)}, From: from})
-		if err != nil || cons.CachedInfo().NumPending != 0 {
+		r, err := openReader(t.Context(), w.js, LogStream, Selection{Filters: []string{events.LogFilter(p)}, From: from}.reading())
+		if err != nil || r.pending() != 0 {
 			t.Errorf("the server refuses a start beyond the end now: %v", err)
 		}
 	}
@@ -140,9 +140,9 @@ func TestConsumeLogStart(t *testing.T) {
 	if s := <-got; s != "2" {
 		t.Errorf("got %s", s)
 	}
-	cons, err := ordered(t.Context(), w.js, Selection{Stream: LogStream, Filters: []string{"session.turn.>"}, From: 1})
-	if err != nil || cons.CachedInfo().NumPending != 0 {
-		t.Errorf("a filter on the input subject: %d pending, %v", cons.CachedInfo().NumPending, err)
+	r, err := openReader(t.Context(), w.js, LogStream, Selection{Filters: []string{"session.turn.>"}, From: 1}.reading())
+	if err != nil || r.pending() != 0 {
+		t.Errorf("a filter on the input subject: %v", err)
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 
 // Request subjects of the JetStream API.
 const (
-	apiGet       = "$JS.API.STREAM.MSG.GET."
-	apiDirectGet = "$JS.API.DIRECT.GET."
+	apiGet            = "$JS.API.STREAM.MSG.GET."
+	apiDirectGet      = "$JS.API.DIRECT.GET."
+	apiDeleteConsumer = "$JS.API.CONSUMER.DELETE."
 )

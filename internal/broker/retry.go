@@ -81,12 +81,9 @@ func transient(err error) error {
 	}
 }
 
-// errReadEnded: nats.go gave a reader up, though its connection lives on.
-var errReadEnded = errors.New("the reader was ended")
-
 // unreachable are the errors of nats.go that say nothing about what was asked.
 var unreachable = []error{
-	context.DeadlineExceeded, errNoAnswer, errReadEnded,
+	context.DeadlineExceeded, errNoAnswer,
 	nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrStaleConnection,
 	jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
 	jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrNoHeartbeat,

@@ -178,7 +178,9 @@ func (f *fleet) tellReady() {
 // acquire takes a lease and serves its partition. One that another worker has got
 // is not missed: the view will say when it is free.
 func (f *fleet) acquire(ctx context.Context, id int) {
-	lease, err := f.leases.Acquire(ctx, id, broker.Holder{Member: f.self.Name, Owner: f.self.Owner})
+	limited, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3) // as in keep, which waits for it
+	defer cancel()
+	lease, err := f.leases.Acquire(limited, id, broker.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {
 		if !errors.Is(err, broker.ErrHeld) && ctx.Err() == nil {
 			f.interrupted(id, "acquire lease", err)

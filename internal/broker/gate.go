@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// gate passes the messages of one consumer after the other, one at a time, in order,
+// until it is closed.
+type gate struct {
+	fn func(jetstream.Msg, *jetstream.MsgMetadata) error // set before the first message; an error closes the gate
+
+	mu       sync.Mutex // held while fn runs
+	closed   bool
+	last     uint64 // stream sequence
+	consumer string // the newest: what the others still deliver is not wanted
+	seq      uint64 // of last, in consumer
+	seen     uint64 // last, when idle was asked
+}
+
+var errGap = errors.New("messages are missing")
+
+// known is a message whose metadata was read: to read it means to take its reply
+// subject apart.
+type known struct {
+	jetstream.Msg
+	metadata *jetstream.MsgMetadata
+}
+
+// Metadata implements [jetstream.Msg].
+func (m known) Metadata() (*jetstream.MsgMetadata, error) { return m.metadata, nil }
+
+// begin lets only messages of a new consumer pass from here on, and returns the stream
+// sequence of the last that did.
+func (g *gate) begin(consumer string) (last uint64) {
+	g.mu.Lock() // waits for fn: what it is at has passed
+	defer g.mu.Unlock()
+	g.consumer, g.seq = consumer, 0
+	return g.last
+}
+
+// pass hands m to fn. After an error of fn the gate is closed, after any other the next
+// consumer is to begin.
+func (g *gate) pass(m jetstream.Msg) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	md, err := m.Metadata()
+	switch {
+	case err != nil:
+		return err
+	case md.Consumer != g.consumer:
+		return nil
+	case md.Sequence.Consumer != g.seq+1:
+		return errGap
+	case md.Sequence.Stream <= g.last:
+		return fmt.Errorf("message %d came after %d", md.Sequence.Stream, g.last)
+	}
+	g.last, g.seq = md.Sequence.Stream, md.Sequence.Consumer
+	err = g.fn(known{m, md}, md)
+	g.closed = err != nil
+	return err
+}
+
+// close waits for fn and lets nothing pass any more.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+// idle reports whether nothing has passed since it was asked before.
+func (g *gate) idle() bool {
+	if !g.mu.TryLock() {
+		return false // fn is running
+	}
+	defer g.mu.Unlock()
+	was := g.seen
+	g.seen = g.last
+	return was == g.last
+}
+
+// passed is the stream sequence of the last message that did; 0 for none.
+func (g *gate) passed() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last
+}
+
+// delivered is the newest consumer, and how many of its messages have passed.
+func (g *gate) delivered() (consumer string, seq uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.consumer, g.seq
+}
