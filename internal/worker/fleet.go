@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -130,7 +131,9 @@ func (f *fleet) settle(ctx context.Context) error {
 			return fmt.Errorf("%s runs with the name of this worker, %s: one of the two has a copy of the other's folder; delete its %s",
 				h.Owner, f.self.Name, identityFile)
 		}
-		f.acquire(ctx, id)
+		if !f.acquire(ctx, id) {
+			break
+		}
 	}
 	f.tellReady()
 	return nil
@@ -176,8 +179,9 @@ func (f *fleet) tellReady() {
 }
 
 // acquire takes a lease and serves its partition. One that another worker has got
-// is not missed: the view will say when it is free.
-func (f *fleet) acquire(ctx context.Context, id int) {
+// is not missed: the view will say when it is free. It is false when the server cannot be
+// asked, nor then for others, while leases wait to be renewed.
+func (f *fleet) acquire(ctx context.Context, id int) bool {
 	limited, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3) // as in keep, which waits for it
 	defer cancel()
 	lease, err := f.leases.Acquire(limited, id, broker.Holder{Member: f.self.Name, Owner: f.self.Owner})
@@ -185,7 +189,7 @@ func (f *fleet) acquire(ctx context.Context, id int) {
 		if !errors.Is(err, broker.ErrHeld) && ctx.Err() == nil {
 			f.interrupted(id, "acquire lease", err)
 		}
-		return
+		return !broker.Unreachable(err)
 	}
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
 	t := &tenure{lease: lease, stop: stop}
@@ -194,6 +198,7 @@ func (f *fleet) acquire(ctx context.Context, id int) {
 		defer stop(nil)
 		f.ended <- ending{id, f.serve(ctx, t)}
 	}()
+	return true
 }
 
 // serve serves a partition until ctx ends or it is lost.
@@ -292,31 +297,39 @@ func (f *fleet) farewell(partition int, step string, say func(context.Context) e
 	}
 }
 
-// keep says that this worker lives, and renews its leases. A lease that cannot be
-// renewed because the server does not answer is kept: nobody else can get it then.
+// keep says that this worker lives, and renews its leases, all at once: one that is
+// not answered must not cost the others. A lease that cannot be renewed because the server
+// does not answer is kept: nobody else can get it then.
 func (f *fleet) keep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3)
 	defer cancel()
 	clear(f.resting)
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	if !f.shutting {
-		if err := f.members.Beat(ctx, f.self); err != nil {
-			f.interrupted(-1, "heartbeat", err)
-		}
+		asking.Go(func() {
+			if err := f.members.Beat(ctx, f.self); err != nil {
+				f.interrupted(-1, "heartbeat", err)
+			}
+		})
 		if f.view.why() != nil {
-			f.rewatch(ctx)
+			asking.Go(func() { f.rewatch(ctx) })
 		}
 	}
 	for id, t := range f.held {
-		if t.over {
-			continue
+		if !t.over {
+			asking.Go(func() { f.renew(ctx, id, t) })
 		}
-		err := f.leases.Renew(ctx, t.lease)
-		if errors.Is(err, broker.ErrLeaseLost) {
-			t.stop(errHandOver)
-		}
-		if err != nil {
-			f.interrupted(id, "renew lease", err)
-		}
+	}
+}
+
+func (f *fleet) renew(ctx context.Context, id int, t *tenure) {
+	err := f.leases.Renew(ctx, t.lease)
+	if errors.Is(err, broker.ErrLeaseLost) {
+		t.stop(errHandOver)
+	}
+	if err != nil {
+		f.interrupted(id, "renew lease", err)
 	}
 }
 
