@@ -20,8 +20,14 @@ const (
 	bytesInFlight = 24 << 20
 )
 
-// directPause is how long an answer may be missing before it is asked for again.
-const directPause = time.Second
+// firstSilence is how long answers may be missing before they are asked for again, and
+// lastSilence the longest time after that. Any copy answers a direct get, a node that is
+// cut off too, if only nobody hears it: a third of the answers is lost then, for minutes. So every
+// other time it is the leader that is asked.
+const (
+	firstSilence = 100 * time.Millisecond
+	lastSilence  = time.Second
+)
 
 // LogMessage is one event as the log has it.
 type LogMessage struct {
@@ -75,12 +81,15 @@ type getter struct {
 	next  int // first not yet asked for
 	wait  int // asked for, not done
 	big   int // the largest body so far
+
+	silences int           // since the last answer
+	pause    time.Duration // how long the next one may last
 }
 
 func newGetter(nc *nats.Conn, seqs []uint64) (*getter, error) {
 	g := &getter{
 		nc: nc, seqs: seqs, inbox: nc.NewRespInbox() + ".",
-		out: make([]LogMessage, len(seqs)), done: make([]bool, len(seqs)), left: len(seqs),
+		out: make([]LogMessage, len(seqs)), done: make([]bool, len(seqs)), left: len(seqs), pause: firstSilence,
 	}
 	var err error
 	if g.sub, err = nc.SubscribeSync(g.inbox + "*"); err != nil {
@@ -96,7 +105,7 @@ func newGetter(nc *nats.Conn, seqs []uint64) (*getter, error) {
 func (g *getter) run(ctx context.Context) error {
 	for g.left > 0 {
 		for g.next < len(g.seqs) && g.wait < g.window() {
-			if err := g.ask(g.next); err != nil {
+			if err := g.ask(g.next, apiDirectGet); err != nil {
 				return err
 			}
 			g.next++
@@ -126,9 +135,9 @@ func (g *getter) window() int {
 	return max(2, min(maxInFlight, bytesInFlight/g.big))
 }
 
-func (g *getter) ask(i int) error {
+func (g *getter) ask(i int, api string) error {
 	body := strconv.AppendUint([]byte(`{"seq":`), g.seqs[i], 10)
-	err := g.nc.PublishRequest(apiDirectGet+LogStream, g.inbox+strconv.Itoa(i), append(body, '}'))
+	err := g.nc.PublishRequest(api+LogStream, g.inbox+strconv.Itoa(i), append(body, '}'))
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return nil // asked again when it is missed
 	}
@@ -136,11 +145,17 @@ func (g *getter) ask(i int) error {
 }
 
 func (g *getter) askAgain() error {
+	api := apiGet
+	if g.silences%2 == 1 {
+		api = apiDirectGet
+	}
+	g.silences++
+	g.pause = min(2*g.pause, lastSilence)
 	for i := range g.next {
 		if g.done[i] {
 			continue
 		}
-		if err := g.ask(i); err != nil {
+		if err := g.ask(i, api); err != nil {
 			return err
 		}
 	}
@@ -148,7 +163,7 @@ func (g *getter) askAgain() error {
 }
 
 func (g *getter) receive(ctx context.Context) (*nats.Msg, error) {
-	one, cancel := context.WithTimeout(ctx, directPause)
+	one, cancel := context.WithTimeout(ctx, g.pause)
 	defer cancel()
 	msg, err := g.sub.NextMsgWithContext(one)
 	switch {
@@ -183,6 +198,8 @@ func (g *getter) take(ctx context.Context, msg *nats.Msg) error {
 	}
 	lm, err := g.parse(ctx, i, msg)
 	switch {
+	case leaderless(err):
+		return nil // asked again when it is missed
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		g.gone = append(g.gone, g.seqs[i])
 	case err != nil:
@@ -193,12 +210,16 @@ func (g *getter) take(ctx context.Context, msg *nats.Msg) error {
 	g.done[i] = true
 	g.left--
 	g.wait--
+	g.silences, g.pause = 0, firstSilence
 	return nil
 }
 
 func (g *getter) parse(ctx context.Context, i int, msg *nats.Msg) (LogMessage, error) {
 	switch status := msg.Header.Get(headerStatus); status {
 	case "":
+		if msg.Header.Get(headerSequence) == "" {
+			return g.parseStored(msg)
+		}
 	case "404", "408": // 408 answers sequence 0
 		return g.fromLeader(ctx, g.seqs[i])
 	default:
@@ -215,6 +236,19 @@ func (g *getter) parse(ctx context.Context, i int, msg *nats.Msg) (LogMessage, e
 	return lm, nil
 }
 
+// parseStored reads an answer of the leader.
+func (g *getter) parseStored(msg *nats.Msg) (LogMessage, error) {
+	m, err := parseStored(msg.Data)
+	if err != nil {
+		return LogMessage{}, fmt.Errorf("read from leader of %s: %w", LogStream, err)
+	}
+	return m.logMessage(), nil
+}
+
+func (m *storedMsg) logMessage() LogMessage {
+	return LogMessage{Seq: m.Seq, Subject: m.Subject, Time: m.Time, Data: m.Data}
+}
+
 // fromLeader asks whether a message is really gone: the replica that answered
 // may not have had it yet.
 func (g *getter) fromLeader(ctx context.Context, seq uint64) (lm LogMessage, err error) {
@@ -226,7 +260,7 @@ func (g *getter) fromLeader(ctx context.Context, seq uint64) (lm LogMessage, err
 		if err != nil {
 			return transient(err)
 		}
-		lm = LogMessage{Seq: m.Seq, Subject: m.Subject, Time: m.Time, Data: m.Data}
+		lm = m.logMessage()
 		return nil
 	})
 	return lm, err

@@ -232,7 +232,7 @@ func (w *clusterWorld) awaitReplicas() {
 	defer tick.Stop()
 	for {
 		s, err := w.js.Stream(ctx, OutcomesStream)
-		if err == nil && s.CachedInfo().Cluster != nil {
+		if err == nil && s.CachedInfo().Cluster != nil && leads(s.CachedInfo().Cluster) {
 			current := func(p *jetstream.PeerInfo) bool { return p.Current && !p.Offline }
 			if r := s.CachedInfo().Cluster.Replicas; len(r) == clustertest.Nodes-1 && current(r[0]) && current(r[1]) {
 				return

@@ -82,6 +82,7 @@ type Claim struct {
 // for one goroutine, and best has a connection of its own.
 type Committer struct {
 	nc    *nats.Conn
+	js    jetstream.JetStream // on nc
 	claim Claim
 	epoch uint64
 	fence uint64 // sequence of the last message known to be stored
@@ -98,15 +99,19 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	if cl.Owner == "" || cl.Partition < 0 {
 		return nil, Stored{}, fmt.Errorf("take over partition %d: owner %q or partition is invalid", cl.Partition, cl.Owner)
 	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)
+	}
 	var c *Committer
 	var found Stored
 	wait := patience(cl.ReplyTimeout)
-	err := retry(ctx, cl.OnRetry, func() error {
+	err = retry(ctx, cl.OnRetry, func() error {
 		var err error
-		if found, err = wait.marker(ctx, nc, cl.Partition); err != nil {
+		if found, err = wait.marker(ctx, js, cl.Partition); err != nil {
 			return transient(err)
 		}
-		c = &Committer{nc: nc, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
+		c = &Committer{nc: nc, js: js, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
 		m := found.Marker
 		if m.Before = ""; found.Config != cl.Config {
 			m.Before = found.Config
@@ -179,7 +184,7 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 				return err
 			}
 		}
-		found, lerr := wait.marker(ctx, c.nc, c.claim.Partition)
+		found, lerr := wait.marker(ctx, c.js, c.claim.Partition)
 		if lerr != nil {
 			return transient(lerr)
 		}

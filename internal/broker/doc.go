@@ -21,6 +21,11 @@
 //   - A lease has one holder at a time by the server's clock, which is a reason to
 //     begin, not a promise to the end: a holder may be late to notice. The fence is
 //     what keeps it harmless.
+//   - [State] has at least what was acknowledged before it was asked, and a read has it all
+//     up to there: the state is believed only of a leader that most copies have followed
+//     lately, and a read is over when the copy it reads from says that it has come so far.
+//     What is asked of a leader otherwise, as [LastMarker], may be of one that was cut off
+//     and does not know it yet, for a second: what is decided on it, a write has to confirm.
 //   - Agents see an outcome only after its commit, never that of a refused one:
 //     they listen to what the stream republishes.
 //   - [Ensure] never repartitions a log and never loosens what the protocol rests
@@ -35,11 +40,11 @@
 //
 // # On failure
 //
-// Connections come back by themselves, for ever. A reader whose consumer is silent, gone,
-// or not made within its time has another one made, on another node if need be, and goes
-// on where it was. A commit whose answer is lost is
-// settled by reading the marker; until that works, Commit waits, bounded by its
-// context only. [ErrFenced] and [ErrDiverged] mean: stop, drop what is in memory,
+// Connections come back by themselves, for ever. A reader whose consumer is silent or gone
+// has another one made, on another node if need be, and goes on where it was. What is
+// only asked is asked again while there is no answer: a node that is cut off never gives
+// one. A commit whose answer is lost is settled by reading the marker; until that works,
+// Commit waits, bounded by its context only. [ErrFenced] and [ErrDiverged] mean: stop, drop what is in memory,
 // open the partition again. [*StoreFullError] and [*TooLargeError] mean: nothing
 // of this try was stored, the committer is as before. What the log no longer
 // holds is a [*GoneError].

@@ -15,6 +15,33 @@ import (
 // apiTimeout bounds one request to the JetStream API. The next try follows.
 const apiTimeout = 5 * time.Second
 
+// hearTime is how lately a leader must have heard from another copy for that one to
+// count as its follower. It hears once in 2 s, and copies elect another leader no sooner
+// than 4 s after they heard from theirs.
+const hearTime = 3 * time.Second
+
+var errNotLed = errors.New("the server that answers does not lead most copies of the stream")
+
+// leads reports whether what says c is the leader that most copies follow. Others answer
+// too: a copy that was just started, or sees no leader, and for a second after it came
+// back, a leader that was cut off while another one was elected. They know nothing of what
+// was stored meanwhile, and say that all copies are up to date.
+func leads(c *jetstream.ClusterInfo) bool {
+	if c == nil || len(c.Replicas) == 0 {
+		return true // there is one copy
+	}
+	follow := 1
+	for _, r := range c.Replicas { // the others
+		if r.Name == c.Leader {
+			return false
+		}
+		if 0 < r.Active && r.Active < hearTime {
+			follow++
+		}
+	}
+	return c.Leader != "" && 2*follow > len(c.Replicas)+1
+}
+
 // getRequest selects one message of a stream.
 type getRequest struct {
 	Seq      uint64 `json:"seq,omitzero"`
@@ -36,7 +63,7 @@ type storedMsg struct {
 // that was acknowledged. A Direct Get may come from a replica that lags. Returns
 // [jetstream.ErrMsgNotFound] when there is none. It waits for a cluster that elects one.
 func getFromLeader(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (*storedMsg, error) {
-	return elected(ctx, func() (*storedMsg, error) { return getWithin(ctx, nc, stream, req, apiTimeout) })
+	return elected(ctx, func(ctx context.Context) (*storedMsg, error) { return getWithin(ctx, nc, stream, req, apiTimeout) })
 }
 
 // getWithin is getFromLeader for whoever asks again after a time-out of its own.
@@ -49,18 +76,23 @@ func getWithin(ctx context.Context, nc *nats.Conn, stream string, req getRequest
 	if err != nil {
 		return nil, fmt.Errorf("read from leader of %s: %w", stream, err)
 	}
+	m, err := parseStored(reply.Data)
+	return m, wrap(err, "read from leader of %s", stream)
+}
+
+func parseStored(answer []byte) (*storedMsg, error) {
 	var resp struct {
 		Message *storedMsg          `json:"message"`
 		Error   *jetstream.APIError `json:"error"`
 	}
-	if err := events.Unmarshal(reply.Data, &resp); err != nil {
-		return nil, fmt.Errorf("read from leader of %s: %w", stream, err)
+	if err := events.Unmarshal(answer, &resp); err != nil {
+		return nil, err
 	}
 	if resp.Error != nil {
-		return nil, fmt.Errorf("read from leader of %s: %w", stream, resp.Error)
+		return nil, resp.Error
 	}
 	if resp.Message == nil {
-		return nil, fmt.Errorf("read from leader of %s: answer without message", stream)
+		return nil, errors.New("answer without message")
 	}
 	return resp.Message, nil
 }

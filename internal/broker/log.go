@@ -137,34 +137,43 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	if err != nil {
 		return err
 	}
-	// Whoever reads sends the result; the one slot keeps the reader from blocking.
+	// Whoever reads sends the first result; the one slot keeps the reader from blocking.
 	done, drained := make(chan error, 1), make(chan struct{}, 1)
+	end := func(err error) error {
+		select {
+		case done <- err:
+		default:
+		}
+		return cmp.Or(err, errEnd)
+	}
+	r.onError = func(err error) {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			_ = end(err)
+		}
+	}
 	r.gate.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		seq := md.Sequence.Stream
 		if seq <= upTo {
 			if err := fn(m, seq); err != nil {
-				done <- err
-				return err
+				return end(err)
 			}
 		}
 		if seq >= upTo {
-			done <- nil
-			return errEnd
+			return end(nil)
 		}
 		if md.NumPending == 0 {
 			wakeUp(drained)
 		}
 		return nil
 	}
-	defer r.stop()
 	if r.pending() == 0 {
 		wakeUp(drained)
 	}
+	defer r.stop()
 	r.start(pull(js))
 	stall := time.NewTicker(readStall)
 	defer stall.Stop()
 	for {
-		over := false
 		select {
 		case err := <-done:
 			return err
@@ -173,34 +182,27 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 		case err := <-r.ended:
 			return err
 		case <-drained:
-			over = true
+			if state.Replicas == 1 { // no other copy has more
+				return nil
+			}
+			if at, ok := r.seen(ctx); ok && at >= upTo {
+				return nil
+			}
 		case <-stall.C:
 			// What was pending may have been purged, or aged away: then no message
 			// will ever say that it is the last.
-			over = r.gate.idle() && r.exhausted(ctx)
-		}
-		if over && (state.Replicas == 1 || whole(ctx, js, s, r, upTo)) {
-			return nil
+			if !r.gate.idle() {
+				continue
+			}
+			at, ok := r.seen(ctx)
+			if ok && at >= upTo {
+				return nil
+			}
+			if ok {
+				wakeUp(r.behind)
+			}
 		}
 	}
-}
-
-// whole reports whether the leader has no more of a selection than what has passed. The
-// copy that a consumer reads from may be behind it, for a moment; then the next consumer
-// is to go on.
-func whole(ctx context.Context, js jetstream.JetStream, s Selection, r *reader, upTo uint64) bool {
-	from := max(r.gate.passed()+1, s.From)
-	for _, filter := range s.Filters {
-		m, err := getFromLeader(ctx, js.Conn(), s.Stream, getRequest{Seq: from, NextFor: filter, NoHeader: true})
-		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Seq > upTo {
-			continue
-		}
-		if err == nil {
-			wakeUp(r.behind)
-		}
-		return false
-	}
-	return true
 }
 
 // wakeUp leaves a token, unless there is one.

@@ -86,12 +86,22 @@ func lastMarker(ctx context.Context, nc *nats.Conn, partition int, timeout time.
 // that carries it may have 8 MiB, and the way may be slow.
 const maxPatience = 30 * time.Second
 
-// patience is how long the next try waits for the newest marker. At first not for
-// long, since the leader may be another by now; after each silence twice as long.
+// patience is how long the next try waits for the newest marker; after each silence
+// twice as long.
 type patience time.Duration
 
-func (p *patience) marker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
-	s, err := lastMarker(ctx, nc, partition, time.Duration(*p))
+// marker asks for it when there is a leader that answers: whoever asked an old one, or
+// none, would wait for nothing, and long.
+func (p *patience) marker(ctx context.Context, js jetstream.JetStream, partition int) (Stored, error) {
+	soon, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	if _, err := State(soon, js, OutcomesStream); err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = errNoAnswer
+		}
+		return Stored{}, err
+	}
+	s, err := lastMarker(ctx, js.Conn(), partition, time.Duration(*p))
 	if errors.Is(err, errNoAnswer) {
 		*p = min(2**p, patience(maxPatience))
 	}

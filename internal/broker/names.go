@@ -28,9 +28,16 @@ const (
 	headerTimestamp = "Nats-Time-Stamp"
 )
 
+// Headers of a consumer's heartbeat.
+const (
+	headerLastConsumer = "Nats-Last-Consumer"
+	headerLastStream   = "Nats-Last-Stream"
+)
+
 // Request subjects of the JetStream API.
 const (
 	apiGet            = "$JS.API.STREAM.MSG.GET."
 	apiDirectGet      = "$JS.API.DIRECT.GET."
 	apiDeleteConsumer = "$JS.API.CONSUMER.DELETE."
+	apiNext           = "$JS.API.CONSUMER.MSG.NEXT."
 )

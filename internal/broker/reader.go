@@ -20,6 +20,10 @@ import (
 // is answered. A cluster may place that on a node that is cut off, which it takes to be alive
 // for minutes. From then on every try goes to that node, no error is told, and who would stop the
 // reading waits too. Here every try has a name of its own, and may be placed elsewhere.
+//
+// A consumer reads from one copy of the stream, which may be behind the others. What it
+// delivers is stored for good; that it has no more to deliver says how far it has come, and
+// no more.
 type reader struct {
 	js      jetstream.JetStream
 	stream  string
@@ -35,13 +39,11 @@ type reader struct {
 }
 
 const (
-	// createTime bounds the first try to make a consumer. Each one after it has a quarter
-	// of that more, up to maxCreateTime: a cluster under load may be slow. It must not grow
-	// fast, as tries are lost while there is no leader, and on a node that is cut off.
-	createTime    = 2 * time.Second
-	maxCreateTime = 10 * time.Second
 	// consumerLife is how long the server keeps a consumer that nobody asks.
 	consumerLife = 5 * time.Minute
+	// leaveTime is how long whoever stops waits for the end of the consumer. It comes later
+	// too.
+	leaveTime = 250 * time.Millisecond
 	// replacePause keeps consumers that are lost at once from following each other
 	// without end.
 	replacePause = 100 * time.Millisecond
@@ -49,7 +51,7 @@ const (
 
 var (
 	errReconnected = errors.New("the link was lost for a while: what was under way may be missing")
-	errBehind      = errors.New("the copy that was read from is behind its leader")
+	errBehind      = errors.New("the copy that was read from is behind, or a message was missed")
 )
 
 // openReader makes the first consumer, once a cluster has a leader for the stream.
@@ -66,9 +68,7 @@ func openReader(ctx context.Context, js jetstream.JetStream, from string, config
 	limited, cancel := context.WithTimeout(ctx, electionTime)
 	defer cancel()
 	var err error
-	r.first, err = r.next(limited, func(err error) bool {
-		return errors.Is(err, errNoAnswer) || hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason)
-	})
+	r.first, err = r.next(limited, func(err error) bool { return leaderless(err) || errors.Is(err, errNoAnswer) })
 	return r, err
 }
 
@@ -92,7 +92,7 @@ func (r *reader) stop() {
 	if !r.js.Conn().IsConnected() {
 		return // it ends by itself too
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	_ = r.js.DeleteConsumer(ctx, r.stream, newest)
 }
@@ -178,46 +178,57 @@ func (r *reader) consume(ctx context.Context, cons jetstream.Consumer, status <-
 // next makes a consumer that begins after the last message that passed. again says
 // whether an error is worth another try.
 func (r *reader) next(ctx context.Context, again func(error) bool) (cons jetstream.Consumer, err error) {
-	limit := createTime
+	config := r.config
+	if last := r.gate.begin(""); last > 0 {
+		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, last+1
+	}
 	_ = retry(ctx, nil, func() error { // err says more
-		cons, err = r.create(ctx, limit)
-		limit = min(limit+createTime/4, maxCreateTime)
+		cons, err = hasten(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
+			return r.create(ctx, config)
+		}, func(late jetstream.Consumer) { r.forget(late.CachedInfo().Name) })
 		if err != nil && again(err) {
 			return err
 		}
 		return permanent(err)
 	})
+	if err == nil {
+		r.gate.begin(cons.CachedInfo().Name)
+	}
 	return cons, err
 }
 
-func (r *reader) create(ctx context.Context, limit time.Duration) (jetstream.Consumer, error) {
-	one, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	c := r.config
-	c.Name = nuid.Next()
-	if last := r.gate.begin(c.Name); last > 0 {
-		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, last+1
+func (r *reader) create(ctx context.Context, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	config.Name = nuid.Next()
+	cons, err := r.js.CreateConsumer(ctx, r.stream, config)
+	if err != nil {
+		r.forget(config.Name) // it may have been made
 	}
-	cons, err := r.js.CreateConsumer(one, r.stream, c)
-	if err == nil {
-		return cons, nil
-	}
-	r.forget(c.Name) // it may have been made
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%w within %s", errNoAnswer, limit)
-	}
-	return nil, err
+	return cons, err
 }
 
-// exhausted reports whether the server has nothing left for the newest consumer and
-// all that it sent has passed the gate.
-func (r *reader) exhausted(ctx context.Context) bool {
-	one, cancel := context.WithTimeout(ctx, createTime)
-	defer cancel()
-	name, seq := r.gate.delivered()
-	c, err := r.js.Consumer(one, r.stream, name)
-	return err == nil && c.CachedInfo().NumPending == 0 && c.CachedInfo().Delivered.Consumer == seq
+// seen returns the sequence of the stream up to which the newest consumer has looked, once
+// all that it found has passed. Where the copy that it reads from ends it stops; so that copy
+// says itself how far it goes, whatever others know. It says so in the heartbeats of a pull:
+// the consumer's own state stays where the last message was delivered.
+func (r *reader) seen(ctx context.Context) (upTo uint64, ok bool) {
+	name, passed := r.gate.delivered()
+	body := fmt.Appendf(nil, `{"batch":1,"expires":%d,"idle_heartbeat":%d}`, probeTime, probeBeat)
+	m, err := request(ctx, r.js.Conn(), &nats.Msg{Subject: apiNext + r.stream + "." + name, Data: body}, probeTime)
+	if err != nil {
+		return 0, false
+	}
+	if m.Header.Get(headerStatus) == "" { // a message, which the reader misses now
+		wakeUp(r.behind)
+	}
+	return parseSeq(m.Header.Get(headerLastStream)), m.Header.Get(headerStatus) == "100" && parseSeq(m.Header.Get(headerLastConsumer)) == passed
 }
+
+const (
+	// probeBeat is when a pull that is made to hear a heartbeat gets one, and probeTime when
+	// it is given up.
+	probeBeat = 10 * time.Millisecond
+	probeTime = time.Second
+)
 
 // forget asks for the end of a consumer and awaits no answer: it ends by itself too.
 func (r *reader) forget(consumer string) {

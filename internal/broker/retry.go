@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,12 +40,12 @@ func hasCode(err error, codes ...jetstream.ErrorCode) bool {
 }
 
 // retry calls op until it succeeds, returns a [backoff.Permanent] error, or ctx
-// ends; then the error is that of ctx. The pauses grow from 5 ms to 1 s.
+// ends; then the error is that of ctx. The pauses grow from 5 ms to half a second.
 func retry(ctx context.Context, notify func(error, time.Duration), op func() error) error {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxInterval(500*time.Millisecond),
 		backoff.WithMaxElapsedTime(0),
 	)
 	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), notify)
@@ -53,17 +55,73 @@ func retry(ctx context.Context, notify func(error, time.Duration), op func() err
 // is an error; an election takes 4 to 9 seconds, and may have to be repeated.
 const electionTime = 20 * time.Second
 
-// elected calls op again while the server says that there is no leader to ask.
-func elected[T any](ctx context.Context, op func() (T, error)) (got T, err error) {
+// leaderless says that there is no leader to ask, or none that can be believed.
+func leaderless(err error) bool {
+	return errors.Is(err, errNotLed) || hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason)
+}
+
+// elected asks until the leader answers: again while the server says that there is
+// none, and beside it while it says nothing.
+func elected[T any](ctx context.Context, ask func(context.Context) (T, error)) (got T, err error) {
 	limited, cancel := context.WithTimeout(ctx, electionTime)
 	defer cancel()
 	_ = retry(limited, nil, func() error { // err says more
-		if got, err = op(); hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason) {
+		if got, err = hasten(limited, ask, nil); leaderless(err) {
 			return err
 		}
 		return permanent(err)
 	})
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w within %s", errNoAnswer, electionTime)
+	}
 	return got, err
+}
+
+const (
+	// firstAsk is how long an answer is awaited before the same is asked again, lastAsk the
+	// longest time after that.
+	firstAsk = 500 * time.Millisecond
+	lastAsk  = 2 * time.Second
+	// askTime bounds one question.
+	askTime = 10 * time.Second
+)
+
+// hasten asks, asks the same again beside it where there is no answer, and returns the
+// first answer. A request to a node that is cut off is lost, and the next one may go
+// elsewhere; but a cluster under load is slow, and a request that is given up early was
+// for nothing. Answers that come too late are dropped.
+func hasten[T any](ctx context.Context, ask func(context.Context) (T, error), drop func(T)) (T, error) {
+	type answer struct {
+		got T
+		err error
+	}
+	limited, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	answers := make(chan answer)
+	for pause := firstAsk; ; pause = min(pause*3/2, lastAsk) {
+		go func() {
+			got, err := ask(limited)
+			select {
+			case answers <- answer{got, err}:
+			case <-limited.Done():
+				if err == nil && drop != nil {
+					drop(got)
+				}
+			}
+		}()
+		select {
+		case a := <-answers:
+			if a.err == nil || limited.Err() == nil {
+				return a.got, a.err
+			}
+		case <-time.After(pause):
+		case <-limited.Done():
+		}
+		if limited.Err() != nil {
+			var none T
+			return none, cmp.Or(ctx.Err(), errNoAnswer)
+		}
+	}
 }
 
 // transient keeps an error of a read worth another try, unless no later try can
@@ -92,8 +150,7 @@ var unreachable = []error{
 // Unreachable reports whether err says only that the server could not be asked, or
 // restarted meanwhile: the same may succeed later.
 func Unreachable(err error) bool {
-	return slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) }) ||
-		hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason)
+	return leaderless(err) || slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) })
 }
 
 // startTime is how long whoever starts waits for a server that does not answer, or a

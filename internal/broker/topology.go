@@ -70,10 +70,16 @@ type StreamState struct {
 	Replicas    int
 }
 
-// State reads the present state of a stream. While a cluster elects a leader for it,
-// it waits.
+// State reads the present state of a stream: it has at least all that was acknowledged
+// before the call. While a cluster has no leader for it that most copies follow, it waits.
 func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamState, error) {
-	s, err := elected(ctx, func() (jetstream.Stream, error) { return js.Stream(ctx, stream) })
+	s, err := elected(ctx, func(ctx context.Context) (jetstream.Stream, error) {
+		s, err := js.Stream(ctx, stream)
+		if err == nil && !leads(s.CachedInfo().Cluster) {
+			err = errNotLed
+		}
+		return s, err
+	})
 	if err != nil {
 		return StreamState{}, fmt.Errorf("read state of %s: %w", stream, err)
 	}

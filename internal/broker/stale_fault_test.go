@@ -1,0 +1,91 @@
+//go:build faults
+
+package broker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A leader that was cut off comes back, and for a second answers as if it still led: what
+// a stream is said to be never goes back behind what was acknowledged, and a read ends
+// nowhere before that, whichever copy it reads from (P13).
+func TestFaultClusterStaleLeader(t *testing.T) {
+	w := newClusterWorld(t)
+	c := w.takeOver("a")
+	stored, believed, asked := 0, 0, 0
+	commit := func(n int) {
+		for range n {
+			stored++
+			if err := c.Commit(t.Context(), []Message{clusterMessage("x")}, Marker{Cursor: uint64(stored)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 3 {
+		commit(20)
+		i := w.cluster.Leader(t.Context(), w.js, OutcomesStream)
+		w.cluster.Cut(i)
+		commit(50)
+		w.cluster.Heal(i)
+		for healed, end := time.Now(), c.Fence(); time.Since(healed) < 3*time.Second; asked++ {
+			if one, err := w.js.Stream(t.Context(), OutcomesStream); err == nil && one.CachedInfo().State.LastSeq < end {
+				believed++ // by whoever does not look who answers
+			}
+			s, err := State(t.Context(), w.js, OutcomesStream)
+			if err != nil || s.Last < end {
+				t.Fatalf("%s after it came back the stream ends at %d, not %d: %v", time.Since(healed), s.Last, end, err)
+			}
+			if out, err := w.read(); err != nil || len(out) != stored {
+				t.Fatalf("%s after it came back %d messages are read, not %d: %v", time.Since(healed), len(out), stored, err)
+			}
+		}
+		w.awaitReplicas()
+	}
+	t.Logf("asked %d times; the old leader was heard %d times", asked, believed)
+}
+
+// A read of a cluster whose selection ends long before the stream does, or is empty,
+// ends: the copy that is read from says that it has seen it all.
+func TestFaultClusterReadsToEnd(t *testing.T) {
+	w := newClusterWorld(t)
+	c := w.takeOver("a")
+	for n := range 300 {
+		if n == 5 {
+			if _, err := w.js.Publish(t.Context(), "out.config.x", []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Commit(t.Context(), []Message{clusterMessage("x")}, Marker{Cursor: uint64(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := w.js.Stream(t.Context(), OutcomesStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := func(filter string, want int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		n := 0
+		err := ReadStream(ctx, w.js, OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
+		if err != nil || n != want {
+			t.Errorf("%s: %d messages, not %d: %v", filter, n, want, err)
+		}
+	}
+	for range 10 { // copies take turns
+		reads("out.config.>", 1)
+		reads("out.2.>", 0)
+	}
+	if err := s.Purge(t.Context(), jetstream.WithPurgeSubject("out.1.>")); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		reads("out.>", 1)
+		reads("out.1.>", 0)
+	}
+}
