@@ -81,6 +81,10 @@ PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/e
 # have too: worlds in fake time, simulations, children that are killed or damaged.
 SLOW = TestAnyCheckpoint|TestDamagedFile|TestIdle|TestKill|TestMutated|TestOldEntries|TestPoison|TestSimulation
 
+# A process with the race detector sleeps a second before it ends, and the scripts of
+# the commands start hundreds of them.
+test: export GORACE = atexit_sleep_ms=10
+
 .PHONY: test
 test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	@race=; \
