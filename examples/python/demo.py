@@ -4,12 +4,14 @@ holds at the end."""
 import asyncio
 import json
 import os
+import re
 import time
 import uuid
 
 import nats
 from agent import Session
 
+TURNS = 24
 MODEL = {"provider": "anthropic", "name": "claude-sonnet-4-20250514", "context_window": 16000}
 
 
@@ -23,8 +25,18 @@ class Watched(Session):
         self.resyncs += not self.missed
 
 
-async def think(history):
+def valid(history, last):
+    """Say whether user and assistant speak in turns, and nothing new is missing or double."""
+    prompts = [re.fullmatch(r"Tell me about part (\d+)\.", str(m["content"])) for m in history]
+    parts = [int(found[1]) for found in prompts if found]
+    in_turns = [m["role"] for m in history] == (["user", "assistant"] * len(history))[: len(history)]
+    return in_turns and parts == sorted(set(parts)) and parts[-2:] == [last - 1, last][-len(parts) :]
+
+
+async def think(history, turn):
     """Stand for a model that has much to say. A real one takes seconds."""
+    if not valid(history, turn):
+        raise SystemExit(f"this is no history: {history}")
     await asyncio.sleep(0.05)
     text = "There is a lot to say about it. " * 100
     return {"role": "assistant", "content": f"To {len(history)} messages: {text}"}
@@ -41,13 +53,13 @@ async def main():
     nc = await nats.connect(servers, max_reconnect_attempts=-1)
     session = Watched(nc, f"example-python-{uuid.uuid4()}", model=MODEL)
     outcomes = await session.listen(refused)
-    for turn in range(1, 25):
+    for turn in range(1, TURNS + 1):
         if turn == 8:
             await outcomes.unsubscribe()  # a lost connection, as it were
         if turn == 18:
             outcomes = await session.listen(refused)
         prompt = {"role": "user", "content": f"Tell me about part {turn}."}
-        answer = await think(await session.history() + [prompt])
+        answer = await think(await session.history() + [prompt], turn)
         await session.publish([prompt, answer])
 
     # Your agent has no reason to wait. This one wants something to show.
@@ -57,13 +69,12 @@ async def main():
         await asyncio.sleep(0.01)
         messages = await session.history()
     await nc.close()
-    roles = [m["role"] for m in messages]
     line = {
-        "turns": 24,
+        "turns": TURNS,
         "generation": session.held["generation"],
         "resyncs": session.resyncs,
         "messages": len(messages),
-        "history_valid": len(roles) > 0 and roles == ["user", "assistant"] * (len(roles) // 2),
+        "history_valid": valid(messages, TURNS),
     }
     print(json.dumps(line, separators=(",", ":")))
     if line["generation"] == 0 or line["resyncs"] == 0:

@@ -4,7 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
 import { Session } from "./agent.js";
 
-type Message = { role: string; content: string };
+type Message = { role: string; content: unknown };
+
+const turns = 24;
+let asked = 0; // calls of the model
 
 // Watched counts what it is answered when it asks.
 class Watched extends Session<Message> {
@@ -15,8 +18,18 @@ class Watched extends Session<Message> {
   }
 }
 
+// valid reports whether user and assistant speak in turns, and nothing new is missing or double.
+function valid(history: Message[], last: number): boolean {
+  const prompts = history.map((m) => /^Tell me about part (\d+)\.$/.exec(String(m.content)));
+  const parts = prompts.flatMap((found) => (found ? [Number(found[1])] : []));
+  return history.every((m, i) => m.role === (i % 2 ? "assistant" : "user")) &&
+    parts.every((part, i) => i === 0 || part > parts[i - 1]) &&
+    parts.at(-1) === last && (last === 1 || parts.at(-2) === last - 1);
+}
+
 // think stands for a model that has much to say. A real one takes seconds.
 async function think(history: Message[]): Promise<Message> {
+  if (!valid(history, ++asked)) throw new Error(`this is no history: ${JSON.stringify(history)}`);
   await sleep(50);
   const text = "There is a lot to say about it. ".repeat(100);
   return { role: "assistant", content: `To ${history.length} messages: ${text}` };
@@ -41,7 +54,7 @@ async function ask(text: string) {
 // doc:end ask
 
 let outcomes = session.listen(refused);
-for (let turn = 1; turn <= 24; turn++) {
+for (let turn = 1; turn <= turns; turn++) {
   if (turn === 8) outcomes.unsubscribe(); // a lost connection, as it were
   if (turn === 18) outcomes = session.listen(refused);
   await ask(`Tell me about part ${turn}.`);
@@ -53,11 +66,11 @@ for (const end = Date.now() + 10_000; session.resyncs === 0 && Date.now() < end;
   messages = await session.history();
 }
 const line = {
-  turns: 24,
+  turns,
   generation: session.held.generation,
   resyncs: session.resyncs,
   messages: messages.length,
-  history_valid: messages.length > 0 && messages.every((m, i) => m.role === (i % 2 ? "assistant" : "user")),
+  history_valid: valid(messages, turns),
 };
 console.log(JSON.stringify(line));
 await nc.close();

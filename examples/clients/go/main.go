@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +45,8 @@ func run(ctx context.Context) error {
 	if err := s.listen(func(why string) { log.Fatal("refused: ", why) }); err != nil {
 		return err
 	}
-	for n := range turns {
-		if err := ask(ctx, s, fmt.Sprintf("Tell me about part %d.", n+1)); err != nil {
+	for turn := 1; turn <= turns; turn++ {
+		if err := ask(ctx, s, turn); err != nil {
 			return err
 		}
 	}
@@ -51,13 +54,17 @@ func run(ctx context.Context) error {
 }
 
 // ask is one turn: the model gets the history, and what was said goes into it.
-func ask(ctx context.Context, s *session, text string) error {
+func ask(ctx context.Context, s *session, turn int) error {
 	history, err := s.history()
 	if err != nil {
 		return err
 	}
-	prompt := message("user", text)
-	return s.publish(ctx, prompt, think(append(history, prompt)))
+	prompt := message("user", fmt.Sprintf("Tell me about part %d.", turn))
+	history = append(history, prompt)
+	if !valid(history, turn) {
+		return fmt.Errorf("this is no history: %s", history)
+	}
+	return s.publish(ctx, prompt, think(history))
 }
 
 // think stands for a model that has much to say. A real one takes seconds.
@@ -93,7 +100,7 @@ func show(ctx context.Context, s *session) error {
 		Stored     int  `json:"stored"` // the newest generation in OUTCOMES
 		Messages   int  `json:"messages"`
 		Valid      bool `json:"history_valid"`
-	}{len(s.turns), s.held.Generation, stored, len(history), valid(history)})
+	}{len(s.turns), s.held.Generation, stored, len(history), valid(history, turns)})
 	if err != nil {
 		return err
 	}
@@ -104,13 +111,26 @@ func show(ctx context.Context, s *session) error {
 	return nil
 }
 
-// valid reports whether user and assistant speak in turns, the user first.
-func valid(history []json.RawMessage) bool {
+var prompted = regexp.MustCompile(`^Tell me about part (\d+)\.$`)
+
+// valid reports whether user and assistant speak in turns, and nothing new is missing
+// or double.
+func valid(history []json.RawMessage, last int) bool {
+	var parts []int
 	for i, m := range history {
-		var said struct{ Role string }
+		var said struct {
+			Role    string
+			Content any
+		}
 		if json.Unmarshal(m, &said) != nil || said.Role != []string{"user", "assistant"}[i%2] {
 			return false
 		}
+		if found := prompted.FindStringSubmatch(fmt.Sprint(said.Content)); found != nil {
+			part, _ := strconv.Atoi(found[1]) // digits
+			parts = append(parts, part)
+		}
 	}
-	return len(history) > 0
+	n := len(parts)
+	ordered := slices.IsSorted(parts) && len(slices.Compact(slices.Clone(parts))) == n
+	return ordered && n > 0 && parts[n-1] == last && (last == 1 || n > 1 && parts[n-2] == last-1)
 }
