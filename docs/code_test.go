@@ -58,8 +58,13 @@ func TestMarkedCode(t *testing.T) {
 	found := 0
 	for _, dir := range []string{"client", "examples"} {
 		must(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
+			switch {
+			case err != nil:
 				return err
+			case d.Name() == "dist" || d.Name() == "node_modules": // what npm made
+				return fs.SkipDir
+			case d.IsDir():
+				return nil
 			}
 			code, err := os.ReadFile(path)
 			for _, m := range regexp.MustCompile(`(?m)^\s*// doc:begin (\w+)$`).FindAllSubmatch(code, -1) {
