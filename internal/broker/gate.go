@@ -85,13 +85,6 @@ func (g *gate) idle() bool {
 	return was == g.last
 }
 
-// passed is the stream sequence of the last message that did; 0 for none.
-func (g *gate) passed() uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.last
-}
-
 // delivered is the newest consumer, and how many of its messages have passed.
 func (g *gate) delivered() (consumer string, seq uint64) {
 	g.mu.Lock()
