@@ -174,6 +174,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	stall := time.NewTicker(readStall)
 	defer stall.Stop()
 	for {
+		stalled := false
 		select {
 		case err := <-done:
 			return err
@@ -185,22 +186,19 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 			if state.Replicas == 1 { // no other copy has more
 				return nil
 			}
-			if at, ok := r.seen(ctx); ok && at >= upTo {
-				return nil
-			}
 		case <-stall.C:
 			// What was pending may have been purged, or aged away: then no message
 			// will ever say that it is the last.
-			if !r.gate.idle() {
+			if stalled = r.gate.idle(); !stalled {
 				continue
 			}
-			at, ok := r.seen(ctx)
-			if ok && at >= upTo {
-				return nil
-			}
-			if ok {
-				wakeUp(r.behind)
-			}
+		}
+		at, ok := r.seen(ctx)
+		if ok && (at >= upTo || state.Replicas == 1) {
+			return nil
+		}
+		if ok && stalled {
+			wakeUp(r.behind)
 		}
 	}
 }
