@@ -231,7 +231,9 @@ func (w *clusterWorld) awaitReplicas() {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		s, err := w.js.Stream(ctx, OutcomesStream)
+		one, end := context.WithTimeout(ctx, time.Second) // without a leader nobody answers
+		s, err := w.js.Stream(one, OutcomesStream)
+		end()
 		if err == nil && s.CachedInfo().Cluster != nil && leads(s.CachedInfo().Cluster) {
 			current := func(p *jetstream.PeerInfo) bool { return p.Current && !p.Offline }
 			if r := s.CachedInfo().Cluster.Replicas; len(r) == clustertest.Nodes-1 && current(r[0]) && current(r[1]) {
