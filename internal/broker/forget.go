@@ -95,7 +95,7 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 		return nil
 	}
 	r.start()
-	return out, func() { cancel(); r.stop() }, nil
+	return out, func() { cancel(); r.leave() }, nil
 }
 
 // answerOf reads what was told, nil when it is of another event than that at seq.

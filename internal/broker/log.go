@@ -169,7 +169,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	if r.pending() == 0 {
 		wakeUp(drained)
 	}
-	defer r.stop()
+	defer r.leave()
 	r.start(pull(js))
 	stall := time.NewTicker(readStall)
 	defer stall.Stop()

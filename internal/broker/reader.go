@@ -41,8 +41,7 @@ type reader struct {
 const (
 	// consumerLife is how long the server keeps a consumer that nobody asks.
 	consumerLife = 5 * time.Minute
-	// leaveTime is how long whoever stops waits for the end of the consumer. It comes later
-	// too.
+	// leaveTime is how long the end of a consumer is waited for. It comes later too.
 	leaveTime = 250 * time.Millisecond
 	// replacePause keeps consumers that are lost at once from following each other
 	// without end.
@@ -82,19 +81,28 @@ func (r *reader) start(opts ...jetstream.PullConsumeOpt) {
 	r.work.Go(func() { r.run(ctx, opts) })
 }
 
-// stop waits for the gate's fn, lets nothing pass any more, and has the consumer deleted:
-// whoever reads a thousand sessions would have a thousand. fn must not call it.
-func (r *reader) stop() {
-	r.cancel()
-	r.work.Wait()
-	r.gate.close()
-	newest, _ := r.gate.delivered()
+// stop waits for the gate's fn and lets nothing pass any more. fn must not call it. The end
+// of the consumer is not waited for.
+func (r *reader) stop() { r.forget(r.halt()) }
+
+// leave is stop for whoever reads one part after the other: it waits until the consumer
+// is deleted, or there would soon be a thousand.
+func (r *reader) leave() {
+	newest := r.halt()
 	if !r.js.Conn().IsConnected() {
 		return // it ends by itself too
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	_ = r.js.DeleteConsumer(ctx, r.stream, newest)
+}
+
+func (r *reader) halt() (newest string) {
+	r.cancel()
+	r.work.Wait()
+	r.gate.close()
+	newest, _ = r.gate.delivered()
+	return newest
 }
 
 func (r *reader) run(ctx context.Context, opts []jetstream.PullConsumeOpt) {
