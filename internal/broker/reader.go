@@ -240,7 +240,7 @@ const (
 
 // forget asks for the end of a consumer and awaits no answer: it ends by itself too.
 func (r *reader) forget(consumer string) {
-	if nc := r.js.Conn(); nc.IsConnected() {
+	if nc := r.js.Conn(); consumer != "" && nc.IsConnected() { // there is none while the next one is asked for
 		_ = nc.Publish(apiDeleteConsumer+r.stream+"."+consumer, nil)
 	}
 }
