@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/units"
 )
 
 // Report is what the agents saw.
@@ -163,7 +164,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		value string
 	}{
 		{"sessions", fmt.Sprint(s.Sessions)},
-		{"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %.1f MB", s.Turns, s.TurnsPerSecond, float64(s.Bytes)/1e6)},
+		{"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", s.Turns, s.TurnsPerSecond, units.Bytes(s.Bytes))},
 		{"acknowledgement", fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", s.AckP50, s.AckP99)},
 		{"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", s.Compactions, s.TokensSaved, s.Applied)},
 		{"levels told", fmt.Sprint(s.Levels)},
