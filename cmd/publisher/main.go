@@ -14,7 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/access"
 	"compactd/internal/broker"
+	"compactd/internal/cli"
 	"compactd/internal/events"
 )
 
@@ -24,7 +26,7 @@ var version = "dev"
 // flags are the command line, with the environment as the default.
 type flags struct {
 	NATS string `name:"nats" env:"NATS_URL" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Server to connect to (${default})."`
-	access
+	access.Flags
 	Tenant  string           `env:"COMPACTD_TENANT" default:"default" help:"Tenant of the sessions (${default})."`
 	JSON    bool             `env:"COMPACTD_JSON" help:"Print JSON, one object a line."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
@@ -72,7 +74,7 @@ func main() {
 	k := parser(&f)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
-		k.Errorf("%s; see publisher --help", err)
+		k.Errorf("%s; see %s", err, cli.HelpOf(err, k.Model, os.Args[1:]))
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -88,7 +90,7 @@ func main() {
 
 // connect opens the connection of one command.
 func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := broker.Connect(ctx, f.with(broker.Options{URL: f.NATS, Name: "compactd publisher"}))
+	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: f.NATS, Name: "compactd publisher"}))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,8 +21,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
+	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/cli"
 	"compactd/internal/exact"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
@@ -36,7 +38,7 @@ var version = "dev"
 // flags are the command line, with the environment as the default.
 type flags struct {
 	NATS string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"Server to connect to. Absent: one is embedded."`
-	access
+	access.Flags
 
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default})."`
 	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the ledgers, and of the embedded server (${default})."`
@@ -118,7 +120,7 @@ func main() {
 	k := parser(&f, logFormat)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
-		k.Errorf("%s; see worker --help", err)
+		k.Errorf("%s; see %s", err, cli.HelpOf(err, k.Model, os.Args[1:]))
 		os.Exit(2)
 	}
 	log := newLogger(f.LogFormat)
@@ -127,8 +129,25 @@ func main() {
 	err = cmd.Run(&f, log)
 	stop()
 	if err != nil {
-		log.Error().Err(err).Msg("worker failed")
+		tell(log, cmd.Command() == "serve", err)
 		os.Exit(1)
+	}
+}
+
+// tell says in the log why serving ended, and to people why another command did.
+func tell(log zerolog.Logger, serving bool, err error) {
+	hint := access.Hint(err)
+	if serving {
+		failed := log.Error().Err(err)
+		if hint != "" {
+			failed = failed.Str("hint", hint)
+		}
+		failed.Msg("worker failed")
+		return
+	}
+	fmt.Fprintf(os.Stderr, "worker: %v\n", err)
+	if hint != "" {
+		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)
 	}
 }
 
@@ -240,7 +259,7 @@ type link struct {
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
 	l := &link{url: f.NATS, topology: broker.Topology{Partitions: f.Partitions, Replicas: f.Replicas}}
-	o := f.with(broker.Options{
+	o := f.With(broker.Options{
 		URL: f.NATS, Name: "compactd worker",
 		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },
 		OnDisconnect: func(err error) {
