@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -50,6 +52,8 @@ type flags struct {
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+
+	deny func(error) // ends the command, which may not do what it wants
 }
 
 const description = `Publishes turns to compactd and shows what it tells.
@@ -78,8 +82,12 @@ func main() {
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, f.deny = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	err = cmd.Run(&f)
+	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
+		err = denied // else it would be a wait in vain
+	}
 	stop()
 	if err != nil {
 		told := failureOf(err)
@@ -90,12 +98,20 @@ func main() {
 
 // connect opens the connection of one command.
 func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: f.NATS, Name: "compactd publisher"}))
+	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.stopIfDenied}))
 	if err != nil {
 		return nil, nil, err
 	}
 	js, err := jetstream.New(nc)
 	return nc, js, err
+}
+
+// stopIfDenied ends the command when the server does not let it publish or listen.
+// Whether a session ends is shown where it may be heard, and no reason to stop.
+func (f *flags) stopIfDenied(err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), `"session.end.`) {
+		f.deny(err)
+	}
 }
 
 // about connects to ask the workers about a session.
