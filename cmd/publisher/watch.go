@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -23,6 +24,8 @@ func (*watchCmd) Help() string {
 A row is an outcome: a history that was compacted, rewound or left as it is, a level that was crossed, an event that was refused or needs attention, a session that was forgotten; or the end of a session, which has no outcome and is not in the JSON.`
 }
 
+const flushTimeout = 10 * time.Second
+
 // Run prints outcomes until ctx ends.
 func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}
@@ -38,12 +41,17 @@ func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	kinds := events.OutcomeKinds
 	if !f.JSON {
 		kinds = append([]events.Kind{events.KindEnd}, kinds...)
-		fmt.Println(tableHead)
 	}
 	for _, k := range kinds {
 		if _, err := nc.ChanSubscribe(events.Published(k, a), heard); err != nil {
 			return err
 		}
+	}
+	if err := nc.FlushTimeout(flushTimeout); err != nil { // from now on nothing is missed
+		return err
+	}
+	if !f.JSON {
+		fmt.Println(tableHead)
 	}
 	for {
 		select {

@@ -2,6 +2,10 @@ package access
 
 import (
 	"errors"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
 
 	"compactd/internal/broker"
 )
@@ -9,18 +13,39 @@ import (
 // Flags are how a process shows who it is to a server that asks. Embed them in a
 // command line.
 type Flags struct {
-	Creds    string `env:"COMPACTD_CREDS" type:"existingfile" placeholder:"FILE" help:"Credentials (.creds)."`
+	Creds    File   `env:"COMPACTD_CREDS" placeholder:"FILE" help:"Credentials (.creds)."`
 	User     string `env:"COMPACTD_NATS_USER" placeholder:"NAME" help:"User of the server, where it knows users by passwords."`
 	Password string `env:"COMPACTD_NATS_PASSWORD" placeholder:"TEXT" help:"Password of --user; in the environment no other user of this machine can read it."`
-	TLSCA    string `name:"tls-ca" env:"COMPACTD_TLS_CA" type:"existingfile" placeholder:"FILE" help:"Encrypt the connection, and trust the certificates that this authority (PEM) has signed."`
-	TLSCert  string `name:"tls-cert" env:"COMPACTD_TLS_CERT" type:"existingfile" placeholder:"FILE" help:"Certificate (PEM) of this client, where the server asks for one."`
-	TLSKey   string `name:"tls-key" env:"COMPACTD_TLS_KEY" type:"existingfile" placeholder:"FILE" help:"Key (PEM) of --tls-cert."`
+	TLSCA    File   `name:"tls-ca" env:"COMPACTD_TLS_CA" placeholder:"FILE" help:"Encrypt the connection, and trust the certificates that this authority (PEM) has signed."`
+	TLSCert  File   `name:"tls-cert" env:"COMPACTD_TLS_CERT" placeholder:"FILE" help:"Certificate (PEM) of this client, where the server asks for one."`
+	TLSKey   File   `name:"tls-key" env:"COMPACTD_TLS_KEY" placeholder:"FILE" help:"Key (PEM) of --tls-cert."`
+}
+
+// File is the path of a file that is there, or "": a variable that is set to nothing
+// is one that is not set.
+type File string
+
+// UnmarshalText finds a file that is not there.
+func (f *File) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	path := kong.ExpandPath(string(text))
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("%s is a folder, not a file", path)
+	}
+	*f = File(path)
+	return nil
 }
 
 // With returns o with the identity of this process.
 func (f *Flags) With(o broker.Options) broker.Options {
-	o.Creds, o.User, o.Password = f.Creds, f.User, f.Password
-	o.CA, o.Cert, o.Key = f.TLSCA, f.TLSCert, f.TLSKey
+	o.Creds, o.User, o.Password = string(f.Creds), f.User, f.Password
+	o.CA, o.Cert, o.Key = string(f.TLSCA), string(f.TLSCert), string(f.TLSKey)
 	return o
 }
 
