@@ -43,8 +43,8 @@ type fate struct {
 
 // write prints it for people.
 func (f fate) write(w io.Writer) error {
-	switch f.State {
-	case stateTaken:
+	switch {
+	case f.Turn > 0:
 		fmt.Fprintf(w, "stored at sequence %d, taken as turn %d: level %s, %d of %d tokens", f.Seq, f.Turn, f.Level, f.Input, f.Available)
 		if f.Generation > 0 {
 			fmt.Fprintf(w, ", generation %d", f.Generation)
@@ -53,7 +53,7 @@ func (f fate) write(w io.Writer) error {
 		if f.Note != "" {
 			fmt.Fprintf(w, "note: %s\n", f.Note)
 		}
-	case stateParked:
+	case f.State == stateParked:
 		fmt.Fprintf(w, "stored at sequence %d, parked: %s\n", f.Seq, f.Note)
 	default:
 		fmt.Fprintf(w, "stored at sequence %d; %s\n", f.Seq, f.Note)
@@ -64,16 +64,16 @@ func (f fate) write(w io.Writer) error {
 	return nil
 }
 
-// watcher follows one turn.
+// watcher follows one turn, or the end of a session.
 type watcher struct {
 	nc    *nats.Conn
 	at    events.Address
 	heard chan *nats.Msg
-	turn  *events.Turn
+	turn  *events.Turn // nil: the end
 	fate  fate
 
 	stats   *events.StatsResponse // the newest; nil while no worker has answered
-	decided time.Time             // when the session was first seen beyond the turn
+	decided time.Time             // when the session was first seen beyond the event
 }
 
 // newWatcher hears what is told of a session from now on.
@@ -154,16 +154,14 @@ func (w *watcher) ask(ctx context.Context) bool {
 		return false // nobody serves the session just now
 	}
 	w.stats = &s
+	if w.turn == nil {
+		return w.ended()
+	}
 	if !s.Known || s.Through.Seq < w.fate.Seq {
 		return false
 	}
-	if s.Through.Seq > w.fate.Seq { // by another agent; ours may have been refused
-		if w.decided.IsZero() {
-			w.decided = time.Now()
-		}
-		if time.Since(w.decided) < grace {
-			return false
-		}
+	if s.Through.Seq > w.fate.Seq && !w.unrefused() { // by another agent
+		return false
 	}
 	w.fate.State, w.fate.Turn, w.fate.Generation = stateTaken, s.Through.Turn, s.Generation
 	if s.Through.Seq > w.fate.Seq && w.turn.Number > 0 {
@@ -177,9 +175,30 @@ func (w *watcher) ask(ctx context.Context) bool {
 	return true
 }
 
+// ended reports whether nothing is left of the session that was ended.
+func (w *watcher) ended() bool {
+	if w.stats.Known || !w.unrefused() {
+		return false
+	}
+	w.fate.State, w.fate.Note = stateTaken, "the session is over, and its next turn begins a new one"
+	return true
+}
+
+// unrefused reports whether a refusal would have been heard by now, from when the
+// session was first seen beyond the event.
+func (w *watcher) unrefused() bool {
+	if w.decided.IsZero() {
+		w.decided = time.Now()
+	}
+	return time.Since(w.decided) >= grace
+}
+
 // giveUp says what is known when the time is over.
 func (w *watcher) giveUp(limit time.Duration) {
-	s, n := w.stats, w.turn.Number
+	s, n := w.stats, int64(0)
+	if w.turn != nil {
+		n = w.turn.Number
+	}
 	switch {
 	case s == nil:
 		w.fate.Note = fmt.Sprintf("no worker has answered within %s, so nobody has applied it yet", limit)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -78,7 +79,12 @@ func main() {
 	k := parser(&f)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
-		k.Errorf("%s; see %s", err, cli.HelpOf(err, k.Model, os.Args[1:]))
+		help := cli.HelpOf(err, k.Model, os.Args[1:])
+		if slices.Contains(os.Args, "--json") {
+			failure{Error: err.Error(), Hint: "See " + help + "."}.write(os.Stderr, true)
+		} else {
+			k.Errorf("%s; see %s", err, help)
+		}
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -90,26 +90,6 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	return f.request(ctx, events.KindRewind, c.Session, body.ID, data, c.Timeout)
 }
 
-type endCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
-}
-
-// Help has examples.
-func (*endCmd) Help() string {
-	return `Examples:
-  publisher end --session s1`
-}
-
-// Run says that the session is over; nobody answers that.
-func (c *endCmd) Run(ctx context.Context, f *flags) error {
-	id := uuid.NewString()
-	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
-	if err != nil {
-		return err
-	}
-	return f.request(ctx, events.KindEnd, c.Session, id, data, 0)
-}
-
 // request publishes an event and prints the outcome that answers it.
 func (f *flags) request(ctx context.Context, k events.Kind, session, id string, data []byte, timeout time.Duration) error {
 	a := events.Address{Tenant: f.Tenant, Session: session}
@@ -131,9 +111,6 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 	}
 	if timeout == 0 {
 		stored := fate{Seq: ack.Sequence, ID: id, State: stateStored, Note: "publisher watch shows what becomes of it"}
-		if k == events.KindEnd {
-			stored.Note = "the session is over, and its next turn begins a new one"
-		}
 		return f.show(stored, stored.write)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)

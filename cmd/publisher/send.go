@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"time"
+
+	"github.com/mattn/go-isatty"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
@@ -35,6 +38,9 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	payload, err := read(c.File, events.MaxTurnBytes)
 	if err != nil {
 		return err
+	}
+	if len(payload) == 0 {
+		return events.NewInvalid(events.CodeBadJSON, "", "there is no turn: the file, or standard input, is empty")
 	}
 	turn, err := decode(payload)
 	if err != nil {
@@ -105,6 +111,9 @@ func readable(t *events.Turn) error {
 // that the decoder can say that it is too much.
 func read(file string, limit int64) ([]byte, error) {
 	in := io.Reader(os.Stdin)
+	if file == "-" && isatty.IsTerminal(os.Stdin.Fd()) {
+		fmt.Fprintln(os.Stderr, "publisher: reading standard input; Ctrl-D ends it")
+	}
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {

@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -137,6 +139,9 @@ func main() {
 // tell says in the log why serving ended, and to people why another command did.
 func tell(log zerolog.Logger, serving bool, err error) {
 	hint := access.Hint(err)
+	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" {
+		hint = "The files of a worker are in --data: name a folder that this user may write."
+	}
 	if serving {
 		failed := log.Error().Err(err)
 		if hint != "" {
@@ -213,6 +218,12 @@ func (f *flags) Validate(k *kong.Context) error {
 	if f.MaxLedgers < 1 {
 		return errors.New("--max-ledgers must be 1 or more")
 	}
+	if f.Partitions < 1 {
+		return errors.New("--partitions must be 1 or more")
+	}
+	if f.Replicas != 1 && f.NATS == "" {
+		return errors.New("--replicas needs the servers of a cluster, which --nats names: the embedded one is alone")
+	}
 	if f.TenantCallsPerMinute < 0 || f.TenantTokensPerHour < 0 {
 		return errors.New("--tenant-calls-per-minute and --tenant-tokens-per-hour must be 0, for no bound, or more")
 	}
@@ -255,6 +266,7 @@ type link struct {
 	read, commit *nats.Conn
 	url          string
 	topology     broker.Topology
+	closing      atomic.Bool
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
@@ -263,7 +275,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		URL: f.NATS, Name: "compactd worker",
 		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },
 		OnDisconnect: func(err error) {
-			if ctx.Err() == nil { // else it is we who stop
+			if ctx.Err() == nil && !l.closing.Load() { // else it is we who stop
 				log.Warn().Err(err).Msg("disconnected")
 			}
 		},
@@ -294,6 +306,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 
 // close ends the connections before the server, so that none tries to come back.
 func (l *link) close() {
+	l.closing.Store(true)
 	for _, nc := range []*nats.Conn{l.read, l.commit} {
 		if nc != nil {
 			nc.Close()

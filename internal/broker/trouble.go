@@ -56,15 +56,15 @@ func (o *Options) failed(err error) error { return &ConnectError{o.target(), tro
 
 func trouble(err error) Trouble {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
-	remote, alert := errors.AsType[*net.OpError](err)
+	link, broken := errors.AsType[*net.OpError](err)
 	switch {
 	case errors.Is(err, nats.ErrSecureConnRequired), unknown:
 		return TroubleAuthority
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return TroublePlain
-	case alert && remote.Op == "remote error", errors.Is(err, nats.ErrTLS): // the other side's alert, or it hung up before that came
+	case broken && link.Op == "remote error", errors.Is(err, nats.ErrTLS): // the other side's alert, or it hung up before that came
 		return TroubleCertificate
-	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), broken && link.Op == "dial": // such as a name that nobody knows
 		return TroubleServer
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return TroubleUser

@@ -165,10 +165,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}{
 		{"sessions", fmt.Sprint(s.Sessions)},
 		{"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", s.Turns, s.TurnsPerSecond, units.Bytes(s.Bytes))},
-		{"acknowledgement", fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", s.AckP50, s.AckP99)},
+		{"acknowledgement", latencies(len(r.Acks), s.AckP50, s.AckP99)},
 		{"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", s.Compactions, s.TokensSaved, s.Applied)},
 		{"levels told", fmt.Sprint(s.Levels)},
-		{"turn to outcome", fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", s.OutcomeP50, s.OutcomeP99)},
+		{"turn to outcome", latencies(len(r.Outcomes), s.OutcomeP50, s.OutcomeP99)},
 		{"invalid histories", fmt.Sprint(s.InvalidHistories)},
 		{"rejected events", fmt.Sprint(s.Rejected)},
 		{"unheard outcomes", fmt.Sprint(s.Unheard)},
@@ -177,6 +177,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\n", row.name, row.value)
 	}
 	return t.Flush()
+}
+
+// latencies says two quantiles of n measurements, in milliseconds.
+func latencies(n int, p50, p99 float64) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", p50, p99)
 }
 
 // Problem is the error that a report amounts to, nil for none.
