@@ -110,7 +110,7 @@ func TestExamineMarkers(t *testing.T) {
 func TestExamineStreams(t *testing.T) {
 	for want, change := range map[string]func(*jetstream.StreamConfig){
 		"streams: OUTCOMES: direct get is true":    func(c *jetstream.StreamConfig) { c.AllowDirect = true },
-		"streams: OUTCOMES: max age is 1h,":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"streams: OUTCOMES: max age is 1h,":        func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 		"streams: OUTCOMES: subjects is [out.1.>]": func(c *jetstream.StreamConfig) { c.Subjects = []string{"out.1.>"} },
 	} {
 		nc, js := connect(t, embedded.Config{})

@@ -18,7 +18,7 @@ func (d *doctor) disk(s *broker.Streams) {
 	free, size, err := disk.Space(d.Data)
 	switch {
 	case err != nil:
-		d.problem("disk", "", "%v", err)
+		d.problem("disk", "may this user read the folder?", "%v", err)
 		return
 	case disk.Scarce(free, size):
 		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s is full: %s of %s are free", d.Data, units.Bytes(free), units.Bytes(size))
