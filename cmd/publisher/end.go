@@ -32,12 +32,13 @@ func (c *endCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
+	f.spared = toFollow
 	nc, js, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	w, err := newWatcher(nc, a)
+	w, err := newWatcher(nc, a, &f.denied)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -54,7 +55,9 @@ type flags struct {
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 
-	deny func(error) // ends the command, which may not do what it wants
+	deny   func(error) // ends the command, which may not do what it wants
+	spared []string    // of what is denied: without it the command does what it can
+	denied atomic.Bool // something of that was
 }
 
 const description = `Publishes turns to compactd and shows what it tells.
@@ -112,10 +115,14 @@ func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, e
 	return nc, js, err
 }
 
-// stopIfDenied ends the command when the server does not let it publish or listen.
-// Whether a session ends is shown where it may be heard, and no reason to stop.
+// stopIfDenied ends the command when the server does not let it publish or listen,
+// unless it can do without.
 func (f *flags) stopIfDenied(err error) {
-	if errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), `"session.end.`) {
+	switch {
+	case !errors.Is(err, nats.ErrPermissionViolation):
+	case slices.ContainsFunc(f.spared, func(part string) bool { return strings.Contains(err.Error(), part) }):
+		f.denied.Store(true)
+	default:
 		f.deny(err)
 	}
 }

@@ -101,7 +101,7 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 		return err
 	}
 	defer nc.Close()
-	w, err := newWatcher(nc, a)
+	w, err := newWatcher(nc, a, &f.denied)
 	if err != nil {
 		return err
 	}

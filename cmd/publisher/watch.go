@@ -32,6 +32,7 @@ func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	if check := (events.Address{Tenant: f.Tenant, Session: strings.Replace(c.Session, "*", events.Unknown, 1)}); check.Validate() != nil {
 		return a.Validate()
 	}
+	f.spared = []string{`"session.end.`} // a row less
 	nc, _, err := f.connect(ctx)
 	if err != nil {
 		return err
