@@ -48,6 +48,8 @@ const (
 	// grace is how long a refusal may be on its way when a later turn of the session
 	// was taken.
 	grace = 250 * time.Millisecond
+	// quiet is the same for a turn that nobody answers.
+	quiet = time.Second
 )
 
 // await waits until the turn is taken, parked or refused, and fills in its fate. A
@@ -120,12 +122,12 @@ func (w *watcher) ask(ctx context.Context) bool {
 		return w.ended()
 	}
 	if !s.Known || s.Through.Seq < w.fate.Seq {
+		return w.silent() && w.unrefused(quiet)
+	}
+	if s.Through.Seq > w.fate.Seq && !w.unrefused(grace) { // by another agent
 		return false
 	}
-	if s.Through.Seq > w.fate.Seq && !w.unrefused() { // by another agent
-		return false
-	}
-	w.fate.State, w.fate.Turn, w.fate.Generation = stateTaken, s.Through.Turn, s.Generation
+	w.fate = fate{Seq: w.fate.Seq, ID: w.fate.ID, State: stateTaken, Turn: s.Through.Turn, Generation: s.Generation}
 	if s.Through.Seq > w.fate.Seq && w.turn.Number > 0 {
 		w.fate.Turn = w.turn.Number
 	}
@@ -139,38 +141,47 @@ func (w *watcher) ask(ctx context.Context) bool {
 
 // ended reports whether nothing is left of the session that was ended.
 func (w *watcher) ended() bool {
-	if w.stats.Known || !w.unrefused() {
+	if w.stats.Known || !w.unrefused(grace) {
 		return false
 	}
 	w.fate.State, w.fate.Note = stateTaken, "the session is over, and its next turn begins a new one"
 	return true
 }
 
-// unrefused reports whether a refusal would have been heard by now, from when the
-// session was first seen beyond the event.
-func (w *watcher) unrefused() bool {
+// unrefused reports whether a refusal would have been heard by now: so long after the
+// session was first seen as it is with the event.
+func (w *watcher) unrefused(after time.Duration) bool {
 	if w.decided.IsZero() {
 		w.decided = time.Now()
 	}
-	return time.Since(w.decided) >= grace
+	return time.Since(w.decided) >= after
 }
 
-// giveUp says what is known when the time is over.
-func (w *watcher) giveUp(limit time.Duration) {
-	s, n := w.stats, int64(0)
-	if w.turn != nil {
-		n = w.turn.Number
-	}
+// silent reports whether the turn is of those that nobody answers, unless they are
+// refused: a copy, or one that waits as others do. It says so in its fate.
+func (w *watcher) silent() bool {
+	s, n := w.stats, w.turn.Number
 	switch {
-	case s == nil:
-		w.fate.Note = fmt.Sprintf("no worker has answered within %s, so nobody has applied it yet", limit)
-		w.fate.Hint = "It is applied when a worker runs on this server: worker --nats URL."
-	case s.Known && n > 0 && n <= s.Through.Turn && w.turn.ReplacesFrom == 0:
+	case !s.Known || n == 0:
+		return false
+	case n <= s.Through.Turn && w.turn.ReplacesFrom == 0:
 		w.fate.State, w.fate.Note = stateKnown, fmt.Sprintf("turn %d was taken before: the same content once more changes nothing", n)
 	case s.Parked > 0 && n > s.Through.Turn+1:
 		w.fate.State, w.fate.Note = stateParked, fmt.Sprintf("turns from %d on are missing before it", s.Through.Turn+1)
 		w.fate.Hint = events.Codes[events.CodeTurnGap].Hint
 	default:
+		return false
+	}
+	return true
+}
+
+// giveUp says what is known when the time is over.
+func (w *watcher) giveUp(limit time.Duration) {
+	switch {
+	case w.stats == nil:
+		w.fate.Note = fmt.Sprintf("no worker has answered within %s, so nobody has applied it yet", limit)
+		w.fate.Hint = "It is applied when a worker runs on this server: worker --nats URL."
+	case w.fate.State == stateStored: // else it is known, or parked, as far as one can see
 		w.fate.Note = fmt.Sprintf("no worker has come to it within %s", limit)
 		w.fate.Hint = "publisher watch shows what becomes of it."
 	}
