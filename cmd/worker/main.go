@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -190,7 +192,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		MaxLedgers: f.MaxLedgers, SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
+		Memory: memory(), MaxLedgers: f.MaxLedgers, SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
 		return err
@@ -324,6 +326,15 @@ func serverLog(log zerolog.Logger) func(level, text string) {
 			log.WithLevel(min(l, zerolog.ErrorLevel)).Str("server", text).Msg("embedded server")
 		}
 	}
+}
+
+// memory is half of what GOMEMLIMIT allows, for the server and the collector of garbage
+// need room too; 0 when nothing is set.
+func memory() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit / 2
+	}
+	return 0
 }
 
 // owner names this process among all there ever were.
