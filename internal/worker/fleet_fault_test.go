@@ -207,14 +207,11 @@ func (c *crew) end() {
 	c.t.Helper()
 	c.ears.await(c.ears.count() + 1)
 	acks := c.agents.stop()
-	settle(c.t, c.url())
-	for _, p := range c.workers {
-		select {
-		case err := <-p.exited:
-			c.t.Fatalf("a worker ended by itself: %v\n%s", err, p.log.text())
-		default:
-			p.terminate()
+	for c.stopWorkers(); c.undecided() > 0; c.stopWorkers() { // a summary may come to the log as they stop
+		for _, p := range c.workers {
+			p.start()
 		}
+		c.awaitBalance()
 	}
 	c.checkEpochs()
 	heard := c.ears.stop()
@@ -225,6 +222,39 @@ func (c *crew) end() {
 	c.nc.Close()
 	c.server.Stop()
 	c.audit(c.t, c.dir, acks, heard)
+}
+
+// stopWorkers stops all of them when what is in the log is decided.
+func (c *crew) stopWorkers() {
+	c.t.Helper()
+	settle(c.t, c.url())
+	for _, p := range c.workers {
+		select {
+		case err := <-p.exited:
+			c.t.Fatalf("a worker ended by itself: %v\n%s", err, p.log.text())
+		default:
+			p.terminate()
+		}
+	}
+}
+
+// undecided counts the events of the log behind the markers.
+func (c *crew) undecided() (n uint64) {
+	c.t.Helper()
+	for id := range crewPartitions {
+		m, err := broker.LastMarker(c.t.Context(), c.nc, id)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		behind, err := broker.Behind(c.t.Context(), c.js, id, m.Cursor)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if n += behind; behind > 0 {
+			c.t.Logf("partition %d was stopped %d events behind its log, at %d", id, behind, m.Cursor)
+		}
+	}
+	return n
 }
 
 // checkEpochs finds commits of an owner that came after those of a later one.
