@@ -158,7 +158,7 @@ func complete(i *jetstream.StreamInfo) bool {
 		return false
 	}
 	for _, r := range i.Cluster.Replicas {
-		if !r.Current || r.Offline || r.Active > 3*time.Second { // a leader that was cut off calls all current
+		if !r.Current || r.Offline {
 			return false
 		}
 	}
