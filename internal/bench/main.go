@@ -62,6 +62,9 @@
 // published, at 2,000 turns/s whatever happens, until a plain subscriber has the
 // outcome. A publisher that comes late counts.
 //
+// workers_2_over_1, workers_4_over_1: the rate at which so many worker processes work
+// off one log on this machine, from their start, over that of one.
+//
 // bytes_per_entry: what the heap grows by for each ledger entry, of 1,000
 // sessions with 100 messages each; everything a session needs is in it.
 //
@@ -160,6 +163,7 @@ func measure(ctx context.Context, o options, out io.Writer) (err error) {
 		{[]string{lineRender}, func() error { return measureRender(o, p) }},
 		{[]string{linePipeline, lineFull, lineRebuild}, func() error { return measureDrains(ctx, f, o, dir, p) }},
 		{[]string{lineRestart}, func() error { return measureRestart(ctx, o, dir, p) }},
+		{[]string{lineScaling}, func() error { return measureScaling(ctx, f, o, dir, p) }},
 		{[]string{lineP50, lineP99}, func() error { return measureLatency(ctx, o, dir, p) }},
 	} {
 		if !o.want(step.lines...) {

@@ -24,6 +24,7 @@ const (
 	lineEntry    = "bytes_per_entry"
 	lineIdle     = "bytes_per_idle_session"
 	lineRestart  = "restart_s"
+	lineScaling  = "workers_2_over_1"
 	lineRSS      = "rss_mb"
 )
 
