@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,7 +40,7 @@ func (w *world) startProcess(ctx context.Context, bin, data, variable string, ar
 		return nil, err
 	}
 	go func() {
-		p.why = p.cmd.Wait()
+		p.why = cmp.Or(p.cmd.Wait(), errors.New("exit status 0"))
 		close(p.ended)
 	}()
 	return p, nil
@@ -49,13 +51,17 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // err says why a worker ended that was to go on.
 func (p *process) err() error {
 	log := p.log.String()
-	return fmt.Errorf("the worker ended: %v; it said: %s", p.why, log[max(0, len(log)-2000):])
+	return fmt.Errorf("the worker ended: %w; it said: %s", p.why, log[max(0, len(log)-2000):])
 }
 
-// stop ends the worker in good order: its partitions are free then.
-func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	<-p.ended
+// stopAll ends workers in good order: their partitions are free then.
+func stopAll(ps []*process) {
+	for _, p := range ps {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	}
+	for _, p := range ps {
+		<-p.ended
+	}
 }
 
 // kill ends the worker at once.

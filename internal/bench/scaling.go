@@ -51,22 +51,24 @@ func (w *world) drainTogether(ctx context.Context, bin, dir string, workers int)
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	alive, cancel := context.WithCancelCause(ctx) // while all workers live
 	defer cancel(nil)
+	var ps []*process
+	defer func() { stopAll(ps) }()
 	began := time.Now()
 	for i := range workers {
 		p, err := w.startProcess(ctx, bin, fmt.Sprintf("%s-%d", dir, i), "", "--snapshot-every=0")
 		if err != nil {
 			return 0, err
 		}
-		defer p.stop()
+		ps = append(ps, p)
 		go func() {
 			<-p.ended
 			cancel(p.err())
 		}()
 	}
-	if err := broker.AwaitCursor(ctx, w.js, partitions, log.Last); err != nil {
-		return 0, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	if err := broker.AwaitCursor(alive, w.js, partitions, log.Last); err != nil {
+		return 0, fmt.Errorf("%w: %w", err, context.Cause(alive))
 	}
 	return time.Since(began), nil
 }
