@@ -90,6 +90,7 @@ type partition struct {
 	erasures []erasure // under way or to be done
 
 	wake         chan struct{} // the queue has something
+	near         chan struct{} // the log had nothing more, for the moment
 	forgotten    chan struct{} // there is another erasure
 	checkpointed chan struct{} // the file has moved
 	late         atomic.Bool   // another worker waits for the partition: no commit begins any more
@@ -102,6 +103,7 @@ func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 		failed:    make(chan error, 1),
 		decider:   newDecider(w.config.Compaction),
 		wake:      make(chan struct{}, 1),
+		near:      make(chan struct{}, 1),
 		forgotten: make(chan struct{}, 1), checkpointed: make(chan struct{}, 1),
 	}
 	p.room = sync.NewCond(&p.mu)
@@ -364,6 +366,9 @@ func (p *partition) receive(m jetstream.Msg) {
 		g.outcomes = append(g.outcomes, told{e.address(), o})
 	}
 	p.push(g)
+	if e.pending == 0 {
+		wakeUp(p.near)
+	}
 	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 
