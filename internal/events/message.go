@@ -34,6 +34,10 @@ type Part struct {
 	Failed bool   // a result that the tool marked as an error
 	Images int    // images inside a result
 
+	// Quoted stands for Text where a message was scanned: the JSON string that came.
+	// See [Format.ScanAll].
+	Quoted Raw
+
 	// Raw is the block as it came, nil when it had no block of its own
 	// (a content that is a plain string) or compactd made the part.
 	Raw Raw
@@ -82,6 +86,15 @@ func (m *Message) SetText(i int, text string) {
 
 // SetText is that of [Message], whose Edited is then the caller's to set.
 func (p *Part) SetText(text string) { p.Text, p.Images, p.Edited = text, 0, true }
+
+// Said returns the text of a part, whether it was read or scanned.
+func (p *Part) Said() string {
+	if p.Quoted == nil {
+		return p.Text
+	}
+	s, _ := unquote(p.Quoted)
+	return s
+}
 
 // TimestampOf returns the timestamp of a message that came, nil without.
 func (m *Message) TimestampOf() Raw { return memberOf(m.Raw, "timestamp") }

@@ -348,7 +348,7 @@ func (p *partition) receive(m jetstream.Msg) {
 	}
 	p.behind.Store(e.pending > backlog)
 	p.state.Lock()
-	outs, messages := p.decider.decide(e)
+	outs, text := p.decider.decide(e)
 	p.decider.events++
 	p.decided = borderAfter(p.decided, e, at)
 	p.unsnapped.Add(1)
@@ -359,7 +359,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		return
 	}
 	failpoint("decided")
-	if messages != nil && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
+	if text && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		p.w.texts.put(e)
 	}
 	for _, o := range outs {
