@@ -204,8 +204,14 @@ func Pieces(quoted Raw) iter.Seq[[]byte] {
 	}
 }
 
-// plain is what \b, \f, \n, \r and \t stand for.
-var plain = []byte("\b\f\n\r\t")
+// plain is what a letter behind a backslash stands for: itself, but for five.
+var plain = func() (t [1 << 8]byte) {
+	for i := range t {
+		t[i] = byte(i)
+	}
+	t['b'], t['f'], t['n'], t['r'], t['t'] = '\b', '\f', '\n', '\r', '\t'
+	return t
+}()
 
 // meant is what the escape sequence at the start of b stands for, and its length.
 func meant(b []byte) (text []byte, width int) {
@@ -214,10 +220,8 @@ func meant(b []byte) (text []byte, width int) {
 	case len(b) < 2: // no JSON
 		return nil, len(b)
 	case r < 0:
-		if i := strings.IndexByte("bfnrt", b[1]); i >= 0 {
-			return plain[i : i+1], 2
-		}
-		return b[1:2], 2
+		c := int(b[1])
+		return plain[c : c+1], 2
 	case utf16.IsSurrogate(r):
 		r = utf16.DecodeRune(r, escaped(b[6:]))
 	}

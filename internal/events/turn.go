@@ -1,9 +1,6 @@
 package events
 
-import (
-	"errors"
-	"strings"
-)
+import "errors"
 
 // Version is the version of the wire contract.
 const Version = 1
@@ -152,7 +149,7 @@ func (e *envelope) textOf(parent, name string, v Raw) string {
 	case len(s) > maxNameBytes:
 		e.problems.add(CodeTooLarge, parent+name, "is longer than %d bytes", maxNameBytes)
 		return ""
-	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case hasControl(s):
 		e.problems.add(CodeBadType, parent+name, "holds control characters")
 		return ""
 	}
