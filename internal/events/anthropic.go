@@ -62,7 +62,11 @@ func readAnthropicBlock(w *walker) Part {
 		case "tool_use_id":
 			answers = w.value()
 		case "content":
-			content, inner = readContent(w, readPlainBlock)
+			if inner = nil; w.kind() == '[' {
+				content, inner = readContent(w, readPlainBlock)
+			} else {
+				content = w.value()
+			}
 		case "is_error":
 			failed = w.value()
 		default:
@@ -82,7 +86,9 @@ func readAnthropicBlock(w *walker) Part {
 	case "tool_result":
 		p.Kind, p.Failed = PartResult, failed.Kind() == 't'
 		p.CallID, _ = unquote(answers)
-		if p.answer(inner); content.Kind() == '{' {
+		if w.text(&p, content); content.Kind() == '[' {
+			p.answer(inner)
+		} else if content.Kind() == '{' {
 			p.Text = string(content)
 		}
 	case "thinking":

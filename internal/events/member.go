@@ -13,21 +13,24 @@ type member struct {
 
 // members lists an object's keys in their order, duplicates included. Values
 // are parts of raw, not copies.
-func members(raw Raw) ([]member, error) {
-	out := make([]member, 0, usualMembers)
+func members(raw Raw) ([]member, error) { return appendMembers(make([]member, 0, 4), raw) }
+
+// appendMembers is members into a room of the caller's, which costs no memory where
+// the list is not handed on.
+func appendMembers(out []member, raw Raw) ([]member, error) {
 	w := walker{raw: raw}
 	w.object(func(key []byte) { out = append(out, member{nameOf(key), w.value()}) })
 	return out, w.end()
 }
 
-// usualMembers is how many members an object has at most, nearly always.
-const usualMembers = 8
+// fewMembers is more than most objects have.
+const fewMembers = 12
 
 // marked lists members, and whether their name came before.
 func marked(ms []member) iter.Seq2[member, bool] {
 	return func(yield func(member, bool) bool) {
 		var seen map[string]bool // of a few a look at each is quicker
-		if len(ms) > usualMembers {
+		if len(ms) > fewMembers {
 			seen = make(map[string]bool, len(ms))
 		}
 		for i, m := range ms {

@@ -27,11 +27,12 @@ const (
 // Part is the smallest piece of a message that an edit may change.
 type Part struct {
 	Kind   PartKind
+	Failed bool   // a result that the tool marked as an error
+	Edited bool   // Text stands for the content of Raw now
 	Text   string // text, thinking, or the text of a result; empty for a call
 	Args   Raw    // arguments of a call: a JSON value
 	CallID string // of a call or result; empty where the dialect gave none
 	Tool   string // name of the tool, on results too where the message names it
-	Failed bool   // a result that the tool marked as an error
 	Images int    // images inside a result
 
 	// Quoted stands for Text where a message was scanned: the JSON string that came.
@@ -41,8 +42,6 @@ type Part struct {
 	// Raw is the block as it came, nil when it had no block of its own
 	// (a content that is a plain string) or compactd made the part.
 	Raw Raw
-	// Edited says that Text stands for the content of Raw now.
-	Edited bool
 }
 
 // Message is one message of any dialect.

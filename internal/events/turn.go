@@ -106,7 +106,7 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 		return nil, invalidf(CodeBadJSON, "", "the payload nests deeper than %d", maxDepth)
 	}
 	e := &envelope{}
-	e.fields, _ = members(data) // an object: it is checked
+	e.fields, _ = appendMembers(make([]member, 0, fewMembers), data) // an object: it is checked
 	for f, twice := range marked(e.fields) {
 		if twice {
 			e.problems.add(CodeDuplicateKey, fieldName(f.name), "occurs twice")
@@ -201,7 +201,8 @@ func (e *envelope) model() *Model {
 	if !ok {
 		return nil
 	}
-	ms, err := members(v)
+	var room [fewMembers]member
+	ms, err := appendMembers(room[:0], v)
 	if err != nil {
 		e.problems.add(CodeBadType, "model", "must be an object")
 		return nil

@@ -8,7 +8,8 @@ func (e *envelope) usage() (u *Usage, unknown bool) {
 	if !ok {
 		return nil, false
 	}
-	ms, err := members(v)
+	var room [fewMembers]member
+	ms, err := appendMembers(room[:0], v)
 	if err != nil {
 		return nil, true
 	}
