@@ -15,9 +15,9 @@ import (
 var stubs = map[string]string{
 	"make":       "minutes, and this test is one of its targets",
 	"go":         "minutes; programs and tests are built and run by make test. The agent is run: it is built with the programs",
-	"npm":        "needs the network; make clients runs the agent",
+	"npm":        "needs the network; examples/clients has a test that runs the agent",
 	"pip":        "needs the network",
-	"python":     "needs nats-py",
+	"python":     "needs nats-py; so does the test of examples/clients that runs the agent",
 	"nats":       "NATS' own tool, no part of the project",
 	"docker":     "needs a daemon; make deploy-check reads the files",
 	"kubectl":    "needs a cluster; make deploy-check reads the files",

@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("COMPACTD_HTTP", "off") // of the workers, which would meet at one port
 			addr, err := freeport.Address()
 			env.Setenv("ADDR", addr)

@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			addr, err := freeport.Address()
 			env.Setenv("ADDR", addr)
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("COMPACTD_HTTP", "127.0.0.1:-1")
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))

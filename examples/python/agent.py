@@ -1,119 +1,70 @@
-"""A whole agent on nats-py (pip install nats-py): it publishes its turns, takes the
-histories it is told, and asks for what it missed. Its model is a fake one."""
+"""A session of compactd on nats-py, to copy into an agent: demo.py is one."""
 
 import asyncio
 import json
-import os
 import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-import nats
-import nats.errors
-
-TURNS = 24
-SESSION = f"example-python-{uuid.uuid4()}"
-MODEL = {"provider": "anthropic", "name": "claude-sonnet-4-20250514", "context_window": 16000}
+from nats.aio.client import Client, Msg, Subscription
+from nats.errors import Error
 
 
-class Agent:
-    def __init__(self, nc):
-        self.nc, self.js = nc, nc.jetstream()
-        self.prefix = []  # the history told last, up to the turn through
-        self.own = []  # what each turn after it appended
-        self.turn = self.through = self.generation = 0
-        self.told, self.seen, self.missed = [], 0, False
+class Session:
+    def __init__(self, nc: Client, id: str, **settings: object):
+        """Settings are the fields of a turn that hold until changed: model, system, tools, format, policy."""
+        self.nc, self.id, self.settings = nc, id, settings
+        self.held: dict = {"generation": 0, "through": {"turn": 0}, "messages": []}  # the history taken last
+        self.missed = False  # something was told that was not heard; set it when a connection comes back
+        self.told, self.seen = [], 0  # since the last turn border; Nats-Sequence of the outcome heard last
+        self.turns: list[list[dict]] = []  # what each has appended
 
-    async def publish(self, *appended):
-        """Send what was appended since the last turn, as the next turn."""
-        id = str(uuid.uuid4())  # one for each turn, the same when it is sent again
-        payload = json.dumps({"id": id, "turn": self.turn + 1, "generation": self.generation, "messages": appended, "model": MODEL})
-        for attempt in range(5):  # no answer: perhaps it is stored, perhaps not
+    async def listen(self, refused: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Begin before the first turn. A turn that was acknowledged may still be refused."""
+        await self.nc.subscribe(f"session.rejected.default.{self.id}", cb=refused)
+        return await self.nc.subscribe(f"session.compacted.default.{self.id}", cb=self.hear)
+
+    async def hear(self, m: Msg) -> None:
+        ev = json.loads(m.data)
+        self.missed |= int(m.headers["Nats-Last-Sequence"]) != self.seen or "messages_omitted" in ev
+        self.seen = int(m.headers["Nats-Sequence"])
+        self.told.append(ev)
+
+    async def publish(self, messages: list[dict], usage: dict | None = None) -> None:
+        """Send what was appended since the last turn; without an answer again, under the same id."""
+        at = {"id": str(uuid.uuid4()), "turn": len(self.turns) + 1, "generation": self.held["generation"]}
+        payload = json.dumps({**self.settings, **at, "messages": messages, "usage": usage}).encode()
+        js, headers = self.nc.jetstream(), {"Nats-Msg-Id": at["id"]}
+        for attempt in range(5):
             try:
-                await self.js.publish(f"session.turn.default.{SESSION}", payload.encode(), headers={"Nats-Msg-Id": id})
+                await js.publish(f"session.turn.default.{self.id}", payload, headers=headers)
                 break
-            except nats.errors.Error:
-                if attempt == 4 or self.nc.is_closed:
+            except Error:
+                if attempt == 4:
                     raise
                 await asyncio.sleep(1)
-        self.turn += 1
-        self.own.append(appended)
+        self.turns.append(messages)
 
+    async def history(self) -> list[dict]:
+        """Take what was told by now in place of the turns it stands for, and wait for nothing more."""
+        if self.missed:
+            with suppress(Error):  # where nobody answers, it is only longer
+                await self.resync()
+        for ev in self.told:
+            if "messages" in ev and ev["generation"] > self.held["generation"]:
+                self.held = ev
+        self.told.clear()
+        return self.held["messages"] + [m for t in self.turns[self.held["through"]["turn"] :] for m in t]
 
-    async def hear(self, msg):
-        """Keep an outcome for the next turn border; it says whether one before it was missed."""
-        self.missed |= int(msg.headers["Nats-Last-Sequence"]) != self.seen
-        self.seen = int(msg.headers["Nats-Sequence"])
-        self.told.append(json.loads(msg.data))
-
-    def take(self):
-        """Apply what was told since the last turn border; never wait for it."""
-        told, self.told = self.told, []
-        for ev in told:
-            self.apply(ev)
-
-    def apply(self, ev):
-        """Take a history in place of all turns up to the one it stands for."""
-        through = ev["through"]["turn"]
-        if ev.get("compacted", True) and "messages" in ev and ev["generation"] > self.generation and through >= self.through:
-            self.prefix, self.own = ev["messages"], self.own[through - self.through :]
-            self.generation, self.through = ev["generation"], through
-
-    def history(self):
-        """What goes into the next call of the model."""
-        return self.prefix + [m for turn in self.own for m in turn]
-
-
-    async def resync(self):
-        """Ask a worker for the history, page by page, and apply it."""
-        whole = await self.ask(1)
-        for page in range(2, whole["pages"] + 1):
-            more = await self.ask(page)
-            if (more["generation"], more["through"]) != (whole["generation"], whole["through"]):
-                return  # it moved: once more, later
-            whole["messages"] += more["messages"]
-        self.apply(whole)
-        self.missed = False
-
-    async def ask(self, page):
-        msg = await self.nc.request("compactd.context.default", json.dumps({"session": SESSION, "page": page}).encode(), timeout=15)
-        if msg.headers and "Nats-Service-Error-Code" in msg.headers:
-            raise RuntimeError(msg.data.decode())
-        return json.loads(msg.data)
-
-
-async def refused(msg):
-    """An acknowledged turn may still be refused. An agent that goes on would resync."""
-    print("refused:", msg.data.decode())
-    os._exit(1)
-
-
-async def think(history):
-    """Stand for a model that has much to say. A real one takes seconds."""
-    await asyncio.sleep(0.05)
-    return {"role": "assistant", "content": f"To {len(history)} messages: " + "There is a lot to say about it. " * 100}
-
-
-async def main():
-    nc = await nats.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222"), max_reconnect_attempts=-1)
-    a, resyncs = Agent(nc), 0
-    await nc.subscribe(f"session.rejected.default.{SESSION}", cb=refused)
-    sub = await nc.subscribe(f"session.compacted.default.{SESSION}", cb=a.hear)
-    for n in range(1, TURNS + 1):
-        if n == 8:
-            await sub.unsubscribe()  # a lost connection, as it were
-        if n == 18:
-            sub = await nc.subscribe(f"session.compacted.default.{SESSION}", cb=a.hear)
-        a.take()
-        if a.missed:
-            await a.resync()
-            resyncs += 1
-        prompt = {"role": "user", "content": f"Tell me about part {n}."}
-        await a.publish(prompt, await think(a.history() + [prompt]))
-    messages = a.history()
-    valid = bool(messages) and all(m["role"] == ("user", "assistant")[i % 2] for i, m in enumerate(messages))
-    print(json.dumps({"turns": a.turn, "generation": a.generation, "resyncs": resyncs, "messages": len(messages), "history_valid": valid}))
-    await nc.close()
-    if a.generation == 0:
-        raise SystemExit("no compaction was told")
-
-
-asyncio.run(main())
+    async def resync(self) -> None:
+        """Ask a worker for the history, page by page. Pages of one moment belong together."""
+        pages: list[dict] = []
+        while not pages or len(pages) < pages[0]["pages"]:
+            request = json.dumps({"session": self.id, "page": len(pages) + 1}).encode()
+            m = await self.nc.request("compactd.context.default", request, timeout=2)
+            if m.headers and "Nats-Service-Error-Code" in m.headers:
+                raise Error(m.data.decode())
+            pages.append(json.loads(m.data))
+        if len({json.dumps([p["generation"], p["through"], p["pages"]]) for p in pages}) == 1:
+            self.told.append({**pages[0], "messages": [m for p in pages for m in p.get("messages", [])]})
+            self.missed = False  # else it changed in between: again at the next turn

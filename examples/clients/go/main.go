@@ -1,5 +1,5 @@
-// Command go is a whole agent on plain nats.go: it publishes its turns, and takes
-// the histories it is told. Its model is a fake one.
+// Command go is an agent of 24 turns on plain nats.go, whose model is a fake one. It
+// prints what it holds at the end. session.go is what to copy of it.
 package main
 
 import (
@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,97 +22,6 @@ import (
 )
 
 const turns = 24
-
-type agent struct {
-	js      jetstream.JetStream
-	told    *nats.Subscription // session.compacted.default.<session>
-	session string
-
-	prefix     []json.RawMessage   // the history told last, up to the turn through
-	own        [][]json.RawMessage // what each turn after it appended
-	turn       int                 // the last one published
-	through    int
-	generation int
-}
-
-// publish sends what was appended since the last turn, as the next turn.
-func (a *agent) publish(ctx context.Context, appended ...json.RawMessage) error {
-	id := rand.Text() // one for each turn, the same when it is sent again
-	payload, err := json.Marshal(map[string]any{
-		"id": id, "turn": a.turn + 1, "generation": a.generation, "messages": appended,
-		"model": map[string]any{"provider": "anthropic", "name": "claude-sonnet-4-20250514", "context_window": 16000},
-	})
-	if err != nil {
-		return err
-	}
-	for attempt := 1; ; attempt++ { // no answer: perhaps it is stored, perhaps not
-		_, err = a.js.Publish(ctx, "session.turn.default."+a.session, payload, jetstream.WithMsgID(id))
-		if err == nil {
-			break
-		} else if attempt == 5 || ctx.Err() != nil {
-			return fmt.Errorf("publish turn %d: %w", a.turn+1, err)
-		}
-		time.Sleep(time.Second)
-	}
-	a.turn++
-	a.own = append(a.own, appended)
-	return nil
-}
-
-// take applies what was told since the last turn border.
-func (a *agent) take() error {
-	for {
-		m, err := a.told.NextMsg(time.Millisecond)
-		if errors.Is(err, nats.ErrTimeout) {
-			return nil // nothing more: never wait for it
-		} else if err != nil {
-			return err
-		} else if _, err = a.apply(m.Data); err != nil {
-			return err
-		}
-	}
-}
-
-// apply takes a history in place of all turns up to the one it stands for, and
-// returns its generation.
-func (a *agent) apply(data []byte) (int, error) {
-	var ev struct {
-		Generation int
-		Compacted  bool
-		Through    struct{ Turn int }
-		Messages   []json.RawMessage
-	}
-	if err := json.Unmarshal(data, &ev); err != nil {
-		return 0, err
-	}
-	if ev.Compacted && ev.Messages != nil && ev.Generation > a.generation {
-		a.prefix, a.own = ev.Messages, a.own[ev.Through.Turn-a.through:]
-		a.generation, a.through = ev.Generation, ev.Through.Turn
-	}
-	return ev.Generation, nil
-}
-
-// history is what goes into the next call of the model.
-func (a *agent) history() []json.RawMessage {
-	return slices.Concat(a.prefix, slices.Concat(a.own...))
-}
-
-// catchUp applies the newest outcome that is stored, and returns its generation.
-func (a *agent) catchUp(ctx context.Context) (int, error) {
-	// doc:begin stored
-	outcomes, err := a.js.Stream(ctx, "OUTCOMES")
-	if err != nil {
-		return 0, err
-	}
-	m, err := outcomes.GetLastMsgForSubject(ctx, "out.*.compacted.default."+a.session)
-	// doc:end stored
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil // nothing was told yet
-	} else if err != nil {
-		return 0, err
-	}
-	return a.apply(m.Data)
-}
 
 func main() {
 	if err := run(context.Background()); err != nil {
@@ -128,51 +39,32 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a := &agent{js: js, session: "example-go-" + rand.Text()}
-	if a.told, err = nc.SubscribeSync("session.compacted.default." + a.session); err != nil {
+	model := map[string]any{"provider": "anthropic", "name": "claude-sonnet-4-20250514", "context_window": 16000}
+	s := &session{js: js, id: "example-go-" + rand.Text(), settings: map[string]any{"model": model}}
+	// An agent that goes on sends what it holds anew, with replaces_from 1.
+	if err := s.listen(func(why string) { log.Fatal("refused: ", why) }); err != nil {
 		return err
 	}
-	// An acknowledged turn may still be refused. An agent that goes on would resync.
-	if _, err = nc.Subscribe("session.rejected.default."+a.session, func(m *nats.Msg) {
-		log.Fatalf("refused: %s", m.Data)
-	}); err != nil {
-		return err
-	}
-	for n := range turns {
-		if err := a.take(); err != nil {
-			return err
-		}
-		prompt := message("user", fmt.Sprintf("Tell me about part %d.", n+1))
-		if err := a.publish(ctx, prompt, think(append(a.history(), prompt))); err != nil {
+	for turn := 1; turn <= turns; turn++ {
+		if err := ask(ctx, s, turn); err != nil {
 			return err
 		}
 	}
-	// Your agent has no reason to wait. This one wants something to show.
-	for end := time.Now().Add(10 * time.Second); a.generation == 0 && time.Now().Before(end); {
-		if err := a.take(); err != nil {
-			return err
-		}
-	}
-	stored, err := a.catchUp(ctx)
+	return show(ctx, s)
+}
+
+// ask is one turn: the model gets the history, and what was said goes into it.
+func ask(ctx context.Context, s *session, turn int) error {
+	history, err := s.history()
 	if err != nil {
 		return err
 	}
-	history := a.history()
-	line, err := json.Marshal(struct {
-		Turns      int  `json:"turns"`
-		Generation int  `json:"generation"`
-		Stored     int  `json:"stored"` // the newest generation in OUTCOMES
-		Messages   int  `json:"messages"`
-		Valid      bool `json:"history_valid"`
-	}{a.turn, a.generation, stored, len(history), valid(history)})
-	if err != nil {
-		return err
+	prompt := message("user", fmt.Sprintf("Tell me about part %d.", turn))
+	history = append(history, prompt)
+	if !valid(history, turn) {
+		return fmt.Errorf("this is no history: %s", history)
 	}
-	fmt.Printf("%s\n", line)
-	if a.generation == 0 {
-		return errors.New("no compaction was told")
-	}
-	return nil
+	return s.publish(ctx, prompt, think(history))
 }
 
 // think stands for a model that has much to say. A real one takes seconds.
@@ -186,13 +78,59 @@ func message(role, text string) json.RawMessage {
 	return m
 }
 
-// valid reports whether user and assistant speak in turns, the user first.
-func valid(history []json.RawMessage) bool {
+// show prints what is held. Your agent has no reason to wait; this one wants something
+// to show.
+func show(ctx context.Context, s *session) error {
+	for end := time.Now().Add(10 * time.Second); s.held.Generation == 0 && time.Now().Before(end); {
+		if _, err := s.history(); err != nil {
+			return err
+		}
+	}
+	stored, err := s.resync(ctx)
+	if err != nil {
+		return err
+	}
+	history, err := s.history()
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(struct {
+		Turns      int  `json:"turns"`
+		Generation int  `json:"generation"`
+		Stored     int  `json:"stored"` // the newest generation in OUTCOMES
+		Messages   int  `json:"messages"`
+		Valid      bool `json:"history_valid"`
+	}{len(s.turns), s.held.Generation, stored, len(history), valid(history, turns)})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s\n", line)
+	if s.held.Generation == 0 {
+		return errors.New("no compaction was told")
+	}
+	return nil
+}
+
+var prompted = regexp.MustCompile(`^Tell me about part (\d+)\.$`)
+
+// valid reports whether user and assistant speak in turns, and nothing new is missing
+// or double.
+func valid(history []json.RawMessage, last int) bool {
+	var parts []int
 	for i, m := range history {
-		var said struct{ Role string }
+		var said struct {
+			Role    string
+			Content any
+		}
 		if json.Unmarshal(m, &said) != nil || said.Role != []string{"user", "assistant"}[i%2] {
 			return false
 		}
+		if found := prompted.FindStringSubmatch(fmt.Sprint(said.Content)); found != nil {
+			part, _ := strconv.Atoi(found[1]) // digits
+			parts = append(parts, part)
+		}
 	}
-	return len(history) > 0
+	n := len(parts)
+	ordered := slices.IsSorted(parts) && len(slices.Compact(slices.Clone(parts))) == n
+	return ordered && n > 0 && parts[n-1] == last && (last == 1 || n > 1 && parts[n-2] == last-1)
 }

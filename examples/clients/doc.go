@@ -1,0 +1,14 @@
+// Package clients tests the agents that need nothing of compactd but a NATS client:
+// each runs against a worker, in its own language, and prints what it holds.
+//
+//	go test ./examples/clients -v                    # those that this machine can run
+//	go test ./examples/clients -need go,typescript   # these have to
+//
+// # Guarantees
+//
+//   - What is run is what docs/clients.md shows, and as short as it says.
+//   - An agent that cannot be run is named, with what it lacks; one that -need names
+//     fails the test.
+//   - Nothing is fetched, and nothing written beside the sources: npm installs from its
+//     cache, when node_modules is not there.
+package clients

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// session holds what goes into the next call of the model. Copy it into your agent.
+type session struct {
+	js       jetstream.JetStream
+	id       string
+	settings map[string]any      // what holds until changed: model, system, tools, format, policy
+	outcomes *nats.Subscription  // session.compacted.default.<id>
+	held     history             // the one that was taken last
+	turns    [][]json.RawMessage // what each has appended
+}
+
+// history stands for the turns up to Through.
+type history struct {
+	Generation int
+	Through    struct{ Turn int }
+	Messages   []json.RawMessage
+}
+
+// listen begins before the first turn. A turn that was acknowledged may still be refused.
+func (s *session) listen(refused func(why string)) (err error) {
+	nc := s.js.Conn()
+	if _, err = nc.Subscribe("session.rejected.default."+s.id, func(m *nats.Msg) { refused(string(m.Data)) }); err != nil {
+		return err
+	}
+	s.outcomes, err = nc.SubscribeSync("session.compacted.default." + s.id)
+	return err
+}
+
+// publish sends what was appended since the last turn; without an answer again, under the same id.
+func (s *session) publish(ctx context.Context, messages ...json.RawMessage) error {
+	id := rand.Text()
+	event := map[string]any{"id": id, "turn": len(s.turns) + 1, "generation": s.held.Generation, "messages": messages}
+	maps.Copy(event, s.settings)
+	payload, err := json.Marshal(event)
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		_, err = s.js.Publish(ctx, "session.turn.default."+s.id, payload, jetstream.WithMsgID(id))
+		if err == nil {
+			break
+		} else if attempt == 5 || ctx.Err() != nil {
+			return fmt.Errorf("publish turn %d: %w", len(s.turns)+1, err)
+		}
+		time.Sleep(time.Second)
+	}
+	s.turns = append(s.turns, messages)
+	return nil
+}
+
+// history takes what was told by now in place of the turns it stands for, and waits for nothing more.
+func (s *session) history() ([]json.RawMessage, error) {
+	for {
+		m, err := s.outcomes.NextMsg(time.Millisecond)
+		if errors.Is(err, nats.ErrTimeout) {
+			own := slices.Concat(s.turns[s.held.Through.Turn:]...)
+			return slices.Concat(s.held.Messages, own), nil
+		} else if err != nil {
+			return nil, err
+		} else if _, err = s.take(m.Data); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take swaps to what was told, if it is newer, and returns its generation.
+func (s *session) take(data []byte) (int, error) {
+	var told history
+	if err := json.Unmarshal(data, &told); err != nil {
+		return 0, err
+	}
+	if told.Messages != nil && told.Generation > s.held.Generation {
+		s.held = told
+	}
+	return told.Generation, nil
+}
+
+// resync takes the newest outcome that is stored, with no worker alive, and returns its generation.
+func (s *session) resync(ctx context.Context) (int, error) {
+	// doc:begin stored
+	outcomes, err := s.js.Stream(ctx, "OUTCOMES")
+	if err != nil {
+		return 0, err
+	}
+	m, err := outcomes.GetLastMsgForSubject(ctx, "out.*.compacted.default."+s.id)
+	// doc:end stored
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, nil // nothing was told yet
+	} else if err != nil {
+		return 0, err
+	}
+	return s.take(m.Data)
+}

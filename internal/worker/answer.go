@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+)
+
+// answerLater waits for a slot and leaves the work to a goroutine of its own.
+func (s *service) answerLater(ctx context.Context, r micro.Request, f func(context.Context) (any, error)) {
+	work, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
+	select {
+	case s.slots <- struct{}{}:
+	case <-work.Done():
+		s.answer(r, func() (any, error) { return nil, whyEnded(work) })
+		cancel()
+		return
+	}
+	to := late{s.w.config.Read, r.Reply()}
+	go func() {
+		defer func() { <-s.slots }()
+		defer cancel()
+		s.answer(to, func() (any, error) { return f(work) })
+	}()
+}
+
+// whyEnded says why the work on an answer ended early.
+func whyEnded(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errBusy) {
+		return errBusy
+	}
+	return errStopping
+}
+
+// orEnded returns err, or why ctx ended where that is the reason.
+func orEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return whyEnded(ctx)
+	}
+	return err
+}
+
+// responder is where an answer goes: a [micro.Request], or late.
+type responder interface {
+	Respond([]byte, ...micro.RespondOpt) error
+	Error(code, description string, data []byte, opts ...micro.RespondOpt) error
+}
+
+// answer sends what f returns. What the worker did not expect is told to the
+// listener; the one who asked learns no more than that.
+func (s *service) answer(to responder, f func() (any, error)) {
+	data, err := s.payload(f)
+	if err == nil {
+		err = to.Respond(data)
+	} else {
+		e := s.refuse(err)
+		data, _ = events.Marshal(e) // of strings
+		err = to.Error(string(e.Code), e.Message, data)
+	}
+	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+	}
+}
+
+// payload writes an answer. A panic is an error of this answer alone.
+func (s *service) payload(f func() (any, error)) (data []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("answer: panic: %v", r)
+		}
+	}()
+	v, err := f()
+	if err != nil {
+		return nil, err
+	}
+	if data, err = events.Marshal(v); err != nil {
+		return nil, err
+	}
+	if most := broker.MaxPayload(s.w.config.Read); len(data) > most {
+		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("a page with one value of it has %d bytes, more than the %d that the server takes", len(data), most))
+	}
+	return data, nil
+}
+
+// refuse is refusal, and tells the listener what nobody expected.
+func (s *service) refuse(err error) *events.ServiceError {
+	e := refusal(err)
+	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
+		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+	}
+	return e
+}
+
+// refusal is what the one who asked is told about an error.
+func refusal(err error) *events.ServiceError {
+	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
+	bad, invalid := errors.AsType[*events.Invalid](err)
+	_, gone := errors.AsType[*broker.GoneError](err)
+	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
+		return refused // by another worker
+	}
+	switch {
+	case errors.Is(err, errOtherTenant):
+		e.Code, e.Message, e.Hint = events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too."
+	case invalid:
+		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
+	case errors.Is(err, errNotServed), errors.Is(err, errBusy), errors.Is(err, errStopping):
+		e.Code, e.Message, e.Hint = events.CodeUnavailable, err.Error(), "Ask again in a moment."
+	case gone:
+		e.Code, e.Message, e.Hint = events.CodeGone, "a text of this session is no longer in the log", "Send the whole history again with replaces_from 1."
+	default:
+		e.Message, e.Hint = "a defect of the worker kept it from answering", "See the log of the worker, and report it."
+	}
+	return e
+}
+
+// late answers after the handler has returned, when the request itself must no
+// longer be touched.
+type late struct {
+	nc    *nats.Conn
+	reply string
+}
+
+func (l late) Respond(data []byte, _ ...micro.RespondOpt) error { return l.nc.Publish(l.reply, data) }
+
+func (l late) Error(code, description string, data []byte, _ ...micro.RespondOpt) error {
+	return l.nc.PublishMsg(&nats.Msg{Subject: l.reply, Data: data, Header: nats.Header{
+		micro.ErrorHeader: {description}, micro.ErrorCodeHeader: {code},
+	}})
+}

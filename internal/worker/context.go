@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// context answers with a session's history.
+func (s *service) context(ctx context.Context, data []byte) (any, error) {
+	in, err := events.DecodeContextRequest(data)
+	if err != nil {
+		return nil, err
+	}
+	return s.history(ctx, in)
+}
+
+// history renders what is asked for.
+func (s *service) history(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
+	var view *compaction.View
+	var system, tools compaction.Seq
+	var st compaction.Stats
+	var bad error
+	p, at, err := s.look(in.Address(), func(l *compaction.Ledger) {
+		if !l.Known() {
+			return
+		}
+		st, bad = l.Stats(s.w.config.Compaction, events.Model{})
+		view, system, tools = l.View()
+		if in.Generation != nil && *in.Generation <= st.Generation {
+			view, st.Generation = l.ViewAt(*in.Generation), *in.Generation
+		}
+	})
+	if err := cmp.Or(err, bad); err != nil {
+		return nil, err
+	}
+	if view != nil && in.Generation != nil && *in.Generation != st.Generation {
+		return nil, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", st.Generation))
+	}
+	whole := &events.ContextResponse{V: events.Version, Known: view != nil, Page: 1, Pages: 1}
+	if !whole.Known {
+		return whole, nil
+	}
+	if err := s.awaitTold(ctx, p, in.Address(), at); err != nil {
+		return nil, err
+	}
+	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
+	if whole.Messages, err = s.w.texts.render(ctx, in.Address(), view); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	if whole.System, whole.Tools, err = s.w.texts.prompt(ctx, in.Address(), system, tools); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	return whole.Paged(in.Page, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
+}
+
+// look shows the ledger of a session to read, under the lock of its partition,
+// and returns up to which event it holds. read must not keep the ledger.
+func (s *service) look(a events.Address, read func(*compaction.Ledger)) (*partition, compaction.Seq, error) {
+	p := s.w.served[events.PartitionOf(a, len(s.w.served))].Load()
+	if p == nil {
+		return nil, 0, errNotServed
+	}
+	p.state.Lock()
+	defer p.state.Unlock()
+	if p.ended() { // what it loads ledgers from may be closed
+		return nil, 0, errNotServed
+	}
+	l, err := p.decider.ledger(a)
+	if err != nil {
+		return nil, 0, err
+	}
+	read(l)
+	p.evict() // a question may have brought one back
+	return p, p.decided.seq, nil
+}
+
+// awaitTold waits until the outcomes that a view rests on are committed: what is
+// only decided may be decided otherwise after a crash, under another config.
+func (s *service) awaitTold(ctx context.Context, p *partition, a events.Address, seq compaction.Seq) error {
+	tick := time.NewTicker(commitPause)
+	defer tick.Stop()
+	for !p.hasTold(a, seq) {
+		if s.w.served[p.id].Load() != p {
+			return errNotServed
+		}
+		select {
+		case <-ctx.Done():
+			return whyEnded(ctx)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// ended reports whether the partition takes no more events.
+func (p *partition) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
+}
+
+// hasTold reports whether every outcome for a that an event up to seq led to is
+// committed.
+func (p *partition) hasTold(a events.Address, seq compaction.Seq) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.end.seq < seq {
+		return false // decided, and not queued yet
+	}
+	for _, g := range p.queue {
+		if g.end.seq > seq {
+			break
+		}
+		for _, o := range g.outcomes {
+			if o.address == a {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// prompt reads the system prompt and the tools from the turns that set them, 0
+// for none.
+func (t *texts) prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
+	var seqs []uint64
+	if system != 0 {
+		seqs = append(seqs, uint64(system))
+	}
+	if tools != 0 && tools != system {
+		seqs = append(seqs, uint64(tools))
+	}
+	bodies, err := broker.GetLog(ctx, t.nc, seqs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read prompt: %w", err)
+	}
+	for _, b := range bodies {
+		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
+			return nil, nil, fmt.Errorf("read prompt: sequence %d belongs to another session", b.Seq)
+		}
+		turn, err := events.DecodeTurn(b.Data)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read prompt: sequence %d: %w", b.Seq, errors.New(string(events.CodeOf(err))))
+		}
+		if b.Seq == uint64(system) {
+			s = turn.System
+		}
+		if b.Seq == uint64(tools) {
+			d = turn.Tools
+		}
+	}
+	return s, d, nil
+}
