@@ -7,7 +7,9 @@ import (
 	"io"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/replay"
@@ -17,14 +19,18 @@ import (
 const (
 	exitFailure = 1
 	exitUsage   = 2
-	exitRefused = 3 // by the contract or a worker: sending it again changes nothing
+	exitRefused = 3 // by the contract, a worker or the server: sending it again changes nothing
 	exitNobody  = 4 // no server, no worker or no answer: it may succeed later
 )
 
-var (
-	errRefused  = errors.New("the worker refused it")
-	errNoAnswer = errors.New("no answer came in time; the event is stored, and publisher watch shows what becomes of it")
-)
+var errNoAnswer = errors.New("no answer came in time; the event is stored, and publisher watch shows what becomes of it")
+
+// refusedError says that a worker refused what was published.
+type refusedError struct{ told *events.Rejected }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the worker refused the %s at sequence %d: %s", e.told.Kind, e.told.Seq, e.told.Message)
+}
 
 // failure is an error as it is told.
 type failure struct {
@@ -45,16 +51,36 @@ func failureOf(err error) failure {
 			f.exit = exitNobody
 		}
 	}
+	if r, ok := errors.AsType[*refusedError](err); ok {
+		f.Code, f.Hint, f.exit = r.told.Code, r.told.Hint, exitRefused
+	}
+	if c, ok := errors.AsType[*broker.ConnectError](err); ok {
+		f.connect(c)
+	}
 	switch {
-	case errors.Is(err, errRefused):
-		f.exit = exitRefused
-	case errors.Is(err, nats.ErrNoServers):
-		f.Hint, f.exit = "A worker has a server of its own: run worker in another terminal, then this again.", exitNobody
-	case errors.Is(err, errNoAnswer), errors.Is(err, replay.ErrNoWorker), errors.Is(err, broker.ErrNoStreams),
-		errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled):
+		f.Error = "interrupted; what was published before stays published"
+	case errors.Is(err, nats.ErrPermissionViolation):
+		f.Code, f.Hint, f.exit = events.CodeForbidden, "The server keeps this user to its own tenant: see --tenant and --user, and deploy/cluster for what a tenant may do.", exitRefused
+	case errors.Is(err, replay.ErrNoWorker):
+		f.Hint, f.exit = "Start one with: worker --nats URL.", exitNobody
+	case errors.Is(err, broker.ErrNoStreams), errors.Is(err, jetstream.ErrNoStreamResponse):
+		f.Hint, f.exit = "The first worker that runs on this server makes the streams: worker --nats URL.", exitNobody
+	case errors.Is(err, errNoAnswer), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		f.exit = exitNobody
 	}
 	return f
+}
+
+// connect says what may help where no connection came about.
+func (f *failure) connect(e *broker.ConnectError) {
+	f.Hint = access.Hint(e)
+	switch e.Trouble {
+	case broker.TroubleServer:
+		f.Hint, f.exit = "A worker has a server of its own: run worker in another terminal, then this again. "+f.Hint, exitNobody
+	case broker.TroubleUser:
+		f.Code, f.exit = events.CodeUnauthorized, exitRefused
+	}
 }
 
 // write tells a failure to people, or as one JSON object.

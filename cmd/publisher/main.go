@@ -4,17 +4,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/access"
 	"compactd/internal/broker"
+	"compactd/internal/cli"
 	"compactd/internal/events"
 )
 
@@ -24,7 +30,7 @@ var version = "dev"
 // flags are the command line, with the environment as the default.
 type flags struct {
 	NATS string `name:"nats" env:"NATS_URL" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Server to connect to (${default})."`
-	access
+	access.Flags
 	Tenant  string           `env:"COMPACTD_TENANT" default:"default" help:"Tenant of the sessions (${default})."`
 	JSON    bool             `env:"COMPACTD_JSON" help:"Print JSON, one object a line."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
@@ -48,6 +54,10 @@ type flags struct {
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+
+	deny   func(error) // ends the command, which may not do what it wants
+	spared []string    // of what is denied: without it the command does what it can
+	denied atomic.Bool // something of that was
 }
 
 const description = `Publishes turns to compactd and shows what it tells.
@@ -72,12 +82,21 @@ func main() {
 	k := parser(&f)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
-		k.Errorf("%s; see publisher --help", err)
+		help := cli.HelpOf(err, k.Model, os.Args[1:])
+		if slices.Contains(os.Args, "--json") {
+			failure{Error: err.Error(), Hint: "See " + help + "."}.write(os.Stderr, true)
+		} else {
+			k.Errorf("%s; see %s", err, help)
+		}
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, f.deny = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	err = cmd.Run(&f)
+	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
+		err = denied // else it would be a wait in vain
+	}
 	stop()
 	if err != nil {
 		told := failureOf(err)
@@ -88,12 +107,24 @@ func main() {
 
 // connect opens the connection of one command.
 func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := broker.Connect(ctx, f.with(broker.Options{URL: f.NATS, Name: "compactd publisher"}))
+	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.stopIfDenied}))
 	if err != nil {
 		return nil, nil, err
 	}
 	js, err := jetstream.New(nc)
 	return nc, js, err
+}
+
+// stopIfDenied ends the command when the server does not let it publish or listen,
+// unless it can do without.
+func (f *flags) stopIfDenied(err error) {
+	switch {
+	case !errors.Is(err, nats.ErrPermissionViolation):
+	case slices.ContainsFunc(f.spared, func(part string) bool { return strings.Contains(err.Error(), part) }):
+		f.denied.Store(true)
+	default:
+		f.deny(err)
+	}
 }
 
 // about connects to ask the workers about a session.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -89,26 +90,6 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	return f.request(ctx, events.KindRewind, c.Session, body.ID, data, c.Timeout)
 }
 
-type endCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
-}
-
-// Help has examples.
-func (*endCmd) Help() string {
-	return `Examples:
-  publisher end --session s1`
-}
-
-// Run says that the session is over; nobody answers that.
-func (c *endCmd) Run(ctx context.Context, f *flags) error {
-	id := uuid.NewString()
-	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
-	if err != nil {
-		return err
-	}
-	return f.request(ctx, events.KindEnd, c.Session, id, data, 0)
-}
-
 // request publishes an event and prints the outcome that answers it.
 func (f *flags) request(ctx context.Context, k events.Kind, session, id string, data []byte, timeout time.Duration) error {
 	a := events.Address{Tenant: f.Tenant, Session: session}
@@ -120,18 +101,17 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 		return err
 	}
 	defer nc.Close()
-	heard := make(chan *nats.Msg, 1024)
-	for _, k := range events.OutcomeKinds {
-		if _, err := nc.ChanSubscribe(events.Published(k, a), heard); err != nil {
-			return err
-		}
+	w, err := newWatcher(nc, a, &f.denied)
+	if err != nil {
+		return err
 	}
-	seq, err := replay.SendKind(ctx, js, k, a, id, data)
+	ack, err := replay.Publish(ctx, js, k, a, id, data)
 	if err != nil {
 		return err
 	}
 	if timeout == 0 {
-		return f.stored(seq, id)
+		stored := fate{Seq: ack.Sequence, ID: id, State: stateStored, Note: "publisher watch shows what becomes of it"}
+		return f.show(stored, stored.write)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)
 	defer cancel()
@@ -139,24 +119,12 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case m := <-heard:
-			if answered, err := f.printAnswer(m, seq); answered || err != nil {
+		case m := <-w.heard:
+			if answered, err := f.printAnswer(m, ack.Sequence); answered || err != nil {
 				return err
 			}
 		}
 	}
-}
-
-// stored prints where an event stands in the log.
-func (f *flags) stored(seq uint64, id string) error {
-	if f.JSON {
-		return printJSON(struct {
-			Seq uint64 `json:"seq"`
-			ID  string `json:"id,omitzero"`
-		}{seq, id})
-	}
-	fmt.Printf("stored at sequence %d; publisher watch shows what becomes of it\n", seq)
-	return nil
 }
 
 // printAnswer prints an outcome if it answers the event at a sequence.
@@ -169,13 +137,35 @@ func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) 
 	if err != nil || events.Answers(body) != seq {
 		return false, err
 	}
-	if f.JSON {
+	r, refused := body.(*events.Rejected)
+	switch {
+	case f.JSON:
 		err = printJSON(events.Raw(m.Data))
-	} else {
-		_, err = fmt.Fprintln(os.Stdout, describe(body))
+	case !refused:
+		err = writeAnswer(os.Stdout, body)
 	}
-	if _, refused := body.(*events.Rejected); refused && err == nil {
-		err = errRefused
+	if refused && err == nil {
+		err = &refusedError{r}
 	}
 	return true, err
+}
+
+// writeAnswer says an outcome in one line, and what to do where nothing was done.
+func writeAnswer(w io.Writer, body any) error {
+	b, ok := body.(*events.Compacted)
+	switch {
+	case !ok:
+		_, err := fmt.Fprintln(w, rowOf(body).note)
+		return err
+	case !b.Compacted:
+		known := events.Codes[b.Code]
+		_, err := fmt.Fprintf(w, "not compacted: %s, %d of %d tokens; the target is %d\n%s\nhint: %s\n", b.Code, b.TokensBefore, b.AvailableInput, b.TargetTokens, known.Meaning, known.Hint)
+		return err
+	case b.RewoundTo != nil:
+		_, err := fmt.Fprintf(w, "rewound to generation %d: generation %d through turn %d, %d → %d tokens\n", *b.RewoundTo, b.Generation, b.Through.Turn, b.TokensBefore, b.TokensAfter)
+		return err
+	default:
+		_, err := fmt.Fprintf(w, "compacted: generation %d through turn %d, %d → %d tokens by %v\n", b.Generation, b.Through.Turn, b.TokensBefore, b.TokensAfter, b.StagesUsed)
+		return err
+	}
 }

@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "secure": secure, "trusted": trusted},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			env.Setenv("GORACE", os.Getenv("GORACE"))

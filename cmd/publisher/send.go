@@ -2,55 +2,119 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
 )
 
 type sendCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session of the turn."`
-	File    string `arg:"" optional:"" default:"-" help:"Payload, a JSON object; - is standard input."`
+	Session string        `required:"" env:"COMPACTD_SESSION" help:"Session of the turn."`
+	Wait    time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait for a worker to take or refuse the turn (${default}); 0 does not wait."`
+	File    string        `arg:"" optional:"" default:"-" help:"Payload, a JSON object; - is standard input."`
 }
 
 // Help has examples.
 func (*sendCmd) Help() string {
 	return `Examples:
   echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
-  publisher send --session s1 turn.json`
+  publisher send --session s1 turn.json
+  publisher send --session s1 --wait 0 turn.json     # stored is enough
+
+A turn that no worker would take is refused before it is published, and one that a worker refuses with its code, both with exit code 3. That no worker has answered in time is no error: the turn is stored, and is taken when one runs.`
 }
 
-// Run publishes the turn.
+// Run publishes the turn and prints what becomes of it.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
-	payload, err := read(c.File, events.MaxTurnBytes)
-	if err != nil {
-		return err
-	}
-	turn, err := events.DecodeTurn(payload)
-	if err != nil {
-		return err
-	}
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}
 	if err := a.Validate(); err != nil {
 		return err
 	}
+	payload, err := read(c.File, events.MaxTurnBytes)
+	if err != nil {
+		return err
+	}
+	if len(payload) == 0 {
+		return events.NewInvalid(events.CodeBadJSON, "", "there is no turn: the file, or standard input, is empty")
+	}
+	turn, err := decode(payload)
+	if err != nil {
+		return err
+	}
+	f.spared = toFollow
 	nc, js, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	seq, err := replay.Send(ctx, js, a, turn.ID, payload)
+	w, err := newWatcher(nc, a, &f.denied)
 	if err != nil {
 		return err
 	}
-	return f.stored(seq, turn.ID)
+	ack, err := replay.Publish(ctx, js, events.KindTurn, a, turn.ID, payload)
+	if err != nil {
+		return err
+	}
+	w.turn, w.fate = turn, fate{Seq: ack.Sequence, ID: turn.ID, State: stateStored}
+	switch {
+	case c.Wait <= 0:
+		w.fate.Note = "publisher watch shows what becomes of it"
+	case ack.Duplicate:
+		w.fate.State, w.fate.Note = stateKnown, "an event of this id was stored before, and is the same event"
+	default:
+		if err := w.await(ctx, c.Wait); err != nil {
+			return err
+		}
+	}
+	return f.show(w.fate, w.fate.write)
+}
+
+// decode reads a turn as a worker will, as far as it can be known without the turns
+// before it.
+func decode(payload []byte) (*events.Turn, error) {
+	turn, err := events.DecodeTurn(payload)
+	if err != nil {
+		return nil, err
+	}
+	return turn, readable(turn)
+}
+
+// readable refuses messages that are none of their dialect: of the one that is told,
+// or follows from the model of a first turn. Later turns may leave it to the session;
+// then one that takes them is enough.
+func readable(t *events.Turn) error {
+	provider := ""
+	if t.Model != nil {
+		provider = t.Model.Provider
+	}
+	first := events.DefaultFormat(provider)
+	if t.Format != "" {
+		first = t.Format
+	}
+	_, err := first.ReadAll(t.Messages)
+	if err == nil || t.Format != "" || t.Number == 1 && t.ReplacesFrom == 0 {
+		return err
+	}
+	for _, other := range []events.Format{events.OpenAI, events.Anthropic, events.NeuroLink} {
+		if _, bad := other.ReadAll(t.Messages); bad == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // read reads a file, or standard input for -: one byte more than limit at most, so
 // that the decoder can say that it is too much.
 func read(file string, limit int64) ([]byte, error) {
 	in := io.Reader(os.Stdin)
+	if file == "-" && isatty.IsTerminal(os.Stdin.Fd()) {
+		fmt.Fprintln(os.Stderr, "publisher: reading standard input; Ctrl-D ends it")
+	}
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -20,6 +21,14 @@ func (*sessionsCmd) Help() string {
 	return `Examples:
   publisher sessions
   publisher sessions --tenant acme --limit 1000 --json`
+}
+
+// Validate finds wrong usage that kong cannot know of.
+func (c *sessionsCmd) Validate() error {
+	if c.Limit < 1 {
+		return errors.New("--limit must be 1 or more")
+	}
+	return nil
 }
 
 // Run lists the sessions.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -18,8 +19,12 @@ type watchCmd struct {
 func (*watchCmd) Help() string {
 	return `Examples:
   publisher watch                        # all sessions of the tenant
-  publisher watch --session s1 --json`
+  publisher watch --session s1 --json
+
+A row is an outcome: a history that was compacted, rewound or left as it is, a level that was crossed, an event that was refused or needs attention, a session that was forgotten; or the end of a session, which has no outcome and is not in the JSON.`
 }
+
+const flushTimeout = 10 * time.Second
 
 // Run prints outcomes until ctx ends.
 func (c *watchCmd) Run(ctx context.Context, f *flags) error {
@@ -27,16 +32,27 @@ func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	if check := (events.Address{Tenant: f.Tenant, Session: strings.Replace(c.Session, "*", events.Unknown, 1)}); check.Validate() != nil {
 		return a.Validate()
 	}
+	f.spared = []string{`"session.end.`} // a row less
 	nc, _, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
 	heard := make(chan *nats.Msg, 1024)
-	for _, k := range events.OutcomeKinds {
+	kinds := events.OutcomeKinds
+	if !f.JSON {
+		kinds = append([]events.Kind{events.KindEnd}, kinds...)
+	}
+	for _, k := range kinds {
 		if _, err := nc.ChanSubscribe(events.Published(k, a), heard); err != nil {
 			return err
 		}
+	}
+	if err := nc.FlushTimeout(flushTimeout); err != nil { // from now on nothing is missed
+		return err
+	}
+	if !f.JSON {
+		fmt.Println(tableHead)
 	}
 	for {
 		select {
@@ -61,31 +77,16 @@ func (c *watchCmd) print(m *nats.Msg, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	if k == events.KindEnd { // of an agent, which may write anything
+		if a.Validate() == nil {
+			fmt.Println(row{kind: "ended", note: "its next turn begins a new one"}.line(a))
+		}
+		return nil
+	}
 	body, err := events.DecodeOutcome(k, m.Data)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Printf("%-32s %s\n", a, describe(body))
+	_, err = fmt.Println(rowOf(body).line(a))
 	return err
-}
-
-// describe says an outcome in one line.
-func describe(body any) string {
-	switch b := body.(type) {
-	case *events.Compacted:
-		if !b.Compacted {
-			return fmt.Sprintf("not compacted: %s, %d tokens of %d", b.Code, b.TokensBefore, b.AvailableInput)
-		}
-		if b.RewoundTo != nil {
-			return fmt.Sprintf("rewound to generation %d: generation %d through turn %d, %d → %d tokens", *b.RewoundTo, b.Generation, b.Through.Turn, b.TokensBefore, b.TokensAfter)
-		}
-		return fmt.Sprintf("compacted: generation %d through turn %d, %d → %d tokens by %v", b.Generation, b.Through.Turn, b.TokensBefore, b.TokensAfter, b.StagesUsed)
-	case *events.BudgetChanged:
-		return fmt.Sprintf("level %s: %d tokens of %d", b.Level, b.Budget.EstimatedInput, b.Budget.AvailableInput)
-	case *events.Rejected:
-		return fmt.Sprintf("rejected %s at %d: %s: %s. %s", b.Kind, b.Seq, b.Code, strings.TrimSuffix(b.Message, "."), b.Hint)
-	case *events.Forgotten:
-		return fmt.Sprintf("forgotten at %d: send the history with replaces_from 1 if the session is to go on", b.Seq)
-	}
-	return ""
 }

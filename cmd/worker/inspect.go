@@ -74,9 +74,9 @@ func (f *flags) visit(ctx context.Context) (*nats.Conn, error) {
 		}
 		url = "nats://" + url
 	}
-	nc, err := broker.Connect(ctx, f.with(broker.Options{URL: url, Name: "compactd worker, looking"}))
+	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: url, Name: "compactd worker, looking"}))
 	if err != nil && f.NATS == "" {
-		return nil, fmt.Errorf("%w; --listen HOST:PORT is where its worker listens", err)
+		return nil, fmt.Errorf("%w (--listen HOST:PORT is where its worker listens)", err)
 	}
 	return nc, err
 }

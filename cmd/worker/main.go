@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,8 +25,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
+	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/cli"
 	"compactd/internal/exact"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
@@ -36,7 +42,7 @@ var version = "dev"
 // flags are the command line, with the environment as the default.
 type flags struct {
 	NATS string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"Server to connect to. Absent: one is embedded."`
-	access
+	access.Flags
 
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default})."`
 	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the ledgers, and of the embedded server (${default})."`
@@ -118,7 +124,7 @@ func main() {
 	k := parser(&f, logFormat)
 	cmd, err := k.Parse(os.Args[1:])
 	if err != nil {
-		k.Errorf("%s; see worker --help", err)
+		k.Errorf("%s; see %s", err, cli.HelpOf(err, k.Model, os.Args[1:]))
 		os.Exit(2)
 	}
 	log := newLogger(f.LogFormat)
@@ -127,8 +133,28 @@ func main() {
 	err = cmd.Run(&f, log)
 	stop()
 	if err != nil {
-		log.Error().Err(err).Msg("worker failed")
+		tell(log, cmd.Command() == "serve", err)
 		os.Exit(1)
+	}
+}
+
+// tell says in the log why serving ended, and to people why another command did.
+func tell(log zerolog.Logger, serving bool, err error) {
+	hint := access.Hint(err)
+	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" {
+		hint = "The files of a worker are in --data: name a folder that this user may write."
+	}
+	if serving {
+		failed := log.Error().Err(err)
+		if hint != "" {
+			failed = failed.Str("hint", hint)
+		}
+		failed.Msg("worker failed")
+		return
+	}
+	fmt.Fprintf(os.Stderr, "worker: %v\n", err)
+	if hint != "" {
+		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)
 	}
 }
 
@@ -166,7 +192,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		MaxLedgers: f.MaxLedgers, SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
+		Memory: memory(), MaxLedgers: f.MaxLedgers, SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
 		return err
@@ -193,6 +219,12 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 func (f *flags) Validate(k *kong.Context) error {
 	if f.MaxLedgers < 1 {
 		return errors.New("--max-ledgers must be 1 or more")
+	}
+	if f.Partitions < 1 {
+		return errors.New("--partitions must be 1 or more")
+	}
+	if f.Replicas != 1 && f.NATS == "" {
+		return errors.New("--replicas needs the servers of a cluster, which --nats names: the embedded one is alone")
 	}
 	if f.TenantCallsPerMinute < 0 || f.TenantTokensPerHour < 0 {
 		return errors.New("--tenant-calls-per-minute and --tenant-tokens-per-hour must be 0, for no bound, or more")
@@ -236,15 +268,16 @@ type link struct {
 	read, commit *nats.Conn
 	url          string
 	topology     broker.Topology
+	closing      atomic.Bool
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
 	l := &link{url: f.NATS, topology: broker.Topology{Partitions: f.Partitions, Replicas: f.Replicas}}
-	o := f.with(broker.Options{
+	o := f.With(broker.Options{
 		URL: f.NATS, Name: "compactd worker",
 		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },
 		OnDisconnect: func(err error) {
-			if ctx.Err() == nil { // else it is we who stop
+			if ctx.Err() == nil && !l.closing.Load() { // else it is we who stop
 				log.Warn().Err(err).Msg("disconnected")
 			}
 		},
@@ -275,6 +308,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 
 // close ends the connections before the server, so that none tries to come back.
 func (l *link) close() {
+	l.closing.Store(true)
 	for _, nc := range []*nats.Conn{l.read, l.commit} {
 		if nc != nil {
 			nc.Close()
@@ -292,6 +326,15 @@ func serverLog(log zerolog.Logger) func(level, text string) {
 			log.WithLevel(min(l, zerolog.ErrorLevel)).Str("server", text).Msg("embedded server")
 		}
 	}
+}
+
+// memory is half of what GOMEMLIMIT allows, for the server and the collector of garbage
+// need room too; 0 when nothing is set.
+func memory() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return limit / 2
+	}
+	return 0
 }
 
 // owner names this process among all there ever were.

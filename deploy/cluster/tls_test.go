@@ -23,13 +23,13 @@ func TestTLS(t *testing.T) {
 	f.authority("other")
 	ca := filepath.Join("certs", "ca.pem")
 	for _, c := range []struct{ what, user, pass, ca, hint string }{
-		{"plain", "acme", password("acme"), "", "--tls-ca"},
-		{"another authority", "acme", password("acme"), filepath.Join("certs", "other.pem"), "--tls-ca"},
-		{"another's password", "acme", password("globex"), ca, "--user"},
-		{"no password", "acme", "", ca, "--user"},
-		{"nobody", "", "", ca, "--user"},
-		{"no such user", "initech", "initech", ca, "--user"},
-		{"no such file", "acme", password("acme"), "none.pem", "--tls-ca"},
+		{"plain", "acme", password("acme"), "", "trust the authority"},
+		{"another authority", "acme", password("acme"), filepath.Join("certs", "other.pem"), "trust the authority"},
+		{"another's password", "acme", password("globex"), ca, "other credentials"},
+		{"no password", "acme", "", ca, "other credentials"},
+		{"nobody", "", "", ca, "other credentials"},
+		{"no such user", "initech", "initech", ca, "other credentials"},
+		{"no such file", "acme", password("acme"), "none.pem", "certificate of the authority"},
 	} {
 		nc, err := dial(strings.Replace(url, "tls:", "nats:", 1), c.user, c.pass, c.ca)
 		if err == nil {
@@ -67,10 +67,10 @@ func TestClientCertificates(t *testing.T) {
 	if err := dial(filepath.Join("certs", "foreign.pem"), filepath.Join("certs", "foreign-key.pem")); err == nil {
 		t.Error("connected with the certificate of another authority")
 	}
-	if err := dial("", ""); err == nil || !strings.Contains(err.Error(), "--tls-cert") {
+	if err := dial("", ""); err == nil || !strings.Contains(err.Error(), "client's certificate") {
 		t.Errorf("without a certificate: %v", err)
 	}
-	if err := dial(filepath.Join("certs", "server.pem"), ""); err == nil || !strings.Contains(err.Error(), "--tls-key") {
+	if err := dial(filepath.Join("certs", "server.pem"), ""); err == nil || !strings.Contains(err.Error(), "key belong together") {
 		t.Errorf("without a key: %v", err)
 	}
 }

@@ -4,15 +4,6 @@ package cluster_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,9 +12,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/crypto/bcrypt"
 
 	"compactd/internal/broker"
+	"compactd/internal/certtest"
 )
 
 // startLimit bounds how long servers take to start.
@@ -43,17 +34,13 @@ func newFolder(t *testing.T) *folder {
 	f := &folder{t}
 	authority := f.authority("ca")
 	f.certificate("server", authority)
-	for _, user := range []string{"system", "worker", "operator", "monitor", "acme", "globex"} {
-		hash, err := bcrypt.GenerateFromPassword([]byte(password(user)), bcrypt.MinCost)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.write(filepath.Join("secrets", user+".conf"), fmt.Appendf(nil, "password: %q\n", hash))
+	if err := certtest.Secrets("secrets", "system", "worker", "operator", "monitor", "acme", "globex"); err != nil {
+		t.Fatal(err)
 	}
 	return f
 }
 
-func password(user string) string { return "of-the-" + user }
+func password(user string) string { return certtest.Password(user) }
 
 // options reads a configuration file as nats-server does, and moves ports and store to
 // where a test can have them.
@@ -115,55 +102,20 @@ func newJS(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// authority is one that signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func (f *folder) authority(name string) authority {
+func (f *folder) authority(name string) *certtest.Authority {
 	f.t.Helper()
-	key := f.key()
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	f.sign(name, c, key, authority{c, key})
-	return authority{c, key}
-}
-
-func (f *folder) certificate(name string, by authority) {
-	f.t.Helper()
-	key := f.key()
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	f.sign(name, c, key, by)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	a, err := certtest.NewAuthority("certs", name)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.write(filepath.Join("certs", name+"-key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return a
 }
 
-func (f *folder) sign(name string, c *x509.Certificate, key *ecdsa.PrivateKey, by authority) {
+func (f *folder) certificate(name string, by *certtest.Authority) {
 	f.t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, c, by.cert, key.Public(), by.key)
-	if err != nil {
+	if err := by.Issue(name); err != nil {
 		f.t.Fatal(err)
 	}
-	f.write(filepath.Join("certs", name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-}
-
-func (f *folder) key() *ecdsa.PrivateKey {
-	f.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return key
 }
 
 func (f *folder) write(path string, data []byte) {

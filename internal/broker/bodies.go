@@ -66,6 +66,7 @@ func GetLog(ctx context.Context, nc *nats.Conn, seqs []uint64) ([]LogMessage, er
 type getter struct {
 	nc    *nats.Conn
 	sub   *nats.Subscription
+	msgs  chan *nats.Msg
 	inbox string // with the dot; the index in seqs follows
 	seqs  []uint64
 	out   []LogMessage
@@ -79,15 +80,11 @@ type getter struct {
 
 func newGetter(nc *nats.Conn, seqs []uint64) (*getter, error) {
 	g := &getter{
-		nc: nc, seqs: seqs, inbox: nc.NewRespInbox() + ".",
+		nc: nc, seqs: seqs, inbox: nc.NewRespInbox() + ".", msgs: make(chan *nats.Msg, 2*min(len(seqs), maxInFlight)), // with room for answers that come twice
 		out: make([]LogMessage, len(seqs)), done: make([]bool, len(seqs)), left: len(seqs),
 	}
 	var err error
-	if g.sub, err = nc.SubscribeSync(g.inbox + "*"); err != nil {
-		return nil, err
-	}
-	if err := g.sub.SetPendingLimits(-1, -1); err != nil { // bounded by what is under way
-		g.sub.Unsubscribe()
+	if g.sub, err = nc.ChanSubscribe(g.inbox+"*", g.msgs); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -148,20 +145,16 @@ func (g *getter) askAgain() error {
 }
 
 func (g *getter) receive(ctx context.Context) (*nats.Msg, error) {
-	one, cancel := context.WithTimeout(ctx, directPause)
-	defer cancel()
-	msg, err := g.sub.NextMsgWithContext(one)
-	switch {
-	case err == nil:
+	select {
+	case msg := <-g.msgs:
+		if len(msg.Data) == 0 && msg.Header.Get(headerStatus) == statusNoResponders { // no server has the stream just now
+			return nil, pause(ctx, 50*time.Millisecond)
+		}
 		return msg, nil
-	case ctx.Err() != nil:
+	case <-ctx.Done():
 		return nil, ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
+	case <-time.After(directPause):
 		return nil, errNoAnswer
-	case errors.Is(err, nats.ErrNoResponders): // no server has the stream just now
-		return nil, pause(ctx, 50*time.Millisecond)
-	default:
-		return nil, err
 	}
 }
 

@@ -3,7 +3,6 @@ package broker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -45,14 +44,14 @@ type Options struct {
 
 // Connect opens a connection that lasts: once it stood, it comes back by itself
 // for ever, even after refused credentials, until it is closed. Only the first
-// try can fail, with an error that ends in a hint.
+// try can fail, with a [*ConnectError].
 func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	o.URL = cmp.Or(o.URL, nats.DefaultURL)
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", o.target(), err)
+		return nil, o.failed(err)
 	}
 	if err := o.checkFiles(); err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", o.target(), err)
+		return nil, o.failed(err)
 	}
 	type result struct {
 		nc  *nats.Conn
@@ -66,7 +65,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return nil, fmt.Errorf("connect to %s: %w%s", o.target(), r.err, hint(r.err))
+			return nil, o.failed(r.err)
 		}
 		return r.nc, nil
 	case <-ctx.Done():
@@ -75,7 +74,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 				r.nc.Close()
 			}
 		}()
-		return nil, fmt.Errorf("connect to %s: %w", o.target(), ctx.Err())
+		return nil, o.failed(ctx.Err())
 	}
 }
 
@@ -145,18 +144,4 @@ func redact(addr string) string {
 		u.User = url.User("xxxxx") // a lone user is a token
 	}
 	return u.Redacted()
-}
-
-func hint(err error) string {
-	if text := tlsHint(err); text != "" {
-		return text
-	}
-	switch {
-	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):
-		return "; is a NATS server running there? Set --nats or NATS_URL"
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return "; the server wants other credentials: --creds FILE, or --user and COMPACTD_NATS_PASSWORD"
-	default:
-		return ""
-	}
 }

@@ -26,6 +26,8 @@ const (
 	headerSubject   = "Nats-Subject"
 	headerSequence  = "Nats-Sequence"
 	headerTimestamp = "Nats-Time-Stamp"
+
+	statusNoResponders = "503"
 )
 
 // Request subjects of the JetStream API.

@@ -81,7 +81,7 @@ var Codes = map[Code]CodeInfo{
 	CodeSessionReset: {true, "The worker can no longer use what it keeps of this session; the session begins anew, at generation 0.", "Send the whole history again with replaces_from 1."},
 
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
-	CodeNothingToDo:       {false, "No stage could make the history smaller.", "Nothing; it is tried again when the history has grown."},
+	CodeNothingToDo:       {false, "Nothing would make the history smaller: it is within its target, or what is left of it is protected, too new, or compacted already. After a rewind: that generation is in view.", "Go on: it is tried again by itself when the history has grown. To take off more now, send session.compact with a policy that has a lower target or protects less."},
 
 	CodeUnknownSession:     {true, "The session has no turns.", "Publish a turn first, under the same tenant and session."},
 	CodeUnknownGeneration:  {true, "The session has no such generation to return to.", "Name a generation from 0 to the one before the last; generation 0 is the history as it was published."},

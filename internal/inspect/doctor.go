@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/disk"
+	"compactd/internal/units"
 )
 
 // Level says what a finding is.
@@ -32,6 +34,16 @@ type Finding struct {
 	Check   string `json:"check"` // server, streams, durability, clock, markers, snapshots, disk, or files
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"` // what to do
+	Figures
+}
+
+// Figures are the exact numbers behind a message, for programs; 0 for what it does
+// not speak of.
+type Figures struct {
+	Bytes      uint64 `json:"bytes,omitzero"`       // that are held, or may come
+	FreeBytes  uint64 `json:"free_bytes,omitzero"`  // of SizeBytes
+	SizeBytes  uint64 `json:"size_bytes,omitzero"`  // that there may be
+	AgeSeconds int64  `json:"age_seconds,omitzero"` // that messages are kept, or the oldest copy has
 }
 
 // Diagnosis is what [Examine] found.
@@ -89,8 +101,11 @@ func Examine(ctx context.Context, p Patient) *Diagnosis {
 }
 
 func (d *doctor) add(l Level, check, hint, format string, v ...any) {
-	d.Findings = append(d.Findings, Finding{l, check, fmt.Sprintf(format, v...), hint})
+	d.Findings = append(d.Findings, Finding{Level: l, Check: check, Message: fmt.Sprintf(format, v...), Hint: hint})
 }
+
+// figures adds the exact numbers of the last finding.
+func (d *doctor) figures(f Figures) { d.Findings[len(d.Findings)-1].Figures = f }
 
 func (d *doctor) ok(check, format string, v ...any) { d.add(LevelOK, check, "", format, v...) }
 
@@ -106,7 +121,8 @@ func (d *doctor) problem(check, hint, format string, v ...any) {
 func (d *doctor) server(ctx context.Context) *broker.Streams {
 	d.ok("server", "%s, version %s", d.Conn.ConnectedUrlRedacted(), d.Conn.ConnectedServerVersion())
 	if got := broker.MaxPayload(d.Conn); got < minPayload {
-		d.note("server", "set max_payload: 8MB", "max_payload is %d bytes: larger turns do not reach the server, larger histories are told without messages", got)
+		d.note("server", "set max_payload: 8MB", "max_payload is %s: larger turns do not reach the server, larger histories are told without messages", units.Bytes(got))
+		d.figures(Figures{Bytes: uint64(got)})
 	}
 	js, err := jetstream.New(d.Conn)
 	if err != nil {
@@ -134,10 +150,11 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 
 func (d *doctor) streams(s *broker.Survey) {
 	for _, m := range s.Mismatches {
-		d.problem("streams", "correct it with the nats tool, see docs/operations.md", "%s: %s is %s, not %s", m.Stream, m.Field, m.Have, m.Want)
+		d.problem("streams", "correct it with the nats tool, see docs/operations.md", "%s: %s is %s, not %s", m.Stream, m.Field, setting(m.Have), setting(m.Want))
 	}
 	if len(s.Mismatches) == 0 {
-		d.ok("streams", "%d partitions, kept for %s", s.Partitions, s.MaxAge)
+		d.ok("streams", "%d partitions, kept for %s", s.Partitions, units.Span(s.MaxAge))
+		d.figures(Figures{AgeSeconds: int64(s.MaxAge.Seconds())})
 	}
 	for _, x := range []struct {
 		name string
@@ -145,9 +162,19 @@ func (d *doctor) streams(s *broker.Survey) {
 	}{{broker.LogStream, s.Log}, {broker.OutcomesStream, s.Outcomes}} {
 		most := uint64(max(x.MaxBytes, 0))
 		if most > 0 && disk.Scarce(most-min(x.Bytes, most), most) {
-			d.problem("streams", "raise its size or shorten its age", "%s is full: it holds %d of %d bytes", x.name, x.Bytes, most)
+			d.problem("streams", "raise its size or shorten its age", "%s is full: it holds %s of %s", x.name, units.Bytes(x.Bytes), units.Bytes(most))
+			d.figures(Figures{Bytes: x.Bytes, SizeBytes: most})
 		}
 	}
+}
+
+// setting is one of a stream as people read it: the times are in Go's form.
+func setting(text string) string {
+	first, rest, _ := strings.Cut(text, " ")
+	if age, err := time.ParseDuration(first); err == nil {
+		return strings.TrimSpace(units.Span(age) + " " + rest)
+	}
+	return text
 }
 
 func (d *doctor) durability(s *broker.Survey) {
@@ -168,12 +195,11 @@ func (d *doctor) durability(s *broker.Survey) {
 }
 
 func (d *doctor) clock(skew, took time.Duration) {
-	skew = skew.Round(time.Millisecond)
 	if skew.Abs() > maxSkew+took/2 {
-		d.problem("clock", "set both by NTP: lag and idle sessions are told by the clock", "the server's clock is %s from the one here", skew)
+		d.problem("clock", "set both by NTP: lag and idle sessions are told by the clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
 		return
 	}
-	d.ok("clock", "the server's clock is %s from the one here", skew)
+	d.ok("clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
 }
 
 func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
@@ -223,7 +249,9 @@ func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *broke
 			"%d of %d partitions have one", found, s.Partitions)
 		return
 	}
-	d.ok("snapshots", "of %d partitions, %d bytes, the oldest of %s ago", found, bytes, max(0, d.Now().Sub(oldest)).Round(time.Second))
+	age := max(0, d.Now().Sub(oldest)).Truncate(time.Second)
+	d.ok("snapshots", "of %d partitions, %s, the oldest of %s ago", found, units.Bytes(bytes), units.Span(age))
+	d.figures(Figures{Bytes: bytes, AgeSeconds: int64(age.Seconds())})
 }
 
 // Write prints the findings as a table, with the hints below each.

@@ -110,7 +110,7 @@ func TestExamineMarkers(t *testing.T) {
 func TestExamineStreams(t *testing.T) {
 	for want, change := range map[string]func(*jetstream.StreamConfig){
 		"streams: OUTCOMES: direct get is true":    func(c *jetstream.StreamConfig) { c.AllowDirect = true },
-		"streams: OUTCOMES: max age is 1h0m0s":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"streams: OUTCOMES: max age is 1h,":        func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 		"streams: OUTCOMES: subjects is [out.1.>]": func(c *jetstream.StreamConfig) { c.Subjects = []string{"out.1.>"} },
 	} {
 		nc, js := connect(t, embedded.Config{})
@@ -141,7 +141,7 @@ func TestExamineBuckets(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: max age is 2h0m0s, not 0s")
+	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: max age is 2h, not 0s")
 	if err := js.DeleteStream(t.Context(), "KV_"+broker.LeasesBucket); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestExamineFull(t *testing.T) {
 			break
 		}
 	}
-	examine(t, inspect.Patient{Conn: nc}, "streams: SESSIONS is full: it holds 9")
+	examine(t, inspect.Patient{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
 }
 
 // What is behind a marker is counted, partition by partition, and the consumer that

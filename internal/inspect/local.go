@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/disk"
 	"compactd/internal/kv"
+	"compactd/internal/units"
 )
 
 // disk checks the room for ledgers, and for the streams of an embedded server.
@@ -17,13 +18,14 @@ func (d *doctor) disk(s *broker.Streams) {
 	free, size, err := disk.Space(d.Data)
 	switch {
 	case err != nil:
-		d.problem("disk", "", "%v", err)
+		d.problem("disk", "may this user read the folder?", "%v", err)
 		return
 	case disk.Scarce(free, size):
-		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s is full: %d of %d bytes are free", d.Data, free, size)
+		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s is full: %s of %s are free", d.Data, units.Bytes(free), units.Bytes(size))
 	default:
-		d.ok("disk", "%d of %d bytes are free for %s", free, size, d.Data)
+		d.ok("disk", "%s of %s are free for %s", units.Bytes(free), units.Bytes(size), d.Data)
 	}
+	d.figures(Figures{FreeBytes: free, SizeBytes: size})
 	if _, err := os.Stat(filepath.Join(d.Data, "nats")); s == nil || err != nil {
 		return // the streams are on another disk
 	}
@@ -32,7 +34,8 @@ func (d *doctor) disk(s *broker.Streams) {
 		grow += uint64(max(x.MaxBytes, 0)) - min(x.Bytes, uint64(max(x.MaxBytes, 0)))
 	}
 	if grow > free {
-		d.note("disk", "lower their bounds, or watch the disk", "the streams may grow by %d bytes: on this disk it is full before they are", grow)
+		d.note("disk", "lower their bounds, or watch the disk", "the streams may grow by %s: on this disk it is full before they are", units.Bytes(grow))
+		d.figures(Figures{Bytes: grow, FreeBytes: free})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/units"
 )
 
 // Report is what [Look] found.
@@ -141,22 +142,26 @@ func fileOf(ledgers string, id int) *File {
 // Write prints the report as tables.
 func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "STREAM\tMESSAGES\tBYTES\tMAX BYTES\tFIRST\tLAST\tCREATED")
+	fmt.Fprintln(t, "STREAM\tMESSAGES\tSIZE\tMAX SIZE\tFIRST\tLAST\tCREATED")
 	for _, s := range r.Streams {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", s.Name, s.Messages, s.Bytes, s.MaxBytes, s.First, s.Last, s.Created.Format(time.RFC3339))
+		most := "no bound"
+		if s.MaxBytes >= 0 {
+			most = units.Bytes(s.MaxBytes)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\t%s\n", s.Name, s.Messages, units.Bytes(s.Bytes), most, s.First, s.Last, s.Created.Format(time.RFC3339))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(t, "PARTITION\tEPOCH\tCURSOR\tBEHIND\tLAG\tSNAPSHOT\tFILE BYTES\tOWNER")
+	fmt.Fprintln(t, "PARTITION\tEPOCH\tCURSOR\tBEHIND\tLAG\tSNAPSHOT\tFILE\tOWNER")
 	for _, p := range r.Partitions {
 		owner, file, snapshot := p.Owner, "-", "-"
 		if owner == "" {
 			owner = "nobody yet"
 		}
 		if p.File != nil {
-			file = fmt.Sprint(p.File.Bytes)
+			file = units.Bytes(p.File.Bytes)
 			if p.File.SetAside > 0 {
 				file += fmt.Sprintf(" (%d set aside)", p.File.SetAside)
 			}
@@ -164,7 +169,7 @@ func (r *Report) Write(w io.Writer) error {
 		if p.Snapshot != nil {
 			snapshot = fmt.Sprint(p.Snapshot.Cursor)
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Epoch, p.Cursor, p.Behind, time.Duration(p.LagMS)*time.Millisecond, snapshot, file, owner)
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), snapshot, file, owner)
 	}
 	return t.Flush()
 }

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/units"
 )
 
 // Report is what the agents saw.
@@ -163,11 +164,11 @@ func (r *Report) WriteTable(w io.Writer) error {
 		value string
 	}{
 		{"sessions", fmt.Sprint(s.Sessions)},
-		{"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %.1f MB", s.Turns, s.TurnsPerSecond, float64(s.Bytes)/1e6)},
-		{"acknowledgement", fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", s.AckP50, s.AckP99)},
+		{"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", s.Turns, s.TurnsPerSecond, units.Bytes(s.Bytes))},
+		{"acknowledgement", latencies(len(r.Acks), s.AckP50, s.AckP99)},
 		{"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", s.Compactions, s.TokensSaved, s.Applied)},
 		{"levels told", fmt.Sprint(s.Levels)},
-		{"turn to outcome", fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", s.OutcomeP50, s.OutcomeP99)},
+		{"turn to outcome", latencies(len(r.Outcomes), s.OutcomeP50, s.OutcomeP99)},
 		{"invalid histories", fmt.Sprint(s.InvalidHistories)},
 		{"rejected events", fmt.Sprint(s.Rejected)},
 		{"unheard outcomes", fmt.Sprint(s.Unheard)},
@@ -176,6 +177,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%s\n", row.name, row.value)
 	}
 	return t.Flush()
+}
+
+// latencies says two quantiles of n measurements, in milliseconds.
+func latencies(n int, p50, p99 float64) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("p50 %.1f ms, p99 %.1f ms", p50, p99)
 }
 
 // Problem is the error that a report amounts to, nil for none.

@@ -16,7 +16,7 @@ import (
 const askTimeout = 15 * time.Second
 
 // ErrNoWorker: nobody answers questions.
-var ErrNoWorker = errors.New("no worker is running; start one with: worker --nats URL")
+var ErrNoWorker = errors.New("no worker is running")
 
 // Ask sends a request to the workers and reads the answer into out. A refusal
 // is an [*events.ServiceError]; without any worker it is ErrNoWorker.

@@ -165,7 +165,7 @@ const retryFor = time.Minute
 func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
 	until := time.Now().Add(retryFor)
 	for {
-		ack, err := publish(ctx, js, k, a, id, payload)
+		ack, err := Publish(ctx, js, k, a, id, payload)
 		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) {
 			return ack, err
 		}
@@ -194,25 +194,9 @@ func (r *run) hear(m *nats.Msg) {
 	r.heard[h.ID] = now
 }
 
-// Send publishes one session.turn and returns its sequence in the log. What a
-// worker would reject on sight is an error here: an [*events.Invalid].
-func Send(ctx context.Context, js jetstream.JetStream, a events.Address, id string, payload []byte) (uint64, error) {
-	if _, err := events.DecodeTurn(payload); err != nil {
-		return 0, err
-	}
-	return SendKind(ctx, js, events.KindTurn, a, id, payload)
-}
-
-// SendKind publishes an event of any kind and returns its sequence in the log.
-func SendKind(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (uint64, error) {
-	ack, err := publish(ctx, js, k, a, id, payload)
-	if err != nil {
-		return 0, err
-	}
-	return ack.Sequence, nil
-}
-
-func publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+// Publish publishes an event of any kind, once, and returns where it stands in the
+// log.
+func Publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
 	subject, err := events.Input(k, a)
 	if err != nil {
 		return nil, err

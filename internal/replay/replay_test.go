@@ -30,7 +30,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 	}
 	a := events.Address{Tenant: "default", Session: "s1"}
 	payload := []byte(`{"messages":[{"role":"user","content":"hi"}]}`)
-	if _, err := publish(t.Context(), js, events.KindTurn, a, "t1", payload); err == nil || !unanswered(err) {
+	if _, err := Publish(t.Context(), js, events.KindTurn, a, "t1", payload); err == nil || !unanswered(err) {
 		t.Fatalf("without a stream: %v; want that nobody answers", err)
 	}
 

@@ -13,10 +13,10 @@ import (
 // maxRequests is how many requests are answered at once over HTTP.
 const maxRequests = 32
 
-// api answers the requests of the service over HTTP. Until there is a worker nobody
-// can.
-func (m *Monitor) api() http.Handler {
-	mux, slots := http.NewServeMux(), make(chan struct{}, maxRequests)
+// api adds the requests of the service over HTTP. Until there is a worker nobody can
+// answer them.
+func (m *Monitor) api(mux *http.ServeMux) {
+	slots := make(chan struct{}, maxRequests)
 	for _, r := range Routes() {
 		mux.HandleFunc(r.Method+" "+r.Path, func(w http.ResponseWriter, q *http.Request) {
 			select {
@@ -29,14 +29,12 @@ func (m *Monitor) api() http.Handler {
 		})
 		mux.HandleFunc(r.Path, wrongMethod(r.Method))
 	}
-	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+	m.page(mux, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		writePage(w, "application/json", format.OpenAPI)
 	})
-	mux.HandleFunc("GET /v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) {
+	m.page(mux, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) {
 		writePage(w, "application/schema+json", func() ([]byte, error) { return format.Schema(strings.TrimSuffix(q.PathValue("name"), ".json")) })
 	})
-	mux.HandleFunc("/v1/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, errNoPage) })
-	return mux
 }
 
 // answer answers one request.
@@ -66,7 +64,7 @@ func (m *Monitor) answer(w http.ResponseWriter, q *http.Request, r *Route) {
 
 // errNoPage and errMethod are refusals that only HTTP has.
 var (
-	errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNoPage, Message: "there is no such path", Hint: "GET /v1/openapi.json lists them."}
+	errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNoPage, Message: "there is no such path", Hint: "GET / says where health, metrics and the API are, GET /v1/openapi.json lists all requests."}
 	errMethod = &events.ServiceError{V: events.Version, Code: events.CodeBadMethod, Message: "the path has another method", Hint: "See the header Allow."}
 )
 

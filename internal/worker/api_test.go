@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -158,11 +159,23 @@ func TestHTTPRefusals(t *testing.T) {
 		{"GET", "/v1/sessions/default/s/check", "", 405, events.CodeBadMethod},
 		{"GET", "/v1/schema/nothing", "", 404, events.CodeNoPage},
 		{"GET", "/v1/schema/..%2fturn", "", 404, events.CodeNoPage},
+		{"GET", "/nowhere", "", 404, events.CodeNoPage},
+		{"POST", "/nowhere", "{}", 404, events.CodeNoPage},
+		{"GET", "/debug/pprof/", "", 404, events.CodeNoPage},
+		{"POST", "/", "", 405, events.CodeBadMethod},
+		{"DELETE", "/healthz", "", 405, events.CodeBadMethod},
+		{"POST", "/readyz", "", 405, events.CodeBadMethod},
+		{"PUT", "/metrics", "", 405, events.CodeBadMethod},
+		{"POST", "/v1/openapi.json", "{}", 405, events.CodeBadMethod},
+		{"POST", "/v1/schema/turn", "{}", 405, events.CodeBadMethod},
 	} {
 		got := send(t, m, c.method, c.path, c.body)
 		var e events.ServiceError
 		if err := events.UnmarshalStrict([]byte(got.body), &e); err != nil {
 			t.Errorf("%s %s: %s: %v", c.method, c.path, got.body, err)
+		}
+		if (got.status == 405) != (got.header.Get("Allow") != "") {
+			t.Errorf("%s %s: %d, Allow is %q", c.method, c.path, got.status, got.header.Get("Allow"))
 		}
 		if got.status != c.status || e.Code != c.code || e.Message == "" || e.Hint == "" || e.V != events.Version {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
@@ -179,6 +192,27 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 	if status, body := get(t, m, "/v1/openapi.json", "", "elsewhere"); status != 403 || !strings.Contains(body, `"code":"403"`) {
 		t.Errorf("under a foreign name: %d %s", status, body)
+	}
+}
+
+// Whoever comes to / is told where everything is, and all of it is there.
+func TestHTTPIndex(t *testing.T) {
+	t.Parallel()
+	m := newMonitor(t, worker.MonitorConfig{Version: "v7"})
+	for _, path := range []string{"/", "/v1", "/v1/"} {
+		got := send(t, m, "GET", path, "")
+		var index map[string]any
+		if err := json.Unmarshal([]byte(got.body), &index); err != nil || got.status != 200 {
+			t.Fatalf("%s: %d %s: %v", path, got.status, got.body, err)
+		}
+		if index["name"] != "compactd" || index["version"] != "v7" {
+			t.Errorf("%s: %s", path, got.body)
+		}
+		for name, at := range index {
+			if at, ok := at.(string); ok && strings.HasPrefix(at, "/") && send(t, m, "GET", at, "").status == 404 {
+				t.Errorf("%s: %s is not there", name, at)
+			}
+		}
 	}
 }
 

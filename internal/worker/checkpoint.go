@@ -123,7 +123,7 @@ func (p *partition) due() bool {
 	p.state.Lock()
 	defer p.state.Unlock()
 	n := len(p.decider.dirty)
-	return n > 0 && (p.decider.events >= p.w.config.CheckpointEvents || time.Since(p.saved) >= p.w.config.CheckpointEvery)
+	return n > 0 && (p.decider.events >= p.w.config.CheckpointEvents || p.crowding() > 0 || time.Since(p.saved) >= p.w.config.CheckpointEvery)
 }
 
 // collect takes the ledgers that changed, as they are now. Nothing may be written
@@ -161,7 +161,7 @@ func (p *partition) save(ctx context.Context) {
 // committed long ago; what was told about it is read again from where the file
 // stood.
 func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
-	if p.store == nil || p.decider.events < p.w.config.CheckpointEvents {
+	if p.store == nil || p.decider.events < p.w.config.CheckpointEvents && p.crowding() == 0 {
 		return nil
 	}
 	changes, written, err := p.decider.collect()
@@ -213,15 +213,10 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 	p.decider.stored(c.written)
 	evicted, kept := p.evict(), len(p.decider.kept)
 	p.state.Unlock()
+	p.stall(false)
 	call(p.w.config.Listener.Checkpointed, Checkpointed{
 		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
 	})
-}
-
-// evict keeps the ledgers in memory within the partition's share; state is held.
-func (p *partition) evict() int {
-	c := &p.w.config
-	return p.decider.evict(c.MaxLedgers/c.Streams.Partitions, c.MaxLedgerBytes/c.Streams.Partitions)
 }
 
 // closeStore lets go of the file. After a drain it first writes what is left; an

@@ -200,6 +200,21 @@ func TestLedgersLeaveMemory(t *testing.T) {
 	})
 }
 
+// Ledgers that changed leave memory too, however seldom checkpoints are due; and one
+// that alone is larger than all may be holds up nobody (P14).
+func TestCrowdedLedgersLeaveMemory(t *testing.T) {
+	t.Parallel()
+	for sessions, rounds := range map[int]int{150: 12, 1: 450} {
+		w := withLedgers(t)
+		w.checkpointEvery, w.maxLedgerBytes = time.Hour, 4<<10
+		h := w.serve("a", w.rounds(sessions, 1, 1+rounds))
+		if h.evicted < sessions {
+			t.Errorf("of %d sessions %d ledgers left memory", sessions, h.evicted)
+		}
+		w.wantAsLogSays()
+	}
+}
+
 func (w *world) wantLedgersLeave(sessions int) {
 	t := w.t
 	t.Helper()

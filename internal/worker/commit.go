@@ -10,10 +10,6 @@ import (
 	"compactd/internal/events"
 )
 
-// maxCommitBytes bounds the payloads of one commit. One outcome alone may be
-// larger.
-const maxCommitBytes = 8 << 20
-
 // fullPause is how long a commit waits that found no room in the store.
 const fullPause = time.Second
 
@@ -138,7 +134,7 @@ func (p *partition) batch(ctx context.Context) (batch, error) {
 		if err != nil {
 			return batch{}, err
 		}
-		if b.groups > 0 && (len(b.messages)+len(messages) > broker.MaxBatch || b.bytes+bytes > maxCommitBytes) {
+		if b.groups > 0 && (len(b.messages)+len(messages) > broker.MaxBatch || b.bytes+bytes > p.allowance) {
 			break
 		}
 		b.groups++

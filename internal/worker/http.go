@@ -43,10 +43,13 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 // handler routes; there is no pprof.
 func (m *Monitor) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	for _, path := range []string{"/{$}", "/v1", "/v1/{$}"} {
+		m.page(mux, path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, m.index()) })
+	}
+	m.page(mux, "/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+	m.page(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
 		answer := m.Readiness(r.Context())
 		if !answer.Ready {
@@ -55,12 +58,38 @@ func (m *Monitor) handler() http.Handler {
 		writeJSON(w, status, answer)
 	})
 	collected := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+	m.page(mux, "/metrics", func(w http.ResponseWriter, r *http.Request) {
 		m.Readiness(r.Context()) // lag and room are as fresh as a check
 		collected.ServeHTTP(w, r)
 	})
-	mux.Handle("/v1/", m.api())
+	m.api(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, errNoPage) })
 	return m.guard(mux)
+}
+
+// page answers GET and HEAD at a path, and refuses any other method.
+func (m *Monitor) page(mux *http.ServeMux, path string, h http.HandlerFunc) {
+	mux.HandleFunc("GET "+path, h)
+	mux.HandleFunc(path, wrongMethod("GET, HEAD"))
+}
+
+// index is what / answers: where everything is.
+type index struct {
+	V        int    `json:"v"`
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Health   string `json:"health"`
+	Ready    string `json:"ready"`
+	Metrics  string `json:"metrics"`
+	Sessions string `json:"sessions"`
+	OpenAPI  string `json:"openapi"` // describes all requests
+}
+
+func (m *Monitor) index() index {
+	return index{
+		V: events.Version, Name: events.ServiceName, Version: m.config.Version,
+		Health: "/healthz", Ready: "/readyz", Metrics: "/metrics", Sessions: "/v1/sessions", OpenAPI: "/v1/openapi.json",
+	}
 }
 
 // guard lets in who has the token. Without one only this machine may ask, under

@@ -81,17 +81,17 @@ func TestLogListener(t *testing.T) {
 	l.PartitionLost(worker.PartitionLost{Partition: 3})
 	l.PartitionLost(worker.PartitionLost{Partition: 3, Err: errors.New("taken over")})
 	want := []string{
-		`{"level":"info","partition":3,"epoch":2,"cursor":17,"snapshot":8,"events":9,"sessions":4,"took":0,"message":"partition acquired"}`,
-		`{"level":"info","partition":3,"cursor":17,"bytes":4096,"took":0,"message":"snapshot stored"}`,
+		`{"level":"info","partition":3,"epoch":2,"cursor":17,"snapshot":8,"events":9,"sessions":4,"took_ms":0,"message":"partition acquired"}`,
+		`{"level":"info","partition":3,"cursor":17,"bytes":4096,"took_ms":0,"message":"snapshot stored"}`,
 		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":2,"reason":"threshold","code":"","stages":["prune"],"tokens_before":100,"tokens_after":60,"message":"session compacted"}`,
 		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":0,"reason":"","code":"nothing_to_do","stages":null,"tokens_before":0,"tokens_after":0,"message":"session not compacted"}`,
 		`{"level":"warn","partition":3,"tenant":"acme","session":"s1","seq":18,"kind":"turn","code":"bad_json","message":"event rejected"}`,
 		`{"level":"info","model":"p/m","input_tokens":9,"output_tokens":2,"tenant":"acme","session":"s1","lane":"normal","message":"model asked"}`,
 		`{"level":"warn","error":"busy","model":"p/m","input_tokens":0,"output_tokens":0,"tenant":"acme","session":"s1","lane":"normal","message":"model asked"}`,
 		`{"level":"warn","tenant":"acme","session":"s1","lane":"background","model":"p/m","message":"model quota used up"}`,
-		`{"level":"warn","error":"busy","tenant":"acme","session":"s1","lane":"normal","attempt":2,"pause":7000,"message":"summary delayed"}`,
-		`{"level":"info","tenant":"acme","session":"s1","lane":"normal","code":"","model":"p/m","input_tokens":9,"output_tokens":2,"attempt":3,"took":0,"message":"summary done"}`,
-		`{"level":"warn","tenant":"acme","session":"s1","lane":"normal","code":"dead","model":"","input_tokens":0,"output_tokens":0,"attempt":6,"took":0,"message":"summary done"}`,
+		`{"level":"warn","error":"busy","tenant":"acme","session":"s1","lane":"normal","attempt":2,"pause_ms":7000,"message":"summary delayed"}`,
+		`{"level":"info","tenant":"acme","session":"s1","lane":"normal","code":"","model":"p/m","input_tokens":9,"output_tokens":2,"attempt":3,"took_ms":0,"message":"summary done"}`,
+		`{"level":"warn","tenant":"acme","session":"s1","lane":"normal","code":"dead","model":"","input_tokens":0,"output_tokens":0,"attempt":6,"took_ms":0,"message":"summary done"}`,
 		`{"level":"warn","partition":3,"step":"commit","error":"no room","message":"interrupted, trying again"}`,
 		`{"level":"info","partition":3,"message":"partition released"}`,
 		`{"level":"error","error":"taken over","partition":3,"message":"partition released"}`,

@@ -11,7 +11,7 @@ const (
 	fieldSnapshot   = "snapshot"
 	fieldBytes      = "bytes"
 	fieldSessions   = "sessions"
-	fieldTook       = "took"
+	fieldTook       = "took_ms"
 	fieldTenant     = "tenant"
 	fieldSession    = "session"
 	fieldGeneration = "generation"
@@ -29,7 +29,7 @@ const (
 	fieldInput      = "input_tokens"
 	fieldOutput     = "output_tokens"
 	fieldAttempt    = "attempt"
-	fieldPause      = "pause"
+	fieldPause      = "pause_ms"
 )
 
 // LogListener writes what operators want to read. It logs no text of a

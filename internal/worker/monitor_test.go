@@ -324,7 +324,7 @@ func TestHTTPIsGuarded(t *testing.T) {
 		{open, "/metrics", "", "rebound.example", http.StatusForbidden},
 		{open, "/metrics", "", "127.0.0.1.rebound.example:8222", http.StatusForbidden},
 		{open, "/debug/pprof/", "", "", http.StatusNotFound},
-		{open, "/", "", "", http.StatusNotFound},
+		{open, "/", "", "", http.StatusOK},
 	} {
 		if got, body := get(t, c.m, c.path, c.token, c.host); got != c.want {
 			t.Errorf("%s as %q with %q: %d, want %d: %.80s", c.path, c.host, c.token, got, c.want, body)

@@ -54,11 +54,12 @@ type told struct {
 
 // partition serves one partition of the log.
 type partition struct {
-	w        *Worker
-	id       int
-	caughtUp func()
-	drained  func()     // nothing more is committed; called when others are to go on
-	failed   chan error // the first reason to stop reading
+	w         *Worker
+	id        int
+	allowance int // bytes of what is decided and not committed, and of one commit
+	caughtUp  func()
+	drained   func()     // nothing more is committed; called when others are to go on
+	failed    chan error // the first reason to stop reading
 
 	state   sync.Mutex // guards the fields below; never held while waiting for room
 	decider *decider
@@ -86,6 +87,7 @@ type partition struct {
 	queue    []group    // decided, not yet committed
 	queued   int        // bytes of memory that it takes, about
 	end      border     // of what is decided
+	stalled  bool       // nothing more is decided before ledgers have left memory
 	stopped  bool
 	erasures []erasure // under way or to be done
 
@@ -99,7 +101,7 @@ type partition struct {
 
 func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 	p := &partition{
-		w: w, id: id, caughtUp: caughtUp, drained: drained,
+		w: w, id: id, allowance: partitionShare(w.config.Memory, w.config.Streams.Partitions), caughtUp: caughtUp, drained: drained,
 		failed:    make(chan error, 1),
 		decider:   newDecider(w.config.Compaction),
 		wake:      make(chan struct{}, 1),
@@ -347,13 +349,19 @@ func (p *partition) receive(m jetstream.Msg) {
 		return
 	}
 	p.behind.Store(e.pending > backlog)
+	p.awaitMemory()
 	p.state.Lock()
 	outs, text := p.decider.decide(e)
 	p.decider.events++
 	p.decided = borderAfter(p.decided, e, at)
 	p.unsnapped.Add(1)
 	g, lost := group{end: p.decided}, p.decider.lost
+	crowding := p.crowding()
 	p.state.Unlock()
+	if crowding > 0 {
+		p.stall(crowding > 1)
+		wakeUp(p.wake)
+	}
 	if lost != nil {
 		p.fail(lost)
 		return
@@ -372,16 +380,12 @@ func (p *partition) receive(m jetstream.Msg) {
 	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 
-// maxQueued bounds the memory of what is decided and not committed, in each
-// partition: views of long histories are large.
-const maxQueued = 8 << 20
-
 // push queues what was decided about one event and waits while too much is
 // queued.
 func (p *partition) push(g group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for (len(p.queue) >= p.w.config.MaxAhead || p.queued > maxQueued) && !p.stopped {
+	for (len(p.queue) >= p.w.config.MaxAhead || p.queued > p.allowance) && !p.stopped {
 		p.room.Wait()
 	}
 	if p.stopped {

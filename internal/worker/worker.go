@@ -59,12 +59,12 @@ type Config struct {
 	// there is a Dir: those not used lately are read back when they are needed.
 	// Default 100,000.
 	MaxLedgers int
-	// MaxLedgerBytes bounds the memory that they take, in the same way. Default
-	// 128 MiB.
+	// Memory is what may be taken, in bytes, by what grows with the work: ledgers, and
+	// what waits at each step. Default 512 MiB; see share.go.
+	Memory int64
+	// MaxLedgerBytes bounds the memory of ledgers alone. Default a quarter of Memory.
 	MaxLedgerBytes int
 
-	// CacheBytes bounds the texts kept for rendering. Default 64 MiB.
-	CacheBytes uint64
 	// MarkEvery is the longest time a cursor that moved without outcomes goes
 	// unmarked. Default 1 s.
 	MarkEvery time.Duration
@@ -116,7 +116,7 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	c.Version = cmp.Or(c.Version, "dev")
-	c.CacheBytes = cmp.Or(c.CacheBytes, 64<<20)
+	c.Memory = cmp.Or(c.Memory, 512<<20)
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
@@ -124,7 +124,7 @@ func New(c Config) (*Worker, error) {
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 5*time.Minute)
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
-	c.MaxLedgerBytes = cmp.Or(c.MaxLedgerBytes, 128<<20)
+	c.MaxLedgerBytes = cmp.Or(c.MaxLedgerBytes, ledgersShare(c.Memory))
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
 	if err == nil {
@@ -134,7 +134,7 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{
-		config: c, js: js, texts: newTexts(c.Read, c.CacheBytes),
+		config: c, js: js, texts: newTexts(c.Read, textsShare(c.Memory)),
 		served:   make([]atomic.Pointer[partition], c.Streams.Partitions),
 		assigned: make([]atomic.Bool, c.Streams.Partitions),
 		stale:    make([]atomic.Bool, c.Streams.Partitions),

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -88,7 +89,9 @@ func Start(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("start embedded server: %w", err)
 	}
 	s.nats.SetLoggerV2(log, false, false, false)
-	if err := s.await(log); err != nil {
+	err = s.await(log)
+	log.started.Store(true)
+	if err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("start embedded server: %w", err)
 	}
@@ -260,8 +263,9 @@ func (e *DirInUseError) Error() string {
 
 // serverLog passes the server's log on and catches what would end the process.
 type serverLog struct {
-	out   func(level, text string)
-	fatal chan string
+	out     func(level, text string)
+	fatal   chan string
+	started atomic.Bool // until then what is fatal is the error of Start, and is not logged too
 }
 
 func (l *serverLog) write(level, format string, v []any) {
@@ -277,7 +281,10 @@ func (l *serverLog) Debugf(string, ...any)           {}
 func (l *serverLog) Tracef(string, ...any)           {}
 
 func (l *serverLog) Fatalf(format string, v ...any) {
-	l.write("fatal", format, v)
+	if l.started.Load() {
+		l.write("fatal", format, v)
+		return
+	}
 	text := fmt.Sprintf(format, v...)
 	if strings.Contains(text, "address already in use") {
 		text += "; another server listens there: choose another --listen (port -1 picks a free one)"

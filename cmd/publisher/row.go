@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// row is an outcome in one line of a table that grows: its columns are as wide as
+// their values mostly are, for nobody knows those that come.
+type row struct {
+	kind              string
+	generation, turn  int64
+	told              bool // generation and turn are
+	input, after, max int64
+	level             events.Level
+	note              string
+}
+
+const rowForm = "%-32s  %-9s  %3s  %5s  %-17s  %9s  %-10s  %s"
+
+var tableHead = fmt.Sprintf(rowForm, "SESSION", "OUTCOME", "GEN", "TURN", "INPUT TOKENS", "AVAILABLE", "LEVEL", "WHAT")
+
+// line is the row of a session.
+func (r row) line(a events.Address) string {
+	generation, turn, input, most := "-", "-", "-", "-"
+	if r.told {
+		generation, turn = fmt.Sprint(r.generation), fmt.Sprint(r.turn)
+		input, most = fmt.Sprint(r.input), fmt.Sprint(r.max)
+	}
+	if r.told && r.after != r.input {
+		input += fmt.Sprintf(" → %d", r.after)
+	}
+	return strings.TrimRight(fmt.Sprintf(rowForm, a, r.kind, generation, turn, input, most, cmp.Or(r.level, "-"), r.note), " ")
+}
+
+// rowOf says an outcome.
+func rowOf(body any) row {
+	switch b := body.(type) {
+	case *events.Compacted:
+		return rowOfCompacted(b)
+	case *events.BudgetChanged:
+		return row{
+			kind: "level", told: true, generation: b.Budget.Generation, turn: b.Through.Turn,
+			input: b.Budget.EstimatedInput, after: b.Budget.EstimatedInput, max: b.Budget.AvailableInput, level: b.Level,
+		}
+	case *events.Rejected:
+		kind := "rejected"
+		if !events.Codes[b.Code].Denies {
+			kind = "attention"
+		}
+		return row{kind: kind, note: strings.TrimSpace(fmt.Sprintf("%s at sequence %d: %s: %s %s", b.Kind, b.Seq, b.Code, sentence(b.Message), b.Hint))}
+	case *events.Forgotten:
+		return row{kind: "forgotten", note: fmt.Sprintf("at sequence %d: send the history with replaces_from 1 if the session is to go on", b.Seq)}
+	}
+	return row{kind: "other"}
+}
+
+func rowOfCompacted(b *events.Compacted) row {
+	r := row{
+		kind: "compacted", told: true, generation: b.Generation, turn: b.Through.Turn,
+		input: b.TokensBefore, after: b.TokensAfter, max: b.AvailableInput, level: b.Budget.Level, note: string(b.Reason),
+	}
+	switch {
+	case !b.Compacted:
+		r.kind, r.after, r.note = "unchanged", r.input, string(b.Reason)+": "+string(b.Code)
+	case b.RewoundTo != nil:
+		r.kind, r.note = "rewound", fmt.Sprintf("to generation %d", *b.RewoundTo)
+	default:
+		stages := make([]string, len(b.StagesUsed))
+		for i, s := range b.StagesUsed {
+			stages[i] = string(s)
+		}
+		r.note = strings.TrimSuffix(r.note+": "+strings.Join(stages, ", "), ": ")
+		if b.Code != "" {
+			r.note += "; " + string(b.Code)
+		}
+	}
+	return r
+}
+
+// sentence ends in a full stop.
+func sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }

@@ -1,0 +1,21 @@
+// Package access has the flags by which worker and publisher say who they are to a
+// NATS server, and what to do with them when the server lets nobody in.
+//
+//	type flags struct {
+//		access.Flags
+//	}
+//	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: url}))
+//	hint := access.Hint(err) // names flags and variables; "" for none
+//
+// # Guarantees
+//
+//   - No hint holds a password, nor the text of a file.
+//
+// # Concurrency
+//
+// Functions of their arguments alone.
+//
+// # On failure
+//
+// Nothing fails: the files are read by [broker.Connect].
+package access

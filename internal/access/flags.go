@@ -1,0 +1,69 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"compactd/internal/broker"
+)
+
+// Flags are how a process shows who it is to a server that asks. Embed them in a
+// command line.
+type Flags struct {
+	Creds    File   `env:"COMPACTD_CREDS" placeholder:"FILE" help:"Credentials (.creds)."`
+	User     string `env:"COMPACTD_NATS_USER" placeholder:"NAME" help:"User of the server, where it knows users by passwords."`
+	Password string `env:"COMPACTD_NATS_PASSWORD" placeholder:"TEXT" help:"Password of --user; in the environment no other user of this machine can read it."`
+	TLSCA    File   `name:"tls-ca" env:"COMPACTD_TLS_CA" placeholder:"FILE" help:"Encrypt the connection, and trust the certificates that this authority (PEM) has signed."`
+	TLSCert  File   `name:"tls-cert" env:"COMPACTD_TLS_CERT" placeholder:"FILE" help:"Certificate (PEM) of this client, where the server asks for one."`
+	TLSKey   File   `name:"tls-key" env:"COMPACTD_TLS_KEY" placeholder:"FILE" help:"Key (PEM) of --tls-cert."`
+}
+
+// File is the path of a file that is there, or "": a variable that is set to nothing
+// is one that is not set.
+type File string
+
+// UnmarshalText finds a file that is not there.
+func (f *File) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	path := kong.ExpandPath(string(text))
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("%s is a folder, not a file", path)
+	}
+	*f = File(path)
+	return nil
+}
+
+// With returns o with the identity of this process.
+func (f *Flags) With(o broker.Options) broker.Options {
+	o.Creds, o.User, o.Password = string(f.Creds), f.User, f.Password
+	o.CA, o.Cert, o.Key = string(f.TLSCA), string(f.TLSCert), string(f.TLSKey)
+	return o
+}
+
+// hints name the flags that may help.
+var hints = map[broker.Trouble]string{
+	broker.TroubleServer:      "Name another server with --nats or NATS_URL.",
+	broker.TroubleUser:        "Give --creds FILE, or --user NAME with its password in COMPACTD_NATS_PASSWORD.",
+	broker.TroubleAuthority:   "Name the certificate (PEM) of the authority that signed the server's with --tls-ca FILE.",
+	broker.TroublePlain:       "Leave --tls-ca out, and write nats:// instead of tls://, or turn TLS on in the server.",
+	broker.TroubleCertificate: "Name a certificate that the server's authority has signed, and its key, with --tls-cert FILE and --tls-key FILE.",
+}
+
+// Hint says which flags may help against the error of a [broker.Connect]; "" where
+// none is known.
+func Hint(err error) string {
+	e, ok := errors.AsType[*broker.ConnectError](err)
+	if !ok {
+		return ""
+	}
+	return hints[e.Trouble]
+}

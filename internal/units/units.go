@@ -1,0 +1,43 @@
+package units
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Bytes is a size such as 1.2 MiB; what is below 0 counts as 0.
+func Bytes[T ~int | ~int64 | ~uint64](n T) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+const day = 24 * time.Hour
+
+// Span is a time such as 30d, 1h30m, 12s or 40ms. What is smaller than the second of
+// its units is rounded down.
+func Span(d time.Duration) string {
+	if d < 0 {
+		return "-" + Span(-d)
+	}
+	switch {
+	case d == 0:
+		return "0s"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprint(d.Truncate(100 * time.Millisecond))
+	case d < time.Hour:
+		return pair(d, time.Minute, "m", time.Second, "s")
+	case d < day:
+		return pair(d, time.Hour, "h", time.Minute, "m")
+	default:
+		return pair(d, day, "d", time.Hour, "h")
+	}
+}
+
+func pair(d, large time.Duration, l string, small time.Duration, s string) string {
+	out := fmt.Sprint(int64(d/large)) + l
+	if rest := d % large / small; rest > 0 {
+		out += fmt.Sprint(int64(rest)) + s
+	}
+	return out
+}

@@ -1,0 +1,58 @@
+package worker
+
+// How a worker divides its memory. A quarter is for the ledgers of sessions, an eighth
+// for texts that are rendered again soon. Of each step that events go through, decided
+// and rendered for a commit, a partition holds its share of an eighth. What is unread
+// takes up to twice as much as a message may have, in each partition; what remains is
+// for the collector of garbage, summaries, and answers to questions.
+
+func ledgersShare(memory int64) int { return int(memory / 4) }
+
+func textsShare(memory int64) uint64 { return uint64(memory / 8) }
+
+// partitionShare is at most what a commit gains from, and enough for a few histories.
+// One history alone may be larger.
+func partitionShare(memory int64, partitions int) int {
+	return int(min(max(memory/8/int64(partitions), 1<<20), 8<<20))
+}
+
+// ledgerBounds are how many ledgers of the partition may be in memory, and their bytes.
+func (p *partition) ledgerBounds() (n, bytes int) {
+	c := &p.w.config
+	return c.MaxLedgers / c.Streams.Partitions, c.MaxLedgerBytes / c.Streams.Partitions
+}
+
+// evict keeps the ledgers in memory within the partition's share; state is held.
+func (p *partition) evict() int { return p.decider.evict(p.ledgerBounds()) }
+
+// crowdedEvents is how many events are worth a checkpoint for the memory that it frees.
+const crowdedEvents = 100
+
+// crowding is how many times more than their share of memory the ledgers take, as far
+// as a checkpoint can change that: those that changed can leave memory after one only.
+// state is held.
+func (p *partition) crowding() int {
+	if p.store == nil || p.decider.events < crowdedEvents || len(p.decider.dirty) == 0 {
+		return 0
+	}
+	_, bytes := p.ledgerBounds()
+	return p.decider.weight / (bytes + bytes/8 + 1)
+}
+
+// stall makes the reader wait for the next checkpoint, or lets it go on. After one it
+// goes on for crowdedEvents at least, whatever that has freed.
+func (p *partition) stall(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = yes
+	p.room.Broadcast()
+}
+
+// awaitMemory returns when the next event may be decided.
+func (p *partition) awaitMemory() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.stalled && !p.stopped {
+		p.room.Wait()
+	}
+}
