@@ -22,7 +22,8 @@
 // default -n there are 1,000 sessions. Beside it stand both rates, the payload
 // bytes of the log (in) and of the outcomes (out), the outcomes, the commits and
 // the checkpoints; and floor_read_turns_per_s, a floor that reads the blocks of
-// the messages too, which DecodeTurn leaves as they are.
+// the messages too, which DecodeTurn leaves as they are. pipeline_cpu_us and
+// floor_cpu_us are what a turn takes of all cores, the server's share included.
 //
 // pipeline_full_over_floor: the same log under smaller windows, so that sessions
 // are compacted and every outcome carries a whole history.
