@@ -4,6 +4,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -140,12 +141,22 @@ func (e *ears) partitionsAfter(seq uint64) int {
 // otherwise leave no majority.
 func (c *crew) awaitReplicas() {
 	c.t.Helper()
+	missing := ""
+	defer func() {
+		if c.t.Failed() {
+			c.t.Log(missing)
+		}
+	}()
 	c.until("replicas", func() bool {
 		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 		defer cancel()
 		for _, name := range []string{broker.LogStream, broker.OutcomesStream, "KV_" + broker.LeasesBucket, "KV_" + broker.MembersBucket} {
 			s, err := c.js.Stream(ctx, name)
-			if err != nil || !complete(s.CachedInfo()) {
+			if err != nil {
+				missing = fmt.Sprintf("state of %s: %v", name, err)
+				return false
+			}
+			if missing = incomplete(s.CachedInfo()); missing != "" {
 				return false
 			}
 		}
@@ -153,14 +164,15 @@ func (c *crew) awaitReplicas() {
 	})
 }
 
-func complete(i *jetstream.StreamInfo) bool {
+// incomplete says what a stream lacks, "" for nothing.
+func incomplete(i *jetstream.StreamInfo) string {
 	if i.Cluster == nil || len(i.Cluster.Replicas) != clustertest.Nodes-1 {
-		return false
+		return i.Config.Name + " has other copies"
 	}
 	for _, r := range i.Cluster.Replicas {
 		if !r.Current || r.Offline {
-			return false
+			return fmt.Sprintf("%s is led by %s, and %+v", i.Config.Name, i.Cluster.Leader, *r)
 		}
 	}
-	return true
+	return ""
 }
