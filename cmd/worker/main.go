@@ -284,7 +284,6 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		OnReconnect: func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
 	})
 	if f.NATS != "" {
-		log.Info().Str("nats", f.NATS).Msg("external server: --listen is not used")
 	} else {
 		s, err := embedded.Start(embedded.Config{
 			Dir: filepath.Join(f.Data, "nats"), Listen: f.Listen, Durability: embedded.Durability(f.Durability),
