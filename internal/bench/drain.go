@@ -19,9 +19,20 @@ import (
 	"compactd/internal/events"
 )
 
+// pace is how fast a log was read.
+type pace struct {
+	rate float64 // turns/s
+	cpu  float64 // microseconds of all cores a turn, the server's included
+}
+
+// paceOf is the pace of n turns since a moment, and since what the CPU clock said then.
+func paceOf(n int, began time.Time, cpu time.Duration) pace {
+	return pace{float64(n) / time.Since(began).Seconds(), float64((cpuTime() - cpu).Nanoseconds()) / 1e3 / float64(n)}
+}
+
 // drained is one drain of the backlog.
 type drained struct {
-	rate  float64 // turns/s
+	pace
 	ratio float64 // over the floor of the same round
 	seen  *watch
 }
@@ -47,7 +58,8 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 	if err != nil {
 		return err
 	}
-	var floors, reads, rebuilds, restored []float64
+	var floors, reads []pace
+	var rebuilds, restored []float64
 	var pipelines, fulls []drained
 	for round := range o.rounds {
 		floor, err := w.floor(ctx, n, decodeTurn)
@@ -61,7 +73,7 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 		floors, reads = append(floors, floor), append(reads, read)
 		drain := func(c *compaction.Config, profile string) (drained, error) {
 			d, err := w.drain(ctx, c, n, filepath.Join(dir, "ledgers"), profile)
-			d.ratio = d.rate / floor
+			d.ratio = d.rate / floor.rate
 			return d, err
 		}
 		if o.want(linePipeline, lineRebuild) {
@@ -94,8 +106,10 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 			fulls = append(fulls, d)
 		}
 	}
-	p.line("floor_turns_per_s", median(floors), "turns/s")
-	p.line("floor_read_turns_per_s", median(reads), "turns/s")
+	rate, cpu := func(x pace) float64 { return x.rate }, func(x pace) float64 { return x.cpu }
+	p.line("floor_turns_per_s", column(floors, rate), "turns/s")
+	p.line("floor_cpu_us", column(floors, cpu), "us")
+	p.line("floor_read_turns_per_s", column(reads, rate), "turns/s")
 	p.drains("pipeline", pipelines, in)
 	p.drains("pipeline_full", fulls, in)
 	if len(rebuilds) > 0 {
@@ -113,6 +127,7 @@ func (p printer) drains(name string, ds []drained, in int64) {
 	}
 	p.line(name+"_over_floor", column(ds, func(d drained) float64 { return d.ratio }), "ratio")
 	p.line(name+"_turns_per_s", column(ds, func(d drained) float64 { return d.rate }), "turns/s")
+	p.line(name+"_cpu_us", column(ds, func(d drained) float64 { return d.cpu }), "us")
 	p.line(name+"_bytes_in", float64(in), "bytes")
 	count := func(line, unit string, of func(*watch) *atomic.Int64) {
 		p.line(name+line, column(ds, func(d drained) float64 { return float64(of(d.seen).Load()) }), unit)
@@ -139,15 +154,15 @@ func readTurn(data []byte) error {
 }
 
 // floor reads the log as a worker does, decodes, and does nothing else.
-func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (rate float64, err error) {
+func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (at pace, err error) {
 	nc, err := w.connect(ctx)
 	if err != nil {
-		return 0, err
+		return at, err
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return 0, err
+		return at, err
 	}
 	var read atomic.Int64
 	done, failed := make(chan struct{}), make(chan error, 1)
@@ -163,7 +178,7 @@ func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (ra
 		}
 	}
 	runtime.GC()
-	began := time.Now()
+	began, cpu := time.Now(), cpuTime()
 	var stops []func()
 	defer func() {
 		for _, stop := range stops {
@@ -173,19 +188,19 @@ func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (ra
 	for p := range partitions {
 		stop, err := broker.ConsumeLog(ctx, js, broker.LogFrom{Partition: p}, receive)
 		if err != nil {
-			return 0, err
+			return at, err
 		}
 		stops = append(stops, stop)
 	}
 	select {
 	case <-done:
-		return float64(n) / time.Since(began).Seconds(), nil
+		return paceOf(n, began, cpu), nil
 	case err := <-failed:
-		return 0, err
+		return at, err
 	case <-time.After(2 * time.Minute):
-		return 0, errSlow
+		return at, errSlow
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return at, ctx.Err()
 	}
 }
 
@@ -201,13 +216,13 @@ func (w *world) drain(ctx context.Context, c *compaction.Config, n int, ledgers,
 	}
 	defer func() { err = errors.Join(err, stopProfile()) }()
 	d.seen = newWatch(n)
-	began := time.Now()
+	began, cpu := time.Now(), cpuTime()
 	s, err := w.serve(ctx, c, ledgers, d.seen.listener())
 	if err != nil {
 		return d, err
 	}
 	err = s.await(ctx, d.seen.done)
-	d.rate = float64(n) / time.Since(began).Seconds()
+	d.pace = paceOf(n, began, cpu)
 	return d, errors.Join(err, stopProfile(), s.stop())
 }
 

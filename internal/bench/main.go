@@ -22,7 +22,8 @@
 // default -n there are 1,000 sessions. Beside it stand both rates, the payload
 // bytes of the log (in) and of the outcomes (out), the outcomes, the commits and
 // the checkpoints; and floor_read_turns_per_s, a floor that reads the blocks of
-// the messages too, which DecodeTurn leaves as they are.
+// the messages too, which DecodeTurn leaves as they are. pipeline_cpu_us and
+// floor_cpu_us are what a turn takes of all cores, the server's share included.
 //
 // pipeline_full_over_floor: the same log under smaller windows, so that sessions
 // are compacted and every outcome carries a whole history.
@@ -61,6 +62,9 @@
 // latency_2k_p50_ms, latency_2k_p99_ms: from the moment a turn was to be
 // published, at 2,000 turns/s whatever happens, until a plain subscriber has the
 // outcome. A publisher that comes late counts.
+//
+// workers_2_over_1, workers_4_over_1: the rate at which so many worker processes work
+// off one log on this machine, from their start, over that of one.
 //
 // bytes_per_entry: what the heap grows by for each ledger entry, of 1,000
 // sessions with 100 messages each; everything a session needs is in it.
@@ -160,6 +164,7 @@ func measure(ctx context.Context, o options, out io.Writer) (err error) {
 		{[]string{lineRender}, func() error { return measureRender(o, p) }},
 		{[]string{linePipeline, lineFull, lineRebuild}, func() error { return measureDrains(ctx, f, o, dir, p) }},
 		{[]string{lineRestart}, func() error { return measureRestart(ctx, o, dir, p) }},
+		{[]string{lineScaling}, func() error { return measureScaling(ctx, f, o, dir, p) }},
 		{[]string{lineP50, lineP99}, func() error { return measureLatency(ctx, o, dir, p) }},
 	} {
 		if !o.want(step.lines...) {

@@ -24,6 +24,7 @@ const (
 	lineEntry    = "bytes_per_entry"
 	lineIdle     = "bytes_per_idle_session"
 	lineRestart  = "restart_s"
+	lineScaling  = "workers_2_over_1"
 	lineRSS      = "rss_mb"
 )
 
@@ -35,10 +36,12 @@ func (p printer) header() {
 	fmt.Fprintf(p.out, "# %s, %d CPUs, %s %s/%s, load %s\n", cpuName(), runtime.GOMAXPROCS(0), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
 }
 
-// line writes one result; ratios, times and allocations get two decimals.
+// line writes one result; ratios, times and allocations get two decimals, CPU time one.
 func (p printer) line(name string, value float64, unit string) {
 	decimals := 0
-	if unit == "ratio" || unit == "ms" || unit == "s" || unit == "allocs" {
+	if strings.HasSuffix(name, "_cpu_us") {
+		decimals = 1
+	} else if unit == "ratio" || unit == "ms" || unit == "s" || unit == "allocs" {
 		decimals = 2
 	}
 	fmt.Fprintf(p.out, "bench %s %.*f %s\n", name, decimals, value, unit)

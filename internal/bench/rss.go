@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,9 +28,9 @@ const (
 // measureRSS lets a worker process work off a long log of many sessions, and looks
 // at its memory from outside.
 func measureRSS(ctx context.Context, o options, dir string, p printer) (err error) {
-	bin := filepath.Join(dir, "worker")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", bin, "compactd/cmd/worker").CombinedOutput(); err != nil {
-		return fmt.Errorf("build the worker: %w: %s", err, out)
+	bin, err := buildWorker(ctx, dir)
+	if err != nil {
+		return err
 	}
 	f, err := newFleet(o.large)
 	if err != nil {
@@ -47,23 +46,17 @@ func measureRSS(ctx context.Context, o options, dir string, p printer) (err erro
 		return fmt.Errorf("publish: %w", err)
 	}
 	began := time.Now()
-	var log bytes.Buffer
-	cmd := exec.CommandContext(ctx, bin, "--nats", w.server.ClientURL(), "--data", filepath.Join(dir, "rss-ledgers"), "--http", "off",
-		"--log-format", "json", "--set", fmt.Sprintf("window_tokens=%d", rssWindow))
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), "NATS_URL=")
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
+	worker, err := w.startProcess(ctx, bin, filepath.Join(dir, "rss-ledgers"), fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), fmt.Sprintf("--set=window_tokens=%d", rssWindow))
+	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	anon, err := watchMemory(ctx, cmd.Process.Pid, ended, func(ctx context.Context) error { return w.awaitDrained(ctx) })
+	anon, err := watchMemory(ctx, worker, func(ctx context.Context) error { return w.awaitDrained(ctx) })
 	took := time.Since(began)
-	peak, perr := memoryOf(cmd.Process.Pid, "VmHWM")
-	if err = errors.Join(err, perr, cmd.Process.Kill()); err != nil { // summaries keep it busy, and are not what is measured
-		return fmt.Errorf("%w; the worker said: %s", err, tailOf(log.String()))
+	peak, perr := memoryOf(worker.pid(), "VmHWM")
+	worker.kill() // summaries keep it busy, and are not what is measured
+	if err = errors.Join(err, perr); err != nil {
+		return err
 	}
-	<-ended
 	p.line(lineRSS, float64(peak)/1e6, "mb")
 	p.line("rss_over_limit", float64(peak)/memoryLimit, "ratio")
 	p.line("rss_anon_mb", float64(anon)/1e6, "mb")
@@ -109,7 +102,7 @@ func (w *world) awaitDrained(ctx context.Context) error {
 
 // watchMemory looks at a process until done returns, and gives back the most memory
 // that it had beside mapped files, in bytes.
-func watchMemory(ctx context.Context, pid int, ended chan error, done func(context.Context) error) (most int64, err error) {
+func watchMemory(ctx context.Context, worker *process, done func(context.Context) error) (most int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	there := make(chan error, 1)
@@ -120,11 +113,10 @@ func watchMemory(ctx context.Context, pid int, ended chan error, done func(conte
 		select {
 		case err := <-there:
 			return most, err
-		case err := <-ended:
-			ended <- err
-			return most, fmt.Errorf("the worker ended: %w", err)
+		case <-worker.ended:
+			return most, worker.err()
 		case <-tick.C:
-			if now, err := memoryOf(pid, "RssAnon"); err == nil {
+			if now, err := memoryOf(worker.pid(), "RssAnon"); err == nil {
 				most = max(most, now)
 			}
 		}
@@ -147,5 +139,3 @@ func memoryOf(pid int, line string) (int64, error) {
 	}
 	return 0, fmt.Errorf("no %s of process %d: this line needs Linux", line, pid)
 }
-
-func tailOf(s string) string { return s[max(0, len(s)-2000):] }

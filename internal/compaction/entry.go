@@ -1,9 +1,11 @@
 package compaction
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"compactd/internal/events"
@@ -125,15 +127,15 @@ type Entry struct {
 
 // Measure returns the entries of one message, with estimates, none of a hidden
 // one. An event is far too small for sizes to reach 4 Gi units.
-func Measure(m events.Message, at Entry) []Entry { return meter{}.measure(m, at) }
+func Measure(m events.Message, at Entry) []Entry { return meter{}.measure(nil, m, at) }
 
-func (by meter) measure(m events.Message, at Entry) []Entry {
+// measure appends the entries of a message.
+func (by meter) measure(out []Entry, m events.Message, at Entry) []Entry {
 	if m.Hidden {
-		return nil
+		return out
 	}
 	at.Role, at.Flags = roleOf(m.Role), FlagFirst
-	var out []Entry
-	run := -1 // open run of words, as an index of out
+	first, run := len(out), -1 // run is the open run of words, as an index of out
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		e := at
@@ -158,7 +160,7 @@ func (by meter) measure(m events.Message, at Entry) []Entry {
 		out = append(out, e)
 		at.Flags = 0
 	}
-	if len(out) == 0 { // a message without content keeps its place
+	if len(out) == first { // a message without content keeps its place
 		at.Kind, at.Flags = KindWords, FlagFirst|FlagEmpty
 		out = append(out, at)
 	}
@@ -182,40 +184,52 @@ func (by meter) words(e *Entry, p *events.Part) {
 	e.Parts++
 	switch p.Kind {
 	case events.PartText:
-		e.addText(by.text(p.Text))
-		if !blank(p.Text) {
+		e.addText(by.said(p))
+		if !blank(p) {
 			e.Flags &^= FlagEmpty
 		}
 		return
 	case events.PartThinking:
-		e.addText(by.text(p.Text))
+		e.addText(by.said(p))
 		e.Flags |= FlagThinking
 	case events.PartImage:
 		e.Images++
 	default:
-		e.addJSON(by.json(string(p.Raw)))
+		e.addJSON(by.json(p.Raw))
 	}
 	e.Flags &^= FlagEmpty
 }
 
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
+// blank reports whether a text is nothing but white space.
+func blank(p *events.Part) bool {
+	if p.Quoted == nil {
+		return strings.TrimSpace(p.Text) == ""
+	}
+	for piece := range events.Pieces(p.Quoted) {
+		if len(bytes.TrimSpace(piece)) > 0 {
+			return false
+		}
+	}
+	return true
+}
 
 func (by meter) call(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindCall, KeyOf(p.CallID), KeyOf(p.Tool)
 	e.addText(by.text(p.Tool))
-	e.addJSON(by.json(string(p.Args)))
-	path, variant, ok := fileRead(p.Tool, p.Args)
-	if ok {
-		by.path(e, path, variant)
-	}
-	if path, ok := fileWrite(p.Tool, p.Args); ok {
-		e.Path = KeyOf(path)
+	e.addJSON(by.json(p.Args))
+	switch tool := plainName(p.Tool); {
+	case slices.Contains(readTools, tool):
+		if path, variant := readPath(p.Args); path != "" {
+			by.path(e, path, variant)
+		}
+	case slices.Contains(writeTools, tool):
+		e.Path = KeyOf(writePath(p.Args))
 	}
 }
 
 func (by meter) result(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindResult, KeyOf(p.CallID), KeyOf(p.Tool)
-	e.addText(by.text(p.Text))
+	e.addText(by.said(p))
 	e.Images = uint32(p.Images)
 	if p.Failed {
 		e.Flags |= FlagFailed
@@ -223,7 +237,7 @@ func (by meter) result(e *Entry, p *events.Part) {
 	if p.CallID != "" {
 		return // its call has arguments, and they say which file it is
 	}
-	if path := pathInText(p.Text); path != "" {
+	if path := pathInText(p.Said()); path != "" {
 		by.path(e, path, 0)
 	}
 }

@@ -33,6 +33,13 @@ func fileRead(tool string, args events.Raw) (path string, variant Key, ok bool) 
 	if !slices.Contains(readTools, plainName(tool)) {
 		return "", 0, false
 	}
+	path, variant = readPath(args)
+	return path, variant, path != ""
+}
+
+// readPath returns the path among the arguments of a read, "" for none, and the
+// variant that the others make.
+func readPath(args events.Raw) (path string, variant Key) {
 	var rest []string
 	for name, value := range events.Members(args) {
 		if value.Kind() == 'n' {
@@ -45,7 +52,7 @@ func fileRead(tool string, args events.Raw) (path string, variant Key, ok bool) 
 		rest = append(rest, name+"\x00"+string(value))
 	}
 	slices.Sort(rest)
-	return path, KeyOf(strings.Join(rest, "\x00")), path != ""
+	return path, KeyOf(strings.Join(rest, "\x00"))
 }
 
 // fileWrite reports which file a call changes.
@@ -53,17 +60,37 @@ func fileWrite(tool string, args events.Raw) (path string, ok bool) {
 	if !slices.Contains(writeTools, plainName(tool)) {
 		return "", false
 	}
+	path = writePath(args)
+	return path, path != ""
+}
+
+func writePath(args events.Raw) string {
 	for name, value := range events.Members(args) {
 		if s, isText := events.Text(value); isText && s != "" && slices.Contains(pathArguments, plainName(name)) {
-			return s, true
+			return s
 		}
 	}
-	return "", false
+	return ""
 }
 
 var separators = strings.NewReplacer("_", "", "-", "")
 
-func plainName(s string) string { return strings.ToLower(separators.Replace(s)) }
+func plainName(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	return strings.ToLower(separators.Replace(s))
+}
+
+// isPlain reports whether a name surely is in that form: most are.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return true
+}
 
 // readText finds a file read in the text of a result, where no arguments tell.
 // The pattern is the reference system's, held to the words of a read.

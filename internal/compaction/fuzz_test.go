@@ -41,6 +41,7 @@ func FuzzReadTurn(f *testing.F) {
 		}
 		for range 2 {
 			a.seq++
+			sameMeasured(t, a.config, a.ledger, data, a.seq)
 			turn, msgs, err := compaction.ReadTurn(a.ledger, data, a.seq)
 			if err != nil {
 				if events.CodeOf(err) == events.CodeInternal {

@@ -13,7 +13,7 @@ func (c *Config) ReadPending(in *events.CheckRequest, format events.Format) (Pen
 	by := meter{c.counter}
 	next := Pending{Model: in.Wanted(), Tokens: Tokens(in.Tokens), system: by.field(in.System), tools: by.field(in.Tools)}
 	for i, m := range msgs {
-		next.added = append(next.added, by.measure(m, Entry{Index: uint32(i)})...)
+		next.added = by.measure(next.added, m, Entry{Index: uint32(i)})
 	}
 	for _, a := range in.Attachments {
 		next.attached = append(next.attached, File{Kind: a.Type, Bytes: a.Bytes})

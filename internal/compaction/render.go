@@ -153,7 +153,7 @@ func (r *renderer) stand(m events.Message) {
 }
 
 // speaks reports whether a part is more than white space.
-func speaks(p events.Part) bool { return p.Kind != events.PartText || !blank(p.Text) }
+func speaks(p events.Part) bool { return p.Kind != events.PartText || !blank(&p) }
 
 // source returns the message an entry was measured from.
 func (r *renderer) source(e *Entry) (events.Message, error) {

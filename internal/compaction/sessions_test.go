@@ -45,6 +45,7 @@ func TestRealSessions(t *testing.T) {
 			compactions := 0
 			for i, tn := range s.Turns {
 				seq := compaction.Seq(i + 1)
+				sameMeasured(t, cfg, l, tn.Payload, seq)
 				turn, msgs, err := compaction.ReadTurn(l, tn.Payload, seq)
 				if err != nil {
 					t.Fatalf("turn %d: %v", i+1, err)

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"compactd/internal/events"
 )
@@ -34,21 +36,28 @@ type Turn struct {
 // dialect of a message is that of its session. It estimates; [Config.ReadTurn]
 // counts as its config says. Its error is an [events.Invalid].
 func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return meter{}.turn(l, data, seq)
+	return meter{}.turn(l, data, seq, events.Format.ReadAll)
 }
 
 // ReadTurn is the function of that name, with the counter of the config.
 func (c *Config) ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return meter{c.counter}.turn(l, data, seq)
+	return meter{c.counter}.turn(l, data, seq, events.Format.ReadAll)
 }
 
-func (by meter) turn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
+// MeasureTurn is [Config.ReadTurn] without the messages, whose texts are not made.
+func (c *Config) MeasureTurn(l *Ledger, data []byte, seq Seq) (*Turn, error) {
+	t, _, err := meter{c.counter}.turn(l, data, seq, events.Format.ScanAll)
+	return t, err
+}
+
+// turn measures what read makes of the messages of a turn.
+func (by meter) turn(l *Ledger, data []byte, seq Seq, read func(events.Format, []events.Raw) ([]events.Message, error)) (*Turn, []events.Message, error) {
 	in, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, nil, err
 	}
 	format := formatOf(l, in)
-	msgs, err := format.ReadAll(in.Messages)
+	msgs, err := read(format, in.Messages)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,10 +67,19 @@ func (by meter) turn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, 
 		usage: in.Usage, generation: in.Generation, usageUnknown: in.UsageUnknown,
 	}
 	t.number = max(t.number, t.from)
+	t.entries = slices.Grow(t.entries, mostEntries(msgs))
 	for i, m := range msgs {
-		t.entries = append(t.entries, by.measure(m, Entry{Seq: seq, Index: uint32(i)})...)
+		t.entries = by.measure(t.entries, m, Entry{Seq: seq, Index: uint32(i)})
 	}
 	return t, msgs, nil
+}
+
+// mostEntries is how many entries messages can have.
+func mostEntries(msgs []events.Message) (n int) {
+	for i := range msgs {
+		n += max(1, len(msgs[i].Parts))
+	}
+	return n
 }
 
 // field is the size of a system prompt or of tools: of the text of a string, of
@@ -70,7 +88,7 @@ func (by meter) field(raw events.Raw) *size {
 	if raw == nil {
 		return nil
 	}
-	out := by.json(string(raw))
+	out := by.json(raw)
 	if s, ok := events.Text(raw); ok {
 		out = by.text(s)
 	}
@@ -108,12 +126,19 @@ func hashTurn(in *events.Turn) Key {
 	part(in.Tools)
 	part(in.Policy)
 	if in.Model != nil {
-		part(fmt.Appendf(nil, "%q %q %d %d", in.Model.Provider, in.Model.Name, in.Model.MaxOutputTokens, in.Model.ContextWindow))
+		part(appendModel(nil, in.Model))
 	}
 	for _, m := range in.Messages {
 		part(m)
 	}
 	return max(1, Key(binary.BigEndian.Uint64(h.Sum(nil))))
+}
+
+func appendModel(b []byte, m *events.Model) []byte {
+	b = append(strconv.AppendQuote(b, m.Provider), ' ')
+	b = append(strconv.AppendQuote(b, m.Name), ' ')
+	b = append(strconv.AppendInt(b, m.MaxOutputTokens, 10), ' ')
+	return strconv.AppendInt(b, m.ContextWindow, 10)
 }
 
 // verdict says what a turn means for a ledger.

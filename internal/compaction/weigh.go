@@ -1,6 +1,10 @@
 package compaction
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"compactd/internal/events"
+)
 
 // Counter counts the tokens of a text exactly. It must be pure: the same text has
 // the same count on every machine, for as long as its name is the same.
@@ -143,19 +147,36 @@ const unitShift = 40
 // weigh measures a text: its UTF-16 units and its tokens before a provider's
 // multiplier, at least one for each 8 bytes. It reads each byte once.
 func weigh(s string) (units, base int64) {
-	var sum uint64
-	last := newlines
+	sum, _ := pass(0, newlines, s)
+	return split(sum, len(s))
+}
+
+// pass goes over a piece of text: it adds to the two sums, and returns the class
+// that the next piece comes behind.
+func pass[S string | []byte](sum uint64, last class, s S) (uint64, class) {
 	for i := range len(s) {
 		c := classOf[s[i]]
 		sum += steps[last<<4|c]
 		last = c
 	}
-	return split(sum, len(s))
+	return sum, last
+}
+
+// weighQuoted measures the text that a JSON string stands for, without making it.
+func weighQuoted(quoted events.Raw) size {
+	var sum uint64
+	last, bytes := newlines, 0
+	for piece := range events.Pieces(quoted) {
+		sum, last = pass(sum, last, piece)
+		bytes += len(piece)
+	}
+	units, base := split(sum, bytes)
+	return size{units, base, int64(bytes)}
 }
 
 // weighJSON measures JSON as a model writes and reads it: what stands escaped in
 // a string weighs as what it stands for.
-func weighJSON(s string) (units, base int64) {
+func weighJSON(s []byte) (units, base int64) {
 	var sum uint64
 	last := newlines
 	for i := 0; i < len(s); i++ {
@@ -202,14 +223,26 @@ type size struct {
 // meter measures texts. Without a counter it estimates.
 type meter struct{ counter Counter }
 
-func (m meter) text(s string) size { return m.size(s, weigh) }
-
-func (m meter) json(s string) size { return m.size(s, weighJSON) }
-
-func (m meter) size(s string, weigh func(string) (units, base int64)) size {
+func (m meter) text(s string) size {
 	units, base := weigh(s)
 	if m.counter != nil {
 		base = m.counter.Count(s)
 	}
 	return size{units, base, int64(len(s))}
+}
+
+// said measures the text of a part.
+func (m meter) said(p *events.Part) size {
+	if p.Quoted == nil || m.counter != nil {
+		return m.text(p.Said())
+	}
+	return weighQuoted(p.Quoted)
+}
+
+func (m meter) json(raw events.Raw) size {
+	units, base := weighJSON(raw)
+	if m.counter != nil {
+		base = m.counter.Count(string(raw))
+	}
+	return size{units, base, int64(len(raw))}
 }

@@ -2,10 +2,9 @@ package events
 
 // readAnthropic reads a message of Anthropic's messages API. A system message
 // is no part of it, but harmless: some gateways take it.
-func readAnthropic(raw Raw) (Message, error) {
+func readAnthropic(w walker) (Message, error) {
 	var m Message
 	var role, content Raw
-	w := walker{raw: raw}
 	w.object(func(key []byte) {
 		switch string(key) {
 		case "role":
@@ -63,7 +62,11 @@ func readAnthropicBlock(w *walker) Part {
 		case "tool_use_id":
 			answers = w.value()
 		case "content":
-			content, inner = readContent(w, readPlainBlock)
+			if inner = nil; w.kind() == '[' {
+				content, inner = readContent(w, readPlainBlock)
+			} else {
+				content = w.value()
+			}
 		case "is_error":
 			failed = w.value()
 		default:
@@ -73,8 +76,8 @@ func readAnthropicBlock(w *walker) Part {
 	p := Part{Kind: PartOther, Raw: raw}
 	switch string(bare(kind)) {
 	case "text":
-		if s, ok := unquote(text); ok {
-			p.Kind, p.Text = PartText, s
+		if w.text(&p, text) {
+			p.Kind = PartText
 		}
 	case "tool_use":
 		p.Kind, p.Args = PartCall, input
@@ -83,12 +86,14 @@ func readAnthropicBlock(w *walker) Part {
 	case "tool_result":
 		p.Kind, p.Failed = PartResult, failed.Kind() == 't'
 		p.CallID, _ = unquote(answers)
-		if p.Text, p.Images = resultText(inner); content.Kind() == '{' {
+		if w.text(&p, content); content.Kind() == '[' {
+			p.answer(inner)
+		} else if content.Kind() == '{' {
 			p.Text = string(content)
 		}
 	case "thinking":
 		p.Kind = PartThinking
-		p.Text, _ = unquote(thinking)
+		w.text(&p, thinking)
 	case "redacted_thinking":
 		p.Kind = PartThinking
 	case "image", "document":

@@ -21,10 +21,22 @@ func readContent(w *walker, block func(*walker) Part) (raw Raw, parts []Part) {
 		return raw, parts
 	}
 	raw = w.value()
-	if text, ok := unquote(raw); ok {
-		parts = []Part{{Kind: PartText, Text: text}}
+	if p := (Part{Kind: PartText}); w.text(&p, raw) {
+		parts = []Part{p}
 	}
 	return raw, parts
+}
+
+// text gives a part the text of a JSON string; it is false for any other value.
+func (w *walker) text(p *Part, raw Raw) (ok bool) {
+	if !w.scan {
+		p.Text, ok = unquote(raw)
+		return ok
+	}
+	if ok = raw.Kind() == '"'; ok {
+		p.Quoted = raw
+	}
+	return ok
 }
 
 // readPlainBlock reads a block that is neither call nor result: one of OpenAI's,
@@ -53,8 +65,8 @@ func readPlainBlock(w *walker) Part {
 		text = refusal
 		fallthrough
 	case "text":
-		if s, ok := unquote(text); ok {
-			p.Kind, p.Text = PartText, s
+		if w.text(&p, text) {
+			p.Kind = PartText
 		}
 	case "image", "document", "image_url", "input_audio", "file":
 		p.Kind = PartImage
@@ -62,24 +74,25 @@ func readPlainBlock(w *walker) Part {
 	return p
 }
 
-// resultText joins the texts of a result and counts its images. A block of
-// another type counts with its JSON: a model reads it as text of some kind.
-func resultText(parts []Part) (text string, images int) {
+// answer joins the texts of a result and counts its images. A block of another
+// type counts with its JSON: a model reads it as text of some kind.
+func (p *Part) answer(parts []Part) {
 	if len(parts) == 1 && parts[0].Kind == PartText {
-		return parts[0].Text, 0
+		p.Text, p.Quoted = parts[0].Text, parts[0].Quoted
+		return
 	}
 	var texts []string
-	for _, p := range parts {
-		switch p.Kind {
+	for _, part := range parts {
+		switch part.Kind {
 		case PartText:
-			texts = append(texts, p.Text)
+			texts = append(texts, part.Said())
 		case PartImage:
-			images++
+			p.Images++
 		default:
-			texts = append(texts, string(p.Raw))
+			texts = append(texts, string(part.Raw))
 		}
 	}
-	return strings.Join(texts, "\n"), images
+	p.Text = strings.Join(texts, "\n")
 }
 
 // writeContent is the reverse of readContent: a single text without a block of

@@ -129,12 +129,12 @@ func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
 		return out
 	}
 	if kind := lookup(ms, "type"); kind != nil && kind.Kind() != 'n' {
-		out.Type = e.textOf(name+".type", kind)
+		out.Type = e.textOf(name+".", "type", kind)
 	}
 	if n := lookup(ms, "bytes"); n == nil || n.Kind() == 'n' {
 		e.problems.add(CodeMissingField, name+".bytes", "is required")
 	} else {
-		out.Bytes = e.countOf(name+".bytes", n, 0, MaxTokens)
+		out.Bytes = e.countOf(name+".", "bytes", n, 0, MaxTokens)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -166,44 +167,66 @@ func unquote(raw Raw) (s string, ok bool) {
 		return "", false
 	}
 	text := raw[1 : n-1]
-	slash := bytes.IndexByte(text, '\\')
 	switch {
 	case !utf8.Valid(text):
 		return string(bare(raw)), true
-	case slash < 0:
+	case bytes.IndexByte(text, '\\') < 0:
 		return string(text), true
 	}
 	var out strings.Builder // a long text is made once, without a copy
 	out.Grow(len(text))
-	for ; slash >= 0; slash = bytes.IndexByte(text, '\\') {
-		out.Write(text[:slash])
-		text = text[slash:]
-		text = text[writeEscaped(&out, text):]
+	for piece := range Pieces(raw) {
+		out.Write(piece)
 	}
-	out.Write(text)
 	return out.String(), true
 }
 
-// writeEscaped writes what the escape sequence at the start of b stands for, and
-// returns its length.
-func writeEscaped(out *strings.Builder, b []byte) (width int) {
+// Pieces lists the text of a JSON string of valid UTF-8, cut at its escape
+// sequences: together the pieces are what [Text] returns. They may be parts of
+// quoted, and must not be changed.
+func Pieces(quoted Raw) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		text := quoted[1 : len(quoted)-1]
+		for slash := bytes.IndexByte(text, '\\'); slash >= 0; slash = bytes.IndexByte(text, '\\') {
+			if slash > 0 && !yield(text[:slash]) {
+				return
+			}
+			text = text[slash:]
+			made, width := meant(text)
+			if !yield(made) {
+				return
+			}
+			text = text[width:]
+		}
+		if len(text) > 0 {
+			yield(text)
+		}
+	}
+}
+
+// plain is what a letter behind a backslash stands for: itself, but for five.
+var plain = func() (t [1 << 8]byte) {
+	for i := range t {
+		t[i] = byte(i)
+	}
+	t['b'], t['f'], t['n'], t['r'], t['t'] = '\b', '\f', '\n', '\r', '\t'
+	return t
+}()
+
+// meant is what the escape sequence at the start of b stands for, and its length.
+func meant(b []byte) (text []byte, width int) {
 	r := escaped(b)
 	switch {
 	case len(b) < 2: // no JSON
-		return len(b)
+		return nil, len(b)
 	case r < 0:
-		c := b[1]
-		if i := strings.IndexByte("bfnrt", c); i >= 0 {
-			c = "\b\f\n\r\t"[i]
-		}
-		out.WriteByte(c)
-		return 2
+		c := int(b[1])
+		return plain[c : c+1], 2
 	case utf16.IsSurrogate(r):
 		r = utf16.DecodeRune(r, escaped(b[6:]))
 	}
-	out.WriteRune(r)
 	width, _ = escape(b)
-	return width
+	return utf8.AppendRune(nil, r), width
 }
 
 // bare is unquote without a copy where the string has no escapes: it may be a

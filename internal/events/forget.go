@@ -1,10 +1,5 @@
 package events
 
-import (
-	"maps"
-	"slices"
-)
-
 // Forgotten is a session.forgotten: everything of a session before Seq counts as
 // never published. It says nothing of what the session held, since a replay of the
 // log, from which that is gone, must come to the same bytes.
@@ -38,8 +33,8 @@ func DecodeForget(data []byte) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, name := range slices.Sorted(maps.Keys(env.fields)) {
-		if name != "v" && name != "id" {
+	for _, f := range env.fields {
+		if f.name != "v" && f.name != "id" {
 			env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
 			break
 		}

@@ -51,7 +51,7 @@ func (f Format) Read(raw Raw) (Message, error) {
 	if check(raw) != nil {
 		return Message{}, invalid(CodeBadMessage, "message", errNoMessage.Error())
 	}
-	m, err := f.read(raw)
+	m, err := f.read(walker{raw: raw})
 	if err != nil {
 		return Message{}, invalid(CodeBadMessage, "message", err.Error())
 	}
@@ -61,14 +61,20 @@ func (f Format) Read(raw Raw) (Message, error) {
 // ReadAll reads messages in order, each of them JSON as [DecodeTurn] and
 // [Format.Write] return it: unlike Read it does not check that again. Its error is
 // an [*Invalid] that names the first few bad ones, as messages[3].
-func (f Format) ReadAll(raws []Raw) ([]Message, error) {
+func (f Format) ReadAll(raws []Raw) ([]Message, error) { return f.readAll(raws, false) }
+
+// ScanAll is ReadAll for messages that are only measured: no text is made, they
+// stay in [Part.Quoted]. They must be valid UTF-8, as those of a decoded turn are.
+func (f Format) ScanAll(raws []Raw) ([]Message, error) { return f.readAll(raws, true) }
+
+func (f Format) readAll(raws []Raw, scan bool) ([]Message, error) {
 	if !f.Known() {
 		return nil, errUnknownFormat
 	}
 	out := make([]Message, len(raws))
 	var bad problems
 	for i, raw := range raws {
-		m, err := f.read(raw)
+		m, err := f.read(walker{raw: raw, scan: scan})
 		if err != nil {
 			bad.add(CodeBadMessage, fmt.Sprintf("messages[%d]", i), "%v", err)
 			if len(bad) == maxBadMessages {
@@ -83,16 +89,16 @@ func (f Format) ReadAll(raws []Raw) ([]Message, error) {
 	return out, nil
 }
 
-func (f Format) read(raw Raw) (m Message, err error) {
+func (f Format) read(w walker) (m Message, err error) {
 	switch f {
 	case Anthropic:
-		m, err = readAnthropic(raw)
+		m, err = readAnthropic(w)
 	case NeuroLink:
-		m, err = readNeuroLink(raw)
+		m, err = readNeuroLink(w)
 	default:
-		m, err = readOpenAI(raw)
+		m, err = readOpenAI(w)
 	}
-	m.Raw = raw
+	m.Raw = w.raw
 	return m, err
 }
 

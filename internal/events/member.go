@@ -1,6 +1,9 @@
 package events
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // member is one key of an object with its value.
 type member struct {
@@ -10,11 +13,38 @@ type member struct {
 
 // members lists an object's keys in their order, duplicates included. Values
 // are parts of raw, not copies.
-func members(raw Raw) ([]member, error) {
-	out := make([]member, 0, 4)
+func members(raw Raw) ([]member, error) { return appendMembers(make([]member, 0, 4), raw) }
+
+// appendMembers is members into a room of the caller's, which costs no memory where
+// the list is not handed on.
+func appendMembers(out []member, raw Raw) ([]member, error) {
 	w := walker{raw: raw}
 	w.object(func(key []byte) { out = append(out, member{nameOf(key), w.value()}) })
 	return out, w.end()
+}
+
+// fewMembers is more than most objects have.
+const fewMembers = 12
+
+// marked lists members, and whether their name came before.
+func marked(ms []member) iter.Seq2[member, bool] {
+	return func(yield func(member, bool) bool) {
+		var seen map[string]bool // of a few a look at each is quicker
+		if len(ms) > fewMembers {
+			seen = make(map[string]bool, len(ms))
+		}
+		for i, m := range ms {
+			twice := seen[m.name]
+			if seen == nil {
+				twice = slices.ContainsFunc(ms[:i], func(x member) bool { return x.name == m.name })
+			} else {
+				seen[m.name] = true
+			}
+			if !yield(m, twice) {
+				return
+			}
+		}
+	}
 }
 
 // elements lists an array's elements as parts of raw.
@@ -56,6 +86,14 @@ func nameOf(key []byte) string {
 		return "input_tokens"
 	case "output_tokens":
 		return "output_tokens"
+	case "max_output_tokens":
+		return "max_output_tokens"
+	case "format":
+		return "format"
+	case "cache_creation_input_tokens":
+		return "cache_creation_input_tokens"
+	case "cache_read_input_tokens":
+		return "cache_read_input_tokens"
 	}
 	return string(key)
 }

@@ -27,18 +27,21 @@ const (
 // Part is the smallest piece of a message that an edit may change.
 type Part struct {
 	Kind   PartKind
+	Failed bool   // a result that the tool marked as an error
+	Edited bool   // Text stands for the content of Raw now
 	Text   string // text, thinking, or the text of a result; empty for a call
 	Args   Raw    // arguments of a call: a JSON value
 	CallID string // of a call or result; empty where the dialect gave none
 	Tool   string // name of the tool, on results too where the message names it
-	Failed bool   // a result that the tool marked as an error
 	Images int    // images inside a result
+
+	// Quoted stands for Text where a message was scanned: the JSON string that came.
+	// See [Format.ScanAll].
+	Quoted Raw
 
 	// Raw is the block as it came, nil when it had no block of its own
 	// (a content that is a plain string) or compactd made the part.
 	Raw Raw
-	// Edited says that Text stands for the content of Raw now.
-	Edited bool
 }
 
 // Message is one message of any dialect.
@@ -82,6 +85,15 @@ func (m *Message) SetText(i int, text string) {
 
 // SetText is that of [Message], whose Edited is then the caller's to set.
 func (p *Part) SetText(text string) { p.Text, p.Images, p.Edited = text, 0, true }
+
+// Said returns the text of a part, whether it was read or scanned.
+func (p *Part) Said() string {
+	if p.Quoted == nil {
+		return p.Text
+	}
+	s, _ := unquote(p.Quoted)
+	return s
+}
 
 // TimestampOf returns the timestamp of a message that came, nil without.
 func (m *Message) TimestampOf() Raw { return memberOf(m.Raw, "timestamp") }

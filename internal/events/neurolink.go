@@ -18,9 +18,8 @@ type neurolinkMessage struct {
 	stands bool // for other messages
 }
 
-func readNeuroLink(raw Raw) (Message, error) {
+func readNeuroLink(w walker) (Message, error) {
 	var n neurolinkMessage
-	w := walker{raw: raw}
 	n.read(&w)
 	if w.end() != nil {
 		return Message{}, errNoMessage
@@ -29,7 +28,8 @@ func readNeuroLink(raw Raw) (Message, error) {
 		return Message{Hidden: true}, nil
 	}
 	kind := n.content.Kind()
-	text, _ := unquote(n.content)
+	text := Part{Kind: PartText}
+	w.text(&text, n.content)
 	absent := kind == 0 || kind == 'n'
 	if !absent && !slices.Contains([]jsonKind{'"', '[', '{'}, kind) {
 		return Message{}, errNoContent
@@ -55,7 +55,7 @@ func readNeuroLink(raw Raw) (Message, error) {
 		return m, nil
 	case "tool_result":
 		p := n.part(PartResult)
-		p.Text, p.Failed = text, n.failed
+		p.Text, p.Quoted, p.Failed = text.Text, text.Quoted, n.failed
 		if kind == '[' || kind == '{' {
 			p.Text, p.Raw = string(n.content), n.content
 		}
@@ -124,10 +124,10 @@ func memberAt(w *walker, name string) (v Raw) {
 
 // words is a message without call or result. A content that is no text stays as
 // it is.
-func (n *neurolinkMessage) words(r Role, text string) (Message, error) {
+func (n *neurolinkMessage) words(r Role, text Part) (Message, error) {
 	switch n.content.Kind() {
 	case '"':
-		return Message{Role: r, Parts: []Part{{Kind: PartText, Text: text}}}, nil
+		return Message{Role: r, Parts: []Part{text}}, nil
 	case '[', '{':
 		return Message{Role: r, Parts: []Part{{Kind: PartOther, Raw: n.content}}}, nil
 	default:

@@ -15,9 +15,8 @@ type openaiMessage struct {
 	badCalls     bool
 }
 
-func readOpenAI(raw Raw) (Message, error) {
+func readOpenAI(w walker) (Message, error) {
 	var o openaiMessage
-	w := walker{raw: raw}
 	o.read(&w)
 	if w.end() != nil {
 		return Message{}, errNoMessage
@@ -104,7 +103,7 @@ func (o *openaiMessage) model() Role {
 // the part's Raw, so that it survives an edit that leaves it alone.
 func (o *openaiMessage) result() Part {
 	p := Part{Kind: PartResult}
-	p.Text, p.Images = resultText(o.parts)
+	p.answer(o.parts)
 	p.Tool, _ = unquote(o.name)
 	p.CallID, _ = unquote(o.callID)
 	if o.content.Kind() == '[' {

@@ -29,7 +29,7 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 		ID:     env.text("id"),
 		Error:  env.raw("error", '"', '{', '['),
 		Status: env.count("status", 100, 599),
-		Model:  env.model("model"),
+		Model:  env.model(),
 
 		Generation: -1,
 	}

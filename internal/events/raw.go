@@ -9,7 +9,8 @@ func NewInvalid(c Code, field, text string) *Invalid { return invalid(c, field, 
 // Anything but an object has none.
 func Members(raw Raw) iter.Seq2[string, Raw] {
 	return func(yield func(string, Raw) bool) {
-		ms, err := members(raw)
+		var room [fewMembers]member
+		ms, err := appendMembers(room[:0], raw)
 		if err != nil {
 			return
 		}

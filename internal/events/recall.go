@@ -110,9 +110,9 @@ func (e *envelope) position(name string) *Position {
 	for _, f := range ms {
 		switch f.name {
 		case "turn":
-			p.Turn = e.countOf(name+".turn", f.value, 1, MaxNumber)
+			p.Turn = e.countOf(name+".", "turn", f.value, 1, MaxNumber)
 		case "index":
-			p.Index = e.countOf(name+".index", f.value, 0, MaxNumber)
+			p.Index = e.countOf(name+".", "index", f.value, 0, MaxNumber)
 		}
 	}
 	if p.Turn == 0 {

@@ -23,7 +23,7 @@ func DecodeCompact(data []byte) (*Compact, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Compact{ID: env.text("id"), Focus: env.words("focus", MaxFocusBytes), Model: env.model("model"), Policy: env.raw("policy", '{')}
+	c := &Compact{ID: env.text("id"), Focus: env.words("focus", MaxFocusBytes), Model: env.model(), Policy: env.raw("policy", '{')}
 	return c, env.problems.err()
 }
 

@@ -99,7 +99,17 @@ func ValidID(s string) bool {
 // ValidEventID reports whether s may be the id of an event: 1 to 256 bytes
 // without control characters.
 func ValidEventID(s string) bool {
-	return s != "" && len(s) <= maxNameBytes && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return s != "" && len(s) <= maxNameBytes && !hasControl(s)
+}
+
+// hasControl reports whether a name holds control characters of ASCII.
+func hasControl(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return true
+		}
+	}
+	return false
 }
 
 // Input returns the subject an event is published on.
@@ -180,8 +190,15 @@ func ParsePublished(subject string) (Kind, Address, error) {
 }
 
 func parse(root, subject string) (Location, error) {
-	t := strings.SplitN(subject, ".", 5)
-	if len(t) != 5 || t[0] != root {
+	var t [5]string
+	rest, ok := subject, true
+	for i := range len(t) - 1 {
+		if t[i], rest, ok = strings.Cut(rest, "."); !ok {
+			break
+		}
+	}
+	t[len(t)-1] = rest
+	if !ok || t[0] != root {
 		return Location{}, fmt.Errorf("parse subject %q: not %s.<p>.<kind>.<tenant>.<session>", subject, root)
 	}
 	p, err := strconv.Atoi(t[1])

@@ -1,9 +1,6 @@
 package events
 
-import (
-	"errors"
-	"strings"
-)
+import "errors"
 
 // Version is the version of the wire contract.
 const Version = 1
@@ -67,7 +64,7 @@ func DecodeTurn(data []byte) (*Turn, error) {
 		Number:       env.count("turn", 1, MaxNumber),
 		Generation:   env.count("generation", 0, MaxNumber),
 		ReplacesFrom: env.count("replaces_from", 1, MaxNumber),
-		Model:        env.model("model"),
+		Model:        env.model(),
 		Format:       Format(env.text("format")),
 		System:       env.raw("system", '"', '['),
 		Tools:        env.raw("tools", '['),
@@ -84,13 +81,13 @@ func DecodeTurn(data []byte) (*Turn, error) {
 	} else if t.Messages, err = elements(clean(m)); err != nil {
 		env.problems.add(CodeBadType, "messages", "must be an array")
 	}
-	t.Usage, t.UsageUnknown = env.usage("usage")
+	t.Usage, t.UsageUnknown = env.usage()
 	return t, env.problems.err()
 }
 
 // envelope is the outer object of an event, read strictly.
 type envelope struct {
-	fields   map[string]Raw
+	fields   []member
 	problems problems
 }
 
@@ -108,13 +105,12 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	case tooDeep(data):
 		return nil, invalidf(CodeBadJSON, "", "the payload nests deeper than %d", maxDepth)
 	}
-	ms, _ := members(data) // an object: it is checked
-	e := &envelope{fields: make(map[string]Raw, len(ms))}
-	for _, m := range ms {
-		if _, twice := e.fields[m.name]; twice {
-			e.problems.add(CodeDuplicateKey, fieldName(m.name), "occurs twice")
+	e := &envelope{}
+	e.fields, _ = appendMembers(make([]member, 0, fewMembers), data) // an object: it is checked
+	for f, twice := range marked(e.fields) {
+		if twice {
+			e.problems.add(CodeDuplicateKey, fieldName(f.name), "occurs twice")
 		}
-		e.fields[m.name] = m.value
 	}
 	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version {
 		e.problems.add(CodeBadVersion, "v", "is %d; this worker speaks %d", v, Version)
@@ -132,8 +128,8 @@ func fieldName(s string) string {
 
 // take returns a field; null counts as absent.
 func (e *envelope) take(name string) (Raw, bool) {
-	v, ok := e.fields[name]
-	return v, ok && v.Kind() != 'n'
+	v := lookup(e.fields, name)
+	return v, v != nil && v.Kind() != 'n'
 }
 
 func (e *envelope) text(name string) string {
@@ -141,19 +137,20 @@ func (e *envelope) text(name string) string {
 	if !ok {
 		return ""
 	}
-	return e.textOf(name, v)
+	return e.textOf("", name, v)
 }
 
-func (e *envelope) textOf(name string, v Raw) string {
+// textOf reads a member of the object parent, "" for the envelope.
+func (e *envelope) textOf(parent, name string, v Raw) string {
 	s, ok := unquote(v)
 	switch {
 	case !ok:
-		e.problems.add(CodeBadType, name, "must be a string")
+		e.problems.add(CodeBadType, parent+name, "must be a string")
 	case len(s) > maxNameBytes:
-		e.problems.add(CodeTooLarge, name, "is longer than %d bytes", maxNameBytes)
+		e.problems.add(CodeTooLarge, parent+name, "is longer than %d bytes", maxNameBytes)
 		return ""
-	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		e.problems.add(CodeBadType, name, "holds control characters")
+	case hasControl(s):
+		e.problems.add(CodeBadType, parent+name, "holds control characters")
 		return ""
 	}
 	return s
@@ -164,17 +161,18 @@ func (e *envelope) count(name string, low, high int64) int64 {
 	if !ok {
 		return 0
 	}
-	return e.countOf(name, v, low, high)
+	return e.countOf("", name, v, low, high)
 }
 
-func (e *envelope) countOf(name string, v Raw, low, high int64) int64 {
+// countOf reads a member of the object parent, "" for the envelope.
+func (e *envelope) countOf(parent, name string, v Raw, low, high int64) int64 {
 	n, ok := whole(v)
 	if !ok {
-		e.problems.add(CodeBadType, name, "must be a whole number")
+		e.problems.add(CodeBadType, parent+name, "must be a whole number")
 		return 0
 	}
 	if n < low || n > high {
-		e.problems.add(CodeOutOfRange, name, "must be between %d and %d", low, high)
+		e.problems.add(CodeOutOfRange, parent+name, "must be between %d and %d", low, high)
 		return 0
 	}
 	return n
@@ -195,39 +193,41 @@ func (e *envelope) raw(name string, kinds ...jsonKind) Raw {
 	return nil
 }
 
-func (e *envelope) model(name string) *Model {
-	v, ok := e.take(name)
+// modelField is what problems of a model's fields begin with.
+const modelField = "model."
+
+func (e *envelope) model() *Model {
+	v, ok := e.take("model")
 	if !ok {
 		return nil
 	}
-	ms, err := members(v)
+	var room [fewMembers]member
+	ms, err := appendMembers(room[:0], v)
 	if err != nil {
-		e.problems.add(CodeBadType, name, "must be an object")
+		e.problems.add(CodeBadType, "model", "must be an object")
 		return nil
 	}
-	m, seen := &Model{}, map[string]bool{}
-	for _, f := range ms {
-		field := name + "." + fieldName(f.name)
-		if seen[f.name] {
-			e.problems.add(CodeDuplicateKey, field, "occurs twice")
+	m := &Model{}
+	for f, twice := range marked(ms) {
+		if twice {
+			e.problems.add(CodeDuplicateKey, modelField+fieldName(f.name), "occurs twice")
 		}
-		seen[f.name] = true
 		if f.value.Kind() == 'n' {
 			continue
 		}
 		switch f.name {
 		case "provider":
-			m.Provider = e.textOf(field, f.value)
+			m.Provider = e.textOf(modelField, f.name, f.value)
 		case "name":
-			m.Name = e.textOf(field, f.value)
+			m.Name = e.textOf(modelField, f.name, f.value)
 		case "max_output_tokens":
-			m.MaxOutputTokens = e.countOf(field, f.value, 1, MaxTokens)
+			m.MaxOutputTokens = e.countOf(modelField, f.name, f.value, 1, MaxTokens)
 		case "context_window":
-			m.ContextWindow = e.countOf(field, f.value, 1, MaxTokens)
+			m.ContextWindow = e.countOf(modelField, f.name, f.value, 1, MaxTokens)
 		}
 	}
 	if m.ContextWindow > 0 && m.MaxOutputTokens >= m.ContextWindow {
-		e.problems.add(CodeOutOfRange, name+".max_output_tokens", "must be less than context_window")
+		e.problems.add(CodeOutOfRange, modelField+"max_output_tokens", "must be less than context_window")
 	}
 	return m
 }

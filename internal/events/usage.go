@@ -3,17 +3,18 @@ package events
 // usage reads what a provider counted for one call. It is nil and true for a
 // shape of no known provider, which is no problem of the turn; nil and false
 // when there is none, or when all counts are zero.
-func (e *envelope) usage(name string) (u *Usage, unknown bool) {
-	v, ok := e.take(name)
+func (e *envelope) usage() (u *Usage, unknown bool) {
+	v, ok := e.take("usage")
 	if !ok {
 		return nil, false
 	}
-	ms, err := members(v)
+	var room [fewMembers]member
+	ms, err := appendMembers(room[:0], v)
 	if err != nil {
 		return nil, true
 	}
 	before := len(e.problems)
-	c := counts{e, name, ms}
+	c := counts{e, "usage.", ms}
 	switch {
 	case c.any("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"): // Gemini
 		u = inclusive(c.count("promptTokenCount"), c.count("cachedContentTokenCount"))
@@ -52,7 +53,7 @@ func inclusive(input, cached int64) *Usage {
 // counts are the members of a usage, or of an object within it.
 type counts struct {
 	env     *envelope
-	field   string
+	field   string // its name, with a dot behind it
 	members []member
 }
 
@@ -72,19 +73,19 @@ func (c counts) count(name string) int64 {
 	if v == nil {
 		return 0
 	}
-	return c.env.countOf(c.field+"."+name, v, 0, MaxTokens)
+	return c.env.countOf(c.field, name, v, 0, MaxTokens)
 }
 
 // detail returns the object of that name, empty when it is absent or null.
 func (c counts) detail(name string) counts {
-	d := counts{env: c.env, field: c.field + "." + name}
+	d := counts{env: c.env, field: c.field + name + "."}
 	v := c.take(name)
 	if v == nil {
 		return d
 	}
 	var err error
 	if d.members, err = members(v); err != nil {
-		c.env.problems.add(CodeBadType, d.field, "must be an object")
+		c.env.problems.add(CodeBadType, c.field+name, "must be an object")
 	}
 	return d
 }
@@ -97,7 +98,7 @@ func (c counts) take(name string) Raw {
 		}
 	}
 	if n > 1 {
-		c.env.problems.add(CodeDuplicateKey, c.field+"."+name, "occurs twice")
+		c.env.problems.add(CodeDuplicateKey, c.field+name, "occurs twice")
 	}
 	v := lookup(c.members, name)
 	if v.Kind() == 'n' {

@@ -18,9 +18,10 @@ var (
 // that it is asked for, and not into them. After an error its methods do nothing.
 // Made where it is used, and not handed on, it costs no memory.
 type walker struct {
-	raw Raw
-	at  int
-	err error
+	raw  Raw
+	at   int
+	err  error
+	scan bool // texts of parts stay quoted
 }
 
 // end returns what was wrong, errTrailing where the one value was not all there is.

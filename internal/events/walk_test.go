@@ -26,7 +26,7 @@ func FuzzWalk(f *testing.F) {
 			_, _ = members(data)
 			_, _ = elements(data)
 			for _, format := range []Format{OpenAI, Anthropic, NeuroLink} {
-				_, _ = format.read(data)
+				_, _ = format.read(walker{raw: data})
 			}
 			return
 		}

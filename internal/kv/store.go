@@ -109,10 +109,19 @@ func inspect(f *os.File, o Options) (*verified, error) {
 	return v, nil
 }
 
+// mappedBytes is how much of a file is mapped at once. bbolt copies all that a
+// transaction holds when its mapping is outgrown, which was most of the cost of a
+// checkpoint in a young file. It costs addresses, not memory.
+const mappedBytes = 64 << 20
+
 func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 	s := &Store{opt: o, file: f, index: v.index, head: v.head, commit: (*bolt.Tx).Commit}
 	if s.head == nil {
 		s.head = &head{clean: true}
+	}
+	mapped := mappedBytes
+	if o.Sync { // with so large a mapping bbolt would grow the file by 16 MiB at a time
+		mapped = 0
 	}
 	err := guard(func() (err error) {
 		s.db, err = bolt.Open(o.Path, 0o600, &bolt.Options{
@@ -125,7 +134,8 @@ func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 			ReadOnly:       o.ReadOnly,
 			// Growing by truncation syncs the file, which takes as long as all
 			// that is not yet on disk.
-			NoGrowSync: !o.Sync,
+			NoGrowSync:      !o.Sync,
+			InitialMmapSize: mapped,
 		})
 		return err
 	})

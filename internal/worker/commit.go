@@ -14,13 +14,14 @@ import (
 const fullPause = time.Second
 
 // While a partition is more than a backlog of events behind, commits come at most
-// every catchUpPause: many small ones would hold up the reading they wait for.
+// every catchUpPause, until it has caught up: many small ones would hold up the
+// reading they wait for.
 const (
 	backlog      = 1000
 	catchUpPause = 100 * time.Millisecond
 )
 
-// linger lets outcomes gather; false says that ctx ended.
+// linger lets outcomes gather while there is more to read; false says that ctx ended.
 func (p *partition) linger(ctx context.Context) bool {
 	d := time.Until(p.marked.Add(catchUpPause))
 	if d <= 0 {
@@ -29,6 +30,8 @@ func (p *partition) linger(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
+	case <-p.near:
+		return true
 	case <-time.After(d):
 		return true
 	}

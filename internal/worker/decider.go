@@ -39,19 +39,19 @@ func newDecider(c *compaction.Config) *decider {
 	return &decider{config: c, kept: map[events.Address]*kept{}}
 }
 
-// decide judges an event and applies it. The messages are those it stands for, if
-// it could be read.
-func (d *decider) decide(e event) ([]compaction.Outcome, []events.Message) {
+// decide judges an event and applies it. It reports whether the event holds text
+// that a view may show.
+func (d *decider) decide(e event) (_ []compaction.Outcome, text bool) {
 	d.expire(e)
-	outs, in, msgs := d.judge(e)
+	outs, in := d.judge(e)
 	if slices.ContainsFunc(outs, unwieldy) {
 		d.forget(e.Address)
-		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), nil
+		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), false
 	}
 	if err := d.apply(e, in, outs); err != nil {
-		return d.reject(e, err), nil
+		return d.reject(e, err), false
 	}
-	return outs, msgs
+	return outs, in != nil && (e.Kind == events.KindTurn || e.Kind == events.KindSummary)
 }
 
 // maxEditsBytes bounds the edits of one compaction as JSON. They must be told
@@ -79,7 +79,7 @@ func (d *decider) record(e event, outs []compaction.Outcome) error {
 		d.forget(e.Address)
 		return nil
 	}
-	if in, _, err := d.read(e); err == nil { // else unreadable then as now: told as a rejection
+	if in, err := d.read(e); err == nil { // else unreadable then as now: told as a rejection
 		return d.apply(e, in, outs)
 	}
 	return nil
@@ -92,56 +92,56 @@ func resets(o compaction.Outcome) bool {
 }
 
 // judge decides without changing a ledger.
-func (d *decider) judge(e event) (outs []compaction.Outcome, in compaction.Input, msgs []events.Message) {
+func (d *decider) judge(e event) (outs []compaction.Outcome, in compaction.Input) {
 	defer func() {
 		if r := recover(); r != nil {
-			outs, in, msgs = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil, nil
+			outs, in = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil
 		}
 	}()
-	in, msgs, err := d.read(e)
+	in, err := d.read(e)
 	if err != nil {
-		return d.reject(e, err), nil, nil
+		return d.reject(e, err), nil
 	}
 	l, err := d.ledger(e.Address)
 	if err != nil {
 		d.lost = err
-		return nil, nil, nil
+		return nil, nil
 	}
-	return compaction.Decide(l, in, d.config), in, msgs
+	return compaction.Decide(l, in, d.config), in
 }
 
 // read reads an event of a kind that is acted on.
-func (d *decider) read(e event) (compaction.Input, []events.Message, error) {
+func (d *decider) read(e event) (compaction.Input, error) {
 	if err := e.Validate(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	switch e.Kind {
 	case events.KindTurn:
 		l, err := d.ledger(e.Address)
 		if err != nil {
 			d.lost = err
-			return nil, nil, err
+			return nil, err
 		}
-		turn, msgs, err := d.config.ReadTurn(l, e.data, e.seq)
+		turn, err := d.config.MeasureTurn(l, e.data, e.seq)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		turn.ID, turn.Time = cmp.Or(turn.ID, e.id), e.time
-		return turn, msgs, nil
+		return turn, nil
 	case events.KindSummary:
-		result, msgs, err := compaction.ReadResult(e.data, e.seq)
+		result, _, err := compaction.ReadResult(e.data, e.seq)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		result.Time = e.time
-		return result, msgs, nil
+		return result, nil
 	default:
 		request, err := readRequest(e)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		request.ID, request.Time = cmp.Or(request.ID, e.id), e.time
-		return request, nil, nil
+		return request, nil
 	}
 }
 

@@ -92,6 +92,7 @@ type partition struct {
 	erasures []erasure // under way or to be done
 
 	wake         chan struct{} // the queue has something
+	near         chan struct{} // the log had nothing more, for the moment
 	forgotten    chan struct{} // there is another erasure
 	checkpointed chan struct{} // the file has moved
 	late         atomic.Bool   // another worker waits for the partition: no commit begins any more
@@ -104,6 +105,7 @@ func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 		failed:    make(chan error, 1),
 		decider:   newDecider(w.config.Compaction),
 		wake:      make(chan struct{}, 1),
+		near:      make(chan struct{}, 1),
 		forgotten: make(chan struct{}, 1), checkpointed: make(chan struct{}, 1),
 	}
 	p.room = sync.NewCond(&p.mu)
@@ -349,7 +351,7 @@ func (p *partition) receive(m jetstream.Msg) {
 	p.behind.Store(e.pending > backlog)
 	p.awaitMemory()
 	p.state.Lock()
-	outs, messages := p.decider.decide(e)
+	outs, text := p.decider.decide(e)
 	p.decider.events++
 	p.decided = borderAfter(p.decided, e, at)
 	p.unsnapped.Add(1)
@@ -365,13 +367,16 @@ func (p *partition) receive(m jetstream.Msg) {
 		return
 	}
 	failpoint("decided")
-	if messages != nil && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
+	if text && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		p.w.texts.put(e)
 	}
 	for _, o := range outs {
 		g.outcomes = append(g.outcomes, told{e.address(), o})
 	}
 	p.push(g)
+	if e.pending == 0 {
+		wakeUp(p.near)
+	}
 	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 

@@ -35,8 +35,8 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 			if err != nil {
 				return err
 			}
-			outs, messages := d.decide(e)
-			if messages != nil {
+			outs, text := d.decide(e)
+			if text {
 				t.put(e)
 			}
 			for _, o := range outs {

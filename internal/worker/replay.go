@@ -166,8 +166,8 @@ func (r *replayer) event(ctx context.Context, e event) error {
 		return err
 	}
 	r.decider.config = config
-	outs, messages := r.decider.decide(e)
-	if messages != nil {
+	outs, text := r.decider.decide(e)
+	if text {
 		r.texts.put(e)
 	}
 	if e.before(r.span.From) {

@@ -85,9 +85,9 @@ func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, confi
 		if d.config = configNamed(configs[e.seq]); d.config == nil {
 			return fmt.Errorf("event %d was never committed", e.seq)
 		}
-		outs, messages := d.decide(e)
-		if messages != nil {
-			s.texts[e.seq] = messages
+		outs, text := d.decide(e)
+		if text {
+			s.texts[e.seq] = e
 		}
 		if err := s.compare(e, outs, told[e.seq]); err != nil {
 			return err

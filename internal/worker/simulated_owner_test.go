@@ -167,11 +167,11 @@ func (o *owner) decide(e event) {
 	if s.flaw == staleSummaryTaken && e.Kind == events.KindSummary {
 		read.data = s.relabel(e)
 	}
-	outs, messages := o.decider.decide(read)
+	outs, text := o.decider.decide(read)
 	o.decider.events++
 	o.decided = borderAfter(o.decided, e, e.at())
-	if messages != nil {
-		s.texts[e.seq] = messages
+	if text {
+		s.texts[e.seq] = read
 	}
 	if len(outs) == 0 || s.flaw == outcomeLost && s.odds(5) {
 		return
@@ -372,11 +372,11 @@ func (s *simulation) body(o compaction.Outcome) []byte {
 
 func (s *simulation) render(v *compaction.View) []events.Raw {
 	raw, err := compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) {
-		messages, ok := s.texts[seq]
+		e, ok := s.texts[seq]
 		if !ok {
 			return nil, fmt.Errorf("no text at %d", seq)
 		}
-		return messages, nil
+		return readKind(e.Kind, v.Format, e.data)
 	})
 	if err != nil {
 		s.violated("render: %w", err)

@@ -33,7 +33,7 @@ type simulation struct {
 	current  []*owner // of each partition; nil while it has none
 	zombies  []*owner
 	disks    [][]*simulatedDisk // of each partition, without those in use
-	texts    map[compaction.Seq][]events.Message
+	texts    map[compaction.Seq]event
 
 	counts counts
 	found  error // the first promise not kept that the world itself sees
@@ -63,7 +63,7 @@ const duplicateWindow = 120_000
 func newSimulation(seed uint64, f flaw) *simulation {
 	s := &simulation{
 		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
-		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq][]events.Message{},
+		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq]event{},
 	}
 	partitions := 1 + s.IntN(4)/3
 	s.current, s.disks = make([]*owner, partitions), make([][]*simulatedDisk, partitions)

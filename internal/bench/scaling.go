@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"compactd/internal/broker"
+)
+
+// measureScaling lets one, two and four worker processes work off the same log, and
+// compares: from their start, with the server in this process.
+func measureScaling(ctx context.Context, f *fleet, o options, dir string, p printer) error {
+	bin, err := buildWorker(ctx, dir)
+	if err != nil {
+		return err
+	}
+	w, err := openWorld(ctx, filepath.Join(dir, "scaling"))
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	n := f.sessions * turnsPerSession
+	if _, err := w.publish(ctx, f, n); err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	rates := map[int][]float64{}
+	for round := range o.rounds {
+		for _, workers := range []int{1, 2, 4} {
+			took, err := w.drainTogether(ctx, bin, filepath.Join(dir, fmt.Sprintf("scaling-%d-%d", round, workers)), workers)
+			if err != nil {
+				return err
+			}
+			rates[workers] = append(rates[workers], float64(n)/took.Seconds())
+		}
+	}
+	p.line("workers_1_turns_per_s", median(rates[1]), "turns/s")
+	p.line(lineScaling, ratio(rates[2], rates[1]), "ratio")
+	p.line("workers_4_over_1", ratio(rates[4], rates[1]), "ratio")
+	return nil
+}
+
+// drainTogether has so many new workers decide the whole log, and says how long it
+// took them.
+func (w *world) drainTogether(ctx context.Context, bin, dir string, workers int) (time.Duration, error) {
+	if err := w.forget(ctx); err != nil {
+		return 0, err
+	}
+	log, err := broker.State(ctx, w.js, broker.LogStream)
+	if err != nil {
+		return 0, err
+	}
+	alive, cancel := context.WithCancelCause(ctx) // while all workers live
+	defer cancel(nil)
+	var ps []*process
+	defer func() { stopAll(ps) }()
+	began := time.Now()
+	for i := range workers {
+		p, err := w.startProcess(ctx, bin, fmt.Sprintf("%s-%d", dir, i), "", "--snapshot-every=0")
+		if err != nil {
+			return 0, err
+		}
+		ps = append(ps, p)
+		go func() {
+			<-p.ended
+			cancel(p.err())
+		}()
+	}
+	if err := broker.AwaitCursor(alive, w.js, partitions, log.Last); err != nil {
+		return 0, fmt.Errorf("%w: %w", err, context.Cause(alive))
+	}
+	return time.Since(began), nil
+}

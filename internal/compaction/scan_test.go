@@ -1,0 +1,73 @@
+package compaction_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// sameMeasured compares what a payload measures without its texts with what it does
+// with them.
+func sameMeasured(t fataler, c *compaction.Config, l *compaction.Ledger, data []byte, seq compaction.Seq) {
+	read, _, err := c.ReadTurn(l, data, seq)
+	measured, merr := c.MeasureTurn(l, data, seq)
+	all := cmp.Exporter(func(reflect.Type) bool { return true })
+	if d := cmp.Diff(read, measured, all); d != "" || (err == nil) != (merr == nil) || err != nil && err.Error() != merr.Error() {
+		t.Fatalf("%s: %v, %v (-read +measured)\n%s", data, err, merr, d)
+	}
+}
+
+// A3: a worker measures a text where it stands in the payload, whatever is escaped
+// in it and whatever it is part of, as it measures the text itself. With a counter it
+// counts the text itself.
+func TestMeasureTurn(t *testing.T) {
+	pieces := []string{`a`, `Z9`, ` `, `\n`, `\t`, `\"`, `\\`, `\/`, `\u0041`, `\u00e9`, `\ud83d\ude00`, `\ud83d`, `\u2028`, `é`, `数`, `👍`, `{"x":[1]}`, `.`}
+	for i, p := range pieces {
+		pieces[i] = strings.ReplaceAll(p, `{"x":[1]}`, `{\"x\":[1]}`)
+	}
+	shapes := map[events.Format][]string{
+		events.Anthropic: {
+			`{"role":"user","content":"T"}`,
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"T","signature":"s"},{"type":"text","text":"T"},{"type":"tool_use","id":"c","name":"read_file","input":{"path":"T"}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"T"},{"type":"text","text":"T"}]}`,
+			`{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"T"},{"type":"image"},{"type":"text","text":"T"},{"x":"T"}]},{"y":"T"}]}`,
+			`{"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"Read file T"}]},{"type":"text","text":7}]}`,
+		},
+		events.OpenAI: {
+			`{"role":"user","content":"T"}`,
+			`{"role":"assistant","content":[{"type":"text","text":"T"},{"type":"refusal","refusal":"T"}],"tool_calls":[{"id":"c","function":{"name":"bash","arguments":"T"}}]}`,
+			`{"role":"tool","tool_call_id":"c","content":"T"}`,
+			`{"role":"tool","content":[{"type":"text","text":"T"},{"type":"text","text":"T"}]}`,
+		},
+		events.NeuroLink: {
+			`{"role":"user","content":"T"}`, `{"role":"tool_call","content":"T","tool":"edit","args":{"file":"T"}}`,
+			`{"role":"tool_result","content":"T","tool":"edit"}`, `{"role":"assistant","content":[{"x":"T"}]}`,
+		},
+	}
+	counted, err := defaultConfig(t).WithCounter(everyByte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs := []*compaction.Config{defaultConfig(t), counted}
+	rapid.Check(t, func(rt *rapid.T) {
+		format := rapid.SampledFrom([]events.Format{events.Anthropic, events.OpenAI, events.NeuroLink}).Draw(rt, "format")
+		text := rapid.Map(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 8), func(s []string) string { return strings.Join(s, "") })
+		var raw []string
+		for _, shape := range rapid.SliceOfN(rapid.SampledFrom(shapes[format]), 0, 3).Draw(rt, "shapes") {
+			for strings.Contains(shape, `T`) {
+				shape = strings.Replace(shape, `T`, text.Draw(rt, "text"), 1)
+			}
+			raw = append(raw, shape)
+		}
+		data := `{"format":"` + string(format) + `","messages":[` + strings.Join(raw, ",") + `]}`
+		for _, c := range configs {
+			sameMeasured(rt, c, compaction.NewLedger(events.Address{Tenant: "t", Session: "s"}), []byte(data), 1)
+		}
+	})
+}
