@@ -26,7 +26,7 @@ func Example() {
 	must(err)
 	s, err := c.Open(ctx, "chat-42", client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}})
 	must(err)
-	for _, prompt := range prompts {
+	for _, prompt := range prompts { // messages of your provider, as json.RawMessage
 		h, err := s.Context(ctx) // fits the window; never waits for a summary
 		must(err)
 		answer, usage := call(append(h.Messages, prompt)) // your provider
