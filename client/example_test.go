@@ -3,9 +3,12 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
+	"strings"
 
 	"compactd/client"
 	"compactd/examples/agents/agenttest"
@@ -23,7 +26,7 @@ func Example() {
 	must(err)
 	s, err := c.Open(ctx, "chat-42", client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}})
 	must(err)
-	for _, prompt := range prompts {
+	for _, prompt := range prompts { // messages of your provider, as json.RawMessage
 		h, err := s.Context(ctx) // fits the window; never waits for a summary
 		must(err)
 		answer, usage := call(append(h.Messages, prompt)) // your provider
@@ -63,6 +66,57 @@ func ExampleSession_Fork() {
 	// Output:
 	// 4 messages, the last is {"role":"assistant","content":"Red."}
 	// 5 messages, the last is {"role":"user","content":"A third."}
+}
+
+// A provider refused a call as too long: that is reported, and the call sent again
+// with the history that comes. What is no overflow is told by its class.
+func ExampleSession_Overflow() {
+	ctx := context.Background()
+	url, stop := start(ctx)
+	defer stop()
+	c, err := client.Connect(ctx, client.Options{URL: url})
+	must(err)
+	s, err := c.Open(ctx, "chat-42", client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}})
+	must(err)
+	long := strings.Repeat("word ", 200)
+	for range 6 {
+		must(s.Publish(ctx, client.Turn{Messages: []any{message("user", long), message("assistant", long)}}))
+	}
+
+	refusal := `{"error":{"code":"context_length_exceeded","message":"This model's maximum context length is 2000 tokens. However, your messages resulted in 2600 tokens."}}`
+	done, err := s.Overflow(ctx, refusal, http.StatusBadRequest)
+	must(err)
+	h, err := s.Context(ctx)
+	must(err)
+	fmt.Println(done.Reason, done.TokensAfter < done.TokensBefore, h.Generation == done.Generation)
+
+	_, err = s.Overflow(ctx, "Rate limit reached", http.StatusTooManyRequests)
+	fmt.Println(errors.Is(err, client.CodeNotOverflow))
+	// Output:
+	// overflow true true
+	// true
+}
+
+// A refusal has a code to act on, and says what to do.
+func ExampleError() {
+	ctx := context.Background()
+	url, stop := start(ctx)
+	defer stop()
+	c, err := client.Connect(ctx, client.Options{URL: url})
+	must(err)
+	s, err := c.Open(ctx, "chat-42", client.Config{})
+	must(err)
+
+	err = s.Publish(ctx, client.Turn{Messages: []any{message("robot", "Hello")}})
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		fmt.Println(refused.Code == client.CodeBadMessage)
+		fmt.Println(refused.Message)
+		fmt.Println(refused.Hint)
+	}
+	// Output:
+	// true
+	// messages[0] has no role that its dialect knows
+	// Check format, and the message at the index that the text names.
 }
 
 var prompts = []json.RawMessage{message("user", "Hello"), message("user", "Go on")}

@@ -85,7 +85,7 @@ func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns
 		fmt.Fprintf(os.Stderr, "publisher: left out: %d files that are no transcripts\n", source.Unknown)
 	}
 	if turns == 0 {
-		return 0, errors.New("read transcripts: there is no turn in them; --from FORMAT says what they are")
+		return 0, fmt.Errorf("read transcripts: there is no turn of %s in them; --from FORMAT says what they are, auto looks at their first line", c.From)
 	}
 	return turns, nil
 }

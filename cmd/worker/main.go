@@ -283,9 +283,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		},
 		OnReconnect: func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
 	})
-	if f.NATS != "" {
-		log.Info().Str("nats", f.NATS).Msg("external server: --listen is not used")
-	} else {
+	if f.NATS == "" {
 		s, err := embedded.Start(embedded.Config{
 			Dir: filepath.Join(f.Data, "nats"), Listen: f.Listen, Durability: embedded.Durability(f.Durability),
 			Log: serverLog(log),
@@ -301,7 +299,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	l.commit, errs[1] = broker.Connect(ctx, o)
 	if err := errors.Join(errs[:]...); err != nil {
 		l.close()
-		return nil, fmt.Errorf("%w; without --nats and NATS_URL a server is embedded", cmp.Or(errs[0], errs[1]))
+		return nil, fmt.Errorf("%w (without --nats and NATS_URL a server is embedded)", cmp.Or(errs[0], errs[1]))
 	}
 	return l, nil
 }

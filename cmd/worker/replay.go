@@ -24,6 +24,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/exact"
+	"compactd/internal/units"
 	"compactd/internal/worker"
 )
 
@@ -183,7 +184,8 @@ func (r replayed) Write(w io.Writer) error {
 	if !r.Equal {
 		verdict = "NOT EQUAL"
 	}
-	fmt.Fprintf(w, "%s: %d events, %d sessions, %d outcomes, %d configs\n", verdict, r.Events, r.Sessions, r.Outcomes, r.Configs)
+	fmt.Fprintf(w, "%s: %s, %s, %s, %s\n", verdict, units.Count(r.Events, "event"), units.Count(r.Sessions, "session"),
+		units.Count(r.Outcomes, "outcome"), units.Count(r.Configs, "config"))
 	if r.Older > 0 {
 		fmt.Fprintf(w, "%d sessions began before the log does and were left out\n", r.Older)
 	}

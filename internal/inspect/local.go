@@ -48,7 +48,7 @@ func (d *doctor) files(s *broker.Streams) {
 		return
 	}
 	slices.Sort(found)
-	sound, inUse := 0, 0
+	sound, inUse, foreign := 0, 0, 0
 	for _, at := range found {
 		store, _, err := kv.Open(kv.Options{Path: at, ReadOnly: true, LockWait: fileWait})
 		switch {
@@ -59,11 +59,18 @@ func (d *doctor) files(s *broker.Streams) {
 		case err != nil:
 			d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%v", err)
 		default:
-			if d.fits(at, store.Mark(), s) {
+			switch m := store.Mark(); {
+			case s != nil && m != kv.Mark{} && m.LogCreated != s.Log.Created.UnixNano():
+				foreign++
+			case d.fits(at, m, s):
 				sound++
 			}
 			_ = store.Close() // it was only read
 		}
+	}
+	if foreign > 0 {
+		d.problem("files", "name the folder of a worker of this server with --data; if it is that, the next start sets them aside and rebuilds them from the log",
+			"%s in %s: of another log than the server's", units.Count(foreign, "ledger file"), ledgers)
 	}
 	if sound > 0 {
 		d.ok("files", "%d ledger files are sound", sound)
@@ -81,8 +88,6 @@ func (d *doctor) fits(at string, m kv.Mark, s *broker.Streams) bool {
 	switch {
 	case s == nil || m == kv.Mark{}:
 		return true
-	case m.LogCreated != s.Log.Created.UnixNano():
-		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands on another log", at)
 	case m.Cursor > s.Log.Last:
 		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands at %d, the log ends at %d", at, m.Cursor, s.Log.Last)
 	default:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -37,12 +38,15 @@ type Stream struct {
 // Partition is how far a partition is decided, and by whom, as its newest marker
 // says.
 type Partition struct {
-	Partition int       `json:"partition"`
-	Owner     string    `json:"owner"` // "" when it was never served
-	Epoch     uint64    `json:"epoch"`
-	Cursor    uint64    `json:"cursor"`
-	Config    string    `json:"config"`
-	Marked    time.Time `json:"marked,omitzero"`
+	Partition int    `json:"partition"`
+	Owner     string `json:"owner"` // "" when it was never served
+	Epoch     uint64 `json:"epoch"`
+	// Leased says that a worker holds the lease; without one nobody serves the
+	// partition. One that died holds it until the lease ends.
+	Leased bool      `json:"leased"`
+	Cursor uint64    `json:"cursor"`
+	Config string    `json:"config"`
+	Marked time.Time `json:"marked,omitzero"`
 	// Behind counts the events after the cursor; LagMS is the age of the first of
 	// them, in milliseconds.
 	Behind uint64 `json:"behind"`
@@ -88,6 +92,9 @@ func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report,
 		if p.Snapshot, err = snapshotOf(ctx, js, id); err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)
 		}
+		if p.Leased, err = leased(ctx, js, id); err != nil {
+			return nil, fmt.Errorf("inspect: %w", err)
+		}
 		p.File = fileOf(ledgers, id)
 		r.Partitions = append(r.Partitions, p)
 	}
@@ -111,6 +118,18 @@ func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error
 	p.LagMS = max(time.Since(oldest).Milliseconds(), 0)
 	p.Behind, err = broker.Behind(ctx, js, id, m.Cursor)
 	return p, err
+}
+
+// leased reports whether somebody holds the lease of a partition.
+func leased(ctx context.Context, js jetstream.JetStream, id int) (bool, error) {
+	bucket, err := js.KeyValue(ctx, broker.LeasesBucket)
+	if err == nil {
+		_, err = bucket.Get(ctx, strconv.Itoa(id))
+	}
+	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // snapshotOf is nil where there is none.
@@ -159,6 +178,8 @@ func (r *Report) Write(w io.Writer) error {
 		owner, file, snapshot := p.Owner, "-", "-"
 		if owner == "" {
 			owner = "nobody yet"
+		} else if !p.Leased {
+			owner = "nobody, last " + owner
 		}
 		if p.File != nil {
 			file = units.Bytes(p.File.Bytes)

@@ -19,6 +19,7 @@ type Report struct {
 	Turns     int
 	Unheard   int             // compactions stored that the subscription did not get
 	Unasked   int             // sessions that no worker said how they stand
+	Earlier   int             // compactions of turns that were stored before this replay
 	Latencies []time.Duration // from a turn's publish to its session.compacted, sorted
 }
 
@@ -75,6 +76,7 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 	}
 	rep.Unasked = r.ask(ctx)
 	rep.Latencies, rep.Unheard = r.latencies(ctx, causes)
+	rep.Earlier = r.earlier(causes)
 	return rep, nil
 }
 
@@ -115,6 +117,23 @@ func (r *run) collect(ctx context.Context, index map[events.Address]*SessionRepo
 		return nil
 	})
 	return causes, err
+}
+
+// earlier counts the compactions whose cause was stored before the first turn of
+// this replay was.
+func (r *run) earlier(causes map[string]uint64) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := r.last + 1 // all were published before
+	for seq := range r.published {
+		first = min(first, seq)
+	}
+	for _, seq := range causes {
+		if seq < first {
+			n++
+		}
+	}
+	return n
 }
 
 // latencies compares what was stored with what was heard. Compactions of turns

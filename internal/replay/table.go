@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"compactd/internal/events"
+	"compactd/internal/units"
 )
 
 // maxQuietRows is how many sessions without a compaction the table names.
@@ -72,13 +73,19 @@ func (g Generation) verdict() string {
 
 func (r *Report) writeSums(w io.Writer) {
 	s := r.Summary()
-	fmt.Fprintf(w, "\n%d sessions, %d turns, %d compactions; invalid histories %d, rejected events %d, unheard outcomes %d\n",
-		s.Sessions, s.Turns, s.Compactions, s.InvalidHistories, s.Rejected, s.Unheard)
-	fmt.Fprintf(w, "%d tokens saved, %d compactions with a summary, %d sessions would have overflowed\n", s.TokensSaved, s.Summaries, s.WouldOverflow)
+	fmt.Fprintf(w, "\n%s, %s, %s; invalid histories %d, rejected events %d, unheard outcomes %d\n", units.Count(s.Sessions, "session"),
+		units.Count(s.Turns, "turn"), units.Count(s.Compactions, "compaction"), s.InvalidHistories, s.Rejected, s.Unheard)
+	fmt.Fprintf(w, "%s saved, %s with a summary, %s would have overflowed\n",
+		units.Count(s.TokensSaved, "token"), units.Count(s.Summaries, "compaction"), units.Count(s.WouldOverflow, "session"))
 	if r.Unasked > 0 {
-		fmt.Fprintf(w, "%d sessions could not be asked how they stand: their peak is that of their last outcome\n", r.Unasked)
+		fmt.Fprintf(w, "%s could not be asked for the state: the peak is that of the last outcome\n", units.Count(r.Unasked, "session"))
 	}
-	fmt.Fprintf(w, "turn to compacted event: p50 %.1f ms, p99 %.1f ms\n", s.P50, s.P99)
+	if r.Earlier > 0 {
+		fmt.Fprintf(w, "%s told before this replay; --suffix TEXT replays the sessions under other names\n", units.Count(r.Earlier, "compaction"))
+	}
+	if len(r.Latencies) > 0 {
+		fmt.Fprintf(w, "turn to compacted event: p50 %.1f ms, p99 %.1f ms\n", s.P50, s.P99)
+	}
 }
 
 // known is a number of tokens, or - for none.

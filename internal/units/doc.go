@@ -1,6 +1,7 @@
-// Package units says sizes and spans of time as people read them. Programs get exact
+// Package units says counts, sizes and spans of time as people read them. Programs get exact
 // numbers instead: JSON and logs carry bytes and milliseconds.
 //
+//	units.Count(1, "turn")         // 1 turn
 //	units.Bytes(1_258_291)         // 1.2 MiB
 //	units.Span(720 * time.Hour)    // 30d
 //

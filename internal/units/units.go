@@ -10,6 +10,14 @@ import (
 // Bytes is a size such as 1.2 MiB; what is below 0 counts as 0.
 func Bytes[T ~int | ~int64 | ~uint64](n T) string { return humanize.IBytes(uint64(max(n, 0))) }
 
+// Count is a number of things, such as 1 session or 2 sessions.
+func Count[T ~int | ~int64](n T, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 const day = 24 * time.Hour
 
 // Span is a time such as 30d, 1h30m, 12s or 40ms. What is smaller than the second of

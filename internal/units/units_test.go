@@ -32,3 +32,11 @@ func TestBytes(t *testing.T) {
 		t.Errorf("a negative size is %s", got)
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 turns", 1: "1 turn", 2: "2 turns"} {
+		if got := units.Count(n, "turn"); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

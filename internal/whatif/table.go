@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/facts"
+	"compactd/internal/units"
 )
 
 // row is one line of the table: what it says of each policy.
@@ -29,7 +30,7 @@ var (
 
 // Write prints the policies side by side.
 func (r *Report) Write(out io.Writer) error {
-	fmt.Fprintf(out, "%d sessions; a summary takes %gs\n", r.Sessions, r.SummarySeconds)
+	fmt.Fprintf(out, "%s; a summary takes %gs\n", units.Count(r.Sessions, "session"), r.SummarySeconds)
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		fmt.Fprintf(out, "%d left out: %s\n", r.LeftOut[why], why)
 	}

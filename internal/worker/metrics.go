@@ -121,9 +121,15 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 	for _, k := range events.LogKinds {
 		m.events[k] = applied.WithLabelValues(string(k))
 	}
+	for _, c := range defects { // increase() does not see a series that begins with 1
+		m.rejected.WithLabelValues(codeLabel(c))
+	}
 	gauges("build_info", "Always 1; the label says which version runs.", labelVersion).WithLabelValues(version).Set(1)
 	return m
 }
+
+// defects are the codes that the alert CompactdDefect is about.
+var defects = []events.Code{events.CodeInternal, events.CodeSessionReset}
 
 // listener counts what a worker does.
 func (m *metrics) listener() Listener {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -27,6 +28,7 @@ type client struct {
 	completer completer
 	breaker   *gobreaker.CircuitBreaker[model.Reply]
 	calls     *rate.Limiter
+	last      atomic.Pointer[error] // failure that the breaker counted last
 }
 
 // New returns a model, or every invalid field of c in one error. It calls nobody.
@@ -122,12 +124,24 @@ func (c *client) attempt(all context.Context, r model.Request) (model.Reply, err
 		one, cancel := context.WithTimeout(all, c.config.AttemptTimeout)
 		defer cancel()
 		reply, err := c.call(one, r)
-		return reply, fault(one, err)
+		if err = fault(one, err); unwell(err) {
+			c.last.Store(&err)
+		}
+		return reply, err
 	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return model.Reply{}, &model.Error{Kind: model.CircuitOpen}
+		return model.Reply{}, &model.Error{Kind: model.CircuitOpen, Err: c.cause()}
 	}
 	return reply, err
+}
+
+// cause says in words why the breaker is open: a log may show nothing but calls that
+// were not made. The failure is not wrapped, its kind is not that of this call.
+func (c *client) cause() error {
+	if last := c.last.Load(); last != nil {
+		return fmt.Errorf("after %s", (*last).Error())
+	}
+	return nil
 }
 
 // call asks, and checks what the SDKs do not.

@@ -125,6 +125,9 @@ func TestPerMinuteWhileDown(t *testing.T) {
 		if kind(err) != model.CircuitOpen || time.Since(began) > 0 || s.Calls() != 2 {
 			t.Errorf("%v after %s and %d calls", err, time.Since(began), s.Calls())
 		}
+		if !strings.Contains(err.Error(), "model circuit_open: after model unavailable (HTTP 500)") {
+			t.Errorf("it does not say why: %v", err)
+		}
 	})
 }
 

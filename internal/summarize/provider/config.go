@@ -111,7 +111,7 @@ func (c *Config) validate(p preset) error {
 	} else if err := checkURL(c.BaseURL); err != nil {
 		check(false, "base URL: %w", err)
 	}
-	check(c.Key != "" || p.keyless, "key: has to be set, as %sKEY_FILE or %[2]sKEY", c.Provider.prefix())
+	check(c.Key != "" || p.keyless, "key: has to be set, as %sKEY_FILE or %[2]sKEY%[3]s", c.Provider.prefix(), orNames(p.keys))
 	check(!strings.ContainsFunc(string(c.Key), notPrintable), "key: has characters that no header can carry")
 	check(!p.project || c.Project != "", "project: has to be set, as %sPROJECT", c.Provider.prefix())
 	check(p.host == nil || c.Location != "", "location: has to be set, as %sLOCATION", c.Provider.prefix())
@@ -165,3 +165,11 @@ func notPrintable(r rune) bool { return r <= ' ' || r > '~' }
 
 // Names returns what [Config].Provider can be, sorted.
 func Names() []Name { return slices.Sorted(maps.Keys(presets)) }
+
+// orNames lists the variables of a provider's own, as the end of a sentence.
+func orNames(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ", or as " + strings.Join(names, " or ")
+}
