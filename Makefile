@@ -78,8 +78,9 @@ PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/e
 	./docs ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize ./internal/transcript ./internal/whatif ./examples/...
 
 # Tests that the race detector makes ten times slower, and whose goroutines others
-# have too: worlds in fake time, simulations, children that are killed or damaged.
-SLOW = TestAnyCheckpoint|TestDamagedFile|TestIdle|TestKill|TestMutated|TestOldEntries|TestPoison|TestSimulation
+# have too: worlds in fake time, simulations, children that are killed or damaged,
+# megabytes of text.
+SLOW = TestAnyCheckpoint|TestContextPages|TestDamagedFile|TestIdle|TestKill|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestPoison|TestSimulation
 
 # A process with the race detector sleeps a second before it ends, and the scripts of
 # the commands start hundreds of them.
