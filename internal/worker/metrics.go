@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"regexp"
 	"time"
 
@@ -9,9 +10,10 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/model"
 )
 
-// Labels. Their values come from small sets that the code knows: never a tenant, a
+// Labels. Their values come from small sets that the code or the operator names: never a tenant, a
 // session, or a word of a conversation.
 const (
 	labelPartition = "partition"
@@ -22,6 +24,7 @@ const (
 	labelResult    = "result"
 	labelLane      = "lane"
 	labelBy        = "by"
+	labelModel     = "model"
 	labelStep      = "step"
 	labelStream    = "stream"
 	labelCheck     = "check"
@@ -49,7 +52,7 @@ type metrics struct {
 
 	compactions, stages, tokensSaved *prometheus.CounterVec
 	rejected                         *prometheus.CounterVec
-	summaries                        *prometheus.CounterVec
+	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	interruptions                    *prometheus.CounterVec
 	lost                             prometheus.Counter
@@ -100,6 +103,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
 		summaries:     counters("summaries_total", "Jobs that got their result: summary, or why there is none.", labelLane, labelBy, labelResult),
+		attempts:      counters("model_attempts_total", "Models that were to write a summary: ok, or why they did not.", labelModel, labelResult),
 		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "summary_duration_seconds", Help: "Time from taking a job to its result in the log.", Buckets: prometheus.ExponentialBuckets(.005, 3, 10),
 		}, []string{labelLane}),
@@ -149,6 +153,8 @@ func (m *metrics) listener() Listener {
 		SetAside:    func(SetAside) { m.setAside.Inc() },
 		Compacted:   m.onCompacted,
 		Rejected:    func(e Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
+		ModelAsked:  func(e ModelAsked) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
+		OverQuota:   func(e OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,
 		Interrupted: func(e Interrupted) { m.interruptions.WithLabelValues(e.Step).Inc() },
 	}
@@ -221,6 +227,17 @@ func codeLabel(c events.Code) string {
 		return otherLabel
 	}
 	return string(c)
+}
+
+// attemptLabel is ok, or the kind of error.
+func attemptLabel(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		return string(e.Kind)
+	}
+	return otherLabel
 }
 
 var plainFailure = regexp.MustCompile(`^[a-z_]{1,32}$`)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"compactd/internal/events"
+	"compactd/internal/summarize/model"
 )
 
 // What a listener is told is counted, under names and units as Prometheus wants
@@ -40,6 +41,10 @@ func TestMetrics(t *testing.T) {
 	done(SummaryDone{Lane: events.LaneNormal, Model: "embedded"})
 	done(SummaryDone{Lane: events.LaneBackground, Failure: "no_room"})
 	done(SummaryDone{Lane: events.LaneBackground, Failure: "Said: acme"})
+	l.ModelAsked(ModelAsked{Model: "openai/b"})
+	l.ModelAsked(ModelAsked{Model: "openai/b", Err: &model.Error{Kind: model.Auth}})
+	l.ModelAsked(ModelAsked{Model: "openai/b", Err: errors.New("of s1-secret")})
+	l.OverQuota(OverQuota{Model: "openai/b"})
 	l.SetAside(SetAside{})
 	l.Snapshotted(Snapshotted{Bytes: 4096})
 	l.Interrupted(Interrupted{Step: "commit"})
@@ -67,6 +72,8 @@ func TestMetrics(t *testing.T) {
 		`rejected_total{code="bad_json"} 1`, `rejected_total{code="other"} 1`, `rejected_total{code="internal"} 0`, `rejected_total{code="session_reset"} 0`,
 		`summaries_total{by="model",lane="normal",result="summary"} 1`, `summaries_total{by="embedded",lane="normal",result="summary"} 1`,
 		`summaries_total{by="none",lane="background",result="no_room"} 1`, `summaries_total{by="none",lane="background",result="other"} 1`,
+		`model_attempts_total{model="openai/b",result="ok"} 1`, `model_attempts_total{model="openai/b",result="auth"} 1`,
+		`model_attempts_total{model="openai/b",result="other"} 1`, `model_attempts_total{model="openai/b",result="over_quota"} 1`,
 		`summary_duration_seconds_count{lane="normal"} 2`,
 		`interruptions_total{step="commit"} 1`, `partitions_lost_total 1`,
 		`lag_events{partition="3"} 17`, `lag_seconds{partition="3"} 1.5`,
