@@ -53,9 +53,8 @@ func (o *outage) see(c worker.Compacted) {
 	}
 }
 
-// endless are the modes that keep a job for longer than the test: a model that is busy
-// is waited for, as long as the lane has patience (TestBusyModel shows what comes then).
-var endless = []summarizetest.Mode{summarizetest.Slow, summarizetest.Hang, summarizetest.Drip, summarizetest.RateLimited}
+// endless are the modes that keep a summarizer busy for longer than the test.
+var endless = []summarizetest.Mode{summarizetest.Slow, summarizetest.Hang, summarizetest.Drip}
 
 // Whatever a model does, every session that outgrows its window is compacted, and
 // fits at its end (P8). Where the model fails at once, there are summaries too, by
