@@ -34,6 +34,7 @@ func TestFaultDuplicates(t *testing.T) {
 	}
 	for s := range sessions {
 		d.release(s)
+		d.muchLater(s, turns/2)
 	}
 	w.settle()
 	o := originals{world: w}
@@ -82,8 +83,7 @@ type disorder struct {
 	offered, duplicates, dropped, reordered int
 }
 
-// speak publishes a turn: now, or after the next one, or twice; some are said again
-// much later.
+// speak publishes a turn: now, or after the next one, or twice.
 func (d *disorder) speak(session, n int) {
 	d.t.Helper()
 	switch r := d.rnd.IntN(100); {
@@ -96,9 +96,6 @@ func (d *disorder) speak(session, n int) {
 	case r < 11:
 		d.offer(session, n)
 		d.again(session, n)
-	case r < 13 && n > 20: // a second or more ago
-		d.offer(session, n)
-		d.again(session, n-15)
 	default:
 		d.offer(session, n)
 	}
@@ -123,6 +120,16 @@ func (d *disorder) again(session, n int) {
 	if d.offer(session, n).Duplicate {
 		d.dropped++
 	}
+}
+
+// muchLater says a turn again until the server has forgotten its id, and takes it.
+func (d *disorder) muchLater(session, n int) {
+	d.t.Helper()
+	until(d.t, "the id is forgotten", func() bool {
+		before := d.dropped
+		d.again(session, n)
+		return d.dropped == before
+	})
 }
 
 func (d *disorder) offer(session, n int) *jetstream.PubAck {
