@@ -24,7 +24,7 @@ export SOAK
 
 # The quick tests that make reliability reads figures from
 SHOWING = ./internal/worker ./internal/kv ./internal/compaction
-SHOWN   = TestPoison|TestGolden|TestDamagedFile|TestOneNameOneWorker|TestSimulationNotices|TestKillNoticesIgnoredMarker
+SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests
