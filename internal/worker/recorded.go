@@ -60,10 +60,9 @@ func (r *recorded) pass(m broker.Marker) {
 		maps.DeleteFunc(r.told, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
 		r.last = cursor
 	}
-	if i := r.reignAt(cursor); r.config[i].to > cursor {
-		r.config[i].to = cursor
-		r.config = r.config[:i+1]
-	}
+	i := r.reignAt(cursor) // the last, but for a marker that lies behind
+	r.config[i].to = cursor
+	r.config = r.config[:i+1]
 }
 
 // reignAt is the place of the reign that an event up to the last marker fell in.

@@ -27,3 +27,29 @@ func TestReignsOfErasedMarkers(t *testing.T) {
 		}
 	}
 }
+
+// A log that lost its end takes the reigns over it along, also when it ends where one
+// of them did.
+func TestReignsOfLostEvents(t *testing.T) {
+	for end, want := range map[uint64]map[compaction.Seq]string{
+		10: {10: "a", 11: "c", 40: "c"},
+		15: {10: "a", 15: "b", 16: "c", 40: "c"},
+		20: {10: "a", 20: "b", 21: "c", 40: "c"},
+	} {
+		r := &recorded{}
+		for _, m := range []broker.Marker{
+			{Cursor: 10, Epoch: 1, Config: "a"},
+			{Cursor: 20, Epoch: 1, Config: "b"},
+			{Cursor: 30, Epoch: 1, Config: "a"},
+			{Cursor: end, Epoch: 2, Config: "c"},
+			{Cursor: 40, Epoch: 2, Config: "c"},
+		} {
+			r.pass(m)
+		}
+		for seq, hash := range want {
+			if got := r.configAt(seq); got != hash {
+				t.Errorf("the log ended at %d: event %d was decided under %q, not %q", end, seq, got, hash)
+			}
+		}
+	}
+}
