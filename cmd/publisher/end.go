@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
 )
 
 type endCmd struct {
@@ -33,19 +32,11 @@ func (c *endCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	f.spared = toFollow
-	nc, js, err := f.connect(ctx)
+	w, ack, err := f.publish(ctx, events.KindEnd, a, id, data)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	w, err := newWatcher(nc, a, &f.denied)
-	if err != nil {
-		return err
-	}
-	ack, err := replay.Publish(ctx, js, events.KindEnd, a, id, data)
-	if err != nil {
-		return err
-	}
+	defer w.nc.Close()
 	w.fate = fate{Seq: ack.Sequence, ID: id, State: stateStored, Note: "the session is over when a worker comes to it"}
 	if c.Wait > 0 {
 		if err := w.await(ctx, c.Wait); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
@@ -30,6 +31,25 @@ type watcher struct {
 // toFollow are the rights that following needs beside publishing, as the server's
 // refusals name them.
 var toFollow = []string{"Subscription to ", `"` + events.ServiceName + "."}
+
+// publish stores an event, and has a watcher hear what becomes of it, whose connection
+// is the caller's to close.
+func (f *flags) publish(ctx context.Context, k events.Kind, a events.Address, id string, payload []byte) (*watcher, *jetstream.PubAck, error) {
+	nc, js, err := f.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := newWatcher(nc, a, &f.denied)
+	var ack *jetstream.PubAck
+	if err == nil {
+		ack, err = replay.Publish(ctx, js, k, a, id, payload)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return w, ack, nil
+}
 
 // newWatcher hears what is told of a session from now on.
 func newWatcher(nc *nats.Conn, a events.Address, denied *atomic.Bool) (*watcher, error) {

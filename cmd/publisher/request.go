@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
 )
 
 // waiting is how a command waits for what a worker answers.
@@ -96,19 +95,11 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 	if err := a.Validate(); err != nil {
 		return err
 	}
-	nc, js, err := f.connect(ctx)
+	w, ack, err := f.publish(ctx, k, a, id, data)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	w, err := newWatcher(nc, a, &f.denied)
-	if err != nil {
-		return err
-	}
-	ack, err := replay.Publish(ctx, js, k, a, id, data)
-	if err != nil {
-		return err
-	}
+	defer w.nc.Close()
 	if timeout == 0 {
 		stored := fate{Seq: ack.Sequence, ID: id, State: stateStored, Note: "publisher watch shows what becomes of it"}
 		return f.show(stored, stored.write)

@@ -10,7 +10,6 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
 )
 
 type sendCmd struct {
@@ -47,19 +46,11 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	f.spared = toFollow
-	nc, js, err := f.connect(ctx)
+	w, ack, err := f.publish(ctx, events.KindTurn, a, turn.ID, payload)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	w, err := newWatcher(nc, a, &f.denied)
-	if err != nil {
-		return err
-	}
-	ack, err := replay.Publish(ctx, js, events.KindTurn, a, turn.ID, payload)
-	if err != nil {
-		return err
-	}
+	defer w.nc.Close()
 	w.turn, w.fate = turn, fate{Seq: ack.Sequence, ID: turn.ID, State: stateStored}
 	switch {
 	case c.Wait <= 0:

@@ -47,7 +47,7 @@ func besieged(t *testing.T, place, attack string) summarize.Input {
 		return ""
 	}
 	filler := strings.Repeat("ordinary output of a tool that says how the build went\n", 40)
-	tool, path := "Bash", "/work/importer/read.go"
+	tool, path := "Bash", "/proj/importer/read.go"
 	if place == "tool name" {
 		tool = attack
 	}
@@ -64,7 +64,7 @@ func besieged(t *testing.T, place, attack string) summarize.Input {
 	if place == "reminder" {
 		add(6, events.RoleUser, text("<system-reminder>"+attack+"</system-reminder>Go on."))
 	}
-	add(6, events.RoleAssistant, call("c", "Write", map[string]string{"file_path": "/work/importer/fix.go", "content": filler + at("content")}))
+	add(6, events.RoleAssistant, call("c", "Write", map[string]string{"file_path": "/proj/importer/fix.go", "content": filler + at("content")}))
 	add(7, events.RoleUser, events.Part{Kind: events.PartResult, CallID: "c", Text: "ok"})
 	add(7, events.RoleAssistant, text("Fixed the reader, and "+at("last words")+" all tests pass now."))
 	in.Focus = at("focus")

@@ -1,6 +1,3 @@
-// Collect writes the table of docs/reliability.md from what tests printed.
-//
-//	go run ./internal/reliability/collect -doc docs/reliability.md .reliability/*.txt
 package main
 
 import (
