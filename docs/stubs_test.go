@@ -75,7 +75,7 @@ func (f folder) at(t *testing.T) *folder {
 		"COMPACTD_LISTEN=" + addr, "COMPACTD_HTTP=" + http,
 		"COMPACTD_ANTHROPIC_BASE_URL=http://127.0.0.1:1", "COMPACTD_ANTHROPIC_ATTEMPTS=1", // a model that is never there
 	}
-	f.places = strings.NewReplacer("127.0.0.1:4222", addr, "127.0.0.1:8222", http, "broker:4222", broker,
+	f.places = strings.NewReplacer("127.0.0.1:4222", addr, "127.0.0.1:8223", http, "broker:4222", broker,
 		"/run/secrets/", f.dir+"/secrets/", "/var/lib/compactd", f.dir+"/var", "/tmp/try", f.dir+"/try")
 	return &f
 }

@@ -34,7 +34,7 @@ func (*doctorCmd) Help() string {
 func (*readyCmd) Help() string {
 	return `Examples:
   worker ready
-  worker ready --live --http 127.0.0.1:8222`
+  worker ready --live --http 127.0.0.1:8223`
 }
 
 // Help has examples.

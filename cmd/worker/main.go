@@ -41,10 +41,10 @@ var version = "dev"
 
 // flags are the command line, with the environment as the default.
 type flags struct {
-	NATS string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"Server to connect to. Absent: one is embedded."`
+	NATS string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"Server to connect to. Absent, or with --listen: one is embedded."`
 	access.Flags
 
-	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default})."`
+	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default}). On the command line it beats NATS_URL."`
 	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the ledgers, and of the embedded server (${default})."`
 	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: the death of the process, or a power loss too (process|power, default ${default})."`
 	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
@@ -103,7 +103,7 @@ Examples:
   worker policy --policy policy.yaml --tenant acme
   worker inspect --json
   worker doctor --nats nats://broker:4222
-  worker ready --http 127.0.0.1:8222
+  worker ready --http 127.0.0.1:8223
   worker replay --policy default --policy claude ~/.claude/projects
   worker forget acme chat-4711 --nats nats://broker:4222
 
@@ -217,6 +217,9 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 
 // Validate finds wrong usage that kong cannot know of.
 func (f *flags) Validate(k *kong.Context) error {
+	if err := f.chooseServer(k); err != nil {
+		return err
+	}
 	if f.MaxLedgers < 1 {
 		return errors.New("--max-ledgers must be 1 or more")
 	}

@@ -15,7 +15,7 @@ import (
 
 // defaultHTTP may be in use by another worker of this machine, or by a server's
 // own monitoring.
-const defaultHTTP = "127.0.0.1:8222"
+const defaultHTTP = "127.0.0.1:8223"
 
 // monitor answers over HTTP; the zero value is off.
 type monitor struct {

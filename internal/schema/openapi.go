@@ -58,7 +58,7 @@ func OpenAPI(operations []Operation, all map[string]*jsonschema.Schema) (map[str
 			"title": "compactd", "version": strconv.Itoa(events.Version) + ".0.0",
 			"description": "Questions about the sessions of compactd. The answers are those of the NATS service compactd; docs/format/wire.md explains their fields.",
 		},
-		"servers":  []any{object{"url": "http://127.0.0.1:8222"}},
+		"servers":  []any{object{"url": "http://127.0.0.1:8223"}},
 		"paths":    paths,
 		"security": []any{object{}, object{"token": []any{}}},
 		"components": object{

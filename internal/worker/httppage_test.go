@@ -37,7 +37,7 @@ func TestHTTPPage(t *testing.T) {
 		t.Fatalf("%d commands of %d have an answer", len(blocks), strings.Count(string(page), "```sh"))
 	}
 	for _, b := range blocks {
-		command := strings.ReplaceAll(string(b[1]), "127.0.0.1:8222", m.Addr())
+		command := strings.ReplaceAll(string(b[1]), "127.0.0.1:8223", m.Addr())
 		out, err := exec.CommandContext(t.Context(), "sh", "-ec", command).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)

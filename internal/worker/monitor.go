@@ -41,7 +41,7 @@ func (c *MonitorConfig) validate() error {
 	var errs []error
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("listen on %q: want host:port, as in 127.0.0.1:8222", c.Listen))
+		errs = append(errs, fmt.Errorf("listen on %q: want host:port, as in 127.0.0.1:8223", c.Listen))
 	}
 	n, err := strconv.Atoi(cmp.Or(port, "0"))
 	if err != nil || n < -1 || n > 65535 {

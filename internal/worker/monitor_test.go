@@ -322,7 +322,7 @@ func TestHTTPIsGuarded(t *testing.T) {
 		{open, "/metrics", "", "localhost:1", http.StatusOK},
 		{open, "/metrics", "", "[::1]", http.StatusOK},
 		{open, "/metrics", "", "rebound.example", http.StatusForbidden},
-		{open, "/metrics", "", "127.0.0.1.rebound.example:8222", http.StatusForbidden},
+		{open, "/metrics", "", "127.0.0.1.rebound.example:8223", http.StatusForbidden},
 		{open, "/debug/pprof/", "", "", http.StatusNotFound},
 		{open, "/", "", "", http.StatusOK},
 	} {
