@@ -32,6 +32,16 @@ type Compaction struct {
 	Budget                    Budget
 }
 
+// Note says that a part of an event was ignored.
+type Note struct {
+	Code Code
+	// Message is a sentence for people, Hint says what to do.
+	Message, Hint string
+	// Fields are the paths of the fields that were ignored, of the policy with
+	// policy_locked.
+	Fields []string
+}
+
 func compacted(b *events.Compacted) Compaction {
 	c := Compaction{
 		Generation: b.Generation, Turn: b.Through.Turn, Compacted: b.Compacted, Code: Code(b.Code), Reason: string(b.Reason),
@@ -87,6 +97,12 @@ func (s *Session) hear(k events.Kind, data []byte, seq uint64) {
 	s.mu.Unlock()
 	if told != nil && s.tell != nil {
 		s.tell(*told)
+	}
+	if s.note == nil {
+		return
+	}
+	for _, n := range events.NotesOf(body) {
+		s.note(Note{Code(n.Code), n.Message, n.Hint, n.Fields})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
@@ -190,5 +191,34 @@ func TestConcurrentUse(t *testing.T) {
 	h := history(t, s)
 	if diff := cmp.Diff(texts(w.context(t, s, h.Generation).Messages), texts(h.Messages)); h.Turn != 21 || h.Generation == history(t, s).Generation && diff != "" {
 		t.Errorf("turn %d (-worker +client):\n%s", h.Turn, diff)
+	}
+}
+
+// What the workers ignore of a policy reaches the agent as a note, and its turn counts.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := compaction.DefaultPolicy()
+	p.Summarize.Enabled, p.Locked = false, []string{"summarize"}
+	var err error
+	if w.config, err = compaction.NewConfig(p, compaction.DefaultWindows()); err != nil {
+		t.Fatal(err)
+	}
+	w.start(t)
+	c := w.client(t)
+	defer c.Close()
+	notes := make(chan Note, 16)
+	config := small
+	config.Policy = map[string]any{"summarize": map[string]any{"enabled": true, "prepare": 0.5}}
+	config.OnNote = func(n Note) { notes <- n }
+	s := w.open(t, c, "s", config)
+	publish(t, s, user("question"))
+	got := <-notes
+	if diff := cmp.Diff([]string{"summarize.enabled", "summarize.prepare"}, got.Fields); diff != "" || got.Code != "policy_locked" || got.Hint == "" {
+		t.Errorf("%+v, fields (-want +got):\n%s", got, diff)
+	}
+	publish(t, s, user("another"))
+	if h := history(t, s); h.Turn != 2 || len(h.Messages) != 2 {
+		t.Errorf("turn %d with %d messages", h.Turn, len(h.Messages))
 	}
 }

@@ -21,6 +21,7 @@ type Session struct {
 	c    *Client
 	at   events.Address
 	tell func(Compaction)
+	note func(Note)
 	subs []*nats.Subscription
 	turn chan struct{} // has one while no call publishes
 
@@ -69,7 +70,7 @@ type History struct {
 // outcomes. Config is published with the next turn.
 func (c *Client) Open(ctx context.Context, name string, config Config) (*Session, error) {
 	s := &Session{
-		c: c, at: events.Address{Tenant: c.tenant, Session: name}, tell: config.OnCompaction,
+		c: c, at: events.Address{Tenant: c.tenant, Session: name}, tell: config.OnCompaction, note: config.OnNote,
 		turn: make(chan struct{}, 1), connects: c.nc.Stats().Reconnects, waiting: map[string]chan answer{},
 	}
 	s.turn <- struct{}{}
@@ -114,7 +115,7 @@ func (s *Session) resume(ctx context.Context) error {
 }
 
 // Configure changes what holds from the next turn on: a switch of the model, other
-// tools. OnCompaction stays that of Open.
+// tools. OnCompaction and OnNote stay those of Open.
 func (s *Session) Configure(config Config) error {
 	set, err := config.settings()
 	if err != nil {

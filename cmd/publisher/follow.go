@@ -21,6 +21,7 @@ type watcher struct {
 	heard chan *nats.Msg
 	turn  *events.Turn // nil: the end
 	fate  fate
+	notes []events.Note // beside the outcome of the turn
 	// denied: the server does not let this user ask or listen.
 	denied *atomic.Bool
 
@@ -114,6 +115,9 @@ func (w *watcher) hear(m *nats.Msg) (settled bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if causeOf(body) == w.fate.Seq {
+		w.notes = append(w.notes, events.NotesOf(body)...)
+	}
 	r, ok := body.(*events.Rejected)
 	switch {
 	case !ok || r.Seq != w.fate.Seq:
@@ -126,6 +130,17 @@ func (w *watcher) hear(m *nats.Msg) (settled bool, err error) {
 	default: // taken all the same; the session will say so
 		return false, nil
 	}
+}
+
+// causeOf is the sequence of the event that an outcome with notes follows from.
+func causeOf(body any) uint64 {
+	switch b := body.(type) {
+	case *events.Compacted:
+		return b.CausedBy.Seq
+	case *events.BudgetChanged:
+		return b.CausedBy.Seq
+	}
+	return 0
 }
 
 // ask reports whether the session shows that the turn was taken.
@@ -147,6 +162,9 @@ func (w *watcher) ask(ctx context.Context) bool {
 	if s.Through.Seq > w.fate.Seq && !w.unrefused(grace) { // by another agent
 		return false
 	}
+	if w.turn.Policy != nil && len(w.notes) == 0 && !w.unrefused(grace) { // a note may be on its way
+		return false
+	}
 	w.fate = fate{Seq: w.fate.Seq, ID: w.fate.ID, State: stateTaken, Turn: s.Through.Turn, Generation: s.Generation}
 	if s.Through.Seq > w.fate.Seq && w.turn.Number > 0 {
 		w.fate.Turn = w.turn.Number
@@ -155,6 +173,9 @@ func (w *watcher) ask(ctx context.Context) bool {
 	if w.turn.UsageUnknown {
 		c := events.CodeUsageUnknown
 		w.fate.Code, w.fate.Note, w.fate.Hint = c, events.Codes[c].Meaning, events.Codes[c].Hint
+	}
+	for _, n := range w.notes {
+		w.fate.Code, w.fate.Note, w.fate.Hint = n.Code, noteText(n), n.Hint
 	}
 	return true
 }

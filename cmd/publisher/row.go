@@ -38,6 +38,23 @@ func (r row) line(a events.Address) string {
 
 // rowOf says an outcome.
 func rowOf(body any) row {
+	r := outcomeRow(body)
+	for _, n := range events.NotesOf(body) {
+		r.note = strings.TrimPrefix(r.note+"; "+noteText(n), "; ")
+	}
+	return r
+}
+
+// noteText is a note in one line.
+func noteText(n events.Note) string {
+	text := string(n.Code) + ": " + sentence(n.Message)
+	if len(n.Fields) > 0 {
+		text += " Ignored: " + strings.Join(n.Fields, ", ") + "."
+	}
+	return text
+}
+
+func outcomeRow(body any) row {
 	switch b := body.(type) {
 	case *events.Compacted:
 		return rowOfCompacted(b)

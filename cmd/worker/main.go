@@ -58,7 +58,9 @@ type flags struct {
 	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
-	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Tell levels only."`
+	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Publish levels only, and compact nothing unless it is asked for."`
+	Lock              []string `env:"COMPACTD_LOCK" placeholder:"PATH" help:"A field of the policy that sessions cannot set, such as summarize.enabled, or a group. Can be repeated; what the flags above set is locked anyway."`
+	Unlock            []string `env:"COMPACTD_UNLOCK" placeholder:"PATH" help:"A field, or a group, that sessions can set although a flag sets it or the policy locks it."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
 	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
 
@@ -253,6 +255,7 @@ func (f *flags) Validate(k *kong.Context) error {
 func (f *flags) load(policy string) (*policyfile.Settings, error) {
 	s, err := policyfile.Load(policyfile.Options{
 		Policy: policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
+		Lock: f.Lock, Unlock: f.Unlock,
 	})
 	if err != nil || f.Counter == "estimate" {
 		return s, err

@@ -66,6 +66,8 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 		if len(l.parked) == 0 {
 			d.reject(events.CodeTurnGap, l)
 		}
+		d.noteTurn(l, t)
+		d.tellNotes(l)
 		return
 	}
 	if err := l.refuse(t); err != nil {
@@ -75,14 +77,21 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 	if t.usageUnknown {
 		d.reject(events.CodeUsageUnknown, l)
 	}
+	d.noteTurn(l, t)
 	next := l.fork()
 	next.take(t)
 	withdrawn := next.job == nil
 	d.budget(l, next)
 	d.age(l, next)
+	d.tellNotes(next)
 	if withdrawn || slices.ContainsFunc(d.outs, isJob) { // it waited too long
 		d.abort(l, next)
 	}
+}
+
+// noteTurn notes what is ignored of a turn that is taken.
+func (d *decision) noteTurn(l *Ledger, t *Turn) {
+	d.noteLocked(d.config.For(l.Address.Tenant), t.override, l.override)
 }
 
 // result judges what became of a job. A summary is used at once when the session
@@ -136,6 +145,7 @@ type decision struct {
 	now    int64 // of the log, in Unix milliseconds
 	config *Config
 	outs   []Outcome
+	notes  []events.Note
 }
 
 func (d *decision) cause() events.Cause {
@@ -186,12 +196,16 @@ func (d *decision) budget(before, l *Ledger) {
 		}
 	}
 	if b.Level != before.level {
-		d.tell(events.KindBudget, func(h events.Header) any {
-			return &events.BudgetChanged{
-				Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Through: l.through(), Level: b.Level, Budget: b,
-			}
-		})
+		d.tellBudget(l, b)
 	}
+}
+
+func (d *decision) tellBudget(l *Ledger, b events.Budget) {
+	d.tell(events.KindBudget, func(h events.Header) any {
+		return &events.BudgetChanged{
+			Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Through: l.through(), Level: b.Level, Budget: b,
+		}
+	})
 }
 
 // retryShare is how much a history must change, as a share of the available

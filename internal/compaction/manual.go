@@ -20,8 +20,10 @@ func (d *decision) manual(l *Ledger, in *events.Compact) {
 		d.abort(l, l)
 		return
 	}
+	d.noteLocked(l.gauge.policy, m.Policy, nil)
 	next := l.fork()
 	d.answerManual(next, call, m, Means{Truncate: true, Exact: true}, "")
+	d.tellNotes(next)
 	d.abort(l, next)
 }
 
@@ -92,6 +94,8 @@ func (d *decision) summarized(l *Ledger, m *events.Manual, f fitness) {
 	call, err := l.under(m, d.config)
 	if err != nil { // the config has changed, and does not take its policy any more
 		call = l.fork()
+	} else {
+		d.noteLocked(l.gauge.policy, m.Policy, nil)
 	}
 	switch {
 	case f == fit:
@@ -101,6 +105,7 @@ func (d *decision) summarized(l *Ledger, m *events.Manual, f fitness) {
 	default:
 		d.tellNothing(l, events.ReasonManual, events.CodeIncompleteResponse).Request = &m.Cause
 	}
+	d.tellNotes(l)
 }
 
 // abort answers a request that before waits for when nothing will answer it any

@@ -63,6 +63,10 @@ type Policy struct {
 	Truncate    TruncatePolicy  `json:"truncate"`
 	Output      OutputPolicy    `json:"tool_output"`
 	Restore     RestorePolicy   `json:"restore"`
+
+	// Locked are the paths of fields that sessions cannot set, such as
+	// summarize.enabled, or summarize for all of its fields.
+	Locked []string `json:"locked,omitzero"`
 }
 
 // PrunePolicy is the policy of the first stage.
@@ -118,6 +122,7 @@ type TruncatePolicy struct {
 func (p Policy) Set(object events.Raw) (Policy, error) {
 	p.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
 	p.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
+	p.Locked = slices.Clone(p.Locked)
 	if err := events.UnmarshalStrict(object, &p); err != nil {
 		return p, fmt.Errorf("set policy: %w", err)
 	}
@@ -125,16 +130,29 @@ func (p Policy) Set(object events.Raw) (Policy, error) {
 }
 
 // With is Set for a policy that came over the wire: a result that does not
-// validate is an error too, and the code of errors is bad_policy.
+// validate is an error too, and the code of errors is bad_policy. Locked fields keep
+// their values.
 func (p Policy) With(object events.Raw) (Policy, error) {
-	p, err := p.Set(object)
+	p, _, err := p.Over(object)
+	return p, err
+}
+
+// Over is With, and lists the locked fields that the object would have changed. An
+// object that does not fit the locked fields, and is valid without them, is ignored as
+// a whole.
+func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error) {
+	sent, err := p.Set(object)
 	if err != nil {
-		return p, events.NewInvalid(events.CodeBadPolicy, "policy", "has an unknown or duplicate field, or one of the wrong type")
+		return sent, nil, events.NewInvalid(events.CodeBadPolicy, "policy", "has an unknown or duplicate field, or one of the wrong type")
 	}
-	if err := p.Validate(); err != nil {
-		return p, events.NewInvalid(events.CodeBadPolicy, "policy", strings.ReplaceAll(err.Error(), "\n", "; "))
+	out, ignored = sent.restore(&p)
+	if err := out.Validate(); err != nil {
+		if len(ignored) > 0 && sent.valid() {
+			return p, p.differences(&sent), nil
+		}
+		return out, nil, events.NewInvalid(events.CodeBadPolicy, "policy", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	return p, nil
+	return out, ignored, nil
 }
 
 // At returns the policy with the trigger at a share of the available input, and
@@ -191,6 +209,9 @@ func (p Policy) Validate() error {
 	p.Buffers.validate(check)
 	p.Prune.Micro.validate(check)
 	errs = append(errs, p.Output.validate(), p.Restore.validate())
+	for _, path := range p.Locked {
+		check(slices.ContainsFunc(policyFields(), func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
+	}
 	return errors.Join(errs...)
 }
 

@@ -20,7 +20,7 @@ import (
 // The scripts under testdata say what the package does with sessions; go test
 // -rewrite writes what it does now. Commands:
 //
-//	session window= reserve= provider= model= format= ids=off system= tools= policy= profile=
+//	session window= reserve= provider= model= format= ids=off system= tools= policy= profile= locked=
 //	add                     a turn, taken without a decision
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1
@@ -236,6 +236,9 @@ func (s *script) begin(t *testing.T, a args) {
 	p := withoutSummaries()
 	p.Profile = cmp.Or(a.text("profile"), "plain")
 	p.Summarize.Enabled = a.text("summaries") == "on"
+	if v := a.text("locked"); v != "" {
+		p.Locked = strings.Split(v, ",")
+	}
 	*s = script{
 		agent: newAgent(t, configOf(t, p)), header: object{},
 		format: events.Format(a.text("format")), noIDs: a.text("ids") == "off",
@@ -495,7 +498,7 @@ func (s *script) request(r *compaction.Request, err error) string {
 func (s *script) tell(outs []compaction.Outcome) string {
 	var out []string
 	for _, o := range outs {
-		out = append(out, s.outcome(o))
+		out = append(out, s.outcome(o)+notes(o))
 		if o.View != nil {
 			s.view = o.View
 		}
@@ -504,6 +507,14 @@ func (s *script) tell(outs []compaction.Outcome) string {
 		return "nothing to tell; " + s.state()
 	}
 	return strings.Join(out, "\n")
+}
+
+// notes are lines beside an outcome.
+func notes(o compaction.Outcome) (out string) {
+	for _, n := range events.NotesOf(o.Body) {
+		out += fmt.Sprintf("\n  note %s: %s", n.Code, strings.Join(n.Fields, ", "))
+	}
+	return out
 }
 
 func (s *script) outcome(o compaction.Outcome) string {

@@ -165,9 +165,11 @@ type Compacted struct {
 	Edits           []Edit        `json:"edits"`
 	Summary         *Summary      `json:"summary,omitzero"`
 	Budget          Budget        `json:"budget"`
+	Notes           []Note        `json:"notes,omitzero"`
 }
 
-// BudgetChanged is a session.budget: a level was crossed.
+// BudgetChanged is a session.budget: a level was crossed, or an event has notes and
+// no other outcome to carry them.
 type BudgetChanged struct {
 	Header
 	Config   string  `json:"config"`
@@ -175,6 +177,29 @@ type BudgetChanged struct {
 	Through  Through `json:"through"`
 	Level    Level   `json:"level"`
 	Budget   Budget  `json:"budget"`
+	Notes    []Note  `json:"notes,omitzero"`
+}
+
+// Note is a remark on an event that was taken, beside its outcome: a part of the event
+// was ignored.
+type Note struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitzero"`
+	// Fields are the paths of the fields that were ignored, such as
+	// summarize.enabled.
+	Fields []string `json:"fields,omitzero"`
+}
+
+// NotesOf returns the notes of an outcome.
+func NotesOf(body any) []Note {
+	switch b := body.(type) {
+	case *Compacted:
+		return b.Notes
+	case *BudgetChanged:
+		return b.Notes
+	}
+	return nil
 }
 
 // Rejected is a session.rejected: an event was refused, or needs attention.

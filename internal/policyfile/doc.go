@@ -29,6 +29,9 @@
 // the threshold and the switch of the command line. A tenant's is the worker's, or
 // a preset if it names one, with its own fields set.
 //
+// Fields that the file or the command line locks keep that value whatever a session
+// sends.
+//
 // # Guarantees
 //
 // Nothing is ignored: unknown and doubled keys, wrong types, values out of range,

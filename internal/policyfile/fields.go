@@ -41,13 +41,16 @@ func names(t reflect.Type) []string {
 	return out
 }
 
+// lockedKey is the field that says which others sessions cannot set.
+const lockedKey = "locked"
+
 // leaf is a value of a policy with its path, such as prune.enabled.
 type leaf struct {
 	path  string
 	value any
 }
 
-// leaves lists all values of a policy in their order.
+// leaves lists all values of a policy in their order, but what is locked.
 func leaves(p *compaction.Policy) []leaf { return leavesOf(reflect.ValueOf(*p), "") }
 
 func leavesOf(v reflect.Value, path string) []leaf {
@@ -56,6 +59,9 @@ func leavesOf(v reflect.Value, path string) []leaf {
 	}
 	var out []leaf
 	for f, x := range v.Fields() {
+		if path == "" && nameOf(f) == lockedKey {
+			continue
+		}
 		out = append(out, leavesOf(x, strings.TrimPrefix(path+"."+nameOf(f), "."))...)
 	}
 	return out

@@ -13,6 +13,7 @@ type file struct {
 	reader  reader
 	preset  string
 	worker  object
+	locked  locks
 	tenants []entry
 
 	windows      compaction.Windows
@@ -31,6 +32,8 @@ func (f *file) split(all []entry) {
 			f.readWindows(f.reader.entries(e.value, "windows"))
 		case "tenants":
 			f.tenants = f.reader.entries(e.value, "tenants")
+		case lockedKey:
+			f.locked = f.reader.readLocks(e)
 		default:
 			fields = append(fields, e)
 		}
@@ -74,8 +77,9 @@ func (f *file) readWindows(providers []entry) {
 }
 
 // readTenants reads the policies of tenants, each over the worker's or over a
-// preset of its own.
-func (f *file) readTenants(s *Settings, found *problems) {
+// preset of its own. Its locks take the place of the worker's, but for those of the
+// command line.
+func (f *file) readTenants(s *Settings, flags flagLocks, found *problems) {
 	told := all(s.worker.policy.Validate())
 	for _, t := range f.tenants {
 		r := f.reader
@@ -89,11 +93,16 @@ func (f *file) readTenants(s *Settings, found *problems) {
 		if i := slices.IndexFunc(fields, func(e entry) bool { return e.key == "preset" }); i >= 0 {
 			if name := r.presetName(fields[i], r.prefix); name != "" {
 				l, _ = preset(name)
-				own = nil
+				l.locks, own = s.worker.locks, nil
 			}
 			fields = slices.Delete(fields, i, i+1)
 		}
+		fields, locked := r.takeLocks(fields)
 		l.lay(r.policy(fields), found)
+		if locked != nil {
+			l.locks = locked
+		}
+		l.lock(flags)
 		l.validate(r.prefix, own, found)
 		s.tenants[t.key] = l
 	}

@@ -14,12 +14,14 @@ import (
 type layers struct {
 	policy compaction.Policy
 	places map[string]place
+	locks  locks
+	set    locks // what the command line has set
 }
 
 // preset is the lowest layer.
 func preset(name string) (layers, bool) {
 	p, ok := compaction.Preset(name)
-	l := layers{p, map[string]place{}}
+	l := layers{policy: p, places: map[string]place{}}
 	for _, x := range leaves(&p) {
 		l.places[x.path] = place{source: "preset " + name, preset: true}
 	}
@@ -27,7 +29,9 @@ func preset(name string) (layers, bool) {
 }
 
 // clone is for a tenant, which begins with what the worker has.
-func (l layers) clone() layers { return layers{l.policy, maps.Clone(l.places)} }
+func (l layers) clone() layers {
+	return layers{policy: l.policy, places: maps.Clone(l.places), locks: l.locks}
+}
 
 // lay sets what was written over what is there.
 func (l *layers) lay(o object, found *problems) {
@@ -46,8 +50,11 @@ func (l *layers) lay(o object, found *problems) {
 // flags sets what the command line says.
 func (l *layers) flags(o Options, found *problems) {
 	r := reader{source: "--set", flag: true, problems: found}
+	l.set = locks{}
 	for _, s := range o.Set {
-		l.lay(r.setting(s), found)
+		x := r.setting(s)
+		l.lay(x, found)
+		maps.Copy(l.set, x.places)
 	}
 	if o.Threshold != "" {
 		at := place{source: "--compact-threshold"}
@@ -56,12 +63,15 @@ func (l *layers) flags(o Options, found *problems) {
 			found.add(at, "%s", err)
 		} else {
 			l.change(at, l.policy.At(share))
+			l.set["trigger"], l.set["threshold"] = at, at
 		}
 	}
 	if o.Disable {
 		p := l.policy
 		p.Enabled = false
-		l.change(place{source: "--disable-compaction"}, p)
+		at := place{source: "--disable-compaction"}
+		l.change(at, p)
+		l.set["enabled"] = at
 	}
 }
 
@@ -70,7 +80,7 @@ func (l *layers) change(at place, to compaction.Policy) {
 	before := leaves(&l.policy)
 	for i, x := range leaves(&to) {
 		if !reflect.DeepEqual(before[i].value, x.value) {
-			l.places[x.path] = at
+			l.places[x.path], l.set[x.path] = at, at
 		}
 	}
 	l.policy = to
@@ -86,6 +96,10 @@ func (r *reader) setting(s string) object {
 	body := r.document([]byte(text))
 	if body == nil {
 		r.problems.add(place{source: r.source}, "%s has no value", path)
+		return object{}
+	}
+	if path == lockedKey {
+		r.problems.add(place{source: r.source}, "locked is said by --lock and --unlock, or in the file")
 		return object{}
 	}
 	keys := strings.Split(path, ".")

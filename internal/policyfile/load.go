@@ -24,8 +24,13 @@ type Options struct {
 	// Threshold is the trigger as a share of the available input; what must be
 	// below it is brought below. "" leaves it.
 	Threshold string
-	// Disable switches compaction off for all who do not switch it on.
+	// Disable switches automatic compaction off.
 	Disable bool
+	// Lock holds paths of fields, or of groups of them, that sessions cannot set,
+	// beside those that the file locks. What the options above set is locked too.
+	Lock []string
+	// Unlock holds paths that sessions can set all the same.
+	Unlock []string
 }
 
 // Settings is what it comes to.
@@ -90,11 +95,16 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 		found = f.reader.problems
 		worker.lay(f.worker, found)
 	}
+	if f != nil {
+		worker.locks = f.locked
+	}
 	worker.flags(o, found)
+	flags := o.locks(worker.set, found)
+	worker.lock(flags)
 	worker.validate("", nil, found)
 	s.worker = worker
 	if f != nil {
-		f.readTenants(s, found)
+		f.readTenants(s, flags, found)
 		s.windows, s.windowPlaces = f.windows, f.windowPlaces
 	}
 	table, err := compaction.CustomOf(s.worker.policy.Profile).Windows().With(s.windows)

@@ -18,6 +18,7 @@ func TestPrintedIsReadBack(t *testing.T) {
 		"preset: claude",
 		"preset: neurolink\nprune: {protected_tools: [], micro: {tools: ['a: b', \"#\", ünïcode]}}\nwindows: {'@cf': {'a/b.c:1': 64000}}",
 		"tenants: {acme: {preset: claude, threshold_cap: 0.123456}}",
+		"locked: [summarize, threshold]\ntenants: {acme: {preset: claude, locked: [prune.micro]}}",
 	} {
 		s, err := parse("a.yaml", []byte(text), Options{})
 		if err != nil {
@@ -49,6 +50,7 @@ func TestConfigText(t *testing.T) {
 	hashes := map[string]string{}
 	for _, text := range []string{
 		"", "target: 0.5", "tenants: {acme: {target: 0.5}}", "tenants: {acme: {}}", "windows: {openai: {gpt-5: 272000}}", "window_tokens: 8000",
+		"locked: [summarize.enabled]", "tenants: {acme: {locked: [summarize.enabled]}}",
 	} {
 		s, err := parse("a.yaml", []byte(text), Options{})
 		if err != nil {

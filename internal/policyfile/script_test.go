@@ -13,7 +13,7 @@ import (
 // The scripts show what becomes of a file and of the command line (A8, A11, A13),
 // and every problem told at once. Commands:
 //
-//	load policy=NAME threshold= disable set=(…)   the lines are a file, policy.yaml
+//	load policy=NAME threshold= disable set=(…) lock=(…) unlock=(…)   the lines are a file, policy.yaml
 //	write tenant=                                 the policy as it is printed
 //
 // load prints what does not come from a preset.
@@ -56,6 +56,10 @@ func load(d *datadriven.TestData) (*Settings, error) {
 			o.Disable = true
 		case "set":
 			o.Set = append(o.Set, a.Vals...)
+		case "lock":
+			o.Lock = append(o.Lock, a.Vals...)
+		case "unlock":
+			o.Unlock = append(o.Unlock, a.Vals...)
 		}
 	}
 	if d.Input == "" {
@@ -73,6 +77,9 @@ func changes(s *Settings) string {
 			if p := l.places[x.path]; !p.preset {
 				fmt.Fprintf(&b, "  %s: %s, %s\n", x.path, text(x.value), p)
 			}
+		}
+		for _, path := range l.policy.Locked {
+			fmt.Fprintf(&b, "  %s is locked, %s\n", path, l.locks[path])
 		}
 	}
 	list("worker", s.worker)

@@ -20,6 +20,8 @@ type Report struct {
 	Windows compaction.Windows `json:"windows,omitzero"` // that stand in place of the table's
 	// Sources says of each value where it comes from, by its path.
 	Sources map[string]string `json:"sources"`
+	// Locks says of each field that sessions cannot set what locks it.
+	Locks map[string]string `json:"locks"`
 	// Tenants lists those that have a policy of their own.
 	Tenants []string `json:"tenants,omitzero"`
 }
@@ -27,21 +29,29 @@ type Report struct {
 // Report describes the policy of a tenant; "" is the worker's, which a tenant
 // without its own has too.
 func (s *Settings) Report(tenant string) *Report {
-	l, ok := s.tenants[tenant]
-	if !ok {
-		l = s.worker
-	}
+	l := s.of(tenant)
 	r := &Report{
 		Config: s.Config.Hash(), Tenant: tenant, Policy: l.policy, Windows: s.windows,
-		Sources: map[string]string{}, Tenants: slices.Sorted(maps.Keys(s.tenants)),
+		Sources: map[string]string{}, Locks: map[string]string{}, Tenants: slices.Sorted(maps.Keys(s.tenants)),
 	}
 	for path, p := range l.places {
 		r.Sources[path] = p.String()
+	}
+	for path, p := range l.locks {
+		r.Locks[path] = p.String()
 	}
 	for path, p := range s.windowPlaces {
 		r.Sources[path] = p.String()
 	}
 	return r
+}
+
+// of is the policy of a tenant.
+func (s *Settings) of(tenant string) layers {
+	if l, ok := s.tenants[tenant]; ok {
+		return l
+	}
+	return s.worker
 }
 
 // Write prints the policy of a tenant as a file with the same meaning, each value
@@ -56,10 +66,14 @@ func (s *Settings) Write(w io.Writer, tenant string) error {
 		p.note("tenants with a policy of their own: %s", strings.Join(r.Tenants, ", "))
 	}
 	var open []string
+	l := s.of(tenant)
 	for _, x := range leaves(&r.Policy) {
 		keys := strings.Split(x.path, ".")
 		open = p.enter(open, keys)
-		p.value(len(keys)-1, keys[len(keys)-1], x.value, r.Sources[x.path])
+		p.value(len(keys)-1, keys[len(keys)-1], x.value, r.Sources[x.path]+l.lockNote(x.path))
+	}
+	if len(r.Policy.Locked) > 0 {
+		p.value(0, lockedKey, r.Policy.Locked, "")
 	}
 	if len(r.Windows) > 0 {
 		p.line(0, "windows:", "")

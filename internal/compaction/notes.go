@@ -1,0 +1,43 @@
+package compaction
+
+import (
+	"bytes"
+
+	"compactd/internal/events"
+)
+
+// note adds a remark on the event: a part of it is ignored.
+func (d *decision) note(code events.Code, fields ...string) {
+	info := events.Codes[code]
+	d.notes = append(d.notes, events.Note{Code: code, Message: info.Meaning, Hint: info.Hint, Fields: fields})
+}
+
+// noteLocked adds a note when a policy, not the one in use before, sets locked fields.
+func (d *decision) noteLocked(base *Policy, object, before events.Raw) {
+	if object == nil || bytes.Equal(object, before) {
+		return
+	}
+	if _, ignored, err := base.Over(object); err == nil && len(ignored) > 0 {
+		d.note(events.CodePolicyLocked, ignored...)
+	}
+}
+
+// tellNotes puts the notes beside the last outcome that can carry them, or tells a
+// session.budget with them, of l as it is after the event.
+func (d *decision) tellNotes(l *Ledger) {
+	if len(d.notes) == 0 {
+		return
+	}
+	for i := len(d.outs) - 1; i >= 0; i-- {
+		switch b := d.outs[i].Body.(type) {
+		case *events.Compacted:
+			b.Notes = d.notes
+			return
+		case *events.BudgetChanged:
+			b.Notes = d.notes
+			return
+		}
+	}
+	d.tellBudget(l, l.Budget())
+	d.outs[len(d.outs)-1].Body.(*events.BudgetChanged).Notes = d.notes
+}

@@ -1,0 +1,112 @@
+package policyfile
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"compactd/internal/compaction"
+)
+
+// locks are the fields that sessions cannot set, each by its path, and where that is
+// said.
+type locks map[string]place
+
+// add locks what a path covers.
+func (k locks) add(path string, at place, prefix string, found *problems) {
+	fields := compaction.PolicyFields(path)
+	if len(fields) == 0 {
+		text := prefix + path + " is no field of the policy"
+		if meant := nearest(path, known()); meant != "" {
+			text += "; did you mean " + meant + "?"
+		}
+		found.add(at, "%s", text)
+	}
+	for _, f := range fields {
+		k[f] = at
+	}
+}
+
+// known lists the paths that a lock can name: fields and groups of them.
+func known() (out []string) {
+	for _, l := range leaves(&compaction.Policy{}) {
+		for path := l.path; path != ""; {
+			out = append(out, path)
+			path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+		}
+	}
+	return out
+}
+
+// readLocks reads a list of paths.
+func (r *reader) readLocks(e entry) locks {
+	k := locks{}
+	list, ok := e.value.(*ast.SequenceNode)
+	if !ok {
+		r.problems.add(e.at, "%slocked must be a list of fields, such as [summarize.enabled]", r.prefix)
+		return k
+	}
+	for _, v := range list.Values {
+		k.add(v.GetToken().Value, r.at(v), r.prefix+"locked: ", r.problems)
+	}
+	return k
+}
+
+// takeLocks takes the key locked out of fields, nil if there is none.
+func (r *reader) takeLocks(fields []entry) ([]entry, locks) {
+	i := slices.IndexFunc(fields, func(e entry) bool { return e.key == lockedKey })
+	if i < 0 {
+		return fields, nil
+	}
+	return slices.Delete(slices.Clone(fields), i, i+1), r.readLocks(fields[i])
+}
+
+// flagLocks are what the command line locks, and what it unlocks.
+type flagLocks struct{ lock, unlock locks }
+
+// locks reads what the command line says of locks; what it has set is locked.
+func (o Options) locks(set locks, found *problems) flagLocks {
+	k := flagLocks{lock: maps.Clone(set), unlock: locks{}}
+	for _, path := range o.Lock {
+		k.lock.add(path, place{source: "--lock"}, "", found)
+	}
+	for _, path := range o.Unlock {
+		k.unlock.add(path, place{source: "--unlock"}, "", found)
+	}
+	return k
+}
+
+// lock puts what the command line says over the locks of a file, and all of them into
+// the policy.
+func (l *layers) lock(flags flagLocks) {
+	all := locks{}
+	maps.Copy(all, l.locks)
+	for path, at := range flags.lock {
+		if _, ok := all[path]; !ok {
+			all[path] = at
+		}
+	}
+	maps.DeleteFunc(all, func(path string, _ place) bool { _, ok := flags.unlock[path]; return ok })
+	l.locks, l.policy.Locked = all, nil
+	for _, x := range leaves(&l.policy) {
+		if _, ok := all[x.path]; ok {
+			l.policy.Locked = append(l.policy.Locked, x.path)
+		}
+	}
+}
+
+// lockNote says that a field is locked, and by what if that is not what set it.
+func (l *layers) lockNote(path string) string {
+	at, ok := l.locks[path]
+	switch {
+	case !ok:
+		return ""
+	case reflect.DeepEqual(at, l.places[path]):
+		return ", locked"
+	default:
+		return ", locked by " + at.String()
+	}
+}
