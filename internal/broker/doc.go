@@ -41,7 +41,9 @@
 // # On failure
 //
 // Connections come back by themselves, for ever. A reader whose consumer is silent or gone
-// has another one made, on another node if need be, and goes on where it was. What is
+// has another one made, on another node if need be, and goes on where it was. No message
+// stops it: one is known by its reply subject, whatever its headers say, and what two
+// consumers in a row do not bring is read by its sequence. What is
 // only asked is asked again while there is no answer: a node that is cut off never gives
 // one. A commit whose answer is lost is settled by reading the marker; until that works,
 // Commit waits, bounded by its context only. [ErrFenced] and [ErrDiverged] mean: stop, drop what is in memory,

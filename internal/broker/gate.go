@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -23,16 +24,6 @@ type gate struct {
 
 var errGap = errors.New("messages are missing")
 
-// known is a message whose metadata was read: to read it means to take its reply
-// subject apart.
-type known struct {
-	jetstream.Msg
-	metadata *jetstream.MsgMetadata
-}
-
-// Metadata implements [jetstream.Msg].
-func (m known) Metadata() (*jetstream.MsgMetadata, error) { return m.metadata, nil }
-
 // begin lets only messages of a new consumer pass from here on, and returns the stream
 // sequence of the last that did.
 func (g *gate) begin(consumer string) (last uint64) {
@@ -44,16 +35,17 @@ func (g *gate) begin(consumer string) (last uint64) {
 
 // pass hands m to fn. After an error of fn the gate is closed, after any other the next
 // consumer is to begin.
-func (g *gate) pass(m jetstream.Msg) error {
+func (g *gate) pass(delivered *nats.Msg) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return nil
 	}
-	md, err := m.Metadata()
-	switch {
-	case err != nil:
+	m, err := newMessage(delivered)
+	if err != nil {
 		return err
+	}
+	switch md := m.metadata; {
 	case md.Consumer != g.consumer:
 		return nil
 	case md.Sequence.Consumer != g.seq+1:
@@ -61,8 +53,24 @@ func (g *gate) pass(m jetstream.Msg) error {
 	case md.Sequence.Stream <= g.last:
 		return fmt.Errorf("message %d came after %d", md.Sequence.Stream, g.last)
 	}
-	g.last, g.seq = md.Sequence.Stream, md.Sequence.Consumer
-	err = g.fn(known{m, md}, md)
+	g.seq = m.metadata.Sequence.Consumer
+	return g.hand(m)
+}
+
+// insert hands over a message that no consumer delivered: the next one after the last, when
+// none is under way.
+func (g *gate) insert(m message) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || m.metadata.Sequence.Stream <= g.last {
+		return nil
+	}
+	return g.hand(m)
+}
+
+func (g *gate) hand(m message) error {
+	g.last = m.metadata.Sequence.Stream
+	err := g.fn(m, m.metadata)
 	g.closed = err != nil
 	return err
 }

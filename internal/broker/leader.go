@@ -80,6 +80,19 @@ func getWithin(ctx context.Context, nc *nats.Conn, stream string, req getRequest
 	return m, wrap(err, "read from leader of %s", stream)
 }
 
+// headers are those of the message; none when they are not in the form of the protocol, as
+// the client reports them of a message that a consumer delivers.
+func (m *storedMsg) headers() nats.Header {
+	if len(m.Header) == 0 {
+		return nil
+	}
+	h, err := nats.DecodeHeadersMsg(m.Header)
+	if err != nil {
+		return nil
+	}
+	return h
+}
+
 func parseStored(answer []byte) (*storedMsg, error) {
 	var resp struct {
 		Message *storedMsg          `json:"message"`

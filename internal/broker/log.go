@@ -14,18 +14,6 @@ import (
 	"compactd/internal/events"
 )
 
-// pullMessages is what a pull asks for at once. Fewer cost throughput (256: × 0.62).
-const pullMessages = 2000
-
-// pull bounds what is under way to one reader. The bytes must exceed the largest
-// message the server takes, or the reader stalls before it for ever; and they
-// should be few, as a connection with more than max_pending (64 MiB) under way is
-// cut off, and would be so again after each reconnect. 4 MiB hold 2,000 turns of
-// the usual 1.5 KiB.
-func pull(js jetstream.JetStream) jetstream.PullConsumeOpt {
-	return jetstream.PullMaxMessagesWithBytesLimit(pullMessages, max(4<<20, MaxPayload(js.Conn()))+256<<10)
-}
-
 // Heartbeat is how often the server says that a reader still has its consumer: the
 // second one that is missed has it made again. A consumer lives on one node of a
 // cluster, which may be cut off from the node that the reader is connected to; the
@@ -43,6 +31,9 @@ type LogFrom struct {
 	// OnError is told of interruptions; reading goes on by itself. It must neither
 	// block nor stop the reader.
 	OnError func(error)
+	// OnFetched is told of an event that two consumers in a row did not bring, and that
+	// was read by its sequence; it is passed on like any other. It must not block.
+	OnFetched func(seq uint64, why error)
 }
 
 // BeyondEndError says that a read was to start where the log has not come to:
@@ -93,7 +84,10 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 			onError(err)
 		}
 	}
-	r.start(pull(js))
+	if from.OnFetched != nil {
+		r.onFetched = from.OnFetched
+	}
+	r.start()
 	return r.stop, nil
 }
 
@@ -170,7 +164,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 		wakeUp(drained)
 	}
 	defer r.leave()
-	r.start(pull(js))
+	r.start()
 	stall := time.NewTicker(readStall)
 	defer stall.Stop()
 	for {

@@ -22,18 +22,25 @@ const (
 
 // Headers of a Direct Get answer.
 const (
-	headerStatus    = "Status"
 	headerSubject   = "Nats-Subject"
 	headerSequence  = "Nats-Sequence"
 	headerTimestamp = "Nats-Time-Stamp"
-
-	statusNoResponders = "503"
 )
 
-// Headers of a consumer's heartbeat.
+// Headers of what a server says beside the messages of a stream.
 const (
+	headerStatus       = "Status"
+	headerDescription  = "Description"
+	headerPending      = "Nats-Pending-Messages"
 	headerLastConsumer = "Nats-Last-Consumer"
 	headerLastStream   = "Nats-Last-Stream"
+
+	statusHeartbeat    = "100"
+	statusBadRequest   = "400"
+	statusNoMessages   = "404"
+	statusTimeout      = "408"
+	statusConflict     = "409"
+	statusNoResponders = "503"
 )
 
 // Request subjects of the JetStream API.

@@ -1,10 +1,10 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +24,9 @@ import (
 // A consumer reads from one copy of the stream, which may be behind the others. What it
 // delivers is stored for good; that it has no more to deliver says how far it has come, and
 // no more.
+//
+// A message that two consumers in a row did not bring is read from the leader by its
+// sequence: no message stops the reading.
 type reader struct {
 	js      jetstream.JetStream
 	stream  string
@@ -31,6 +34,13 @@ type reader struct {
 	first   jetstream.Consumer
 	gate    gate
 	onError func(error) // told why a consumer was replaced, or is not yet; set before start
+	// onFetched is called with what was read by its sequence, and why; set before start.
+	onFetched func(seq uint64, why error)
+
+	stuck struct { // where the last consumer came to nothing
+		at    uint64
+		times int
+	}
 
 	behind chan struct{} // takes one when another consumer is to go on
 	ended  chan error    // gets one when the connection was closed
@@ -60,7 +70,7 @@ func openReader(ctx context.Context, js jetstream.JetStream, from string, config
 	if len(config.FilterSubjects) == 1 { // then the subject of the request names it, for those who restrict it
 		config.FilterSubject, config.FilterSubjects = config.FilterSubjects[0], nil
 	}
-	r := &reader{js: js, stream: from, config: config, onError: func(error) {}, behind: make(chan struct{}, 1), ended: make(chan error, 1), cancel: func() {}}
+	r := &reader{js: js, stream: from, config: config, onError: func(error) {}, onFetched: func(uint64, error) {}, behind: make(chan struct{}, 1), ended: make(chan error, 1), cancel: func() {}}
 	if config.OptStartSeq > 0 {
 		r.gate.last = config.OptStartSeq - 1 // a copy that is behind begins at its own end, where that is before it
 	}
@@ -75,10 +85,10 @@ func openReader(ctx context.Context, js jetstream.JetStream, from string, config
 func (r *reader) pending() uint64 { return r.first.CachedInfo().NumPending }
 
 // start reads until stop, or until the connection is closed.
-func (r *reader) start(opts ...jetstream.PullConsumeOpt) {
+func (r *reader) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	r.work.Go(func() { r.run(ctx, opts) })
+	r.work.Go(func() { r.run(ctx) })
 }
 
 // stop waits for the gate's fn and lets nothing pass any more. fn must not call it. The end
@@ -105,18 +115,21 @@ func (r *reader) halt() (newest string) {
 	return newest
 }
 
-func (r *reader) run(ctx context.Context, opts []jetstream.PullConsumeOpt) {
+func (r *reader) run(ctx context.Context) {
 	nc := r.js.Conn()
 	status := nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer nc.RemoveStatusListener(status)
 	cons := r.first
 	for {
-		why := r.consume(ctx, cons, status, opts)
+		why := r.consume(ctx, cons, status)
 		if !r.lives(ctx, status) {
 			break
 		}
 		r.onError(why)
 		r.forget(cons.CachedInfo().Name)
+		if r.isStuck(why) {
+			r.fetch(ctx, why)
+		}
 		var err error
 		if cons, err = r.next(ctx, func(err error) bool {
 			lives := r.lives(ctx, status)
@@ -154,23 +167,17 @@ func (r *reader) lives(ctx context.Context, status <-chan nats.Status) bool {
 }
 
 // consume reads with one consumer, and returns why no more is to be expected of it.
-func (r *reader) consume(ctx context.Context, cons jetstream.Consumer, status <-chan nats.Status, opts []jetstream.PullConsumeOpt) error {
+func (r *reader) consume(ctx context.Context, cons jetstream.Consumer, status <-chan nats.Status) error {
 	lost := make(chan error, 1)
-	lose := func(err error) {
-		select {
-		case lost <- err:
-		default:
-		}
+	nc := r.js.Conn()
+	p := &puller{
+		nc: nc, next: apiNext + r.stream + "." + cons.CachedInfo().Name, bytes: pullBytes(nc),
+		pass: r.gate.pass, lose: func(err error) { lost <- err },
 	}
-	cc, err := cons.Consume(func(m jetstream.Msg) {
-		if err := r.gate.pass(m); err != nil {
-			lose(err)
-		}
-	}, append(slices.Clip(opts), jetstream.PullHeartbeat(Heartbeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { lose(err) }))...)
-	if err != nil {
+	if err := p.start(); err != nil {
 		return err
 	}
-	defer cc.Stop()
+	defer p.stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -181,6 +188,64 @@ func (r *reader) consume(ctx context.Context, cons jetstream.Consumer, status <-
 	case err := <-lost:
 		return err
 	}
+}
+
+// isStuck reports whether another consumer came to nothing at the place where the one
+// before it did. What is wrong with the link or with the consumer's node is another matter.
+func (r *reader) isStuck(why error) bool {
+	for _, other := range []error{
+		errReconnected, errEnd, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerLeadershipChanged,
+		jetstream.ErrServerShutdown, nats.ErrNoResponders, nats.ErrConnectionClosed,
+	} {
+		if errors.Is(why, other) {
+			return false
+		}
+	}
+	at := r.gate.begin("")
+	if at != r.stuck.at {
+		r.stuck.at, r.stuck.times = at, 0
+	}
+	r.stuck.times++
+	return r.stuck.times > 1
+}
+
+// fetch reads the next message from the leader, by its sequence, and hands it over. When it
+// cannot, the next consumer tries.
+func (r *reader) fetch(ctx context.Context, why error) {
+	last := r.gate.begin("")
+	if last == 0 && r.config.DeliverPolicy != jetstream.DeliverByStartSequencePolicy {
+		return // not every message is wanted
+	}
+	m, err := r.following(ctx, last+1)
+	if err != nil {
+		r.onError(fmt.Errorf("read the message after %d by its sequence: %w", last, err))
+		return
+	}
+	if m != nil {
+		r.onFetched(m.Seq, why)
+		_ = r.gate.insert(messageOf(r.stream, m, r.config.HeadersOnly)) // an end that was asked for
+	}
+}
+
+// following is the first message from a sequence on that the reader selects; nil for none.
+func (r *reader) following(ctx context.Context, from uint64) (first *storedMsg, err error) {
+	filters := r.config.FilterSubjects
+	if len(filters) == 0 {
+		filters = []string{cmp.Or(r.config.FilterSubject, ">")}
+	}
+	for _, filter := range filters {
+		m, err := getFromLeader(ctx, r.js.Conn(), r.stream, getRequest{Seq: from, NextFor: filter})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if first == nil || m.Seq < first.Seq {
+			first = m
+		}
+	}
+	return first, nil
 }
 
 // next makes a consumer that begins after the last message that passed. again says
@@ -220,15 +285,40 @@ func (r *reader) create(ctx context.Context, config jetstream.ConsumerConfig) (j
 // the consumer's own state stays where the last message was delivered.
 func (r *reader) seen(ctx context.Context) (upTo uint64, ok bool) {
 	name, passed := r.gate.delivered()
-	body := fmt.Appendf(nil, `{"batch":1,"expires":%d,"idle_heartbeat":%d}`, probeTime, probeBeat)
-	m, err := request(ctx, r.js.Conn(), &nats.Msg{Subject: apiNext + r.stream + "." + name, Data: body}, probeTime)
+	m, err := r.probe(ctx, name)
 	if err != nil {
 		return 0, false
 	}
-	if m.Header.Get(headerStatus) == "" { // a message, which the reader misses now
+	if isDelivery(m) { // which the reader misses now
 		wakeUp(r.behind)
+		return 0, false
 	}
-	return parseSeq(m.Header.Get(headerLastStream)), m.Header.Get(headerStatus) == "100" && parseSeq(m.Header.Get(headerLastConsumer)) == passed
+	return parseSeq(m.Header.Get(headerLastStream)), m.Header.Get(headerStatus) == statusHeartbeat && parseSeq(m.Header.Get(headerLastConsumer)) == passed
+}
+
+// probe asks a consumer for one message, and returns the first answer. It has an inbox of
+// its own: a message that is delivered on that of all requests comes under its own subject,
+// and the client would hand it to any other request under way.
+func (r *reader) probe(ctx context.Context, consumer string) (*nats.Msg, error) {
+	nc := r.js.Conn()
+	answers := make(chan *nats.Msg, 8) // one message at most, and heartbeats
+	sub, err := nc.ChanSubscribe(nc.NewInbox(), answers)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe()
+	body := fmt.Appendf(nil, `{"batch":1,"expires":%d,"idle_heartbeat":%d}`, probeTime, probeBeat)
+	if err := nc.PublishRequest(apiNext+r.stream+"."+consumer, sub.Subject, body); err != nil {
+		return nil, err
+	}
+	select {
+	case m := <-answers:
+		return m, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(probeTime):
+		return nil, errNoAnswer
+	}
 }
 
 const (

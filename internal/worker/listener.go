@@ -16,6 +16,8 @@ type Listener struct {
 	PartitionLost func(PartitionLost)
 	// Folded: an event was decided and applied in memory.
 	Folded func(Folded)
+	// Fetched: an event that two reads in a row did not bring was read by its sequence.
+	Fetched func(Fetched)
 	// Committed: outcomes and their marker are stored.
 	Committed func(Committed)
 	// Checkpointed: the ledgers of a partition are on file.
@@ -66,6 +68,14 @@ type Folded struct {
 	Kind      events.Kind
 	Outcomes  int
 	Pending   uint64 // events of the partition behind it, when it was sent to the worker
+}
+
+// Fetched is one event that was read by its sequence. What it is decides what becomes of it,
+// as of any other.
+type Fetched struct {
+	Partition int
+	Seq       compaction.Seq
+	Err       error // of the last read
 }
 
 // Committed is one commit.
@@ -180,6 +190,7 @@ func Tee(ls ...Listener) Listener {
 		t.PartitionAcquired = both(t.PartitionAcquired, l.PartitionAcquired)
 		t.PartitionLost = both(t.PartitionLost, l.PartitionLost)
 		t.Folded = both(t.Folded, l.Folded)
+		t.Fetched = both(t.Fetched, l.Fetched)
 		t.Committed = both(t.Committed, l.Committed)
 		t.Checkpointed = both(t.Checkpointed, l.Checkpointed)
 		t.Snapshotted = both(t.Snapshotted, l.Snapshotted)

@@ -47,6 +47,9 @@ func LogListener(log zerolog.Logger) Listener {
 			}
 			log.WithLevel(level).Err(e.Err).Int(fieldPartition, e.Partition).Msg("partition released")
 		},
+		Fetched: func(e Fetched) {
+			log.Warn().Int(fieldPartition, e.Partition).Uint64(fieldSeq, uint64(e.Seq)).Err(e.Err).Msg("event read by its sequence")
+		},
 		Compacted: func(e Compacted) {
 			b, text := e.Body, "session compacted"
 			if !b.Compacted {

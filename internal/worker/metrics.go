@@ -55,7 +55,7 @@ type metrics struct {
 	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	interruptions                    *prometheus.CounterVec
-	lost                             prometheus.Counter
+	fetched, lost                    prometheus.Counter
 
 	// Of the last check, not of the listener.
 	served                    prometheus.Gauge
@@ -108,6 +108,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 			Name: "summary_duration_seconds", Help: "Time from taking a job to its result in the log.", Buckets: prometheus.ExponentialBuckets(.005, 3, 10),
 		}, []string{labelLane}),
 		interruptions: counters("interruptions_total", "Failures that were tried again.", labelStep),
+		fetched:       counter("events_read_by_sequence_total", "Events that two reads in a row did not bring, and that were read by their sequence."),
 		lost:          counter("partitions_lost_total", "Partitions that ended with an error."),
 		served:        gauge("partitions_served", "Partitions that this worker serves and that are caught up."),
 		lagEvents:     gauges("lag_events", "Events of a partition that waited behind the last one read.", labelPartition),
@@ -144,6 +145,7 @@ func (m *metrics) listener() Listener {
 			}
 		},
 		Folded:       func(e Folded) { m.applied(e.Kind).Inc() },
+		Fetched:      func(Fetched) { m.fetched.Inc() },
 		Committed:    m.onCommitted,
 		Checkpointed: m.onCheckpointed,
 		Snapshotted: func(e Snapshotted) {

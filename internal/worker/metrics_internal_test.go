@@ -46,6 +46,7 @@ func TestMetrics(t *testing.T) {
 	l.ModelAsked(ModelAsked{Model: "openai/b", Err: errors.New("of s1-secret")})
 	l.OverQuota(OverQuota{Model: "openai/b"})
 	l.SetAside(SetAside{})
+	l.Fetched(Fetched{})
 	l.Snapshotted(Snapshotted{Bytes: 4096})
 	l.Interrupted(Interrupted{Step: "commit"})
 	l.PartitionLost(PartitionLost{Err: errors.New("taken over")})
@@ -65,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		`events_applied_total{kind="turn"} 2`, `events_applied_total{kind="idle"} 1`, `events_applied_total{kind="other"} 1`, `events_applied_total{kind="end"} 0`,
 		`commits_total 2`, `committed_outcomes_total 2`, `committed_bytes_total 300`,
 		`commit_duration_seconds_bucket{le="0.0025"} 0`, `commit_duration_seconds_bucket{le="0.005"} 1`, `commit_duration_seconds_bucket{le="+Inf"} 2`,
-		`checkpoints_total 1`, `checkpointed_ledgers_total 5`, `evicted_ledgers_total 2`, `ledgers{partition="3"} 7`, `ledger_files_set_aside_total 1`, `snapshots_total 1`, `snapshot_bytes_total 4096`,
+		`checkpoints_total 1`, `checkpointed_ledgers_total 5`, `evicted_ledgers_total 2`, `ledgers{partition="3"} 7`, `ledger_files_set_aside_total 1`, `events_read_by_sequence_total 1`, `snapshots_total 1`, `snapshot_bytes_total 4096`,
 		`compactions_total{reason="threshold",result="compacted"} 1`, `compactions_total{reason="manual",result="nothing_to_do"} 1`,
 		`compaction_stages_total{reason="threshold",stage="prune"} 1`, `compaction_stages_total{reason="threshold",stage="summarize"} 1`,
 		`compaction_saved_tokens_total{reason="threshold"} 40`,

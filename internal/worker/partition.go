@@ -128,7 +128,9 @@ func (p *partition) serve(ctx context.Context) error {
 	if err := p.open(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
 	}
-	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.interrupted("read log")}
+	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.interrupted("read log"), OnFetched: func(seq uint64, why error) {
+		call(p.w.config.Listener.Fetched, Fetched{p.id, compaction.Seq(seq), why})
+	}}
 	stop, err := broker.ConsumeLog(ctx, p.w.js, from, p.receive)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, true)) // what was replayed need not be again

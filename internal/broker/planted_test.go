@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/embedded"
+	"compactd/internal/plantedtest"
+)
+
+// planted stores every block that is known to be hostile, with and without a payload, each
+// before a good event, and returns all in their order.
+func (w *world) planted() (stored []LogMessage) {
+	w.t.Helper()
+	c, err := plantedtest.Dial(w.srv.ClientURL(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	for i, b := range plantedtest.All() {
+		for _, body := range []string{"", `{"message":{"subject":"log.0.turn.other.s","seq":1,"data":"e30="}}`} {
+			seq, err := c.Publish(fmt.Sprintf("session.turn.evil.s%d", i), b.Text, body)
+			if errors.Is(err, plantedtest.ErrDuplicate) {
+				continue
+			}
+			if err != nil {
+				w.t.Fatalf("%s: %v", b.Name, err)
+			}
+			stored = append(stored, LogMessage{Seq: seq, Subject: fmt.Sprintf("log.0.turn.evil.s%d", i), Data: []byte(body)})
+		}
+		stored = append(stored, LogMessage{Seq: w.turn("good", fmt.Sprint(i)), Subject: "log.0.turn.t.good", Data: []byte(fmt.Sprint(i))})
+	}
+	return stored
+}
+
+func logged(m jetstream.Msg, seq uint64) LogMessage {
+	return LogMessage{Seq: seq, Subject: m.Subject(), Data: append([]byte{}, m.Data()...)}
+}
+
+// Events whose headers look like the server's own, or like nothing, are read like any other,
+// at once and in order, by whatever reads the log: hostile actors, control-message
+// look-alikes.
+func TestPlantedHeadersAreRead(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	want := w.planted()
+	got := make(chan LogMessage, len(want))
+	trouble := make(chan string, 100)
+	stop, err := ConsumeLog(t.Context(), w.js, LogFrom{
+		OnError:   func(err error) { trouble <- err.Error() },
+		OnFetched: func(seq uint64, why error) { trouble <- fmt.Sprintf("%d was read by its sequence: %v", seq, why) },
+	}, func(m jetstream.Msg) {
+		md, _ := m.Metadata()
+		got <- logged(m, md.Sequence.Stream)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(time.Minute)
+	for i, m := range want {
+		select {
+		case g := <-got:
+			if diff := cmp.Diff(m, g); diff != "" {
+				t.Fatal(diff)
+			}
+		case why := <-trouble:
+			t.Fatalf("event %d of %d: %s", i, len(want), why)
+		case <-deadline:
+			t.Fatalf("event %d of %d was not read within a minute", i, len(want))
+		}
+	}
+	stop()
+
+	var read []LogMessage
+	err = ReadStream(within(t, time.Minute), w.js, LogStream, "log.>", 0, 0, func(m jetstream.Msg, seq uint64) error {
+		read = append(read, logged(m, seq))
+		return nil
+	})
+	if diff := cmp.Diff(want, read); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// An event that was stored when the server took larger ones fits into no pull. It is read by
+// its sequence, and what comes after it as before.
+func TestReaderFetchesTooLarge(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := openWorld(t, dir, Topology{Partitions: 1})
+	w.turn("a", "1")
+	large := string(make([]byte, 6<<20))
+	at := w.turn("a", large)
+	w.turn("a", "3")
+	w.nc.Close()
+	w.srv.Stop()
+	srv, err := embedded.Start(embedded.Config{Dir: dir, Listen: "-1", MaxPayload: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Stop)
+	w.srv = srv
+	w.nc = w.connect(Options{})
+	w.js = newJS(t, w.nc)
+
+	got, fetched := make(chan int, 10), make(chan uint64, 10)
+	stop, err := ConsumeLog(t.Context(), w.js, LogFrom{OnFetched: func(seq uint64, _ error) { fetched <- seq }}, func(m jetstream.Msg) { got <- len(m.Data()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	deadline := time.After(time.Minute)
+	for _, n := range []int{1, len(large), 1} {
+		select {
+		case g := <-got:
+			if g != n {
+				t.Errorf("%d bytes, not %d", g, n)
+			}
+		case <-deadline:
+			t.Fatal("nothing more within a minute")
+		}
+	}
+	if seq := <-fetched; seq != at || len(fetched) > 0 {
+		t.Errorf("sequence %d was read by itself, not %d, and %d more", seq, at, len(fetched))
+	}
+	var sizes []int
+	err = ReadStream(within(t, time.Minute), w.js, LogStream, "log.>", 0, 0, func(m jetstream.Msg, _ uint64) error {
+		sizes = append(sizes, len(m.Data()))
+		return nil
+	})
+	if diff := cmp.Diff([]int{1, len(large), 1}, sizes); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
