@@ -51,6 +51,8 @@ type flags struct {
 
 	Replicas int `env:"COMPACTD_REPLICAS" default:"1" placeholder:"N" help:"Servers of a cluster that hold each new stream, 3 or 5 to survive the loss of one or two; an existing one keeps its own (${default})."`
 
+	MaxBytes maxBytes `name:"max-bytes" env:"COMPACTD_MAX_BYTES" placeholder:"SIZE" help:"Most that each of the streams SESSIONS and OUTCOMES holds, such as 20GiB; 150GB,50GB for one each. Absent: a new stream gets up to 20 GiB, as far as the server and the account have room; an existing one keeps its own."`
+
 	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
 
 	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
@@ -100,6 +102,7 @@ Examples:
   worker --listen 127.0.0.1:-1 --data /var/lib/compactd --log-format json
   worker --nats nats://broker:4222 --creds worker.creds
   worker --nats nats://broker:4222 --tls-ca ca.pem --user worker --replicas 3
+  worker --nats nats://broker:4222 --max-bytes 150GB,50GB
   worker --policy claude --set prune.micro.every_turn=true
   worker --summarizer anthropic/claude-haiku-4-5,ollama/llama3.3
   worker policy --policy policy.yaml --tenant acme
@@ -145,6 +148,9 @@ func tell(log zerolog.Logger, serving bool, err error) {
 	hint := access.Hint(err)
 	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" {
 		hint = "The files of a worker are in --data: name a folder that this user may write."
+	}
+	if _, small := errors.AsType[*broker.StorageError](err); small && hint == "" {
+		hint = "Ask for less with --max-bytes, or give the server or the account more storage."
 	}
 	if serving {
 		failed := log.Error().Err(err)
@@ -278,7 +284,9 @@ type link struct {
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
-	l := &link{url: f.NATS, topology: broker.Topology{Partitions: f.Partitions, Replicas: f.Replicas}}
+	l := &link{url: f.NATS, topology: broker.Topology{
+		Partitions: f.Partitions, Replicas: f.Replicas, MaxBytesLog: f.MaxBytes.log, MaxBytesOutcomes: f.MaxBytes.outcomes,
+	}}
 	o := f.With(broker.Options{
 		URL: f.NATS, Name: "compactd worker",
 		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },

@@ -44,6 +44,9 @@ func bucketConfig(name, description string, replicas int) jetstream.KeyValueConf
 func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) ([]Mismatch, error) {
 	_, err := js.CreateKeyValue(ctx, c)
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		if noRoom(err) {
+			return nil, &StorageError{"create bucket " + c.Bucket, 1, err}
+		}
 		return nil, fmt.Errorf("create bucket %s: %w", c.Bucket, err)
 	}
 	s, err := js.Stream(ctx, streamOf(c.Bucket))

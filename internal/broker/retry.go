@@ -171,7 +171,7 @@ func AwaitServer(ctx context.Context, onWait func(error), op func() error) error
 	}, func() error {
 		last = op()
 		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount)
-		if ctx.Err() == nil && !off && (Unreachable(last) || hasCode(last, codeNoPeers)) {
+		if ctx.Err() == nil && !off && (Unreachable(last) || hasCode(last, codeNoPeers) && !noRoom(last)) {
 			return last
 		}
 		return permanent(last)

@@ -190,6 +190,9 @@ func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreCo
 func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Duration, replicas int) ([]Mismatch, error) {
 	_, err := js.CreateObjectStore(ctx, snapshotsConfig(maxAge, replicas))
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		if noRoom(err) {
+			return nil, &StorageError{"create object store " + SnapshotsBucket, 1, err}
+		}
 		return nil, fmt.Errorf("create object store %s: %w", SnapshotsBucket, err)
 	}
 	s, err := js.Stream(ctx, snapshotsStream)

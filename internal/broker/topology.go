@@ -35,11 +35,12 @@ type Topology struct {
 	MaxAge time.Duration
 	// MaxBytesLog and MaxBytesOutcomes bound the streams; -1 is no bound. A full
 	// stream refuses what comes, it never drops what it has. The server reserves
-	// the bound at creation. Default CreateBytes.
+	// the bound at creation, and a stream holds no more than its bound when it is
+	// changed. Default: up to CreateBytes, as far as account and server have room.
 	MaxBytesLog, MaxBytesOutcomes int64
-	// CreateBytes is the bound of a stream that is created now and has none of its
-	// own above. Default 20 GiB; see StreamBytes of
-	// an embedded server.
+	// CreateBytes is the most that a stream is bounded at which is created now and
+	// has no bound of its own above; -1 is no bound. Default 20 GiB; see StreamBytes
+	// of an embedded server.
 	CreateBytes int64
 	// Replicas of a new stream. Default 1.
 	Replicas int
@@ -105,7 +106,8 @@ func (e *TopologyError) Error() string {
 // Ensure creates the two streams, the two buckets of the workers and the store of
 // their snapshots, or checks those that are there. It changes age, size bounds and missing subjects of the
 // streams in place, and nothing else. Several workers
-// may call it at once. It waits for a server that does not answer, see [AwaitServer].
+// may call it at once, whatever each of them asks for: streams that another one creates
+// meanwhile are taken as they are. It waits for a server that does not answer, see [AwaitServer].
 func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (s *Streams, err error) {
 	if err := t.validate(); err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
@@ -115,11 +117,11 @@ func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (s *Streams
 }
 
 func (t *Topology) ensure(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
-	log, err := ensure(ctx, js, t.logConfig())
+	log, err := t.ensureLog(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
-	out, err := ensure(ctx, js, t.outcomesConfig())
+	out, err := t.ensureOutcomes(ctx, js, log.CachedInfo())
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
@@ -136,10 +138,7 @@ func (t *Topology) ensure(ctx context.Context, js jetstream.JetStream) (*Streams
 	if len(bad) > 0 {
 		return nil, fmt.Errorf("ensure streams: %w", &TopologyError{bad})
 	}
-	if err := update(ctx, js, log, t.logChanges); err != nil {
-		return nil, fmt.Errorf("ensure streams: %w", err)
-	}
-	if err := update(ctx, js, out, t.outcomesChanges); err != nil {
+	if err := t.change(ctx, js, log, out); err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
 	if lc, oc := log.CachedInfo().Config, out.CachedInfo().Config; lc.MaxAge != oc.MaxAge {
@@ -251,21 +250,24 @@ func logSubjects() []string {
 
 func outcomesSubjects() []string { return []string{"out.>"} }
 
-// ensure returns the stream as it is, made from c if there was none.
-func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := js.Stream(ctx, c.Name)
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return s, wrap(err, "look up %s", c.Name)
+// change brings the streams to what is asked for. The one that gives up room goes first.
+func (t *Topology) change(ctx context.Context, js jetstream.JetStream, log, out jetstream.Stream) error {
+	if err := errors.Join(held(log, t.MaxBytesLog), held(out, t.MaxBytesOutcomes)); err != nil {
+		return err
 	}
-	s, err = js.CreateStream(ctx, c)
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another worker, with other wishes
-		s, err = js.Stream(ctx, c.Name)
+	steps := []func() error{
+		func() error { return update(ctx, js, log, t.logChanges) },
+		func() error { return update(ctx, js, out, t.outcomesChanges) },
 	}
-	if hasCode(err, codeStorageExceeded, codeStreamBytesExceeded) {
-		return nil, fmt.Errorf("create %s: the server cannot reserve %d bytes: %w; ask for less, or raise the limit of the server or account",
-			c.Name, c.MaxBytes, err)
+	if t.MaxBytesLog > log.CachedInfo().Config.MaxBytes {
+		slices.Reverse(steps)
 	}
-	return s, wrap(err, "create %s", c.Name)
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // update applies change to the configuration of s, when it changes anything.
@@ -275,6 +277,9 @@ func update(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, cha
 		return nil
 	}
 	if _, err := js.UpdateStream(ctx, c); err != nil {
+		if noRoom(err) {
+			return &StorageError{"update " + c.Name, c.MaxBytes, err}
+		}
 		return fmt.Errorf("update %s: %w", c.Name, err)
 	}
 	_, err := s.Info(ctx)

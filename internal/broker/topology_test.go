@@ -135,7 +135,7 @@ func TestReservation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Ensure(t.Context(), newJS(t, nc), Topology{CreateBytes: 20 << 30}) // 40 GiB together
+		_, err = Ensure(t.Context(), newJS(t, nc), Topology{MaxBytesLog: 20 << 30, MaxBytesOutcomes: 20 << 30})
 		if fits != (err == nil) {
 			t.Errorf("store limit %d: %v", limit, err)
 		}

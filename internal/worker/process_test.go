@@ -56,16 +56,25 @@ func (p *process) start() {
 
 func (p *process) awaitReady() {
 	p.t.Helper()
+	if err := p.awaitReadyOrEnd(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// awaitReadyOrEnd returns why the process does not become ready.
+func (p *process) awaitReadyOrEnd() error {
 	deadline := time.After(waitLimit)
 	for !p.log.contains(`"message":"ready"`) {
 		select {
 		case <-p.log.more:
 		case err := <-p.exited:
-			p.t.Fatalf("the worker ended: %v\n%s", err, p.log.text())
+			p.exited <- err // for kill
+			return fmt.Errorf("the worker ended: %w\n%s", err, p.log.text())
 		case <-deadline:
-			p.t.Fatalf("the worker is not ready\n%s", p.log.text())
+			return fmt.Errorf("the worker is not ready\n%s", p.log.text())
 		}
 	}
+	return nil
 }
 
 // kill ends the process as a crash would, and waits until it is gone.

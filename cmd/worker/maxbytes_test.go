@@ -1,0 +1,26 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// --max-bytes is one size for both streams, or one for each.
+func TestMaxBytes(t *testing.T) {
+	for text, want := range map[string]maxBytes{
+		"": {}, "20GiB": {20 << 30, 20 << 30}, "150GB,50gb": {150e9, 50e9}, "1tib, 64MiB": {1 << 40, 64 << 20}, "67108864": {64 << 20, 64 << 20},
+	} {
+		t.Setenv("COMPACTD_MAX_BYTES", text)
+		var f flags
+		if _, err := parser(&f, "json").Parse(nil); err != nil || f.MaxBytes != want {
+			t.Errorf("%q: %+v, %v", text, f.MaxBytes, err)
+		}
+	}
+	t.Setenv("COMPACTD_MAX_BYTES", "")
+	for _, text := range []string{"much", "0", "-1", "63MiB", "20GiB,", ",20GiB", "1GB,2GB,3GB", "16EiB"} {
+		var f flags
+		if _, err := parser(&f, "json").Parse([]string{"--max-bytes=" + text}); err == nil || !strings.Contains(err.Error(), "is not a size of 64MiB or more") {
+			t.Errorf("%q: %+v, %v", text, f.MaxBytes, err)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+//go:build faults
+
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/reliability"
+)
+
+// Workers that are started together on an empty server serve, all of them, whatever room
+// the server has (P18).
+func TestFaultStartTogether(t *testing.T) {
+	t.Parallel()
+	bin := buildWorker(t)
+	starts, failed := 0, 0
+	for _, room := range []int64{10e9, 50e9, 200e9} {
+		for _, workers := range []int{3, 3, 3, 8} {
+			t.Run(fmt.Sprintf("%d on %d GB", workers, room/1e9), func(t *testing.T) {
+				s, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Listen: "-1", MaxStore: room})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(s.Stop)
+				var crew []*process
+				for range workers {
+					p := &process{t: t, bin: bin, data: t.TempDir(), args: []string{"--nats", s.ClientURL(), "--http", "off"}}
+					t.Cleanup(p.kill)
+					p.start()
+					crew = append(crew, p)
+				}
+				for _, p := range crew {
+					starts++
+					if err := p.awaitReadyOrEnd(); err != nil {
+						failed++
+						t.Error(err)
+					}
+				}
+				_, js := dial(t, s.ClientURL())
+				found, err := broker.Look(t.Context(), js)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("bounds are %d and %d", found.Log.MaxBytes, found.Outcomes.MaxBytes)
+			})
+		}
+	}
+	reliability.Print(t, "P18", "starts", starts, "failed", failed)
+}
