@@ -41,6 +41,8 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
+require github.com/jedib0t/go-pretty/v6 v6.8.3 // indirect
+
 require (
 	cloud.google.com/go v0.116.0 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.2.6 // indirect

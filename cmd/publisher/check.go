@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/term"
 )
 
 type checkCmd struct {
@@ -80,8 +80,8 @@ func writeCheck(w io.Writer, a events.Address, r *events.CheckResponse) error {
 	if !r.Known {
 		known = ", of which no turn was taken"
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "session\t%s%s\n", a, known)
+	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})
+	t.Row("session", a.String()+known)
 	for _, row := range []struct {
 		name  string
 		value any
@@ -94,7 +94,7 @@ func writeCheck(w io.Writer, a events.Address, r *events.CheckResponse) error {
 		{"available input", fmt.Sprintf("%d tokens", r.Budget.AvailableInput)},
 		{"needs compaction", r.NeedsCompaction},
 	} {
-		fmt.Fprintf(t, "%s\t%v\n", row.name, row.value)
+		t.Row(row.name, row.value)
 	}
 	return t.Flush()
 }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
-	"unicode"
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/diff"
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/term"
 )
 
 type contextCmd struct {
@@ -109,69 +108,19 @@ func writeHistory(w io.Writer, a events.Address, h *events.ContextResponse) erro
 		return fmt.Errorf("read the messages: %w", err)
 	}
 	fmt.Fprintf(w, "%s: generation %d through turn %d, %d messages\n", a, h.Generation, h.Through.Turn, len(messages))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := term.NewTable(w, term.Column{}, term.Column{Min: 20})
 	if h.System != nil {
 		text, ok := events.Text(h.System)
 		if !ok {
 			text = string(h.System)
 		}
-		fmt.Fprintf(t, "prompt\t%s\n", line(text))
+		t.Row("prompt", diff.FirstLine(text))
 	}
 	if h.Tools != nil {
-		fmt.Fprintf(t, "tools\t%s\n", line(string(h.Tools)))
+		t.Row("tools", diff.FirstLine(string(h.Tools)))
 	}
 	for _, m := range messages {
-		fmt.Fprintf(t, "%s\t%s\n", m.Role, line(gist(m)))
+		t.Row(m.Role, diff.Gist(m))
 	}
 	return t.Flush()
-}
-
-// gist says a message in a few words: its texts, calls and results.
-func gist(m events.Message) string {
-	var out []string
-	for _, p := range m.Parts {
-		switch p.Kind {
-		case events.PartText:
-			out = append(out, p.Text)
-		case events.PartCall:
-			out = append(out, fmt.Sprintf("call %s %s", p.Tool, p.Args))
-		case events.PartResult:
-			out = append(out, "result: "+p.Text)
-		case events.PartThinking:
-			out = append(out, "(thinking)")
-		case events.PartImage:
-			out = append(out, "(image)")
-		default:
-			out = append(out, "(other)")
-		}
-	}
-	for i, s := range out {
-		out[i] = firstLine(s)
-	}
-	return strings.Join(out, " | ")
-}
-
-func firstLine(s string) string {
-	s, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	if rest != "" {
-		s += " …"
-	}
-	return s
-}
-
-// maxLine is how much of a message is shown, in characters.
-const maxLine = 100
-
-// line is the first line of a text without what a terminal might obey.
-func line(s string) string {
-	r := []rune(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, firstLine(s)))
-	if len(r) > maxLine {
-		r = append(r[:maxLine-1], '…')
-	}
-	return string(r)
 }

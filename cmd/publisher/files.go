@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/term"
 )
 
 type filesCmd struct {
@@ -60,13 +60,14 @@ func writeFiles(w io.Writer, a events.Address, r *events.FilesResponse) error {
 	if !r.Known {
 		return unknown(w, a)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FILE\tKIND\tTURNS\tREADS\tCHANGES\tRESTORABLE")
+	t := term.NewTable(w, term.Column{Name: "FILE", Min: 20}, term.Column{Name: "KIND"}, term.Column{Name: "TURNS"},
+		term.Column{Name: "READS", Right: true}, term.Column{Name: "CHANGES", Right: true}, term.Column{Name: "RESTORABLE", Drop: 1})
 	for _, x := range r.Files {
-		fmt.Fprintf(t, "%s\t%s\t%d to %d\t%d\t%d\t%t\n", line(x.Path), x.Kind, x.Turns[0], x.Turns[1], x.Reads, x.Changes, x.Restorable)
+		t.Row(x.Path, x.Kind, fmt.Sprintf("%d to %d", x.Turns[0], x.Turns[1]), x.Reads, x.Changes, x.Restorable)
 	}
-	if r.Unnamed > 0 {
-		fmt.Fprintf(t, "and %d whose path is no longer in the log\n", r.Unnamed)
+	if err := t.Flush(); err != nil || r.Unnamed == 0 {
+		return err
 	}
-	return t.Flush()
+	_, err := fmt.Fprintf(w, "and %d whose path is no longer in the log\n", r.Unnamed)
+	return err
 }

@@ -22,6 +22,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/cli"
 	"compactd/internal/events"
+	"compactd/internal/term"
 )
 
 // version is set by the linker.
@@ -33,6 +34,7 @@ type flags struct {
 	access.Flags
 	Tenant  string           `env:"COMPACTD_TENANT" default:"default" help:"Tenant of the sessions (${default})."`
 	JSON    bool             `env:"COMPACTD_JSON" help:"Print JSON, one object a line."`
+	Color   term.When        `env:"COMPACTD_COLOR" default:"auto" enum:"auto,always,never" help:"Colour: on a terminal unless NO_COLOR is set, or always, or never (auto|always|never, default ${default})."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Send   sendCmd   `cmd:"" help:"Publish one session.turn, read from a file or standard input."`
@@ -142,8 +144,11 @@ func (f *flags) show(v any, table func(io.Writer) error) error {
 	if f.JSON {
 		return printJSON(v)
 	}
-	return table(os.Stdout)
+	return table(f.screen())
 }
+
+// screen is where people see what a command prints.
+func (f *flags) screen() *term.Screen { return term.Open(os.Stdout, f.Color) }
 
 // unknown says that nobody has heard of a session.
 func unknown(w io.Writer, a events.Address) error {

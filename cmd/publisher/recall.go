@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/term"
 )
 
 type recallCmd struct {
@@ -130,9 +130,9 @@ func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
 	if !s.Known {
 		return unknown(w, a)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := term.NewTable(w, term.Column{}, term.Column{}, term.Column{}, term.Column{Min: 20})
 	for _, h := range s.Hits {
-		fmt.Fprintf(t, "turn %d\tmessage %d\t%s\t%s\n", h.Turn, h.Index, h.Role, flat(h.Excerpt))
+		t.Row(fmt.Sprintf("turn %d", h.Turn), fmt.Sprintf("message %d", h.Index), h.Role, h.Excerpt)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -148,8 +148,3 @@ func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
 	}
 	return nil
 }
-
-// flat is a text on one line, without what a terminal might obey.
-func flat(s string) string { return strings.Join(strings.FieldsFunc(s, notShown), " ") }
-
-func notShown(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/term"
 )
 
-// row is an outcome in one line of a table that grows: its columns are as wide as
-// their values mostly are, for nobody knows those that come.
+// row is an outcome in one line.
 type row struct {
 	kind              string
 	generation, turn  int64
@@ -19,12 +20,36 @@ type row struct {
 	note              string
 }
 
-const rowForm = "%-32s  %-9s  %3s  %5s  %-17s  %9s  %-10s  %s"
+// columns of a table of rows.
+func rowColumns() []term.Column {
+	return []term.Column{
+		{Name: "TIME", Width: 8},
+		{Name: "SESSION", Width: 28, Min: 14},
+		{Name: "OUTCOME", Width: 9, Style: outcome},
+		{Name: "GEN", Width: 3, Right: true, Drop: 2},
+		{Name: "TURN", Width: 5, Right: true, Drop: 3},
+		{Name: "INPUT TOKENS", Width: 17},
+		{Name: "AVAILABLE", Width: 9, Right: true, Drop: 4},
+		{Name: "LEVEL", Width: 10, Style: level},
+		{Name: "WHAT", Width: 16, Min: 10},
+	}
+}
 
-var tableHead = fmt.Sprintf(rowForm, "SESSION", "OUTCOME", "GEN", "TURN", "INPUT TOKENS", "AVAILABLE", "LEVEL", "WHAT")
+// outcome makes one stand out that needs attention.
+func outcome(kind string) term.Style {
+	switch kind {
+	case "compacted", "rewound":
+		return term.Good
+	case "rejected":
+		return term.Bad
+	case "attention", "unchanged", "forgotten":
+		return term.Notice
+	}
+	return term.Plain
+}
 
-// line is the row of a session.
-func (r row) line(a events.Address) string {
+// cells are the row of a session.
+func (r row) cells(at time.Time, a events.Address) []any {
 	generation, turn, input, most := "-", "-", "-", "-"
 	if r.told {
 		generation, turn = fmt.Sprint(r.generation), fmt.Sprint(r.turn)
@@ -33,7 +58,7 @@ func (r row) line(a events.Address) string {
 	if r.told && r.after != r.input {
 		input += fmt.Sprintf(" → %d", r.after)
 	}
-	return strings.TrimRight(fmt.Sprintf(rowForm, a, r.kind, generation, turn, input, most, cmp.Or(r.level, "-"), r.note), " ")
+	return []any{at.Local().Format(time.TimeOnly), a.Session, r.kind, generation, turn, input, most, cmp.Or(r.level, "-"), r.note}
 }
 
 // rowOf says an outcome.
@@ -61,7 +86,7 @@ func outcomeRow(body any) row {
 	case *events.BudgetChanged:
 		return row{
 			kind: "level", told: true, generation: b.Budget.Generation, turn: b.Through.Turn,
-			input: b.Budget.EstimatedInput, after: b.Budget.EstimatedInput, max: b.Budget.AvailableInput, level: b.Level,
+			input: b.Budget.EstimatedInput, after: b.Budget.EstimatedInput, max: b.Budget.AvailableInput, level: b.Level, note: percent(b.Budget.UsagePPM),
 		}
 	case *events.Rejected:
 		kind := "rejected"

@@ -1,26 +1,33 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/term"
+	"compactd/internal/units"
 )
 
 type sessionsCmd struct {
-	Limit int64 `default:"100" placeholder:"N" help:"Sessions to list (${default})."`
+	Limit int `default:"100" placeholder:"N" help:"Sessions to list (${default})."`
 }
 
 // Help has examples.
 func (*sessionsCmd) Help() string {
 	return `Examples:
   publisher sessions
-  publisher sessions --tenant acme --limit 1000 --json`
+  publisher sessions --tenant acme --limit 1000 --json
+
+The fullest come first: those whose next call takes most of what their model has room for. All sessions of the tenant are looked at, whatever the limit.`
 }
 
 // Validate finds wrong usage that kong cannot know of.
@@ -38,32 +45,87 @@ func (c *sessionsCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	all := events.SessionsResponse{V: events.Version, Tenant: a.Tenant, Sessions: []events.SessionSummary{}}
-	in := events.SessionsRequest{V: events.Version, Tenant: a.Tenant}
+	all, err := fullest(ctx, nc, a.Tenant, c.Limit)
+	if err != nil {
+		return err
+	}
+	return f.show(all, all.write)
+}
+
+// fleet is how full the sessions of a tenant are.
+type fleet struct {
+	V      int    `json:"v"`
+	Tenant string `json:"tenant"`
+	// Total counts all sessions of the tenant, and Levels how many are at each level.
+	Total  int                  `json:"total"`
+	Levels map[events.Level]int `json:"levels"`
+	// Sessions are the fullest, the fullest first.
+	Sessions []events.SessionSummary `json:"sessions"`
+}
+
+// fullest looks at all sessions of a tenant and keeps the fullest.
+func fullest(ctx context.Context, nc *nats.Conn, tenant string, limit int) (*fleet, error) {
+	all := &fleet{V: events.Version, Tenant: tenant, Levels: map[events.Level]int{}, Sessions: []events.SessionSummary{}}
+	in := events.SessionsRequest{V: events.Version, Tenant: tenant, Limit: events.MaxSessions}
 	for {
-		in.Limit = min(c.Limit-int64(len(all.Sessions)), events.MaxSessions)
 		var next events.SessionsResponse
-		if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectSessions, a.Tenant), in, &next); err != nil {
-			return err
+		if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectSessions, tenant), in, &next); err != nil {
+			return nil, err
 		}
-		all.Sessions, all.After = append(all.Sessions, next.Sessions...), next.After
-		if next.After == nil || int64(len(all.Sessions)) >= c.Limit {
-			break
+		all.add(next.Sessions, limit)
+		if next.After == nil {
+			return all, nil
 		}
 		in.After = *next.After
 	}
-	return f.show(all, func(w io.Writer) error { return writeSessions(w, &all) })
 }
 
-func writeSessions(w io.Writer, s *events.SessionsResponse) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tTURNS\tINPUT\tAVAILABLE\tLEVEL\tGENERATION\tLAST TURN")
-	for _, x := range s.Sessions {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%d\t%s\n", x.Session, x.Turns, x.EstimatedInput, x.AvailableInput, x.Level, x.Generation,
+// add keeps the fullest of those before and some more.
+func (a *fleet) add(more []events.SessionSummary, limit int) {
+	a.Total += len(more)
+	for _, s := range more {
+		a.Levels[s.Level]++
+	}
+	a.Sessions = append(a.Sessions, more...)
+	slices.SortFunc(a.Sessions, func(x, y events.SessionSummary) int {
+		return cmp.Or(cmp.Compare(fill(&y), fill(&x)), cmp.Compare(x.Session, y.Session))
+	})
+	a.Sessions = a.Sessions[:min(limit, len(a.Sessions))]
+}
+
+// fill is the share of what the model has room for, in parts per million.
+func fill(s *events.SessionSummary) int64 {
+	return s.EstimatedInput * 1_000_000 / max(s.AvailableInput, 1)
+}
+
+// write prints it for people.
+func (a *fleet) write(w io.Writer) error {
+	t := term.NewTable(w, term.Column{Name: "SESSION", Min: 16}, term.Column{Name: "FULL", Right: true}, term.Column{Name: "INPUT", Right: true},
+		term.Column{Name: "AVAILABLE", Right: true, Drop: 2}, term.Column{Name: "LEVEL", Style: level}, term.Column{Name: "TURNS", Right: true},
+		term.Column{Name: "GENERATION", Right: true, Drop: 3}, term.Column{Name: "LAST TURN", Drop: 1})
+	for _, x := range a.Sessions {
+		t.Row(x.Session, percent(fill(&x)), x.EstimatedInput, x.AvailableInput, x.Level, x.Turns, x.Generation,
 			time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
 	}
-	if s.After != nil {
-		fmt.Fprintln(t, "and maybe more: ask with a larger --limit")
+	if err := t.Flush(); err != nil || a.Total == len(a.Sessions) {
+		return err
 	}
-	return t.Flush()
+	_, err := fmt.Fprintf(w, "(the fullest of %s; --limit N lists more)\n", units.Count(a.Total, "session"))
+	return err
+}
+
+// percent is a share in parts per million, in percent.
+func percent(ppm int64) string { return fmt.Sprintf("%d %%", ppm/10_000) }
+
+// level makes a level stand out that needs attention.
+func level(value string) term.Style {
+	switch events.Level(value) {
+	case events.LevelOK:
+		return term.Good
+	case events.LevelInfo, events.LevelWarning:
+		return term.Notice
+	case events.LevelError, events.LevelCompacting, events.LevelBlocking:
+		return term.Bad
+	}
+	return term.Plain
 }

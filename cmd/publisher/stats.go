@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/term"
 )
 
 type statsCmd struct {
@@ -54,7 +54,7 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		summary = "asked for"
 	}
 	b := &s.Budget
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})
 	for _, row := range []struct {
 		name  string
 		value any
@@ -72,7 +72,7 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		{"needs compaction", s.NeedsCompaction},
 		{"summary", summary},
 	} {
-		fmt.Fprintf(t, "%s\t%v\n", row.name, row.value)
+		t.Row(row.name, row.value)
 	}
 	return t.Flush()
 }

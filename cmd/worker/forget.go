@@ -61,7 +61,7 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return show(c.JSON, erased{a, done})
+	return f.show(c.JSON, erased{a, done})
 }
 
 // confirmed asks for the name of the session.

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/inspect"
+	"compactd/internal/term"
 )
 
 type inspectCmd struct {
@@ -36,7 +37,7 @@ func (c *inspectCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return show(c.JSON, r)
+	return f.show(c.JSON, r)
 }
 
 type doctorCmd struct {
@@ -54,7 +55,7 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 		defer p.Conn.Close()
 	}
 	d := inspect.Examine(ctx, p)
-	if err := show(c.JSON, d); err != nil {
+	if err := f.show(c.JSON, d); err != nil {
 		return err
 	}
 	if !d.Healthy() {
@@ -81,9 +82,9 @@ func (f *flags) visit(ctx context.Context) (*nats.Conn, error) {
 	return nc, err
 }
 
-func show(asJSON bool, v interface{ Write(io.Writer) error }) error {
+func (f *flags) show(asJSON bool, v interface{ Write(io.Writer) error }) error {
 	if !asJSON {
-		return v.Write(os.Stdout)
+		return v.Write(term.Open(os.Stdout, f.Color))
 	}
 	data, err := events.Marshal(v)
 	if err != nil {

@@ -33,6 +33,7 @@ import (
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
+	"compactd/internal/term"
 	"compactd/internal/worker"
 )
 
@@ -75,6 +76,7 @@ type flags struct {
 	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
+	Color     term.When        `env:"COMPACTD_COLOR" default:"auto" enum:"auto,always,never" help:"Colour of what a command prints: on a terminal unless NO_COLOR is set, or always, or never (auto|always|never, default ${default})."`
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
 	Serve      serveCmd  `cmd:"" default:"withargs" help:"Serve sessions; this is what worker does without a command."`

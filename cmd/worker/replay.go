@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -24,6 +23,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/exact"
+	"compactd/internal/term"
 	"compactd/internal/units"
 	"compactd/internal/worker"
 )
@@ -118,7 +118,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 	if err != nil {
 		return err
 	}
-	if err := show(c.JSON, replayed{r.Equal(), r}); err != nil {
+	if err := f.show(c.JSON, replayed{r.Equal(), r}); err != nil {
 		return err
 	}
 	if !r.Equal() {
@@ -199,13 +199,15 @@ func (r replayed) Write(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(w, "%d sessions differ; the first difference of each:\n\n", r.Differing)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SESSION\tSEQ\tKIND\tFIELD\tRECORDED\tDECIDED")
+	t := term.NewTable(w, term.Column{Name: "SESSION", Min: 16}, term.Column{Name: "SEQ", Right: true}, term.Column{Name: "KIND"},
+		term.Column{Name: "FIELD", Min: 8}, term.Column{Name: "RECORDED", Min: 12}, term.Column{Name: "DECIDED", Min: 12})
 	for _, d := range r.Differences {
-		fmt.Fprintf(t, "%s.%s\t%d\t%s\t%s\t%s\t%s\n", d.Tenant, d.Session, d.Seq, d.Kind, cmp.Or(d.Path, "-"), d.Recorded, d.Decided)
+		t.Row(d.Tenant+"."+d.Session, d.Seq, d.Kind, cmp.Or(d.Path, "-"), d.Recorded, d.Decided)
 	}
-	if more := r.Differing - len(r.Differences); more > 0 {
-		fmt.Fprintf(t, "(and %d more)\n", more)
+	more := r.Differing - len(r.Differences)
+	if err := t.Flush(); err != nil || more == 0 {
+		return err
 	}
-	return t.Flush()
+	_, err := fmt.Fprintf(w, "(and %d more)\n", more)
+	return err
 }

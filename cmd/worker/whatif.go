@@ -40,7 +40,7 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 	if r.Sessions == 0 {
 		return errors.New("there is no session in these files; docs/what-if.md says what is read")
 	}
-	return c.print(r)
+	return c.print(f, r)
 }
 
 // playLog compares policies with each other, and with what was told.
@@ -75,7 +75,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	if err != nil {
 		return err
 	}
-	return c.print(r)
+	return c.print(f, r)
 }
 
 // report has a column for each policy that is named, behind some others, for a log
@@ -95,8 +95,8 @@ func (c *replayCmd) report(f *flags, age time.Duration, columns ...whatif.Policy
 	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay}), nil
 }
 
-func (c *replayCmd) print(r *whatif.Report) error {
-	if err := show(c.JSON, r); err != nil {
+func (c *replayCmd) print(f *flags, r *whatif.Report) error {
+	if err := f.show(c.JSON, r); err != nil {
 		return err
 	}
 	if r.Invalid() > 0 {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,6 +14,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/disk"
+	"compactd/internal/term"
 	"compactd/internal/units"
 )
 
@@ -254,13 +254,18 @@ func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *broke
 	d.figures(Figures{Bytes: bytes, AgeSeconds: int64(age.Seconds())})
 }
 
+// style makes problems stand out.
+func style(level string) term.Style {
+	return map[Level]term.Style{LevelOK: term.Good, LevelNote: term.Notice, LevelProblem: term.Bad}[Level(level)]
+}
+
 // Write prints the findings as a table, with the hints below each.
 func (d *Diagnosis) Write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := term.NewTable(w, term.Column{Style: style}, term.Column{}, term.Column{Wrap: true, Min: 20})
 	for _, f := range d.Findings {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Level, f.Check, f.Message)
+		t.Row(f.Level, f.Check, f.Message)
 		if f.Hint != "" && f.Level != LevelOK {
-			fmt.Fprintf(t, "\t\t-> %s\n", f.Hint)
+			t.Row("", "", "-> "+f.Hint)
 		}
 	}
 	return t.Flush()

@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/term"
 	"compactd/internal/units"
 )
 
@@ -160,20 +160,23 @@ func fileOf(ledgers string, id int) *File {
 
 // Write prints the report as tables.
 func (r *Report) Write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "STREAM\tMESSAGES\tSIZE\tMAX SIZE\tFIRST\tLAST\tCREATED")
+	t := term.NewTable(w, term.Column{Name: "STREAM"}, term.Column{Name: "MESSAGES", Right: true}, term.Column{Name: "SIZE", Right: true},
+		term.Column{Name: "MAX SIZE", Right: true}, term.Column{Name: "FIRST", Right: true, Drop: 1}, term.Column{Name: "LAST", Right: true},
+		term.Column{Name: "CREATED", Drop: 2})
 	for _, s := range r.Streams {
 		most := "no bound"
 		if s.MaxBytes >= 0 {
 			most = units.Bytes(s.MaxBytes)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%d\t%s\n", s.Name, s.Messages, units.Bytes(s.Bytes), most, s.First, s.Last, s.Created.Format(time.RFC3339))
+		t.Row(s.Name, s.Messages, units.Bytes(s.Bytes), most, s.First, s.Last, s.Created.Format(time.RFC3339))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(t, "PARTITION\tEPOCH\tCURSOR\tBEHIND\tLAG\tSNAPSHOT\tFILE\tOWNER")
+	t = term.NewTable(w, term.Column{Name: "PARTITION", Right: true}, term.Column{Name: "EPOCH", Right: true}, term.Column{Name: "CURSOR", Right: true},
+		term.Column{Name: "BEHIND", Right: true}, term.Column{Name: "LAG", Right: true}, term.Column{Name: "SNAPSHOT", Right: true, Drop: 1},
+		term.Column{Name: "FILE", Right: true}, term.Column{Name: "OWNER", Min: 10})
 	for _, p := range r.Partitions {
 		owner, file, snapshot := p.Owner, "-", "-"
 		if owner == "" {
@@ -190,7 +193,7 @@ func (r *Report) Write(w io.Writer) error {
 		if p.Snapshot != nil {
 			snapshot = fmt.Sprint(p.Snapshot.Cursor)
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), snapshot, file, owner)
+		t.Row(p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), snapshot, file, owner)
 	}
 	return t.Flush()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,6 +13,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/replay"
+	"compactd/internal/term"
 	"compactd/internal/units"
 )
 
@@ -158,7 +158,7 @@ func quantile(sorted []time.Duration, p int) float64 {
 // WriteTable writes the report for people.
 func (r *Report) WriteTable(w io.Writer) error {
 	s := r.Summary()
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})
 	for _, row := range []struct {
 		name  string
 		value string
@@ -174,7 +174,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		{"unheard outcomes", fmt.Sprint(s.Unheard)},
 		{"errors", fmt.Sprint(len(s.Errors))},
 	} {
-		fmt.Fprintf(t, "%s\t%s\n", row.name, row.value)
+		t.Row(row.name, row.value)
 	}
 	return t.Flush()
 }

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"compactd/internal/events"
+	"compactd/internal/term"
 	"compactd/internal/units"
 )
 
@@ -18,18 +18,20 @@ const maxQuietRows = 5
 // WriteTable writes the report for people: a row for each session, or for each
 // compaction.
 func (r *Report) WriteTable(w io.Writer, compactions bool) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	write := r.writeSessions
 	if compactions {
-		r.writeCompactions(t)
-	} else {
-		r.writeSessions(t)
+		write = r.writeCompactions
 	}
-	r.writeSums(t)
-	return t.Flush()
+	if err := write(w); err != nil {
+		return err
+	}
+	return r.writeSums(w)
 }
 
-func (r *Report) writeSessions(t io.Writer) {
-	fmt.Fprintln(t, "SESSION\tTURNS\tPEAK\tCOMPACTIONS\tSTAGES\tSAVED\tWITHOUT COMPACTD\tHISTORIES")
+func (r *Report) writeSessions(w io.Writer) error {
+	t := term.NewTable(w, term.Column{Name: "SESSION", Min: 16}, term.Column{Name: "TURNS", Right: true, Drop: 1}, term.Column{Name: "PEAK", Right: true, Drop: 2},
+		term.Column{Name: "COMPACTED", Right: true}, term.Column{Name: "STAGES", Min: 10, Drop: 3}, term.Column{Name: "SAVED", Right: true},
+		term.Column{Name: "WITHOUT COMPACTD"}, term.Column{Name: "HISTORIES", Style: validity})
 	quiet := 0
 	for _, s := range r.Sessions {
 		if len(s.Generations) == 0 {
@@ -37,23 +39,34 @@ func (r *Report) writeSessions(t io.Writer) {
 				continue
 			}
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", s.Name, s.Turns,
-			known(s.Peak()), len(s.Generations), stages(s.Stages()), known(s.Saved()), without(s.Overflow()), s.verdict())
+		t.Row(s.Name, s.Turns, known(s.Peak()), len(s.Generations), stages(s.Stages()), known(s.Saved()), without(s.Overflow()), s.verdict())
 	}
-	if quiet > maxQuietRows {
-		fmt.Fprintf(t, "(and %d more without a compaction)\n", quiet-maxQuietRows)
+	if err := t.Flush(); err != nil || quiet <= maxQuietRows {
+		return err
 	}
+	_, err := fmt.Fprintf(w, "(and %d more without a compaction)\n", quiet-maxQuietRows)
+	return err
 }
 
-func (r *Report) writeCompactions(t io.Writer) {
-	fmt.Fprintln(t, "SESSION\tGENERATION\tTURN\tTOKENS\tSTAGES\tHISTORY")
+// validity makes a history stand out that its provider would refuse.
+func validity(verdict string) term.Style {
+	if strings.Contains(verdict, "INVALID") {
+		return term.Bad
+	}
+	return term.Plain
+}
+
+func (r *Report) writeCompactions(w io.Writer) error {
+	t := term.NewTable(w, term.Column{Name: "SESSION", Min: 16}, term.Column{Name: "GENERATION", Right: true}, term.Column{Name: "TURN", Right: true},
+		term.Column{Name: "TOKENS", Right: true}, term.Column{Name: "STAGES", Min: 10}, term.Column{Name: "HISTORY", Style: validity, Min: 10})
 	for _, s := range r.Sessions {
 		name := s.Name
 		for _, g := range s.Generations {
-			fmt.Fprintf(t, "%s\t%d\t%d\t%d → %d\t%s\t%s\n", name, g.Number, g.Turn, g.Before, g.After, join(g.Stages), g.verdict())
+			t.Row(name, g.Number, g.Turn, fmt.Sprintf("%d → %d", g.Before, g.After), join(g.Stages), g.verdict())
 			name = ""
 		}
 	}
+	return t.Flush()
 }
 
 func join(stages []events.Stage) string {
@@ -71,21 +84,23 @@ func (g Generation) verdict() string {
 	return fmt.Sprintf("%d messages, valid", g.Messages)
 }
 
-func (r *Report) writeSums(w io.Writer) {
+func (r *Report) writeSums(w io.Writer) error {
 	s := r.Summary()
-	fmt.Fprintf(w, "\n%s, %s, %s; invalid histories %d, rejected events %d, unheard outcomes %d\n", units.Count(s.Sessions, "session"),
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s, %s, %s; invalid histories %d, rejected events %d, unheard outcomes %d\n", units.Count(s.Sessions, "session"),
 		units.Count(s.Turns, "turn"), units.Count(s.Compactions, "compaction"), s.InvalidHistories, s.Rejected, s.Unheard)
-	fmt.Fprintf(w, "%s saved, %s with a summary, %s would have overflowed\n",
+	fmt.Fprintf(&b, "%s saved, %s with a summary, %s would have overflowed\n",
 		units.Count(s.TokensSaved, "token"), units.Count(s.Summaries, "compaction"), units.Count(s.WouldOverflow, "session"))
 	if r.Unasked > 0 {
-		fmt.Fprintf(w, "%s could not be asked for the state: the peak is that of the last outcome\n", units.Count(r.Unasked, "session"))
+		fmt.Fprintf(&b, "%s could not be asked for the state: the peak is that of the last outcome\n", units.Count(r.Unasked, "session"))
 	}
 	if r.Earlier > 0 {
-		fmt.Fprintf(w, "%s told before this replay; --suffix TEXT replays the sessions under other names\n", units.Count(r.Earlier, "compaction"))
+		fmt.Fprintf(&b, "%s told before this replay; --suffix TEXT replays the sessions under other names\n", units.Count(r.Earlier, "compaction"))
 	}
 	if len(r.Latencies) > 0 {
-		fmt.Fprintf(w, "turn to compacted event: p50 %.1f ms, p99 %.1f ms\n", s.P50, s.P99)
+		fmt.Fprintf(&b, "turn to compacted event: p50 %.1f ms, p99 %.1f ms\n", s.P50, s.P99)
 	}
+	return term.Wrapped(w, strings.TrimRight(b.String(), "\n"))
 }
 
 // known is a number of tokens, or - for none.

@@ -1,0 +1,177 @@
+package diff
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Change is a history before and after a compaction.
+type Change struct {
+	// Title says which compaction it is.
+	Title         string
+	Before, After []events.Message
+	// Count estimates messages, in tokens.
+	Count func(...events.Message) int64
+	// Recall is the command that prints what went; "" where there is none.
+	Recall string
+}
+
+// Fate is what became of a message.
+type Fate string
+
+// The fates. The last two are of messages that stand in the place of others.
+const (
+	Kept         Fate = "kept"
+	Cleared      Fate = "cleared"
+	Deduplicated Fate = "deduplicated"
+	Shortened    Fate = "shortened"
+	Summarized   Fate = "summarized"
+	Truncated    Fate = "truncated"
+	Summary      Fate = "the summary"
+	Marker       Fate = "the marker"
+	Added        Fate = "added"
+)
+
+// Line is a message that was there before, or stands there after, or both.
+type Line struct {
+	Fate          Fate
+	Before, After *events.Message
+}
+
+// Lines pairs the messages before with those after, in order.
+func Lines(before, after []events.Message) []Line {
+	var out []Line
+	before, after = split(before), split(after)
+	last := len(before)
+	pairs := make([]int, len(after)) // by message after: the one before, or -1
+	keys := make([]string, len(before))
+	for i := range before {
+		keys[i] = key(&before[i])
+	}
+	for k := len(after) - 1; k >= 0; k-- { // what stays is at the end, mostly
+		pairs[k] = lastIndex(keys[:last], key(&after[k]))
+		if pairs[k] >= 0 {
+			last = pairs[k]
+		}
+	}
+	next := 0
+	for k := 0; k < len(after); {
+		var added []Line
+		for ; k < len(after) && pairs[k] < 0; k++ {
+			added = append(added, Line{Fate: standsFor(&after[k]), After: &after[k]})
+		}
+		end := len(before)
+		if k < len(after) {
+			end = pairs[k]
+		}
+		for ; next < end; next++ {
+			out = append(out, Line{Fate: went(added), Before: &before[next]})
+		}
+		out = append(out, added...)
+		if k < len(after) {
+			out = append(out, Line{Fate: fate(&before[next], &after[k]), Before: &before[next], After: &after[k]})
+			next++
+			k++
+		}
+	}
+	for ; next < len(before); next++ {
+		out = append(out, Line{Fate: Truncated, Before: &before[next]})
+	}
+	return out
+}
+
+// split takes a summary or marker out of a message that it was merged with.
+func split(messages []events.Message) []events.Message {
+	var out []events.Message
+	for _, m := range messages {
+		stands := func(p events.Part) bool {
+			return standsFor(&events.Message{Parts: []events.Part{p}}) != Added
+		}
+		n := 0
+		for n < len(m.Parts) && stands(m.Parts[n]) {
+			n++
+		}
+		if n > 0 && n < len(m.Parts) {
+			out = append(out, events.Message{Role: m.Role, Parts: m.Parts[:n]})
+			m = events.Message{Role: m.Role, Parts: m.Parts[n:]}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func lastIndex(keys []string, key string) int {
+	for i := len(keys) - 1; i >= 0; i-- {
+		if keys[i] == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// key is the same for a message before and after an edit: its role, and the ids of its
+// calls and results where it has any, else its texts.
+func key(m *events.Message) string {
+	ids, texts := []string{string(m.Role)}, []string{string(m.Role)}
+	for _, p := range m.Parts {
+		texts = append(texts, p.Text, p.Tool, string(p.Args))
+		if p.CallID != "" {
+			ids = append(ids, strconv.Itoa(int(p.Kind)), p.CallID)
+		}
+	}
+	if len(ids) > 1 {
+		return strings.Join(ids, "\x00")
+	}
+	return strings.Join(texts, "\x00")
+}
+
+// text is all of a message.
+func text(m *events.Message) string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		b.WriteString(p.Text + "\n")
+	}
+	return b.String()
+}
+
+// fate compares a message with what it became.
+func fate(before, after *events.Message) Fate {
+	was, is := text(before), text(after)
+	switch {
+	case was == is:
+		return Kept
+	case more(is, was, compaction.ClearText) || more(is, was, compaction.ClearOldText):
+		return Cleared
+	case more(is, was, " - refer to latest read below]"):
+		return Deduplicated
+	default:
+		return Shortened
+	}
+}
+
+// more reports whether a has a text more often than b.
+func more(a, b, part string) bool { return strings.Count(a, part) > strings.Count(b, part) }
+
+// standsFor is the fate of a message that is new.
+func standsFor(m *events.Message) Fate {
+	switch s := text(m); {
+	case strings.Contains(s, "<condensed-summary>"):
+		return Summary
+	case strings.Contains(s, compaction.TruncateText):
+		return Marker
+	default:
+		return Added
+	}
+}
+
+// went is the fate of messages in whose place others stand.
+func went(by []Line) Fate {
+	if slices.ContainsFunc(by, func(l Line) bool { return l.Fate == Summary }) {
+		return Summarized
+	}
+	return Truncated
+}

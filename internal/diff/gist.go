@@ -1,0 +1,46 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/term"
+)
+
+// maxGist is how much of a part is shown, in characters.
+const maxGist = 200
+
+// Gist is a message in one line: its texts, calls and results, each by its first line.
+func Gist(m events.Message) string {
+	var out []string
+	for _, p := range m.Parts {
+		switch p.Kind {
+		case events.PartText:
+			out = append(out, FirstLine(p.Text))
+		case events.PartCall:
+			out = append(out, FirstLine(fmt.Sprintf("call %s %s", p.Tool, p.Args)))
+		case events.PartResult:
+			out = append(out, "result: "+FirstLine(p.Text))
+		case events.PartThinking:
+			out = append(out, "(thinking)")
+		case events.PartImage:
+			out = append(out, "(image)")
+		default:
+			out = append(out, "(other)")
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
+// FirstLine is the beginning of a text, without what a terminal might obey.
+func FirstLine(s string) string {
+	s, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > maxGist {
+		s, rest = string(r[:maxGist]), "more"
+	}
+	if s = term.Line(s); rest != "" {
+		s += " …"
+	}
+	return s
+}
