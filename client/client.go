@@ -30,6 +30,17 @@ type Options struct {
 	// OnError is told what happens outside of any call, such as a missing
 	// permission. Must not block. Not used with Conn.
 	OnError func(error)
+	// OnDuplicate is called when the server took an event that was sent for the first
+	// time for a copy: a message of another client has its id, which is random. The
+	// event is sent again under a new id, so nothing is lost; but who copies ids is
+	// hostile, or generates bad random numbers. Must not block.
+	OnDuplicate func(Duplicate)
+}
+
+// Duplicate is a message id that another client had used.
+type Duplicate struct {
+	Session, ID string
+	Seq         uint64 // of the other client's message in the log
 }
 
 // Client is a connection to compactd.
@@ -39,13 +50,15 @@ type Client struct {
 	tenant string
 	own    bool // nc is closed with the client
 
+	onDuplicate func(Duplicate) // nil for none
+
 	mu    sync.Mutex // guards reads
 	reads *bool      // whether the user may read the streams; nil before it was asked
 }
 
 // Connect returns a client. Its connection comes back by itself once it stood.
 func Connect(ctx context.Context, o Options) (*Client, error) {
-	c := &Client{nc: o.Conn, tenant: cmp.Or(o.Tenant, events.DefaultTenant)}
+	c := &Client{nc: o.Conn, tenant: cmp.Or(o.Tenant, events.DefaultTenant), onDuplicate: o.OnDuplicate}
 	if !events.ValidID(c.tenant) {
 		return nil, typed(events.Address{Tenant: c.tenant, Session: "x"}.Validate())
 	}

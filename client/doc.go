@@ -23,6 +23,8 @@
 //   - A turn is counted once, however often it is sent: every try carries the same
 //     id and number. Once [Session.Publish] has sent a turn, it belongs to the
 //     session; where the acknowledgement is lost, the next call settles it first.
+//   - A message id that another client has used makes no event vanish: it is sent
+//     again under a new id, and [Options].OnDuplicate is called.
 //   - A compaction replaces exactly what it stands for. Turns published since stay,
 //     and an older compaction never replaces a newer one.
 //   - [Client.Open] resumes a session on any machine from the log and what was told,

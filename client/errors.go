@@ -34,6 +34,7 @@ const (
 	CodeUnavailable        Code = "503"                   // no worker answers just now
 	CodeGone               Code = "410"                   // older than what the log keeps
 	CodeUnacknowledged     Code = "client_unacknowledged" // sent, and no answer came in time
+	CodeDuplicateID        Code = "client_duplicate_id"   // message ids are copied on their way; nothing was stored
 	CodeClosed             Code = "client_closed"         // the session was closed
 	CodeForgotten          Code = "client_forgotten"      // an operator has erased the session
 )

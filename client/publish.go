@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
@@ -34,6 +35,15 @@ type message struct {
 	id       string
 	payload  []byte
 	revision int // of the config that a turn carries
+
+	msgID   string // Nats-Msg-Id, which is id unless another client has used that
+	unknown bool   // a try under msgID had no answer, so that it may be stored
+	taken   int    // ids that others had used
+}
+
+// newMessage is an event that nobody has sent yet.
+func newMessage(k events.Kind, id string, payload []byte, revision int) *message {
+	return &message{kind: k, id: id, payload: payload, revision: revision, msgID: id}
 }
 
 // wireTurn is a session.turn. It is in one piece with the settings: those that it
@@ -139,7 +149,7 @@ func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	if _, err := format.ReadAll(t.Messages); err != nil {
 		return nil, nil, err
 	}
-	return &message{events.KindTurn, w.ID, payload, s.revision}, t, nil
+	return newMessage(events.KindTurn, w.ID, payload, s.revision), t, nil
 }
 
 // settle sends what is open until it is acknowledged.
@@ -180,8 +190,15 @@ const (
 // margin is what headers may take of the server's max_payload.
 const margin = 1 << 10
 
+// maxTaken is how many ids of an event another client may have used before its
+// delivery ends with [CodeDuplicateID].
+const maxTaken = 3
+
 // deliver publishes an event until it is acknowledged, and returns its sequence. It
-// is stored once, however often it is sent: id and number stay.
+// is stored once, however often it is sent: id and number stay. The server compares
+// message ids over all tenants. A duplicate of a first try is the event of another
+// client, and nothing was stored: the event goes out again under a new message id.
+// After a try without an answer a duplicate is that try.
 func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
 	subject, err := events.Input(m.kind, s.at)
 	if err != nil {
@@ -192,14 +209,20 @@ func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
 			return 0, newError(CodeTooLarge, fmt.Sprintf("the event has %d bytes; the server takes %d", len(m.payload), limit), events.Codes[events.CodeTooLarge].Hint)
 		}
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
-		ack, err := s.c.js.PublishMsg(one, &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.id}}})
+		ack, err := s.c.js.PublishMsg(one, &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.msgID}}})
 		cancel()
 		switch {
+		case err == nil && ack.Duplicate && !m.unknown:
+			if err := s.renew(m, ack.Sequence); err != nil {
+				return 0, err
+			}
+			continue
 		case err == nil:
 			return ack.Sequence, nil
 		case !mayLater(err):
 			return 0, fmt.Errorf("publish %s: %w", m.kind, err)
 		}
+		m.unknown = m.unknown || !unstored(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -211,8 +234,28 @@ func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
 	}
 }
 
+// renew gives an event another message id: a message of another client, at seq, has
+// the one it had.
+func (s *Session) renew(m *message, seq uint64) error {
+	if s.c.onDuplicate != nil {
+		s.c.onDuplicate(Duplicate{Session: s.at.Session, ID: m.msgID, Seq: seq})
+	}
+	m.msgID = uuid.NewString()
+	if m.taken++; m.taken < maxTaken {
+		return nil
+	}
+	return fmt.Errorf("publish %s: %w", m.kind, newError(CodeDuplicateID, fmt.Sprintf("the server reports a duplicate of %d random message ids; nothing was stored", m.taken),
+		"Something between this client and the server copies message ids: connect without it."))
+}
+
+// unstored reports whether an error says that the server has not stored the event.
+func unstored(err error) bool {
+	_, refused := errors.AsType[*jetstream.APIError](err)
+	return refused || errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
 // mayLater reports whether the same may succeed when it is sent again.
 func mayLater(err error) bool {
 	return broker.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
-		errors.Is(err, context.Canceled)
+		errors.Is(err, context.Canceled) || broker.InProcess(err)
 }

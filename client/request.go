@@ -134,7 +134,7 @@ func newRequest(k events.Kind, w wireRequest) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &message{kind: k, id: w.ID, payload: payload}, nil
+	return newMessage(k, w.ID, payload, 0), nil
 }
 
 // request publishes an event and waits for the outcome that answers it.

@@ -139,15 +139,16 @@ func LastForget(ctx context.Context, nc *nats.Conn, partition int, a events.Addr
 	return m.Seq, nil
 }
 
-// PublishUnlessForgotten stores an event that quotes a session, unless the session
-// was forgotten since [LastForget] said since: then it returns [ErrForgotten]. The
-// server decides, so that no such event can follow its erasure.
-func PublishUnlessForgotten(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) error {
+// PublishUnlessForgotten is [PublishOnce] for a session.summary, which quotes its
+// session, unless the session was forgotten since [LastForget] returned since: then
+// it returns [ErrForgotten]. The server decides, so that no such event can follow its
+// erasure.
+func PublishUnlessForgotten(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) (taken *IDTakenError, err error) {
 	m.Header.Set(headerFence, fmt.Sprint(since))
 	m.Header.Set(headerFenceSubject, events.Logged(partition, events.KindForget, a))
-	_, err := js.PublishMsg(ctx, m)
+	taken, err = PublishOnce(ctx, js, m, events.Logged(partition, events.KindSummary, a))
 	if hasCode(err, codeWrongLastSequence) {
-		return ErrForgotten
+		return nil, ErrForgotten
 	}
-	return err
+	return taken, err
 }

@@ -51,7 +51,11 @@ func Forget(ctx context.Context, js jetstream.JetStream, a events.Address, id st
 	defer stop()
 	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // whoever gives up must know whether it is asked for
 	defer cancel()
-	ack, err := js.PublishMsg(store, &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}})
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
+	ack, err := js.PublishMsg(store, m)
+	if err == nil && ack.Duplicate { // of another event: nothing was stored of this one
+		ack, err = publishUnderRandomID(store, js, m)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("forget session: %w", err)
 	}

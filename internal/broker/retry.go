@@ -27,6 +27,7 @@ const (
 	codeHeaderTooLarge      jetstream.ErrorCode = 10097 // header size exceeds maximum allowed of 64k
 	codeOffline             jetstream.ErrorCode = 10118 // stream is offline
 	codeStreamBytesExceeded jetstream.ErrorCode = 10122 // stream max bytes exceeds account limit
+	codeDuplicateInProcess  jetstream.ErrorCode = 10158 // duplicate message id is in process
 	codeSequenceNotReady    jetstream.ErrorCode = 10163 // expected last sequence per subject temporarily unavailable
 	codeWrongLastConstant   jetstream.ErrorCode = 10164 // wrong last sequence: another commit is in process
 	codeBatchIncomplete     jetstream.ErrorCode = 10176 // atomic publish batch is incomplete
@@ -152,6 +153,10 @@ var unreachable = []error{
 func Unreachable(err error) bool {
 	return leaderless(err) || slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) })
 }
+
+// InProcess reports whether err says that a message of the same id is being stored
+// just now: the same try, made a little later, gets its sequence.
+func InProcess(err error) bool { return hasCode(err, codeDuplicateInProcess) }
 
 // startTime is how long whoever starts waits for a server that does not answer, or a
 // cluster that elects.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -53,8 +54,8 @@ func (p *partition) silent(now int64) []silence {
 	return out
 }
 
-// tellIdle publishes the event. Its id follows from the silence, so that another
-// look, or another worker, tells it once.
+// tellIdle publishes the event. Its id follows from the last turn, so that another
+// look, or another worker, stores it once.
 func (p *partition) tellIdle(ctx context.Context, s silence) error {
 	subject, err := events.Input(events.KindIdle, s.Address)
 	if err != nil {
@@ -66,6 +67,9 @@ func (p *partition) tellIdle(ctx context.Context, s silence) error {
 		return err
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	_, err = p.w.js.PublishMsg(ctx, m)
+	taken, err := broker.PublishOnce(ctx, p.w.js, m, events.Logged(p.id, events.KindIdle, s.Address))
+	if taken != nil {
+		p.interrupted("publish idle")(taken)
+	}
 	return err
 }

@@ -345,7 +345,11 @@ func (p *pool) publish(ctx context.Context, d *delivery, s *events.Summary, forg
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, s.Job)
-	return broker.PublishUnlessForgotten(ctx, p.js, m, d.partition, d.address, forgotten)
+	taken, err := broker.PublishUnlessForgotten(ctx, p.js, m, d.partition, d.address, forgotten)
+	if taken != nil {
+		p.interrupted("publish summary", taken)
+	}
+	return err
 }
 
 func (p *pool) settle(step string, err error) {

@@ -1,0 +1,57 @@
+// Package edgetest is a compromised edge: what stands between a client and its server,
+// reads message ids on their way, and uses them first.
+//
+//	edge := &edgetest.Edge{Steal: func(id string) error { return publish(evil, id) }}
+//	nc, err := nats.Connect(url, nats.SetCustomDialer(edge))
+//
+// # Guarantees
+//
+// Steal has returned before the server gets the message with the id. A message that
+// is longer than what the client writes at once is not split.
+//
+// # Concurrency
+//
+// A connection calls Steal from one goroutine; each connection has its own.
+//
+// # On failure
+//
+// An error of Steal ends the write, and so the connection.
+package edgetest
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+)
+
+// Edge dials connections that it reads along.
+type Edge struct {
+	// Steal is called with each message id that passes.
+	Steal func(id string) error
+}
+
+// Dial makes Edge a CustomDialer of nats.go.
+func (e *Edge) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c, e}, nil
+}
+
+type conn struct {
+	net.Conn
+	edge *Edge
+}
+
+var msgID = regexp.MustCompile(`\r\nNats-Msg-Id: ?([^\r]+)\r\n`)
+
+// Write passes on what the client sends, after the theft.
+func (c *conn) Write(b []byte) (int, error) {
+	for _, found := range msgID.FindAllSubmatch(b, -1) {
+		if err := c.edge.Steal(string(found[1])); err != nil {
+			return 0, fmt.Errorf("steal the id %s: %w", found[1], err)
+		}
+	}
+	return c.Conn.Write(b)
+}
