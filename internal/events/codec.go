@@ -47,6 +47,10 @@ func Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v, jsontext.AllowDuplicateNames(true))
 }
 
+// UnmarshalLenient reads what a server answered: half surrogates and broken UTF-8
+// become U+FFFD, unknown and duplicate fields are no errors.
+func UnmarshalLenient(data []byte, v any) error { return json.Unmarshal(data, v, lenient) }
+
 // UnmarshalStrict reads configuration: unknown and duplicate keys are errors.
 func UnmarshalStrict(data []byte, v any) error {
 	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))

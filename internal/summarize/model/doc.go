@@ -5,9 +5,8 @@
 //	if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong { … }
 //
 // It knows nothing of sessions and summaries; package summarize makes the prompts
-// and judges the answers. Package provider has the implementations, with the SDKs
-// of the providers, which only the worker links; package summarizetest holds them
-// to the contract.
+// and judges the answers. Package provider has the implementations, which only the
+// worker links; package summarizetest holds them to the contract.
 //
 // # Guarantees
 //

@@ -4,56 +4,82 @@ import (
 	"context"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 )
 
-// claude speaks Anthropic's messages.
+// anthropicVersion is sent as a header: https://platform.claude.com/docs/en/api/versioning,
+// read 2026-11-22.
+const anthropicVersion = "2023-06-01"
+
+// claude speaks Anthropic's messages: https://platform.claude.com/docs/en/api/messages,
+// read 2026-11-22; the field names are those of anthropic-sdk-go v1.84.0, type
+// MessageNewParams. The clouds have the model in the path, and a version in the body.
 type claude struct {
-	messages anthropic.MessageService
-	model    string
+	endpoint *endpoint
+	model    string // "" for a cloud
+	version  string // "" but for a cloud
 }
 
 func newAnthropic(c Config, p preset) (completer, error) {
-	return newClaude(c, p, option.WithAPIKey(string(c.Key))), nil
+	e, err := newEndpoint(c, p, "v1/messages")
+	if err != nil {
+		return nil, err
+	}
+	e.header.Set("X-Api-Key", string(c.Key))
+	e.header.Set("Anthropic-Version", anthropicVersion)
+	return &claude{endpoint: e, model: c.Model}, nil
 }
 
-// newClaude makes the service alone: the SDK's client would read its environment
-// and its configuration files. Spans are off, since they can be told, by the
-// environment too, to carry prompts.
-func newClaude(c Config, p preset, access option.RequestOption) *claude {
-	return &claude{model: c.Model, messages: anthropic.NewMessageService(
-		option.WithHTTPClient(newHTTPClient(c, p)),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(),
-		// Without it the SDK guesses one, and refuses what it thinks is too long.
-		option.WithRequestTimeout(c.AttemptTimeout),
-		access, // of a cloud, wraps the HTTP client and sets a base URL
-		option.WithBaseURL(c.BaseURL),
-	)}
+type (
+	messagesRequest struct {
+		AnthropicVersion string          `json:"anthropic_version,omitzero"`
+		Model            string          `json:"model,omitzero"`
+		MaxTokens        int64           `json:"max_tokens"`
+		System           []textBlock     `json:"system,omitzero"`
+		Messages         []claudeMessage `json:"messages"`
+	}
+	claudeMessage struct {
+		Role    string      `json:"role"`
+		Content []textBlock `json:"content"`
+	}
+	textBlock struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+)
+
+// messagesAnswer has the fields of type Message that a summary needs. Usage counts
+// input that was cached apart.
+type messagesAnswer struct {
+	Model      string      `json:"model"`
+	Content    []textBlock `json:"content"`
+	StopReason string      `json:"stop_reason"`
+	Usage      struct {
+		Input        tokens `json:"input_tokens"`
+		CacheCreated tokens `json:"cache_creation_input_tokens"`
+		CacheRead    tokens `json:"cache_read_input_tokens"`
+		Output       tokens `json:"output_tokens"`
+	} `json:"usage"`
 }
 
 func (a *claude) complete(ctx context.Context, r model.Request) (model.Reply, error) {
-	params := anthropic.MessageNewParams{
-		Model:     a.model,
-		MaxTokens: r.MaxOutputTokens,
-		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(r.User))},
+	request := messagesRequest{
+		AnthropicVersion: a.version, Model: a.model, MaxTokens: r.MaxOutputTokens,
+		Messages: []claudeMessage{{Role: "user", Content: []textBlock{{Type: "text", Text: r.User}}}},
 	}
 	if r.System != "" {
-		params.System = []anthropic.TextBlockParam{{Text: r.System}}
+		request.System = []textBlock{{Type: "text", Text: r.System}}
 	}
-	res, err := a.messages.New(ctx, params)
-	if err != nil {
+	var answer messagesAnswer
+	if err := a.endpoint.post(ctx, request, &answer); err != nil {
 		return model.Reply{}, err
 	}
-	u := res.Usage
-	reply := model.Reply{Model: res.Model, Finish: claudeFinish(res.StopReason)}
-	reply.Usage = events.SummaryUsage{Input: u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens, Output: u.OutputTokens}
+	u := answer.Usage
+	reply := model.Reply{Model: answer.Model, Finish: claudeFinish(answer.StopReason)}
+	reply.Usage = events.SummaryUsage{Input: int64(u.Input + u.CacheCreated + u.CacheRead), Output: int64(u.Output)}
 	var text strings.Builder
-	for _, b := range res.Content {
+	for _, b := range answer.Content {
 		switch b.Type {
 		case "text":
 			text.WriteString(b.Text)
@@ -65,15 +91,15 @@ func (a *claude) complete(ctx context.Context, r model.Request) (model.Reply, er
 	return reply, nil
 }
 
-func claudeFinish(s anthropic.StopReason) model.Finish {
-	switch s {
-	case anthropic.StopReasonEndTurn, anthropic.StopReasonStopSequence:
+func claudeFinish(reason string) model.Finish {
+	switch reason {
+	case "end_turn", "stop_sequence":
 		return model.FinishStop
-	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
+	case "max_tokens", "model_context_window_exceeded":
 		return model.FinishLength
-	case anthropic.StopReasonToolUse:
+	case "tool_use":
 		return model.FinishTool
-	case anthropic.StopReasonRefusal:
+	case "refusal":
 		return model.FinishRefusal
 	default:
 		return model.FinishOther

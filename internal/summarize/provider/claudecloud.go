@@ -2,42 +2,74 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"net/http"
+	"net/url"
+	"time"
 
-	"github.com/anthropics/anthropic-sdk-go/bedrock"
-	"github.com/anthropics/anthropic-sdk-go/vertex"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"golang.org/x/oauth2/google"
 
 	"compactd/internal/summarize/model"
 )
 
+// Versions of the messages API in the body of a request to a cloud:
+// https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages-request-response.html
+// and https://docs.anthropic.com/en/api/claude-on-vertex-ai, read 2026-11-22.
+const (
+	bedrockVersion = "bedrock-2023-05-31"
+	vertexVersion  = "vertex-2023-10-16"
+)
+
 var errAWS = errors.New("no credentials from the AWS configuration")
 
-// newClaudeBedrock signs with the key, or with what AWS's own tools would find.
-// The SDK prefers AWS_BEARER_TOKEN_BEDROCK to either.
+// newClaudeBedrock calls InvokeModel. It sends the key, or signs with the credentials
+// that AWS's own tools would find:
+// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html,
+// read 2026-11-22.
 func newClaudeBedrock(c Config, p preset) (completer, error) {
-	access := aws.Config{Region: c.Location}
-	if c.Key != "" {
-		access.BearerAuthTokenProvider = bedrock.NewStaticBearerTokenProvider(string(c.Key))
-		return newClaude(c, p, bedrock.WithConfig(access)), nil
-	}
-	found, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(c.Location))
+	// An ARN has slashes, which belong to the name.
+	e, err := newEndpoint(c, p, "model/"+url.QueryEscape(c.Model)+"/invoke")
 	if err != nil {
-		return nil, errAWS
+		return nil, err
 	}
-	access.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-		keys, err := found.Credentials.Retrieve(ctx)
+	if c.Key != "" {
+		e.header.Set("Authorization", "Bearer "+string(c.Key))
+	} else {
+		found, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(c.Location))
 		if err != nil {
-			return aws.Credentials{}, &model.Error{Kind: model.Auth, Err: errAWS}
+			return nil, errAWS
 		}
-		return keys, nil
-	})
-	return newClaude(c, p, bedrock.WithConfig(access)), nil
+		e.authorize = signAWS(found.Credentials, c.Location)
+	}
+	return &claude{endpoint: e, version: bedrockVersion}, nil
 }
 
+// signAWS signs a request to Bedrock by Signature Version 4.
+func signAWS(keys aws.CredentialsProvider, region string) func(*http.Request, []byte) error {
+	signer := v4.NewSigner()
+	return func(req *http.Request, body []byte) error {
+		k, err := keys.Retrieve(req.Context())
+		if err != nil {
+			return &model.Error{Kind: model.Auth, Err: errAWS}
+		}
+		sum := sha256.Sum256(body)
+		if err := signer.SignHTTP(req.Context(), k, req, hex.EncodeToString(sum[:]), "bedrock", region, time.Now()); err != nil {
+			return &model.Error{Kind: model.Auth, Err: errAWS}
+		}
+		return nil
+	}
+}
+
+// newClaudeVertex calls rawPredict of Anthropic's models.
 func newClaudeVertex(c Config, p preset) (completer, error) {
-	access := &google.Credentials{ProjectID: c.Project, TokenSource: newGoogleTokens()}
-	return newClaude(c, p, vertex.WithCredentials(context.Background(), c.Location, c.Project, access)), nil
+	e, err := newEndpoint(c, p, "v1/projects/"+c.Project+"/locations/"+c.Location+"/publishers/anthropic/models/"+c.Model+":rawPredict")
+	if err != nil {
+		return nil, err
+	}
+	e.authorize = newGoogleTokens().authorize
+	return &claude{endpoint: e, version: vertexVersion}, nil
 }

@@ -15,14 +15,14 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// completer is one call to a provider, through its SDK. What its transport says
-// is a [*model.Error]; any other error is an answer that the SDK could not read.
+// completer is one call to a provider, in its wire format. What its transport returns
+// is a [*model.Error]; any other error is an answer in a shape that was not expected.
 type completer interface {
 	complete(ctx context.Context, r model.Request) (model.Reply, error)
 }
 
 // client is a completer with time-outs, retries, a breaker and a rate limit:
-// there is one mechanism for each, whichever SDK is beneath.
+// there is one mechanism for each, for all wire formats.
 type client struct {
 	config    Config
 	completer completer
@@ -144,13 +144,14 @@ func (c *client) cause() error {
 	return nil
 }
 
-// call asks, and checks what the SDKs do not.
+// call asks once, and checks what all wire formats have in common.
 func (c *client) call(ctx context.Context, r model.Request) (reply model.Reply, err error) {
 	defer func() {
-		if recover() != nil { // an SDK met an answer that its authors did not think of
+		if recover() != nil { // a library met an answer or a credential that its authors did not think of
 			reply, err = model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 		}
 	}()
+	r.System, r.User = strings.ToValidUTF8(r.System, "\uFFFD"), strings.ToValidUTF8(r.User, "\uFFFD")
 	if reply, err = c.completer.complete(ctx, r); err != nil {
 		return model.Reply{}, err
 	}

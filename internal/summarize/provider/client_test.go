@@ -37,8 +37,8 @@ func open(t testing.TB, c provider.Config) model.Model {
 
 var dialects = []summarizetest.Dialect{summarizetest.OpenAI, summarizetest.Anthropic, summarizetest.Google}
 
-// Hostile actors: what the SDKs' own variables say goes nowhere, and nothing of
-// theirs is logged.
+// Hostile actors: the variables that the providers' SDKs read are not read here, and
+// no key is logged.
 func TestEnvironmentIsNotRead(t *testing.T) {
 	var said strings.Builder
 	log.SetOutput(&said)

@@ -4,18 +4,21 @@
 //	m, err := provider.New(provider.Config{Provider: provider.Anthropic, Model: "claude-haiku-4-5", Key: key})
 //	models, err := provider.Open("google,ollama/llama3.3,embedded", os.Getenv)
 //
-// The official SDKs make requests and read answers. Everything around a call is
-// done here, once for all of them: time-outs, retries, circuit breaker, rate limit,
-// bounds, the check of addresses, and what a refusal means.
+// There are three wire formats: chat completions, messages and generateContent. Each
+// is one file that writes a request and reads an answer. Everything around a call is
+// done once for all of them: time-outs, retries, circuit breaker, rate limit, bounds,
+// the check of addresses, and what a refusal means. Package sdktest, a module of its
+// own, compares requests and answers with those of the official SDKs.
 //
-// It links several SDKs, 45 MB, so it is imported by cmd/worker and by tests.
+// It links the libraries of Google and AWS that find credentials, so it is imported
+// by cmd/worker and by tests.
 //
 // # Guarantees
 //
 //   - A model connects to the host of its base URL alone, and to addresses that
-//     fit it; redirects are not followed, and no environment variable or file of
-//     an SDK or of a proxy is read. The clouds' own credentials are the exception:
-//     Google's and AWS's libraries find them, and call whom they need for a token.
+//     fit it; redirects are not followed, and no environment variable of a proxy is
+//     read. The clouds' own credentials are the exception: Google's and AWS's
+//     libraries find them, and call the services that issue tokens.
 //   - What is read of an answer is bounded, and so is the time that it takes.
 //   - Errors hold status, codes and causes: neither keys nor messages of providers,
 //     which may quote keys and prompts.

@@ -2,84 +2,153 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
-
-	"google.golang.org/genai"
+	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 )
 
-// gemini speaks Google's generateContent, of AI Studio and of Vertex AI.
-type gemini struct {
-	models *genai.Models
-	model  string
-}
+// gemini speaks Google's generateContent, of AI Studio and of Vertex AI:
+// https://ai.google.dev/api/generate-content and
+// https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference,
+// read 2026-11-22; the field names are those of genai v1.77.0.
+type gemini struct{ endpoint *endpoint }
 
 func newGoogle(c Config, p preset) (completer, error) {
-	return newGemini(c, &genai.ClientConfig{
-		Backend: genai.BackendGeminiAPI, APIKey: string(c.Key), HTTPClient: newHTTPClient(c, p),
-	})
+	name := c.Model
+	if !strings.HasPrefix(name, "models/") && !strings.HasPrefix(name, "tunedModels/") {
+		name = "models/" + name
+	}
+	e, err := newEndpoint(c, p, "v1beta/"+name+":generateContent")
+	if err != nil {
+		return nil, err
+	}
+	e.header.Set("X-Goog-Api-Key", string(c.Key))
+	e.authorize = serverTimeout
+	return &gemini{e}, nil
 }
 
 func newGeminiVertex(c Config, p preset) (completer, error) {
-	return newGemini(c, &genai.ClientConfig{
-		Backend: genai.BackendVertexAI, Project: c.Project, Location: c.Location,
-		HTTPClient: withGoogleToken(newHTTPClient(c, p)),
-	})
+	e, err := newEndpoint(c, p, "v1beta1/"+vertexModel(c)+":generateContent")
+	if err != nil {
+		return nil, err
+	}
+	tokens := newGoogleTokens()
+	e.authorize = func(req *http.Request, body []byte) error {
+		if err := serverTimeout(req, body); err != nil {
+			return err
+		}
+		return tokens.authorize(req, body)
+	}
+	return &gemini{e}, nil
 }
 
-// newGemini takes a config with everything set that the SDK would read from the
-// environment otherwise. The SDK's errors hold the config, key included: none is
-// passed on.
-func newGemini(c Config, config *genai.ClientConfig) (completer, error) {
-	config.HTTPOptions.BaseURL = c.BaseURL
-	sdk, err := genai.NewClient(context.Background(), config)
-	if err != nil {
-		return nil, errors.New("the SDK refuses the configuration")
+// vertexModel is the full name of a model. A name may be Google's own, that of a
+// publisher as in meta/llama, one of the project as in models/7, or full already.
+func vertexModel(c Config) string {
+	place := "projects/" + c.Project + "/locations/" + c.Location + "/"
+	publisher, name, other := strings.Cut(c.Model, "/")
+	switch {
+	case !other:
+		return place + "publishers/google/models/" + c.Model
+	case publisher == "projects":
+		return c.Model
+	case publisher == "publishers", publisher == "models":
+		return place + c.Model
+	default:
+		return place + "publishers/" + publisher + "/models/" + name
 	}
-	return &gemini{models: sdk.Models, model: c.Model}, nil
+}
+
+// serverTimeout lets Google's servers stop when nobody waits any longer:
+// https://cloud.google.com/apis/docs/system-parameters, read 2026-11-22.
+func serverTimeout(req *http.Request, _ []byte) error {
+	if deadline, ok := req.Context().Deadline(); ok {
+		seconds := math.Ceil(time.Until(deadline).Seconds())
+		req.Header.Set("X-Server-Timeout", strconv.FormatInt(int64(max(seconds, 1)), 10))
+	}
+	return nil
+}
+
+type (
+	geminiRequest struct {
+		Contents []geminiContent `json:"contents"`
+		System   *geminiContent  `json:"systemInstruction,omitzero"`
+		Config   geminiConfig    `json:"generationConfig"`
+	}
+	geminiContent struct {
+		Role  string       `json:"role,omitzero"`
+		Parts []geminiPart `json:"parts"`
+	}
+	geminiPart struct {
+		Text string `json:"text"`
+	}
+	geminiConfig struct {
+		MaxOutputTokens int64 `json:"maxOutputTokens"`
+	}
+)
+
+// geminiAnswer has the fields of type GenerateContentResponse that a summary needs.
+type geminiAnswer struct {
+	ModelVersion   string `json:"modelVersion"`
+	PromptFeedback struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Candidates []struct {
+		FinishReason string `json:"finishReason"`
+		Content      struct {
+			Parts []geminiAnswerPart `json:"parts"`
+		} `json:"content"`
+	} `json:"candidates"`
+	Usage struct { // thoughts are billed as output and counted apart
+		Input    tokens `json:"promptTokenCount"`
+		Output   tokens `json:"candidatesTokenCount"`
+		Thoughts tokens `json:"thoughtsTokenCount"`
+	} `json:"usageMetadata"`
+}
+
+type geminiAnswerPart struct {
+	Text         string     `json:"text"`
+	Thought      bool       `json:"thought"`
+	FunctionCall events.Raw `json:"functionCall"`
 }
 
 func (g *gemini) complete(ctx context.Context, r model.Request) (model.Reply, error) {
-	config := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(r.MaxOutputTokens, math.MaxInt32))}
-	if r.System != "" {
-		config.SystemInstruction = genai.NewContentFromText(r.System, "")
+	request := geminiRequest{
+		Contents: []geminiContent{{Role: "user", Parts: []geminiPart{{r.User}}}},
+		Config:   geminiConfig{MaxOutputTokens: min(r.MaxOutputTokens, math.MaxInt32)},
 	}
-	res, err := g.models.GenerateContent(ctx, g.model, genai.Text(r.User), config)
-	if err != nil {
+	if r.System != "" {
+		request.System = &geminiContent{Parts: []geminiPart{{r.System}}}
+	}
+	var answer geminiAnswer
+	if err := g.endpoint.post(ctx, request, &answer); err != nil {
 		return model.Reply{}, err
 	}
-	if f := res.PromptFeedback; f != nil && f.BlockReason != "" && len(res.Candidates) == 0 {
-		return model.Reply{}, &model.Error{Kind: model.Refused, Status: http.StatusOK}
-	}
-	if len(res.Candidates) == 0 || res.Candidates[0] == nil {
+	if len(answer.Candidates) == 0 {
+		if answer.PromptFeedback.BlockReason != "" {
+			return model.Reply{}, &model.Error{Kind: model.Refused, Status: http.StatusOK}
+		}
 		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 	}
-	reply := model.Reply{Model: res.ModelVersion, Finish: geminiFinish(res.Candidates[0].FinishReason)}
-	if u := res.UsageMetadata; u != nil { // thoughts are billed as output and counted apart
-		reply.Usage = events.SummaryUsage{
-			Input:  int64(u.PromptTokenCount),
-			Output: int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount),
-		}
-	}
-	readGemini(&reply, res.Candidates[0].Content)
+	u, first := answer.Usage, answer.Candidates[0]
+	reply := model.Reply{Model: answer.ModelVersion, Finish: geminiFinish(first.FinishReason)}
+	reply.Usage = events.SummaryUsage{Input: int64(u.Input), Output: int64(u.Output + u.Thoughts)}
+	readGemini(&reply, first.Content.Parts)
 	return reply, nil
 }
 
 // readGemini takes the text of an answer, without the model's thoughts.
-func readGemini(r *model.Reply, c *genai.Content) {
-	if c == nil {
-		return
-	}
+func readGemini(r *model.Reply, parts []geminiAnswerPart) {
 	var text strings.Builder
-	for _, p := range c.Parts {
+	for _, p := range parts {
 		switch {
-		case p == nil || p.Thought:
-		case p.FunctionCall != nil:
+		case p.Thought:
+		case len(p.FunctionCall) > 0 && p.FunctionCall.Kind() == '{':
 			r.Finish = model.FinishTool
 		default:
 			text.WriteString(p.Text)
@@ -88,16 +157,16 @@ func readGemini(r *model.Reply, c *genai.Content) {
 	r.Text = text.String()
 }
 
-func geminiFinish(f genai.FinishReason) model.Finish {
-	switch f {
-	case genai.FinishReasonStop:
+// geminiFinish: https://ai.google.dev/api/generate-content#FinishReason, read 2026-11-22.
+func geminiFinish(reason string) model.Finish {
+	switch reason {
+	case "STOP":
 		return model.FinishStop
-	case genai.FinishReasonMaxTokens:
+	case "MAX_TOKENS":
 		return model.FinishLength
-	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall, genai.FinishReasonTooManyToolCalls:
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
 		return model.FinishTool
-	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist,
-		genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonLanguage:
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE":
 		return model.FinishRefusal
 	default:
 		return model.FinishOther

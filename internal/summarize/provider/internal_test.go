@@ -65,7 +65,7 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-// Hostile actors: whatever an SDK makes of a URL, nothing leaves for another host.
+// Hostile actors: whatever becomes of a URL, nothing leaves for another host.
 func TestOneHost(t *testing.T) {
 	c := newHTTPClient(Config{BaseURL: "https://api.test/v1"}, preset{})
 	for _, to := range []string{"https://api.test.evil.test/v1", "https://api.test:444/v1", "http://evil.test/"} {
@@ -82,7 +82,7 @@ func (panics) complete(context.Context, model.Request) (model.Reply, error) {
 	panic("index out of range")
 }
 
-// An SDK that meets an answer its authors did not think of takes nobody with it.
+// A panic over an answer ends the call, not the worker.
 func TestPanicIsABadAnswer(t *testing.T) {
 	c := Config{}.withDefaults(preset{})
 	m := &client{config: c, completer: panics{}, breaker: newBreaker(c), calls: rate.NewLimiter(rate.Inf, 1)}

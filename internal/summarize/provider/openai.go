@@ -2,64 +2,118 @@ package provider
 
 import (
 	"context"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"strings"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 )
 
-// openAI speaks chat completions, which most of the world does.
+// openAI speaks chat completions, which most of the world does:
+// https://platform.openai.com/docs/api-reference/chat/create, read 2026-11-22;
+// the field names are those of openai-go v3.95.0, type ChatCompletionNewParams.
 type openAI struct {
-	chat      openai.ChatCompletionService
+	endpoint  *endpoint
 	model     string
 	maxTokens bool
 }
 
-// newOpenAI makes the service alone: the SDK's client would read its environment.
 func newOpenAI(c Config, p preset) (completer, error) {
-	opts := []option.RequestOption{
-		option.WithBaseURL(c.BaseURL),
-		option.WithHTTPClient(newHTTPClient(c, p)),
-		option.WithMaxRetries(0),
+	e, err := newEndpoint(c, p, "chat/completions")
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case c.Key == "":
 	case c.Provider == Azure:
-		opts = append(opts, option.WithHeader("api-key", string(c.Key)))
+		e.header.Set("Api-Key", string(c.Key))
 	default:
-		opts = append(opts, option.WithAPIKey(string(c.Key)))
+		e.header.Set("Authorization", "Bearer "+string(c.Key))
 	}
-	return &openAI{chat: openai.NewChatCompletionService(opts...), model: c.Model, maxTokens: p.maxTokens}, nil
+	return &openAI{endpoint: e, model: c.Model, maxTokens: p.maxTokens}, nil
+}
+
+type (
+	chatRequest struct {
+		Model               string        `json:"model"`
+		Messages            []chatMessage `json:"messages"`
+		MaxTokens           int64         `json:"max_tokens,omitzero"`
+		MaxCompletionTokens int64         `json:"max_completion_tokens,omitzero"`
+	}
+	chatMessage struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+)
+
+// chatAnswer has the fields of type ChatCompletion that a summary needs.
+type chatAnswer struct {
+	Model   string       `json:"model"`
+	Choices []chatChoice `json:"choices"`
+	Usage   struct {
+		Input  tokens `json:"prompt_tokens"`
+		Output tokens `json:"completion_tokens"`
+	} `json:"usage"`
+}
+
+type chatChoice struct {
+	FinishReason string `json:"finish_reason"`
+	Message      struct {
+		Content   chatContent  `json:"content"`
+		Refusal   string       `json:"refusal"`
+		ToolCalls []events.Raw `json:"tool_calls"`
+	} `json:"message"`
+}
+
+// chatContent is the text of an answer: a string, or the text among the chunks that
+// Mistral's reasoning models return, beside those of thinking
+// (https://docs.mistral.ai/inference/conversations/reasoning, read 2026-11-22).
+type chatContent string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *chatContent) UnmarshalJSON(b []byte) error {
+	if b[0] != '[' {
+		return events.UnmarshalLenient(b, (*string)(c))
+	}
+	var chunks []textBlock
+	if err := events.UnmarshalLenient(b, &chunks); err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, k := range chunks {
+		if k.Type == "text" {
+			text.WriteString(k.Text)
+		}
+	}
+	*c = chatContent(text.String())
+	return nil
 }
 
 func (o *openAI) complete(ctx context.Context, r model.Request) (model.Reply, error) {
-	params := openai.ChatCompletionNewParams{Model: o.model}
+	request := chatRequest{Model: o.model}
 	if r.System != "" {
-		params.Messages = append(params.Messages, openai.SystemMessage(r.System))
+		request.Messages = append(request.Messages, chatMessage{"system", r.System})
 	}
-	params.Messages = append(params.Messages, openai.UserMessage(r.User))
+	request.Messages = append(request.Messages, chatMessage{"user", r.User})
 	if o.maxTokens {
-		params.MaxTokens = openai.Int(r.MaxOutputTokens)
+		request.MaxTokens = r.MaxOutputTokens
 	} else {
-		params.MaxCompletionTokens = openai.Int(r.MaxOutputTokens)
+		request.MaxCompletionTokens = r.MaxOutputTokens
 	}
-	res, err := o.chat.New(ctx, params)
-	if err != nil {
+	var answer chatAnswer
+	if err := o.endpoint.post(ctx, request, &answer); err != nil {
 		return model.Reply{}, err
 	}
-	if len(res.Choices) == 0 { // OpenRouter puts refusals here, under status 200
+	if len(answer.Choices) == 0 { // OpenRouter puts refusals here, under status 200
 		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 	}
-	c := res.Choices[0]
+	c := answer.Choices[0]
 	return model.Reply{
-		Text: c.Message.Content, Model: res.Model, Finish: openAIFinish(c),
-		Usage: events.SummaryUsage{Input: res.Usage.PromptTokens, Output: res.Usage.CompletionTokens},
+		Text: string(c.Message.Content), Model: answer.Model, Finish: openAIFinish(c),
+		Usage: events.SummaryUsage{Input: int64(answer.Usage.Input), Output: int64(answer.Usage.Output)},
 	}, nil
 }
 
-func openAIFinish(c openai.ChatCompletionChoice) model.Finish {
+func openAIFinish(c chatChoice) model.Finish {
 	switch {
 	case len(c.Message.ToolCalls) > 0:
 		return model.FinishTool

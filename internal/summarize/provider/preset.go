@@ -24,7 +24,7 @@ const (
 	Vertex Name = "vertex" // Gemini on Google Cloud
 )
 
-// wire makes the client of a provider's SDK.
+// wire makes the client of a wire format.
 type wire func(Config, preset) (completer, error)
 
 // preset is what is known of a provider.

@@ -20,6 +20,7 @@ var (
 	errPerMinute = errors.New("the bound on calls a minute")
 	errForeign   = errors.New("the answer is not what the provider documents")
 	errEmpty     = errors.New("the answer has no text")
+	errRequest   = errors.New("the request cannot be written")
 )
 
 // codeError is what a provider calls its refusal: words out of a small alphabet.
@@ -29,7 +30,7 @@ type codeError string
 func (e codeError) Error() string { return string(e) }
 
 // fault makes every error of a call a [*model.Error], but for that of a caller who
-// went away. Texts of SDKs are left out for the same reason as messages.
+// went away. Texts of libraries are left out for the same reason as messages.
 func fault(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -66,7 +67,7 @@ func retryAfter(err error) time.Duration {
 func refusal(status int, h http.Header, body []byte) *model.Error {
 	var said explanation
 	var v any
-	if events.Unmarshal(body, &v) == nil {
+	if events.UnmarshalLenient(body, &v) == nil {
 		said.read(v, 0)
 	} else {
 		said.message = strings.ToLower(string(body[:min(len(body), maxMessage)]))

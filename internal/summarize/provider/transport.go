@@ -14,10 +14,9 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// transport sends requests to one host and reads their answers whole. It gives
-// the SDKs good answers only: everything else becomes a [*model.Error] here, in one
-// place for all of them, and no text of theirs is needed, which may quote keys
-// and prompts.
+// transport sends requests to one host and reads their answers whole. It returns
+// good answers only: everything else becomes a [*model.Error] here, in one place for
+// all wire formats, without the texts of others, which may quote keys and prompts.
 type transport struct {
 	next    http.RoundTripper
 	host    string // the only one, with its port
@@ -37,8 +36,8 @@ var (
 // maxErrorBody bounds what is read of an answer that is no success.
 const maxErrorBody = 64 << 10
 
-// newHTTPClient returns what the SDKs send their requests with. HTTP_PROXY and
-// its like are not read.
+// newHTTPClient returns what requests are sent with. HTTP_PROXY and its like are not
+// read.
 func newHTTPClient(c Config, p preset) *http.Client {
 	u, _ := url.Parse(c.BaseURL) // validated
 	dial := c.Dial

@@ -1,0 +1,79 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize/model"
+)
+
+// endpoint is the one address that a model is called at, and what every request to
+// it carries. It is safe for concurrent use.
+type endpoint struct {
+	client *http.Client
+	url    string
+	header http.Header
+	// authorize adds what changes from request to request, such as a token or a
+	// signature of body; nil adds nothing.
+	authorize func(req *http.Request, body []byte) error
+}
+
+// newEndpoint joins path to the base URL. What path needs escaped is escaped already.
+func newEndpoint(c Config, p preset, path string) (*endpoint, error) {
+	u, err := url.JoinPath(c.BaseURL, path)
+	if err != nil {
+		return nil, fmt.Errorf("join base URL and path: %w", err)
+	}
+	return &endpoint{client: newHTTPClient(c, p), url: u, header: http.Header{
+		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"compactd"},
+	}}, nil
+}
+
+// post sends request as JSON and decodes the answer. A [*model.Error] comes from the
+// transport or from authorize; any other error is an answer in a foreign shape.
+func (e *endpoint) post(ctx context.Context, request, answer any) error {
+	body, err := events.Marshal(request)
+	if err != nil {
+		return &model.Error{Kind: model.Invalid, Err: errRequest}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return &model.Error{Kind: model.Invalid, Err: errRequest}
+	}
+	req.Header = e.header.Clone()
+	if e.authorize != nil {
+		if err := e.authorize(req, body); err != nil {
+			return err
+		}
+	}
+	res, err := e.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body) // in memory: the transport has read and bounded it
+	if err != nil {
+		return err
+	}
+	return events.UnmarshalLenient(data, answer)
+}
+
+// tokens is a count of tokens in an answer. What is no number counts 0: no answer is
+// worth less because its usage cannot be read.
+type tokens int64
+
+// UnmarshalJSON implements json.Unmarshaler. It does not fail.
+func (t *tokens) UnmarshalJSON(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || f < 0 {
+		f = 0
+	}
+	*t = tokens(min(f, maxUsage))
+	return nil
+}
