@@ -50,7 +50,9 @@ GOVULNCHECK   = $(call tool,govulncheck,$(GOVULNCHECK_VERSION))
 # The version comes from here, not from Go's own reading of the repository,
 # which is an error where git does not trust the directory's owner.
 VERSION     = $(shell git describe --always --dirty 2>/dev/null || echo dev)
-BUILD_FLAGS = -trimpath -buildvcs=false -ldflags "-X main.version=$(VERSION)"
+#
+# -s -w leave out symbols for debuggers, a third of the size; stack traces keep names and lines.
+BUILD_FLAGS = -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)"
 
 ##@ Use
 
@@ -133,6 +135,10 @@ clients: ## Run the example agents in Go and TypeScript; none may be left out fo
 .PHONY: bench
 bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7')
 	@go run ./internal/bench $(ARGS)
+
+.PHONY: build-cost
+build-cost: ## Measure a cold build of bin/worker in CPU and MB, over the least it can be (10 minutes)
+	@go run ./internal/buildcost $(ARGS)
 
 .PHONY: estimate
 estimate: ## Measure estimates against usages of COMPACTD_SESSIONS (ARGS=FILE…)
