@@ -103,6 +103,10 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	go test $$race -skip '^($(SLOW))' $(ARGS) ./internal/worker $$(go list ./... | grep -vxF "$$pure") || status=1; \
 	exit $$status
 
+.PHONY: stress
+stress: ## Run make test three times beside four busy processes, then its slowest tests 50 times (ARGS='-times 10')
+	@go run ./tools/stress $(ARGS)
+
 .PHONY: test-faults
 test-faults: ## Run the fault tests: crashes, cuts, lost power, lost nodes, full disks; then fuzz (10 minutes)
 	@scripts/figures test-faults $(MAKE) --no-print-directory fault-tests
