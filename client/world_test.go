@@ -69,7 +69,7 @@ func worldAt(t *testing.T, dial func() (*nats.Conn, error)) *world {
 	w.nc = w.connect(t)
 	t.Cleanup(w.nc.Close)
 	var err error
-	if w.js, err = jetstream.New(w.nc); err != nil {
+	if w.js, err = jetstream.New(w.nc, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
 		t.Fatal(err)
 	}
 	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30}); err != nil {

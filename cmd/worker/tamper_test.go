@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,7 +27,7 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	nc, err := broker.Connect(ctx, broker.Options{InProcess: s})
 	ts.Check(err)
 	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
 	ts.Check(err)
 	old, to, found := []byte(args[1]), []byte(args[2]), false
 	var messages []*nats.Msg

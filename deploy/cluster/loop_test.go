@@ -21,7 +21,7 @@ import (
 )
 
 // waitLimit bounds every wait for an answer.
-const waitLimit = 20 * time.Second
+const waitLimit = time.Minute
 
 // An agent of a tenant does all that agents do, a worker all that workers do, with the
 // permissions of the example: nothing that they need is refused.

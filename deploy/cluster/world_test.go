@@ -95,7 +95,7 @@ func dial(url, user, pass, ca string) (*nats.Conn, error) {
 
 func newJS(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

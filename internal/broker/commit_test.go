@@ -117,7 +117,7 @@ func TestRepublish(t *testing.T) {
 	}
 	var got []string
 	for len(got) < 3 {
-		m, err := sub.NextMsg(5 * time.Second)
+		m, err := sub.NextMsg(time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,12 +251,12 @@ func TestStagedBatchIsFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range batch[:2] {
-		if _, err := nc.RequestMsg(m, 5*time.Second); err != nil { // answered: the server has it
+		if _, err := nc.RequestMsg(m, time.Minute); err != nil { // answered: the server has it
 			t.Fatal(err)
 		}
 	}
 	w.takeOver("new")
-	reply, err := nc.RequestMsg(batch[2], 5*time.Second)
+	reply, err := nc.RequestMsg(batch[2], time.Minute)
 	if err != nil || !strings.Contains(string(reply.Data), "10071") {
 		t.Errorf("the end of the batch: %s, %v", reply.Data, err)
 	}
@@ -287,7 +287,7 @@ func TestLostLink(t *testing.T) {
 			hit := link.arm(f, headerFence)
 			go func() { <-hit; _ = w.nc.Flush(); link.cut() }()
 			m := Marker{Cursor: uint64(want), Chain: 1}
-			if err := c.Commit(within(t, 10*time.Second), budgets(n, "x"), m); err != nil {
+			if err := c.Commit(within(t, time.Minute), budgets(n, "x"), m); err != nil {
 				t.Fatalf("fault %d, %d messages: %v", f, n, err)
 			}
 			want += n
@@ -331,7 +331,7 @@ func TestGivenUp(t *testing.T) {
 			defer cancel()
 			<-hit
 			if f == loseAnswer {
-				if _, err := seen.NextMsg(5 * time.Second); err != nil { // it is stored
+				if _, err := seen.NextMsg(time.Minute); err != nil { // it is stored
 					return
 				}
 			}
@@ -340,7 +340,7 @@ func TestGivenUp(t *testing.T) {
 			t.Errorf("fault %d: %v", f, err)
 		}
 		link.cut()
-		err = c.Commit(within(t, 10*time.Second), budgets(2, "y"), Marker{Cursor: 8})
+		err = c.Commit(within(t, time.Minute), budgets(2, "y"), Marker{Cursor: 8})
 		if f == loseAnswer {
 			if !errors.Is(err, ErrDiverged) {
 				t.Errorf("after a commit that was stored: %v", err)
@@ -437,7 +437,7 @@ func TestTooManyBatches(t *testing.T) {
 		if commit {
 			m.Header[headerBatchCommit] = []string{"1"}
 		}
-		if _, err := w.nc.RequestMsg(m, 5*time.Second); err != nil {
+		if _, err := w.nc.RequestMsg(m, time.Minute); err != nil {
 			t.Error(err)
 		}
 	}
@@ -454,7 +454,7 @@ func TestTooManyBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Commit(within(t, 5*time.Second), budgets(2, "x"), Marker{Cursor: 1}); err != nil {
+	if err := c.Commit(within(t, time.Minute), budgets(2, "x"), Marker{Cursor: 1}); err != nil {
 		t.Fatal(err)
 	}
 	// The rest of a refused batch was refused too, so the retry came on its own id.

@@ -152,7 +152,7 @@ func TestReadStream(t *testing.T) {
 	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
 	read := func(filter string, from, upTo uint64) (seqs []uint64) {
 		t.Helper()
-		err := ReadStream(within(t, 5*time.Second), w.js, LogStream, filter, from, upTo, func(m jetstream.Msg, seq uint64) error {
+		err := ReadStream(within(t, time.Minute), w.js, LogStream, filter, from, upTo, func(m jetstream.Msg, seq uint64) error {
 			if m.Subject() == "log.0.turn.t.a" && seq < 100 {
 				w.turn("a", "while reading") // the end moves on
 			}
@@ -223,7 +223,7 @@ func TestReadStreamPurged(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	err = ReadStream(within(t, 10*time.Second), w.js, LogStream, "log.0.>", 0, 0, func(m jetstream.Msg, seq uint64) error {
+	err = ReadStream(within(t, time.Minute), w.js, LogStream, "log.0.>", 0, 0, func(m jetstream.Msg, seq uint64) error {
 		if n++; n == 1 {
 			return log.Purge(t.Context())
 		}
@@ -303,7 +303,7 @@ func TestGetLogLostAnswers(t *testing.T) {
 	defer nc.Close()
 	hit := link.arm(loseAnswer, apiDirectGet)
 	go func() { <-hit; link.cut() }()
-	got, err := GetLog(within(t, 10*time.Second), nc, seqs)
+	got, err := GetLog(within(t, time.Minute), nc, seqs)
 	if err != nil || string(got[0].Data)+string(got[1].Data)+string(got[2].Data) != "123" {
 		t.Errorf("got %v, %v", got, err)
 	}

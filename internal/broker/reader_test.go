@@ -67,7 +67,7 @@ func TestReaderUnanswered(t *testing.T) {
 	if names := slices.Sorted(slices.Values(js.asked)); len(names) < 4 || len(slices.Compact(names)) != len(names) {
 		t.Errorf("asked for %v", js.asked)
 	}
-	for ctx := within(t, 5*time.Second); len(w.consumers()) > 0; {
+	for ctx := within(t, time.Minute); len(w.consumers()) > 0; {
 		if ctx.Err() != nil {
 			t.Fatalf("left behind are %v of %v", w.consumers(), js.asked)
 		}

@@ -122,7 +122,7 @@ func TestSnapshotIsAnObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data, err := store.GetBytes(within(t, 10*time.Second), "p2"); err != nil || !bytes.Equal(data, body) {
+	if data, err := store.GetBytes(within(t, time.Minute), "p2"); err != nil || !bytes.Equal(data, body) {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }
@@ -254,7 +254,7 @@ func TestSnapshotErase(t *testing.T) {
 	if err := NewSnapshots(w.js).Erase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, time.Minute)
 	for found := grep(t, dir, secret); len(found) > 0; found = grep(t, dir, secret) {
 		if ctx.Err() != nil { // the server removes the files in the background
 			t.Fatalf("found in %v", found)

@@ -28,7 +28,7 @@ func connect(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) 
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -395,10 +395,11 @@ func TestAskAnyWorker(t *testing.T) {
 }
 
 // A worker that leaves in good order is followed by the others within a moment: they
-// wait for no lease to end. The figure is printed; on an idle machine p50 is below
-// 100 ms.
+// wait for no lease to end, which here takes longer than the test. The figure is printed;
+// on an idle machine p50 is below 100 ms.
 func TestLeaveIsQuick(t *testing.T) {
 	w, r := newWorld(t, t.TempDir()), newRoll(t)
+	w.leaseTTL = time.Hour
 	stay := w.start("a", r.listener("a"))
 	r.await(map[string]int{"a": 4})
 	var took []time.Duration
@@ -426,9 +427,6 @@ func TestLeaveIsQuick(t *testing.T) {
 	p50 := took[len(took)/2]
 	fmt.Printf("takeover_ms after a graceful leave, in one process: p50 %.1f, p99 %.1f (%d partitions)\n",
 		p50.Seconds()*1000, took[len(took)-1].Seconds()*1000, len(took))
-	if p50 > 2*time.Second {
-		t.Errorf("p50 is %s: the others waited for the leases to end", p50)
-	}
 	w.wantAsLogSays()
 }
 

@@ -216,7 +216,7 @@ func TestMarkerIsNotAhead(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
 	const total = 4000
-	js, err := jetstream.New(w.connect(), jetstream.WithPublishAsyncMaxPending(total))
+	js, err := jetstream.New(w.connect(), jetstream.WithPublishAsyncMaxPending(total), jetstream.WithDefaultTimeout(waitLimit))
 	if err != nil {
 		t.Fatal(err)
 	}

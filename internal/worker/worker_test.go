@@ -61,7 +61,7 @@ func openWorld(t *testing.T, c embedded.Config, top broker.Topology) *world {
 	w := &world{t: t, server: s, config: newConfig(t, withoutSummaries())}
 	t.Cleanup(w.stop)
 	w.conn = w.connect()
-	if w.js, err = jetstream.New(w.conn); err != nil {
+	if w.js, err = jetstream.New(w.conn, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
 		t.Fatal(err)
 	}
 	top.CreateBytes = 1 << 30

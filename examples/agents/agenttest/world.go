@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -68,7 +69,7 @@ func newWorker(ctx context.Context, server *embedded.Server) (*worker.Worker, er
 	if err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(read)
+	js, err := jetstream.New(read, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		return nil, err
 	}

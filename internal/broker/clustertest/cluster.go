@@ -141,7 +141,7 @@ func (c *Cluster) awaitLeader() {
 		c.t.Fatal(err)
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		c.t.Fatal(err)
 	}
