@@ -61,8 +61,7 @@ const headerSequence = "Nats-Sequence"
 func (s *Session) listen() error {
 	for _, k := range events.OutcomeKinds {
 		sub, err := s.c.nc.Subscribe(events.Published(k, s.at), func(m *nats.Msg) {
-			seq, _ := strconv.ParseUint(m.Header.Get(headerSequence), 10, 64)
-			s.hear(k, m.Data, seq)
+			s.hear(k, m.Data, sequenceOf(m.Header))
 		})
 		if err != nil {
 			s.Close()
@@ -71,6 +70,15 @@ func (s *Session) listen() error {
 		s.subs = append(s.subs, sub)
 	}
 	return nil
+}
+
+// sequenceOf returns what the server says that a message has; 0 if it says nothing. It adds
+// its headers behind those of the publisher, so the last one is its own.
+func sequenceOf(h nats.Header) (seq uint64) {
+	if all := h[headerSequence]; len(all) > 0 {
+		seq, _ = strconv.ParseUint(all[len(all)-1], 10, 64)
+	}
+	return seq
 }
 
 // hear takes one outcome. It may come twice, and late.

@@ -73,7 +73,7 @@ type getter struct {
 	nc    *nats.Conn
 	sub   *nats.Subscription
 	msgs  chan *nats.Msg
-	inbox string // with the dot; the index in seqs follows
+	inbox string // with the dot; who is asked and the index in seqs follow
 	seqs  []uint64
 	out   []LogMessage
 	done  []bool
@@ -118,7 +118,7 @@ func (g *getter) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := g.take(ctx, msg); err != nil {
+		if err := g.take(msg); err != nil {
 			return err
 		}
 	}
@@ -132,9 +132,15 @@ func (g *getter) window() int {
 	return max(2, min(maxInFlight, bytesInFlight/g.big))
 }
 
+// ask asks for one event, of any copy or of the leader. The answer says by its subject who
+// was asked: they answer in different forms, and an event may hold what looks like the other.
 func (g *getter) ask(i int, api string) error {
-	body := strconv.AppendUint([]byte(`{"seq":`), g.seqs[i], 10)
-	err := g.nc.PublishRequest(api+LogStream, g.inbox+strconv.Itoa(i), append(body, '}'))
+	body := fmt.Appendf(nil, `{"seq":%d}`, g.seqs[i])
+	who := fromCopy
+	if api == apiGet {
+		body, who = fmt.Appendf(nil, `{"seq":%d,"no_hdr":true}`, g.seqs[i]), fromLeader
+	}
+	err := g.nc.PublishRequest(api+LogStream, g.inbox+who+strconv.Itoa(i), body)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return nil // asked again when it is missed
 	}
@@ -162,9 +168,6 @@ func (g *getter) askAgain() error {
 func (g *getter) receive(ctx context.Context) (*nats.Msg, error) {
 	select {
 	case msg := <-g.msgs:
-		if len(msg.Data) == 0 && msg.Header.Get(headerStatus) == statusNoResponders { // no server has the stream just now
-			return nil, pause(ctx, 50*time.Millisecond)
-		}
 		return msg, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -173,25 +176,31 @@ func (g *getter) receive(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
-// pause waits, and then asks for another try.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return errNoAnswer
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// Who answers, in the subject of an answer.
+const (
+	fromCopy   = "c"
+	fromLeader = "l"
+)
 
 // take files one answer.
-func (g *getter) take(ctx context.Context, msg *nats.Msg) error {
-	i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, g.inbox))
+func (g *getter) take(msg *nats.Msg) error {
+	place := strings.TrimPrefix(msg.Subject, g.inbox)
+	leader := strings.HasPrefix(place, fromLeader)
+	i, err := strconv.Atoi(place[min(1, len(place)):])
 	if err != nil || i < 0 || i >= g.next || g.done[i] {
 		return nil //nolint:nilerr // the second answer to a question asked twice, or none of ours
 	}
-	lm, err := g.parse(ctx, i, msg)
+	lm, known := directAnswer(msg, g.seqs[i])
 	switch {
-	case leaderless(err):
+	case leader:
+		lm, err = g.parseLeader(msg)
+	case g.seqs[i] == 0:
+		err = jetstream.ErrMsgNotFound
+	case !known: // also when it says that it has none: it may not have it yet
+		return g.ask(i, apiGet)
+	}
+	switch {
+	case leaderless(err), errors.Is(err, nats.ErrNoResponders), hasCode(err, codeInsufficient):
 		return nil // asked again when it is missed
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		g.gone = append(g.gone, g.seqs[i])
@@ -207,30 +216,11 @@ func (g *getter) take(ctx context.Context, msg *nats.Msg) error {
 	return nil
 }
 
-func (g *getter) parse(ctx context.Context, i int, msg *nats.Msg) (LogMessage, error) {
-	switch status := msg.Header.Get(headerStatus); status {
-	case "":
-		if msg.Header.Get(headerSequence) == "" {
-			return g.parseStored(msg)
-		}
-	case "404", "408": // 408 answers sequence 0
-		return g.fromLeader(ctx, g.seqs[i])
-	default:
-		return LogMessage{}, fmt.Errorf("sequence %d: server answers %s %s", g.seqs[i], status, msg.Header.Get("Description"))
+// parseLeader reads an answer of the leader.
+func (g *getter) parseLeader(msg *nats.Msg) (LogMessage, error) {
+	if len(msg.Data) == 0 { // no server has the stream just now
+		return LogMessage{}, nats.ErrNoResponders
 	}
-	lm := LogMessage{Seq: parseSeq(msg.Header.Get(headerSequence)), Subject: msg.Header.Get(headerSubject), Data: msg.Data}
-	if lm.Seq != g.seqs[i] {
-		return LogMessage{}, fmt.Errorf("sequence %d: server answers with %d", g.seqs[i], lm.Seq)
-	}
-	var err error
-	if lm.Time, err = time.Parse(time.RFC3339Nano, msg.Header.Get(headerTimestamp)); err != nil {
-		return LogMessage{}, fmt.Errorf("sequence %d: %w", lm.Seq, err)
-	}
-	return lm, nil
-}
-
-// parseStored reads an answer of the leader.
-func (g *getter) parseStored(msg *nats.Msg) (LogMessage, error) {
 	m, err := parseStored(msg.Data)
 	if err != nil {
 		return LogMessage{}, fmt.Errorf("read from leader of %s: %w", LogStream, err)
@@ -240,21 +230,4 @@ func (g *getter) parseStored(msg *nats.Msg) (LogMessage, error) {
 
 func (m *storedMsg) logMessage() LogMessage {
 	return LogMessage{Seq: m.Seq, Subject: m.Subject, Time: m.Time, Data: m.Data}
-}
-
-// fromLeader asks whether a message is really gone: the replica that answered
-// may not have had it yet.
-func (g *getter) fromLeader(ctx context.Context, seq uint64) (lm LogMessage, err error) {
-	if seq == 0 {
-		return LogMessage{}, jetstream.ErrMsgNotFound
-	}
-	err = retry(ctx, nil, func() error {
-		m, err := getFromLeader(ctx, g.nc, LogStream, getRequest{Seq: seq, NoHeader: true})
-		if err != nil {
-			return transient(err)
-		}
-		lm = m.logMessage()
-		return nil
-	})
-	return lm, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/embedded"
@@ -134,5 +135,77 @@ func TestReaderFetchesTooLarge(t *testing.T) {
 	})
 	if diff := cmp.Diff([]int{1, len(large), 1}, sizes); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// An event that is read by its sequence has the subject and the time that the server gave it,
+// whatever its headers say of them: hostile actors, planted server headers.
+func TestPlantedHeadersBySequence(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	want := w.planted()
+	seqs := make([]uint64, len(want))
+	for i, m := range want {
+		seqs[i] = m.Seq
+	}
+	got, err := GetLog(within(t, time.Minute), w.nc, seqs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	err = ReadStream(within(t, time.Minute), w.js, LogStream, "log.>", 0, 0, func(m jetstream.Msg, seq uint64) error {
+		md, _ := m.Metadata()
+		one := logged(m, seq)
+		one.Time = md.Timestamp.UTC()
+		if diff := cmp.Diff(one, got[i], cmpopts.EquateEmpty()); diff != "" {
+			t.Error(diff)
+		}
+		i++
+		return nil
+	})
+	if err != nil || i != len(got) {
+		t.Errorf("%d of %d: %v", i, len(got), err)
+	}
+	one, err := GetLog(t.Context(), w.nc, []uint64{1 << 60})
+	if _, gone := errors.AsType[*GoneError](err); !gone {
+		t.Errorf("what is not there: %+v, %v", one, err)
+	}
+}
+
+// Headers as honest clients write them need no second question: a copy of the log answers.
+func TestHonestHeadersAreReadFromAnyCopy(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	c, err := plantedtest.Dial(w.srv.ClientURL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	trace := "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	var seqs []uint64
+	for i, block := range []string{
+		"",
+		plantedtest.Headers("Nats-Msg-Id", "a", "traceparent", trace, "ce-type", "session.turn", "ce-source", "agent", "ce-id", "x", "ce-specversion", "1.0"),
+		"NATS/1.0\r\nNats-Msg-Id:b\r\ntraceparent:" + trace + "\r\nce-id:x\r\n\r\n", // as the client for Java writes it
+		plantedtest.Headers("X", "", "x", "", "X", "two"),
+	} {
+		seq, err := c.Publish("session.turn.t.a", block, fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, seq)
+	}
+	asked, err := w.nc.SubscribeSync(apiGet + LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := GetLog(within(t, time.Minute), w.nc, seqs)
+	for i := range got {
+		if string(got[i].Data) != fmt.Sprint(i) || got[i].Subject != "log.0.turn.t.a" || time.Since(got[i].Time).Abs() > time.Hour {
+			t.Errorf("%+v", got[i])
+		}
+	}
+	if n, _, _ := asked.Pending(); err != nil || n > 0 {
+		t.Errorf("the leader was asked %d times; %v", n, err)
 	}
 }
