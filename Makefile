@@ -23,8 +23,8 @@ SOAK ?= 30m
 export SOAK
 
 # The quick tests that make reliability reads figures from
-SHOWING = ./internal/worker ./internal/kv ./internal/compaction
-SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices
+SHOWING = ./internal/worker ./internal/kv ./internal/compaction ./deploy/cluster
+SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSquattedIDs
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests

@@ -57,6 +57,10 @@ func failureOf(err error) failure {
 	if c, ok := errors.AsType[*broker.ConnectError](err); ok {
 		f.connect(c)
 	}
+	if _, ok := errors.AsType[*replay.DuplicateError](err); ok {
+		f.Code, f.exit = replay.CodeDuplicateID, exitRefused
+		f.Hint = "If it was published before, it is stored: publisher stats shows the session. Else give the event another id."
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		f.Error = "interrupted; what was published before stays published"

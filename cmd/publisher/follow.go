@@ -43,7 +43,7 @@ func (f *flags) publish(ctx context.Context, k events.Kind, a events.Address, id
 	w, err := newWatcher(nc, a, &f.denied)
 	var ack *jetstream.PubAck
 	if err == nil {
-		ack, err = replay.Publish(ctx, js, k, a, id, payload)
+		ack, err = replay.Publish(ctx, js, k, a, replay.MessageID(a, id), payload)
 	}
 	if err != nil {
 		nc.Close()

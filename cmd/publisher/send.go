@@ -25,7 +25,7 @@ func (*sendCmd) Help() string {
   publisher send --session s1 turn.json
   publisher send --session s1 --wait 0 turn.json     # stored is enough
 
-A turn that no worker would take is refused before it is published, and one that a worker refuses with its code, both with exit code 3. That no worker has answered in time is no error: the turn is stored, and is taken when one runs.`
+A turn that no worker would take is refused before it is published, and one that a worker refuses with its code, both with exit code 3; so is a turn whose id was published before. That no worker has answered in time is no error: the turn is stored, and is taken when one runs.`
 }
 
 // Run publishes the turn and prints what becomes of it.
@@ -55,8 +55,6 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	switch {
 	case c.Wait <= 0:
 		w.fate.Note = "publisher watch shows what becomes of it"
-	case ack.Duplicate:
-		w.fate.State, w.fate.Note = stateKnown, "an event of this id was stored before, and is the same event"
 	default:
 		if err := w.await(ctx, c.Wait); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"compactd/examples/agents/agenttest"
+	"compactd/internal/edgetest"
 )
 
 var need = flag.String("need", "", "agents that have to run, with commas: go, python, typescript")
@@ -48,6 +53,39 @@ func TestAgents(t *testing.T) {
 			default:
 				fmt.Printf("\n** THE %s AGENT WAS NOT RUN: %s\n\n", strings.ToUpper(name), lacks)
 				t.Skip(lacks)
+			}
+		})
+	}
+}
+
+// An agent whose message ids are copied on their way ends with an error at the first
+// turn that was not stored; it does not go on without it.
+func TestCopiedIDs(t *testing.T) {
+	url := agenttest.Compactd(t)
+	nc, err := nats.Connect(url)
+	must(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	must(t, err)
+	edge := edgetest.Edge{Steal: func(id string) error {
+		_, err := js.Publish(t.Context(), "session.turn.evil.x", []byte(`{"messages":[]}`), jetstream.WithMsgID(id))
+		return err
+	}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	go func() { _ = edge.Serve(l, strings.TrimPrefix(url, "nats://")) }() // until l is closed
+	for name, prepare := range agents {
+		t.Run(name, func(t *testing.T) {
+			command, lacks := prepare(t)
+			if lacks != "" {
+				t.Skip(lacks) // TestAgents fails where it has to run
+			}
+			cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+			cmd.Env = append(os.Environ(), "NATS_URL=nats://"+l.Addr().String())
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "another client has used the id") {
+				t.Errorf("it ended with %v:\n%s", err, out)
 			}
 		})
 	}

@@ -37,7 +37,9 @@ class Session:
         js, headers = self.nc.jetstream(), {"Nats-Msg-Id": at["id"]}
         for attempt in range(5):
             try:
-                await js.publish(f"session.turn.default.{self.id}", payload, headers=headers)
+                ack = await js.publish(f"session.turn.default.{self.id}", payload, headers=headers)
+                if ack.duplicate and attempt == 0:  # of no try before: nothing was stored
+                    raise RuntimeError(f"another client has used the id {at['id']}; publish again")
                 break
             except Error:
                 if attempt == 4:

@@ -1,6 +1,8 @@
 // A session of compactd on the NATS client for Node, to copy into an agent: demo.ts is one.
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { jetstream } from "@nats-io/jetstream";
-import { nuid, type Msg, type NatsConnection, type Subscription } from "@nats-io/transport-node";
+import { type Msg, type NatsConnection, type Subscription } from "@nats-io/transport-node";
 
 type History<M> = { generation: number; through: { turn: number }; messages?: M[]; messages_omitted?: true };
 
@@ -29,10 +31,15 @@ export class Session<M> { // M is a message of your provider
 
   // publish sends what was appended since the last turn; without an answer again, under the same id.
   async publish(messages: M[], usage?: object): Promise<void> {
-    const at = { id: nuid.next(), turn: this.turns.length + 1, generation: this.held.generation };
+    const at = { id: randomUUID(), turn: this.turns.length + 1, generation: this.held.generation };
     const payload = JSON.stringify({ ...this.settings, ...at, messages, usage });
-    const js = jetstream(this.nc);
-    await js.publish(`session.turn.default.${this.id}`, payload, { msgID: at.id, retries: 5 });
+    for (let attempt = 1; ; attempt++) {
+      const sent = jetstream(this.nc).publish(`session.turn.default.${this.id}`, payload, { msgID: at.id });
+      const ack = await sent.catch((err) => (attempt === 5 ? Promise.reject(err) : sleep(1000)));
+      if (ack?.duplicate && attempt === 1) { // of no try before: nothing was stored
+        throw new Error(`another client has used the id ${at.id}; publish again`);
+      } else if (ack) break;
+    }
     this.turns.push(messages);
   }
 

@@ -3,11 +3,12 @@
 //
 //	edge := &edgetest.Edge{Steal: func(id string) error { return publish(evil, id) }}
 //	nc, err := nats.Connect(url, nats.SetCustomDialer(edge))
+//	go edge.Serve(listener, server) // or as a proxy
 //
 // # Guarantees
 //
-// Steal has returned before the server gets the message with the id. A message that
-// is longer than what the client writes at once is not split.
+// Steal has returned before the server gets the message with the id. An id that is cut
+// in two between two writes of the client is not seen.
 //
 // # Concurrency
 //
@@ -20,6 +21,7 @@ package edgetest
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"regexp"
 )
@@ -37,6 +39,23 @@ func (e *Edge) Dial(network, address string) (net.Conn, error) {
 		return nil, err
 	}
 	return &conn{c, e}, nil
+}
+
+// Serve accepts connections and passes them on to an address, until l is closed.
+func (e *Edge) Serve(l net.Listener, to string) error {
+	for {
+		from, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		server, err := e.Dial("tcp", to)
+		if err != nil {
+			from.Close()
+			return err
+		}
+		go func() { _, _ = io.Copy(server, from); server.Close() }()
+		go func() { _, _ = io.Copy(from, server); from.Close() }()
+	}
 }
 
 type conn struct {

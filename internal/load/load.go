@@ -242,7 +242,7 @@ func (f *fleet) applied(a *agent) {
 }
 
 // errTwice: the name of the run was used before, so that nothing was measured.
-var errTwice = errors.New("the turn was published before; give the run another --name")
+var errTwice = errors.New("the turn was published before, or another tenant has used its id; give the run another --name")
 
 func (f *fleet) send(ctx context.Context, a *agent) error {
 	id, data, err := a.speak()
@@ -250,12 +250,12 @@ func (f *fleet) send(ctx context.Context, a *agent) error {
 		return err
 	}
 	began := time.Now()
-	ack, err := replay.Persist(ctx, f.js, events.KindTurn, a.address, id, data)
+	ack, err := replay.Persist(ctx, f.js, events.KindTurn, a.address, replay.MessageID(a.address, id), data)
+	if _, taken := errors.AsType[*replay.DuplicateError](err); taken {
+		return fmt.Errorf("%w: %w", errTwice, err)
+	}
 	if err != nil {
 		return err
-	}
-	if ack.Duplicate {
-		return errTwice
 	}
 	f.mu.Lock()
 	f.report.Turns++

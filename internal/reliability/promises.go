@@ -96,4 +96,7 @@ var Promises = []Promise{
 	{"P18", "a fleet starts at once, on an empty server of any size", []Shown{
 		shown("TestFaultStartTogether", "B", "starts>=51", "failed=0"),
 	}},
+	{"P19", "a message id that another tenant has used makes no event vanish", []Shown{
+		shown("TestSquattedIDs", "A", "copied>=40", "vanished=0"),
+	}},
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
@@ -90,6 +91,8 @@ type run struct {
 	published map[uint64]time.Time // by sequence: when the turn was sent
 	heard     map[string]time.Time // by id of the outcome
 	last      uint64               // sequence of the last turn published
+
+	duplicates int // turns whose id the server had
 }
 
 func (r *run) publish(ctx context.Context, sessions iter.Seq[transcript.Session]) error {
@@ -137,18 +140,20 @@ func (r *run) pause(ctx context.Context, before, now time.Time) error {
 
 func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn) error {
 	began := time.Now()
-	id := t.ID // of the message: the server forgets an id only after minutes, whatever the session
-	if a := r.address(s); a != (events.Address{Tenant: events.DefaultTenant, Session: s.Name}) {
-		id += "-" + a.String()
+	a := r.address(s)
+	ack, err := Persist(ctx, r.js, events.KindTurn, a, MessageID(a, t.ID), t.Payload)
+	_, repeated := errors.AsType[*DuplicateError](err)
+	if repeated { // of an earlier replay, or of another tenant: workers ignore a turn that they have
+		ack, err = Persist(ctx, r.js, events.KindTurn, a, uuid.NewString(), t.Payload)
 	}
-	ack, err := Persist(ctx, r.js, events.KindTurn, r.address(s), id, t.Payload)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
-	if !ack.Duplicate { // else an earlier replay published it, and heard of it
-		r.published[ack.Sequence] = began
+	if repeated {
+		r.duplicates++
 	}
+	r.published[ack.Sequence] = began
 	r.last = max(r.last, ack.Sequence)
 	r.mu.Unlock()
 	if r.config.Progress != nil {
@@ -160,23 +165,60 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 // retryFor is how long an event without an answer is sent again, as an agent would.
 const retryFor = time.Minute
 
+// CodeDuplicateID names a [*DuplicateError] to programs.
+const CodeDuplicateID events.Code = "client_duplicate_id"
+
+// DuplicateError says that the server has the message id of an event that was sent for
+// the first time: nothing was stored of the event. The message that has the id is an
+// earlier copy, or one of another tenant, for the server compares ids over all of them.
+type DuplicateError struct {
+	ID  string
+	Seq uint64 // of the message that has the id
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("nothing was stored: the server has a message of the id %s already, at sequence %d", e.ID, e.Seq)
+}
+
 // Persist publishes an event until it is acknowledged, for a minute at most: under
-// one id it is stored once, however often it is sent.
+// one id it is stored once, however often it is sent. A duplicate of a first try is a
+// [*DuplicateError]; one that follows a try without an answer is that try.
 func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
-	until := time.Now().Add(retryFor)
+	until, unknown := time.Now().Add(retryFor), false
 	for {
 		ack, err := Publish(ctx, js, k, a, id, payload)
-		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) {
+		taken, repeated := errors.AsType[*DuplicateError](err)
+		if repeated && unknown {
+			return &jetstream.PubAck{Stream: broker.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
+		}
+		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) && !broker.InProcess(err) {
 			return ack, err
 		}
+		unknown = unknown || !nobody(err) && !broker.InProcess(err)
 		time.Sleep(100 * time.Millisecond) // a reconnect takes about as long
 	}
 }
 
+// space is the namespace of message ids.
+var space = uuid.MustParse("3b1f6f43-9f0f-5d2e-8d0b-5a1f2f3b6c77")
+
+// MessageID is the Nats-Msg-Id of an event that has the same one whenever it is
+// published: it is bound to tenant and session. "" where the event has no id.
+func MessageID(a events.Address, id string) string {
+	if id == "" {
+		return ""
+	}
+	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%s\x00%s", a.Tenant, a.Session, id)).String()
+}
+
 // unanswered reports whether nobody said if the event was stored.
 func unanswered(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || nobody(err)
+}
+
+// nobody reports whether no stream was there to store the event.
+func nobody(err error) bool {
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
 func (r *run) address(s transcript.Session) events.Address {
@@ -194,8 +236,8 @@ func (r *run) hear(m *nats.Msg) {
 	r.heard[h.ID] = now
 }
 
-// Publish publishes an event of any kind, once, and returns where it stands in the
-// log.
+// Publish publishes an event of any kind, once, and returns where it is in the log. A
+// duplicate is a [*DuplicateError].
 func Publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
 	subject, err := events.Input(k, a)
 	if err != nil {
@@ -211,6 +253,9 @@ func Publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a event
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
+	}
+	if ack.Duplicate {
+		return nil, fmt.Errorf("publish: %w", &DuplicateError{id, ack.Sequence})
 	}
 	return ack, nil
 }

@@ -1,9 +1,14 @@
 package replay
 
 import (
+	"bytes"
+	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
@@ -46,8 +51,73 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 	if err := <-made; err != nil {
 		t.Fatal(err)
 	}
-	again, err := Persist(t.Context(), js, events.KindTurn, a, "t1", payload)
-	if err != nil || !again.Duplicate || again.Sequence != first.Sequence {
-		t.Errorf("sent once more: %+v, %v; want a duplicate of %d", again, err, first.Sequence)
+	var taken *DuplicateError
+	if again, err := Persist(t.Context(), js, events.KindTurn, a, "t1", payload); !errors.As(err, &taken) || taken.Seq != first.Sequence {
+		t.Errorf("published by another: %+v, %v; want the duplicate of %d as an error", again, err, first.Sequence)
+	}
+}
+
+// An acknowledgement that is lost makes the next try a duplicate, which is the event
+// itself and no error.
+func TestLostAcknowledgementIsNoDuplicate(t *testing.T) {
+	s, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	var deaf deafDialer
+	nc, err := nats.Connect(s.ClientURL(), nats.SetCustomDialer(&deaf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := broker.Ensure(t.Context(), js, broker.Topology{CreateBytes: 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	deaf.answers.Store(1)
+	ack, err := Persist(t.Context(), js, events.KindTurn, events.Address{Tenant: "default", Session: "s1"}, "t1", []byte(`{"messages":[]}`))
+	if err != nil || !ack.Duplicate || ack.Sequence != 1 || deaf.answers.Load() != 0 {
+		t.Errorf("the second try: %+v, %v; %d answers still to lose", ack, err, deaf.answers.Load())
+	}
+}
+
+// deafDialer dials connections that lose acknowledgements.
+type deafDialer struct{ answers atomic.Int64 }
+
+func (d *deafDialer) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	return &deafConn{c, d}, err
+}
+
+type deafConn struct {
+	net.Conn
+	of *deafDialer
+}
+
+func (c *deafConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.of.answers.Load() > 0 && bytes.Contains(b[:n], []byte(`"stream":"SESSIONS"`)) {
+		c.of.answers.Add(-1)
+		return c.Conn.Read(b)
+	}
+	return n, err
+}
+
+// The id of a message is bound to tenant and session: the same event of others has
+// another.
+func TestMessageID(t *testing.T) {
+	ids := map[string]bool{}
+	for _, a := range []events.Address{{Tenant: "acme", Session: "s"}, {Tenant: "globex", Session: "s"}, {Tenant: "acme", Session: "t"}} {
+		ids[MessageID(a, "turn-1")] = true
+		if MessageID(a, "turn-1") != MessageID(a, "turn-1") || MessageID(a, "turn-1") == MessageID(a, "turn-2") || MessageID(a, "") != "" {
+			t.Errorf("the ids of %s do not follow from the event", a)
+		}
+	}
+	if len(ids) != 3 || ids["turn-1"] {
+		t.Errorf("ids of 3 sessions: %v", ids)
 	}
 }

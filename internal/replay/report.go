@@ -21,6 +21,9 @@ type Report struct {
 	Unasked   int             // sessions that no worker said how they stand
 	Earlier   int             // compactions of turns that were stored before this replay
 	Latencies []time.Duration // from a turn's publish to its session.compacted, sorted
+	// Duplicates are turns whose message id the server had, of an earlier replay or of
+	// another tenant. They were sent again under a random id.
+	Duplicates int
 }
 
 // Summary is the report in figures, as one JSON object.
@@ -38,6 +41,7 @@ type Summary struct {
 	TokensSaved      int64   `json:"tokens_saved"`
 	Summaries        int     `json:"summaries"` // compactions that the stage took part in
 	WouldOverflow    int     `json:"would_overflow"`
+	Duplicates       int     `json:"duplicates"` // turns sent again under a random id, since the server had theirs
 	Each             []Row   `json:"each"`
 }
 
@@ -64,7 +68,7 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 	if err := broker.AwaitCursor(settle, r.js, r.streams.Partitions, r.last); err != nil {
 		return nil, fmt.Errorf("wait for the workers: %w; is one running?", err)
 	}
-	rep := &Report{Sessions: r.seen}
+	rep := &Report{Sessions: r.seen, Duplicates: r.duplicates}
 	index := map[events.Address]*SessionReport{}
 	for _, s := range r.seen {
 		rep.Turns += s.Turns
@@ -175,7 +179,7 @@ func (r *run) compare(causes map[string]uint64) (out []time.Duration, unheard in
 func (r *Report) Summary() Summary {
 	s := Summary{
 		Sessions: len(r.Sessions), Turns: r.Turns, Unheard: r.Unheard,
-		P50: millis(Percentile(r.Latencies, 50)), P99: millis(Percentile(r.Latencies, 99)),
+		Duplicates: r.Duplicates, P50: millis(Percentile(r.Latencies, 50)), P99: millis(Percentile(r.Latencies, 99)),
 	}
 	for _, sr := range r.Sessions {
 		row := sr.row()

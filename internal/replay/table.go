@@ -97,6 +97,9 @@ func (r *Report) writeSums(w io.Writer) error {
 	if r.Earlier > 0 {
 		fmt.Fprintf(&b, "%s told before this replay; --suffix TEXT replays the sessions under other names\n", units.Count(r.Earlier, "compaction"))
 	}
+	if r.Duplicates > 0 {
+		fmt.Fprintf(w, "%s sent again under a random message id: the server had that of an earlier replay, or of another tenant\n", units.Count(r.Duplicates, "turn"))
+	}
 	if len(r.Latencies) > 0 {
 		fmt.Fprintf(&b, "turn to compacted event: p50 %.1f ms, p99 %.1f ms\n", s.P50, s.P99)
 	}

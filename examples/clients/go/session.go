@@ -43,7 +43,7 @@ func (s *session) listen(refused func(why string)) (err error) {
 
 // publish sends what was appended since the last turn; without an answer again, under the same id.
 func (s *session) publish(ctx context.Context, messages ...json.RawMessage) error {
-	id := rand.Text()
+	id := rand.Text() // random: the server compares ids over all sessions of all tenants
 	event := map[string]any{"id": id, "turn": len(s.turns) + 1, "generation": s.held.Generation, "messages": messages}
 	maps.Copy(event, s.settings)
 	payload, err := json.Marshal(event)
@@ -51,8 +51,10 @@ func (s *session) publish(ctx context.Context, messages ...json.RawMessage) erro
 		return err
 	}
 	for attempt := 1; ; attempt++ {
-		_, err = s.js.Publish(ctx, "session.turn.default."+s.id, payload, jetstream.WithMsgID(id))
-		if err == nil {
+		ack, err := s.js.Publish(ctx, "session.turn.default."+s.id, payload, jetstream.WithMsgID(id))
+		if err == nil && ack.Duplicate && attempt == 1 { // of no try before: nothing was stored
+			return fmt.Errorf("publish turn %d: another client has used the id %s; publish again", len(s.turns)+1, id)
+		} else if err == nil {
 			break
 		} else if attempt == 5 || ctx.Err() != nil {
 			return fmt.Errorf("publish turn %d: %w", len(s.turns)+1, err)
