@@ -170,9 +170,9 @@ func (w *watcher) ask(ctx context.Context) bool {
 		w.fate.Turn = w.turn.Number
 	}
 	w.fate.Level, w.fate.Input, w.fate.Available = s.Budget.Level, s.Budget.EstimatedInput, s.Budget.AvailableInput
-	if w.turn.UsageUnknown {
+	if p := w.turn.UsageProblem; p != "" { // noted once in a session
 		c := events.CodeUsageUnknown
-		w.fate.Code, w.fate.Note, w.fate.Hint = c, events.Codes[c].Meaning, events.Codes[c].Hint
+		w.fate.Code, w.fate.Note, w.fate.Hint = c, string(c)+": "+p+"; the turn counts without it.", events.Codes[c].Hint
 	}
 	for _, n := range w.notes {
 		w.fate.Code, w.fate.Note, w.fate.Hint = n.Code, noteText(n), n.Hint

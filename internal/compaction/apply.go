@@ -2,6 +2,8 @@ package compaction
 
 import (
 	"bytes"
+	"hash/fnv"
+	"io"
 	"slices"
 
 	"compactd/internal/events"
@@ -28,6 +30,9 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	switch e := e.(type) {
 	case *Turn:
 		if now = e.Time; !slices.ContainsFunc(outs, denies) {
+			if slices.ContainsFunc(outs, usageIgnored) {
+				e = e.withoutUsage()
+			}
 			l.take(e)
 			l.spoke, l.idled = now, false
 		}
@@ -58,9 +63,23 @@ func denies(o Outcome) bool {
 	return ok && events.Codes[r.Code].Denies
 }
 
+// usageIgnored reports whether an outcome says that the turn counted without its
+// usage, as it was told before outcomes had notes: other shapes were read then.
+func usageIgnored(o Outcome) bool {
+	r, ok := o.Body.(*events.Rejected)
+	return ok && r.Code == events.CodeUsageUnknown
+}
+
+func (t *Turn) withoutUsage() *Turn {
+	out := *t
+	out.usage = nil
+	return &out
+}
+
 // take adds a turn that was not denied: at its place, to the parked ones, or not
 // at all when it is there already. Parked turns follow as soon as they can.
 func (l *Ledger) take(t *Turn) {
+	l.notes = nil
 	v, _ := l.admit(t)
 	if v == accept || v == park {
 		l.date(t.Seq, t.Time)
@@ -76,6 +95,7 @@ func (l *Ledger) take(t *Turn) {
 		l.withdraw(t.from)
 	}
 	l.append(t)
+	l.noteUsage(t, 0)
 	// What was parked before the session had a dialect may have been read in another.
 	l.parked = slices.DeleteFunc(l.parked, func(p *Turn) bool { return p.format != l.format })
 	for {
@@ -86,6 +106,7 @@ func (l *Ledger) take(t *Turn) {
 		p := l.parked[i]
 		l.parked = slices.Delete(l.parked, i, i+1)
 		l.append(p)
+		l.noteUsage(p, l.LastTurn())
 	}
 }
 
@@ -157,6 +178,27 @@ func (l *Ledger) append(t *Turn) {
 		l.gauge.bytes += e.bytes()
 	}
 	l.floor()
+}
+
+// maxNoted bounds how many things of its usages an agent is told of.
+const maxNoted = 8
+
+// noteUsage notes that a usage could not be read, once for each reason: an agent sends
+// the same shape with every turn. The number is 0 for the turn of the event.
+func (l *Ledger) noteUsage(t *Turn, number int64) {
+	if t.usageProblem == "" {
+		return
+	}
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, t.usageProblem) // never fails
+	if len(l.noted) == maxNoted || slices.Contains(l.noted, h.Sum32()) {
+		return
+	}
+	l.noted = append(slices.Clip(l.noted), h.Sum32()) // a fork shares them
+	l.notes = append(l.notes, events.Note{
+		Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it",
+		Hint: events.Codes[events.CodeUsageUnknown].Hint, Fields: []string{"usage"},
+	})
 }
 
 // change takes another model, nil for the same, and what follows from it.

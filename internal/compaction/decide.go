@@ -60,9 +60,6 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 			d.outs = Reject(d.event, err, d.config)
 			return
 		}
-		if t.usageUnknown {
-			d.reject(events.CodeUsageUnknown, l)
-		}
 		if len(l.parked) == 0 {
 			d.reject(events.CodeTurnGap, l)
 		}
@@ -74,12 +71,10 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 		d.outs = Reject(d.event, err, d.config)
 		return
 	}
-	if t.usageUnknown {
-		d.reject(events.CodeUsageUnknown, l)
-	}
 	d.noteTurn(l, t)
 	next := l.fork()
 	next.take(t)
+	d.notes = append(d.notes, next.notes...)
 	withdrawn := next.job == nil
 	d.budget(l, next)
 	d.age(l, next)
@@ -168,7 +163,7 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 			Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq), Kind: d.event.Kind,
 			Code: code, Message: events.Codes[code].Meaning, Hint: events.Codes[code].Hint,
 		}
-		if d.event.Kind == events.KindTurn && code != events.CodeUsageUnknown {
+		if d.event.Kind == events.KindTurn {
 			r.Expected = l.LastTurn() + 1
 			r.Message += " The next turn is " + strconv.FormatInt(r.Expected, 10) + "."
 		}

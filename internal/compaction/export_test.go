@@ -89,7 +89,7 @@ func (l *Ledger) Dump() Dump {
 	model := deref(manual.Model)
 	job.Manual, manual.Model = nil, nil
 	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
-	line("spoke %d idled %v ages %v", l.spoke, l.idled, l.ages)
+	line("spoke %d idled %v ages %v noted %v", l.spoke, l.idled, l.ages, l.noted)
 	line("stated %d overflows %d system at %d tools at %d", l.stated, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}

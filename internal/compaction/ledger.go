@@ -40,6 +40,9 @@ type Ledger struct {
 
 	generations []generation // generations[i] is generation i+1
 
+	noted []uint32      // hashes of what the agent was told of its usages: each is said once
+	notes []events.Note // about the turns that were taken last; not stored
+
 	job      *pendingJob
 	prepared *prepared
 	breaker  breaker

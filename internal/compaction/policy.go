@@ -15,7 +15,7 @@ import (
 
 // RulesVersion changes whenever the same log and the same settings would be
 // decided in another way. It is part of the hash of a [Config].
-const RulesVersion = 2
+const RulesVersion = 3
 
 // PPM is a share in parts per million. In JSON it is a decimal number, 0.8 for
 // 800,000; more than six decimals are an error.

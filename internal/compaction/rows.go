@@ -59,6 +59,7 @@ type header struct {
 	Job         *pendingJob   `json:"job,omitzero"`
 	Prepared    *prepared     `json:"prepared,omitzero"`
 	Breaker     breaker       `json:"breaker"`
+	Noted       []uint32      `json:"noted,omitzero"`
 }
 
 type spanRow struct {
@@ -85,7 +86,7 @@ type parkedRow struct {
 	Entries      []byte        `json:"entries"`
 	Usage        *events.Usage `json:"usage,omitzero"`
 	Generation   int64         `json:"generation"`
-	UsageUnknown bool          `json:"usage_unknown"`
+	UsageProblem string        `json:"usage_problem,omitzero"`
 }
 
 // Rows returns the rows that changed since the last call of Stored, and the
@@ -136,7 +137,7 @@ func (l *Ledger) header() header {
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Told: l.told, Level: l.level, Spoke: l.spoke, Idled: l.idled, Ages: l.ages, Attempted: l.attempted,
 		Generations: l.generations, Marks: len(l.marks), Usage: l.usage, Stated: l.stated, Overflows: l.overflows,
-		Job: l.job, Prepared: l.prepared, Breaker: l.breaker,
+		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -145,7 +146,7 @@ func (l *Ledger) header() header {
 		p := parkedRow{
 			t.Seq, t.ID, t.Time, t.number, t.from, t.hash, t.model, t.format, t.system, t.tools, t.override,
 			[]byte{},
-			t.usage, t.generation, t.usageUnknown,
+			t.usage, t.generation, t.usageProblem,
 		}
 		for i := range t.entries {
 			p.Entries = appendEntry(p.Entries, &t.entries[i])
@@ -188,7 +189,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.attempted, l.spoke, l.idled, l.ages = h.Generations, h.Level, h.Attempted, h.Spoke, h.Idled, h.Ages
 	l.usage, l.stated, l.overflows = h.Usage, h.Stated, h.Overflows
-	l.job, l.prepared, l.breaker = h.Job, h.Prepared, h.Breaker
+	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
@@ -202,7 +203,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 		}
 		l.parked = append(l.parked, &Turn{
 			p.Seq, p.ID, p.Time, p.Number, p.From, p.Hash, p.Model, p.Format, p.System, p.Tools, p.Override,
-			entries, p.Usage, p.Generation, p.UsageUnknown,
+			entries, p.Usage, p.Generation, p.UsageProblem,
 		})
 	}
 	if err := l.fill(h, byName); err != nil {

@@ -513,6 +513,12 @@ func (s *script) tell(outs []compaction.Outcome) string {
 func notes(o compaction.Outcome) (out string) {
 	for _, n := range events.NotesOf(o.Body) {
 		out += fmt.Sprintf("\n  note %s: %s", n.Code, strings.Join(n.Fields, ", "))
+		if n.Code == events.CodeUsageUnknown {
+			out += ": " + n.Message
+		}
+		if n.Turn > 0 {
+			out += fmt.Sprintf(", of turn %d", n.Turn)
+		}
 	}
 	return out
 }

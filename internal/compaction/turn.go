@@ -28,8 +28,8 @@ type Turn struct {
 
 	entries      []Entry
 	usage        *events.Usage
-	generation   int64 // that the usage was counted for
-	usageUnknown bool
+	generation   int64  // that the usage was counted for
+	usageProblem string // why a usage that was there could not be read
 }
 
 // ReadTurn measures the payload of a turn for the session it belongs to: the
@@ -64,7 +64,7 @@ func (by meter) turn(l *Ledger, data []byte, seq Seq, read func(events.Format, [
 	t := &Turn{
 		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
 		model: in.Model, format: format, system: by.field(in.System), tools: by.field(in.Tools), override: bytes.Clone(in.Policy),
-		usage: in.Usage, generation: in.Generation, usageUnknown: in.UsageUnknown,
+		usage: in.Usage, generation: in.Generation, usageProblem: in.UsageProblem,
 	}
 	t.number = max(t.number, t.from)
 	t.entries = slices.Grow(t.entries, mostEntries(msgs))

@@ -77,7 +77,7 @@ var Codes = map[Code]CodeInfo{
 	CodeTurnConflict:    {true, "A turn of this number with other content was taken before.", "Continue with the next number, or withdraw the old turns with replaces_from."},
 	CodeTurnGap:         {false, "Turns are missing before this one; it is parked until they come.", "Send the turn named in expected, or resync with replaces_from."},
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
-	CodeUsageUnknown:    {false, "The usage has a shape of no known provider; the turn counts without it.", "Send usage as Anthropic, OpenAI or Gemini give it."},
+	CodeUsageUnknown:    {false, "The usage could not be read; the turn counts without it.", "Send usage as the provider or the SDK gave it for the last call; docs/format/wire.md lists the shapes that are read."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
 
 	CodeSessionReset: {true, "The worker can no longer use what it keeps of this session; the session begins anew, at generation 0.", "Send the whole history again with replaces_from 1."},

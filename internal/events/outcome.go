@@ -183,7 +183,10 @@ type BudgetChanged struct {
 // Note is a remark on an event that was taken, beside its outcome: a part of the event
 // was ignored.
 type Note struct {
-	Code    Code   `json:"code"`
+	Code Code `json:"code"`
+	// Turn is the number of another turn than that of the event: one that was parked,
+	// and was taken with it.
+	Turn    int64  `json:"turn,omitzero"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"`
 	// Fields are the paths of the fields that were ignored, such as

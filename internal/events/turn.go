@@ -25,7 +25,7 @@ type Model struct {
 }
 
 // Usage is what a provider counted for one call, in tokens, read from the shape
-// of Anthropic, OpenAI or Gemini.
+// that the provider or an SDK gave it.
 type Usage struct {
 	Input       int64 // without the cached parts
 	CacheRead   int64
@@ -45,7 +45,7 @@ type Turn struct {
 	Tools        Raw    `json:"tools,omitzero"`         // nil = unchanged
 	Messages     []Raw  `json:"messages"`               // in the dialect of the session
 	Usage        *Usage `json:"-"`                      // as it is read; it travels in its provider's shape
-	UsageUnknown bool   `json:"-"`                      // a usage was there, of no known shape
+	UsageProblem string `json:"-"`                      // why a usage that was there could not be read; the turn counts without it
 	Policy       Raw    `json:"policy,omitzero"`        // nil = unchanged
 }
 
@@ -81,7 +81,7 @@ func DecodeTurn(data []byte) (*Turn, error) {
 	} else if t.Messages, err = elements(clean(m)); err != nil {
 		env.problems.add(CodeBadType, "messages", "must be an array")
 	}
-	t.Usage, t.UsageUnknown = env.usage()
+	t.Usage, t.UsageProblem = env.usage()
 	return t, env.problems.err()
 }
 

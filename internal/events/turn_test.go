@@ -93,7 +93,6 @@ func TestDecodeTurnProblems(t *testing.T) {
 		{"turn other than replaces_from", `{"turn":3,"replaces_from":2,` + m + `}`, CodeOutOfRange, "turn"},
 		{"window negative", `{"model":{"context_window":-1},` + m + `}`, CodeOutOfRange, "model.context_window"},
 		{"reserve as large as the window", `{"model":{"context_window":8,"max_output_tokens":8},` + m + `}`, CodeOutOfRange, "model.max_output_tokens"},
-		{"usage negative", `{"usage":{"input_tokens":-1},` + m + `}`, CodeOutOfRange, "usage.input_tokens"},
 		{"no messages", `{}`, CodeMissingField, "messages"},
 		{"messages null", `{"messages":null}`, CodeMissingField, "messages"},
 		{"version 2", `{"v":2,` + m + `}`, CodeBadVersion, "v"},
@@ -115,14 +114,13 @@ func TestDecodeTurnProblems(t *testing.T) {
 }
 
 func TestDecodeTurnListsEveryProblem(t *testing.T) {
-	_, err := DecodeTurn([]byte(`{"v":3,"id":1,"turn":-1,"turn":-2,"model":{"name":2},"format":"x","usage":{"prompt_tokens":1.5}}`))
-	want := []Code{CodeDuplicateKey, CodeBadVersion, CodeBadType, CodeOutOfRange, CodeBadType, CodeUnknownFormat, CodeMissingField, CodeBadType}
+	_, err := DecodeTurn([]byte(`{"v":3,"id":1,"turn":-1,"turn":-2,"model":{"name":2},"format":"x"}`))
+	want := []Code{CodeDuplicateKey, CodeBadVersion, CodeBadType, CodeOutOfRange, CodeBadType, CodeUnknownFormat, CodeMissingField}
 	if d := cmp.Diff(want, codes(err)); d != "" {
 		t.Error(d)
 	}
 	const text = "turn occurs twice; v is 3; this worker speaks 1; id must be a string; turn must be between 1 and 2147483648; " +
-		"model.name must be a string; format is none of openai, anthropic, neurolink; messages is required; " +
-		"usage.prompt_tokens must be a whole number"
+		"model.name must be a string; format is none of openai, anthropic, neurolink; messages is required"
 	if d := cmp.Diff(text, err.Error()); d != "" {
 		t.Error(d)
 	}
@@ -164,11 +162,75 @@ func TestUsage(t *testing.T) {
 			"a proxy that counts the cache apart", `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":60}}`,
 			&Usage{Input: 10, CacheRead: 60, Output: 1}, false,
 		},
+		{
+			"AI SDK 5", `{"inputTokens":100,"outputTokens":7,"totalTokens":107,"reasoningTokens":2,"cachedInputTokens":60}`,
+			&Usage{Input: 40, CacheRead: 60, Output: 7}, false,
+		},
+		{
+			"AI SDK 6", `{"inputTokens":100,"inputTokenDetails":{"noCacheTokens":30,"cacheReadTokens":60,"cacheWriteTokens":10},"outputTokens":7,
+			  "outputTokenDetails":{"textTokens":5,"reasoningTokens":2},"totalTokens":107,"raw":{"input_tokens":30}}`,
+			&Usage{Input: 30, CacheRead: 60, CacheCreate: 10, Output: 7}, false,
+		},
+		{
+			"AI SDK 6, of a provider", `{"inputTokens":{"total":100,"noCache":30,"cacheRead":60,"cacheWrite":10},"outputTokens":{"total":7,"text":5,"reasoning":2}}`,
+			&Usage{Input: 30, CacheRead: 60, CacheCreate: 10, Output: 7}, false,
+		},
+		{
+			"AI SDK 6, of a provider, no total", `{"inputTokens":{"noCache":30,"cacheRead":60},"outputTokens":{"text":5}}`,
+			&Usage{Input: 30, CacheRead: 60, Output: 0}, false,
+		},
+		{"AI SDK 4", `{"promptTokens":100,"completionTokens":7,"totalTokens":107}`, &Usage{Input: 100, Output: 7}, false},
+		{"AI SDK without counts", `{"inputTokenDetails":{},"outputTokenDetails":{}}`, nil, false},
+		{
+			"OpenAI Agents in JavaScript", `{"requests":1,"inputTokens":100,"outputTokens":7,"totalTokens":107,
+			  "inputTokensDetails":[{"cached_tokens":60}],"outputTokensDetails":[{"reasoning_tokens":2}]}`,
+			&Usage{Input: 40, CacheRead: 60, Output: 7}, false,
+		},
+		{
+			"OpenAI Agents in JavaScript, of several calls", `{"requests":2,"inputTokens":300,"outputTokens":9,"totalTokens":309,
+			  "inputTokensDetails":[{"cached_tokens":0},{"cached_tokens":60}],"requestUsageEntries":[
+			  {"inputTokens":200,"outputTokens":2,"totalTokens":202,"inputTokensDetails":{"cached_tokens":0}},
+			  {"inputTokens":100,"outputTokens":7,"totalTokens":107,"inputTokensDetails":{"cached_tokens":60}}]}`,
+			&Usage{Input: 40, CacheRead: 60, Output: 7}, false,
+		},
+		{
+			"OpenAI Agents in Python", `{"requests":1,"input_tokens":100,"input_tokens_details":[{"cached_tokens":60}],"output_tokens":7,
+			  "output_tokens_details":[{"reasoning_tokens":0}],"total_tokens":107,"request_usage_entries":[]}`,
+			&Usage{Input: 40, CacheRead: 60, Output: 7}, false,
+		},
+		{
+			"OpenAI Agents in Python, of several calls", `{"requests":2,"input_tokens":300,"output_tokens":9,"total_tokens":309,
+			  "input_tokens_details":{"cached_tokens":60},"request_usage_entries":[{"input_tokens":200,"output_tokens":2},
+			  {"input_tokens":100,"output_tokens":7,"input_tokens_details":{"cached_tokens":60}}]}`,
+			&Usage{Input: 40, CacheRead: 60, Output: 7}, false,
+		},
+		{"OpenAI Agents, a sum of several calls", `{"requests":2,"inputTokens":300,"outputTokens":9,"totalTokens":309}`, nil, true},
+		{
+			"pi", `{"input":30,"output":7,"cacheRead":60,"cacheWrite":10,"totalTokens":107,"cost":{"input":0.1,"output":0.2,"cacheRead":0,"cacheWrite":0,"total":0.3}}`,
+			&Usage{Input: 30, CacheRead: 60, CacheCreate: 10, Output: 7}, false,
+		},
+		{
+			"Bedrock", `{"inputTokens":30,"outputTokens":7,"totalTokens":107,"cacheReadInputTokens":60,"cacheWriteInputTokens":10,"serverToolUsage":{}}`,
+			&Usage{Input: 30, CacheRead: 60, CacheCreate: 10, Output: 7}, false,
+		},
+		{"Bedrock without cache", `{"inputTokens":30,"outputTokens":7,"totalTokens":37}`, &Usage{Input: 30, Output: 7}, false},
+		{
+			"Claude Agent SDK", `{"inputTokens":30,"outputTokens":7,"cacheReadInputTokens":60,"cacheCreationInputTokens":10,"webSearchRequests":0,"costUSD":0.1}`,
+			&Usage{Input: 30, CacheRead: 60, CacheCreate: 10, Output: 7}, false,
+		},
+		{
+			"LangChain", `{"input_tokens":100,"output_tokens":7,"total_tokens":107,"input_token_details":{"cache_read":60,"cache_creation":10}}`,
+			&Usage{Input: 30, CacheRead: 60, CacheCreate: 10, Output: 7}, false,
+		},
+		{
+			"Gemini in Python", `{"prompt_token_count":100,"candidates_token_count":5,"thoughts_token_count":6,"cached_content_token_count":70,"total_token_count":111}`,
+			&Usage{Input: 30, CacheRead: 70, Output: 11}, false,
+		},
 		{"as an exponent", `{"input_tokens":1e3}`, &Usage{Input: 1000}, false},
 		{"all zero", `{"prompt_tokens":0,"completion_tokens":0}`, nil, false},
 		{"null", `null`, nil, false},
 		{"unknown", `{"tokens":5,"tokens":"x"}`, nil, true},
-		{"empty", `{}`, nil, true},
+		{"empty", `{}`, nil, false},
 		{"a number", `5`, nil, true},
 		{"a string", `"5"`, nil, true},
 		{"an array", `[]`, nil, true},
@@ -178,30 +240,36 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if d := cmp.Diff(test.want, got.Usage); d != "" || got.UsageUnknown != test.unknown {
-			t.Errorf("%s: unknown %v, want %v %s", test.name, got.UsageUnknown, test.unknown, d)
+		if d := cmp.Diff(test.want, got.Usage); d != "" || (got.UsageProblem != "") != test.unknown {
+			t.Errorf("%s: problem %q, want one: %v %s", test.name, got.UsageProblem, test.unknown, d)
 		}
 	}
 }
 
+// A usage that cannot be read costs its turn nothing: what is wrong with it is said
+// beside the turn, without any of its values.
 func TestUsageProblems(t *testing.T) {
-	for usage, want := range map[string]Problem{
-		`{"input_tokens":-1}`:                                              {Code: CodeOutOfRange, Field: "usage.input_tokens"},
-		`{"output_tokens":1099511627777}`:                                  {Code: CodeOutOfRange, Field: "usage.output_tokens"},
-		`{"prompt_tokens":"5"}`:                                            {Code: CodeBadType, Field: "usage.prompt_tokens"},
-		`{"completion_tokens":0.5}`:                                        {Code: CodeBadType, Field: "usage.completion_tokens"},
-		`{"prompt_tokens":5,"prompt_tokens_details":[]}`:                   {Code: CodeBadType, Field: "usage.prompt_tokens_details"},
-		`{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":-1}}`: {Code: CodeOutOfRange, Field: "usage.prompt_tokens_details.cached_tokens"},
-		`{"input_tokens":5,"input_tokens_details":{"cached_tokens":"a"}}`:  {Code: CodeBadType, Field: "usage.input_tokens_details.cached_tokens"},
-		`{"promptTokenCount":1,"thoughtsTokenCount":-3}`:                   {Code: CodeOutOfRange, Field: "usage.thoughtsTokenCount"},
-		`{"input_tokens":1,"input_tokens":2}`:                              {Code: CodeDuplicateKey, Field: "usage.input_tokens"},
+	for usage, want := range map[string]string{
+		`{"input_tokens":-1}`:                                              "usage.input_tokens must be between 0 and 1099511627776",
+		`{"output_tokens":1099511627777}`:                                  "usage.output_tokens must be between 0 and 1099511627776",
+		`{"prompt_tokens":"5"}`:                                            "usage.prompt_tokens must be a whole number",
+		`{"completion_tokens":0.5}`:                                        "usage.completion_tokens must be a whole number",
+		`{"prompt_tokens":5,"prompt_tokens_details":7}`:                    "usage.prompt_tokens_details must be an object",
+		`{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":-1}}`: "usage.prompt_tokens_details.cached_tokens must be between 0 and 1099511627776",
+		`{"input_tokens":5,"input_tokens_details":{"cached_tokens":"a"}}`:  "usage.input_tokens_details.cached_tokens must be a whole number",
+		`{"promptTokenCount":1,"thoughtsTokenCount":-3}`:                   "usage.thoughtsTokenCount must be between 0 and 1099511627776",
+		`{"input_tokens":1,"input_tokens":2}`:                              "usage.input_tokens occurs twice",
+		`{"inputTokens":{"total":"x"}}`:                                    "usage.inputTokens.total must be a whole number",
+		`{"requests":3,"input_tokens":2}`:                                  "usage sums up several calls, and does not list them: the tokens of the last call are meant",
+		`{"requests":2,"requestUsageEntries":7,"inputTokens":2}`:           "usage.requestUsageEntries must be an array",
+		`{"requests":2,"requestUsageEntries":[7],"inputTokens":2}`:         "usage.requestUsageEntries must be an array of objects",
+		`{"tokens":5,"a secret":1,"another secret":2}`:                     "usage has a shape of no known provider, with a key, tokens",
+		`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`:          "usage has a shape of no known provider, with a, b, c, d, e, f, g, h, …",
+		`[]`: "usage is no object",
 	} {
 		got, err := DecodeTurn([]byte(`{"messages":[],"usage":` + usage + `}`))
-		bad, ok := err.(*Invalid)
-		if !ok || len(bad.Problems) != 1 || bad.Problems[0].Code != want.Code || bad.Problems[0].Field != want.Field {
-			t.Errorf("%s: got %v, want %v", usage, err, want)
-		} else if got.Usage != nil || got.UsageUnknown {
-			t.Errorf("%s: got %+v, unknown %v", usage, got.Usage, got.UsageUnknown)
+		if err != nil || got.Usage != nil || got.UsageProblem != want {
+			t.Errorf("%s: got %+v, %q, %v, want %q", usage, got.Usage, got.UsageProblem, err, want)
 		}
 	}
 }

@@ -1,60 +1,182 @@
 package events
 
-// usage reads what a provider counted for one call. It is nil and true for a
-// shape of no known provider, which is no problem of the turn; nil and false
-// when there is none, or when all counts are zero.
-func (e *envelope) usage() (u *Usage, unknown bool) {
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// usage reads what a provider or an SDK counted for one call. It is nil without one,
+// when all counts are zero, and when it cannot be read: a usage makes the figures
+// better and never costs the turn. problem then says why, without any of its values.
+//
+// Shapes are told apart by the names of their fields. What each means was read in
+// these places, in November 2026:
+//   - Anthropic: docs.anthropic.com, prompt caching. input_tokens is without the cache.
+//   - OpenAI: platform.openai.com, prompt caching. Cached tokens are part of the input,
+//     in chat completions and in responses.
+//   - Gemini: ai.google.dev, UsageMetadata. promptTokenCount includes the cached content;
+//     the SDK for Python has the same names in snake case.
+//   - Bedrock: docs.aws.amazon.com, TokenUsage of Converse. inputTokens is without what
+//     was read from the cache or written to it. The Claude Agent SDK counts so too
+//     (modelUsage, with cacheCreationInputTokens).
+//   - AI SDK: github.com/vercel/ai, packages/provider language-model-v2-usage.ts (5) and
+//     language-model-v3-usage.ts (6, nested), LanguageModelUsage of ai 6.0.62
+//     (inputTokenDetails), convert-openai-chat-usage.ts of @ai-sdk/openai 3.0.37. Since
+//     6 inputTokens is the total, cache reads and writes included; in 5 it is what the
+//     provider gave.
+//   - OpenAI Agents: github.com/openai/openai-agents-js packages/agents-core/src/usage.ts
+//     and openai-agents-python src/agents/usage.py. Counts are summed over the calls of a
+//     run; request usage entries list the calls.
+//   - LangChain: reference.langchain.com, UsageMetadata: input_tokens is the sum of all.
+//   - pi: github.com/badlogic/pi-mono packages/ai, Usage: input is without the cache.
+func (e *envelope) usage() (u *Usage, problem string) {
 	v, ok := e.take("usage")
 	if !ok {
-		return nil, false
+		return nil, ""
 	}
 	var room [fewMembers]member
 	ms, err := appendMembers(room[:0], v)
 	if err != nil {
-		return nil, true
+		return nil, "usage is no object"
 	}
-	before := len(e.problems)
-	c := counts{e, "usage.", ms}
+	c := counts{field: "usage.", members: ms, problem: &problem}
+	if len(ms) == 0 {
+		return nil, ""
+	}
+	u = c.read()
 	switch {
-	case c.any("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"): // Gemini
-		u = inclusive(c.count("promptTokenCount"), c.count("cachedContentTokenCount"))
-		u.Output = c.count("candidatesTokenCount") + c.count("thoughtsTokenCount")
-	case c.any("prompt_tokens", "completion_tokens"): // OpenAI chat completions
-		u = inclusive(c.count("prompt_tokens"), c.detail("prompt_tokens_details").count("cached_tokens"))
-		u.Output = c.count("completion_tokens")
-	case c.any("input_tokens_details"): // OpenAI responses
-		u = inclusive(c.count("input_tokens"), c.detail("input_tokens_details").count("cached_tokens"))
-		u.Output = c.count("output_tokens")
-	case c.any("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"): // Anthropic
-		u = &Usage{
-			Input:       c.count("input_tokens"),
-			CacheRead:   c.count("cache_read_input_tokens"),
-			CacheCreate: c.count("cache_creation_input_tokens"),
-			Output:      c.count("output_tokens"),
-		}
-	default:
-		return nil, true
+	case problem != "":
+		return nil, problem
+	case u == nil:
+		return nil, "usage has a shape of no known provider, with " + c.names()
+	case *u == Usage{}:
+		return nil, ""
 	}
-	if len(e.problems) > before || *u == (Usage{}) {
-		return nil, false
-	}
-	return u, false
+	return u, ""
 }
 
-// inclusive is for providers whose input counts the cached tokens too. Where
-// more is cached than sent, a proxy has counted them apart.
-func inclusive(input, cached int64) *Usage {
-	if cached <= input {
-		input -= cached
+// read is nil for a shape of no known provider.
+func (c counts) read() *Usage {
+	switch {
+	case c.any("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"): // Gemini
+		return inclusive(c.count("promptTokenCount"), c.count("cachedContentTokenCount"), 0,
+			c.count("candidatesTokenCount")+c.count("thoughtsTokenCount"))
+	case c.any("prompt_token_count", "candidates_token_count"): // Gemini in Python
+		return inclusive(c.count("prompt_token_count"), c.count("cached_content_token_count"), 0,
+			c.count("candidates_token_count")+c.count("thoughts_token_count"))
+	case c.any("prompt_tokens", "completion_tokens"): // OpenAI chat completions
+		return inclusive(c.count("prompt_tokens"), c.detail("prompt_tokens_details").count("cached_tokens"), 0, c.count("completion_tokens"))
+	case c.any("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"):
+		return c.snake()
+	case c.any("inputTokens", "outputTokens", "inputTokenDetails"):
+		return c.camel()
+	case c.any("promptTokens", "completionTokens"): // AI SDK up to 4
+		return inclusive(c.count("promptTokens"), 0, 0, c.count("completionTokens"))
+	case c.any("input", "output") && c.any("cacheRead", "cacheWrite"): // pi
+		return &Usage{Input: c.count("input"), CacheRead: c.count("cacheRead"), CacheCreate: c.count("cacheWrite"), Output: c.count("output")}
 	}
-	return &Usage{Input: input, CacheRead: cached}
+	return nil
+}
+
+// snake reads the shapes that have input_tokens.
+func (c counts) snake() *Usage {
+	switch {
+	case c.any("request_usage_entries", "requests"): // OpenAI Agents in Python
+		if last, ok := c.lastCall("request_usage_entries"); !ok {
+			return nil
+		} else if last != nil {
+			return last.snake()
+		}
+		fallthrough
+	case c.any("input_tokens_details"): // OpenAI responses
+		return inclusive(c.count("input_tokens"), c.detail("input_tokens_details").count("cached_tokens"), 0, c.count("output_tokens"))
+	case c.any("input_token_details"): // LangChain
+		d := c.detail("input_token_details")
+		return inclusive(c.count("input_tokens"), d.count("cache_read"), d.count("cache_creation"), c.count("output_tokens"))
+	}
+	return &Usage{ // Anthropic
+		Input: c.count("input_tokens"), CacheRead: c.count("cache_read_input_tokens"),
+		CacheCreate: c.count("cache_creation_input_tokens"), Output: c.count("output_tokens"),
+	}
+}
+
+// camel reads the shapes that have inputTokens.
+func (c counts) camel() *Usage {
+	switch {
+	case c.isObject("inputTokens") || c.isObject("outputTokens"): // a provider of AI SDK 6
+		in, out := c.detail("inputTokens"), c.detail("outputTokens")
+		read, written := in.count("cacheRead"), in.count("cacheWrite")
+		if !in.any("total") {
+			return &Usage{Input: in.count("noCache"), CacheRead: read, CacheCreate: written, Output: out.count("total")}
+		}
+		return inclusive(in.count("total"), read, written, out.count("total"))
+	case c.any("requestUsageEntries", "requests"): // OpenAI Agents in JavaScript
+		if last, ok := c.lastCall("requestUsageEntries"); !ok {
+			return nil
+		} else if last != nil {
+			return last.camel()
+		}
+		fallthrough
+	case c.any("inputTokensDetails"):
+		return inclusive(c.count("inputTokens"), c.detail("inputTokensDetails").count("cached_tokens"), 0, c.count("outputTokens"))
+	case c.any("inputTokenDetails"): // AI SDK 6
+		d := c.detail("inputTokenDetails")
+		return inclusive(c.count("inputTokens"), d.count("cacheReadTokens"), d.count("cacheWriteTokens"), c.count("outputTokens"))
+	case c.any("cacheReadInputTokens", "cacheWriteInputTokens", "cacheCreationInputTokens"): // Bedrock, Claude Agent SDK
+		return &Usage{
+			Input: c.count("inputTokens"), CacheRead: c.count("cacheReadInputTokens"),
+			CacheCreate: c.count("cacheWriteInputTokens") + c.count("cacheCreationInputTokens"), Output: c.count("outputTokens"),
+		}
+	}
+	return inclusive(c.count("inputTokens"), c.count("cachedInputTokens"), 0, c.count("outputTokens")) // AI SDK 5
+}
+
+// lastCall returns the last of the calls that a usage sums up, nil for the usage of
+// one call. It is not ok when the calls are not listed.
+func (c counts) lastCall(entries string) (last *counts, ok bool) {
+	if v := c.take(entries); v != nil {
+		calls, err := elements(v)
+		if err != nil {
+			c.fail(entries, "must be an array")
+			return nil, false
+		}
+		if n := len(calls); n > 0 {
+			ms, err := members(calls[n-1])
+			if err != nil {
+				c.fail(entries, "must be an array of objects")
+				return nil, false
+			}
+			return &counts{field: c.field + entries + ".", members: ms, problem: c.problem}, true
+		}
+	}
+	if c.count("requests") > 1 {
+		c.fail("", "sums up several calls, and does not list them: the tokens of the last call are meant")
+		return nil, false
+	}
+	return nil, true
+}
+
+// inclusive is for an input that counts the cached tokens too. Where more is cached
+// than sent, they were counted apart.
+func inclusive(input, read, written, output int64) *Usage {
+	if read+written <= input {
+		input -= read + written
+	}
+	return &Usage{Input: input, CacheRead: read, CacheCreate: written, Output: output}
 }
 
 // counts are the members of a usage, or of an object within it.
 type counts struct {
-	env     *envelope
 	field   string // its name, with a dot behind it
 	members []member
+	problem *string // the first one
+}
+
+func (c counts) fail(name, text string) {
+	if *c.problem == "" {
+		*c.problem = strings.TrimSuffix(c.field+name, ".") + " " + text
+	}
 }
 
 // any reports whether one of the names is there and not null.
@@ -67,25 +189,43 @@ func (c counts) any(names ...string) bool {
 	return false
 }
 
+func (c counts) isObject(name string) bool { return lookup(c.members, name).Kind() == '{' }
+
 // count returns a number of tokens, 0 when it is absent or null.
 func (c counts) count(name string) int64 {
 	v := c.take(name)
 	if v == nil {
 		return 0
 	}
-	return c.env.countOf(c.field, name, v, 0, MaxTokens)
+	n, ok := whole(v)
+	switch {
+	case !ok:
+		c.fail(name, "must be a whole number")
+		return 0
+	case n < 0 || n > MaxTokens:
+		c.fail(name, fmt.Sprintf("must be between 0 and %d", int64(MaxTokens)))
+		return 0
+	}
+	return n
 }
 
-// detail returns the object of that name, empty when it is absent or null.
+// detail returns the object of that name, of an array of such the last one, empty
+// when it is absent or null.
 func (c counts) detail(name string) counts {
-	d := counts{env: c.env, field: c.field + name + "."}
+	d := counts{field: c.field + name + ".", problem: c.problem}
 	v := c.take(name)
+	if v.Kind() == '[' {
+		calls, _ := elements(v) // of JSON that was checked
+		if v = nil; len(calls) > 0 {
+			v = calls[len(calls)-1]
+		}
+	}
 	if v == nil {
 		return d
 	}
 	var err error
 	if d.members, err = members(v); err != nil {
-		c.env.problems.add(CodeBadType, c.field+name, "must be an object")
+		c.fail(name, "must be an object")
 	}
 	return d
 }
@@ -98,11 +238,38 @@ func (c counts) take(name string) Raw {
 		}
 	}
 	if n > 1 {
-		c.env.problems.add(CodeDuplicateKey, c.field+name, "occurs twice")
+		c.fail(name, "occurs twice")
 	}
 	v := lookup(c.members, name)
 	if v.Kind() == 'n' {
 		return nil
 	}
 	return v
+}
+
+// maxNamed bounds how many fields of a foreign usage are named.
+const maxNamed = 8
+
+// countName keeps a foreign key fit for a message to people: names of counts are letters,
+// in one word or several.
+func countName(s string) string {
+	const letters = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if strings.Trim(s, letters) != "" || len(s) > 32 || s == "" {
+		return "a key"
+	}
+	return s
+}
+
+// names lists the fields that are there.
+func (c counts) names() string {
+	out := make([]string, len(c.members))
+	for i, m := range c.members {
+		out[i] = countName(m.name)
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	if len(out) > maxNamed {
+		out = append(out[:maxNamed], "…")
+	}
+	return strings.Join(out, ", ")
 }

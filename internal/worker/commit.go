@@ -220,6 +220,9 @@ func (p *partition) tell(b batch, took time.Duration) {
 	l := &p.w.config.Listener
 	call(l.Committed, Committed{p.id, b.end.seq, len(b.messages), b.bytes, took})
 	for _, t := range b.told {
+		for _, n := range events.NotesOf(t.outcome.Body) {
+			call(l.Noted, Noted{p.id, t.address, n})
+		}
 		switch body := t.outcome.Body.(type) {
 		case *events.Compacted:
 			call(l.Compacted, Compacted{p.id, t.address, body})

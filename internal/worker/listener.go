@@ -30,6 +30,8 @@ type Listener struct {
 	Compacted func(Compacted)
 	// Rejected: a session.rejected is stored.
 	Rejected func(Rejected)
+	// Noted: an outcome with a note about an event that was taken is stored.
+	Noted func(Noted)
 	// SummaryStarted: a summarizer of this worker took a job.
 	SummaryStarted func(SummaryStarted)
 	// ModelAsked: a model was asked to write a summary.
@@ -126,6 +128,13 @@ type Rejected struct {
 	Body      *events.Rejected
 }
 
+// Noted is one note of an outcome.
+type Noted struct {
+	Partition int
+	Address   events.Address
+	Note      events.Note
+}
+
 // SummaryStarted is one delivery of a job.
 type SummaryStarted struct {
 	Address events.Address
@@ -197,6 +206,7 @@ func Tee(ls ...Listener) Listener {
 		t.SetAside = both(t.SetAside, l.SetAside)
 		t.Compacted = both(t.Compacted, l.Compacted)
 		t.Rejected = both(t.Rejected, l.Rejected)
+		t.Noted = both(t.Noted, l.Noted)
 		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)
 		t.ModelAsked = both(t.ModelAsked, l.ModelAsked)
 		t.OverQuota = both(t.OverQuota, l.OverQuota)

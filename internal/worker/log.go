@@ -69,6 +69,10 @@ func LogListener(log zerolog.Logger) Listener {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Uint64(fieldSeq, e.Body.Seq).Str(fieldKind, string(e.Body.Kind)).Str(fieldCode, string(e.Body.Code)).Msg("event rejected")
 		},
+		Noted: func(e Noted) {
+			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
+				Str(fieldCode, string(e.Note.Code)).Msg("event noted")
+		},
 		ModelAsked: func(e ModelAsked) {
 			log.WithLevel(warnIf(e.Err != nil)).Err(e.Err).Str(fieldModel, e.Model).
 				Int64(fieldInput, e.Usage.Input).Int64(fieldOutput, e.Usage.Output).

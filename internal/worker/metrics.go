@@ -51,7 +51,7 @@ type metrics struct {
 	snapshots, snapshotBytes                     prometheus.Counter
 
 	compactions, stages, tokensSaved *prometheus.CounterVec
-	rejected                         *prometheus.CounterVec
+	rejected, noted                  *prometheus.CounterVec
 	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	interruptions                    *prometheus.CounterVec
@@ -102,6 +102,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
+		noted:         counters("noted_total", "Notes beside outcomes, about events that were taken.", labelCode),
 		summaries:     counters("summaries_total", "Jobs that got their result: summary, or why there is none.", labelLane, labelBy, labelResult),
 		attempts:      counters("model_attempts_total", "Models that were to write a summary: ok, or why they did not.", labelModel, labelResult),
 		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
@@ -155,6 +156,7 @@ func (m *metrics) listener() Listener {
 		SetAside:    func(SetAside) { m.setAside.Inc() },
 		Compacted:   m.onCompacted,
 		Rejected:    func(e Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
+		Noted:       func(e Noted) { m.noted.WithLabelValues(codeLabel(e.Note.Code)).Inc() },
 		ModelAsked:  func(e ModelAsked) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
 		OverQuota:   func(e OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,

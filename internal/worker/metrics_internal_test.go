@@ -48,6 +48,7 @@ func TestMetrics(t *testing.T) {
 	l.SetAside(SetAside{})
 	l.Fetched(Fetched{})
 	l.Snapshotted(Snapshotted{Bytes: 4096})
+	l.Noted(Noted{Note: events.Note{Code: events.CodeUsageUnknown}})
 	l.Interrupted(Interrupted{Step: "commit"})
 	l.PartitionLost(PartitionLost{Err: errors.New("taken over")})
 	l.PartitionLost(PartitionLost{})
@@ -71,6 +72,7 @@ func TestMetrics(t *testing.T) {
 		`compaction_stages_total{reason="threshold",stage="prune"} 1`, `compaction_stages_total{reason="threshold",stage="summarize"} 1`,
 		`compaction_saved_tokens_total{reason="threshold"} 40`,
 		`rejected_total{code="bad_json"} 1`, `rejected_total{code="other"} 1`, `rejected_total{code="internal"} 0`, `rejected_total{code="session_reset"} 0`,
+		`noted_total{code="usage_unknown"} 1`,
 		`summaries_total{by="model",lane="normal",result="summary"} 1`, `summaries_total{by="embedded",lane="normal",result="summary"} 1`,
 		`summaries_total{by="none",lane="background",result="no_room"} 1`, `summaries_total{by="none",lane="background",result="other"} 1`,
 		`model_attempts_total{model="openai/b",result="ok"} 1`, `model_attempts_total{model="openai/b",result="auth"} 1`,
