@@ -132,6 +132,11 @@ reliability: ## Run all of it and write the table of docs/reliability.md (READ=1
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
 	@scripts/fuzz $(FUZZED)
 
+# A module of its own: the SDKs are most of a build. golangci-lint leaves it out, go vet does not.
+.PHONY: sdk-test
+sdk-test: ## Compare requests and answers of model providers with their official SDKs
+	cd internal/summarize/provider/sdktest && go vet . && go test $(ARGS) .
+
 .PHONY: clients
 clients: ## Run the example agents in Go and TypeScript; none may be left out for want of Node
 	@scripts/check-clients
@@ -183,6 +188,7 @@ vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
 .PHONY: tidy-check
 tidy-check: ## Check that go.mod and go.sum are tidy
 	go mod tidy -diff
+	cd internal/summarize/provider/sdktest && go mod tidy -diff
 
 .PHONY: clean
 clean: ## Remove what was built; tools and data stay

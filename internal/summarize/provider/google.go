@@ -81,7 +81,7 @@ type (
 		Config   geminiConfig    `json:"generationConfig"`
 	}
 	geminiContent struct {
-		Role  string       `json:"role,omitzero"`
+		Role  string       `json:"role"`
 		Parts []geminiPart `json:"parts"`
 	}
 	geminiPart struct {
@@ -91,6 +91,11 @@ type (
 		MaxOutputTokens int64 `json:"maxOutputTokens"`
 	}
 )
+
+// geminiText is a content as genai writes it: that of the system has the role user too.
+func geminiText(s string) geminiContent {
+	return geminiContent{Role: "user", Parts: []geminiPart{{s}}}
+}
 
 // geminiAnswer has the fields of type GenerateContentResponse that a summary needs.
 type geminiAnswer struct {
@@ -119,11 +124,12 @@ type geminiAnswerPart struct {
 
 func (g *gemini) complete(ctx context.Context, r model.Request) (model.Reply, error) {
 	request := geminiRequest{
-		Contents: []geminiContent{{Role: "user", Parts: []geminiPart{{r.User}}}},
+		Contents: []geminiContent{geminiText(r.User)},
 		Config:   geminiConfig{MaxOutputTokens: min(r.MaxOutputTokens, math.MaxInt32)},
 	}
 	if r.System != "" {
-		request.System = &geminiContent{Parts: []geminiPart{{r.System}}}
+		system := geminiText(r.System)
+		request.System = &system
 	}
 	var answer geminiAnswer
 	if err := g.endpoint.post(ctx, request, &answer); err != nil {
