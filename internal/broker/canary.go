@@ -56,6 +56,13 @@ func ensureCanary(ctx context.Context, js jetstream.JetStream) error {
 // Oldest returns the time of a partition's first event behind cursor, as the
 // server took it; the zero time when there is none.
 func Oldest(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (time.Time, error) {
+	m, err := Waiting(ctx, js, partition, cursor)
+	return m.Time, err
+}
+
+// Waiting returns a partition's first event behind cursor; one without a sequence when
+// there is none.
+func Waiting(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (LogMessage, error) {
 	filter := events.LogFilter(partition)
 	// The newest event is found at once; a search from an old cursor may pass through
 	// all that other partitions have been told since.
@@ -64,15 +71,15 @@ func Oldest(ctx context.Context, js jetstream.JetStream, partition int, cursor u
 		last, err = getFromLeader(ctx, js.Conn(), LogStream, getRequest{Seq: cursor + 1, NextFor: filter, NoHeader: true})
 	}
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return time.Time{}, nil
+		return LogMessage{}, nil
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("look for events behind %d of partition %d: %w", cursor, partition, err)
+		return LogMessage{}, fmt.Errorf("look for events behind %d of partition %d: %w", cursor, partition, err)
 	}
 	if last.Seq <= cursor {
-		return time.Time{}, nil
+		return LogMessage{}, nil
 	}
-	return last.Time, nil
+	return last.logMessage(), nil
 }
 
 // JobsWaiting returns how many jobs of a lane nobody has taken yet; 0 when no

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/disk"
+	"compactd/internal/events"
 	"compactd/internal/term"
 	"compactd/internal/units"
 )
@@ -31,7 +33,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Level   Level  `json:"level"`
-	Check   string `json:"check"` // server, streams, durability, clock, markers, snapshots, disk, or files
+	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, snapshots, disk, or files
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"` // what to do
 	Figures
@@ -72,6 +74,8 @@ type Patient struct {
 const (
 	minPayload = 8 << 20 // bytes; a history of 6 MiB must fit
 	maxSkew    = 2 * time.Second
+	longWait   = time.Minute // for an event to be decided
+	lately     = time.Hour   // for rejections
 	// fileWait is how long a file may be locked before it counts as in use.
 	fileWait = 50 * time.Millisecond
 )
@@ -144,6 +148,8 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 	d.durability(s)
 	d.clock(s.Time.Sub(before.Add(took/2)), took)
 	d.markers(ctx, s.Streams)
+	d.partitions(ctx, js, s.Streams)
+	d.rejections(ctx, js)
 	d.snapshots(ctx, js, s.Streams)
 	return s.Streams
 }
@@ -220,6 +226,71 @@ func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
 	}
 	if bad == 0 {
 		d.ok("markers", "%d partitions fit the log", s.Partitions)
+	}
+}
+
+// partitions checks that events are decided. Markers that cannot be read are a finding of
+// their own.
+func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *broker.Streams) {
+	bad := 0
+	for id := range s.Partitions {
+		m, err := broker.LastMarker(ctx, d.Conn, id)
+		if err != nil {
+			bad++
+			continue
+		}
+		first, err := broker.Waiting(ctx, js, id, m.Cursor)
+		if err != nil {
+			d.problem("partitions", "", "%v", err)
+			bad++
+			continue
+		}
+		age := d.Now().Sub(first.Time).Truncate(time.Second)
+		if first.Seq == 0 || age < longWait {
+			continue
+		}
+		bad++
+		hint, who := "start a worker", "no worker serves it"
+		if held, err := leased(ctx, js, id); err == nil && held {
+			hint, who = "its log has `partition failed, opening it again` with the reason, or `interrupted, trying again`", m.Owner+" does not decide them"
+		}
+		d.problem("partitions", hint, "partition %d: its events wait for %s, the first at sequence %d: %s", id, units.Span(age), first.Seq, who)
+		d.figures(Figures{AgeSeconds: int64(age.Seconds())})
+	}
+	if bad == 0 {
+		d.ok("partitions", "%d are decided up to their ends", s.Partitions)
+	}
+}
+
+// rejections tells of the events that were rejected lately. Their sessions are in the log of
+// the workers.
+func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
+	before, err := broker.LastUntil(ctx, js, broker.OutcomesStream, d.Now().Add(-lately))
+	codes, n, newest := map[events.Code]int{}, 0, uint64(0)
+	if err == nil {
+		all := "out.*." + string(events.KindRejected) + ".*.*"
+		err = broker.ReadStream(ctx, js, broker.OutcomesStream, all, before+1, 0, func(m jetstream.Msg, _ uint64) error {
+			var r events.Rejected
+			if err := events.Unmarshal(m.Data(), &r); err != nil {
+				return err
+			}
+			codes[r.Code]++
+			n, newest = n+1, max(newest, r.Seq)
+			return nil
+		})
+	}
+	switch {
+	case err != nil:
+		d.problem("rejections", "", "%v", err)
+	case n == 0:
+		d.ok("rejections", "none within %s", units.Span(lately))
+	default:
+		var list []string
+		for _, c := range slices.Sorted(maps.Keys(codes)) {
+			list = append(list, fmt.Sprintf("%s %d", c, codes[c]))
+		}
+		d.note("rejections", "`event rejected` in the log of the workers names the sessions; docs/format/wire.md explains the codes",
+			"%d within %s, the last of the event at sequence %d: %s", n, units.Span(lately), newest, strings.Join(list, ", "))
 	}
 }
 

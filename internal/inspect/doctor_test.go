@@ -2,6 +2,8 @@ package inspect_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,5 +208,47 @@ func TestLook(t *testing.T) {
 	var text strings.Builder
 	if err := r.Write(&text); err != nil || !strings.Contains(text.String(), "nobody yet") {
 		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// Events that nobody decides are a problem, with the first of them; rejections are counted by
+// code.
+func TestExaminePartitions(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	ensure(t, js)
+	ack, err := js.Publish(t.Context(), "session.turn.acme.s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := events.PartitionOf(events.Address{Tenant: "acme", Session: "s"}, 2)
+	p := inspect.Patient{Conn: nc}
+	examine(t, p, "")
+	p.Now = func() time.Time { return time.Now().Add(90 * time.Second) }
+	examine(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
+	if _, err := broker.NewLeases(js, time.Minute).Acquire(t.Context(), id, broker.Holder{Member: "m", Owner: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, p, "does not decide them")
+
+	log, err := broker.State(t.Context(), js, broker.LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := log.Created.UnixNano()
+	c, _, err := broker.TakeOver(t.Context(), nc, broker.Claim{Partition: id, Owner: "a", LogCreated: created})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := events.Address{Tenant: "acme", Session: "s"}
+	said := broker.Message{Subject: events.Outcome(id, events.KindRejected, at), Data: fmt.Appendf(nil, `{"seq":%d,"code":"bad_json"}`, ack.Sequence)}
+	if err := c.Commit(t.Context(), []broker.Message{said, said}, broker.Marker{Cursor: ack.Sequence, LogCreated: created}); err != nil {
+		t.Fatal(err)
+	}
+	p.Now, p.Data = nil, t.TempDir()
+	want := fmt.Sprintf("2 within 1h, the last of the event at sequence %d: bad_json 2", ack.Sequence)
+	if d := inspect.Examine(t.Context(), p); !slices.ContainsFunc(d.Findings, func(f inspect.Finding) bool {
+		return f.Check == "rejections" && f.Level == inspect.LevelNote && strings.HasPrefix(f.Message, want)
+	}) {
+		t.Errorf("no %q in %+v", want, d.Findings)
 	}
 }

@@ -179,7 +179,27 @@ func TestLogHasOtherEvents(t *testing.T) {
 	live(t, other, "", 12, 20, 24) // earlier: they did not take the place of what was lost
 	live(t, dir, "b", 12, 20, 20)
 	replaceLog(t, dir, other)
-	newWorld(t, dir).wantRefused("restore SESSIONS and OUTCOMES from one backup")
+	w := newWorld(t, dir)
+	failed := make(chan worker.PartitionLost, 100)
+	r := w.start("refused", worker.Listener{
+		PartitionLost:     func(e worker.PartitionLost) { failed <- e },
+		PartitionAcquired: func(e worker.PartitionAcquired) { t.Errorf("partition %d takes turns", e.Partition) },
+	})
+	for range 2 * w.streams.Partitions { // each is tried again
+		select {
+		case e := <-failed:
+			if !e.Again || !strings.Contains(e.Err.Error(), "restore SESSIONS and OUTCOMES from one backup") {
+				t.Errorf("partition %d failed with %v", e.Partition, e.Err)
+			}
+		case err := <-r.done:
+			t.Fatalf("the worker ended: %v", err)
+		case <-time.After(waitLimit):
+			t.Fatal("no partition failed within a minute")
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A log that was made anew beside old outcomes is refused, again and again, with

@@ -33,7 +33,9 @@
 //
 // # On failure
 //
-// Run ends with an error when log and outcomes do not belong together, or another
-// worker has its folder. A lost connection or a full store is waited out. A partition
-// that another worker took over is dropped; the lease says who is to serve it.
+// Run ends with an error when the outcomes are those of another log, or another worker has
+// its folder. A lost connection or a full store is waited out. A partition that another
+// worker took over is dropped; the lease says who is to serve it. Whatever else is wrong
+// with one partition is reported, and the partition opened again, after pauses that grow to
+// half a minute; the others go on.
 package worker

@@ -220,15 +220,17 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 		}).run(ctx)
 		silence()
 		f.w.dropStale(id)
-		call(f.w.config.Listener.PartitionLost, PartitionLost{id, err})
-		if !errors.Is(err, broker.ErrDiverged) && !errors.Is(err, kv.ErrDamaged) {
-			return err
-		}
-		// A commit that seemed lost was stored after all, or the file of the
-		// ledgers is damaged: begin from what is in the streams, at once where it
-		// went well for a while.
-		if time.Since(began) > lastReopen {
+		if time.Since(began) > lastReopen { // at once where it went well for a while
 			pause = 0
+		}
+		again := reopens(err) && ctx.Err() == nil
+		call(f.w.config.Listener.PartitionLost, PartitionLost{id, err, again, pause})
+		switch {
+		case again:
+		case begunAgain(err): // by the next start
+			return nil
+		default:
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -238,7 +240,28 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 	}
 }
 
-// A partition that has to be opened anew again and again, as on a failing disk, waits
+// begunAgain reports whether an error says that what is in the streams is all there is to
+// know: a commit that seemed lost was stored after all, or the file of the ledgers is
+// damaged.
+func begunAgain(err error) bool {
+	return errors.Is(err, broker.ErrDiverged) || errors.Is(err, kv.ErrDamaged)
+}
+
+// reopens reports whether a partition that ended with an error is opened again while its
+// lease is held. Whatever is wrong with one must neither end the others nor the process:
+// who can bring that about would stop all. A log that was made again is no matter of one
+// partition.
+func reopens(err error) bool {
+	return err != nil && !isLeft(err) && !errors.Is(err, errOtherLog)
+}
+
+// isLeft reports whether an error says that the partition is another worker's to serve, or
+// cannot be asked for now. Its lease is given up.
+func isLeft(err error) bool {
+	return errors.Is(err, broker.ErrFenced) || errors.Is(err, errDrain) || errors.Is(err, errShort) || broker.Unreachable(err)
+}
+
+// A partition that has to be opened again and again, as on a failing disk, waits
 // for the first, then for twice as long each time, at most for the last: every try
 // reads the log.
 const (
@@ -267,7 +290,7 @@ func (f *fleet) letGo(t *tenure) {
 // finish gives up the lease of a partition that is no longer served. A partition
 // that another worker took over is no failure, nor what a hand-over could not
 // commit in time: the next owner decides it again. One that could not be opened for
-// want of a server is opened later.
+// want of a server is opened later. What else comes here, before the end, ends the worker.
 func (f *fleet) finish(e ending) error {
 	f.letGo(f.held[e.partition])
 	delete(f.held, e.partition)
@@ -275,7 +298,7 @@ func (f *fleet) finish(e ending) error {
 	switch {
 	case errors.Is(e.err, broker.ErrFenced):
 		return nil
-	case !f.shutting && (errors.Is(e.err, errDrain) || errors.Is(e.err, errShort) || broker.Unreachable(e.err)):
+	case !f.shutting && isLeft(e.err):
 		return nil // the listener knows
 	default:
 		return e.err

@@ -61,6 +61,8 @@ type PartitionAcquired struct {
 type PartitionLost struct {
 	Partition int
 	Err       error
+	Again     bool          // this worker opens it again
+	Pause     time.Duration // before it does
 }
 
 // Folded is one event.

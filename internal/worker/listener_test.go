@@ -80,6 +80,8 @@ func TestLogListener(t *testing.T) {
 	l.Interrupted(worker.Interrupted{Partition: 3, Step: "commit", Err: errors.New("no room")})
 	l.PartitionLost(worker.PartitionLost{Partition: 3})
 	l.PartitionLost(worker.PartitionLost{Partition: 3, Err: errors.New("taken over")})
+	l.PartitionLost(worker.PartitionLost{Partition: 3, Err: errors.New("no room"), Again: true, Pause: time.Second})
+	l.Fetched(worker.Fetched{Partition: 3, Seq: 7, Err: errors.New("too large")})
 	want := []string{
 		`{"level":"info","partition":3,"epoch":2,"cursor":17,"snapshot":8,"events":9,"sessions":4,"took_ms":0,"message":"partition acquired"}`,
 		`{"level":"info","partition":3,"cursor":17,"bytes":4096,"took_ms":0,"message":"snapshot stored"}`,
@@ -95,6 +97,8 @@ func TestLogListener(t *testing.T) {
 		`{"level":"warn","partition":3,"step":"commit","error":"no room","message":"interrupted, trying again"}`,
 		`{"level":"info","partition":3,"message":"partition released"}`,
 		`{"level":"error","error":"taken over","partition":3,"message":"partition released"}`,
+		`{"level":"error","error":"no room","partition":3,"pause_ms":1000,"message":"partition failed, opening it again"}`,
+		`{"level":"warn","partition":3,"seq":7,"error":"too large","message":"event read by its sequence"}`,
 	}
 	got := strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
 	if !reflect.DeepEqual(got, want) {

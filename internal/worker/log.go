@@ -41,6 +41,10 @@ func LogListener(log zerolog.Logger) Listener {
 				Uint64(fieldSnapshot, uint64(e.Snapshot)).Int(fieldEvents, e.Replayed).Int(fieldSessions, e.Sessions).Dur(fieldTook, e.Took).Msg("partition acquired")
 		},
 		PartitionLost: func(e PartitionLost) {
+			if e.Again {
+				log.Error().Err(e.Err).Int(fieldPartition, e.Partition).Dur(fieldPause, e.Pause).Msg("partition failed, opening it again")
+				return
+			}
 			level := zerolog.InfoLevel
 			if e.Err != nil {
 				level = zerolog.ErrorLevel

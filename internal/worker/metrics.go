@@ -58,7 +58,7 @@ type metrics struct {
 	fetched, lost                    prometheus.Counter
 
 	// Of the last check, not of the listener.
-	served                    prometheus.Gauge
+	served, failed            prometheus.Gauge
 	lagEvents, lagSeconds     *prometheus.GaugeVec
 	jobs                      *prometheus.GaugeVec
 	streamBytes, streamBounds *prometheus.GaugeVec
@@ -112,6 +112,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		fetched:       counter("events_read_by_sequence_total", "Events that two reads in a row did not bring, and that were read by their sequence."),
 		lost:          counter("partitions_lost_total", "Partitions that ended with an error."),
 		served:        gauge("partitions_served", "Partitions that this worker serves and that are caught up."),
+		failed:        gauge("partitions_failed", "Partitions that ended with an error, and that this worker opens again."),
 		lagEvents:     gauges("lag_events", "Events of a partition that waited behind the last one read.", labelPartition),
 		lagSeconds:    gauges("lag_seconds", "Age of the oldest event of a partition whose outcomes are not committed; 0 without one.", labelPartition),
 		jobs:          gauges("jobs_waiting", "Jobs of all partitions that no summarizer has taken.", labelLane),

@@ -266,7 +266,7 @@ func TestReadyzPartitions(t *testing.T) {
 	slices.SortFunc(got.Problems, func(a, b worker.Problem) int { return strings.Compare(a.Check, b.Check) })
 	want := []worker.Problem{
 		{Check: "disk", Message: fmt.Sprintf("partition %d cannot write: %v", (p+2)%4, full)},
-		{Check: "partitions", Message: fmt.Sprintf("partition %d ended with an error, see the log of the worker", p)},
+		{Check: "partitions", Message: fmt.Sprintf("partition %d ended with an error and is opened again, see the log of the worker", p)},
 		{Check: "started", Message: "0 partitions are caught up, not yet all"},
 	}
 	if diff := cmp.Diff(want, got.Problems); diff != "" {

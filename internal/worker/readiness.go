@@ -80,13 +80,15 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 }
 
 func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
+	failed := 0
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		at := places[id]
 		switch {
 		case at.served:
 			r.Served++
 		case at.failed: // its error may name a session: that is for the log
-			r.add(checkPartitions, "partition %d ended with an error, see the log of the worker", id)
+			failed++
+			r.add(checkPartitions, "partition %d ended with an error and is opened again, see the log of the worker", id)
 		}
 		if !at.served {
 			m.metrics.drop(id)
@@ -96,6 +98,7 @@ func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
 		}
 	}
 	m.metrics.served.Set(float64(r.Served))
+	m.metrics.failed.Set(float64(failed))
 }
 
 func (m *Monitor) checkWorker(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
