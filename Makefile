@@ -132,10 +132,12 @@ reliability: ## Run all of it and write the table of docs/reliability.md (READ=1
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
 	@scripts/fuzz $(FUZZED)
 
-# A module of its own: the SDKs are most of a build. golangci-lint leaves it out, go vet does not.
+# Modules of their own: the official SDKs of providers would be most of every build.
+SDK_MODULES = internal/summarize/provider/sdktest examples/agents
+
 .PHONY: sdk-test
-sdk-test: ## Compare requests and answers of model providers with their official SDKs
-	cd internal/summarize/provider/sdktest && go vet . && go test $(ARGS) .
+sdk-test: ## Compare model providers with their official SDKs, and test the agents on those
+	@for m in $(SDK_MODULES); do (cd $$m && go test $(ARGS) ./...) || exit 1; done
 
 .PHONY: clients
 clients: ## Run the example agents in Go and TypeScript; none may be left out for want of Node
@@ -171,6 +173,7 @@ lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom
 	@files=$$($(GOFUMPT) -l .) || exit 1; if [ -n "$$files" ]; then \
 		echo "$$files"; echo "lint: not formatted; run 'make fmt'" >&2; exit 1; fi
 	$(GOLANGCI_LINT) run
+	@for m in $(SDK_MODULES); do (cd $$m && $(GOLANGCI_LINT) run) || exit 1; done
 
 .PHONY: fmt
 fmt: $(GOFUMPT) ## Format the code
@@ -185,10 +188,15 @@ schemas: ## Write docs/format/schema and openapi.json anew, from the structs and
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
 	$(GOVULNCHECK) ./...
 
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum of every module that imports compactd
+	go mod tidy
+	@for m in $(SDK_MODULES); do (cd $$m && go mod tidy) || exit 1; done
+
 .PHONY: tidy-check
 tidy-check: ## Check that go.mod and go.sum are tidy
 	go mod tidy -diff
-	cd internal/summarize/provider/sdktest && go mod tidy -diff
+	@for m in $(SDK_MODULES); do (cd $$m && go mod tidy -diff) || exit 1; done
 
 .PHONY: clean
 clean: ## Remove what was built; tools and data stay

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"compactd/client"
-	"compactd/examples/agents/agenttest"
+	"compactd/examples/agenttest"
 )
 
 // An agent: what Context returns is what the next call should get, and what the call

@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/examples/agents/agenttest"
+	"compactd/examples/agenttest"
 	"compactd/internal/edgetest"
 )
 

@@ -3,7 +3,7 @@
 // runs in. Its conversation goes on where it ended, on any machine.
 //
 //	export ANTHROPIC_API_KEY=… NATS_URL=nats://127.0.0.1:4222
-//	go run ./examples/agents/anthropic -session chat-42
+//	cd examples/agents && go run ./anthropic -session chat-42
 package main
 
 import (

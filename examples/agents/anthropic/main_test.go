@@ -11,7 +11,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"compactd/client"
-	"compactd/examples/agents/agenttest"
+	"compactd/examples/agenttest"
 	"compactd/internal/events"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"compactd/client"
-	"compactd/examples/agents/agenttest"
+	"compactd/examples/agenttest"
 	"compactd/internal/events"
 )
 
