@@ -28,6 +28,7 @@ const (
 	CodeBadMessage      Code = "bad_message"
 	CodeBadPolicy       Code = "bad_policy"
 	CodePolicyLocked    Code = "policy_locked"
+	CodeOutcomesLimit   Code = "outcomes_limit"
 	CodeTurnConflict    Code = "turn_conflict"
 	CodeTurnGap         Code = "turn_gap"
 	CodeTooManyParked   Code = "too_many_parked"
@@ -74,6 +75,7 @@ var Codes = map[Code]CodeInfo{
 	CodeBadMessage:      {true, "A message does not have the shape of its dialect.", "Check format, and the message at the index that the text names."},
 	CodeBadPolicy:       {true, "The field policy is not a valid policy.", "See docs/format/policy.md for the settings."},
 	CodePolicyLocked:    {false, "The operator has locked fields of the policy; what the session sent for them is ignored.", "Leave the fields out, or ask the operator to unlock them."},
+	CodeOutcomesLimit:   {false, "The compactions of this tenant have filled what it may have stored for now; this one is published without its messages.", "Ask compactd.context for the history. Fewer rewinds and compactions by hand, or a higher bound of the operator, bring messages back."},
 	CodeTurnConflict:    {true, "A turn of this number with other content was taken before.", "Continue with the next number, or withdraw the old turns with replaces_from."},
 	CodeTurnGap:         {false, "Turns are missing before this one; it is parked until they come.", "Send the turn named in expected, or resync with replaces_from."},
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},

@@ -93,6 +93,12 @@ const (
 	OpDrop        Op = "drop"        // a result that came twice
 )
 
+// Repairs reports whether an edit only makes a history valid: it is derived from the
+// history each time, and no ledger keeps it.
+func (o Op) Repairs() bool {
+	return o == OpAnswer || o == OpCall || o == OpMove || o == OpDrop
+}
+
 // Position names a part of the log of one session: the message index of a turn,
 // counted from 0, and the part of that message.
 type Position struct {

@@ -152,6 +152,11 @@ func Outcome(partition int, k Kind, a Address) string {
 	return "out." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
 }
 
+// CompactedFilter selects the compactions of a partition, of all for *.
+func CompactedFilter(partition string) string {
+	return "out." + partition + "." + string(KindCompacted) + ".*.*"
+}
+
 // Mark returns the subject of a marker that travels alone.
 func Mark(partition int) string { return "out." + strconv.Itoa(partition) + ".mark" }
 

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,6 +146,7 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 		return nil
 	}
 	d.streams(s)
+	d.tenants(ctx, js, s.Outcomes)
 	d.durability(s)
 	d.clock(s.Time.Sub(before.Add(took/2)), took)
 	d.markers(ctx, s.Streams)
@@ -172,6 +174,30 @@ func (d *doctor) streams(s *broker.Survey) {
 			d.figures(Figures{Bytes: x.Bytes, SizeBytes: most})
 		}
 	}
+}
+
+// crowded is how full OUTCOMES is, in percent, when it matters which tenants hold it.
+const crowded = 80
+
+// tenants names those that hold most of OUTCOMES, when it is nearly full.
+func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s broker.StreamState) {
+	if s.MaxBytes <= 0 || s.Bytes < uint64(s.MaxBytes)/100*crowded {
+		return
+	}
+	held, err := broker.CompactedBytes(ctx, js, s.Last)
+	if err != nil {
+		d.problem("tenants", "", "%v", err)
+		return
+	}
+	names := slices.SortedFunc(maps.Keys(held), func(a, b string) int {
+		return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a, b))
+	})
+	var most []string
+	for _, name := range names[:min(len(names), 3)] {
+		most = append(most, fmt.Sprintf("%s %s", name, units.Bytes(held[name])))
+	}
+	d.note("tenants", "see outcomes of a tenant in docs/operations.md; messages_omitted in the worker's log names who has reached a bound",
+		"%s is more than %d %% full; most of its compactions are of %s", broker.OutcomesStream, crowded, cmp.Or(strings.Join(most, ", "), "no tenant"))
 }
 
 // setting is one of a stream as people read it: the times are in Go's form.

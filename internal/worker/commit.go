@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"compactd/internal/broker"
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
@@ -120,8 +122,16 @@ type batch struct {
 	end      border
 }
 
+// rendered is a group as it is committed.
+type rendered struct {
+	end      compaction.Seq // of the group
+	messages []broker.Message
+	told     []told
+	bytes    int
+}
+
 // batch renders the head of the queue, up to the bounds of one commit. It ends
-// at the border of an event.
+// at the border of an event. What does not fit any more is for the next one.
 func (p *partition) batch(ctx context.Context) (batch, error) {
 	p.mu.Lock()
 	queue, b := p.queue, batch{end: p.end}
@@ -130,17 +140,21 @@ func (p *partition) batch(ctx context.Context) (batch, error) {
 		if b.groups > 0 && p.late.Load() {
 			break
 		}
-		messages, bytes, err := p.render(ctx, g)
-		if err != nil {
-			return batch{}, err
+		r := p.ahead
+		if p.ahead = nil; r == nil || r.end != g.end.seq {
+			var err error
+			if r, err = p.render(ctx, g); err != nil {
+				return batch{}, err
+			}
 		}
-		if b.groups > 0 && (len(b.messages)+len(messages) > broker.MaxBatch || b.bytes+bytes > p.allowance) {
+		if b.groups > 0 && (len(b.messages)+len(r.messages) > broker.MaxBatch || b.bytes+r.bytes > p.allowance) {
+			p.ahead = r
 			break
 		}
 		b.groups++
-		b.messages = append(b.messages, messages...)
-		b.told = append(b.told, g.outcomes...)
-		b.bytes += bytes
+		b.messages = append(b.messages, r.messages...)
+		b.told = append(b.told, r.told...)
+		b.bytes += r.bytes
 	}
 	if b.groups < len(queue) {
 		b.end = queue[b.groups-1].end
@@ -148,21 +162,62 @@ func (p *partition) batch(ctx context.Context) (batch, error) {
 	return b, nil
 }
 
-func (p *partition) render(ctx context.Context, g group) ([]broker.Message, int, error) {
-	var out []broker.Message
-	bytes := 0
-	for _, t := range g.outcomes {
-		body, err := p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+func (p *partition) render(ctx context.Context, g group) (*rendered, error) {
+	r := &rendered{end: g.end.seq, told: slices.Clone(g.outcomes)}
+	for i := range r.told {
+		t := &r.told[i]
+		body, err := p.body(ctx, t)
 		if body == nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if err != nil {
 			p.interrupted("render")(err)
 		}
-		out = append(out, broker.Message{Subject: subjectOf(p.id, t), Data: body})
-		bytes += len(body)
+		t.outcome.View = nil
+		r.messages = append(r.messages, broker.Message{Subject: subjectOf(p.id, *t), Data: body})
+		r.bytes += len(body)
 	}
-	return out, bytes, nil
+	return r, nil
+}
+
+// body writes the payload of an outcome, without messages if its tenant is over a
+// bound.
+func (p *partition) body(ctx context.Context, t *told) (data []byte, err error) {
+	c, ok := t.outcome.Body.(*events.Compacted)
+	q, tenant := p.w.quotas, t.address.Tenant
+	if !ok || t.outcome.View == nil {
+		data, _, err = p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+		return data, err
+	}
+	p.countHour(ctx)
+	if t.omitted = q.over(tenant, 1); t.omitted == "" {
+		data, t.omitted, err = p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+		if data == nil {
+			return nil, err
+		}
+		if t.omitted == "" {
+			t.omitted = q.over(tenant, int64(len(data)))
+		}
+	}
+	if t.omitted == omittedHour || t.omitted == omittedShare {
+		if data, err = withoutMessages(c, limitNote()); err != nil {
+			return nil, err
+		}
+	}
+	q.charge(p.id, tenant, int64(len(data)))
+	return data, err
+}
+
+// countHour reads back what the partition's tenants have had stored, once.
+func (p *partition) countHour(ctx context.Context) {
+	if p.counted {
+		return
+	}
+	if err := p.w.quotas.readHour(ctx, p.id, p.committer.Fence()); err != nil {
+		p.interrupted("count outcomes")(err)
+		return
+	}
+	p.counted = true
 }
 
 // subjectOf is where an outcome or a job is committed.
@@ -225,7 +280,7 @@ func (p *partition) tell(b batch, took time.Duration) {
 		}
 		switch body := t.outcome.Body.(type) {
 		case *events.Compacted:
-			call(l.Compacted, Compacted{p.id, t.address, body})
+			call(l.Compacted, Compacted{p.id, t.address, body, t.omitted})
 		case *events.Rejected:
 			call(l.Rejected, Rejected{p.id, t.address, body})
 		}

@@ -38,15 +38,12 @@ func (r *replayer) compare(ctx context.Context, e event, s *session, outs []comp
 // pair compares one outcome. Whether messages are left out depends on the limit of
 // the server, and on what the log still holds: it is no part of the decision.
 func (r *replayer) pair(ctx context.Context, e event, s *session, o compaction.Outcome, was *stored) error {
-	if subject := subjectOf(r.id, told{e.address(), o}); subject != was.subject {
+	if subject := subjectOf(r.id, told{address: e.address(), outcome: o}); subject != was.subject {
 		r.differ(s, e.address(), e.seq, o.Kind, "subject", was.subject, subject)
 		return nil
 	}
-	recorded, limit := was.data, broker.MaxPayload(r.nc)
-	if omits(o.Kind, recorded) {
-		limit = 0
-	}
-	decided, err := r.texts.body(ctx, e.address(), o, limit)
+	recorded := was.data
+	decided, err := r.body(ctx, e.address(), o, recorded)
 	if _, gone := errors.AsType[*broker.GoneError](err); gone {
 		r.out.Textless++
 		if recorded, err = withoutText(recorded); err != nil {
@@ -68,12 +65,23 @@ func (r *replayer) unreadable(e event, s *session, was *stored, decided []byte) 
 	return nil
 }
 
-// omits reports whether a recorded compaction was told without its messages.
-func omits(k events.Kind, data []byte) bool {
-	var c struct {
-		Omitted bool `json:"messages_omitted"`
+// body writes a decided outcome, without messages if the recorded one has none.
+func (r *replayer) body(ctx context.Context, a events.Address, o compaction.Outcome, recorded []byte) ([]byte, error) {
+	if c, ok := o.Body.(*events.Compacted); ok && o.View != nil {
+		var was struct {
+			Omitted bool          `json:"messages_omitted"`
+			Notes   []events.Note `json:"notes"`
+		}
+		if events.Unmarshal(recorded, &was) == nil && was.Omitted {
+			var limit *events.Note
+			if i := slices.IndexFunc(was.Notes, func(n events.Note) bool { return n.Code == events.CodeOutcomesLimit }); i >= 0 {
+				limit = &was.Notes[i]
+			}
+			return withoutMessages(c, limit)
+		}
 	}
-	return k == events.KindCompacted && events.Unmarshal(data, &c) == nil && c.Omitted
+	data, _, err := r.texts.body(ctx, a, o, broker.MaxPayload(r.nc))
+	return data, err
 }
 
 // withoutText is a recorded compaction as it is told without its messages.

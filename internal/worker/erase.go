@@ -134,7 +134,7 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 	if done.Files, err = p.eraseFile(ctx, &e); err != nil || e.local {
 		return err
 	}
-	p.confirm(told{e.Address, compaction.Outcome{Kind: events.KindErased, Body: &done}})
+	p.confirm(told{address: e.Address, outcome: compaction.Outcome{Kind: events.KindErased, Body: &done}})
 	return nil
 }
 

@@ -28,6 +28,9 @@ type Listener struct {
 	SetAside func(SetAside)
 	// Compacted: a session.compacted is stored.
 	Compacted func(Compacted)
+	// OutcomesLimited: compactions of a tenant go out without their messages, since it
+	// is over a bound. It is called once in ten minutes for each tenant.
+	OutcomesLimited func(OutcomesLimited)
 	// Rejected: a session.rejected is stored.
 	Rejected func(Rejected)
 	// Noted: an outcome with a note about an event that was taken is stored.
@@ -121,6 +124,18 @@ type Compacted struct {
 	Partition int
 	Address   events.Address
 	Body      *events.Compacted
+	// Omitted says why its messages were left out: size, no_text, tenant_hour or
+	// tenant_share; "" if they were not.
+	Omitted string
+}
+
+// OutcomesLimited is a tenant over a bound.
+type OutcomesLimited struct {
+	Tenant string
+	Reason string // tenant_hour or tenant_share
+	// Bytes that it has had stored in the last hour by this worker, or that it holds
+	// of OUTCOMES, and how many it may.
+	Bytes, Bound int64
 }
 
 // Rejected is one session.rejected.
@@ -207,6 +222,7 @@ func Tee(ls ...Listener) Listener {
 		t.Snapshotted = both(t.Snapshotted, l.Snapshotted)
 		t.SetAside = both(t.SetAside, l.SetAside)
 		t.Compacted = both(t.Compacted, l.Compacted)
+		t.OutcomesLimited = both(t.OutcomesLimited, l.OutcomesLimited)
 		t.Rejected = both(t.Rejected, l.Rejected)
 		t.Noted = both(t.Noted, l.Noted)
 		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)

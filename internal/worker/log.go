@@ -30,6 +30,8 @@ const (
 	fieldOutput     = "output_tokens"
 	fieldAttempt    = "attempt"
 	fieldPause      = "pause_ms"
+	fieldOmitted    = "messages_omitted"
+	fieldBound      = "bound_bytes"
 )
 
 // LogListener writes what operators want to read. It logs no text of a
@@ -59,9 +61,16 @@ func LogListener(log zerolog.Logger) Listener {
 			if !b.Compacted {
 				text = "session not compacted"
 			}
-			log.Info().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
+			line := log.Info().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Int64(fieldGeneration, b.Generation).Str(fieldReason, string(b.Reason)).Str(fieldCode, string(b.Code)).
-				Any(fieldStages, b.StagesUsed).Int64(fieldBefore, b.TokensBefore).Int64(fieldAfter, b.TokensAfter).Msg(text)
+				Any(fieldStages, b.StagesUsed).Int64(fieldBefore, b.TokensBefore).Int64(fieldAfter, b.TokensAfter)
+			if e.Omitted != "" {
+				line = line.Str(fieldOmitted, e.Omitted)
+			}
+			line.Msg(text)
+		},
+		OutcomesLimited: func(e OutcomesLimited) {
+			log.Warn().Str(fieldTenant, e.Tenant).Str(fieldReason, e.Reason).Int64(fieldBytes, e.Bytes).Int64(fieldBound, e.Bound).Msg("outcomes limited: compactions go out without messages")
 		},
 		Snapshotted: func(e Snapshotted) {
 			log.Info().Int(fieldPartition, e.Partition).Uint64(fieldCursor, uint64(e.Cursor)).Int64(fieldBytes, e.Bytes).Dur(fieldTook, e.Took).Msg("snapshot stored")

@@ -51,7 +51,7 @@ type metrics struct {
 	snapshots, snapshotBytes                     prometheus.Counter
 
 	compactions, stages, tokensSaved *prometheus.CounterVec
-	rejected, noted                  *prometheus.CounterVec
+	rejected, noted, omitted         *prometheus.CounterVec
 	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	interruptions                    *prometheus.CounterVec
@@ -103,6 +103,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
 		noted:         counters("noted_total", "Notes beside outcomes, about events that were taken.", labelCode),
+		omitted:       counters("messages_omitted_total", "Compactions stored without their messages, by why.", labelReason),
 		summaries:     counters("summaries_total", "Jobs that got their result: summary, or why there is none.", labelLane, labelBy, labelResult),
 		attempts:      counters("model_attempts_total", "Models that were to write a summary: ok, or why they did not.", labelModel, labelResult),
 		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
@@ -127,6 +128,9 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 	m.events, m.other = map[events.Kind]prometheus.Counter{}, applied.WithLabelValues(otherLabel)
 	for _, k := range events.LogKinds {
 		m.events[k] = applied.WithLabelValues(string(k))
+	}
+	for _, why := range []string{omittedSize, omittedText, omittedHour, omittedShare} {
+		m.omitted.WithLabelValues(why)
 	}
 	for _, c := range defects { // increase() does not see a series that begins with 1
 		m.rejected.WithLabelValues(codeLabel(c))
@@ -188,6 +192,9 @@ func (m *metrics) onCheckpointed(e Checkpointed) {
 }
 
 func (m *metrics) onCompacted(e Compacted) {
+	if e.Omitted != "" {
+		m.omitted.WithLabelValues(e.Omitted).Inc()
+	}
 	reason, result := string(e.Body.Reason), "compacted"
 	if !e.Body.Compacted {
 		result = codeLabel(e.Body.Code)

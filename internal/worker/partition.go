@@ -50,6 +50,7 @@ func (g *group) weight() (n int) {
 type told struct {
 	address events.Address
 	outcome compaction.Outcome
+	omitted string // why its messages are left out, "" if they are not
 }
 
 // partition serves one partition of the log.
@@ -77,6 +78,8 @@ type partition struct {
 	saved     time.Time    // when the last one was collected
 	writing   atomic.Bool  // one is being written
 	unwritten bool         // one was given up: its rows are lost, so none may follow
+	ahead     *rendered    // did not fit the last commit; nil for none
+	counted   bool         // what the tenants have had stored lately is read
 	parted    bool         // the log was found to have lost its end
 	last      bool         // nobody is there to go on: the last one becomes a snapshot
 
@@ -125,6 +128,7 @@ func (p *partition) run(ctx context.Context) error {
 }
 
 func (p *partition) serve(ctx context.Context) error {
+	defer p.w.quotas.release(p.id)
 	if err := p.open(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
 	}
@@ -373,7 +377,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		p.w.texts.put(e)
 	}
 	for _, o := range outs {
-		g.outcomes = append(g.outcomes, told{e.address(), o})
+		g.outcomes = append(g.outcomes, told{address: e.address(), outcome: o})
 	}
 	p.push(g)
 	if e.pending == 0 {

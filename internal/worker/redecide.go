@@ -40,11 +40,11 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 				t.put(e)
 			}
 			for _, o := range outs {
-				data, err := t.body(ctx, e.address(), o, broker.MaxPayload(nc))
+				data, _, err := t.body(ctx, e.address(), o, broker.MaxPayload(nc))
 				if err != nil {
 					return err
 				}
-				if err := emit(Redecided{subjectOf(p, told{e.address(), o}), data}); err != nil {
+				if err := emit(Redecided{subjectOf(p, told{address: e.address(), outcome: o}), data}); err != nil {
 					return err
 				}
 			}

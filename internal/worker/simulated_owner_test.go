@@ -178,7 +178,7 @@ func (o *owner) decide(e event) {
 	}
 	g := group{end: o.decided}
 	for _, out := range outs {
-		g.outcomes = append(g.outcomes, told{e.address(), out})
+		g.outcomes = append(g.outcomes, told{address: e.address(), outcome: out})
 	}
 	o.queue = append(o.queue, g)
 }

@@ -114,11 +114,13 @@ const headerBytes = 8 << 10
 
 // body writes the payload of an outcome. Messages are left out when the payload
 // would be larger than limit bytes, or when their text is not to be had: the
-// error then says why, and the payload is good all the same.
-func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome, limit int) ([]byte, error) {
+// error then says why, and the payload is good all the same. omitted is why they are
+// left out, "" if they are not.
+func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
-		return events.Marshal(o.Body)
+		data, err = events.Marshal(o.Body)
+		return data, "", err
 	}
 	full := *c
 	messages, cause := t.render(ctx, a, o.View)
@@ -126,20 +128,39 @@ func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome
 		full.Summary, cause = t.summary(ctx, a, c)
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, "", ctx.Err()
 	}
-	if full.Messages = messages; cause == nil && sizeOf(messages) <= min(events.MaxOutputBytes, limit) {
-		data, err := events.Marshal(full)
-		if err != nil || len(data)+headerBytes <= limit {
-			return data, err
+	omitted = omittedText
+	if full.Messages = messages; cause == nil {
+		if omitted = omittedSize; sizeOf(messages) <= min(events.MaxOutputBytes, limit) {
+			if data, err = events.Marshal(full); err != nil || len(data)+headerBytes <= limit {
+				return data, "", err
+			}
 		}
 	}
-	full.Messages, full.Summary, full.MessagesOmitted = nil, nil, true
-	data, err := events.Marshal(full)
-	if err != nil {
-		return nil, err
+	if data, err = withoutMessages(c, nil); err != nil {
+		return nil, "", err
 	}
-	return data, cause
+	return data, omitted, cause
+}
+
+// withoutMessages writes a compaction without its messages. A note says that its
+// tenant is over a bound; then the repairs are left out too, which may be many, and
+// which nobody needs who does not hold the messages.
+func withoutMessages(c *events.Compacted, note *events.Note) ([]byte, error) {
+	out := *c
+	out.Messages, out.Summary, out.MessagesOmitted = nil, nil, true
+	if note != nil {
+		out.Notes = append(slices.Clone(c.Notes), *note)
+		out.Edits = slices.DeleteFunc(slices.Clone(c.Edits), func(e events.Edit) bool { return e.Op.Repairs() })
+	}
+	return events.Marshal(out)
+}
+
+// limitNote says that messages are left out since a tenant is over a bound.
+func limitNote() *events.Note {
+	info := events.Codes[events.CodeOutcomesLimit]
+	return &events.Note{Code: events.CodeOutcomesLimit, Message: info.Meaning, Hint: info.Hint}
 }
 
 // summary reads the summary that a compaction put in place, nil if it used none.

@@ -65,6 +65,11 @@ type Config struct {
 	// MaxLedgerBytes bounds the memory of ledgers alone. Default a quarter of Memory.
 	MaxLedgerBytes int
 
+	// OutcomeBytes bounds the bytes of session.compacted that a tenant may have stored
+	// in an hour, by all workers together; what is beyond goes out without messages.
+	// Default a 64th of what OUTCOMES may hold, 256 MiB at least; negative is no bound.
+	OutcomeBytes int64
+
 	// MarkEvery is the longest time a cursor that moved without outcomes goes
 	// unmarked. Default 1 s.
 	MarkEvery time.Duration
@@ -103,6 +108,7 @@ type Worker struct {
 	texts   *texts
 	service *service
 	copies  *snapshots
+	quotas  *quotas
 	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 
 	assigned []atomic.Bool               // by number: this worker should serve it
@@ -140,6 +146,7 @@ func New(c Config) (*Worker, error) {
 		stale:    make([]atomic.Bool, c.Streams.Partitions),
 	}
 	w.copies = newSnapshots(w)
+	w.quotas = newQuotas(w)
 	w.ready.Add(2)
 	w.service = newService(w)
 	return w, nil
@@ -183,6 +190,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return f.run(ctx) })
 	g.Go(func() error { return w.service.run(ctx) })
 	g.Go(func() error { w.renewConfig(ctx); return nil })
+	g.Go(func() error { w.quotas.run(ctx); return nil })
 	if w.copies.wanted() {
 		g.Go(func() error { w.copies.run(ctx); return nil })
 	}
@@ -194,4 +202,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	return nil
+}
+
+// share is how many partitions this worker should serve, 1 at least.
+func (w *Worker) share() (n int) {
+	for id := range w.assigned {
+		if w.assigned[id].Load() {
+			n++
+		}
+	}
+	return max(n, 1)
 }

@@ -43,6 +43,7 @@ type world struct {
 
 	checkpointEvents int           // the same
 	maxLedgerBytes   int           // the same
+	outcomeBytes     int64         // the same
 	maxLedgers       int           // the same
 	leaseTTL         time.Duration // the same
 }
@@ -119,7 +120,7 @@ func (w *world) start(owner string, l worker.Listener) *running {
 		MarkEvery: max(w.markEvery, 50*time.Millisecond), MaxAhead: w.maxAhead,
 		DrainTimeout: w.drainTimeout, Summarizer: w.summarizer, Dir: w.ledgers, CheckpointEvery: w.checkpointEvery, MaxLedgers: w.maxLedgers,
 		LeaseTTL: w.leaseTTL, SnapshotEvery: w.snapshotEvery, CheckpointEvents: w.checkpointEvents,
-		MaxLedgerBytes: w.maxLedgerBytes,
+		MaxLedgerBytes: w.maxLedgerBytes, OutcomeBytes: w.outcomeBytes,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,0 +1,308 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+)
+
+// A compaction copies text, so an event of 20 bytes may lead to an outcome of 6 MiB.
+// Two bounds keep one tenant from filling OUTCOMES for the others:
+//
+//   - an hour's bytes of session.compacted. A worker grants the part of it that its
+//     share of the partitions is of all;
+//   - a share of OUTCOMES: at most quotaShare times what is free, so that one tenant
+//     takes four fifths of the stream at most, two take four ninths each, and some is
+//     left for those who need little.
+//
+// Beyond them compactions of the tenant are published without their messages. What counts is what
+// OUTCOMES holds: a new owner of a partition reads back the sizes of the last hour, so
+// neither a restart nor a hand-over begins a new one. This is part of rendering, as
+// the size limit of an outcome is: no decision depends on it, and the outcome records
+// it.
+
+// Reasons why messages are left out of an outcome.
+const (
+	omittedSize  = "size"         // larger than 6 MiB, or than the server takes
+	omittedText  = "no_text"      // the log does not hold the text any more
+	omittedHour  = "tenant_hour"  // the tenant has used up its bytes of the hour
+	omittedShare = "tenant_share" // the tenant holds its share of OUTCOMES
+)
+
+const (
+	quotaHour  = time.Hour
+	quotaSlots = 6 // of an hour
+	quotaSlot  = quotaHour / quotaSlots
+
+	// quotaTenants bounds the tenants that are counted one by one.
+	quotaTenants = 512
+
+	// The default of an hour's bytes is this part of what OUTCOMES may hold, and
+	// leastQuota at least.
+	quotaParts = 64
+	leastQuota = 256 << 20
+
+	quotaShare = 4
+	// The last twentieth of OUTCOMES is for outcomes without messages.
+	quotaReserve = 20
+
+	lookEvery  = 2 * time.Second  // at how full OUTCOMES is
+	countEvery = 10 * time.Minute // who holds what, while it is that full
+	tellEvery  = 10 * time.Minute // of one tenant that is over a bound
+)
+
+// tally counts bytes by tenant. It holds quotaTenants at most: one more takes the
+// place of the least, and its count, so that no tenant is ever counted too low.
+type tally map[string]int64
+
+func (t tally) add(tenant string, bytes int64) {
+	if _, ok := t[tenant]; !ok && len(t) >= quotaTenants {
+		least, first := "", true
+		for name, n := range t {
+			if first || n < t[least] || n == t[least] && name < least {
+				least, first = name, false
+			}
+		}
+		t[tenant] = t[least]
+		delete(t, least)
+	}
+	t[tenant] += bytes
+}
+
+// hour counts what the tenants of a partition have had stored in the last hour, in
+// slots of ten minutes, and in the one that is running.
+type hour struct {
+	slots [quotaSlots + 1]tally
+	at    int64 // number of the slot that is running
+}
+
+func slotOf(at time.Time) int64 { return at.UnixNano() / int64(quotaSlot) }
+
+// advance makes room for the slot that is running.
+func (h *hour) advance(now int64) {
+	for h.at = max(h.at, now-int64(len(h.slots))); h.at < now; {
+		h.at++
+		h.slots[h.at%int64(len(h.slots))] = nil
+	}
+}
+
+// add counts bytes that were stored at a slot; what is older than an hour is not
+// counted, and what the clock here has not come to yet is counted as now.
+func (h *hour) add(tenant string, bytes, slot int64) {
+	slot = min(slot, h.at)
+	if h.at-slot >= int64(len(h.slots)) {
+		return
+	}
+	t := &h.slots[slot%int64(len(h.slots))]
+	if *t == nil {
+		*t = tally{}
+	}
+	t.add(tenant, bytes)
+}
+
+func (h *hour) of(tenant string) (n int64) {
+	for _, t := range h.slots {
+		n += t[tenant]
+	}
+	return n
+}
+
+// quotas are the bounds in one worker.
+type quotas struct {
+	js         jetstream.JetStream
+	perHour    int64 // as it was asked for: 0 is the default, negative is no bound
+	partitions int
+	assigned   func() int // how many this worker should serve
+	limited    func(OutcomesLimited)
+
+	mu      sync.Mutex // guards the fields below
+	hours   map[int]*hour
+	held    int64 // bytes that OUTCOMES holds, about
+	most    int64 // that it may hold; 0 or less without a bound
+	tenants tally // of held; nil while nobody can be over a share
+	counted time.Time
+	told    map[string]time.Time // tenants over a bound, and when that was last told
+}
+
+func newQuotas(w *Worker) *quotas {
+	c := &w.config
+	return &quotas{
+		js: w.js, perHour: c.OutcomeBytes, partitions: c.Streams.Partitions, assigned: w.share,
+		limited: func(e OutcomesLimited) { call(c.Listener.OutcomesLimited, e) },
+		hours:   map[int]*hour{}, held: int64(c.Streams.Outcomes.Bytes), most: c.Streams.Outcomes.MaxBytes, told: map[string]time.Time{},
+	}
+}
+
+// run keeps up with what OUTCOMES holds until ctx ends.
+func (q *quotas) run(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		q.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look reads how full OUTCOMES is, and, when it is so full that a tenant may be over
+// its share, who holds it. What cannot be read now is read at the next look.
+func (q *quotas) look(ctx context.Context) {
+	state, err := broker.State(ctx, q.js, broker.OutcomesStream)
+	if err != nil {
+		return
+	}
+	q.mu.Lock()
+	q.held, q.most = int64(state.Bytes), state.MaxBytes
+	crowded := q.share() >= 0
+	if !crowded {
+		q.tenants = nil
+	}
+	due := crowded && (q.tenants == nil || time.Since(q.counted) >= countEvery)
+	q.mu.Unlock()
+	if !due {
+		return
+	}
+	found := tally{}
+	all := broker.Compactions{Partition: -1, UpTo: state.Last}
+	if broker.ReadCompactionSizes(ctx, q.js, all, func(tenant string, bytes int64, _ time.Time) { found.add(tenant, bytes) }) != nil {
+		return
+	}
+	q.mu.Lock()
+	q.tenants, q.counted = found, time.Now()
+	q.mu.Unlock()
+}
+
+// readHour reads back what the tenants of a partition have had stored in the last
+// hour, up to a sequence of OUTCOMES.
+func (q *quotas) readHour(ctx context.Context, partition int, upTo uint64) error {
+	if q.perHour < 0 || upTo == 0 {
+		q.serve(partition, &hour{at: slotOf(time.Now())})
+		return nil
+	}
+	before, err := broker.LastUntil(ctx, q.js, broker.OutcomesStream, time.Now().Add(-quotaHour))
+	if err != nil {
+		return fmt.Errorf("read outcomes of the last hour: %w", err)
+	}
+	h := &hour{at: slotOf(time.Now())}
+	if before < upTo {
+		lately := broker.Compactions{Partition: partition, From: before + 1, UpTo: upTo}
+		err = broker.ReadCompactionSizes(ctx, q.js, lately, func(tenant string, bytes int64, at time.Time) { h.add(tenant, bytes, slotOf(at)) })
+	}
+	if err != nil {
+		return fmt.Errorf("read outcomes of the last hour: %w", err)
+	}
+	q.serve(partition, h)
+	return nil
+}
+
+// serve counts a partition from now on.
+func (q *quotas) serve(partition int, h *hour) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hours[partition] = h
+}
+
+// release drops a partition, which another worker counts from now on.
+func (q *quotas) release(partition int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.hours, partition)
+}
+
+// over returns why an outcome of so many bytes goes out without its messages, "" if it
+// goes out whole. It passes on once in tellEvery that a tenant is over a bound.
+func (q *quotas) over(tenant string, bytes int64) string {
+	e := q.exceeded(tenant, bytes)
+	if e.Reason != "" && q.tell(tenant) {
+		q.limited(e)
+	}
+	return e.Reason
+}
+
+func (q *quotas) exceeded(tenant string, bytes int64) OutcomesLimited {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	lately := q.ofHour(tenant)
+	if n := q.hourly(); n >= 0 && lately+bytes > n {
+		return OutcomesLimited{tenant, omittedHour, lately, n}
+	}
+	held := max(q.tenants[tenant], lately) // the latter until all is counted
+	if n := q.share(); n >= 0 && held+bytes > n {
+		return OutcomesLimited{tenant, omittedShare, held, n}
+	}
+	return OutcomesLimited{}
+}
+
+// tell reports whether it is time to pass on that a tenant is over a bound.
+func (q *quotas) tell(tenant string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(q.told, func(_ string, at time.Time) bool { return now.Sub(at) >= tellEvery })
+	if _, ok := q.told[tenant]; ok || len(q.told) >= quotaTenants {
+		return false
+	}
+	q.told[tenant] = now
+	return true
+}
+
+// charge counts an outcome that is about to be committed.
+func (q *quotas) charge(partition int, tenant string, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := slotOf(time.Now())
+	h := q.hours[partition]
+	if h == nil { // its hour could not be read
+		h = &hour{at: now}
+		q.hours[partition] = h
+	}
+	h.advance(now)
+	h.add(tenant, bytes, now)
+	q.held += bytes
+	if q.tenants != nil {
+		q.tenants.add(tenant, bytes)
+	}
+}
+
+// ofHour is what a tenant has had stored in the last hour, in the partitions of this
+// worker; mu is held.
+func (q *quotas) ofHour(tenant string) (n int64) {
+	now := slotOf(time.Now())
+	for _, h := range q.hours {
+		h.advance(now)
+		n += h.of(tenant)
+	}
+	return n
+}
+
+// hourly is what a tenant may have stored by this worker in an hour, negative for no
+// bound; mu is held.
+func (q *quotas) hourly() int64 {
+	if q.perHour < 0 {
+		return -1
+	}
+	n := cmp.Or(q.perHour, max(q.most/quotaParts, leastQuota))
+	return n * int64(q.assigned()) / int64(q.partitions)
+}
+
+// share is what a tenant may hold of OUTCOMES, negative while nobody can be over it;
+// mu is held.
+func (q *quotas) share() int64 {
+	if q.perHour < 0 || q.most <= 0 || q.held <= quotaShare*q.free() {
+		return -1
+	}
+	return quotaShare * q.free()
+}
+
+// free is what OUTCOMES has room for beside the reserve; mu is held.
+func (q *quotas) free() int64 { return max(0, q.most-q.most/quotaReserve-q.held) }

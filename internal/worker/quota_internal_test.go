@@ -1,0 +1,127 @@
+package worker
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func newTestQuotas(perHour, most int64, told *[]OutcomesLimited) *quotas {
+	return &quotas{
+		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
+		limited: func(e OutcomesLimited) { *told = append(*told, e) },
+		hours:   map[int]*hour{}, told: map[string]time.Time{},
+	}
+}
+
+// A tenant has its bytes of an hour, of any hour, over all partitions, and is listed
+// once in ten minutes; another tenant is not touched.
+func TestQuotaHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []OutcomesLimited
+		q := newTestQuotas(1000, 0, &told)
+		type stored struct {
+			at    time.Time
+			bytes int64
+		}
+		var all []stored
+		for i := range 400 {
+			if why := q.over("evil", 90); why == "" {
+				q.charge(i%4, "evil", 90)
+				all = append(all, stored{time.Now(), 90})
+			} else if why != omittedHour {
+				t.Fatal(why)
+			}
+			if q.over("good", 900) != "" {
+				t.Fatal("the other tenant is over a bound")
+			}
+			time.Sleep(time.Minute)
+		}
+		for i := range all {
+			var n int64
+			for _, s := range all[i:] {
+				if s.at.Sub(all[i].at) < time.Hour {
+					n += s.bytes
+				}
+			}
+			if n > 1000 {
+				t.Fatalf("%d bytes in the hour from %s", n, all[i].at)
+			}
+		}
+		if len(all) < 11*5 { // 400 minutes, and an hour is over after 70 minutes at most
+			t.Errorf("%d outcomes whole: nothing comes back with time", len(all))
+		}
+		if n := len(told); n < 20 || n > 40 {
+			t.Errorf("told %d times in 400 minutes", n)
+		}
+	})
+}
+
+// A worker grants the part of an hour that its share of the partitions is.
+func TestQuotaOfShare(t *testing.T) {
+	var told []OutcomesLimited
+	q := newTestQuotas(1000, 0, &told)
+	q.assigned = func() int { return 1 }
+	if q.over("a", 250) != "" || q.over("a", 251) == "" {
+		t.Errorf("one partition of four grants %d", q.hourly())
+	}
+	q.charge(0, "a", 250)
+	if q.over("a", 1) == "" {
+		t.Error("what is stored is not counted")
+	}
+	q.release(0)
+	if q.over("a", 250) != "" {
+		t.Error("a partition that is given away is counted on")
+	}
+}
+
+// As OUTCOMES fills up, whoever holds most of it goes first; who holds little has
+// messages to the end, and the reserve is for nobody's messages.
+func TestQuotaShare(t *testing.T) {
+	var told []OutcomesLimited
+	q := newTestQuotas(1<<40, 1000, &told)
+	for q.over("evil", 10) == "" {
+		q.charge(0, "evil", 10)
+	}
+	if q.held < 700 || q.held > 800 {
+		t.Errorf("a single tenant holds %d of 1000", q.held)
+	}
+	for range 10 {
+		if q.over("good", 5) != "" {
+			t.Fatalf("the other tenant has no room at %d of 1000", q.held)
+		}
+		q.charge(1, "good", 5)
+	}
+	q.held = 960
+	if q.over("new", 1) == "" {
+		t.Error("messages go into the reserve")
+	}
+	q.perHour = -1
+	if q.over("evil", 1000) != "" {
+		t.Error("there is a bound although there is none")
+	}
+}
+
+// Tenants are counted within a bound, and none too low, however many are named.
+func TestTallyIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tl, exact := tally{}, map[string]int64{}
+		for range rapid.IntRange(1, 3000).Draw(t, "n") {
+			name := fmt.Sprint(rapid.IntRange(0, 2*quotaTenants).Draw(t, "tenant"))
+			n := int64(rapid.IntRange(1, 100).Draw(t, "bytes"))
+			tl.add(name, n)
+			exact[name] += n
+			if len(tl) > quotaTenants {
+				t.Fatalf("%d tenants", len(tl))
+			}
+		}
+		for name, n := range tl {
+			if n < exact[name] {
+				t.Fatalf("%s has %d, counted are %d", name, exact[name], n)
+			}
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/reliability"
+	"compactd/internal/worker"
+)
+
+// publishOf publishes for a tenant.
+func (w *world) publishOf(tenant string, kind events.Kind, session string, data []byte) {
+	w.t.Helper()
+	subject, err := events.Input(kind, events.Address{Tenant: tenant, Session: session})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.js.Publish(context.Background(), subject, data); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// tenantOutcomes is what OUTCOMES holds of the compactions of a tenant.
+type tenantOutcomes struct {
+	whole, omitted int
+	bytes          int64
+	noted          int // of those omitted, those with a note that says why
+}
+
+func (w *world) copiedOf(tenant string) (c tenantOutcomes) {
+	w.t.Helper()
+	filter := "out.*.compacted." + tenant + ".*"
+	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
+		var b events.Compacted
+		if err := events.Unmarshal(m.Data(), &b); err != nil {
+			return err
+		}
+		c.bytes += int64(len(m.Data()))
+		switch {
+		case b.MessagesOmitted:
+			c.omitted++
+			for _, n := range b.Notes {
+				if n.Code == events.CodeOutcomesLimit {
+					c.noted++
+				}
+			}
+		case len(b.Messages) > 0:
+			c.whole++
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// omissions counts what a listener is told of messages that are left out.
+type omissions struct {
+	mu     sync.Mutex // guards the fields below
+	of     map[string]int
+	limits map[string]int
+}
+
+func (o *omissions) listener() worker.Listener {
+	return worker.Listener{
+		Compacted: func(e worker.Compacted) {
+			if e.Omitted != "" {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				o.of[e.Address.Tenant+" "+e.Omitted]++
+			}
+		},
+		OutcomesLimited: func(e worker.OutcomesLimited) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.limits[e.Tenant]++
+		},
+	}
+}
+
+// Tiny events that lead to large outcomes, hundreds of rewinds of a session with a
+// large history, cost their own tenant its messages and nobody else anything: OUTCOMES
+// grows by what the tenant may have in an hour, also across a restart, and the
+// compactions of another tenant come whole. What is stored is what the log says.
+func TestAmplification(t *testing.T) {
+	t.Parallel()
+	const (
+		perHour = 4 << 20
+		rewinds = 300
+		// history is what the hostile session has published, in bytes.
+		history = 12 * 40_000
+	)
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4})
+	w.config = newConfig(t, withoutPrune())
+	w.outcomeBytes = perHour
+	seen := omissions{of: map[string]int{}, limits: map[string]int{}}
+	stop := w.run("a", seen.listener())
+	for n := 1; n <= 12; n++ {
+		w.publishOf("evil", events.KindTurn, "s", bigTurn(n, 130_000, 40_000))
+	}
+	w.publishOf("evil", events.KindCompact, "s", []byte(`{"policy":{"target":0.5}}`))
+	w.settle()
+	before := w.copiedOf("evil")
+	tiny := 0
+	rewind := func(n int) {
+		for i := range n {
+			data := fmt.Appendf(nil, `{"generation":%d}`, i%2)
+			tiny += len(data)
+			w.publishOf("evil", events.KindRewind, "s", data)
+		}
+	}
+	rewind(rewinds / 2)
+	for n := 1; n <= 40; n++ {
+		w.publishOf("good", events.KindTurn, fmt.Sprintf("s%d", n%5), bigTurn((n-1)/5+1, 10_000, 12_000))
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	stop = w.run("b", seen.listener()) // it must not begin a new hour
+	rewind(rewinds / 2)
+	for n := 41; n <= 80; n++ {
+		w.publishOf("good", events.KindTurn, fmt.Sprintf("s%d", n%5), bigTurn((n-1)/5+1, 10_000, 12_000))
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	evil, good := w.copiedOf("evil"), w.copiedOf("good")
+	// An outcome without its messages has a few KB of figures.
+	over := evil.bytes - before.bytes - perHour - int64(evil.omitted)*4<<10
+	reliability.Print(t, "P7", "rewinds", rewinds, "bytes_sent", tiny, "outcome_bytes", evil.bytes-before.bytes, "per_hour", perHour,
+		"over", max(over, 0), "whole", evil.whole, "omitted", evil.omitted, "others_whole", good.whole, "others_omitted", good.omitted)
+	if over > 0 || evil.omitted < rewinds/2 || evil.whole < perHour/history/2 {
+		t.Errorf("%d bytes of outcomes over the bound; %+v", over, evil)
+	}
+	if evil.noted != evil.omitted {
+		t.Errorf("%d of %d outcomes without messages say why", evil.noted, evil.omitted)
+	}
+	if good.omitted != 0 || good.whole == 0 {
+		t.Errorf("the other tenant: %+v", good)
+	}
+	if n := seen.of["evil tenant_hour"]; n != evil.omitted {
+		t.Errorf("%d omissions are listed, of %d: %v", n, evil.omitted, seen.of)
+	}
+	if seen.limits["evil"] == 0 || seen.limits["evil"] > 10 || seen.limits["good"] != 0 {
+		t.Errorf("limits are logged %v times", seen.limits)
+	}
+	w.wantReplayed()
+}
+
+// withoutPrune is a policy that leaves histories as large as they come.
+func withoutPrune() compaction.Policy {
+	p := withoutSummaries()
+	p.Prune.Enabled = false
+	return p
+}
+
+// wantReplayed replays what is stored and wants no difference.
+func (w *world) wantReplayed() {
+	w.t.Helper()
+	report, err := worker.Replay(w.t.Context(), w.conn, worker.Span{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if report.Outcomes == 0 || len(report.Differences) > 0 {
+		w.t.Errorf("replay: %d outcomes, %d differences: %+v", report.Outcomes, len(report.Differences), report.Differences)
+	}
+}
+
+// One tenant cannot fill OUTCOMES: near its bound the compactions of the tenant that
+// holds most go out without messages, while those of another come whole and every
+// commit finds room.
+func TestOutcomesNeverFull(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 24 << 20})
+	w.config = newConfig(t, withoutPrune())
+	w.outcomeBytes = 1 << 40
+	seen := omissions{of: map[string]int{}, limits: map[string]int{}}
+	l := seen.listener()
+	l.Interrupted = func(e worker.Interrupted) { t.Errorf("%s: %v", e.Step, e.Err) }
+	stop := w.run("a", l)
+	for n := 1; n <= 12; n++ {
+		w.publishOf("evil", events.KindTurn, "s", bigTurn(n, 130_000, 40_000))
+	}
+	w.publishOf("evil", events.KindCompact, "s", []byte(`{"policy":{"target":0.5}}`))
+	for i := range 300 {
+		w.publishOf("evil", events.KindRewind, "s", fmt.Appendf(nil, `{"generation":%d}`, i%2))
+	}
+	w.settle()
+	for n := 1; n <= 40; n++ {
+		w.publishOf("good", events.KindTurn, fmt.Sprintf("s%d", n%5), bigTurn((n-1)/5+1, 10_000, 12_000))
+	}
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	evil, good := w.copiedOf("evil"), w.copiedOf("good")
+	state, err := broker.State(t.Context(), w.js, broker.OutcomesStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reliability.Print(t, "P7", "max_bytes", state.MaxBytes, "held", state.Bytes, "percent", state.Bytes*100/uint64(state.MaxBytes),
+		"whole", evil.whole, "omitted", evil.omitted, "others_whole", good.whole, "others_omitted", good.omitted)
+	if seen.of["evil tenant_share"] == 0 || evil.whole == 0 || seen.limits["evil"] != 1 {
+		t.Errorf("%+v; %v; %v", evil, seen.of, seen.limits)
+	}
+	if good.omitted != 0 || good.whole == 0 {
+		t.Errorf("the other tenant: %+v", good)
+	}
+	w.wantReplayed()
+}
