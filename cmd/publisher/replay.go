@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"github.com/nats-io/nats.go"
 	"github.com/schollz/progressbar/v3"
 
 	"compactd/internal/replay"
@@ -34,7 +35,7 @@ func (*replayCmd) Help() string {
   publisher replay --from swe-agent trajectories/
   publisher replay examples/sessions --gap 10ms --each
 
-PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. What cannot be read is told and left out.`
+PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. Below the table stands the compaction that took most off: before, after, and what went. What cannot be read is told and left out.`
 }
 
 // Validate finds wrong usage that kong cannot know of.
@@ -67,10 +68,31 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	summary := report.Summary()
-	if err := f.show(summary, func(w io.Writer) error { return report.WriteTable(w, c.Each) }); err != nil {
+	err = f.show(summary, func(w io.Writer) error {
+		if err := report.WriteTable(w, c.Each); err != nil {
+			return err
+		}
+		return c.writeLargest(ctx, w, nc, report)
+	})
+	if err != nil {
 		return err
 	}
 	return summary.Problem()
+}
+
+// writeLargest shows the compaction that took most off, message by message.
+func (*replayCmd) writeLargest(ctx context.Context, w io.Writer, nc *nats.Conn, r *replay.Report) error {
+	a, g := r.Largest()
+	if g == nil {
+		return nil
+	}
+	shown, err := change(ctx, nc, a, g.Number, g.Messages)
+	if err != nil || shown == nil {
+		return err
+	}
+	shown.Title = fmt.Sprintf("One of them: %s, generation %d at turn %d, %s", a.Session, g.Number, g.Turn, because(g.Reason, g.Stages))
+	fmt.Fprintln(w)
+	return shown.Write(w)
 }
 
 // count reads all once, without keeping it, and tells what cannot be read.

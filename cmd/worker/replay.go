@@ -29,25 +29,31 @@ import (
 )
 
 type replayCmd struct {
-	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play under --policy, as of Claude Code, OpenAI chats or SWE-agent, or folders of them; no server is needed. Absent: the log of --nats, or that of --data."`
+	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play, as of Claude Code, OpenAI chats or SWE-agent, or folders of them; no server is needed. Absent: the log of --nats, or that of --data; where there is none, ~/.claude/projects, or the examples that come with the program."`
 
 	Tenant  string `placeholder:"NAME" help:"Sessions of this tenant only."`
 	Session string `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
 	From    string `placeholder:"TIME|SEQ" help:"Compare from this event on: a sequence of the log, or a time such as 2026-01-31T15:04:05Z."`
 	To      string `placeholder:"TIME|SEQ" help:"Up to this event, included."`
 
-	SummaryDelay time.Duration `env:"COMPACTD_SUMMARY_DELAY" default:"60s" placeholder:"TIME" help:"With --policy: how long a summary takes, in the time of the log (${default})."`
+	SummaryDelay time.Duration `env:"COMPACTD_SUMMARY_DELAY" default:"60s" placeholder:"TIME" help:"With transcripts or --policy: how long a summary takes, in the time of the log (${default})."`
 
 	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
 
-	span worker.Span
+	span    worker.Span
+	compare bool   // policies are named
+	note    string // where the transcripts come from, when nobody named them
+	named   string // they, as they are written on a command line
 }
 
-const replayHelp = `Decides again what the log holds, each event under the config recorded for it, and compares with the outcomes that are stored, byte by byte. It reads only, and may run beside workers.
+const replayHelp = `With transcripts it shows what would have become of each session, and one of its compactions message by message. Nothing is sent or changed, and no server is needed.
+
+With a log it decides again what that holds, each event under the config recorded for it, and compares with the outcomes that are stored, byte by byte. It reads only, and may run beside workers.
 
 With --policy, which can be repeated, it says side by side what other policies would have done: with the sessions of a log, or with transcripts. --set, --compact-threshold, --disable-compaction and --counter then hold for each of them.
 
 Examples:
+  worker replay ~/.claude/projects                                # what would have become of your own sessions?
   worker replay --nats nats://broker:4222                         # is everything as the log says?
   worker replay --data /var/lib/compactd --tenant acme --session s1 --json
   worker replay --from 2026-01-31T00:00:00Z --to 2026-01-31T12:00:00Z
@@ -73,7 +79,7 @@ func (c *replayCmd) Validate() error {
 	if c.SummaryDelay < 0 {
 		return errors.New("--summary-delay must be 0 or more")
 	}
-	if len(c.Files) > 0 && cmp.Or(c.Tenant, c.Session, c.From, c.To) != "" {
+	if len(c.Files) > 0 && c.partOfLog() {
 		return errors.New("--tenant, --session, --from and --to are for a log, not for transcripts")
 	}
 	var errs [2]error
@@ -81,6 +87,9 @@ func (c *replayCmd) Validate() error {
 	c.span.To, errs[1] = place("--to", c.To)
 	return cmp.Or(errs[0], errs[1])
 }
+
+// partOfLog reports whether a part of a log is named.
+func (c *replayCmd) partOfLog() bool { return cmp.Or(c.Tenant, c.Session, c.From, c.To) != "" }
 
 // place reads a sequence or a time.
 func place(flag, s string) (worker.Place, error) {
@@ -99,6 +108,12 @@ func place(flag, s string) (worker.Place, error) {
 
 // Run compares the log with its outcomes, or policies with each other.
 func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zerolog.Logger) error {
+	undo, err := c.choose(f, k)
+	if err != nil {
+		return err
+	}
+	defer undo()
+	c.compare = named(k, "policy")
 	if len(c.Files) > 0 {
 		return c.playFiles(ctx, f, log)
 	}
@@ -107,7 +122,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 		return err
 	}
 	defer done()
-	if named(k, "policy") {
+	if c.compare {
 		return c.playLog(ctx, f, nc)
 	}
 	counters, err := counters()

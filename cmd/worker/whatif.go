@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -11,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"compactd/internal/broker"
+	"compactd/internal/term"
 	"compactd/internal/transcript"
 	"compactd/internal/whatif"
 	"compactd/internal/worker"
@@ -25,22 +28,67 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 	if err != nil {
 		return err
 	}
+	screen := term.Open(os.Stdout, f.Color)
+	if c.note != "" && !c.JSON {
+		if err := term.Wrapped(screen, c.note); err != nil {
+			return err
+		}
+		fmt.Fprintln(screen)
+	}
 	source, err := transcript.Open(transcript.Auto, c.Files...)
 	if err != nil {
 		return err
 	}
+	progress := term.NewProgress(os.Stderr)
+	defer progress.Done()
 	for s := range source.Sessions(func(err error) { log.Warn().Err(err).Msg("left out") }) {
+		progress.Say("playing session %d: %s", r.Sessions+1, s.Name)
 		if err := r.Add(ctx, whatif.FromTranscript(s)); err != nil {
 			return err
 		}
 	}
+	progress.Done()
 	if source.Unknown > 0 {
 		log.Warn().Int("files", source.Unknown).Msg("left out: files that are no transcripts")
 	}
 	if r.Sessions == 0 {
 		return errors.New("there is no session in these files; docs/what-if.md says what is read")
 	}
-	return c.print(f, r)
+	if c.compare || c.JSON {
+		return c.print(f, r)
+	}
+	return c.printSessions(screen, r)
+}
+
+// printSessions shows what would have become of each session, and one compaction.
+func (c *replayCmd) printSessions(screen *term.Screen, r *whatif.Report) error {
+	if err := r.WriteSessions(screen); err != nil {
+		return err
+	}
+	if largest := r.Largest(); largest != nil {
+		fmt.Fprintln(screen)
+		if err := largest.Write(screen); err != nil {
+			return err
+		}
+	}
+	if err := c.writeNext(screen); err != nil {
+		return err
+	}
+	if r.Invalid() > 0 {
+		return errInvalid
+	}
+	return nil
+}
+
+// writeNext says what to try then.
+func (c *replayCmd) writeNext(screen *term.Screen) error {
+	compare := strings.TrimSpace("worker replay --policy default --policy claude " + c.named)
+	fmt.Fprintln(screen, "\nNext:")
+	t := term.NewTable(screen, term.Column{}, term.Column{Drop: 1})
+	t.Row("  "+compare, "# compare policies")
+	t.Row("  worker", "# serve your agents")
+	t.Row("  worker replay --help", "# logs, other policies, JSON")
+	return t.Flush()
 }
 
 // playLog compares policies with each other, and with what was told.
@@ -92,7 +140,7 @@ func (c *replayCmd) report(f *flags, age time.Duration, columns ...whatif.Policy
 		}
 		columns = append(columns, whatif.Policy{Name: name, Config: config})
 	}
-	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay}), nil
+	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay, Largest: !c.compare}), nil
 }
 
 func (c *replayCmd) print(f *flags, r *whatif.Report) error {

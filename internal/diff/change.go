@@ -45,7 +45,8 @@ type Line struct {
 // Lines pairs the messages before with those after, in order.
 func Lines(before, after []events.Message) []Line {
 	var out []Line
-	before, after = split(before), split(after)
+	before = split(before)
+	after = part(before, split(after))
 	last := len(before)
 	pairs := make([]int, len(after)) // by message after: the one before, or -1
 	keys := make([]string, len(before))
@@ -104,6 +105,39 @@ func split(messages []events.Message) []events.Message {
 	return out
 }
 
+// part takes messages apart that several before were merged into, by the ids of their
+// results.
+func part(before, after []events.Message) []events.Message {
+	owner := map[string]int{}
+	for i, m := range before {
+		for _, p := range m.Parts {
+			if p.Kind == events.PartResult && p.CallID != "" {
+				owner[p.CallID] = i
+			}
+		}
+	}
+	var out []events.Message
+	for _, m := range after {
+		from, of := 0, -1
+		for k, p := range m.Parts {
+			i, known := owner[p.CallID]
+			if p.Kind != events.PartResult || !known {
+				continue
+			}
+			if of >= 0 && i != of {
+				out = append(out, events.Message{Role: m.Role, Parts: m.Parts[from:k]})
+				from = k
+			}
+			of = i
+		}
+		if from > 0 {
+			m = events.Message{Role: m.Role, Parts: m.Parts[from:]}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
 func lastIndex(keys []string, key string) int {
 	for i := len(keys) - 1; i >= 0; i-- {
 		if keys[i] == key {
@@ -140,32 +174,34 @@ func text(m *events.Message) string {
 
 // fate compares a message with what it became.
 func fate(before, after *events.Message) Fate {
-	was, is := text(before), text(after)
-	switch {
-	case was == is:
-		return Kept
-	case more(is, was, compaction.ClearText) || more(is, was, compaction.ClearOldText):
-		return Cleared
-	case more(is, was, " - refer to latest read below]"):
-		return Deduplicated
-	default:
-		return Shortened
+	out := Kept
+	for k := range min(len(before.Parts), len(after.Parts)) {
+		is := after.Parts[k].Text
+		switch {
+		case before.Parts[k].Text == is:
+		case strings.HasPrefix(is, compaction.ClearText), strings.HasPrefix(is, compaction.ClearOldText):
+			return Cleared
+		case strings.HasPrefix(is, "[File ") && strings.Contains(is, " - refer to latest read below]"):
+			out = Deduplicated
+		case out == Kept:
+			out = Shortened
+		}
 	}
+	return out
 }
-
-// more reports whether a has a text more often than b.
-func more(a, b, part string) bool { return strings.Count(a, part) > strings.Count(b, part) }
 
 // standsFor is the fate of a message that is new.
 func standsFor(m *events.Message) Fate {
-	switch s := text(m); {
-	case strings.Contains(s, "<condensed-summary>"):
-		return Summary
-	case strings.Contains(s, compaction.TruncateText):
-		return Marker
-	default:
-		return Added
+	for _, p := range m.Parts {
+		switch {
+		case p.Kind != events.PartText:
+		case strings.Contains(p.Text, "\n<condensed-summary>\n"):
+			return Summary
+		case strings.HasPrefix(p.Text, compaction.TruncateText):
+			return Marker
+		}
 	}
+	return Added
 }
 
 // went is the fate of messages in whose place others stand.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/term"
 )
@@ -43,4 +44,22 @@ func FirstLine(s string) string {
 		s += " …"
 	}
 	return s
+}
+
+// Estimate returns what counts messages of a dialect, by the profile default.
+func Estimate(f events.Format) func(...events.Message) int64 {
+	provider := "openai"
+	if f == events.Anthropic {
+		provider = "anthropic"
+	}
+	rate := compaction.NewRate(compaction.Profiles["default"], provider)
+	return func(messages ...events.Message) int64 {
+		var t compaction.Tokens
+		for _, m := range messages {
+			for _, e := range compaction.Measure(m, compaction.Entry{}) {
+				t += rate.Entry(&e)
+			}
+		}
+		return int64(t)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"compactd/internal/events"
 	"compactd/internal/term"
 	"compactd/internal/units"
@@ -29,7 +31,9 @@ var fates = []Fate{Kept, Cleared, Deduplicated, Shortened, Summarized, Truncated
 func (c *Change) Write(w io.Writer) error {
 	lines := Lines(c.Before, c.After)
 	before, after := c.Count(c.Before...), c.Count(c.After...)
-	fmt.Fprintln(w, term.Paint(w, term.Strong, term.Fit(w, 0, c.Title)))
+	if err := term.Wrapped(w, term.Paint(w, term.Strong, c.Title)); err != nil {
+		return err
+	}
 	sums := term.NewTable(w, term.Column{}, term.Column{Right: true}, term.Column{Right: true}, term.Column{Wrap: true, Min: 20})
 	sums.Row("before", units.Count(len(c.Before), "message"), tokens(before))
 	sums.Row("after", units.Count(len(c.After), "message"), tokens(after))
@@ -45,7 +49,7 @@ func (c *Change) Write(w io.Writer) error {
 }
 
 // tokens is an estimate.
-func tokens(n int64) string { return "~" + units.Count(n, "token") }
+func tokens(n int64) string { return "~" + humanize.Comma(n) + " tokens" }
 
 // went counts what is not as it was.
 func (c *Change) went(lines []Line) string {
@@ -116,6 +120,11 @@ func worth(lines []Line) map[int]bool {
 			}
 		}
 	}
+	for i := range lines { // a row that stands for one is no shorter
+		if !shown[i] && (i == 0 || shown[i-1]) && (i+1 == len(lines) || shown[i+1]) {
+			shown[i] = true
+		}
+	}
 	return shown
 }
 
@@ -150,14 +159,14 @@ func (c *Change) tokens(m *events.Message) string {
 	if m == nil {
 		return "-"
 	}
-	return fmt.Sprint(c.Count(*m))
+	return humanize.Comma(c.Count(*m))
 }
 
 func (c *Change) sum(messages []events.Message) string {
 	if len(messages) == 0 {
 		return "-"
 	}
-	return fmt.Sprint(c.Count(messages...))
+	return humanize.Comma(c.Count(messages...))
 }
 
 func fateStyle(value string) term.Style {
@@ -180,6 +189,7 @@ func (c *Change) tail(w io.Writer, lines []Line) error {
 	if at >= 0 {
 		fmt.Fprintln(w, "\nThe summary begins:")
 		_, summary, _ := strings.Cut(text(lines[at].After), "<condensed-summary>")
+		summary, _, _ = strings.Cut(summary, "</condensed-summary>")
 		n := 0
 		for line := range strings.Lines(summary) {
 			if line = term.Line(line); line == "" {
@@ -194,5 +204,6 @@ func (c *Change) tail(w io.Writer, lines []Line) error {
 	if c.Recall == "" {
 		return nil
 	}
-	return term.Wrapped(w, "\nNothing is lost: the log keeps every message as it was published. "+c.Recall)
+	fmt.Fprintln(w)
+	return term.Wrapped(w, "Nothing is lost: the log keeps every message as it was published. "+c.Recall)
 }

@@ -22,6 +22,7 @@ type SessionReport struct {
 type Generation struct {
 	Number        int64
 	Turn          int64 // up to which the history was compacted
+	Reason        events.Reason
 	Stages        []events.Stage
 	Before, After int64 // tokens
 	Messages      int
@@ -77,7 +78,7 @@ func (s *SessionReport) sample(turn, input, available int64) {
 
 func generation(b *events.Compacted) Generation {
 	return Generation{
-		Number: b.Generation, Turn: b.Through.Turn, Stages: b.StagesUsed, Before: b.TokensBefore, After: b.TokensAfter,
+		Number: b.Generation, Turn: b.Through.Turn, Reason: b.Reason, Stages: b.StagesUsed, Before: b.TokensBefore, After: b.TokensAfter,
 		Messages: len(b.Messages), Violations: events.Validate(b.Format, b.Messages),
 	}
 }
@@ -107,6 +108,19 @@ func (s *SessionReport) Stages() map[events.Stage]int {
 		}
 	}
 	return n
+}
+
+// Largest returns the compaction that took most off, and its session; nil where there
+// was none.
+func (r *Report) Largest() (a events.Address, largest *Generation) {
+	for _, s := range r.Sessions {
+		for i := range s.Generations {
+			if g := &s.Generations[i]; largest == nil || g.Before-g.After > largest.Before-largest.After {
+				a, largest = s.address, g
+			}
+		}
+	}
+	return a, largest
 }
 
 // Invalid counts the compacted histories that their provider would refuse.

@@ -116,8 +116,11 @@ func Line(s string) string {
 // Wrapped writes a text in lines that fit w.
 func Wrapped(w io.Writer, s string) error {
 	if width := screen(w).Width; width > 0 {
-		s = text.WrapSoft(s, width)
 		lines := strings.Split(s, "\n")
+		for i, line := range lines {
+			lines[i] = text.WrapSoft(line, width)
+		}
+		lines = strings.Split(strings.Join(lines, "\n"), "\n")
 		for i, line := range lines {
 			lines[i] = strings.TrimRight(line, " ")
 		}

@@ -52,11 +52,12 @@ func (t *Table) Row(values ...any) {
 	t.rows = append(t.rows, cells(len(t.columns), values))
 }
 
-// cells are values as they are shown.
+// cells are values as they are shown. Spaces before one indent it.
 func cells(n int, values []any) []string {
 	row := make([]string, n)
 	for i, v := range values {
-		row[i] = Line(fmt.Sprint(v))
+		s := fmt.Sprint(v)
+		row[i] = s[:len(s)-len(strings.TrimLeft(s, " "))] + Line(s)
 	}
 	return row
 }

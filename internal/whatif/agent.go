@@ -138,7 +138,13 @@ func (w *world) swap(b *events.Compacted, v *compaction.View) error {
 	}
 	was := w.ruler.history
 	w.ruler.history = w.ruler.of(history)
-	f.Saved += was - w.ruler.history
+	saved := was - w.ruler.history
+	f.Saved += saved
+	if w.largest != nil && b.RewoundTo == nil && saved > w.largest.saved {
+		if err := w.show(b, saved, history); err != nil {
+			return err
+		}
+	}
 	if slices.ContainsFunc(b.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense }) {
 		f.Summaries.Used++
 	}

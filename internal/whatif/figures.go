@@ -22,6 +22,9 @@ type Figures struct {
 	Peak  compaction.Tokens `json:"peak_tokens"` // of any call
 	Sent  compaction.Tokens `json:"sent_tokens"` // of all calls together
 	Saved compaction.Tokens `json:"saved_tokens"`
+	// Spared is what all calls together would have carried besides, if nothing had been
+	// taken off.
+	Spared compaction.Tokens `json:"spared_tokens"`
 
 	Summaries Summaries `json:"summaries"`
 
@@ -29,6 +32,12 @@ type Figures struct {
 	// policy's own count; Over are calls too large for their model, by the ruler.
 	Blocked int `json:"blocked"`
 	Over    int `json:"over_window"`
+
+	// Overflow is the turn with which the history would no longer have fit its model
+	// if nothing had been taken off, by the ruler; 0 is never, and for all sessions
+	// together. Overflowing counts the sessions that have one.
+	Overflow    int64 `json:"overflow_turn,omitzero"`
+	Overflowing int   `json:"would_overflow"`
 
 	// Facts of all that a session had said are looked for after each tenth of it.
 	Facts map[string]facts.Share `json:"facts"`
@@ -64,10 +73,14 @@ func newFigures() *Figures {
 func (f *Figures) carry(t, available compaction.Tokens) {
 	f.Calls++
 	f.Sent += t
+	f.Spared += f.Saved
 	f.Peak = max(f.Peak, t)
 	f.Mean = f.Sent / compaction.Tokens(f.Calls)
 	if t > available {
 		f.Over++
+	}
+	if f.Overflow == 0 && t+f.Saved > available {
+		f.Overflow, f.Overflowing = f.Calls, 1
 	}
 }
 
@@ -95,9 +108,11 @@ func (f *Figures) add(o *Figures) {
 	f.Sent += o.Sent
 	f.Mean = f.Sent / compaction.Tokens(max(1, f.Calls))
 	f.Saved += o.Saved
+	f.Spared += o.Spared
 	f.Summaries.add(&o.Summaries)
 	f.Blocked += o.Blocked
 	f.Over += o.Over
+	f.Overflowing += o.Overflowing
 	for k, s := range o.Facts {
 		f.Facts[k] = f.Facts[k].Plus(s)
 	}

@@ -22,6 +22,8 @@ type Policy struct {
 type Options struct {
 	// Delay is how long a summary takes, in the time of the log.
 	Delay time.Duration
+	// Largest keeps, of the first policy, the compaction that took most off.
+	Largest bool
 }
 
 // Report compares policies over some sessions.
@@ -33,7 +35,8 @@ type Report struct {
 	SummarySeconds float64   `json:"summary_seconds"`
 	Policies       []*Column `json:"policies"`
 
-	delay int64
+	delay   int64
+	largest *Compaction
 }
 
 // Column is what one policy would have done.
@@ -56,6 +59,9 @@ type SessionFigures struct {
 // NewReport is a report of no sessions yet.
 func NewReport(policies []Policy, o Options) *Report {
 	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds()}
+	if o.Largest {
+		r.largest = &Compaction{}
+	}
 	for _, p := range policies {
 		c := &Column{Name: p.Name, Figures: *newFigures(), BySession: []SessionFigures{}, config: p.Config}
 		if p.Config != nil {
@@ -68,8 +74,12 @@ func NewReport(policies []Policy, o Options) *Report {
 
 // Add plays a session under each policy.
 func (r *Report) Add(ctx context.Context, s *Session) error {
-	for _, c := range r.Policies {
-		f, err := newWorld(s, c.config, r.delay).run(ctx)
+	for i, c := range r.Policies {
+		w := newWorld(s, c.config, r.delay)
+		if i == 0 {
+			w.largest = r.largest
+		}
+		f, err := w.run(ctx)
 		if err != nil {
 			return fmt.Errorf("play session %s under %s: %w", s.Address, c.Name, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/facts"
+	"compactd/internal/term"
 	"compactd/internal/units"
 )
 
@@ -34,21 +35,26 @@ func (r *Report) Write(out io.Writer) error {
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		fmt.Fprintf(out, "%d left out: %s\n", r.LeftOut[why], why)
 	}
-	r.line(out, "", func(c *Column) string { return c.Name })
-	r.line(out, "config", func(c *Column) string { return c.Config })
-	for _, x := range r.rows() {
-		r.line(out, x.name, func(c *Column) string { return x.of(&c.Figures) })
+	columns := []term.Column{{Name: "", Min: 12}}
+	for _, c := range r.Policies {
+		columns = append(columns, term.Column{Name: c.Name, Right: true, Min: 8})
 	}
-	_, err := fmt.Fprintln(out)
-	return err
+	fmt.Fprintln(out)
+	t := term.NewTable(out, columns...)
+	r.line(t, "config", func(c *Column) string { return c.Config })
+	for _, x := range r.rows() {
+		r.line(t, x.name, func(c *Column) string { return x.of(&c.Figures) })
+	}
+	return t.Flush()
 }
 
 // line writes a name to the left, and what each policy has to the right.
-func (r *Report) line(out io.Writer, name string, of func(*Column) string) {
-	fmt.Fprintf(out, "\n%-22s", name)
+func (r *Report) line(t *term.Table, name string, of func(*Column) string) {
+	row := []any{name}
 	for _, c := range r.Policies {
-		fmt.Fprintf(out, "  %*s", max(len(c.Name), 16), of(c))
+		row = append(row, of(c))
 	}
+	t.Row(row...)
 }
 
 func (r *Report) rows() []row {

@@ -33,6 +33,8 @@ type world struct {
 	turns  []facts.Turn
 	ruler  *ruler
 	sum    *Figures
+
+	largest *Compaction // so far; nil where none is to be kept
 }
 
 // dueJob is a job, and when its summary comes.

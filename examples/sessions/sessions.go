@@ -1,0 +1,23 @@
+// Package sessions holds the example sessions, for programs that have no folder of them.
+//
+//	entries, err := sessions.Files.ReadDir(".") // example-….jsonl.gz
+//
+// # Guarantees
+//
+//   - The files are those of this folder when the program was built.
+//
+// # Concurrency
+//
+// Files only reads; any number of goroutines may use it.
+//
+// # On failure
+//
+// Nothing fails but a name that is not there.
+package sessions
+
+import "embed"
+
+// Files are transcripts that package transcript reads.
+//
+//go:embed *.jsonl.gz
+var Files embed.FS
