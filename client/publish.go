@@ -146,7 +146,7 @@ func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	if t.Format != "" {
 		format = t.Format
 	}
-	if _, err := format.ReadAll(t.Messages); err != nil {
+	if _, err := format.ReadNew(t.Messages); err != nil {
 		return nil, nil, err
 	}
 	return newMessage(events.KindTurn, w.ID, payload, s.revision), t, nil

@@ -85,12 +85,12 @@ func readable(t *events.Turn) error {
 	if t.Format != "" {
 		first = t.Format
 	}
-	_, err := first.ReadAll(t.Messages)
+	_, err := first.ReadNew(t.Messages)
 	if err == nil || t.Format != "" || t.Number == 1 && t.ReplacesFrom == 0 {
 		return err
 	}
 	for _, other := range []events.Format{events.OpenAI, events.Anthropic, events.NeuroLink} {
-		if _, bad := other.ReadAll(t.Messages); bad == nil {
+		if _, bad := other.ReadNew(t.Messages); bad == nil {
 			return nil
 		}
 	}

@@ -6,7 +6,7 @@ import "compactd/internal/events"
 // session. Its error, an [events.Invalid], names the messages that have no shape
 // of that dialect.
 func (c *Config) ReadPending(in *events.CheckRequest, format events.Format) (Pending, error) {
-	msgs, err := format.ReadAll(in.Messages)
+	msgs, err := format.ReadNew(in.Messages)
 	if err != nil {
 		return Pending{}, err
 	}

@@ -203,7 +203,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 		}
 		l.parked = append(l.parked, &Turn{
 			p.Seq, p.ID, p.Time, p.Number, p.From, p.Hash, p.Model, p.Format, p.System, p.Tools, p.Override,
-			entries, p.Usage, p.Generation, p.UsageProblem,
+			entries, p.Usage, p.Generation, p.UsageProblem, nil,
 		})
 	}
 	if err := l.fill(h, byName); err != nil {

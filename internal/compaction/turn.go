@@ -30,6 +30,7 @@ type Turn struct {
 	usage        *events.Usage
 	generation   int64  // that the usage was counted for
 	usageProblem string // why a usage that was there could not be read
+	fault        error  // what refuses it, unless it was taken before; not stored
 }
 
 // ReadTurn measures the payload of a turn for the session it belongs to: the
@@ -65,6 +66,7 @@ func (by meter) turn(l *Ledger, data []byte, seq Seq, read func(events.Format, [
 		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
 		model: in.Model, format: format, system: by.field(in.System), tools: by.field(in.Tools), override: bytes.Clone(in.Policy),
 		usage: in.Usage, generation: in.Generation, usageProblem: in.UsageProblem,
+		fault: format.Complete(msgs),
 	}
 	t.number = max(t.number, t.from)
 	t.entries = slices.Grow(t.entries, mostEntries(msgs))
@@ -151,9 +153,12 @@ const (
 	deny
 )
 
-// refuse returns what is wrong with a turn under the config in use: a policy that
-// does not fit, or a model without any room for input.
+// refuse returns what is wrong with a turn under the config in use: calls or results
+// without ids, a policy that does not fit, or a model without any room for input.
 func (l *Ledger) refuse(t *Turn) error {
+	if t.fault != nil {
+		return t.fault
+	}
 	c, policy := l.gauge.config, l.gauge.policy
 	if t.override != nil {
 		p, err := c.For(l.Address.Tenant).With(t.override)

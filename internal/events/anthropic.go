@@ -82,10 +82,12 @@ func readAnthropicBlock(w *walker) Part {
 	case "tool_use":
 		p.Kind, p.Args = PartCall, input
 		p.CallID, _ = unquote(id)
+		p.NoID = p.CallID == ""
 		p.Tool, _ = unquote(name)
 	case "tool_result":
 		p.Kind, p.Failed = PartResult, failed.Kind() == 't'
 		p.CallID, _ = unquote(answers)
+		p.NoID = p.CallID == ""
 		if w.text(&p, content); content.Kind() == '[' {
 			p.answer(inner)
 		} else if content.Kind() == '{' {

@@ -26,6 +26,7 @@ const (
 	CodeUnknownFormat   Code = "unknown_format"
 	CodeFormatChanged   Code = "format_changed"
 	CodeBadMessage      Code = "bad_message"
+	CodeMissingCallID   Code = "missing_call_id"
 	CodeBadPolicy       Code = "bad_policy"
 	CodePolicyLocked    Code = "policy_locked"
 	CodeOutcomesLimit   Code = "outcomes_limit"
@@ -73,6 +74,7 @@ var Codes = map[Code]CodeInfo{
 	CodeUnknownFormat:   {true, "The field format names no known dialect.", "Use openai, anthropic or neurolink."},
 	CodeFormatChanged:   {true, "The dialect changed in the middle of a history.", "Send the whole history again with replaces_from 1."},
 	CodeBadMessage:      {true, "A message does not have the shape of its dialect.", "Check format, and the message at the index that the text names."},
+	CodeMissingCallID:   {true, "A tool call or a tool result has no id, so that they cannot be paired.", "Send the ids as the provider gave them: id and tool_call_id in openai, id and tool_use_id in anthropic. Messages without ids are of the dialect neurolink."},
 	CodeBadPolicy:       {true, "The field policy is not a valid policy.", "See docs/format/policy.md for the settings."},
 	CodePolicyLocked:    {false, "The operator has locked fields of the policy; what the session sent for them is ignored.", "Leave the fields out, or ask the operator to unlock them."},
 	CodeOutcomesLimit:   {false, "The compactions of this tenant have filled what it may have stored for now; this one is published without its messages.", "Ask compactd.context for the history. Fewer rewinds and compactions by hand, or a higher bound of the operator, bring messages back."},

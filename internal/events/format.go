@@ -53,7 +53,7 @@ func (f Format) Read(raw Raw) (Message, error) {
 	}
 	m, err := f.read(walker{raw: raw})
 	if err != nil {
-		return Message{}, invalid(CodeBadMessage, "message", err.Error())
+		return Message{}, invalid(CodeBadMessage, "message", f.explain(raw, err))
 	}
 	return m, nil
 }
@@ -76,7 +76,7 @@ func (f Format) readAll(raws []Raw, scan bool) ([]Message, error) {
 	for i, raw := range raws {
 		m, err := f.read(walker{raw: raw, scan: scan})
 		if err != nil {
-			bad.add(CodeBadMessage, fmt.Sprintf("messages[%d]", i), "%v", err)
+			bad.add(CodeBadMessage, fmt.Sprintf("messages[%d]", i), "%s", f.explain(raw, err))
 			if len(bad) == maxBadMessages {
 				break
 			}

@@ -34,10 +34,14 @@ func checkRead(t *testing.T, f Format, cases []readCase) {
 
 func checkReadProblems(t *testing.T, f Format, cases map[string]error) {
 	t.Helper()
-	for raw, want := range cases {
+	for raw, problem := range cases {
 		_, err := f.Read(Raw(raw))
+		want := problem.Error()
+		if check(Raw(raw)) == nil {
+			want = f.explain(Raw(raw), problem)
+		}
 		bad, ok := errors.AsType[*Invalid](err)
-		if !ok || len(bad.Problems) != 1 || bad.Problems[0] != (Problem{CodeBadMessage, "message", want.Error()}) {
+		if !ok || len(bad.Problems) != 1 || bad.Problems[0] != (Problem{CodeBadMessage, "message", want}) {
 			t.Errorf("%s %s: got %v, want %v", f, raw, err, want)
 		}
 	}
@@ -125,7 +129,7 @@ func TestReadAllNamesBadMessages(t *testing.T) {
 	raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"king","content":"secret"}`), Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"user"}`)}
 	_, err := Anthropic.ReadAll(raws)
 	want := &Invalid{Problems: []Problem{
-		{CodeBadMessage, "messages[1]", errNoRole.Error()},
+		{CodeBadMessage, "messages[1]", `has the role "king", which is none of anthropic (user, assistant)`},
 		{CodeBadMessage, "messages[3]", errNoContent.Error()},
 	}}
 	if d := cmp.Diff(want, err); d != "" {

@@ -34,6 +34,7 @@ type Part struct {
 	CallID string // of a call or result; empty where the dialect gave none
 	Tool   string // name of the tool, on results too where the message names it
 	Images int    // images inside a result
+	NoID   bool   // a call or result without the id that its dialect requires
 
 	// Quoted stands for Text where a message was scanned: the JSON string that came.
 	// See [Format.ScanAll].

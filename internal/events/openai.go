@@ -106,6 +106,7 @@ func (o *openaiMessage) result() Part {
 	p.answer(o.parts)
 	p.Tool, _ = unquote(o.name)
 	p.CallID, _ = unquote(o.callID)
+	p.NoID = p.CallID == "" && string(bare(o.role)) == "tool" // the older role function has none
 	if o.content.Kind() == '[' {
 		p.Raw = o.content
 	}
@@ -137,6 +138,7 @@ func readOpenAICall(w *walker) Part {
 		}
 	})
 	p.CallID, _ = unquote(id)
+	p.NoID = p.CallID == ""
 	p.Tool, _ = unquote(name)
 	p.Args = innerJSON(args)
 	return p

@@ -38,7 +38,7 @@ func TestReadOpenAI(t *testing.T) {
 			"null and empty content beside calls", `{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"custom","custom":{"name":"py","input":"x = 1"}},{}]}`,
 			Message{Role: RoleAssistant, Parts: []Part{
 				{Kind: PartCall, CallID: "c1", Tool: "py", Args: Raw(`"x = 1"`), Raw: Raw(`{"id":"c1","type":"custom","custom":{"name":"py","input":"x = 1"}}`)},
-				{Kind: PartCall, Raw: Raw(`{}`)},
+				{Kind: PartCall, NoID: true, Raw: Raw(`{}`)},
 			}},
 		},
 		{

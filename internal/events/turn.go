@@ -98,6 +98,8 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	err := check(data)
 	trailing := errors.Is(err, errTrailing)
 	switch {
+	case err == nil && Raw(data).Kind() == '[':
+		return nil, invalid(CodeBadJSON, "", "the payload is "+arrayOf(data))
 	case Raw(data).Kind() != '{' || err != nil && !trailing:
 		return nil, invalid(CodeBadJSON, "", "the payload is not one JSON object")
 	case trailing:

@@ -1,0 +1,164 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ReadNew reads messages that are to be published: those of [Format.ReadAll] that are
+// [Format.Complete].
+func (f Format) ReadNew(raws []Raw) ([]Message, error) {
+	msgs, err := f.ReadAll(raws)
+	if err != nil {
+		return nil, err
+	}
+	return msgs, f.Complete(msgs)
+}
+
+// Complete refuses messages that were read and have calls or results without the id
+// that pairs them. It is apart from reading: messages that were taken before stay
+// readable. Its error is an [*Invalid] that names the first few, as messages[3].
+func (f Format) Complete(msgs []Message) error {
+	var bad problems
+	for i := range msgs {
+		m := &msgs[i]
+		k := slices.IndexFunc(m.Parts, func(p Part) bool { return p.NoID })
+		if k < 0 {
+			continue
+		}
+		bad.add(CodeMissingCallID, fmt.Sprintf("messages[%d]", i), "%s%s", f.lacking(m.Parts[k].Kind), f.suspicion(m.Raw))
+		if len(bad) == maxBadMessages {
+			break
+		}
+	}
+	return bad.err()
+}
+
+// lacking says what a call or result has not.
+func (f Format) lacking(k PartKind) string {
+	switch {
+	case k == PartCall && f == Anthropic:
+		return "has a tool_use without id"
+	case k == PartCall:
+		return "has tool_calls without id"
+	case f == Anthropic:
+		return "has a tool_result without tool_use_id"
+	default:
+		return "is a tool's and has no tool_call_id"
+	}
+}
+
+// roles are those that each dialect has.
+var roles = map[Format]string{
+	OpenAI:    "system, developer, user, assistant, tool",
+	Anthropic: "user, assistant",
+	NeuroLink: "user, assistant, tool_call, tool_result, system",
+}
+
+// explain says what is wrong with a message, and what it looks like.
+func (f Format) explain(raw Raw, err error) string {
+	ms, bad := members(raw)
+	if err != errNoRole || bad != nil { //nolint:errorlint // a sentinel of this package, never wrapped
+		return err.Error() + f.suspicion(raw)
+	}
+	text := "has no role"
+	if role := lookup(ms, "role"); role != nil {
+		name, ok := unquote(role)
+		shown := countName(name)
+		switch {
+		case !ok:
+			text = "has a role that is no string"
+		case shown != name:
+			text = "has a role that is none of " + string(f)
+		default:
+			text = fmt.Sprintf("has the role %q, which is none of %s", name, f)
+		}
+	}
+	return text + " (" + roles[f] + ")" + f.suspicion(raw)
+}
+
+// suspicion says what a message looks like that is of no dialect here, "" where
+// nothing is known of it.
+func (f Format) suspicion(raw Raw) string {
+	ms, err := members(raw)
+	if err != nil {
+		if raw.Kind() == '"' {
+			return "; it is a string: put it into {\"role\":\"user\",\"content\":…}"
+		}
+		return ""
+	}
+	what := looksLike(ms)
+	if what == "" || f == NeuroLink && what == ofNeuroLink {
+		return ""
+	}
+	return "; it looks like " + what
+}
+
+// convert is what to do about a message of another library.
+const convert = "; convert it to openai, anthropic or neurolink"
+
+const ofNeuroLink = "a message of neurolink: send format neurolink"
+
+func looksLike(ms []member) string {
+	kind, _ := unquote(lookup(ms, "type"))
+	role, _ := unquote(lookup(ms, "role"))
+	parts, content := firstOf(lookup(ms, "parts")), firstOf(lookup(ms, "content"))
+	block, _ := unquote(lookup(content, "type"))
+	switch {
+	case parts != nil && lookup(parts, "type") != nil:
+		return "a UIMessage of the AI SDK: send what convertToModelMessages makes of it" + convert
+	case parts != nil || lookup(ms, "parts").Kind() == '[':
+		return "a content of Gemini" + convert
+	case slices.Contains([]string{"tool-call", "tool-result"}, block):
+		return "a ModelMessage of the AI SDK" + convert
+	case lookup(content, "toolUse") != nil || lookup(content, "toolResult") != nil:
+		return "a message of Bedrock Converse" + convert
+	case role == "toolResult" || role == "bashExecution":
+		return "a message of pi" + convert
+	case role == "tool_call" || role == "tool_result":
+		return ofNeuroLink
+	case lookup(ms, "message").Kind() == '{':
+		return "a line of a transcript: send its message"
+	case slices.Contains([]string{"message", "function_call", "function_call_output", "reasoning", "custom_tool_call", "custom_tool_call_output"}, kind):
+		return "an item of OpenAI's responses" + convert
+	case slices.Contains([]string{"human", "ai", "tool", "system"}, kind):
+		return "a message of LangChain: convert_to_openai_messages makes it one of openai"
+	case role == "" && slices.Contains([]string{"text", "tool_use", "tool_result", "thinking", "image"}, kind):
+		return "a block of a message: put blocks into content of a message with a role"
+	case strings.EqualFold(role, "human") || strings.EqualFold(role, "ai"):
+		return "a message of LangChain: convert_to_openai_messages makes it one of openai"
+	}
+	return ""
+}
+
+// firstOf returns the members of the first object of an array, nil without one.
+func firstOf(array Raw) []member {
+	if array.Kind() != '[' {
+		return nil
+	}
+	all, err := elements(array)
+	if err != nil || len(all) == 0 {
+		return nil
+	}
+	ms, err := members(all[0])
+	if err != nil {
+		return nil
+	}
+	return ms
+}
+
+// arrayOf says what an array is that came in place of an event.
+func arrayOf(data Raw) string {
+	all, err := elements(data)
+	text := fmt.Sprintf("an array of %d, not one JSON object", len(all))
+	if first := firstOf(data); err == nil && first != nil {
+		switch {
+		case lookup(first, "messages") != nil:
+			text += "; send the events one by one"
+		case lookup(first, "role") != nil || looksLike(first) != "":
+			text += "; if it is messages, send {\"messages\":[…]}"
+		}
+	}
+	return text
+}

@@ -1,0 +1,82 @@
+package events
+
+import (
+	"strings"
+	"testing"
+)
+
+// A message that no dialect has is refused with its index, with what was found and with
+// what it looks like; what is wrong is never quoted, but for a role in letters.
+func TestForeignMessages(t *testing.T) {
+	for _, test := range []struct {
+		format        Format
+		message, want string
+	}{
+		{OpenAI, `{"role":"model","parts":[{"text":"hi"}]}`, `messages[1] has the role "model", which is none of openai (system, developer, user, assistant, tool); it looks like a content of Gemini; convert it to openai, anthropic or neurolink`},
+		{OpenAI, `{"parts":[{"text":"hi"}]}`, `messages[1] has no role (system, developer, user, assistant, tool); it looks like a content of Gemini; convert it to openai, anthropic or neurolink`},
+		{OpenAI, `{"id":"m1","role":"user","parts":[{"type":"text","text":"hi"}]}`, `messages[1] has no content of a type that its dialect allows; it looks like a UIMessage of the AI SDK: send what convertToModelMessages makes of it; convert it to openai, anthropic or neurolink`},
+		{OpenAI, `{"type":"function_call_output","call_id":"c","output":"x"}`, `messages[1] has no role (system, developer, user, assistant, tool); it looks like an item of OpenAI's responses; convert it to openai, anthropic or neurolink`},
+		{OpenAI, `{"role":"toolResult","toolCallId":"c","content":[]}`, `messages[1] has the role "toolResult", which is none of openai (system, developer, user, assistant, tool); it looks like a message of pi; convert it to openai, anthropic or neurolink`},
+		{OpenAI, `{"role":"tool_call","content":""}`, `messages[1] has the role "tool_call", which is none of openai (system, developer, user, assistant, tool); it looks like a message of neurolink: send format neurolink`},
+		{OpenAI, `{"type":"human","content":"hi"}`, `messages[1] has no role (system, developer, user, assistant, tool); it looks like a message of LangChain: convert_to_openai_messages makes it one of openai`},
+		{Anthropic, `{"role":"tool","tool_call_id":"c","content":"x"}`, `messages[1] has the role "tool", which is none of anthropic (user, assistant)`},
+		{Anthropic, `{"type":"text","text":"hi"}`, `messages[1] has no role (user, assistant); it looks like a block of a message: put blocks into content of a message with a role`},
+		{Anthropic, `{"type":"user","message":{"role":"user","content":"hi"}}`, `messages[1] has no role (user, assistant); it looks like a line of a transcript: send its message`},
+		{OpenAI, `{"role":"secret 7","content":"x"}`, `messages[1] has a role that is none of openai (system, developer, user, assistant, tool)`},
+		{OpenAI, `{"role":7,"content":"x"}`, `messages[1] has a role that is no string (system, developer, user, assistant, tool)`},
+		{OpenAI, `"hi"`, `messages[1] is not a JSON object; it is a string: put it into {"role":"user","content":…}`},
+		{OpenAI, `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c"}]}`, `messages[1] is a tool's and has no tool_call_id; it looks like a ModelMessage of the AI SDK; convert it to openai, anthropic or neurolink`},
+	} {
+		_, err := test.format.ReadNew([]Raw{Raw(`{"role":"user","content":"a"}`), Raw(test.message)})
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%s:\n got %v\nwant %s", test.message, err, test.want)
+		}
+	}
+}
+
+// A call or result that cannot be paired is refused with its index. It stays readable:
+// logs hold such messages.
+func TestMissingCallIDs(t *testing.T) {
+	for _, test := range []struct {
+		format        Format
+		message, want string
+	}{
+		{OpenAI, `{"role":"tool","content":"x"}`, "messages[1] is a tool's and has no tool_call_id"},
+		{OpenAI, `{"role":"tool","tool_call_id":"","content":"x"}`, "messages[1] is a tool's and has no tool_call_id"},
+		{OpenAI, `{"role":"tool","tool_call_id":7,"content":"x"}`, "messages[1] is a tool's and has no tool_call_id"},
+		{OpenAI, `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"function":{"name":"f","arguments":"{}"}}]}`, "messages[1] has tool_calls without id"},
+		{Anthropic, `{"role":"user","content":[{"type":"tool_result","content":"x"}]}`, "messages[1] has a tool_result without tool_use_id"},
+		{Anthropic, `{"role":"assistant","content":[{"type":"tool_use","name":"f","input":{}}]}`, "messages[1] has a tool_use without id"},
+		{OpenAI, `{"role":"function","name":"f","content":"x"}`, ""},
+		{OpenAI, `{"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`, ""},
+		{NeuroLink, `{"role":"tool_result","tool":"f","content":"x"}`, ""},
+		{NeuroLink, `{"role":"tool_call","tool":"f","args":{}}`, ""},
+	} {
+		raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(test.message)}
+		if _, err := test.format.ReadAll(raws); err != nil {
+			t.Errorf("%s cannot be read: %v", test.message, err)
+		}
+		_, err := test.format.ReadNew(raws)
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s is refused: %v", test.message, err)
+		case test.want != "" && (err == nil || err.Error() != test.want || CodeOf(err) != CodeMissingCallID):
+			t.Errorf("%s: got %v, want %s", test.message, err, test.want)
+		}
+	}
+}
+
+// An array in place of an event says what it holds and what to send.
+func TestArrayForEvent(t *testing.T) {
+	for payload, want := range map[string]string{
+		`[]`:                               "the payload is an array of 0, not one JSON object",
+		`[{"role":"user","content":"hi"}]`: `the payload is an array of 1, not one JSON object; if it is messages, send {"messages":[…]}`,
+		`[{"turn":1,"messages":[]},{}]`:    "the payload is an array of 2, not one JSON object; send the events one by one",
+		` [{"parts":[{"text":"hi"}]}] `:    `the payload is an array of 1, not one JSON object; if it is messages, send {"messages":[…]}`,
+	} {
+		_, err := DecodeTurn([]byte(payload))
+		if err == nil || !strings.HasSuffix(err.Error(), want) || CodeOf(err) != CodeBadJSON {
+			t.Errorf("%s: got %v, want %s", payload, err, want)
+		}
+	}
+}
