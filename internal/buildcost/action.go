@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -67,7 +68,7 @@ func countModules(modules map[string]string) int {
 
 // printDearest lists where the CPU time went, by package and by module. The link of
 // the program is a line of its own.
-func (c *cost) printDearest(n int) {
+func (c *cost) printDearest(w io.Writer, n int) {
 	packages, modules := map[string]time.Duration{}, map[string]time.Duration{}
 	for _, a := range c.actions {
 		pkg, module := a.Package, c.modules[a.Package]
@@ -77,17 +78,17 @@ func (c *cost) printDearest(n int) {
 		packages[pkg] += a.cpu()
 		modules[cmp.Or(module, std)] += a.cpu()
 	}
-	fmt.Println("dearest packages, in CPU-s")
-	printLargest(packages, n)
-	fmt.Println("dearest modules, in CPU-s")
-	printLargest(modules, n)
+	fmt.Fprintln(w, "dearest packages, in CPU-s")
+	printLargest(w, packages, n)
+	fmt.Fprintln(w, "dearest modules, in CPU-s")
+	printLargest(w, modules, n)
 }
 
-func printLargest(costs map[string]time.Duration, n int) {
+func printLargest(w io.Writer, costs map[string]time.Duration, n int) {
 	names := slices.SortedFunc(maps.Keys(costs), func(a, b string) int {
 		return cmp.Or(cmp.Compare(costs[b], costs[a]), strings.Compare(a, b))
 	})
 	for _, name := range names[:min(n, len(names))] {
-		fmt.Printf("%8.1f  %s\n", costs[name].Seconds(), name)
+		fmt.Fprintf(w, "%8.1f  %s\n", costs[name].Seconds(), name)
 	}
 }

@@ -74,7 +74,7 @@ func measure(ctx context.Context, dearest int) (ratio, mb float64, err error) {
 		return 0, 0, err
 	}
 	product.print(worker)
-	product.printDearest(dearest)
+	product.printDearest(os.Stdout, dearest)
 	return product.cpu.Seconds() / base.cpu.Seconds(), float64(product.size) / 1e6, nil
 }
 
