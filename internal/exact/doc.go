@@ -1,5 +1,5 @@
 // Package exact counts tokens with the tables of OpenAI's tokenizers. The tables
-// are 12 MB of a binary: only the worker and tools link it.
+// are 9 MB of a binary: only the worker and tools link it.
 //
 //	by, err := exact.New("o200k")
 //	config, err = config.WithCounter(by)

@@ -5,33 +5,30 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tiktoken-go/tokenizer"
+	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// encodings by the names they have in a config.
-var encodings = map[string]tokenizer.Encoding{
-	"o200k":  tokenizer.O200kBase,
-	"cl100k": tokenizer.Cl100kBase,
+// tables by the names they have in a config. Package tokenizer itself, which finds a
+// table by name, would link those of models long gone too.
+var tables = map[string]func() *codec.Codec{
+	"o200k":  codec.NewO200kBase,
+	"cl100k": codec.NewCl100kBase,
 }
 
 // Counter counts tokens by one table. It is a compaction.Counter.
 type Counter struct {
 	name  string
-	codec tokenizer.Codec
+	codec *codec.Codec
 }
 
 // New returns the counter of a name: o200k for GPT-4o and later, cl100k for GPT-4.
 // The first call for a table takes 0.1 s.
 func New(name string) (*Counter, error) {
-	e, ok := encodings[name]
+	load, ok := tables[name]
 	if !ok {
 		return nil, fmt.Errorf("count tokens by %q: there are o200k and cl100k", name)
 	}
-	codec, err := tokenizer.Get(e)
-	if err != nil {
-		return nil, fmt.Errorf("load tokens of %s: %w", name, err)
-	}
-	return &Counter{name, codec}, nil
+	return &Counter{name, load()}, nil
 }
 
 // Name is o200k or cl100k.

@@ -15,7 +15,7 @@ func TestLinkedByWorkerOnly(t *testing.T) {
 		if err != nil {
 			t.Fatalf("list what %s links: %v", pkg, err)
 		}
-		for _, dep := range []string{"compactd/internal/exact", "github.com/tiktoken-go/tokenizer"} {
+		for _, dep := range []string{"compactd/internal/exact", "github.com/tiktoken-go/tokenizer/codec"} {
 			if got := slices.Contains(strings.Fields(string(out)), dep); got != want {
 				t.Errorf("%s links %s: %v, want %v", pkg, dep, got, want)
 			}
