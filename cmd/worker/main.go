@@ -29,6 +29,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/cli"
+	"compactd/internal/disk"
 	"compactd/internal/exact"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
@@ -75,7 +76,9 @@ type flags struct {
 	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them it gets its compactions without messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
 
 	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
-	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback."`
+	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Set it in the environment, or in a file: every user of this machine can read a command line."`
+
+	HTTPTokenFile access.File `name:"http-token-file" env:"COMPACTD_HTTP_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --http-token and nothing else."`
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
 	Color     term.When        `env:"COMPACTD_COLOR" default:"auto" enum:"auto,always,never" help:"Colour of what a command prints: on a terminal unless NO_COLOR is set, or always, or never (auto|always|never, default ${default})."`
@@ -95,6 +98,8 @@ type flags struct {
 
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
+
+	tokenInArgs bool // --http-token is on the command line; set by Validate
 }
 
 const description = `Keeps the conversations of LLM agents inside their context windows.
@@ -150,6 +155,9 @@ func main() {
 // tell says in the log why serving ended, and to people why another command did.
 func tell(log zerolog.Logger, serving bool, err error) {
 	hint := access.Hint(err)
+	if exposed, ok := errors.AsType[*disk.ExposedError](err); ok {
+		hint = exposed.Hint()
+	}
 	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" {
 		hint = "The files of a worker are in --data: name a folder that this user may write."
 	}
@@ -183,6 +191,9 @@ type serveCmd struct{}
 // Run serves until ctx ends.
 func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	config := f.settings.Config
+	if err := disk.Private(f.Data, f.dataOf("nats"), f.dataOf("ledgers")); err != nil {
+		return fmt.Errorf("--data: %w", err)
+	}
 	mon, err := f.startMonitor(ctx, log)
 	if err != nil {
 		return err
@@ -203,7 +214,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	}
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
-		Dir: filepath.Join(f.Data, "ledgers"), Sync: f.Durability == string(embedded.DurablePower),
+		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
 		Memory: memory(), MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour), SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
@@ -227,6 +238,9 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	return nil
 }
 
+// dataOf is a directory below --data.
+func (f *flags) dataOf(name string) string { return filepath.Join(f.Data, name) }
+
 // Validate finds wrong usage that kong cannot know of.
 func (f *flags) Validate(k *kong.Context) error {
 	if err := f.chooseServer(k); err != nil {
@@ -249,6 +263,9 @@ func (f *flags) Validate(k *kong.Context) error {
 	}
 	if f.SnapshotEvery < 0 || f.SnapshotEvery > 0 && f.SnapshotEvery < time.Second {
 		return errors.New("--snapshot-every must be 0, for never, or 1s or more")
+	}
+	if err := f.readToken(k); err != nil {
+		return err
 	}
 	var err error
 	if f.models, err = provider.Open(f.Summarizer, os.Getenv); err != nil {
@@ -303,7 +320,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	})
 	if f.NATS == "" {
 		s, err := embedded.Start(embedded.Config{
-			Dir: filepath.Join(f.Data, "nats"), Listen: f.Listen, Durability: embedded.Durability(f.Durability),
+			Dir: f.dataOf("nats"), Listen: f.Listen, Durability: embedded.Durability(f.Durability),
 			Log: serverLog(log),
 		})
 		if err != nil {

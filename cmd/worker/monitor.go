@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
+	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
 	"compactd/internal/worker"
@@ -28,6 +32,10 @@ func (f *flags) startMonitor(ctx context.Context, log zerolog.Logger) (monitor, 
 	if f.HTTP == "" || f.HTTP == "-1" || f.HTTP == "off" {
 		return monitor{stop: func() {}}, nil
 	}
+	if f.tokenInArgs {
+		log.Warn().Str("hint", "Set it as COMPACTD_HTTP_TOKEN, or in a file with --http-token-file.").
+			Msg("--http-token is on the command line, where every user of this machine can read it")
+	}
 	c := worker.MonitorConfig{Listen: f.HTTP, Token: f.HTTPToken, Data: f.Data, Version: version}
 	m, err := worker.NewMonitor(c)
 	if f.HTTP == defaultHTTP && errors.Is(err, syscall.EADDRINUSE) {
@@ -47,6 +55,25 @@ func (f *flags) startMonitor(ctx context.Context, log zerolog.Logger) (monitor, 
 		}
 	})
 	return monitor{m, func() { cancel(); running.Wait() }}, nil
+}
+
+// readToken takes the token of --http-token-file.
+func (f *flags) readToken(k *kong.Context) error {
+	f.tokenInArgs = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "http-token" })
+	if f.HTTPTokenFile == "" {
+		return nil
+	}
+	if f.HTTPToken != "" {
+		return errors.New("--http-token and --http-token-file are both set: leave one out")
+	}
+	text, err := os.ReadFile(string(f.HTTPTokenFile))
+	if err != nil {
+		return fmt.Errorf("--http-token-file: %w", err)
+	}
+	if f.HTTPToken = strings.TrimSpace(string(text)); f.HTTPToken == "" {
+		return fmt.Errorf("--http-token-file: %s is empty", f.HTTPTokenFile)
+	}
+	return nil
 }
 
 func portHint(err error) string {

@@ -1,4 +1,5 @@
-// Package disk says how much room there is, and when that is too little.
+// Package disk says how much room there is, when that is too little, and whether other
+// users of the machine may read a directory.
 //
 //	free, size, err := disk.Space("/var/lib/compactd")
 //	if err == nil && disk.Scarce(free, size) { … } // time to act

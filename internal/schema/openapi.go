@@ -63,7 +63,7 @@ func OpenAPI(operations []Operation, all map[string]*jsonschema.Schema) (map[str
 		"security": []any{object{}, object{"token": []any{}}},
 		"components": object{
 			"schemas":         components,
-			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "That of worker --http-token; none is needed on loopback without one."}},
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "That of the worker (COMPACTD_HTTP_TOKEN or --http-token-file), in one header Authorization and nowhere else; none is needed on loopback without one."}},
 		},
 	}, nil
 }

@@ -3,29 +3,61 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"compactd/docs/format"
 	"compactd/internal/events"
 )
 
-// maxRequests is how many requests are answered at once over HTTP.
-const maxRequests = 32
+// Bounds of what is done at once over HTTP.
+const (
+	// maxRequests is how many requests are answered.
+	maxRequests = 32
+	// maxBodies is how many bodies are read: at most maxBodies times
+	// [events.MaxCheckBytes] of memory, each for bodyTimeout at most.
+	maxBodies   = 32
+	bodyTimeout = 5 * time.Second
+)
+
+// slots are places for requests. Who gets none is refused at once.
+type slots chan struct{}
+
+func (s slots) take() bool {
+	select {
+	case s <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s slots) release() { <-s }
 
 // api adds the requests of the service over HTTP. Until there is a worker nobody can
-// answer them.
+// answer them. A request takes its slot when its body is there: bodies that come
+// slowly hold places of their own, and keep nobody else from an answer.
 func (m *Monitor) api(mux *http.ServeMux) {
-	slots := make(chan struct{}, maxRequests)
+	answers, bodies := make(slots, maxRequests), make(slots, maxBodies)
 	for _, r := range Routes() {
 		mux.HandleFunc(r.Method+" "+r.Path, func(w http.ResponseWriter, q *http.Request) {
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-				m.answer(w, q, &r)
-			default:
-				writeError(w, refusal(errBusy))
+			on := m.serving(w)
+			if on == nil {
+				return
 			}
+			body, err := readBody(w, q, &r, bodies)
+			if err == nil && !answers.take() {
+				err = errBusy
+			}
+			if err != nil {
+				writeError(w, on.worker.service.refuse(err))
+				return
+			}
+			defer answers.release()
+			m.answer(w, q, &r, body)
 		})
 		mux.HandleFunc(r.Path, wrongMethod(r.Method))
 	}
@@ -37,20 +69,29 @@ func (m *Monitor) api(mux *http.ServeMux) {
 	})
 }
 
-// answer answers one request.
-func (m *Monitor) answer(w http.ResponseWriter, q *http.Request, r *Route) {
+// serving is the worker that answers; nil when there is none, after a refusal.
+func (m *Monitor) serving(w http.ResponseWriter) *watched {
 	on := m.watched.Load()
 	if on == nil {
 		writeError(w, refusal(errNotServed))
-		return
+		return nil
 	}
 	select {
 	case <-on.stopping: // its connections may be closed
 		writeError(w, refusal(errStopping))
-		return
+		return nil
 	default:
+		return on
 	}
-	request, err := r.request(w, q)
+}
+
+// answer answers one request, whose body was read.
+func (m *Monitor) answer(w http.ResponseWriter, q *http.Request, r *Route, body []byte) {
+	on := m.serving(w)
+	if on == nil {
+		return
+	}
+	request, err := r.request(q, body)
 	var data []byte
 	if err == nil {
 		data, err = on.worker.service.reply(q.Context(), r.Endpoint, request)
@@ -60,6 +101,31 @@ func (m *Monitor) answer(w http.ResponseWriter, q *http.Request, r *Route) {
 		return
 	}
 	writeData(w, http.StatusOK, "application/json", data)
+}
+
+// readBody reads the body of a request that may have one, bounded in bytes and time,
+// in one of a few places.
+func readBody(w http.ResponseWriter, q *http.Request, r *Route, places slots) ([]byte, error) {
+	deadline := http.NewResponseController(w)
+	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }() // else it would end a long answer
+	if !r.Body || q.Body == http.NoBody {
+		return nil, nil
+	}
+	if !places.take() {
+		return nil, errBusy
+	}
+	defer places.release()
+	if err := deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
+		return nil, fmt.Errorf("bound the body: %w", err)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, events.MaxCheckBytes))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than a request may have")
+	}
+	if err != nil {
+		return nil, events.NewInvalid(events.CodeBadJSON, "", fmt.Sprintf("the body ended early, or did not come within %s", bodyTimeout))
+	}
+	return body, nil
 }
 
 // errNoPage and errMethod are refusals that only HTTP has.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -92,26 +93,60 @@ func (m *Monitor) index() index {
 	}
 }
 
-// guard lets in who has the token. Without one only this machine may ask, under
-// its own name: a page in a browser here could come under a name of its own that
-// leads to loopback.
+// guard refuses requests without the token. Without a token only programs of this
+// machine may ask, under its own name: a page in a browser here could come under a
+// name of its own that leads to loopback. A page of another site is refused in any
+// case: what a browser sends by itself says where the request comes from.
 func (m *Monitor) guard(next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(m.config.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		got := sha256.Sum256([]byte(token))
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		got := sha256.Sum256([]byte(bearer(r)))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
 			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."})
+		case crossSite(r):
+			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."})
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send Authorization: Bearer with the token of --http-token."})
+			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."})
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// bearer is the token of a request, "" where there is none: the only place that it is
+// taken from is one header Authorization with the scheme Bearer.
+func bearer(r *http.Request) string {
+	all := r.Header.Values("Authorization")
+	if len(all) != 1 {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(all[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(token, " ")
+}
+
+// crossSite reports whether a browser sends the request for a page that is not of this
+// address. Programs send neither header. https://www.w3.org/TR/fetch-metadata/
+func crossSite(r *http.Request) bool {
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
+		if site != "same-origin" && site != "none" { // none: the user typed the address
+			return true
+		}
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
+			return true
+		}
+	}
+	return false
 }
 
 func hostOf(r *http.Request) string {

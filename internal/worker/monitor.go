@@ -50,7 +50,7 @@ func (c *MonitorConfig) validate() error {
 	host = cmp.Or(host, "127.0.0.1")
 	c.Listen = net.JoinHostPort(host, strconv.Itoa(max(n, 0)))
 	if c.Token == "" && !loopback(host) {
-		errs = append(errs, fmt.Errorf("listen on %q: others can reach it: set a token, as with --http-token, or listen on 127.0.0.1", c.Listen))
+		errs = append(errs, fmt.Errorf("listen on %q: others can reach it: set a token, as COMPACTD_HTTP_TOKEN or with --http-token-file, or listen on 127.0.0.1", c.Listen))
 	}
 	if c.Token != "" && len(c.Token) < minToken {
 		errs = append(errs, fmt.Errorf("token is shorter than %d characters", minToken))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,11 @@ func (p *process) url() string { return "nats://" + p.listen }
 func (p *process) start() {
 	p.t.Helper()
 	p.log = &lines{more: make(chan struct{}, 1)}
+	for _, dir := range []string{"", "nats", "ledgers"} { // t.TempDir lets others in, as does a copy
+		if err := os.Chmod(filepath.Join(p.data, dir), 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			p.t.Fatal(err)
+		}
+	}
 	args := p.args
 	if args == nil {
 		args = []string{"--listen", p.listen, "--partitions", "4"}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -91,7 +90,7 @@ func (r *Route) PathParams() []string {
 
 // request is the payload that a request over HTTP stands for. What is wrong with it
 // the decoder of the payload says: a field that comes twice is there twice.
-func (r *Route) request(w http.ResponseWriter, q *http.Request) ([]byte, error) {
+func (r *Route) request(q *http.Request, body []byte) ([]byte, error) {
 	var fields []string
 	add := func(name string, value []byte) {
 		fields = append(fields, string(quoted(name))+":"+string(value))
@@ -105,18 +104,12 @@ func (r *Route) request(w http.ResponseWriter, q *http.Request) ([]byte, error) 
 			add(p.Name, p.value(value))
 		}
 	}
-	if r.Body {
-		body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, events.MaxCheckBytes))
-		if err != nil {
-			return nil, events.NewInvalid(events.CodeTooLarge, "", "the body cannot be read, or has more bytes than a request may have")
-		}
-		members, err := membersOf(body)
-		if err != nil {
-			return nil, err
-		}
-		if members != "" {
-			fields = append(fields, members)
-		}
+	members, err := membersOf(body)
+	if err != nil {
+		return nil, err
+	}
+	if members != "" {
+		fields = append(fields, members)
 	}
 	return []byte("{" + strings.Join(fields, ",") + "}"), nil
 }

@@ -1,0 +1,137 @@
+package worker_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"compactd/internal/worker"
+)
+
+// statusOf is the status of a GET with headers of the caller's choice.
+func statusOf(t *testing.T, m *worker.Monitor, method, path string, header http.Header) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+m.Addr()+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = header
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if cors := resp.Header.Get("Access-Control-Allow-Origin"); cors != "" {
+		t.Errorf("%s %s allows %q", method, path, cors)
+	}
+	return resp.StatusCode
+}
+
+// A page of another site does not ask a worker through the browser of its user, also
+// not on loopback where no token is needed.
+func TestForeignPagesAreRefused(t *testing.T) {
+	t.Parallel()
+	const token = "0123456789abcdef"
+	open, guarded := newMonitor(t, worker.MonitorConfig{}), newMonitor(t, worker.MonitorConfig{Token: token})
+	for _, c := range []struct {
+		name, value string
+		want        int
+	}{
+		{"Origin", "https://evil.example", http.StatusForbidden},
+		{"Origin", "null", http.StatusForbidden},
+		{"Origin", "http://localhost:1", http.StatusForbidden},
+		{"Origin", "http://" + open.Addr() + ".evil.example", http.StatusForbidden},
+		{"Origin", "http://" + open.Addr(), http.StatusOK},
+		{"Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		{"Sec-Fetch-Site", "same-site", http.StatusForbidden},
+		{"Sec-Fetch-Site", "same-origin", http.StatusOK},
+		{"Sec-Fetch-Site", "none", http.StatusOK},
+		{"X-Nothing", "1", http.StatusOK},
+	} {
+		h := http.Header{c.name: {c.value}}
+		if got := statusOf(t, open, "GET", "/metrics", h); got != c.want {
+			t.Errorf("%s: %s is %d, want %d", c.name, c.value, got, c.want)
+		}
+		if c.want == http.StatusForbidden {
+			if got := statusOf(t, open, "OPTIONS", "/v1/sessions/a/b/check", h); got != http.StatusForbidden {
+				t.Errorf("preflight with %s: %s is %d", c.name, c.value, got)
+			}
+			h.Set("Authorization", "Bearer "+token)
+			if got := statusOf(t, guarded, "GET", "/metrics", h); got != http.StatusForbidden {
+				t.Errorf("with a token, %s: %s is %d", c.name, c.value, got)
+			}
+		}
+	}
+}
+
+// The token is taken from one place: a header Authorization with the scheme Bearer.
+func TestTokenIsBearer(t *testing.T) {
+	t.Parallel()
+	const token = "0123456789abcdef"
+	m := newMonitor(t, worker.MonitorConfig{Token: token})
+	for _, c := range []struct {
+		path   string
+		header []string
+		want   int
+	}{
+		{"/metrics", []string{"Bearer " + token}, http.StatusOK},
+		{"/metrics", []string{"bearer  " + token}, http.StatusOK}, // the scheme knows no case
+		{"/metrics", []string{token}, http.StatusUnauthorized},
+		{"/metrics", []string{"Token " + token}, http.StatusUnauthorized},
+		{"/metrics", []string{"Basic " + token}, http.StatusUnauthorized},
+		{"/metrics", []string{"Bearer x", "Bearer " + token}, http.StatusUnauthorized},
+		{"/metrics", []string{"Bearer " + token, "Bearer " + token}, http.StatusUnauthorized},
+		{"/metrics?token=" + token + "&access_token=" + token, nil, http.StatusUnauthorized},
+	} {
+		if got := statusOf(t, m, "GET", c.path, http.Header{"Authorization": c.header}); got != c.want {
+			t.Errorf("%s with %q: %d, want %d", c.path, c.header, got, c.want)
+		}
+	}
+	if got := statusOf(t, m, "GET", "/metrics", http.Header{"Cookie": {"token=" + token}, "X-Token": {token}}); got != http.StatusUnauthorized {
+		t.Errorf("as a cookie: %d", got)
+	}
+}
+
+// slowBody begins a request whose body does not come, and returns the first line of
+// what is answered: 100 Continue when the worker waits for the body.
+func slowBody(t *testing.T, m *worker.Monitor) string {
+	t.Helper()
+	c, err := net.Dial("tcp", m.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	fmt.Fprintf(c, "POST /v1/sessions/default/s/check HTTP/1.1\r\nHost: %s\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n{", m.Addr())
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// Bodies that do not come keep nobody from an answer, and are not read without bound.
+func TestSlowBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	m := newMonitor(t, worker.MonitorConfig{})
+	r := w.monitored(m, "")
+	<-r.worker.Ready()
+	waiting := 0
+	for ; waiting < 100; waiting++ { // slots are 32, places for bodies are 32
+		if line := slowBody(t, m); line != "HTTP/1.1 100 Continue" {
+			if !strings.HasPrefix(line, "HTTP/1.1 503 ") {
+				t.Errorf("a body too many: %s", line)
+			}
+			break
+		}
+	}
+	if waiting == 100 {
+		t.Error("100 bodies are waited for at once")
+	}
+	if got := statusOf(t, m, "GET", "/v1/sessions", http.Header{}); got != http.StatusOK {
+		t.Errorf("with %d bodies that do not come, another request: %d", waiting, got)
+	}
+}
