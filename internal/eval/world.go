@@ -62,7 +62,8 @@ func openWorld(ctx context.Context, dir string, s summarize.Summarizer, l worker
 		return w, err
 	}
 	wk, err := worker.New(worker.Config{
-		Read: w.conns[1], Commit: w.conns[2], Streams: w.streams, Compaction: c, Owner: fmt.Sprintf("eval-%d", time.Now().UnixNano()),
+		OutcomeBytes: -1, // what a bound leaves out would not be measured
+		Read:         w.conns[1], Commit: w.conns[2], Streams: w.streams, Compaction: c, Owner: fmt.Sprintf("eval-%d", time.Now().UnixNano()),
 		Summarizer: s, Listener: l,
 	})
 	if err != nil {

@@ -191,21 +191,30 @@ func (p *partition) body(ctx context.Context, t *told) (data []byte, err error) 
 	}
 	p.countHour(ctx)
 	if t.omitted = q.over(tenant, 1); t.omitted == "" {
-		data, t.omitted, err = p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
-		if data == nil {
+		if data, t.omitted, err = p.renderWhole(ctx, t, c); data == nil {
 			return nil, err
 		}
 		if t.omitted == "" {
 			t.omitted = q.over(tenant, int64(len(data)))
 		}
 	}
-	if t.omitted == omittedHour || t.omitted == omittedShare {
+	if t.omitted != "" && t.omitted != omittedSize && t.omitted != omittedText {
 		if data, err = withoutMessages(c, limitNote()); err != nil {
 			return nil, err
 		}
 	}
 	q.charge(p.id, tenant, int64(len(data)))
 	return data, err
+}
+
+// renderWhole renders a compaction with its messages, once there is memory for it.
+func (p *partition) renderWhole(ctx context.Context, t *told, c *events.Compacted) (data []byte, omitted string, err error) {
+	release, err := p.w.rendering.acquire(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	defer release()
+	return p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
 }
 
 // countHour reads back what the partition's tenants have had stored, once.

@@ -124,17 +124,17 @@ type Compacted struct {
 	Partition int
 	Address   events.Address
 	Body      *events.Compacted
-	// Omitted says why its messages were left out: size, no_text, tenant_hour or
-	// tenant_share; "" if they were not.
+	// Omitted says why its messages were left out: size, no_text, tenant_hour,
+	// tenant_burst or tenant_share; "" if they were not.
 	Omitted string
 }
 
 // OutcomesLimited is a tenant over a bound.
 type OutcomesLimited struct {
 	Tenant string
-	Reason string // tenant_hour or tenant_share
-	// Bytes that it has had stored in the last hour by this worker, or that it holds
-	// of OUTCOMES, and how many it may.
+	Reason string // tenant_hour, tenant_burst or tenant_share
+	// Bytes that it has had stored in the last hour or ten minutes by this worker, or
+	// that it holds of OUTCOMES, and how many it may.
 	Bytes, Bound int64
 }
 

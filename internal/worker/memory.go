@@ -1,7 +1,16 @@
 package worker
 
+import (
+	"context"
+
+	"golang.org/x/sync/semaphore"
+
+	"compactd/internal/events"
+)
+
 // How a worker divides its memory. A quarter is for the ledgers of sessions, an eighth
-// for texts that are rendered again soon. Of each step that events go through, decided
+// for texts that are rendered again soon, and an eighth for histories that are being
+// rendered, of all partitions together. Of each step that events go through, decided
 // and rendered for a commit, a partition holds its share of an eighth. What is unread
 // takes up to twice as much as a message may have, in each partition; what remains is
 // for the collector of garbage, summaries, and answers to questions.
@@ -9,6 +18,31 @@ package worker
 func ledgersShare(memory int64) int { return int(memory / 4) }
 
 func textsShare(memory int64) uint64 { return uint64(memory / 8) }
+
+// rendering bounds the histories that are rendered at once. One history alone may be
+// larger.
+type rendering struct {
+	room  *semaphore.Weighted
+	bytes int64
+}
+
+func newRendering(memory int64) *rendering {
+	n := max(memory/8, 1)
+	return &rendering{semaphore.NewWeighted(n), n}
+}
+
+// renderedBytes is about how much memory a token takes while it is rendered: as text of
+// a turn, as a message, and twice in the payload.
+const renderedBytes = 16
+
+// acquire waits until a compaction may be rendered.
+func (r *rendering) acquire(ctx context.Context, c *events.Compacted) (release func(), err error) {
+	n := min(max(c.TokensAfter, 1)*renderedBytes, r.bytes)
+	if err := r.room.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return func() { r.room.Release(n) }, nil
+}
 
 // partitionShare is at most what a commit gains from, and enough for a few histories.
 // One history alone may be larger.

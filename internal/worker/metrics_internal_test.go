@@ -71,7 +71,7 @@ func TestMetrics(t *testing.T) {
 		`compactions_total{reason="threshold",result="compacted"} 1`, `compactions_total{reason="manual",result="nothing_to_do"} 1`,
 		`compaction_stages_total{reason="threshold",stage="prune"} 1`, `compaction_stages_total{reason="threshold",stage="summarize"} 1`,
 		`compaction_saved_tokens_total{reason="threshold"} 40`,
-		`messages_omitted_total{reason="tenant_hour"} 1`, `messages_omitted_total{reason="tenant_share"} 0`, `messages_omitted_total{reason="size"} 0`, `messages_omitted_total{reason="no_text"} 0`,
+		`messages_omitted_total{reason="tenant_hour"} 1`, `messages_omitted_total{reason="tenant_burst"} 0`, `messages_omitted_total{reason="tenant_share"} 0`, `messages_omitted_total{reason="size"} 0`, `messages_omitted_total{reason="no_text"} 0`,
 		`rejected_total{code="bad_json"} 1`, `rejected_total{code="other"} 1`, `rejected_total{code="internal"} 0`, `rejected_total{code="session_reset"} 0`,
 		`noted_total{code="usage_unknown"} 1`,
 		`summaries_total{by="model",lane="normal",result="summary"} 1`, `summaries_total{by="embedded",lane="normal",result="summary"} 1`,

@@ -16,8 +16,10 @@ import (
 // A compaction copies text, so an event of 20 bytes may lead to an outcome of 6 MiB.
 // Two bounds keep one tenant from filling OUTCOMES for the others:
 //
-//   - an hour's bytes of session.compacted. A worker grants the part of it that its
-//     share of the partitions is of all;
+//   - an hour's bytes of session.compacted, of which a quarter may come within ten
+//     minutes: an embedded server keeps what it has just stored in memory for some
+//     seconds. A worker grants the part of it that its share of the partitions is of
+//     all;
 //   - a share of OUTCOMES: at most quotaShare times what is free, so that one tenant
 //     takes four fifths of the stream at most, two take four ninths each, and some is
 //     left for those who need little.
@@ -33,6 +35,7 @@ const (
 	omittedSize  = "size"         // larger than 6 MiB, or than the server takes
 	omittedText  = "no_text"      // the log does not hold the text any more
 	omittedHour  = "tenant_hour"  // the tenant has used up its bytes of the hour
+	omittedBurst = "tenant_burst" // the same of ten minutes
 	omittedShare = "tenant_share" // the tenant holds its share of OUTCOMES
 )
 
@@ -48,6 +51,10 @@ const (
 	// leastQuota at least.
 	quotaParts = 64
 	leastQuota = 256 << 20
+
+	// Of an hour's bytes a slot has this part, and a few of the largest outcomes.
+	quotaBurst = 4
+	leastBurst = 16 << 20
 
 	quotaShare = 4
 	// The last twentieth of OUTCOMES is for outcomes without messages.
@@ -113,6 +120,9 @@ func (h *hour) of(tenant string) (n int64) {
 	}
 	return n
 }
+
+// ofSlot is what a tenant has had stored in the slot that is running.
+func (h *hour) ofSlot(tenant string) int64 { return h.slots[h.at%int64(len(h.slots))][tenant] }
 
 // quotas are the bounds in one worker.
 type quotas struct {
@@ -232,9 +242,14 @@ func (q *quotas) over(tenant string, bytes int64) string {
 func (q *quotas) exceeded(tenant string, bytes int64) OutcomesLimited {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	lately := q.ofHour(tenant)
-	if n := q.hourly(); n >= 0 && lately+bytes > n {
-		return OutcomesLimited{tenant, omittedHour, lately, n}
+	lately, now := q.ofHour(tenant)
+	if n := q.hourly(); n >= 0 {
+		if lately+bytes > n {
+			return OutcomesLimited{tenant, omittedHour, lately, n}
+		}
+		if n = max(n/quotaBurst, min(n, leastBurst)); now+bytes > n {
+			return OutcomesLimited{tenant, omittedBurst, now, n}
+		}
 	}
 	held := max(q.tenants[tenant], lately) // the latter until all is counted
 	if n := q.share(); n >= 0 && held+bytes > n {
@@ -274,15 +289,15 @@ func (q *quotas) charge(partition int, tenant string, bytes int64) {
 	}
 }
 
-// ofHour is what a tenant has had stored in the last hour, in the partitions of this
-// worker; mu is held.
-func (q *quotas) ofHour(tenant string) (n int64) {
+// ofHour is what a tenant has had stored in the last hour, and in the slot that is
+// running, in the partitions of this worker; mu is held.
+func (q *quotas) ofHour(tenant string) (n, slot int64) {
 	now := slotOf(time.Now())
 	for _, h := range q.hours {
 		h.advance(now)
-		n += h.of(tenant)
+		n, slot = n+h.of(tenant), slot+h.ofSlot(tenant)
 	}
-	return n
+	return n, slot
 }
 
 // hourly is what a tenant may have stored by this worker in an hour, negative for no

@@ -60,6 +60,33 @@ func TestQuotaHour(t *testing.T) {
 	})
 }
 
+// Of an hour's bytes a quarter comes within ten minutes at most, so that a loop does
+// not take the whole hour, nor the memory of a server that caches what it stores.
+func TestQuotaBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []OutcomesLimited
+		q := newTestQuotas(256<<20, 0, &told)
+		time.Sleep(time.Until(time.Now().Truncate(quotaSlot).Add(quotaSlot)))
+		for range 4 {
+			n := int64(0)
+			for q.over("a", 1<<20) == "" {
+				q.charge(0, "a", 1<<20)
+				n += 1 << 20
+			}
+			if n != 64<<20 {
+				t.Errorf("%d bytes within ten minutes", n)
+			}
+			time.Sleep(quotaSlot)
+		}
+		if why := q.over("a", 1); why != omittedHour {
+			t.Errorf("after the bytes of an hour: %q", why)
+		}
+		if told[0].Reason != omittedBurst {
+			t.Errorf("told %+v", told[0])
+		}
+	})
+}
+
 // A worker grants the part of an hour that its share of the partitions is.
 func TestQuotaOfShare(t *testing.T) {
 	var told []OutcomesLimited

@@ -103,13 +103,14 @@ func (c *Config) validate() error {
 // Worker serves its share of the partitions of one log: all of them, when it is
 // alone.
 type Worker struct {
-	config  Config
-	js      jetstream.JetStream
-	texts   *texts
-	service *service
-	copies  *snapshots
-	quotas  *quotas
-	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
+	config    Config
+	js        jetstream.JetStream
+	texts     *texts
+	service   *service
+	copies    *snapshots
+	quotas    *quotas
+	rendering *rendering
+	ready     sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 
 	assigned []atomic.Bool               // by number: this worker should serve it
 	stale    []atomic.Bool               // by number: its file is from before an erasure
@@ -140,7 +141,7 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{
-		config: c, js: js, texts: newTexts(c.Read, textsShare(c.Memory)),
+		config: c, js: js, texts: newTexts(c.Read, textsShare(c.Memory)), rendering: newRendering(c.Memory),
 		served:   make([]atomic.Pointer[partition], c.Streams.Partitions),
 		assigned: make([]atomic.Bool, c.Streams.Partitions),
 		stale:    make([]atomic.Bool, c.Streams.Partitions),
