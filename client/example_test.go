@@ -115,7 +115,7 @@ func ExampleError() {
 	}
 	// Output:
 	// true
-	// messages[0] has the role "robot", which is none of openai (system, developer, user, assistant, tool)
+	// messages[0] has a role that is none of openai (system, developer, user, assistant, tool)
 	// Check format, and the message at the index that the text names.
 }
 

@@ -56,6 +56,10 @@ var roles = map[Format]string{
 	NeuroLink: "user, assistant, tool_call, tool_result, system",
 }
 
+// known are the roles that this package or another library has: any other may be content.
+var known = strings.Fields("system developer user assistant tool function tool_call tool_result model human ai bot agent data ipython " +
+	"toolCall toolResult bashExecution custom branchSummary compactionSummary")
+
 // explain says what is wrong with a message, and what it looks like.
 func (f Format) explain(raw Raw, err error) string {
 	ms, bad := members(raw)
@@ -65,11 +69,10 @@ func (f Format) explain(raw Raw, err error) string {
 	text := "has no role"
 	if role := lookup(ms, "role"); role != nil {
 		name, ok := unquote(role)
-		shown := countName(name)
 		switch {
 		case !ok:
 			text = "has a role that is no string"
-		case shown != name:
+		case !slices.Contains(known, name):
 			text = "has a role that is none of " + string(f)
 		default:
 			text = fmt.Sprintf("has the role %q, which is none of %s", name, f)

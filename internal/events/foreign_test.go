@@ -22,7 +22,7 @@ func TestForeignMessages(t *testing.T) {
 		{Anthropic, `{"role":"tool","tool_call_id":"c","content":"x"}`, `messages[1] has the role "tool", which is none of anthropic (user, assistant)`},
 		{Anthropic, `{"type":"text","text":"hi"}`, `messages[1] has no role (user, assistant); it looks like a block of a message: put blocks into content of a message with a role`},
 		{Anthropic, `{"type":"user","message":{"role":"user","content":"hi"}}`, `messages[1] has no role (user, assistant); it looks like a line of a transcript: send its message`},
-		{OpenAI, `{"role":"secret 7","content":"x"}`, `messages[1] has a role that is none of openai (system, developer, user, assistant, tool)`},
+		{OpenAI, `{"role":"secret","content":"x"}`, `messages[1] has a role that is none of openai (system, developer, user, assistant, tool)`},
 		{OpenAI, `{"role":7,"content":"x"}`, `messages[1] has a role that is no string (system, developer, user, assistant, tool)`},
 		{OpenAI, `"hi"`, `messages[1] is not a JSON object; it is a string: put it into {"role":"user","content":…}`},
 		{OpenAI, `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c"}]}`, `messages[1] is a tool's and has no tool_call_id; it looks like a ModelMessage of the AI SDK; convert it to openai, anthropic or neurolink`},

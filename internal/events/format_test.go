@@ -129,7 +129,7 @@ func TestReadAllNamesBadMessages(t *testing.T) {
 	raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"king","content":"secret"}`), Raw(`{"role":"user","content":"a"}`), Raw(`{"role":"user"}`)}
 	_, err := Anthropic.ReadAll(raws)
 	want := &Invalid{Problems: []Problem{
-		{CodeBadMessage, "messages[1]", `has the role "king", which is none of anthropic (user, assistant)`},
+		{CodeBadMessage, "messages[1]", "has a role that is none of anthropic (user, assistant)"},
 		{CodeBadMessage, "messages[3]", errNoContent.Error()},
 	}}
 	if d := cmp.Diff(want, err); d != "" {

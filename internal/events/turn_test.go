@@ -263,8 +263,9 @@ func TestUsageProblems(t *testing.T) {
 		`{"requests":3,"input_tokens":2}`:                                  "usage sums up several calls, and does not list them: the tokens of the last call are meant",
 		`{"requests":2,"requestUsageEntries":7,"inputTokens":2}`:           "usage.requestUsageEntries must be an array",
 		`{"requests":2,"requestUsageEntries":[7],"inputTokens":2}`:         "usage.requestUsageEntries must be an array of objects",
-		`{"tokens":5,"a secret":1,"another secret":2}`:                     "usage has a shape of no known provider, with a key, tokens",
-		`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}`:          "usage has a shape of no known provider, with a, b, c, d, e, f, g, h, …",
+		`{"tokens":5,"secret":1,"another secret":2}`:                       "usage has a shape of no known provider, with a key, tokens",
+		`{"token1":1,"token2":1,"token3":1,"token4":1,"token5":1,"token6":1,"token7":1,"token8":1,"token9":1}`: "usage has a shape of no known provider, " +
+			"with token1, token2, token3, token4, token5, token6, token7, token8, …",
 		`[]`: "usage is no object",
 	} {
 		got, err := DecodeTurn([]byte(`{"messages":[],"usage":` + usage + `}`))

@@ -250,14 +250,16 @@ func (c counts) take(name string) Raw {
 // maxNamed bounds how many fields of a foreign usage are named.
 const maxNamed = 8
 
-// countName keeps a foreign key fit for a message to people: names of counts are letters,
-// in one word or several.
+// countWords are in the names of counts; a key without any of them may be content.
+var countWords = []string{"token", "input", "output", "prompt", "completion", "cache", "count", "total", "usage", "cost", "request"}
+
+// countName keeps a foreign key fit for a message to people.
 func countName(s string) string {
-	const letters = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	if strings.Trim(s, letters) != "" || len(s) > 32 || s == "" {
+	name := strings.ToLower(s)
+	if !slices.ContainsFunc(countWords, func(w string) bool { return strings.Contains(name, w) }) {
 		return "a key"
 	}
-	return s
+	return fieldName(s)
 }
 
 // names lists the fields that are there.

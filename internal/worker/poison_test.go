@@ -448,8 +448,13 @@ func wrongSizes() []hostile {
 		each("100,000 messages", "", tiny),
 		each("30,000 calls", "", `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{"id":"a"},`, 29_999)+`{"id":"b"}]},`+goodMessage+`]}`),
 		each("30,000 calls without ids", events.CodeMissingCallID, `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{},`, 29_999)+`{}]},`+goodMessage+`]}`),
-		each("results without ids", events.CodeMissingCallID, `{"messages":[{"role":"tool","content":"`+canary+`"}]}`,
-			`{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","content":"`+canary+`"}]}]}`),
+		[]hostile{
+			{name: "a result without id", lasting: true, code: events.CodeMissingCallID, data: `{"messages":[{"role":"tool","content":"` + canary + `"}]}`},
+			{
+				name: "an Anthropic result without id", lasting: true, code: events.CodeMissingCallID,
+				data: `{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","content":"` + canary + `"}]}]}`,
+			},
+		},
 		each("15,000 results without calls", "", `{"messages":[`+strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 15_000)+goodMessage+`]}`),
 	)
 }
