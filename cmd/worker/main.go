@@ -57,6 +57,8 @@ type flags struct {
 
 	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
 
+	DrainTimeout time.Duration `name:"drain-timeout" env:"COMPACTD_DRAIN_TIMEOUT" default:"10s" placeholder:"TIME" help:"How long a stop may take, whatever became of the server: it commits what is decided, and hands over (${default})."`
+
 	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
 
 	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
@@ -143,6 +145,7 @@ func main() {
 	}
 	log := newLogger(f.LogFormat)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	err = cmd.Run(&f, log)
 	stop()
@@ -188,8 +191,18 @@ func newLogger(format string) zerolog.Logger {
 
 type serveCmd struct{}
 
-// Run serves until ctx ends.
+// Run serves until ctx ends. A signal before it serves is no failure either.
 func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
+	defer f.announceStop(ctx, log)()
+	err := f.serve(ctx, log)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
+		log.Info().Msg("stopped")
+		return nil
+	}
+	return err
+}
+
+func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	config := f.settings.Config
 	if err := disk.Private(f.Data, f.dataOf("nats"), f.dataOf("ledgers")); err != nil {
 		return fmt.Errorf("--data: %w", err)
@@ -215,7 +228,9 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		Memory: memory(), MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour), SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, Owner: owner(), Summarizer: f.summarizer(), Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
+		Memory: memory(), MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
+		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(),
+		Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
 		return err
@@ -231,11 +246,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 		case <-ctx.Done():
 		}
 	}()
-	if err := w.Run(ctx); err != nil {
-		return err
-	}
-	log.Info().Msg("stopped")
-	return nil
+	return w.Run(ctx)
 }
 
 // dataOf is a directory below --data.
@@ -260,6 +271,9 @@ func (f *flags) Validate(k *kong.Context) error {
 	}
 	if f.LeaseTTL < time.Second || f.LeaseTTL%time.Second != 0 {
 		return errors.New("--lease-ttl must be 1s or more, in whole seconds")
+	}
+	if f.DrainTimeout < time.Second {
+		return errors.New("--drain-timeout must be 1s or more")
 	}
 	if f.SnapshotEvery < 0 || f.SnapshotEvery > 0 && f.SnapshotEvery < time.Second {
 		return errors.New("--snapshot-every must be 0, for never, or 1s or more")

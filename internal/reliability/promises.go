@@ -95,6 +95,9 @@ var Promises = []Promise{
 		shown("TestFaultsAreNoticed", "B", "planted>=3", "missed=0"),
 		shown("TestFaultFleetUnfenced", "B", "planted>=1", "missed=0"),
 	}},
+	{"P16b", "a stop ends within its time, and says that it is stopping", []Shown{
+		shown("TestFaultStop", "B", "late=0", "silent=0"),
+	}},
 	{"P18", "a fleet starts at once, on an empty server of any size", []Shown{
 		shown("TestFaultStartTogether", "B", "starts>=51", "failed=0"),
 	}},

@@ -36,7 +36,10 @@ type fleet struct {
 	hadOnce  map[int]bool // by this process
 	resting  map[int]bool // were lost; not before the next beat, or two could take one from each other without end
 	isReady  bool
+	stop     stopTime
 	shutting bool
+
+	farewells sync.WaitGroup // of a stop
 }
 
 // tenure is the time of one lease.
@@ -84,8 +87,9 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 	return f, nil
 }
 
-// run serves until ctx ends, then hands everything over.
-func (f *fleet) run(ctx context.Context) error {
+// run serves until ctx ends, then hands everything over, in the time that s has for it.
+func (f *fleet) run(ctx context.Context, s stopTime) error {
+	f.stop = s
 	defer f.release()
 	defer func() { f.unwatch() }()
 	ctx, cancel := context.WithCancel(ctx)
@@ -109,7 +113,7 @@ func (f *fleet) run(ctx context.Context) error {
 		}
 	}
 	cancel()
-	return errors.Join(failed, f.leave(tick.C))
+	return errors.Join(failed, f.leave())
 }
 
 // settle acquires what this worker should hold and is free, and hands over what
@@ -148,7 +152,7 @@ func (f *fleet) end(id int, t *tenure, why error) {
 	t.ends = true
 	go func() {
 		if why != nil {
-			f.w.copies.ahead(id)
+			f.w.copies.ahead(f.stop.all, id)
 		}
 		t.stop(why)
 	}()
@@ -217,7 +221,7 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 		}, func() {
 			silence()
 			f.drained <- t
-		}).run(ctx)
+		}).run(ctx, f.stop)
 		silence()
 		f.w.dropStale(id)
 		if time.Since(began) > lastReopen { // at once where it went well for a while
@@ -258,7 +262,7 @@ func reopens(err error) bool {
 // isLeft reports whether an error says that the partition is another worker's to serve, or
 // cannot be asked for now. Its lease is given up.
 func isLeft(err error) bool {
-	return errors.Is(err, broker.ErrFenced) || errors.Is(err, errDrain) || errors.Is(err, errShort) || broker.Unreachable(err)
+	return errors.Is(err, broker.ErrFenced) || errors.Is(err, ErrDrain) || errors.Is(err, errShort) || broker.Unreachable(err)
 }
 
 // A partition that has to be opened again and again, as on a failing disk, waits
@@ -308,16 +312,24 @@ func (f *fleet) finish(e ending) error {
 // farewellTime bounds a farewell. What it would end ends by itself, later.
 const farewellTime = time.Second
 
-// farewell says that something is over, also when this worker is stopping.
+// farewell says that something is over. At a stop nothing waits for it but the end: of many
+// that are not answered, each would cost its time.
 func (f *fleet) farewell(partition int, step string, say func(context.Context) error) {
 	if !f.w.config.Commit.IsConnected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
-	defer cancel()
-	if err := say(ctx); err != nil {
-		f.interrupted(partition, step, err)
+	do := func() {
+		ctx, cancel := context.WithTimeout(f.stop.all, farewellTime)
+		defer cancel()
+		if err := say(ctx); err != nil {
+			f.interrupted(partition, step, err)
+		}
 	}
+	if f.shutting {
+		f.farewells.Go(do)
+		return
+	}
+	do()
 }
 
 // keep says that this worker lives, and renews its leases, all at once: one that is
@@ -329,15 +341,13 @@ func (f *fleet) keep(ctx context.Context) {
 	clear(f.resting)
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	if !f.shutting {
-		asking.Go(func() {
-			if err := f.members.Beat(ctx, f.self); err != nil {
-				f.interrupted(-1, "heartbeat", err)
-			}
-		})
-		if f.view.why() != nil {
-			asking.Go(func() { f.rewatch(ctx) })
+	asking.Go(func() {
+		if err := f.members.Beat(ctx, f.self); err != nil {
+			f.interrupted(-1, "heartbeat", err)
 		}
+	})
+	if f.view.why() != nil {
+		asking.Go(func() { f.rewatch(ctx) })
 	}
 	for id, t := range f.held {
 		if !t.over {
@@ -367,11 +377,13 @@ func (f *fleet) rewatch(ctx context.Context) {
 	f.view, f.unwatch = v, stop
 }
 
-// leave lets the others begin, while the partitions commit, checkpoint and end,
-// which takes at most DrainTimeout after their snapshots; leases are renewed until then. Where nobody else
-// is there, there is time to commit everything.
-func (f *fleet) leave(tick <-chan time.Time) error {
+// leave lets the others begin, while the partitions commit, checkpoint and end, in the time
+// of the stop. No lease is renewed on the way: a server that does not answer would cost the
+// time that the partitions need, and one that ends early costs only work, since commits are
+// fenced. Where nobody else is there, there is time to commit everything.
+func (f *fleet) leave() error {
 	f.shutting = true
+	defer f.farewells.Wait()
 	var why error
 	if len(f.view.members(f.self.Name)) > 1 {
 		why = errHandOver
@@ -387,8 +399,6 @@ func (f *fleet) leave(tick <-chan time.Time) error {
 			f.letGo(t)
 		case e := <-f.ended:
 			failed = errors.Join(failed, f.finish(e))
-		case <-tick:
-			f.keep(context.Background())
 		}
 	}
 	return failed

@@ -116,8 +116,8 @@ func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 }
 
 // run owns the partition until ctx ends or it is lost.
-func (p *partition) run(ctx context.Context) error {
-	err := p.serve(ctx)
+func (p *partition) run(ctx context.Context, s stopTime) error {
+	err := p.serve(ctx, s)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // stopped before it began
 	}
@@ -127,7 +127,7 @@ func (p *partition) run(ctx context.Context) error {
 	return nil
 }
 
-func (p *partition) serve(ctx context.Context) error {
+func (p *partition) serve(ctx context.Context, s stopTime) error {
 	defer p.w.quotas.release(p.id)
 	if err := p.open(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
@@ -141,7 +141,7 @@ func (p *partition) serve(ctx context.Context) error {
 	}
 	stop = sync.OnceFunc(stop)
 	defer context.AfterFunc(ctx, stop)() // at once: a queue that is filled on and on has no end
-	work, cancel := p.outlive(ctx)
+	work, cancel := p.commitTime(ctx, s)
 	defer cancel()
 	watch, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -155,7 +155,7 @@ func (p *partition) serve(ctx context.Context) error {
 		err = p.drain(work)
 	}
 	if err != nil && work.Err() != nil {
-		err = errDrain
+		err = ErrDrain
 	}
 	others := errors.Is(context.Cause(ctx), errHandOver)
 	if others {
@@ -174,26 +174,19 @@ var errHandOver = errors.New("another worker is to serve the partition")
 
 const handOverTime = 20 * time.Millisecond
 
-// errDrain: no turn is lost, but agents wait for the next start.
-var errDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
-
-// outlive returns a context that ends DrainTimeout after ctx: a commit that is
-// given up half-way leaves behind that nobody knows whether it is stored.
-func (p *partition) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// commitTime returns the context of the commits, which outlives ctx: a commit that is
+// given up half-way leaves behind that nobody knows whether it is stored. It ends with the
+// time of a stop, and DrainTimeout after ctx where there is a hand-over only.
+func (p *partition) commitTime(ctx context.Context, s stopTime) (context.Context, context.CancelFunc) {
+	work, cancel := outlive(ctx, p.w.config.DrainTimeout)
 	context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errHandOver) {
-			defer time.AfterFunc(handOverTime, func() { p.late.Store(true) }).Stop()
-		}
-		timer := time.NewTimer(p.w.config.DrainTimeout)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel()
-		case <-work.Done():
+			late := time.AfterFunc(handOverTime, func() { p.late.Store(true) })
+			context.AfterFunc(work, func() { late.Stop() })
 		}
 	})
-	return work, cancel
+	ended := context.AfterFunc(s.commits, cancel)
+	return work, func() { ended(); cancel() }
 }
 
 // open takes the partition over and brings its ledgers to the marker.

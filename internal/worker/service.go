@@ -78,8 +78,8 @@ func (s *service) partitionOf(request []byte) (int, error) {
 	return events.PartitionOf(a, len(s.w.served)), err
 }
 
-// run answers until ctx ends, and returns when the last answer is given.
-func (s *service) run(ctx context.Context) error {
+// run answers until ctx ends, and returns when the last answer is given, or until does.
+func (s *service) run(ctx, until context.Context) error {
 	svc, err := micro.AddService(s.w.config.Read, micro.Config{
 		Name: events.ServiceName, Version: strconv.Itoa(events.Version) + ".0.0", // of the contract: a program's need not be semantic
 		Description: "answers questions about the sessions of compactd",
@@ -112,7 +112,11 @@ func (s *service) run(ctx context.Context) error {
 		_ = nc.FlushTimeout(time.Second) // the server sends nobody here any more; if not, the one who asks waits in vain
 	}
 	for range maxAnswers { // from here on none begins
-		s.slots <- struct{}{}
+		select {
+		case s.slots <- struct{}{}:
+		case <-until.Done():
+			return nil
+		}
 	}
 	return nil
 }

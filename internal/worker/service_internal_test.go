@@ -40,7 +40,7 @@ func TestNotServed(t *testing.T) {
 	s := newService(w)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.run(ctx) }()
+	go func() { done <- s.run(ctx, t.Context()) }()
 	status := func() events.HealthResponse {
 		t.Helper()
 		for {

@@ -56,12 +56,12 @@ func (s *snapshots) run(ctx context.Context) {
 
 // ahead takes a snapshot of a partition that another worker is to serve, while it is
 // still served here, if the next owner would have far to go.
-func (s *snapshots) ahead(id int) {
+func (s *snapshots) ahead(ctx context.Context, id int) {
 	p := s.w.served[id].Load()
 	if p == nil || !s.wanted() || p.unsnapped.Load() < int64(s.far()) {
 		return // as nearly always: it must cost a hand-over nothing
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.w.config.DrainTimeout/2)
+	ctx, cancel := context.WithTimeout(ctx, s.w.config.DrainTimeout/2)
 	defer cancel()
 	s.take(ctx, p, s.far())
 }

@@ -73,7 +73,8 @@ type Config struct {
 	// MarkEvery is the longest time a cursor that moved without outcomes goes
 	// unmarked. Default 1 s.
 	MarkEvery time.Duration
-	// DrainTimeout bounds the last commits at a stop. Default 10 s.
+	// DrainTimeout bounds a stop: the last commits, checkpoints and snapshots, and the
+	// release of the leases. Default [DefaultDrainTimeout].
 	DrainTimeout time.Duration
 	// MaxAhead is how many events with outcomes may be decided and not yet
 	// committed, in each partition. Default 4,096.
@@ -126,7 +127,7 @@ func New(c Config) (*Worker, error) {
 	c.Memory = cmp.Or(c.Memory, 512<<20)
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 5*time.Minute)
@@ -162,7 +163,8 @@ func (w *Worker) Ready() <-chan struct{} {
 }
 
 // Run serves until ctx ends, then stops reading, commits what is decided, hands
-// its partitions over, and returns nil. Any other end is an error. That another
+// its partitions over, and returns nil, all of it within DrainTimeout; [ErrDrain] says
+// that there was no time to commit everything. Any other end is an error. That another
 // worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {
 	c := w.config.Compaction
@@ -184,12 +186,17 @@ func (w *Worker) Run(ctx context.Context) error {
 		f, err = newFleet(ctx, w)
 		return err
 	})
+	if err != nil && errors.Is(err, ctx.Err()) {
+		return nil // stopped before it began
+	}
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return f.run(ctx) })
-	g.Go(func() error { return w.service.run(ctx) })
+	stop, cancel := newStopTime(ctx, w.config.DrainTimeout)
+	defer cancel()
+	g.Go(func() error { return f.run(ctx, stop) })
+	g.Go(func() error { return w.service.run(ctx, stop.all) })
 	g.Go(func() error { w.renewConfig(ctx); return nil })
 	g.Go(func() error { w.quotas.run(ctx); return nil })
 	if w.copies.wanted() {

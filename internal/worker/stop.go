@@ -1,0 +1,43 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// DefaultDrainTimeout is how long a stop may take, from the end of Run's context to the
+// end of Run.
+const DefaultDrainTimeout = 10 * time.Second
+
+// ErrDrain: no turn is lost, but agents wait for the next start.
+var ErrDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
+
+// stopTime is the time of one stop. All partitions share it, so a stop takes no longer
+// where there are many.
+type stopTime struct {
+	commits context.Context // ends when nothing more is committed
+	all     context.Context // ends when the stop must have ended
+}
+
+// newStopTime begins to run when ctx ends. The last fifth is for files and leases.
+func newStopTime(ctx context.Context, limit time.Duration) (s stopTime, cancel func()) {
+	commits, cancelCommits := outlive(ctx, limit/5*4)
+	all, cancelAll := outlive(ctx, limit)
+	return stopTime{commits, all}, func() { cancelCommits(); cancelAll() }
+}
+
+// outlive returns a context that ends d after ctx.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, cancel
+}

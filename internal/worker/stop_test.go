@@ -1,0 +1,174 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// A stop ends within its time, whatever became of the broker: all partitions share one
+// deadline, and no lease is renewed on the way. Outcomes wait for a commit in every
+// partition, so each of them uses its time.
+func TestStopWithoutBroker(t *testing.T) {
+	for name, lose := range map[string]func(*cable){"gone": (*cable).cut, "frozen": (*cable).freeze} {
+		t.Run(name, func(t *testing.T) {
+			dir, ledgers := t.TempDir(), t.TempDir()
+			emptyPools()
+			defer emptyPools()
+			ats.Register() // a clock of the server's own, which must not be one of the bubble's
+			defer ats.Unregister()
+			synctest.Test(t, func(t *testing.T) {
+				w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, broker.Topology{Partitions: 8})
+				defer w.stop()
+				read, commit := &cable{to: w.server}, &cable{to: w.server}
+				var (
+					mu       sync.Mutex // guards the fields below
+					stopping bool
+					late     []worker.Interrupted // renewals after the stop began
+				)
+				waiting := make(chan int, 1000) // partitions with outcomes to commit
+				wk, err := worker.New(worker.Config{
+					Read: read.connect(t), Commit: commit.connect(t), Streams: w.streams, Compaction: w.config, Owner: "a", Dir: ledgers,
+					Listener: worker.Listener{
+						Folded: func(f worker.Folded) { waiting <- f.Partition },
+						Interrupted: func(i worker.Interrupted) {
+							mu.Lock()
+							defer mu.Unlock()
+							if stopping && (i.Step == "renew lease" || i.Step == "heartbeat") {
+								late = append(late, i)
+							}
+						},
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				done := make(chan error, 1)
+				go func() { done <- wk.Run(ctx) }()
+				<-wk.Ready()
+				lose(commit)
+				for seen, n := map[int]bool{}, 0; len(seen) < w.streams.Partitions; n++ {
+					w.publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
+					seen[<-waiting] = true
+				}
+				lose(read)
+				time.Sleep(time.Second) // a commit is under way everywhere
+				mu.Lock()
+				stopping = true
+				mu.Unlock()
+				began := time.Now()
+				stop()
+				err = <-done
+				if took := time.Since(began); took > worker.DefaultDrainTimeout {
+					t.Errorf("the stop took %s, more than %s", took, worker.DefaultDrainTimeout)
+				}
+				if !errors.Is(err, worker.ErrDrain) {
+					t.Errorf("the stop ended with %v, want %v", err, worker.ErrDrain)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if len(late) > 0 {
+					t.Errorf("%d renewals while it was stopping: %+v", len(late), late)
+				}
+				read.cut() // lets go of what is blocked
+				commit.cut()
+			})
+		})
+	}
+}
+
+// cable is a way to a server that can be cut, or freeze: what is sent is lost then, no
+// answer comes, and nobody notices.
+type cable struct {
+	to *embedded.Server
+
+	mu    sync.Mutex // guards the fields below
+	gone  bool
+	conns []*frozenConn
+}
+
+func (c *cable) InProcessConn() (net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil, errors.New("the cable is cut")
+	}
+	conn, err := c.to.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	f := &frozenConn{Conn: conn, frozen: make(chan struct{}), closed: make(chan struct{})}
+	c.conns = append(c.conns, f)
+	return f, nil
+}
+
+func (c *cable) connect(t *testing.T) *nats.Conn {
+	t.Helper()
+	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func (c *cable) cut() { c.lose(func(f *frozenConn) { _ = f.Close() }) }
+
+func (c *cable) freeze() { c.lose((*frozenConn).freeze) }
+
+func (c *cable) lose(how func(*frozenConn)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	for _, f := range c.conns {
+		how(f)
+	}
+}
+
+// frozenConn is a connection that may freeze.
+type frozenConn struct {
+	net.Conn
+	once, twice    sync.Once
+	frozen, closed chan struct{}
+}
+
+func (f *frozenConn) freeze() { f.once.Do(func() { close(f.frozen) }) }
+
+func (f *frozenConn) Close() error {
+	f.twice.Do(func() { close(f.closed) })
+	return f.Conn.Close()
+}
+
+func (f *frozenConn) Write(b []byte) (int, error) {
+	select {
+	case <-f.frozen:
+		return len(b), nil
+	default:
+		return f.Conn.Write(b)
+	}
+}
+
+func (f *frozenConn) Read(b []byte) (int, error) {
+	n, err := f.Conn.Read(b)
+	select {
+	case <-f.frozen:
+		<-f.closed
+		return 0, net.ErrClosed
+	default:
+		return n, err
+	}
+}
