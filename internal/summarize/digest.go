@@ -28,6 +28,7 @@ type digest struct {
 
 	users                         []line   // whole, up to goalUnits
 	said                          []saying // sentences of users
+	approved                      []saying // what users approved
 	rules, decisions, discoveries []line
 	work                          []line // what the assistant did last
 	files                         []*file
@@ -53,7 +54,7 @@ const (
 // scan reads the messages of a range once.
 func scan(in *Input) *digest {
 	d := &digest{
-		previous: in.Previous, focus: focusWords(in.Focus),
+		approved: approvals(in), previous: in.Previous, focus: focusWords(in.Focus),
 		succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
 	}
 	s := scanner{digest: d, byID: map[string]int{}, open: map[string][]int{}}
@@ -78,6 +79,8 @@ func scan(in *Input) *digest {
 	if len(d.work) == 0 && len(d.users) == 0 {
 		d.work = d.called
 	}
+	d.approveAgain()
+	d.markClaims()
 	return d
 }
 

@@ -7,4 +7,7 @@ var (
 	Neutral  = neutral
 	UserText = func(s string) string { text, _ := userText(seen(s)); return text } // as it is read
 	Suffixes = suffixes
+	Inert    = inert
+
+	VerifiedLinks = func(prompt, s string) string { return newSource(prompt).verified(s) }
 )

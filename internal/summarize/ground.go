@@ -17,6 +17,7 @@ const minName = 8
 type source struct {
 	text   string // in small letters
 	names  map[string]bool
+	hosts  map[string]bool // that were looked for
 	misses int
 }
 
@@ -25,7 +26,7 @@ type source struct {
 const maxMisses = 500
 
 func newSource(prompt string) *source {
-	s := &source{text: strings.ToLower(prompt), names: map[string]bool{}}
+	s := &source{text: strings.ToLower(prompt), names: map[string]bool{}, hosts: map[string]bool{}}
 	for w := range names(s.text) {
 		s.names[s.text[w.from:w.to]] = true
 	}

@@ -64,7 +64,7 @@ func (n *narration) merged(a *answer, from *source) *sections {
 		}
 		for i := range a.sections[k] {
 			l := &a.sections[k][i]
-			l.text, l.turns = from.grounded(l.text), within(l.turns, turns)
+			l.text, l.turns = n.digest.unclaimed(from.grounded(from.verified(l.text))), within(l.turns, turns)
 		}
 		a.sections[k] = united(nil, a.sections[k])
 	}

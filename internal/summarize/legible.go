@@ -114,13 +114,14 @@ func quote(s string) events.Raw {
 	return raw
 }
 
-// sealed returns a summary without secrets, as it may be stored.
+// sealed returns a summary without secrets, and without what acts where it is shown, as
+// it may be stored.
 func sealed(s *events.Summary) *events.Summary {
 	out := *s
-	out.Text = Redact(s.Text)
+	out.Text = Redact(inert(s.Text))
 	out.Record = slices.Clone(s.Record)
 	for i := range out.Record {
-		out.Record[i].Text = Redact(out.Record[i].Text)
+		out.Record[i].Text = Redact(inert(out.Record[i].Text))
 	}
 	return &out
 }

@@ -3,6 +3,8 @@ package summarize
 import (
 	"regexp"
 	"strings"
+
+	"compactd/internal/summarize/sanitize"
 )
 
 // Forms that give a text the look of somebody else's: of a message with a role,
@@ -32,12 +34,23 @@ const quotedMark = "quoted: "
 func neutral(s string) string {
 	s = strings.TrimLeft(s, "# ")
 	s = instMark.ReplaceAllString(s, "($1)")
-	s = roleTag.ReplaceAllString(s, "&lt;$1")
+	s = inert(untagged(s))
 	s = fenceMark.ReplaceAllString(s, "--")
 	if roleHead.MatchString(s) {
 		s = quotedMark + s
 	}
 	return s
+}
+
+// untagged takes the brackets of tags that begin somebody's message, also of those that
+// are written in full width or with characters that nobody sees.
+func untagged(s string) string {
+	t := sanitize.Normalize(s)
+	var edits []edit
+	for _, m := range roleTag.FindAllStringIndex(t.S, -1) {
+		edits = append(edits, edit{m[0], m[0] + 1, "&lt;"})
+	}
+	return apply(s, &t, edits)
 }
 
 // heard is clip for what a model or a tool said.

@@ -28,7 +28,7 @@ func TestNeutral(t *testing.T) {
 		"List<String> and a<b and a < b":         "List<String> and a<b and a < b",
 		"the system: it works; user data: 3":     "the system: it works; user data: 3",
 		"if a == b && c === d":                   "if a == b && c -- d",
-		"<div class=x> and <tool_use_error> x":   "<div class=x> and <tool_use_error> x",
+		"<div class=x> and <tool_use_error> x":   "(div class=x> and <tool_use_error> x",
 		"users[1], arr[turn], [system_clock](x)": "users[1], arr[turn], [system_clock](x)",
 	} {
 		if got := summarize.Neutral(s); got != want {
