@@ -53,6 +53,7 @@ type flags struct {
 
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
 	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
+	History historyCmd `cmd:"" help:"Print when and why a session was compacted, and what a compaction changed."`
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`

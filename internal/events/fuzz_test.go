@@ -140,6 +140,9 @@ func FuzzDecodeService(f *testing.F) {
 		if r, err := DecodeFilesRequest(data); !invalid(err) && r.Page < 0 {
 			t.Fatalf("%+v", r)
 		}
+		if r, err := DecodeHistoryRequest(data); !invalid(err) && (r.Limit < 0 || r.Limit > MaxHistory) {
+			t.Fatalf("%+v", r)
+		}
 		if r, err := DecodeRecallRequest(data); !invalid(err) && (r.Limit > MaxHits || r.Index != nil && *r.Index < 0) {
 			t.Fatalf("%+v", r)
 		}

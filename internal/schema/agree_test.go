@@ -19,7 +19,7 @@ import (
 var least = map[string]string{
 	"turn": `{"messages":[]}`, "compact": `{}`, "rewind": `{"steps":1}`, "overflow": `{"status":400}`, "end": `{}`, "forget": `{}`, "idle": `{"since":1}`,
 	"summary":       `{"job":"j","text":"t"}`,
-	"check-request": `{"session":"s"}`, "context-request": `{"session":"s"}`, "files-request": `{"session":"s"}`, "stats-request": `{"session":"s"}`,
+	"check-request": `{"session":"s"}`, "context-request": `{"session":"s"}`, "files-request": `{"session":"s"}`, "history-request": `{"session":"s"}`, "stats-request": `{"session":"s"}`,
 	"recall-request": `{"session":"s","turn":1}`, "sessions-request": `{}`,
 }
 

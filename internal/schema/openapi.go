@@ -29,6 +29,7 @@ var summaries = map[string]string{
 	"check":    "Does the next call fit, with what is to be added?",
 	"context":  "The effective history, as an agent should send it.",
 	"files":    "The files that a session has read and changed.",
+	"history":  "When and why the history of a session was compacted.",
 	"health":   "How the worker is that answers.",
 	"recall":   "Original messages by their place, or where a text is.",
 	"sessions": "The sessions of a tenant, some at a time.",

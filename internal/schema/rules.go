@@ -163,6 +163,7 @@ var (
 
 	contextRules = with(address, page, rules{"generation": between(0, events.MaxNumber)})
 	filesRules   = with(address, page)
+	historyRules = with(address, rules{"limit": between(1, events.MaxHistory)})
 	askedModel   = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}
 	statsRules   = with(address, askedModel)
 	checkRules   = with(address, askedModel, rules{

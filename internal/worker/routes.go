@@ -37,6 +37,7 @@ func Routes() []Route {
 		{"POST", session + "/check", "check", nil, true},
 		{"GET", session + "/context", "context", []Param{page, {Name: "generation"}}, false},
 		{"GET", session + "/files", "files", []Param{page}, false},
+		{"GET", session + "/history", "history", []Param{{Name: "limit"}}, false},
 		{"GET", session + "/recall", "recall", []Param{
 			{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true},
 		}, false},

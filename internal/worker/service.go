@@ -65,6 +65,7 @@ func (s *service) endpoints() []endpoint {
 		{"check", events.SubjectCheck, s.check, false, s.partitionOf},
 		{"context", events.SubjectContext, s.context, true, s.partitionOf},
 		{"files", events.SubjectFiles, s.files, true, s.partitionOf},
+		{"history", events.SubjectHistory, s.compactions, true, s.partitionOf},
 		{"recall", events.SubjectRecall, s.recall, true, s.partitionOf},
 		{"sessions", events.SubjectSessions, s.sessions, true, s.partitionAfter},
 		{"stats", events.SubjectStats, s.stats, false, s.partitionOf},

@@ -59,7 +59,7 @@ func TestNotServed(t *testing.T) {
 	if h := status(); h.Status != events.HealthStarting || h.Served != 0 || h.Partitions != 2 {
 		t.Errorf("at the start: %+v", h)
 	}
-	for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.SubjectFiles, events.SubjectRecall, events.SubjectSessions, events.SubjectStats} {
+	for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.SubjectFiles, events.SubjectHistory, events.SubjectRecall, events.SubjectSessions, events.SubjectStats} {
 		m, err := nc.Request(subject, []byte(`{"session":"s","turn":1}`), time.Minute)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/replay"
+	"compactd/internal/term"
+)
+
+type historyCmd struct {
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Limit   int64  `default:"20" placeholder:"N" help:"Compactions to list, the newest (${default})."`
+	Show    string `placeholder:"N|newest" help:"Show what generation N, or the newest, changed: message by message."`
+
+	generation int64 // of Show; 0 is the newest
+}
+
+// Help has examples.
+func (*historyCmd) Help() string {
+	return `Examples:
+  publisher history --session s1
+  publisher history --session s1 --show newest       # before, after, and what went
+  publisher history --session s1 --limit 100 --json
+
+CAUSE is the event that led to it: a turn, or the summary, request, refusal or silence that its sequence in the log names. What was left as it is has no stages and says why.`
+}
+
+// Validate finds wrong usage that kong cannot know of.
+func (c *historyCmd) Validate() error {
+	switch {
+	case c.Limit < 1 || c.Limit > events.MaxHistory:
+		return fmt.Errorf("--limit must be between 1 and %d", events.MaxHistory)
+	case c.Show == "", c.Show == "newest":
+		return nil
+	}
+	var err error
+	if c.generation, err = strconv.ParseInt(c.Show, 10, 64); err != nil || c.generation < 1 {
+		return errors.New("--show must be a generation from 1, or newest")
+	}
+	return nil
+}
+
+// Run lists the compactions, or shows one.
+func (c *historyCmd) Run(ctx context.Context, f *flags) error {
+	nc, a, err := f.about(ctx, c.Session)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	in := events.HistoryRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Limit: c.Limit}
+	if c.Show != "" {
+		in.Limit = events.MaxHistory
+	}
+	var h events.HistoryResponse
+	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectHistory, a.Tenant), in, &h); err != nil {
+		return err
+	}
+	if c.Show == "" || f.JSON || !h.Known {
+		return f.show(h, func(w io.Writer) error { return writeCompactions(w, a, &h) })
+	}
+	e := c.entry(&h)
+	if e == nil {
+		return fmt.Errorf("%s has no compaction of that generation among its newest %d; publisher history --session %s lists them", a, events.MaxHistory, a.Session)
+	}
+	shown, err := change(ctx, nc, a, e.Generation, int(e.Messages))
+	if err != nil || shown == nil {
+		return err
+	}
+	shown.Title = fmt.Sprintf("%s, generation %d at turn %d, %s", a, e.Generation, e.Through.Turn, because(e.Reason, e.StagesUsed))
+	return shown.Write(f.screen())
+}
+
+// entry is the compaction to show, nil if there is none.
+func (c *historyCmd) entry(h *events.HistoryResponse) *events.HistoryEntry {
+	for i := range h.Entries {
+		e := &h.Entries[i]
+		if e.Compacted && e.RewoundTo == nil && (c.generation == e.Generation || c.generation == 0) {
+			return e
+		}
+	}
+	return nil
+}
+
+func writeCompactions(w io.Writer, a events.Address, h *events.HistoryResponse) error {
+	if !h.Known && len(h.Entries) == 0 {
+		return unknown(w, a)
+	}
+	if err := term.Wrapped(w, fmt.Sprintf("%s: generation %d through turn %d", a, h.Generation, h.Through.Turn)); err != nil {
+		return err
+	}
+	if len(h.Entries) == 0 {
+		_, err := fmt.Fprintln(w, "it was not compacted yet")
+		return err
+	}
+	t := term.NewTable(w, term.Column{Name: "TIME"}, term.Column{Name: "GEN", Right: true}, term.Column{Name: "TURN", Right: true, Drop: 3},
+		term.Column{Name: "REASON"}, term.Column{Name: "STAGES", Min: 9}, term.Column{Name: "TOKENS", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1},
+		term.Column{Name: "MESSAGES", Right: true, Drop: 2}, term.Column{Name: "CAUSE", Min: 10, Drop: 4})
+	for _, e := range h.Entries {
+		t.Row(time.UnixMilli(e.Time).Local().Format(time.DateTime), e.Generation, e.Through.Turn, strings.ReplaceAll(string(e.Reason), "_", " "), how(&e),
+			fmt.Sprintf("%d → %d", e.TokensBefore, e.TokensAfter), e.TokensBefore-e.TokensAfter, e.Messages, cause(&e))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if h.Older > 0 {
+		_, err := fmt.Fprintf(w, "(and %d before; --limit N lists more)\n", h.Older)
+		return err
+	}
+	return nil
+}
+
+// how says what was done.
+func how(e *events.HistoryEntry) string {
+	switch {
+	case e.RewoundTo != nil:
+		return fmt.Sprintf("rewound to %d", *e.RewoundTo)
+	case !e.Compacted:
+		return "unchanged: " + string(e.Code)
+	}
+	names := make([]string, len(e.Stages))
+	for i, s := range e.Stages {
+		names[i] = fmt.Sprintf("%s −%d", s.Name, s.TokensBefore-s.TokensAfter)
+	}
+	text := strings.Join(names, ", ")
+	if e.SummaryModel != "" {
+		text += ", by " + e.SummaryModel
+	}
+	return text
+}
+
+// causes name the events that lead to a compaction, by its reason; a turn else.
+var causes = map[events.Reason]events.Kind{
+	events.ReasonBackground: events.KindSummary, events.ReasonManual: events.KindCompact, events.ReasonOverflow: events.KindOverflow,
+	events.ReasonRewind: events.KindRewind, events.ReasonIdle: events.KindIdle,
+}
+
+// cause is the event that led to a compaction, and its sequence in the log.
+func cause(e *events.HistoryEntry) string {
+	kind, other := causes[e.Reason]
+	if other {
+		by := e.CausedBy
+		if e.Request != nil {
+			by = *e.Request
+		}
+		return fmt.Sprintf("%s at %d", kind, by.Seq)
+	}
+	if e.CausedBy.Seq == e.Through.Seq {
+		return fmt.Sprintf("turn %d at %d", e.Through.Turn, e.CausedBy.Seq)
+	}
+	return fmt.Sprintf("event at %d", e.CausedBy.Seq)
+}

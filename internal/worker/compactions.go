@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// compactions answers when and why a session was compacted, as the stream of outcomes has
+// it. A tenant may ask, and cannot read the stream.
+func (s *service) compactions(ctx context.Context, data []byte) (any, error) {
+	in, err := events.DecodeHistoryRequest(data)
+	if err != nil {
+		return nil, err
+	}
+	a := in.Address()
+	out := &events.HistoryResponse{V: events.Version, Entries: []events.HistoryEntry{}}
+	if _, _, err := s.look(a, func(l *compaction.Ledger) {
+		if out.Known = l.Known(); out.Known {
+			out.Generation, out.Through = l.Generation(), l.Through()
+		}
+	}); err != nil {
+		return nil, err
+	}
+	limit := int(cmp.Or(in.Limit, events.MaxHistory))
+	subject := events.Outcome(events.PartitionOf(a, len(s.w.served)), events.KindCompacted, a)
+	err = broker.ReadStream(ctx, s.w.js, broker.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
+		e, err := entry(m)
+		if err != nil {
+			return err
+		}
+		if out.Entries = append([]events.HistoryEntry{e}, out.Entries...); len(out.Entries) > limit {
+			out.Entries = out.Entries[:limit]
+			out.Older++
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	return out, nil
+}
+
+func entry(m jetstream.Msg) (e events.HistoryEntry, err error) {
+	at, err := m.Metadata()
+	if err != nil {
+		return e, err
+	}
+	body, err := events.DecodeOutcome(events.KindCompacted, m.Data())
+	if err != nil {
+		return e, err
+	}
+	b, ok := body.(*events.Compacted)
+	if !ok {
+		return e, fmt.Errorf("%s holds no session.compacted", m.Subject())
+	}
+	return b.Entry(at.Timestamp.UnixMilli()), nil
+}

@@ -1,0 +1,71 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+func (w *world) entries(session string, limit int) events.HistoryResponse {
+	w.t.Helper()
+	var out events.HistoryResponse
+	if e := w.request(events.SubjectHistory, fmt.Sprintf(`{"session":%q,"limit":%d}`, session, limit), &out); e != nil {
+		w.t.Fatalf("history %s: %s %s", session, e.Code, e.Message)
+	}
+	return out
+}
+
+// A history lists every session.compacted of a session that is stored, and no other's,
+// the newest first; what a limit leaves out is counted.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	for _, session := range []string{"s1", "s2"} {
+		w.publish(events.KindTurn, session, calls(1, "read_file:/a.go", "read_file:/b.go"))
+		w.publish(events.KindCompact, session, []byte(`{"id":"now"}`))
+	}
+	w.publish(events.KindRewind, "s1", []byte(`{"id":"back","generation":0}`))
+	w.settle()
+	var want []events.HistoryEntry
+	err := broker.ReadStream(t.Context(), w.js, broker.OutcomesStream, "out.*.compacted.default.s1", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		body, err := events.DecodeOutcome(events.KindCompacted, m.Data())
+		if err != nil {
+			return err
+		}
+		at, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		want = append([]events.HistoryEntry{body.(*events.Compacted).Entry(at.Timestamp.UnixMilli())}, want...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.entries("s1", 100)
+	if diff := cmp.Diff(want, got.Entries); diff != "" || !got.Known || got.Through.Turn != 1 {
+		t.Errorf("%+v (-stored +listed):\n%s", got.Through, diff)
+	}
+	if len(want) != 2 || want[0].Reason != events.ReasonRewind || want[1].Reason != events.ReasonManual {
+		t.Fatalf("stored are %+v", want)
+	}
+	if got := w.entries("s1", 1); len(got.Entries) != 1 || got.Older != 1 || got.Entries[0].ID != want[0].ID {
+		t.Errorf("the newest: %+v", got)
+	}
+	if got := w.entries("nobody", 1); got.Known || len(got.Entries) != 0 {
+		t.Errorf("of nobody: %+v", got)
+	}
+	if e := w.request(events.SubjectHistory, `{"session":"s1","limit":101}`, nil); e == nil || e.Code != events.CodeOutOfRange {
+		t.Errorf("a limit too far: %+v", e)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
