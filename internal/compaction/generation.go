@@ -18,6 +18,17 @@ type mark struct {
 	lines uint16
 }
 
+// Edits of all generations that a session may have for each of its entries, and in any
+// case, before it counts as overedited.
+const (
+	editsPerEntry = 16
+	editsAnyway   = 1000
+)
+
+// Overedited reports whether the session has many times more edits than entries. They are
+// told whole and kept, and only rewinds and compactions by hand in turns make so many.
+func (l *Ledger) Overedited() bool { return len(l.marks) > editsPerEntry*l.entries.n+editsAnyway }
+
 // on puts the mark in force on its entry.
 func (m *mark) on(e *Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
 

@@ -33,6 +33,7 @@ const (
 	CodeTurnConflict    Code = "turn_conflict"
 	CodeTurnGap         Code = "turn_gap"
 	CodeTooManyParked   Code = "too_many_parked"
+	CodeTooManyEdits    Code = "too_many_edits"
 	CodeUsageUnknown    Code = "usage_unknown"
 	CodeInternal        Code = "internal"
 	CodeSessionReset    Code = "session_reset"
@@ -81,6 +82,7 @@ var Codes = map[Code]CodeInfo{
 	CodeTurnConflict:    {true, "A turn of this number with other content was taken before.", "Continue with the next number, or withdraw the old turns with replaces_from."},
 	CodeTurnGap:         {false, "Turns are missing before this one; it is parked until they come.", "Send the turn named in expected, or resync with replaces_from."},
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
+	CodeTooManyEdits:    {true, "The session was rewound and compacted by hand so often that its edits are many times its messages.", "Send the whole history again with replaces_from 1."},
 	CodeUsageUnknown:    {false, "The usage could not be read; the turn counts without it.", "Send usage as the provider or the SDK gave it for the last call; docs/format/wire.md lists the shapes that are read."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
 

@@ -51,6 +51,7 @@ var Promises = []Promise{
 	{"P7", "a poisoned event blocks nobody", []Shown{
 		shown("TestPoison", "A", "hostile>=200", "good_changed=0", "content_told=0"),
 		shown("TestAmplification", "A", "over=0", "omitted>0", "others_omitted=0"),
+		shown("TestEditsAreBounded", "A", "refused>0"),
 		shown("TestOutcomesNeverFull", "A", "percent<=95", "omitted>0", "others_omitted=0"),
 	}},
 	{"P8", "a model outage never blocks a session", []Shown{

@@ -107,6 +107,9 @@ func (d *decider) judge(e event) (outs []compaction.Outcome, in compaction.Input
 		d.lost = err
 		return nil, nil
 	}
+	if (e.Kind == events.KindCompact || e.Kind == events.KindRewind) && l.Overedited() {
+		return d.reject(e, events.NewInvalid(events.CodeTooManyEdits, "", "the session has many times more edits than messages")), nil
+	}
 	return compaction.Decide(l, in, d.config), in
 }
 

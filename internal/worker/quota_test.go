@@ -220,3 +220,52 @@ func TestOutcomesNeverFull(t *testing.T) {
 	}
 	w.wantReplayed()
 }
+
+// Compactions by hand and rewinds in turns clear the same results over and over, and
+// each lists its edits, which no outcome can leave out. A session that has many times
+// more of them than messages is refused more, until its history is sent again.
+func TestEditsAreBounded(t *testing.T) {
+	t.Parallel()
+	const results, cycles = 400, 60
+	w := newWorld(t, t.TempDir())
+	stop := w.run("a", worker.Listener{})
+	for _, data := range clearedTurns(results) {
+		w.publishOf("evil", events.KindTurn, "s", data)
+	}
+	for range cycles {
+		w.publishOf("evil", events.KindRewind, "s", []byte(`{"generation":0}`))
+		w.publishOf("evil", events.KindCompact, "s", []byte(`{}`))
+	}
+	w.settle()
+	edits, refused := 0, 0
+	for p, all := range w.toldBySession() {
+		for _, o := range all {
+			var b struct {
+				Edits []events.Edit `json:"edits"`
+				Code  events.Code   `json:"code"`
+			}
+			if err := events.Unmarshal([]byte(o.data), &b); err != nil {
+				t.Fatal(p, err)
+			}
+			edits += len(b.Edits)
+			if b.Code == events.CodeTooManyEdits {
+				refused++
+			}
+		}
+	}
+	reliability.Print(t, "P7", "cycles", cycles, "results", results, "edits", edits, "refused", refused)
+	if most := 18 * 2 * results; edits > most+1000 || edits < most/4 || refused == 0 {
+		t.Errorf("%d edits of %d results in %d cycles, %d requests refused", edits, results, cycles, refused)
+	}
+	w.publishOf("evil", events.KindTurn, "s", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
+	w.publishOf("evil", events.KindCompact, "s", []byte(`{}`))
+	w.settle()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if all := w.compactions("s"); all[len(all)-1].Code != events.CodeNotEnoughMessages {
+		t.Errorf("the history that was sent again is not compacted by hand: %+v", all[len(all)-1])
+	}
+	w.wantReplayed()
+	w.wantAsLogSays()
+}
