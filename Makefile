@@ -24,11 +24,11 @@ export SOAK
 
 # The quick tests that make reliability reads figures from
 SHOWING = ./internal/worker ./internal/kv ./internal/compaction ./deploy/cluster
-SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSquattedIDs
+SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests
-FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/transcript
+FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/transcript ./internal/worker
 FUZZTIME ?=
 export FUZZTIME
 

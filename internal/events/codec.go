@@ -39,8 +39,18 @@ var verbatim = json.JoinOptions(
 
 // Marshal writes v, with the strings, numbers and keys of raw values as they
 // are. White space between their tokens is left out: the library has no option
-// to keep it.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, verbatim) }
+// to keep it. Bytes that are no UTF-8 become U+FFFD: what an outcome quotes of a stranger
+// must not keep it from being written. Beside an error there is nothing.
+func Marshal(v any) ([]byte, error) {
+	data, err := json.Marshal(v, verbatim)
+	if err != nil {
+		data, err = json.Marshal(v, verbatim, jsontext.AllowInvalidUTF8(true))
+	}
+	if err != nil {
+		return nil, err // the library returns what it had written
+	}
+	return data, nil
+}
 
 // Unmarshal reads what compactd itself wrote; unknown fields are ignored.
 func Unmarshal(data []byte, v any) error {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind is the second token of an event's subject.
@@ -96,10 +97,10 @@ func ValidID(s string) bool {
 	return true
 }
 
-// ValidEventID reports whether s may be the id of an event: 1 to 256 bytes
+// ValidEventID reports whether s may be the id of an event: 1 to 256 bytes of UTF-8
 // without control characters.
 func ValidEventID(s string) bool {
-	return s != "" && len(s) <= maxNameBytes && !hasControl(s)
+	return s != "" && len(s) <= maxNameBytes && !hasControl(s) && utf8.ValidString(s)
 }
 
 // hasControl reports whether a name holds control characters of ASCII.

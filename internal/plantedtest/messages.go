@@ -41,7 +41,7 @@ func Answers() []Block {
 	}
 	for _, h := range [][2]string{
 		{"Nats-Sequence", "1"}, {"Nats-Sequence", "x"}, {"Nats-Time-Stamp", "x"}, {"Nats-Time-Stamp", "2040-01-01T00:00:00Z"},
-		{"Nats-Subject", "log.0.turn.other.s"}, {"Nats-Stream", "OTHER"}, {"Nats-Msg-Id", "planted id"}, {"Compactd-Marker", `{"cursor":9}`},
+		{"Nats-Subject", "log.0.turn.other.s"}, {"Nats-Stream", "OTHER"}, {"Nats-Msg-Id", "planted id"}, {"Nats-Msg-Id", "no UTF-8 \xff\xfe"}, {"Compactd-Marker", `{"cursor":9}`},
 	} {
 		lower, upper := strings.ToLower(h[0]), strings.ToUpper(h[0])
 		out = append(out,

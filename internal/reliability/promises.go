@@ -105,4 +105,11 @@ var Promises = []Promise{
 	{"P19", "a message id that another tenant has used makes no event vanish", []Shown{
 		shown("TestSquattedIDs", "A", "copied>=40", "vanished=0"),
 	}},
+	{"P20", "no message stops a partition, and no partition the others", []Shown{
+		shown("TestControlLookalikes", "A", "planted>=150", "unrejected=0"),
+		shown("TestPlantedHeadersLastInPartition", "A", "last_in_partition>=50", "failed_opens=0"),
+		shown("TestPartitionFailsAlone", "A", "failed=1", "others_stopped=0", "exits=0"),
+		shown("TestFaultPlanted", "B", "planted>=1000", "unrejected=0", "lost=0", "stalls=0", "exits=0", "p99_ratio<=2"),
+		shown("TestFaultFuzzedMessages", "B", "messages>=20000", "rejected_twice=0", "stalls=0"),
+	}},
 }

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/plantedtest"
+	"compactd/internal/reliability"
 	"compactd/internal/worker"
 )
 
@@ -26,20 +27,27 @@ func TestControlLookalikes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	planted := map[uint64]string{}
-	blocks := append(plantedtest.Controls(), plantedtest.Malformed()...)
-	for i, b := range blocks {
+	planted, good := map[uint64]string{}, 0
+	for i, b := range plantedtest.All() {
 		seq, err := c.Publish(fmt.Sprintf("session.turn.default.evil%d", i%7), b.Text, "")
+		if errors.Is(err, plantedtest.ErrDuplicate) {
+			continue
+		}
 		if err != nil {
 			t.Fatalf("%s: %v", b.Name, err)
 		}
 		planted[seq] = b.Name
-		w.publish(events.KindTurn, "good", turn(i+1))
+		good++
+		w.publish(events.KindTurn, "good", turn(good))
 	}
 	w.settle()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
+	if err := w.run("next", worker.Listener{})(); err != nil { // reads what was told
+		t.Error(err)
+	}
+	count := len(planted)
 	for subject, all := range w.stored() {
 		for _, o := range all {
 			var r events.Rejected
@@ -56,6 +64,7 @@ func TestControlLookalikes(t *testing.T) {
 		t.Errorf("event %d (%s) was not rejected", seq, name)
 	}
 	w.wantAsLogSays()
+	reliability.Print(t, "P20", "planted", count, "unrejected", len(planted))
 }
 
 // A turn with headers that look like a server's answer, last in its partition, keeps no worker
@@ -88,6 +97,7 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 		}
 	}
 	w.wantAsLogSays()
+	reliability.Print(t, "P20", "last_in_partition", len(plantedtest.Answers()), "failed_opens", one(t.Failed()))
 }
 
 // A partition that cannot be opened is tried again and reported, and ends neither the worker
@@ -151,6 +161,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
+	reliability.Print(t, "P20", "partitions", w.streams.Partitions, "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
 }
 
 // awaitDecided waits until all events of a partition are decided, and their outcomes stored.

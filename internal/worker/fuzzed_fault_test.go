@@ -1,0 +1,69 @@
+//go:build faults
+
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"compactd/internal/broker"
+	"compactd/internal/plantedtest"
+	"compactd/internal/reliability"
+)
+
+// For a minute, and at least 20,000 messages, anything is stored beside a good session, whose
+// next turn is decided each time; another worker that begins with nothing comes to the same
+// place (P20).
+func TestFaultFuzzedMessages(t *testing.T) {
+	t.Parallel()
+	const least = 20_000
+	s := newStage(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	var slowest time.Duration
+	for began := time.Now(); s.stored < least || time.Since(began) < time.Minute; {
+		block, body := plantedtest.Random(r, string(turn(1+r.IntN(3))))
+		s.hostile(block, body)
+		asked := time.Now()
+		s.goesOn(t, fmt.Sprintf("message %d of seed %d, %.200q with %d bytes", s.stored, seed, block, len(body)))
+		slowest = max(slowest, time.Since(asked))
+	}
+	state, err := broker.State(t.Context(), s.js, broker.LogStream)
+	if err == nil {
+		err = broker.AwaitCursor(t.Context(), s.js, 1, state.Last)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	rejected, twice := s.rejected()
+	if rejected == 0 || twice > 0 {
+		t.Errorf("%d events are rejected, %d of them twice", rejected, twice)
+	}
+	again := s.serveAgain()
+	if state.Last != again {
+		t.Errorf("a worker with nothing comes to %d of %d", again, state.Last)
+	}
+	reliability.Print(t, "P20", "messages", s.stored, "refused", s.refused, "rejected", rejected, "rejected_twice", twice,
+		"good_turns", s.turns, "stalls", 0, "slowest_ms", slowest.Milliseconds())
+}
+
+// serveAgain opens the partition with a worker without files, and says where it stands.
+func (s *stage) serveAgain() uint64 {
+	s.tb.Helper()
+	next := s.worker(s.tb, "next")
+	m, err := broker.LastMarker(context.Background(), s.conn, 0)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	if err := next(); err != nil {
+		s.tb.Fatal(err)
+	}
+	return m.Cursor
+}

@@ -1,0 +1,193 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/plantedtest"
+	"compactd/internal/worker"
+)
+
+// stage is a worker on a log of one partition, in which a good session goes on beside whatever
+// comes.
+type stage struct {
+	tb     testing.TB
+	server *embedded.Server
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	raw    *plantedtest.Conn
+
+	connect func() *nats.Conn // of a worker
+	streams *broker.Streams
+	config  *compaction.Config
+
+	ended chan error // the worker has
+	stop  func() error
+
+	folded  atomic.Uint64 // sequence of the last event that was decided
+	wake    chan struct{}
+	turns   int // of the good sessions
+	stored  int // hostile events
+	refused int // by the server
+}
+
+func newStage(tb testing.TB) *stage {
+	tb.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: tb.TempDir(), Listen: "-1"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &stage{tb: tb, server: srv, ended: make(chan error, 1), wake: make(chan struct{}, 1)}
+	tb.Cleanup(srv.Stop)
+	connect := func() *nats.Conn {
+		nc, err := broker.Connect(context.Background(), broker.Options{InProcess: srv})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(nc.Close)
+		return nc
+	}
+	s.conn = connect()
+	if s.js, err = jetstream.New(s.conn, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
+		tb.Fatal(err)
+	}
+	streams, err := broker.Ensure(context.Background(), s.js, broker.Topology{Partitions: 1, CreateBytes: 4 << 30})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	config, err := compaction.NewConfig(withoutSummaries(), compaction.DefaultWindows())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.connect, s.streams, s.config = connect, streams, config
+	s.stop = s.worker(tb, "w")
+	return s
+}
+
+// worker starts a worker and waits until it serves the partition.
+func (s *stage) worker(tb testing.TB, owner string) (stop func() error) {
+	tb.Helper()
+	wk, err := worker.New(worker.Config{
+		Read: s.connect(), Commit: s.connect(), Streams: s.streams, Compaction: s.config, Owner: owner, LeaseTTL: time.Second,
+		Listener: worker.Listener{
+			Folded: func(e worker.Folded) {
+				s.folded.Store(uint64(e.Seq))
+				select {
+				case s.wake <- struct{}{}:
+				default:
+				}
+			},
+		},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
+	go func() { s.ended <- wk.Run(ctx) }()
+	select {
+	case <-wk.Ready():
+	case err := <-s.ended:
+		tb.Fatalf("the worker ended: %v", err)
+	}
+	return func() error { cancel(); return <-s.ended }
+}
+
+// goodTurn is the next one of a good session: each has fifty.
+func (s *stage) goodTurn() uint64 {
+	session, n := s.turns/50, 1+s.turns%50
+	s.turns++
+	body := fmt.Sprintf(`{"v":1,"turn":%d,"messages":[{"role":"user","content":"go on"}]}`, n)
+	ack, err := s.js.Publish(context.Background(), fmt.Sprintf("session.turn.default.good%d", session), []byte(body))
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return ack.Sequence
+}
+
+// hostile stores a message, unless the server refuses it.
+func (s *stage) hostile(block, body string) {
+	if s.raw == nil {
+		var err error
+		if s.raw, err = plantedtest.Dial(s.server.ClientURL(), nil); err != nil {
+			s.tb.Fatal(err)
+		}
+	}
+	_, err := s.raw.Publish(fmt.Sprintf("session.turn.default.evil%d", s.turns%100), block, body)
+	switch {
+	case err == nil:
+		s.stored++
+	case errors.Is(err, plantedtest.ErrDuplicate):
+		s.refused++
+	default: // of a message of whose like the server takes no more over this link
+		s.refused++
+		s.raw.Close()
+		s.raw = nil
+	}
+}
+
+// goesOn fails unless a good turn is decided now.
+func (s *stage) goesOn(t testing.TB, what string) {
+	t.Helper()
+	seq := s.goodTurn()
+	deadline := time.NewTimer(waitLimit)
+	defer deadline.Stop()
+	for s.folded.Load() < seq {
+		select {
+		case <-s.wake:
+		case err := <-s.ended:
+			t.Fatalf("after %s: the worker ended: %v", what, err)
+		case <-deadline.C:
+			t.Fatalf("after %s: the partition is at %d, a good turn at %d waits", what, s.folded.Load(), seq)
+		}
+	}
+}
+
+// FuzzMessages stores any message before each of a good session, which goes on.
+func FuzzMessages(f *testing.F) {
+	for _, b := range plantedtest.All() {
+		f.Add(b.Text, "")
+	}
+	f.Add("", string(turn(1)))
+	f.Add(plantedtest.Headers("Status", "100"), string(turn(1)))
+	s := newStage(f)
+	f.Fuzz(func(t *testing.T, block, body string) {
+		if len(block)+len(body) > 1<<20 {
+			t.Skip()
+		}
+		s.hostile(block, body)
+		s.goesOn(t, fmt.Sprintf("%.200q with %d bytes", block, len(body)))
+	})
+}
+
+// rejected counts the events that were rejected, once each.
+func (s *stage) rejected() (n, twice int) {
+	s.tb.Helper()
+	seen := map[uint64]bool{}
+	err := broker.ReadStream(context.Background(), s.js, broker.OutcomesStream, "out.*.rejected.*.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		var r events.Rejected
+		if err := events.Unmarshal(m.Data(), &r); err != nil {
+			return fmt.Errorf("%q: %w", m.Data(), err)
+		}
+		if seen[r.Seq] {
+			twice++
+		}
+		seen[r.Seq] = true
+		return nil
+	})
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return len(seen), twice
+}
