@@ -184,6 +184,10 @@ schemas: ## Write docs/format/schema and openapi.json anew, from the structs and
 	go test ./internal/schema -run 'TestSchemas$$' -update
 	go test ./internal/worker -run 'TestOpenAPI$$' -update
 
+.PHONY: notices
+notices: ## Write THIRD_PARTY_NOTICES.md, the licences of what the binaries link; after every change of go.mod
+	@go run ./tools/notices
+
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
 	$(GOVULNCHECK) ./...
