@@ -20,6 +20,7 @@
 package edgetest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -50,12 +51,17 @@ func (e *Edge) Serve(l net.Listener, to string) error {
 		}
 		server, err := e.Dial("tcp", to)
 		if err != nil {
-			from.Close()
-			return err
+			return errors.Join(err, from.Close())
 		}
-		go func() { _, _ = io.Copy(server, from); server.Close() }()
-		go func() { _, _ = io.Copy(from, server); from.Close() }()
+		go pass(server, from)
+		go pass(from, server)
 	}
+}
+
+// pass copies until either side ends.
+func pass(to, from net.Conn) {
+	_, _ = io.Copy(to, from) // the other side sees the end
+	_ = to.Close()
 }
 
 type conn struct {

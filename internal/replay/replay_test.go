@@ -112,9 +112,10 @@ func (c *deafConn) Read(b []byte) (int, error) {
 func TestMessageID(t *testing.T) {
 	ids := map[string]bool{}
 	for _, a := range []events.Address{{Tenant: "acme", Session: "s"}, {Tenant: "globex", Session: "s"}, {Tenant: "acme", Session: "t"}} {
-		ids[MessageID(a, "turn-1")] = true
-		if MessageID(a, "turn-1") != MessageID(a, "turn-1") || MessageID(a, "turn-1") == MessageID(a, "turn-2") || MessageID(a, "") != "" {
-			t.Errorf("the ids of %s do not follow from the event", a)
+		first, again, other := MessageID(a, "turn-1"), MessageID(a, "turn-1"), MessageID(a, "turn-2")
+		ids[first] = true
+		if first != again || first == other || MessageID(a, "") != "" {
+			t.Errorf("the ids of %s do not follow from the event: %s, %s, %s", a, first, again, other)
 		}
 	}
 	if len(ids) != 3 || ids["turn-1"] {

@@ -50,7 +50,7 @@ func run(ctx context.Context, root string, check bool) error {
 	}
 	path := filepath.Join(root, file)
 	if !check {
-		return os.WriteFile(path, text, 0o644) //nolint:gosec // for everybody to read
+		return os.WriteFile(path, text, 0o644)
 	}
 	have, err := os.ReadFile(path)
 	if err == nil && !bytes.Equal(have, text) {

@@ -52,17 +52,17 @@ func (s *session) publish(ctx context.Context, messages ...json.RawMessage) erro
 	}
 	for attempt := 1; ; attempt++ {
 		ack, err := s.js.Publish(ctx, "session.turn.default."+s.id, payload, jetstream.WithMsgID(id))
-		if err == nil && ack.Duplicate && attempt == 1 { // of no try before: nothing was stored
+		switch {
+		case err == nil && ack.Duplicate && attempt == 1: // of no try before: nothing was stored
 			return fmt.Errorf("publish turn %d: another client has used the id %s; publish again", len(s.turns)+1, id)
-		} else if err == nil {
-			break
-		} else if attempt == 5 || ctx.Err() != nil {
+		case err == nil:
+			s.turns = append(s.turns, messages)
+			return nil
+		case attempt == 5 || ctx.Err() != nil:
 			return fmt.Errorf("publish turn %d: %w", len(s.turns)+1, err)
 		}
 		time.Sleep(time.Second)
 	}
-	s.turns = append(s.turns, messages)
-	return nil
 }
 
 // history takes what was told by now in place of the turns it stands for, and waits for nothing more.
