@@ -183,3 +183,6 @@ func (d *digest) rulesOf(old, written []line) (rules, foreign []line) {
 	}
 	return rules, foreign
 }
+
+// span is a part of a text, in bytes.
+type span struct{ from, to int }

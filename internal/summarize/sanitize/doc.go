@@ -2,6 +2,34 @@
 // reader.
 //
 //	clean := sanitize.Redact(text)
-//	t := sanitize.Normalize(text)      // NFKC, invisible characters out
-//	from, to := t.Original(3, 7)       // bytes of text that t.S[3:7] comes from
+//	r := sanitize.Redactor{Work: budget} // for the texts of one job
+//	clean, err := r.Redact(ctx, text)
+//	t := sanitize.Normalize(text)        // NFKC, invisible characters out
+//	from, to := t.Original(3, 7)         // bytes of text that t.S[3:7] comes from
+//
+// A text is normalized, and looked through once for all words that a secret has or
+// stands near: prefixes of tokens, names of passwords and keys, marks of headers,
+// URLs, private keys and commands. At each word the rules that have it look a bounded
+// way around it. The rules of gitleaks are a table that tools/gitleaks writes; the
+// others are here. Tokens that are broken into lines, and what is written as base64,
+// are looked through as well.
+//
+// # Guarantees
+//
+//   - The time is linear in the text, whatever it is: no byte is looked at more than
+//     [MaxWork] times in one pass, and there are 4 passes at most.
+//   - What is taken out are the bytes of the original that a secret comes from.
+//   - A redacted text has no more UTF-16 units, and redacting it again changes nothing.
+//   - It knows forms and names, not meanings.
+//
+// # Concurrency
+//
+// Functions are safe for concurrent use. A Redactor is used by one goroutine.
+//
+// # On failure
+//
+// A Redactor ends with the error of the context, which it looks at every 64 KB, or
+// with [ErrBudget].
 package sanitize
+
+//go:generate go -C ../../../tools/gitleaks run . ../../internal/summarize/sanitize/rules_gitleaks.go

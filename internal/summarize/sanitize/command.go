@@ -1,0 +1,268 @@
+package sanitize
+
+import (
+	"slices"
+	"strings"
+)
+
+// program is a command with its flags for a password, which have no name of one.
+type program struct {
+	joined   []string // -pvalue
+	separate []string // -p value
+	pair     []string // -u user:value
+	last     int      // the place of a password among the arguments without flags, from the end; 0 for none
+	verb     string   // a word that must be among the arguments
+}
+
+var programs = map[string]program{
+	"mysql":          {joined: []string{"-p"}},
+	"mysqldump":      {joined: []string{"-p"}},
+	"mysqladmin":     {joined: []string{"-p"}},
+	"mysqlimport":    {joined: []string{"-p"}},
+	"mysqlsh":        {joined: []string{"-p"}},
+	"mariadb":        {joined: []string{"-p"}},
+	"mariadb-dump":   {joined: []string{"-p"}},
+	"mycli":          {joined: []string{"-p"}},
+	"7z":             {joined: []string{"-p"}},
+	"7za":            {joined: []string{"-p"}},
+	"rar":            {joined: []string{"-p", "-hp"}},
+	"unrar":          {joined: []string{"-p"}},
+	"sshpass":        {joined: []string{"-p"}, separate: []string{"-p"}},
+	"docker":         {separate: []string{"-p"}, verb: "login"},
+	"podman":         {separate: []string{"-p"}, verb: "login"},
+	"buildah":        {separate: []string{"-p"}, verb: "login"},
+	"skopeo":         {separate: []string{"-p"}, pair: []string{"--creds", "--src-creds", "--dest-creds"}},
+	"helm":           {separate: []string{"-p"}, verb: "login"},
+	"oc":             {separate: []string{"-p"}, verb: "login"},
+	"az":             {separate: []string{"-p"}, verb: "login"},
+	"redis-cli":      {separate: []string{"-a"}},
+	"mongo":          {separate: []string{"-p"}},
+	"mongosh":        {separate: []string{"-p"}},
+	"mongodump":      {separate: []string{"-p"}},
+	"mongorestore":   {separate: []string{"-p"}},
+	"cqlsh":          {separate: []string{"-p"}},
+	"sqlcmd":         {separate: []string{"-P"}, joined: []string{"-P"}},
+	"bcp":            {separate: []string{"-P"}, joined: []string{"-P"}},
+	"isql":           {separate: []string{"-P"}},
+	"tsql":           {separate: []string{"-P"}},
+	"clickhouse":     {separate: []string{"--password"}},
+	"ldapsearch":     {separate: []string{"-w"}, joined: []string{"-w"}},
+	"ldapmodify":     {separate: []string{"-w"}},
+	"ldapadd":        {separate: []string{"-w"}},
+	"ldapwhoami":     {separate: []string{"-w"}},
+	"zip":            {separate: []string{"-P"}},
+	"unzip":          {separate: []string{"-P"}},
+	"plink":          {separate: []string{"-pw"}},
+	"pscp":           {separate: []string{"-pw"}},
+	"psftp":          {separate: []string{"-pw"}},
+	"rdesktop":       {separate: []string{"-p"}},
+	"xfreerdp":       {joined: []string{"/p:"}},
+	"mosquitto_pub":  {separate: []string{"-P"}},
+	"mosquitto_sub":  {separate: []string{"-P"}},
+	"ipmitool":       {separate: []string{"-P"}},
+	"snmpwalk":       {separate: []string{"-A", "-X"}},
+	"curl":           {pair: []string{"-u", "--user", "-U", "--proxy-user"}, joined: nil},
+	"http":           {pair: []string{"-a", "--auth"}},
+	"https":          {pair: []string{"-a", "--auth"}},
+	"smbclient":      {pair: []string{"-U"}},
+	"lftp":           {pair: []string{"-u"}},
+	"mount.cifs":     {},
+	"htpasswd":       {last: 1, verb: "-b"},
+	"rabbitmqctl":    {last: 1, verb: "add_user"},
+	"rabbitmqctl ":   {last: 1, verb: "change_password"},
+	"vncpasswd":      {},
+	"gpg":            {separate: []string{"--passphrase"}},
+	"keytool":        {separate: []string{"-storepass", "-keypass", "-srcstorepass", "-deststorepass"}},
+	"jarsigner":      {separate: []string{"-storepass", "-keypass"}},
+	"signtool":       {separate: []string{"/p"}},
+	"impdp":          {},
+	"nats":           {separate: []string{"--password"}},
+	"influx":         {separate: []string{"-p", "-t"}},
+	"kinit":          {},
+	"svn":            {separate: []string{"--password"}},
+	"wget":           {separate: []string{"--password"}},
+	"psexec":         {separate: []string{"-p"}},
+	"cmdkey":         {joined: []string{"/pass:"}},
+	"schtasks":       {separate: []string{"/rp", "/p"}},
+	"certutil":       {separate: []string{"-p"}},
+	"git-credential": {},
+	"crackmapexec":   {separate: []string{"-p"}},
+	"evil-winrm":     {separate: []string{"-p"}},
+	"hydra":          {separate: []string{"-p"}},
+	"sqlplus":        {},
+	"expect":         {},
+	"pg_restore":     {},
+	"cloudflared":    {separate: []string{"--token"}},
+	"ngrok":          {last: 1, verb: "add-authtoken"},
+	"tailscale":      {separate: []string{"--authkey"}},
+	"openvpn":        {},
+	"wpa_passphrase": {last: 1, verb: ""},
+	"nmcli":          {},
+	"netsh":          {},
+	"elasticsearch":  {},
+	"snowsql":        {},
+	"doctl":          {separate: []string{"-t"}},
+	"vault":          {last: 1, verb: "login"},
+	"sentry-cli":     {},
+	"useradd":        {separate: []string{"-p"}},
+	"usermod":        {separate: []string{"-p"}},
+}
+
+func programWords() []string {
+	var out []string
+	for name, p := range programs {
+		if len(p.joined)+len(p.separate)+len(p.pair)+p.last > 0 {
+			out = append(out, strings.TrimSpace(name))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// maxCommand bounds how much of a command is read.
+const maxCommand = 400
+
+// argument is one of a command.
+type argument struct {
+	span
+	text string
+}
+
+// command finds passwords among the arguments of a program.
+func (f *finder) command(from, to int) {
+	s := f.s
+	if from < f.state.command || to >= len(s) || f.wordAt(from-1) || from > 0 && (s[from-1] == '-' || s[from-1] == '.') {
+		return
+	}
+	k := to
+	for k < len(s) && (quoteByte.has(s[k]) || s[k] == '\\' || s[k] == ',') && k < to+6 {
+		k++
+	}
+	if k >= len(s) || s[k] != ' ' && k == to {
+		return
+	}
+	name := f.low[from:to]
+	args, end := f.arguments(k)
+	f.work += 2 * (end - from)
+	for _, p := range []program{programs[name], programs[name+" "]} {
+		if f.passwords(&p, args) {
+			f.state.command = end
+		}
+	}
+	f.state.command = max(f.state.command, min(end, from+40))
+}
+
+// passwords notes those among the arguments that a program takes as such.
+func (f *finder) passwords(p *program, args []argument) (any bool) {
+	if p.verb != "" && !slices.ContainsFunc(args, func(a argument) bool {
+		return a.text == p.verb || p.verb == "-b" && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "b")
+	}) {
+		return false
+	}
+	var bare []argument
+	for i, a := range args {
+		if !strings.HasPrefix(a.text, "-") && a.text != p.verb {
+			bare = append(bare, a)
+		}
+		for _, flag := range p.separate {
+			if a.text == flag && i+1 < len(args) && !strings.HasPrefix(args[i+1].text, "-") {
+				any = f.password(args[i+1].span) || any
+			}
+		}
+		for _, flag := range p.joined {
+			if rest, ok := strings.CutPrefix(a.text, flag); ok && rest != "" && !strings.HasPrefix(a.text, "--") && (len(flag) > 2 || !flagWord(a.text)) {
+				any = f.password(span{a.from + len(flag), a.to}) || any
+			}
+		}
+		for _, flag := range p.pair {
+			v, ok := argument{}, false
+			if a.text == flag && i+1 < len(args) {
+				v, ok = args[i+1], true
+			} else if rest, cut := strings.CutPrefix(a.text, flag); cut && rest != "" && (rest[0] == '=' || !strings.HasPrefix(flag, "--")) {
+				n := len(flag)
+				if rest[0] == '=' {
+					n++
+				}
+				v, ok = argument{span{a.from + n, a.to}, a.text[n:]}, true
+			}
+			if !ok {
+				continue
+			}
+			if k := strings.IndexAny(v.text, ":%,"); k >= 0 {
+				any = f.password(span{v.from + k + 1, v.to}) || any
+			}
+		}
+	}
+	if p.last > 0 && len(bare) >= p.last+min(1, len(p.verb)) && len(bare) >= p.last {
+		any = f.password(bare[len(bare)-p.last].span) || any
+	}
+	return any
+}
+
+// flagWord reports -port and the like.
+func flagWord(s string) bool { return s == "-port" || s == "-print" || s == "-protocol" }
+
+func (f *finder) password(at span) bool {
+	for at.from < at.to && quoteByte.has(f.s[at.from]) {
+		at.from++
+	}
+	for at.to > at.from && (quoteByte.has(f.s[at.to-1]) || f.s[at.to-1] == '\\') {
+		at.to--
+	}
+	text := f.s[at.from:at.to]
+	if len(text) < 3 || placeholder(text) || isReference(text) || variable.MatchString(text) || strings.ContainsAny(text, "$`") && strings.HasPrefix(text, "$") {
+		return false
+	}
+	f.found = append(f.found, at)
+	return true
+}
+
+// arguments splits a command, or a list of texts that make one, up to its end.
+func (f *finder) arguments(from int) ([]argument, int) {
+	s := f.s
+	end := min(len(s), from+maxCommand)
+	var out []argument
+	i := from
+	for i < end && len(out) < 40 {
+		switch c := s[i]; {
+		case c == '\n' || c == '|' || c == ';' || c == '&' && i+1 < end && s[i+1] == '&' || c == ']':
+			return out, i
+		case c == '\\' && i+1 < end && s[i+1] == '\n':
+			i += 2
+		case c == '\\' && i+1 < end && s[i+1] == 'n':
+			return out, i
+		case c == ' ' || c == '\t' || c == ',' || c == '[' || c == '\\':
+			i++
+		case quoteByte.has(c):
+			k := i + 1
+			for k < end && s[k] != c && s[k] != '\n' {
+				k++
+			}
+			if k > i+1 {
+				out = append(out, argument{span{i + 1, k}, s[i+1 : k]})
+			}
+			i = k + 1
+		default:
+			k := i
+			for k < end && s[k] != ' ' && s[k] != '\t' && s[k] != '\n' && s[k] != '|' && s[k] != ';' && s[k] != '\\' && (s[k] != '"' || k > i && f.quotedInside(i, k)) {
+				if quoteByte.has(s[k]) { // -p'some thing'
+					q := s[k]
+					for k++; k < end && s[k] != q && s[k] != '\n'; k++ {
+					}
+				}
+				if k < end {
+					k++
+				}
+			}
+			k = min(k, end)
+			out = append(out, argument{span{i, k}, s[i:k]})
+			i = max(k, i+1)
+		}
+	}
+	return out, i
+}
+
+// quotedInside reports a quote that begins within an argument.
+func (f *finder) quotedInside(i, k int) bool {
+	return k > i && (f.s[i] == '-' || f.s[k-1] == '=' || f.s[k-1] == ':')
+}

@@ -1,0 +1,356 @@
+package sanitize
+
+import (
+	"regexp"
+	"strings"
+)
+
+// handled are rules of gitleaks that functions here stand in for: they look as far
+// as a text goes, at every place again.
+var handled = map[string]bool{
+	"curl-auth-header": true, "curl-auth-user": true, // header, command
+	"private-key":              true, // pem
+	"sourcegraph-access-token": true, // ownRules, with a bound between the word and the token
+}
+
+// forms are secrets that are known by what stands around them, other than a name.
+func forms() []ownUse {
+	return []ownUse{
+		{[]string{"://"}, (*finder).url},
+		{[]string{"authorization", "x-auth", "x-api", "api-key:", "x-token", "x-access", "x-amz-security-token", "x-goog-", "private-token", "x-vault", "x-csrf"}, (*finder).header},
+		{[]string{"cookie:", `cookie"`, "cookie'", "--cookie", "cookies:"}, (*finder).cookies},
+		{[]string{"bearer ", "basic ", "token ", "ssws ", "apikey "}, (*finder).scheme},
+		{[]string{"private key"}, (*finder).pemHead},
+		{[]string{"-----end"}, (*finder).pemTail},
+		{[]string{"private-lines:"}, (*finder).puttyKey},
+		{[]string{"login "}, (*finder).netrc},
+		{[]string{":5432:", ":5433:", ":5434:", ":6432:", ":26257:", ":3306:", ":1433:", ":1521:", ":27017:", ":6379:", ":*:"}, (*finder).pgpass},
+		{[]string{"sourcegraph"}, func(f *finder, _, to int) { f.near["sourcegraph"] = to; f.digests(to) }},
+		{programWords(), (*finder).command},
+		{[]string{"chpasswd", "sudo -s", "password-stdin", "passwd --stdin"}, (*finder).piped},
+		{[]string{"pass:", "identified by", "identified with", "otpauth://"}, (*finder).marked},
+	}
+}
+
+// url finds scheme://user:password@host, and scheme://token@host.
+func (f *finder) url(from, to int) {
+	s := f.s
+	at, colon := -1, -1
+	end := to
+	for end < min(len(s), to+400) && !lineEnds.has(s[end]) && s[end] != '/' {
+		switch {
+		case s[end] == '@':
+			at = end
+		case s[end] == ':' && colon < 0 && at < 0:
+			colon = end
+		}
+		end++
+	}
+	f.work += end - from
+	v := span{colon + 1, at}
+	if colon < 0 {
+		v.from = to
+	}
+	if at < 0 || v.from >= at {
+		return
+	}
+	text := s[v.from:v.to]
+	f.work += 4 * len(text)
+	if strings.IndexByte("$%{<[*:", text[0]) >= 0 && (variable.MatchString(text) || text[0] == '*' || strings.HasPrefix(text, "[secret]")) {
+		return
+	}
+	if colon < 0 && (len(text) < 12 || mixOf(text).digits < 2 || entropy(text) < 3 || wordsOnly(text)) {
+		return
+	}
+	if low := strings.ToLower(text); colon >= 0 && (nouns[low] != noSecret || placeholder(text) && !strings.ContainsAny(text, "0123456789")) {
+		return
+	}
+	f.found = append(f.found, v)
+}
+
+// schemes stand before the credentials of a header.
+var schemes = wordSet(`basic bearer token digest apikey api-key key negotiate ntlm hawk ssws dpop bot aws4-hmac-sha256 googlelogin oauth jwt goog4-rsa-sha256 sharedkey sharedkeylite sharedaccesssignature client genie-key
+	splunk snowflake mac hoba mutual vapid privatetoken access-token x-token user user-token bearertoken pass zoho-oauthtoken zabbix telegram`)
+
+// header finds the credentials of a header.
+func (f *finder) header(from, to int) {
+	if from < f.state.header {
+		return
+	}
+	s := f.s
+	end := to
+	for end < min(len(s), to+40) && identTail.has(s[end]) {
+		end++
+	}
+	name := f.low[from:end]
+	if strings.HasPrefix(name, "authorization_") || strings.HasPrefix(name, "x-csrf") && false {
+		return
+	}
+	i := end
+	for i < min(len(s), end+10) && (s[i] == '\\' || quoteByte.has(s[i]) || s[i] == ']') {
+		i++
+	}
+	closed := i > end
+	i = skip(s, i, 4, blank)
+	if i >= len(s) || s[i] != ':' && s[i] != '=' && s[i] != ',' {
+		return
+	}
+	if s[i] == ',' && !closed {
+		return
+	}
+	i++
+	if i < len(s) && (s[i] == '>' || s[i] == '=') {
+		i++
+	}
+	i = skip(s, i, 4, blank)
+	slashes := 0
+	for i < min(len(s), end+24) && (s[i] == '\\' || quoteByte.has(s[i]) || s[i] == '[' || (s[i] == 'f' || s[i] == 'b') && i+1 < len(s) && quoteByte.has(s[i+1])) {
+		i++
+		slashes++
+	}
+	stop := i
+	for stop < min(len(s), i+maxValue) && s[stop] != '\n' && s[stop] != '\r' && !(quoteByte.has(s[stop])) && s[stop] != '\\' && s[stop] != '<' && s[stop] != '>' {
+		stop++
+	}
+	f.work += stop - from
+	f.state.header = stop
+	if stop < len(s) && s[stop] == '"' && strings.Contains(s[i:stop], "=") && slashes == 0 { // parameters in quotes
+		stop = f.ahead(i, '\n', maxValue)
+	}
+	f.credentials(i, stop, strings.HasPrefix(name, "authorization") || strings.HasPrefix(name, "x-auth"))
+}
+
+// credentials notes those between two places, behind the word for their scheme.
+func (f *finder) credentials(from, to int, schemed bool) {
+	s := strings.TrimRight(f.s[from:to], " \t,;)}]")
+	word, rest, ok := strings.Cut(s, " ")
+	hasScheme := ok && (schemes[strings.ToLower(strings.TrimSuffix(word, ":"))] || schemed && strings.Trim(strings.ToLower(word), "abcdefghijklmnopqrstuvwxyz-") == "" && len(word) < 20)
+	if hasScheme {
+		from += len(word) + 1
+		from += len(rest) - len(strings.TrimLeft(rest, " "))
+		s = strings.TrimLeft(rest, " ")
+		if strings.Contains(s, "=") && strings.ContainsAny(s, ",") || strings.HasPrefix(strings.ToLower(word), "aws4") {
+			f.parameters(from, s)
+			return
+		}
+	}
+	v, _, more := strings.Cut(s, " ")
+	if more && !hasScheme || len(v) < 6 || placeholder(v) || variable.MatchString(v) {
+		return
+	}
+	low := strings.ToLower(v)
+	m := mixOf(v)
+	if idleValues[low] || schemes[low] || m.digits == 0 && (!hasScheme || len(v) < 12 || m.small == len(v) && !isLogin(v)) && !(len(v) >= 20 && entropy(v) > 3.5) || strings.ContainsAny(v, "(){}$") {
+		if !(hasScheme && isLogin(v)) {
+			return
+		}
+	}
+	f.found = append(f.found, span{from, from + len(v)})
+}
+
+var parameter = regexp.MustCompile(`(?i)\b(?:signature|response|nonce|cnonce|mac|hash|token|password|oauth_token|oauth_signature|auth|credential|secret|sig|id)="?([^",\s]{8,})`)
+
+// parameters notes the values of name="value", … that hold a secret.
+func (f *finder) parameters(from int, s string) {
+	f.work += 4 * len(s)
+	for _, m := range parameter.FindAllStringSubmatchIndex(s, 16) {
+		if v := s[m[2]:m[3]]; !placeholder(v) && mixOf(v).digits > 0 {
+			f.found = append(f.found, span{from + m[2], from + m[3]})
+		}
+	}
+}
+
+// scheme finds credentials behind the word for their scheme.
+func (f *finder) scheme(from, to int) {
+	if f.wordAt(from - 1) {
+		return
+	}
+	i := skip(f.s, to, 4, blank)
+	end := i
+	for end < min(len(f.s), i+4<<10) && tokenClass.has(f.s[end]) {
+		end++
+		f.work++
+	}
+	v := f.s[i:end]
+	least := 16
+	if f.low[from:to] == "token " || f.low[from:to] == "apikey " {
+		least = 20
+	}
+	if len(v) < least || mixOf(v[:min(len(v), judged)]).digits == 0 && !(f.low[from:to] == "basic " && isLogin(v)) || placeholder(v[:min(len(v), judged)]) || isPathLike(v) || wordsOnly(v) || dashedWords(v) {
+		return
+	}
+	if least == 20 && (isHash(v) && len(v) < 32 || entropy(v[:min(len(v), judged)]) < 3 || isUUID(v)) {
+		return
+	}
+	f.found = append(f.found, span{i, end})
+}
+
+var tokenClass = classOf(`[A-Za-z0-9._~+/=-]`)
+
+// harmlessCookies are names of cookies that say who nobody is.
+var harmlessCookies = wordSet(`path domain expires max-age samesite secure httponly priority partitioned version comment theme lang language locale tz timezone consent cookieconsent currency country region ga gid fbp`)
+
+// cookies finds the values of cookies.
+func (f *finder) cookies(from, to int) {
+	if from < f.state.header {
+		return
+	}
+	s := f.s
+	i := skip(s, to, 16, beforeCookies)
+	end := i
+	for end < min(len(s), i+2*maxValue) && s[end] != '\n' && s[end] != '\'' && s[end] != '\\' && (s[end] != '"' || end > 0 && s[end-1] == '=') {
+		end++
+	}
+	f.work += 2 * (end - i)
+	f.state.header = end
+	for i < end {
+		next := i + strings.IndexByte(s[i:end]+";", ';')
+		if sign := strings.IndexByte(s[i:next], '='); sign > 0 {
+			name := strings.ToLower(strings.TrimLeft(s[i:i+sign], " _"))
+			v := span{i + sign + 1, next}
+			if k := strings.IndexAny(s[v.from:v.to], " ,\""); k > 0 {
+				v.to = v.from + k
+			}
+			f.cookie(name, v)
+		}
+		i = next + 1
+	}
+}
+
+var beforeCookies = classOf("[ \\t:=,\\[\\\\\"'`]")
+
+// cookie judges the value of one.
+func (f *finder) cookie(name string, v span) {
+	for v.from < v.to && f.s[v.from] == '"' {
+		v.from++
+	}
+	text := f.s[v.from:v.to]
+	if len(text) < 6 || len(name) > maxName || harmlessCookies[name] {
+		return
+	}
+	text = text[:min(len(text), judged)]
+	f.work += 2 * len(text)
+	x := mixOf(text)
+	if x.digits == 0 && len(text) < 16 || x.letters == 0 && len(text) < 12 || wordsOnly(text) || placeholder(text) || strings.ContainsAny(text, "{$(") {
+		return
+	}
+	f.found = append(f.found, v)
+}
+
+var netrcLogin = regexp.MustCompile(`(?i)^login\s{1,8}\S{1,128}\s{1,20}password\s{1,8}(\S{3,256})`)
+
+// netrc finds login … password … without signs.
+func (f *finder) netrc(from, _ int) {
+	f.work += 32
+	if !strings.Contains(f.low[from:min(len(f.s), from+160)], "password") {
+		return
+	}
+	if m := netrcLogin.FindStringSubmatchIndex(f.s[from:min(len(f.s), from+420)]); m != nil {
+		if v := f.s[from+m[2] : from+m[3]]; !placeholder(v) && strings.IndexByte("=:", v[0]) < 0 {
+			f.found = append(f.found, span{from + m[2], from + m[3]})
+		}
+	}
+}
+
+var pgpassLine = regexp.MustCompile(`^\s*(?:[A-Za-z*][\w.*-]*|\d+\.\d+\.\d+\.\d+):(?:\d{2,5}|\*):([\w*.-]+):([\w*.@-]+):((?:[^\s:\\"'` + "`" + `]|\\.){3,128})\s*$`)
+
+// pgpass finds host:port:database:user:password.
+func (f *finder) pgpass(from, to int) {
+	line, end := f.line(to)
+	if end-line > 360 || f.state.pgpass == end {
+		return
+	}
+	f.state.pgpass = end
+	f.work += end - line
+	m := pgpassLine.FindStringSubmatchIndex(f.s[line:end])
+	if m == nil || placeholder(f.s[line+m[6]:line+m[7]]) || strings.Trim(f.s[line+m[4]:line+m[5]], "0123456789") == "" {
+		return
+	}
+	f.found = append(f.found, span{line + m[6], line + m[7]})
+}
+
+// digests finds the tokens of 40 digits that stand near the word for their service.
+func (f *finder) digests(at int) {
+	end := min(len(f.s), at+maxNear)
+	run := 0
+	for i := max(at, f.state.digest); i <= end; i++ {
+		if i < end && isHexByte(f.s[i]) {
+			run++
+			continue
+		}
+		if run == 40 && !f.wordAt(i) && !f.wordAt(i-41) {
+			f.found = append(f.found, span{i - 40, i})
+		}
+		run = 0
+	}
+	f.work += max(0, end-f.state.digest)
+	f.state.digest = max(f.state.digest, end)
+}
+
+func isHexByte(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+// marked finds values behind marks that are no names.
+func (f *finder) marked(from, to int) {
+	at := to
+	switch f.low[from:to] {
+	case "pass:":
+		if !strings.Contains(f.low[max(0, from-12):from], "pass") {
+			return // neither -passin pass:x nor -passout pass:x
+		}
+	case "otpauth://":
+		k := strings.Index(f.low[from:min(len(f.s), from+130)], "secret=")
+		if k < 0 {
+			return
+		}
+		at = from + k + len("secret=")
+	case "identified with":
+		k := strings.Index(f.low[to:min(len(f.s), to+48)], " by ")
+		if k < 0 {
+			return
+		}
+		at = to + k + len(" by ")
+	}
+	f.work += 40
+	at = skip(f.s, at, 4, quoteOrSpace)
+	if strings.HasPrefix(f.low[at:], "password ") {
+		at = skip(f.s, at+len("password "), 4, quoteOrSpace)
+	}
+	end := at
+	for end < min(len(f.s), at+128) && !codeEnds.has(f.s[end]) {
+		end++
+	}
+	f.work += end - at
+	if text := f.s[at:end]; len(text) < 4 || placeholder(text) || idleValues[strings.ToLower(text)] {
+		return
+	}
+	f.found = append(f.found, span{at, end})
+}
+
+// piped finds what is written to a program that reads a password.
+func (f *finder) piped(from, _ int) {
+	line := max(f.back(from, '\n', 300), f.state.piped)
+	f.state.piped = from
+	text := f.s[line:from]
+	f.work += 2 * len(text)
+	i := strings.LastIndexAny(text, "|<")
+	if i < 0 {
+		return
+	}
+	m := echoed.FindStringSubmatchIndex(text[:i])
+	if m == nil {
+		return
+	}
+	v := span{line + m[2], line + m[3]}
+	if strings.HasPrefix(f.low[from:], "chpasswd") {
+		if k := strings.LastIndexByte(f.s[v.from:v.to], ':'); k >= 0 {
+			v.from += k + 1
+		}
+	}
+	if v.to-v.from >= 4 && !placeholder(f.s[v.from:v.to]) {
+		f.found = append(f.found, v)
+	}
+}
+
+var echoed = regexp.MustCompile(`(?:echo|printf|print)\s+(?:-[a-zA-Z]+\s+)*(?:['"]%s(?:\\n)?['"]\s+)?["']?([^"'|]+?)(?:\\n)?["']?\s*$`)

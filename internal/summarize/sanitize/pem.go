@@ -1,0 +1,242 @@
+package sanitize
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+)
+
+const (
+	maxPEM      = 64 << 10 // of a private key
+	minKeyRun   = 24       // base64 of a line of a key
+	maxBetween  = 24       // bytes between two lines of a key
+	lastKeyLine = 64
+)
+
+var (
+	base64Byte = classOf(`[A-Za-z0-9+/=]`)
+	digitClass = classOf(`[0-9]`)
+)
+
+// pemHead finds a private key from its head on, with its end or without.
+func (f *finder) pemHead(from, to int) {
+	if from < f.state.pem {
+		return
+	}
+	body := to
+	if strings.HasPrefix(f.low[body:], " block") {
+		body += len(" block")
+	}
+	if !strings.HasPrefix(f.s[body:], "-----") {
+		return
+	}
+	body += 5
+	begin := from
+	if k := strings.LastIndex(f.low[max(0, from-112):from], "-----begin"); k >= 0 {
+		begin = max(0, from-112) + k
+	}
+	f.work += 112
+	if end := f.nextMark(body); end >= 0 && end-body <= maxPEM && end-body >= 16 && !strings.Contains(f.s[body:end], `":`) {
+		f.found = append(f.found, span{begin, end})
+		f.state.pem = end
+		return
+	}
+	if end := f.keyLines(body); end > body {
+		f.found = append(f.found, span{body, end})
+		f.state.pem = end
+	}
+}
+
+const keyMark = "key-----"
+
+// nextMark is behind the next end of a key, at most maxPEM away; -1 for none.
+func (f *finder) nextMark(from int) int {
+	mark := &f.state.keyMark
+	if from < mark.from || from > mark.to {
+		rest := f.low[from:min(len(f.low), from+maxPEM)]
+		k := strings.Index(rest, keyMark)
+		if b := strings.Index(rest[:max(0, k)], "key block-----"); b >= 0 {
+			k = b + len("key block-----") - len(keyMark)
+		}
+		f.work += len(rest)
+		*mark = stretch{from, from + len(rest)}
+		f.state.marked = k >= 0
+		if k >= 0 {
+			f.work += k - len(rest)
+			mark.to = from + k + len(keyMark)
+		}
+	}
+	if !f.state.marked {
+		return -1
+	}
+	return mark.to
+}
+
+// keyLines is the end of the lines of base64 that begin at a place.
+func (f *finder) keyLines(from int) int {
+	s := f.s
+	end, i := from, from
+	for {
+		k := f.between(i)
+		run := skip(s, k, len(s), base64Byte)
+		f.work += run - i + 1
+		if run-k < minKeyRun {
+			if end > from && run-k > 0 && run-k <= lastKeyLine && k-i < 8 && f.lastLine(run) {
+				end = run
+			}
+			return end
+		}
+		end, i = run, run
+	}
+}
+
+// lastLine reports that nothing but the end of a key follows.
+func (f *finder) lastLine(i int) bool {
+	i = skip(f.s, i, 4, anySpace)
+	return i == len(f.s) || f.s[i] == '-' || f.s[i] == '"' || f.s[i] == '\\'
+}
+
+// between is behind what stands between two lines of a key.
+func (f *finder) between(i int) int {
+	s := f.s
+	for end := min(len(s), i+maxBetween); i < end; {
+		number := skip(s, i, 6, digitClass)
+		switch {
+		case number > i && number < len(s) && (s[number] == ':' || s[number] == '\t' || s[number] == '|'):
+			i = number + 1
+		case number > i && strings.HasPrefix(s[number:], "→"):
+			i = number + len("→")
+		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == 'n' || s[i+1] == 'r'):
+			i += 2
+		case !base64Byte.has(s[i]) && s[i] != '-':
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// pemTail finds the lines of a private key before its end.
+func (f *finder) pemTail(from, to int) {
+	if !strings.Contains(f.low[to:min(len(f.low), to+110)], "private key") {
+		return
+	}
+	s := f.s
+	floor := max(f.state.pem, from-maxPEM, 0)
+	f.state.pem = max(f.state.pem, to)
+	start, i, first := from, from, true
+	for {
+		k := i
+		for k > max(floor, i-maxBetween) && (!base64Byte.has(s[k-1]) && s[k-1] != '-' || (s[k-1] == 'n' || s[k-1] == 'r') && k > 1 && s[k-2] == '\\') {
+			if k > 1 && s[k-2] == '\\' && (s[k-1] == 'n' || s[k-1] == 'r') {
+				k--
+			}
+			k--
+		}
+		run := k
+		for run > floor && base64Byte.has(s[run-1]) && !(run > 1 && s[run-2] == '\\' && (s[run-1] == 'n' || s[run-1] == 'r') && run < k) {
+			run--
+		}
+		f.work += i - run + 1
+		if k-run < minKeyRun && (!first || k == run) {
+			break
+		}
+		first = false
+		i, start = run, run
+	}
+	if from-start >= minKeyRun {
+		f.found = append(f.found, span{start, from})
+	}
+}
+
+var puttyLines = regexp.MustCompile(`^(?i)private-lines:\s*\d+((?:\r?\n[A-Za-z0-9+/=]{4,80})+)`)
+
+// puttyKey finds the private lines of a key of PuTTY.
+func (f *finder) puttyKey(from, _ int) {
+	end := min(len(f.s), from+8<<10)
+	if from < f.state.pem {
+		return
+	}
+	if m := puttyLines.FindStringSubmatchIndex(f.s[from:end]); m != nil {
+		f.work += m[1]
+		f.found = append(f.found, span{from + m[2], from + m[3]})
+		f.state.pem = from + m[3]
+	}
+}
+
+const (
+	minEncoded = 28 // base64 that is worth a look
+	fullLine   = 60 // of lines of base64 that go on in the next
+	maxIndent  = 16 // before the next line
+)
+
+// encoded returns the texts that are written as base64 in s, one after the other,
+// with the place of each in s.
+func (f *finder) encoded() (texts []byte, from []stretch, in []span) {
+	s := f.s
+	for i := 0; i < len(s); {
+		// the last byte of the shortest text first, so that words cost little
+		if k := i + minEncoded - 1; k >= len(s) {
+			break
+		} else if !base64Byte.has(s[k]) {
+			i = k + 1
+			f.work++
+			continue
+		}
+		start := i
+		for k := i + minEncoded - 1; k > i; k-- {
+			if !base64Byte.has(s[k-1]) {
+				start = k
+				break
+			}
+		}
+		var text []byte
+		end := start
+		for {
+			line := end
+			end = skip(s, end, len(s), base64Byte)
+			text = append(text, s[line:end]...)
+			next := end
+			if end-line >= fullLine && next < len(s) && (s[next] == '\n' || s[next] == '\r') {
+				if next = skip(s, next+1, maxIndent, anySpace); next < len(s) && base64Byte.has(s[next]) {
+					end = next
+					continue
+				}
+			}
+			break
+		}
+		f.work += end - i
+		i = end + 1
+		if len(text) < minEncoded {
+			continue
+		}
+		if plain := decoded(text); plain != nil {
+			at := len(texts)
+			texts = append(append(texts, plain...), "\n\n\n"...)
+			from = append(from, stretch{at, len(texts)})
+			in = append(in, span{start, end})
+			f.work += len(plain)
+		}
+	}
+	return texts, from, in
+}
+
+// decoded is what base64 stands for, if it is a text.
+func decoded(text []byte) []byte {
+	for len(text) > 0 && text[len(text)-1] == '=' {
+		text = text[:len(text)-1]
+	}
+	text = text[:len(text)-len(text)%4+map[int]int{0: 0, 2: 2, 3: 3}[len(text)%4]]
+	head := make([]byte, 24)
+	n, err := base64.RawStdEncoding.Decode(head[:], text[:min(len(text), 24)/4*4])
+	if err != nil || !readable(head[:n]) {
+		return nil
+	}
+	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
+	n, err = base64.RawStdEncoding.Decode(out, text)
+	if err != nil && n < len(text)/2 || !readable(out[:min(n, 512)]) {
+		return nil
+	}
+	return out[:n]
+}

@@ -1,0 +1,237 @@
+package sanitize
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// secretPlace stands for a secret. A shorter one becomes as many stars as it had
+// units, so that a redacted text is never the longer one.
+const secretPlace = "[secret]"
+
+// maxPasses bounds how often a text is looked through: what is taken out may bare
+// another match.
+const maxPasses = 4
+
+// MaxWork is how often a byte of a text is looked at, at most.
+const MaxWork = 400
+
+// ErrBudget says that the texts of a job took more work than it may.
+var ErrBudget = errors.New("the texts take too much work to redact")
+
+// Redactor redacts the texts of one job within a budget. It is used by one goroutine.
+type Redactor struct {
+	// Work is what is left, in bytes that are looked at. Every byte of a text is
+	// looked at [MaxWork] times at most, and in ordinary text 5 to 10 times.
+	Work int
+}
+
+// Redact replaces the secrets in a text. The error is that of ctx, which is looked
+// at every 64 KB, or [ErrBudget]. It takes linear time.
+func (r *Redactor) Redact(ctx context.Context, s string) (string, error) {
+	for range maxPasses {
+		found, err := r.secrets(ctx, s)
+		if err != nil {
+			return "", err
+		}
+		if len(found) == 0 {
+			break
+		}
+		next := masked(s, found)
+		if next == s {
+			break
+		}
+		s = next
+	}
+	return s, nil
+}
+
+// Redact is [Redactor.Redact] for one text, without a bound.
+func Redact(s string) string {
+	r := Redactor{Work: int(^uint(0) >> 1)}
+	s, err := r.Redact(context.Background(), s)
+	if err != nil {
+		return secretPlace // neither the context nor the budget ends
+	}
+	return s
+}
+
+// secrets returns the parts of a text that are secrets, in order and apart.
+func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
+	t := Normalize(s)
+	found, err := r.look(ctx, t.S)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range found {
+		found[i].from, found[i].to = t.Original(at.from, at.to)
+	}
+	return merged(found), nil
+}
+
+// look finds secrets in a normalized text: as it is, with its lines joined, and in
+// what is written in it as base64.
+func (r *Redactor) look(ctx context.Context, s string) ([]span, error) {
+	f := newFinder(s)
+	if err := r.scan(ctx, f); err != nil {
+		return nil, err
+	}
+	found := f.found
+	lines, err := r.joinedLines(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range lines {
+		if !covers(found, at) {
+			found = append(found, at)
+		}
+	}
+	texts, from, in := f.encoded()
+	if len(texts) == 0 {
+		return found, nil
+	}
+	inner := newFinder(string(texts))
+	if err := r.scan(ctx, inner); err != nil {
+		return nil, err
+	}
+	k := 0
+	for _, at := range merged(inner.found) {
+		for k < len(from) && from[k].to <= at.from {
+			k++
+		}
+		if k < len(from) {
+			found = append(found, in[k])
+		}
+	}
+	return found, nil
+}
+
+// scan looks through a text on account of the job.
+func (r *Redactor) scan(ctx context.Context, f *finder) error {
+	f.left = r.Work
+	err := f.scan(ctx)
+	r.Work -= f.work
+	if err == nil && r.Work < 0 {
+		err = ErrBudget
+	}
+	return err
+}
+
+// covers reports whether a found part begins where another one does, or holds it.
+func covers(found []span, at span) bool {
+	for _, f := range found {
+		if f.from <= at.from && at.from < f.to {
+			return true
+		}
+	}
+	return false
+}
+
+// masked replaces the parts of a text.
+func masked(s string, found []span) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	done := 0
+	for _, at := range found {
+		b.WriteString(s[done:at.from])
+		b.WriteString(mask(s[at.from:at.to]))
+		done = at.to
+	}
+	b.WriteString(s[done:])
+	return b.String()
+}
+
+func mask(secret string) string {
+	if n := events.Units(secret); n < len(secretPlace) {
+		return strings.Repeat("*", n)
+	}
+	return secretPlace
+}
+
+// broken reports whether a text has a line that may go on in the next one, in the
+// middle of a secret.
+func broken(s string) bool {
+	return strings.ContainsAny(s, "\n\r") || strings.Contains(s, `\n`) || strings.Contains(s, "\" \"") || strings.Contains(s, "+")
+}
+
+// joinedLines finds tokens that are broken into lines or literals.
+func (r *Redactor) joinedLines(ctx context.Context, s string) ([]span, error) {
+	if !broken(s) {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	var runs []piece
+	done := 0
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\n' && s[i] != '\r' && s[i] != '\\' && !quoteByte.has(s[i]) {
+			continue
+		}
+		end := seam(s, i)
+		if end == i || i == 0 || end >= len(s) || !tokenByte.has(s[i-1]) || !tokenByte.has(s[end]) {
+			continue
+		}
+		if i > done {
+			runs = append(runs, piece{at: out.Len(), from: done, to: i})
+			out.WriteString(s[done:i])
+		}
+		done = end
+		i = end - 1
+	}
+	r.Work -= len(s)
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	runs = append(runs, piece{at: out.Len(), from: done, to: len(s)})
+	out.WriteString(s[done:])
+	t := Text{S: out.String(), size: len(s), runs: runs}
+	f := newFinder(t.S)
+	f.tokens = true
+	if err := r.scan(ctx, f); err != nil {
+		return nil, err
+	}
+	var found []span
+	for _, at := range f.found {
+		from, to := t.Original(at.from, at.to)
+		if strings.ContainsAny(s[from:to], "\n\r\"'`\\") {
+			found = append(found, span{from, to})
+		}
+	}
+	return found, nil
+}
+
+var tokenByte = classOf(`[A-Za-z0-9_.+/=~-]`)
+
+// seam is the end of what may stand between two parts of a token: a new line with
+// its indentation, or the end of a literal and the beginning of the next.
+func seam(s string, i int) int {
+	from := i
+	if quoteByte.has(s[i]) {
+		q := s[i]
+		i = skip(s, i+1, 8, blank)
+		if i < len(s) && strings.IndexByte("+.&\\", s[i]) >= 0 {
+			i++
+		}
+		if i = skip(s, i, 40, anySpace); i < len(s) && s[i] == '+' {
+			i = skip(s, i+1, 8, blank)
+		}
+		if i < len(s) && s[i] == q && i > from+1 {
+			return i + 1
+		}
+		return from
+	}
+	if s[i] == '\\' {
+		if i+1 >= len(s) || strings.IndexByte("nr\n\r", s[i+1]) < 0 {
+			return from
+		}
+		i += 2
+	}
+	i = skip(s, i, 40, anySpace)
+	for i+1 < len(s) && (s[i] == '>' || s[i] == '|') && s[i+1] == ' ' { // quoted
+		i = skip(s, i+1, 8, blank)
+	}
+	return i
+}

@@ -1,0 +1,291 @@
+package sanitize
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	ahocorasick "github.com/BobuSumisu/aho-corasick"
+)
+
+// rule finds secrets by their form. Its secret is the group, or the first group
+// that holds anything, or all of it.
+type rule struct {
+	name    string
+	expr    string
+	entropy float64 // bits a character; a secret has more
+	group   int
+	allow   []allowed
+	near    string // a word before it, without which it says nothing
+	plain   func(secret string) bool
+}
+
+// allowed is a list of what a rule finds and what is none.
+type allowed struct {
+	target string   // what exprs look at: the secret, or its "match" or "line"
+	exprs  []string // one of them matches
+	words  []string // in small letters; the secret holds one of them
+}
+
+// compiled is a rule in the form that texts are matched with.
+type compiled struct {
+	rule
+	chains []chain       // of the whole expression, or of the value that is assigned to a name
+	lists  func() []list // of allow
+}
+
+// How rules of gitleaks for an assignment to a name are written: the name stands
+// between the first and the second part.
+var (
+	assignLead = []string{`[\w.-]{0,50}?`, `(?i:`, `(?i)`}
+	assignMids = []string{
+		`(?:[ \t\w.-]{0,20})[\s'"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`,
+		`(?:[ \t\w.-]{0,20})[\s'"]{0,3})(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}`,
+	}
+)
+
+// assignment splits the expression of an assignment into name and value.
+func assignment(expr string) (name, value string, ok bool) {
+	for _, mid := range assignMids {
+		name, value, ok = strings.Cut(expr, mid)
+		if !ok {
+			continue
+		}
+		fold := strings.HasPrefix(name, "(?i)")
+		for again := true; again; {
+			again = false
+			for _, lead := range assignLead {
+				if rest, cut := strings.CutPrefix(name, lead); cut {
+					name, again = rest, true
+				}
+			}
+		}
+		if fold {
+			value = "(?i)" + value
+		}
+		return "(?i)" + name, value, true
+	}
+	return "", "", false
+}
+
+// A use is what a word in a text may begin, or be a part of.
+type use struct {
+	kind  useKind
+	rule  int // in machine.rules
+	chain int
+	at    int   // of the word in the chain
+	name  chain // of a useName, a byte each
+	own   func(f *finder, from, to int)
+}
+
+type useKind int
+
+const (
+	useChain useKind = iota // the chain of a rule that has the word
+	useName                 // a name that a rule knows assignments to
+	useOwn                  // a function of our own
+)
+
+// machine is all rules, with the words by which a text is looked through for them.
+type machine struct {
+	trie    *ahocorasick.Trie
+	uses    [][]use // by the number of the word
+	rules   []compiled
+	classes map[class]int
+	maxWord int
+	words   []string
+}
+
+// machines is made once, in a few milliseconds.
+var theMachine = sync.OnceValue(func() *machine {
+	m, err := newMachine(slices.Concat(gitleaksRules, ownRules))
+	if err != nil {
+		panic("rules of redaction: " + err.Error()) // they are part of the program
+	}
+	return m
+})
+
+func newMachine(rules []rule) (*machine, error) {
+	m := &machine{classes: map[class]int{}}
+	words := map[string][]use{}
+	for _, o := range ownUses() {
+		for _, w := range o.words {
+			words[w] = append(words[w], use{kind: useOwn, own: o.look})
+		}
+	}
+	for _, r := range rules {
+		if handled[r.name] {
+			continue
+		}
+		if err := m.compile(r, words); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
+	all := make([]string, 0, len(words))
+	for w := range words {
+		all = append(all, w)
+		m.maxWord = max(m.maxWord, len(w))
+	}
+	slices.Sort(all)
+	m.words = all
+	for _, w := range all {
+		m.uses = append(m.uses, words[w])
+	}
+	m.trie = ahocorasick.NewTrieBuilder().AddStrings(all).Build()
+	return m, nil
+}
+
+func (m *machine) compile(r rule, words map[string][]use) error {
+	c := compiled{rule: r, lists: sync.OnceValue(r.allowLists)}
+	n := len(m.rules)
+	name, value, named := assignment(r.expr)
+	if named {
+		c.group = 0 // that of a value is its first
+		names, err := chainsOf(name)
+		if err != nil {
+			return err
+		}
+		for _, one := range names {
+			one = slices.DeleteFunc(one, func(l link) bool { return l.kind == linkOpen || l.kind == linkClose })
+			w, at := one.word()
+			if w == "" || !one.fixed() {
+				return fmt.Errorf("the name %q is no word: %w", w, errExpr)
+			}
+			words[w] = append(words[w], use{kind: useName, rule: n, name: one, at: at})
+		}
+	}
+	var err error
+	if c.chains, err = chainsOf(cmp.Or(value, r.expr)); err != nil {
+		return err
+	}
+	for i, one := range c.chains {
+		m.number(one)
+		if named {
+			continue
+		}
+		w, at := one.word()
+		if w == "" {
+			return fmt.Errorf("no word: %w", errExpr)
+		}
+		words[w] = append(words[w], use{kind: useChain, rule: n, chain: i, at: at})
+	}
+	m.rules = append(m.rules, c)
+	return nil
+}
+
+// number gives every class of a chain its number.
+func (m *machine) number(c chain) {
+	for i := range c {
+		if c[i].kind != linkRun {
+			continue
+		}
+		id, ok := m.classes[c[i].class]
+		if !ok {
+			id = len(m.classes)
+			m.classes[c[i].class] = id
+		}
+		c[i].id = id
+	}
+}
+
+// list is what a rule allows, ready to be looked for.
+type list struct {
+	target string
+	words  *ahocorasick.Trie
+	exprs  *ahocorasick.Trie // the words of chains
+	chains [][]placed        // by the number of the word
+	slow   *regexp.Regexp    // all of it, for what is no list of chains, and for more than one line
+}
+
+// placed is a chain with the place of its word.
+type placed struct {
+	chain chain
+	at    int
+}
+
+func (r *rule) allowLists() []list {
+	var all []list
+	for _, a := range r.allow {
+		l := list{target: a.target}
+		if len(a.words) > 0 {
+			l.words = ahocorasick.NewTrieBuilder().AddStrings(a.words).Build()
+		}
+		if len(a.exprs) > 0 {
+			l.read("(?:" + strings.Join(a.exprs, ")|(?:") + ")")
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// read prepares an expression that may match anywhere.
+func (l *list) read(expr string) {
+	expr = strings.ReplaceAll(expr, `[a-z0-9-]*?api[a-z0-9-]*?`, `api[a-z0-9-]*`) // the same where it may begin anywhere
+	chains, err := chainsOf(expr)
+	words := map[string][]placed{}
+	l.slow = regexp.MustCompile(expr)
+	for _, c := range chains {
+		w, at := c.word()
+		if w == "" {
+			if !c.lines() {
+				err = errExpr
+			}
+			continue // left to slow
+		}
+		for i := range c {
+			c[i].id = -1 // its runs are short
+		}
+		words[w] = append(words[w], placed{c, at})
+	}
+	if err != nil {
+		return
+	}
+	all := slices.Sorted(maps.Keys(words))
+	for _, w := range all {
+		l.chains = append(l.chains, words[w])
+	}
+	l.exprs = ahocorasick.NewTrieBuilder().AddStrings(all).Build()
+}
+
+// holds reports whether a list has a secret, that is part of a match.
+func (l *list) holds(f *finder, secret, match span) (found bool) {
+	if l.words != nil {
+		l.words.Walk(f.bytes[secret.from:secret.to], func(int64, int64, int64) bool {
+			found = true
+			return false
+		})
+	}
+	if found || l.slow == nil {
+		return found
+	}
+	in := secret
+	switch l.target {
+	case "match":
+		in = match
+	case "line":
+		in = span{f.back(match.from, '\n', maxNear), f.ahead(match.to, '\n', maxNear)}
+	}
+	f.work += 2 * (in.to - in.from)
+	if l.exprs == nil || strings.IndexByte(f.s[in.from:in.to], '\n') >= 0 {
+		return l.slow.MatchString(f.s[in.from:in.to])
+	}
+	l.exprs.Walk(f.bytes[in.from:in.to], func(last, n, word int64) bool {
+		start := in.from + int(last-n) + 1
+		for _, p := range l.chains[word] {
+			var g groups
+			left := maxSteps
+			if start-p.at >= in.from {
+				if end, ok := f.try(p.chain, start-p.at, &g, &left); ok && end <= in.to {
+					found = true
+					return false
+				}
+			}
+		}
+		return true
+	})
+	return found
+}

@@ -1,0 +1,103 @@
+package sanitize
+
+import "strings"
+
+// Bounds of what is read of a table.
+const (
+	maxRows          = 400
+	maxSecretColumns = 4
+)
+
+// tableState is the table that was read last.
+type tableState struct {
+	header, end int
+	columns     int // read so far
+}
+
+// table looks for values of a name that heads a column, or stands in the cell before
+// them.
+func (f *finder) table(n *name) {
+	s := f.s
+	line, end := f.line(n.to)
+	k := skip(s, n.to, 40, tableGap)
+	if k < end && s[k] == '|' && (k+1 >= len(s) || s[k+1] != '|') {
+		v := skip(s, k+1, 40, tableGap)
+		if v < end && s[v] != '|' && s[v] != '-' {
+			if to := f.ahead(v, '|', 200); to < end {
+				f.cell(n, v, to)
+			}
+		}
+	}
+	if end-line > 2*maxValue || n.from < line {
+		return
+	}
+	t := &f.state.table
+	if f.state.row == line || line < t.end && line != t.header || line == t.header && t.columns == maxSecretColumns {
+		return // no header of a table, or a row of one
+	}
+	for _, sep := range []string{"|", ",", "\t", ";"} {
+		header := s[line:end]
+		columns := strings.Count(header, sep)
+		if columns == 0 || sep != "|" && strings.ContainsAny(header, "(){}=:\"'") || columns > 60 {
+			continue
+		}
+		if line != t.header || t.columns == 0 {
+			*t = tableState{header: line}
+		}
+		t.columns++
+		f.column(n, sep, strings.Count(s[line:n.from], sep), columns, end+1)
+		return
+	}
+	f.state.row = line
+}
+
+var tableGap = classOf("[ \t*_`]")
+
+// column looks through the cells under a header.
+func (f *finder) column(n *name, sep string, which, columns, at int) {
+	s := f.s
+	for range maxRows {
+		if at >= len(s) {
+			return
+		}
+		end := f.ahead(at, '\n', maxValue)
+		row := s[at:end]
+		if strings.Count(row, sep) != columns {
+			return
+		}
+		from := at
+		for range which {
+			from += strings.Index(s[from:end], sep) + 1
+		}
+		to := end
+		if k := strings.Index(s[from:end], sep); k >= 0 {
+			to = from + k
+		}
+		f.cell(n, from, to)
+		at = end + 1
+		f.state.table.end = max(f.state.table.end, at)
+	}
+}
+
+// cell judges the text of a cell.
+func (f *finder) cell(n *name, from, to int) {
+	s := f.s
+	from = skip(s, from, to-from, tableGap)
+	for to > from && (tableGap.has(s[to-1]) || quoteByte.has(s[to-1]) || s[to-1] == '\r') {
+		to--
+	}
+	for from < to && quoteByte.has(s[from]) {
+		from++
+	}
+	if from >= to || strings.Trim(s[from:to], "-:= ") == "" || strings.Contains(s[from:to], " ") {
+		return
+	}
+	f.work += 4 * (to - from)
+	how := inLine
+	if n.weight < strong {
+		how = inQuotes
+	}
+	if isSecret(s[from:to], n.weight, how) {
+		f.found = append(f.found, span{from, to})
+	}
+}

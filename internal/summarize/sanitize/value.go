@@ -1,0 +1,338 @@
+package sanitize
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	ahocorasick "github.com/BobuSumisu/aho-corasick"
+)
+
+// How a value stands behind its name says what it can be.
+type syntax int
+
+const (
+	inCode   syntax = iota // unquoted, where an expression may stand
+	inProse                // behind "is"
+	inQuotes               // a literal
+	inLine                 // a setting: FOO=value, foo: value, <foo>value</foo>, --foo value, | foo | value |
+)
+
+// maxValue bounds a value; of longer ones the rest is no part of it.
+const maxValue = 2048
+
+// judged is how much of a value is looked at.
+const judged = 256
+
+// isSecret reports whether the value of a name is a secret, and not a word, an
+// expression, or a place for one.
+func isSecret(v string, w weight, how syntax) bool {
+	v = v[:min(len(v), judged)]
+	n := utf8.RuneCountInString(v)
+	if n < 4 || placeholder(v) {
+		return false
+	}
+	m := mixOf(v)
+	if how != inQuotes && isCode(v, &m) || how == inQuotes && strings.Contains(v, "://") && !strings.Contains(v, "@") || isReference(v) {
+		return false
+	}
+	if isPathLike(v) || strings.HasPrefix(v, "http://") || strings.HasPrefix(v, "https://") {
+		return false
+	}
+	words := m.spaces > 0
+	if words && (how != inQuotes && how != inLine || isProse(v)) {
+		return false
+	}
+	low := strings.ToLower(v)
+	if idleValues[strings.Trim(low, " :.,!?*")] {
+		return false
+	}
+	switch w {
+	case strong:
+		switch how {
+		case inQuotes, inLine:
+			return m.letters+m.digits+m.signs >= 4 && (m.signs > 0 || weigh(v) == noSecret) && !nouns_(low)
+		case inProse:
+			return n >= 6 && (m.digits > 0 && m.letters > 0 && !wordsOnly(v) || m.signs > 0 && m.letters > 0)
+		default:
+			return n >= 6 && (m.digits > 0 && m.letters > 0 || m.signs > 0 && m.letters > 2) && !wordsOnly(v)
+		}
+	case medium:
+		if words {
+			return how == inQuotes && strings.Count(v, " ") >= 11 // a phrase of a wallet
+		}
+		if n < 8 || m.letters == 0 && n < 16 || wordsOnly(v) && (m.digits == 0 || how != inLine) {
+			return false
+		}
+		if m.digits > 0 {
+			return how == inQuotes || how == inLine || n >= 10
+		}
+		return (how == inQuotes || how == inLine) && (m.signs > 0 && n >= 10 || n >= 20 && entropy(v) > 3.2 && weigh(v) == noSecret || how == inLine && m.small == m.letters && m.letters == n && n >= 10 && weigh(v) == noSecret)
+	case weak:
+		return n >= 16 && m.digits > 1 && m.letters > 3 && !words && entropy(v) > 3.2 && !isHash(v) && !isUUID(v) && !wordsOnly(v) && !dashedWords(v)
+	default:
+		return false
+	}
+}
+
+// nouns_ reports a value that only names what is wanted: Password, token.
+func nouns_(low string) bool {
+	_, ok := nouns[low]
+	return ok
+}
+
+// mix counts what a value is made of.
+type mix struct{ letters, small, digits, signs, spaces, other int }
+
+func mixOf(s string) (m mix) {
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z':
+			m.letters++
+			m.small++
+		case r >= 'A' && r <= 'Z', r >= 0x80:
+			m.letters++
+		case r >= '0' && r <= '9':
+			m.digits++
+		case r == ' ' || r == '\t':
+			m.spaces++
+		case r < 0x80 && signClass.has(byte(r)):
+			m.signs++
+		default:
+			m.other++
+		}
+	}
+	return m
+}
+
+var signClass = classOf(`[!@#$%^&*~?+=:]`)
+
+// places are parts of what stands where a secret is to be put, or was taken out.
+var places = []string{
+	"your", "example", "placeholder", "changeme", "change-me", "change_me", "change me", "redacted", "removed", "xxxx", "****", "....", "…", "insert", "replace", "goes here",
+	"_here", "-here", "secret]", "hidden>", "dummy", "sample", "omitted", "masked", "todo", "fixme", "not-set", "not_set", "notset", "undefined",
+	"secrets.", "process.env", "os.environ", "getenv", "<password", "<token", "<secret", "{{", "bytes left out",
+}
+
+var placeTrie = ahocorasick.NewTrieBuilder().AddStrings(places).Build()
+
+var variable = regexp.MustCompile(`^(?:` +
+	`\$[A-Za-z_][\w.:]*|\$\{[^}]*\}?|\$\(.*|\$\{\{.*|%[A-Za-z_]\w*%|%\(?\w*\)?[sdvq]|@[A-Za-z_]+@|\{\{.*|\{[\w.:-]*\}?|<[^<>]*>?|\[[\w .:-]*\]?|__\w+__|#\{.*|:[a-z]\w*|\?|@\w+|&\w+|\*\w+` +
+	`)["'\x60)\]};,]*$`)
+
+// placeholder reports what stands for a secret.
+func placeholder(v string) bool {
+	if strings.HasPrefix(v, "*") || strings.HasPrefix(v, "[secret]") {
+		return true
+	}
+	low := strings.ToLower(v)
+	if placeTrie.MatchFirstString(low) != nil {
+		return true
+	}
+	if strings.IndexByte("$%@{<[_#:?&", v[0]) >= 0 && variable.MatchString(v) {
+		return true
+	}
+	return sameBytes(v)
+}
+
+// sameBytes reports one or two characters again and again.
+func sameBytes(v string) bool {
+	var seen class
+	n := 0
+	for i := range len(v) {
+		if !seen.has(v[i]) {
+			seen.add(v[i])
+			n++
+		}
+	}
+	return n <= 2 && len(v) > 3
+}
+
+// isCode reports an expression: a call, a member, an index, an operator.
+func isCode(v string, m *mix) bool {
+	if strings.ContainsAny(v, "()") || strings.HasSuffix(v, "[") || strings.HasPrefix(v, "=") || strings.HasPrefix(v, "!") && m.digits == 0 || strings.HasPrefix(v, "://") {
+		return true
+	}
+	if i := strings.IndexByte(v, '['); i > 0 && identifier(v[:i]) {
+		return true
+	}
+	return strings.HasPrefix(v, "&") || strings.Contains(v, "::") || strings.Contains(v, "->") || strings.HasPrefix(v, "new ") || strings.HasPrefix(v, "await ")
+}
+
+// references are how settings name the place of a secret.
+var references = []string{"arn:", "vault:", "ssm:", "op://", "file:", "secret://", "secretsmanager:", "projects/", "sops:", "env:", "ref+", "keyring:", "gcp:", "aws:", "kms:", "/run/", "/etc/", "/var/", "./", "../", "~/", "data:"}
+
+func isReference(v string) bool {
+	for _, r := range references {
+		if strings.HasPrefix(v, r) {
+			return true
+		}
+	}
+	return strings.HasPrefix(v, "@") && strings.ContainsAny(v, "/.") && !strings.ContainsAny(v, "0123456789")
+}
+
+func identifier(s string) bool {
+	for i := range len(s) {
+		if !wordClass.has(s[i]) && s[i] != '.' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// idleValues are words that stand behind a name, in code, forms and messages.
+var idleValues = wordSet(`string str text varchar char password passwort passwd pass secret token none null nil true false undefined optional required
+	invalid incorrect missing wrong expired empty unset unknown any object number integer int bool boolean bytes byte binary hidden visible enabled disabled
+	default yes required* needed valid basic bearer digest apikey type value values field input label name username user email admin_ see auto generated
+	changed reset forgot update updated confirm confirmed match matches weak strong short long void never self this other external internal plain
+	plaintext encrypted hashed hash file env environment static dynamic public private readonly read write func function class struct interface const
+	let var return async await new delete typeof instanceof import export from as in of is and or not if else for while use used using with without
+	bcrypt argon2 argon2id scrypt sha256 md5 rsa ed25519 openid oauth oauth2 saml ldap kerberos jwt cookie session header query body form json xml
+	passwordinput secretstr securestring pathlike prompt interactive manual passphrase credentials ask deny allow all always once unauthorized forbidden
+	failed failure ok okay error success denied accepted rejected revoked rotated verified unverified here there below above
+	contraseña contrasena senha mot kennwort пароль 密码 密碼 パスワード 비밀번호 обязателен requis requerida erforderlich obligatoire falsch`)
+
+// proseWords are words of sentences; a phrase for a password has none of them.
+var proseWords = wordSet(`a an are at be been but by can cannot confirm contain contains could do does don't enter field for forgot from has have
+	how if in incorrect into invalid is it its least length login may minimum must need needs new no not of on or please required reset see set should
+	than that the their then this to too used using was we when which will with you your and min max characters character used description`)
+
+func isProse(v string) bool {
+	n, words := 0, 0
+	for w := range strings.FieldsSeq(strings.ToLower(v)) {
+		words++
+		if w = strings.Trim(w, ".,:;!?()\"'"); proseWords[w] || nouns[w] != noSecret {
+			n++
+		}
+	}
+	return words > 1 && (n > 0 || words > 24 || words > 8 && words < 11)
+}
+
+// wordsOnly reports names such as parse_token2 and cfg.auth.key1 that stand in code.
+// One word with digits at its end may be a bad password, and is none.
+func wordsOnly(s string) bool {
+	t := strings.TrimRight(s, ".:!?)")
+	if strings.ContainsAny(t, "._-") && wordNumber(t) {
+		return true
+	}
+	for i := range len(t) {
+		if !letterClass.has(t[i]) {
+			return false
+		}
+	}
+	return len(t) < 16 || camelWords(t)
+}
+
+var letterClass = classOf(`[A-Za-z]`)
+
+// wordNumber reports words with one sign between two, and a number at their end.
+func wordNumber(s string) bool {
+	end := len(s)
+	for end > max(0, len(s)-4) && s[end-1] >= '0' && s[end-1] <= '9' {
+		end--
+	}
+	if end > 0 && end < len(s) && strings.IndexByte("._-", s[end-1]) >= 0 {
+		end--
+	}
+	for i := range end {
+		switch {
+		case letterClass.has(s[i]):
+		case strings.IndexByte("._-", s[i]) >= 0 && i+1 < end && letterClass.has(s[i+1]):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// camelWords reports words that begin with a capital each, but perhaps the first.
+func camelWords(s string) bool {
+	for len(s) > 0 && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
+		s = s[:len(s)-1]
+	}
+	words, length := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'A' && c <= 'Z':
+			if i > 0 && length < 2 {
+				return false
+			}
+			words, length = words+1, 1
+		case c >= 'a' && c <= 'z':
+			if i == 0 {
+				words++
+			}
+			length++
+		default:
+			return false
+		}
+	}
+	return words > 1 && length > 1
+}
+
+// dashedWords reports a name of several words and numbers: eu-west-1-cluster-02.
+func dashedWords(s string) bool {
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '_' || r == '.' || r == '/' || r == ':' })
+	if len(parts) < 3 {
+		return false
+	}
+	for _, p := range parts {
+		if strings.Trim(p, "0123456789") != "" && strings.Trim(p, "abcdefghijklmnopqrstuvwxyz") != "" && strings.Trim(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" && !camelWords(p) {
+			return false
+		}
+	}
+	return true
+}
+
+var pathSegment = regexp.MustCompile(`^[.@~]{0,2}(?:[A-Za-z]+[_.-])*[A-Za-z]*\d{0,4}(?:\.[A-Za-z]{1,5}\d?)?$`)
+
+// isPathLike reports paths by their segments: words, with a number at the end at
+// most. The random text of a key has digits between its letters.
+func isPathLike(s string) bool {
+	s = strings.TrimRight(s, ".:")
+	if !strings.Contains(s, "/") {
+		return false
+	}
+	for seg := range strings.SplitSeq(s, "/") {
+		if !pathSegment.MatchString(seg) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }
+
+func isHash(s string) bool {
+	_, digest, ok := strings.Cut(s, ":")
+	if !ok {
+		digest = s
+	}
+	return len(digest) >= 7 && len(digest) <= 128 && isHex(digest) || strings.HasPrefix(s, "sha256-") || strings.HasPrefix(s, "sha512-") || strings.HasPrefix(s, "sha1-") || strings.HasPrefix(s, "sha384-")
+}
+
+func isUUID(s string) bool {
+	return len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' && isHex(strings.ReplaceAll(s, "-", ""))
+}
+
+// isLogin reports the base64 of a user and a password with a colon between them.
+func isLogin(v string) bool {
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding} {
+		if b, err := enc.DecodeString(v); err == nil {
+			user, pass, ok := strings.Cut(string(b), ":")
+			return ok && user != "" && len(pass) > 2 && readable(b)
+		}
+	}
+	return false
+}
+
+// readable reports printable ASCII.
+func readable(b []byte) bool {
+	for _, c := range b {
+		if c >= 0x7f || c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
