@@ -172,11 +172,16 @@ type aWorker struct {
 
 func startWorker(t testing.TB, url string, replicas int) *aWorker {
 	t.Helper()
+	return startOwner(t, url, "w", broker.Topology{Partitions: 2, Replicas: replicas, CreateBytes: 1 << 30})
+}
+
+func startOwner(t testing.TB, url, owner string, top broker.Topology) *aWorker {
+	t.Helper()
 	w := &aWorker{refusals: refusals{t: t}, written: make(chan worker.SummaryDone, 1)}
 	read := w.connect(url, "worker")
 	w.js = newJS(t, read)
 	var err error
-	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{Partitions: 2, Replicas: replicas, CreateBytes: 1 << 30}); err != nil {
+	if w.streams, err = broker.Ensure(t.Context(), w.js, top); err != nil {
 		t.Fatal(err)
 	}
 	if err := broker.Canary(t.Context(), w.js); err != nil {
@@ -187,7 +192,7 @@ func startWorker(t testing.TB, url string, replicas int) *aWorker {
 		t.Fatal(err)
 	}
 	wk, err := worker.New(worker.Config{
-		Read: read, Commit: w.connect(url, "worker"), Streams: w.streams, Compaction: config, Owner: "w", Dir: t.TempDir(),
+		Read: read, Commit: w.connect(url, "worker"), Streams: w.streams, Compaction: config, Owner: owner, Dir: t.TempDir(),
 		MarkEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second, Summarizer: summarize.Embedded(),
 		Listener: worker.Listener{
 			Interrupted: func(i worker.Interrupted) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) },
