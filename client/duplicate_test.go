@@ -20,7 +20,7 @@ import (
 
 // copied is a client behind an edge that uses message ids for the turns of another
 // tenant, before their own event comes to the server.
-func (w *world) copied(t *testing.T, steals func() bool, heard func(Duplicate)) *Client {
+func (w *world) copied(t *testing.T, steals func() bool, report func(Duplicate)) *Client {
 	t.Helper()
 	nc, err := nats.Connect("nats://"+w.address, nats.SetCustomDialer(&edgetest.Edge{Steal: func(id string) error {
 		if !steals() {
@@ -33,7 +33,7 @@ func (w *world) copied(t *testing.T, steals func() bool, heard func(Duplicate)) 
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	c, err := Connect(t.Context(), Options{Conn: nc, OnDuplicate: heard})
+	c, err := Connect(t.Context(), Options{Conn: nc, OnDuplicate: report})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func TestCopiedID(t *testing.T) {
 	w := newWorldOf(t, embedded.Config{Listen: "127.0.0.1:-1"})
 	w.start(t)
 	var ids, copies atomic.Int64
-	var heard []Duplicate
-	c := w.copied(t, func() bool { return ids.Add(1)%2 == 1 && copies.Add(1) > 0 }, func(d Duplicate) { heard = append(heard, d) })
+	var reports []Duplicate
+	c := w.copied(t, func() bool { return ids.Add(1)%2 == 1 && copies.Add(1) > 0 }, func(d Duplicate) { reports = append(reports, d) })
 	s := w.open(t, c, "s", small)
 	for n := range 3 {
 		publish(t, s, user(fmt.Sprint("question ", n)), say("answer"))
@@ -79,8 +79,8 @@ func TestCopiedID(t *testing.T) {
 	if h := history(t, s); h.Turn != 3 || len(h.Messages) != 6 {
 		t.Errorf("turn %d, %d messages", h.Turn, len(h.Messages))
 	}
-	if len(heard) != 4 || copies.Load() != 4 || slices.ContainsFunc(heard, func(d Duplicate) bool { return d.Session != "s" || d.ID == "" || d.Seq == 0 }) {
-		t.Errorf("of %d copies were reported: %+v", copies.Load(), heard)
+	if len(reports) != 4 || copies.Load() != 4 || slices.ContainsFunc(reports, func(d Duplicate) bool { return d.Session != "s" || d.ID == "" || d.Seq == 0 }) {
+		t.Errorf("of %d copies were reported: %+v", copies.Load(), reports)
 	}
 }
 

@@ -41,7 +41,7 @@ type message struct {
 	taken   int    // ids that others had used
 }
 
-// newMessage is an event that nobody has sent yet.
+// newMessage is an event before its first try.
 func newMessage(k events.Kind, id string, payload []byte, revision int) *message {
 	return &message{kind: k, id: id, payload: payload, revision: revision, msgID: id}
 }

@@ -46,10 +46,10 @@ func PublishOnce(ctx context.Context, js jetstream.JetStream, m *nats.Msg, logge
 	return taken, nil
 }
 
-// errCopied: the server reports a duplicate of an id that nobody can have used.
-var errCopied = errors.New("the server reports a duplicate of a random message id; what stands between here and the server copies ids")
+// errCopied: the server reports a duplicate of an id that cannot have been used.
+var errCopied = errors.New("the server reports a duplicate of a random message id; something on the way to the server copies ids")
 
-// publishUnderRandomID stores m under an id that nobody has used before.
+// publishUnderRandomID stores m under an id that was not used before.
 func publishUnderRandomID(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (*jetstream.PubAck, error) {
 	m.Header.Set(nats.MsgIdHdr, uuid.NewString())
 	ack, err := js.PublishMsg(ctx, m)

@@ -1,4 +1,4 @@
-// Package edgetest is a compromised edge: what stands between a client and its server,
+// Package edgetest is a compromised edge: it is between a client and its server,
 // reads message ids on their way, and uses them first.
 //
 //	edge := &edgetest.Edge{Steal: func(id string) error { return publish(evil, id) }}

@@ -39,7 +39,7 @@ func (s slots) release() { <-s }
 
 // api adds the requests of the service over HTTP. Until there is a worker nobody can
 // answer them. A request takes its slot when its body is there: bodies that come
-// slowly hold places of their own, and keep nobody else from an answer.
+// slowly hold places of their own, and keep no other request from its answer.
 func (m *Monitor) api(mux *http.ServeMux) {
 	answers, bodies := make(slots, maxRequests), make(slots, maxBodies)
 	for _, r := range Routes() {

@@ -112,7 +112,7 @@ func slowBody(t *testing.T, m *worker.Monitor) string {
 	return strings.TrimSpace(line)
 }
 
-// Bodies that do not come keep nobody from an answer, and are not read without bound.
+// Bodies that do not come keep no other request from its answer, and are not read without bound.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())

@@ -6,7 +6,7 @@
 //
 // Modules and licence texts come from `go list -deps` for linux/amd64 and the module cache;
 // nothing is fetched that a build does not need. A licence that it does not know, and a module
-// without one, end it with an error: somebody must look.
+// without one, end it with an error: look whether it may be linked.
 package main
 
 import (
