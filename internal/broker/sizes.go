@@ -11,20 +11,18 @@ import (
 	"compactd/internal/events"
 )
 
-// Compactions are those of a partition, or of all, in a part of OUTCOMES.
-type Compactions struct {
-	Partition  int // negative is all
-	From, UpTo uint64
+// CompactionSize is what one session.compacted takes of OUTCOMES.
+type CompactionSize struct {
+	Partition int
+	Tenant    string
+	Bytes     int64
+	Time      time.Time // when it was stored
 }
 
-// ReadCompactionSizes passes on, without reading the payloads, how many bytes each
-// session.compacted has, whose it is, and when it was stored.
-func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, c Compactions, fn func(tenant string, bytes int64, at time.Time)) error {
-	partition := "*"
-	if c.Partition >= 0 {
-		partition = strconv.Itoa(c.Partition)
-	}
-	s := Selection{Stream: OutcomesStream, Filters: []string{events.CompactedFilter(partition)}, From: c.From, UpTo: c.UpTo, HeadersOnly: true}
+// ReadCompactionSizes passes on the size of each session.compacted from a sequence of
+// OUTCOMES up to another, without reading the payloads.
+func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, from, upTo uint64, fn func(CompactionSize)) error {
+	s := Selection{Stream: OutcomesStream, Filters: []string{events.CompactedFilter("*")}, From: from, UpTo: upTo, HeadersOnly: true}
 	return Read(ctx, js, s, func(m jetstream.Msg, _ uint64) error {
 		at, err := events.ParseOutcome(m.Subject())
 		if err != nil {
@@ -35,7 +33,7 @@ func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, c Compacti
 			return err
 		}
 		bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
-		fn(at.Address.Tenant, max(bytes, 0), md.Timestamp)
+		fn(CompactionSize{at.Partition, at.Address.Tenant, max(bytes, 0), md.Timestamp})
 		return nil
 	})
 }
@@ -44,6 +42,6 @@ func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, c Compacti
 // sequence.
 func CompactedBytes(ctx context.Context, js jetstream.JetStream, upTo uint64) (map[string]int64, error) {
 	held := map[string]int64{}
-	err := ReadCompactionSizes(ctx, js, Compactions{Partition: -1, UpTo: upTo}, func(tenant string, bytes int64, _ time.Time) { held[tenant] += bytes })
+	err := ReadCompactionSizes(ctx, js, 1, upTo, func(c CompactionSize) { held[c.Tenant] += c.Bytes })
 	return held, err
 }

@@ -252,3 +252,34 @@ func TestExaminePartitions(t *testing.T) {
 		t.Errorf("no %q in %+v", want, d.Findings)
 	}
 }
+
+// While OUTCOMES is nearly full, the tenants whose compactions hold most of it are
+// named.
+func TestExamineTenants(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	ensure(t, js)
+	publish := func(tenant string, bytes int) {
+		subject := events.Outcome(0, events.KindCompacted, events.Address{Tenant: tenant, Session: "s"})
+		if _, err := js.Publish(t.Context(), subject, make([]byte, bytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note := func() string {
+		d := inspect.Examine(t.Context(), inspect.Patient{Conn: nc, Data: t.TempDir()})
+		i := slices.IndexFunc(d.Findings, func(f inspect.Finding) bool { return f.Check == "tenants" })
+		if i < 0 {
+			return ""
+		}
+		return d.Findings[i].Message
+	}
+	publish("small", 10<<10)
+	publish("heavy", 300<<10)
+	if got := note(); got != "" {
+		t.Errorf("a third full: %q", got)
+	}
+	publish("heavy", 300<<10)
+	publish("middle", 250<<10)
+	if got, want := note(), "OUTCOMES is more than 80 % full; most of its compactions are of heavy 600 KiB, middle 250 KiB, small 10 KiB"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -222,7 +222,7 @@ func (p *partition) countHour(ctx context.Context) {
 	if p.counted {
 		return
 	}
-	if err := p.w.quotas.readHour(ctx, p.id, p.committer.Fence()); err != nil {
+	if err := p.w.quotas.serve(ctx, p.id, p.committer.Fence()); err != nil {
 		p.interrupted("count outcomes")(err)
 		return
 	}

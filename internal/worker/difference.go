@@ -67,21 +67,32 @@ func (r *replayer) unreadable(e event, s *session, was *stored, decided []byte) 
 
 // body writes a decided outcome, without messages if the recorded one has none.
 func (r *replayer) body(ctx context.Context, a events.Address, o compaction.Outcome, recorded []byte) ([]byte, error) {
-	if c, ok := o.Body.(*events.Compacted); ok && o.View != nil {
-		var was struct {
-			Omitted bool          `json:"messages_omitted"`
-			Notes   []events.Note `json:"notes"`
-		}
-		if events.Unmarshal(recorded, &was) == nil && was.Omitted {
-			var limit *events.Note
-			if i := slices.IndexFunc(was.Notes, func(n events.Note) bool { return n.Code == events.CodeOutcomesLimit }); i >= 0 {
-				limit = &was.Notes[i]
-			}
-			return withoutMessages(c, limit)
-		}
+	if data, err := omittedAs(o, recorded); data != nil || err != nil {
+		return data, err
 	}
 	data, _, err := r.texts.body(ctx, a, o, broker.MaxPayload(r.nc))
 	return data, err
+}
+
+// omittedAs writes a decided compaction without its messages in the manner of the
+// recorded one; nil if that has them.
+func omittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
+	c, ok := o.Body.(*events.Compacted)
+	if !ok || o.View == nil {
+		return nil, nil
+	}
+	var was struct {
+		Omitted bool          `json:"messages_omitted"`
+		Notes   []events.Note `json:"notes"`
+	}
+	if events.Unmarshal(recorded, &was) != nil || !was.Omitted {
+		return nil, nil //nolint:nilerr // what cannot be read differs, and the comparison says where
+	}
+	var limit *events.Note
+	if i := slices.IndexFunc(was.Notes, func(n events.Note) bool { return n.Code == events.CodeOutcomesLimit }); i >= 0 {
+		limit = &was.Notes[i]
+	}
+	return withoutMessages(c, limit)
 }
 
 // withoutText is a recorded compaction as it is told without its messages.

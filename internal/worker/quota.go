@@ -45,7 +45,7 @@ const (
 	quotaSlot  = quotaHour / quotaSlots
 
 	// quotaTenants bounds the tenants that are counted one by one.
-	quotaTenants = 512
+	quotaTenants = 256
 
 	// The default of an hour's bytes is this part of what OUTCOMES may hold, and
 	// leastQuota at least.
@@ -132,11 +132,13 @@ type quotas struct {
 	assigned   func() int // how many this worker should serve
 	limited    func(OutcomesLimited)
 
-	mu      sync.Mutex // guards the fields below
-	hours   map[int]*hour
-	held    int64 // bytes that OUTCOMES holds, about
-	most    int64 // that it may hold; 0 or less without a bound
-	tenants tally // of held; nil while nobody can be over a share
+	mu      sync.Mutex    // guards the fields below
+	hours   map[int]*hour // by partition: of its own, and of others as they were read
+	own     map[int]bool  // partitions that this worker counts
+	read    uint64        // sequence of OUTCOMES up to which the others are
+	held    int64         // bytes that OUTCOMES holds, about
+	most    int64         // that it may hold; 0 or less without a bound
+	tenants tally         // of held; nil while nobody can be over a share
 	counted time.Time
 	told    map[string]time.Time // tenants over a bound, and when that was last told
 }
@@ -146,7 +148,7 @@ func newQuotas(w *Worker) *quotas {
 	return &quotas{
 		js: w.js, perHour: c.OutcomeBytes, partitions: c.Streams.Partitions, assigned: w.share,
 		limited: func(e OutcomesLimited) { call(c.Listener.OutcomesLimited, e) },
-		hours:   map[int]*hour{}, held: int64(c.Streams.Outcomes.Bytes), most: c.Streams.Outcomes.MaxBytes, told: map[string]time.Time{},
+		hours:   map[int]*hour{}, own: map[int]bool{}, held: int64(c.Streams.Outcomes.Bytes), most: c.Streams.Outcomes.MaxBytes, told: map[string]time.Time{},
 	}
 }
 
@@ -183,8 +185,7 @@ func (q *quotas) look(ctx context.Context) {
 		return
 	}
 	found := tally{}
-	all := broker.Compactions{Partition: -1, UpTo: state.Last}
-	if broker.ReadCompactionSizes(ctx, q.js, all, func(tenant string, bytes int64, _ time.Time) { found.add(tenant, bytes) }) != nil {
+	if broker.ReadCompactionSizes(ctx, q.js, 1, state.Last, func(c broker.CompactionSize) { found.add(c.Tenant, c.Bytes) }) != nil {
 		return
 	}
 	q.mu.Lock()
@@ -192,41 +193,56 @@ func (q *quotas) look(ctx context.Context) {
 	q.mu.Unlock()
 }
 
-// readHour reads back what the tenants of a partition have had stored in the last
-// hour, up to a sequence of OUTCOMES.
-func (q *quotas) readHour(ctx context.Context, partition int, upTo uint64) error {
-	if q.perHour < 0 || upTo == 0 {
-		q.serve(partition, &hour{at: slotOf(time.Now())})
+// serve counts a partition from now on, whose outcomes end at a sequence. Unless they
+// have been, it reads back those of the last hour: of all partitions, since what another
+// worker has granted counts where a partition is handed over.
+func (q *quotas) serve(ctx context.Context, partition int, fence uint64) error {
+	q.mu.Lock()
+	if q.perHour < 0 || q.read >= fence {
+		q.own[partition] = true
+		q.mu.Unlock()
 		return nil
 	}
+	q.mu.Unlock()
 	before, err := broker.LastUntil(ctx, q.js, broker.OutcomesStream, time.Now().Add(-quotaHour))
 	if err != nil {
 		return fmt.Errorf("read outcomes of the last hour: %w", err)
 	}
-	h := &hour{at: slotOf(time.Now())}
-	if before < upTo {
-		lately := broker.Compactions{Partition: partition, From: before + 1, UpTo: upTo}
-		err = broker.ReadCompactionSizes(ctx, q.js, lately, func(tenant string, bytes int64, at time.Time) { h.add(tenant, bytes, slotOf(at)) })
-	}
+	state, err := broker.State(ctx, q.js, broker.OutcomesStream)
 	if err != nil {
 		return fmt.Errorf("read outcomes of the last hour: %w", err)
 	}
-	q.serve(partition, h)
+	found, now := map[int]*hour{}, slotOf(time.Now())
+	err = broker.ReadCompactionSizes(ctx, q.js, before+1, state.Last, func(c broker.CompactionSize) {
+		if found[c.Partition] == nil {
+			found[c.Partition] = &hour{at: now}
+		}
+		found[c.Partition].add(c.Tenant, c.Bytes, slotOf(c.Time))
+	})
+	if err != nil {
+		return fmt.Errorf("read outcomes of the last hour: %w", err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id := range q.partitions {
+		switch {
+		case q.own[id]: // it is counted as it is committed
+		case found[id] == nil:
+			delete(q.hours, id)
+		default:
+			q.hours[id] = found[id]
+		}
+	}
+	q.own[partition], q.read = true, state.Last
 	return nil
 }
 
-// serve counts a partition from now on.
-func (q *quotas) serve(partition int, h *hour) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.hours[partition] = h
-}
-
-// release drops a partition, which another worker counts from now on.
+// release leaves the counting of a partition to another worker. What it has had stored
+// so far goes on counting.
 func (q *quotas) release(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.hours, partition)
+	delete(q.own, partition)
 }
 
 // over returns why an outcome of so many bytes goes out without its messages, "" if it
@@ -242,10 +258,13 @@ func (q *quotas) over(tenant string, bytes int64) string {
 func (q *quotas) exceeded(tenant string, bytes int64) OutcomesLimited {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	lately, now := q.ofHour(tenant)
-	if n := q.hourly(); n >= 0 {
-		if lately+bytes > n {
-			return OutcomesLimited{tenant, omittedHour, lately, n}
+	lately, own, now := q.lately(tenant)
+	if most, n := q.hourly(); n >= 0 {
+		if lately+bytes > most {
+			return OutcomesLimited{tenant, omittedHour, lately, most}
+		}
+		if own+bytes > n {
+			return OutcomesLimited{tenant, omittedHour, own, n}
 		}
 		if n = max(n/quotaBurst, min(n, leastBurst)); now+bytes > n {
 			return OutcomesLimited{tenant, omittedBurst, now, n}
@@ -277,7 +296,7 @@ func (q *quotas) charge(partition int, tenant string, bytes int64) {
 	defer q.mu.Unlock()
 	now := slotOf(time.Now())
 	h := q.hours[partition]
-	if h == nil { // its hour could not be read
+	if h == nil {
 		h = &hour{at: now}
 		q.hours[partition] = h
 	}
@@ -289,25 +308,28 @@ func (q *quotas) charge(partition int, tenant string, bytes int64) {
 	}
 }
 
-// ofHour is what a tenant has had stored in the last hour, and in the slot that is
-// running, in the partitions of this worker; mu is held.
-func (q *quotas) ofHour(tenant string) (n, slot int64) {
+// lately is what a tenant has had stored in the last hour, as far as this worker knows,
+// what of it in its own partitions, and there in the slot that is running; mu is held.
+func (q *quotas) lately(tenant string) (n, own, slot int64) {
 	now := slotOf(time.Now())
-	for _, h := range q.hours {
+	for id, h := range q.hours {
 		h.advance(now)
-		n, slot = n+h.of(tenant), slot+h.ofSlot(tenant)
+		n += h.of(tenant)
+		if q.own[id] {
+			own, slot = own+h.of(tenant), slot+h.ofSlot(tenant)
+		}
 	}
-	return n, slot
+	return n, own, slot
 }
 
-// hourly is what a tenant may have stored by this worker in an hour, negative for no
-// bound; mu is held.
-func (q *quotas) hourly() int64 {
+// hourly is what a tenant may have stored in an hour, and what of it this worker
+// grants, negative for no bound; mu is held.
+func (q *quotas) hourly() (all, own int64) {
 	if q.perHour < 0 {
-		return -1
+		return -1, -1
 	}
 	n := cmp.Or(q.perHour, max(q.most/quotaParts, leastQuota))
-	return n * int64(q.assigned()) / int64(q.partitions)
+	return n, n * int64(q.assigned()) / int64(q.partitions)
 }
 
 // share is what a tenant may hold of OUTCOMES, negative while nobody can be over it;

@@ -13,7 +13,7 @@ func newTestQuotas(perHour, most int64, told *[]OutcomesLimited) *quotas {
 	return &quotas{
 		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
 		limited: func(e OutcomesLimited) { *told = append(*told, e) },
-		hours:   map[int]*hour{}, told: map[string]time.Time{},
+		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, told: map[string]time.Time{},
 	}
 }
 
@@ -93,15 +93,22 @@ func TestQuotaOfShare(t *testing.T) {
 	q := newTestQuotas(1000, 0, &told)
 	q.assigned = func() int { return 1 }
 	if q.over("a", 250) != "" || q.over("a", 251) == "" {
-		t.Errorf("one partition of four grants %d", q.hourly())
+		t.Error("one partition of four does not grant a quarter")
 	}
 	q.charge(0, "a", 250)
 	if q.over("a", 1) == "" {
 		t.Error("what is stored is not counted")
 	}
-	q.release(0)
-	if q.over("a", 250) != "" {
-		t.Error("a partition that is given away is counted on")
+	for n := int64(1); n < 4; n++ { // given away, and another one taken
+		q.release(int(n - 1))
+		if q.over("a", 250) != "" {
+			t.Errorf("%d bytes stored: nothing is granted", n*250)
+		}
+		q.charge(int(n), "a", 250)
+	}
+	q.release(3)
+	if q.over("a", 1) == "" {
+		t.Error("what partitions had stored that are given away does not count")
 	}
 }
 

@@ -269,3 +269,52 @@ func TestEditsAreBounded(t *testing.T) {
 	w.wantReplayed()
 	w.wantAsLogSays()
 }
+
+// The bound is one for all workers of a fleet: while partitions are handed over from one
+// to another, a tenant has the bytes of an hour once.
+func TestQuotaOfFleet(t *testing.T) {
+	t.Parallel()
+	const perHour, sessions = 4 << 20, 4
+	w, r := newWorld(t, t.TempDir()), newRoll(t)
+	w.config = newConfig(t, withoutPrune())
+	w.outcomeBytes = perHour
+	first := w.start("a", r.listener("a"))
+	<-first.worker.Ready()
+	r.await(map[string]int{"a": 4})
+	for s := range sessions {
+		for n := 1; n <= 12; n++ {
+			w.publishOf("evil", events.KindTurn, fmt.Sprintf("s%d", s), bigTurn(n, 34_000, 10_000))
+		}
+		w.publishOf("evil", events.KindCompact, fmt.Sprintf("s%d", s), []byte(`{"policy":{"target":0.5}}`))
+	}
+	w.settle()
+	before := w.copiedOf("evil")
+	rewinds := 0
+	rewind := func() {
+		for range 40 {
+			for s := range sessions {
+				w.publishOf("evil", events.KindRewind, fmt.Sprintf("s%d", s), fmt.Appendf(nil, `{"generation":%d}`, rewinds/sessions%2))
+				rewinds++
+			}
+		}
+		w.settle()
+	}
+	rewind()
+	second := w.start("b", r.listener("b"))
+	<-second.worker.Ready()
+	r.await(map[string]int{"a": 2, "b": 2})
+	rewind()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.await(map[string]int{"a": 0, "b": 4})
+	rewind()
+	if err := second.stop(); err != nil {
+		t.Fatal(err)
+	}
+	evil := w.copiedOf("evil")
+	if over := evil.bytes - before.bytes - perHour - int64(evil.omitted)*4<<10; over > 0 || evil.omitted < rewinds/2 || evil.whole == 0 {
+		t.Errorf("%d bytes over the bound of all workers after %d rewinds: %+v", over, rewinds, evil)
+	}
+	w.wantReplayed()
+}

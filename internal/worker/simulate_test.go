@@ -44,12 +44,13 @@ const (
 	lostEventsTold     flaw = "what was told of lost events is replayed"
 	lostDiskTaken      flaw = "a disk of lost events is taken"
 	outcomeLost        flaw = "an outcome is not queued"
+	editsOmitted       flaw = "edits are left out with the messages"
 )
 
 var flaws = []flaw{
 	markerIgnored, checkpointAhead, checkpointOfNow, outcomesSkipped, changeForgotten, unsavedEvicted, dropIgnored,
 	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAnew, presentConfig, lostEventsTold, lostDiskTaken,
-	outcomeLost,
+	outcomeLost, editsOmitted,
 }
 
 // Whatever dies, comes twice, late or from an owner that has lost its partition:
@@ -101,7 +102,7 @@ func simulate(t *testing.T, n uint64) {
 	}
 	reliability.Print(t, "P3", "sessions", sum.Sessions, "events", sum.Events, "duplicates", sum.Resent, "after_window", sum.Resent-sum.Duplicates,
 		"gaps", sum.Gaps, "violations", len(failed))
-	reliability.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "violations", len(failed))
+	reliability.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "messages_omitted", sum.Omitted, "violations", len(failed))
 	reliability.Print(t, "P10", "seeds", sum.Seeds, "seeds_per_s", int(perSecond), "cores", runtime.GOMAXPROCS(0), "crashes", sum.Crashes,
 		"takeovers", sum.Takeovers, "checkpoints", sum.Checkpoints, "fenced", sum.Fenced, "violations", len(failed))
 }

@@ -199,7 +199,7 @@ func (o *owner) commit(n int) {
 	var messages []commitment
 	for _, g := range o.queue[:n] {
 		for _, t := range g.outcomes {
-			messages = append(messages, commitment{kind: t.outcome.Kind, address: t.address, data: o.s.body(t.outcome), cause: g.end.seq})
+			messages = append(messages, commitment{kind: t.outcome.Kind, address: t.address, data: o.payload(t.outcome), cause: g.end.seq})
 		}
 	}
 	if o.s.odds(2) {
@@ -218,6 +218,25 @@ func (o *owner) commit(n int) {
 		return
 	}
 	o.fence, o.committed, o.queue = fence, end.seq, o.queue[n:]
+}
+
+// payload is partition.body: the tenant is over a bound now and then.
+func (o *owner) payload(out compaction.Outcome) []byte {
+	c, ok := out.Body.(*events.Compacted)
+	if !ok || out.View == nil || !o.s.odds(20) {
+		return o.s.body(out)
+	}
+	o.s.counts.Omitted++
+	if o.s.flaw == editsOmitted {
+		without := *c
+		without.Edits = []events.Edit{}
+		c = &without
+	}
+	data, err := withoutMessages(c, limitNote())
+	if err != nil {
+		o.s.violated("write outcome: %w", err)
+	}
+	return data
 }
 
 // store sends a commit until it is known whether it is stored, as

@@ -42,8 +42,8 @@ type simulation struct {
 // counts says what happened, so that a simulation in which nothing happens is
 // noticed.
 type counts struct {
-	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps int
-	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost     int
+	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps      int
+	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost, Omitted int
 }
 
 // commitment is one message of OUTCOMES.
