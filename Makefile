@@ -68,6 +68,10 @@ build: ## Build bin/worker and bin/publisher
 	@mkdir -p bin
 	@go build $(BUILD_FLAGS) -o bin/ ./cmd/worker ./cmd/publisher
 
+.PHONY: man
+man: build ## Write the manual pages into bin/
+	@for p in worker publisher; do bin/$$p man >bin/compactd-$$p.1; done
+
 .PHONY: demo
 demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 	@scripts/demo

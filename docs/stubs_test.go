@@ -112,7 +112,7 @@ case "$*" in
 *$BROKER*) [ -e "$RUN/broker.log" ] || start broker --listen "$BROKER" --http off --data "$RUN/broker" ;;
 esac
 case "${1-}" in
-policy | inspect | replay | doctor | ready | forget | completion | --help | --version) exec "$real" "$@" ;;
+policy | inspect | replay | doctor | ready | forget | completion | man | help | version | --help | --version) exec "$real" "$@" ;;
 esac
 if [ -e "$RUN/worker.pid" ]; then
 	[ -e "$RUN/worker.gone" ] || kill -INT "$(cat "$RUN/worker.pid")"

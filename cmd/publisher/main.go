@@ -57,6 +57,9 @@ type flags struct {
 	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+	Man        manCmd        `cmd:"" help:"Print the manual page."`
+	HelpOf     helpCmd       `cmd:"" name:"help" help:"Explain a command."`
+	VersionOf  versionCmd    `cmd:"" name:"version" help:"Print the version."`
 
 	deny   func(error) // ends the command, which may not do what it wants
 	spared []string    // of what is denied: without it the command does what it can
@@ -77,7 +80,8 @@ Exit codes: 0 done, 1 failure, 2 wrong usage, 3 refused, 4 nobody there (no serv
 
 // parser reads the command line into f.
 func parser(f *flags) *kong.Kong {
-	return kong.Must(f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version})
+	return cli.Arrange(kong.Must(f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version}, cli.Help()),
+		cli.Connection("nats"))
 }
 
 func main() {

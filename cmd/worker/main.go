@@ -90,13 +90,16 @@ type flags struct {
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
-	Replay  replayCmd  `cmd:"" help:"Decide a log again and compare with what was told, or compare policies on recorded sessions; changes nothing."`
+	Replay  replayCmd  `cmd:"" help:"Show what would have become of recorded sessions, decide a log again and compare, or compare policies; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
 	Ready   readyCmd   `cmd:"" help:"Ask the worker that listens on --http whether it is ready, and exit with 1 when it is not: a probe."`
 
 	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+	Man        manCmd        `cmd:"" help:"Print the manual page."`
+	HelpOf     helpCmd       `cmd:"" name:"help" help:"Explain a command."`
+	VersionOf  versionCmd    `cmd:"" name:"version" help:"Print the version."`
 
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate
@@ -109,6 +112,7 @@ const description = `Keeps the conversations of LLM agents inside their context 
 Agents publish session.turn.<tenant>.<session> to NATS JetStream; the worker publishes session.compacted.<tenant>.<session>.
 
 Examples:
+  worker replay ~/.claude/projects        # what would have become of your own sessions; no server is needed
   worker                                  # embedded server on 127.0.0.1:4222, state in ./data
   worker --listen 127.0.0.1:-1 --data /var/lib/compactd --log-format json
   worker --nats nats://broker:4222 --creds worker.creds
@@ -127,8 +131,13 @@ Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
 
 // parser reads the command line into f.
 func parser(f *flags, logFormat string) *kong.Kong {
-	return kong.Must(f, kong.Name("worker"), kong.Description(description),
+	k := kong.Must(f, kong.Name("worker"), kong.Description(description), cli.Help(),
 		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+	return cli.Arrange(k, cli.Connection("nats"),
+		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every"}},
+		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "max-ledgers"}},
+		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
+		cli.Group{Title: "HTTP", Flags: []string{"http", "http-token", "http-token-file"}})
 }
 
 func main() {

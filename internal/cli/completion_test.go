@@ -64,6 +64,50 @@ func TestBash(t *testing.T) {
 	}
 }
 
+// The manual page has every command, flag, variable and example that is not hidden, and
+// roff that groff takes without a warning.
+func TestMan(t *testing.T) {
+	page := string(Man(kong.Must(&toy{}, kong.Name("toy"), kong.Description("A toy.\n\nIt plays.\n\nExamples:\n  toy sing\n\nExit codes: 0 done."), kong.Vars{"version": "v7"}).Model))
+	for _, part := range []string{
+		`.TH COMPACTD-TOY 1 "" "v7"`, `compactd-toy \- a toy`, "It plays.", ".SH toy sing [<song> ...] [flags]", `\fB--voice\fP \fIVOICE\fP`,
+		`\fB--server\fP \fIURL\fP`, `\fBTOY_SERVER\fP`, "toy dance --steps 3", "Exit codes: 0 done.",
+	} {
+		if !strings.Contains(page, part) {
+			t.Errorf("there is no %q in\n%s", part, page)
+		}
+	}
+	if strings.Contains(strings.ToLower(page), "secret") || strings.Contains(page, "hidden") {
+		t.Errorf("what is hidden is in\n%s", page)
+	}
+	if _, err := exec.LookPath("groff"); err != nil {
+		t.Skip("SKIPPED: groff is not installed, the page is not set")
+	}
+	cmd := exec.CommandContext(t.Context(), "groff", "-man", "-Tutf8", "-ww")
+	cmd.Stdin = strings.NewReader(page)
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "warning") {
+		t.Errorf("groff: %v\n%s", err, out)
+	}
+}
+
+// Help lists the commands before the flags, and flags of a group after the others.
+func TestArrange(t *testing.T) {
+	var out strings.Builder
+	exited := false
+	k := Arrange(kong.Must(&toy{}, kong.Name("toy"), Help(), kong.Writers(&out, &out), kong.Exit(func(int) { exited = true })), Group{"Where", []string{"server"}})
+	_, _ = k.Parse([]string{"--help"}) // after the help it would look for a command
+	last := -1
+	for _, part := range []string{"Commands:", "sing", "dance", "Flags:", "--quiet", "Where:", "--server"} {
+		at := strings.Index(out.String(), part)
+		if at <= last {
+			t.Errorf("%q does not stand where it should:\n%s", part, out.String())
+		}
+		last = at
+	}
+	if !exited {
+		t.Error("help goes on")
+	}
+}
+
 // The reference has all that is not hidden.
 func TestReference(t *testing.T) {
 	want := `## toy

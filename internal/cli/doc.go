@@ -1,5 +1,5 @@
 // Package cli makes from a command line's model what people need beside --help:
-// completion for their shell, and the reference in docs/cli.md.
+// completion for their shell, the manual page, and the reference in docs/cli.md; and it lays --help out.
 //
 //	type flags struct {
 //		Completion cli.CompletionCmd `cmd:"" help:"Print a completion script for a shell."`
