@@ -64,7 +64,7 @@ func vertexModel(c Config) string {
 	}
 }
 
-// serverTimeout lets Google's servers stop when nobody waits any longer:
+// serverTimeout sends the deadline of a call, so that Google's servers stop with it:
 // https://cloud.google.com/apis/docs/system-parameters, read 2026-11-22.
 func serverTimeout(req *http.Request, _ []byte) error {
 	if deadline, ok := req.Context().Deadline(); ok {

@@ -131,8 +131,8 @@ func signature(t *testing.T, r request) string {
 	return "signed"
 }
 
-// Our bodies pass through the SDKs' own types and nothing gets lost: a field that the
-// SDK does not know would.
+// Our bodies pass through the SDKs' own types and nothing gets lost: a field that an
+// SDK lacks would.
 func TestBodiesAreOfTheSDK(t *testing.T) {
 	w := newWorld(t)
 	for _, s := range subjects {
