@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -9,12 +10,34 @@ import (
 	"unicode/utf8"
 
 	"compactd/internal/events"
+	"compactd/internal/summarize/sanitize"
 )
+
+// jobWork bounds the work of redaction for one job, in bytes that are looked at:
+// ordinary text has each of its bytes looked at 10 times, so it is enough for 400 MB.
+const jobWork = 4 << 30
+
+// cleaner redacts the texts of one job, until its context ends or its work is used up.
+type cleaner struct {
+	ctx      context.Context //nolint:containedctx // of one call of legible
+	redactor sanitize.Redactor
+	err      error
+}
+
+func (c *cleaner) redact(s string) string {
+	if c.err != nil {
+		return ""
+	}
+	s, c.err = c.redactor.Redact(c.ctx, s)
+	return s
+}
 
 // legible returns an input as summarizers read it: its texts without data URLs,
 // without what nobody sees, without secrets, and none longer than maxScanned. It
-// shares no parts with in. The error is that of ctx.
+// shares no parts with in. The error is that of ctx, which is looked at within texts
+// too, or [ErrTooMuch].
 func legible(ctx context.Context, in Input) (Input, error) {
+	c := &cleaner{ctx: ctx, redactor: sanitize.Redactor{Work: jobWork}}
 	in.Messages = slices.Clone(in.Messages)
 	for i := range in.Messages {
 		if err := ctx.Err(); err != nil {
@@ -24,20 +47,44 @@ func legible(ctx context.Context, in Input) (Input, error) {
 		m.Parts = slices.Clone(m.Parts)
 		for k := range m.Parts {
 			p := &m.Parts[k]
-			p.Text = clear(p.Text)
-			p.Args = clearArgs(p.Args)
+			p.Text = c.clear(p.Text)
+			p.Args = c.clearArgs(p.Args)
+			p.Tool = c.clear(p.Tool)
+		}
+		c.joints(m.Parts)
+		if c.err != nil {
+			return in, c.err
 		}
 	}
 	if in.Previous != nil {
 		in.Previous = sealed(in.Previous)
 	}
-	in.Focus = clear(in.Focus)
-	return in, ctx.Err()
+	in.Focus = c.clear(in.Focus)
+	return in, cmp.Or(c.err, ctx.Err())
+}
+
+// jointBytes is how much of each text is looked at for a secret that goes on in the
+// next block of a message.
+const jointBytes = 2 << 10
+
+// joints takes out secrets that begin in one block of a message and end in the next.
+func (c *cleaner) joints(parts []events.Part) {
+	for i := 1; i < len(parts) && c.err == nil; i++ {
+		a, b := &parts[i-1], &parts[i]
+		if a.Text == "" || b.Text == "" {
+			continue
+		}
+		left, right := a.Text[max(0, len(a.Text)-jointBytes):], b.Text[:min(len(b.Text), jointBytes)]
+		first, second, err := c.redactor.Joint(c.ctx, left, right)
+		if c.err = err; err == nil && (first != left || second != right) {
+			a.Text, b.Text = a.Text[:len(a.Text)-len(left)]+first, second+b.Text[len(right):]
+		}
+	}
 }
 
 // clear returns a text as it is read.
-func clear(s string) string {
-	return Redact(cutMiddle(withoutData(seen(s)), maxScanned))
+func (c *cleaner) clear(s string) string {
+	return c.redact(cutMiddle(withoutData(seen(s)), maxScanned))
 }
 
 // seen removes terminal sequences and the characters that nobody sees, and that
@@ -65,30 +112,30 @@ func seen(s string) string {
 func unseen(r rune) bool { return hidden(r) && !unicode.IsSpace(r) }
 
 // clearArgs keeps arguments a JSON value, and their members where it can.
-func clearArgs(args events.Raw) events.Raw {
+func (c *cleaner) clearArgs(args events.Raw) events.Raw {
 	if len(args) > maxScanned {
-		return clearMembers(args)
+		return c.clearMembers(args)
 	}
 	s := string(args)
-	out := Redact(withoutData(seen(s)))
+	out := c.redact(withoutData(seen(s)))
 	switch {
 	case out == s:
 		return args
 	case isJSON(events.Raw(out)):
 		return events.Raw(out)
 	default: // what was taken out reached over the end of a string
-		return clearMembers(args)
+		return c.clearMembers(args)
 	}
 }
 
 // clearMembers looks at the members one by one.
-func clearMembers(args events.Raw) events.Raw {
+func (c *cleaner) clearMembers(args events.Raw) events.Raw {
 	out := events.Raw(`{`)
 	for name, v := range events.Members(args) {
 		if len(v) > maxScanned {
 			s, _ := events.Text(v)
-			v = quote(clear(s))
-		} else if s := Redact(withoutData(seen(string(v)))); s != string(v) {
+			v = quote(c.clear(s))
+		} else if s := c.redact(withoutData(seen(string(v)))); s != string(v) {
 			if v = events.Raw(s); !isJSON(v) {
 				v = quote(secretPlace)
 			}
@@ -96,7 +143,7 @@ func clearMembers(args events.Raw) events.Raw {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, quote(Redact(name))...), ':'), v...)
+		out = append(append(append(out, quote(c.redact(name))...), ':'), v...)
 	}
 	return append(out, '}')
 }

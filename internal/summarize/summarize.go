@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/summarize/sanitize"
 )
 
 // Errors of summarizers.
@@ -14,6 +15,8 @@ var (
 	ErrNothing = errors.New("nothing to summarize")
 	// ErrNoRoom: MaxUnits does not hold the frame of a summary and one line.
 	ErrNoRoom = errors.New("no room for a summary")
+	// ErrTooMuch: the texts of the range take more work to redact than a job may have.
+	ErrTooMuch = sanitize.ErrBudget
 )
 
 // Message is one message of a range, with its place in the session.

@@ -12,6 +12,9 @@ type terms struct {
 	// slots is how many jobs at a time. Emergencies have their own, so that a full
 	// house of others never holds one up.
 	slots int
+	// share is how many of the slots one tenant may have, one less, so that none
+	// holds up all others.
+	share int
 	// patience is how old a job may become while its models are busy; then the
 	// embedded summarizer writes.
 	patience time.Duration
@@ -25,9 +28,9 @@ type terms struct {
 // session has room left for a while; in the background it has more. Patience and
 // limit together stay below the 15 minutes after which a job is asked for anew.
 var lanes = map[events.Lane]terms{
-	events.LaneEmergency:  {slots: 2, patience: 0, limit: 5 * time.Minute},
-	events.LaneNormal:     {slots: 4, patience: time.Minute, limit: 12 * time.Minute},
-	events.LaneBackground: {slots: 2, patience: 4 * time.Minute, limit: 10 * time.Minute},
+	events.LaneEmergency:  {slots: 3, share: 2, patience: 0, limit: 5 * time.Minute},
+	events.LaneNormal:     {slots: 5, share: 4, patience: time.Minute, limit: 12 * time.Minute},
+	events.LaneBackground: {slots: 3, share: 2, patience: 4 * time.Minute, limit: 10 * time.Minute},
 }
 
 // firstWait is the pause before the second try of a job whose models are busy and

@@ -78,7 +78,9 @@ func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 		return err
 	}
 	free := make(chan struct{}, lanes[lane].slots)
+	tenants := newShares(lanes[lane].share)
 	var busy sync.WaitGroup
+	defer tenants.drop(func(m jetstream.Msg) { p.settle("give job back", m.NakWithDelay(0)) })
 	defer busy.Wait()
 	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullHeartbeat(broker.Heartbeat))
 	if err != nil {
@@ -96,9 +98,17 @@ func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 		if err != nil {
 			return err
 		}
+		tenant := tenantOf(m)
+		if !tenants.take(tenant) { // the slots that are left are for others
+			<-free
+			if !tenants.hold(tenant, m, func() func() { return p.keepAlive(ctx, m) }) {
+				p.settle("give job back", m.NakWithDelay(heldPause))
+			}
+			continue
+		}
 		busy.Go(func() {
 			defer func() { <-free }()
-			p.work(ctx, m)
+			p.share(ctx, tenants, tenant, m)
 		})
 	}
 }
@@ -233,7 +243,8 @@ func (p *pool) result(ctx context.Context, d *delivery) (s *events.Summary, err 
 // final reports whether another try would end in the same way.
 func final(err error) bool {
 	_, gone := errors.AsType[*broker.GoneError](err)
-	return gone || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) || errors.Is(err, errPanic)
+	return gone || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) ||
+		errors.Is(err, summarize.ErrTooMuch) || errors.Is(err, errPanic)
 }
 
 // failureOf names a failure without quoting any text.
@@ -248,6 +259,8 @@ func failureOf(err error) string {
 		return "nothing_to_summarize"
 	case errors.Is(err, summarize.ErrNoRoom):
 		return "no_room"
+	case errors.Is(err, summarize.ErrTooMuch):
+		return "too_much_text"
 	default:
 		return "internal"
 	}

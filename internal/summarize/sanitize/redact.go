@@ -60,6 +60,27 @@ func Redact(s string) string {
 	return s
 }
 
+// Joint redacts what reaches over the border of two texts that follow one another,
+// or that the end of the first makes a secret of the second.
+func (r *Redactor) Joint(ctx context.Context, a, b string) (string, string, error) {
+	found, err := r.secrets(ctx, a+b)
+	if err != nil {
+		return a, b, err
+	}
+	var first, second []span
+	for _, at := range found {
+		switch {
+		case at.to <= len(a):
+		case at.from >= len(a):
+			second = append(second, span{at.from - len(a), at.to - len(a)})
+		default:
+			first = append(first, span{at.from, len(a)})
+			second = append(second, span{0, at.to - len(a)})
+		}
+	}
+	return masked(a, first), masked(b, second), nil
+}
+
 // secrets returns the parts of a text that are secrets, in order and apart.
 func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
 	t := Normalize(s)

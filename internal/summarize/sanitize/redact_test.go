@@ -1,0 +1,56 @@
+package sanitize_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"compactd/internal/summarize/sanitize"
+)
+
+// stopped is a context that ends after it was looked at n times.
+type stopped struct {
+	context.Context
+	left int
+}
+
+func (s *stopped) Err() error {
+	if s.left--; s.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Redaction stops within a text: when its context ends, and when its work is used up.
+func TestRedactStops(t *testing.T) {
+	text := strings.Repeat("password=", 100_000)
+	ctx := &stopped{t.Context(), 3}
+	r := sanitize.Redactor{Work: 1 << 40}
+	if _, err := r.Redact(ctx, text); !errors.Is(err, context.Canceled) {
+		t.Errorf("the context ended: %v", err)
+	}
+	if used := 1<<40 - r.Work; used > len(text)*sanitize.MaxWork/2 {
+		t.Errorf("%d bytes looked at after the context had ended", used)
+	}
+	r = sanitize.Redactor{Work: len(text)}
+	if _, err := r.Redact(t.Context(), text); !errors.Is(err, sanitize.ErrBudget) {
+		t.Errorf("the work was used up: %v", err)
+	}
+}
+
+// A secret that goes on in the next block is taken out of both.
+func TestJoint(t *testing.T) {
+	token := "ghp_" + strings.Repeat("aB3dE5gH7", 4)
+	for _, c := range []struct{ a, b, first, second string }{
+		{"use " + token[:15], token[15:] + " now", "use [secret]", "[secret] now"},
+		{"DB_PASSWORD=", "tr0ub4dor&3\nnext", "DB_PASSWORD=", "[secret]\nnext"},
+		{"plain", " words", "plain", " words"},
+	} {
+		r := sanitize.Redactor{Work: 1 << 30}
+		first, second, err := r.Joint(t.Context(), c.a, c.b)
+		if err != nil || first != c.first || second != c.second {
+			t.Errorf("%q and %q became %q and %q (%v)", c.a, c.b, first, second, err)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Hostile actors: a tenant with jobs without number has its share of the slots and
+// no more, so that another's job is taken at once; what it has beyond waits in its
+// turn, and is bounded.
+func TestShares(t *testing.T) {
+	s := newShares(2)
+	kept := 0
+	keep := func() func() { kept++; return func() { kept-- } }
+	for n := range 2 {
+		if !s.take("hostile") {
+			t.Fatalf("no slot %d", n)
+		}
+	}
+	if s.take("hostile") {
+		t.Fatal("more slots than its share")
+	}
+	var all []jetstream.Msg
+	for range maxHeld {
+		m := &message{}
+		if all = append(all, m); !s.hold("hostile", m, keep) {
+			t.Fatalf("only %d jobs are held", len(all))
+		}
+	}
+	if s.hold("hostile", &message{}, keep) || kept != maxHeld {
+		t.Errorf("%d jobs are held", kept)
+	}
+	if !s.take("other") {
+		t.Error("another tenant has no slot")
+	}
+	if _, more := s.next("other"); more {
+		t.Error("another tenant gets a job that is not its own")
+	}
+	for i, want := range all[:3] {
+		if m, ok := s.next("hostile"); !ok || m != want {
+			t.Errorf("job %d is out of its turn", i)
+		}
+	}
+	given := 0
+	s.drop(func(jetstream.Msg) { given++ })
+	if given != maxHeld-3 || kept != 0 {
+		t.Errorf("%d jobs given back, %d still kept", given, kept)
+	}
+	for range 2 {
+		if _, more := s.next("hostile"); more {
+			t.Error("a job after all were given back")
+		}
+	}
+	if fmt.Sprint(s.working) != "map[]" {
+		t.Errorf("slots left over: %v", s.working)
+	}
+}
