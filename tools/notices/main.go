@@ -76,7 +76,7 @@ func notices(ctx context.Context, root string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("# Third-party notices\n\n" +
 		"`worker` and `publisher` contain the modules below, unchanged, under the licences of their authors. Written by `make notices`; a test checks that it is\n" +
-		"current. The source of a module, also of those under the MPL-2.0, is at its path in the version named, from any Go module proxy:\n" +
+		"current. The source of a module, which licences such as the MPL-2.0 ask to name, is at its path in that version, from any Go module proxy:\n" +
 		"`https://proxy.golang.org/<module>/@v/<version>.zip`.\n\n| module | version | licence |\n|---|---|---|\n")
 	users := map[string][]string{} // by text
 	for _, m := range all {
