@@ -20,10 +20,12 @@ export class Session<M> { // M is a message of your provider
     let seen = 0; // Nats-Sequence of the outcome heard last
     const hear = (err: Error | null, m: Msg) => {
       if (err) return refused(err.message);
-      const ev = m.json<History<M>>();
-      this.missed ||= Number(m.headers?.get("Nats-Last-Sequence")) !== seen || !!ev.messages_omitted;
-      seen = Number(m.headers?.get("Nats-Sequence"));
-      this.told.push(ev);
+      try {
+        const ev = m.json<History<M>>();
+        this.missed ||= Number(m.headers?.get("Nats-Last-Sequence")) !== seen || !!ev.messages_omitted;
+        seen = Number(m.headers?.get("Nats-Sequence"));
+        this.told.push(ev);
+      } catch { this.missed = true; } // no outcome of a worker: an error here would end the connection
     };
     this.nc.subscribe(`session.rejected.default.${this.id}`, { callback: (_, m) => refused(m.string()) });
     return this.nc.subscribe(`session.compacted.default.${this.id}`, { callback: hear });
