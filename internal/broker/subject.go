@@ -47,6 +47,7 @@ func LastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessa
 // one reads a message from the leader, and tries again while there is none.
 func one(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (out LogMessage, err error) {
 	err = retry(ctx, nil, func() error {
+		req.NoHeader = true
 		m, err := getFromLeader(ctx, nc, stream, req)
 		switch {
 		case hasCode(err, codeStreamNotFound):

@@ -40,8 +40,15 @@ func Answers() []Block {
 		out = append(out, Block{"status " + s, Headers("Status", s)}, Block{"inline status " + s, "NATS/1.0 " + s + "\r\n\r\n"})
 	}
 	for _, h := range [][2]string{
-		{"Nats-Sequence", "1"}, {"Nats-Sequence", "x"}, {"Nats-Time-Stamp", "x"}, {"Nats-Time-Stamp", "2040-01-01T00:00:00Z"},
-		{"Nats-Subject", "log.0.turn.other.s"}, {"Nats-Stream", "OTHER"}, {"Nats-Msg-Id", "planted id"}, {"Nats-Msg-Id", "no UTF-8 \xff\xfe"}, {"Compactd-Marker", `{"cursor":9}`},
+		{"Nats-Sequence", "1"},
+		{"Nats-Sequence", "x"},
+		{"Nats-Time-Stamp", "x"},
+		{"Nats-Time-Stamp", "2040-01-01T00:00:00Z"},
+		{"Nats-Subject", "log.0.turn.other.s"},
+		{"Nats-Stream", "OTHER"},
+		{"Nats-Msg-Id", "planted id"},
+		{"Nats-Msg-Id", "no UTF-8 \xff\xfe"},
+		{"Compactd-Marker", `{"cursor":9}`},
 	} {
 		lower, upper := strings.ToLower(h[0]), strings.ToUpper(h[0])
 		out = append(out,
