@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // locks reports whether sessions cannot set the field of a path.
@@ -53,15 +52,17 @@ func (p Policy) valid() bool {
 }
 
 // policyFields are the paths of all fields of a policy but locked, in their order.
-var policyFields = sync.OnceValue(func() (out []string) {
+var policyFields = listPolicyFields()
+
+func listPolicyFields() (out []string) {
 	eachField(&Policy{}, &Policy{}, func(path string, _, _ reflect.Value) { out = append(out, path) })
 	return out
-})
+}
 
 // PolicyFields lists the paths of the fields that a path covers: its own, or those of
 // the group that it names. None is a path of neither.
 func PolicyFields(path string) (out []string) {
-	for _, field := range policyFields() {
+	for _, field := range policyFields {
 		if covers(path, field) {
 			out = append(out, field)
 		}

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"slices"
 
 	"compactd/internal/events"
 )
@@ -28,8 +29,8 @@ func (d *decision) tellNotes(l *Ledger) {
 	if len(d.notes) == 0 {
 		return
 	}
-	for i := len(d.outs) - 1; i >= 0; i-- {
-		switch b := d.outs[i].Body.(type) {
+	for _, o := range slices.Backward(d.outs) {
+		switch b := o.Body.(type) {
 		case *events.Compacted:
 			b.Notes = d.notes
 			return

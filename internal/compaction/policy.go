@@ -210,7 +210,7 @@ func (p Policy) Validate() error {
 	p.Prune.Micro.validate(check)
 	errs = append(errs, p.Output.validate(), p.Restore.validate())
 	for _, path := range p.Locked {
-		check(slices.ContainsFunc(policyFields(), func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
+		check(slices.ContainsFunc(policyFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
 	}
 	return errors.Join(errs...)
 }

@@ -40,9 +40,9 @@ const (
 )
 
 const (
-	quotaHour  = time.Hour
-	quotaSlots = 6 // of an hour
-	quotaSlot  = quotaHour / quotaSlots
+	quotaWindow = time.Hour
+	quotaSlots  = 6 // of an hour
+	quotaSlot   = quotaWindow / quotaSlots
 
 	// quotaTenants bounds the tenants that are counted one by one.
 	quotaTenants = 256
@@ -204,7 +204,7 @@ func (q *quotas) serve(ctx context.Context, partition int, fence uint64) error {
 		return nil
 	}
 	q.mu.Unlock()
-	before, err := broker.LastUntil(ctx, q.js, broker.OutcomesStream, time.Now().Add(-quotaHour))
+	before, err := broker.LastUntil(ctx, q.js, broker.OutcomesStream, time.Now().Add(-quotaWindow))
 	if err != nil {
 		return fmt.Errorf("read outcomes of the last hour: %w", err)
 	}
