@@ -192,6 +192,10 @@ schemas: ## Write docs/format/schema and openapi.json anew, from the structs and
 notices: ## Write THIRD_PARTY_NOTICES.md, the licences of what the binaries link; after every change of go.mod
 	@go run ./tools/notices
 
+.PHONY: rules
+rules: ## Check that the rules of redaction are those of gitleaks, and find what it finds
+	cd tools/gitleaks && go test $(ARGS) ./...
+
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
 	$(GOVULNCHECK) ./...

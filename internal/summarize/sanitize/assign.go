@@ -114,9 +114,6 @@ func (f *finder) spaced(n *name) weight {
 
 // foreign judges the value of a word for a password in another language.
 func (f *finder) foreign(from, to int) {
-	if f.state.name > from {
-		return
-	}
 	if r, _ := utf8.DecodeRuneInString(f.s[to:]); r < 0x3000 && r >= 'A' && wordRune(r) {
 		return // a longer word
 	}
@@ -323,6 +320,9 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 		return v, inCode, v < len(s) && (quoteByte.has(s[v]) || s[v] == '\\') && !closed
 	}
 	v := skip(s, k+width, 12, blank)
+	if strings.HasPrefix(s[v:], "**") || strings.HasPrefix(s[v:], "__") { // bold
+		v = skip(s, v+2, 4, blank)
+	}
 	if v < len(s) && (s[v] == '\n' || s[v] == '\r' || s[v] == '\\' && v+1 < len(s) && s[v+1] == '\n') && (sign == ':' || sign == '=') {
 		w := skip(s, v+1, 40, anySpace)
 		if sign == ':' && w-v < 3 && !closed || w < len(s) && strings.IndexByte("-#}", s[w]) >= 0 {
@@ -445,7 +445,7 @@ func (f *finder) setting(n *name, k int, sign byte, quoted, closed bool) bool {
 		return true
 	}
 	line := f.back(n.from, '\n', 120)
-	before := strings.TrimLeft(s[line:n.from], " \t>+$")
+	before := strings.TrimLeft(s[line:n.from], " \t>+$*_#|")
 	before = strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(before, "- "), "export "), "\"'")
 	if before != "" {
 		if sign == '=' && tight && strings.HasSuffix(before, " ") && !closed { // a=b c=d

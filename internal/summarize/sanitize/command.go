@@ -10,6 +10,7 @@ type program struct {
 	joined   []string // -pvalue
 	separate []string // -p value
 	pair     []string // -u user:value
+	header   []string // -H name:value
 	last     int      // the place of a password among the arguments without flags, from the end; 0 for none
 	verb     string   // a word that must be among the arguments
 }
@@ -61,7 +62,7 @@ var programs = map[string]program{
 	"mosquitto_sub":  {separate: []string{"-P"}},
 	"ipmitool":       {separate: []string{"-P"}},
 	"snmpwalk":       {separate: []string{"-A", "-X"}},
-	"curl":           {pair: []string{"-u", "--user", "-U", "--proxy-user"}, joined: nil},
+	"curl":           {pair: []string{"-u", "--user", "-U", "--proxy-user"}, header: []string{"-H", "--header"}},
 	"http":           {pair: []string{"-a", "--auth"}},
 	"https":          {pair: []string{"-a", "--auth"}},
 	"smbclient":      {pair: []string{"-U"}},
@@ -135,10 +136,13 @@ func (f *finder) command(from, to int) {
 		return
 	}
 	k := to
-	for k < len(s) && (quoteByte.has(s[k]) || s[k] == '\\' || s[k] == ',') && k < to+6 {
+	for k < len(s) && s[k] == '\\' && k < to+6 {
 		k++
 	}
-	if k >= len(s) || s[k] != ' ' && k == to {
+	if k < len(s) && quoteByte.has(s[k]) {
+		k++
+	}
+	if k >= len(s) || s[k] != ' ' && s[k] != '\n' && k == to {
 		return
 	}
 	name := f.low[from:to]
@@ -178,7 +182,7 @@ func (f *finder) passwords(p *program, args []argument) (any bool) {
 			v, ok := argument{}, false
 			if a.text == flag && i+1 < len(args) {
 				v, ok = args[i+1], true
-			} else if rest, cut := strings.CutPrefix(a.text, flag); cut && rest != "" && (rest[0] == '=' || !strings.HasPrefix(flag, "--")) {
+			} else if rest, cut := strings.CutPrefix(a.text, flag); cut && rest != "" && rest[0] != '-' {
 				n := len(flag)
 				if rest[0] == '=' {
 					n++
@@ -188,8 +192,21 @@ func (f *finder) passwords(p *program, args []argument) (any bool) {
 			if !ok {
 				continue
 			}
-			if k := strings.IndexAny(v.text, ":%,"); k >= 0 {
+			k := strings.IndexByte(v.text, ':')
+			if k < 0 {
+				k = strings.IndexAny(v.text, "%,")
+			}
+			if k >= 0 {
 				any = f.password(span{v.from + k + 1, v.to}) || any
+			}
+		}
+	}
+	for i, a := range args {
+		for _, flag := range p.header {
+			if rest, ok := strings.CutPrefix(a.text, flag); ok && rest != "" {
+				any = f.headerValue(span{a.from + len(flag), a.to}) || any
+			} else if ok && i+1 < len(args) {
+				any = f.headerValue(args[i+1].span) || any
 			}
 		}
 	}
@@ -197,6 +214,27 @@ func (f *finder) passwords(p *program, args []argument) (any bool) {
 		any = f.password(bare[len(bare)-p.last].span) || any
 	}
 	return any
+}
+
+// headerValue notes the value of a header that is named as a key or token.
+func (f *finder) headerValue(at span) bool {
+	name, value, ok := strings.Cut(f.s[at.from:at.to], ":")
+	name = strings.Trim(name, "=\"'` \\")
+	if !ok || len(name) > maxName || weigh(name) == noSecret {
+		return false
+	}
+	at.from = at.to - len(value)
+	if k := strings.LastIndexByte(strings.TrimRight(value, " \"'\\"), ' '); k >= 0 {
+		at.from += k + 1
+	}
+	if at.to-at.from < 8 || entropy(f.s[at.from:at.to]) < 2.5 {
+		return false
+	}
+	if text := f.s[at.from:at.to]; strings.Contains(text, "$") || strings.ContainsAny(text, "<{") || placeholder(strings.TrimLeft(text, "@")) {
+		return false
+	}
+	f.found = append(f.found, at)
+	return true
 }
 
 // flagWord reports -port and the like.
@@ -210,7 +248,7 @@ func (f *finder) password(at span) bool {
 		at.to--
 	}
 	text := f.s[at.from:at.to]
-	if len(text) < 3 || placeholder(text) || isReference(text) || variable.MatchString(text) || strings.ContainsAny(text, "$`") && strings.HasPrefix(text, "$") {
+	if len(text) < 3 || text[0] != ':' && (placeholder(text) || variable.MatchString(text)) || isReference(text) || strings.HasPrefix(text, "$") {
 		return false
 	}
 	f.found = append(f.found, at)
@@ -225,6 +263,8 @@ func (f *finder) arguments(from int) ([]argument, int) {
 	i := from
 	for i < end && len(out) < 40 {
 		switch c := s[i]; {
+		case c == '\n' && skip(s, i+1, 20, blank) > i+1 && strings.HasPrefix(s[skip(s, i+1, 20, blank):], "-"):
+			i++ // a flag in the next line
 		case c == '\n' || c == '|' || c == ';' || c == '&' && i+1 < end && s[i+1] == '&' || c == ']':
 			return out, i
 		case c == '\\' && i+1 < end && s[i+1] == '\n':

@@ -30,6 +30,7 @@ type finder struct {
 	near  map[string]int
 
 	found  []span
+	whole  []span // those of found that have the form of a token
 	state  state
 	work   int  // bytes looked at
 	left   int  // bytes that may be looked at; 0 is no bound
@@ -246,6 +247,9 @@ func (f *finder) matched(n int, c chain, at, lead int) bool {
 		return false
 	}
 	f.found = append(f.found, secret)
+	if lead == at {
+		f.whole = append(f.whole, secret)
+	}
 	return true
 }
 
@@ -309,7 +313,7 @@ func (f *finder) try(c chain, pos int, g *groups, left *int) (int, bool) {
 				return 0, false
 			}
 		case linkStop:
-			if pos < len(f.s) && !stopClass.has(f.s[pos]) && !strings.HasPrefix(f.s[pos:], `\n`) && !strings.HasPrefix(f.s[pos:], `\r`) {
+			if pos < len(f.s) && !stopClass.has(f.s[pos]) && !strings.HasPrefix(f.low[pos:], `\n`) && !strings.HasPrefix(f.low[pos:], `\r`) {
 				return 0, false
 			}
 		case linkOpen:

@@ -94,7 +94,7 @@ var ownRules = []rule{
 	{name: "grafana-token", expr: `\b(gl(?:sa|c)_[A-Za-z0-9+/=_-]{30,})`},
 	{name: "posthog-key", expr: `\b(phx_[A-Za-z0-9]{30,})`},
 	{name: "sonar-token", expr: `\b(sq[upa]_[0-9a-f]{40})\b`},
-	{name: "sourcegraph-token", expr: `\b(sgp_[A-Za-z0-9_]{40,})`},
+	{name: "sourcegraph-token", expr: `(?i)\b(sgp_[a-z0-9_]{40,})`},
 	{name: "doppler-token", expr: `\b(dp\.[a-z]{2,5}\.[\w.-]{30,})`},
 	{name: "postman-key", expr: `\b(PMAK-[0-9a-f-]{40,})`},
 	{name: "mailgun-key", expr: `\b(key-[0-9a-f]{32})\b`},

@@ -107,7 +107,7 @@ func (r *Redactor) look(ctx context.Context, s string) ([]span, error) {
 		return nil, err
 	}
 	for _, at := range lines {
-		if !covers(found, at) {
+		if !covers(f.whole, at) {
 			found = append(found, at)
 		}
 	}

@@ -32,7 +32,7 @@ func (f *finder) table(n *name) {
 		return
 	}
 	t := &f.state.table
-	if f.state.row == line || line < t.end && line != t.header || line == t.header && t.columns == maxSecretColumns {
+	if f.state.row == line+1 || line < t.end && line != t.header || line == t.header && t.columns == maxSecretColumns {
 		return // no header of a table, or a row of one
 	}
 	for _, sep := range []string{"|", ",", "\t", ";"} {
@@ -48,7 +48,7 @@ func (f *finder) table(n *name) {
 		f.column(n, sep, strings.Count(s[line:n.from], sep), columns, end+1)
 		return
 	}
-	f.state.row = line
+	f.state.row = line + 1
 }
 
 var tableGap = classOf("[ \t*_`]")

@@ -202,6 +202,9 @@ func isProse(v string) bool {
 	n, words := 0, 0
 	for w := range strings.FieldsSeq(strings.ToLower(v)) {
 		words++
+		if m := mixOf(strings.TrimRight(w, ".,:;!?")); m.letters > 0 && m.digits+m.signs > 0 {
+			return false // no word
+		}
 		if w = strings.Trim(w, ".,:;!?()\"'"); proseWords[w] || nouns[w] != noSecret {
 			n++
 		}
