@@ -145,7 +145,7 @@ func (f *finder) judge(n *name, at int, how syntax) {
 		return
 	}
 	text := f.s[v.from:v.to]
-	if i := strings.IndexByte(text[:min(len(text), maxName)], '='); how != inQuotes && i > 0 && i < len(text)-2 && (weigh(text[:i]) != noSecret || foreignSet[lowered(text[:i])] || i > 3 && foreignEnd(text[:i])) {
+	if i := strings.IndexAny(text[:min(len(text), maxName)], "=:"); how != inQuotes && i > 0 && i < len(text)-2 && (weigh(text[:i]) != noSecret || foreignSet[lowered(text[:i])] || i > 3 && foreignEnd(text[:i])) {
 		f.work += i
 		return // another name with its own value
 	}

@@ -127,7 +127,12 @@ func placeholder(v string) bool {
 		return true
 	}
 	low := strings.ToLower(v)
-	if placeTrie.MatchFirstString(low) != nil {
+	found := false
+	placeTrie.Walk([]byte(low), func(int64, int64, int64) bool {
+		found = true
+		return false
+	})
+	if found {
 		return true
 	}
 	if strings.IndexByte("$%@{<[_#:?&", v[0]) >= 0 && variable.MatchString(v) {
