@@ -8,6 +8,10 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOFUMPT_VERSION       := v0.12.0
 GOVULNCHECK_VERSION   := v1.8.0
 
+# Where make install puts the programs, and packages before they are unpacked
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
 # What to test, and more flags: make test PKG=./internal/events ARGS='-v -run Turn'
 PKG  ?= ./...
 ARGS ?=
@@ -71,6 +75,12 @@ build: ## Build bin/worker and bin/publisher
 .PHONY: man
 man: build ## Write the manual pages into bin/
 	@for p in worker publisher; do bin/$$p man >bin/compactd-$$p.1; done
+
+.PHONY: install
+install: build ## Install compactd-worker and compactd-publisher into /usr/local/bin (PREFIX=, DESTDIR=)
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 bin/worker $(DESTDIR)$(PREFIX)/bin/compactd-worker
+	install -m 755 bin/publisher $(DESTDIR)$(PREFIX)/bin/compactd-publisher
 
 .PHONY: demo
 demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)

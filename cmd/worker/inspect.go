@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/inspect"
@@ -51,6 +52,9 @@ var errUnwell = errors.New("there are problems; the findings say what to do")
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	p := inspect.Patient{Data: f.Data}
 	p.Conn, p.Unreachable = f.visit(ctx)
+	if e, ok := errors.AsType[*broker.ConnectError](p.Unreachable); ok && e.Trouble != broker.TroubleServer {
+		p.Hint = strings.TrimSuffix(access.Hint(e), ".")
+	}
 	if p.Conn != nil {
 		defer p.Conn.Close()
 	}

@@ -52,6 +52,7 @@ func (f *Flags) With(o broker.Options) broker.Options {
 // hints name the flags that may help.
 var hints = map[broker.Trouble]string{
 	broker.TroubleServer:      "Name another server with --nats or NATS_URL.",
+	broker.TroubleOther:       "Name the client port with --nats or NATS_URL: 4222 by default. 8222 is the monitoring of NATS, 8223 the HTTP of a worker.",
 	broker.TroubleUser:        "Give --creds FILE, or --user NAME with its password in COMPACTD_NATS_PASSWORD.",
 	broker.TroubleAuthority:   "Name the certificate (PEM) of the authority that signed the server's with --tls-ca FILE.",
 	broker.TroublePlain:       "Leave --tls-ca out, and write nats:// instead of tls://, or turn TLS on in the server.",

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -429,41 +431,63 @@ func TestStoreFull(t *testing.T) {
 }
 
 // The server holds at most 50 open batches of a stream, abandoned ones for ten
-// seconds. A commit waits for a place.
+// seconds. A commit waits for a place. In fake time: those ten seconds are no race with
+// the test.
 func TestTooManyBatches(t *testing.T) {
-	w := newWorld(t)
-	stage := func(id string, seq string, commit bool) {
-		m := &nats.Msg{Subject: "out.9.x", Header: nats.Header{headerBatchID: {id}, headerBatchSeq: {seq}}}
-		if commit {
-			m.Header[headerBatchCommit] = []string{"1"}
+	dir := t.TempDir()
+	emptyPools()
+	defer emptyPools()
+	ats.Register() // a clock of the server's own, which must not be one of the bubble's
+	defer ats.Unregister()
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := embedded.Start(embedded.Config{Dir: dir, Durability: embedded.DurablePower}) // without writes in the background
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, err := w.nc.RequestMsg(m, time.Minute); err != nil {
-			t.Error(err)
+		defer time.Sleep(time.Minute) // goroutines of the server end
+		defer srv.Stop()
+		w := &world{t: t, srv: srv}
+		w.nc = w.connect(Options{})
+		w.js = newJS(t, w.nc)
+		if _, err := Ensure(t.Context(), w.js, Topology{Partitions: 4, CreateBytes: testBytes}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	for i := range 50 {
-		stage(fmt.Sprint("abandoned", i), "1", false)
-	}
-	var codes []jetstream.ErrorCode
-	free := sync.OnceFunc(func() { stage("abandoned7", "2", true) })
-	c, _, err := TakeOver(t.Context(), w.connect(Options{}), Claim{Partition: 1, Owner: "me", OnRetry: func(err error, _ time.Duration) {
-		api, _ := errors.AsType[*jetstream.APIError](err)
-		codes = append(codes, api.ErrorCode)
-		free()
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Commit(within(t, time.Minute), budgets(2, "x"), Marker{Cursor: 1}); err != nil {
-		t.Fatal(err)
-	}
-	// The rest of a refused batch was refused too, so the retry came on its own id.
-	if len(codes) == 0 || codes[0] != codeBatchIncomplete && codes[0] != codeBatchesInFlight {
-		t.Errorf("retried after %v", codes)
-	}
-	if got := w.stored("out.1.budget.>"); len(got) != 2 {
-		t.Errorf("stored: %v", got)
-	}
+		stage := func(id string, seq string, commit bool) {
+			m := &nats.Msg{Subject: "out.9.x", Header: nats.Header{headerBatchID: {id}, headerBatchSeq: {seq}}}
+			if commit {
+				m.Header[headerBatchCommit] = []string{"1"}
+			}
+			if _, err := w.nc.RequestMsg(m, time.Minute); err != nil {
+				t.Error(err)
+			}
+		}
+		for i := range 50 {
+			stage(fmt.Sprint("abandoned", i), "1", false)
+		}
+		var codes []jetstream.ErrorCode
+		free := sync.OnceFunc(func() { stage("abandoned7", "2", true) })
+		nc := w.connect(Options{})
+		defer nc.Close()
+		c, _, err := TakeOver(t.Context(), nc, Claim{Partition: 1, Owner: "me", OnRetry: func(err error, _ time.Duration) {
+			api, _ := errors.AsType[*jetstream.APIError](err)
+			codes = append(codes, api.ErrorCode)
+			free()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Commit(within(t, time.Minute), budgets(2, "x"), Marker{Cursor: 1}); err != nil {
+			t.Fatal(err)
+		}
+		// The rest of a refused batch was refused too, so the retry came on its own id.
+		if len(codes) == 0 || codes[0] != codeBatchIncomplete && codes[0] != codeBatchesInFlight {
+			t.Errorf("retried after %v", codes)
+		}
+		if got := w.stored("out.1.budget.>"); len(got) != 2 {
+			t.Errorf("stored: %v", got)
+		}
+		w.nc.Close()
+	})
 }
 
 // How every answer of the server is read.

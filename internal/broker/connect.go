@@ -48,10 +48,10 @@ type Options struct {
 func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	o.URL = cmp.Or(o.URL, nats.DefaultURL)
 	if err := ctx.Err(); err != nil {
-		return nil, o.failed(err)
+		return nil, o.failed(ctx, err)
 	}
 	if err := o.checkFiles(); err != nil {
-		return nil, o.failed(err)
+		return nil, o.failed(ctx, err)
 	}
 	type result struct {
 		nc  *nats.Conn
@@ -65,7 +65,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return nil, o.failed(r.err)
+			return nil, o.failed(ctx, r.err)
 		}
 		return r.nc, nil
 	case <-ctx.Done():
@@ -74,7 +74,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 				r.nc.Close()
 			}
 		}()
-		return nil, o.failed(ctx.Err())
+		return nil, o.failed(ctx, ctx.Err())
 	}
 }
 

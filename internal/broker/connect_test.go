@@ -3,7 +3,10 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -92,6 +95,51 @@ func TestConnectFails(t *testing.T) {
 	cancel()
 	if _, err := Connect(ctx, Options{URL: addr}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// What is at a wrong address is named, and what to do: most often the port is another one.
+func TestConnectToOther(t *testing.T) {
+	serve := func(body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
+		t.Cleanup(s.Close)
+		return s.Listener.Addr().String()
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for want, addr := range map[string]string{
+		"is an HTTP server": serve("hello"), "is the monitoring of a NATS server": serve("<title>NATS</title>"),
+		"is the HTTP of a compactd worker": serve(`{"v":1,"name":"compactd"}`), "does not greet as NATS does": silent.Addr().String(),
+	} {
+		_, err := Connect(t.Context(), Options{URL: "nats://" + addr, Timeout: time.Second})
+		if troubleOf(err) != TroubleOther || !strings.Contains(err.Error(), "at "+addr) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "4222 by default") {
+			t.Errorf("%s: error is %v", want, err)
+		}
+	}
+}
+
+// Who is refused is named, never with a password.
+func TestConnectRefused(t *testing.T) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, Username: "joe", Password: "secret", NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	defer srv.Shutdown()
+	addr := srv.Addr().String()
+	for want, o := range map[string]Options{
+		`it refuses user "ann" with this password`: {URL: addr, User: "ann", Password: "hidden"},
+		`it refuses user "bob" with this password`: {URL: "nats://bob:hidden@" + addr},
+		"it refuses this token":                    {URL: "nats://hidden@" + addr},
+		"no user was named":                        {URL: addr},
+	} {
+		_, err := Connect(t.Context(), o)
+		if troubleOf(err) != TroubleUser || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: error is %v", want, err)
+		}
 	}
 }
 

@@ -158,6 +158,11 @@ func Unreachable(err error) bool {
 // just now: the same try, made a little later, gets its sequence.
 func InProcess(err error) bool { return hasCode(err, codeDuplicateInProcess) }
 
+// NoAnswer reports whether err says only that no answer came in time.
+func NoAnswer(err error) bool {
+	return slices.ContainsFunc([]error{context.DeadlineExceeded, errNoAnswer, nats.ErrTimeout}, func(e error) bool { return errors.Is(err, e) })
+}
+
 // startTime is how long whoever starts waits for a server that does not answer, or a
 // cluster that elects.
 const startTime = time.Minute

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ type Trouble string
 // What may be the trouble.
 const (
 	TroubleServer      Trouble = "server"      // nobody answers there
+	TroubleOther       Trouble = "other"       // a program that is no NATS server listens there
 	TroubleUser        Trouble = "user"        // the server wants other credentials
 	TroubleAuthority   Trouble = "authority"   // it encrypts, and is not trusted here
 	TroublePlain       Trouble = "plain"       // it does not encrypt
@@ -25,6 +27,7 @@ const (
 // advice is what to do, whatever the settings are called.
 var advice = map[Trouble]string{
 	TroubleServer:      "is a NATS server running there?",
+	TroubleOther:       "name the client port of a NATS server, which is 4222 by default",
 	TroubleUser:        "the server wants other credentials",
 	TroubleAuthority:   "the server encrypts: trust the authority that signed its certificate",
 	TroublePlain:       "the server does not encrypt: connect without TLS, or turn it on there",
@@ -36,12 +39,16 @@ var advice = map[Trouble]string{
 type ConnectError struct {
 	Target  string  // the address, or several, without passwords
 	Trouble Trouble // "" when it is not known
+	Found   string  // what is there, or who was refused, as a clause; "" when it is not known
 	Err     error
 }
 
 // Error names the address, the cause and what to do.
 func (e *ConnectError) Error() string {
 	text := fmt.Sprintf("connect to %s: %v", e.Target, e.Err)
+	if e.Found != "" {
+		text += "; " + e.Found
+	}
 	if a := advice[e.Trouble]; a != "" {
 		text += "; " + a
 	}
@@ -52,7 +59,14 @@ func (e *ConnectError) Error() string {
 func (e *ConnectError) Unwrap() error { return e.Err }
 
 // failed is the error of a first connect.
-func (o *Options) failed(err error) error { return &ConnectError{o.target(), trouble(err), err} }
+func (o *Options) failed(ctx context.Context, err error) error {
+	t := trouble(err)
+	found := ""
+	if ctx.Err() == nil {
+		found, t = o.found(ctx, t)
+	}
+	return &ConnectError{o.target(), t, found, err}
+}
 
 func trouble(err error) Trouble {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)

@@ -65,6 +65,8 @@ type Patient struct {
 	// Unreachable.
 	Conn        *nats.Conn
 	Unreachable error
+	// Hint is what to do about it. Default: to start a worker.
+	Hint string
 	// Data is the worker's data folder.
 	Data string
 	// Now is the clock of this machine. Default [time.Now].
@@ -96,13 +98,26 @@ func Examine(ctx context.Context, p Patient) *Diagnosis {
 	d := &doctor{Patient: p}
 	var streams *broker.Streams
 	if p.Conn == nil {
-		d.problem("server", "start a worker, or say --nats; streams, durability and clock were not checked", "no server answers: %v", p.Unreachable)
+		d.problem("server", cmp.Or(p.Hint, "start a worker, or say --nats")+"; streams, durability and clock were not checked", "%s: %v", unreached(p.Unreachable), p.Unreachable)
 	} else {
 		streams = d.server(ctx)
 	}
 	d.disk(streams)
 	d.files(streams)
 	return &d.Diagnosis
+}
+
+// unreached says what a failed connection means.
+func unreached(err error) string {
+	e, ok := errors.AsType[*broker.ConnectError](err)
+	switch {
+	case ok && e.Trouble == broker.TroubleUser:
+		return "the server refuses this user"
+	case ok && e.Trouble == broker.TroubleOther:
+		return "there is no NATS server"
+	default:
+		return "no server answers"
+	}
 }
 
 func (d *doctor) add(l Level, check, hint, format string, v ...any) {

@@ -76,8 +76,10 @@ type Monitor struct {
 	progress progress
 	watched  atomic.Pointer[watched]
 
-	mu   sync.Mutex // guards last, and is held for one check
-	last Readiness
+	mu     sync.Mutex // guards the fields below, and is held for one check
+	last   Readiness
+	misses int       // checks in a row that the server did not answer in time
+	found  []Problem // by the last one that it answered
 }
 
 // watched is a worker, and its commit connection.

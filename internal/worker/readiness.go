@@ -16,8 +16,12 @@ const (
 	// checkEvery is how long the result of a check is good for: whoever asks more
 	// often gets the same answer, and writes no more canaries.
 	checkEvery = time.Second
-	// checkTimeout bounds a check. A server that answers nothing is no broker.
+	// checkTimeout bounds a check.
 	checkTimeout = 2 * time.Second
+	// maxMisses is how many checks in a row may get no answer of the server in time. A
+	// machine that is busy misses one; a server that is gone closes the connection, which
+	// is a problem at once.
+	maxMisses = 2
 )
 
 // Checks of /readyz.
@@ -71,7 +75,8 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 	if w := m.watched.Load(); w == nil {
 		r.add(checkStarted, "the worker is starting")
 	} else {
-		m.checkWorker(ctx, &r, w, places)
+		m.checkWorker(&r, w)
+		m.checkServer(ctx, &r, w, places)
 	}
 	r.Ready, r.Checked = len(r.Problems) == 0, time.Now()
 	m.tell(&r)
@@ -101,7 +106,7 @@ func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
 	m.metrics.failed.Set(float64(failed))
 }
 
-func (m *Monitor) checkWorker(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
+func (m *Monitor) checkWorker(r *Readiness, w *watched) {
 	select {
 	case <-w.ready:
 	default:
@@ -112,29 +117,54 @@ func (m *Monitor) checkWorker(ctx context.Context, r *Readiness, w *watched, pla
 		r.add(checkStarted, "the worker is stopping")
 	default:
 	}
+}
+
+// checkServer checks what only the server knows. While it misses an answer, what the last
+// check found is good: one that is not answered in time found nothing.
+func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
 	if !w.worker.config.Commit.IsConnected() {
 		r.add(checkBroker, "there is no connection to the server")
 		return
 	}
-	if err := broker.Canary(ctx, w.js); err != nil {
-		r.add(checkBroker, "the server takes no writes: %v", err)
+	var found Readiness
+	err := m.askServer(ctx, &found, w, places)
+	if err == nil || !broker.NoAnswer(err) {
+		m.misses = 0
+	} else if m.misses++; m.misses <= maxMisses {
+		r.Problems = append(r.Problems, m.found...)
 		return
 	}
-	m.checkStreams(ctx, r, w)
-	m.checkLag(ctx, r, w, places)
+	if err != nil {
+		found.add(checkBroker, "%v", err)
+	}
+	m.found = found.Problems
+	r.Problems = append(r.Problems, m.found...)
+}
+
+// askServer returns the first question that got no good answer.
+func (m *Monitor) askServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
+	if err := broker.Canary(ctx, w.js); err != nil {
+		return fmt.Errorf("the server takes no writes: %w", err)
+	}
+	if err := m.checkStreams(ctx, r, w); err != nil {
+		return err
+	}
+	if err := m.checkLag(ctx, r, w, places); err != nil {
+		return err
+	}
 	for _, lane := range events.Lanes {
 		if n, err := broker.JobsWaiting(ctx, w.js, lane); err == nil {
 			m.metrics.jobs.WithLabelValues(string(lane)).Set(float64(n))
 		}
 	}
+	return nil
 }
 
-func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) {
+func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) error {
 	for _, name := range []string{broker.LogStream, broker.OutcomesStream} {
 		s, err := broker.State(ctx, w.js, name)
 		if err != nil {
-			r.add(checkBroker, "%v", err)
-			continue
+			return err
 		}
 		m.metrics.streamBytes.WithLabelValues(name).Set(float64(s.Bytes))
 		m.metrics.streamBounds.WithLabelValues(name).Set(float64(s.MaxBytes))
@@ -142,9 +172,10 @@ func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) {
 			r.add(checkStreams, "%s is full: it holds %d of %d bytes; raise its size or shorten its age", name, s.Bytes, most)
 		}
 	}
+	return nil
 }
 
-func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
+func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		at := places[id]
 		if !at.served {
@@ -152,8 +183,7 @@ func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places
 		}
 		oldest, err := broker.Oldest(ctx, w.js, id, uint64(at.cursor))
 		if err != nil {
-			r.add(checkBroker, "%v", err)
-			return
+			return err
 		}
 		var age time.Duration
 		if oldest.IsZero() {
@@ -166,6 +196,7 @@ func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places
 			r.add(checkLag, "partition %d is %d events and %s behind", id, at.pending, age.Round(time.Millisecond))
 		}
 	}
+	return nil
 }
 
 func (m *Monitor) checkDisk(r *Readiness) {

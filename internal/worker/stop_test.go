@@ -130,6 +130,19 @@ func (c *cable) cut() { c.lose(func(f *frozenConn) { _ = f.Close() }) }
 
 func (c *cable) freeze() { c.lose((*frozenConn).freeze) }
 
+// hold keeps what is sent, until release.
+func (c *cable) hold() { c.each((*frozenConn).hold) }
+
+func (c *cable) release() { c.each((*frozenConn).release) }
+
+func (c *cable) each(do func(*frozenConn)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.conns {
+		do(f)
+	}
+}
+
 func (c *cable) lose(how func(*frozenConn)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,6 +157,23 @@ type frozenConn struct {
 	net.Conn
 	once, twice    sync.Once
 	frozen, closed chan struct{}
+
+	mu   sync.Mutex // guards the fields below
+	held bool
+	kept []byte
+}
+
+func (f *frozenConn) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+}
+
+func (f *frozenConn) release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _ = f.Conn.Write(f.kept) // who reads an error notices it later
+	f.held, f.kept = false, nil
 }
 
 func (f *frozenConn) freeze() { f.once.Do(func() { close(f.frozen) }) }
@@ -158,8 +188,14 @@ func (f *frozenConn) Write(b []byte) (int, error) {
 	case <-f.frozen:
 		return len(b), nil
 	default:
-		return f.Conn.Write(b)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.held {
+		f.kept = append(f.kept, b...)
+		return len(b), nil
+	}
+	return f.Conn.Write(b)
 }
 
 func (f *frozenConn) Read(b []byte) (int, error) {
