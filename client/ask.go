@@ -72,11 +72,13 @@ func (s *Session) Budget() Budget {
 }
 
 // Check asks how the session would stand with more messages, before the model is
-// called with them: under the model of Config, with the turns that the worker has
-// taken by then.
+// called with them: under the model of Config, with all turns that were published
+// here. A worker that has not come to the last of them in [events.DefaultWait] answers
+// with CodeTurnPending.
 func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
 	in := events.CheckRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session}
 	s.mu.Lock()
+	in.Await = events.Await{Seq: s.acked}
 	in.Format = s.dialect()
 	if m := s.config.Model; m != nil { // which the worker may not know yet
 		in.Provider, in.Model, in.MaxOutputTokens, in.ContextWindow = m.Provider, m.Name, m.MaxOutputTokens, m.ContextWindow
@@ -150,10 +152,10 @@ const maxTries = 5
 
 var errMoving = errors.New("the session changes faster than its pages can be read")
 
-// history joins the pages of a session's history.
-func (c *Client) history(ctx context.Context, a events.Address) (*events.ContextResponse, error) {
+// history joins the pages of a session's history, with what is to be awaited in it.
+func (c *Client) history(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
 	for range maxTries {
-		whole, err := c.pages(ctx, a)
+		whole, err := c.pages(ctx, a, after)
 		if err != nil || whole != nil {
 			return whole, err
 		}
@@ -162,8 +164,8 @@ func (c *Client) history(ctx context.Context, a events.Address) (*events.Context
 }
 
 // pages reads them once; it returns nil when they do not belong together.
-func (c *Client) pages(ctx context.Context, a events.Address) (*events.ContextResponse, error) {
-	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Page: 1}
+func (c *Client) pages(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
+	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Page: 1, Await: after}
 	whole := &events.ContextResponse{}
 	if err := c.ask(ctx, events.SubjectContext, in, whole); err != nil {
 		return nil, err

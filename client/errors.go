@@ -30,6 +30,7 @@ const (
 	CodeIncompleteResponse Code = "incomplete_response"   // the summarizer gave no summary
 	CodeUnknownSession     Code = "unknown_session"       // it has no turns
 	CodeUnknownTurn        Code = "unknown_turn"          // no such turn or message
+	CodeTurnPending        Code = "turn_pending"          // the worker has not come to a turn in time
 	CodeUnknownGeneration  Code = "unknown_generation"    // no such generation
 	CodeUnavailable        Code = "503"                   // no worker answers just now
 	CodeGone               Code = "410"                   // older than what the log keeps

@@ -207,7 +207,7 @@ func (s *Session) missed() bool { return s.told > s.view.generation }
 
 // askContext takes the history that a worker holds, if it is newer.
 func (s *Session) askContext(ctx context.Context) error {
-	h, err := s.c.history(ctx, s.at)
+	h, err := s.c.history(ctx, s.at, s.lastPublished())
 	if err != nil {
 		return err
 	}
@@ -221,6 +221,17 @@ func (s *Session) askContext(ctx context.Context) error {
 		return errors.New("the worker has not taken all turns yet")
 	}
 	return nil
+}
+
+// ownWait is how long a worker may take for our last turn, less than the contexts of
+// those who ask.
+const ownWait = 1500 * time.Millisecond
+
+// lastPublished is what a history must hold: our own last turn.
+func (s *Session) lastPublished() events.Await {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return events.Await{Seq: s.acked}.Within(ownWait)
 }
 
 // replayOutcomes hears again what was told since the newest outcome that was heard.

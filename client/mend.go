@@ -21,7 +21,9 @@ func (s *Session) mend(ctx context.Context) error {
 	case closed:
 		return newError(CodeClosed, "the session is closed", "Open it again.")
 	case refused != nil: // the log is the truth
+		s.mu.Lock()
 		s.acked = 0 // no worker will ever come to it
+		s.mu.Unlock()
 		if err := s.rebuild(ctx); err != nil {
 			return err
 		}

@@ -61,7 +61,8 @@ func TestRefusedOnSight(t *testing.T) {
 		CodeBadMessage: {Messages: []any{"hello"}},
 		CodeOutOfRange: {Messages: []any{user("a")}, ReplacesFrom: 2},
 		CodeTooLarge:   {Messages: []any{user(strings.Repeat("a", events.MaxTurnBytes))}},
-		"bad_type":     {Messages: []any{user("a")}, Usage: map[string]any{"prompt_tokens": 1.5, "completion_tokens": 1}},
+
+		"missing_call_id": {Messages: []any{map[string]any{"role": "tool", "content": "x"}}},
 	} {
 		var e *Error
 		if err := s.Publish(t.Context(), turn); !errors.Is(err, code) || !errors.As(err, &e) || e.Hint == "" {

@@ -49,7 +49,8 @@ func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, e
 	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
 	defer cancel()
 	for pause := firstPause; ; pause *= 2 {
-		h, err := s.c.history(ctx, s.at)
+		own := s.lastPublished()
+		h, err := s.c.history(ctx, s.at, own)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -60,7 +61,7 @@ func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, e
 		t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
 		if streams {
 			err = t.read(ctx, s.c.nc, s.at, 1)
-		} else if h.Through.Seq < s.acked {
+		} else if h.Through.Seq < own.Seq {
 			err = errBelow
 		}
 		if !errors.Is(err, errBelow) {

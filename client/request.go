@@ -119,9 +119,9 @@ func (s *Session) End(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.acked = 0 // no worker will ever come to it
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.acked = 0                                     // no worker will ever come to it
 	s.view = view{withdrawn: withdrawals{{seq, 0}}} // what is told late is of the one that ended
 	s.called, s.told, s.format, s.announced, s.resend = 0, 0, "", 0, 0
 	s.budget, s.budgetAt = Budget{}, seq

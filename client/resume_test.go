@@ -146,7 +146,7 @@ func TestTenantWithoutStreams(t *testing.T) {
 // pages are all messages that a worker holds.
 func (w *world) pages(t *testing.T, s *Session) []events.Raw {
 	t.Helper()
-	h, err := s.c.history(t.Context(), s.at)
+	h, err := s.c.history(t.Context(), s.at, events.Await{})
 	if err != nil {
 		t.Fatal(err)
 	}

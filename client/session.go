@@ -25,9 +25,8 @@ type Session struct {
 	subs []*nats.Subscription
 	turn chan struct{} // has one while no call publishes
 
-	acked uint64 // sequence of the last turn; belongs to the call that publishes
-
 	mu        sync.Mutex // guards the fields below
+	acked     uint64     // sequence of the last turn, which is in each history that a worker is asked for
 	closed    bool
 	config    settings // of the agent
 	revision  int      // of config

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -15,8 +16,10 @@ import (
 )
 
 type contextCmd struct {
-	Session    string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
-	Generation *int64 `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
+	Session    string        `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Turn       int64         `placeholder:"N" help:"Wait until turn N was taken or refused, or is parked: the history then has it."`
+	Wait       time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait for --turn, 8s at most (${default})."`
+	Generation *int64        `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
 }
 
 // Help has examples.
@@ -24,6 +27,7 @@ func (*contextCmd) Help() string {
 	return `Examples:
   publisher context --session s1
   publisher context --session s1 --json              # messages as they go to the provider
+  publisher context --session s1 --turn 12           # not before turn 12 is in it
   publisher context --session s1 --generation 0      # as it was published`
 }
 
@@ -34,7 +38,11 @@ func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	whole, err := history(ctx, nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: c.Generation})
+	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: c.Generation}
+	if in.Turn = c.Turn; c.Turn != 0 {
+		in.Await = in.Within(c.Wait)
+	}
+	whole, err := history(ctx, nc, in)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ type CheckRequest struct {
 	Tools  Raw `json:"tools,omitzero"`
 	// Attachments are files of which only type and size are known.
 	Attachments []Attachment `json:"attachments,omitzero"`
+	Await
 }
 
 // Attachment is a file that may be sent along.
@@ -89,7 +90,7 @@ func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
 		Provider: env.text("provider"), Model: env.text("model"), MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens),
 		ContextWindow: env.count("context_window", 1, MaxTokens), Format: Format(env.text("format")),
 		Tokens: env.count("tokens", 0, MaxTokens), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
-		Attachments: env.attachments("attachments"),
+		Attachments: env.attachments("attachments"), Await: env.await(),
 	}
 	if r.Format != "" && !r.Format.Known() {
 		env.problems.join(errUnknownFormat)

@@ -44,6 +44,7 @@ const (
 	CodeUnknownSession     Code = "unknown_session"
 	CodeUnknownGeneration  Code = "unknown_generation"
 	CodeUnknownTurn        Code = "unknown_turn"
+	CodeTurnPending        Code = "turn_pending"
 	CodeIncompleteResponse Code = "incomplete_response"
 	CodeAborted            Code = "aborted"
 	CodeBudgetExceeded     Code = "budget_exceeded"
@@ -94,6 +95,7 @@ var Codes = map[Code]CodeInfo{
 	CodeUnknownSession:     {true, "The session has no turns.", "Publish a turn first, under the same tenant and session."},
 	CodeUnknownGeneration:  {true, "The session has no such generation to return to.", "Name a generation from 0 to the one before the last; generation 0 is the history as it was published."},
 	CodeUnknownTurn:        {true, "The session has no such turn, or the turn no such message.", "Name a turn from 1 to the last one taken, and a message of it, counted from 0."},
+	CodeTurnPending:        {true, "The turn that the request waits for was not decided in time.", "Ask again. If it was acknowledged, the worker is behind. A turn that was never published, or of a session that has ended, does not come."},
 	CodeIncompleteResponse: {false, "The summarizer gave no usable summary.", "Try again, with another focus or model; the session goes on as it was."},
 	CodeAborted:            {false, "What the compaction was asked for has changed: turns were withdrawn, or another request took its place.", "Ask again if it is still wanted."},
 	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, as budget.breakdown says, or use a model with a larger window."},

@@ -54,6 +54,7 @@ type ContextRequest struct {
 	// Generation asks for the history as that generation would have it, with every
 	// turn taken since; nil is the newest, 0 the history as it was published.
 	Generation *int64 `json:"generation,omitzero"`
+	Await
 }
 
 // ContextResponse is the effective history up to Through, or one page of it.
@@ -81,6 +82,7 @@ type StatsRequest struct {
 	Provider        string `json:"provider,omitzero"` // absent: the session's
 	Model           string `json:"model,omitzero"`
 	MaxOutputTokens int64  `json:"max_output_tokens,omitzero"`
+	Await
 }
 
 // StatsResponse says how a session stands.
@@ -170,7 +172,7 @@ func DecodeContextRequest(data []byte) (*ContextRequest, error) {
 		return nil, err
 	}
 	a := env.address()
-	r := &ContextRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber)}
+	r := &ContextRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber), Await: env.await()}
 	if _, ok := env.take("generation"); ok {
 		n := env.count("generation", 0, MaxNumber)
 		r.Generation = &n
@@ -188,7 +190,7 @@ func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
 	a := env.address()
 	return &StatsRequest{
 		V: Version, Tenant: a.Tenant, Session: a.Session,
-		Provider: env.text("provider"), Model: env.text("model"), MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens),
+		Provider: env.text("provider"), Model: env.text("model"), MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens), Await: env.await(),
 	}, env.problems.err()
 }
 

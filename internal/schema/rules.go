@@ -143,7 +143,7 @@ var (
 		"replaces_from": both(between(1, events.MaxNumber), described("withdraws the turns from this number on; this turn becomes that number")),
 		"format":        both(formats, described("dialect of the messages; absent = unchanged")), "system": types("string", "array"), "tools": types("array"),
 		"messages[]": objects,
-		"usage":      described("What the provider counted for the call, in the shape of Anthropic, OpenAI or Gemini; another shape is not read."),
+		"usage":      described("What the provider counted for the call, in the shape that the provider or the SDK gave it; another shape is not read."),
 	})
 	compactRules = with(event, model, policy, rules{"focus": both(longText(events.MaxFocusBytes), described("what the summary shall keep in mind"))})
 	rewindRules  = with(event, rules{
@@ -161,12 +161,17 @@ var (
 
 	budgetRules = rules{"budget": later("percent_left"), "budget.breakdown": later("correction")}
 
-	contextRules = with(address, page, rules{"generation": between(0, events.MaxNumber)})
+	awaits = rules{
+		"turn":    both(between(1, events.MaxNumber), described("the answer waits until this turn was taken or refused, or is parked")),
+		"seq":     both(least(1), described("the answer waits until the event of this sequence was decided")),
+		"wait_ms": both(between(0, events.MaxWait.Milliseconds()), described("the most to wait, in milliseconds; absent is 5000")),
+	}
+	contextRules = with(address, page, awaits, rules{"generation": between(0, events.MaxNumber)})
 	filesRules   = with(address, page)
 	historyRules = with(address, rules{"limit": between(1, events.MaxHistory)})
 	askedModel   = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}
-	statsRules   = with(address, askedModel)
-	checkRules   = with(address, askedModel, rules{
+	statsRules   = with(address, askedModel, awaits)
+	checkRules   = with(address, askedModel, awaits, rules{
 		"context_window": between(1, events.MaxTokens), "tokens": between(0, events.MaxTokens), "format": formats,
 		"system": types("string", "array"), "tools": types("array"), "messages[]": objects,
 		"attachments": func(s *jsonschema.Schema) { s.MaxItems = new(events.MaxAttachments) }, "attachments[]": required("bytes"),

@@ -56,6 +56,11 @@ type responder interface {
 // listener; the one who asked learns no more than that.
 func (s *service) answer(to responder, f func() (any, error)) {
 	data, err := s.payload(f)
+	s.respond(to, data, err)
+}
+
+// respond sends an answer, or refuses it with an error.
+func (s *service) respond(to responder, data []byte, err error) {
 	if err == nil {
 		err = to.Respond(data)
 	} else {

@@ -49,6 +49,10 @@ func (m *Monitor) api(mux *http.ServeMux) {
 				return
 			}
 			body, err := readBody(w, q, &r, bodies)
+			if err == nil && r.awaits(q) { // they have a bound of their own, and hold no slot while they wait
+				m.answer(w, q, &r, body)
+				return
+			}
 			if err == nil && !answers.take() {
 				err = errBusy
 			}
@@ -148,7 +152,8 @@ var statuses = map[events.Code]int{
 	events.CodeUnauthorized: http.StatusUnauthorized, events.CodeForbidden: http.StatusForbidden,
 	events.CodeNoPage: http.StatusNotFound, events.CodeBadMethod: http.StatusMethodNotAllowed,
 	events.CodeUnknownTurn: http.StatusNotFound, events.CodeUnknownGeneration: http.StatusNotFound,
-	events.CodeTooLarge: http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
+	events.CodeTurnPending: http.StatusGatewayTimeout,
+	events.CodeTooLarge:    http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
 }
 
 func statusOf(c events.Code) int {
@@ -185,12 +190,15 @@ func writeData(w http.ResponseWriter, status int, kind string, data []byte) {
 // reply answers a request to an endpoint, by way of the worker that serves the
 // session if it is another one. The error is one for refusal.
 func (s *service) reply(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
-	defer cancel()
 	for _, e := range s.endpoints() {
 		if e.name != endpoint {
 			continue
 		}
+		if w, ok := e.waitsFor(request); ok {
+			return s.replyAwaiting(ctx, e, request, w, false)
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
+		defer cancel()
 		if id, elsewhere := s.elsewhere(e, request); elsewhere {
 			return s.fromOwner(ctx, id, e, request)
 		}

@@ -29,6 +29,9 @@ func statusesOf(name string) []int {
 	case "check":
 		all = append(all, 409, 413)
 	}
+	if name == "context" || name == "stats" || name == "check" {
+		all = append(all, 504)
+	}
 	return all
 }
 

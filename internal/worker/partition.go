@@ -93,6 +93,7 @@ type partition struct {
 	stalled  bool       // nothing more is decided before ledgers have left memory
 	stopped  bool
 	erasures []erasure // under way or to be done
+	awaited  map[events.Address]*awaited
 
 	wake         chan struct{} // the queue has something
 	near         chan struct{} // the log had nothing more, for the moment
@@ -107,6 +108,7 @@ func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
 		w: w, id: id, allowance: partitionShare(w.config.Memory, w.config.Streams.Partitions), caughtUp: caughtUp, drained: drained,
 		failed:    make(chan error, 1),
 		decider:   newDecider(w.config.Compaction),
+		awaited:   map[events.Address]*awaited{},
 		wake:      make(chan struct{}, 1),
 		near:      make(chan struct{}, 1),
 		forgotten: make(chan struct{}, 1), checkpointed: make(chan struct{}, 1),
@@ -372,16 +374,16 @@ func (p *partition) receive(m jetstream.Msg) {
 	for _, o := range outs {
 		g.outcomes = append(g.outcomes, told{address: e.address(), outcome: o})
 	}
-	p.push(g)
+	p.push(g, e.Address)
 	if e.pending == 0 {
 		wakeUp(p.near)
 	}
 	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 
-// push queues what was decided about one event and waits while too much is
-// queued.
-func (p *partition) push(g group) {
+// push queues what was decided about one event of a session and waits while too much
+// is queued.
+func (p *partition) push(g group, a events.Address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for (len(p.queue) >= p.w.config.MaxAhead || p.queued > p.allowance) && !p.stopped {
@@ -391,6 +393,7 @@ func (p *partition) push(g group) {
 		return // it will be read and decided again
 	}
 	p.end = g.end
+	p.wakeAwaiting(a)
 	if len(g.outcomes) == 0 {
 		return
 	}

@@ -68,6 +68,10 @@ func (s *service) fromOwner(ctx context.Context, id int, e endpoint, request []b
 	default:
 		return nil, errBusy
 	}
+	return s.ownerAnswer(ctx, id, e, request)
+}
+
+func (s *service) ownerAnswer(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
 	reply, err := s.askOwner(ctx, id, e, request)
 	if err != nil {
 		return nil, err
@@ -104,8 +108,11 @@ func (s *service) listen(ctx context.Context, id int) (quiet func()) {
 	sub, err := s.w.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 		for _, e := range all {
-			if e.partition != nil && e.name == verb && mayReply(m.Reply) {
-				s.handle(ctx, e, passed{late{s.w.config.Read, m.Reply}, m})
+			if e.partition == nil || e.name != verb || !mayReply(m.Reply) {
+				continue
+			}
+			if r := (passed{late{s.w.config.Read, m.Reply}, m}); !s.takeAwaiting(ctx, e, r, true) {
+				s.handle(ctx, e, r)
 			}
 		}
 	})

@@ -2,8 +2,10 @@ package worker
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"compactd/docs/format"
@@ -31,18 +33,25 @@ type Route struct {
 func Routes() []Route {
 	const session = "/v1/sessions/{tenant}/{session}"
 	page := Param{Name: "page"}
+	awaits := []Param{{Name: "turn"}, {Name: "seq"}, {Name: "wait_ms"}}
 	return []Route{
 		{"GET", "/v1/health", "health", nil, false},
 		{"GET", "/v1/sessions", "sessions", []Param{{Name: "tenant", Text: true}, {Name: "limit"}, {Name: "after", Text: true}}, false},
 		{"POST", session + "/check", "check", nil, true},
-		{"GET", session + "/context", "context", []Param{page, {Name: "generation"}}, false},
+		{"GET", session + "/context", "context", append([]Param{page, {Name: "generation"}}, awaits...), false},
 		{"GET", session + "/files", "files", []Param{page}, false},
 		{"GET", session + "/history", "history", []Param{{Name: "limit"}}, false},
 		{"GET", session + "/recall", "recall", []Param{
 			{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true},
 		}, false},
-		{"GET", session + "/stats", "stats", []Param{{Name: "provider", Text: true}, {Name: "model", Text: true}, {Name: "max_output_tokens"}}, false},
+		{"GET", session + "/stats", "stats", append([]Param{{Name: "provider", Text: true}, {Name: "model", Text: true}, {Name: "max_output_tokens"}}, awaits...), false},
 	}
+}
+
+// awaits reports whether a request waits for a turn by its query.
+func (r *Route) awaits(q *http.Request) bool {
+	waits := slices.ContainsFunc(r.Query, func(p Param) bool { return p.Name == "wait_ms" })
+	return waits && (q.URL.Query().Has("turn") || q.URL.Query().Has("seq"))
 }
 
 // Payloads names the schemas of what an endpoint is asked and answers: one of the
@@ -122,6 +131,10 @@ func membersOf(body []byte) (string, error) {
 		return "", nil
 	}
 	if !json.Valid(body) || text[0] != '{' {
+		_, _, err := events.AwaitedBy(body)
+		if text, ok := strings.CutPrefix(fmt.Sprint(err), "the payload is an array"); ok {
+			return "", events.NewInvalid(events.CodeBadJSON, "", "the body is an array"+text)
+		}
 		return "", events.NewInvalid(events.CodeBadJSON, "", "the body is not one JSON object")
 	}
 	return strings.TrimSpace(text[1 : len(text)-1]), nil

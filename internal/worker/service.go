@@ -42,11 +42,16 @@ type service struct {
 	ready <-chan struct{}
 	slots chan struct{} // one for each answer that is being rendered
 
-	relayed chan struct{} // has one for each question that another worker is asked
+	relayed  chan struct{} // has one for each question that another worker is asked
+	awaiting chan struct{} // has one for each request that waits for a turn
+	ended    chan struct{} // closed when no answer is given any more
 }
 
 func newService(w *Worker) *service {
-	return &service{w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers), relayed: make(chan struct{}, maxRelayed)}
+	return &service{
+		w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers), relayed: make(chan struct{}, maxRelayed),
+		awaiting: make(chan struct{}, maxAwaiting), ended: make(chan struct{}),
+	}
 }
 
 // endpoint is what may be asked, whatever way the question comes.
@@ -54,6 +59,7 @@ type endpoint struct {
 	name, subject string
 	ask           func(context.Context, []byte) (any, error)
 	slow          bool // reads the log: each answer has a slot
+	awaits        bool // a request may wait for a turn
 	// partition says whose question it is: only the worker that serves the partition
 	// can answer. Nil leaves it to any worker. An error leaves it to any, too: the
 	// answer says what is wrong.
@@ -62,14 +68,14 @@ type endpoint struct {
 
 func (s *service) endpoints() []endpoint {
 	return []endpoint{
-		{"check", events.SubjectCheck, s.check, false, s.partitionOf},
-		{"context", events.SubjectContext, s.context, true, s.partitionOf},
-		{"files", events.SubjectFiles, s.files, true, s.partitionOf},
-		{"history", events.SubjectHistory, s.compactions, true, s.partitionOf},
-		{"recall", events.SubjectRecall, s.recall, true, s.partitionOf},
-		{"sessions", events.SubjectSessions, s.sessions, true, s.partitionAfter},
-		{"stats", events.SubjectStats, s.stats, false, s.partitionOf},
-		{"health", events.SubjectHealth, s.health, false, nil},
+		{"check", events.SubjectCheck, s.check, false, true, s.partitionOf},
+		{"context", events.SubjectContext, s.context, true, true, s.partitionOf},
+		{"files", events.SubjectFiles, s.files, true, false, s.partitionOf},
+		{"history", events.SubjectHistory, s.compactions, true, false, s.partitionOf},
+		{"recall", events.SubjectRecall, s.recall, true, false, s.partitionOf},
+		{"sessions", events.SubjectSessions, s.sessions, true, false, s.partitionAfter},
+		{"stats", events.SubjectStats, s.stats, false, true, s.partitionOf},
+		{"health", events.SubjectHealth, s.health, false, false, nil},
 	}
 }
 
@@ -92,7 +98,7 @@ func (s *service) run(ctx, until context.Context) error {
 	defer func() { _ = svc.Stop() }() // fails only on a closed connection, where nothing is left to stop
 	for _, e := range s.endpoints() {
 		guarded := func(ctx context.Context, r micro.Request) {
-			if mayReply(r.Reply()) && !s.pass(ctx, e, r) {
+			if mayReply(r.Reply()) && !s.takeAwaiting(ctx, e, r, false) && !s.pass(ctx, e, r) {
 				s.handle(ctx, e, r)
 			}
 		}
@@ -108,6 +114,7 @@ func (s *service) run(ctx, until context.Context) error {
 	}
 	s.w.ready.Done() // the server sends questions here from now on
 	<-ctx.Done()
+	close(s.ended)
 	_ = svc.Stop()
 	if nc := s.w.config.Read; nc.IsConnected() {
 		_ = nc.FlushTimeout(time.Second) // the server sends nobody here any more; if not, the one who asks waits in vain

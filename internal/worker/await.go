@@ -1,0 +1,294 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+const (
+	// maxAwaiting is how many requests may wait for a turn at once.
+	maxAwaiting = 1024
+	// awaitSlice is how long another worker is asked to wait at once: one that dies
+	// answers nothing.
+	awaitSlice = 2 * time.Second
+	// unservedPause is how long a request that waits leaves between two tries to reach
+	// who serves the partition.
+	unservedPause = 20 * time.Millisecond
+)
+
+// errTurnPending is the answer to a request whose turn was not decided in time.
+var errTurnPending = events.NewInvalid(events.CodeTurnPending, "", "the turn was not decided in time")
+
+// awaited is what requests about one session wait on.
+type awaited struct {
+	moved chan struct{} // closed with the next event of the session
+	n     int           // requests
+}
+
+// await registers a request that waits for events of a session; drop ends that. moved
+// is closed with the next event.
+func (p *partition) await(a events.Address) (moved <-chan struct{}, drop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	on := p.awaited[a]
+	if on == nil {
+		on = &awaited{moved: make(chan struct{})}
+		p.awaited[a] = on
+	}
+	on.n++
+	return on.moved, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if on.n--; on.n == 0 && p.awaited[a] == on {
+			delete(p.awaited, a)
+		}
+	}
+}
+
+// wakeAwaiting lets the requests go on that wait for a session. The caller holds p.mu.
+func (p *partition) wakeAwaiting(a events.Address) {
+	if on := p.awaited[a]; on != nil {
+		close(on.moved)
+		delete(p.awaited, a)
+	}
+}
+
+// waitsFor reads what a request waits for; not ok is one that is answered as it stands.
+func (e *endpoint) waitsFor(request []byte) (events.Await, bool) {
+	if !e.awaits {
+		return events.Await{}, false
+	}
+	_, w, err := events.AwaitedBy(request)
+	return w, err == nil && w.Waits() // what is wrong with it the answer says
+}
+
+// takeAwaiting answers a request that waits, from a goroutine of its own; false leaves
+// it to others. Alone keeps it from asking other workers.
+func (s *service) takeAwaiting(ctx context.Context, e endpoint, r micro.Request, alone bool) bool {
+	w, ok := e.waitsFor(r.Data())
+	if !ok {
+		return false
+	}
+	request, to := r.Data(), late{s.w.config.Read, r.Reply()}
+	go func() { // bounded by awaiting
+		data, err := s.replyAwaiting(ctx, e, request, w, alone)
+		s.respond(to, data, err)
+	}()
+	return true
+}
+
+// replyAwaiting answers a request when what it waits for is decided, by this worker or
+// by the one that serves the session then.
+func (s *service) replyAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
+	select {
+	case s.awaiting <- struct{}{}:
+		defer func() { <-s.awaiting }()
+	default:
+		return nil, errBusy
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, w.Limit()+answerTimeout, errBusy)
+	defer cancel()
+	for end := time.Now().Add(w.Limit()); ; {
+		left := max(time.Until(end), 0)
+		data, err := s.tryAwaiting(ctx, e, request, w.Within(left), alone)
+		again := !alone && (unserved(err) || events.CodeOf(err) == events.CodeTurnPending || isPending(err))
+		if !again || time.Until(end) <= 0 {
+			return data, err
+		}
+		if !unserved(err) {
+			continue // another worker has waited for its share
+		}
+		select {
+		case <-time.After(unservedPause):
+		case <-ctx.Done():
+			return nil, whyEnded(ctx)
+		case <-s.ended:
+			return nil, errStopping
+		}
+	}
+}
+
+// unserved reports whether nobody serves the partition just now.
+func unserved(err error) bool {
+	refused, ok := errors.AsType[*events.ServiceError](err)
+	return errors.Is(err, errNotServed) || errors.Is(err, errSilent) || ok && refused.Code == events.CodeUnavailable
+}
+
+func isPending(err error) bool {
+	refused, ok := errors.AsType[*events.ServiceError](err)
+	return ok && refused.Code == events.CodeTurnPending
+}
+
+// errSilent: the worker that served the partition has not answered.
+var errSilent = errors.New("the worker that serves the partition has not answered")
+
+// tryAwaiting waits and answers here, or has the worker do so that serves the partition.
+func (s *service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
+	id, elsewhere := s.elsewhere(e, request)
+	switch {
+	case elsewhere && alone:
+		return nil, errNotServed
+	case elsewhere:
+		request, err := events.WithAwait(request, w.Within(min(w.Limit(), awaitSlice)))
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, errBusy)
+		defer cancel()
+		data, err := s.ownerAnswer(ctx, id, e, request)
+		if errors.Is(err, errBusy) {
+			err = errSilent
+		}
+		return data, err
+	}
+	a, _, err := events.AwaitedBy(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.awaitDecided(ctx, a, w); err != nil {
+		return nil, err
+	}
+	if e.slow {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			return nil, whyEnded(ctx)
+		case <-s.ended:
+			return nil, errStopping
+		}
+	}
+	return s.payload(func() (any, error) { return e.ask(ctx, request) })
+}
+
+// awaitDecided waits until an event of a session was decided by this worker.
+func (s *service) awaitDecided(ctx context.Context, a events.Address, w events.Await) error {
+	timer := time.NewTimer(w.Limit())
+	defer timer.Stop()
+	for {
+		p := s.w.served[events.PartitionOf(a, len(s.w.served))].Load()
+		if p == nil {
+			return errNotServed
+		}
+		done, err := s.awaitMove(ctx, p, a, w, timer.C)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// awaitMove reports whether the event was decided; if not, it returns with the next
+// event of the session.
+func (s *service) awaitMove(ctx context.Context, p *partition, a events.Address, w events.Await, late <-chan time.Time) (bool, error) {
+	moved, drop := p.await(a) // before the look, so that nothing is missed in between
+	defer drop()
+	var settled bool
+	var last events.Through
+	_, at, err := s.look(a, func(l *compaction.Ledger) {
+		settled = w.Turn > 0 && l.Settled(w.Turn)
+		last = l.Through()
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case w.Seq > 0:
+		settled = uint64(at) >= w.Seq
+	case !settled:
+		if settled, err = s.refusedBefore(ctx, p, a, w.Turn, at, last); err != nil {
+			return false, err
+		}
+	}
+	if settled {
+		return true, nil
+	}
+	gone := time.NewTicker(10 * unservedPause) // the partition may be handed over
+	defer gone.Stop()
+	for {
+		select {
+		case <-moved:
+			return false, nil
+		case <-gone.C:
+			if s.w.served[p.id].Load() != p {
+				return false, errNotServed
+			}
+		case <-late:
+			return false, errTurnPending
+		case <-ctx.Done():
+			return false, whyEnded(ctx)
+		case <-s.ended:
+			return false, errStopping
+		}
+	}
+}
+
+// refusedBefore reports whether the turn of a number was refused after the last turn
+// that was taken, as the refusals say that are stored.
+func (s *service) refusedBefore(ctx context.Context, p *partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
+	if err := s.awaitTold(ctx, p, a, at); err != nil {
+		return false, err
+	}
+	nc, subject := s.w.config.Read, events.Outcome(p.id, events.KindRejected, a)
+	m, err := broker.LastOf(ctx, nc, broker.OutcomesStream, subject)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return false, nil
+	case err != nil:
+		return false, orEnded(ctx, err)
+	}
+	if r := rejectionIn(m.Data); r == nil || r.Seq <= last.Seq {
+		return false, nil // the usual case: none since
+	}
+	err = broker.ReadSubject(ctx, nc, broker.OutcomesStream, subject, 1, func(m broker.LogMessage) error {
+		r := rejectionIn(m.Data)
+		if refused || r == nil || r.Seq <= last.Seq || r.Kind != events.KindTurn || !events.Codes[r.Code].Denies {
+			return nil
+		}
+		number, err := s.numberOf(ctx, r.Seq)
+		refused = cmp.Or(number, last.Turn+1) == turn
+		return err
+	})
+	if err != nil || !refused {
+		return false, orEnded(ctx, err)
+	}
+	newest, err := broker.LastOf(ctx, nc, broker.LogStream, events.Logged(p.id, events.KindTurn, a))
+	if err != nil {
+		return false, orEnded(ctx, err)
+	}
+	return newest.Seq <= uint64(at), nil // else a corrected turn of the number may be on its way
+}
+
+// rejectionIn is nil for a rejection of a version that this one cannot read.
+func rejectionIn(data []byte) *events.Rejected {
+	body, err := events.DecodeOutcome(events.KindRejected, data)
+	r, ok := body.(*events.Rejected)
+	if err != nil || !ok {
+		return nil
+	}
+	return r
+}
+
+// numberOf is the number of a turn in the log; 0 for one that has none, -1 for one that
+// cannot be read or is gone.
+func (s *service) numberOf(ctx context.Context, seq uint64) (int64, error) {
+	bodies, err := broker.GetLog(ctx, s.w.config.Read, []uint64{seq})
+	if _, gone := errors.AsType[*broker.GoneError](err); gone || err == nil && len(bodies) == 0 {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	t, _ := events.DecodeTurn(bodies[0].Data) // beside its problems stands what could be read
+	if t == nil {
+		return -1, nil
+	}
+	return cmp.Or(t.ReplacesFrom, t.Number), nil
+}
