@@ -35,8 +35,7 @@ func Dial(address string, config *tls.Config) (*Conn, error) {
 	}
 	c := &Conn{conn, bufio.NewReader(conn)}
 	if err := c.greet(u, config); err != nil {
-		conn.Close()
-		return nil, err
+		return nil, errors.Join(err, conn.Close())
 	}
 	return c, nil
 }
