@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // Commands wait more than they work: pages run side by side, whatever the cores are.
@@ -135,6 +137,26 @@ func (f *folder) compare(p page, out string) {
 				break
 			}
 			rest = rest[at[1]:]
+		}
+		f.fits(p, p.blocks[i-1], printed[p.blocks[i-1].line])
+	}
+}
+
+// width is what a block says its terminal has.
+var width = regexp.MustCompile(`COLUMNS=([0-9]+)`)
+
+// fits looks for lines that are longer than the terminal of their block.
+func (f *folder) fits(p page, b block, printed string) {
+	f.t.Helper()
+	m := width.FindStringSubmatch(b.text)
+	if m == nil {
+		return
+	}
+	most, err := strconv.Atoi(m[1])
+	must(f.t, err)
+	for line := range strings.Lines(printed) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > most {
+			f.t.Errorf("%s:%d: %d characters in a terminal of %d: %q", p.path, b.line, n, most, line)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,9 +125,11 @@ func how(e *events.HistoryEntry) string {
 	case !e.Compacted:
 		return "unchanged: " + string(e.Code)
 	}
-	names := make([]string, len(e.Stages))
-	for i, s := range e.Stages {
-		names[i] = fmt.Sprintf("%s −%d", s.Name, s.TokensBefore-s.TokensAfter)
+	var names []string
+	for _, s := range e.Stages {
+		if slices.Contains(e.StagesUsed, s.Name) {
+			names = append(names, fmt.Sprintf("%s −%d", s.Name, s.TokensBefore-s.TokensAfter))
+		}
 	}
 	text := strings.Join(names, ", ")
 	if e.SummaryModel != "" {
