@@ -153,7 +153,7 @@ func checkPod(by string, set *appsv1.StatefulSetSpec, want func(by, name string)
 			}
 		}
 		for what, p := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
-			if p == nil || p.Exec == nil || !strings.HasPrefix(strings.Join(p.Exec.Command, " "), "/usr/local/bin/worker ready") {
+			if p == nil || p.Exec == nil || !strings.HasPrefix(strings.Join(p.Exec.Command, " "), "/usr/local/bin/compactd-worker ready") {
 				errs = append(errs, fmt.Errorf("%s: the %s probe does not ask the worker", by, what))
 			}
 		}
