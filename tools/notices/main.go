@@ -1,4 +1,4 @@
-// Command notices writes THIRD_PARTY_NOTICES.md: the modules that worker and publisher
+// Command notices writes THIRD_PARTY_NOTICES.md: the modules that the binaries worker and publisher
 // link, with their licences. Run it after every change of go.mod.
 //
 //	go run ./tools/notices           # what `make notices` runs
