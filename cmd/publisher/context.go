@@ -46,7 +46,7 @@ func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return f.show(whole, func(w io.Writer) error { return writeHistory(w, a, whole) })
+	return f.showKnown(whole.Known, a, whole, func(w io.Writer) error { return writeHistory(w, a, whole) })
 }
 
 // maxTries is how often the pages of a history are asked for anew, when turns
@@ -108,9 +108,6 @@ func isCode(err error, c events.Code) bool {
 
 // writeHistory writes a line for each message.
 func writeHistory(w io.Writer, a events.Address, h *events.ContextResponse) error {
-	if !h.Known {
-		return unknown(w, a)
-	}
 	messages, err := h.Format.ReadAll(h.Messages)
 	if err != nil && len(h.Messages) > 0 {
 		return fmt.Errorf("read the messages: %w", err)

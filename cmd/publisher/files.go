@@ -33,7 +33,7 @@ func (c *filesCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return f.show(all, func(w io.Writer) error { return writeFiles(w, a, all) })
+	return f.showKnown(all.Known, a, all, func(w io.Writer) error { return writeFiles(w, a, all) })
 }
 
 // files joins all pages. A file that moves while they are read, since a turn has
@@ -57,9 +57,6 @@ func files(ctx context.Context, nc *nats.Conn, in events.FilesRequest) (*events.
 }
 
 func writeFiles(w io.Writer, a events.Address, r *events.FilesResponse) error {
-	if !r.Known {
-		return unknown(w, a)
-	}
 	t := term.NewTable(w, term.Column{Name: "FILE", Min: 20}, term.Column{Name: "KIND"}, term.Column{Name: "TURNS"},
 		term.Column{Name: "READS", Right: true}, term.Column{Name: "CHANGES", Right: true}, term.Column{Name: "RESTORABLE", Drop: 1})
 	for _, x := range r.Files {

@@ -64,7 +64,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	if c.Show == "" || f.JSON || !h.Known {
-		return f.show(h, func(w io.Writer) error { return writeCompactions(w, a, &h) })
+		return f.showKnown(h.Known || len(h.Entries) > 0, a, h, func(w io.Writer) error { return writeCompactions(w, a, &h) })
 	}
 	e := c.entry(&h)
 	if e == nil {
@@ -90,9 +90,6 @@ func (c *historyCmd) entry(h *events.HistoryResponse) *events.HistoryEntry {
 }
 
 func writeCompactions(w io.Writer, a events.Address, h *events.HistoryResponse) error {
-	if !h.Known && len(h.Entries) == 0 {
-		return unknown(w, a)
-	}
 	if err := term.Wrapped(w, fmt.Sprintf("%s: generation %d through turn %d", a, h.Generation, h.Through.Turn)); err != nil {
 		return err
 	}

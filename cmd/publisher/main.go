@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,10 +156,21 @@ func (f *flags) show(v any, table func(io.Writer) error) error {
 // screen is where people see what a command prints.
 func (f *flags) screen() *term.Screen { return term.Open(os.Stdout, f.Color) }
 
-// unknown says that nobody has heard of a session.
-func unknown(w io.Writer, a events.Address) error {
-	_, err := fmt.Fprintf(w, "%s is not known: no turn of it was taken\n", a)
-	return err
+// known returns the error of a session that is asked about and has no turns.
+func known(is bool, a events.Address) error {
+	if is {
+		return nil
+	}
+	return events.NewInvalid(events.CodeUnknownSession, "", a.String()+" is not known: no turn of it was taken")
+}
+
+// showKnown shows what is known of a session. Of one that has no turns nothing is shown
+// to people; programs get the answer, and both the error.
+func (f *flags) showKnown(is bool, a events.Address, v any, table func(io.Writer) error) error {
+	if !is && !f.JSON {
+		return known(is, a)
+	}
+	return cmp.Or(f.show(v, table), known(is, a))
 }
 
 // printJSON writes one object on a line of its own.

@@ -44,7 +44,7 @@ func (c *recallCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return f.show(whole, func(w io.Writer) error { return writeRecalled(w, a, whole) })
+	return f.showKnown(whole.Known, a, whole, func(w io.Writer) error { return writeRecalled(w, a, whole) })
 }
 
 // recall joins all pages of a turn.
@@ -82,14 +82,11 @@ func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in even
 		}
 		in.Before = all.Before
 	}
-	return f.show(all, func(w io.Writer) error { return writeHits(w, in.Address(), &all) })
+	return f.showKnown(all.Known, in.Address(), all, func(w io.Writer) error { return writeHits(w, in.Address(), &all) })
 }
 
 // writeRecalled writes the texts of messages as they are.
 func writeRecalled(w io.Writer, a events.Address, r *events.RecallResponse) error {
-	if !r.Known {
-		return unknown(w, a)
-	}
 	messages, err := r.Format.ReadAll(r.Messages)
 	if err != nil {
 		return fmt.Errorf("read the messages: %w", err)
@@ -127,9 +124,6 @@ func whole(p *events.Part) string {
 
 // writeHits writes a line for each message found.
 func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
-	if !s.Known {
-		return unknown(w, a)
-	}
 	t := term.NewTable(w, term.Column{}, term.Column{}, term.Column{}, term.Column{Min: 20})
 	for _, h := range s.Hits {
 		t.Row(fmt.Sprintf("turn %d", h.Turn), fmt.Sprintf("message %d", h.Index), h.Role, h.Excerpt)

@@ -39,13 +39,10 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {
 		return err
 	}
-	return f.show(s, func(w io.Writer) error { return writeStats(w, a, &s) })
+	return f.showKnown(s.Known, a, s, func(w io.Writer) error { return writeStats(w, a, &s) })
 }
 
 func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
-	if !s.Known {
-		return unknown(w, a)
-	}
 	summary := "none"
 	switch {
 	case s.Prepared:

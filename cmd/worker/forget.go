@@ -43,7 +43,7 @@ var errKept = errors.New("nothing was erased")
 // Run erases a session and prints what was erased, once that is confirmed.
 func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: c.Tenant, Session: c.Session}
-	if !c.Yes && !confirmed(os.Stdin, os.Stderr, a) {
+	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, a) {
 		return errKept
 	}
 	nc, err := f.visit(ctx)
@@ -61,14 +61,43 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return f.show(c.JSON, erased{a, done})
+	if err := f.show(c.JSON, erased{a, done}); err != nil {
+		return err
+	}
+	if done.Events == 0 && done.Outcomes == 0 {
+		return &unknownError{a}
+	}
+	return nil
 }
 
-// confirmed asks for the name of the session.
-func confirmed(in io.Reader, out io.Writer, a events.Address) bool {
+// unknownError says that there was nothing of a session.
+type unknownError struct{ at events.Address }
+
+func (e *unknownError) Error() string { return "nothing of " + e.at.String() + " was stored" }
+
+// Hint says what to do.
+func (e *unknownError) Hint() string {
+	return "Is the name right? publisher sessions lists those of a tenant."
+}
+
+// confirmed asks for the name of the session. The end of the input, and of ctx, is a no.
+func confirmed(ctx context.Context, in io.Reader, out io.Writer, a events.Address) bool {
 	fmt.Fprintf(out, "Everything of %s is erased; nothing brings it back. Type its name, %s, to confirm: ", a, a.Session)
-	line, _ := bufio.NewReader(in).ReadString('\n') // what was read before an error is no name
-	return strings.TrimSpace(line) == a.Session
+	typed := make(chan string, 1)
+	go func() { // ends with the program where nothing is typed
+		line, _ := bufio.NewReader(in).ReadString('\n') // what was read before an error is no name
+		typed <- line
+	}()
+	select {
+	case line := <-typed:
+		if !strings.HasSuffix(line, "\n") {
+			fmt.Fprintln(out)
+		}
+		return strings.TrimSpace(line) == a.Session
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return false
+	}
 }
 
 // erased is what the command prints.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"strings"
 	"testing"
@@ -16,8 +17,19 @@ func TestConfirmed(t *testing.T) {
 		"": false, "\n": false, "y\n": false, "yes\n": false, "acme.chat-4711\n": false, "chat-471\n": false,
 	} {
 		var asked strings.Builder
-		if got := confirmed(strings.NewReader(typed), io.Writer(&asked), a); got != want || !strings.Contains(asked.String(), "acme.chat-4711") {
+		if got := confirmed(t.Context(), strings.NewReader(typed), io.Writer(&asked), a); got != want || !strings.Contains(asked.String(), "acme.chat-4711") {
 			t.Errorf("%q: %v, after %q", typed, got, asked.String())
 		}
+	}
+}
+
+// Ctrl-C at the question is a no, though nothing was typed.
+func TestConfirmInterrupted(t *testing.T) {
+	in, typing := io.Pipe() // which nobody types into
+	defer typing.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if confirmed(ctx, in, io.Discard, events.Address{Tenant: "acme", Session: "chat-4711"}) {
+		t.Error("confirmed without a word")
 	}
 }

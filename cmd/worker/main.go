@@ -127,7 +127,7 @@ Examples:
   worker replay --policy default --policy claude ~/.claude/projects
   worker forget acme chat-4711 --nats nats://broker:4222
 
-Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage.`
+Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage, 3 no such session.`
 
 // parser reads the command line into f.
 func parser(f *flags, logFormat string) *kong.Kong {
@@ -139,6 +139,10 @@ func parser(f *flags, logFormat string) *kong.Kong {
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
 		cli.Group{Title: "HTTP", Flags: []string{"http", "http-token", "http-token-file"}})
 }
+
+// exitUnknown is the exit code of a command about a session that is not there: the same
+// as that of publisher.
+const exitUnknown = 3
 
 func main() {
 	logFormat := "json"
@@ -160,6 +164,9 @@ func main() {
 	stop()
 	if err != nil {
 		tell(log, cmd.Command() == "serve", err)
+		if _, unknown := errors.AsType[*unknownError](err); unknown {
+			os.Exit(exitUnknown)
+		}
 		os.Exit(1)
 	}
 }
@@ -167,6 +174,9 @@ func main() {
 // tell says in the log why serving ended, and to people why another command did.
 func tell(log zerolog.Logger, serving bool, err error) {
 	hint := access.Hint(err)
+	if unknown, ok := errors.AsType[*unknownError](err); ok {
+		hint = unknown.Hint()
+	}
 	if exposed, ok := errors.AsType[*disk.ExposedError](err); ok {
 		hint = exposed.Hint()
 	}
