@@ -72,7 +72,7 @@ func TestArrayForEvent(t *testing.T) {
 		`[]`:                               "the payload is an array of 0, not one JSON object",
 		`[{"role":"user","content":"hi"}]`: `the payload is an array of 1, not one JSON object; if it is messages, send {"messages":[…]}`,
 		`[{"turn":1,"messages":[]},{}]`:    "the payload is an array of 2, not one JSON object; send the events one by one",
-		` [{"parts":[{"text":"hi"}]}] `:    `the payload is an array of 1, not one JSON object; if it is messages, send {"messages":[…]}`,
+		`[{"parts":[{"text":"hi"}]}]`:      `the payload is an array of 1, not one JSON object; if it is messages, send {"messages":[…]}`,
 	} {
 		_, err := DecodeTurn([]byte(payload))
 		if err == nil || !strings.HasSuffix(err.Error(), want) || CodeOf(err) != CodeBadJSON {
