@@ -151,7 +151,7 @@ func (f *finder) judge(n *name, at int, how syntax) {
 	}
 	f.work += 4 * min(len(text), judged)
 	secret := isSecret(text, n.weight, how)
-	if !secret && n.weight == medium && (strings.HasSuffix(f.low[n.bare:n.to], "auth")) && len(text) >= 8 && isLogin(text) {
+	if !secret && n.weight == medium && strings.HasSuffix(f.low[n.bare:n.to], "auth") && len(text) >= 8 && isLogin(text) {
 		secret = true
 	}
 	if secret {

@@ -109,7 +109,7 @@ func (f *finder) header(from, to int) {
 		slashes++
 	}
 	stop := i
-	for stop < min(len(s), i+maxValue) && s[stop] != '\n' && s[stop] != '\r' && !(quoteByte.has(s[stop])) && s[stop] != '\\' && s[stop] != '<' && s[stop] != '>' {
+	for stop < min(len(s), i+maxValue) && s[stop] != '\n' && s[stop] != '\r' && !quoteByte.has(s[stop]) && s[stop] != '\\' && s[stop] != '<' && s[stop] != '>' {
 		stop++
 	}
 	f.work += stop - from
