@@ -119,13 +119,13 @@ func createWithRoom(ctx context.Context, js jetstream.JetStream, c jetstream.Str
 // giveBack takes the room for OUTCOMES off a new log.
 func giveBack(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) (jetstream.Stream, error) {
 	c := s.CachedInfo().Config
-	maxBytes, err := strconv.ParseInt(c.Metadata[metaMaxBytes], 10, 64)
-	if err != nil || maxBytes <= 0 {
+	maxBytes, _ := strconv.ParseInt(c.Metadata[metaMaxBytes], 10, 64) // 0 without the mark
+	if maxBytes <= 0 {
 		return s, nil
 	}
 	c.MaxBytes, c.Metadata = maxBytes, maps.Clone(c.Metadata)
 	delete(c.Metadata, metaMaxBytes)
-	s, err = js.UpdateStream(ctx, c)
+	s, err := js.UpdateStream(ctx, c)
 	return s, wrap(err, "update %s", c.Name)
 }
 

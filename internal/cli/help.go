@@ -36,7 +36,7 @@ func Arrange(k *kong.Kong, groups ...Group) *kong.Kong {
 		}
 	}
 	rest := slices.DeleteFunc(slices.Clone(k.Model.Flags), func(f *kong.Flag) bool { return f.Group != nil })
-	k.Model.Flags = append(rest, grouped...)
+	k.Model.Flags = slices.Concat(rest, grouped)
 	return k
 }
 

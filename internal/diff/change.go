@@ -139,8 +139,8 @@ func part(before, after []events.Message) []events.Message {
 }
 
 func lastIndex(keys []string, key string) int {
-	for i := len(keys) - 1; i >= 0; i-- {
-		if keys[i] == key {
+	for i, k := range slices.Backward(keys) {
+		if k == key {
 			return i
 		}
 	}

@@ -16,8 +16,8 @@ var ErrDrain = errors.New("the stop ran out of time: some outcomes are not store
 // stopTime is the time of one stop. All partitions share it, so a stop takes no longer
 // where there are many.
 type stopTime struct {
-	commits context.Context // ends when nothing more is committed
-	all     context.Context // ends when the stop must have ended
+	commits context.Context //nolint:containedctx // ends when nothing more is committed
+	all     context.Context //nolint:containedctx // ends when the stop must have ended
 }
 
 // newStopTime begins to run when ctx ends. The last fifth is for files and leases.

@@ -27,6 +27,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -254,6 +255,7 @@ func busy() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	for {
+	for sum := 0; ; sum++ {
+		runtime.KeepAlive(sum)
 	}
 }
