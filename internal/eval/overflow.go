@@ -135,14 +135,15 @@ func (w *crowded) fill(ctx context.Context) error {
 	return w.settle(ctx)
 }
 
-// waitingJobs counts the jobs that no summarizer has taken.
+// waitingJobs counts the jobs that are not done, those that a worker holds back included.
 func (w *crowded) waitingJobs(ctx context.Context) (n int, err error) {
 	for _, lane := range events.Lanes {
 		c, err := w.js.Consumer(ctx, broker.OutcomesStream, "summarizer-"+string(lane))
 		if err != nil {
 			return 0, err
 		}
-		n += int(c.CachedInfo().NumPending)
+		i := c.CachedInfo()
+		n += int(i.NumPending) + i.NumAckPending
 	}
 	return n, nil
 }
