@@ -101,7 +101,7 @@ func escapeLen(s string) int {
 	return 1
 }
 
-var dataURL = regexp.MustCompile(`data:([a-z]+)/[\w.+-]+;base64,[A-Za-z0-9+/=]*`)
+var dataURL = regexp.MustCompile(`data:([a-z]+)/[\w.+-]+;base64,[A-Za-z0-9+/]*={0,2}`)
 
 // withoutData replaces data URLs, which nobody can read, by the name of what
 // they hold.

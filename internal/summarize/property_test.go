@@ -186,7 +186,8 @@ func checkSize(t interface{ Fatalf(string, ...any) }, s *events.Summary, limit i
 	}
 }
 
-// With room enough, the record has every changed path and every user message.
+// With room enough, the record has every changed path, and every user message as far
+// as it is inert.
 func TestRecordIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConversation(t, 1)
@@ -197,11 +198,29 @@ func TestRecordIsComplete(t *testing.T) {
 			}
 		}
 		for _, u := range c.users {
-			if !hasLine(record, events.RecordUser, summarize.Clip(u, 400)) {
+			if !hasLine(record, events.RecordUser, summarize.Inert(summarize.Clip(u, 400))) {
 				t.Fatalf("user message %q is not in the record:\n%s", u, recordText(record))
 			}
 		}
 	})
+}
+
+// Data URLs that follow one another are an image each: the end of the first does not
+// take the beginning of the next, whose rest would read as the definition of a link.
+func TestDataURLsInARow(t *testing.T) {
+	const image = "data:image/png;base64,AAAA=="
+	for text, want := range map[string]string{
+		image + image:                    "[image][image]",
+		image + ": the same":             "[image]- the same", // a definition of "image" as it is shown
+		"see " + image + image + " here": "see [image][image] here",
+	} {
+		record := summarize.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
+			{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}},
+		}})
+		if !hasLine(record, events.RecordUser, want) {
+			t.Errorf("of %q the record has %s", text, recordText(record))
+		}
+	}
 }
 
 func hasLine(record []events.RecordLine, k events.RecordKind, text string) bool {
