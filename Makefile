@@ -149,6 +149,11 @@ fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
 # Modules of their own: the official SDKs of providers would be most of every build.
 SDK_MODULES = internal/summarize/provider/sdktest examples/agents
 
+# The same for the scanner that the rules of redaction come from
+RULES_MODULE = tools/gitleaks
+
+MODULES = $(SDK_MODULES) $(RULES_MODULE)
+
 .PHONY: sdk-test
 sdk-test: ## Compare model providers with their official SDKs, and test the agents on those
 	@for m in $(SDK_MODULES); do (cd $$m && go test $(ARGS) ./...) || exit 1; done
@@ -187,7 +192,7 @@ lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom
 	@files=$$($(GOFUMPT) -l .) || exit 1; if [ -n "$$files" ]; then \
 		echo "$$files"; echo "lint: not formatted; run 'make fmt'" >&2; exit 1; fi
 	$(GOLANGCI_LINT) run
-	@for m in $(SDK_MODULES); do (cd $$m && $(GOLANGCI_LINT) run) || exit 1; done
+	@for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) run) || exit 1; done
 
 .PHONY: fmt
 fmt: $(GOFUMPT) ## Format the code
@@ -204,7 +209,7 @@ notices: ## Write THIRD_PARTY_NOTICES.md, the licences of what the binaries link
 
 .PHONY: rules
 rules: ## Check that the rules of redaction are those of gitleaks, and find what it finds
-	cd tools/gitleaks && go test $(ARGS) ./...
+	cd $(RULES_MODULE) && go test $(ARGS) ./...
 
 .PHONY: vuln
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
@@ -213,12 +218,12 @@ vuln: $(GOVULNCHECK) ## Look for known vulnerabilities (needs network)
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of every module that imports compactd
 	go mod tidy
-	@for m in $(SDK_MODULES); do (cd $$m && go mod tidy) || exit 1; done
+	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
 
 .PHONY: tidy-check
 tidy-check: ## Check that go.mod and go.sum are tidy
 	go mod tidy -diff
-	@for m in $(SDK_MODULES); do (cd $$m && go mod tidy -diff) || exit 1; done
+	@for m in $(MODULES); do (cd $$m && go mod tidy -diff) || exit 1; done
 
 .PHONY: clean
 clean: ## Remove what was built; tools and data stay

@@ -12,7 +12,7 @@ type program struct {
 	pair     []string // -u user:value
 	header   []string // -H name:value
 	last     int      // the place of a password among the arguments without flags, from the end; 0 for none
-	verb     string   // a word that must be among the arguments
+	verbs    []string // one of them must be among the arguments, unless there are none
 }
 
 var programs = map[string]program{
@@ -29,13 +29,13 @@ var programs = map[string]program{
 	"rar":            {joined: []string{"-p", "-hp"}},
 	"unrar":          {joined: []string{"-p"}},
 	"sshpass":        {joined: []string{"-p"}, separate: []string{"-p"}},
-	"docker":         {separate: []string{"-p"}, verb: "login"},
-	"podman":         {separate: []string{"-p"}, verb: "login"},
-	"buildah":        {separate: []string{"-p"}, verb: "login"},
+	"docker":         {separate: []string{"-p"}, verbs: []string{"login"}},
+	"podman":         {separate: []string{"-p"}, verbs: []string{"login"}},
+	"buildah":        {separate: []string{"-p"}, verbs: []string{"login"}},
 	"skopeo":         {separate: []string{"-p"}, pair: []string{"--creds", "--src-creds", "--dest-creds"}},
-	"helm":           {separate: []string{"-p"}, verb: "login"},
-	"oc":             {separate: []string{"-p"}, verb: "login"},
-	"az":             {separate: []string{"-p"}, verb: "login"},
+	"helm":           {separate: []string{"-p"}, verbs: []string{"login"}},
+	"oc":             {separate: []string{"-p"}, verbs: []string{"login"}},
+	"az":             {separate: []string{"-p"}, verbs: []string{"login"}},
 	"redis-cli":      {separate: []string{"-a"}},
 	"mongo":          {separate: []string{"-p"}},
 	"mongosh":        {separate: []string{"-p"}},
@@ -68,9 +68,8 @@ var programs = map[string]program{
 	"smbclient":      {pair: []string{"-U"}},
 	"lftp":           {pair: []string{"-u"}},
 	"mount.cifs":     {},
-	"htpasswd":       {last: 1, verb: "-b"},
-	"rabbitmqctl":    {last: 1, verb: "add_user"},
-	"rabbitmqctl ":   {last: 1, verb: "change_password"},
+	"htpasswd":       {last: 1, verbs: []string{"-b"}},
+	"rabbitmqctl":    {last: 1, verbs: []string{"add_user", "change_password"}},
 	"vncpasswd":      {},
 	"gpg":            {separate: []string{"--passphrase"}},
 	"keytool":        {separate: []string{"-storepass", "-keypass", "-srcstorepass", "-deststorepass"}},
@@ -94,16 +93,16 @@ var programs = map[string]program{
 	"expect":         {},
 	"pg_restore":     {},
 	"cloudflared":    {separate: []string{"--token"}},
-	"ngrok":          {last: 1, verb: "add-authtoken"},
+	"ngrok":          {last: 1, verbs: []string{"add-authtoken"}},
 	"tailscale":      {separate: []string{"--authkey"}},
 	"openvpn":        {},
-	"wpa_passphrase": {last: 1, verb: ""},
+	"wpa_passphrase": {last: 1},
 	"nmcli":          {},
 	"netsh":          {},
 	"elasticsearch":  {},
 	"snowsql":        {},
 	"doctl":          {separate: []string{"-t"}},
-	"vault":          {last: 1, verb: "login"},
+	"vault":          {last: 1, verbs: []string{"login"}},
 	"sentry-cli":     {},
 	"useradd":        {separate: []string{"-p"}},
 	"usermod":        {separate: []string{"-p"}},
@@ -113,11 +112,11 @@ func programWords() []string {
 	var out []string
 	for name, p := range programs {
 		if len(p.joined)+len(p.separate)+len(p.pair)+p.last > 0 {
-			out = append(out, strings.TrimSpace(name))
+			out = append(out, name)
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return out
 }
 
 // maxCommand bounds how much of a command is read.
@@ -148,24 +147,25 @@ func (f *finder) command(from, to int) {
 	name := f.low[from:to]
 	args, end := f.arguments(k)
 	f.work += 2 * (end - from)
-	for _, p := range []program{programs[name], programs[name+" "]} {
-		if f.passwords(&p, args) {
-			f.state.command = end
-		}
+	if p := programs[name]; f.passwords(&p, args) {
+		f.state.command = end
 	}
 	f.state.command = max(f.state.command, min(end, from+40))
 }
 
+// hasVerb reports one of the program's verbs; flags may be written as one.
+func (p *program) hasVerb(a argument) bool {
+	return slices.Contains(p.verbs, a.text) || slices.Contains(p.verbs, "-b") && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "b")
+}
+
 // passwords notes those among the arguments that a program takes as such.
 func (f *finder) passwords(p *program, args []argument) (any bool) {
-	if p.verb != "" && !slices.ContainsFunc(args, func(a argument) bool {
-		return a.text == p.verb || p.verb == "-b" && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "b")
-	}) {
+	if len(p.verbs) > 0 && !slices.ContainsFunc(args, p.hasVerb) {
 		return false
 	}
 	var bare []argument
 	for i, a := range args {
-		if !strings.HasPrefix(a.text, "-") && a.text != p.verb {
+		if !strings.HasPrefix(a.text, "-") && !slices.Contains(p.verbs, a.text) {
 			bare = append(bare, a)
 		}
 		for _, flag := range p.separate {
@@ -210,7 +210,7 @@ func (f *finder) passwords(p *program, args []argument) (any bool) {
 			}
 		}
 	}
-	if p.last > 0 && len(bare) >= p.last+min(1, len(p.verb)) && len(bare) >= p.last {
+	if p.last > 0 && len(bare) >= p.last+min(1, len(p.verbs)) {
 		any = f.password(bare[len(bare)-p.last].span) || any
 	}
 	return any

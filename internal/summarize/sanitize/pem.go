@@ -229,7 +229,7 @@ func decoded(text []byte) []byte {
 	}
 	text = text[:len(text)-len(text)%4+map[int]int{0: 0, 2: 2, 3: 3}[len(text)%4]]
 	head := make([]byte, 24)
-	n, err := base64.RawStdEncoding.Decode(head[:], text[:min(len(text), 24)/4*4])
+	n, err := base64.RawStdEncoding.Decode(head, text[:min(len(text), 24)/4*4])
 	if err != nil || !readable(head[:n]) {
 		return nil
 	}

@@ -52,7 +52,7 @@ func isSecret(v string, w weight, how syntax) bool {
 	case strong:
 		switch how {
 		case inQuotes, inLine:
-			return m.letters+m.digits+m.signs >= 4 && (m.signs > 0 || weigh(v) == noSecret) && !nouns_(low)
+			return m.letters+m.digits+m.signs >= 4 && (m.signs > 0 || weigh(v) == noSecret) && !namesSecret(low)
 		case inProse:
 			return n >= 6 && (m.digits > 0 && m.letters > 0 && !wordsOnly(v) || m.signs > 0 && m.letters > 0)
 		default:
@@ -76,8 +76,8 @@ func isSecret(v string, w weight, how syntax) bool {
 	}
 }
 
-// nouns_ reports a value that only names what is wanted: Password, token.
-func nouns_(low string) bool {
+// namesSecret reports a value that only names what is wanted: Password, token.
+func namesSecret(low string) bool {
 	_, ok := nouns[low]
 	return ok
 }
