@@ -260,8 +260,11 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	go func() {
 		select {
 		case <-w.Ready():
-			log.Info().Str("nats", link.url).Int("partitions", streams.Partitions).Str("config", config.Hash()).
+			log.Info().Str("nats", link.shown).Int("partitions", streams.Partitions).Str("config", config.Hash()).
 				Str("summarizer", modelNames(f.models)).Str("http", mon.addr()).Str("version", version).Msg("ready")
+			if f.LogFormat == "console" {
+				f.printTry(os.Stderr, os.Args[0], link.shown, mon.addr())
+			}
 		case <-ctx.Done():
 		}
 	}()
@@ -332,13 +335,13 @@ func (f *flags) load(policy string) (*policyfile.Settings, error) {
 type link struct {
 	server       *embedded.Server // nil when it is not embedded
 	read, commit *nats.Conn
-	url          string
+	shown        string // the address, without passwords
 	topology     broker.Topology
 	closing      atomic.Bool
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
-	l := &link{url: f.NATS, topology: broker.Topology{
+	l := &link{topology: broker.Topology{
 		Partitions: f.Partitions, Replicas: f.Replicas, MaxBytesLog: f.MaxBytes.log, MaxBytesOutcomes: f.MaxBytes.outcomes,
 	}}
 	o := f.With(broker.Options{
@@ -359,9 +362,10 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		if err != nil {
 			return nil, err
 		}
-		l.server, l.url, o.InProcess = s, s.ClientURL(), s
+		l.server, l.shown, o.InProcess = s, s.ClientURL(), s
 		l.topology.CreateBytes = s.StreamBytes()
 	}
+	l.shown = cmp.Or(l.shown, o.Target())
 	var errs [2]error
 	l.read, errs[0] = broker.Connect(ctx, o)
 	l.commit, errs[1] = broker.Connect(ctx, o)

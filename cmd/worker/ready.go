@@ -24,12 +24,8 @@ var errNotReady = errors.New("the worker is not ready; the answer says why")
 // Run asks the worker of these flags over HTTP, from its own machine, and prints what
 // it answers: a probe for images that hold no other program.
 func (c *readyCmd) Run(ctx context.Context, f *flags) error {
-	host, port, err := net.SplitHostPort(f.HTTP)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(f.HTTP); err != nil {
 		return fmt.Errorf("--http %s: %w; name the address that the worker listens on", f.HTTP, err)
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // the worker listens on every address
 	}
 	path := "/readyz"
 	if c.Live {
@@ -37,7 +33,7 @@ func (c *readyCmd) Run(ctx context.Context, f *flags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askedFor)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+path, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(f.HTTP)+path, http.NoBody)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,9 @@ import (
 	"compactd/internal/summarize/summarizetest"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"worker": main}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"worker": main, "compactd-worker": main}) // as built, and as installed
+}
 
 // The scripts show what an operator sees. $ADDR is a free address, $EXAMPLES the
 // folder of example sessions. $MODEL and

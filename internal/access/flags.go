@@ -49,6 +49,19 @@ func (f *Flags) With(o broker.Options) broker.Options {
 	return o
 }
 
+// Args are the flags by which another program of ours shows the same identity, but for
+// the password.
+func (f *Flags) Args() (args []string) {
+	for _, a := range [...]struct{ name, value string }{
+		{"creds", string(f.Creds)}, {"user", f.User}, {"tls-ca", string(f.TLSCA)}, {"tls-cert", string(f.TLSCert)}, {"tls-key", string(f.TLSKey)},
+	} {
+		if a.value != "" {
+			args = append(args, "--"+a.name, a.value)
+		}
+	}
+	return args
+}
+
 // hints name the flags that may help.
 var hints = map[broker.Trouble]string{
 	broker.TroubleServer:      "Name another server with --nats or NATS_URL.",

@@ -120,8 +120,8 @@ func (o *Options) natsOptions() []nats.Option {
 	return opts
 }
 
-// target is the address as it may be shown.
-func (o *Options) target() string {
+// Target is the address as it may be shown: without passwords and tokens.
+func (o *Options) Target() string {
 	if o.InProcess != nil {
 		return "the embedded server"
 	}

@@ -65,7 +65,7 @@ func (o *Options) failed(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		found, t = o.found(ctx, t)
 	}
-	return &ConnectError{o.target(), t, found, err}
+	return &ConnectError{o.Target(), t, found, err}
 }
 
 func trouble(err error) Trouble {

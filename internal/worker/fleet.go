@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,6 +49,8 @@ type tenure struct {
 	stop  context.CancelCauseFunc // lets the partition commit, checkpoint and end
 	ends  bool                    // it is about to be stopped
 	over  bool                    // the lease is released
+
+	acquired atomic.Bool // the listener has the acquisition, and the partition is served
 }
 
 // ending says that a partition is no longer served.
@@ -169,17 +172,19 @@ func (f *fleet) assign() {
 	}
 }
 
-// tellReady says once that everything this worker should hold is served.
+// tellReady reports once that everything this worker should hold is served.
 func (f *fleet) tellReady() {
+	if f.isReady {
+		return
+	}
 	for id := range f.wanted {
-		if f.isReady || f.w.served[id].Load() == nil {
+		if t := f.held[id]; t == nil || !t.acquired.Load() {
 			return
 		}
 	}
-	if !f.isReady {
-		f.isReady = true
-		f.w.ready.Done()
-	}
+	f.isReady = true
+	call(f.w.config.Listener.ShareAcquired, ShareAcquired{len(f.wanted)})
+	f.w.ready.Done()
 }
 
 // acquire takes a lease and serves its partition. One that another worker has got
@@ -212,11 +217,14 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 		began := time.Now()
 		quiet := func() {}
 		silence := func() {
+			t.acquired.Store(false)
 			f.w.served[id].Store(nil)
 			quiet()
 		}
-		err := newPartition(f.w, id, func() {
+		err := newPartition(f.w, id, func(e PartitionAcquired) {
 			quiet = f.w.service.listen(ctx, id)
+			call(f.w.config.Listener.PartitionAcquired, e)
+			t.acquired.Store(true)
 			f.notify()
 		}, func() {
 			silence()

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -363,6 +364,31 @@ type said struct {
 	Message   string    `json:"message"`
 	Time      time.Time `json:"time"`
 	Partition int       `json:"partition"`
+	Acquired  string    `json:"acquired"` // those of a start: 0-3,6
+}
+
+// each returns a line of many partitions as one of each.
+func (s said) each(t *testing.T) []said {
+	t.Helper()
+	if s.Acquired == "" {
+		return []said{s}
+	}
+	var out []said
+	for part := range strings.SplitSeq(s.Acquired, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		last := first
+		if isRange && err == nil {
+			last, err = strconv.Atoi(to)
+		}
+		if err != nil {
+			t.Fatalf("the log has acquired %q: %v", s.Acquired, err)
+		}
+		for id := first; id <= last; id++ {
+			out = append(out, said{Message: "partition acquired", Time: s.Time, Partition: id})
+		}
+	}
+	return out
 }
 
 // tenures reads what a worker says it got and gave up, in order.
@@ -370,8 +396,9 @@ func tenures(p *process) []said {
 	var out []said
 	for line := range strings.Lines(p.log.text()) {
 		var s said
-		if strings.Contains(line, `"partition `) && json.Unmarshal([]byte(line), &s) == nil { // the last line may be half of one
-			out = append(out, s)
+		if (strings.Contains(line, `"partition `) || strings.Contains(line, `"partitions acquired"`)) &&
+			json.Unmarshal([]byte(line), &s) == nil { // the last line may be half of one
+			out = append(out, s.each(p.t)...)
 		}
 	}
 	return out

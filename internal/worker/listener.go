@@ -12,6 +12,9 @@ import (
 type Listener struct {
 	// PartitionAcquired: the partition is caught up and takes turns.
 	PartitionAcquired func(PartitionAcquired)
+	// ShareAcquired: all that this worker should hold is served, for the first time. It
+	// is called once, after PartitionAcquired of each of them.
+	ShareAcquired func(ShareAcquired)
 	// PartitionLost: the partition is no longer served by this worker.
 	PartitionLost func(PartitionLost)
 	// Folded: an event was decided and applied in memory.
@@ -58,6 +61,11 @@ type PartitionAcquired struct {
 	Replayed  int            // events up to the marker
 	Sessions  int            // in memory
 	Took      time.Duration
+}
+
+// ShareAcquired says how much a worker serves after its start.
+type ShareAcquired struct {
+	Partitions int // 0 where there are more workers than partitions
 }
 
 // PartitionLost says why a partition is no longer served; nil after a stop.
@@ -214,6 +222,7 @@ func Tee(ls ...Listener) Listener {
 	var t Listener
 	for _, l := range ls {
 		t.PartitionAcquired = both(t.PartitionAcquired, l.PartitionAcquired)
+		t.ShareAcquired = both(t.ShareAcquired, l.ShareAcquired)
 		t.PartitionLost = both(t.PartitionLost, l.PartitionLost)
 		t.Folded = both(t.Folded, l.Folded)
 		t.Fetched = both(t.Fetched, l.Fetched)

@@ -3,13 +3,16 @@ package worker_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -61,6 +64,7 @@ func TestLogListener(t *testing.T) {
 	var buf bytes.Buffer
 	l := worker.LogListener(zerolog.New(&buf))
 	at := events.Address{Tenant: "acme", Session: "s1"}
+	l.ShareAcquired(worker.ShareAcquired{})
 	l.PartitionAcquired(worker.PartitionAcquired{Partition: 3, Epoch: 2, Cursor: 17, Snapshot: 8, Replayed: 9, Sessions: 4})
 	l.Snapshotted(worker.Snapshotted{Partition: 3, Cursor: 17, Bytes: 4096})
 	l.Compacted(worker.Compacted{Partition: 3, Address: at, Body: &events.Compacted{
@@ -103,5 +107,44 @@ func TestLogListener(t *testing.T) {
 	got := strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n")
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("log is\n%s\nwant\n%s", buf.String(), strings.Join(want, "\n"))
+	}
+}
+
+// The partitions that are acquired at a start are one line, which has come when the start
+// is over, or when one of them is lost before. Later ones, and one alone, are a line each.
+func TestLogOfAStart(t *testing.T) {
+	var buf bytes.Buffer
+	l := worker.LogListener(zerolog.New(&buf))
+	acquire := func(ids ...int) {
+		for _, id := range ids {
+			l.PartitionAcquired(worker.PartitionAcquired{
+				Partition: id, Epoch: uint64(10 + id), Cursor: 17, Snapshot: compaction.Seq(id % 2), Replayed: id, Sessions: 1, Took: time.Duration(20-id) * time.Second,
+			})
+		}
+	}
+	check := func(want ...string) {
+		t.Helper()
+		if got := strings.Split(strings.TrimSuffix(buf.String(), "\n"), "\n"); !slices.Equal(got, want) {
+			t.Errorf("log is\n%s\nwant\n%s", buf.String(), strings.Join(want, "\n"))
+		}
+		buf.Reset()
+	}
+	acquire(7, 0, 2, 1)
+	check("")
+	l.PartitionLost(worker.PartitionLost{Partition: 2})
+	check(`{"level":"info","acquired":"0-2,7","count":4,"epoch":17,"from_snapshot":2,"events":10,"sessions":4,"took_ms":20000,"message":"partitions acquired"}`,
+		`{"level":"info","partition":2,"message":"partition released"}`)
+	acquire(3)
+	check("")
+	l.PartitionLost(worker.PartitionLost{Partition: 3})
+	check(`{"level":"info","partition":3,"epoch":13,"cursor":17,"snapshot":1,"events":3,"sessions":1,"took_ms":17000,"message":"partition acquired"}`,
+		`{"level":"info","partition":3,"message":"partition released"}`)
+	acquire(5, 4, 6)
+	l.ShareAcquired(worker.ShareAcquired{Partitions: 6})
+	check(`{"level":"info","acquired":"4-6","count":3,"epoch":16,"from_snapshot":1,"events":15,"sessions":3,"took_ms":16000,"message":"partitions acquired"}`)
+	for _, id := range []int{3, 2} {
+		acquire(id)
+		check(fmt.Sprintf(`{"level":"info","partition":%d,"epoch":%d,"cursor":17,"snapshot":%d,"events":%[1]d,"sessions":1,"took_ms":%[4]d,"message":"partition acquired"}`,
+			id, 10+id, id%2, (20-id)*1000))
 	}
 }

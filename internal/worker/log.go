@@ -32,17 +32,20 @@ const (
 	fieldPause      = "pause_ms"
 	fieldOmitted    = "messages_omitted"
 	fieldBound      = "bound_bytes"
+	fieldCount      = "count"
+	fieldAcquired   = "acquired"
+	fieldRestored   = "from_snapshot"
 )
 
 // LogListener writes what operators want to read. It logs no text of a
-// conversation.
+// conversation. The partitions that a worker acquires at its start are one line.
 func LogListener(log zerolog.Logger) Listener {
+	starting := &starting{log: log}
 	return Listener{
-		PartitionAcquired: func(e PartitionAcquired) {
-			log.Info().Int(fieldPartition, e.Partition).Uint64(fieldEpoch, e.Epoch).Uint64(fieldCursor, uint64(e.Cursor)).
-				Uint64(fieldSnapshot, uint64(e.Snapshot)).Int(fieldEvents, e.Replayed).Int(fieldSessions, e.Sessions).Dur(fieldTook, e.Took).Msg("partition acquired")
-		},
+		PartitionAcquired: starting.acquired,
+		ShareAcquired:     func(ShareAcquired) { starting.end() },
 		PartitionLost: func(e PartitionLost) {
+			starting.write() // a partition is lost after it was acquired
 			if e.Again {
 				log.Error().Err(e.Err).Int(fieldPartition, e.Partition).Dur(fieldPause, e.Pause).Msg("partition failed, opening it again")
 				return

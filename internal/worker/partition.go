@@ -58,7 +58,7 @@ type partition struct {
 	w         *Worker
 	id        int
 	allowance int // bytes of what is decided and not committed, and of one commit
-	caughtUp  func()
+	caughtUp  func(PartitionAcquired)
 	drained   func()     // nothing more is committed; called when others are to go on
 	failed    chan error // the first reason to stop reading
 
@@ -103,7 +103,7 @@ type partition struct {
 	behind       atomic.Bool   // the log holds more than a backlog of unread events
 }
 
-func newPartition(w *Worker, id int, caughtUp, drained func()) *partition {
+func newPartition(w *Worker, id int, caughtUp func(PartitionAcquired), drained func()) *partition {
 	p := &partition{
 		w: w, id: id, allowance: partitionShare(w.config.Memory, w.config.Streams.Partitions), caughtUp: caughtUp, drained: drained,
 		failed:    make(chan error, 1),
@@ -243,8 +243,7 @@ func (p *partition) open(ctx context.Context) error {
 	}
 	failpoint("replayed")
 	p.w.served[p.id].Store(p)
-	p.caughtUp()
-	call(p.w.config.Listener.PartitionAcquired, PartitionAcquired{
+	p.caughtUp(PartitionAcquired{
 		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
 		Sessions: len(p.decider.kept), Took: time.Since(began),
 	})

@@ -3,6 +3,7 @@
 package worker_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -66,7 +67,7 @@ func TestFaultSnapshots(t *testing.T) {
 			k.kills++
 			next := start()
 			next.awaitReady()
-			restored += strings.Count(next.log.text(), `"message":"partition acquired"`) - strings.Count(next.log.text(), `"snapshot":0,`)
+			restored += restoredBy(next)
 			ears.await(ears.count() + 1)
 			next.kill()
 			k.kills++
@@ -147,4 +148,25 @@ func orphans(t *testing.T, js jetstream.JetStream) int {
 		left -= 1 + int(o.Chunks)
 	}
 	return left
+}
+
+// restoredBy is how many partitions a worker says that it went on with from a snapshot.
+func restoredBy(p *process) (n int) {
+	for line := range strings.Lines(p.log.text()) {
+		var acquired struct {
+			Message  string `json:"message"`
+			Snapshot uint64 `json:"snapshot"`
+			Restored int    `json:"from_snapshot"`
+		}
+		if json.Unmarshal([]byte(line), &acquired) != nil { // the last line may be half of one
+			continue
+		}
+		switch acquired.Message {
+		case "partition acquired":
+			n += int(min(acquired.Snapshot, 1))
+		case "partitions acquired":
+			n += acquired.Restored
+		}
+	}
+	return n
 }
