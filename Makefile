@@ -96,7 +96,7 @@ PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/e
 # Tests that the race detector makes ten times slower, and whose goroutines others
 # have too: worlds in fake time, simulations, children that are killed or damaged,
 # megabytes of text.
-SLOW = TestAnyCheckpoint|TestContextPages|TestDamagedFile|TestIdle|TestKill|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestPoison|TestSimulation
+SLOW = TestAnyCheckpoint|TestContextPages|TestDamagedFile|TestIdle|TestKill|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestPoison|TestReaderFetchesTooLarge|TestSimulation
 
 # A process with the race detector sleeps a second before it ends, and the scripts of
 # the commands start hundreds of them.
@@ -113,7 +113,7 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	pure=$$(go list $(PURE)); status=0; \
 	go test $(ARGS) $$(echo "$$pure" | grep -v '/examples/clients$$') || status=1; \
 	(cd examples/clients && go test $(ARGS)) || status=1; \
-	go test -run '^($(SLOW))' $(ARGS) ./internal/worker ./internal/kv || status=1; \
+	go test -run '^($(SLOW))' $(ARGS) ./internal/broker ./internal/kv ./internal/worker || status=1; \
 	go test $$race -skip '^($(SLOW))' $(ARGS) ./internal/worker $$(go list ./... | grep -vxF "$$pure") || status=1; \
 	exit $$status
 

@@ -28,7 +28,7 @@ func TestTLS(t *testing.T) {
 		{"another's password", "acme", password("globex"), ca, "other credentials"},
 		{"no password", "acme", "", ca, "other credentials"},
 		{"nobody", "", "", ca, "other credentials"},
-		{"no such user", "initech", "initech", ca, "other credentials"},
+		{"no such user", "initech", "a guess", ca, "other credentials"},
 		{"no such file", "acme", password("acme"), "none.pem", "certificate of the authority"},
 	} {
 		nc, err := dial(strings.Replace(url, "tls:", "nats:", 1), c.user, c.pass, c.ca)

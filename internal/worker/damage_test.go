@@ -246,6 +246,7 @@ func (w *world) wantRefused(text string) {
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 200 << 10})
+	w.outcomeBytes = -1 // or a tenant would leave room
 	said := make(chan worker.Interrupted, 1024)
 	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) { said <- i }})
 	deadline := time.After(waitLimit)
@@ -279,7 +280,7 @@ func TestStoreFull(t *testing.T) {
 func TestStopWithFullStore(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1, MaxBytesOutcomes: 100 << 10})
-	w.drainTimeout = 100 * time.Millisecond
+	w.drainTimeout, w.outcomeBytes = 100*time.Millisecond, -1
 	full := make(chan struct{}, 1024)
 	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) {
 		if _, ok := errors.AsType[*broker.StoreFullError](i.Err); ok {

@@ -1,7 +1,7 @@
 // Command stress runs the tests on a busy machine: `make test` several times beside
 // processes that keep every core busy, in shuffled order and uncached, then each of the
-// slowest tests many times under the same load. It finds tests whose outcome depends on the
-// speed of the machine.
+// slowest tests many times under the same load, without the race detector. It finds tests
+// whose outcome depends on the speed of the machine.
 //
 //	go run ./tools/stress                            # what `make stress` runs
 //	go run ./tools/stress -runs 0 -tests TestKill    # only these tests, many times
@@ -29,6 +29,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -86,7 +87,7 @@ func (s *stress) run(ctx context.Context) (ok bool, err error) {
 	failedRuns := 0
 	for i := range s.runs {
 		began := time.Now()
-		failed, err := s.makeTest(ctx, "-count=1 -shuffle=on -json -timeout=60m")
+		failed, err := s.goTest(ctx, exec.CommandContext(ctx, "make", "--no-print-directory", "test", "ARGS=-count=1 -shuffle=on -json -timeout=60m"))
 		if err != nil {
 			return false, err
 		}
@@ -102,7 +103,7 @@ func (s *stress) run(ctx context.Context) (ok bool, err error) {
 	failedTests := 0
 	for i, t := range repeated {
 		began := time.Now()
-		failed, err := s.makeTest(ctx, fmt.Sprintf("-count=%d -run='^%s$$' -json -timeout=120m", s.times, t.name), "PKG="+t.pkg)
+		failed, err := s.goTest(ctx, exec.CommandContext(ctx, "go", "test", "-count="+strconv.Itoa(s.times), "-run=^"+t.name+"$", "-json", "-timeout=120m", t.pkg))
 		if err != nil {
 			return false, err
 		}
@@ -158,9 +159,9 @@ type event struct {
 	Elapsed                       float64
 }
 
-// makeTest runs make test and returns what failed: tests, packages, or make itself.
-func (s *stress) makeTest(ctx context.Context, args string, variables ...string) (failed []string, err error) {
-	cmd := exec.CommandContext(ctx, "make", append([]string{"--no-print-directory", "test", "ARGS=" + args}, variables...)...)
+// goTest runs a command that prints what go test -json does, and returns what failed: tests,
+// packages, or the command itself.
+func (s *stress) goTest(ctx context.Context, cmd *exec.Cmd) (failed []string, err error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
 	cmd.Stderr = os.Stderr
@@ -169,7 +170,7 @@ func (s *stress) makeTest(ctx context.Context, args string, variables ...string)
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("run make test: %w", err)
+		return nil, fmt.Errorf("run %s: %w", cmd, err)
 	}
 	failed, err = s.collect(out)
 	ended := cmd.Wait()
@@ -177,7 +178,7 @@ func (s *stress) makeTest(ctx context.Context, args string, variables ...string)
 		return nil, ctx.Err()
 	}
 	if ended != nil && len(failed) == 0 {
-		failed = append(failed, "make test: "+ended.Error())
+		failed = append(failed, fmt.Sprintf("%s: %v", cmd, ended))
 	}
 	return failed, err
 }
@@ -193,7 +194,7 @@ func (s *stress) collect(r io.Reader) (failed []string, err error) {
 			return failed, nil
 		}
 		if err != nil {
-			return failed, fmt.Errorf("read the output of make test: %w", err)
+			return failed, fmt.Errorf("read what the tests print: %w", err)
 		}
 		var e event
 		if json.Unmarshal(line, &e) != nil || e.Action == "" {
