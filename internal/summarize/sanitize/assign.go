@@ -307,6 +307,9 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	if k >= len(s) {
 		return 0, 0, false
 	}
+	if !closed && strings.HasPrefix(s[k:], "://") {
+		return 0, 0, false // the scheme of a URL
+	}
 	sign, width := signAt(s, k)
 	if sign == 0 {
 		return f.unsigned(n, i, k, quoted, closed)

@@ -4,6 +4,9 @@ import "context"
 
 // What tests need of the inside.
 
+// PathSegment is what a path consists of.
+func PathSegment(s string) bool { return pathSegment(s) }
+
 // Words are all words by which a text is looked through.
 func Words() []string { return theMachine().words }
 

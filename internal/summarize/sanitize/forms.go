@@ -299,6 +299,9 @@ func (f *finder) marked(from, to int) {
 		if !strings.Contains(f.low[max(0, from-12):from], "pass") {
 			return // neither -passin pass:x nor -passout pass:x
 		}
+		if strings.HasPrefix(f.low[to:], "pass:") {
+			return // the next one is looked at by itself
+		}
 	case "otpauth://":
 		k := strings.Index(f.low[from:min(len(f.s), from+130)], "secret=")
 		if k < 0 {

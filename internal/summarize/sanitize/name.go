@@ -35,16 +35,18 @@ var nouns = map[string]weight{
 	"key": weak,
 }
 
-// longNouns are those that words may end in.
-var longNouns = func() []string {
-	var out []string
+// longNouns are those that words may end in, by their last letter, the longest first.
+var longNouns = func() (by [256][]string) {
 	for n, w := range nouns {
 		if len(n) >= 5 && w >= medium || n == "pass" || n == "pwd" {
-			out = append(out, n)
+			last := n[len(n)-1]
+			by[last] = append(by[last], n)
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
-	return out
+	for _, some := range by {
+		slices.SortFunc(some, func(a, b string) int { return len(b) - len(a) })
+	}
+	return by
 }()
 
 // keyed are words before "key" that make it a secret.
@@ -112,7 +114,10 @@ var notPass = []string{"bypass", "compass", "encompass", "overpass", "surpass", 
 
 // endsInNoun finds a noun at the end of a word without separators.
 func endsInNoun(word string) (string, weight) {
-	for _, noun := range longNouns {
+	if word == "" {
+		return "", noSecret
+	}
+	for _, noun := range longNouns[word[len(word)-1]] {
 		if strings.HasSuffix(word, noun) && !slices.Contains(notPass, word) && !nots[word[:len(word)-len(noun)]] {
 			return noun, nouns[noun]
 		}

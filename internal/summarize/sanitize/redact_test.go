@@ -3,8 +3,11 @@ package sanitize_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"compactd/internal/summarize/sanitize"
 )
@@ -53,4 +56,16 @@ func TestJoint(t *testing.T) {
 			t.Errorf("%q and %q became %q and %q (%v)", c.a, c.b, first, second, err)
 		}
 	}
+}
+
+// A segment of a path is what the expression says, which would take its time again at
+// each of many names.
+func TestPathSegment(t *testing.T) {
+	expr := regexp.MustCompile(`^[.@~]{0,2}(?:[A-Za-z]+[_.-])*[A-Za-z]*\d{0,4}(?:\.[A-Za-z]{1,5}\d?)?$`)
+	rapid.Check(t, func(t *rapid.T) {
+		s := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{".", "@", "~", "a", "Go", "mainer", "_", "-", "1", "234", "é", " "}), 0, 9).Draw(t, "parts"), "")
+		if got, want := sanitize.PathSegment(s), expr.MatchString(s); got != want {
+			t.Fatalf("%q: %t, want %t", s, got, want)
+		}
+	})
 }

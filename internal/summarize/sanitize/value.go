@@ -126,9 +126,15 @@ func placeholder(v string) bool {
 	if strings.HasPrefix(v, "*") || strings.HasPrefix(v, "[secret]") {
 		return true
 	}
-	low := strings.ToLower(v)
+	var buf [judged]byte
+	low := append(buf[:0], v...)
+	for i, c := range low {
+		if c >= 'A' && c <= 'Z' {
+			low[i] = c + 'a' - 'A'
+		}
+	}
 	found := false
-	placeTrie.Walk([]byte(low), func(int64, int64, int64) bool {
+	placeTrie.Walk(low, func(int64, int64, int64) bool {
 		found = true
 		return false
 	})
@@ -293,7 +299,29 @@ func dashedWords(s string) bool {
 	return true
 }
 
-var pathSegment = regexp.MustCompile(`^[.@~]{0,2}(?:[A-Za-z]+[_.-])*[A-Za-z]*\d{0,4}(?:\.[A-Za-z]{1,5}\d?)?$`)
+// pathSegment reports words with a sign behind each but the last, then a number of
+// four digits at most and an ending of a file; up to two of .@~ may stand before.
+func pathSegment(s string) bool {
+	i := 0
+	for i < min(len(s), 2) && (s[i] == '.' || s[i] == '@' || s[i] == '~') {
+		i++
+	}
+	for {
+		word := i
+		i = skip(s, i, len(s), letterClass)
+		if i == word || i == len(s) || s[i] != '_' && s[i] != '.' && s[i] != '-' {
+			break
+		}
+		i++
+	}
+	i = skip(s, i, 4, digitClass)
+	if i < len(s) && s[i] == '.' {
+		if word := skip(s, i+1, 5, letterClass); word > i+1 {
+			i = skip(s, word, 1, digitClass)
+		}
+	}
+	return i == len(s)
+}
 
 // isPathLike reports paths by their segments: words, with a number at the end at
 // most. The random text of a key has digits between its letters.
@@ -303,7 +331,7 @@ func isPathLike(s string) bool {
 		return false
 	}
 	for seg := range strings.SplitSeq(s, "/") {
-		if !pathSegment.MatchString(seg) {
+		if !pathSegment(seg) {
 			return false
 		}
 	}
