@@ -35,7 +35,7 @@ func (*replayCmd) Help() string {
   publisher replay --from swe-agent trajectories/
   publisher replay examples/sessions --gap 10ms --each
 
-PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. Below the table stands the compaction that took most off: before, after, and what went. What cannot be read is told and left out.`
+PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. Below the table stands the compaction that took most off: before, after, and what went. What cannot be read is reported and left out.`
 }
 
 // Validate finds wrong usage that kong cannot know of.
