@@ -112,4 +112,7 @@ var Promises = []Promise{
 		shown("TestFaultPlanted", "B", "planted>=1000", "unrejected=0", "lost=0", "stalls=0", "exits=0", "p99_ratio<=2"),
 		shown("TestFaultFuzzedMessages", "B", "messages>=20000", "rejected_twice=0", "stalls=0"),
 	}},
+	{"P21", "text that is slow to redact stops no other tenant's summaries", []Shown{
+		shown("TestSlowTextsStopNoOtherTenant", "A", "hostile_jobs>=5", "slots_taken=2", "others_stopped=0", "unfinished=0"),
+	}},
 }

@@ -1,0 +1,102 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/reliability"
+	"compactd/internal/summarize"
+	"compactd/internal/worker"
+)
+
+// slowTexts are what redaction has most to do with.
+var slowTexts = []string{"password=", "Authorization: Bearer ", "-----end", "otpauth://=", "cookie:", "token is "}
+
+// fillSlowly publishes turns of a tenant's session until it has a job in the
+// background.
+func (w *world) fillSlowly(tenant, session, text string) {
+	w.t.Helper()
+	for n := 1; n <= 60; n++ {
+		w.publishOf(tenant, events.KindTurn, session, fmt.Appendf(nil,
+			`{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":8000,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
+			n, strings.Repeat(text, 1+900/len(text))))
+		w.settle()
+		jobs := 0
+		filter := "out.*.job." + string(events.LaneBackground) + "." + tenant + "." + session
+		if err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
+			w.t.Fatal(err)
+		}
+		if jobs > 0 {
+			return
+		}
+	}
+	w.t.Fatalf("no job of %s.%s in 60 turns", tenant, session)
+}
+
+// Hostile actors: the jobs of a tenant whose texts are redacted without end fill its
+// share of the slots and what is held beyond, and the summaries of another tenant go
+// on. When they end, those that waited get theirs (P21).
+func TestSlowTextsStopNoOtherTenant(t *testing.T) {
+	t.Parallel()
+	const hostile, sessions, others = "hostile", 5, 3
+	release := make(chan struct{})
+	w := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+		if in.Tenant == hostile {
+			select {
+			case <-release:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return summarize.Embedded().Summarize(ctx, in)
+	}))
+	started, done := make(chan worker.SummaryStarted, 1024), make(chan worker.SummaryDone, 1024)
+	stop := w.run("a", worker.Listener{
+		SummaryStarted: func(s worker.SummaryStarted) {
+			if s.Address.Tenant == hostile && s.Lane == events.LaneBackground {
+				started <- s
+			}
+		},
+		SummaryDone: func(d worker.SummaryDone) {
+			if d.Lane == events.LaneBackground {
+				done <- d
+			}
+		},
+	})
+	for n := range sessions {
+		w.fillSlowly(hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
+	}
+	share := 0
+	for ; share < 2; share++ {
+		next(t, started, "job of the hostile tenant")
+	}
+	summarized := 0
+	for n := range others {
+		w.fillSlowly("default", fmt.Sprintf("s%d", n), "lorem ipsum ")
+		if d := next(t, done, "summary of the other tenant"); d.Address.Tenant == hostile || d.Failure != "" {
+			t.Fatalf("%+v", d)
+		}
+		summarized++
+	}
+	share += len(started)
+	close(release)
+	ended := map[string]bool{}
+	for len(ended) < sessions {
+		if d := next(t, done, "summary of the hostile tenant"); d.Address.Tenant == hostile {
+			ended[d.Address.Session] = true
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if share != 2 || summarized != others {
+		t.Errorf("%d slots of the lane, %d summaries of another tenant", share, summarized)
+	}
+	reliability.Print(t, "P21", "hostile_jobs", sessions, "slots_taken", share, "others", others, "others_stopped", others-summarized, "unfinished", sessions-len(ended))
+}
