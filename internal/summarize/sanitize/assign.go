@@ -145,7 +145,7 @@ func (f *finder) judge(n *name, at int, how syntax) {
 		return
 	}
 	text := f.s[v.from:v.to]
-	if i := strings.IndexAny(text[:min(len(text), maxName)], "=:"); how != inQuotes && i > 0 && i < len(text)-2 && (weigh(text[:i]) != noSecret || foreignSet[lowered(text[:i])] || i > 3 && foreignEnd(text[:i])) {
+	if i := skip(text, 0, maxName, noSign); how != inQuotes && i > 0 && i < min(maxName, len(text)-2) && (weigh(text[:i]) != noSecret || foreignSet[lowered(text[:i])] || i > 3 && foreignEnd(text[:i])) {
 		f.work += i
 		return // another name with its own value
 	}
@@ -158,6 +158,8 @@ func (f *finder) judge(n *name, at int, how syntax) {
 		f.found = append(f.found, v)
 	}
 }
+
+var noSign = classOf(`[^=:]`)
 
 var (
 	// valueMark stands between a name that is a value itself and the value it is for.
@@ -355,8 +357,14 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	return v, how, true
 }
 
+// signByte begins a sign.
+var signByte = classOf(`[=:,(<?+|-]`)
+
 // signAt is the sign of an assignment at a place, and its width.
 func signAt(s string, i int) (byte, int) {
+	if !signByte.has(s[i]) {
+		return 0, 0
+	}
 	for _, sign := range []string{"===", "==", "=>", ":=", "::", "->", "<-", "?=", "+=", "||=", "??=", "="} {
 		if strings.HasPrefix(s[i:], sign) {
 			return '=', len(sign)

@@ -105,6 +105,7 @@ func Invisible(r rune) bool {
 type normalizer struct {
 	out  []byte
 	runs []piece
+	it   norm.Iter // large, so there is one
 }
 
 func (n *normalizer) copied(s string, from, to int) {
@@ -119,7 +120,7 @@ func (n *normalizer) copied(s string, from, to int) {
 // composed normalizes characters of which some are not ASCII, one by one with the
 // marks that belong to each.
 func (n *normalizer) composed(s string, from, to int) {
-	var it norm.Iter
+	it := &n.it
 	it.InitString(norm.NFKC, s[from:to])
 	for at, start := len(n.out), from; !it.Done(); {
 		segment := it.Next()
