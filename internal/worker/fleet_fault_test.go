@@ -50,8 +50,8 @@ func TestFaultFleet(t *testing.T) {
 	if len(c.deaths) == 0 || len(c.leaves) == 0 || c.epochs < 3*c.zombies {
 		t.Error("the test saw nothing of something")
 	}
-	if p50 := c.ms(c.leaves, 50); p50 > 1000 {
-		t.Errorf("a graceful leave takes %d ms: the others wait for the end of its leases", p50)
+	if leave, death := c.ms(c.leaves, 50), c.ms(c.deaths, 50); leave >= death {
+		t.Errorf("a graceful leave takes %d ms, a death %d ms: the others wait for the end of its leases", leave, death)
 	}
 }
 
