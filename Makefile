@@ -28,7 +28,7 @@ export SOAK
 
 # The quick tests that make reliability reads figures from
 SHOWING = ./internal/worker ./internal/kv ./internal/compaction ./deploy/cluster
-SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant
+SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests
@@ -96,7 +96,7 @@ PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/e
 # Tests that the race detector makes ten times slower, and whose goroutines others
 # have too: worlds in fake time, simulations, children that are killed or damaged,
 # megabytes of text.
-SLOW = TestAnyCheckpoint|TestContextPages|TestDamagedFile|TestIdle|TestKill|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestPoison|TestReaderFetchesTooLarge|TestSimulation
+SLOW = TestAmplification|TestAnyCheckpoint|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestIdle|TestKill|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestReaderFetchesTooLarge|TestSimulation|TestSlowTexts
 
 # A process with the race detector sleeps a second before it ends, and the scripts of
 # the commands start hundreds of them.
