@@ -91,7 +91,7 @@ demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 # Packages without goroutines of their own: the race detector finds nothing there,
 # and makes them five times slower. The measuring tools are among them.
 PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/eval ./internal/events ./internal/exact ./internal/facts \
-	./docs ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize ./internal/transcript ./internal/whatif ./examples/...
+	./docs ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize ./internal/summarize/sanitize ./internal/transcript ./internal/whatif ./examples/...
 
 # Tests that the race detector makes ten times slower, and whose goroutines others
 # have too: worlds in fake time, simulations, children that are killed or damaged,
