@@ -350,7 +350,7 @@ func (f *fleet) keep(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	asking.Go(func() {
-		if err := f.members.Beat(ctx, f.self); err != nil {
+		if err := f.members.Beat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
 			f.interrupted(-1, "heartbeat", err)
 		}
 	})
@@ -369,7 +369,7 @@ func (f *fleet) renew(ctx context.Context, id int, t *tenure) {
 	if errors.Is(err, broker.ErrLeaseLost) {
 		t.stop(errHandOver)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Canceled) { // which is the stop
 		f.interrupted(id, "renew lease", err)
 	}
 }
