@@ -38,7 +38,7 @@ type Config struct {
 	// OnCompaction is told of compactions as they are taken, for logs; not of those
 	// that were missed and asked for. Must neither block nor call the session.
 	OnCompaction func(Compaction)
-	// OnNote is told what the workers ignored of an event that they took, for logs.
+	// OnNote receives what the workers ignored of an accepted event, for logs.
 	// Must neither block nor call the session.
 	OnNote func(Note)
 }

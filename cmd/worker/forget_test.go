@@ -25,7 +25,7 @@ func TestConfirmed(t *testing.T) {
 
 // Ctrl-C at the question is a no, though nothing was typed.
 func TestConfirmInterrupted(t *testing.T) {
-	in, typing := io.Pipe() // which nobody types into
+	in, typing := io.Pipe() // no input comes
 	defer typing.Close()
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()

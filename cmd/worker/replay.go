@@ -42,7 +42,7 @@ type replayCmd struct {
 
 	span    worker.Span
 	compare bool   // policies are named
-	note    string // where the transcripts come from, when nobody named them
+	note    string // where the transcripts come from, when no path was given
 	named   string // they, as they are written on a command line
 }
 

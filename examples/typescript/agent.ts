@@ -8,8 +8,8 @@ type History<M> = { generation: number; through: { turn: number }; messages?: M[
 
 export class Session<M> { // M is a message of your provider
   held: History<M> = { generation: 0, through: { turn: 0 } }; // the history that was taken last
-  missed = false; // something was told that was not heard; set it when a connection comes back
-  private told: History<M>[] = []; // since the last turn border
+  missed = false; // an outcome may be missing; set it when a connection comes back
+  private received: History<M>[] = []; // since the last turn border
   private turns: M[][] = []; // what each has appended
 
   // settings are the fields of a turn that hold until changed: model, system, tools, format, policy.
@@ -24,7 +24,7 @@ export class Session<M> { // M is a message of your provider
         const ev = m.json<History<M>>();
         this.missed ||= Number(m.headers?.get("Nats-Last-Sequence")) !== seen || !!ev.messages_omitted;
         seen = Number(m.headers?.get("Nats-Sequence"));
-        this.told.push(ev);
+        this.received.push(ev);
       } catch { this.missed = true; } // no outcome of a worker: an error here would end the connection
     };
     this.nc.subscribe(`session.rejected.default.${this.id}`, { callback: (_, m) => refused(m.string()) });
@@ -45,10 +45,10 @@ export class Session<M> { // M is a message of your provider
     this.turns.push(messages);
   }
 
-  // history takes what was told by now in place of the turns it stands for, and waits for nothing more.
+  // history takes what was received so far in place of the turns it covers, and waits for nothing more.
   async history(): Promise<M[]> {
     if (this.missed) await this.resync().catch(console.warn); // unanswered, it is only longer
-    for (const ev of this.told.splice(0)) {
+    for (const ev of this.received.splice(0)) {
       if (ev.messages && ev.generation > this.held.generation) this.held = ev;
     }
     return [...(this.held.messages ?? []), ...this.turns.slice(this.held.through.turn).flat()];
@@ -64,6 +64,6 @@ export class Session<M> { // M is a message of your provider
     }
     const moments = new Set(pages.map((p) => JSON.stringify([p.generation, p.through, p.pages])));
     this.missed = moments.size > 1; // it changed in between: again at the next turn
-    if (!this.missed) this.told.push({ ...pages[0], messages: pages.flatMap((p) => p.messages ?? []) });
+    if (!this.missed) this.received.push({ ...pages[0], messages: pages.flatMap((p) => p.messages ?? []) });
   }
 }

@@ -318,7 +318,7 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 
 var errOtherChain = errors.New("the log is not the one the outcomes were decided on: its hash differs at the marker; restore SESSIONS and OUTCOMES from one backup")
 
-var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was made anew; purge OUTCOMES, or use another --data")
+var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again; purge OUTCOMES, or use another --data")
 
 // load reads the outcomes told about events up to the marker.
 func (p *partition) load(ctx context.Context) (*recorded, error) {

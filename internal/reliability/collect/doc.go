@@ -1,4 +1,4 @@
-// Collect writes the table of docs/reliability.md from what tests printed.
+// Command collect writes the table of docs/reliability.md from what tests printed.
 //
 //	go run ./internal/reliability/collect -doc docs/reliability.md .reliability/*.txt
 //
