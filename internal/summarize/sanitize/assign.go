@@ -78,6 +78,9 @@ func (f *finder) named(from, to int) {
 	if n.weight <= weak && s[n.bare:end] != "" {
 		n.weight = max(n.weight, f.spaced(&n))
 	}
+	if f.low[n.bare:end] == "signature" && (start == 0 || s[start-1] != '?' && s[start-1] != '&') {
+		n.weight = noSecret // outside a URL it proves a text, and opens nothing
+	}
 	if n.weight == noSecret {
 		return
 	}

@@ -47,7 +47,7 @@ func corpus(t testing.TB, file string) []string {
 			}
 			return string(b)
 		})
-		out = append(out, strings.NewReplacer(`\n`, "\n", `\\`, `\`, `\u00ad`, "\u00ad", `\u200b`, "\u200b", `\u0303`, "\u0303").Replace(line))
+		out = append(out, strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`, `\u00ad`, "\u00ad", `\u200b`, "\u200b", `\u0303`, "\u0303").Replace(line))
 	}
 	return out
 }

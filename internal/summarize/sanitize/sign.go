@@ -138,7 +138,7 @@ func (f *finder) unsigned(n *name, i, k int, quoted, closed bool) (int, syntax, 
 	switch {
 	case n.flag && spaced && s[k] != '-': // --password value
 		return k, inLine, true
-	case spaced && !closed && quoteByte.has(s[k]) && n.weight == strong: // IDENTIFIED BY PASSWORD 'x'
+	case spaced && !closed && quoteByte.has(s[k]) && n.weight == strong && f.low[n.bare:n.to] != "pass": // IDENTIFIED BY PASSWORD 'x', not: pass `x` to it
 		return k, inCode, true
 	case spaced && !closed && f.directive(n): // ENV DB_PASSWORD x
 		return k, inLine, true

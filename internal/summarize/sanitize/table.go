@@ -38,7 +38,7 @@ func (f *finder) table(n *name) {
 	for _, sep := range []string{"|", ",", "\t", ";"} {
 		header := s[line:end]
 		columns := strings.Count(header, sep)
-		if columns == 0 || sep != "|" && strings.ContainsAny(header, "(){}=:\"'") || columns > 60 {
+		if columns == 0 || columns > 60 || sep != "|" && (strings.ContainsAny(header, "(){}=:\"'") || hasEmptyCell(header, sep)) {
 			continue
 		}
 		if line != t.header || t.columns == 0 {
@@ -49,6 +49,17 @@ func (f *finder) table(n *name) {
 		return
 	}
 	f.state.row = line + 1
+}
+
+// hasEmptyCell reports a column without a name, which no header of a table has: an
+// indented line of code, or an argument and its comma.
+func hasEmptyCell(header, sep string) bool {
+	for cell := range strings.SplitSeq(header, sep) {
+		if strings.TrimSpace(cell) == "" {
+			return true
+		}
+	}
+	return false
 }
 
 var tableGap = classOf("[ \t*_`]")
