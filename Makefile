@@ -89,19 +89,23 @@ demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 
 ##@ Test
 
-# Packages without goroutines of their own: the race detector finds nothing there,
-# and makes them five times slower. The measuring tools are among them.
-PURE = ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/eval ./internal/events ./internal/exact ./internal/facts \
-	./docs ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize ./internal/summarize/sanitize ./internal/transcript ./internal/whatif ./examples/...
+# Packages without goroutines of their own, and those whose goroutines others have too:
+# the measuring tools, and the scripts of the commands, which start hundreds of processes.
+# The race detector makes them five times slower, so make race runs them under it.
+PLAIN = ./cmd/... ./docs ./examples/... ./internal/bench ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/eval \
+	./internal/events ./internal/exact ./internal/facts ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize \
+	./internal/summarize/sanitize ./internal/summarize/summarizetest ./internal/transcript ./internal/whatif ./tools/...
 
-# Tests that the race detector makes ten times slower, and whose goroutines others
-# have too: worlds in fake time, simulations, children that are killed or damaged,
-# megabytes of text.
-SLOW = TestAmplification|TestAnyCheckpoint|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestIdle|TestKill|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestReaderFetchesTooLarge|TestSimulation|TestSlowTexts
+# The same for tests of three packages: worlds in fake time, simulations, children that are
+# killed or damaged, thousands of turns, megabytes of text.
+SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestContextPages|TestCrowded|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestTooManyEdits
+SLOW_IN = ./client ./internal/broker ./internal/kv ./internal/worker
 
-# A process with the race detector sleeps a second before it ends, and the scripts of
-# the commands start hundreds of them.
-test: export GORACE = atexit_sleep_ms=10
+# Without what debuggers need, a test links in two thirds of the time.
+TEST = go test -ldflags=-w $(ARGS)
+
+# A process with the race detector sleeps a second before it ends.
+test race: export GORACE = atexit_sleep_ms=10
 
 # In its folder, examples/clients shows what its tests print: the agents that were run,
 # and those that this machine cannot run.
@@ -110,13 +114,18 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	@race=; \
 	if go build -race runtime/cgo 2>/dev/null; then race=-race; echo "test: -race is on, where there are goroutines"; \
 	else echo "test: -race is off (it needs a C compiler and CGO_ENABLED=1)"; fi; \
-	if [ "$(PKG)" != ./... ]; then exec go test $$race $(ARGS) $(PKG); fi; \
-	pure=$$(go list $(PURE)); status=0; \
-	go test $(ARGS) $$(echo "$$pure" | grep -v '/examples/clients$$') || status=1; \
-	(cd examples/clients && go test $(ARGS)) || status=1; \
-	go test -run '^($(SLOW))' $(ARGS) ./internal/broker ./internal/kv ./internal/worker || status=1; \
-	go test $$race -skip '^($(SLOW))' $(ARGS) ./internal/worker $$(go list ./... | grep -vxF "$$pure") || status=1; \
+	if [ "$(PKG)" != ./... ]; then exec $(TEST) $$race $(PKG); fi; \
+	plain=$$(go list $(PLAIN)); \
+	$(TEST) $$race -skip '^($(SLOW))' ./internal/worker $$(go list ./... | grep -vxF "$$plain") & raced=$$!; status=0; \
+	$(TEST) -run '^($(SLOW))' $(SLOW_IN) || status=1; \
+	$(TEST) $$(echo "$$plain" | grep -v '/examples/clients$$') || status=1; \
+	(cd examples/clients && $(TEST)) || status=1; \
+	wait $$raced || status=1; \
 	exit $$status
+
+.PHONY: race
+race: ## Run every test with the race detector (PKG=, ARGS=; 15 minutes)
+	$(TEST) -race -timeout 30m $(PKG)
 
 .PHONY: stress
 stress: ## Run make test three times beside four busy processes, then its slowest tests 50 times (ARGS='-times 10')
