@@ -394,6 +394,7 @@ func TestHandOverDuringErasure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())
 	w.ledgers, w.checkpointEvery = t.TempDir(), 1
+	w.leaseTTL = time.Hour // a slow worker loses no partition before its hand-over
 	r, stuck, goOn := newRoll(t), make(chan int, 4), make(chan struct{})
 	a := w.start("a", worker.Tee(r.listener("a"), worker.Listener{Interrupted: func(e worker.Interrupted) {
 		if e.Step == "erase session" {
@@ -432,6 +433,7 @@ func TestForgetDuringHandOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())
 	w.checkpointEvery = time.Hour // the only checkpoint is that of the end
+	w.leaseTTL = time.Hour        // a slow worker loses no partition before its hand-over
 	old, r := t.TempDir(), newRoll(t)
 	w.ledgers = old
 	writing, goOn := make(chan int, 4), make(chan struct{})
