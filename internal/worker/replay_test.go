@@ -107,8 +107,10 @@ func TestReplay(t *testing.T) {
 	if diff := cmp.Diff([]broker.StreamState{log, outcomes}, []broker.StreamState{w.state(broker.LogStream), w.state(broker.OutcomesStream)}); diff != "" {
 		t.Errorf("somebody wrote:\n%s", diff)
 	}
-	if diff := cmp.Diff(consumers, w.consumers()); diff != "" {
-		t.Errorf("consumers are left:\n%s", diff)
+	for _, name := range w.consumers() { // one of before may end meanwhile
+		if !slices.Contains(consumers, name) {
+			t.Errorf("consumer %s is left", name)
+		}
 	}
 }
 
