@@ -32,8 +32,8 @@ const (
 	CodeUnknownTurn        Code = "unknown_turn"          // no such turn or message
 	CodeTurnPending        Code = "turn_pending"          // the worker has not come to a turn in time
 	CodeUnknownGeneration  Code = "unknown_generation"    // no such generation
-	CodeUnavailable        Code = "503"                   // no worker answers just now
-	CodeGone               Code = "410"                   // older than what the log keeps
+	CodeUnavailable        Code = "unavailable"           // no worker answers just now
+	CodeGone               Code = "gone"                  // older than what the log keeps
 	CodeUnacknowledged     Code = "client_unacknowledged" // sent, and no answer came in time
 	CodeDuplicateID        Code = "client_duplicate_id"   // message ids are copied on their way; nothing was stored
 	CodeClosed             Code = "client_closed"         // the session was closed

@@ -30,16 +30,16 @@ func OfTenant(subject, tenant string) string { return subject + "." + tenant }
 const (
 	// CodeForbidden: the request asks about another tenant than its subject names; over
 	// HTTP, it comes from another machine than may ask.
-	CodeForbidden Code = "403"
-	// CodeUnavailable: nobody can answer just now; ask again in a moment.
-	CodeUnavailable Code = "503"
+	CodeForbidden Code = "forbidden"
+	// CodeUnavailable: no worker can answer now; try again in a moment.
+	CodeUnavailable Code = "unavailable"
 	// CodeGone: a text that the answer needs is no longer in the log.
-	CodeGone Code = "410"
+	CodeGone Code = "gone"
 
 	// Over HTTP only: no token, no such path, another method.
-	CodeUnauthorized Code = "401"
-	CodeNoPage       Code = "404"
-	CodeBadMethod    Code = "405"
+	CodeUnauthorized     Code = "unauthorized"
+	CodeNotFound         Code = "not_found"
+	CodeMethodNotAllowed Code = "method_not_allowed"
 )
 
 // MaxRequestBytes bounds a request.

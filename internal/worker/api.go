@@ -134,8 +134,8 @@ func readBody(w http.ResponseWriter, q *http.Request, r *Route, places slots) ([
 
 // errNoPage and errMethod are refusals that only HTTP has.
 var (
-	errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNoPage, Message: "there is no such path", Hint: "GET / says where health, metrics and the API are, GET /v1/openapi.json lists all requests."}
-	errMethod = &events.ServiceError{V: events.Version, Code: events.CodeBadMethod, Message: "the path has another method", Hint: "See the header Allow."}
+	errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNotFound, Message: "there is no such path", Hint: "GET / says where health, metrics and the API are, GET /v1/openapi.json lists all requests."}
+	errMethod = &events.ServiceError{V: events.Version, Code: events.CodeMethodNotAllowed, Message: "the path has another method", Hint: "See the header Allow."}
 )
 
 func wrongMethod(allowed string) http.HandlerFunc {
@@ -150,7 +150,7 @@ func wrongMethod(allowed string) http.HandlerFunc {
 var statuses = map[events.Code]int{
 	events.CodeUnavailable: http.StatusServiceUnavailable, events.CodeGone: http.StatusGone, events.CodeInternal: http.StatusInternalServerError,
 	events.CodeUnauthorized: http.StatusUnauthorized, events.CodeForbidden: http.StatusForbidden,
-	events.CodeNoPage: http.StatusNotFound, events.CodeBadMethod: http.StatusMethodNotAllowed,
+	events.CodeNotFound: http.StatusNotFound, events.CodeMethodNotAllowed: http.StatusMethodNotAllowed,
 	events.CodeUnknownTurn: http.StatusNotFound, events.CodeUnknownGeneration: http.StatusNotFound,
 	events.CodeTurnPending: http.StatusGatewayTimeout,
 	events.CodeTooLarge:    http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,

@@ -153,21 +153,21 @@ func TestHTTPRefusals(t *testing.T) {
 		code               events.Code
 	}{
 		{"GET", "/v1/health", "", 503, events.CodeUnavailable}, // there is no worker yet
-		{"GET", "/v1/nowhere", "", 404, events.CodeNoPage},
-		{"GET", "/v1/sessions/default", "", 404, events.CodeNoPage},
-		{"POST", "/v1/health", "{}", 405, events.CodeBadMethod},
-		{"GET", "/v1/sessions/default/s/check", "", 405, events.CodeBadMethod},
-		{"GET", "/v1/schema/nothing", "", 404, events.CodeNoPage},
-		{"GET", "/v1/schema/..%2fturn", "", 404, events.CodeNoPage},
-		{"GET", "/nowhere", "", 404, events.CodeNoPage},
-		{"POST", "/nowhere", "{}", 404, events.CodeNoPage},
-		{"GET", "/debug/pprof/", "", 404, events.CodeNoPage},
-		{"POST", "/", "", 405, events.CodeBadMethod},
-		{"DELETE", "/healthz", "", 405, events.CodeBadMethod},
-		{"POST", "/readyz", "", 405, events.CodeBadMethod},
-		{"PUT", "/metrics", "", 405, events.CodeBadMethod},
-		{"POST", "/v1/openapi.json", "{}", 405, events.CodeBadMethod},
-		{"POST", "/v1/schema/turn", "{}", 405, events.CodeBadMethod},
+		{"GET", "/v1/nowhere", "", 404, events.CodeNotFound},
+		{"GET", "/v1/sessions/default", "", 404, events.CodeNotFound},
+		{"POST", "/v1/health", "{}", 405, events.CodeMethodNotAllowed},
+		{"GET", "/v1/sessions/default/s/check", "", 405, events.CodeMethodNotAllowed},
+		{"GET", "/v1/schema/nothing", "", 404, events.CodeNotFound},
+		{"GET", "/v1/schema/..%2fturn", "", 404, events.CodeNotFound},
+		{"GET", "/nowhere", "", 404, events.CodeNotFound},
+		{"POST", "/nowhere", "{}", 404, events.CodeNotFound},
+		{"GET", "/debug/pprof/", "", 404, events.CodeNotFound},
+		{"POST", "/", "", 405, events.CodeMethodNotAllowed},
+		{"DELETE", "/healthz", "", 405, events.CodeMethodNotAllowed},
+		{"POST", "/readyz", "", 405, events.CodeMethodNotAllowed},
+		{"PUT", "/metrics", "", 405, events.CodeMethodNotAllowed},
+		{"POST", "/v1/openapi.json", "{}", 405, events.CodeMethodNotAllowed},
+		{"POST", "/v1/schema/turn", "{}", 405, events.CodeMethodNotAllowed},
 	} {
 		got := send(t, m, c.method, c.path, c.body)
 		var e events.ServiceError
@@ -183,14 +183,14 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 	guarded := newMonitor(t, worker.MonitorConfig{Token: strings.Repeat("t", 16)})
 	for _, token := range []string{"", strings.Repeat("u", 16)} {
-		if status, body := get(t, guarded, "/v1/openapi.json", token, ""); status != 401 || !strings.Contains(body, `"code":"401"`) {
+		if status, body := get(t, guarded, "/v1/openapi.json", token, ""); status != 401 || !strings.Contains(body, `"code":"unauthorized"`) {
 			t.Errorf("with token %q: %d %s", token, status, body)
 		}
 	}
 	if status, _ := get(t, guarded, "/v1/openapi.json", strings.Repeat("t", 16), "elsewhere"); status != 200 {
 		t.Errorf("with its token: %d", status)
 	}
-	if status, body := get(t, m, "/v1/openapi.json", "", "elsewhere"); status != 403 || !strings.Contains(body, `"code":"403"`) {
+	if status, body := get(t, m, "/v1/openapi.json", "", "elsewhere"); status != 403 || !strings.Contains(body, `"code":"forbidden"`) {
 		t.Errorf("under a foreign name: %d %s", status, body)
 	}
 }

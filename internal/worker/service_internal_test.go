@@ -65,7 +65,7 @@ func TestNotServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		var e events.ServiceError
-		if err := events.Unmarshal(m.Data, &e); err != nil || e.Code != "503" || e.Hint == "" || m.Header.Get(micro.ErrorCodeHeader) != "503" {
+		if err := events.Unmarshal(m.Data, &e); err != nil || e.Code != "unavailable" || e.Hint == "" || m.Header.Get(micro.ErrorCodeHeader) != "unavailable" {
 			t.Errorf("%s: %s %v, %v", subject, m.Data, m.Header, err)
 		}
 	}
