@@ -208,6 +208,10 @@ lint: $(GOLANGCI_LINT) $(GOFUMPT) ## Check format, style and who may import whom
 fmt: $(GOFUMPT) ## Format the code
 	$(GOFUMPT) -w .
 
+.PHONY: words
+words: ## Find words that are not those of docs/glossary.md (ARGS=-by-directory, ARGS=internal/kv)
+	@go run ./tools/words $(ARGS)
+
 .PHONY: schemas
 schemas: ## Write docs/format/schema and openapi.json anew, from the structs and routes
 	go test ./internal/schema -run 'TestSchemas$$' -update
