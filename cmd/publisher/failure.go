@@ -79,10 +79,10 @@ func failureOf(err error) failure {
 // connect says what may help where no connection came about.
 func (f *failure) connect(e *broker.ConnectError) {
 	f.Hint = access.Hint(e)
-	switch e.Trouble {
-	case broker.TroubleServer:
+	switch e.Cause {
+	case broker.CauseServer:
 		f.Hint, f.exit = "A worker has a server of its own: run worker in another terminal, then this again. "+f.Hint, exitNobody
-	case broker.TroubleUser:
+	case broker.CauseUser:
 		f.Code, f.exit = events.CodeUnauthorized, exitRefused
 	}
 }

@@ -57,7 +57,7 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	done, err := broker.Forget(ctx, js, a, "forget-"+uuid.NewString())
+	done, err := broker.RequestErasure(ctx, js, a, "forget-"+uuid.NewString())
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ var errUnwell = errors.New("there are problems; the findings say what to do")
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	p := inspect.Patient{Data: f.Data}
 	p.Conn, p.Unreachable = f.visit(ctx)
-	if e, ok := errors.AsType[*broker.ConnectError](p.Unreachable); ok && e.Trouble != broker.TroubleServer {
+	if e, ok := errors.AsType[*broker.ConnectError](p.Unreachable); ok && e.Cause != broker.CauseServer {
 		p.Hint = strings.TrimSuffix(access.Hint(e), ".")
 	}
 	if p.Conn != nil {

@@ -97,7 +97,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	if err != nil {
 		return err
 	}
-	streams, err := broker.Look(ctx, js)
+	streams, err := broker.Describe(ctx, js)
 	if err != nil {
 		return err
 	}

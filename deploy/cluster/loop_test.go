@@ -93,7 +93,7 @@ func checkOperator(t *testing.T, url string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	if done, err := broker.Forget(ctx, newJS(t, nc), events.Address{Tenant: "acme", Session: "s1"}, "f1"); err != nil || done.Events == 0 {
+	if done, err := broker.RequestErasure(ctx, newJS(t, nc), events.Address{Tenant: "acme", Session: "s1"}, "f1"); err != nil || done.Events == 0 {
 		t.Errorf("forget: %v, %+v", err, done)
 	}
 	var stats events.StatsResponse

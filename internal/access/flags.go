@@ -63,13 +63,13 @@ func (f *Flags) Args() (args []string) {
 }
 
 // hints name the flags that may help.
-var hints = map[broker.Trouble]string{
-	broker.TroubleServer:      "Name another server with --nats or NATS_URL.",
-	broker.TroubleOther:       "Name the client port with --nats or NATS_URL: 4222 by default. 8222 is the monitoring of NATS, 8223 the HTTP of a worker.",
-	broker.TroubleUser:        "Give --creds FILE, or --user NAME with its password in COMPACTD_NATS_PASSWORD.",
-	broker.TroubleAuthority:   "Name the certificate (PEM) of the authority that signed the server's with --tls-ca FILE.",
-	broker.TroublePlain:       "Leave --tls-ca out, and write nats:// instead of tls://, or turn TLS on in the server.",
-	broker.TroubleCertificate: "Name a certificate that the server's authority has signed, and its key, with --tls-cert FILE and --tls-key FILE.",
+var hints = map[broker.Cause]string{
+	broker.CauseServer:      "Name another server with --nats or NATS_URL.",
+	broker.CauseOther:       "Name the client port with --nats or NATS_URL: 4222 by default. 8222 is the monitoring of NATS, 8223 the HTTP of a worker.",
+	broker.CauseUser:        "Give --creds FILE, or --user NAME with its password in COMPACTD_NATS_PASSWORD.",
+	broker.CauseAuthority:   "Name the certificate (PEM) of the authority that signed the server's with --tls-ca FILE.",
+	broker.CausePlain:       "Leave --tls-ca out, and write nats:// instead of tls://, or turn TLS on in the server.",
+	broker.CauseCertificate: "Name a certificate that the server's authority has signed, and its key, with --tls-cert FILE and --tls-key FILE.",
 }
 
 // Hint says which flags may help against the error of a [broker.Connect]; "" where
@@ -79,5 +79,5 @@ func Hint(err error) string {
 	if !ok {
 		return ""
 	}
-	return hints[e.Trouble]
+	return hints[e.Cause]
 }

@@ -15,8 +15,8 @@ import (
 // Whatever the trouble with a connection is known to be, a flag is named; what is no
 // such error has no hint.
 func TestHint(t *testing.T) {
-	for _, trouble := range []broker.Trouble{broker.TroubleServer, broker.TroubleOther, broker.TroubleUser, broker.TroubleAuthority, broker.TroublePlain, broker.TroubleCertificate} {
-		e := &broker.ConnectError{Target: "nats://a", Trouble: trouble, Err: errors.New("no")}
+	for _, trouble := range []broker.Cause{broker.CauseServer, broker.CauseOther, broker.CauseUser, broker.CauseAuthority, broker.CausePlain, broker.CauseCertificate} {
+		e := &broker.ConnectError{Target: "nats://a", Cause: trouble, Err: errors.New("no")}
 		if got := access.Hint(fmt.Errorf("serve: %w", e)); !strings.Contains(got, "--") {
 			t.Errorf("%s: %q", trouble, got)
 		}

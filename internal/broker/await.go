@@ -11,7 +11,7 @@ import (
 	"compactd/internal/events"
 )
 
-// awaitPause is how often a marker is asked for.
+// awaitPause is how often a marker is read.
 const awaitPause = 10 * time.Millisecond
 
 // AwaitCursor waits until every partition is decided and committed up to the

@@ -12,28 +12,28 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// How many reads are under way at once. It starts low and grows as the bodies
-// turn out small: the server cuts a client off that has 64 MiB waiting.
+// How many reads are in flight at once. The number starts low and grows while the payloads
+// are small: the server disconnects a client that has 64 MiB pending.
 const (
 	maxInFlight   = 256
 	firstInFlight = 8
 	bytesInFlight = 24 << 20
 )
 
-// firstSilence is how long answers may be missing before they are asked for again, and
-// lastSilence the longest time after that. Any copy answers a direct get, a node that is
-// cut off too, if only nobody hears it: a third of the answers is lost then, for minutes. So every
-// other time it is the leader that is asked.
+// firstResend is how long answers may be missing before they are requested again, and
+// lastResend the longest time after that. Any copy answers a direct get. So does a node that
+// is cut off, and its answers get lost: a third of all, for minutes. So every other request
+// goes to the leader.
 const (
-	firstSilence = 100 * time.Millisecond
-	lastSilence  = time.Second
+	firstResend = 100 * time.Millisecond
+	lastResend  = time.Second
 )
 
 // LogMessage is one event as the log has it.
 type LogMessage struct {
 	Seq uint64
-	// Subject tells the session. Compare it before the text goes anywhere: after a
-	// power loss a log can issue a sequence twice.
+	// Subject names the session. Compare it before the text is used: after a power loss a
+	// log can issue a sequence twice.
 	Subject string
 	Time    time.Time
 	Data    []byte
@@ -43,13 +43,12 @@ type LogMessage struct {
 type GoneError struct{ Seqs []uint64 }
 
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("%d messages are not in %s, the first at sequence %d; they are older than its age, or were purged", len(e.Seqs), LogStream, e.Seqs[0])
+	return fmt.Sprintf("%d messages are not in %s, the first at sequence %d; they exceeded its maximum age, or were purged", len(e.Seqs), LogStream, e.Seqs[0])
 }
 
 // GetLog reads single events by sequence, many at once, and returns them in the
-// order asked for. With a [*GoneError] the events that are there are returned
-// beside it, and the others have an empty Subject. Lost answers are asked for
-// again until ctx ends.
+// order of seqs. With a [*GoneError] the events that the log holds are returned too,
+// and the others have an empty Subject. Lost answers are requested again until ctx ends.
 func GetLog(ctx context.Context, nc *nats.Conn, seqs []uint64) ([]LogMessage, error) {
 	if len(seqs) == 0 {
 		return nil, nil
@@ -73,24 +72,24 @@ type getter struct {
 	nc    *nats.Conn
 	sub   *nats.Subscription
 	msgs  chan *nats.Msg
-	inbox string // with the dot; who is asked and the index in seqs follow
+	inbox string // with the dot; the kind of the answer and the index in seqs follow
 	seqs  []uint64
 	out   []LogMessage
 	done  []bool
 	gone  []uint64
 	left  int // not done
-	next  int // first not yet asked for
-	wait  int // asked for, not done
-	big   int // the largest body so far
+	next  int // first not yet requested
+	wait  int // requested, not done
+	big   int // the largest payload so far
 
-	silences int           // since the last answer
-	pause    time.Duration // how long the next one may last
+	resends int           // since the last answer
+	pause   time.Duration // before the next one
 }
 
 func newGetter(nc *nats.Conn, seqs []uint64) (*getter, error) {
 	g := &getter{
 		nc: nc, seqs: seqs, inbox: nc.NewRespInbox() + ".", msgs: make(chan *nats.Msg, 4*min(len(seqs), maxInFlight)), // with room for answers that come again
-		out: make([]LogMessage, len(seqs)), done: make([]bool, len(seqs)), left: len(seqs), pause: firstSilence,
+		out: make([]LogMessage, len(seqs)), done: make([]bool, len(seqs)), left: len(seqs), pause: firstResend,
 	}
 	var err error
 	if g.sub, err = nc.ChanSubscribe(g.inbox+"*", g.msgs); err != nil {
@@ -102,7 +101,7 @@ func newGetter(nc *nats.Conn, seqs []uint64) (*getter, error) {
 func (g *getter) run(ctx context.Context) error {
 	for g.left > 0 {
 		for g.next < len(g.seqs) && g.wait < g.window() {
-			if err := g.ask(g.next, apiDirectGet); err != nil {
+			if err := g.send(g.next, apiDirectGet); err != nil {
 				return err
 			}
 			g.next++
@@ -110,7 +109,7 @@ func (g *getter) run(ctx context.Context) error {
 		}
 		msg, err := g.receive(ctx)
 		if errors.Is(err, errNoAnswer) {
-			if err := g.askAgain(); err != nil {
+			if err := g.resend(); err != nil {
 				return err
 			}
 			continue
@@ -118,7 +117,7 @@ func (g *getter) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := g.take(msg); err != nil {
+		if err := g.accept(msg); err != nil {
 			return err
 		}
 	}
@@ -132,33 +131,33 @@ func (g *getter) window() int {
 	return max(2, min(maxInFlight, bytesInFlight/g.big))
 }
 
-// ask asks for one event, of any copy or of the leader. The answer says by its subject who
-// was asked: they answer in different forms, and an event may hold what looks like the other.
-func (g *getter) ask(i int, api string) error {
+// send requests one event, from any copy or from the leader. The subject of the answer names
+// which: the two answer in different forms, and an event may contain what looks like the other.
+func (g *getter) send(i int, api string) error {
 	body := fmt.Appendf(nil, `{"seq":%d}`, g.seqs[i])
-	who := fromCopy
+	kind := fromCopy
 	if api == apiGet {
-		body, who = fmt.Appendf(nil, `{"seq":%d,"no_hdr":true}`, g.seqs[i]), fromLeader
+		body, kind = fmt.Appendf(nil, `{"seq":%d,"no_hdr":true}`, g.seqs[i]), fromLeader
 	}
-	err := g.nc.PublishRequest(api+LogStream, g.inbox+who+strconv.Itoa(i), body)
+	err := g.nc.PublishRequest(api+LogStream, g.inbox+kind+strconv.Itoa(i), body)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
-		return nil // asked again when it is missed
+		return nil // requested again when it is missed
 	}
 	return err
 }
 
-func (g *getter) askAgain() error {
+func (g *getter) resend() error {
 	api := apiGet
-	if g.silences%2 == 1 {
+	if g.resends%2 == 1 {
 		api = apiDirectGet
 	}
-	g.silences++
-	g.pause = min(2*g.pause, lastSilence)
+	g.resends++
+	g.pause = min(2*g.pause, lastResend)
 	for i := range g.next {
 		if g.done[i] {
 			continue
 		}
-		if err := g.ask(i, api); err != nil {
+		if err := g.send(i, api); err != nil {
 			return err
 		}
 	}
@@ -176,32 +175,32 @@ func (g *getter) receive(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
-// Who answers, in the subject of an answer.
+// The kind of an answer, in its subject.
 const (
 	fromCopy   = "c"
 	fromLeader = "l"
 )
 
-// take files one answer.
-func (g *getter) take(msg *nats.Msg) error {
+// accept stores one answer.
+func (g *getter) accept(msg *nats.Msg) error {
 	place := strings.TrimPrefix(msg.Subject, g.inbox)
 	leader := strings.HasPrefix(place, fromLeader)
 	i, err := strconv.Atoi(place[min(1, len(place)):])
 	if err != nil || i < 0 || i >= g.next || g.done[i] {
-		return nil //nolint:nilerr // the second answer to a question asked twice, or none of ours
+		return nil //nolint:nilerr // the second answer to a request sent twice, or none of ours
 	}
-	lm, known := directAnswer(msg, g.seqs[i])
+	lm, ok := directAnswer(msg, g.seqs[i])
 	switch {
 	case leader:
 		lm, err = g.parseLeader(msg)
 	case g.seqs[i] == 0:
 		err = jetstream.ErrMsgNotFound
-	case !known: // also when it says that it has none: it may not have it yet
-		return g.ask(i, apiGet)
+	case !ok: // also when the copy reports that it has none: it may not have it yet
+		return g.send(i, apiGet)
 	}
 	switch {
 	case leaderless(err), errors.Is(err, nats.ErrNoResponders), hasCode(err, codeInsufficient):
-		return nil // asked again when it is missed
+		return nil // requested again when it is missed
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		g.gone = append(g.gone, g.seqs[i])
 	case err != nil:
@@ -212,7 +211,7 @@ func (g *getter) take(msg *nats.Msg) error {
 	g.done[i] = true
 	g.left--
 	g.wait--
-	g.silences, g.pause = 0, firstSilence
+	g.resends, g.pause = 0, firstResend
 	return nil
 }
 

@@ -18,12 +18,12 @@ import (
 const (
 	// leastBytes is the smallest bound that compactd chooses by itself.
 	leastBytes = 64 << 20
-	// metaMaxBytes is a mark in the metadata of a new log: it is created with room for
+	// metaMaxBytes is an entry in the metadata of a new log: it is created with room for
 	// OUTCOMES too, and gets this bound before OUTCOMES is created. Any worker that finds
-	// the mark sets the bound, so it does not matter where the creator died.
+	// the entry sets the bound, so it does not matter where the creator crashed.
 	metaMaxBytes = "compactd.max_bytes"
 	// A stream for which the server has no room may be there a moment later, since another
-	// worker creates it. So it is looked up and asked for again, after createPause: often
+	// worker creates it. So it is looked up and created again, after createPause: often
 	// where the bound is fixed, once before a smaller bound is tried.
 	createPause = 50 * time.Millisecond
 	fixedTries  = 10
@@ -34,16 +34,16 @@ const (
 // and half of it again stays free for what reserves nothing, such as snapshots.
 func roomFor(maxBytes int64) int64 { return maxBytes / 2 * 5 }
 
-// StorageError says that the server, or the account, has no room for a stream.
+// StorageError: the server, or the account, has no room for a stream.
 type StorageError struct {
 	Step  string // such as "create SESSIONS"
-	Bytes int64  // that were asked for last
+	Bytes int64  // requested last
 	Err   error  // of the server
 }
 
 // Error names the step, the size and what to do.
 func (e *StorageError) Error() string {
-	return fmt.Sprintf("%s: the server cannot reserve %s: %v; ask for less, or raise the limit of the server (max_file_store) or of the account",
+	return fmt.Sprintf("%s: the server cannot reserve %s: %v; request less, or raise the limit of the server (max_file_store) or of the account",
 		e.Step, units.Bytes(e.Bytes), e.Err)
 }
 
@@ -78,7 +78,7 @@ func (t *Topology) ensureLog(ctx context.Context, js jetstream.JetStream) (jetst
 			return nil, err
 		}
 	}
-	return giveBack(ctx, js, s)
+	return shrinkLog(ctx, js, s)
 }
 
 // ensureOutcomes does the same for OUTCOMES, which gets the bound of the log, or less
@@ -103,7 +103,7 @@ func (t *Topology) ensureOutcomes(ctx context.Context, js jetstream.JetStream, l
 
 // createWithRoom creates the log as large as log and OUTCOMES together.
 func createWithRoom(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
-	most, err := offered(ctx, js, c.Replicas)
+	most, err := accountLimit(ctx, js, c.Replicas)
 	if err != nil {
 		return nil, err
 	}
@@ -116,10 +116,10 @@ func createWithRoom(ctx context.Context, js jetstream.JetStream, c jetstream.Str
 	})
 }
 
-// giveBack takes the room for OUTCOMES off a new log.
-func giveBack(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) (jetstream.Stream, error) {
+// shrinkLog removes the room for OUTCOMES from a new log.
+func shrinkLog(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) (jetstream.Stream, error) {
 	c := s.CachedInfo().Config
-	maxBytes, _ := strconv.ParseInt(c.Metadata[metaMaxBytes], 10, 64) // 0 without the mark
+	maxBytes, _ := strconv.ParseInt(c.Metadata[metaMaxBytes], 10, 64) // 0 without the entry
 	if maxBytes <= 0 {
 		return s, nil
 	}
@@ -129,10 +129,10 @@ func giveBack(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) (
 	return s, wrap(err, "update %s", c.Name)
 }
 
-// offered is the largest bound of a stream that the account's limits allow, when log and
+// accountLimit is the largest bound of a stream that the account's limits allow, when log and
 // OUTCOMES get the same; 0 when the account has none. What the server itself has left is
-// only known from what it refuses.
-func offered(ctx context.Context, js jetstream.JetStream, replicas int) (int64, error) {
+// visible only from what it refuses.
+func accountLimit(ctx context.Context, js jetstream.JetStream, replicas int) (int64, error) {
 	info, err := js.AccountInfo(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("look up the limits of the account: %w", err)
@@ -201,8 +201,8 @@ func lookUp(ctx context.Context, js jetstream.JetStream, name string) (jetstream
 	return s, wrap(err, "look up %s", name)
 }
 
-// held refuses a bound below what a stream holds: it would refuse every message.
-func held(s jetstream.Stream, maxBytes int64) error {
+// refuseBelowUse refuses a bound below what a stream holds: it would refuse every message.
+func refuseBelowUse(s jetstream.Stream, maxBytes int64) error {
 	if i := s.CachedInfo(); maxBytes > 0 && uint64(maxBytes) < i.State.Bytes {
 		return fmt.Errorf("bound %s: it holds %s, more than %s, and would refuse every message; shorten its age first, or allow more",
 			i.Config.Name, units.Bytes(i.State.Bytes), units.Bytes(maxBytes))

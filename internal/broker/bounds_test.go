@@ -94,7 +94,7 @@ func TestBoundsFollowTheAccount(t *testing.T) {
 		{jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{"R3": {Limits: jetstream.AccountLimits{MaxStore: 10 << 30}}}}, 3, 4 << 30},
 		{jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{"R1": {Limits: jetstream.AccountLimits{MaxStore: 10 << 30}}}}, 3, 0},
 	} {
-		if got, err := offered(t.Context(), limited{info: c.info}, c.replicas); err != nil || got != c.want {
+		if got, err := accountLimit(t.Context(), limited{info: c.info}, c.replicas); err != nil || got != c.want {
 			t.Errorf("%+v with %d copies: offers %d, %v, want %d", c.info, c.replicas, got, err, c.want)
 		}
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Buckets of the workers: who lives, and who holds what.
+// Buckets of the workers: which run, and which partitions each holds.
 const (
 	// LeasesBucket has a key for each partition that is held.
 	LeasesBucket = "LEASES"
-	// MembersBucket has a key for each worker that lives.
+	// MembersBucket has a key for each running worker.
 	MembersBucket = "MEMBERS"
 )
 
-// markerTTL is how long the end of a key can be seen. A watch that was away for
-// longer may miss it, and begins anew after an interruption therefore.
-const markerTTL = time.Hour
+// deleteMarkerTTL is how long the server keeps the delete marker of a key. A watch that was
+// interrupted for longer may miss it, so a watch begins again after an interruption.
+const deleteMarkerTTL = time.Hour
 
 // Headers of key-value buckets.
 const (
@@ -32,11 +32,11 @@ const (
 )
 
 // bucketConfig is a bucket whose keys end by themselves. It is on disk like the
-// streams: a server that restarts must not make every lease free.
+// streams: a server restart must not free every lease.
 func bucketConfig(name, description string, replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket: name, Description: description, History: 1,
-		Storage: jetstream.FileStorage, Replicas: replicas, LimitMarkerTTL: markerTTL,
+		Storage: jetstream.FileStorage, Replicas: replicas, LimitMarkerTTL: deleteMarkerTTL,
 	}
 }
 
@@ -84,7 +84,7 @@ func newBucket(js jetstream.JetStream, name string, ttl time.Duration) bucket {
 func (b *bucket) prefix() string { return "$KV." + b.name + "." }
 
 // errMoved: the key is no longer at the revision that was expected.
-var errMoved = errors.New("the key was written by somebody else")
+var errMoved = errors.New("the key was changed by another writer")
 
 // put writes a key and returns its revision; after is the revision it must have,
 // nil for any.
@@ -94,7 +94,7 @@ func (b *bucket) put(ctx context.Context, key string, value []byte, after *uint6
 
 // remove ends a key, which must have the revision after; nil for any.
 func (b *bucket) remove(ctx context.Context, key string, after *uint64) error {
-	_, err := b.write(ctx, key, nil, after, nats.Header{headerTTL: {markerTTL.String()}, headerOperation: {"DEL"}})
+	_, err := b.write(ctx, key, nil, after, nats.Header{headerTTL: {deleteMarkerTTL.String()}, headerOperation: {"DEL"}})
 	return err
 }
 
@@ -146,7 +146,7 @@ func newEntry(key string, value []byte, revision uint64, h nats.Header) entry {
 
 // watch calls fn with every key there is, returns when it has, and goes on with
 // every change, one at a time, until stop. ctx bounds the start only. After a call
-// of onError changes may be missed: watch anew.
+// of onError changes may be missed: watch again.
 func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error)) (stop func(), err error) {
 	r, err := openReader(ctx, b.js, streamOf(b.name), jetstream.ConsumerConfig{
 		FilterSubjects: []string{b.prefix() + ">"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
@@ -155,11 +155,11 @@ func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error))
 		return nil, fmt.Errorf("watch %s: %w", b.name, err)
 	}
 	begun := make(chan struct{})
-	left := r.pending() // of the beginning; owned by the gate from here on
+	left := r.pending() // of the beginning; owned by the order filter from here on
 	if left == 0 {
 		close(begun)
 	}
-	r.gate.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+	r.order.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		fn(newEntry(strings.TrimPrefix(m.Subject(), b.prefix()), m.Data(), md.Sequence.Stream, m.Headers()))
 		if left == 0 {
 			return nil

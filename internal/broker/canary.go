@@ -23,7 +23,7 @@ const (
 const canaryBytes = 4096
 
 // Canary writes one message through js and returns when it is stored. The stream
-// is made when it is missing, with as many replicas as [OutcomesStream], on the
+// is created when it is missing, with as many replicas as [OutcomesStream], on the
 // same disks.
 func Canary(ctx context.Context, js jetstream.JetStream) error {
 	err := publishCanary(ctx, js)
@@ -65,7 +65,7 @@ func Oldest(ctx context.Context, js jetstream.JetStream, partition int, cursor u
 func Waiting(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (LogMessage, error) {
 	filter := events.LogFilter(partition)
 	// The newest event is found at once; a search from an old cursor may pass through
-	// all that other partitions have been told since.
+	// all that other partitions received since.
 	last, err := getFromLeader(ctx, js.Conn(), LogStream, getRequest{LastFor: filter, NoHeader: true})
 	if err == nil && last.Seq > cursor {
 		last, err = getFromLeader(ctx, js.Conn(), LogStream, getRequest{Seq: cursor + 1, NextFor: filter, NoHeader: true})
@@ -82,7 +82,7 @@ func Waiting(ctx context.Context, js jetstream.JetStream, partition int, cursor 
 	return last.logMessage(), nil
 }
 
-// JobsWaiting returns how many jobs of a lane nobody has taken yet; 0 when no
+// JobsWaiting returns how many jobs of a lane no worker has taken yet; 0 when no
 // worker ever made summaries.
 func JobsWaiting(ctx context.Context, js jetstream.JetStream, lane events.Lane) (uint64, error) {
 	c, err := js.Consumer(ctx, OutcomesStream, JobConsumer(lane))

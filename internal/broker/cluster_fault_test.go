@@ -234,7 +234,7 @@ func (w *clusterWorld) awaitReplicas() {
 		one, end := context.WithTimeout(ctx, time.Second) // without a leader nobody answers
 		s, err := w.js.Stream(one, OutcomesStream)
 		end()
-		if err == nil && s.CachedInfo().Cluster != nil && leads(s.CachedInfo().Cluster) {
+		if err == nil && s.CachedInfo().Cluster != nil && hasQuorum(s.CachedInfo().Cluster) {
 			current := func(p *jetstream.PeerInfo) bool { return p.Current && !p.Offline }
 			if r := s.CachedInfo().Cluster.Replicas; len(r) == clustertest.Nodes-1 && current(r[0]) && current(r[1]) {
 				return

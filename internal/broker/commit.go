@@ -24,13 +24,13 @@ var (
 	// ErrFenced: another owner, or a later epoch, has the partition. Stop, and
 	// drop it.
 	ErrFenced = errors.New("partition was taken over by another owner")
-	// ErrDiverged: nobody took over, yet OUTCOMES does not end where this committer
-	// left it. A commit that was given up as unknown was stored after all, or the
-	// stream lost its end in a power loss or a purge. Open the partition again.
+	// ErrDiverged: no other owner took over, yet OUTCOMES does not end where this committer
+	// left it. A commit that was given up as unknown was stored after all, or a power loss
+	// or a purge truncated the stream. Open the partition again.
 	ErrDiverged = errors.New("outcomes do not end where this owner left them")
 )
 
-// StoreFullError says that the server has no room. Nothing was stored by this
+// StoreFullError: the server has no room. Nothing was stored by this
 // try; the same commit may be tried again when there is room.
 type StoreFullError struct {
 	Code   int // of the server
@@ -41,12 +41,12 @@ func (e *StoreFullError) Error() string {
 	return fmt.Sprintf("%s is full: %s (%d); raise its size, shorten its age, or free disk space", OutcomesStream, e.Reason, e.Code)
 }
 
-// TooLargeError says that a message does not fit. Nothing was sent when Limit is
-// known; otherwise the server refused it whole.
+// TooLargeError: a message does not fit. Nothing was sent when Limit is
+// set; otherwise the server refused it whole.
 type TooLargeError struct {
 	Subject string
 	Size    int // with headers, in bytes
-	Limit   int // of the server, in bytes; 0 if it did not say
+	Limit   int // of the server, in bytes; 0 if it gave none
 }
 
 func (e *TooLargeError) Error() string {
@@ -70,10 +70,10 @@ type Claim struct {
 	// LogCreated goes into the first marker a partition ever gets, in Unix
 	// nanoseconds; a later one keeps what it finds.
 	LogCreated int64
-	// ReplyTimeout is how long one try waits before the marker is asked. Default
+	// ReplyTimeout is how long one try waits before the marker is read. Default
 	// 2 s; too short a time costs work, never correctness.
 	ReplyTimeout time.Duration
-	// OnRetry is told why a commit is tried again, and after what pause. It must
+	// OnRetry receives why a commit is tried again, and after what pause. It must
 	// not block.
 	OnRetry func(err error, pause time.Duration)
 }
@@ -85,7 +85,7 @@ type Committer struct {
 	js    jetstream.JetStream // on nc
 	claim Claim
 	epoch uint64
-	fence uint64 // sequence of the last message known to be stored
+	fence uint64 // sequence of the last message that is stored for certain
 	last  string // id of the commit that ended there
 }
 
@@ -105,7 +105,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	}
 	var c *Committer
 	var found Stored
-	wait := patience(cl.ReplyTimeout)
+	wait := maxWait(cl.ReplyTimeout)
 	err = retry(ctx, cl.OnRetry, func() error {
 		var err error
 		if found, err = wait.marker(ctx, js, cl.Partition); err != nil {
@@ -122,7 +122,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 		}
 		err = c.commit(ctx, nil, m)
 		if errors.Is(err, ErrFenced) || errors.Is(err, ErrDiverged) {
-			return err // raced: look again
+			return err // raced: read the marker again
 		}
 		return permanent(err)
 	})
@@ -156,7 +156,7 @@ func (c *Committer) Fence() uint64 { return c.fence }
 //
 // After the end of ctx it is unknown whether the commit was stored. The committer
 // can still be used: should it have been, the next commit is [ErrDiverged]. So
-// give the last commit before a shutdown a context of its own.
+// use for the last commit before a shutdown a context of its own.
 func (c *Committer) Commit(ctx context.Context, msgs []Message, m Marker) error {
 	if err := c.commit(ctx, msgs, m); err != nil {
 		return fmt.Errorf("commit partition %d: %w", c.claim.Partition, err)
@@ -171,7 +171,7 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 	if err != nil {
 		return err
 	}
-	unknown, wait := false, patience(c.claim.ReplyTimeout)
+	unknown, wait := false, maxWait(c.claim.ReplyTimeout)
 	return retry(ctx, c.claim.OnRetry, func() error {
 		var err error
 		if !unknown {
@@ -180,7 +180,7 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 				c.fence, c.last = seq, id
 				return nil
 			}
-			if unknown, err = read(err); !unknown {
+			if unknown, err = classify(err); !unknown {
 				return err
 			}
 		}
@@ -189,13 +189,13 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 			return transient(lerr)
 		}
 		unknown = false
-		return c.settle(found, id, err)
+		return c.resolve(found, id, err)
 	})
 }
 
-// settle decides from the newest marker whether commit id was stored. cause is
-// why it had to be asked; nil when it was asked before.
-func (c *Committer) settle(found Stored, id string, cause error) error {
+// resolve decides from the newest marker whether commit id was stored. cause is
+// why the marker had to be read; nil when it was read before.
+func (c *Committer) resolve(found Stored, id string, cause error) error {
 	switch {
 	case found.Seq != 0 && found.commit == id:
 		c.fence, c.last = found.Seq, id
@@ -335,16 +335,16 @@ type refusal struct {
 
 func (r *refusal) Unwrap() error { return r.APIError }
 
-// read says what a failed try means: unknown whether it was stored, or an error
+// classify returns what a failed try means: unknown whether it was stored, or an error
 // that is [backoff.Permanent] or worth another try.
-func read(err error) (unknown bool, _ error) {
+func classify(err error) (unknown bool, _ error) {
 	var p *backoff.PermanentError
 	var r *refusal
 	switch {
 	case errors.As(err, &p):
 		return false, err
 	case errors.As(err, &r):
-		return r.read()
+		return r.classify()
 	case ended(err):
 		return false, backoff.Permanent(err)
 	default:
@@ -352,7 +352,7 @@ func read(err error) (unknown bool, _ error) {
 	}
 }
 
-func (r *refusal) read() (unknown bool, _ error) {
+func (r *refusal) classify() (unknown bool, _ error) {
 	switch r.ErrorCode {
 	case codeWrongLastSequence:
 		return true, r

@@ -27,7 +27,7 @@ var ignoreCommit = cmpopts.IgnoreUnexported(Stored{})
 // A partition starts at epoch 1, and every commit, whatever its size, leaves its
 // marker on its last message and moves the fence there.
 func TestCommit(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	c, found, err := TakeOver(t.Context(), w.nc, Claim{Partition: 1, Owner: "me", Config: "c1", LogCreated: 77})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestCommit(t *testing.T) {
 
 // Who reads OUTCOMES in order finds the markers where commits ended, only there.
 func TestParseMarker(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	c := w.takeOver("me")
 	for i, n := range []int{3, 1} {
 		if err := c.Commit(t.Context(), budgets(n, "x"), Marker{Cursor: uint64(i + 10)}); err != nil {
@@ -90,7 +90,7 @@ func TestParseMarker(t *testing.T) {
 // Agents see what was committed, in order, and nothing of a commit that was
 // refused; jobs, markers and configs are not for them.
 func TestRepublish(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	zombie := w.takeOver("old")
 	c := w.takeOver("new")
 	sub, err := w.nc.SubscribeSync("session.>")
@@ -135,7 +135,7 @@ func TestRepublish(t *testing.T) {
 // the byte. What is over is refused before anything is sent.
 func TestCommitLimits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	c := w.takeOver("me")
 	if err := c.Commit(t.Context(), budgets(MaxBatch, "x"), Marker{Cursor: 1}); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestCommitLimits(t *testing.T) {
 // A hostile id becomes neither a subject outside of the fence nor one nobody
 // takes.
 func TestCommitSubjects(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	c := w.takeOver("me")
 	before := w.state(OutcomesStream).Last
 	for _, s := range []string{
@@ -196,7 +196,7 @@ func TestCommitSubjects(t *testing.T) {
 // Two that take over at once: both may come to own the partition, one after the
 // other, but only the later one can commit.
 func TestTakeOverRace(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	conns := []*nats.Conn{w.connect(Options{}), w.connect(Options{})}
 	for round := range 20 {
 		var wg sync.WaitGroup
@@ -245,7 +245,7 @@ func TestTakeOverRace(t *testing.T) {
 // A zombie whose batch was already on its way when the partition changed hands
 // stores nothing of it.
 func TestStagedBatchIsFenced(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	nc := w.connect(Options{})
 	old := w.takeOverOn(nc, "old")
 	batch, err := old.batch(budgets(3, "zombie"), markerText{Marker{Owner: "old", Epoch: 1}, "id"})
@@ -271,7 +271,7 @@ func TestStagedBatchIsFenced(t *testing.T) {
 // stored exactly once all the same.
 func TestLostLink(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	u, err := url.Parse(w.srv.ClientURL())
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +314,7 @@ func TestLostLink(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, f := range []fault{loseAnswer, loseRequest} {
-		w := newWorld(t)
+		w := newEnv(t)
 		u, _ := url.Parse(w.srv.ClientURL())
 		link := newWire(t, u.Host)
 		nc, err := Connect(t.Context(), Options{URL: link.url()})
@@ -361,7 +361,7 @@ func TestGivenUp(t *testing.T) {
 // When the stream ends before the fence the owner must not go on: what it holds
 // for stored is not.
 func TestDiverged(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	c := w.takeOver("me")
 	for i := range 2 {
 		if err := c.Commit(t.Context(), budgets(1, "x"), Marker{Cursor: uint64(i)}); err != nil {
@@ -389,7 +389,7 @@ func TestDiverged(t *testing.T) {
 // A message that somebody wrote past the fence, or the rest of a purge, is no
 // place to go on from.
 func TestNoMarker(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	c := w.takeOver("me")
 	if _, err := w.js.Publish(t.Context(), "out.1.budget.t.s", []byte("forged")); err != nil {
 		t.Fatal(err)
@@ -408,7 +408,7 @@ func TestNoMarker(t *testing.T) {
 
 // A full stream refuses the commit as a whole, and takes it when there is room.
 func TestStoreFull(t *testing.T) {
-	w := openWorld(t, t.TempDir(), Topology{MaxBytesOutcomes: 64 << 10})
+	w := openEnv(t, t.TempDir(), Topology{MaxBytesOutcomes: 64 << 10})
 	c := w.takeOver("me")
 	for _, n := range []int{1, 40} {
 		msgs := budgets(n, strings.Repeat("x", 80<<10/n))
@@ -446,7 +446,7 @@ func TestTooManyBatches(t *testing.T) {
 		}
 		defer time.Sleep(time.Minute) // goroutines of the server end
 		defer srv.Stop()
-		w := &world{t: t, srv: srv}
+		w := &env{t: t, srv: srv}
 		w.nc = w.connect(Options{})
 		w.js = newJS(t, w.nc)
 		if _, err := Ensure(t.Context(), w.js, Topology{Partitions: 4, CreateBytes: testBytes}); err != nil {
@@ -493,7 +493,7 @@ func TestTooManyBatches(t *testing.T) {
 // How every answer of the server is read.
 func TestAnswers(t *testing.T) {
 	kind := func(err error) string {
-		unknown, err := read(err)
+		unknown, err := classify(err)
 		var final *backoff.PermanentError
 		_, full := errors.AsType[*StoreFullError](err)
 		_, large := errors.AsType[*TooLargeError](err)
@@ -537,7 +537,7 @@ func TestAnswers(t *testing.T) {
 // A commit on a connection that was closed, or to a stream that was deleted, ends
 // at once; without a server it ends with its context.
 func TestCommitEnds(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	c := w.takeOver("me")
 	if err := w.js.DeleteStream(t.Context(), OutcomesStream); err != nil {
 		t.Fatal(err)
@@ -560,7 +560,7 @@ func TestCommitEnds(t *testing.T) {
 
 // Stored subjects and partitions are those of package events.
 func TestPartition(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	for i := range 20 {
 		w.turn(fmt.Sprintf("s%d", i), "x")
 	}

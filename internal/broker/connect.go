@@ -11,21 +11,21 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Options says where a connection goes and who wants to hear about it.
+// Options are where a connection goes, and its callbacks.
 type Options struct {
 	// URL is one address or several with commas between them; user and password
 	// may stand in it. Default nats://127.0.0.1:4222. Not used with InProcess.
 	URL string
 	// Creds is the path of a .creds file; "" for none.
 	Creds string
-	// User and Password are for a server that knows its users by them; "" for none, or
+	// User and Password are for a server that authenticates by them; "" for none, or
 	// those of the URL.
 	User, Password string
 	// CA, Cert and Key are paths of PEM files; "" for none. With CA the link is
 	// encrypted, and to a server whose certificate this authority has signed. Cert and
-	// Key are for a server that asks its clients for certificates.
+	// Key are for a server that requires certificates of its clients.
 	CA, Cert, Key string
-	// Name is what the server's operator sees. Default "compactd".
+	// Name is what the server shows of the connection. Default "compactd".
 	Name string
 	// InProcess is an embedded server, reached without a socket. An
 	// embedded.Server is one.
@@ -33,16 +33,16 @@ type Options struct {
 	// Timeout bounds the first connect, and every dial after it. Default 5 s.
 	Timeout time.Duration
 
-	// OnError is told what happens outside of any call: a slow subscription, a
+	// OnError receives what happens outside of any call: a slow subscription, a
 	// missing permission. Must not block.
 	OnError func(error)
-	// OnDisconnect is told when the link is lost; the error may be nil.
+	// OnDisconnect is called when the link is lost; the error may be nil.
 	OnDisconnect func(error)
-	// OnReconnect is told the address, without password, when the link is back.
+	// OnReconnect receives the address, without password, when the link is back.
 	OnReconnect func(url string)
 }
 
-// Connect opens a connection that lasts: once it stood, it comes back by itself
+// Connect opens a connection that lasts: once established, it reconnects by itself
 // for ever, even after refused credentials, until it is closed. Only the first
 // try can fail, with a [*ConnectError].
 func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
@@ -58,7 +58,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	go func() { // nats.Connect knows no context
+	go func() { // nats.Connect takes no context
 		nc, err := nats.Connect(o.URL, o.natsOptions()...)
 		done <- result{nc, err}
 	}()
@@ -138,7 +138,7 @@ func redact(addr string) string {
 		full = "nats://" + full
 	}
 	u, err := url.Parse(full)
-	if err != nil { // cannot be told apart from its password
+	if err != nil { // its password cannot be found
 		return "an address that is no URL"
 	}
 	if _, ok := u.User.Password(); !ok && u.User != nil {

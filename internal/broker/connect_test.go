@@ -22,7 +22,7 @@ import (
 // What was stored is there after a restart, and streams keep their creation time.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
-	w := openWorld(t, dir, Topology{Partitions: 4})
+	w := openEnv(t, dir, Topology{Partitions: 4})
 	w.turn("a", "one")
 	c := w.takeOver("first")
 	if err := c.Commit(t.Context(), budgets(3, "x"), Marker{Cursor: 1, LastID: "e1"}); err != nil {
@@ -32,7 +32,7 @@ func TestRestart(t *testing.T) {
 	w.nc.Close()
 	w.srv.Stop()
 
-	w = openWorld(t, dir, Topology{})
+	w = openEnv(t, dir, Topology{})
 	if !w.streams.Log.Created.Equal(before) {
 		t.Errorf("log created %s, was %s", w.streams.Log.Created, before)
 	}
@@ -81,7 +81,7 @@ func TestConnectFails(t *testing.T) {
 	addr := ln.Addr().String()
 	ln.Close()
 	_, err = Connect(t.Context(), Options{URL: "nats://joe:secret@" + addr + ", token@" + addr})
-	if err == nil || !strings.Contains(err.Error(), "joe:xxxxx@"+addr) || troubleOf(err) != TroubleServer {
+	if err == nil || !strings.Contains(err.Error(), "joe:xxxxx@"+addr) || troubleOf(err) != CauseServer {
 		t.Errorf("error is %v", err)
 	}
 	if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "token")) {
@@ -115,7 +115,7 @@ func TestConnectToOther(t *testing.T) {
 		"is the HTTP of a compactd worker": serve(`{"v":1,"name":"compactd"}`), "does not greet as NATS does": silent.Addr().String(),
 	} {
 		_, err := Connect(t.Context(), Options{URL: "nats://" + addr, Timeout: time.Second})
-		if troubleOf(err) != TroubleOther || !strings.Contains(err.Error(), "at "+addr) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "4222 by default") {
+		if troubleOf(err) != CauseOther || !strings.Contains(err.Error(), "at "+addr) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "4222 by default") {
 			t.Errorf("%s: error is %v", want, err)
 		}
 	}
@@ -137,15 +137,15 @@ func TestConnectRefused(t *testing.T) {
 		"no user was named":                        {URL: addr},
 	} {
 		_, err := Connect(t.Context(), o)
-		if troubleOf(err) != TroubleUser || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+		if troubleOf(err) != CauseUser || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: error is %v", want, err)
 		}
 	}
 }
 
-func troubleOf(err error) Trouble {
+func troubleOf(err error) Cause {
 	e, _ := errors.AsType[*ConnectError](err)
-	return e.Trouble
+	return e.Cause
 }
 
 // User and password may stand in the URL; without them the error says what to do.
@@ -163,7 +163,7 @@ func TestConnectUser(t *testing.T) {
 	}
 	nc.Close()
 	_, err = Connect(t.Context(), Options{URL: addr})
-	if !errors.Is(err, nats.ErrAuthorization) || troubleOf(err) != TroubleUser || strings.Contains(err.Error(), "--") {
+	if !errors.Is(err, nats.ErrAuthorization) || troubleOf(err) != CauseUser || strings.Contains(err.Error(), "--") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // an erasure.
 func TestNoConsumerIsLeft(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	for range 5 {
 		w.turn("s", "text")
 	}
@@ -49,7 +49,7 @@ func TestNoConsumerIsLeft(t *testing.T) {
 	}
 	go func() { _, _ = sub.NextMsgWithContext(t.Context()); stop() }()
 	var unserved *NotErasedError
-	if _, err := Forget(asked, w.js, events.Address{Tenant: "default", Session: "s"}, "f"); !errors.As(err, &unserved) {
+	if _, err := RequestErasure(asked, w.js, events.Address{Tenant: "default", Session: "s"}, "f"); !errors.As(err, &unserved) {
 		t.Errorf("without a worker: %v", err)
 	}
 	if n := w.readers(OutcomesStream); n != 0 {
@@ -58,7 +58,7 @@ func TestNoConsumerIsLeft(t *testing.T) {
 }
 
 // readers counts the consumers of a stream.
-func (w *world) readers(stream string) int {
+func (w *env) readers(stream string) int {
 	w.t.Helper()
 	s, err := w.js.Stream(w.t.Context(), stream)
 	if err != nil {

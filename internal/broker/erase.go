@@ -18,13 +18,13 @@ type Erasure struct {
 	events.Address
 }
 
-// PendingErasures lists the erasures of a partition that were told as decided and
+// PendingErasures lists the erasures of a partition that were published as decided and
 // not as done, the last of each session, in their order.
 func PendingErasures(ctx context.Context, js jetstream.JetStream, partition int) ([]Erasure, error) {
 	any := events.Address{Tenant: "*", Session: "*"}
 	_, err := getFromLeader(ctx, js.Conn(), OutcomesStream, getRequest{LastFor: events.Outcome(partition, events.KindForgotten, any)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, nil // as nearly always: it costs one question
+		return nil, nil // as nearly always: it costs one request
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for erasures of partition %d: %w", partition, err)
@@ -32,7 +32,7 @@ func PendingErasures(ctx context.Context, js jetstream.JetStream, partition int)
 	done := map[events.Address]uint64{}
 	err = ReadStream(ctx, js, OutcomesStream, events.Outcome(partition, events.KindErased, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var e events.Erased
-		at, err := readTold(m, &e)
+		at, err := readOutcome(m, &e)
 		done[at] = max(done[at], e.Seq)
 		return err
 	})
@@ -43,7 +43,7 @@ func PendingErasures(ctx context.Context, js jetstream.JetStream, partition int)
 	err = ReadStream(ctx, js, OutcomesStream, events.Outcome(partition, events.KindForgotten, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e := Erasure{Partition: partition}
 		var err error
-		if e.Address, err = readTold(m, &e.Forgotten); err == nil && e.Seq > done[e.Address] {
+		if e.Address, err = readOutcome(m, &e.Forgotten); err == nil && e.Seq > done[e.Address] {
 			out = append(dropOf(out, e.Address), e)
 		}
 		return err
@@ -61,7 +61,7 @@ func dropOf(es []Erasure, a events.Address) []Erasure {
 	return es
 }
 
-func readTold(m jetstream.Msg, body any) (events.Address, error) {
+func readOutcome(m jetstream.Msg, body any) (events.Address, error) {
 	at, err := events.ParseOutcome(m.Subject())
 	if err == nil {
 		err = events.Unmarshal(m.Data(), body)
@@ -73,11 +73,11 @@ func readTold(m jetstream.Msg, body any) (events.Address, error) {
 // session.forget, and the outcomes and jobs before the answer to that. It returns
 // how many they were. After an error it may be called again, and goes on.
 //
-// The server overwrites a message in its block and writes the block anew, so this
-// takes some 10 ms for each. Should the server itself die within such a write, one
+// The server overwrites a message in its block and rewrites the block, so this
+// takes some 10 ms for each. Should the server itself crash within such a write, one
 // message may stay in its block without being readable any more, until the block
-// goes; nobody can tell.
-func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (told, log int64, err error) {
+// goes; that cannot be detected.
+func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, log int64, err error) {
 	any := events.Kind("*")
 	answer, err := getFromLeader(ctx, js.Conn(), OutcomesStream, getRequest{LastFor: events.Outcome(e.Partition, events.KindForgotten, e.Address)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -88,12 +88,12 @@ func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (told, log in
 	}
 	for _, filter := range []string{events.Outcome(e.Partition, any, e.Address), events.JobSubject(e.Partition, events.Lane(any), e.Address)} {
 		n, err := overwrite(ctx, js, OutcomesStream, filter, answer.Seq)
-		if told += n; err != nil {
-			return told, 0, err
+		if outcomes += n; err != nil {
+			return outcomes, 0, err
 		}
 	}
 	log, err = overwrite(ctx, js, LogStream, events.Logged(e.Partition, any, e.Address), e.Seq)
-	return told, log, err
+	return outcomes, log, err
 }
 
 // overwrite removes what filter selects of a stream before a sequence.
@@ -123,8 +123,8 @@ func overwrite(ctx context.Context, js jetstream.JetStream, stream, filter strin
 	return n, nil
 }
 
-// ErrForgotten: the session was forgotten meanwhile. Nothing was stored.
-var ErrForgotten = errors.New("the session was forgotten")
+// ErrErased: the session was erased meanwhile. Nothing was stored.
+var ErrErased = errors.New("the session was erased")
 
 // LastForget returns the sequence of the last session.forget of a session, 0 for
 // none.
@@ -139,16 +139,16 @@ func LastForget(ctx context.Context, nc *nats.Conn, partition int, a events.Addr
 	return m.Seq, nil
 }
 
-// PublishUnlessForgotten is [PublishOnce] for a session.summary, which quotes its
-// session, unless the session was forgotten since [LastForget] returned since: then
-// it returns [ErrForgotten]. The server decides, so that no such event can follow its
+// PublishUnlessErased is [PublishOnce] for a session.summary, which quotes its
+// session, unless a session.forget was stored since [LastForget] returned since: then
+// it returns [ErrErased]. The server decides, so that no such event can follow its
 // erasure.
-func PublishUnlessForgotten(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) (taken *IDTakenError, err error) {
+func PublishUnlessErased(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) (taken *IDTakenError, err error) {
 	m.Header.Set(headerFence, fmt.Sprint(since))
 	m.Header.Set(headerFenceSubject, events.Logged(partition, events.KindForget, a))
 	taken, err = PublishOnce(ctx, js, m, events.Logged(partition, events.KindSummary, a))
 	if hasCode(err, codeWrongLastSequence) {
-		return nil, ErrForgotten
+		return nil, ErrErased
 	}
 	return taken, err
 }

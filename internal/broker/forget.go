@@ -11,14 +11,14 @@ import (
 	"compactd/internal/events"
 )
 
-// RefusedError says that a worker refused an event.
+// RefusedError: a worker refused the event.
 type RefusedError struct{ events.Rejected }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the worker refused it: %s: %s; %s", e.Code, e.Message, e.Hint)
 }
 
-// NotErasedError says that an erasure is asked for, and was not told as done while
+// NotErasedError: an erasure is requested, and was not published as done while
 // the caller waited.
 type NotErasedError struct {
 	Seq uint64 // of the session.forget
@@ -26,30 +26,30 @@ type NotErasedError struct {
 }
 
 func (e *NotErasedError) Error() string {
-	return fmt.Sprintf("the session.forget is stored at sequence %d, and nobody told that it is done (%v); "+
-		"it is done as soon as a worker serves the partition: see that one runs, and call again to wait on", e.Seq, e.Err)
+	return fmt.Sprintf("the session.forget is stored at sequence %d, and no worker has published that it is done (%v); "+
+		"it is done as soon as a worker serves the partition: check that one runs, and call again to wait on", e.Seq, e.Err)
 }
 
 func (e *NotErasedError) Unwrap() error { return e.Err }
 
-// Forget asks for the erasure of a session and waits until its owner has told that
-// it is done. It is safe to call again: what is gone stays gone. Errors after the
+// RequestErasure publishes the session.forget of a session and waits until its owner has
+// published that it is done. It is safe to call again: what is gone stays gone. Errors after the
 // event was stored are [*RefusedError] and [*NotErasedError].
-func Forget(ctx context.Context, js jetstream.JetStream, a events.Address, id string) (*events.Erased, error) {
+func RequestErasure(ctx context.Context, js jetstream.JetStream, a events.Address, id string) (*events.Erased, error) {
 	subject, err := events.Input(events.KindForget, a)
 	if err != nil {
-		return nil, fmt.Errorf("forget session: %w", err)
+		return nil, fmt.Errorf("erase session: %w", err)
 	}
 	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
 	if err != nil {
-		return nil, fmt.Errorf("forget session: %w", err)
+		return nil, fmt.Errorf("erase session: %w", err)
 	}
 	answers, stop, err := answersTo(ctx, js, a)
 	if err != nil {
-		return nil, fmt.Errorf("forget session: %w", err)
+		return nil, fmt.Errorf("erase session: %w", err)
 	}
 	defer stop()
-	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // whoever gives up must know whether it is asked for
+	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout) // a caller that gives up must know whether it is stored
 	defer cancel()
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
 	ack, err := js.PublishMsg(store, m)
@@ -57,7 +57,7 @@ func Forget(ctx context.Context, js jetstream.JetStream, a events.Address, id st
 		ack, err = publishUnderRandomID(store, js, m)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("forget session: %w", err)
+		return nil, fmt.Errorf("erase session: %w", err)
 	}
 	for {
 		select {
@@ -91,7 +91,7 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	}
 	out := make(chan jetstream.Msg)
 	ctx, cancel := context.WithCancel(ctx)
-	r.gate.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
+	r.order.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
 		select {
 		case out <- m:
 		case <-ctx.Done():
@@ -102,7 +102,7 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	return out, func() { cancel(); r.leave() }, nil
 }
 
-// answerOf reads what was told, nil when it is of another event than that at seq.
+// answerOf reads an outcome, nil when it belongs to another event than that at seq.
 func answerOf(m jetstream.Msg, seq uint64) (*events.Erased, error) {
 	at, err := events.ParseOutcome(m.Subject())
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 
 // A stored message keeps the headers of its publisher, whatever they are called: those of the
 // server too, twice, in other letter cases, up to 64 KB of them, and blocks that are in no
-// form at all. So each header that is read from a message is the publisher's word, and this
-// is what it is worth:
+// form at all. So each header of a message comes from its publisher, and this is what may be
+// read of it:
 //
 //   - Whether a message is one of a stream, its stream, sequence, time and what is behind it:
-//     off the reply subject of its delivery, which the server makes. No header is asked.
+//     off the reply subject of its delivery, which the server makes. No header is read.
 //   - Status, Description, Nats-Pending-Messages, Nats-Last-Consumer and Nats-Last-Stream: of a
 //     message that came to an inbox of ours without such a reply subject, and of none that
 //     was stored.
 //   - Nats-Subject, Nats-Sequence and Nats-Time-Stamp of a Direct Get: the server appends its
 //     own to what was stored, so the last of each is its own, if the client has read the
 //     block to its end; see [directAnswer]. Any other answer (a status, a block that ends early,
-//     one that cannot be read) is worth nothing: the leader is asked, which answers in JSON
+//     one that cannot be read) is worth nothing: the leader is read, which answers in JSON
 //     and puts what was stored into strings.
 //   - Nats-Msg-Id of an event: the publisher's own id, checked like one in a payload.
 //   - Compactd-Marker, KV-Operation and Nats-Marker-Reason: read in OUTCOMES, and in the
@@ -41,8 +41,8 @@ func lastHeader(h nats.Header, name string) string {
 // a Direct Get with, at least.
 const leastAnswer = len("Nats-Stream: " + LogStream + "\r\n" + "Nats-Subject: log.0.k.t.s\r\n" + "Nats-Sequence: 1\r\n" + "Nats-Time-Stamp: 2006-01-02T15:04:05Z\r\n")
 
-// directAnswer reads what a server answers to a Direct Get of a sequence; false when it cannot be
-// known to be the server's word.
+// directAnswer reads what a server answers to a Direct Get of a sequence; false when it may not
+// come from the server.
 //
 // What was stored may hold an empty line, where a client stops to read, and before it the
 // values of another message. Then the server's own are among the bytes that were not read,

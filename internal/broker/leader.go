@@ -15,18 +15,18 @@ import (
 // apiTimeout bounds one request to the JetStream API. The next try follows.
 const apiTimeout = 5 * time.Second
 
-// hearTime is how lately a leader must have heard from another copy for that one to
-// count as its follower. It hears once in 2 s, and copies elect another leader no sooner
-// than 4 s after they heard from theirs.
-const hearTime = 3 * time.Second
+// followerTimeout is how old a leader's last message from another copy may be for that copy to
+// count as its follower. Copies send one every 2 s, and elect another leader no sooner than
+// 4 s after the last message of theirs.
+const followerTimeout = 3 * time.Second
 
-var errNotLed = errors.New("the server that answers does not lead most copies of the stream")
+var errNoQuorum = errors.New("the server that answers does not lead most copies of the stream")
 
-// leads reports whether what says c is the leader that most copies follow. Others answer
-// too: a copy that was just started, or sees no leader, and for a second after it came
-// back, a leader that was cut off while another one was elected. They know nothing of what
-// was stored meanwhile, and say that all copies are up to date.
-func leads(c *jetstream.ClusterInfo) bool {
+// hasQuorum reports whether the server that answered with c is the leader that most copies
+// follow. Others answer too: a copy that has just started, one without a leader, and, for a
+// second after its return, a leader that was cut off while another one was elected. They do
+// not have what was stored meanwhile, and report all copies as up to date.
+func hasQuorum(c *jetstream.ClusterInfo) bool {
 	if c == nil || len(c.Replicas) == 0 {
 		return true // there is one copy
 	}
@@ -35,7 +35,7 @@ func leads(c *jetstream.ClusterInfo) bool {
 		if r.Name == c.Leader {
 			return false
 		}
-		if 0 < r.Active && r.Active < hearTime {
+		if 0 < r.Active && r.Active < followerTimeout {
 			follow++
 		}
 	}
@@ -59,14 +59,14 @@ type storedMsg struct {
 	Time    time.Time `json:"time"`
 }
 
-// getFromLeader reads one message from the leader, which knows every message
+// getFromLeader reads one message from the leader, which has every message
 // that was acknowledged. A Direct Get may come from a replica that lags. Returns
 // [jetstream.ErrMsgNotFound] when there is none. It waits for a cluster that elects one.
 func getFromLeader(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (*storedMsg, error) {
-	return elected(ctx, func(ctx context.Context) (*storedMsg, error) { return getWithin(ctx, nc, stream, req, apiTimeout) })
+	return retryUntilLeader(ctx, func(ctx context.Context) (*storedMsg, error) { return getWithin(ctx, nc, stream, req, apiTimeout) })
 }
 
-// getWithin is getFromLeader for whoever asks again after a time-out of its own.
+// getWithin is getFromLeader for callers that retry after a time-out of their own.
 func getWithin(ctx context.Context, nc *nats.Conn, stream string, req getRequest, timeout time.Duration) (*storedMsg, error) {
 	body, err := events.Marshal(req)
 	if err != nil {
@@ -110,12 +110,12 @@ func parseStored(answer []byte) (*storedMsg, error) {
 	return resp.Message, nil
 }
 
-// errNoAnswer says that a request went unanswered while its caller would still
-// have waited.
+// errNoAnswer: a request got no answer in its own time, and the context of its caller
+// has not ended.
 var errNoAnswer = errors.New("no answer")
 
 // request sends m and waits for the answer, at most timeout. The end of ctx and
-// that of the timeout are told apart.
+// that of the timeout are different errors.
 func request(ctx context.Context, nc *nats.Conn, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
 	one, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -27,7 +27,7 @@ func TestLeads(t *testing.T) {
 		"a follower":          {&jetstream.ClusterInfo{Leader: "b", Replicas: []*jetstream.PeerInfo{peer("b", time.Second), peer("c", time.Second)}}, false},
 		"no leader":           {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{peer("a", time.Second), peer("b", time.Second), peer("c", time.Second)}}, false},
 	} {
-		if got := leads(c.info); got != c.want {
+		if got := hasQuorum(c.info); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

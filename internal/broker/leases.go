@@ -19,7 +19,7 @@ var (
 	ErrLeaseLost = errors.New("the lease was lost")
 )
 
-// Holder says who holds a lease.
+// Holder names the worker that holds a lease.
 type Holder struct {
 	// Member is the name of the worker, which outlives a restart.
 	Member string `json:"member"`
@@ -56,7 +56,7 @@ func (l *Leases) Acquire(ctx context.Context, partition int, h Holder) (*Lease, 
 	if e.value != nil {
 		if has, err := readHolder(e.value); err == nil && has.Member != h.Member {
 			return nil, fmt.Errorf("acquire lease %d: %w: %s", partition, ErrHeld, has.Owner)
-		} // what cannot be read holds nothing
+		} // an unreadable value holds nothing
 	}
 	lease := &Lease{Partition: partition, Holder: h, revision: e.revision}
 	err = l.write(ctx, lease)
@@ -69,9 +69,9 @@ func (l *Leases) Acquire(ctx context.Context, partition int, h Holder) (*Lease, 
 	return lease, nil
 }
 
-// Renew lets a lease live on; one that has ended and that nobody took is taken
-// again. [ErrLeaseLost] says that another process has it; after any other error it
-// may live on, or not.
+// Renew extends a lease; one that has ended and that no worker took is taken
+// again. [ErrLeaseLost]: another process has it. After any other error it may be
+// extended, or not.
 func (l *Leases) Renew(ctx context.Context, lease *Lease) error {
 	err := l.write(ctx, lease)
 	if errors.Is(err, errMoved) { // it has ended, or the answer to a renewal was lost
@@ -120,9 +120,9 @@ func (l *Leases) Release(ctx context.Context, lease *Lease) error {
 }
 
 // Watch calls fn with the holder of every lease that is held, returns, and calls
-// it with every change after that; the zero Holder says that a lease is free. The
+// it with every change after that; the zero Holder means that a lease is free. The
 // calls come one at a time. After a call of onError changes may be missed: watch
-// anew. ctx bounds the start only.
+// again. ctx bounds the start only.
 func (l *Leases) Watch(ctx context.Context, fn func(partition int, h Holder), onError func(error)) (stop func(), err error) {
 	return l.bucket.watch(ctx, func(e entry) {
 		partition, err := strconv.Atoi(e.key)

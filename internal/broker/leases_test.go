@@ -43,7 +43,7 @@ func acquire(t *testing.T, l *Leases, partition int, h Holder) *Lease {
 // One worker holds a lease at a time, until it lets go of it; everybody hears of it.
 func TestLease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	l := NewLeases(w.js, 10*time.Second)
 	a, b := Holder{"a", "a-1"}, Holder{"b", "b-1"}
 	first := acquire(t, l, 3, a)
@@ -92,7 +92,7 @@ func TestLease(t *testing.T) {
 // before it has lost it.
 func TestLeaseOfSameMember(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	l := NewLeases(w.js, 10*time.Second)
 	before := acquire(t, l, 1, Holder{"a", "a-1"})
 	acquire(t, l, 1, Holder{"a", "a-2"})
@@ -104,7 +104,7 @@ func TestLeaseOfSameMember(t *testing.T) {
 // Of many that want a free lease at once one gets it.
 func TestLeaseRace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	l := NewLeases(w.js, 10*time.Second)
 	for round := range 20 {
 		got := make(chan error, 8)
@@ -130,12 +130,12 @@ func TestLeaseRace(t *testing.T) {
 // Members come and go; a watch tells who lives.
 func TestMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	m := NewMembers(w.js, 10*time.Second)
-	if err := m.Beat(t.Context(), Member{Name: "host.example"}); err == nil {
+	if err := m.Heartbeat(t.Context(), Member{Name: "host.example"}); err == nil {
 		t.Error("a name with a dot joined")
 	}
-	if err := m.Beat(t.Context(), Member{"a", "a-1"}); err != nil {
+	if err := m.Heartbeat(t.Context(), Member{"a", "a-1"}); err != nil {
 		t.Fatal(err)
 	}
 	type told struct {
@@ -153,9 +153,9 @@ func TestMembers(t *testing.T) {
 		want told
 	}{
 		{func() error { return nil }, told{Member{"a", "a-1"}, true}},
-		{func() error { return m.Beat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
 		{func() error { return m.Leave(t.Context(), "a") }, told{Member{Name: "a"}, false}},
-		{func() error { return m.Beat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestLeaseEnds(t *testing.T) {
 		lease := acquire(t, leases, 2, Holder{"a", "a-1"})
 		last := time.Now()
 		for range 2000 { // almost two hours
-			if err := errors.Join(leases.Renew(t.Context(), lease), members.Beat(t.Context(), Member{"a", "a-1"})); err != nil {
+			if err := errors.Join(leases.Renew(t.Context(), lease), members.Heartbeat(t.Context(), Member{"a", "a-1"})); err != nil {
 				t.Fatal(err)
 			}
 			last = time.Now()

@@ -14,37 +14,37 @@ import (
 	"compactd/internal/events"
 )
 
-// Heartbeat is how often the server says that a reader still has its consumer: the
-// second one that is missed has it made again. A consumer lives on one node of a
+// Heartbeat is how often the server confirms that a reader still has its consumer: after two
+// that are missed the reader creates another one. A consumer is on one node of a
 // cluster, which may be cut off from the node that the reader is connected to; the
 // default, 15 s, would leave a partition unread for half a minute.
 const Heartbeat = 2 * time.Second
 
-// readStall is how long a read may be silent before it is asked why.
-const readStall = 250 * time.Millisecond
+// readIdle is how long a read may deliver nothing before the reason is looked for.
+const readIdle = 250 * time.Millisecond
 
-// LogFrom says what [ConsumeLog] reads.
+// LogFrom is what [ConsumeLog] reads.
 type LogFrom struct {
 	Partition int
 	// Seq is the first sequence wanted; 0 is 1.
 	Seq uint64
-	// OnError is told of interruptions; reading goes on by itself. It must neither
+	// OnError receives interruptions; reading goes on by itself. It must neither
 	// block nor stop the reader.
 	OnError func(error)
-	// OnFetched is told of an event that two consumers in a row did not bring, and that
+	// OnFetched receives an event that two consumers in a row did not bring, and that
 	// was read by its sequence; it is passed on like any other. It must not block.
 	OnFetched func(seq uint64, why error)
 }
 
-// BeyondEndError says that a read was to start where the log has not come to:
-// the log was made anew, or lost its end. The server would have waited silently.
+// BeyondEndError: a read was to start past the end of the log. The log was recreated, or
+// truncated. The server would have waited without an error.
 type BeyondEndError struct {
 	Stream    string
 	Seq, Last uint64
 }
 
 func (e *BeyondEndError) Error() string {
-	return fmt.Sprintf("sequence %d is beyond the end of %s at %d; the stream was made anew, or lost its end in a power loss", e.Seq, e.Stream, e.Last)
+	return fmt.Sprintf("sequence %d is beyond the end of %s at %d; the stream was recreated, or truncated by a power loss", e.Seq, e.Stream, e.Last)
 }
 
 // ConsumeLog calls fn for every event of a partition from a sequence on, in
@@ -59,7 +59,7 @@ func (e *BeyondEndError) Error() string {
 // that is more. On an external server keep the sum over the readers of one
 // connection below its max_pending, 64 MiB by default; the embedded one has 1 GiB.
 //
-// After a reconnect to a server that lost the end of its log the reader would
+// After a reconnect to a server whose log was truncated the reader would
 // wait past the end: compare [State] with the cursor then ([Options].OnReconnect).
 func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn func(jetstream.Msg)) (stop func(), err error) {
 	state, err := State(ctx, js, LogStream)
@@ -78,9 +78,9 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 	if err != nil {
 		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
 	}
-	r.gate.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil }
+	r.order.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil }
 	r.onError = func(err error) {
-		if !errors.Is(err, errReconnected) { // whoever has the connection is told
+		if !errors.Is(err, errReconnected) { // the owner of the connection is notified
 			onError(err)
 		}
 	}
@@ -110,7 +110,7 @@ type Selection struct {
 	HeadersOnly bool
 }
 
-// Read is [ReadStream] with more to say.
+// Read is [ReadStream] for a [Selection].
 func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(msg jetstream.Msg, seq uint64) error) error {
 	if err := readSelection(ctx, js, s, fn); err != nil {
 		return fmt.Errorf("read %s %s: %w", s.Stream, strings.Join(s.Filters, ", "), err)
@@ -131,7 +131,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	if err != nil {
 		return err
 	}
-	// Whoever reads sends the first result; the one slot keeps the reader from blocking.
+	// The reader sends the first result; the one slot keeps the reader from blocking.
 	done, drained := make(chan error, 1), make(chan struct{}, 1)
 	end := func(err error) error {
 		select {
@@ -145,7 +145,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 			_ = end(err)
 		}
 	}
-	r.gate.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+	r.order.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		seq := md.Sequence.Stream
 		if seq <= upTo {
 			if err := fn(m, seq); err != nil {
@@ -165,7 +165,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	}
 	defer r.leave()
 	r.start()
-	stall := time.NewTicker(readStall)
+	stall := time.NewTicker(readIdle)
 	defer stall.Stop()
 	for {
 		stalled := false
@@ -182,8 +182,8 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 			}
 		case <-stall.C:
 			// What was pending may have been purged, or aged away: then no message
-			// will ever say that it is the last.
-			if stalled = r.gate.idle(); !stalled {
+			// is ever reported as the last.
+			if stalled = r.order.idle(); !stalled {
 				continue
 			}
 		}
@@ -205,7 +205,7 @@ func wakeUp(c chan struct{}) {
 	}
 }
 
-// errEnd says that all that was to be read has been.
+// errEnd: the whole selection has been read.
 var errEnd = errors.New("end")
 
 // LastUntil returns the sequence of the last message of a stream that was stored at
@@ -219,7 +219,7 @@ func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at ti
 	if err != nil {
 		return 0, fmt.Errorf("find the end of %s at %s: %w", stream, at, err)
 	}
-	// A consumer stands before the first message that it is to deliver.
+	// A new consumer is at the message before the first that it delivers.
 	return c.CachedInfo().Delivered.Stream, nil
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // partitionOf reads the partition that session s of tenant t came to lie in.
-func (w *world) partitionOf(seq uint64) int {
+func (w *env) partitionOf(seq uint64) int {
 	w.t.Helper()
 	got, err := GetLog(w.t.Context(), w.nc, []uint64{seq})
 	if err != nil {
@@ -36,7 +36,7 @@ func (w *world) partitionOf(seq uint64) int {
 // server, and is silent once it was stopped.
 func TestConsumeLog(t *testing.T) {
 	dir := t.TempDir()
-	w := openWorld(t, dir, Topology{Partitions: 1})
+	w := openEnv(t, dir, Topology{Partitions: 1})
 	addr := strings.TrimPrefix(w.srv.ClientURL(), "nats://")
 	for i := range 5 {
 		w.turn("a", fmt.Sprint(i+1))
@@ -84,7 +84,7 @@ func TestConsumeLog(t *testing.T) {
 
 // stop waits for the callback that is running.
 func TestConsumeLogStop(t *testing.T) {
-	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
 	w.turn("a", "1")
 	entered, leave := make(chan bool), make(chan bool)
 	left := false // owned by the callback until stop returns
@@ -113,7 +113,7 @@ func TestConsumeLogStop(t *testing.T) {
 // A start one past the end waits for what comes; one further is refused. The
 // server takes it, and a filter on the subject of agents, without a word.
 func TestConsumeLogStart(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	seq := w.turn("a", "1")
 	p := w.partitionOf(seq)
 	for _, from := range []uint64{seq + 2, 1 << 40} {
@@ -149,7 +149,7 @@ func TestConsumeLogStart(t *testing.T) {
 // ReadStream returns what was there at the call, within its bounds, and never
 // waits for more.
 func TestReadStream(t *testing.T) {
-	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
 	read := func(filter string, from, upTo uint64) (seqs []uint64) {
 		t.Helper()
 		err := ReadStream(within(t, time.Minute), w.js, LogStream, filter, from, upTo, func(m jetstream.Msg, seq uint64) error {
@@ -211,7 +211,7 @@ func TestReadStream(t *testing.T) {
 // says that it is the last.
 func TestReadStreamPurged(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
 	for range 2 * pullMessages {
 		if _, err := w.js.PublishAsync("session.turn.t.a", []byte("x")); err != nil {
 			t.Fatal(err)
@@ -238,7 +238,7 @@ func TestReadStreamPurged(t *testing.T) {
 // what is gone is listed, and the rest is still there.
 func TestGetLog(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	const n = 600
 	for i := range n {
 		if _, err := w.js.PublishAsync("session.turn.t.a", []byte(fmt.Sprint(i+1))); err != nil {
@@ -292,7 +292,7 @@ func TestGetLog(t *testing.T) {
 // Answers that are lost with the link are asked for again.
 func TestGetLogLostAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	seqs := []uint64{w.turn("a", "1"), w.turn("b", "2"), w.turn("c", "3")}
 	u, _ := url.Parse(w.srv.ClientURL())
 	link := newWire(t, u.Host)
@@ -316,7 +316,7 @@ func TestGetLogLostAnswers(t *testing.T) {
 // A config is stored once as long as it is fresh, read back whole, and cannot be
 // taken for a partition or an outcome.
 func TestConfig(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	hash := strings.Repeat("0f", 32)
 	put := func(text string, renew time.Duration) {
 		t.Helper()

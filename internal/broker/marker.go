@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Marker says how far a partition is decided, and by whom. The last message of
+// Marker is how far a partition is decided, and by which owner. The last message of
 // every commit carries one.
 type Marker struct {
 	// Cursor is the sequence of the last log event whose outcomes are stored.
@@ -25,16 +25,16 @@ type Marker struct {
 	// Config is the hash of the config the next events are decided under.
 	Config string `json:"config"`
 	// Before is the hash of the config that the events up to Cursor were decided
-	// under, when it is another one. The marker that said so may have left with an
+	// under, when it is another one. The marker that reported it may have gone with an
 	// outcome that was erased. A [Committer] fills it when it takes over.
 	Before string `json:"before,omitzero"`
 	// Chain is a hash over the partition's events up to Cursor.
 	Chain uint64 `json:"chain"`
 	// LastID and LastTime, in Unix milliseconds, belong to the event at Cursor.
-	// Should the log be another one, or have lost its end, they do not fit.
+	// They do not match when the log is another one, or was truncated.
 	LastID   string `json:"last_id"`
 	LastTime int64  `json:"last_time"`
-	// LogCreated is when the log that Cursor counts in was made, in Unix
+	// LogCreated is when the log that Cursor counts in was created, in Unix
 	// nanoseconds.
 	LogCreated int64 `json:"log_created"`
 }
@@ -52,15 +52,15 @@ type Stored struct {
 	commit string // id of the commit that it ends
 }
 
-// markerText is the marker in its header. The id of the commit tells a commit of
-// ours from any other, even one with the same marker.
+// markerText is the marker in its header. The id of the commit identifies it among
+// all, even among those with the same marker.
 type markerText struct {
 	Marker
 	Commit string `json:"commit"`
 }
 
 // LastMarker reads the newest marker of a partition from the leader of OUTCOMES.
-// A last message without marker is an error: somebody wrote past the fence, or
+// A last message without marker is an error: a client wrote past the fence, or
 // purged the end of the partition without a marker after it.
 func LastMarker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
 	return lastMarker(ctx, nc, partition, apiTimeout)
@@ -82,17 +82,17 @@ func lastMarker(ctx context.Context, nc *nats.Conn, partition int, timeout time.
 	return s, nil
 }
 
-// maxPatience bounds how long one try waits for the newest marker. The message
+// maxMarkerWait bounds how long one try waits for the newest marker. The message
 // that carries it may have 8 MiB, and the way may be slow.
-const maxPatience = 30 * time.Second
+const maxMarkerWait = 30 * time.Second
 
-// patience is how long the next try waits for the newest marker; after each silence
-// twice as long.
-type patience time.Duration
+// maxWait is how long the next try waits for the newest marker; twice as long after each
+// try without an answer.
+type maxWait time.Duration
 
-// marker asks for it when there is a leader that answers: whoever asked an old one, or
-// none, would wait for nothing, and long.
-func (p *patience) marker(ctx context.Context, js jetstream.JetStream, partition int) (Stored, error) {
+// marker reads it once a leader answers: a request to an old leader, or to none, would
+// wait for long in vain.
+func (w *maxWait) marker(ctx context.Context, js jetstream.JetStream, partition int) (Stored, error) {
 	soon, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	if _, err := State(soon, js, OutcomesStream); err != nil {
@@ -101,9 +101,9 @@ func (p *patience) marker(ctx context.Context, js jetstream.JetStream, partition
 		}
 		return Stored{}, err
 	}
-	s, err := lastMarker(ctx, js.Conn(), partition, time.Duration(*p))
+	s, err := lastMarker(ctx, js.Conn(), partition, time.Duration(*w))
 	if errors.Is(err, errNoAnswer) {
-		*p = min(2**p, patience(maxPatience))
+		*w = min(2**w, maxWait(maxMarkerWait))
 	}
 	return s, err
 }
@@ -114,7 +114,7 @@ func ParseMarker(h nats.Header) (Marker, bool, error) {
 	return t.Marker, ok, err
 }
 
-// NoMarkerError says that the newest message of a partition carries no marker.
+// NoMarkerError: the newest message of a partition carries no marker.
 type NoMarkerError struct {
 	Seq     uint64 // in OUTCOMES
 	Subject string

@@ -10,16 +10,16 @@ import (
 	"compactd/internal/events"
 )
 
-// Member is a worker that lives.
+// Member is a running worker.
 type Member struct {
-	// Name is the worker's among all, 1 to 64 of [A-Za-z0-9_-]. It outlives a
+	// Name is the worker's among all, 1 to 64 of [A-Za-z0-9_-]. It survives a
 	// restart, so that the same partitions come back to the same files.
 	Name string `json:"name"`
 	// Owner is its process, as in the [Claim].
 	Owner string `json:"owner"`
 }
 
-// Members is the bucket of the workers that live.
+// Members is the bucket of the running workers.
 type Members struct{ bucket bucket }
 
 // NewMembers returns the members; one ends ttl after its last heartbeat, in whole
@@ -28,8 +28,8 @@ func NewMembers(js jetstream.JetStream, ttl time.Duration) *Members {
 	return &Members{newBucket(js, MembersBucket, ttl)}
 }
 
-// Beat joins, or stays.
-func (m *Members) Beat(ctx context.Context, who Member) error {
+// Heartbeat joins, or renews the membership.
+func (m *Members) Heartbeat(ctx context.Context, who Member) error {
 	if !events.ValidID(who.Name) {
 		return fmt.Errorf("join: name %q is not 1 to 64 of A-Z a-z 0-9 _ -", who.Name)
 	}
@@ -46,10 +46,10 @@ func (m *Members) Leave(ctx context.Context, name string) error {
 	return wrap(m.bucket.remove(ctx, name, nil), "leave")
 }
 
-// Watch calls fn with every member that lives, returns, and calls it with every
+// Watch calls fn with every running member, returns, and calls it with every
 // heartbeat and every end after that, one at a time. After a call of onError
-// changes may be missed: watch anew. ctx bounds the start only.
-func (m *Members) Watch(ctx context.Context, fn func(who Member, lives bool), onError func(error)) (stop func(), err error) {
+// changes may be missed: watch again. ctx bounds the start only.
+func (m *Members) Watch(ctx context.Context, fn func(who Member, running bool), onError func(error)) (stop func(), err error) {
 	return m.bucket.watch(ctx, func(e entry) {
 		who := Member{Name: e.key}
 		if e.value != nil {

@@ -10,12 +10,12 @@ import (
 )
 
 // ackPrefix begins the reply subject of every message that a consumer delivers. The server
-// makes it; a publisher has no say in it. See headers.go.
+// sets it; a publisher cannot. See headers.go.
 const ackPrefix = "$JS.ACK."
 
 // isDelivery reports whether a message is one of a stream. All else that comes in on an
 // inbox of pulls is the server's own: heartbeats, and why a pull has ended. Neither headers
-// nor an empty payload tell: a publisher chooses both.
+// nor an empty payload prove it: a publisher chooses both.
 func isDelivery(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, ackPrefix) }
 
 // message is one of a stream, with its metadata. Its consumer takes no acknowledgements, so
@@ -40,7 +40,7 @@ func newMessage(m *nats.Msg) (message, error) {
 	}}, nil
 }
 
-// messageOf is a message that was read by its sequence. Nothing says how many come behind it,
+// messageOf is a message that was read by its sequence. The answer does not report how many follow,
 // so it counts one: it is never taken for the last.
 func messageOf(stream string, m *storedMsg, headersOnly bool) message {
 	msg := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.headers()}

@@ -27,7 +27,7 @@ const (
 	headerTimestamp = "Nats-Time-Stamp"
 )
 
-// Headers of what a server says beside the messages of a stream.
+// Headers of what a server sends beside the messages of a stream.
 const (
 	headerStatus       = "Status"
 	headerDescription  = "Description"

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// IDTakenError says that the server took an event for a copy of another message of
+// IDTakenError: the server took an event for a copy of another message of
 // the log, because that one carries the same Nats-Msg-Id. The server compares ids
 // over all tenants. The event itself was stored under a random id.
 type IDTakenError struct {
@@ -26,7 +26,7 @@ func (e *IDTakenError) Error() string {
 // same event: logged is the subject under which the log keeps it. When the server
 // reports a duplicate, and the message that it means has another subject, a tenant
 // has used the id, which it can compute; then m is stored under a random id, and
-// taken says so.
+// taken is not nil.
 func PublishOnce(ctx context.Context, js jetstream.JetStream, m *nats.Msg, logged string) (taken *IDTakenError, err error) {
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil || !ack.Duplicate {

@@ -16,7 +16,7 @@ import (
 
 // planted stores every block that is known to be hostile, with and without a payload, each
 // before a good event, and returns all in their order.
-func (w *world) planted() (stored []LogMessage) {
+func (w *env) planted() (stored []LogMessage) {
 	w.t.Helper()
 	c, err := plantedtest.Dial(w.srv.ClientURL(), nil)
 	if err != nil {
@@ -48,7 +48,7 @@ func logged(m jetstream.Msg, seq uint64) LogMessage {
 // look-alikes.
 func TestPlantedHeadersAreRead(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
 	want := w.planted()
 	got := make(chan LogMessage, len(want))
 	trouble := make(chan string, 100)
@@ -92,7 +92,7 @@ func TestPlantedHeadersAreRead(t *testing.T) {
 func TestReaderFetchesTooLarge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w := openWorld(t, dir, Topology{Partitions: 1})
+	w := openEnv(t, dir, Topology{Partitions: 1})
 	w.turn("a", "1")
 	large := string(make([]byte, 6<<20))
 	at := w.turn("a", large)
@@ -142,7 +142,7 @@ func TestReaderFetchesTooLarge(t *testing.T) {
 // whatever its headers say of them: hostile actors, planted server headers.
 func TestPlantedHeadersBySequence(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
 	want := w.planted()
 	seqs := make([]uint64, len(want))
 	for i, m := range want {
@@ -175,7 +175,7 @@ func TestPlantedHeadersBySequence(t *testing.T) {
 // Headers as honest clients write them need no second question: a copy of the log answers.
 func TestHonestHeadersAreReadFromAnyCopy(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
 	c, err := plantedtest.Dial(w.srv.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)

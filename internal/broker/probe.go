@@ -24,12 +24,12 @@ const (
 )
 
 // found returns what is at the addresses that no connection came about with, as a clause;
-// "" where it is not known. Trouble is a better one where something else listens.
-func (o *Options) found(ctx context.Context, t Trouble) (string, Trouble) {
+// "" where it is unknown. The cause is a better one where something else listens.
+func (o *Options) found(ctx context.Context, t Cause) (string, Cause) {
 	switch {
-	case t == TroubleUser:
-		return o.refused(), t
-	case t != TroubleServer && t != "" || o.InProcess != nil:
+	case t == CauseUser:
+		return o.refusedIdentity(), t
+	case t != CauseServer && t != "" || o.InProcess != nil:
 		return "", t
 	}
 	var all []string
@@ -39,7 +39,7 @@ func (o *Options) found(ctx context.Context, t Trouble) (string, Trouble) {
 		}
 		one, other := probe(ctx, strings.TrimSpace(addr))
 		if other {
-			t = TroubleOther
+			t = CauseOther
 		}
 		if one != "" {
 			all = append(all, one)
@@ -48,8 +48,8 @@ func (o *Options) found(ctx context.Context, t Trouble) (string, Trouble) {
 	return strings.Join(all, ", "), t
 }
 
-// refused names who the server does not let in.
-func (o *Options) refused() string {
+// refusedIdentity names the user or the credentials that the server refuses.
+func (o *Options) refusedIdentity() string {
 	u, err := parseURL(o.URL)
 	switch {
 	case o.Creds != "":

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// pullMessages is what is asked for at once. Fewer cost throughput (256: × 0.62).
+	// pullMessages is how many are requested at once. Fewer cost throughput (256: × 0.62).
 	pullMessages = 2000
 	// pullTime is when the server gives up a pull that it has nothing more for.
 	pullTime = 30 * time.Second
@@ -29,43 +29,43 @@ const (
 // each reconnect. 4 MiB hold 2,000 turns of the usual 1.5 KiB.
 func pullBytes(nc *nats.Conn) int { return max(4<<20, MaxPayload(nc)) + 256<<10 }
 
-// errTooLarge says that a message exceeds what a pull asks for: it was stored when the
+// errTooLarge: a message exceeds what a pull requests. It was stored when the
 // server took larger ones.
 var errTooLarge = errors.New("the next message is larger than what the server takes now")
 
-// puller asks one consumer for messages again and again.
+// puller requests messages from one consumer, again and again.
 //
 // Consume of nats.go takes a message without payload and with a header Status for one of
-// the server's own. Whoever may publish may store such a message: it was then missed each
-// time, and the reading began again before it without end. So the product pulls by itself.
+// the server's own. Any publisher may store such a message: it was then missed each
+// time, and the reading began again before it without end. So the reader pulls by itself.
 type puller struct {
 	nc    *nats.Conn
-	next  string                // where pulls are asked for
+	next  string                // where pulls are requested
 	pass  func(*nats.Msg) error // takes what was delivered, one at a time, in order
-	lose  func(error)           // says why no more is to be expected; may be called more than once
+	lose  func(error)           // receives why no more is to be expected; may be called more than once
 	bytes int
 
-	inbox   string
-	sub     *nats.Subscription
-	over    atomic.Bool
-	silence *time.Timer // fires when the server has said nothing for two heartbeats
+	inbox string
+	sub   *nats.Subscription
+	over  atomic.Bool
+	idle  *time.Timer // fires when the server has sent nothing for two heartbeats
 
-	// Owned by the subscription once it is made.
-	open     int // messages that were asked for, and not delivered
+	// Owned by the subscription once it exists.
+	open     int // messages that were requested, and not delivered
 	refusals int // pulls since the last message that ended as it was too large
 }
 
-// start asks for the first messages.
+// start requests the first messages.
 func (p *puller) start() error {
 	p.inbox, p.open = p.nc.NewInbox(), pullMessages
-	p.silence = time.AfterFunc(2*Heartbeat, func() {
+	p.idle = time.AfterFunc(2*Heartbeat, func() {
 		if p.nc.IsConnected() { // the end of a lost link has listeners of its own
 			p.end(jetstream.ErrNoHeartbeat)
 		}
 	})
 	var err error
 	if p.sub, err = p.nc.Subscribe(p.inbox, p.receive); err == nil {
-		err = errors.Join(p.sub.SetPendingLimits(-1, -1), p.ask(pullMessages)) // the pulls bound it
+		err = errors.Join(p.sub.SetPendingLimits(-1, -1), p.request(pullMessages)) // the pulls bound it
 	}
 	if err != nil {
 		p.stop()
@@ -76,7 +76,7 @@ func (p *puller) start() error {
 // stop returns at once. pass may still run.
 func (p *puller) stop() {
 	p.over.Store(true)
-	p.silence.Stop()
+	p.idle.Stop()
 	if p.sub != nil {
 		_ = p.sub.Unsubscribe()
 	}
@@ -88,16 +88,16 @@ func (p *puller) end(err error) {
 	}
 }
 
-func (p *puller) ask(messages int) error {
+func (p *puller) request(messages int) error {
 	return p.nc.PublishRequest(p.next, p.inbox, fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, messages, p.bytes, pullTime, Heartbeat))
 }
 
-// receive takes what comes in on the inbox, in order, and asks for more in time.
+// receive takes what comes in on the inbox, in order, and requests more in time.
 func (p *puller) receive(m *nats.Msg) {
 	if p.over.Load() {
 		return
 	}
-	p.silence.Stop() // a slow pass is not the server's silence
+	p.idle.Stop() // a slow pass is no idle server
 	var err error
 	if isDelivery(m) {
 		p.open, p.refusals = p.open-1, 0
@@ -106,18 +106,18 @@ func (p *puller) receive(m *nats.Msg) {
 		err = p.control(m)
 	}
 	if err == nil && p.open < pullMessages/2 {
-		err = p.ask(pullMessages - p.open)
+		err = p.request(pullMessages - p.open)
 		p.open = pullMessages
 	}
 	if err != nil {
 		p.end(err)
 	}
 	if !p.over.Load() {
-		p.silence.Reset(2 * Heartbeat)
+		p.idle.Reset(2 * Heartbeat)
 	}
 }
 
-// control takes what the server says beside the messages; an error ends the pulling.
+// control handles what the server sends beside the messages; an error ends the pulling.
 func (p *puller) control(m *nats.Msg) error {
 	status := m.Header.Get(headerStatus)
 	text := m.Header.Get(headerDescription)

@@ -16,14 +16,15 @@ import (
 // reader reads a part of a stream in order, one message at a time, with one consumer
 // after the other: each goes on where the one before it came to.
 //
-// nats.go has an ordered consumer, which asks for its next one by the same name until it
-// is answered. A cluster may place that on a node that is cut off, which it takes to be alive
-// for minutes. From then on every try goes to that node, no error is told, and who would stop the
-// reading waits too. Here every try has a name of its own, and may be placed elsewhere.
+// nats.go has an ordered consumer, which requests its next one by the same name until it
+// gets an answer. A cluster may place that on a node that is cut off, and takes that node to be
+// up for minutes. From then on every try goes to that node, no error is reported, and a caller
+// that stops the reading waits too. Here every try has a name of its own, and may be placed
+// elsewhere.
 //
 // A consumer reads from one copy of the stream, which may be behind the others. What it
-// delivers is stored for good; that it has no more to deliver says how far it has come, and
-// no more.
+// delivers is stored for good; that it has no more to deliver means only how far that copy
+// has come.
 //
 // A message that two consumers in a row did not bring is read from the leader by its
 // sequence: no message stops the reading.
@@ -32,8 +33,8 @@ type reader struct {
 	stream  string
 	config  jetstream.ConsumerConfig // of the first consumer, without its name
 	first   jetstream.Consumer
-	gate    gate
-	onError func(error) // told why a consumer was replaced, or is not yet; set before start
+	order   orderFilter
+	onError func(error) // receives why a consumer was replaced, or is not yet; set before start
 	// onFetched is called with what was read by its sequence, and why; set before start.
 	onFetched func(seq uint64, why error)
 
@@ -49,7 +50,7 @@ type reader struct {
 }
 
 const (
-	// consumerLife is how long the server keeps a consumer that nobody asks.
+	// consumerLife is how long the server keeps a consumer without requests.
 	consumerLife = 5 * time.Minute
 	// leaveTime is how long the end of a consumer is waited for. It comes later too.
 	leaveTime = 250 * time.Millisecond
@@ -72,7 +73,7 @@ func openReader(ctx context.Context, js jetstream.JetStream, from string, config
 	}
 	r := &reader{js: js, stream: from, config: config, onError: func(error) {}, onFetched: func(uint64, error) {}, behind: make(chan struct{}, 1), ended: make(chan error, 1), cancel: func() {}}
 	if config.OptStartSeq > 0 {
-		r.gate.last = config.OptStartSeq - 1 // a copy that is behind begins at its own end, where that is before it
+		r.order.last = config.OptStartSeq - 1 // a copy that is behind begins at its own end, where that is before it
 	}
 	limited, cancel := context.WithTimeout(ctx, electionTime)
 	defer cancel()
@@ -91,11 +92,11 @@ func (r *reader) start() {
 	r.work.Go(func() { r.run(ctx) })
 }
 
-// stop waits for the gate's fn and lets nothing pass any more. fn must not call it. The end
+// stop waits for the filter's fn and lets nothing pass any more. fn must not call it. The end
 // of the consumer is not waited for.
-func (r *reader) stop() { r.forget(r.halt()) }
+func (r *reader) stop() { r.deleteConsumer(r.halt()) }
 
-// leave is stop for whoever reads one part after the other: it waits until the consumer
+// leave is stop for callers that read one part after the other: it waits until the consumer
 // is deleted, or there would soon be a thousand.
 func (r *reader) leave() {
 	newest := r.halt()
@@ -110,8 +111,8 @@ func (r *reader) leave() {
 func (r *reader) halt() (newest string) {
 	r.cancel()
 	r.work.Wait()
-	r.gate.close()
-	newest, _ = r.gate.delivered()
+	r.order.close()
+	newest, _ = r.order.delivered()
 	return newest
 }
 
@@ -122,21 +123,21 @@ func (r *reader) run(ctx context.Context) {
 	cons := r.first
 	for {
 		why := r.consume(ctx, cons, status)
-		if !r.lives(ctx, status) {
+		if !r.awaitLink(ctx, status) {
 			break
 		}
 		r.onError(why)
-		r.forget(cons.CachedInfo().Name)
+		r.deleteConsumer(cons.CachedInfo().Name)
 		if r.isStuck(why) {
 			r.fetch(ctx, why)
 		}
 		var err error
 		if cons, err = r.next(ctx, func(err error) bool {
-			lives := r.lives(ctx, status)
-			if lives {
+			again := r.awaitLink(ctx, status)
+			if again {
 				r.onError(fmt.Errorf("make a consumer: %w", err))
 			}
-			return lives
+			return again
 		}); err != nil {
 			break
 		}
@@ -146,9 +147,9 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// lives waits while the link is lost: what was sent then would be asked too late. It
-// reports whether the reading is to go on.
-func (r *reader) lives(ctx context.Context, status <-chan nats.Status) bool {
+// awaitLink waits while the link is lost: a request sent then would come too late. It
+// reports whether the reading goes on.
+func (r *reader) awaitLink(ctx context.Context, status <-chan nats.Status) bool {
 	pause := time.After(replacePause)
 	for nc := r.js.Conn(); ctx.Err() == nil && !nc.IsClosed(); {
 		select {
@@ -172,7 +173,7 @@ func (r *reader) consume(ctx context.Context, cons jetstream.Consumer, status <-
 	nc := r.js.Conn()
 	p := &puller{
 		nc: nc, next: apiNext + r.stream + "." + cons.CachedInfo().Name, bytes: pullBytes(nc),
-		pass: r.gate.pass, lose: func(err error) { lost <- err },
+		pass: r.order.pass, lose: func(err error) { lost <- err },
 	}
 	if err := p.start(); err != nil {
 		return err
@@ -201,7 +202,7 @@ func (r *reader) isStuck(why error) bool {
 			return false
 		}
 	}
-	at := r.gate.begin("")
+	at := r.order.begin("")
 	if at != r.stuck.at {
 		r.stuck.at, r.stuck.times = at, 0
 	}
@@ -212,7 +213,7 @@ func (r *reader) isStuck(why error) bool {
 // fetch reads the next message from the leader, by its sequence, and hands it over. When it
 // cannot, the next consumer tries.
 func (r *reader) fetch(ctx context.Context, why error) {
-	last := r.gate.begin("")
+	last := r.order.begin("")
 	if last == 0 && r.config.DeliverPolicy != jetstream.DeliverByStartSequencePolicy {
 		return // not every message is wanted
 	}
@@ -223,7 +224,7 @@ func (r *reader) fetch(ctx context.Context, why error) {
 	}
 	if m != nil {
 		r.onFetched(m.Seq, why)
-		_ = r.gate.insert(messageOf(r.stream, m, r.config.HeadersOnly)) // an end that was asked for
+		_ = r.order.insert(messageOf(r.stream, m, r.config.HeadersOnly)) // an end that the caller chose
 	}
 }
 
@@ -248,24 +249,24 @@ func (r *reader) following(ctx context.Context, from uint64) (first *storedMsg, 
 	return first, nil
 }
 
-// next makes a consumer that begins after the last message that passed. again says
+// next creates a consumer that begins after the last message that passed. again reports
 // whether an error is worth another try.
 func (r *reader) next(ctx context.Context, again func(error) bool) (cons jetstream.Consumer, err error) {
 	config := r.config
-	if last := r.gate.begin(""); last > 0 {
+	if last := r.order.begin(""); last > 0 {
 		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, last+1
 	}
 	_ = retry(ctx, nil, func() error { // err says more
-		cons, err = hasten(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
+		cons, err = hedge(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
 			return r.create(ctx, config)
-		}, func(late jetstream.Consumer) { r.forget(late.CachedInfo().Name) })
+		}, func(late jetstream.Consumer) { r.deleteConsumer(late.CachedInfo().Name) })
 		if err != nil && again(err) {
 			return err
 		}
 		return permanent(err)
 	})
 	if err == nil {
-		r.gate.begin(cons.CachedInfo().Name)
+		r.order.begin(cons.CachedInfo().Name)
 	}
 	return cons, err
 }
@@ -274,17 +275,17 @@ func (r *reader) create(ctx context.Context, config jetstream.ConsumerConfig) (j
 	config.Name = nuid.Next()
 	cons, err := r.js.CreateConsumer(ctx, r.stream, config)
 	if err != nil {
-		r.forget(config.Name) // it may have been made
+		r.deleteConsumer(config.Name) // it may have been made
 	}
 	return cons, err
 }
 
 // seen returns the sequence of the stream up to which the newest consumer has looked, once
-// all that it found has passed. Where the copy that it reads from ends it stops; so that copy
-// says itself how far it goes, whatever others know. It says so in the heartbeats of a pull:
-// the consumer's own state stays where the last message was delivered.
+// all that it found has passed. It stops where the copy that it reads from ends; so that copy
+// itself reports how far it goes, whatever others have. It reports it in the heartbeats of a
+// pull: the consumer's own state stays where the last message was delivered.
 func (r *reader) seen(ctx context.Context) (upTo uint64, ok bool) {
-	name, passed := r.gate.delivered()
+	name, passed := r.order.delivered()
 	m, err := r.probe(ctx, name)
 	if err != nil {
 		return 0, false
@@ -296,7 +297,7 @@ func (r *reader) seen(ctx context.Context) (upTo uint64, ok bool) {
 	return parseSeq(m.Header.Get(headerLastStream)), m.Header.Get(headerStatus) == statusHeartbeat && parseSeq(m.Header.Get(headerLastConsumer)) == passed
 }
 
-// probe asks a consumer for one message, and returns the first answer. It has an inbox of
+// probe requests one message from a consumer, and returns the first answer. It has an inbox of
 // its own: a message that is delivered on that of all requests comes under its own subject,
 // and the client would hand it to any other request under way.
 func (r *reader) probe(ctx context.Context, consumer string) (*nats.Msg, error) {
@@ -307,7 +308,7 @@ func (r *reader) probe(ctx context.Context, consumer string) (*nats.Msg, error) 
 		return nil, err
 	}
 	defer sub.Unsubscribe()
-	body := fmt.Appendf(nil, `{"batch":1,"expires":%d,"idle_heartbeat":%d}`, probeTime, probeBeat)
+	body := fmt.Appendf(nil, `{"batch":1,"expires":%d,"idle_heartbeat":%d}`, probeTime, probeHeartbeat)
 	if err := nc.PublishRequest(apiNext+r.stream+"."+consumer, sub.Subject, body); err != nil {
 		return nil, err
 	}
@@ -322,15 +323,16 @@ func (r *reader) probe(ctx context.Context, consumer string) (*nats.Msg, error) 
 }
 
 const (
-	// probeBeat is when a pull that is made to hear a heartbeat gets one, and probeTime when
+	// probeHeartbeat is when a pull that only waits for a heartbeat gets one, and probeTime when
 	// it is given up.
-	probeBeat = 10 * time.Millisecond
-	probeTime = time.Second
+	probeHeartbeat = 10 * time.Millisecond
+	probeTime      = time.Second
 )
 
-// forget asks for the end of a consumer and awaits no answer: it ends by itself too.
-func (r *reader) forget(consumer string) {
-	if nc := r.js.Conn(); consumer != "" && nc.IsConnected() { // there is none while the next one is asked for
+// deleteConsumer requests the deletion of a consumer and awaits no answer: the server deletes
+// an idle one too.
+func (r *reader) deleteConsumer(consumer string) {
+	if nc := r.js.Conn(); consumer != "" && nc.IsConnected() { // there is none while the next one is created
 		_ = nc.Publish(apiDeleteConsumer+r.stream+"."+consumer, nil)
 	}
 }

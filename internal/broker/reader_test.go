@@ -40,7 +40,7 @@ func (u *unanswered) CreateConsumer(ctx context.Context, stream string, c jetstr
 // (P13).
 func TestReaderUnanswered(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, t.TempDir(), Topology{Partitions: 1})
+	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
 	w.turn("a", "1")
 	js := &unanswered{JetStream: w.js, silent: map[int]bool{0: true, 2: true}}
 	got, told := make(chan string, 10), make(chan error, 10)
@@ -75,7 +75,7 @@ func TestReaderUnanswered(t *testing.T) {
 }
 
 // consumers lists those of the log.
-func (w *world) consumers() (names []string) {
+func (w *env) consumers() (names []string) {
 	w.t.Helper()
 	s, err := w.js.Stream(w.t.Context(), LogStream)
 	if err != nil {

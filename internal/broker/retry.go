@@ -56,18 +56,18 @@ func retry(ctx context.Context, notify func(error, time.Duration), op func() err
 // is an error; an election takes 4 to 9 seconds, and may have to be repeated.
 const electionTime = 20 * time.Second
 
-// leaderless says that there is no leader to ask, or none that can be believed.
+// leaderless reports that there is no leader, or none with a quorum.
 func leaderless(err error) bool {
-	return errors.Is(err, errNotLed) || hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason)
+	return errors.Is(err, errNoQuorum) || hasCode(err, codeNoLeader, codeNotLeader, codeOffline, codeOfflineReason)
 }
 
-// elected asks until the leader answers: again while the server says that there is
-// none, and beside it while it says nothing.
-func elected[T any](ctx context.Context, ask func(context.Context) (T, error)) (got T, err error) {
+// retryUntilLeader calls op until the leader answers: again while the server reports that
+// there is none, and a second time beside the first while it reports nothing.
+func retryUntilLeader[T any](ctx context.Context, op func(context.Context) (T, error)) (got T, err error) {
 	limited, cancel := context.WithTimeout(ctx, electionTime)
 	defer cancel()
 	_ = retry(limited, nil, func() error { // err says more
-		if got, err = hasten(limited, ask, nil); leaderless(err) {
+		if got, err = hedge(limited, op, nil); leaderless(err) {
 			return err
 		}
 		return permanent(err)
@@ -79,29 +79,29 @@ func elected[T any](ctx context.Context, ask func(context.Context) (T, error)) (
 }
 
 const (
-	// firstAsk is how long an answer is awaited before the same is asked again, lastAsk the
-	// longest time after that.
-	firstAsk = 500 * time.Millisecond
-	lastAsk  = 2 * time.Second
-	// askTime bounds one question.
-	askTime = 10 * time.Second
+	// firstHedge is how long an answer is awaited before the same request is sent again,
+	// lastHedge the longest time after that.
+	firstHedge = 500 * time.Millisecond
+	lastHedge  = 2 * time.Second
+	// hedgeTimeout bounds one request.
+	hedgeTimeout = 10 * time.Second
 )
 
-// hasten asks, asks the same again beside it where there is no answer, and returns the
+// hedge asks, asks the same again beside it where there is no answer, and returns the
 // first answer. A request to a node that is cut off is lost, and the next one may go
 // elsewhere; but a cluster under load is slow, and a request that is given up early was
 // for nothing. Answers that come too late are dropped.
-func hasten[T any](ctx context.Context, ask func(context.Context) (T, error), drop func(T)) (T, error) {
+func hedge[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T)) (T, error) {
 	type answer struct {
 		got T
 		err error
 	}
-	limited, cancel := context.WithTimeout(ctx, askTime)
+	limited, cancel := context.WithTimeout(ctx, hedgeTimeout)
 	defer cancel()
 	answers := make(chan answer)
-	for pause := firstAsk; ; pause = min(pause*3/2, lastAsk) {
+	for pause := firstHedge; ; pause = min(pause*3/2, lastHedge) {
 		go func() {
-			got, err := ask(limited)
+			got, err := op(limited)
 			select {
 			case answers <- answer{got, err}:
 			case <-limited.Done():
@@ -140,7 +140,7 @@ func transient(err error) error {
 	}
 }
 
-// unreachable are the errors of nats.go that say nothing about what was asked.
+// unreachable are the errors of nats.go that reveal nothing about the request.
 var unreachable = []error{
 	context.DeadlineExceeded, errNoAnswer,
 	nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrStaleConnection,
@@ -148,28 +148,28 @@ var unreachable = []error{
 	jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrNoHeartbeat,
 }
 
-// Unreachable reports whether err says only that the server could not be asked, or
+// Unreachable reports whether err means only that the server could not be reached, or
 // restarted meanwhile: the same may succeed later.
 func Unreachable(err error) bool {
 	return leaderless(err) || slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) })
 }
 
-// InProcess reports whether err says that a message of the same id is being stored
+// InProcess reports whether err means that a message of the same id is being stored
 // just now: the same try, made a little later, gets its sequence.
 func InProcess(err error) bool { return hasCode(err, codeDuplicateInProcess) }
 
-// NoAnswer reports whether err says only that no answer came in time.
+// NoAnswer reports whether err means only that no answer came in time.
 func NoAnswer(err error) bool {
 	return slices.ContainsFunc([]error{context.DeadlineExceeded, errNoAnswer, nats.ErrTimeout}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// startTime is how long whoever starts waits for a server that does not answer, or a
-// cluster that elects.
+// startTime is how long a start waits for a server that does not answer, or for a
+// cluster that elects a leader.
 const startTime = time.Minute
 
 // AwaitServer calls op until it succeeds, for as long as it fails because the server
-// could not be asked, or a cluster has too few nodes, at most a minute. onWait, if any,
-// is told why it waits. That JetStream is not enabled is not waited for.
+// could not be reached, or a cluster has too few nodes, at most a minute. onWait, if any,
+// receives why it waits. That JetStream is not enabled is not waited for.
 func AwaitServer(ctx context.Context, onWait func(error), op func() error) error {
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()

@@ -26,7 +26,7 @@ func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, from, upTo
 	return Read(ctx, js, s, func(m jetstream.Msg, _ uint64) error {
 		at, err := events.ParseOutcome(m.Subject())
 		if err != nil {
-			return nil //nolint:nilerr // of nobody
+			return nil //nolint:nilerr // of no partition
 		}
 		md, err := m.Metadata()
 		if err != nil {

@@ -38,9 +38,9 @@ var (
 // store describes it.
 type Snapshot struct {
 	Partition int
-	// Marker says where the ledgers stand, and who put them.
+	// Marker is the position of the ledgers, and their owner.
 	Marker Marker
-	// Outcomes is the sequence in OUTCOMES that the ledgers stand at.
+	// Outcomes is the position of the ledgers in OUTCOMES.
 	Outcomes uint64
 	// Bytes of the file, and when the server stored the last of them.
 	Bytes uint64
@@ -54,11 +54,11 @@ type Snapshot struct {
 // Snapshots is the object store of snapshots. It is safe for concurrent use.
 type Snapshots struct{ js jetstream.JetStream }
 
-// NewSnapshots returns the store that [Ensure] made.
+// NewSnapshots returns the store that [Ensure] created.
 func NewSnapshots(js jetstream.JetStream) *Snapshots { return &Snapshots{js} }
 
 // Newest describes the newest snapshot of a partition, as the leader of the store
-// knows it. It asks until there is an answer, or ctx ends. [ErrNoSnapshot] when there
+// has it. It tries until there is an answer, or ctx ends. [ErrNoSnapshot] when there
 // is none.
 func (s *Snapshots) Newest(ctx context.Context, partition int) (newest *Snapshot, err error) {
 	err = retry(ctx, nil, func() (err error) {
@@ -74,8 +74,9 @@ func (s *Snapshots) Newest(ctx context.Context, partition int) (newest *Snapshot
 	return newest, nil
 }
 
-// newest returns the newest snapshot, nil if there is none, and the sequence of
-// what says so; 0 when nothing does. What no later try can better is permanent.
+// newest returns the newest snapshot, nil if there is none, and the sequence of the
+// message that describes it; 0 without one. An error that no later try can change is
+// permanent.
 func (s *Snapshots) newest(ctx context.Context, partition int) (*Snapshot, uint64, error) {
 	m, err := getFromLeader(ctx, s.js.Conn(), snapshotsStream, getRequest{LastFor: metaSubject(partition)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -102,7 +103,7 @@ func (s *Snapshots) newest(ctx context.Context, partition int) (*Snapshot, uint6
 // Read writes the bytes of a snapshot to w. They are those that were put, or the
 // error is [ErrSnapshotGone], or one of w or of the server; then what w has is
 // worth nothing. While a cluster looks for a leader a snapshot may seem to be gone:
-// ask for the newest again.
+// read the newest again.
 func (s *Snapshots) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) error {
 	sum, size, chunks := sha256.New(), uint64(0), uint32(0)
 	err := ReadStream(ctx, s.js, snapshotsStream, chunkSubject(snapshot.object), 0, 0, func(m jetstream.Msg, _ uint64) error {
@@ -123,8 +124,8 @@ func (s *Snapshots) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) e
 // file before the call comes back after it. On a server with replicas the bytes
 // leave the servers' own logs somewhat later, when those are next cut short.
 //
-// It does not spare the other partitions: the server frees the bytes of single
-// messages when it likes, those of a whole stream at once. Every owner writes a new
+// It erases the other partitions too: the server frees the bytes of single
+// messages at times of its own, those of a whole stream at once. Every owner writes a new
 // snapshot when it is next due; until then a take-over reads the log instead.
 func (s *Snapshots) Erase(ctx context.Context) error {
 	err := s.purge(ctx)
@@ -135,15 +136,15 @@ func (s *Snapshots) Erase(ctx context.Context) error {
 }
 
 func (s *Snapshots) purge(ctx context.Context, opts ...jetstream.StreamPurgeOpt) error {
-	return s.ask(ctx, func(stream jetstream.Stream) error { return stream.Purge(ctx, opts...) })
+	return s.withStream(ctx, func(stream jetstream.Stream) error { return stream.Purge(ctx, opts...) })
 }
 
-// ask asks something of the store's stream until there is an answer, or ctx ends.
-func (s *Snapshots) ask(ctx context.Context, what func(jetstream.Stream) error) error {
+// withStream calls op with the store's stream until there is an answer, or ctx ends.
+func (s *Snapshots) withStream(ctx context.Context, op func(jetstream.Stream) error) error {
 	return retry(ctx, nil, func() error {
 		stream, err := s.js.Stream(ctx, snapshotsStream)
 		if err == nil {
-			err = what(stream)
+			err = op(stream)
 		}
 		if err != nil {
 			return transient(err)
@@ -152,7 +153,7 @@ func (s *Snapshots) ask(ctx context.Context, what func(jetstream.Stream) error) 
 	})
 }
 
-// Keys of what an object says about itself.
+// Metadata keys of an object.
 const (
 	metaMarker   = "compactd-marker"
 	metaOutcomes = "compactd-outcomes"
@@ -160,14 +161,14 @@ const (
 
 func snapshotName(partition int) string { return "p" + strconv.Itoa(partition) }
 
-// metaSubject is where the store keeps what it knows of a snapshot.
+// metaSubject is where the store keeps the description of a snapshot.
 func metaSubject(partition int) string {
 	return "$O." + SnapshotsBucket + ".M." + base64.URLEncoding.EncodeToString([]byte(snapshotName(partition)))
 }
 
 // chunksPrefix begins the subject of every chunk. What follows is the name of the
 // object, which begins with that of the snapshot and a dash: so parts of an upload
-// that was given up are known by their partition.
+// that was given up are found by their partition.
 const chunksPrefix = "$O." + SnapshotsBucket + ".C."
 
 func chunkSubject(object string) string { return chunksPrefix + object }
@@ -185,7 +186,7 @@ func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreCo
 	}
 }
 
-// ensureSnapshots makes the store, or checks the one that is there. Its age follows
+// ensureSnapshots creates the store, or checks the one that is there. Its age follows
 // that of the log.
 func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Duration, replicas int) ([]Mismatch, error) {
 	_, err := js.CreateObjectStore(ctx, snapshotsConfig(maxAge, replicas))

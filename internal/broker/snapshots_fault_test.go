@@ -56,7 +56,7 @@ func TestFaultClusterSnapshots(t *testing.T) {
 		again += tries - 1
 		cancel()
 	}
-	single := &world{t: t, js: w.js}
+	single := &env{t: t, js: w.js}
 	if n := single.chunks(1); n != 7 {
 		t.Errorf("%d chunks are kept, not the 7 of the newest", n)
 	}

@@ -29,7 +29,7 @@ func bodyOf(seed uint64, n int) []byte {
 	return b
 }
 
-func (w *world) begin(partition int) *Upload {
+func (w *env) begin(partition int) *Upload {
 	w.t.Helper()
 	u, err := NewSnapshots(w.js).Begin(w.t.Context(), partition)
 	if err != nil {
@@ -38,7 +38,7 @@ func (w *world) begin(partition int) *Upload {
 	return u
 }
 
-func (w *world) put(u *Upload, m Marker, outcomes uint64, body []byte) {
+func (w *env) put(u *Upload, m Marker, outcomes uint64, body []byte) {
 	w.t.Helper()
 	if err := u.Put(w.t.Context(), m, outcomes, bytes.NewReader(body)); err != nil {
 		w.t.Fatal(err)
@@ -46,7 +46,7 @@ func (w *world) put(u *Upload, m Marker, outcomes uint64, body []byte) {
 }
 
 // snapshot reads the newest snapshot; nil when there is none.
-func (w *world) snapshot(partition int) (*Snapshot, []byte) {
+func (w *env) snapshot(partition int) (*Snapshot, []byte) {
 	w.t.Helper()
 	s := NewSnapshots(w.js)
 	newest, err := s.Newest(w.t.Context(), partition)
@@ -64,7 +64,7 @@ func (w *world) snapshot(partition int) (*Snapshot, []byte) {
 }
 
 // chunks counts the messages of a partition's snapshots, whole or not.
-func (w *world) chunks(partition int) (n uint64) {
+func (w *env) chunks(partition int) (n uint64) {
 	w.t.Helper()
 	s, err := w.js.Stream(w.t.Context(), snapshotsStream)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *world) chunks(partition int) (n uint64) {
 // The newest snapshot of a partition comes back as it was put, with its marker, and
 // only its chunks are kept; partitions do not touch one another, not even 1 and 11.
 func TestSnapshots(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	if s, _ := w.snapshot(1); s != nil {
 		t.Fatalf("before any: %+v", s)
 	}
@@ -115,7 +115,7 @@ func TestSnapshots(t *testing.T) {
 
 // Any client of object stores reads a snapshot.
 func TestSnapshotIsAnObject(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	body := bodyOf(1, chunkBytes+1)
 	w.put(w.begin(2), Marker{Cursor: 9}, 1, body)
 	store, err := w.js.ObjectStore(t.Context(), SnapshotsBucket)
@@ -130,7 +130,7 @@ func TestSnapshotIsAnObject(t *testing.T) {
 // An upload that began before another one ended, or before an erasure, stores
 // nothing, whichever of the two had a snapshot to replace (P6).
 func TestSnapshotFence(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	body := bodyOf(1, 2*chunkBytes)
 	for _, before := range []bool{false, true} {
 		if before {
@@ -160,7 +160,7 @@ func TestSnapshotFence(t *testing.T) {
 // An upload that died in the middle leaves the snapshot before it, and the next one
 // removes what it left.
 func TestSnapshotCutOff(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	body := bodyOf(1, 100)
 	w.put(w.begin(1), Marker{Cursor: 1}, 0, body)
 	broken := io.MultiReader(bytes.NewReader(bodyOf(2, 2*chunkBytes)), &failing{})
@@ -196,7 +196,7 @@ func (f *failing) Read([]byte) (int, error) {
 
 // A snapshot whose chunks are gone, or were changed, is not read as if it were whole.
 func TestSnapshotDamaged(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	stream, err := w.js.Stream(t.Context(), snapshotsStream)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestSnapshotDamaged(t *testing.T) {
 // newest nor of those it replaced, nor of an upload that died.
 func TestSnapshotErase(t *testing.T) {
 	dir := t.TempDir()
-	w := openWorld(t, dir, Topology{Partitions: 4})
+	w := openEnv(t, dir, Topology{Partitions: 4})
 	secret := []byte("canary-4711")
 	for i := range 4 {
 		w.put(w.begin(1), Marker{}, 0, slices.Concat(bodyOf(uint64(i), chunkBytes), secret))

@@ -14,10 +14,10 @@ import (
 const codeStreamNotFound jetstream.ErrorCode = 10059
 
 // ReadSubject calls fn for what filter selects of a stream from a sequence on, in
-// order, and returns at its end. It asks the leader for one message after the other:
+// order, and returns at its end. It reads one message after the other from the leader:
 // for the few of one session that is quicker than a consumer, of which a server
 // keeps each for minutes and has a thousand. An error of fn ends the read and is
-// returned. [ErrNoStreams] says that no worker has ever run there.
+// returned. [ErrNoStreams]: no worker has ever run there.
 func ReadSubject(ctx context.Context, nc *nats.Conn, stream, filter string, from uint64, fn func(LogMessage) error) error {
 	for {
 		m, err := one(ctx, nc, stream, getRequest{Seq: max(from, 1), NextFor: filter})
@@ -62,22 +62,22 @@ func one(ctx context.Context, nc *nats.Conn, stream string, req getRequest) (out
 }
 
 // MayRead reports whether this connection's user may read the streams at all: one of
-// a tenant that must not see others may not, and asks a worker instead.
+// a tenant that must not see others may not, and queries a worker instead.
 func MayRead(ctx context.Context, nc *nats.Conn) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	subject := apiGet + OutcomesStream
 	sub, err := nc.SubscribeSync(nc.NewRespInbox())
 	if err != nil {
-		return false, fmt.Errorf("ask for permission to read: %w", err)
+		return false, fmt.Errorf("check the permission to read: %w", err)
 	}
 	defer sub.Unsubscribe()
 	before := nc.LastError()
 	if err := nc.PublishRequest(subject, sub.Subject, []byte(`{"seq":1}`)); err != nil {
-		return false, fmt.Errorf("ask for permission to read: %w", err)
+		return false, fmt.Errorf("check the permission to read: %w", err)
 	}
 	if err := nc.FlushWithContext(ctx); err != nil { // a refusal comes before the answer to this
-		return false, fmt.Errorf("ask for permission to read: %w", err)
+		return false, fmt.Errorf("check the permission to read: %w", err)
 	}
 	if err := nc.LastError(); err != before && errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), subject) { //nolint:errorlint // is it another one than before?
 		return false, nil

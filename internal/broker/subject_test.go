@@ -13,7 +13,7 @@ import (
 // nothing behind on the server.
 func TestReadSubject(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newEnv(t)
 	for n := range 6 {
 		for _, session := range []string{"a", "b"} {
 			if _, err := w.js.Publish(t.Context(), "session.turn.default."+session, fmt.Appendf(nil, "%s%d", session, n)); err != nil {

@@ -11,9 +11,9 @@ import (
 	"compactd/internal/events"
 )
 
-// Survey is what there is of the two streams, the two buckets and the store of snapshots,
+// Inspection is what there is of the two streams, the two buckets and the store of snapshots,
 // looked at without changing any.
-type Survey struct {
+type Inspection struct {
 	*Streams
 	// Mismatches are what [Ensure] would refuse.
 	Mismatches []Mismatch
@@ -25,18 +25,18 @@ type Survey struct {
 	Time time.Time
 }
 
-// Examine returns the streams that a worker has made, and what is wrong with them.
+// Inspect returns the streams that a worker has created, and what is wrong with them.
 // [ErrNoStreams] when there are none.
-func Examine(ctx context.Context, js jetstream.JetStream) (*Survey, error) {
+func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 	var found [2]jetstream.Stream
-	s := &Survey{}
+	s := &Inspection{}
 	for i, name := range []string{LogStream, OutcomesStream} {
 		one, err := js.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			return nil, ErrNoStreams
 		}
 		if err != nil {
-			return nil, fmt.Errorf("examine %s: %w", name, err)
+			return nil, fmt.Errorf("inspect %s: %w", name, err)
 		}
 		info := one.CachedInfo()
 		found[i], s.Replicas[i], s.Time = one, info.Config.Replicas, info.TimeStamp
@@ -61,25 +61,25 @@ func Examine(ctx context.Context, js jetstream.JetStream) (*Survey, error) {
 	case err == nil:
 		s.Mismatches = append(s.Mismatches, checkSnapshots(one.CachedInfo().Config)...)
 		s.addBehind(one.CachedInfo())
-	case !errors.Is(err, jetstream.ErrStreamNotFound): // the next start makes it
-		return nil, fmt.Errorf("examine %s: %w", snapshotsStream, err)
+	case !errors.Is(err, jetstream.ErrStreamNotFound): // the next start creates it
+		return nil, fmt.Errorf("inspect %s: %w", snapshotsStream, err)
 	}
 	s.Streams = streamsOf(found[0], found[1])
-	return s, s.examineBuckets(ctx, js)
+	return s, s.inspectBuckets(ctx, js)
 }
 
-// examineBuckets looks at what the workers know of each other: a bucket with fewer
-// copies than the streams is gone with its server, and all workers stand still.
-func (s *Survey) examineBuckets(ctx context.Context, js jetstream.JetStream) error {
+// inspectBuckets looks at the leases and members: a bucket with fewer copies than the
+// streams is gone with its server, and then all workers stop.
+func (s *Inspection) inspectBuckets(ctx context.Context, js jetstream.JetStream) error {
 	for _, bucket := range []string{LeasesBucket, MembersBucket} {
 		name := streamOf(bucket)
 		one, err := js.Stream(ctx, name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			s.Mismatches = append(s.Mismatches, Mismatch{name, "bucket", "missing", "there; the next worker that starts makes it"})
+			s.Mismatches = append(s.Mismatches, Mismatch{name, "bucket", "missing", "there; the next worker that starts creates it"})
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("examine %s: %w", name, err)
+			return fmt.Errorf("inspect %s: %w", name, err)
 		}
 		info := one.CachedInfo()
 		s.addBehind(info)
@@ -90,7 +90,7 @@ func (s *Survey) examineBuckets(ctx context.Context, js jetstream.JetStream) err
 	return nil
 }
 
-func (s *Survey) addBehind(info *jetstream.StreamInfo) {
+func (s *Inspection) addBehind(info *jetstream.StreamInfo) {
 	if info.Cluster == nil {
 		return
 	}
@@ -104,8 +104,8 @@ func (s *Survey) addBehind(info *jetstream.StreamInfo) {
 	}
 }
 
-// Behind counts the events of a partition that come after cursor. It makes a
-// consumer for the question, and removes it.
+// Behind counts the events of a partition that come after cursor. It creates a
+// consumer for it, and deletes it.
 func Behind(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (uint64, error) {
 	c, err := js.CreateConsumer(ctx, LogStream, jetstream.ConsumerConfig{
 		FilterSubject: events.LogFilter(partition), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,

@@ -8,14 +8,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// checkFiles finds what nats.go would tell without naming the file's purpose, or not
+// checkFiles finds what nats.go would report without naming the file's purpose, or not
 // at all.
 func (o *Options) checkFiles() error {
 	for _, f := range []struct{ path, what, hint string }{
-		{o.Creds, "credentials", "the .creds file of a user is wanted"},
-		{o.CA, "certificate authority", "a PEM file with the certificate of the authority that signed the server's is wanted"},
-		{o.Cert, "certificate", "a PEM file with this client's certificate is wanted"},
-		{o.Key, "key", "a PEM file with the key of this client's certificate is wanted"},
+		{o.Creds, "credentials", "it must be the .creds file of a user"},
+		{o.CA, "certificate authority", "it must be a PEM file with the certificate of the authority that signed the server's"},
+		{o.Cert, "certificate", "it must be a PEM file with this client's certificate"},
+		{o.Key, "key", "it must be a PEM file with the key of this client's certificate"},
 	} {
 		if f.path == "" {
 			continue
@@ -30,7 +30,7 @@ func (o *Options) checkFiles() error {
 	return nil
 }
 
-// identity says who connects, and whom it trusts.
+// identity is the credentials of the client, and the authority it trusts.
 func (o *Options) identity() []nats.Option {
 	var opts []nats.Option
 	if o.User != "" {

@@ -24,7 +24,7 @@ const (
 	maxPartitions   = 1024
 )
 
-// Topology is what the two streams should be. The zero value of a field asks for
+// Topology is what the two streams should be. The zero value of a field requests
 // nothing: a new stream gets the default, an existing one stays as it is.
 type Topology struct {
 	// Partitions of a new log. Default [DefaultPartitions]. An existing log keeps
@@ -51,16 +51,16 @@ type Topology struct {
 	Duplicates time.Duration
 }
 
-// Streams is what Ensure found or made.
+// Streams is what Ensure found or created.
 type Streams struct {
-	// Partitions of the log as it is, whatever was asked for.
+	// Partitions of the log as it is, whatever was requested.
 	Partitions int
 	// MaxAge of both streams.
 	MaxAge        time.Duration
 	Log, Outcomes StreamState
 }
 
-// StreamState is a stream at one moment. A log that was made anew has another
+// StreamState is a stream at one moment. A log that was recreated has another
 // Created, and sequences that start again.
 type StreamState struct {
 	Created     time.Time
@@ -74,10 +74,10 @@ type StreamState struct {
 // State reads the present state of a stream: it has at least all that was acknowledged
 // before the call. While a cluster has no leader for it that most copies follow, it waits.
 func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamState, error) {
-	s, err := elected(ctx, func(ctx context.Context) (jetstream.Stream, error) {
+	s, err := retryUntilLeader(ctx, func(ctx context.Context) (jetstream.Stream, error) {
 		s, err := js.Stream(ctx, stream)
-		if err == nil && !leads(s.CachedInfo().Cluster) {
-			err = errNotLed
+		if err == nil && !hasQuorum(s.CachedInfo().Cluster) {
+			err = errNoQuorum
 		}
 		return s, err
 	})
@@ -106,7 +106,7 @@ func (e *TopologyError) Error() string {
 // Ensure creates the two streams, the two buckets of the workers and the store of
 // their snapshots, or checks those that are there. It changes age, size bounds and missing subjects of the
 // streams in place, and nothing else. Several workers
-// may call it at once, whatever each of them asks for: streams that another one creates
+// may call it at once, whatever each of them requests: streams that another one creates
 // meanwhile are taken as they are. It waits for a server that does not answer, see [AwaitServer].
 func Ensure(ctx context.Context, js jetstream.JetStream, t Topology) (s *Streams, err error) {
 	if err := t.validate(); err != nil {
@@ -130,7 +130,7 @@ func (t *Topology) ensure(ctx context.Context, js jetstream.JetStream) (*Streams
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
-	members, err := ensureBucket(ctx, js, bucketConfig(MembersBucket, "compactd: workers that live", replicas))
+	members, err := ensureBucket(ctx, js, bucketConfig(MembersBucket, "compactd: running workers", replicas))
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
@@ -158,9 +158,9 @@ func (t *Topology) ensure(ctx context.Context, js jetstream.JetStream) (*Streams
 // ErrNoStreams: no worker has ever run against this server.
 var ErrNoStreams = errors.New("the server has no compactd streams; start a worker first")
 
-// Look returns the streams that a worker has made, without making, changing or
+// Describe returns the streams that a worker has created, without creating, changing or
 // checking any.
-func Look(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
+func Describe(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
 	var found [2]jetstream.Stream
 	for i, name := range []string{LogStream, OutcomesStream} {
 		s, err := js.Stream(ctx, name)
@@ -250,9 +250,9 @@ func logSubjects() []string {
 
 func outcomesSubjects() []string { return []string{"out.>"} }
 
-// change brings the streams to what is asked for. The one that gives up room goes first.
+// change applies what is requested to the streams. The one that gives up room goes first.
 func (t *Topology) change(ctx context.Context, js jetstream.JetStream, log, out jetstream.Stream) error {
-	if err := errors.Join(held(log, t.MaxBytesLog), held(out, t.MaxBytesOutcomes)); err != nil {
+	if err := errors.Join(refuseBelowUse(log, t.MaxBytesLog), refuseBelowUse(out, t.MaxBytesOutcomes)); err != nil {
 		return err
 	}
 	steps := []func() error{
@@ -325,10 +325,10 @@ func checkLog(c jetstream.StreamConfig) []Mismatch {
 		m.add("subject transform", show(c.SubjectTransform), "from "+events.InputPattern+" to "+events.LogTransform(DefaultPartitions)+" or another number")
 	}
 	for _, k := range events.OutcomeKinds {
-		told := events.Published(k, events.Address{Tenant: "*", Session: "*"})
+		published := events.Published(k, events.Address{Tenant: "*", Session: "*"})
 		for _, s := range c.Subjects {
-			if collide(s, told) {
-				m.add("subject", s, "one that catches "+told)
+			if collide(s, published) {
+				m.add("subject", s, "one that catches "+published)
 			}
 		}
 	}
@@ -366,7 +366,7 @@ func (m *mismatches) equal(field string, have, want any) {
 }
 
 // common checks what would lose messages, let clients erase them, leave publishers
-// without an answer, or keep sessions from being forgotten.
+// without an answer, or keep sessions from being erased.
 func (m *mismatches) common(c jetstream.StreamConfig) {
 	m.equal("retention", c.Retention, jetstream.LimitsPolicy)
 	m.equal("storage", c.Storage, jetstream.FileStorage)

@@ -17,7 +17,7 @@ import (
 // The streams are as the design has them, and the partitions of an existing log
 // stay, whatever is asked for.
 func TestEnsure(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	log, _ := w.js.Stream(t.Context(), LogStream)
 	out, _ := w.js.Stream(t.Context(), OutcomesStream)
 	lc, oc := log.CachedInfo().Config, out.CachedInfo().Config
@@ -45,7 +45,7 @@ func TestEnsure(t *testing.T) {
 // Age, bounds and missing subjects change in place; extra subjects stay; what is
 // not asked for stays.
 func TestEnsureUpdates(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	log, _ := w.js.Stream(t.Context(), LogStream)
 	c := log.CachedInfo().Config
 	c.Subjects = []string{"session.turn.*.*", "session.*.acme.*.x"} // an older version, and an operator's wish
@@ -182,7 +182,7 @@ func TestEnsureRace(t *testing.T) {
 
 // Every invalid field is in the one error.
 func TestTopologyInvalid(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	_, err := Ensure(t.Context(), w.js, Topology{Partitions: -1, MaxAge: 1, MaxBytesLog: -2, MaxBytesOutcomes: -2, CreateBytes: -2, Replicas: 9, Duplicates: -1})
 	if err == nil || strings.Count(err.Error(), "\n") != 6 {
 		t.Errorf("error is %v", err)
@@ -191,7 +191,7 @@ func TestTopologyInvalid(t *testing.T) {
 
 // Two ages are a mismatch that asking for one of them mends.
 func TestEnsureAges(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	out, _ := w.js.Stream(t.Context(), OutcomesStream)
 	c := out.CachedInfo().Config
 	c.MaxAge = time.Hour

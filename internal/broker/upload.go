@@ -21,8 +21,8 @@ import (
 // so much. Each waits for its acknowledgement, so small ones would be slow.
 const chunkBytes = 512 << 10
 
-// Upload is one snapshot on its way. Every chunk carries a fence: the server takes
-// it only while nobody else changed what the store says of the partition. So an
+// Upload is one snapshot under way. Every chunk carries a fence: the server takes
+// it only while no other owner changed the description of the partition's snapshot. So an
 // owner that was frozen adds nothing to a newer snapshot, and nothing after an
 // erasure. The object store of nats.go has no such fence; the format is the same.
 type Upload struct {
@@ -37,13 +37,13 @@ type Upload struct {
 	chunks uint32
 }
 
-// Begin starts an upload. It must come before the copy of the file is made: what is
+// Begin starts an upload. It must come before the file is copied: what is
 // erased from the file and the store in between is then not put back.
 func (s *Snapshots) Begin(ctx context.Context, partition int) (*Upload, error) {
 	u := &Upload{js: s.js, partition: partition, object: snapshotName(partition) + "-" + nuid.Next(), sum: sha256.New()}
 	err := retry(ctx, nil, func() (err error) {
 		if u.replaces, u.fence, err = s.newest(ctx, partition); u.fence > 0 {
-			return nil // what cannot be read is replaced
+			return nil // an unreadable one is replaced
 		}
 		return err
 	})
@@ -62,16 +62,16 @@ func (s *Snapshots) Begin(ctx context.Context, partition int) (*Upload, error) {
 func (u *Upload) Replaces() *Snapshot { return u.replaces }
 
 // Put uploads the file in r, makes it the newest snapshot of its partition, and
-// removes older ones and parts of uploads that were given up. m says where its
-// ledgers stand, outcomes is the sequence in OUTCOMES that they stand at. Put is
+// removes older ones and parts of uploads that were given up. m is the position of its
+// ledgers, outcomes their position in OUTCOMES. Put is
 // called once.
 //
-// [ErrSnapshotMoved] says that the upload came too late, and left nothing. After any
+// [ErrSnapshotMoved]: the upload came too late, and left nothing. After any
 // other error the snapshot before this one is the newest, or this one is.
 func (u *Upload) Put(ctx context.Context, m Marker, outcomes uint64, r io.Reader) error {
 	err := u.put(ctx, m, outcomes, r)
 	if errors.Is(err, ErrSnapshotMoved) {
-		err = u.settle(ctx, err)
+		err = u.reconcile(ctx, err)
 	}
 	if err == nil {
 		err = u.sweep(ctx)
@@ -79,9 +79,9 @@ func (u *Upload) Put(ctx context.Context, m Marker, outcomes uint64, r io.Reader
 	return wrap(err, "put snapshot of partition %d", u.partition)
 }
 
-// settle finds out whether it was our own word that moved the fence, with its
-// answer lost. Otherwise what was uploaded goes.
-func (u *Upload) settle(ctx context.Context, moved error) error {
+// reconcile finds out whether this upload's own message moved the fence, with its
+// answer lost. Otherwise it removes what was uploaded.
+func (u *Upload) reconcile(ctx context.Context, moved error) error {
 	s := Snapshots{u.js}
 	newest, err := s.Newest(ctx, u.partition)
 	if err != nil && !errors.Is(err, ErrNoSnapshot) {
@@ -133,7 +133,7 @@ func (u *Upload) publishChunk(ctx context.Context, data []byte) error {
 	return err
 }
 
-// publishInfo says what the partition's snapshot is from now on.
+// publishInfo replaces the description of the partition's snapshot.
 func (u *Upload) publishInfo(ctx context.Context, info *jetstream.ObjectInfo) error {
 	info.Name, info.Bucket, info.NUID = snapshotName(u.partition), SnapshotsBucket, u.object
 	data, err := events.Marshal(info)
@@ -159,13 +159,13 @@ func (u *Upload) publish(ctx context.Context, m *nats.Msg, id string) (seq uint6
 			seq = ack.Sequence
 			return nil
 		}
-		return refused(ctx, err)
+		return classifyUpload(ctx, err)
 	})
 	return seq, err
 }
 
-// refused says what a failed try of an upload means: worth another one, or not.
-func refused(ctx context.Context, err error) error {
+// classifyUpload decides whether a failed try of an upload is worth another one.
+func classifyUpload(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return backoff.Permanent(ctx.Err())
@@ -181,7 +181,7 @@ func refused(ctx context.Context, err error) error {
 // sweep removes all chunks of the partition but those of this upload.
 func (u *Upload) sweep(ctx context.Context) error {
 	s, subjects := Snapshots{u.js}, map[string]uint64(nil)
-	err := s.ask(ctx, func(stream jetstream.Stream) error {
+	err := s.withStream(ctx, func(stream jetstream.Stream) error {
 		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(chunksPrefix+">"))
 		if err == nil {
 			subjects = info.State.Subjects

@@ -16,8 +16,8 @@ import (
 	"compactd/internal/events"
 )
 
-// world is one embedded server with both streams, and a connection to it.
-type world struct {
+// env is one embedded server with both streams, and a connection to it.
+type env struct {
 	t       *testing.T
 	srv     *embedded.Server
 	nc      *nats.Conn
@@ -27,16 +27,16 @@ type world struct {
 
 const testBytes = 256 << 20
 
-func newWorld(t *testing.T) *world { return openWorld(t, t.TempDir(), Topology{Partitions: 4}) }
+func newEnv(t *testing.T) *env { return openEnv(t, t.TempDir(), Topology{Partitions: 4}) }
 
-func openWorld(t *testing.T, dir string, top Topology) *world {
+func openEnv(t *testing.T, dir string, top Topology) *env {
 	t.Helper()
 	srv, err := embedded.Start(embedded.Config{Dir: dir, Listen: "-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Stop)
-	w := &world{t: t, srv: srv}
+	w := &env{t: t, srv: srv}
 	w.nc = w.connect(Options{})
 	w.js = newJS(t, w.nc)
 	top.CreateBytes = testBytes
@@ -46,7 +46,7 @@ func openWorld(t *testing.T, dir string, top Topology) *world {
 	return w
 }
 
-func (w *world) connect(o Options) *nats.Conn {
+func (w *env) connect(o Options) *nats.Conn {
 	w.t.Helper()
 	o.InProcess = w.srv
 	nc, err := Connect(w.t.Context(), o)
@@ -67,7 +67,7 @@ func newJS(t *testing.T, nc *nats.Conn) jetstream.JetStream {
 }
 
 // turn publishes one event and returns its sequence.
-func (w *world) turn(session, text string) uint64 {
+func (w *env) turn(session, text string) uint64 {
 	w.t.Helper()
 	a, err := w.js.Publish(w.t.Context(), "session.turn.t."+session, []byte(text))
 	if err != nil {
@@ -77,12 +77,12 @@ func (w *world) turn(session, text string) uint64 {
 }
 
 // takeOver owns partition 1 on a connection of its own.
-func (w *world) takeOver(owner string) *Committer {
+func (w *env) takeOver(owner string) *Committer {
 	w.t.Helper()
 	return w.takeOverOn(w.connect(Options{}), owner)
 }
 
-func (w *world) takeOverOn(nc *nats.Conn, owner string) *Committer {
+func (w *env) takeOverOn(nc *nats.Conn, owner string) *Committer {
 	w.t.Helper()
 	c, _, err := TakeOver(w.t.Context(), nc, Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: 150 * time.Millisecond})
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *world) takeOverOn(nc *nats.Conn, owner string) *Committer {
 	return c
 }
 
-func (w *world) marker(partition int) Stored {
+func (w *env) marker(partition int) Stored {
 	w.t.Helper()
 	s, err := LastMarker(w.t.Context(), w.nc, partition)
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *world) marker(partition int) Stored {
 }
 
 // stored lists "subject data" of what a filter selects of OUTCOMES.
-func (w *world) stored(filter string) (out []string) {
+func (w *env) stored(filter string) (out []string) {
 	w.t.Helper()
 	err := ReadStream(w.t.Context(), w.js, OutcomesStream, filter, 0, 0, func(m jetstream.Msg, _ uint64) error {
 		out = append(out, m.Subject()+" "+string(m.Data()))
@@ -113,7 +113,7 @@ func (w *world) stored(filter string) (out []string) {
 	return out
 }
 
-func (w *world) state(stream string) StreamState {
+func (w *env) state(stream string) StreamState {
 	w.t.Helper()
 	s, err := State(w.t.Context(), w.js, stream)
 	if err != nil {

@@ -111,9 +111,9 @@ func Examine(ctx context.Context, p Patient) *Diagnosis {
 func unreached(err error) string {
 	e, ok := errors.AsType[*broker.ConnectError](err)
 	switch {
-	case ok && e.Trouble == broker.TroubleUser:
+	case ok && e.Cause == broker.CauseUser:
 		return "the server refuses this user"
-	case ok && e.Trouble == broker.TroubleOther:
+	case ok && e.Cause == broker.CauseOther:
 		return "there is no NATS server"
 	default:
 		return "no server answers"
@@ -150,7 +150,7 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 		return nil
 	}
 	before := d.Now()
-	s, err := broker.Examine(ctx, js)
+	s, err := broker.Inspect(ctx, js)
 	took := d.Now().Sub(before)
 	switch {
 	case errors.Is(err, broker.ErrNoStreams):
@@ -171,7 +171,7 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 	return s.Streams
 }
 
-func (d *doctor) streams(s *broker.Survey) {
+func (d *doctor) streams(s *broker.Inspection) {
 	for _, m := range s.Mismatches {
 		d.problem("streams", "correct it with the nats tool, see docs/operations.md", "%s: %s is %s, not %s", m.Stream, m.Field, setting(m.Have), setting(m.Want))
 	}
@@ -224,7 +224,7 @@ func setting(text string) string {
 	return text
 }
 
-func (d *doctor) durability(s *broker.Survey) {
+func (d *doctor) durability(s *broker.Inspection) {
 	if least := min(s.Replicas[0], s.Replicas[1]); least >= 3 {
 		d.ok("durability", "%d copies: an acknowledged turn survives the loss of %d of their servers", least, (least-1)/2)
 	} else {

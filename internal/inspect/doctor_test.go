@@ -147,7 +147,7 @@ func TestExamineBuckets(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), "KV_"+broker.LeasesBucket); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts makes it")
+	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
 }
 
 // A stream without room for another event is a problem.

@@ -77,7 +77,7 @@ type File struct {
 // Look reports on the streams of a server and the ledger files of a folder. It
 // fails with [broker.ErrNoStreams] where no worker ever ran.
 func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report, error) {
-	streams, err := broker.Look(ctx, js)
+	streams, err := broker.Describe(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}

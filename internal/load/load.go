@@ -83,7 +83,7 @@ type told struct {
 }
 
 func (f *fleet) run(ctx context.Context) (*Report, error) {
-	streams, err := broker.Look(ctx, f.js)
+	streams, err := broker.Describe(ctx, f.js)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	streams, err := broker.Look(ctx, js)
+	streams, err := broker.Describe(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}

@@ -80,7 +80,7 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 		drained: make(chan *tenure, w.config.Streams.Partitions),
 		held:    map[int]*tenure{}, hadOnce: map[int]bool{}, resting: map[int]bool{},
 	}
-	if err = f.members.Beat(ctx, f.self); err == nil {
+	if err = f.members.Heartbeat(ctx, f.self); err == nil {
 		f.view, f.unwatch, err = watchFleet(ctx, f.members, f.leases, f.changed)
 	}
 	if err != nil {
@@ -350,7 +350,7 @@ func (f *fleet) keep(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	asking.Go(func() {
-		if err := f.members.Beat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
+		if err := f.members.Heartbeat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
 			f.interrupted(-1, "heartbeat", err)
 		}
 	})

@@ -286,7 +286,7 @@ func TestRestartNeedNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := strings.TrimSpace(string(id))
-	if err := broker.NewMembers(w.js, time.Hour).Beat(t.Context(), broker.Member{Name: name, Owner: "dead"}); err != nil {
+	if err := broker.NewMembers(w.js, time.Hour).Heartbeat(t.Context(), broker.Member{Name: name, Owner: "dead"}); err != nil {
 		t.Fatal(err)
 	}
 	for p := range w.streams.Partitions {
@@ -307,7 +307,7 @@ func TestDeadOwner(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t, t.TempDir()), newRoll(t)
 	w.leaseTTL = time.Second
-	if err := broker.NewMembers(w.js, time.Second).Beat(t.Context(), broker.Member{Name: "dead", Owner: "dead"}); err != nil {
+	if err := broker.NewMembers(w.js, time.Second).Heartbeat(t.Context(), broker.Member{Name: "dead", Owner: "dead"}); err != nil {
 		t.Fatal(err)
 	}
 	for p := range w.streams.Partitions {

@@ -491,7 +491,7 @@ func TestForgetUnserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(chan error, 1)
-	go func() { _, err := broker.Forget(ctx, w.js, a, "first"); failed <- err }()
+	go func() { _, err := broker.RequestErasure(ctx, w.js, a, "first"); failed <- err }()
 	next(t, asked, "session.forget")
 	until(t, "the event is stored", func() bool {
 		seq, err := broker.LastForget(t.Context(), w.conn, events.PartitionOf(a, 4), a)
@@ -502,14 +502,14 @@ func TestForgetUnserved(t *testing.T) {
 		t.Errorf("without a worker: %v", unserved)
 	}
 	stop = w.run("b", worker.Listener{})
-	done, err := broker.Forget(t.Context(), w.js, a, "second")
+	done, err := broker.RequestErasure(t.Context(), w.js, a, "second")
 	if err != nil || done.Seq != 3 {
 		t.Fatalf("with a worker: %+v, %v", done, err)
 	}
 	if found := holders(t, secret, dir); len(found) > 0 {
 		t.Errorf("the secret is in %q", found)
 	}
-	if _, err := broker.Forget(t.Context(), w.js, events.Address{Tenant: "default", Session: "a b"}, ""); events.CodeOf(err) != events.CodeBadID {
+	if _, err := broker.RequestErasure(t.Context(), w.js, events.Address{Tenant: "default", Session: "a b"}, ""); events.CodeOf(err) != events.CodeBadID {
 		t.Errorf("a session that cannot be: %v", err)
 	}
 	if err := stop(); err != nil {

@@ -139,7 +139,7 @@ func settle(t *testing.T, url string) {
 	defer cancel()
 	nc, js := dial(t, url)
 	defer nc.Close()
-	streams, err := broker.Look(ctx, js)
+	streams, err := broker.Describe(ctx, js)
 	if err != nil {
 		t.Fatal(err)
 	}

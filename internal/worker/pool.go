@@ -130,7 +130,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	var result *events.Summary
 	forgotten, err := broker.LastForget(ctx, p.nc, d.partition, d.address) // before any text is read
 	if err == nil && forgotten > d.job.CausedBy.Seq {
-		err = broker.ErrForgotten // what it is to read goes, perhaps later than this
+		err = broker.ErrErased // what it is to read goes, perhaps later than this
 	}
 	if err == nil {
 		result, err = p.result(ctx, d)
@@ -140,7 +140,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 		err = p.publish(ctx, d, result, forgotten)
 	}
 	stop()
-	if errors.Is(err, broker.ErrForgotten) {
+	if errors.Is(err, broker.ErrErased) {
 		p.settle("end job", m.Ack()) // nobody waits for it
 		return
 	}
@@ -358,7 +358,7 @@ func (p *pool) publish(ctx context.Context, d *delivery, s *events.Summary, forg
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, s.Job)
-	taken, err := broker.PublishUnlessForgotten(ctx, p.js, m, d.partition, d.address, forgotten)
+	taken, err := broker.PublishUnlessErased(ctx, p.js, m, d.partition, d.address, forgotten)
 	if taken != nil {
 		p.interrupted("publish summary", taken)
 	}

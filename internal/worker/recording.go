@@ -42,7 +42,7 @@ func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []compactio
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)
 	}
-	streams, err := broker.Look(ctx, js)
+	streams, err := broker.Describe(ctx, js)
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)
 	}

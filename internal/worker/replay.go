@@ -68,7 +68,7 @@ func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...compaction.C
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	streams, err := broker.Look(ctx, js)
+	streams, err := broker.Describe(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}

@@ -40,7 +40,7 @@ func TestFaultStartTogether(t *testing.T) {
 					}
 				}
 				_, js := dial(t, s.ClientURL())
-				found, err := broker.Look(t.Context(), js)
+				found, err := broker.Describe(t.Context(), js)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,33 +9,33 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// gate passes the messages of one consumer after the other, one at a time, in order,
+// orderFilter passes the messages of one consumer after the other, one at a time, in order,
 // until it is closed.
-type gate struct {
-	fn func(jetstream.Msg, *jetstream.MsgMetadata) error // set before the first message; an error closes the gate
+type orderFilter struct {
+	fn func(jetstream.Msg, *jetstream.MsgMetadata) error // set before the first message; an error closes the filter
 
 	mu       sync.Mutex // held while fn runs
 	closed   bool
 	last     uint64 // stream sequence
 	consumer string // the newest: what the others still deliver is not wanted
 	seq      uint64 // of last, in consumer
-	seen     uint64 // last, when idle was asked
+	idleAt   uint64 // last, when idle was called
 }
 
 var errGap = errors.New("messages are missing")
 
 // begin lets only messages of a new consumer pass from here on, and returns the stream
 // sequence of the last that did.
-func (g *gate) begin(consumer string) (last uint64) {
+func (g *orderFilter) begin(consumer string) (last uint64) {
 	g.mu.Lock() // waits for fn: what it is at has passed
 	defer g.mu.Unlock()
 	g.consumer, g.seq = consumer, 0
 	return g.last
 }
 
-// pass hands m to fn. After an error of fn the gate is closed, after any other the next
+// pass hands m to fn. After an error of fn the filter is closed, after any other the next
 // consumer is to begin.
-func (g *gate) pass(delivered *nats.Msg) error {
+func (g *orderFilter) pass(delivered *nats.Msg) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -59,7 +59,7 @@ func (g *gate) pass(delivered *nats.Msg) error {
 
 // insert hands over a message that no consumer delivered: the next one after the last, when
 // none is under way.
-func (g *gate) insert(m message) error {
+func (g *orderFilter) insert(m message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || m.metadata.Sequence.Stream <= g.last {
@@ -68,7 +68,7 @@ func (g *gate) insert(m message) error {
 	return g.hand(m)
 }
 
-func (g *gate) hand(m message) error {
+func (g *orderFilter) hand(m message) error {
 	g.last = m.metadata.Sequence.Stream
 	err := g.fn(m, m.metadata)
 	g.closed = err != nil
@@ -76,25 +76,25 @@ func (g *gate) hand(m message) error {
 }
 
 // close waits for fn and lets nothing pass any more.
-func (g *gate) close() {
+func (g *orderFilter) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
 }
 
-// idle reports whether nothing has passed since it was asked before.
-func (g *gate) idle() bool {
+// idle reports whether nothing has passed since its last call.
+func (g *orderFilter) idle() bool {
 	if !g.mu.TryLock() {
 		return false // fn is running
 	}
 	defer g.mu.Unlock()
-	was := g.seen
-	g.seen = g.last
+	was := g.idleAt
+	g.idleAt = g.last
 	return was == g.last
 }
 
 // delivered is the newest consumer, and how many of its messages have passed.
-func (g *gate) delivered() (consumer string, seq uint64) {
+func (g *orderFilter) delivered() (consumer string, seq uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.consumer, g.seq
