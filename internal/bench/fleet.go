@@ -170,6 +170,6 @@ func (f *fleet) lean() (*compaction.Config, error) {
 func (f *fleet) full() (*compaction.Config, error) {
 	p := compaction.DefaultPolicy()
 	p.Summarize.Enabled = false
-	p.Info = p.Trigger
-	return compaction.NewConfig(p, f.windows(p.Trigger, 60, 99))
+	p.Info = p.Threshold
+	return compaction.NewConfig(p, f.windows(p.Threshold, 60, 99))
 }

@@ -56,7 +56,7 @@ type age struct {
 // date notes when an event was stored. Of what is older than three quarters of the
 // retention only that is known.
 func (l *Ledger) date(seq Seq, now int64) {
-	h := l.gauge.config.retention
+	h := l.cache.config.retention
 	switch n := len(l.ages); {
 	case n == 0: // there is nothing before it
 		l.ages = append(l.ages, age{Time: now})
@@ -95,19 +95,19 @@ func (l *Ledger) since(now, by int64) Seq {
 // event, so that nothing of it is left: it then counts as never published. now is in
 // Unix milliseconds of the log.
 func (l *Ledger) Expired(now int64, c *Config) bool {
-	return l.Known() && c.Expired(l.spoke, now)
+	return l.HasTurns() && c.Expired(l.lastTurnAt, now)
 }
 
 // Expired reports the same of a session that spoke at a time.
-func (c *Config) Expired(spoke, now int64) bool { return now-spoke >= c.retention }
+func (c *Config) Expired(lastTurnAt, now int64) bool { return now-lastTurnAt >= c.retention }
 
 // old reports whether the text of anything in view, after the system's messages, is
 // older than half the retention.
-func (l *Ledger) old(now int64) bool { return l.holds(l.since(now, l.gauge.config.retention/2)) }
+func (l *Ledger) old(now int64) bool { return l.holds(l.since(now, l.cache.config.retention/2)) }
 
 // holds reports whether anything in view is from before a sequence.
 func (l *Ledger) holds(before Seq) bool {
-	return before > 0 && newDraft(l.visible(), l.format, l.gauge.rate).old(before) > 0
+	return before > 0 && newDraft(l.visible(), l.format, l.cache.rate).old(before) > 0
 }
 
 // fresh returns the first sequence that was not older than a part of the retention
@@ -116,15 +116,15 @@ func (l *Ledger) fresh(part int64) Seq {
 	if len(l.ages) == 0 {
 		return 0
 	}
-	return l.since(l.ages[len(l.ages)-1].Time, l.gauge.config.retention/part)
+	return l.since(l.ages[len(l.ages)-1].Time, l.cache.config.retention/part)
 }
 
 // old returns the number of entries after the system's messages up to the last from
 // before a sequence, 0 when there are none.
 func (d *Draft) old(before Seq) int {
-	start := d.spoken()
+	start := d.afterSystem()
 	for i, e := range slices.Backward(d.entries[start:]) {
-		if e.Kind != KindMarker && e.Seq < before {
+		if e.Kind != KindTruncation && e.Seq < before {
 			return i + 1
 		}
 	}
@@ -134,11 +134,11 @@ func (d *Draft) old(before Seq) int {
 // age sees to entries that have become old, if nothing else was told: at most once
 // for each date that a ledger knows, since it looks at all that is in view.
 func (d *decision) age(before, l *Ledger) {
-	p := l.gauge.policy
+	p := l.cache.policy
 	if !p.Enabled || !d.aged(before, l) || slices.ContainsFunc(d.outs, moves) || !l.old(d.now) {
 		return
 	}
-	overdue := l.holds(l.since(d.now, l.gauge.config.retention/4*3))
+	overdue := l.holds(l.since(d.now, l.cache.config.retention/4*3))
 	tried := l.job != nil || l.breaker.Failures > 0
 	var job *events.Job
 	switch {
@@ -150,7 +150,7 @@ func (d *decision) age(before, l *Ledger) {
 	case l.maySummarize(d.now) && !(overdue && tried):
 		job = d.planOld(l)
 	}
-	if d.tellJob(job); job == nil && p.Truncate.Enabled && (overdue || !p.Summarize.Enabled) {
+	if d.emitJob(job); job == nil && p.Truncate.Enabled && (overdue || !p.Summarize.Enabled) {
 		d.truncateOld(l)
 	}
 }
@@ -158,8 +158,8 @@ func (d *decision) age(before, l *Ledger) {
 // aged reports whether something may have become old since the last turn, or it is
 // time to try again: there is a new date.
 func (d *decision) aged(before, l *Ledger) bool {
-	half, n, was := l.gauge.config.retention/2, len(l.ages), len(before.ages)
-	return l.since(d.now, half) != before.since(before.spoke, half) || was == 0 || l.ages[n-1] != before.ages[was-1]
+	half, n, was := l.cache.config.retention/2, len(l.ages), len(before.ages)
+	return l.since(d.now, half) != before.since(before.lastTurnAt, half) || was == 0 || l.ages[n-1] != before.ages[was-1]
 }
 
 // moves reports whether an outcome changes the view, or will.
@@ -172,29 +172,29 @@ func moves(o Outcome) bool {
 // next one is not needed soon, and of one entry at least that is no summary. What is
 // restored goes with what hides it.
 func (d *decision) planOld(l *Ledger) *events.Job {
-	g := &l.gauge
+	g := &l.cache
 	draft := newDraft(l.visible(), l.format, g.rate)
-	draft.forget()
-	from, n := draft.spoken(), max(draft.old(l.fresh(4)), 1)
+	draft.dropRestored()
+	from, n := draft.afterSystem(), max(draft.old(l.fresh(4)), 1)
 	if from < len(draft.entries) && draft.entries[from].Kind == KindSummary {
 		n = max(n, 2)
 	}
 	rest := newDraft(draft.entries[min(from+n, len(draft.entries)):], l.format, g.rate).Tokens()
-	return d.jobFor(l, draft, wanted{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.ceiling(g.marks.available), least: 1, old: true})
+	return d.jobFor(l, draft, jobSpec{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.ceiling(g.thresholds.available), least: 1, old: true})
 }
 
 // truncateOld hides what is old behind a marker, the first exchange included: its
 // text will be gone.
 func (d *decision) truncateOld(l *Ledger) {
-	g := &l.gauge
+	g := &l.cache
 	draft := newDraft(l.visible(), l.format, g.rate)
 	plan := Plan{Before: draft.repaired(), Messages: draft.messages()}
 	draft.hiding(func() {
-		start := draft.spoken()
+		start := draft.afterSystem()
 		end := start + max(draft.old(l.fresh(2)), 1)
 		for c := range draft.cuts(start) {
 			if c.end >= end {
-				draft.hide(start, c.end, markerAt(&draft.entries[start]))
+				draft.hide(start, c.end, truncationAt(&draft.entries[start]))
 				return
 			}
 		}
@@ -208,5 +208,5 @@ func (d *decision) truncateOld(l *Ledger) {
 	}}
 	draft.Repair()
 	plan.Edits, plan.entries = draft.edits, draft.entries
-	d.tellPlan(l, budgeted{plan, l.room(g.marks.target), g.marks.target}, events.ReasonAge)
+	d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.target), g.thresholds.target}, events.ReasonAge)
 }

@@ -43,11 +43,11 @@ type calibration struct {
 // view of now; what later compactions saved was still in it. No call can have
 // taken more than the window, whatever its usage says.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
-	input := min(Tokens(u.Input+u.CacheRead+u.CacheCreate), l.gauge.window)
+	input := min(Tokens(u.Input+u.CacheRead+u.CacheCreate), l.cache.window)
 	if input == 0 || generation > l.Generation() {
 		return // an agent cannot have applied what was not told
 	}
-	if generation == l.Generation() && l.gauge.rate.Classes {
+	if generation == l.Generation() && l.cache.rate.Classes {
 		l.usage.learn(input, at, generation)
 	}
 	for _, g := range l.generations[generation:] {
@@ -67,13 +67,13 @@ func (c *calibration) learn(input, at Tokens, generation int64) {
 		if c.Estimated > memory {
 			c.Counted, c.Estimated = c.Counted/2, c.Estimated/2
 		}
-		c.settle(PPM((trust + c.Counted) * million / (trust + c.Estimated)))
+		c.moveRatio(PPM((trust + c.Counted) * million / (trust + c.Estimated)))
 	}
 	c.Input, c.Estimate, c.Generation = input, at, generation
 }
 
 // settle moves the ratio, unless by too little.
-func (c *calibration) settle(ratio PPM) {
+func (c *calibration) moveRatio(ratio PPM) {
 	old := c.ratio()
 	if change := ratio - old; max(change, -change) >= PPM(hysteresis.share(Tokens(old))) {
 		c.Ratio = ratio
@@ -88,7 +88,7 @@ func (c *calibration) ratio() PPM {
 }
 
 // forget drops the last anchor: what the next one counts is another history.
-func (c *calibration) forget() { c.Input = 0 }
+func (c *calibration) dropAnchor() { c.Input = 0 }
 
 // scaled is an estimate at the ratio, rounded up.
 func (c *calibration) scaled(estimate Tokens) Tokens { return c.ratio().ceil(estimate) }
@@ -106,7 +106,7 @@ func (l *Ledger) corrected(estimate Tokens) Tokens {
 // moves with turns only: until the next one, a plan takes the same share of what
 // it leaves, and what was told of it stays true.
 func (l *Ledger) floor() {
-	g := &l.gauge
+	g := &l.cache
 	if estimate := int64(l.prompt().Total()); estimate > 0 {
 		bytes := g.bytes + l.system.Bytes + l.tools.Bytes
 		l.usage.Least = PPM(min(ceilDiv(ceilDiv(bytes, floorBytes)*million, estimate), million))
@@ -115,13 +115,13 @@ func (l *Ledger) floor() {
 
 // input is what the next call takes with a history of so many tokens.
 func (l *Ledger) input(history Tokens) Tokens {
-	return l.corrected(l.prompt().Total() - l.gauge.visible + history)
+	return l.corrected(l.prompt().Total() - l.cache.visible + history)
 }
 
 // room is the largest history with which the next call takes at most total: the
 // inverse of input.
-func (l *Ledger) room(total Tokens) Tokens {
-	fixed := l.prompt().Total() - l.gauge.visible // system, tools and framing: no stage reduces them
+func (l *Ledger) availableFor(total Tokens) Tokens {
+	fixed := l.prompt().Total() - l.cache.visible // system, tools and framing: no stage reduces them
 	most := l.usage.unscaled(total - l.usage.Correction)
 	if least := l.usage.Least; least > 0 {
 		most = min(most, floorDiv(total*million, Tokens(least)))
@@ -132,7 +132,7 @@ func (l *Ledger) room(total Tokens) Tokens {
 // rescale keeps the correction in proportion when turns are withdrawn, since it
 // was counted for what they said too. before is the estimate until then.
 func (l *Ledger) rescale(before Tokens) {
-	l.usage.forget()
+	l.usage.dropAnchor()
 	if before > 0 {
 		l.usage.Correction = PPM(min(l.prompt().Total()*million/before, million)).share(l.usage.Correction)
 	}

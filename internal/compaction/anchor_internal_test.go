@@ -14,15 +14,15 @@ func TestRoomIsInverseOfInput(t *testing.T) {
 		p := DefaultPolicy()
 		l := &Ledger{system: size{Units: rapid.Int64Range(0, 4000).Draw(t, "system")}}
 		l.entries.add(Entry{Parts: 1})
-		l.gauge.policy, l.gauge.rate = &p, NewRate(Profiles["seed"], "openai")
-		l.gauge.visible = Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "visible"))
+		l.cache.policy, l.cache.rate = &p, NewRate(Profiles["seed"], "openai")
+		l.cache.visible = Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "visible"))
 		l.usage = calibration{
 			Ratio:      PPM(rapid.Int64Range(int64(leastRatio), int64(mostRatio)).Draw(t, "ratio")),
 			Correction: Tokens(rapid.Int64Range(-500_000, 500_000).Draw(t, "correction")),
 			Least:      PPM(rapid.Int64Range(0, million).Draw(t, "least")),
 		}
 		total := Tokens(rapid.Int64Range(0, 2_000_000).Draw(t, "total"))
-		room := l.room(total)
+		room := l.availableFor(total)
 		if room < 0 {
 			return // the fixed parts alone are more
 		}

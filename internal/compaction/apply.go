@@ -29,19 +29,19 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	var now int64
 	switch e := e.(type) {
 	case *Turn:
-		if now = e.Time; !slices.ContainsFunc(outs, denies) {
+		if now = e.Time; !slices.ContainsFunc(outs, rejects) {
 			if slices.ContainsFunc(outs, usageIgnored) {
 				e = e.withoutUsage()
 			}
 			l.take(e)
-			l.spoke, l.idled = now, false
+			l.lastTurnAt, l.idleHandled = now, false
 		}
 	case *Result:
 		now = e.Time
 		l.receive(e)
 	case *Request:
 		now = e.Time
-		if !slices.ContainsFunc(outs, denies) {
+		if !slices.ContainsFunc(outs, rejects) {
 			l.answer(e)
 		}
 	}
@@ -52,13 +52,13 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 		case *events.BudgetChanged:
 			l.level = b.Level
 		case *events.Job:
-			l.ask(b, now)
+			l.addJob(b, now)
 		}
 	}
 }
 
 // denies reports whether an outcome says that its event was not taken.
-func denies(o Outcome) bool {
+func rejects(o Outcome) bool {
 	r, ok := o.Body.(*events.Rejected)
 	return ok && events.Codes[r.Code].Denies
 }
@@ -85,14 +85,14 @@ func (l *Ledger) take(t *Turn) {
 		l.date(t.Seq, t.Time)
 	}
 	switch v {
-	case ignore, deny: // denied is only what was taken when turns before it were still in the log
+	case ignore, reject: // denied is only what was taken when turns before it were still in the log
 		return
 	case park:
 		l.parked = append(l.parked, t)
 		return
 	}
 	if t.from > 0 {
-		l.withdraw(t.from)
+		l.retract(t.from)
 	}
 	l.append(t)
 	l.noteUsage(t, 0)
@@ -111,7 +111,7 @@ func (l *Ledger) take(t *Turn) {
 }
 
 // withdraw takes back the turns from number k on, parked ones included.
-func (l *Ledger) withdraw(k int64) {
+func (l *Ledger) retract(k int64) {
 	l.parked = slices.DeleteFunc(l.parked, func(p *Turn) bool { return p.number >= k })
 	if k > l.LastTurn() {
 		return
@@ -130,12 +130,12 @@ func (l *Ledger) withdraw(k int64) {
 	if l.prepared != nil && l.prepared.To.Turn >= k {
 		l.prepared = nil
 	}
-	if first := slices.IndexFunc(l.marks, l.gone); first >= 0 {
-		l.marks = slices.DeleteFunc(slices.Clone(l.marks), l.gone) // a fork shares them
-		l.changed.mark = min(l.changed.mark, first)
+	if first := slices.IndexFunc(l.edits, l.retracted); first >= 0 {
+		l.edits = slices.DeleteFunc(slices.Clone(l.edits), l.retracted) // a fork shares them
+		l.changed.edit = min(l.changed.edit, first)
 	}
-	if l.told > l.entries.n { // nobody can say how much of what was saved is left
-		l.told, l.generations = l.entries.n, slices.Clone(l.generations)
+	if l.compactedTo > l.entries.n { // nobody can say how much of what was saved is left
+		l.compactedTo, l.generations = l.entries.n, slices.Clone(l.generations)
 		for i := range l.generations {
 			l.generations[i].Saved = 0
 		}
@@ -146,10 +146,10 @@ func (l *Ledger) withdraw(k int64) {
 }
 
 // gone reports whether the entry of a mark was withdrawn.
-func (l *Ledger) gone(m mark) bool { return int(m.entry) >= l.entries.n }
+func (l *Ledger) retracted(m editRecord) bool { return int(m.entry) >= l.entries.n }
 
 func (l *Ledger) append(t *Turn) {
-	l.turns = append(l.turns, turnMark{hash: t.hash, seq: t.Seq})
+	l.turns = append(l.turns, turnRecord{hash: t.hash, seq: t.Seq})
 	l.format = t.format
 	if t.system != nil {
 		l.system, l.systemSeq = *t.system, t.Seq
@@ -174,8 +174,8 @@ func (l *Ledger) append(t *Turn) {
 		e.Turn = uint32(len(l.turns))
 		l.link(&e)
 		l.entries.add(e)
-		l.gauge.visible += l.gauge.rate.Entry(&e)
-		l.gauge.bytes += e.bytes()
+		l.cache.visible += l.cache.rate.Entry(&e)
+		l.cache.bytes += e.bytes()
 	}
 	l.floor()
 }
@@ -191,10 +191,10 @@ func (l *Ledger) noteUsage(t *Turn, number int64) {
 	}
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, t.usageProblem) // never fails
-	if len(l.noted) == maxNoted || slices.Contains(l.noted, h.Sum32()) {
+	if len(l.notedUsage) == maxNoted || slices.Contains(l.notedUsage, h.Sum32()) {
 		return
 	}
-	l.noted = append(slices.Clip(l.noted), h.Sum32()) // a fork shares them
+	l.notedUsage = append(slices.Clip(l.notedUsage), h.Sum32()) // a fork shares them
 	l.notes = append(l.notes, events.Note{
 		Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it",
 		Hint: events.Codes[events.CodeUsageUnknown].Hint, Fields: []string{"usage"},
@@ -241,7 +241,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	if !b.Compacted {
 		return
 	}
-	l.told = l.entries.n
+	l.compactedTo = l.entries.n
 	for l.Generation() < b.Generation-1 { // told about turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
@@ -271,7 +271,7 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 			return
 		}
 		x.set(&e)
-		l.marks = append(l.marks, mark{entry: uint32(at), gen: uint32(gen), op: x.Op, units: x.Ceiling, lines: x.Lines})
+		l.edits = append(l.edits, editRecord{entry: uint32(at), gen: uint32(gen), op: x.Op, units: x.Ceiling, lines: x.Lines})
 		l.changed.entry = min(l.changed.entry, at)
 	case events.OpTruncate, events.OpCondense:
 		after := *e.To
@@ -285,7 +285,7 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		}
 	case events.OpRestore:
 		if x := l.entries.at(at); x.Kind == KindResult && x.compare(e.Position) == 0 {
-			l.marks = append(l.marks, mark{entry: uint32(at), gen: uint32(gen), op: opRestore, units: uint32(e.Units)})
+			l.edits = append(l.edits, editRecord{entry: uint32(at), gen: uint32(gen), op: opRestore, units: uint32(e.Units)})
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (p Prompt) Fixed() Tokens { return p.Total() - p.History }
 // with the places that the policy sets.
 func CheckBudget(p Prompt, window, reserve Tokens, policy *Policy) events.Budget {
 	reserve = policy.reserve(reserve)
-	total, m := p.Total(), policy.marks(window, reserve)
+	total, m := p.Total(), policy.thresholds(window, reserve)
 	available := m.available
 	b := events.Budget{
 		ContextWindow:  int64(window),

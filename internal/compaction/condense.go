@@ -19,7 +19,7 @@ const jobExpiry = 15 * 60 * 1000
 // turns behind the range have been withdrawn, so that calls in it await their
 // results now, nothing changes.
 func (d *Draft) Condense(seq Seq, to events.Position, units int64) {
-	from := d.spoken()
+	from := d.afterSystem()
 	end := d.through(from, to)
 	if end == from || end > d.awaiting() {
 		return
@@ -31,7 +31,7 @@ func (d *Draft) Condense(seq Seq, to events.Position, units int64) {
 }
 
 // spoken returns where the history begins after the leading system messages.
-func (d *Draft) spoken() int {
+func (d *Draft) afterSystem() int {
 	i := 0
 	for i < len(d.entries) && d.entries[i].Role == RoleSystem {
 		i++
@@ -56,7 +56,7 @@ func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) 
 	if d.messages() <= minMessages {
 		return cut{}, 0
 	}
-	total, start := d.Tokens(), d.spoken()
+	total, start := d.Tokens(), d.afterSystem()
 	for c := range d.cuts(start) {
 		if d.entries[c.end-1].end().Turn > last {
 			break
@@ -78,7 +78,7 @@ func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) 
 // newest returns where the newest n messages begin, markers not counted.
 func (d *Draft) newest(n int) int {
 	for i, e := range slices.Backward(d.entries) {
-		if e.Flags.has(FlagFirst) && e.Kind != KindMarker {
+		if e.Flags.has(FlagFirst) && e.Kind != KindTruncation {
 			if n--; n == 0 {
 				return i
 			}
@@ -94,14 +94,14 @@ func (p *SummarizePolicy) ceiling(available Tokens) Tokens {
 
 // maySummarize reports whether summaries are on for the session at a time.
 func (l *Ledger) maySummarize(now int64) bool {
-	p := &l.gauge.policy.Summarize
+	p := &l.cache.policy.Summarize
 	open := max(l.breaker.Failures, l.breaker.Thrashes) >= p.Failures
 	return p.Enabled && (!open || now-l.breaker.Last >= p.CooldownSeconds*1000)
 }
 
 // waits reports whether a job is under way whose result may still be used.
 func (l *Ledger) waits(now int64) bool {
-	return l.job != nil && now-l.job.Since < jobExpiry && l.gauge.policy.Summarize.Enabled
+	return l.job != nil && now-l.job.Since < jobExpiry && l.cache.policy.Summarize.Enabled
 }
 
 // waitsAtTrigger reports whether such a job was asked for at the trigger.
@@ -114,7 +114,7 @@ func (l *Ledger) waitsAtTrigger(now int64) bool {
 const maxJobTurns = 10_000
 
 // wanted says what summary is wanted.
-type wanted struct {
+type jobSpec struct {
 	lane    events.Lane
 	recent  Tokens // most that shall stay beside it
 	ceiling Tokens // most that it may cost
@@ -126,22 +126,22 @@ type wanted struct {
 // planJob returns the job for a summary of what would have to go, nil when it is
 // not worth it or under way.
 func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
-	g := &l.gauge
-	available := g.marks.available
-	w := wanted{lane: lane, ceiling: g.policy.Summarize.ceiling(available), least: retryShare.share(available)}
-	w.recent = l.room(g.marks.target) - w.ceiling
+	g := &l.cache
+	available := g.thresholds.available
+	w := jobSpec{lane: lane, ceiling: g.policy.Summarize.ceiling(available), least: retryShare.share(available)}
+	w.recent = l.availableFor(g.thresholds.target) - w.ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
-		w.recent -= max(g.marks.trigger-g.marks.prepare, 0)
+		w.recent -= max(g.thresholds.trigger-g.thresholds.prepare, 0)
 	}
 	draft := newDraft(l.visible(), l.format, g.rate)
-	draft.forget() // the next summary decides anew what is restored
+	draft.dropRestored() // the next summary decides anew what is restored
 	return d.jobFor(l, draft, w)
 }
 
 // jobFor returns the job for the summary that is wanted of a history.
-func (d *decision) jobFor(l *Ledger, draft *Draft, w wanted) *events.Job {
-	g := &l.gauge
-	start := draft.spoken()
+func (d *decision) jobFor(l *Ledger, draft *Draft, w jobSpec) *events.Job {
+	g := &l.cache
+	start := draft.afterSystem()
 	if start == len(draft.entries) {
 		return nil
 	}
@@ -163,10 +163,10 @@ func (d *decision) jobFor(l *Ledger, draft *Draft, w wanted) *events.Job {
 		w.ceiling = min(w.ceiling, max(best.saved/3, leastOld))
 	}
 	end, ok := best.end, best.end > 0 && (w.old || best.saved > w.ceiling) && fresh >= w.least
-	if asked := d.underWay(l, draft, start, w.ceiling); w.lane != events.LaneBackground && asked > 0 {
-		end, ok = asked, true
+	if running := d.underWay(l, draft, start, w.ceiling); w.lane != events.LaneBackground && running > 0 {
+		end, ok = running, true
 	}
-	maxUnits := draft.written(g.rate.units(w.ceiling))
+	maxUnits := draft.unitsAtDensity(g.rate.units(w.ceiling))
 	if !ok || maxUnits <= 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling Tokens) 
 		return 0
 	}
 	after := newDraft(draft.entries[end:], draft.format, draft.rate).Tokens() + ceiling
-	if l.input(after) >= l.gauge.marks.prepare {
+	if l.input(after) >= l.cache.thresholds.prepare {
 		return 0
 	}
 	return end
@@ -201,9 +201,9 @@ func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling Tokens) 
 
 func isJob(o Outcome) bool { return o.Kind == events.KindJob }
 
-func (d *decision) tellJob(job *events.Job) {
+func (d *decision) emitJob(job *events.Job) {
 	if job != nil {
-		d.tell(events.KindJob, func(h events.Header) any { job.Header = h; return job })
+		d.emit(events.KindJob, func(h events.Header) any { job.Header = h; return job })
 	}
 }
 
@@ -217,7 +217,7 @@ func (r Rate) units(t Tokens) int64 {
 
 // written returns how many of n units a summary may have if its text is as dense as
 // what was said: a Chinese conversation has a Chinese summary.
-func (d *Draft) written(n int64) int64 {
+func (d *Draft) unitsAtDensity(n int64) int64 {
 	var said size
 	for i := range d.entries {
 		if e := &d.entries[i]; e.Kind == KindWords && e.JSON == 0 {
@@ -256,7 +256,7 @@ func (l *Ledger) lateMerge() bool {
 		return false
 	}
 	for _, e := range l.visible() {
-		if e.Kind == KindMarker && e.position().Compare(l.prepared.To) <= 0 {
+		if e.Kind == KindTruncation && e.position().Compare(l.prepared.To) <= 0 {
 			return true
 		}
 	}

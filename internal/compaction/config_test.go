@@ -69,8 +69,8 @@ func TestTenants(t *testing.T) {
 		{"acme", `{"threshold":0.45}`, 450_000, 300_000}, // the worker's target would not fit
 		{"default", `{"threshold":0.9}`, 900_000, 600_000},
 	} {
-		if p := session(x.tenant, x.policy).Policy(); p.Trigger != x.trigger || p.Target != x.target {
-			t.Errorf("%s %s: trigger %d, target %d; want %d, %d", x.tenant, x.policy, p.Trigger, p.Target, x.trigger, x.target)
+		if p := session(x.tenant, x.policy).Policy(); p.Threshold != x.trigger || p.Target != x.target {
+			t.Errorf("%s %s: trigger %d, target %d; want %d, %d", x.tenant, x.policy, p.Threshold, p.Target, x.trigger, x.target)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestTenants(t *testing.T) {
 func TestTenantsAreInTheHash(t *testing.T) {
 	plain := configOf(t, compaction.DefaultPolicy())
 	own := compaction.DefaultPolicy()
-	own.Cap = 500_000
+	own.ThresholdCap = 500_000
 	with, err := plain.WithTenants(map[string]compaction.Policy{"acme": own, "beta": compaction.DefaultPolicy()})
 	if err != nil {
 		t.Fatal(err)
@@ -92,10 +92,10 @@ func TestTenantsAreInTheHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Hash() != with.Hash() || again.For("acme").Cap != 500_000 || again.For("other").Cap != 1_000_000 {
-		t.Errorf("read back: %s with caps %d and %d", again.Hash(), again.For("acme").Cap, again.For("other").Cap)
+	if again.Hash() != with.Hash() || again.For("acme").ThresholdCap != 500_000 || again.For("other").ThresholdCap != 1_000_000 {
+		t.Errorf("read back: %s with caps %d and %d", again.Hash(), again.For("acme").ThresholdCap, again.For("other").ThresholdCap)
 	}
-	own.Target = own.Trigger
+	own.Target = own.Threshold
 	_, err = plain.WithTenants(map[string]compaction.Policy{"acme": own})
 	if err == nil || !strings.Contains(err.Error(), "tenant acme: target must be below threshold") {
 		t.Errorf("got %v", err)
@@ -129,7 +129,7 @@ func TestAt(t *testing.T) {
 			if b := compaction.CheckBudget(compaction.Prompt{History: 1_000_000}, 1_000_000, 0, &p); !b.ShouldCompact {
 				t.Errorf("at %d: %+v", share, b)
 			}
-			if p.Summarize.Prepare > p.Trigger {
+			if p.Summarize.Prepare > p.Threshold {
 				t.Errorf("at %d a summary is prepared at %d", share, p.Summarize.Prepare)
 			}
 		}

@@ -154,10 +154,10 @@ func answerThreshold(c *vectorCase) any {
 	in := c.input()
 	p := compaction.DefaultPolicy()
 	if in.EnvOverride > 0 {
-		p.By, p.TriggerTokens = "tokens", in.EnvOverride
+		p.TriggerMode, p.ThresholdTokens = "tokens", in.EnvOverride
 	}
 	if in.SessionOverride > 0 {
-		p.By, p.TriggerTokens = "tokens", in.SessionOverride
+		p.TriggerMode, p.ThresholdTokens = "tokens", in.SessionOverride
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
 	return fields{"tokens": p.TriggerAt(window, compaction.OutputReserve(window, 0))}
@@ -182,7 +182,7 @@ func answerBudget(c *vectorCase) any {
 	}
 	policy := withoutSummaries()
 	if in.CompactionThreshold != nil {
-		policy.Trigger = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
+		policy.Threshold = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
 	b := compaction.CheckBudget(p, window, compaction.OutputReserve(window, in.MaxTokens), &policy)

@@ -145,7 +145,7 @@ func answerNeedSummaries(c *vectorCase) any {
 	var in filesInput
 	c.into(&in)
 	l, p, available, trigger := in.ask(c.manner)
-	room := l.Room(p, available)
+	room := l.Available(p, available)
 	out := fields{
 		"needsSummarization": l.NeedSummaries(p, available, trigger), "totalEstimatedTokens": p.Total(),
 		"availableInputTokens": available, "availableBudgetForFiles": room,

@@ -49,7 +49,7 @@ func (c *vectorCase) stage() (in stageInput, d *compaction.Draft) {
 // rendered writes what a draft or plan made of the messages.
 func (in *stageInput) rendered(v *compaction.View) []json.RawMessage {
 	texts := read(in.Messages)
-	raws, err := compaction.Render(v.Told(in.profile), func(compaction.Seq) ([]events.Message, error) { return texts, nil })
+	raws, err := compaction.Render(v.WithRole(in.profile), func(compaction.Seq) ([]events.Message, error) { return texts, nil })
 	if err != nil {
 		panic(err)
 	}
@@ -166,7 +166,7 @@ func counted(edits []events.Edit) map[events.Op]int {
 // compacted is what a plan did, in the words of the record. The summary is at
 // sequence 2, the messages at 1.
 func (in *stageInput) compacted(m *manner, plan compaction.Plan, texts []events.Message, summary *events.Summary) fields {
-	raws, err := compaction.Render(plan.View(events.NeuroLink).Told(m.profile), func(seq compaction.Seq) ([]events.Message, error) {
+	raws, err := compaction.Render(plan.View(events.NeuroLink).WithRole(m.profile), func(seq compaction.Seq) ([]events.Message, error) {
 		if seq == 2 {
 			return []events.Message{summary.Message()}, nil
 		}

@@ -14,13 +14,13 @@ type Custom struct {
 	PlainTools bool
 	// Stands is who tells a summary or marker in the dialect of the reference,
 	// "" for the user, as in all others.
-	Stands events.Role
+	PlaceholderRole events.Role
 }
 
 // customs by profile. A profile that is not here has those of "default".
 var customs = map[string]Custom{
 	"default": {Windows: DefaultWindows, MinimumTokens: 20_000},
-	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true, Stands: events.RoleSystem},
+	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true, PlaceholderRole: events.RoleSystem},
 	"current": {Windows: currentTable, MinimumTokens: 500},
 }
 

@@ -72,7 +72,7 @@ func headEnd(text string, n int64) int {
 // graphemeStart returns the beginning of the grapheme that position i, the start
 // of a rune, is inside of; i itself at a border.
 func graphemeStart(text string, i int) int {
-	at := borderBefore(text, i)
+	at := boundaryBefore(text, i)
 	for state := -1; at < i; {
 		var cluster string
 		cluster, _, _, state = uniseg.FirstGraphemeClusterInString(text[at:], state)
@@ -86,10 +86,10 @@ func graphemeStart(text string, i int) int {
 
 // borderBefore returns a border between two graphemes before position i: one that
 // is plain, or else the start of the rune that is maxCluster back.
-func borderBefore(text string, i int) int {
+func boundaryBefore(text string, i int) int {
 	least := max(0, i-maxCluster)
 	for at := i; at > least; at-- {
-		if plainBorder(text, at) {
+		if plainBoundary(text, at) {
 			return at
 		}
 	}
@@ -101,7 +101,7 @@ func borderBefore(text string, i int) int {
 
 // plainBorder reports whether position i is between two characters of ASCII, which
 // is a border whatever stands before them, but for a CR and its LF.
-func plainBorder(text string, i int) bool {
+func plainBoundary(text string, i int) bool {
 	return i < len(text) && text[i-1] < utf8.RuneSelf && text[i] < utf8.RuneSelf && text[i-1] != '\r'
 }
 

@@ -50,7 +50,7 @@ func Decide(l *Ledger, in Input, c *Config) []Outcome {
 
 func (d *decision) turn(l *Ledger, t *Turn) {
 	switch v, code := l.admit(t); v {
-	case deny:
+	case reject:
 		d.reject(code, l)
 		return
 	case ignore:
@@ -64,7 +64,7 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 			d.reject(events.CodeTurnGap, l)
 		}
 		d.noteTurn(l, t)
-		d.tellNotes(l)
+		d.emitNotes(l)
 		return
 	}
 	if err := l.refuse(t); err != nil {
@@ -75,11 +75,11 @@ func (d *decision) turn(l *Ledger, t *Turn) {
 	next := l.fork()
 	next.take(t)
 	d.notes = append(d.notes, next.notes...)
-	withdrawn := next.job == nil
+	retracted := next.job == nil
 	d.budget(l, next)
 	d.age(l, next)
-	d.tellNotes(next)
-	if withdrawn || slices.ContainsFunc(d.outs, isJob) { // it waited too long
+	d.emitNotes(next)
+	if retracted || slices.ContainsFunc(d.outs, isJob) { // it waited too long
 		d.abort(l, next)
 	}
 }
@@ -93,7 +93,7 @@ func (d *decision) noteTurn(l *Ledger, t *Turn) {
 // waits for it, or when a truncation took what it gives back; else it is kept for
 // the trigger. Should there be none, the last stage runs in its place.
 func (d *decision) result(l *Ledger, r *Result) {
-	fitness := l.judge(r)
+	fitness := l.matchResult(r)
 	if fitness == stale {
 		return
 	}
@@ -104,7 +104,7 @@ func (d *decision) result(l *Ledger, r *Result) {
 	switch {
 	case request != nil:
 		d.summarized(next, request, fitness)
-	case !next.gauge.policy.Enabled:
+	case !next.cache.policy.Enabled:
 	case fitness == failed && b.ShouldCompact:
 		d.compact(next, b, true)
 	case fitness == fit && (urgent || b.ShouldCompact || next.lateMerge() || next.old(d.now)):
@@ -116,7 +116,7 @@ func (d *decision) result(l *Ledger, r *Result) {
 // use. It does not quote the event.
 func Reject(e Event, err error, c *Config) []Outcome {
 	d := decision{event: e, config: c}
-	d.tell(events.KindRejected, func(h events.Header) any {
+	d.emit(events.KindRejected, func(h events.Header) any {
 		return &events.Rejected{
 			Header: h, Config: c.Hash(), CausedBy: d.cause(), Seq: uint64(e.Seq), Kind: e.Kind,
 			Code: events.CodeOf(err), Message: rejection(err), Hint: events.Codes[events.CodeOf(err)].Hint,
@@ -151,14 +151,14 @@ func (d *decision) cause() events.Cause {
 var space = uuid.MustParse("6f8f4a6c-1d0e-5b7a-9c57-0c8f3d6b2a11")
 
 // tell adds an outcome. Its id follows from the event and its place.
-func (d *decision) tell(k events.Kind, body func(events.Header) any) {
+func (d *decision) emit(k events.Kind, body func(events.Header) any) {
 	a := d.event.Address
 	name := fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s\x00%d", a.Tenant, a.Session, d.event.Seq, k, len(d.outs))
 	d.outs = append(d.outs, Outcome{Kind: k, Body: body(events.Header{V: events.Version, ID: uuid.NewSHA1(space, name).String()})})
 }
 
 func (d *decision) reject(code events.Code, l *Ledger) {
-	d.tell(events.KindRejected, func(h events.Header) any {
+	d.emit(events.KindRejected, func(h events.Header) any {
 		r := &events.Rejected{
 			Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq), Kind: d.event.Kind,
 			Code: code, Message: events.Codes[code].Meaning, Hint: events.Codes[code].Hint,
@@ -175,28 +175,28 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 // compaction, a job, or a change of level.
 func (d *decision) budget(before, l *Ledger) {
 	b := l.Budget()
-	if l.gauge.policy.Enabled {
+	if l.cache.policy.Enabled {
 		switch {
 		case b.ShouldCompact && d.mayTry(before, l, b):
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
 				return // it tells the level too
 			}
-		case l.gauge.policy.Prune.everyTurn() && d.clear(l, events.ReasonEveryTurn, (*Draft).ClearOld):
+		case l.cache.policy.Prune.everyTurn() && d.clear(l, events.ReasonEveryTurn, (*Draft).ClearOld):
 			if b = l.Budget(); d.mayPrepare(before, l, b) {
-				d.tellJob(d.planJob(l, events.LaneBackground))
+				d.emitJob(d.planJob(l, events.LaneBackground))
 			}
 			return
 		case d.mayPrepare(before, l, b):
-			d.tellJob(d.planJob(l, events.LaneBackground))
+			d.emitJob(d.planJob(l, events.LaneBackground))
 		}
 	}
 	if b.Level != before.level {
-		d.tellBudget(l, b)
+		d.emitBudget(l, b)
 	}
 }
 
-func (d *decision) tellBudget(l *Ledger, b events.Budget) {
-	d.tell(events.KindBudget, func(h events.Header) any {
+func (d *decision) emitBudget(l *Ledger, b events.Budget) {
+	d.emit(events.KindBudget, func(h events.Header) any {
 		return &events.BudgetChanged{
 			Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Through: l.through(), Level: b.Level, Budget: b,
 		}
@@ -238,12 +238,12 @@ func floorDiv(a, b Tokens) Tokens {
 func (d *decision) mayPrepare(before, l *Ledger, b events.Budget) bool {
 	available := Tokens(b.AvailableInput)
 	if b.ShouldCompact || l.prepared != nil || l.waits(d.now) || !l.maySummarize(d.now) ||
-		Tokens(b.EstimatedInput) < l.gauge.marks.prepare {
+		Tokens(b.EstimatedInput) < l.cache.thresholds.prepare {
 		return false
 	}
 	step := max(prepareShare.share(available), 1)
 	was := before.Budget()
-	return Tokens(was.EstimatedInput) < before.gauge.marks.prepare ||
+	return Tokens(was.EstimatedInput) < before.cache.thresholds.prepare ||
 		Tokens(was.EstimatedInput)/step != Tokens(b.EstimatedInput)/step
 }
 
@@ -260,12 +260,12 @@ func (l *Ledger) through() events.Through {
 // provider's cache, since the summary will break it again; at the hard limit
 // everything is. It reports whether a session.compacted was told.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
-	plan := l.plan(l.gauge.marks.target, Means{Summary: l.prepared, Truncate: truncate})
+	plan := l.plan(l.cache.thresholds.target, Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
 	over := plan.After > plan.target || plan.uses(events.StageTruncate)
-	ask := over && !waiting && l.maySummarize(d.now) && !plan.uses(events.StageSummarize)
+	request := over && !waiting && l.maySummarize(d.now) && !plan.uses(events.StageSummarize)
 	var job *events.Job
-	if ask { // as l is before the plan: what is truncated now is in the range
+	if request { // as l is before the plan: what is truncated now is in the range
 		job = d.planJob(l, events.LaneNormal)
 	}
 	waiting = waiting || job != nil
@@ -275,32 +275,32 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	}
 	saved := l.input(plan.Before) - l.input(plan.After)
 	worth := plan.After <= plan.target || b.Level == events.LevelBlocking || reaches(saved, Tokens(b.AvailableInput), retryShare)
-	told := true
+	emitted := true
 	switch {
 	case saved > 0 && (worth || !waiting):
-		if body := d.tellPlan(l, plan, reason); !body.Budget.WithinBudget {
+		if body := d.emitPlan(l, plan, reason); !body.Budget.WithinBudget {
 			body.Code = events.CodeBudgetExceeded
 		}
 	case waiting:
-		told = false
+		emitted = false
 	default:
-		d.tellNothing(l, reason, plan.failure())
+		d.emitUnchanged(l, reason, plan.failure())
 	}
-	d.tellJob(job)
-	return told
+	d.emitJob(job)
+	return emitted
 }
 
 // merge puts a summary in place that came after the fact.
 func (d *decision) merge(l *Ledger, b events.Budget) {
 	late := l.lateMerge() || l.old(d.now)
-	plan := l.plan(l.gauge.marks.target, Means{Summary: l.prepared, Force: late})
+	plan := l.plan(l.cache.thresholds.target, Means{Summary: l.prepared, Force: late})
 	before, after := l.input(plan.Before), l.input(plan.After)
-	under := after < l.gauge.marks.trigger
+	under := after < l.cache.thresholds.trigger
 	switch {
 	case plan.uses(events.StageSummarize) && (after < before || late && under):
-		d.tellPlan(l, plan, events.ReasonBackground)
+		d.emitPlan(l, plan, events.ReasonBackground)
 	case after < before && b.ShouldCompact: // what was held back for the summary does without it
-		d.tellPlan(l, plan, events.ReasonThreshold)
+		d.emitPlan(l, plan, events.ReasonThreshold)
 	}
 }
 
@@ -312,10 +312,10 @@ type budgeted struct {
 
 // plan compacts what is in view, so that the next call takes at most total.
 func (l *Ledger) plan(total Tokens, m Means) budgeted {
-	g := &l.gauge
-	m.Target, m.Hidden = l.room(total), l.restorable
+	g := &l.cache
+	m.Target, m.Hidden = l.availableFor(total), l.restorable
 	if m.Enough = m.Target; !m.Exact {
-		m.Enough = max(m.Target, l.room(g.marks.trigger-1))
+		m.Enough = max(m.Target, l.availableFor(g.thresholds.trigger-1))
 	}
 	if !g.policy.Summarize.Enabled { // switched off since it was asked for
 		m.Summary = nil
@@ -332,27 +332,27 @@ func (p *Plan) failure() events.Code {
 }
 
 // tellPlan tells a plan that is carried out, and brings l to the state after it.
-func (d *decision) tellPlan(l *Ledger, plan budgeted, reason events.Reason) *events.Compacted {
+func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *events.Compacted {
 	before, stages := l.input(plan.Before), l.inputs(plan.Stages)
 	l.generations = append(l.generations, generation{From: l.Generation()})
-	l.gauge.visible = plan.After
+	l.cache.visible = plan.After
 	body := d.compaction(l, reason)
 	body.Compacted, body.TargetTokens = true, int64(plan.total)
 	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
 	body.StagesUsed, body.Stages, body.Edits = plan.Used, stages, plan.Edits
-	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
+	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
 	d.outs[len(d.outs)-1].View = l.viewOf(plan.entries)
 	return body
 }
 
 // tellNothing tells that the history stays as it is, and why.
-func (d *decision) tellNothing(l *Ledger, reason events.Reason, code events.Code) *events.Compacted {
+func (d *decision) emitUnchanged(l *Ledger, reason events.Reason, code events.Code) *events.Compacted {
 	body := d.compaction(l, reason)
 	body.Code = code
 	body.TokensBefore = body.Budget.EstimatedInput
 	body.TokensAfter = body.TokensBefore
-	d.tell(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
+	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
 	return body
 }
 
@@ -362,7 +362,7 @@ func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted
 	return &events.Compacted{
 		Generation: l.Generation(), Reason: reason, Config: d.config.Hash(),
 		CausedBy: d.cause(), Through: l.through(), Format: l.format,
-		TargetTokens: int64(l.gauge.marks.target), AvailableInput: b.AvailableInput,
+		TargetTokens: int64(l.cache.thresholds.target), AvailableInput: b.AvailableInput,
 		StagesUsed: []events.Stage{}, Stages: []events.StageReport{}, Edits: []events.Edit{}, Budget: b,
 	}
 }

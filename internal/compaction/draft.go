@@ -68,13 +68,13 @@ func (d *Draft) put(i int, e Entry) {
 }
 
 // mark returns the draft as it is, to go back to by undo.
-func (d *Draft) mark() Draft {
+func (d *Draft) savepoint() Draft {
 	d.changes = d.changes[:0]
 	return *d
 }
 
 // undo makes the draft what it was at the last mark.
-func (d *Draft) undo(was Draft) {
+func (d *Draft) rollback(was Draft) {
 	if len(d.edits) == len(was.edits) {
 		return
 	}

@@ -21,13 +21,13 @@ func TestDraftAgreesWithOracle(t *testing.T) {
 		d := newDraft(drawEntries(t, f), f, NewRate(Profiles[profile], "anthropic"))
 		agrees(t, d)
 		for range rapid.IntRange(1, 4).Draw(t, "stages") {
-			before, was := slices.Clone(d.entries), d.mark()
+			before, was := slices.Clone(d.entries), d.savepoint()
 			for range rapid.IntRange(1, 3).Draw(t, "steps") { // the last stage hides messages, then cuts contents
 				drawStage(t, d)
 				agrees(t, d)
 			}
 			if rapid.Bool().Draw(t, "undo") {
-				d.undo(was)
+				d.rollback(was)
 				same(t, "undone", before, d.entries)
 				agrees(t, d)
 			}

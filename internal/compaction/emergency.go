@@ -26,20 +26,20 @@ func ReadOverflow(o Overflow, id string, seq Seq) *Request {
 // overflowed notes what a provider said: a limit it stated holds until the model
 // changes, and its count is that of the history as it was told last.
 func (l *Ledger) overflowed(o *Overflow) {
-	if m := l.known(o.Model); m != nil && *m != l.model {
+	if m := l.completeModel(o.Model); m != nil && *m != l.model {
 		l.change(m)
 	}
 	l.overflows++
 	if o.Limit > 0 {
-		l.stated = o.Limit - max(0, min(o.Output-l.gauge.reserve, o.Limit/2))
-		l.measureWith(l.gauge.policy)
+		l.stated = o.Limit - max(0, min(o.Output-l.cache.reserve, o.Limit/2))
+		l.measureWith(l.cache.policy)
 	}
 	l.refused(o)
 }
 
 // known completes the model of a call: a report that only names the session's own
 // says nothing against its maximum output and window.
-func (l *Ledger) known(m *events.Model) *events.Model {
+func (l *Ledger) completeModel(m *events.Model) *events.Model {
 	if m == nil || m.Provider != l.model.Provider || m.Name != l.model.Name {
 		return m
 	}
@@ -59,11 +59,11 @@ func (l *Ledger) refused(o *Overflow) {
 			later += g.Saved
 		}
 	}
-	count := max(l.corrected(at)+later, l.gauge.marks.available+1)
+	count := max(l.corrected(at)+later, l.cache.thresholds.available+1)
 	if o.Actual > 0 {
 		count = min(o.Actual, (l.corrected(at)+later)*maxCounted)
 	}
-	l.usage.forget()
+	l.usage.dropAnchor()
 	l.usage.Correction = count - later - l.usage.scaled(at)
 }
 
@@ -78,13 +78,13 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		d.outs = Reject(d.event, o.Refused, d.config)
 		return
 	}
-	if err := d.config.fits("model.max_output_tokens", o.Model, l.gauge.policy); err != nil {
+	if err := d.config.fits("model.max_output_tokens", o.Model, l.cache.policy); err != nil {
 		d.outs = Reject(d.event, err, d.config)
 		return
 	}
 	next := l.fork()
 	next.overflowed(o)
-	m := &next.gauge.marks
+	m := &next.cache.thresholds
 	target := EmergencyTarget(next.stated, m.available, next.overflows)
 	var job *events.Job
 	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // as the history is before the plan
@@ -94,16 +94,16 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	fits := next.input(plan.After) <= m.available
 	var body *events.Compacted
 	if next.input(plan.After) < next.input(plan.Before) {
-		body = d.tellPlan(next, plan, events.ReasonOverflow)
+		body = d.emitPlan(next, plan, events.ReasonOverflow)
 	} else {
-		body = d.tellNothing(next, events.ReasonOverflow, plan.failure())
+		body = d.emitUnchanged(next, events.ReasonOverflow, plan.failure())
 		body.Stages = next.inputs(plan.Stages)
 	}
 	if !fits {
 		body.Code = events.CodeBudgetExceeded
 	}
 	if plan.uses(events.StageTruncate) || !fits {
-		d.tellJob(job)
+		d.emitJob(job)
 	}
 	if slices.ContainsFunc(d.outs, isJob) {
 		d.abort(l, next)

@@ -33,12 +33,12 @@ type Kind uint8
 
 // The kinds of entries.
 const (
-	KindWords    Kind = iota // everything of a message that is neither call nor result
-	KindCall                 // one tool call
-	KindResult               // one tool result
-	KindMarker               // a truncation marker; in views only, never in a ledger
-	KindSummary              // a summary; in views only
-	KindRestored             // a hidden result that is shown again; in views only
+	KindWords      Kind = iota // everything of a message that is neither call nor result
+	KindCall                   // one tool call
+	KindResult                 // one tool result
+	KindTruncation             // a truncation marker; in views only, never in a ledger
+	KindSummary                // a summary; in views only
+	KindRestored               // a hidden result that is shown again; in views only
 )
 
 // Role is who speaks, in one byte.
@@ -184,13 +184,13 @@ func (by meter) words(e *Entry, p *events.Part) {
 	e.Parts++
 	switch p.Kind {
 	case events.PartText:
-		e.addText(by.said(p))
+		e.addText(by.partText(p))
 		if !blank(p) {
 			e.Flags &^= FlagEmpty
 		}
 		return
 	case events.PartThinking:
-		e.addText(by.said(p))
+		e.addText(by.partText(p))
 		e.Flags |= FlagThinking
 	case events.PartImage:
 		e.Images++
@@ -229,7 +229,7 @@ func (by meter) call(e *Entry, p *events.Part) {
 
 func (by meter) result(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindResult, KeyOf(p.CallID), KeyOf(p.Tool)
-	e.addText(by.said(p))
+	e.addText(by.partText(p))
 	e.Images = uint32(p.Images)
 	if p.Failed {
 		e.Flags |= FlagFailed
@@ -292,13 +292,13 @@ func (e *Entry) sameMessage(x *Entry) bool {
 	if e.Kind == KindRestored || x.Kind == KindRestored {
 		return false
 	}
-	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindMarker) == (x.Kind == KindMarker)
+	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindTruncation) == (x.Kind == KindTruncation)
 }
 
 // end is the position of the last message that the entry stands for: its own, or
 // the last of the range behind a marker or summary.
 func (e *Entry) end() events.Position {
-	if (e.Kind == KindMarker || e.Kind == KindSummary) && e.Call != 0 {
+	if (e.Kind == KindTruncation || e.Kind == KindSummary) && e.Call != 0 {
 		return events.Position{Turn: int64(e.Call >> 32), Index: int64(uint32(e.Call))}
 	}
 	return e.position()

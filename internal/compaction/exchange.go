@@ -16,8 +16,10 @@ const (
 	rest                 // all else, up to the next assistant
 )
 
-// add puts a message into the open exchange, or begins the next one.
-func (r *renderer) add(m events.Message, made, calls []events.Message) {
+// add puts a message into the open exchange, or begins the next one: with the
+// placeholders for the results that its calls are missing, and the placeholder calls of
+// its results.
+func (r *renderer) add(m events.Message, missing, calls []events.Message) {
 	if m.Role == events.RoleSystem {
 		r.system = append(r.system, m)
 		return
@@ -28,7 +30,7 @@ func (r *renderer) add(m events.Message, made, calls []events.Message) {
 		}
 		r.put(speech, m)
 	}
-	for _, a := range made {
+	for _, a := range missing {
 		r.put(answers, a)
 	}
 	for _, call := range calls {

@@ -32,13 +32,13 @@ var ChunkStart = chunkStart
 func (l *Ledger) Visible() []Entry { return l.visible() }
 
 // Rate is the rate in use.
-func (l *Ledger) Rate() Rate { return l.gauge.rate }
+func (l *Ledger) Rate() Rate { return l.cache.rate }
 
 // Window is the window in use.
-func (l *Ledger) Window() Tokens { return l.gauge.window }
+func (l *Ledger) Window() Tokens { return l.cache.window }
 
 // Policy is the policy in use.
-func (l *Ledger) Policy() Policy { return *l.gauge.policy }
+func (l *Ledger) Policy() Policy { return *l.cache.policy }
 
 // Body estimates an entry without the framing of its message.
 func (r Rate) Body(e *Entry) Tokens { return r.body(e) }
@@ -50,8 +50,8 @@ func (e *Entry) At() events.Position { return e.position() }
 func (p Plan) View(f events.Format) *View { return &View{Format: f, entries: p.entries} }
 
 // Told is the view as a profile has it told.
-func (v *View) Told(profile string) *View {
-	v.stands = CustomOf(profile).Stands
+func (v *View) WithRole(profile string) *View {
+	v.placeholderRole = CustomOf(profile).PlaceholderRole
 	return v
 }
 
@@ -60,8 +60,8 @@ func (v *View) Entries() []Entry { return v.entries }
 
 // Replan plans once more for a target, without a summary.
 func (l *Ledger) Replan(p *Policy, target Tokens) Plan {
-	return makePlan(l.visible(), l.format, l.gauge.rate, p, l.gauge.window,
-		Means{Target: target, Truncate: true, Enough: l.room(l.gauge.marks.trigger - 1), Hidden: l.restorable})
+	return makePlan(l.visible(), l.format, l.cache.rate, p, l.cache.window,
+		Means{Target: target, Truncate: true, Enough: l.availableFor(l.cache.thresholds.trigger - 1), Hidden: l.restorable})
 }
 
 // Trimmed reports whether the text of an entry is cut.
@@ -73,7 +73,7 @@ func (e *Entry) Deduplicated() bool { return e.Op == opDeduplicate }
 // Dump is everything a ledger holds, with the sum that follows from it.
 type Dump struct {
 	rest    string
-	turns   []turnMark
+	turns   []turnRecord
 	entries []Entry
 }
 
@@ -82,14 +82,14 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
-	line("generations %v level %s attempted %d told %d visible %d bytes %d", l.generations, l.level, l.attempted, l.told, l.gauge.visible, l.gauge.bytes)
-	line("hidden %+v marks %v usage %+v breaker %+v", l.hidden, l.marks, l.usage, l.breaker)
+	line("generations %v level %s attempted %d told %d visible %d bytes %d", l.generations, l.level, l.attempted, l.compactedTo, l.cache.visible, l.cache.bytes)
+	line("hidden %+v marks %v usage %+v breaker %+v", l.hidden, l.edits, l.usage, l.breaker)
 	job := deref(l.job)
 	manual := deref(job.Manual)
 	model := deref(manual.Model)
 	job.Manual, manual.Model = nil, nil
 	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
-	line("spoke %d idled %v ages %v noted %v", l.spoke, l.idled, l.ages, l.noted)
+	line("spoke %d idled %v ages %v noted %v", l.lastTurnAt, l.idleHandled, l.ages, l.notedUsage)
 	line("stated %d overflows %d system at %d tools at %d", l.stated, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}
@@ -129,7 +129,7 @@ func (l *Ledger) TurnSeq(n int64) uint64 { return uint64(l.turns[n-1].seq) }
 func (l *Ledger) Entries() []Entry { return l.entries.List() }
 
 // Room is the largest history with which the next call takes at most total.
-func (l *Ledger) Room(total Tokens) Tokens { return l.room(total) }
+func (l *Ledger) AvailableFor(total Tokens) Tokens { return l.availableFor(total) }
 
 // End is the last message that an entry stands for.
 func (e *Entry) End() events.Position { return e.end() }
@@ -184,7 +184,9 @@ func (d *Draft) Condensable(recent, ceiling Tokens) (end int, ok bool) {
 }
 
 // TriggerAt is the input at which compaction runs.
-func (p *Policy) TriggerAt(window, reserve Tokens) Tokens { return p.marks(window, reserve).trigger }
+func (p *Policy) TriggerAt(window, reserve Tokens) Tokens {
+	return p.thresholds(window, reserve).trigger
+}
 
 // PlanWithSummary runs the stages with a summary at seq, of so many units, of
 // everything up to a message.

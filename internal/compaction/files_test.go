@@ -84,7 +84,7 @@ func TestFileSummaries(t *testing.T) {
 				t.Fatalf("%+v of %v", s, files)
 			}
 		}
-		room := l.Room(p, available)
+		room := l.Available(p, available)
 		if l.NeedSummaries(p, available, 800_000) && total > room && largest > l.SummaryTokens(room, len(files)) {
 			t.Fatalf("%d tokens in a room of %d, and one of %d stays", total, room, largest)
 		}

@@ -13,7 +13,7 @@ type FileSummary struct {
 
 // Room is what files may take beside the rest of a prompt, given the available
 // input: the reserve for what is no file stays free.
-func (l *FileLimits) Room(p Prompt, available Tokens) Tokens {
+func (l *FileLimits) Available(p Prompt, available Tokens) Tokens {
 	reserve := Tokens(ceilDiv(int64(max(available, 0))*int64(l.Reserve), million))
 	return max(available-reserve-(p.Total()-p.Files), 0)
 }
@@ -43,7 +43,7 @@ func (l *FileLimits) Summaries(files []Tokens, p Prompt, available Tokens, trigg
 		return plan
 	}
 	slices.SortStableFunc(plan, func(a, b FileSummary) int { return -cmp.Compare(files[a.File], files[b.File]) })
-	room := l.Room(p, available)
+	room := l.Available(p, available)
 	target := l.SummaryTokens(room, len(files))
 	for i := range plan {
 		if size := files[plan[i].File]; total > room && size > target {

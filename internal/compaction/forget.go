@@ -6,7 +6,7 @@ import "compactd/internal/events"
 // nor anything of it told, a request that waits included: once the session is
 // erased, the same event finds no turns before it, and must be answered the same.
 func (d *decision) forget() {
-	d.tell(events.KindForgotten, func(h events.Header) any {
+	d.emit(events.KindForgotten, func(h events.Header) any {
 		return &events.Forgotten{Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq)}
 	})
 }

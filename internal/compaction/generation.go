@@ -10,7 +10,7 @@ type generation struct {
 
 // mark is an edit of one entry by one generation. Marks are only ever added, so
 // that the view of any generation can be had again.
-type mark struct {
+type editRecord struct {
 	entry uint32 // its position in the ledger
 	gen   uint32
 	op    op
@@ -27,10 +27,10 @@ const (
 
 // Overedited reports whether the session has many times more edits than entries. They are
 // told whole and kept, and only rewinds and compactions by hand in turns make so many.
-func (l *Ledger) Overedited() bool { return len(l.marks) > editsPerEntry*l.entries.n+editsAnyway }
+func (l *Ledger) Overedited() bool { return len(l.edits) > editsPerEntry*l.entries.n+editsAnyway }
 
 // on puts the mark in force on its entry.
-func (m *mark) on(e *Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
+func (m *editRecord) on(e *Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
 
 // lineage says which generations shaped the view of gen: it, the one it changed,
 // and so on. A rewind leaves out what it undid.
@@ -67,16 +67,16 @@ func (l *Ledger) compaction(gen int64) int64 {
 // visibleAt lists the entries in view at a generation: its edits, on all turns
 // taken since too.
 func (l *Ledger) visibleAt(gen int64) []Entry {
-	in, marks := l.lineage(gen), map[events.Position]mark{}
-	for _, m := range l.marks {
+	in, edits := l.lineage(gen), map[events.Position]editRecord{}
+	for _, m := range l.edits {
 		if in[m.gen] && m.op != opRestore {
-			marks[l.entries.at(int(m.entry)).position()] = m
+			edits[l.entries.at(int(m.entry)).position()] = m
 		}
 	}
 	out := l.view(in)
 	for i := range out {
-		if e := &out[i]; e.Kind < KindMarker {
-			m := marks[e.position()]
+		if e := &out[i]; e.Kind < KindTruncation {
+			m := edits[e.position()]
 			m.on(e)
 		}
 	}
@@ -86,12 +86,12 @@ func (l *Ledger) visibleAt(gen int64) []Entry {
 // rewind brings back the edits of a generation, as those of the newest.
 func (l *Ledger) rewind() {
 	in := l.lineage(l.Generation())
-	for _, m := range l.marks {
-		none := mark{}
+	for _, m := range l.edits {
+		none := editRecord{}
 		none.on(l.entries.at(int(m.entry)))
 		l.changed.entry = min(l.changed.entry, int(m.entry))
 	}
-	for _, m := range l.marks {
+	for _, m := range l.edits {
 		if in[m.gen] && m.op != opRestore {
 			m.on(l.entries.at(int(m.entry)))
 		}

@@ -9,7 +9,7 @@ import (
 
 // KnownFile is what a ledger knows of one file: no path, since a ledger keeps no
 // text, but where it stands.
-type KnownFile struct {
+type FileUsage struct {
 	Reads, Changes int64
 	First, Last    int64 // turns that use it
 	Restorable     bool  // its latest read may be shown again after it was hidden
@@ -21,19 +21,19 @@ type KnownFile struct {
 }
 
 // Names reports whether a path is that of the file.
-func (f *KnownFile) Names(path string) bool { return KeyOf(path) == f.path }
+func (f *FileUsage) Names(path string) bool { return KeyOf(path) == f.path }
 
 // Files lists the files that calls of tools have read and changed, the one used last
 // first.
-func (l *Ledger) Files(c *Config) []KnownFile {
+func (l *Ledger) Files(c *Config) []FileUsage {
 	l.use(c)
 	restorable := map[Key]bool{}
-	if l.gauge.policy.Restore.Enabled {
+	if l.cache.policy.Restore.Enabled {
 		for _, e := range l.restorable() {
 			restorable[e.Path] = true
 		}
 	}
-	at, out := map[Key]int{}, []KnownFile{}
+	at, out := map[Key]int{}, []FileUsage{}
 	for i := range l.entries.n {
 		e := l.entries.at(i)
 		if e.Path == 0 || e.Kind == KindResult && l.callOf(e, i) >= 0 {
@@ -43,16 +43,16 @@ func (l *Ledger) Files(c *Config) []KnownFile {
 		if !seen {
 			k = len(out)
 			at[e.Path] = k
-			out = append(out, KnownFile{First: int64(e.Turn), Restorable: restorable[e.Path], path: e.Path})
+			out = append(out, FileUsage{First: int64(e.Turn), Restorable: restorable[e.Path], path: e.Path})
 		}
 		out[k].use(e, i)
 	}
-	slices.SortFunc(out, func(a, b KnownFile) int { return cmp.Compare(b.last, a.last) })
+	slices.SortFunc(out, func(a, b FileUsage) int { return cmp.Compare(b.last, a.last) })
 	return out
 }
 
 // use notes one use of the file.
-func (f *KnownFile) use(e *Entry, i int) {
+func (f *FileUsage) use(e *Entry, i int) {
 	if e.Kind == KindCall && !e.Flags.has(FlagRead) {
 		f.Changes++
 	} else {
@@ -75,13 +75,13 @@ func FileOf(p *events.Part) string {
 }
 
 // Sketch is the state of a session in a list of many.
-type Sketch struct {
-	Budget   events.Budget
-	LastTurn int64 // when it was taken or parked, in Unix milliseconds of the log
+type Overview struct {
+	Budget     events.Budget
+	LastTurnAt int64 // when it was taken or parked, in Unix milliseconds of the log
 }
 
 // Sketch describes the session under a config, from sums alone.
-func (l *Ledger) Sketch(c *Config) Sketch {
+func (l *Ledger) Describe(c *Config) Overview {
 	l.use(c)
-	return Sketch{l.Budget(), l.spoke}
+	return Overview{l.Budget(), l.lastTurnAt}
 }

@@ -23,25 +23,25 @@ type Ledger struct {
 	toolSeq   Seq        // of the turn that set the tools
 	override  events.Raw // the session's own policy
 
-	turns     []turnMark // turns[i] is turn i+1
-	entries   chunks
-	hidden    []span // ranges that any generation took out of view, in their order
-	marks     []mark // edits of single entries, in the same order
-	told      int    // entries up to the border of the last compaction: the agent has them repaired
-	parked    []*Turn
-	level     events.Level
-	spoke     int64  // when the last turn came, in Unix milliseconds of the log
-	idled     bool   // the silence since was told of
-	ages      []age  // when sequences were stored, roughly
-	attempted Tokens // estimated input after the last compaction that stayed at or above the trigger
-	usage     calibration
-	stated    Tokens // the limit that a provider stated for this model, 0 for none
-	overflows int64  // refusals as too long since a call last succeeded
+	turns       []turnRecord // turns[i] is turn i+1
+	entries     chunks
+	hidden      []span       // ranges that any generation took out of view, in their order
+	edits       []editRecord // edits of single entries, in the same order
+	compactedTo int          // entries up to the border of the last compaction: the agent has them repaired
+	parked      []*Turn
+	level       events.Level
+	lastTurnAt  int64  // when the last turn came, in Unix milliseconds of the log
+	idleHandled bool   // the silence since was told of
+	ages        []age  // when sequences were stored, roughly
+	attempted   Tokens // estimated input after the last compaction that stayed at or above the trigger
+	usage       calibration
+	stated      Tokens // the limit that a provider stated for this model, 0 for none
+	overflows   int64  // refusals as too long since a call last succeeded
 
 	generations []generation // generations[i] is generation i+1
 
-	noted []uint32      // hashes of what the agent was told of its usages: each is said once
-	notes []events.Note // about the turns that were taken last; not stored
+	notedUsage []uint32      // hashes of what the agent was told of its usages: each is said once
+	notes      []events.Note // about the turns that were taken last; not stored
 
 	job      *pendingJob
 	prepared *prepared
@@ -49,11 +49,11 @@ type Ledger struct {
 
 	changed changed // since it was stored
 
-	gauge gauge
+	cache budgetCache
 }
 
 // turnMark is what a ledger keeps of one turn.
-type turnMark struct {
+type turnRecord struct {
 	hash Key // of its content
 	seq  Seq // in the log
 }
@@ -69,15 +69,15 @@ type span struct {
 
 // gauge is what follows from a ledger, its model and a config. It is recomputed
 // when one of them changes, and kept up to date by sums in between.
-type gauge struct {
-	config  *Config
-	policy  *Policy
-	rate    Rate
-	window  Tokens
-	reserve Tokens
-	marks   marks
-	visible Tokens // the history in view: as told up to the last compaction, as it came since
-	bytes   int64  // of the contents in view
+type budgetCache struct {
+	config     *Config
+	policy     *Policy
+	rate       Rate
+	window     Tokens
+	reserve    Tokens
+	thresholds thresholds
+	visible    Tokens // the history in view: as told up to the last compaction, as it came since
+	bytes      int64  // of the contents in view
 }
 
 // NewLedger returns the ledger of a session before its first turn.
@@ -90,7 +90,7 @@ func (l *Ledger) Generation() int64 { return int64(len(l.generations)) }
 func (l *Ledger) LastTurn() int64 { return int64(len(l.turns)) }
 
 // Known reports whether the ledger holds anything worth keeping.
-func (l *Ledger) Known() bool { return len(l.turns)+len(l.parked) > 0 }
+func (l *Ledger) HasTurns() bool { return len(l.turns)+len(l.parked) > 0 }
 
 // Format is the dialect of the session, "" before its first turn.
 func (l *Ledger) Format() events.Format { return l.format }
@@ -107,16 +107,16 @@ func (l *Ledger) fork() *Ledger {
 // use makes the gauge fit a config. All it holds follows from the ledger and the
 // config, so that a ledger from a checkpoint decides as the one it was made of.
 func (l *Ledger) use(c *Config) {
-	if l.gauge.config == c {
+	if l.cache.config == c {
 		return
 	}
-	l.gauge.config = c
+	l.cache.config = c
 	l.measure()
 }
 
 // measure recomputes everything that follows from model, policy and config.
 func (l *Ledger) measure() {
-	policy := l.gauge.config.For(l.Address.Tenant)
+	policy := l.cache.config.For(l.Address.Tenant)
 	if l.override != nil {
 		if p, err := policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
 			policy = &p
@@ -127,7 +127,7 @@ func (l *Ledger) measure() {
 
 // measureWith recomputes everything that follows from model and policy.
 func (l *Ledger) measureWith(policy *Policy) {
-	g := &l.gauge
+	g := &l.cache
 	g.policy = policy
 	g.rate = NewRate(Profiles[g.policy.Profile], l.model.Provider)
 	g.rate.Recall = g.policy.RecallNotice
@@ -136,23 +136,23 @@ func (l *Ledger) measureWith(policy *Policy) {
 		g.window = min(g.window, l.stated)
 	}
 	g.reserve = g.policy.reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
-	g.marks = g.policy.marks(g.window, g.reserve)
+	g.thresholds = g.policy.thresholds(g.window, g.reserve)
 	l.recount()
 }
 
 // recount sums up what is visible.
 func (l *Ledger) recount() {
-	g, view := &l.gauge, l.visible()
-	since := len(view) - (l.entries.n - l.told) // nothing is hidden after what was told
-	told, fresh := newDraft(view[:since], l.format, g.rate), newDraft(view[since:], l.format, g.rate)
-	g.visible = told.repaired() + fresh.Tokens()
+	g, view := &l.cache, l.visible()
+	since := len(view) - (l.entries.n - l.compactedTo) // nothing is hidden after what was told
+	repaired, fresh := newDraft(view[:since], l.format, g.rate), newDraft(view[since:], l.format, g.rate)
+	g.visible = repaired.repaired() + fresh.Tokens()
 	g.bytes = bytesOf(view)
 }
 
 // Budget returns the state of the session's window under the config last used;
 // before the first it knows none, and is empty.
 func (l *Ledger) Budget() events.Budget {
-	if l.gauge.config == nil {
+	if l.cache.config == nil {
 		return events.Budget{}
 	}
 	return l.check(l.prompt())
@@ -160,7 +160,7 @@ func (l *Ledger) Budget() events.Budget {
 
 // check corrects a prompt and compares it with the window.
 func (l *Ledger) check(p Prompt) events.Budget {
-	g := &l.gauge
+	g := &l.cache
 	p.Correction = l.corrected(p.Total()) - p.Total()
 	b := CheckBudget(p, g.window, g.reserve, g.policy)
 	b.Generation = l.Generation()
@@ -169,7 +169,7 @@ func (l *Ledger) check(p Prompt) events.Budget {
 
 // prompt estimates the next call, without correction.
 func (l *Ledger) prompt() Prompt {
-	g := &l.gauge
+	g := &l.cache
 	p := Prompt{
 		History: g.visible + g.rate.PerConversation,
 		Tools:   CustomOf(g.policy.Profile).tools(g.rate, l.tools),
@@ -198,7 +198,7 @@ func (l *Ledger) view(in []bool) []Entry {
 	}
 	out, from := make([]Entry, 0, n), 0
 	for _, s := range gaps {
-		out = append(l.entries.appendTo(out, from, s.from), l.stand(s))
+		out = append(l.entries.appendTo(out, from, s.from), l.placeholderOf(s))
 		out = append(out, l.restored(s, in)...)
 		from = s.to
 	}
@@ -234,8 +234,8 @@ func (l *Ledger) gaps(in []bool) []span {
 }
 
 // stand returns the entry that stands for a hidden range.
-func (l *Ledger) stand(s span) Entry {
-	e := markerAt(l.entries.at(s.from))
+func (l *Ledger) placeholderOf(s span) Entry {
+	e := truncationAt(l.entries.at(s.from))
 	if s.seq != 0 {
 		e = Entry{Seq: s.seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(s.units)}
 	} else if s.units > 0 {
@@ -246,10 +246,10 @@ func (l *Ledger) stand(s span) Entry {
 }
 
 // markerAt returns the marker that stands in place of a range which begins with e.
-func markerAt(e *Entry) Entry {
+func truncationAt(e *Entry) Entry {
 	return Entry{
 		Turn: e.Turn, Index: e.Index, Part: e.Part,
-		Kind: KindMarker, Role: RoleUser, Flags: FlagFirst, Text: uint32(unitsOf(TruncateText)),
+		Kind: KindTruncation, Role: RoleUser, Flags: FlagFirst, Text: uint32(unitsOf(TruncateText)),
 	}
 }
 

@@ -33,7 +33,7 @@ func (p OutputPolicy) validate() error {
 		errs = append(errs, fmt.Errorf("tool_output.max_lines must be between 0 and %d", math.MaxUint16))
 	}
 	if trimOf(p.Direction) == opTrim {
-		errs = append(errs, errors.New("tool_output.direction is none of both, head, tail"))
+		errs = append(errs, errors.New("tool_output.direction must be one of both, head, tail"))
 	}
 	return errors.Join(errs...)
 }
@@ -71,7 +71,7 @@ func (e *Entry) limited(text string, most int64) string {
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64
 	}
-	return light(room, most+ceilDiv(notice, plainUnits), func(room int64) string {
+	return fitWeight(room, most+ceilDiv(notice, plainUnits), func(room int64) string {
 		l.MaxBytes = room
 		s, _ := LimitOutput(text, l)
 		return s

@@ -13,7 +13,7 @@ import (
 // same; within a session no two are equal.
 
 // madeID is the id of a message made to complete that of an entry.
-func madeID(prefix string, e *Entry) string {
+func syntheticID(prefix string, e *Entry) string {
 	return prefix + idOf("%s %d %d %d %d", prefix, e.Seq, e.Turn, e.Index, e.Part)
 }
 
@@ -23,7 +23,7 @@ func idOf(format string, args ...any) string {
 
 // marker says that messages were truncated. Of its range only the end is sure: a
 // summary may take the beginning.
-func marker(e *Entry) events.Message {
+func truncationMessage(e *Entry) events.Message {
 	text := TruncateText
 	if int64(e.Text) > unitsOf(text) {
 		text += recallMarker

@@ -16,14 +16,14 @@ func (d *decision) manual(l *Ledger, in *events.Compact) {
 		return
 	}
 	if job := d.planManual(call, m, in.Focus); job != nil {
-		d.tellJob(job)
+		d.emitJob(job)
 		d.abort(l, l)
 		return
 	}
-	d.noteLocked(l.gauge.policy, m.Policy, nil)
+	d.noteLocked(l.cache.policy, m.Policy, nil)
 	next := l.fork()
 	d.answerManual(next, call, m, Means{Truncate: true, Exact: true}, "")
-	d.tellNotes(next)
+	d.emitNotes(next)
 	d.abort(l, next)
 }
 
@@ -32,7 +32,7 @@ func (d *decision) manual(l *Ledger, in *events.Compact) {
 func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
 	call := l.fork()
 	call.job, call.breaker = nil, breaker{}
-	policy := l.gauge.policy
+	policy := l.cache.policy
 	if m.Policy != nil {
 		p, err := policy.With(m.Policy)
 		if err != nil {
@@ -53,16 +53,16 @@ func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
 // planManual returns the job for a summary of what a request may condense: all
 // but the newest messages, or more where the target asks for it.
 func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events.Job {
-	g := &l.gauge
+	g := &l.cache
 	if !l.maySummarize(d.now) {
 		return nil
 	}
 	draft := newDraft(l.visible(), l.format, g.rate)
-	draft.forget()
-	ceiling := g.policy.Summarize.ceiling(g.marks.available)
+	draft.dropRestored()
+	ceiling := g.policy.Summarize.ceiling(g.thresholds.available)
 	keep := max(minMessages, int(ceilDiv(int64(draft.messages())*int64(manualKeep), million)))
 	newest := newDraft(draft.entries[draft.newest(keep):], l.format, g.rate).Tokens()
-	w := wanted{lane: events.LaneNormal, recent: min(l.room(g.marks.target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
+	w := jobSpec{lane: events.LaneNormal, recent: min(l.availableFor(g.thresholds.target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
 	job := d.jobFor(l, draft, w)
 	if job != nil {
 		job.Focus, job.Manual = focus, m
@@ -73,29 +73,29 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 // answerManual carries out a request under call, its own settings, and tells the
 // result for l; code says why there is no summary.
 func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means Means, code events.Code) {
-	plan := call.plan(call.gauge.marks.target, means)
+	plan := call.plan(call.cache.thresholds.target, means)
 	if call.input(plan.After) < call.input(plan.Before) {
-		body := d.tellPlan(call, plan, events.ReasonManual)
+		body := d.emitPlan(call, plan, events.ReasonManual)
 		body.Request = &m.Cause
 		l.generations = append(l.generations, generation{From: l.Generation()})
-		l.gauge.visible = newDraft(plan.entries, l.format, l.gauge.rate).Tokens()
+		l.cache.visible = newDraft(plan.entries, l.format, l.cache.rate).Tokens()
 		body.Budget = l.Budget()
 		return
 	}
 	if code == "" {
 		code = plan.failure()
 	}
-	d.tellNothing(l, events.ReasonManual, code).Request = &m.Cause
+	d.emitUnchanged(l, events.ReasonManual, code).Request = &m.Cause
 }
 
 // summarized answers a request whose job has come to an end. l has received the
 // result.
-func (d *decision) summarized(l *Ledger, m *events.Manual, f fitness) {
+func (d *decision) summarized(l *Ledger, m *events.Manual, f resultMatch) {
 	call, err := l.under(m, d.config)
 	if err != nil { // the config has changed, and does not take its policy any more
 		call = l.fork()
 	} else {
-		d.noteLocked(l.gauge.policy, m.Policy, nil)
+		d.noteLocked(l.cache.policy, m.Policy, nil)
 	}
 	switch {
 	case f == fit:
@@ -103,16 +103,16 @@ func (d *decision) summarized(l *Ledger, m *events.Manual, f fitness) {
 	case call.Budget().ShouldCompact:
 		d.answerManual(l, call, m, Means{Truncate: true, Exact: true}, events.CodeIncompleteResponse)
 	default:
-		d.tellNothing(l, events.ReasonManual, events.CodeIncompleteResponse).Request = &m.Cause
+		d.emitUnchanged(l, events.ReasonManual, events.CodeIncompleteResponse).Request = &m.Cause
 	}
-	d.tellNotes(l)
+	d.emitNotes(l)
 }
 
 // abort answers a request that before waits for when nothing will answer it any
 // more. after is the session as it is then.
 func (d *decision) abort(before, after *Ledger) {
 	if j := before.job; j != nil && j.Manual != nil {
-		d.tellNothing(after, events.ReasonManual, events.CodeAborted).Request = &j.Manual.Cause
+		d.emitUnchanged(after, events.ReasonManual, events.CodeAborted).Request = &j.Manual.Cause
 	}
 }
 

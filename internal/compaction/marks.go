@@ -4,9 +4,9 @@ import "compactd/internal/events"
 
 // What sets the trigger.
 const (
-	byRatio  = "ratio"
-	byTokens = "tokens"
-	byBuffer = "buffer"
+	modeRatio  = "ratio"
+	modeTokens = "tokens"
+	modeBuffer = "buffer"
 )
 
 // BufferPolicy holds distances in tokens. Reserve, Trigger and Blocking are for
@@ -43,7 +43,7 @@ func (p *BufferPolicy) validate(check func(ok bool, format string, args ...any))
 // marks are the places on the way to a full window, in tokens of the estimated
 // input. An input has come to one when it is at or above it. The level told is
 // that of the highest mark reached.
-type marks struct {
+type thresholds struct {
 	available Tokens // what the model can read
 	limit     Tokens // the hard limit: truncation no longer waits
 	trigger   Tokens
@@ -58,32 +58,32 @@ const never Tokens = 1 << 62
 
 // reserve is the output reserve under the policy.
 func (p *Policy) reserve(reserve Tokens) Tokens {
-	if p.By == byBuffer {
+	if p.TriggerMode == modeBuffer {
 		return min(reserve, p.Buffers.ReserveTokens)
 	}
 	return reserve
 }
 
 // marks returns the places for a window and its output reserve.
-func (p *Policy) marks(window, reserve Tokens) marks {
-	m := marks{available: window - reserve}
+func (p *Policy) thresholds(window, reserve Tokens) thresholds {
+	m := thresholds{available: window - reserve}
 	of, in := m.available, PPM(million) // what shares are taken of
 	m.limit = m.available
-	switch p.By {
-	case byTokens:
-		of, in = min(p.TriggerTokens, m.available), p.Trigger
-	case byBuffer:
-		of, in = max(m.available-scaled(p.Buffers.TriggerTokens, window, p.Buffers.ScaleBelow), 0), p.Trigger
+	switch p.TriggerMode {
+	case modeTokens:
+		of, in = min(p.ThresholdTokens, m.available), p.Threshold
+	case modeBuffer:
+		of, in = max(m.available-scaled(p.Buffers.TriggerTokens, window, p.Buffers.ScaleBelow), 0), p.Threshold
 		m.limit = max(m.available-scaled(p.Buffers.BlockingTokens, window, p.Buffers.ScaleBelow), 0)
 	}
 	if p.LimitTokens > 0 {
 		m.limit = min(p.LimitTokens, m.available)
 	}
 	up := func(share PPM) Tokens { return Tokens(ceilDiv(int64(of)*int64(share), int64(in))) }
-	if most := min(p.Cap.share(m.available), m.limit); up(p.Trigger) > most {
-		of, in = most, p.Trigger
+	if most := min(p.ThresholdCap.share(m.available), m.limit); up(p.Threshold) > most {
+		of, in = most, p.Threshold
 	}
-	m.trigger, m.prepare, m.info = up(p.Trigger), up(p.Summarize.Prepare), up(p.Info)
+	m.trigger, m.prepare, m.info = up(p.Threshold), up(p.Summarize.Prepare), up(p.Info)
 	m.target = Tokens(int64(of) * int64(p.Target) / int64(in))
 	p.grade(&m, window)
 	return m
@@ -92,13 +92,13 @@ func (p *Policy) marks(window, reserve Tokens) marks {
 // grade sets where the levels above info begin. A share of the input has one
 // step, at the trigger; distances in tokens have steps before it as well. Where
 // nothing is compacted, they lead to the end of the input.
-func (p *Policy) grade(m *marks, window Tokens) {
+func (p *Policy) grade(m *thresholds, window Tokens) {
 	m.warning, m.error, m.compacting = m.trigger, never, never
 	size := window
-	switch p.By {
-	case byRatio:
+	switch p.TriggerMode {
+	case modeRatio:
 		return
-	case byTokens:
+	case modeTokens:
 		size = m.trigger
 	}
 	end := m.available
@@ -110,7 +110,7 @@ func (p *Policy) grade(m *marks, window Tokens) {
 }
 
 // level is that of the highest mark that an input has come to.
-func (m *marks) level(total Tokens) events.Level {
+func (m *thresholds) level(total Tokens) events.Level {
 	switch {
 	case total >= m.limit:
 		return events.LevelBlocking
@@ -130,7 +130,7 @@ func (m *marks) level(total Tokens) events.Level {
 // percentLeft is how much of the way to the trigger is left, where nothing is
 // compacted of the way to the end of the input: whole percent, rounded to the
 // nearest, never below 0.
-func (p *Policy) percentLeft(m *marks, total Tokens) int64 {
+func (p *Policy) percentLeft(m *thresholds, total Tokens) int64 {
 	end := int64(m.trigger)
 	if !p.Enabled {
 		end = int64(m.available)

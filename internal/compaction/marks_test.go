@@ -23,22 +23,22 @@ func TestTriggers(t *testing.T) {
 		{`{}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 136_000},
 		{`{"threshold":0.7,"target":0.5,"info":0.5}`, 200_000, 64_000, 136_000, 68_000, 95_200, never, never, 95_200, 136_000},
 		{`{"enabled":false}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 136_000},
-		{`{"trigger":"tokens","threshold_tokens":50000}`, 200_000, 64_000, 136_000, 37_500, 45_000, 47_500, 50_000, 50_000, 136_000},
-		{`{"trigger":"tokens","threshold_tokens":500000}`, 1_000_000, 64_000, 936_000, 375_000, 480_000, 490_000, 500_000, 500_000, 936_000},
-		{`{"trigger":"tokens","threshold_tokens":500000}`, 200_000, 64_000, 136_000, 102_000, 122_400, 129_200, never, 136_000, 136_000},
-		{`{"trigger":"buffer"}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
-		{`{"trigger":"buffer"}`, 1_000_000, 64_000, 980_000, 725_250, 947_000, 957_000, 967_000, 967_000, 977_000},
-		{`{"trigger":"buffer"}`, 100_000, 35_000, 80_000, 55_125, 63_500, 68_500, 73_500, 73_500, 78_500},
-		{`{"trigger":"buffer"}`, 200_000, 8_000, 192_000, 134_250, 159_000, 169_000, 179_000, 179_000, 189_000},
-		{`{"trigger":"buffer","enabled":false}`, 200_000, 64_000, 180_000, 125_250, 160_000, 170_000, never, 167_000, 177_000},
-		{`{"trigger":"buffer","buffers":{"error_tokens":20000}}`, 200_000, 64_000, 180_000, 125_250, never, 147_000, 167_000, 167_000, 177_000},
-		{`{"trigger":"buffer","limit_tokens":179000}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 179_000},
-		{`{"trigger":"buffer","limit_tokens":100000}`, 200_000, 64_000, 180_000, 75_000, 80_000, 90_000, never, 100_000, 100_000},
+		{`{"trigger_mode":"tokens","threshold_tokens":50000}`, 200_000, 64_000, 136_000, 37_500, 45_000, 47_500, 50_000, 50_000, 136_000},
+		{`{"trigger_mode":"tokens","threshold_tokens":500000}`, 1_000_000, 64_000, 936_000, 375_000, 480_000, 490_000, 500_000, 500_000, 936_000},
+		{`{"trigger_mode":"tokens","threshold_tokens":500000}`, 200_000, 64_000, 136_000, 102_000, 122_400, 129_200, never, 136_000, 136_000},
+		{`{"trigger_mode":"buffer"}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
+		{`{"trigger_mode":"buffer"}`, 1_000_000, 64_000, 980_000, 725_250, 947_000, 957_000, 967_000, 967_000, 977_000},
+		{`{"trigger_mode":"buffer"}`, 100_000, 35_000, 80_000, 55_125, 63_500, 68_500, 73_500, 73_500, 78_500},
+		{`{"trigger_mode":"buffer"}`, 200_000, 8_000, 192_000, 134_250, 159_000, 169_000, 179_000, 179_000, 189_000},
+		{`{"trigger_mode":"buffer","enabled":false}`, 200_000, 64_000, 180_000, 125_250, 160_000, 170_000, never, 167_000, 177_000},
+		{`{"trigger_mode":"buffer","buffers":{"error_tokens":20000}}`, 200_000, 64_000, 180_000, 125_250, never, 147_000, 167_000, 167_000, 177_000},
+		{`{"trigger_mode":"buffer","limit_tokens":179000}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 179_000},
+		{`{"trigger_mode":"buffer","limit_tokens":100000}`, 200_000, 64_000, 180_000, 75_000, 80_000, 90_000, never, 100_000, 100_000},
 		{`{"limit_tokens":120000}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 120_000},
 		{`{"threshold_cap":0.5}`, 200_000, 64_000, 136_000, 51_000, 68_000, never, never, 68_000, 136_000},
 		{`{"threshold_cap":0.9}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 136_000},
-		{`{"trigger":"buffer","threshold_cap":0.5}`, 200_000, 64_000, 180_000, 67_500, 70_000, 80_000, 90_000, 90_000, 177_000},
-		{`{"trigger":"buffer","threshold_cap":0.95}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
+		{`{"trigger_mode":"buffer","threshold_cap":0.5}`, 200_000, 64_000, 180_000, 67_500, 70_000, 80_000, 90_000, 90_000, 177_000},
+		{`{"trigger_mode":"buffer","threshold_cap":0.95}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
 	} {
 		t.Run(fmt.Sprintf("%s window %d", c.policy, c.window), func(t *testing.T) {
 			p, err := compaction.DefaultPolicy().With(events.Raw(c.policy))
@@ -86,12 +86,12 @@ func TestPercentLeft(t *testing.T) {
 		history compaction.Tokens
 		want    int64
 	}{
-		{`{"trigger":"buffer"}`, 0, 100},
-		{`{"trigger":"buffer"}`, 83_500, 50},
-		{`{"trigger":"buffer"}`, 166_164, 1},
-		{`{"trigger":"buffer"}`, 166_166, 0},
-		{`{"trigger":"buffer"}`, 170_000, 0},
-		{`{"trigger":"buffer","enabled":false}`, 90_000, 50},
+		{`{"trigger_mode":"buffer"}`, 0, 100},
+		{`{"trigger_mode":"buffer"}`, 83_500, 50},
+		{`{"trigger_mode":"buffer"}`, 166_164, 1},
+		{`{"trigger_mode":"buffer"}`, 166_166, 0},
+		{`{"trigger_mode":"buffer"}`, 170_000, 0},
+		{`{"trigger_mode":"buffer","enabled":false}`, 90_000, 50},
 		{`{}`, 54_400, 50},
 	} {
 		p, err := compaction.DefaultPolicy().With(events.Raw(c.policy))
@@ -116,9 +116,9 @@ func TestLevelsRise(t *testing.T) {
 			return compaction.Tokens(rapid.Int64Range(0, 1<<rapid.IntRange(0, 40).Draw(t, "bits")).Draw(t, "size"))
 		})
 		p.Enabled = rapid.Bool().Draw(t, "enabled")
-		p.By = rapid.SampledFrom([]string{"ratio", "tokens", "buffer"}).Draw(t, "trigger")
-		p.TriggerTokens, p.LimitTokens = 1+size.Draw(t, "threshold"), size.Draw(t, "limit")
-		p.Cap = compaction.PPM(rapid.Int64Range(1, 1_000_000).Draw(t, "cap"))
+		p.TriggerMode = rapid.SampledFrom([]string{"ratio", "tokens", "buffer"}).Draw(t, "trigger")
+		p.ThresholdTokens, p.LimitTokens = 1+size.Draw(t, "threshold"), size.Draw(t, "limit")
+		p.ThresholdCap = compaction.PPM(rapid.Int64Range(1, 1_000_000).Draw(t, "cap"))
 		p.Buffers.ScaleBelow = size.Draw(t, "scale")
 		window := 1 + size.Draw(t, "window")
 		reserve := min(size.Draw(t, "reserve"), window)
@@ -144,7 +144,7 @@ func TestLevelsRise(t *testing.T) {
 // A trigger that cannot be is refused with every problem.
 func TestBadTriggers(t *testing.T) {
 	for _, bad := range []string{
-		`{"trigger":"always"}`, `{"trigger":"tokens"}`, `{"threshold_tokens":-1}`, `{"threshold_cap":0}`, `{"threshold_cap":1.1}`,
+		`{"trigger_mode":"always"}`, `{"trigger_mode":"tokens"}`, `{"threshold_tokens":-1}`, `{"threshold_cap":0}`, `{"threshold_cap":1.1}`,
 		`{"limit_tokens":-1}`, `{"window_tokens":-1}`, `{"buffers":{"blocking_tokens":14000}}`, `{"buffers":{"warning_tokens":9000}}`,
 		`{"buffers":{"reserve_tokens":-1}}`,
 	} {

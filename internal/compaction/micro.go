@@ -38,15 +38,15 @@ func (p *PrunePolicy) everyTurn() bool { return p.Enabled && p.Micro.Enabled && 
 // is due under a config. now is in Unix milliseconds of the log.
 func (l *Ledger) Idle(now int64, c *Config) bool {
 	l.use(c)
-	p := l.gauge.policy
+	p := l.cache.policy
 	after := p.Prune.Micro.IdleMinutes * 60_000
 	return p.Enabled && p.Prune.Enabled && p.Prune.Micro.Enabled && after > 0 &&
-		l.LastTurn() > 0 && !l.idled && now-l.spoke >= after
+		l.LastTurn() > 0 && !l.idleHandled && now-l.lastTurnAt >= after
 }
 
 // Spoke is the sequence of the last turn, by which two events that tell of one
 // silence are known as the same.
-func (l *Ledger) Spoke() Seq { return Seq(l.through().Seq) }
+func (l *Ledger) LastTurnSeq() Seq { return Seq(l.through().Seq) }
 
 // ClearOld clears the results of the policy's tools outside the newest messages,
 // and reports whether there were any. Results that the agent has not answered yet
@@ -106,7 +106,7 @@ func (d *Draft) clearEach(results []int) (cleared bool) {
 func ClearPlan(entries []Entry, f events.Format, r Rate, clear func(*Draft)) Plan {
 	d := newDraft(entries, f, r)
 	plan := Plan{Before: d.repaired(), Messages: d.messages()}
-	was := d.mark()
+	was := d.savepoint()
 	clear(d)
 	plan.After = d.repaired()
 	if plan.After < plan.Before {
@@ -116,7 +116,7 @@ func ClearPlan(entries []Entry, f events.Format, r Rate, clear func(*Draft)) Pla
 		}}
 	} else {
 		plan.After = plan.Before
-		d.undo(was)
+		d.rollback(was)
 	}
 	d.Repair()
 	plan.Edits, plan.entries = d.edits, d.entries
@@ -126,11 +126,11 @@ func ClearPlan(entries []Entry, f events.Format, r Rate, clear func(*Draft)) Pla
 // clear tells what one of the two forms above clears, and reports whether that
 // made the input smaller.
 func (d *decision) clear(l *Ledger, reason events.Reason, form func(*Draft, *MicroPolicy) bool) bool {
-	g := &l.gauge
+	g := &l.cache
 	plan := ClearPlan(l.visible(), l.format, g.rate, func(x *Draft) { form(x, &g.policy.Prune.Micro) })
 	if l.input(plan.After) >= l.input(plan.Before) { // by the provider's count, which need not agree with ours
 		return false
 	}
-	d.tellPlan(l, budgeted{plan, l.room(g.marks.target), g.marks.target}, reason)
+	d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.target), g.thresholds.target}, reason)
 	return true
 }

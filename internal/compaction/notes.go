@@ -25,7 +25,7 @@ func (d *decision) noteLocked(base *Policy, object, before events.Raw) {
 
 // tellNotes puts the notes beside the last outcome that can carry them, or tells a
 // session.budget with them, of l as it is after the event.
-func (d *decision) tellNotes(l *Ledger) {
+func (d *decision) emitNotes(l *Ledger) {
 	if len(d.notes) == 0 {
 		return
 	}
@@ -39,6 +39,6 @@ func (d *decision) tellNotes(l *Ledger) {
 			return
 		}
 	}
-	d.tellBudget(l, l.Budget())
+	d.emitBudget(l, l.Budget())
 	d.outs[len(d.outs)-1].Body.(*events.BudgetChanged).Notes = d.notes
 }

@@ -146,7 +146,7 @@ func TestCheckBudget(t *testing.T) {
 			p.Files += r.Text(units)
 		}
 		policy := withoutSummaries()
-		policy.Trigger = max(policy.Trigger, c.trigger)
+		policy.Threshold = max(policy.Threshold, c.trigger)
 		b := compaction.CheckBudget(p, c.window, compaction.OutputReserve(c.window, c.maxOutput), &policy)
 		if b.EstimatedInput != c.total || b.AvailableInput != c.available || p.History != c.history ||
 			b.WithinBudget != c.within || b.ShouldCompact != c.compact {

@@ -23,12 +23,12 @@ func (c *Config) ReadPending(in *events.CheckRequest, format events.Format) (Pen
 
 // measured adds what [Config.ReadPending] has measured to a prompt.
 func (l *Ledger) measured(p *Prompt, next *Pending) {
-	r := &l.gauge.rate
+	r := &l.cache.rate
 	if next.system != nil {
 		p.System = r.sized(*next.system) + r.PerMessage
 	}
 	if next.tools != nil {
-		p.Tools = CustomOf(l.gauge.policy.Profile).tools(*r, *next.tools)
+		p.Tools = CustomOf(l.cache.policy.Profile).tools(*r, *next.tools)
 	}
 	for i := range next.added {
 		p.Current += r.Entry(&next.added[i])

@@ -52,12 +52,12 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 			return
 		}
 		report := events.StageReport{Name: name, TokensBefore: int64(plan.After)}
-		was := d.mark()
+		was := d.savepoint()
 		run()
 		if after := d.repaired(); after < plan.After || force {
 			plan.After = after
 		} else { // a stage that does not help has not been
-			d.undo(was)
+			d.rollback(was)
 		}
 		report.TokensAfter, report.Edits = int64(plan.After), int64(len(d.edits)-len(was.edits))
 		plan.Stages = append(plan.Stages, report)
@@ -67,7 +67,7 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 	}
 	most := min(m.Target, plan.Before-1) // what is restored must not make a history larger
 	stage(events.StagePrune, p.Prune.Enabled, false, func() {
-		if d.Limit(&p.Output) && d.repaired() <= m.Target {
+		if d.Limit(&p.ToolOutput) && d.repaired() <= m.Target {
 			return
 		}
 		if d.ClearOld(&p.Prune.Micro) && d.repaired() <= m.Target {
@@ -82,7 +82,7 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 	})
 	stage(events.StageTruncate, p.Truncate.Enabled && m.Truncate, false, func() {
 		d.hiding(func() { d.Truncate(m.Target, p.Truncate.Fraction) })
-		d.spare(&m)
+		d.finishTruncate(&m)
 		d.restore(&m, &p.Restore, most)
 	})
 	d.Repair()

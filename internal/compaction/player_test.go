@@ -168,7 +168,7 @@ func (p *player) checkpoint() {
 		}
 		l.Stored()
 		have := p.stored[a]
-		if have == nil || !l.Known() {
+		if have == nil || !l.HasTurns() {
 			have = map[string][]byte{}
 			p.stored[a] = have
 		}
@@ -207,7 +207,7 @@ func byEvent(lines []told) map[compaction.Seq][]told {
 func (p *player) dumps() []compaction.Dump {
 	var out []compaction.Dump
 	for _, a := range sortedKeys(p.ledgers) {
-		if p.ledgers[a].Known() {
+		if p.ledgers[a].HasTurns() {
 			out = append(out, p.ledgers[a].Dump())
 		}
 	}

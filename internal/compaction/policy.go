@@ -36,18 +36,18 @@ type Policy struct {
 	// Trigger of the available input, the number TriggerTokens, or what is left of
 	// the window after the distances in Buffers. Under tokens and buffer the other
 	// shares keep their relation to Trigger.
-	By            string `json:"trigger"`
-	TriggerTokens Tokens `json:"threshold_tokens"`
+	TriggerMode     string `json:"trigger_mode"`
+	ThresholdTokens Tokens `json:"threshold_tokens"`
 
 	// Trigger is the share of the available input at which compaction runs,
 	// Target the share it aims for, Info the share at which level info begins.
-	Trigger PPM `json:"threshold"`
-	Target  PPM `json:"target"`
-	Info    PPM `json:"info"`
+	Threshold PPM `json:"threshold"`
+	Target    PPM `json:"target"`
+	Info      PPM `json:"info"`
 
 	// Cap is a share of the available input that the trigger is never above,
 	// whatever sets it: it only ever lowers.
-	Cap PPM `json:"threshold_cap"`
+	ThresholdCap PPM `json:"threshold_cap"`
 	// LimitTokens is the hard limit, at most the available input; 0 leaves it where
 	// By puts it. The trigger is never above it.
 	LimitTokens Tokens       `json:"limit_tokens"`
@@ -61,7 +61,7 @@ type Policy struct {
 	Deduplicate DedupePolicy    `json:"deduplicate"`
 	Summarize   SummarizePolicy `json:"summarize"`
 	Truncate    TruncatePolicy  `json:"truncate"`
-	Output      OutputPolicy    `json:"tool_output"`
+	ToolOutput  OutputPolicy    `json:"tool_output"`
 	Restore     RestorePolicy   `json:"restore"`
 
 	// Locked are the paths of fields that sessions cannot set, such as
@@ -159,13 +159,13 @@ func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error
 // what must be below it brought below: a target at or above it to three quarters
 // of it, a preparation at or above it to the middle between the two.
 func (p Policy) At(trigger PPM) Policy {
-	p.By, p.Trigger = byRatio, trigger
-	if p.Target >= p.Trigger {
-		p.Target = p.Trigger * 3 / 4
+	p.TriggerMode, p.Threshold = modeRatio, trigger
+	if p.Target >= p.Threshold {
+		p.Target = p.Threshold * 3 / 4
 	}
-	p.Info = min(p.Info, p.Trigger)
-	if p.Summarize.Prepare >= p.Trigger {
-		p.Summarize.Prepare = (p.Target + p.Trigger) / 2
+	p.Info = min(p.Info, p.Threshold)
+	if p.Summarize.Prepare >= p.Threshold {
+		p.Summarize.Prepare = (p.Target + p.Threshold) / 2
 	}
 	return p
 }
@@ -181,21 +181,21 @@ func (p Policy) Validate() error {
 	}
 	share := func(name string, v PPM) { check(0 < v && v <= million, "%s must be above 0 and at most 1", name) }
 	_, known := Profiles[p.Profile]
-	check(known, "profile is none of blocks, current, default, seed")
+	check(known, "profile must be one of blocks, current, default, seed")
 	tokens := func(name string, v Tokens) {
 		check(0 <= v && v <= events.MaxTokens, "%s must be between 0 and %d", name, int64(events.MaxTokens))
 	}
 	tokens("window_tokens", p.WindowTokens)
-	check(p.By == byRatio || p.By == byTokens || p.By == byBuffer, "trigger is none of ratio, tokens, buffer")
-	tokens("threshold_tokens", p.TriggerTokens)
-	check(p.By != byTokens || p.TriggerTokens > 0, "threshold_tokens must be above 0 with trigger tokens")
-	share("threshold", p.Trigger)
+	check(p.TriggerMode == modeRatio || p.TriggerMode == modeTokens || p.TriggerMode == modeBuffer, "trigger_mode must be one of buffer, ratio, tokens")
+	tokens("threshold_tokens", p.ThresholdTokens)
+	check(p.TriggerMode != modeTokens || p.ThresholdTokens > 0, "threshold_tokens must be above 0 with trigger_mode tokens")
+	share("threshold", p.Threshold)
 	share("target", p.Target)
 	share("info", p.Info)
-	share("threshold_cap", p.Cap)
+	share("threshold_cap", p.ThresholdCap)
 	tokens("limit_tokens", p.LimitTokens)
-	check(p.Target < p.Trigger, "target must be below threshold")
-	check(p.Info <= p.Trigger, "info must not be above threshold")
+	check(p.Target < p.Threshold, "target must be below threshold")
+	check(p.Info <= p.Threshold, "info must not be above threshold")
 	share("deduplicate.minimum", p.Deduplicate.Minimum)
 	share("truncate.fraction", p.Truncate.Fraction)
 	share("summarize.prepare", p.Summarize.Prepare)
@@ -208,7 +208,7 @@ func (p Policy) Validate() error {
 	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
 	p.Buffers.validate(check)
 	p.Prune.Micro.validate(check)
-	errs = append(errs, p.Output.validate(), p.Restore.validate())
+	errs = append(errs, p.ToolOutput.validate(), p.Restore.validate())
 	for _, path := range p.Locked {
 		check(slices.ContainsFunc(policyFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
 	}
@@ -285,7 +285,7 @@ const counterEstimate = "estimate"
 // NewConfig validates the policy and returns the config with its hash. Tokens are
 // estimated, unless WithCounter names who counts them.
 func NewConfig(p Policy, w Windows) (*Config, error) {
-	return (&Config{Policy: p, Windows: w, retention: defaultRetention}).seal()
+	return (&Config{Policy: p, Windows: w, retention: defaultRetention}).build()
 }
 
 // WithTenants returns the config with policies of tenants in place of its own.
@@ -293,7 +293,7 @@ func NewConfig(p Policy, w Windows) (*Config, error) {
 func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 	out := *c
 	out.Tenants = maps.Clone(tenants)
-	return out.seal()
+	return out.build()
 }
 
 // WithCounter returns the config with tokens counted by a counter, nil to
@@ -301,7 +301,7 @@ func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 func (c *Config) WithCounter(by Counter) (*Config, error) {
 	out := *c
 	out.counter = by
-	return out.seal()
+	return out.build()
 }
 
 // WithRetention returns the config for a log that keeps an event for so many
@@ -312,11 +312,11 @@ func (c *Config) WithRetention(seconds int64) (*Config, error) {
 	if seconds > 0 && seconds < forever/1000 {
 		out.retention = seconds * 1000
 	}
-	return out.seal()
+	return out.build()
 }
 
 // seal validates the policies and adds text and hash.
-func (c *Config) seal() (*Config, error) {
+func (c *Config) build() (*Config, error) {
 	if err := c.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("validate policy: %w", err)
 	}
@@ -366,7 +366,7 @@ func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
 	if i >= 0 {
 		c.counter = counters[i]
 	}
-	return c.seal()
+	return c.build()
 }
 
 // Parse is [ParseConfig] for the text of another config, which may name the counter

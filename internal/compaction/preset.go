@@ -28,13 +28,13 @@ func PresetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 // DefaultPolicy is the preset "default".
 func DefaultPolicy() Policy {
 	return Policy{
-		Enabled: true,
-		Profile: "default",
-		By:      byRatio,
-		Trigger: 800_000,
-		Target:  600_000,
-		Info:    600_000,
-		Cap:     million,
+		Enabled:      true,
+		Profile:      "default",
+		TriggerMode:  modeRatio,
+		Threshold:    800_000,
+		Target:       600_000,
+		Info:         600_000,
+		ThresholdCap: million,
 		Buffers: BufferPolicy{
 			ReserveTokens: 20_000, TriggerTokens: 13_000, BlockingTokens: 3_000,
 			WarningTokens: 20_000, ErrorTokens: 10_000, ScaleBelow: 200_000,
@@ -52,9 +52,9 @@ func DefaultPolicy() Policy {
 		Summarize: SummarizePolicy{
 			Enabled: true, Prepare: 700_000, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800,
 		},
-		Truncate: TruncatePolicy{Enabled: true, Fraction: 500_000},
-		Output:   defaultOutput(),
-		Restore:  defaultRestore(),
+		Truncate:   TruncatePolicy{Enabled: true, Fraction: 500_000},
+		ToolOutput: defaultOutput(),
+		Restore:    defaultRestore(),
 	}
 }
 
@@ -69,7 +69,7 @@ func neurolinkPolicy() Policy {
 	p.Target = 700_000
 	p.Prune.ScaleBelow = 0
 	p.Restore.Enabled = false
-	p.Summarize.Prepare = p.Trigger
+	p.Summarize.Prepare = p.Threshold
 	return p
 }
 
@@ -79,7 +79,7 @@ func neurolinkPolicy() Policy {
 func claudePolicy() Policy {
 	p := DefaultPolicy()
 	p.Profile = "blocks"
-	p.By = byBuffer
+	p.TriggerMode = modeBuffer
 	p.Prune.Micro.Enabled = true
 	return p
 }

@@ -89,7 +89,7 @@ func TestGaps(t *testing.T) {
 			turn["format"] = g.format
 		}
 		turns[0]["model"] = object{"provider": "openai", "name": "m", "context_window": 1 << 30}
-		turns[0]["policy"] = object{"trigger": "ratio", "prune": object{"micro": object{"every_turn": false}}} // nothing is compacted
+		turns[0]["policy"] = object{"trigger_mode": "ratio", "prune": object{"micro": object{"every_turn": false}}} // nothing is compacted
 		for _, turn := range turns {
 			delete(turn, "usage") // it may fill any window
 		}
@@ -322,7 +322,7 @@ func (w *witness) partition() {
 		places := 0
 		for i := range view {
 			v, at := &view[i], e.At()
-			switch stands := v.Kind == compaction.KindMarker || v.Kind == compaction.KindSummary; {
+			switch stands := v.Kind == compaction.KindTruncation || v.Kind == compaction.KindSummary; {
 			case v.Kind == compaction.KindRestored: // a copy
 			case stands && v.At().Compare(at) <= 0 && at.Compare(v.End()) <= 0, !stands && v.At() == at:
 				places++
@@ -506,7 +506,7 @@ func (w *witness) settled(c *events.Compacted) {
 		w.clearedAll(&policy)
 		return
 	}
-	target := w.ledger.Room(compaction.Tokens(c.TargetTokens))
+	target := w.ledger.AvailableFor(compaction.Tokens(c.TargetTokens))
 	reduced := slices.Contains(c.StagesUsed, events.StageTruncate) || slices.Contains(c.StagesUsed, events.StageSummarize)
 	if history := compaction.Tokens(c.Budget.Breakdown.History) - w.ledger.Rate().PerConversation; reduced && history > target {
 		return

@@ -11,16 +11,16 @@ import (
 
 // View is an effective history in entries, ready to be rendered.
 type View struct {
-	Format  events.Format
-	stands  events.Role // who tells summaries and markers, see [Custom]
-	entries []Entry
+	Format          events.Format
+	placeholderRole events.Role // who tells summaries and markers, see [Custom]
+	entries         []Entry
 }
 
 // Seqs lists the turns whose text Render needs, in order, each once.
 func (v *View) Seqs() []Seq {
 	var out []Seq
 	for i := range v.entries {
-		if v.entries[i].Kind != KindMarker {
+		if v.entries[i].Kind != KindTruncation {
 			out = append(out, v.entries[i].Seq)
 		}
 		if s := v.entries[i].callSeq(); v.entries[i].Kind == KindRestored && s != 0 {
@@ -85,11 +85,11 @@ func (r *renderer) message(from, to int) error {
 		if err != nil || len(msgs) != 1 {
 			return fmt.Errorf("render summary at %d: %d messages: %w", first.Seq, len(msgs), err)
 		}
-		r.stand(summarized(first, msgs[0]))
+		r.addPlaceholder(summarized(first, msgs[0]))
 		return nil
 	}
-	if first.Kind == KindMarker {
-		r.stand(marker(first))
+	if first.Kind == KindTruncation {
+		r.addPlaceholder(truncationMessage(first))
 		return nil
 	}
 	if first.Kind == KindRestored {
@@ -129,11 +129,11 @@ func (r *renderer) message(from, to int) error {
 			calls = append(calls, r.call(e, m, m.Parts[e.Part]))
 		}
 	}
-	if !slices.ContainsFunc(r.parts, speaks) {
+	if !slices.ContainsFunc(r.parts, hasContent) {
 		return nil
 	}
 	if r.view.Format == events.Anthropic { // blank texts are refused, and results come first
-		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !speaks(p) })
+		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
 		if !slices.IsSortedFunc(r.parts, byRank) {
 			slices.SortStableFunc(r.parts, byRank)
 			m.Edited = true
@@ -147,13 +147,13 @@ func (r *renderer) message(from, to int) error {
 }
 
 // stand adds what stands for hidden messages.
-func (r *renderer) stand(m events.Message) {
-	m.As = r.view.stands
+func (r *renderer) addPlaceholder(m events.Message) {
+	m.As = r.view.placeholderRole
 	r.put(rest, m)
 }
 
 // speaks reports whether a part is more than white space.
-func speaks(p events.Part) bool { return p.Kind != events.PartText || !blank(&p) }
+func hasContent(p events.Part) bool { return p.Kind != events.PartText || !blank(&p) }
 
 // source returns the message an entry was measured from.
 func (r *renderer) source(e *Entry) (events.Message, error) {
@@ -213,7 +213,7 @@ func (r *renderer) result(e *Entry, source events.Message, call events.Part) eve
 		role = events.RoleUser
 	}
 	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: AnswerText}
-	return events.Message{Role: role, Parts: []events.Part{p}, ID: madeID("repair-result-", e), Timestamp: source.TimestampOf()}
+	return events.Message{Role: role, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: source.TimestampOf()}
 }
 
 // unknownTool stands for the name of a tool that a result does not tell.
@@ -226,7 +226,7 @@ func (r *renderer) call(e *Entry, source events.Message, result events.Part) eve
 	if r.view.Format != events.NeuroLink { // others refuse a call without a name
 		tool = cmp.Or(tool, unknownTool)
 	}
-	m.ID, m.Timestamp = madeID("repair-call-", e), source.TimestampOf()
+	m.ID, m.Timestamp = syntheticID("repair-call-", e), source.TimestampOf()
 	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool})
 	return m
 }

@@ -16,14 +16,14 @@ import (
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
 	if d.strays() {
-		d.move(d.late())
+		d.move(d.lateResults())
 	}
 	for i, o := range d.halves() {
 		d.put(i, d.entries[i].with(o))
 		d.note(o, i)
 	}
 	if i := d.opening(); i >= 0 {
-		d.set(slices.Insert(d.entries, i, markerAt(&d.entries[i])))
+		d.set(slices.Insert(d.entries, i, truncationAt(&d.entries[i])))
 	}
 }
 
@@ -44,7 +44,7 @@ func (d *Draft) repaired() Tokens {
 		t += d.rate.Entry(&e) - d.costs[i]
 	}
 	if i := d.opening(); i >= 0 {
-		m := markerAt(&d.entries[i])
+		m := truncationAt(&d.entries[i])
 		t += d.rate.Entry(&m)
 	}
 	return t
@@ -94,14 +94,14 @@ func (d *Draft) strays() bool { return slices.ContainsFunc(d.pairing().lone, d.s
 
 // opening returns where a marker has to begin the conversation, or −1.
 func (d *Draft) opening() int {
-	if i := d.firstSpoken(); d.format == events.Anthropic && i >= 0 && d.assistantBegins(i) {
+	if i := d.firstRendered(); d.format == events.Anthropic && i >= 0 && d.assistantBegins(i) {
 		return i
 	}
 	return -1
 }
 
 // firstSpoken returns the first entry that is rendered and no system message.
-func (d *Draft) firstSpoken() int {
+func (d *Draft) firstRendered() int {
 	for i := range d.entries {
 		if e := &d.entries[i]; e.Role != RoleSystem && !e.Flags.has(FlagEmpty) {
 			return i

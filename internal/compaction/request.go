@@ -68,7 +68,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 	case *Overflow:
 		d.overflow(l, b)
 	case *events.Idle:
-		if Seq(b.Since) == l.Spoke() && l.Idle(d.now, d.config) { // else a turn has come since it was written
+		if Seq(b.Since) == l.LastTurnSeq() && l.Idle(d.now, d.config) { // else a turn has come since it was written
 			d.clear(l.fork(), events.ReasonIdle, (*Draft).ClearIdle)
 		}
 	case nil: // the end
@@ -84,7 +84,7 @@ func (l *Ledger) answer(r *Request) {
 	case *Overflow:
 		l.overflowed(b)
 	case *events.Idle:
-		l.idled = l.idled || Seq(b.Since) == l.Spoke()
+		l.idleHandled = l.idleHandled || Seq(b.Since) == l.LastTurnSeq()
 	case nil: // the end, or forget
 		*l = *NewLedger(l.Address)
 	}
@@ -106,16 +106,16 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	next := l.fork()
 	next.job, next.prepared = nil, nil
 	if l.compaction(to) == l.compaction(l.Generation()) { // it is in view
-		d.tellNothing(l, events.ReasonRewind, events.CodeNothingToDo)
+		d.emitUnchanged(l, events.ReasonRewind, events.CodeNothingToDo)
 		return
 	}
 	next.generations = append(next.generations, generation{From: to})
-	was := newDraft(l.visible(), l.format, l.gauge.rate).repaired()
-	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, total: next.gauge.marks.target}
-	draft := newDraft(plan.entries, l.format, l.gauge.rate)
+	was := newDraft(l.visible(), l.format, l.cache.rate).repaired()
+	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, total: next.cache.thresholds.target}
+	draft := newDraft(plan.entries, l.format, l.cache.rate)
 	draft.Repair()
 	next.generations = next.generations[:l.Generation()]
 	plan.After, plan.entries, plan.Edits = draft.Tokens(), draft.entries, draft.edits
-	d.tellPlan(next, plan, events.ReasonRewind).RewoundTo = &to
+	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to
 	d.abort(l, next)
 }

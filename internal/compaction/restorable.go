@@ -58,8 +58,8 @@ func (p RestorePolicy) validate() error {
 // said. What was cleared before stays cleared.
 func (l *Ledger) restorable() []Entry {
 	least := max(l.entries.n-maxRestoreLookback, 0)
-	written, seen := l.written(least), map[Key]bool{}
-	protected, fresh := keysOf(l.gauge.policy.Prune.ProtectedTools), l.fresh(2)
+	written, seen := l.lastWrites(least), map[Key]bool{}
+	protected, fresh := keysOf(l.cache.policy.Prune.ProtectedTools), l.fresh(2)
 	var out []Entry
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)
@@ -91,7 +91,7 @@ func (l *Ledger) restorable() []Entry {
 const maxRestoreLookback = 4_096
 
 // written returns for each file the position of the last call that changes it.
-func (l *Ledger) written(least int) map[Key]int {
+func (l *Ledger) lastWrites(least int) map[Key]int {
 	out := map[Key]int{}
 	for i := least; i < l.entries.n; i++ {
 		if e := l.entries.at(i); e.Kind == KindCall && e.Path != 0 && !e.Flags.has(FlagRead) {
@@ -139,7 +139,7 @@ func (l *Ledger) restored(s span, in []bool) []Entry {
 		return nil
 	}
 	var out []Entry
-	for _, m := range l.marks {
+	for _, m := range l.edits {
 		if m.op != opRestore || !in[m.gen] || int64(m.gen) < s.gen {
 			continue
 		}

@@ -15,14 +15,14 @@ func hides(x events.Edit) bool { return x.Op == events.OpTruncate || x.Op == eve
 // hides any that goes, else it stays.
 func (d *Draft) hiding(run func()) {
 	was, edits := d.entries, len(d.edits)
-	d.forget()
+	d.dropRestored()
 	if run(); !slices.ContainsFunc(d.edits[edits:], hides) {
 		d.set(was)
 	}
 }
 
 // forget takes what is restored out of view.
-func (d *Draft) forget() {
+func (d *Draft) dropRestored() {
 	restored := func(e Entry) bool { return e.Kind == KindRestored }
 	if slices.ContainsFunc(d.entries, restored) {
 		d.set(slices.DeleteFunc(slices.Clone(d.entries), restored))
@@ -45,7 +45,7 @@ func (d *Draft) release(target Tokens) {
 
 // restore restores what the policy allows, if the plan has hidden messages.
 func (d *Draft) restore(m *Means, p *RestorePolicy, most Tokens) {
-	if p.Enabled && m.Hidden != nil && d.stand() >= 0 {
+	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
 		d.Restore(m.Hidden(), p, most)
 	}
 }
@@ -55,9 +55,9 @@ func (d *Draft) restore(m *Means, p *RestorePolicy, most Tokens) {
 // protected tools, newest first, each up to its limit and as far as the history
 // stays at most most tokens. What is in view, or was cleared, does not come back.
 func (d *Draft) Restore(candidates []Entry, p *RestorePolicy, most Tokens) {
-	stand := d.stand()
-	room := most - d.repaired()
-	if stand < 0 || room <= 0 {
+	placeholder := d.lastPlaceholder()
+	left := most - d.repaired()
+	if placeholder < 0 || left <= 0 {
 		return
 	}
 	files := share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}
@@ -69,13 +69,13 @@ func (d *Draft) Restore(candidates []Entry, p *RestorePolicy, most Tokens) {
 		if e.Flags.has(FlagRead) {
 			from = &files
 		}
-		if cost, ok := from.take(d.rate, &e, room); ok && !skip[e.position()] {
-			from.count, from.left, room = from.count-1, from.left-cost, room-cost
+		if cost, ok := from.take(d.rate, &e, left); ok && !skip[e.position()] {
+			from.count, from.left, left = from.count-1, from.left-cost, left-cost
 			out = append(out, e)
 		}
 	}
 	slices.Reverse(out)
-	d.set(slices.Insert(slices.Clone(d.entries), stand+1, out...))
+	d.set(slices.Insert(slices.Clone(d.entries), placeholder+1, out...))
 	for i := range out {
 		d.edits = append(d.edits, events.Edit{Op: events.OpRestore, Position: out[i].position(), Units: int64(out[i].Ceiling)})
 	}
@@ -102,11 +102,11 @@ func (s *share) take(r Rate, e *Entry, room Tokens) (cost Tokens, ok bool) {
 
 // stand returns where the marker or summary of the last hidden range is, −1 if
 // nothing was hidden.
-func (d *Draft) stand() int {
+func (d *Draft) lastPlaceholder() int {
 	for _, x := range slices.Backward(d.edits) {
 		if hides(x) {
 			return slices.IndexFunc(d.entries, func(e Entry) bool {
-				return (e.Kind == KindMarker || e.Kind == KindSummary) && e.position() == x.Position
+				return (e.Kind == KindTruncation || e.Kind == KindSummary) && e.position() == x.Position
 			})
 		}
 	}

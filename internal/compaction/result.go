@@ -63,18 +63,18 @@ type breaker struct {
 }
 
 // fitness says what a result means for a ledger.
-type fitness uint8
+type resultMatch uint8
 
 const (
-	stale  fitness = iota // nobody waits for it: rewound, condensed otherwise, or the second
-	failed                // there is no summary, or one that is larger than its job allowed
+	stale  resultMatch = iota // nobody waits for it: rewound, condensed otherwise, or the second
+	failed                    // there is no summary, or one that is larger than its job allowed
 	fit
 )
 
 // judge compares a result with the job the ledger waits for.
-func (l *Ledger) judge(r *Result) fitness {
+func (l *Ledger) matchResult(r *Result) resultMatch {
 	j := l.job
-	if j == nil || !j.asks(r.summary.Job) || j.Hash != l.rangeHash(j.From, j.To) {
+	if j == nil || !j.hasID(r.summary.Job) || j.Hash != l.rangeHash(j.From, j.To) {
 		return stale
 	}
 	if r.summary.Failure != "" || r.units > j.MaxUnits {
@@ -83,12 +83,12 @@ func (l *Ledger) judge(r *Result) fitness {
 	return fit
 }
 
-func (j *pendingJob) asks(id string) bool { return slices.Contains(j.IDs, id) }
+func (j *pendingJob) hasID(id string) bool { return slices.Contains(j.IDs, id) }
 
 // receive takes a result: it ends the job, and prepares the summary.
 func (l *Ledger) receive(r *Result) {
 	l.date(r.Seq, r.Time)
-	switch l.judge(r) {
+	switch l.matchResult(r) {
 	case failed:
 		l.breaker.Failures++
 		l.breaker.Last = r.Time
@@ -102,7 +102,7 @@ func (l *Ledger) receive(r *Result) {
 
 // ask notes that a summary was asked for. A second job for the same range makes
 // the first one more urgent; either result will do.
-func (l *Ledger) ask(b *events.Job, since int64) {
+func (l *Ledger) addJob(b *events.Job, since int64) {
 	j := &pendingJob{
 		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: b.Hash,
 		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since, Manual: b.Manual,

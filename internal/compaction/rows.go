@@ -20,17 +20,17 @@ const (
 	rowHeader  = "h"
 	rowEntries = "e"
 	rowTurns   = "t"
-	rowMarks   = "m"
+	rowEdits   = "m"
 )
 
 // The numbers of turns and of marks in one row.
 const (
 	turnsPerRow = 64
-	marksPerRow = 128
+	editsPerRow = 128
 )
 
 // changed is what of a ledger is not stored: everything from these positions on.
-type changed struct{ entry, turn, mark int }
+type changed struct{ entry, turn, edit int }
 
 // header is a ledger without its entries and turns, in the form it is stored in.
 type header struct {
@@ -44,15 +44,15 @@ type header struct {
 	ToolSeq     Seq           `json:"tool_seq"`
 	Override    events.Raw    `json:"override,omitzero"`
 	Hidden      []spanRow     `json:"hidden,omitzero"`
-	Told        int           `json:"told"`
+	CompactedTo int           `json:"compacted_to"`
 	Parked      []parkedRow   `json:"parked,omitzero"`
 	Level       events.Level  `json:"level"`
-	Spoke       int64         `json:"spoke"`
-	Idled       bool          `json:"idled"`
+	LastTurnAt  int64         `json:"last_turn_ms"`
+	IdleHandled bool          `json:"idle_handled"`
 	Ages        []age         `json:"ages,omitzero"`
 	Attempted   Tokens        `json:"attempted"`
 	Generations []generation  `json:"generations,omitzero"`
-	Marks       int           `json:"marks"`
+	Edits       int           `json:"edits"`
 	Usage       calibration   `json:"usage"`
 	Stated      Tokens        `json:"stated"`
 	Overflows   int64         `json:"overflows"`
@@ -112,22 +112,22 @@ func (l *Ledger) Rows() ([]Row, error) {
 		}
 		out = append(out, Row{rowName(rowTurns, r), b})
 	}
-	for r := l.changed.mark / marksPerRow; r*marksPerRow < len(l.marks); r++ {
+	for r := l.changed.edit / editsPerRow; r*editsPerRow < len(l.edits); r++ {
 		var b []byte
-		for _, m := range l.marks[r*marksPerRow : min((r+1)*marksPerRow, len(l.marks))] {
+		for _, m := range l.edits[r*editsPerRow : min((r+1)*editsPerRow, len(l.edits))] {
 			b = binary.LittleEndian.AppendUint32(b, m.entry)
 			b = binary.LittleEndian.AppendUint32(b, m.gen)
 			b = binary.LittleEndian.AppendUint32(b, m.units)
 			b = binary.LittleEndian.AppendUint16(b, m.lines)
 			b = append(b, byte(m.op))
 		}
-		out = append(out, Row{rowName(rowMarks, r), b})
+		out = append(out, Row{rowName(rowEdits, r), b})
 	}
 	return out, nil
 }
 
 // Stored notes that what Rows returned is stored.
-func (l *Ledger) Stored() { l.changed = changed{l.entries.n, len(l.turns), len(l.marks)} }
+func (l *Ledger) Stored() { l.changed = changed{l.entries.n, len(l.turns), len(l.edits)} }
 
 func rowName(kind string, n int) string { return fmt.Sprintf("%s%08x", kind, n) }
 
@@ -135,9 +135,9 @@ func (l *Ledger) header() header {
 	h := header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
-		Override: l.override, Told: l.told, Level: l.level, Spoke: l.spoke, Idled: l.idled, Ages: l.ages, Attempted: l.attempted,
-		Generations: l.generations, Marks: len(l.marks), Usage: l.usage, Stated: l.stated, Overflows: l.overflows,
-		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted,
+		Override: l.override, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted,
+		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.stated, Overflows: l.overflows,
+		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -160,14 +160,14 @@ var errRows = errors.New("the rows do not make a ledger")
 
 // SpokeOf returns when the last turn came to the ledger of some rows, in Unix
 // milliseconds of the log.
-func SpokeOf(rows []Row) (int64, error) {
+func LastTurnAt(rows []Row) (int64, error) {
 	for _, r := range rows {
 		if r.Name == rowHeader {
 			var h struct {
-				Spoke int64 `json:"spoke"`
+				LastTurnAt int64 `json:"last_turn_ms"`
 			}
 			err := events.Unmarshal(r.Data, &h)
-			return h.Spoke, err
+			return h.LastTurnAt, err
 		}
 	}
 	return 0, errRows
@@ -185,11 +185,11 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	if err := events.Unmarshal(byName[rowHeader], &h); err != nil {
 		return nil, fmt.Errorf("restore ledger: header: %w", err)
 	}
-	l.model, l.format, l.override, l.told = h.Model, h.Format, h.Override, h.Told
+	l.model, l.format, l.override, l.compactedTo = h.Model, h.Format, h.Override, h.CompactedTo
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
-	l.generations, l.level, l.attempted, l.spoke, l.idled, l.ages = h.Generations, h.Level, h.Attempted, h.Spoke, h.Idled, h.Ages
+	l.generations, l.level, l.attempted, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.Attempted, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.usage, l.stated, l.overflows = h.Usage, h.Stated, h.Overflows
-	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
+	l.job, l.prepared, l.breaker, l.notedUsage = h.Job, h.Prepared, h.Breaker, h.Noted
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
@@ -214,7 +214,7 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 }
 
 // markBytes is the size of a stored mark.
-const markBytes = 3*4 + 2 + 1
+const editBytes = 3*4 + 2 + 1
 
 // fill reads entries, turns and marks.
 func (l *Ledger) fill(h header, byName map[string][]byte) error {
@@ -238,24 +238,24 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 			return errRows
 		}
 		for i := range want {
-			l.turns = append(l.turns, turnMark{
+			l.turns = append(l.turns, turnRecord{
 				Key(binary.LittleEndian.Uint64(b[i*16:])), Seq(binary.LittleEndian.Uint64(b[i*16+8:])),
 			})
 		}
 	}
-	for r := 0; len(l.marks) < h.Marks; r++ {
-		b := byName[rowName(rowMarks, r)]
-		want := min(marksPerRow, h.Marks-len(l.marks))
-		if len(b) < want*markBytes {
+	for r := 0; len(l.edits) < h.Edits; r++ {
+		b := byName[rowName(rowEdits, r)]
+		want := min(editsPerRow, h.Edits-len(l.edits))
+		if len(b) < want*editBytes {
 			return errRows
 		}
-		for ; want > 0; want, b = want-1, b[markBytes:] {
+		for ; want > 0; want, b = want-1, b[editBytes:] {
 			le := binary.LittleEndian
-			m := mark{entry: le.Uint32(b), gen: le.Uint32(b[4:]), units: le.Uint32(b[8:]), lines: le.Uint16(b[12:]), op: op(b[14])}
+			m := editRecord{entry: le.Uint32(b), gen: le.Uint32(b[4:]), units: le.Uint32(b[8:]), lines: le.Uint16(b[12:]), op: op(b[14])}
 			if int(m.entry) >= h.Entries || int(m.gen) > len(h.Generations) {
 				return errRows
 			}
-			l.marks = append(l.marks, m)
+			l.edits = append(l.edits, m)
 		}
 	}
 	for i, g := range h.Generations {
@@ -268,7 +268,7 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 			return errRows
 		}
 	}
-	if h.Told < 0 || h.Told > h.Entries {
+	if h.CompactedTo < 0 || h.CompactedTo > h.Entries {
 		return errRows
 	}
 	return nil

@@ -35,7 +35,7 @@ func TestOutcomesOfRules2(t *testing.T) {
 	// The same events are decided otherwise now.
 	fresh := newPlayer(t, defaultConfig(t))
 	outs, _ := fresh.decide(event(1, `{"turn":1,"messages":[{"role":"tool","content":"x"}]}`))
-	if r, ok := outs[0].Body.(*events.Rejected); !ok || r.Code != events.CodeMissingCallID || fresh.ledger(at).Known() {
+	if r, ok := outs[0].Body.(*events.Rejected); !ok || r.Code != events.CodeMissingCallID || fresh.ledger(at).HasTurns() {
 		t.Errorf("decided %+v", outs)
 	}
 }

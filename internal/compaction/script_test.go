@@ -630,7 +630,7 @@ func (s *script) plan(a args) string {
 	p.Deduplicate.Enabled = only == "all" || only == "deduplicate"
 	p.Truncate.Enabled = only == "all" || only == "truncate"
 	if n := a.number("bytes"); n > 0 {
-		p.Output.MaxBytes, p.Output.Direction = n, compaction.Direction(a.text("direction"))
+		p.ToolOutput.MaxBytes, p.ToolOutput.Direction = n, compaction.Direction(a.text("direction"))
 	}
 	if a.text("protect") != "" {
 		p.Prune.ProtectTokens, p.Prune.ScaleBelow = a.tokens("protect"), 0
@@ -658,7 +658,7 @@ func (s *script) changes(before []compaction.Entry) (out string) {
 		was[before[i].At()] = r.Body(&before[i])
 	}
 	for _, e := range s.view.Entries() {
-		if old, now := was[e.At()], r.Body(&e); e.Kind != compaction.KindMarker && now != old {
+		if old, now := was[e.At()], r.Body(&e); e.Kind != compaction.KindTruncation && now != old {
 			out += fmt.Sprintf("\nentry %d.%d.%d: %d -> %d", e.Turn, e.Index, e.Part, old, now)
 		}
 	}

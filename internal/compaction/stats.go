@@ -27,7 +27,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 		return Stats{}, err
 	}
 	return Stats{
-		Budget: l.Budget(), Messages: newDraft(l.visible(), l.format, l.gauge.rate).messages(),
+		Budget: l.Budget(), Messages: newDraft(l.visible(), l.format, l.cache.rate).messages(),
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
 		Prepared: l.prepared != nil, Waiting: l.job != nil,
 	}, nil
@@ -56,7 +56,7 @@ func (l *Ledger) Check(c *Config, next Pending) (events.Budget, error) {
 	if err != nil {
 		return events.Budget{}, err
 	}
-	r := &l.gauge.rate
+	r := &l.cache.rate
 	p := l.prompt()
 	if next.System > 0 {
 		p.System = r.Text(next.System) + r.PerMessage
@@ -93,7 +93,7 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	if m == l.model {
 		return l, nil
 	}
-	if err := c.fits("max_output_tokens", &m, l.gauge.policy); err != nil {
+	if err := c.fits("max_output_tokens", &m, l.cache.policy); err != nil {
 		return nil, err
 	}
 	f := l.fork()
@@ -115,12 +115,12 @@ func (l *Ledger) View() (v *View, system, tools Seq) {
 // since, repaired. The generation is 0, the history as it was published, to that
 // of the ledger.
 func (l *Ledger) ViewAt(generation int64) *View {
-	d := newDraft(l.visibleAt(generation), l.format, l.gauge.rate)
+	d := newDraft(l.visibleAt(generation), l.format, l.cache.rate)
 	d.Repair()
 	return l.viewOf(d.entries)
 }
 
 // viewOf is the view of entries as the session's policy has it told.
 func (l *Ledger) viewOf(entries []Entry) *View {
-	return &View{l.format, CustomOf(l.gauge.policy.Profile).Stands, entries}
+	return &View{l.format, CustomOf(l.cache.policy.Profile).PlaceholderRole, entries}
 }

@@ -101,10 +101,10 @@ func (r *Rate) Entry(e *Entry) Tokens {
 		t += r.PerMessage
 	}
 	if e.Flags.has(FlagAnswer) {
-		t += r.made(unitsOf(AnswerText))
+		t += r.synthetic(unitsOf(AnswerText))
 	}
 	if e.Flags.has(FlagCall) {
-		t += r.madeOf(unitsOf(callTextHead)+unitsOf(callTextTail)+8, 2*maxToolUnits)
+		t += r.syntheticWith(unitsOf(callTextHead)+unitsOf(callTextTail)+8, 2*maxToolUnits)
 	}
 	return t
 }
@@ -158,11 +158,11 @@ const plainUnits = 3
 
 // made is the ceiling of a message that compactd adds, whatever its form, with
 // plain words of so many units.
-func (r *Rate) made(plain int64) Tokens { return r.madeOf(plain, 0) }
+func (r *Rate) synthetic(plain int64) Tokens { return r.syntheticWith(plain, 0) }
 
 // madeOf is the ceiling of a message that compactd adds, with plain words and
 // foreign text of so many units.
-func (r *Rate) madeOf(plain, foreign int64) Tokens {
+func (r *Rate) syntheticWith(plain, foreign int64) Tokens {
 	t := r.PerMessage + r.PerTool
 	if r.Classes {
 		return t + r.scale(ceilDiv(plain, plainUnits)) + r.Ceiling(foreign)

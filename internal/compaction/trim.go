@@ -14,7 +14,7 @@ const (
 	// more: the first and the last words of the user, and what the agent has not
 	// read yet. It is a factor and no order, since an order would wear everything
 	// else down to nothing for the sake of one content that may be the trouble.
-	spared = 4
+	worthMoreFactor = 4
 )
 
 // trim cuts the content of an entry.
@@ -106,7 +106,7 @@ func (d *Draft) contents() []content {
 	worthMore := d.worthMore()
 	for i := range out {
 		if out[i].weight = largest; worthMore(out[i].at) {
-			out[i].weight *= spared
+			out[i].weight *= worthMoreFactor
 		}
 	}
 	return out
@@ -131,7 +131,7 @@ func (d *Draft) worthMore() func(i int) bool {
 
 // spare is the end of the last stage: what is restored gives way before contents
 // are cut, and those only while the history is over what is enough.
-func (d *Draft) spare(m *Means) {
+func (d *Draft) finishTruncate(m *Means) {
 	if d.repaired() > m.Enough {
 		d.release(m.Target)
 	}

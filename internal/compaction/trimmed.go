@@ -139,7 +139,7 @@ func (e *Entry) share(parts []events.Part) int64 {
 
 // light returns what keep leaves of a text at a limit of room or below: the first
 // that weighs at most most tokens. A part of a text may be denser than the whole.
-func light(room, most int64, keep func(room int64) string) string {
+func fitWeight(room, most int64, keep func(room int64) string) string {
 	for {
 		s := keep(room)
 		_, base := weigh(s)
@@ -153,7 +153,7 @@ func light(room, most int64, keep func(room int64) string) string {
 // cut returns the head of a text, at most room units and most tokens of it, and
 // says so.
 func (e *Entry) cut(text string, room, most int64) string {
-	head := light(room, most, func(room int64) string {
+	head := fitWeight(room, most, func(room int64) string {
 		s, _ := CutUnits(text, room)
 		return s
 	})

@@ -24,14 +24,14 @@ func (d *Draft) Truncate(target Tokens, fraction PPM) {
 	if head == len(d.entries) {
 		return
 	}
-	marker := markerAt(&d.entries[head])
+	notice := truncationAt(&d.entries[head])
 	if d.rate.Recall {
-		marker.Text = uint32(unitsOf(TruncateText + recallMarker))
+		notice.Text = uint32(unitsOf(TruncateText + recallMarker))
 	}
-	excess := d.repaired() + d.rate.Entry(&marker) - target
+	excess := d.repaired() + d.rate.Entry(&notice) - target
 	most := max(2, int(fraction.share(Tokens(messagesOf(d.entries[head:]))))&^1)
 	if end := choose(d.cuts(head), excess, most); end > 0 {
-		d.hide(head, end, marker)
+		d.hide(head, end, notice)
 	}
 }
 
@@ -80,11 +80,11 @@ func (d *Draft) head() int {
 	}
 	i, few := start, minMessages
 	skip := func(user bool) {
-		for ; few > 0 && i < len(d.entries) && d.entries[i].Kind != KindMarker && (d.entries[i].Role == RoleUser) == user; few-- {
+		for ; few > 0 && i < len(d.entries) && d.entries[i].Kind != KindTruncation && (d.entries[i].Role == RoleUser) == user; few-- {
 			i = d.nextMessage(i)
 		}
 	}
-	if skip(false); few == 0 || i == len(d.entries) || d.entries[i].Kind == KindMarker {
+	if skip(false); few == 0 || i == len(d.entries) || d.entries[i].Kind == KindTruncation {
 		i = start // nobody asked
 	}
 	skip(true)
@@ -94,7 +94,7 @@ func (d *Draft) head() int {
 	other := d.pairing().other
 	for last := i; i < len(d.entries); i++ {
 		e := &d.entries[i]
-		if e.Flags.has(FlagFirst) && i > last || e.Kind == KindMarker {
+		if e.Flags.has(FlagFirst) && i > last || e.Kind == KindTruncation {
 			break
 		}
 		if e.Role == RoleAssistant {
@@ -128,7 +128,7 @@ func (d *Draft) cuts(head int) iter.Seq[cut] {
 					return
 				}
 			}
-			if e.Flags.has(FlagFirst) && e.Kind != KindMarker {
+			if e.Flags.has(FlagFirst) && e.Kind != KindTruncation {
 				c.messages++
 			}
 			c.saved += d.costs[i]
@@ -140,13 +140,13 @@ func (d *Draft) cuts(head int) iter.Seq[cut] {
 }
 
 // hide replaces the entries from ≤ i < to by a marker or summary.
-func (d *Draft) hide(from, to int, stand Entry) {
+func (d *Draft) hide(from, to int, placeholder Entry) {
 	first, last := messageOf(d.entries[from].position()), messageOf(d.entries[to-1].end())
-	stand.covers(first, last)
+	placeholder.covers(first, last)
 	x := events.Edit{Op: events.OpTruncate, Position: first, To: &last}
 	if d.rate.Recall {
-		x.Units = int64(stand.Text)
+		x.Units = int64(placeholder.Text)
 	}
 	d.edits = append(d.edits, x)
-	d.set(slices.Concat(d.entries[:from], []Entry{stand}, d.entries[to:]))
+	d.set(slices.Concat(d.entries[:from], []Entry{placeholder}, d.entries[to:]))
 }

@@ -150,7 +150,7 @@ const (
 	accept verdict = iota // it is the next turn, or replaces from one that is there
 	ignore                // it was taken before
 	park                  // turns before it are missing
-	deny
+	reject
 )
 
 // refuse returns what is wrong with a turn under the config in use: calls or results
@@ -159,7 +159,7 @@ func (l *Ledger) refuse(t *Turn) error {
 	if t.fault != nil {
 		return t.fault
 	}
-	c, policy := l.gauge.config, l.gauge.policy
+	c, policy := l.cache.config, l.cache.policy
 	if t.override != nil {
 		p, err := c.For(l.Address.Tenant).With(t.override)
 		if err != nil {
@@ -186,20 +186,20 @@ func (c *Config) fits(field string, m *events.Model, p *Policy) error {
 func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	next := l.LastTurn() + 1
 	if v := l.seen(t, next); v != accept {
-		if v == deny {
-			return deny, events.CodeTurnConflict
+		if v == reject {
+			return reject, events.CodeTurnConflict
 		}
 		return v, ""
 	}
 	switch {
 	case t.from > next:
-		return deny, events.CodeOutOfRange
+		return reject, events.CodeOutOfRange
 	case t.from != 1 && l.format != "" && t.format != l.format:
-		return deny, events.CodeFormatChanged
+		return reject, events.CodeFormatChanged
 	case t.number <= next:
 		return accept, ""
 	case len(l.parked) == maxParked:
-		return deny, events.CodeTooManyParked
+		return reject, events.CodeTooManyParked
 	default:
 		return park, ""
 	}
@@ -224,6 +224,6 @@ func (l *Ledger) seen(t *Turn, next int64) verdict {
 	case t.from > 0:
 		return accept
 	default:
-		return deny
+		return reject
 	}
 }

@@ -232,7 +232,7 @@ func (m meter) text(s string) size {
 }
 
 // said measures the text of a part.
-func (m meter) said(p *events.Part) size {
+func (m meter) partText(p *events.Part) size {
 	if p.Quoted == nil || m.counter != nil {
 		return m.text(p.Said())
 	}

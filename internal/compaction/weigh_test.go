@@ -99,7 +99,7 @@ func TestFloorAndRoom(t *testing.T) {
 				t.Fatalf("turn %d: %d tokens, floor %d; %s", i, estimate, floor, a.ledger.Calibration())
 			}
 			total := compaction.Tokens(rapid.Int64Range(0, 200_000).Draw(t, "total"))
-			room := a.ledger.Room(total)
+			room := a.ledger.AvailableFor(total)
 			if room < 0 {
 				continue // the fixed parts alone take more
 			}

@@ -5,7 +5,7 @@ const (
 	heldEntry = 96
 	heldTurn  = 16
 	heldSpan  = 40
-	heldMark  = 20
+	heldEdit  = 20
 	heldRest  = 1 << 10 // everything else of a ledger, as a round figure
 )
 
@@ -16,7 +16,7 @@ func (v *View) Weight() int { return len(v.entries) * heldEntry }
 // session, and a round figure for the rest.
 func (l *Ledger) Weight() int {
 	n := heldRest + chunkStart(len(l.entries.list))*heldEntry
-	n += cap(l.turns)*heldTurn + cap(l.hidden)*heldSpan + cap(l.marks)*heldMark
+	n += cap(l.turns)*heldTurn + cap(l.hidden)*heldSpan + cap(l.edits)*heldEdit
 	for _, t := range l.parked {
 		n += len(t.entries) * heldEntry
 	}

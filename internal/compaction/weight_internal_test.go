@@ -11,9 +11,9 @@ import (
 func TestWeight(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
 		"entry": {unsafe.Sizeof(Entry{}), heldEntry},
-		"turn":  {unsafe.Sizeof(turnMark{}), heldTurn},
+		"turn":  {unsafe.Sizeof(turnRecord{}), heldTurn},
 		"span":  {unsafe.Sizeof(span{}), heldSpan},
-		"mark":  {unsafe.Sizeof(mark{}), heldMark},
+		"mark":  {unsafe.Sizeof(editRecord{}), heldEdit},
 	} {
 		if sizes[0] != sizes[1] {
 			t.Errorf("%s has %d bytes, not %d", name, sizes[0], sizes[1])

@@ -187,7 +187,7 @@ func (r run) take(l *compaction.Ledger, t *compaction.Turn) { compaction.Apply(l
 func (r run) trigger() int64 {
 	p := r.config.Policy
 	available := window - compaction.OutputReserve(window, 0)
-	return int64(available) * int64(p.Trigger) / 1_000_000
+	return int64(available) * int64(p.Threshold) / 1_000_000
 }
 
 func estimate(l *compaction.Ledger) int64 { return l.Budget().EstimatedInput }

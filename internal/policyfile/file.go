@@ -47,7 +47,7 @@ func (r *reader) presetName(e entry, prefix string) string {
 	if _, ok := compaction.Preset(name); ok {
 		return name
 	}
-	r.problems.add(e.at, "%spreset %q is none of %s", prefix, name, strings.Join(compaction.PresetNames(), ", "))
+	r.problems.add(e.at, "%spreset %q must be one of %s", prefix, name, strings.Join(compaction.PresetNames(), ", "))
 	return ""
 }
 

@@ -63,7 +63,7 @@ func (l *layers) flags(o Options, found *problems) {
 			found.add(at, "%s", err)
 		} else {
 			l.change(at, l.policy.At(share))
-			l.set["trigger"], l.set["threshold"] = at, at
+			l.set["trigger_mode"], l.set["threshold"] = at, at
 		}
 	}
 	if o.Disable {
@@ -99,7 +99,7 @@ func (r *reader) setting(s string) object {
 		return object{}
 	}
 	if path == lockedKey {
-		r.problems.add(place{source: r.source}, "locked is said by --lock and --unlock, or in the file")
+		r.problems.add(place{source: r.source}, "locked is set by --lock and --unlock, or in the file")
 		return object{}
 	}
 	keys := strings.Split(path, ".")

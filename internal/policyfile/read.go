@@ -90,7 +90,7 @@ func (r *reader) entries(n ast.Node, what string) []entry {
 			continue
 		}
 		if i := slices.IndexFunc(out, func(x entry) bool { return x.key == e.key }); i >= 0 {
-			r.problems.add(e.at, "%s is set twice; it stands in line %d too", e.key, out[i].at.line)
+			r.problems.add(e.at, "%s is set twice; it is in line %d too", e.key, out[i].at.line)
 			continue
 		}
 		out = append(out, e)
@@ -128,7 +128,7 @@ func (r *reader) unknown(e entry, full string, known []string) {
 	if meant := nearest(e.key, known); meant != "" {
 		text += "; did you mean " + strings.TrimSuffix(full, e.key) + meant + "?"
 	} else if len(known) > 0 {
-		text += "; here can stand " + strings.Join(known, ", ")
+		text += "; the keys here are " + strings.Join(known, ", ")
 	}
 	r.problems.add(e.at, "%s", text)
 }

@@ -37,7 +37,7 @@ func scalar(n ast.Node, t reflect.Type) (events.Raw, error) {
 		if s, ok := n.(*ast.StringNode); ok {
 			return events.Marshal(s.Value)
 		}
-		return nil, errors.New("must be a text")
+		return nil, errors.New("must be a string")
 	default:
 		return list(n)
 	}
@@ -59,7 +59,7 @@ func integer(n ast.Node) (int64, bool) {
 
 // list reads texts.
 func list(n ast.Node) (events.Raw, error) {
-	bad := errors.New("must be a list of texts, such as [skill]")
+	bad := errors.New("must be a list of strings, such as [skill]")
 	s, ok := n.(*ast.SequenceNode)
 	if !ok {
 		return nil, bad

@@ -33,10 +33,10 @@ func (c *core) judge(e *Event, config *compaction.Config) []compaction.Outcome {
 	if err != nil {
 		return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: c.address}, err, config)
 	}
-	known := c.ledger.Known()
+	known := c.ledger.HasTurns()
 	outs := compaction.Decide(c.ledger, in, config)
 	compaction.Apply(c.ledger, in, outs, config)
-	if known && !c.ledger.Known() { // it has ended
+	if known && !c.ledger.HasTurns() { // it has ended
 		c.ledger = compaction.NewLedger(c.address)
 	}
 	return outs

@@ -86,7 +86,7 @@ func (w *world) pass(ctx context.Context, now int64) error {
 	if err := w.deliver(ctx, now); err != nil || w.same || !w.own.ledger.Idle(now, w.config) {
 		return err
 	}
-	data, err := events.Marshal(events.Idle{Header: events.Header{V: events.Version, ID: "idle"}, Since: uint64(w.own.ledger.Spoke())})
+	data, err := events.Marshal(events.Idle{Header: events.Header{V: events.Version, ID: "idle"}, Since: uint64(w.own.ledger.LastTurnSeq())})
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (w *world) take(e *Event) error {
 	outs := w.own.judge(e, config)
 	w.told(e, outs)
 	w.compare(e, outs, generation)
-	if !w.own.ledger.Known() {
+	if !w.own.ledger.HasTurns() {
 		w.turns, w.ruler.history = nil, 0
 	}
 	switch e.Kind {

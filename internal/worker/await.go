@@ -194,7 +194,7 @@ func (s *service) awaitMove(ctx context.Context, p *partition, a events.Address,
 	var settled bool
 	var last events.Through
 	_, at, err := s.look(a, func(l *compaction.Ledger) {
-		settled = w.Turn > 0 && l.Settled(w.Turn)
+		settled = w.Turn > 0 && l.Received(w.Turn)
 		last = l.Through()
 	})
 	switch {

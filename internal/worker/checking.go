@@ -30,7 +30,7 @@ func (s *service) check(_ context.Context, data []byte) (any, error) {
 	var bad error
 	_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
 		out.Budget, bad = l.Check(s.w.config.Compaction, next)
-		out.Known, out.Generation, out.Through = l.Known(), l.Generation(), l.Through()
+		out.Known, out.Generation, out.Through = l.HasTurns(), l.Generation(), l.Through()
 	})
 	if err := cmp.Or(err, bad); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 	var st compaction.Stats
 	var bad error
 	p, at, err := s.look(in.Address(), func(l *compaction.Ledger) {
-		if !l.Known() {
+		if !l.HasTurns() {
 			return
 		}
 		st, bad = l.Stats(s.w.config.Compaction, events.Model{})

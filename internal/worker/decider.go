@@ -173,10 +173,10 @@ func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome)
 		d.lost = err
 		return nil
 	}
-	known := l.Known()
+	known := l.HasTurns()
 	compaction.Apply(l, in, outs, d.config)
 	switch {
-	case l.Known():
+	case l.HasTurns():
 		d.keep(e.Address, l)
 	case known || e.Kind == events.KindForget: // it has ended, or is to leave the file too
 		d.forget(e.Address)

@@ -22,9 +22,9 @@ func (s *service) files(ctx context.Context, data []byte) (any, error) {
 	}
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
 	o := &originals{texts: s.w.texts, address: in.Address()}
-	var all []compaction.KnownFile
+	var all []compaction.FileUsage
 	if _, _, err := s.look(o.address, func(l *compaction.Ledger) {
-		if out.Known = l.Known(); out.Known {
+		if out.Known = l.HasTurns(); out.Known {
 			all, o.format, out.Through = l.Files(s.w.config.Compaction), l.Format(), l.Through()
 		}
 	}); err != nil {
@@ -50,7 +50,7 @@ func (s *service) files(ctx context.Context, data []byte) (any, error) {
 }
 
 // name adds files to an answer, with the paths that their turns give them.
-func (o *originals) name(ctx context.Context, files []compaction.KnownFile, out *events.FilesResponse) error {
+func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out *events.FilesResponse) error {
 	seqs := make([]uint64, len(files))
 	for i := range files {
 		seqs[i] = uint64(files[i].Seq)
@@ -80,7 +80,7 @@ func (o *originals) name(ctx context.Context, files []compaction.KnownFile, out 
 }
 
 // pathOf is the path of a file as a turn names it, "" when it does not.
-func (o *originals) pathOf(f *compaction.KnownFile, t *events.Turn) string {
+func (o *originals) pathOf(f *compaction.FileUsage, t *events.Turn) string {
 	if t == nil || f.Index >= len(t.Messages) {
 		return ""
 	}

@@ -48,7 +48,7 @@ func (p *partition) silent(now int64) []silence {
 	var out []silence
 	for a, k := range p.decider.kept {
 		if k.ledger != nil && k.ledger.Idle(now, p.decider.config) {
-			out = append(out, silence{a, k.ledger.Spoke()})
+			out = append(out, silence{a, k.ledger.LastTurnSeq()})
 		}
 	}
 	return out

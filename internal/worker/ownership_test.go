@@ -39,7 +39,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 	told := w.toldBySession()
 
 	p := withoutSummaries()
-	p.Trigger, p.Target, p.Info = 600_000, 300_000, 500_000
+	p.Threshold, p.Target, p.Info = 600_000, 300_000, 500_000
 	w.config = newConfig(t, p)
 	stop = w.run("b", worker.Listener{})
 	for n := 13; n <= 24; n++ {

@@ -58,7 +58,7 @@ type originals struct {
 func (s *service) originals(ctx context.Context, a events.Address) (*originals, error) {
 	o := &originals{texts: s.w.texts, address: a}
 	p, at, err := s.look(a, func(l *compaction.Ledger) {
-		o.known, o.format, o.seqs = l.Known(), l.Format(), l.TurnSeqs()
+		o.known, o.format, o.seqs = l.HasTurns(), l.Format(), l.TurnSeqs()
 	})
 	if err != nil {
 		return nil, err

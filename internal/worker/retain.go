@@ -109,7 +109,7 @@ func (p *partition) silentSince(at int64) (gone []events.Address, err error) {
 		return nil, nil
 	}
 	err = p.store.Each(func(a events.Address, rows []compaction.Row) error {
-		spoke, err := compaction.SpokeOf(rows)
+		spoke, err := compaction.LastTurnAt(rows)
 		if err == nil && p.w.config.Compaction.Expired(spoke, at) {
 			gone = append(gone, a)
 		}

@@ -159,7 +159,7 @@ func (s *service) stats(_ context.Context, data []byte) (any, error) {
 	out := &events.StatsResponse{V: events.Version}
 	var bad error
 	_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
-		if !l.Known() {
+		if !l.HasTurns() {
 			return
 		}
 		var st compaction.Stats

@@ -77,13 +77,13 @@ func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int,
 // sketch adds a session to an answer, if it is still there.
 func (s *service) sketch(a events.Address, out *events.SessionsResponse) error {
 	_, _, err := s.look(a, func(l *compaction.Ledger) {
-		if !l.Known() {
+		if !l.HasTurns() {
 			return
 		}
-		st := l.Sketch(s.w.config.Compaction)
+		st := l.Describe(s.w.config.Compaction)
 		out.Sessions = append(out.Sessions, events.SessionSummary{
 			Session: a.Session, Turns: l.LastTurn(), EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
-			Level: st.Budget.Level, Generation: l.Generation(), LastTurn: st.LastTurn,
+			Level: st.Budget.Level, Generation: l.Generation(), LastTurn: st.LastTurnAt,
 		})
 	})
 	return err
@@ -108,7 +108,7 @@ func (d *decider) sessions(tenant, after string, n int) ([]string, error) {
 		if a.Tenant != tenant || a.Session <= after {
 			continue
 		}
-		if k.ledger != nil && k.ledger.Known() {
+		if k.ledger != nil && k.ledger.HasTurns() {
 			names = append(names, a.Session)
 		} else {
 			ended[a.Session] = true
