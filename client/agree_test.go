@@ -134,7 +134,7 @@ func (a *agent) miss(t *rapid.T) {
 		a.say(t)
 	}
 	a.s.subs = nil
-	if err := a.s.listen(); err != nil {
+	if err := a.s.subscribe(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -184,7 +184,7 @@ func (a *agent) fork(t *rapid.T) {
 		t.Fatal(err)
 	}
 	copied := history(t, f)
-	if diff := cmp.Diff(texts(before.Messages), texts(copied.Messages)); diff != "" && history(t, a.s).Generation == before.Generation && copied.Generation == 0 {
+	if diff := cmp.Diff(payloads(before.Messages), payloads(copied.Messages)); diff != "" && history(t, a.s).Generation == before.Generation && copied.Generation == 0 {
 		t.Fatalf("the fork begins with another history (-session +fork):\n%s", diff)
 	}
 	a.s.Close()
@@ -213,16 +213,16 @@ func (a *agent) agree() {
 		if again := history(a, a.s); again.Generation != h.Generation {
 			continue // a compaction came in between
 		}
-		got := texts(h.Messages)
-		if diff := cmp.Diff(texts(want.Messages), got); diff != "" {
+		got := payloads(h.Messages)
+		if diff := cmp.Diff(payloads(want.Messages), got); diff != "" {
 			a.Fatalf("generation %d (-worker +client):\n%s", h.Generation, diff)
 		}
 		return
 	}
 }
 
-// texts are messages as strings, for differences that people can read.
-func texts[M ~[]byte](in []M) []string {
+// payloads are messages as strings, for differences that people can read.
+func payloads[M ~[]byte](in []M) []string {
 	out := make([]string, len(in))
 	for i, m := range in {
 		out[i] = string(m)

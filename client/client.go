@@ -13,27 +13,27 @@ import (
 	"compactd/internal/events"
 )
 
-// Options says which server a client speaks to, and for whom.
+// Options names the server and the tenant of a client.
 type Options struct {
-	// URL is one address or several with commas between them; user and password may
-	// stand in it. Default nats://127.0.0.1:4222.
+	// URL is one address or several with commas between them; it may contain user and
+	// password. Default nats://127.0.0.1:4222.
 	URL string
 	// Creds is the path of a .creds file; "" for none.
 	Creds string
 	// Conn is used instead of URL and Creds, and is left open by Close. It should
 	// reconnect for ever (nats.MaxReconnects(-1)).
 	Conn *nats.Conn
-	// Name is what the server's operator sees. Default "compactd-client".
+	// Name of the connection at the server. Default "compactd-client".
 	Name string
 	// Tenant of all sessions, 1 to 64 of A-Z a-z 0-9 _ -. Default "default".
 	Tenant string
-	// OnError is told what happens outside of any call, such as a missing
+	// OnError is called with errors that belong to no call, such as a missing
 	// permission. Must not block. Not used with Conn.
 	OnError func(error)
-	// OnDuplicate is called when the server took an event that was sent for the first
-	// time for a copy: a message of another client has its id, which is random. The
-	// event is sent again under a new id, so nothing is lost; but who copies ids is
-	// hostile, or generates bad random numbers. Must not block.
+	// OnDuplicate is called when the server reports an event as a duplicate that was sent
+	// for the first time: a message of another client has its random id. The event is sent
+	// again under a new id, so nothing is lost. The other client copies ids on purpose, or
+	// generates bad random numbers. Must not block.
 	OnDuplicate func(Duplicate)
 }
 
@@ -53,10 +53,10 @@ type Client struct {
 	onDuplicate func(Duplicate) // nil for none
 
 	mu    sync.Mutex // guards reads
-	reads *bool      // whether the user may read the streams; nil before it was asked
+	reads *bool      // whether the user may read the streams; nil before the first request
 }
 
-// Connect returns a client. Its connection comes back by itself once it stood.
+// Connect returns a client. It reconnects by itself after the first connection.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{nc: o.Conn, tenant: cmp.Or(o.Tenant, events.DefaultTenant), onDuplicate: o.OnDuplicate}
 	if !events.ValidID(c.tenant) {

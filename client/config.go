@@ -22,7 +22,7 @@ type Model struct {
 	ContextWindow int64 `json:"context_window,omitzero"`
 }
 
-// Config is what holds for a whole session. A zero field leaves what the session has
+// Config is what holds for a whole session. A zero field keeps the value
 // from earlier turns.
 type Config struct {
 	Model Model
@@ -35,8 +35,9 @@ type Config struct {
 	// Policy has settings of this session alone, a value that marshals to a JSON
 	// object of docs/format/policy.md.
 	Policy any
-	// OnCompaction is told of compactions as they are taken, for logs; not of those
-	// that were missed and asked for. Must neither block nor call the session.
+	// OnCompaction is called with each compaction that replaced a part of the history,
+	// for logs. It is not called for those fetched after a reconnect. Must neither block
+	// nor call the session.
 	OnCompaction func(Compaction)
 	// OnNote receives what the workers ignored of an accepted event, for logs.
 	// Must neither block nor call the session.

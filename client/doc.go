@@ -1,6 +1,6 @@
-// Package client keeps an agent's conversation inside its model's context window:
-// it publishes what the agent says to compactd, and holds the history that the next
-// call of the model should get.
+// Package client keeps an agent's conversation inside its model's context window. It
+// owns the agent's side of the contract: it publishes turns to compactd, receives the
+// outcomes, and holds the history for the next call of the model.
 //
 //	c, err := client.Connect(ctx, client.Options{URL: "nats://127.0.0.1:4222"})
 //	s, err := c.Open(ctx, "chat-42", client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}})
@@ -14,25 +14,53 @@
 //		err = s.Publish(ctx, client.Turn{Messages: []any{prompt, answer}, Usage: usage})
 //	}
 //
-// Messages are those of the provider, in its own JSON: give values that marshal to
-// them, take them back as [encoding/json.RawMessage]. examples/agents has whole
-// agents on the SDKs of OpenAI and Anthropic.
+// Messages are those of the provider, in its own JSON: pass values that marshal to
+// them; they come back as [encoding/json.RawMessage]. examples/agents has whole agents
+// on the SDKs of OpenAI and Anthropic.
+//
+// # Terms
+//
+//   - A turn is what the conversation gained since the last one: messages, numbered
+//     from 1. The log holds every turn.
+//   - An outcome is what a worker has decided and published: a compaction, a change of
+//     the budget, a rejection.
+//   - A generation counts the compactions of a session. A compaction replaces the
+//     turns up to a turn boundary, its prefix; the turns after it stay as they are.
+//   - A turn retracts others when it is published in their place ([Turn].ReplacesFrom).
+//
+// # Lifecycle of a session
+//
+//	         Open: subscribe, then read the history from a worker,
+//	               or from log and outcomes
+//	                 │
+//	                 ▼
+//	┌────────────► ready ── Publish ──► turn sent ── acknowledged ──► ready
+//	│                │                      └─ no acknowledgement: CodeUnacknowledged;
+//	│                │                         the next call sends it again
+//	│                ├─ a compaction is received: the prefix is swapped, still ready
+//	│                ├─ reconnect: the next Context fetches missed outcomes
+//	│                └─ a turn is rejected, turns are missing in the log, or the session
+//	│                   was reset or erased
+//	│                                    │
+//	└──── resync by the next call ◄──────┘   reads the history again, or sends turns again
+//
+//	Close: subscriptions end; later calls return CodeClosed. Published turns stay.
 //
 // # Guarantees
 //
 //   - A turn is counted once, however often it is sent: every try carries the same
 //     id and number. Once [Session.Publish] has sent a turn, it belongs to the
-//     session; where the acknowledgement is lost, the next call settles it first.
-//   - A message id that another client has used makes no event vanish: it is sent
-//     again under a new id, and [Options].OnDuplicate is called.
-//   - A compaction replaces exactly what it stands for. Turns published since stay,
-//     and an older compaction never replaces a newer one.
-//   - [Client.Open] resumes a session on any machine from the log and what was told,
-//     with no worker alive.
+//     session. If the acknowledgement is lost, the next call resolves it first.
+//   - No event is lost when another client has used its message id: it is sent again
+//     under a new id, and [Options].OnDuplicate is called.
+//   - A compaction replaces exactly its prefix. Turns published since stay, and an
+//     older compaction never replaces a newer one.
+//   - [Client.Open] resumes a session on any machine from the log and the published
+//     outcomes; no worker has to run.
 //   - The log is the truth. When a turn was refused, the session returns to what the
-//     log holds, and the next call says so once, with an [*Error].
-//   - No outcome is waited for, except by the calls that ask for one: Overflow,
-//     Compact, Rewind, Undo.
+//     log holds, and the next call returns one [*Error].
+//   - No call waits for an outcome, except those that request one: Overflow, Compact,
+//     Rewind, Undo.
 //
 // # Concurrency
 //
@@ -43,7 +71,7 @@
 // # On failure
 //
 // Connections come back by themselves. Publish tries until its context ends; give it
-// a deadline. Outcomes that were missed meanwhile are asked for at the next Context;
-// where nobody answers, the history is longer than it could be, and valid. What a
-// worker refuses is an [*Error] with a stable [Code].
+// a deadline. Missed outcomes are requested at the next Context; if no worker answers,
+// the history is longer than it could be, and valid. A refusal of a worker is an
+// [*Error] with a stable [Code].
 package client

@@ -20,22 +20,22 @@ const (
 	CodeBadMessage         Code = "bad_message"           // a message is none of its dialect
 	CodeBadPolicy          Code = "bad_policy"            // a setting of Config.Policy
 	CodeTooLarge           Code = "too_large"             // above 4 MiB, or what the server takes
-	CodeFormatChanged      Code = "format_changed"        // the dialect of a session stays, see Turn.ReplacesFrom
+	CodeFormatChanged      Code = "format_changed"        // a session keeps its dialect, see Turn.ReplacesFrom
 	CodeOutOfRange         Code = "out_of_range"          // a number that names nothing
 	CodeNotOverflow        Code = "not_overflow"          // a shorter history would not help
 	CodeBudgetExceeded     Code = "budget_exceeded"       // nothing more can be taken away
 	CodeNotEnoughMessages  Code = "not_enough_messages"   // too short to be reduced
 	CodeNothingToDo        Code = "nothing_to_do"         // nothing would make it smaller
-	CodeAborted            Code = "aborted"               // the request was overtaken by another
+	CodeAborted            Code = "aborted"               // another request took its place
 	CodeIncompleteResponse Code = "incomplete_response"   // the summarizer gave no summary
 	CodeUnknownSession     Code = "unknown_session"       // it has no turns
 	CodeUnknownTurn        Code = "unknown_turn"          // no such turn or message
-	CodeTurnPending        Code = "turn_pending"          // the worker has not come to a turn in time
+	CodeTurnPending        Code = "turn_pending"          // a turn was not applied in time
 	CodeUnknownGeneration  Code = "unknown_generation"    // no such generation
-	CodeUnavailable        Code = "unavailable"           // no worker answers just now
-	CodeGone               Code = "gone"                  // older than what the log keeps
+	CodeUnavailable        Code = "unavailable"           // no worker can answer now
+	CodeGone               Code = "gone"                  // no longer in the log
 	CodeUnacknowledged     Code = "client_unacknowledged" // sent, and no answer came in time
-	CodeDuplicateID        Code = "client_duplicate_id"   // message ids are copied on their way; nothing was stored
+	CodeDuplicateID        Code = "client_duplicate_id"   // another client copies message ids; nothing was stored
 	CodeClosed             Code = "client_closed"         // the session was closed
 	CodeForgotten          Code = "client_forgotten"      // an operator has erased the session
 )
@@ -49,7 +49,7 @@ type Error struct {
 	// Turn that was refused; 0 when it was something else. It and those after it are
 	// no longer part of the session: publish them again, corrected, or leave them.
 	Turn int64
-	// Message says what is wrong, Hint what to do. Neither quotes a conversation.
+	// Message describes the problem, Hint the next step. Neither quotes a conversation.
 	Message, Hint string
 }
 
@@ -72,7 +72,7 @@ func newError(c Code, message, hint string) *Error {
 	return &Error{Code: c, Message: message, Hint: hint}
 }
 
-// typed makes an error of package events one that users can name.
+// typed turns an error of package events into an [*Error].
 func typed(err error) error {
 	if bad, ok := errors.AsType[*events.Invalid](err); ok {
 		return newError(Code(bad.Code()), bad.Error(), bad.Hint())

@@ -69,7 +69,7 @@ func ExampleSession_Fork() {
 }
 
 // A provider refused a call as too long: that is reported, and the call sent again
-// with the history that comes. What is no overflow is told by its class.
+// with the history that comes. Another error is named by its class.
 func ExampleSession_Overflow() {
 	ctx := context.Background()
 	url, stop := start(ctx)
@@ -97,7 +97,7 @@ func ExampleSession_Overflow() {
 	// true
 }
 
-// A refusal has a code to act on, and says what to do.
+// A refusal has a code to act on, and a hint.
 func ExampleError() {
 	ctx := context.Background()
 	url, stop := start(ctx)
@@ -121,7 +121,7 @@ func ExampleError() {
 
 var prompts = []json.RawMessage{message("user", "Hello"), message("user", "Go on")}
 
-// call stands for a provider.
+// call is a fake provider.
 func call([]json.RawMessage) (answer json.RawMessage, usage any) {
 	return message("assistant", "Hello."), map[string]int{"prompt_tokens": 12, "completion_tokens": 3}
 }

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What agents link speaks to NATS and to nobody else: no server, no state, no SDK of
+// What agents link connects to NATS only: no server, no state, no SDK of
 // a provider.
 func TestLinksLittle(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// oneWay is a proxy that can keep what the server says to itself.
+// oneWay is a proxy that can drop what the server sends.
 type oneWay struct {
 	to       string
 	listener net.Listener
@@ -53,8 +53,8 @@ func (l *oneWay) accept() {
 	}
 }
 
-// silence drops what the server says from now on.
-func (l *oneWay) silence() {
+// mute drops what the server sends from now on.
+func (l *oneWay) mute() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent = true

@@ -36,9 +36,9 @@ type message struct {
 	payload  []byte
 	revision int // of the config that a turn carries
 
-	msgID   string // Nats-Msg-Id, which is id unless another client has used that
-	unknown bool   // a try under msgID had no answer, so that it may be stored
-	taken   int    // ids that others had used
+	msgID      string // Nats-Msg-Id, which is id unless another client has used that
+	unknown    bool   // a try under msgID had no answer, so that it may be stored
+	collisions int    // ids that other clients had used
 }
 
 // newMessage is an event before its first try.
@@ -46,8 +46,7 @@ func newMessage(k events.Kind, id string, payload []byte, revision int) *message
 	return &message{kind: k, id: id, payload: payload, revision: revision, msgID: id}
 }
 
-// wireTurn is a session.turn. It is in one piece with the settings: those that it
-// carries hold from then on.
+// wireTurn is a session.turn. The settings that it carries hold from then on.
 type wireTurn struct {
 	V            int          `json:"v"`
 	ID           string       `json:"id"`
@@ -63,11 +62,11 @@ type wireTurn struct {
 	Usage        events.Raw   `json:"usage,omitzero"`
 }
 
-// Publish appends a turn, and returns when it is stored. What a worker would refuse
-// on sight is an [*Error], and nothing is sent. After CodeUnacknowledged the turn
-// belongs to the session all the same: do not publish it again, the next call
-// settles it. A turn before it that was refused is told instead; then this one was
-// not sent.
+// Publish appends a turn, and returns when it is stored. A turn that no worker would
+// accept is an [*Error], and nothing is sent. After CodeUnacknowledged the turn still
+// belongs to the session: do not publish it again; the next call sends it until it is
+// acknowledged. If an earlier turn was refused, Publish returns that [*Error], and
+// this turn was not sent.
 func (s *Session) Publish(ctx context.Context, t Turn) error {
 	release, err := s.begin(ctx)
 	if err != nil {
@@ -97,8 +96,8 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 		return typed(err)
 	}
 	if w.ReplacesFrom > 0 {
-		s.stale = !s.view.cut(w.ReplacesFrom) // then a part of what was told went with it
-		s.view.withdrawn.add(withdrawal{unacknowledged, w.ReplacesFrom})
+		s.needsRebuild = !s.view.cut(w.ReplacesFrom) // part of the prefix was retracted
+		s.view.retracted.add(retraction{unacknowledged, w.ReplacesFrom})
 	}
 	s.view.append(own{w.Turn, w.ID, t.Messages})
 	s.format = s.dialect()
@@ -107,7 +106,7 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 	}
 	s.open = m
 	s.mu.Unlock()
-	return s.settle(ctx)
+	return s.flush(ctx)
 }
 
 // compose numbers a turn.
@@ -119,14 +118,14 @@ func (s *Session) compose(messages []events.Raw, usage events.Raw, from int64) *
 	if from > 0 {
 		w.Turn, w.ReplacesFrom = from, from
 	}
-	if s.announced != s.revision {
+	if s.sentRevision != s.revision {
 		c := s.config
 		w.Model, w.Format, w.System, w.Tools, w.Policy = c.Model, c.Format, c.System, c.Tools, c.Policy
 	}
 	return w
 }
 
-// check reads a turn as a worker will.
+// check decodes and validates a turn as a worker does.
 func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	if w.Turn > s.view.last+1 || w.Turn < 1 {
 		return nil, nil, events.NewInvalid(events.CodeOutOfRange, "replaces_from", fmt.Sprintf("must be between 1 and %d", s.view.last+1))
@@ -152,8 +151,8 @@ func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	return newMessage(events.KindTurn, w.ID, payload, s.revision), t, nil
 }
 
-// settle sends what is open until it is acknowledged.
-func (s *Session) settle(ctx context.Context) error {
+// flush sends the open event until it is acknowledged.
+func (s *Session) flush(ctx context.Context) error {
 	s.mu.Lock()
 	m := s.open
 	s.mu.Unlock()
@@ -167,15 +166,15 @@ func (s *Session) settle(ctx context.Context) error {
 		return err
 	}
 	s.open = nil
-	if err != nil { // not stored; what an earlier try did, the log knows
-		s.stale = true
+	if err != nil { // not stored; the log shows whether an earlier try was
+		s.needsRebuild = true
 		return err
 	}
-	s.acked, s.announced, s.replace = seq, m.revision, false
-	s.view.withdrawn.settle(seq)
-	if s.kept != nil {
-		s.view.take(*s.kept)
-		s.kept = nil
+	s.acked, s.sentRevision, s.replace = seq, m.revision, false
+	s.view.retracted.acknowledge(seq)
+	if s.deferred != nil {
+		s.view.accept(*s.deferred)
+		s.deferred = nil
 	}
 	return nil
 }
@@ -190,9 +189,9 @@ const (
 // margin is what headers may take of the server's max_payload.
 const margin = 1 << 10
 
-// maxTaken is how many ids of an event another client may have used before its
+// maxCollisions is how many ids of an event another client may have used before its
 // delivery ends with [CodeDuplicateID].
-const maxTaken = 3
+const maxCollisions = 3
 
 // deliver publishes an event until it is acknowledged, and returns its sequence. It
 // is stored once, however often it is sent: id and number stay. The server compares
@@ -213,16 +212,16 @@ func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
 		cancel()
 		switch {
 		case err == nil && ack.Duplicate && !m.unknown:
-			if err := s.renew(m, ack.Sequence); err != nil {
+			if err := s.renewID(m, ack.Sequence); err != nil {
 				return 0, err
 			}
 			continue
 		case err == nil:
 			return ack.Sequence, nil
-		case !mayLater(err):
+		case !retryable(err):
 			return 0, fmt.Errorf("publish %s: %w", m.kind, err)
 		}
-		m.unknown = m.unknown || !unstored(err)
+		m.unknown = m.unknown || !notStored(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -234,28 +233,28 @@ func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
 	}
 }
 
-// renew gives an event another message id: a message of another client, at seq, has
+// renewID gives an event another message id: a message of another client, at seq, has
 // the one it had.
-func (s *Session) renew(m *message, seq uint64) error {
+func (s *Session) renewID(m *message, seq uint64) error {
 	if s.c.onDuplicate != nil {
 		s.c.onDuplicate(Duplicate{Session: s.at.Session, ID: m.msgID, Seq: seq})
 	}
 	m.msgID = uuid.NewString()
-	if m.taken++; m.taken < maxTaken {
+	if m.collisions++; m.collisions < maxCollisions {
 		return nil
 	}
-	return fmt.Errorf("publish %s: %w", m.kind, newError(CodeDuplicateID, fmt.Sprintf("the server reports a duplicate of %d random message ids; nothing was stored", m.taken),
+	return fmt.Errorf("publish %s: %w", m.kind, newError(CodeDuplicateID, fmt.Sprintf("the server reports a duplicate of %d random message ids; nothing was stored", m.collisions),
 		"Something between this client and the server copies message ids: connect without it."))
 }
 
-// unstored reports whether an error says that the server has not stored the event.
-func unstored(err error) bool {
+// notStored reports whether an error means that the server has not stored the event.
+func notStored(err error) bool {
 	_, refused := errors.AsType[*jetstream.APIError](err)
 	return refused || errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
-// mayLater reports whether the same may succeed when it is sent again.
-func mayLater(err error) bool {
+// retryable reports whether the same event may be stored when it is sent again.
+func retryable(err error) bool {
 	return broker.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, context.Canceled) || broker.InProcess(err)
 }

@@ -34,7 +34,7 @@ func TestPublish(t *testing.T) {
 	publish(t, s, user("more"))
 	h := history(t, s)
 	want := []string{`{"content":"<a> & b","role":"user"}`, `{"role":"assistant","content":"1.0"}`, `{"content":"more","role":"user"}`}
-	if diff := cmp.Diff(want, texts(h.Messages)); diff != "" || string(h.System) != `"be brief"` || string(h.Tools) != `[{"name":"f"}]` || h.Turn != 2 || h.Format != "openai" {
+	if diff := cmp.Diff(want, payloads(h.Messages)); diff != "" || string(h.System) != `"be brief"` || string(h.Tools) != `[{"name":"f"}]` || h.Turn != 2 || h.Format != "openai" {
 		t.Errorf("the history is %+v (-want +got):\n%s", h, diff)
 	}
 	var got []string
@@ -81,7 +81,7 @@ func TestRefusedOnSight(t *testing.T) {
 	}
 }
 
-// An acknowledgement that is lost is settled by the next call: the turn counts once.
+// An acknowledgement that is lost is resolved by the next call: the turn counts once.
 func TestLostAcknowledgement(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, embedded.Config{Listen: "127.0.0.1:-1"})
@@ -93,7 +93,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	defer c.Close()
 	s := w.open(t, c, "s", small)
 	publish(t, s, user("one"))
-	l.silence()
+	l.mute()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := s.Publish(ctx, Turn{Messages: []any{say("two")}}); !errors.Is(err, CodeUnacknowledged) {
@@ -126,17 +126,17 @@ func TestGenerationOfACall(t *testing.T) {
 	w.start(t)
 	c := w.client(t)
 	defer c.Close()
-	told := make(chan Compaction, 16)
+	received := make(chan Compaction, 16)
 	config := small
-	config.OnCompaction = func(c Compaction) { told <- c }
+	config.OnCompaction = func(c Compaction) { received <- c }
 	s := w.open(t, c, "s", config)
 	before := history(t, s).Generation
 	for range 6 {
 		publish(t, s, user("question "+words(100)), say("answer "+words(300)))
 	}
-	got := <-told
+	got := <-received
 	if !got.Compacted || got.Generation != 1 || got.TokensAfter >= got.TokensBefore || len(got.Stages) == 0 || got.Budget.AvailableInput != 1200 {
-		t.Errorf("told: %+v", got)
+		t.Errorf("received: %+v", got)
 	}
 	publish(t, s, say("of the call that was made before"))
 	last := lastTurn(t, w, s)
@@ -163,7 +163,7 @@ func lastTurn(t *testing.T, w *world, s *Session) *events.Turn {
 	return in
 }
 
-// Tools ask, and others look, while the agent publishes (run with -race).
+// Tools send requests, and others read, while the agent publishes (run with -race).
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,7 +190,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	work.Wait()
 	h := history(t, s)
-	if diff := cmp.Diff(texts(w.context(t, s, h.Generation).Messages), texts(h.Messages)); h.Turn != 21 || h.Generation == history(t, s).Generation && diff != "" {
+	if diff := cmp.Diff(payloads(w.context(t, s, h.Generation).Messages), payloads(h.Messages)); h.Turn != 21 || h.Generation == history(t, s).Generation && diff != "" {
 		t.Errorf("turn %d (-worker +client):\n%s", h.Turn, diff)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"compactd/internal/events"
 )
 
-// rebuild reads the history anew: what a worker holds, or was told last, and the
-// turns that the log has after it. The caller holds the turn, and nothing is open.
+// rebuild reads the history again: the one that a worker has, or the last published
+// one, and the turns that the log has after it. The caller holds the turn, and nothing is open.
 func (s *Session) rebuild(ctx context.Context) error {
 	v, t, err := s.read(ctx)
 	if err != nil {
@@ -23,8 +23,8 @@ func (s *Session) rebuild(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.system, s.tools = or(s.config.System, t.system), or(s.config.Tools, t.tools)
 	s.view, s.format = *v, t.format
-	s.told = max(s.told, v.generation)
-	s.stale, s.resend, s.replace, s.kept = false, 0, len(t.parked) > 0, nil
+	s.published = max(s.published, v.generation)
+	s.needsRebuild, s.resend, s.replace, s.deferred = false, 0, len(t.parked) > 0, nil
 	return nil
 }
 
@@ -40,11 +40,11 @@ func (s *Session) read(ctx context.Context) (*view, *tail, error) {
 	return s.fromStreams(ctx)
 }
 
-// workerTimeout is how long a worker may take for turns that the log has already.
+// workerTimeout is how long a worker may take to apply turns that the log has already.
 const workerTimeout = 2 * time.Second
 
-// fromWorker asks for the history, until it knows of all turns that withdraw some;
-// of all that were acknowledged, where the log cannot be read for the others.
+// fromWorker requests the history until it contains all turns that retract others. Where
+// the log cannot be read, it must contain all acknowledged turns.
 func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, error) {
 	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, e
 		}
 		v := &view{}
 		if h.Known {
-			v.base(offer{h.Generation, h.Through, nonNil(h.Messages)})
+			v.replacePrefix(offer{h.Generation, h.Through, nonNil(h.Messages)})
 		}
 		t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
 		if streams {
@@ -69,18 +69,18 @@ func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, e
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, newError(CodeUnavailable, "the worker has not taken all turns yet", "Try again in a moment.")
+			return nil, nil, newError(CodeUnavailable, "the worker has not applied all turns yet", "Try again in a moment.")
 		case <-time.After(pause):
 		}
 	}
 }
 
-// fromStreams needs no worker. Where turns were withdrawn that the newest outcome
-// stands for, an older one is the base, or none.
+// fromStreams needs no worker. Where the newest outcome contains turns that were
+// retracted, an older one is the base, or none.
 func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
-	var w withdrawals
+	var w retractions
 	for {
-		v := &view{withdrawn: w}
+		v := &view{retracted: w}
 		from, format, err := s.newest(ctx, v)
 		if err != nil {
 			return nil, nil, err
@@ -89,7 +89,7 @@ func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 		err = t.read(ctx, s.c.nc, s.at, from)
 		switch {
 		case errors.Is(err, errBelow):
-			w = v.withdrawn
+			w = v.retracted
 			continue
 		case err != nil:
 			return nil, nil, err
@@ -101,18 +101,18 @@ func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 	}
 }
 
-// newest takes the newest history that was told and holds nothing withdrawn, and
-// returns where OUTCOMES has it.
+// newest takes the newest published history without retracted turns, and returns its
+// sequence in OUTCOMES.
 func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events.Format, err error) {
 	take := func(m broker.LogMessage) error {
 		b := &events.Compacted{}
 		if err := events.Unmarshal(m.Data, b); err != nil {
 			return fmt.Errorf("read outcome %d: %w", m.Seq, err)
 		}
-		if b.Compacted && b.Messages != nil && v.withdrawn.allow(b.Through) { // one after another: a session may have begun anew
-			w := v.withdrawn
-			v.base(offer{b.Generation, b.Through, b.Messages})
-			v.last, v.withdrawn, at, format = b.Through.Turn, w, m.Seq, b.Format
+		if b.Compacted && b.Messages != nil && v.retracted.allow(b.Through) { // one after another: a session may have begun again
+			w := v.retracted
+			v.replacePrefix(offer{b.Generation, b.Through, b.Messages})
+			v.last, v.retracted, at, format = b.Through.Turn, w, m.Seq, b.Format
 		}
 		return nil
 	}

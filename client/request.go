@@ -12,7 +12,7 @@ import (
 	"compactd/internal/events"
 )
 
-// answer is what became of a request.
+// answer is the result of a request.
 type answer struct {
 	compaction Compaction
 	err        *Error
@@ -34,9 +34,9 @@ type wireRequest struct {
 // the SDK returned, or the body of the answer: an error, a string, or a value that
 // marshals to it. status is that of HTTP, 0 when it is not known.
 //
-// CodeNotOverflow says that a shorter history would not help, and which class of
-// error it is; CodeBudgetExceeded that nothing more could be taken away. It waits for
-// a worker until ctx ends.
+// CodeNotOverflow: a shorter history would not help; the message names the class of the
+// error. CodeBudgetExceeded: nothing more could be removed. Overflow waits for a worker
+// until ctx ends.
 func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compaction, error) {
 	raw, err := refused(refusal)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compac
 	return c, err
 }
 
-// maxRefusal is how much of a refusal is sent. What matters stands at its ends.
+// maxRefusal is how much of a refusal is sent: its beginning and its end.
 const maxRefusal = events.MaxOverflowBytes / 4
 
 // refused is the error of a provider as it travels: its body where the SDK keeps it.
@@ -84,10 +84,9 @@ func refused(v any) (events.Raw, error) {
 	return encode(text)
 }
 
-// Compact asks for a compaction now, whatever the usage; focus is what the summary
-// shall keep in mind, at most 4 KiB. It waits for the summary until ctx ends, and the
-// agent may go on meanwhile. An error with CodeNothingToDo or CodeNotEnoughMessages
-// says that there was nothing to gain.
+// Compact requests a compaction now, whatever the usage. focus is what the summary must
+// preserve, at most 4 KiB. Compact waits for the summary until ctx ends; the agent may
+// go on meanwhile. CodeNothingToDo and CodeNotEnoughMessages: nothing could be gained.
 func (s *Session) Compact(ctx context.Context, focus string) (Compaction, error) {
 	return s.request(ctx, events.KindCompact, wireRequest{Focus: focus})
 }
@@ -98,13 +97,13 @@ func (s *Session) Rewind(ctx context.Context, generation int64) (Compaction, err
 	return s.request(ctx, events.KindRewind, wireRequest{Generation: &generation})
 }
 
-// Undo takes back the newest compactions of the view, steps of them.
+// Undo reverts the newest compactions of the view, steps of them.
 func (s *Session) Undo(ctx context.Context, steps int64) (Compaction, error) {
 	return s.request(ctx, events.KindRewind, wireRequest{Steps: steps})
 }
 
-// End says that the session is over: workers drop what they keep of it, and a turn
-// that comes later begins a new one under the same name.
+// End ends the session: workers delete its state, and a later turn begins a new session
+// under the same name.
 func (s *Session) End(ctx context.Context) error {
 	release, err := s.begin(ctx)
 	if err != nil {
@@ -121,9 +120,9 @@ func (s *Session) End(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.acked = 0                                     // no worker will ever come to it
-	s.view = view{withdrawn: withdrawals{{seq, 0}}} // what is told late is of the one that ended
-	s.called, s.told, s.format, s.announced, s.resend = 0, 0, "", 0, 0
+	s.acked = 0                                     // no worker will apply it
+	s.view = view{retracted: retractions{{seq, 0}}} // a late outcome belongs to the session that ended
+	s.called, s.published, s.format, s.sentRevision, s.resend = 0, 0, "", 0, 0
 	s.budget, s.budgetAt = Budget{}, seq
 	return nil
 }
@@ -169,13 +168,13 @@ func (s *Session) send(ctx context.Context, m *message) error {
 	return err
 }
 
-// lookPause is how often a lost connection is looked for while an answer is awaited.
-const lookPause = time.Second
+// catchUpPause is how often missed outcomes are fetched while an answer is awaited.
+const catchUpPause = time.Second
 
-// await returns the answer. One that was told while the connection was down is found
-// among the outcomes.
+// await returns the answer. One that was published while the connection was down is
+// found among the outcomes.
 func (s *Session) await(ctx context.Context, got <-chan answer) (Compaction, error) {
-	look := time.NewTicker(lookPause)
+	look := time.NewTicker(catchUpPause)
 	defer look.Stop()
 	for {
 		select {
@@ -189,7 +188,7 @@ func (s *Session) await(ctx context.Context, got <-chan answer) (Compaction, err
 	}
 }
 
-// result makes an error of what did not come to a history that fits.
+// result returns an error unless the history was compacted and fits.
 func (a answer) result() (Compaction, error) {
 	if a.err != nil {
 		return Compaction{}, a.err
@@ -201,7 +200,7 @@ func (a answer) result() (Compaction, error) {
 	return a.compaction, nil
 }
 
-// answer hands an outcome to who waits for it.
+// answer passes an outcome to the call that waits for it.
 func (s *Session) answer(id string, a answer) bool {
 	got, ok := s.waiting[id]
 	if ok {

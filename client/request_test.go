@@ -10,7 +10,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What is asked for is answered: overflow, manual compaction, rewind, recall, search,
+// Every request is answered: overflow, manual compaction, rewind, recall, search,
 // check.
 func TestRequests(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestRequests(t *testing.T) {
 	for n := range 6 {
 		publish(t, s, user(fmt.Sprintf("question %d %s", n, words(100))), say("answer "+words(300)))
 	}
-	originals := texts(history(t, s).Messages)
+	originals := payloads(history(t, s).Messages)
 
 	got, err := s.Overflow(t.Context(), errors.New(`400 Bad Request {"error":{"message":"This model's maximum context length is 2000 tokens. However, your messages resulted in 2600 tokens.","code":"context_length_exceeded"}}`), 400)
 	if err != nil || !got.Compacted || got.Reason != "overflow" || history(t, s).Generation != got.Generation {
@@ -39,7 +39,7 @@ func TestRequests(t *testing.T) {
 	if back, err := s.Rewind(t.Context(), 0); err != nil || back.Reason != "rewind" {
 		t.Errorf("rewind: %+v, %v", back, err)
 	}
-	if diff := cmp.Diff(originals, texts(history(t, s).Messages)); diff != "" {
+	if diff := cmp.Diff(originals, payloads(history(t, s).Messages)); diff != "" {
 		t.Errorf("after the rewind (-published +got):\n%s", diff)
 	}
 	if _, err := s.Rewind(t.Context(), 99); !errors.Is(err, CodeUnknownGeneration) {
@@ -48,7 +48,7 @@ func TestRequests(t *testing.T) {
 	if got, err := s.Compact(t.Context(), "question 3"); err != nil || got.Reason != "manual" || history(t, s).Generation < got.Generation {
 		t.Errorf("compact: %+v, %v", got, err)
 	}
-	if m, err := s.Recall(t.Context(), 1, 0); err != nil || texts(m)[0] != originals[0] {
+	if m, err := s.Recall(t.Context(), 1, 0); err != nil || payloads(m)[0] != originals[0] {
 		t.Errorf("recall: %s, %v", m, err)
 	}
 	if m, err := s.Recall(t.Context(), 2, -1); err != nil || len(m) != 2 {
@@ -63,12 +63,12 @@ func TestRequests(t *testing.T) {
 	now, err := s.Check(t.Context())
 	more, err2 := s.Check(t.Context(), user(words(500)))
 	if err != nil || err2 != nil || !now.Fits || more.EstimatedInput <= now.EstimatedInput || s.Budget().Level == "" {
-		t.Errorf("check: %+v %v, with more %+v %v, told %+v", now, err, more, err2, s.Budget())
+		t.Errorf("check: %+v %v, with more %+v %v, last outcome %+v", now, err, more, err2, s.Budget())
 	}
 	if err := s.End(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, s, user("anew"))
+	publish(t, s, user("again"))
 	if h := w.context(t, s, 0); len(h.Messages) != 1 || history(t, s).Turn != 1 {
 		t.Errorf("after the end: %s", h.Messages)
 	}
@@ -82,8 +82,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What was decided before a session ended is no history of the one that begins anew,
-// however late it is heard.
+// What was decided before a session ended does not reach the session that begins again,
+// however late it is received.
 func TestLateCompactionAfterEnd(t *testing.T) {
 	w := newWorld(t)
 	s := w.open(t, w.client(t), "s", Config{})
@@ -101,13 +101,13 @@ func TestLateCompactionAfterEnd(t *testing.T) {
 	if err := s.End(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.hear(events.KindCompacted, late, 0)
+	s.receive(events.KindCompacted, late, 0)
 	if h := history(t, s); len(h.Messages) > 0 || h.Turn > 0 {
 		t.Errorf("after the end there are turn %d and %s", h.Turn, h.Messages)
 	}
-	publish(t, s, user("anew"))
-	s.hear(events.KindCompacted, late, 0)
+	publish(t, s, user("again"))
+	s.receive(events.KindCompacted, late, 0)
 	if h := history(t, s); len(h.Messages) != 1 || h.Turn != 1 || s.Budget() != (Budget{}) || s.missed() {
-		t.Errorf("anew there are turn %d and %s", h.Turn, h.Messages)
+		t.Errorf("after it there are turn %d and %s", h.Turn, h.Messages)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // A session resumed without a worker has what it had, system prompt and tools too,
-// whatever was withdrawn since it was told last.
+// whatever was retracted since it was last published.
 func TestResumeAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,8 +42,8 @@ func TestResumeAlone(t *testing.T) {
 			t.Errorf("%s (-agent +resumed):\n%s", when, diff)
 		}
 	}
-	same("as it was told")
-	publish(t, s, user("alone"), say("nobody compacts"))
+	same("as it was published")
+	publish(t, s, user("alone"), say("no worker compacts"))
 	same("with a turn after it")
 	m, err := broker.LastOf(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s")
 	if err != nil {
@@ -57,21 +57,21 @@ func TestResumeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h := history(t, s); h.Turn != 3 || !strings.Contains(string(h.Messages[len(h.Messages)-1]), "otherwise") {
-		t.Errorf("after the edit: turn %d, %s", h.Turn, texts(h.Messages))
+		t.Errorf("after the edit: turn %d, %s", h.Turn, payloads(h.Messages))
 	}
-	same("with turns withdrawn that were told")
+	same("with turns retracted that were published")
 	if err := s.Publish(t.Context(), Turn{ReplacesFrom: 1, Messages: []any{user("another")}}); err != nil {
 		t.Fatal(err)
 	}
-	same("with all of them withdrawn")
+	same("with all of them retracted")
 	w.start(t)
 	got := w.context(t, s, history(t, s).Generation)
-	if diff := cmp.Diff(texts(got.Messages), texts(history(t, s).Messages)); diff != "" {
+	if diff := cmp.Diff(payloads(got.Messages), payloads(history(t, s).Messages)); diff != "" {
 		t.Errorf("when a worker is back (-worker +agent):\n%s", diff)
 	}
 }
 
-// A history that is too large to be told is asked for, in pages.
+// A history that is too large to be published is requested, in pages.
 func TestMessagesOmitted(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, embedded.Config{MaxPayload: 128 << 10})
@@ -91,12 +91,12 @@ func TestMessagesOmitted(t *testing.T) {
 	if h.Generation == 0 || size < 128<<10 {
 		t.Fatalf("generation %d with %d bytes: the test shows nothing", h.Generation, size)
 	}
-	if diff := cmp.Diff(texts(w.pages(t, s)), texts(h.Messages)); diff != "" {
+	if diff := cmp.Diff(payloads(w.pages(t, s)), payloads(h.Messages)); diff != "" {
 		t.Errorf("(-worker +client):\n%s", diff)
 	}
 }
 
-// A user who may not read the streams has a worker to ask.
+// A user who may not read the streams resumes from a worker.
 func TestTenantWithoutStreams(t *testing.T) {
 	t.Parallel()
 	ns, err := server.NewServer(&server.Options{
@@ -138,7 +138,7 @@ func TestTenantWithoutStreams(t *testing.T) {
 	if err := s.Publish(t.Context(), Turn{ReplacesFrom: 2, Messages: []any{user("otherwise")}}); err != nil {
 		t.Fatal(err)
 	}
-	if h, again := history(t, s), history(t, open()); h.Turn != 2 || h.Generation == 0 || !cmp.Equal(texts(h.Messages), texts(again.Messages)) {
+	if h, again := history(t, s), history(t, open()); h.Turn != 2 || h.Generation == 0 || !cmp.Equal(payloads(h.Messages), payloads(again.Messages)) {
 		t.Errorf("turn %d, generation %d: %s\nresumed: %s", h.Turn, h.Generation, h.Messages, again.Messages)
 	}
 }

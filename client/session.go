@@ -18,37 +18,37 @@ import (
 // Session is one conversation. It holds the effective history, and nothing that a
 // compaction has replaced.
 type Session struct {
-	c    *Client
-	at   events.Address
-	tell func(Compaction)
-	note func(Note)
-	subs []*nats.Subscription
-	turn chan struct{} // has one while no call publishes
+	c            *Client
+	at           events.Address
+	onCompaction func(Compaction) // nil for none
+	onNote       func(Note)       // nil for none
+	subs         []*nats.Subscription
+	turn         chan struct{} // has one while no call publishes
 
-	mu        sync.Mutex // guards the fields below
-	acked     uint64     // sequence of the last turn, which is in each history that a worker is asked for
-	closed    bool
-	config    settings // of the agent
-	revision  int      // of config
-	announced int      // revision that a turn carried
-	format    events.Format
-	system    events.Raw
-	tools     events.Raw
-	view      view
-	called    int64     // generation of the last Context
-	told      int64     // highest generation heard of
-	kept      *offer    // came before the acknowledgement it depends on
-	open      *message  // sent, not acknowledged
-	refused   *Error    // to be told by the next call
-	resend    int64     // turns from this number on are missing in the log; 0 for none
-	stale     bool      // the history must be read again before it is used
-	replace   bool      // the next turn takes back what waits behind a gap
-	budget    Budget    // told last
-	budgetAt  uint64    // through which sequence
-	heard     uint64    // newest outcome before the connection was lost, by its sequence in OUTCOMES
-	connects  uint64    // reconnects that were looked after
-	lookAt    time.Time // not before then is looked again for what was missed
-	waiting   map[string]chan answer
+	mu           sync.Mutex // guards the fields below
+	acked        uint64     // sequence of the last turn; a worker's history must contain it
+	closed       bool
+	config       settings // of the agent
+	revision     int      // of config
+	sentRevision int      // revision that the last acknowledged turn carried
+	format       events.Format
+	system       events.Raw
+	tools        events.Raw
+	view         view
+	called       int64                  // generation of the last Context
+	published    int64                  // highest generation that the workers have published
+	deferred     *offer                 // came before the acknowledgement it depends on
+	open         *message               // sent, not acknowledged
+	refused      *Error                 // returned by the next call
+	resend       int64                  // turns from this number on are missing in the log; 0 for none
+	needsRebuild bool                   // the history must be read again before it is used
+	replace      bool                   // the next turn retracts the turns that are parked behind a gap
+	budget       Budget                 // of the last outcome
+	budgetAt     uint64                 // sequence in the log up to which budget counts
+	receivedSeq  uint64                 // sequence in OUTCOMES of the last outcome received before a reconnect
+	connects     uint64                 // reconnects after which missed outcomes were fetched
+	nextCatchUp  time.Time              // missed outcomes are not fetched before
+	waiting      map[string]chan answer // by the id of a request
 }
 
 // History is what the next call of the model should get. It is the caller's: the
@@ -69,7 +69,7 @@ type History struct {
 // outcomes. Config is published with the next turn.
 func (c *Client) Open(ctx context.Context, name string, config Config) (*Session, error) {
 	s := &Session{
-		c: c, at: events.Address{Tenant: c.tenant, Session: name}, tell: config.OnCompaction, note: config.OnNote,
+		c: c, at: events.Address{Tenant: c.tenant, Session: name}, onCompaction: config.OnCompaction, onNote: config.OnNote,
 		turn: make(chan struct{}, 1), connects: c.nc.Stats().Reconnects, waiting: map[string]chan answer{},
 	}
 	s.turn <- struct{}{}
@@ -79,7 +79,7 @@ func (c *Client) Open(ctx context.Context, name string, config Config) (*Session
 	if err := s.Configure(config); err != nil {
 		return nil, err
 	}
-	if err := s.listen(); err != nil { // before the history is read, so that nothing falls between
+	if err := s.subscribe(); err != nil { // before the history is read, so that no outcome is missed
 		return nil, err
 	}
 	if err := s.resume(ctx); err != nil {
@@ -89,7 +89,7 @@ func (c *Client) Open(ctx context.Context, name string, config Config) (*Session
 	return s, nil
 }
 
-// resume reads what there is of a session.
+// resume reads the history of a session that exists.
 func (s *Session) resume(ctx context.Context) error {
 	streams, err := s.c.mayRead(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Session) resume(ctx context.Context) error {
 			return fmt.Errorf("open session %s: %w", s.at.Session, err)
 		}
 		s.mu.Lock()
-		s.heard = max(s.heard, m.Seq)
+		s.receivedSeq = max(s.receivedSeq, m.Seq)
 		s.mu.Unlock()
 	}
 	if err := s.rebuild(ctx); err != nil {
@@ -133,7 +133,7 @@ func (s *Session) Configure(config Config) error {
 	return nil
 }
 
-// Close stops listening. What was published stays, and Open resumes it.
+// Close ends the subscriptions. Published turns stay in the log, and Open resumes the session.
 func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,13 +143,15 @@ func (s *Session) Close() {
 	}
 }
 
-// Context returns the history as it should be sent, without waiting for anything but
-// what was missed: outcomes while the connection was down, for two seconds at most.
-// It does not change between two calls unless a turn or a compaction came. Its error
-// tells of a turn that was refused, once; the next call returns the history without
-// it.
+// Context returns the history to send with the next call of the model. It does not
+// wait for a summary or for any other outcome. After a reconnect it fetches the
+// outcomes that were missed, for at most two seconds.
+//
+// Two calls return the same history unless a turn was published or a compaction was
+// received in between. If a worker refused a turn, Context returns its [*Error] once;
+// the next call returns the history without that turn.
 func (s *Session) Context(ctx context.Context) (*History, error) {
-	if s.broken() {
+	if s.needsResync() {
 		release, err := s.begin(ctx)
 		if err != nil {
 			return nil, err
@@ -174,7 +176,7 @@ func public(in []events.Raw) []json.RawMessage {
 	return out
 }
 
-// dialect is that of the messages held, or to come.
+// dialect is that of the messages of the session, or of its first turn.
 func (s *Session) dialect() events.Format {
 	switch {
 	case s.format != "":
@@ -188,21 +190,22 @@ func (s *Session) dialect() events.Format {
 	}
 }
 
-// broken reports whether the history must be mended before it is used.
-func (s *Session) broken() bool {
+// needsResync reports whether session and log must be brought together before the
+// history is used.
+func (s *Session) needsResync() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed || s.refused != nil || s.stale
+	return s.closed || s.refused != nil || s.needsRebuild
 }
 
-// begin waits until no other call publishes, and mends what is broken.
+// begin waits until no other call publishes, and resyncs the session.
 func (s *Session) begin(ctx context.Context) (release func(), err error) {
 	select {
 	case <-s.turn:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if err := s.mend(ctx); err != nil {
+	if err := s.resync(ctx); err != nil {
 		s.turn <- struct{}{}
 		return nil, err
 	}

@@ -11,24 +11,24 @@ import (
 	"compactd/internal/events"
 )
 
-// tail adds to a view the turns that the log has after its border, as a worker takes
+// tail adds the turns to a view that the log has after its boundary, as a worker applies
 // them.
 type tail struct {
-	view   *view
-	format events.Format
-	system events.Raw // nil = none was set after the border
-	tools  events.Raw
-	parked []own           // wait for a turn before them
-	denied map[uint64]bool // events by their sequence
-	resets map[uint64]bool // of them: the session began anew with it
+	view     *view
+	format   events.Format
+	system   events.Raw // nil = none was set after the boundary
+	tools    events.Raw
+	parked   []own           // wait for a turn before them
+	rejected map[uint64]bool // events by their sequence
+	resets   map[uint64]bool // of them: the session began again with it
 }
 
-// errBelow: turns were withdrawn that the base of the view stands for.
-var errBelow = errors.New("turns were withdrawn that the history stands for")
+// errBelow: the base of the view contains turns that were retracted.
+var errBelow = errors.New("the history contains turns that were retracted")
 
-// read adds the turns after the border; rejections are looked up from a sequence of
-// OUTCOMES on. Its error is errBelow when another base is needed: the view's
-// withdrawals say which.
+// read adds the turns after the boundary. Rejections are read from a sequence of
+// OUTCOMES on. Its error is errBelow when another base is needed: one that the view's
+// retractions allow.
 func (t *tail) read(ctx context.Context, nc *nats.Conn, a events.Address, rejected uint64) error {
 	if err := t.readRejected(ctx, nc, a, rejected); err != nil {
 		return err
@@ -41,39 +41,39 @@ func (t *tail) read(ctx context.Context, nc *nats.Conn, a events.Address, reject
 		switch {
 		case t.resets[m.Seq], at.Kind == events.KindEnd, at.Kind == events.KindForget:
 			return t.reset(m.Seq)
-		case at.Kind != events.KindTurn || t.denied[m.Seq]:
+		case at.Kind != events.KindTurn || t.rejected[m.Seq]:
 			return nil
 		}
 		return t.add(m.Data, m.Seq)
 	})
 }
 
-// readRejected learns which events did not count.
+// readRejected finds the events that were not applied.
 func (t *tail) readRejected(ctx context.Context, nc *nats.Conn, a events.Address, from uint64) error {
-	t.denied, t.resets = map[uint64]bool{}, map[uint64]bool{}
+	t.rejected, t.resets = map[uint64]bool{}, map[uint64]bool{}
 	return broker.ReadSubject(ctx, nc, broker.OutcomesStream, outcomesOf(events.KindRejected, a), from, func(m broker.LogMessage) error {
 		var b events.Rejected
 		if err := events.Unmarshal(m.Data, &b); err != nil {
 			return err
 		}
-		t.denied[b.Seq] = t.denied[b.Seq] || events.Codes[b.Code].Denies
+		t.rejected[b.Seq] = t.rejected[b.Seq] || events.Codes[b.Code].Denies
 		t.resets[b.Seq] = t.resets[b.Seq] || b.Code == events.CodeSessionReset
 		return nil
 	})
 }
 
-// reset begins the session anew.
+// reset begins the session again.
 func (t *tail) reset(seq uint64) error {
-	t.view.withdrawn.add(withdrawal{seq, 0})
+	t.view.retracted.add(retraction{seq, 0})
 	if t.view.through.Turn > 0 {
 		return errBelow
 	}
-	*t.view = view{withdrawn: t.view.withdrawn}
-	*t = tail{view: t.view, denied: t.denied, resets: t.resets}
+	*t.view = view{retracted: t.view.retracted}
+	*t = tail{view: t.view, rejected: t.rejected, resets: t.resets}
 	return nil
 }
 
-// add takes a turn if a worker would.
+// add applies a turn if a worker would.
 func (t *tail) add(data []byte, seq uint64) error {
 	in, err := events.DecodeTurn(data)
 	if err != nil {
@@ -89,10 +89,10 @@ func (t *tail) add(data []byte, seq uint64) error {
 	case !readable(format, in.Messages), in.ReplacesFrom > next, in.ReplacesFrom != 1 && t.format != "" && format != t.format:
 		return nil // refused
 	case in.ReplacesFrom > 0:
-		if t.twice(o) {
+		if t.isDuplicate(o) {
 			return nil
 		}
-		t.view.withdrawn.add(withdrawal{seq, o.number})
+		t.view.retracted.add(retraction{seq, o.number})
 		if !t.view.cut(o.number) {
 			return errBelow
 		}
@@ -113,12 +113,12 @@ func readable(f events.Format, messages []events.Raw) bool {
 	return err == nil
 }
 
-// twice reports whether a turn that withdraws others was taken already.
-func (t *tail) twice(o own) bool {
+// isDuplicate reports whether a turn that retracts others was applied already.
+func (t *tail) isDuplicate(o own) bool {
 	return slices.ContainsFunc(t.view.own, func(p own) bool { return p.number == o.number && p.id == o.id && o.id != "" })
 }
 
-// take appends a turn, and those that waited for it.
+// take appends a turn, and those that were parked behind it.
 func (t *tail) take(o own, in *events.Turn) {
 	t.system, t.tools = or(in.System, t.system), or(in.Tools, t.tools)
 	t.view.append(o)
@@ -152,7 +152,7 @@ func (t *tail) dialect(in *events.Turn) events.Format {
 	}
 }
 
-// prompt finds system prompt and tools that were set before the border.
+// prompt finds system prompt and tools that were set before the boundary.
 func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) error {
 	if t.view.through.Seq == 0 || t.system != nil && t.tools != nil {
 		return nil
@@ -160,7 +160,7 @@ func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) erro
 	var system, tools events.Raw
 	err := broker.ReadSubject(ctx, nc, broker.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m broker.LogMessage) error {
 		if m.Seq > t.view.through.Seq {
-			return errBorder
+			return errBoundary
 		}
 		if in, err := events.DecodeTurn(m.Data); err == nil {
 			system, tools = or(in.System, system), or(in.Tools, tools)
@@ -168,13 +168,13 @@ func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) erro
 		return nil
 	})
 	t.system, t.tools = or(t.system, system), or(t.tools, tools)
-	if errors.Is(err, errBorder) {
+	if errors.Is(err, errBoundary) {
 		return nil
 	}
 	return err
 }
 
-var errBorder = errors.New("the border is reached")
+var errBoundary = errors.New("the boundary is reached")
 
 // or is the first of two values that is set.
 func or(a, b events.Raw) events.Raw {

@@ -7,14 +7,14 @@ import (
 	"compactd/internal/events"
 )
 
-// view is the effective history: what was told last, and the turns after it.
+// view is the effective history: the last published one, and the turns after it.
 type view struct {
-	prefix     []events.Raw   // the history told last, up to the border through
-	through    events.Through // zero when nothing was told
+	prefix     []events.Raw   // the last published history, up to through
+	through    events.Through // zero when none was published
 	own        []own          // the turns after it, in order
 	last       int64          // number of the last turn
-	generation int64          // of prefix; 0 when nothing was told
-	withdrawn  withdrawals
+	generation int64          // of prefix; 0 when none was published
+	retracted  retractions
 }
 
 // own is a turn that is held apart from those before it.
@@ -40,26 +40,26 @@ func (v *view) messages() []events.Raw {
 	return out
 }
 
-// take swaps exactly the prefix when the offer is newer than what is held, and may
-// be used: the agent's rule of docs/format/wire.md.
-func (v *view) take(o offer) bool {
-	if o.generation <= v.generation || o.messages == nil || o.through.Turn < v.through.Turn || !v.withdrawn.allow(o.through) {
+// accept swaps exactly the prefix when the offer is newer than the view, and contains no
+// retracted turn: the agent's rule of docs/format/wire.md.
+func (v *view) accept(o offer) bool {
+	if o.generation <= v.generation || o.messages == nil || o.through.Turn < v.through.Turn || !v.retracted.allow(o.through) {
 		return false
 	}
-	v.base(o)
+	v.replacePrefix(o)
 	return true
 }
 
-// base puts an offer in place of everything up to its border.
-func (v *view) base(o offer) {
+// replacePrefix puts an offer in place of everything up to its boundary.
+func (v *view) replacePrefix(o offer) {
 	v.prefix, v.through, v.generation = o.messages, o.through, o.generation
 	v.own = slices.DeleteFunc(slices.Clone(v.own), func(t own) bool { return t.number <= o.through.Turn })
 	v.last = max(v.last, o.through.Turn)
-	v.withdrawn.forget(o.through.Seq)
+	v.retracted.prune(o.through.Seq)
 }
 
-// cut withdraws the turns from a number on. It reports false when a part of the
-// prefix goes with them, so that the history is no longer known.
+// cut retracts the turns from a number on. It reports false when they are part of the
+// prefix, so that the history must be read again.
 func (v *view) cut(from int64) bool {
 	v.last = min(v.last, from-1)
 	v.own = slices.DeleteFunc(slices.Clone(v.own), func(t own) bool { return t.number >= from })
@@ -75,31 +75,31 @@ func (v *view) append(t own) {
 	v.last = t.number
 }
 
-// withdrawal is a turn that took others back. Its sequence is not known before it is
-// acknowledged: unacknowledged until then.
-type withdrawal struct {
+// retraction is a turn that replaced others. Its sequence is unacknowledged until the
+// acknowledgement has come.
+type retraction struct {
 	seq  uint64
 	turn int64
 }
 
 const unacknowledged = math.MaxUint64
 
-// withdrawals are those that an outcome decided before them does not know of.
-type withdrawals []withdrawal
+// retractions are the turns that an outcome decided before them still contains.
+type retractions []retraction
 
-// allow reports whether a history up to a border holds no turn that was withdrawn.
-func (w withdrawals) allow(t events.Through) bool {
-	return !slices.ContainsFunc(w, func(x withdrawal) bool { return x.seq > t.Seq && x.turn <= t.Turn })
+// allow reports whether a history up to a boundary contains no retracted turn.
+func (w retractions) allow(t events.Through) bool {
+	return !slices.ContainsFunc(w, func(x retraction) bool { return x.seq > t.Seq && x.turn <= t.Turn })
 }
 
-// add notes that the turns from a number on were taken back. Later ones that reach
+// add records that the turns from a number on were retracted. Later ones that reach
 // as far cover earlier ones, so the list stays short.
-func (w *withdrawals) add(x withdrawal) {
-	*w = append(slices.DeleteFunc(slices.Clone(*w), func(o withdrawal) bool { return o.turn >= x.turn && o.seq <= x.seq }), x)
+func (w *retractions) add(x retraction) {
+	*w = append(slices.DeleteFunc(slices.Clone(*w), func(o retraction) bool { return o.turn >= x.turn && o.seq <= x.seq }), x)
 }
 
-// settle sets the sequence of the one that was not acknowledged.
-func (w withdrawals) settle(seq uint64) {
+// acknowledge sets the sequence of the retraction that had none.
+func (w retractions) acknowledge(seq uint64) {
 	for i := range w {
 		if w[i].seq == unacknowledged {
 			w[i].seq = seq
@@ -107,7 +107,7 @@ func (w withdrawals) settle(seq uint64) {
 	}
 }
 
-// forget drops those that every outcome from now on knows of.
-func (w *withdrawals) forget(seq uint64) {
-	*w = slices.DeleteFunc(slices.Clone(*w), func(o withdrawal) bool { return o.seq <= seq })
+// prune drops the retractions that every later outcome takes into account.
+func (w *retractions) prune(seq uint64) {
+	*w = slices.DeleteFunc(slices.Clone(*w), func(o retraction) bool { return o.seq <= seq })
 }

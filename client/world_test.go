@@ -132,11 +132,11 @@ func (w *world) client(t tester) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.own = true // nobody else closes the connection
+	c.own = true // the test gives no other owner
 	return c
 }
 
-// name is that of a session that nobody has used.
+// name is that of a session that no test has used.
 func (w *world) name() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,8 +156,8 @@ func (w *world) open(t tester, c *Client, name string, config Config) *Session {
 	return s
 }
 
-// context asks a worker for a session's history as of a generation, and waits until
-// it has taken every turn of the log.
+// context requests a session's history as of a generation from a worker, and waits until
+// it has applied every turn of the log.
 func (w *world) context(t tester, s *Session, generation int64) *events.ContextResponse {
 	t.Helper()
 	last, err := w.last(s)
@@ -167,7 +167,7 @@ func (w *world) context(t tester, s *Session, generation int64) *events.ContextR
 	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		out := &events.ContextResponse{}
 		in := events.ContextRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Generation: &generation}
-		err := s.c.ask(context.Background(), events.SubjectContext, in, out)
+		err := s.c.request(context.Background(), events.SubjectContext, in, out)
 		if err == nil && out.Through.Seq >= last {
 			return out
 		}
@@ -228,7 +228,7 @@ func history(t tester, s *Session) *History {
 	return h
 }
 
-// eventually waits until a session's history is as asked for.
+// eventually waits until a session's history is as wanted.
 func eventually(t tester, s *Session, what string, ok func(*History) bool) *History {
 	t.Helper()
 	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/broker"
 )
 
-// refusal waits until a session tells that a turn was refused.
+// refusal waits until a session reports a refused turn.
 func refusal(t *testing.T, s *Session) *Error {
 	t.Helper()
 	for until := time.Now().Add(waitLimit); time.Now().Before(until); time.Sleep(time.Millisecond) {
@@ -26,8 +26,8 @@ func refusal(t *testing.T, s *Session) *Error {
 	return nil
 }
 
-// A turn that was refused is told once; the session returns to what the log holds,
-// and goes on, with what waited behind it taken back.
+// A refused turn is reported once. The session returns to what the log holds and goes
+// on; the turns parked behind it are retracted.
 func TestRefusedTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,19 +45,19 @@ func TestRefusedTurn(t *testing.T) {
 		t.Errorf("refused: %v", e)
 	}
 	if h := history(t, s); len(h.Messages) != 1 || h.Turn != 1 {
-		t.Errorf("after the refusal: turn %d, %s", h.Turn, texts(h.Messages))
+		t.Errorf("after the refusal: turn %d, %s", h.Turn, payloads(h.Messages))
 	}
 	if err := s.Configure(Config{}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, s, user("two again"))
 	want := []string{`{"content":"one","role":"user"}`, `{"content":"two again","role":"user"}`}
-	if diff := cmp.Diff(want, texts(w.context(t, s, 0).Messages)); diff != "" {
+	if diff := cmp.Diff(want, payloads(w.context(t, s, 0).Messages)); diff != "" {
 		t.Errorf("what the worker holds (-want +got):\n%s", diff)
 	}
 }
 
-// The second of two agents on one session is told, and has what the first published.
+// The second of two agents on one session gets an error, and has what the first published.
 func TestTurnConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,10 +72,10 @@ func TestTurnConflict(t *testing.T) {
 	}
 	publish(t, second, say("to the first"))
 	want := []string{`{"content":"of the first","role":"user"}`, `{"content":"to the first","role":"assistant"}`}
-	if diff := cmp.Diff(want, texts(history(t, second).Messages)); diff != "" {
+	if diff := cmp.Diff(want, payloads(history(t, second).Messages)); diff != "" {
 		t.Errorf("the second (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, texts(w.context(t, second, 0).Messages)); diff != "" {
+	if diff := cmp.Diff(want, payloads(w.context(t, second, 0).Messages)); diff != "" {
 		t.Errorf("the worker (-want +got):\n%s", diff)
 	}
 }
@@ -111,16 +111,17 @@ func TestTurnGap(t *testing.T) {
 			break
 		}
 		if time.Now().After(until) {
-			t.Fatal("no gap was told")
+			t.Fatal("no gap was reported")
 		}
 	}
 	publish(t, s, say("four"))
-	if diff := cmp.Diff(texts(history(t, s).Messages), texts(w.context(t, s, 0).Messages)); diff != "" || history(t, s).Turn != 4 {
+	if diff := cmp.Diff(payloads(history(t, s).Messages), payloads(w.context(t, s, 0).Messages)); diff != "" || history(t, s).Turn != 4 {
 		t.Errorf("turn %d (-client +worker):\n%s", history(t, s).Turn, diff)
 	}
 }
 
-// An agent drops what an operator has erased, is told, and publishes none of it again.
+// An agent drops what an operator has erased, gets an error, and publishes none of it
+// again.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,14 +134,14 @@ func TestForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := refusal(t, s); e.Code != CodeForgotten {
-		t.Errorf("told: %v", e)
+		t.Errorf("reported: %v", e)
 	}
 	if h := history(t, s); len(h.Messages) != 0 || h.Turn != 0 {
 		t.Errorf("still there: %s", h.Messages)
 	}
-	publish(t, s, user("anew"))
-	want := []string{`{"content":"anew","role":"user"}`}
-	if diff := cmp.Diff(want, texts(w.context(t, s, 0).Messages)); diff != "" {
+	publish(t, s, user("again"))
+	want := []string{`{"content":"again","role":"user"}`}
+	if diff := cmp.Diff(want, payloads(w.context(t, s, 0).Messages)); diff != "" {
 		t.Errorf("(-want +worker):\n%s", diff)
 	}
 }

@@ -20,8 +20,8 @@ type Budget struct {
 	// ContextWindow less OutputReserve is AvailableInput; EstimatedInput is the whole
 	// next call, system prompt and tools included.
 	ContextWindow, OutputReserve, AvailableInput, EstimatedInput int64
-	// Fits says that the estimate is within the available input, Compacts that the
-	// trigger of a compaction is reached.
+	// Fits: the estimate is within the available input. Compacts: the trigger of a
+	// compaction is reached.
 	Fits, Compacts bool
 }
 
@@ -32,55 +32,55 @@ func budget(b events.Budget) Budget {
 	}
 }
 
-// askTimeout is longer than a worker takes for any answer.
-const askTimeout = 15 * time.Second
+// requestTimeout is longer than a worker takes for any answer.
+const requestTimeout = 15 * time.Second
 
-// ask sends a request to the workers. A refusal is an [*Error].
-func (c *Client) ask(ctx context.Context, subject string, in, out any) error {
+// request sends a request to the workers. A refusal is an [*Error].
+func (c *Client) request(ctx context.Context, subject string, in, out any) error {
 	data, err := events.Marshal(in)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", subject, err)
+		return fmt.Errorf("request %s: %w", subject, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	m, err := c.nc.RequestWithContext(ctx, events.OfTenant(subject, c.tenant), data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("ask %s: %w", subject, newError(CodeUnavailable, "no worker is running", "Start one with: worker --nats URL"))
+		return fmt.Errorf("request %s: %w", subject, newError(CodeUnavailable, "no worker is running", "Start one with: worker --nats URL"))
 	case err != nil:
-		return fmt.Errorf("ask %s: %w", subject, err)
+		return fmt.Errorf("request %s: %w", subject, err)
 	}
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		e := &events.ServiceError{}
 		if events.Unmarshal(m.Data, e) != nil || e.Code == "" {
 			e = &events.ServiceError{Code: events.Code(code), Message: m.Header.Get(micro.ErrorHeader)}
 		}
-		return fmt.Errorf("ask %s: %w", subject, typed(e))
+		return fmt.Errorf("request %s: %w", subject, typed(e))
 	}
 	if err := events.Unmarshal(m.Data, out); err != nil {
-		return fmt.Errorf("ask %s: read the answer: %w", subject, err)
+		return fmt.Errorf("request %s: read the answer: %w", subject, err)
 	}
 	return nil
 }
 
-// Budget returns how the session stood when it was told last: at the last change of
-// level, or the last compaction. It asks nobody.
+// Budget returns the budget of the last outcome: of the last change of level, or of the
+// last compaction. It sends no request.
 func (s *Session) Budget() Budget {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.budget
 }
 
-// Check asks how the session would stand with more messages, before the model is
-// called with them: under the model of Config, with all turns that were published
-// here. A worker that has not come to the last of them in [events.DefaultWait] answers
-// with CodeTurnPending.
+// Check returns the budget of the next call with more messages, before the model is
+// called: under the model of Config, with all turns that this session has published. A
+// worker that has not applied the last of them within [events.DefaultWait] answers with
+// CodeTurnPending.
 func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
 	in := events.CheckRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session}
 	s.mu.Lock()
 	in.Await = events.Await{Seq: s.acked}
 	in.Format = s.dialect()
-	if m := s.config.Model; m != nil { // which the worker may not know yet
+	if m := s.config.Model; m != nil { // the worker may not have it yet
 		in.Provider, in.Model, in.MaxOutputTokens, in.ContextWindow = m.Provider, m.Name, m.MaxOutputTokens, m.ContextWindow
 	}
 	s.mu.Unlock()
@@ -92,15 +92,15 @@ func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
 		in.Messages = append(in.Messages, raw)
 	}
 	var out events.CheckResponse
-	if err := s.c.ask(ctx, events.SubjectCheck, in, &out); err != nil {
+	if err := s.c.request(ctx, events.SubjectCheck, in, &out); err != nil {
 		return Budget{}, err
 	}
 	return budget(out.Budget), nil
 }
 
-// Recall returns the message at index of a turn as it was published, whatever was
-// made of it since: notices and records in the history name both. An index below 0
-// asks for the whole turn.
+// Recall returns the message at index of a turn as it was published, whatever a
+// compaction has done to it. Notices and records in the history name turn and index. An
+// index below 0 returns the whole turn.
 func (s *Session) Recall(ctx context.Context, turn, index int64) ([]json.RawMessage, error) {
 	in := events.RecallRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Turn: turn, Page: 1}
 	if index >= 0 {
@@ -109,7 +109,7 @@ func (s *Session) Recall(ctx context.Context, turn, index int64) ([]json.RawMess
 	var all []json.RawMessage
 	for pages := int64(1); in.Page <= pages; in.Page++ {
 		var out events.RecallResponse
-		if err := s.c.ask(ctx, events.SubjectRecall, in, &out); err != nil {
+		if err := s.c.request(ctx, events.SubjectRecall, in, &out); err != nil {
 			return nil, err
 		}
 		all, pages = append(all, public(out.Messages)...), out.Pages
@@ -117,14 +117,14 @@ func (s *Session) Recall(ctx context.Context, turn, index int64) ([]json.RawMess
 	return all, nil
 }
 
-// Hit is a message that holds a text.
+// Hit is a message that contains a text.
 type Hit struct {
 	Turn, Index   int64
 	Role, Excerpt string
 }
 
-// Search finds up to limit messages that hold a text, the newest first, in what was
-// published; 0 is 10.
+// Search finds up to limit published messages that contain a text, the newest first; 0
+// is 10.
 func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, error) {
 	if limit <= 0 {
 		limit = events.DefaultHits
@@ -134,7 +134,7 @@ func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, er
 	for {
 		in.Limit = int64(min(limit-len(hits), events.MaxHits))
 		var out events.SearchResponse
-		if err := s.c.ask(ctx, events.SubjectRecall, in, &out); err != nil {
+		if err := s.c.request(ctx, events.SubjectRecall, in, &out); err != nil {
 			return nil, err
 		}
 		for _, h := range out.Hits {
@@ -146,13 +146,13 @@ func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, er
 	}
 }
 
-// maxTries is how often the pages of a history are asked for anew, when turns come
-// in between.
+// maxTries is how often the pages of a history are requested again when turns come in
+// between.
 const maxTries = 5
 
 var errMoving = errors.New("the session changes faster than its pages can be read")
 
-// history joins the pages of a session's history, with what is to be awaited in it.
+// history joins the pages of a session's history, with what it must contain.
 func (c *Client) history(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
 	for range maxTries {
 		whole, err := c.pages(ctx, a, after)
@@ -167,14 +167,14 @@ func (c *Client) history(ctx context.Context, a events.Address, after events.Awa
 func (c *Client) pages(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
 	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Page: 1, Await: after}
 	whole := &events.ContextResponse{}
-	if err := c.ask(ctx, events.SubjectContext, in, whole); err != nil {
+	if err := c.request(ctx, events.SubjectContext, in, whole); err != nil {
 		return nil, err
 	}
 	for in.Page = 2; in.Page <= whole.Pages; in.Page++ {
 		var next events.ContextResponse
-		err := c.ask(ctx, events.SubjectContext, in, &next)
+		err := c.request(ctx, events.SubjectContext, in, &next)
 		if errors.Is(err, CodeOutOfRange) { // it has become shorter
-			return nil, nil //nolint:nilnil // nil says to begin again
+			return nil, nil //nolint:nilnil // nil means: begin again
 		}
 		if err != nil {
 			return nil, err

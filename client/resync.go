@@ -1,0 +1,103 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"compactd/internal/events"
+)
+
+// resync brings session and log together again. It returns the error of a turn that
+// was refused, or why the resync failed.
+func (s *Session) resync(ctx context.Context) error {
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	closed, refused, resend, rebuild := s.closed, s.refused, s.resend, s.needsRebuild
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return newError(CodeClosed, "the session is closed", "Open it again.")
+	case refused != nil: // the log is the truth
+		s.mu.Lock()
+		s.acked = 0 // no worker will apply it
+		s.mu.Unlock()
+		if err := s.rebuild(ctx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused, s.sentRevision, s.replace = nil, 0, true // turns after it may be parked behind it
+		return refused
+	case resend > 0:
+		return s.publishAgain(ctx, resend)
+	case rebuild:
+		return s.rebuild(ctx)
+	}
+	return nil
+}
+
+// publishAgain sends the turns from a number on, which the log lost. It sends the whole
+// history when they are part of the prefix.
+func (s *Session) publishAgain(ctx context.Context, from int64) error {
+	s.mu.Lock()
+	var turns [][]events.Raw
+	if from <= s.view.through.Turn {
+		turns, from = split(s.view.prefix), 1
+	}
+	for _, o := range s.view.own {
+		if o.number >= from {
+			turns = append(turns, o.messages)
+		}
+	}
+	s.resend, s.sentRevision = 0, 0
+	s.mu.Unlock()
+	for i, messages := range turns {
+		at := int64(0)
+		if i == 0 {
+			at = from
+		}
+		if err := s.publish(ctx, messages, nil, at); err != nil {
+			s.requeue(turns[i+1:])
+			return fmt.Errorf("send turns from %d again: %w", from, err)
+		}
+	}
+	return nil
+}
+
+// requeue keeps the turns that could not be sent for the next resync.
+func (s *Session) requeue(rest [][]events.Raw) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.view.last + 1
+	if s.needsRebuild { // not even the last one was stored
+		s.needsRebuild, first = false, s.view.last
+	}
+	for _, messages := range rest {
+		s.view.append(own{number: s.view.last + 1, messages: messages})
+	}
+	if first <= s.view.last {
+		s.resend = first
+	}
+}
+
+// turnBytes is how much of a long history goes into one turn. It is below the default
+// max_payload of a server.
+const turnBytes = 512 << 10
+
+// split makes turns of a history.
+func split(messages []events.Raw) (turns [][]events.Raw) {
+	begin, size := 0, 0
+	for i, m := range messages {
+		if size > 0 && size+len(m) > turnBytes {
+			turns = append(turns, messages[begin:i])
+			begin, size = i, 0
+		}
+		size += len(m)
+	}
+	if begin < len(messages) {
+		turns = append(turns, messages[begin:])
+	}
+	return turns
+}
