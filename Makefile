@@ -212,6 +212,10 @@ fmt: $(GOFUMPT) ## Format the code
 words: ## Find words that are not those of docs/glossary.md (ARGS=-by-directory, ARGS=internal/kv)
 	@go run ./tools/words $(ARGS)
 
+.PHONY: size
+size: ## Count lines by directory: product, tools, tests, docs (ARGS='-at COMMIT')
+	@go run ./tools/size $(ARGS)
+
 .PHONY: schemas
 schemas: ## Write docs/format/schema and openapi.json anew, from the structs and routes
 	go test ./internal/schema -run 'TestSchemas$$' -update
