@@ -20,7 +20,7 @@ ARGS ?=
 SKIP ?= ^$$
 
 # Where the fault tests are
-FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction ./deploy/cluster ./examples/sessions/generate
+FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction ./deploy/cluster
 
 # How long the kills of make soak go on
 SOAK ?= 30m
@@ -32,7 +32,7 @@ SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNotices
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests
-FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/transcript
+FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/ops/transcript
 FUZZTIME ?=
 export FUZZTIME
 
@@ -92,9 +92,9 @@ demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 # Packages without goroutines of their own, and those whose goroutines others have too:
 # the measuring tools, and the scripts of the commands, which start hundreds of processes.
 # The race detector makes them five times slower, so make race runs them under it.
-PLAIN = ./cmd/... ./docs ./examples/... ./internal/bench ./internal/cli/... ./internal/compaction ./internal/estimate ./internal/eval \
-	./internal/events ./internal/exact ./internal/facts ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize \
-	./internal/summarize/sanitize ./internal/summarize/summarizetest ./internal/transcript ./internal/whatif ./tools/...
+PLAIN = ./cmd/... ./docs ./examples/... ./internal/cli/... ./internal/compaction \
+	./internal/events ./internal/exact ./internal/ops/facts ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize \
+	./internal/summarize/sanitize ./internal/summarize/summarizetest ./internal/ops/transcript ./internal/ops/whatif ./tools/...
 
 # The same for tests of three packages: worlds in fake time, simulations, children that are
 # killed or damaged, thousands of turns, megabytes of text.
@@ -150,7 +150,7 @@ reliability: ## Run all of it and write the table of docs/reliability.md (READ=1
 		scripts/figures test go test -count=1 $(SHOWING) -run '^($(SHOWN))$$'; \
 		$(MAKE) --no-print-directory test-faults; \
 		$(MAKE) --no-print-directory soak; \
-	fi; go run ./internal/reliability/collect .reliability/*.txt
+	fi; go run ./tools/reliability .reliability/*.txt
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
@@ -174,22 +174,24 @@ clients: ## Run the example agents in Go and TypeScript; none may be left out fo
 
 .PHONY: bench
 bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7')
-	@go run ./internal/bench $(ARGS)
+	@go run ./tools/bench $(ARGS)
 
 .PHONY: build-cost
 build-cost: ## Measure a cold build of bin/worker in CPU and MB, over the least it can be (10 minutes)
-	@go run ./internal/buildcost $(ARGS)
+	@go run ./tools/buildcost $(ARGS)
 
 .PHONY: estimate
 estimate: ## Measure estimates against usages of COMPACTD_SESSIONS (ARGS=FILE…)
-	@go run ./internal/estimate $(ARGS)
+	@go run ./tools/estimate $(ARGS)
+
 .PHONY: eval
 eval: ## Measure what is kept, and who waits, in under 5 minutes (ARGS='-run retention')
-	@go run ./internal/eval $(ARGS)
+	@go run ./tools/eval $(ARGS)
 
 .PHONY: whatif
 whatif: build ## Compare the presets on COMPACTD_SESSIONS (ARGS='--policy mine.yaml')
-	@bin/worker replay --policy default --policy neurolink --policy claude $(ARGS) "$${COMPACTD_SESSIONS:-../shared/sessions}"
+	@if [ -z "$$COMPACTD_SESSIONS" ]; then echo "whatif: set COMPACTD_SESSIONS to a directory of transcripts" >&2; exit 1; fi
+	@bin/worker replay --policy default --policy neurolink --policy claude $(ARGS) "$$COMPACTD_SESSIONS"
 
 ##@ Keep in order
 

@@ -14,15 +14,15 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
-	"compactd/internal/edgetest"
 	"compactd/internal/events"
+	"compactd/internal/testkit/edge"
 )
 
 // copied is a client behind an edge that uses message ids for the turns of another
 // tenant, before their own event comes to the server.
 func (w *world) copied(t *testing.T, steals func() bool, report func(Duplicate)) *Client {
 	t.Helper()
-	nc, err := nats.Connect("nats://"+w.address, nats.SetCustomDialer(&edgetest.Edge{Steal: func(id string) error {
+	nc, err := nats.Connect("nats://"+w.address, nats.SetCustomDialer(&edge.Edge{Steal: func(id string) error {
 		if !steals() {
 			return nil
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/freeport"
+	"compactd/internal/testkit/freeport"
 )
 
 // stubs stand for programs that a page may call and a test may not: the command's

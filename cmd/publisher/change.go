@@ -7,8 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/diff"
 	"compactd/internal/events"
+	"compactd/internal/ops/diff"
 )
 
 // change is what a compaction of a session changed: its history as of the generation

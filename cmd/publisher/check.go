@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
-	"compactd/internal/term"
+	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 )
 
 type checkCmd struct {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/diff"
 	"compactd/internal/events"
-	"compactd/internal/replay"
-	"compactd/internal/term"
+	"compactd/internal/ops/diff"
+	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 )
 
 type contextCmd struct {

@@ -9,10 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/replay"
+	"compactd/internal/ops/access"
+	"compactd/internal/ops/replay"
 )
 
 // Exit codes. docs/cli.md has them for people.

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
-	"compactd/internal/term"
+	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 )
 
 type filesCmd struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
+	"compactd/internal/ops/replay"
 )
 
 // watcher follows one turn, or the end of a session.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
-	"compactd/internal/term"
+	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 )
 
 type historyCmd struct {

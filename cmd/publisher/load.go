@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"compactd/internal/load"
+	"compactd/internal/ops/load"
 )
 
 type loadCmd struct {

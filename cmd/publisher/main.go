@@ -19,11 +19,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/cli"
 	"compactd/internal/events"
-	"compactd/internal/term"
+	"compactd/internal/ops/access"
+	"compactd/internal/ops/term"
 )
 
 // version is set by the linker.

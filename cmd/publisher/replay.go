@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/schollz/progressbar/v3"
 
-	"compactd/internal/replay"
-	"compactd/internal/transcript"
+	"compactd/internal/ops/replay"
+	"compactd/internal/ops/transcript"
 )
 
 type replayCmd struct {

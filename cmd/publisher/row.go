@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
-	"compactd/internal/term"
+	"compactd/internal/ops/term"
 )
 
 // row is an outcome in one line.

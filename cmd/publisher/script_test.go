@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"compactd/internal/freeport"
+	"compactd/internal/testkit/freeport"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"publisher": main}) }

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"compactd/internal/certtest"
+	"compactd/internal/testkit/certs"
 )
 
 // secure starts the server of deploy/cluster with TLS, accounts and users, whose
@@ -23,7 +23,7 @@ func secure(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs("broker")
 	ts.Check(os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "deploy", "cluster"))))
 	ts.Check(certificates(ts.MkAbs(".")))
-	ts.Check(certtest.Secrets(filepath.Join(dir, "secrets"), "system", "worker", "operator", "monitor", "acme", "globex"))
+	ts.Check(certs.Secrets(filepath.Join(dir, "secrets"), "system", "worker", "operator", "monitor", "acme", "globex"))
 	common := filepath.Join(dir, "server.conf")
 	text, err := os.ReadFile(common)
 	ts.Check(err)
@@ -43,10 +43,10 @@ func secure(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func certificates(dir string) error {
-	ca, err := certtest.NewAuthority(dir, "ca")
+	ca, err := certs.NewAuthority(dir, "ca")
 	if err != nil {
 		return err
 	}
-	_, other := certtest.NewAuthority(dir, "other")
+	_, other := certs.NewAuthority(dir, "other")
 	return errors.Join(ca.Issue("server"), other)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
-	"compactd/internal/term"
-	"compactd/internal/units"
+	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 )
 
 type sessionsCmd struct {

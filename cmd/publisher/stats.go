@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"compactd/internal/events"
-	"compactd/internal/replay"
-	"compactd/internal/term"
+	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 )
 
 type statsCmd struct {

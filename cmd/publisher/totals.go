@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/term"
-	"compactd/internal/units"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 )
 
 // totals count the outcomes since a watch began.

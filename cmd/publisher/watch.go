@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/term"
+	"compactd/internal/ops/term"
 )
 
 type watchCmd struct {

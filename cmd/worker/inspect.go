@@ -12,11 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/inspect"
-	"compactd/internal/term"
+	"compactd/internal/ops/access"
+	"compactd/internal/ops/inspect"
+	"compactd/internal/ops/term"
 )
 
 type inspectCmd struct {

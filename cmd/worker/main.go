@@ -25,16 +25,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
-	"compactd/internal/access"
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/cli"
 	"compactd/internal/disk"
 	"compactd/internal/exact"
+	"compactd/internal/ops/access"
+	"compactd/internal/ops/term"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
-	"compactd/internal/term"
 	"compactd/internal/worker"
 )
 

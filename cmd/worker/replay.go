@@ -23,8 +23,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/exact"
-	"compactd/internal/term"
-	"compactd/internal/units"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 	"compactd/internal/worker"
 )
 

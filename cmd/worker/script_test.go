@@ -15,8 +15,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"compactd/internal/freeport"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/freeport"
 )
 
 func TestMain(m *testing.M) {

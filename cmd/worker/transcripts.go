@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"compactd/examples/sessions"
-	"compactd/internal/transcript"
+	"compactd/internal/ops/transcript"
 )
 
 // recordings is where Claude Code keeps its sessions.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/access"
+	"compactd/internal/ops/access"
 )
 
 // What is printed to try is a command of a shell, for the programs as they are installed,

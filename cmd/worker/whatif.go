@@ -13,9 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"compactd/internal/broker"
-	"compactd/internal/term"
-	"compactd/internal/transcript"
-	"compactd/internal/whatif"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/whatif"
 	"compactd/internal/worker"
 )
 

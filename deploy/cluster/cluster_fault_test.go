@@ -18,7 +18,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/freeport"
+	"compactd/internal/testkit/freeport"
 )
 
 // The three nodes of the example form a cluster over TLS, hold the streams three times,

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/inspect"
+	"compactd/internal/ops/inspect"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
 )

@@ -17,12 +17,12 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/plantedtest"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/plant"
 )
 
 // plantedConn connects as a tenant that sends what it likes.
-func plantedConn(t testing.TB, address, user string) *plantedtest.Conn {
+func plantedConn(t testing.TB, address, user string) *plant.Conn {
 	t.Helper()
 	pem, err := os.ReadFile("certs/ca.pem")
 	if err != nil {
@@ -35,7 +35,7 @@ func plantedConn(t testing.TB, address, user string) *plantedtest.Conn {
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword(user, password(user))
-	c, err := plantedtest.Dial(u.String(), &tls.Config{RootCAs: roots, ServerName: u.Hostname()})
+	c, err := plant.Dial(u.String(), &tls.Config{RootCAs: roots, ServerName: u.Hostname()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +78,9 @@ func TestFaultPlanted(t *testing.T) {
 	}
 	evil := plantedConn(t, address, "globex")
 	planted, good := map[uint64]string{}, 0
-	plant := func(b plantedtest.Block, body string) {
+	send := func(b plant.Block, body string) {
 		seq, err := evil.Publish(fmt.Sprintf("session.turn.globex.s%d", len(planted)%sessions), b.Text, body)
-		if errors.Is(err, plantedtest.ErrDuplicate) {
+		if errors.Is(err, plant.ErrDuplicate) {
 			return
 		}
 		if err != nil {
@@ -94,20 +94,20 @@ func TestFaultPlanted(t *testing.T) {
 	}
 	// By turns, so that both see the same machine.
 	var alone, beside []time.Duration
-	blocks := plantedtest.All()
+	blocks := plant.All()
 	for round := range 7 {
 		for i, b := range blocks {
 			if (round+i/8)%2 == 0 {
 				alone = append(alone, ask())
 			} else {
-				plant(b, "")
+				send(b, "")
 				beside = append(beside, ask())
-				plant(b, "")
+				send(b, "")
 			}
 		}
 	}
-	for i, b := range plantedtest.Answers() { // the last ones of their partitions
-		plant(b, turn(i+1))
+	for i, b := range plant.Answers() { // the last ones of their partitions
+		send(b, turn(i+1))
 	}
 	for _, w := range crew {
 		w.settle()
@@ -148,7 +148,7 @@ func TestFaultPlanted(t *testing.T) {
 	victim.wantNoRefusal()
 	ratio := float64(quantile(beside, 99)) / float64(quantile(alone, 99))
 	t.Logf("an answer, p99: alone %s, beside the attack %s", quantile(alone, 99), quantile(beside, 99))
-	reliability.Print(t, "P20", "planted", count, "valid", good, "unrejected", len(planted), "asked", asked, "stalls", 0, "lost", lost,
+	figures.Print(t, "P20", "planted", count, "valid", good, "unrejected", len(planted), "asked", asked, "stalls", 0, "lost", lost,
 		"exits", 0, "p99_ratio", fmt.Sprintf("%.2f", ratio))
 }
 

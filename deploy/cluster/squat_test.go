@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/client"
-	"compactd/internal/edgetest"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
-	"compactd/internal/replay"
+	"compactd/internal/ops/replay"
+	"compactd/internal/testkit/edge"
+	"compactd/internal/testkit/figures"
 )
 
 // Accounts do not part message ids. The tenant acme uses those of globex first: all
@@ -34,7 +34,7 @@ func TestSquattedIDs(t *testing.T) {
 	}
 
 	passed, copied, reported := 0, 0, 0
-	edge := &edgetest.Edge{Steal: func(id string) error {
+	edge := &edge.Edge{Steal: func(id string) error {
 		if passed++; passed%2 == 0 { // the second try of each turn passes
 			return nil
 		}
@@ -84,7 +84,7 @@ func TestSquattedIDs(t *testing.T) {
 	w.settle()
 	in := subjects(t, newJS(t, connect(t, url, "operator")))
 	vanished := turns - int(in[w.stored("globex", "s1")]) + stored - int(in[w.stored("globex", "s2")])
-	reliability.Print(t, "P19", "copied", copied+refused, "reported", reported+refused, "vanished", vanished)
+	figures.Print(t, "P19", "copied", copied+refused, "reported", reported+refused, "vanished", vanished)
 	if vanished != 0 || reported != turns || copied != turns || refused != turns/2 {
 		t.Errorf("%d turns vanished; of %d copies %d were reported, %d of %d refused", vanished, copied, reported, refused, turns/2)
 	}

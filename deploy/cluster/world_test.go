@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
-	"compactd/internal/certtest"
+	"compactd/internal/testkit/certs"
 )
 
 // startLimit bounds how long servers take to start.
@@ -34,13 +34,13 @@ func newFolder(t *testing.T) *folder {
 	f := &folder{t}
 	authority := f.authority("ca")
 	f.certificate("server", authority)
-	if err := certtest.Secrets("secrets", "system", "worker", "operator", "monitor", "acme", "globex"); err != nil {
+	if err := certs.Secrets("secrets", "system", "worker", "operator", "monitor", "acme", "globex"); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func password(user string) string { return certtest.Password(user) }
+func password(user string) string { return certs.Password(user) }
 
 // options reads a configuration file as nats-server does, and moves ports and store to
 // where a test can have them.
@@ -102,16 +102,16 @@ func newJS(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-func (f *folder) authority(name string) *certtest.Authority {
+func (f *folder) authority(name string) *certs.Authority {
 	f.t.Helper()
-	a, err := certtest.NewAuthority("certs", name)
+	a, err := certs.NewAuthority("certs", name)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return a
 }
 
-func (f *folder) certificate(name string, by *certtest.Authority) {
+func (f *folder) certificate(name string, by *certs.Authority) {
 	f.t.Helper()
 	if err := by.Issue(name); err != nil {
 		f.t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/examples/agenttest"
-	"compactd/internal/edgetest"
+	"compactd/internal/testkit/edge"
 )
 
 var need = flag.String("need", "", "agents that have to run, with commas: go, python, typescript")
@@ -67,7 +67,7 @@ func TestCopiedIDs(t *testing.T) {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	must(t, err)
-	edge := edgetest.Edge{Steal: func(id string) error {
+	edge := edge.Edge{Steal: func(id string) error {
 		_, err := js.Publish(t.Context(), "session.turn.evil.x", []byte(`{"messages":[]}`), jetstream.WithMsgID(id))
 		return err
 	}}

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"compactd/internal/units"
 )
 
 const (
@@ -44,7 +43,7 @@ type StorageError struct {
 // Error names the step, the size and what to do.
 func (e *StorageError) Error() string {
 	return fmt.Sprintf("%s: the server cannot reserve %s: %v; request less, or raise the limit of the server (max_file_store) or of the account",
-		e.Step, units.Bytes(e.Bytes), e.Err)
+		e.Step, humanize.IBytes(uint64(max(e.Bytes, 0))), e.Err)
 }
 
 // Unwrap returns the answer of the server.
@@ -205,7 +204,7 @@ func lookUp(ctx context.Context, js jetstream.JetStream, name string) (jetstream
 func refuseBelowUse(s jetstream.Stream, maxBytes int64) error {
 	if i := s.CachedInfo(); maxBytes > 0 && uint64(maxBytes) < i.State.Bytes {
 		return fmt.Errorf("bound %s: it holds %s, more than %s, and would refuse every message; shorten its age first, or allow more",
-			i.Config.Name, units.Bytes(i.State.Bytes), units.Bytes(maxBytes))
+			i.Config.Name, humanize.IBytes(i.State.Bytes), humanize.IBytes(uint64(max(maxBytes, 0))))
 	}
 	return nil
 }

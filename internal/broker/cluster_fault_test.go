@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/clustertest"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/cluster"
+	"compactd/internal/testkit/figures"
 )
 
 // recoveryGoal is how long a commit should take at most during which the leader dies
@@ -95,7 +95,7 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 		t.Errorf("stored is not what was committed (-committed +stored):\n%s", diff)
 		different = 1
 	}
-	reliability.Print(t, "P13", "kills", len(recovery[0]), "cuts", len(recovery[1]), "outcomes", len(want), "different", different,
+	figures.Print(t, "P13", "kills", len(recovery[0]), "cuts", len(recovery[1]), "outcomes", len(want), "different", different,
 		"recovery_ms", slices.Max(slices.Concat(recovery[0], recovery[1])).Milliseconds())
 	t.Logf("%d outcomes; slowest commit around a kill %v, around a cut %v; reopened %d times; retries: %s", len(want), recovery[0], recovery[1], reopened, w.retries())
 	t.Logf("slowest of all %v, goal %s", slices.Max(slices.Concat(recovery[0], recovery[1])), recoveryGoal)
@@ -168,7 +168,7 @@ func TestFaultClusterRace(t *testing.T) {
 // clusterWorld is a cluster with both streams on three nodes.
 type clusterWorld struct {
 	t       *testing.T
-	cluster *clustertest.Cluster
+	cluster *cluster.Cluster
 	js      jetstream.JetStream
 
 	mu    sync.Mutex
@@ -177,9 +177,9 @@ type clusterWorld struct {
 
 func newClusterWorld(t *testing.T) *clusterWorld {
 	t.Helper()
-	w := &clusterWorld{t: t, cluster: clustertest.Start(t), tries: map[string]int{}}
+	w := &clusterWorld{t: t, cluster: cluster.Start(t), tries: map[string]int{}}
 	w.js = newJS(t, w.connect())
-	if _, err := Ensure(t.Context(), w.js, Topology{Partitions: 4, Replicas: clustertest.Nodes, CreateBytes: testBytes}); err != nil {
+	if _, err := Ensure(t.Context(), w.js, Topology{Partitions: 4, Replicas: cluster.Nodes, CreateBytes: testBytes}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -236,7 +236,7 @@ func (w *clusterWorld) awaitReplicas() {
 		end()
 		if err == nil && s.CachedInfo().Cluster != nil && hasQuorum(s.CachedInfo().Cluster) {
 			current := func(p *jetstream.PeerInfo) bool { return p.Current && !p.Offline }
-			if r := s.CachedInfo().Cluster.Replicas; len(r) == clustertest.Nodes-1 && current(r[0]) && current(r[1]) {
+			if r := s.CachedInfo().Cluster.Replicas; len(r) == cluster.Nodes-1 && current(r[0]) && current(r[1]) {
 				return
 			}
 		}

@@ -11,22 +11,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/embedded"
-	"compactd/internal/plantedtest"
+	"compactd/internal/testkit/plant"
 )
 
 // planted stores every block that is known to be hostile, with and without a payload, each
 // before a good event, and returns all in their order.
 func (w *env) planted() (stored []LogMessage) {
 	w.t.Helper()
-	c, err := plantedtest.Dial(w.srv.ClientURL(), nil)
+	c, err := plant.Dial(w.srv.ClientURL(), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer c.Close()
-	for i, b := range plantedtest.All() {
+	for i, b := range plant.All() {
 		for _, body := range []string{"", `{"message":{"subject":"log.0.turn.other.s","seq":1,"data":"e30="}}`} {
 			seq, err := c.Publish(fmt.Sprintf("session.turn.evil.s%d", i), b.Text, body)
-			if errors.Is(err, plantedtest.ErrDuplicate) {
+			if errors.Is(err, plant.ErrDuplicate) {
 				continue
 			}
 			if err != nil {
@@ -176,7 +176,7 @@ func TestPlantedHeadersBySequence(t *testing.T) {
 func TestHonestHeadersAreReadFromAnyCopy(t *testing.T) {
 	t.Parallel()
 	w := openEnv(t, t.TempDir(), Topology{Partitions: 1})
-	c, err := plantedtest.Dial(w.srv.ClientURL(), nil)
+	c, err := plant.Dial(w.srv.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,9 +185,9 @@ func TestHonestHeadersAreReadFromAnyCopy(t *testing.T) {
 	var seqs []uint64
 	for i, block := range []string{
 		"",
-		plantedtest.Headers("Nats-Msg-Id", "a", "traceparent", trace, "ce-type", "session.turn", "ce-source", "agent", "ce-id", "x", "ce-specversion", "1.0"),
+		plant.Headers("Nats-Msg-Id", "a", "traceparent", trace, "ce-type", "session.turn", "ce-source", "agent", "ce-id", "x", "ce-specversion", "1.0"),
 		"NATS/1.0\r\nNats-Msg-Id:b\r\ntraceparent:" + trace + "\r\nce-id:x\r\n\r\n", // as the client for Java writes it
-		plantedtest.Headers("X", "", "x", "", "X", "two"),
+		plant.Headers("X", "", "x", "", "X", "two"),
 	} {
 		seq, err := c.Publish("session.turn.t.a", block, fmt.Sprint(i))
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // In a cluster whose servers die and are cut off, the leader of the store among them,
@@ -66,7 +66,7 @@ func TestFaultClusterSnapshots(t *testing.T) {
 	if n := single.chunks(1); n != 0 {
 		t.Errorf("%d chunks are left after an erasure", n)
 	}
-	reliability.Print(t, "P13", "snapshots", stored, "stale", stale, "different", different, "read_again", again)
+	figures.Print(t, "P13", "snapshots", stored, "stale", stale, "different", different, "read_again", again)
 }
 
 // readWhole reads the newest snapshot as a worker does: what seems to be gone while

@@ -12,7 +12,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/transcript"
+	"compactd/internal/ops/transcript"
 )
 
 // cutsInTest is one of how many cuts TestAdopted takes, so that it takes seconds

@@ -17,7 +17,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // go test ./internal/compaction -run 'TestGolden$' -record writes the golden log
@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 	if t.Failed() {
 		different = 1
 	}
-	reliability.Print(t, "P10", "events", len(g.log), "outcomes", len(g.told), "different", different)
+	figures.Print(t, "P10", "events", len(g.log), "outcomes", len(g.told), "different", different)
 }
 
 func TestGoldenInAnotherProcess(t *testing.T) {

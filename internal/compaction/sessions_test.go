@@ -1,13 +1,12 @@
 package compaction_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/transcript"
+	"compactd/internal/ops/transcript"
+	"compactd/internal/testkit/realsessions"
 )
 
 // realSessions reads the transcripts that COMPACTD_SESSIONS names.
@@ -18,14 +17,7 @@ func realSessions(t *testing.T) []transcript.Session {
 
 func sessionsBy(t *testing.T, read func(path string) ([]transcript.Session, error)) []transcript.Session {
 	t.Helper()
-	dir := os.Getenv("COMPACTD_SESSIONS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "sessions")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: no real sessions at %s; set COMPACTD_SESSIONS to a folder of transcripts", dir)
-	}
-	s, err := read(dir)
+	s, err := read(realsessions.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,13 @@ package events
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"compactd/internal/testkit/realsessions"
 )
 
 // sessionLine is one line of a recorded session.
@@ -35,13 +36,13 @@ type sessionBlock struct {
 // sessionFiles lists recordings of real agents, which are not part of the
 // repository.
 func sessionFiles(t *testing.T) []string {
-	dir := cmp.Or(os.Getenv("COMPACTD_SESSIONS"), filepath.Join("..", "..", "..", "shared", "sessions"))
+	dir := realsessions.Dir(t)
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Skip("NOT RUN: no recorded sessions in " + dir + "; set COMPACTD_SESSIONS to their folder")
+		t.Fatalf("COMPACTD_SESSIONS: no sessions in %s", dir)
 	}
 	return files
 }

@@ -18,7 +18,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // series is a list of mutations, told by a number each.
@@ -57,7 +57,7 @@ func TestDamagedFile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			n := runSeries(t, dir, c.name)
-			reliability.Print(t, "P11", "mutations", allSeries[c.name].len(), "kinds", len(allSeries[c.name].kinds), "set_aside", n["set_aside"],
+			figures.Print(t, "P11", "mutations", allSeries[c.name].len(), "kinds", len(allSeries[c.name].kinds), "set_aside", n["set_aside"],
 				"noticed", n["noticed"], "intact", n["intact"], "silent", n["silent"], "died", n["died"])
 			for _, word := range c.must {
 				if n[word] == 0 {

@@ -2,28 +2,20 @@ package summarize_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/transcript"
 	"compactd/internal/summarize"
-	"compactd/internal/transcript"
+	"compactd/internal/testkit/realsessions"
 )
 
 // realSessions reads the transcripts that COMPACTD_SESSIONS names.
 func realSessions(t testing.TB) []transcript.Session {
 	t.Helper()
-	dir := os.Getenv("COMPACTD_SESSIONS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "sessions")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: no real sessions at %s; set COMPACTD_SESSIONS to a folder of transcripts", dir)
-	}
-	s, err := transcript.Read(dir)
+	s, err := transcript.Read(realsessions.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

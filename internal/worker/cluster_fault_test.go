@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
-	"compactd/internal/broker/clustertest"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/cluster"
+	"compactd/internal/testkit/figures"
 )
 
 // Three workers on a cluster of three servers, every stream with three copies. Both
@@ -30,7 +30,7 @@ func TestFaultClusterFleet(t *testing.T) {
 		for range 3 {
 			c.restarted(c.one())
 		}
-		c.loseNode(c.rnd.IntN(clustertest.Nodes), nil)
+		c.loseNode(c.rnd.IntN(cluster.Nodes), nil)
 		nodes++
 		if round%2 == 0 {
 			c.loseNode(c.leader(), c.one())
@@ -50,10 +50,10 @@ func TestFaultClusterFleet(t *testing.T) {
 		slowest = max(slowest, d)
 	}
 	found := c.found()
-	reliability.Print(t, "P1", "replicas", clustertest.Nodes, "kills", c.kills+nodes, "workers", c.kills, "nodes", nodes, "both", both,
+	figures.Print(t, "P1", "replicas", cluster.Nodes, "kills", c.kills+nodes, "workers", c.kills, "nodes", nodes, "both", both,
 		"acks", c.acks, "lost", found[lostTurn], "outcomes", c.outcomes, "twice", found[twiceStored], "missing", found[missing],
 		"stale", found[staleWrite], "violations", len(c.violations))
-	reliability.Print(t, "P13", "cuts", len(recovery), "kills", nodes, "acks", c.acks, "lost", found[lostTurn],
+	figures.Print(t, "P13", "cuts", len(recovery), "kills", nodes, "acks", c.acks, "lost", found[lostTurn],
 		"recovery_ms", slowest.Milliseconds())
 	if c.acks == 0 || c.outcomes == 0 || c.heard == 0 {
 		t.Error("the test saw nothing of something")
@@ -63,8 +63,8 @@ func TestFaultClusterFleet(t *testing.T) {
 func newClusterCrew(t *testing.T, bin string, lease time.Duration) *crew {
 	t.Helper()
 	c := newIdleCrew(t, lease)
-	c.cluster = clustertest.Start(t)
-	c.sign(bin, nil, clustertest.Nodes)
+	c.cluster = cluster.Start(t)
+	c.sign(bin, nil, cluster.Nodes)
 	return c
 }
 
@@ -166,7 +166,7 @@ func (c *crew) awaitReplicas() {
 
 // incomplete says what a stream lacks, "" for nothing.
 func incomplete(i *jetstream.StreamInfo) string {
-	if i.Cluster == nil || len(i.Cluster.Replicas) != clustertest.Nodes-1 {
+	if i.Cluster == nil || len(i.Cluster.Replicas) != cluster.Nodes-1 {
 		return i.Config.Name + " has other copies"
 	}
 	for _, r := range i.Cluster.Replicas {

@@ -14,7 +14,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -56,7 +56,7 @@ func TestFaultDuplicates(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantAsLogSays()
-	reliability.Print(t, "P3", "sessions", sessions, "turns", sessions*turns, "offered", d.offered, "duplicates", d.duplicates,
+	figures.Print(t, "P3", "sessions", sessions, "turns", sessions*turns, "offered", d.offered, "duplicates", d.duplicates,
 		"after_window", d.duplicates-d.dropped, "reordered", d.reordered, "applied_twice", twice, "missing", missing, "out_of_order", o.different)
 }
 

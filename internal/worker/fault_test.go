@@ -20,7 +20,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -60,7 +60,7 @@ func TestSoakKills(t *testing.T) {
 		sum.violations = append(sum.violations, f.violations...)
 		rounds++
 	}
-	reliability.Print(t, "P1", "rounds", rounds, "kills", sum.kills, "acks", sum.acks, "outcomes", sum.outcomes,
+	figures.Print(t, "P1", "rounds", rounds, "kills", sum.kills, "acks", sum.acks, "outcomes", sum.outcomes,
 		"lost", sum.found()[lostTurn], "violations", len(sum.violations))
 }
 
@@ -89,14 +89,14 @@ func (f *faults) report(t *testing.T) {
 		}
 	}
 	found := f.found()
-	reliability.Print(t, "P1", "kills", f.kills, "random", f.kills-f.planned, "before_up", f.early, "at_failpoints", f.planned,
+	figures.Print(t, "P1", "kills", f.kills, "random", f.kills-f.planned, "before_up", f.early, "at_failpoints", f.planned,
 		"failpoints", len(f.fired), "failpoints_unfired", unfired, "acks", f.acks, "lost", found[lostTurn],
 		"heard", f.heard, "heard_twice", found[twiceHeard], "files_set_aside", found[notTrusted],
 		"checks", f.acks+f.outcomes+f.heard+f.jobs+2*f.next, "violations", len(f.violations))
-	reliability.Print(t, "P4", "events", f.events, "summaries", len(f.results), "outcomes", f.outcomes, "jobs", f.jobs,
+	figures.Print(t, "P4", "events", f.events, "summaries", len(f.results), "outcomes", f.outcomes, "jobs", f.jobs,
 		"twice", found[twiceStored], "missing", found[missing], "different", found[otherBytes]+found[otherOrder]+found[notInLog],
 		"jobs_without_result", found[unanswered])
-	reliability.Print(t, "P10", "from_checkpoints", f.kept, "from_zero", f.anew, "outcomes", f.next, "different", found[otherReplay])
+	figures.Print(t, "P10", "from_checkpoints", f.kept, "from_zero", f.anew, "outcomes", f.next, "different", found[otherReplay])
 	if f.acks == 0 || len(f.results) == 0 || f.jobs == 0 || f.heard == 0 || f.next == 0 || f.kept >= f.anew {
 		t.Error("the test saw nothing of something")
 	}
@@ -130,7 +130,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 			}
 		})
 	}
-	reliability.Print(t, "P16", "planted", planted, "caught", planted-missed, "missed", missed)
+	figures.Print(t, "P16", "planted", planted, "caught", planted-missed, "missed", missed)
 }
 
 // faults is one run over a plan.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/broker/clustertest"
+	"compactd/internal/testkit/cluster"
 )
 
 // P6: a worker that is cut off from its server for longer than its lease still
@@ -21,9 +21,9 @@ import (
 func TestFaultFleetCut(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, buildWorker(t), time.Second, nil)
-	c.links = map[*process]*clustertest.Link{}
+	c.links = map[*process]*cluster.Link{}
 	for _, p := range c.workers {
-		c.links[p] = clustertest.NewLink(t, c.listen)
+		c.links[p] = cluster.NewLink(t, c.listen)
 		p.args[1] = "nats://" + c.links[p].Address()
 	}
 	c.begin()

@@ -19,9 +19,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
-	"compactd/internal/broker/clustertest"
 	"compactd/internal/broker/embedded"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/cluster"
+	"compactd/internal/testkit/figures"
 )
 
 // Three workers share a log on one server. They are killed, restarted, frozen until
@@ -74,7 +74,7 @@ func (c *crew) report(t *testing.T, more ...any) {
 		t.Error(v)
 	}
 	found := c.found()
-	reliability.Print(t, "P6", slices.Concat([]any{
+	figures.Print(t, "P6", slices.Concat([]any{
 		"zombies", c.zombies, "takeovers", c.epochs, "stale", found[staleWrite], "acks", c.acks, "lost", found[lostTurn], "outcomes", c.outcomes,
 		"twice", found[twiceStored], "missing", found[missing], "violations", len(c.violations),
 	}, more)...)
@@ -95,13 +95,13 @@ func TestFaultFleetUnfenced(t *testing.T) {
 	c.end()
 	found := c.found()
 	t.Logf("without the fence: %d zombies, %d outcomes stored; found %v", c.zombies, c.outcomes, found)
-	reliability.Print(t, "P6", "zombies", c.zombies, "stale", found[staleWrite], "twice", found[twiceStored], "other_order", found[otherOrder])
+	figures.Print(t, "P6", "zombies", c.zombies, "stale", found[staleWrite], "twice", found[twiceStored], "other_order", found[otherOrder])
 	missed := 0
 	if found[staleWrite] == 0 || found[twiceStored]+found[otherOrder] == 0 {
 		t.Error("owners that were replaced wrote, and the check did not notice")
 		missed = 1
 	}
-	reliability.Print(t, "P16", "planted", 1, "caught", 1-missed, "missed", missed)
+	figures.Print(t, "P16", "planted", 1, "caught", 1-missed, "missed", missed)
 	if found[lostTurn] > 0 {
 		t.Error("the planted defect loses no turns, yet the check says so")
 	}
@@ -121,8 +121,8 @@ type crew struct {
 	dir     string // of the server
 	listen  string // the same
 	server  *embedded.Server
-	cluster *clustertest.Cluster           // in place of the server
-	links   map[*process]*clustertest.Link // between a worker and the server, where there are any
+	cluster *cluster.Cluster           // in place of the server
+	links   map[*process]*cluster.Link // between a worker and the server, where there are any
 	streams *broker.Streams
 	skew    map[*process]time.Duration // how far the clock of a worker is fast
 	nc      *nats.Conn

@@ -15,7 +15,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -351,7 +351,7 @@ func TestOneNameOneWorker(t *testing.T) {
 		t.Errorf("one of the two ended with %v", ended)
 	}
 	_, _ = first.stop(), second.stop() // the other one may have ended so too
-	reliability.Print(t, "P6", "second_refused", one(!t.Failed()))
+	figures.Print(t, "P6", "second_refused", one(!t.Failed()))
 }
 
 // A question reaches the worker that serves the session, whichever is asked.

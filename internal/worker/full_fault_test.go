@@ -20,7 +20,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -83,7 +83,7 @@ func TestFaultDiskFull(t *testing.T) {
 	}
 	p.stop()
 	t.Logf("refused with %q; not ready: %s", refused, said)
-	reliability.Print(t, "P12", "acks", len(acks), "lost", lost, "told_ms", took.Milliseconds())
+	figures.Print(t, "P12", "acks", len(acks), "lost", lost, "told_ms", took.Milliseconds())
 	if len(acks) < 10 {
 		t.Error("the disk was full from the first")
 	}
@@ -101,7 +101,7 @@ type smallDisk struct {
 func newSmallDisk(t *testing.T, size string) *smallDisk {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "unshare", "-Ur", "-m", "mount", "-t", "tmpfs", "none", t.TempDir()).CombinedOutput(); err != nil {
-		reliability.Skipped(t, "P12", "no small disk without root on this system")
+		figures.Skipped(t, "P12", "no small disk without root on this system")
 		t.Skipf("SKIPPED: no small disk without root on this system: %v: %s", err, out)
 	}
 	d := &smallDisk{t: t, dir: t.TempDir(), done: make(chan string, 16)}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"compactd/internal/broker"
-	"compactd/internal/plantedtest"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/plant"
 )
 
 // For a minute, and at least 20,000 messages, anything is stored beside a good session, whose
@@ -26,7 +26,7 @@ func TestFaultFuzzedMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var slowest time.Duration
 	for began := time.Now(); s.stored < least || time.Since(began) < time.Minute; {
-		block, body := plantedtest.Random(r, string(turn(1+r.IntN(3))))
+		block, body := plant.Random(r, string(turn(1+r.IntN(3))))
 		s.hostile(block, body)
 		asked := time.Now()
 		s.goesOn(t, fmt.Sprintf("message %d of seed %d, %.200q with %d bytes", s.stored, seed, block, len(body)))
@@ -50,7 +50,7 @@ func TestFaultFuzzedMessages(t *testing.T) {
 	if state.Last != again {
 		t.Errorf("a worker with nothing comes to %d of %d", again, state.Last)
 	}
-	reliability.Print(t, "P20", "messages", s.stored, "refused", s.refused, "rejected", rejected, "rejected_twice", twice,
+	figures.Print(t, "P20", "messages", s.stored, "refused", s.refused, "rejected", rejected, "rejected_twice", twice,
 		"good_turns", s.turns, "stalls", 0, "slowest_ms", slowest.Milliseconds())
 }
 

@@ -19,7 +19,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // A worker with its server in one process is killed ten times while a fleet
@@ -33,7 +33,7 @@ func TestKill(t *testing.T) {
 		t.Error(v)
 	}
 	found := r.found()
-	reliability.Print(t, "P1", "kills", r.kills, "before_up", r.early, "acks", r.acks, "lost", found[lostTurn], "outcomes", r.outcomes,
+	figures.Print(t, "P1", "kills", r.kills, "before_up", r.early, "acks", r.acks, "lost", found[lostTurn], "outcomes", r.outcomes,
 		"jobs", r.jobs, "twice", found[twiceStored], "missing", found[missing], "heard", r.heard, "heard_twice", found[twiceHeard])
 	if r.acks == 0 || r.outcomes == 0 || r.jobs == 0 || r.heard == 0 {
 		t.Error("nothing happened: the test saw nothing")
@@ -56,7 +56,7 @@ func TestKillNoticesIgnoredMarker(t *testing.T) {
 	if found[lostTurn] > 0 {
 		t.Error("the planted defect loses no turns, yet the check says so")
 	}
-	reliability.Print(t, "P16", "planted", 1, "caught", 1-missed, "missed", missed)
+	figures.Print(t, "P16", "planted", 1, "caught", 1-missed, "missed", missed)
 }
 
 // Kinds of violations.

@@ -14,7 +14,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // P14: a worker with its server in one process takes a million turns of ten thousand
@@ -54,7 +54,7 @@ func TestSoakMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reliability.Print(t, "P14", "turns", turns, "sessions", sessions, "log_mb", state.Bytes>>20, "lost", max(0, turns-int(state.Messages)),
+	figures.Print(t, "P14", "turns", turns, "sessions", sessions, "log_mb", state.Bytes>>20, "lost", max(0, turns-int(state.Messages)),
 		"idle_mb", idle, "rss_mb", p.memory("VmHWM"), "anonymous_mb", p.memory("RssAnon"))
 	p.terminate()
 }

@@ -10,8 +10,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
 	"compactd/internal/summarize"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -46,7 +46,7 @@ func TestFaultOriginals(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	reliability.Print(t, "P5", "sessions", sessions, "messages", o.messages, "compactions", o.views, "generations", o.rewinds, "different", o.different)
+	figures.Print(t, "P5", "sessions", sessions, "messages", o.messages, "compactions", o.views, "generations", o.rewinds, "different", o.different)
 	if o.rewinds < 2*sessions {
 		t.Error("there was little to rewind")
 	}

@@ -12,11 +12,11 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -115,7 +115,7 @@ func TestFaultOutages(t *testing.T) {
 	if err := table.Flush(); err != nil {
 		t.Error(err)
 	}
-	reliability.Print(t, "P8", "modes", modes, "sessions", modes*outageSessions, "compactions", compactions, "blocked", blocked, "over", over)
+	figures.Print(t, "P8", "modes", modes, "sessions", modes*outageSessions, "compactions", compactions, "blocked", blocked, "over", over)
 }
 
 // fitting counts the sessions whose next call fits.

@@ -11,8 +11,8 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
-	"compactd/internal/plantedtest"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/plant"
 	"compactd/internal/worker"
 )
 
@@ -22,15 +22,15 @@ func TestControlLookalikes(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, broker.Topology{Partitions: 1})
 	stop := w.run("w", worker.Listener{Fetched: func(e worker.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
-	c, err := plantedtest.Dial(w.server.ClientURL(), nil)
+	c, err := plant.Dial(w.server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	planted, good := map[uint64]string{}, 0
-	for i, b := range plantedtest.All() {
+	for i, b := range plant.All() {
 		seq, err := c.Publish(fmt.Sprintf("session.turn.default.evil%d", i%7), b.Text, "")
-		if errors.Is(err, plantedtest.ErrDuplicate) {
+		if errors.Is(err, plant.ErrDuplicate) {
 			continue
 		}
 		if err != nil {
@@ -64,7 +64,7 @@ func TestControlLookalikes(t *testing.T) {
 		t.Errorf("event %d (%s) was not rejected", seq, name)
 	}
 	w.wantAsLogSays()
-	reliability.Print(t, "P20", "planted", count, "unrejected", len(planted))
+	figures.Print(t, "P20", "planted", count, "unrejected", len(planted))
 }
 
 // A turn with headers that look like a server's answer, last in its partition, keeps no worker
@@ -73,19 +73,19 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, broker.Topology{Partitions: 1})
 	w.ledgers = t.TempDir()
-	c, err := plantedtest.Dial(w.server.ClientURL(), nil)
+	c, err := plant.Dial(w.server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for i, b := range plantedtest.Answers() {
+	for i, b := range plant.Answers() {
 		stop := w.run(fmt.Sprintf("w%d", i), worker.Listener{PartitionLost: func(e worker.PartitionLost) {
 			if e.Err != nil {
 				t.Errorf("before %s: %v", b.Name, e.Err)
 			}
 		}})
 		w.publish(events.KindTurn, "good", turn(i+1))
-		if _, err := c.Publish("session.turn.default.evil", b.Text, string(turn(i+1))); err != nil && !errors.Is(err, plantedtest.ErrDuplicate) {
+		if _, err := c.Publish("session.turn.default.evil", b.Text, string(turn(i+1))); err != nil && !errors.Is(err, plant.ErrDuplicate) {
 			t.Fatalf("%s: %v", b.Name, err)
 		}
 		w.settle()
@@ -97,7 +97,7 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 		}
 	}
 	w.wantAsLogSays()
-	reliability.Print(t, "P20", "last_in_partition", len(plantedtest.Answers()), "failed_opens", one(t.Failed()))
+	figures.Print(t, "P20", "last_in_partition", len(plant.Answers()), "failed_opens", one(t.Failed()))
 }
 
 // A partition that cannot be opened is tried again and reported, and ends neither the worker
@@ -161,7 +161,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	reliability.Print(t, "P20", "partitions", w.streams.Partitions, "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
+	figures.Print(t, "P20", "partitions", w.streams.Partitions, "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
 }
 
 // awaitDecided waits until all events of a partition are decided, and their outcomes stored.

@@ -12,7 +12,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -84,7 +84,7 @@ func TestPoison(t *testing.T) {
 		t.Errorf("%d hostile events are fewer than 200", len(all))
 	}
 	t.Logf("rejected by code: %v", byCode)
-	reliability.Print(t, "P7", "hostile", len(all), "good_turns", goodTurns*len(goodSessions), "codes", len(byCode),
+	figures.Print(t, "P7", "hostile", len(all), "good_turns", goodTurns*len(goodSessions), "codes", len(byCode),
 		"good_changed", one(changed != ""), "content_told", one(logged)+leaks(told))
 }
 

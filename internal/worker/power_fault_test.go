@@ -19,7 +19,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // P2: the machine loses power while agents publish. Under --durability power nothing
@@ -91,7 +91,7 @@ func (o *outageOfPower) report(t *testing.T) {
 	found := o.found()
 	lost := found[lostTurn]
 	if o.durability == "process" {
-		reliability.Print(t, "P2", "rounds", o.kills, "acks", o.acks, "lost", lost)
+		figures.Print(t, "P2", "rounds", o.kills, "acks", o.acks, "lost", lost)
 		if lost == 0 {
 			t.Error("no turn was lost without syncs: the test is blind")
 		}
@@ -100,7 +100,7 @@ func (o *outageOfPower) report(t *testing.T) {
 	for _, v := range o.violations {
 		t.Error(v)
 	}
-	reliability.Print(t, "P2", "rounds", o.kills, "acks", o.acks, "lost", lost, "outcomes", o.outcomes, "heard", o.heard,
+	figures.Print(t, "P2", "rounds", o.kills, "acks", o.acks, "lost", lost, "outcomes", o.outcomes, "heard", o.heard,
 		"heard_and_lost", found[notCommitted], "violations", len(o.violations))
 	if o.acks == 0 || o.outcomes == 0 || o.heard == 0 {
 		t.Error("the test saw nothing of something")
@@ -163,7 +163,7 @@ func newVolume(t *testing.T) *volume {
 		err = v.mount()
 	}
 	if err != nil {
-		reliability.Skipped(t, "P2", "needs root, loop devices and mkfs.ext4")
+		figures.Skipped(t, "P2", "needs root, loop devices and mkfs.ext4")
 		t.Skipf("SKIPPED: no disk that can lose power on this system: %v", err)
 	}
 	t.Cleanup(v.unmount)

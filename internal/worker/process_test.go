@@ -20,7 +20,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"compactd/internal/events"
-	"compactd/internal/freeport"
+	"compactd/internal/testkit/freeport"
 )
 
 // process is the worker's binary, on a folder and a port that stay the same.

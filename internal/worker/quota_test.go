@@ -12,7 +12,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -139,7 +139,7 @@ func TestAmplification(t *testing.T) {
 	evil, good := w.copiedOf("evil"), w.copiedOf("good")
 	// An outcome without its messages has a few KB of figures.
 	over := evil.bytes - before.bytes - perHour - int64(evil.omitted)*4<<10
-	reliability.Print(t, "P7", "rewinds", rewinds, "bytes_sent", tiny, "outcome_bytes", evil.bytes-before.bytes, "per_hour", perHour,
+	figures.Print(t, "P7", "rewinds", rewinds, "bytes_sent", tiny, "outcome_bytes", evil.bytes-before.bytes, "per_hour", perHour,
 		"over", max(over, 0), "whole", evil.whole, "omitted", evil.omitted, "others_whole", good.whole, "others_omitted", good.omitted)
 	if over > 0 || evil.omitted < rewinds/2 || evil.whole < perHour/history/2 {
 		t.Errorf("%d bytes of outcomes over the bound; %+v", over, evil)
@@ -210,7 +210,7 @@ func TestOutcomesNeverFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reliability.Print(t, "P7", "max_bytes", state.MaxBytes, "held", state.Bytes, "percent", state.Bytes*100/uint64(state.MaxBytes),
+	figures.Print(t, "P7", "max_bytes", state.MaxBytes, "held", state.Bytes, "percent", state.Bytes*100/uint64(state.MaxBytes),
 		"whole", evil.whole, "omitted", evil.omitted, "others_whole", good.whole, "others_omitted", good.omitted)
 	if seen.of["evil tenant_share"] == 0 || evil.whole == 0 || seen.limits["evil"] != 1 {
 		t.Errorf("%+v; %v; %v", evil, seen.of, seen.limits)
@@ -253,7 +253,7 @@ func TestEditsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	reliability.Print(t, "P7", "cycles", cycles, "results", results, "edits", edits, "refused", refused)
+	figures.Print(t, "P7", "cycles", cycles, "results", results, "edits", edits, "refused", refused)
 	if most := 18 * 2 * results; edits > most+1000 || edits < most/4 || refused == 0 {
 		t.Errorf("%d edits of %d results in %d cycles, %d requests refused", edits, results, cycles, refused)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
 	"compactd/internal/summarize"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -98,5 +98,5 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 	if share != 2 || summarized != others {
 		t.Errorf("%d slots of the lane, %d summaries of another tenant", share, summarized)
 	}
-	reliability.Print(t, "P21", "hostile_jobs", sessions, "slots_taken", share, "others", others, "others_stopped", others-summarized, "unfinished", sessions-len(ended))
+	figures.Print(t, "P21", "hostile_jobs", sessions, "slots_taken", share, "others", others, "others_stopped", others-summarized, "unfinished", sessions-len(ended))
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // go test ./internal/worker -run 'Simulation$' -seed 17 -v tells the story of one
@@ -100,10 +100,10 @@ func simulate(t *testing.T, n uint64) {
 			t.Errorf("%s: none", v.Type().Field(i).Name)
 		}
 	}
-	reliability.Print(t, "P3", "sessions", sum.Sessions, "events", sum.Events, "duplicates", sum.Resent, "after_window", sum.Resent-sum.Duplicates,
+	figures.Print(t, "P3", "sessions", sum.Sessions, "events", sum.Events, "duplicates", sum.Resent, "after_window", sum.Resent-sum.Duplicates,
 		"gaps", sum.Gaps, "violations", len(failed))
-	reliability.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "messages_omitted", sum.Omitted, "violations", len(failed))
-	reliability.Print(t, "P10", "seeds", sum.Seeds, "seeds_per_s", int(perSecond), "cores", runtime.GOMAXPROCS(0), "crashes", sum.Crashes,
+	figures.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "messages_omitted", sum.Omitted, "violations", len(failed))
+	figures.Print(t, "P10", "seeds", sum.Seeds, "seeds_per_s", int(perSecond), "cores", runtime.GOMAXPROCS(0), "crashes", sum.Crashes,
 		"takeovers", sum.Takeovers, "checkpoints", sum.Checkpoints, "fenced", sum.Fenced, "violations", len(failed))
 }
 
@@ -153,7 +153,7 @@ func TestSimulationNotices(t *testing.T) {
 		}
 		t.Logf("%-45s seed %4d  %.90s", f, seed, err)
 	}
-	reliability.Print(t, "P16", "planted", len(flaws), "caught", len(flaws)-missed, "missed", missed)
+	figures.Print(t, "P16", "planted", len(flaws), "caught", len(flaws)-missed, "missed", missed)
 }
 
 // runFlawed runs a world with a defect; a panic is noticed too.

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -88,7 +88,7 @@ func TestFaultSnapshots(t *testing.T) {
 		t.Error(v)
 	}
 	found := k.found()
-	reliability.Print(t, "P10", "kills", k.kills, "restored", restored, "acks", k.acks, "lost", found[lostTurn], "outcomes", k.outcomes,
+	figures.Print(t, "P10", "kills", k.kills, "restored", restored, "acks", k.acks, "lost", found[lostTurn], "outcomes", k.outcomes,
 		"twice", found[twiceStored], "missing", found[missing], "parts_left", parts)
 	if restored < 20 || k.acks == 0 || k.outcomes == 0 {
 		t.Errorf("%d partitions went on from snapshots: the test saw nothing", restored)

@@ -18,7 +18,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
 
@@ -164,7 +164,7 @@ func TestFromSnapshotAndFromZero(t *testing.T) {
 		different = 1
 	}
 	w.wantAsLogSays()
-	reliability.Print(t, "P10", "from_snapshots", c.replayed, "from_zero", d.replayed, "rows", len(fromZero), "different", different)
+	figures.Print(t, "P10", "from_snapshots", c.replayed, "from_zero", d.replayed, "rows", len(fromZero), "different", different)
 }
 
 // Snapshots are taken while turns come in. Whichever was the newest when the owner
@@ -433,7 +433,7 @@ func TestMutatedSnapshots(t *testing.T) {
 	if t.Failed() {
 		different = 1
 	}
-	reliability.Print(t, "P11", "mutations", mutations, "not_used", mutations-used, "used", used, "different", different)
+	figures.Print(t, "P11", "mutations", mutations, "not_used", mutations-used, "used", used, "different", different)
 }
 
 // E8: a session that was forgotten is in no snapshot, nor in what is left of older

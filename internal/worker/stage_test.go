@@ -15,7 +15,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/plantedtest"
+	"compactd/internal/testkit/plant"
 	"compactd/internal/worker"
 )
 
@@ -26,7 +26,7 @@ type stage struct {
 	server *embedded.Server
 	conn   *nats.Conn
 	js     jetstream.JetStream
-	raw    *plantedtest.Conn
+	raw    *plant.Conn
 
 	connect func() *nats.Conn // of a worker
 	streams *broker.Streams
@@ -120,7 +120,7 @@ func (s *stage) goodTurn() uint64 {
 func (s *stage) hostile(block, body string) {
 	if s.raw == nil {
 		var err error
-		if s.raw, err = plantedtest.Dial(s.server.ClientURL(), nil); err != nil {
+		if s.raw, err = plant.Dial(s.server.ClientURL(), nil); err != nil {
 			s.tb.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func (s *stage) hostile(block, body string) {
 	switch {
 	case err == nil:
 		s.stored++
-	case errors.Is(err, plantedtest.ErrDuplicate):
+	case errors.Is(err, plant.ErrDuplicate):
 		s.refused++
 	default: // of a message of whose like the server takes no more over this link
 		s.refused++
@@ -156,11 +156,11 @@ func (s *stage) goesOn(t testing.TB, what string) {
 
 // FuzzMessages stores any message before each of a good session, which goes on.
 func FuzzMessages(f *testing.F) {
-	for _, b := range plantedtest.All() {
+	for _, b := range plant.All() {
 		f.Add(b.Text, "")
 	}
 	f.Add("", string(turn(1)))
-	f.Add(plantedtest.Headers("Status", "100"), string(turn(1)))
+	f.Add(plant.Headers("Status", "100"), string(turn(1)))
 	s := newStage(f)
 	f.Fuzz(func(t *testing.T, block, body string) {
 		if len(block)+len(body) > 1<<20 {

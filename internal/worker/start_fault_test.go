@@ -8,7 +8,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
-	"compactd/internal/reliability"
+	"compactd/internal/testkit/figures"
 )
 
 // Workers that are started together on an empty server serve, all of them, whatever room
@@ -48,5 +48,5 @@ func TestFaultStartTogether(t *testing.T) {
 			})
 		}
 	}
-	reliability.Print(t, "P18", "starts", starts, "failed", failed)
+	figures.Print(t, "P18", "starts", starts, "failed", failed)
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"compactd/internal/broker/embedded"
-	"compactd/internal/reliability"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/figures"
 )
 
 // A stop ends: on SIGTERM the process says that it is stopping, and ends within its drain
@@ -23,7 +23,7 @@ func TestFaultStop(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t)
 	const limit = 11 * time.Second // and a second for the process itself
-	figures, late, silent := []any{}, 0, 0
+	counts, late, silent := []any{}, 0, 0
 	for _, c := range []struct {
 		name string
 		stop func(t *testing.T, bin string) (took time.Duration, log string)
@@ -32,7 +32,7 @@ func TestFaultStop(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			took, log := c.stop(t, bin)
-			figures = append(figures, c.name+"_s", fmt.Sprintf("%.1f", took.Seconds()))
+			counts = append(counts, c.name+"_s", fmt.Sprintf("%.1f", took.Seconds()))
 			if took > limit {
 				late++
 				t.Errorf("the stop took %s\n%s", took, log)
@@ -46,7 +46,7 @@ func TestFaultStop(t *testing.T) {
 			}
 		})
 	}
-	reliability.Print(t, "P16b", append(figures, "late", late, "silent", silent)...)
+	figures.Print(t, "P16b", append(counts, "late", late, "silent", silent)...)
 }
 
 // end asks the process to stop, and returns how long that took, in whatever order.

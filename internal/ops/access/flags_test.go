@@ -1,0 +1,53 @@
+package access_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"compactd/internal/broker"
+	"compactd/internal/ops/access"
+)
+
+// Whatever the trouble with a connection is known to be, a flag is named; what is no
+// such error has no hint.
+func TestHint(t *testing.T) {
+	for _, trouble := range []broker.Cause{broker.CauseServer, broker.CauseOther, broker.CauseUser, broker.CauseAuthority, broker.CausePlain, broker.CauseCertificate} {
+		e := &broker.ConnectError{Target: "nats://a", Cause: trouble, Err: errors.New("no")}
+		if got := access.Hint(fmt.Errorf("serve: %w", e)); !strings.Contains(got, "--") {
+			t.Errorf("%s: %q", trouble, got)
+		}
+		if strings.Contains(e.Error(), "--") || e.Error() == "connect to nats://a: no" {
+			t.Errorf("%s: %v names a flag, or says nothing of what to do", trouble, e)
+		}
+	}
+	for _, err := range []error{nil, errors.New("no"), &broker.ConnectError{}} {
+		if got := access.Hint(err); got != "" {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
+}
+
+// A file is one that is there; nothing is no file.
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	at := filepath.Join(dir, "a.creds")
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]access.File{at: access.File(at), "": ""} {
+		var f access.File
+		if err := f.UnmarshalText([]byte(text)); err != nil || f != want {
+			t.Errorf("%q: %q, %v", text, f, err)
+		}
+	}
+	for _, text := range []string{dir, at + "x"} {
+		var f access.File
+		if err := f.UnmarshalText([]byte(text)); err == nil || f != "" {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+	"compactd/internal/ops/term"
+)
+
+func say(role events.Role, texts ...string) (m events.Message) {
+	m.Role = role
+	for _, s := range texts {
+		m.Parts = append(m.Parts, events.Part{Kind: events.PartText, Text: s})
+	}
+	return m
+}
+
+func result(id, text string) events.Part {
+	return events.Part{Kind: events.PartResult, CallID: id, Text: text}
+}
+
+func results(parts ...events.Part) events.Message {
+	return events.Message{Role: events.RoleUser, Parts: parts}
+}
+
+// Each message before has a fate, whatever the compaction did: results that were
+// cleared, messages that a summary or marker stands for, also where the provider wants
+// equal roles merged.
+func TestLines(t *testing.T) {
+	summary := "This is a summary.\n<condensed-summary>\n## Goal\nmend it\n</condensed-summary>"
+	for _, c := range []struct {
+		name          string
+		before, after []events.Message
+		want          string
+	}{
+		{"nothing", []events.Message{say("user", "a"), say("assistant", "b")}, []events.Message{say("user", "a"), say("assistant", "b")}, "kept kept"},
+		{
+			"cleared and kept results, two messages merged",
+			[]events.Message{say("assistant", "look"), results(result("1", "long")), results(result("2", "[File a - refer"), result("3", "x")), say("assistant", "ok")},
+			[]events.Message{say("assistant", "look"), results(result("1", "[Tool result cleared]"), result("2", "[File a - refer to latest read below]"), result("3", "x")), say("assistant", "ok")},
+			"kept cleared deduplicated kept",
+		},
+		{
+			"a summary that was merged with what follows, and a text that came twice",
+			[]events.Message{say("user", "go on"), say("assistant", "b"), say("user", "go on"), say("assistant", "c")},
+			[]events.Message{say("user", summary, "go on"), say("assistant", "c")},
+			"summarized summarized the summary kept kept",
+		},
+		{
+			"a marker, and a text that was cut",
+			[]events.Message{say("user", "a"), say("assistant", "b"), results(result("7", "long"))},
+			[]events.Message{say("user", "[Earlier conversation history was truncated to fit within context limits]"), results(result("7", "lo"))},
+			"truncated truncated the marker shortened",
+		},
+		{"all gone", []events.Message{say("user", "a")}, nil, "truncated"},
+	} {
+		var got []string
+		for _, l := range Lines(c.before, c.after) {
+			got = append(got, string(l.Fate))
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// A long history is shown in few rows, which account for every message and token.
+func TestWrite(t *testing.T) {
+	var before, after []events.Message
+	for i := range 300 {
+		id := fmt.Sprint(i)
+		before = append(before, say("assistant", "call "+id), results(result(id, strings.Repeat("x", 400))))
+	}
+	after = append(after, say("user", "Summary:\n<condensed-summary>\n## Goal\nmend it\n\n## Next\nship it\n</condensed-summary>"))
+	for i := 400; i < 600; i += 2 {
+		cleared := result(fmt.Sprint(i/2), "[Tool result cleared]")
+		after = append(after, before[i], results(cleared))
+	}
+	c := Change{Title: "One of them", Before: before, After: after, Count: func(m ...events.Message) (n int64) {
+		for i := range m {
+			n += int64(len(text(&m[i])))
+		}
+		return n
+	}, Recall: "publisher recall prints them."}
+	var b strings.Builder
+	if err := c.Write(&term.Screen{Writer: &b, Width: 72}); err != nil {
+		t.Fatal(err)
+	}
+	want := `One of them
+before  600 messages  ~122,890 tokens
+after   201 messages    ~3,183 tokens
+went                  ~119,707 tokens  100 cleared, 400 summarized
+
+  #  ROLE       MESSAGE               BEFORE  AFTER  NOW
+  1  assistant  call 0                     7      -  summarized
+  2  user       result: xxxxxxxxxxx…     401      -  summarized
+  3  assistant  call 1                     7      -  summarized
+  4  user       result: xxxxxxxxxxx…     401      -  summarized
+  5  assistant  call 2                     7      -  summarized
+  …             394 messages          80,666      -  summarized
+400  user       result: xxxxxxxxxxx…     401      -  summarized
+     user       Summary: …                 -     83  the summary
+401  assistant  call 200                   9      9  kept
+402  user       result: xxxxxxxxxxx…     401     22  cleared
+403  assistant  call 201                   9      9  kept
+404  user       result: xxxxxxxxxxx…     401     22  cleared
+405  assistant  call 202                   9      9  kept
+406  user       result: xxxxxxxxxxx…     401     22  cleared
+407  assistant  call 203                   9      9  kept
+408  user       result: xxxxxxxxxxx…     401     22  cleared
+409  assistant  call 204                   9      9  kept
+410  user       result: xxxxxxxxxxx…     401     22  cleared
+411  assistant  call 205                   9      9  kept
+412  user       result: xxxxxxxxxxx…     401     22  cleared
+  …             184 messages          37,720  2,852  92 kept, 92 cleared
+597  assistant  call 298                   9      9  kept
+598  user       result: xxxxxxxxxxx…     401     22  cleared
+599  assistant  call 299                   9      9  kept
+600  user       result: xxxxxxxxxxx…     401     22  cleared
+
+The summary begins:
+  ## Goal
+  mend it
+  ## Next
+  ship it
+
+Nothing is lost: the log keeps every message as it was published.
+publisher recall prints them.
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,65 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/ops/term"
+)
+
+// maxGist is how much of a part is shown, in characters.
+const maxGist = 200
+
+// Gist is a message in one line: its texts, calls and results, each by its first line.
+func Gist(m events.Message) string {
+	var out []string
+	for _, p := range m.Parts {
+		switch p.Kind {
+		case events.PartText:
+			out = append(out, FirstLine(p.Text))
+		case events.PartCall:
+			out = append(out, FirstLine(fmt.Sprintf("call %s %s", p.Tool, p.Args)))
+		case events.PartResult:
+			out = append(out, "result: "+FirstLine(p.Text))
+		case events.PartThinking:
+			out = append(out, "(thinking)")
+		case events.PartImage:
+			out = append(out, "(image)")
+		default:
+			out = append(out, "(other)")
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
+// FirstLine is the beginning of a text, without what a terminal might obey.
+func FirstLine(s string) string {
+	s, rest, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > maxGist {
+		s, rest = string(r[:maxGist]), "more"
+	}
+	if s = term.Line(s); rest != "" {
+		s += " …"
+	}
+	return s
+}
+
+// Estimate returns what counts messages of a dialect, by the profile default.
+func Estimate(f events.Format) func(...events.Message) int64 {
+	provider := "openai"
+	if f == events.Anthropic {
+		provider = "anthropic"
+	}
+	rate := compaction.NewRate(compaction.Profiles["default"], provider)
+	return func(messages ...events.Message) int64 {
+		var t compaction.Tokens
+		for _, m := range messages {
+			for _, e := range compaction.Measure(m, compaction.Entry{}) {
+				t += rate.Entry(&e)
+			}
+		}
+		return int64(t)
+	}
+}

@@ -1,0 +1,93 @@
+package facts_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+	"compactd/internal/ops/facts"
+)
+
+func read(t *testing.T, raw ...string) []events.Message {
+	t.Helper()
+	var all []events.Raw
+	for _, r := range raw {
+		all = append(all, events.Raw(r))
+	}
+	out, err := events.Anthropic.ReadAll(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func turns(t *testing.T) []facts.Turn {
+	return []facts.Turn{
+		{Number: 1, Messages: read(
+			t,
+			`{"role":"user","content":"Mend the   build,\nplease"}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"/src/a.go","old_string":"x","new_string":"y"}},
+				{"type":"tool_use","id":"2","name":"Bash","input":{"command":"make \"all\" -j4"}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"done"},
+				{"type":"tool_result","tool_use_id":"2","content":"Exit code 2\nno rule","is_error":true},{"type":"text","text":"<system-reminder>no user wrote it"}]}`,
+		)},
+		{Number: 2, Messages: read(
+			t,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"3","name":"TodoWrite","input":{"todos":[{"content":"old","status":"completed"},{"content":"write a rule","status":"pending"}]}},
+				{"type":"tool_use","id":"4","name":"Write","input":{"file_path":"/src/b.go"}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"4","content":"Error: read-only","is_error":true}]}`,
+		)},
+	}
+}
+
+// What must not be forgotten is found up to a position, each fact once.
+func TestOf(t *testing.T) {
+	first := &facts.Facts{
+		Paths:    []facts.Probe{{"/src/a.go"}},
+		Users:    []facts.Probe{{"Mend the build, please"}},
+		Failures: []facts.Probe{{"Exit code 2", `make "all" -j4`}},
+	}
+	all := *first
+	all.Failures = append(all.Failures, facts.Probe{"Error: read-only"})
+	all.Todos = []facts.Probe{{"write a rule"}}
+	for _, x := range []struct {
+		to   events.Position
+		want *facts.Facts
+	}{{events.Position{Turn: 1, Index: 9}, first}, {events.Position{Turn: 2, Index: 9}, &all}, {events.Position{}, &facts.Facts{}}} {
+		if diff := cmp.Diff(x.want, facts.Of(turns(t), x.to)); diff != "" {
+			t.Errorf("up to %v (-want +got):\n%s", x.to, diff)
+		}
+	}
+}
+
+// A history that lost nothing holds all; one that lost its results, not the
+// failures; a line of a record holds a failure with its command.
+func TestHolds(t *testing.T) {
+	f := facts.Of(turns(t), events.Position{Turn: 3})
+	var whole []events.Message
+	for _, turn := range turns(t) {
+		whole = append(whole, turn.Messages...)
+	}
+	for _, x := range []struct {
+		name    string
+		history []events.Message
+		want    map[string]facts.Share
+	}{
+		{"whole", whole, map[string]facts.Share{"paths": {Kept: 1, All: 1}, "user_messages": {Kept: 1, All: 1}, "failures": {Kept: 2, All: 2}, "todos": {Kept: 1, All: 1}}},
+		{"calls alone", whole[:2], map[string]facts.Share{"paths": {Kept: 1, All: 1}, "user_messages": {Kept: 1, All: 1}, "failures": {All: 2}, "todos": {All: 1}}},
+		{"a record", read(t, `{"role":"user","content":"failed: Exit code 2 of make \"all\" -j4 x\nopen: write a rule"}`), map[string]facts.Share{"paths": {All: 1}, "user_messages": {All: 1}, "failures": {Kept: 1, All: 2}, "todos": {Kept: 1, All: 1}}},
+		{"nothing", nil, map[string]facts.Share{"paths": {All: 1}, "user_messages": {All: 1}, "failures": {All: 2}, "todos": {All: 1}}},
+	} {
+		got, lines := map[string]facts.Share{}, facts.Lines(x.history)
+		for _, k := range facts.Kinds {
+			got[k.Name], _ = lines.Holds(k.Of(f))
+		}
+		if diff := cmp.Diff(x.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", x.name, diff)
+		}
+	}
+	if r := (facts.Share{}).Ratio(); r != 1 {
+		t.Errorf("of no facts %v are kept", r)
+	}
+}

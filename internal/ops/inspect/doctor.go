@@ -1,0 +1,384 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/disk"
+	"compactd/internal/events"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
+)
+
+// Level says what a finding is.
+type Level string
+
+// Levels of findings.
+const (
+	LevelOK      Level = "ok"
+	LevelNote    Level = "note"    // worth knowing; nothing is wrong
+	LevelProblem Level = "problem" // something to mend
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Level   Level  `json:"level"`
+	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, snapshots, disk, or files
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitzero"` // what to do
+	Figures
+}
+
+// Figures are the exact numbers behind a message, for programs; 0 for what it does
+// not speak of.
+type Figures struct {
+	Bytes      uint64 `json:"bytes,omitzero"`       // that are held, or may come
+	FreeBytes  uint64 `json:"free_bytes,omitzero"`  // of SizeBytes
+	SizeBytes  uint64 `json:"size_bytes,omitzero"`  // that there may be
+	AgeSeconds int64  `json:"age_seconds,omitzero"` // that messages are kept, or the oldest copy has
+}
+
+// Diagnosis is what [Examine] found.
+type Diagnosis struct {
+	Findings []Finding `json:"findings"`
+}
+
+// Healthy reports whether there is no problem.
+func (d *Diagnosis) Healthy() bool {
+	return !slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == LevelProblem })
+}
+
+// Patient says what is examined.
+type Patient struct {
+	// Conn is a connection to the server; nil when there is none, for the reason
+	// Unreachable.
+	Conn        *nats.Conn
+	Unreachable error
+	// Hint is what to do about it. Default: to start a worker.
+	Hint string
+	// Data is the worker's data folder.
+	Data string
+	// Now is the clock of this machine. Default [time.Now].
+	Now func() time.Time
+}
+
+// Bounds of what is no problem.
+const (
+	minPayload = 8 << 20 // bytes; a history of 6 MiB must fit
+	maxSkew    = 2 * time.Second
+	longWait   = time.Minute // for an event to be decided
+	lately     = time.Hour   // for rejections
+	// fileWait is how long a file may be locked before it counts as in use.
+	fileWait = 50 * time.Millisecond
+)
+
+// doctor collects findings.
+type doctor struct {
+	Patient
+	Diagnosis
+}
+
+// Examine checks the server, its streams, the clocks, the disk and the ledger
+// files.
+func Examine(ctx context.Context, p Patient) *Diagnosis {
+	if p.Now == nil {
+		p.Now = time.Now
+	}
+	d := &doctor{Patient: p}
+	var streams *broker.Streams
+	if p.Conn == nil {
+		d.problem("server", cmp.Or(p.Hint, "start a worker, or say --nats")+"; streams, durability and clock were not checked", "%s: %v", unreached(p.Unreachable), p.Unreachable)
+	} else {
+		streams = d.server(ctx)
+	}
+	d.disk(streams)
+	d.files(streams)
+	return &d.Diagnosis
+}
+
+// unreached says what a failed connection means.
+func unreached(err error) string {
+	e, ok := errors.AsType[*broker.ConnectError](err)
+	switch {
+	case ok && e.Cause == broker.CauseUser:
+		return "the server refuses this user"
+	case ok && e.Cause == broker.CauseOther:
+		return "there is no NATS server"
+	default:
+		return "no server answers"
+	}
+}
+
+func (d *doctor) add(l Level, check, hint, format string, v ...any) {
+	d.Findings = append(d.Findings, Finding{Level: l, Check: check, Message: fmt.Sprintf(format, v...), Hint: hint})
+}
+
+// figures adds the exact numbers of the last finding.
+func (d *doctor) figures(f Figures) { d.Findings[len(d.Findings)-1].Figures = f }
+
+func (d *doctor) ok(check, format string, v ...any) { d.add(LevelOK, check, "", format, v...) }
+
+func (d *doctor) note(check, hint, format string, v ...any) {
+	d.add(LevelNote, check, hint, format, v...)
+}
+
+func (d *doctor) problem(check, hint, format string, v ...any) {
+	d.add(LevelProblem, check, hint, format, v...)
+}
+
+// server checks what can be asked over the connection.
+func (d *doctor) server(ctx context.Context) *broker.Streams {
+	d.ok("server", "%s, version %s", d.Conn.ConnectedUrlRedacted(), d.Conn.ConnectedServerVersion())
+	if got := broker.MaxPayload(d.Conn); got < minPayload {
+		d.note("server", "set max_payload: 8MB", "max_payload is %s: larger turns do not reach the server, larger histories are told without messages", units.Bytes(got))
+		d.figures(Figures{Bytes: uint64(got)})
+	}
+	js, err := jetstream.New(d.Conn)
+	if err != nil {
+		d.problem("server", "", "%v", err)
+		return nil
+	}
+	before := d.Now()
+	s, err := broker.Inspect(ctx, js)
+	took := d.Now().Sub(before)
+	switch {
+	case errors.Is(err, broker.ErrNoStreams):
+		d.problem("streams", "", "%v", err)
+		return nil
+	case err != nil:
+		d.problem("streams", "is JetStream enabled there, and may this user ask for streams?", "%v", err)
+		return nil
+	}
+	d.streams(s)
+	d.tenants(ctx, js, s.Outcomes)
+	d.durability(s)
+	d.clock(s.Time.Sub(before.Add(took/2)), took)
+	d.markers(ctx, s.Streams)
+	d.partitions(ctx, js, s.Streams)
+	d.rejections(ctx, js)
+	d.snapshots(ctx, js, s.Streams)
+	return s.Streams
+}
+
+func (d *doctor) streams(s *broker.Inspection) {
+	for _, m := range s.Mismatches {
+		d.problem("streams", "correct it with the nats tool, see docs/operations.md", "%s: %s is %s, not %s", m.Stream, m.Field, setting(m.Have), setting(m.Want))
+	}
+	if len(s.Mismatches) == 0 {
+		d.ok("streams", "%d partitions, kept for %s", s.Partitions, units.Span(s.MaxAge))
+		d.figures(Figures{AgeSeconds: int64(s.MaxAge.Seconds())})
+	}
+	for _, x := range []struct {
+		name string
+		broker.StreamState
+	}{{broker.LogStream, s.Log}, {broker.OutcomesStream, s.Outcomes}} {
+		most := uint64(max(x.MaxBytes, 0))
+		if most > 0 && disk.Scarce(most-min(x.Bytes, most), most) {
+			d.problem("streams", "raise its size or shorten its age", "%s is full: it holds %s of %s", x.name, units.Bytes(x.Bytes), units.Bytes(most))
+			d.figures(Figures{Bytes: x.Bytes, SizeBytes: most})
+		}
+	}
+}
+
+// crowded is how full OUTCOMES is, in percent, when it matters which tenants hold it.
+const crowded = 80
+
+// tenants names those that hold most of OUTCOMES, when it is nearly full.
+func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s broker.StreamState) {
+	if s.MaxBytes <= 0 || s.Bytes < uint64(s.MaxBytes)/100*crowded {
+		return
+	}
+	held, err := broker.CompactedBytes(ctx, js, s.Last)
+	if err != nil {
+		d.problem("tenants", "", "%v", err)
+		return
+	}
+	names := slices.SortedFunc(maps.Keys(held), func(a, b string) int {
+		return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a, b))
+	})
+	var most []string
+	for _, name := range names[:min(len(names), 3)] {
+		most = append(most, fmt.Sprintf("%s %s", name, units.Bytes(held[name])))
+	}
+	d.note("tenants", "see outcomes of a tenant in docs/operations.md; messages_omitted in the worker's log names who has reached a bound",
+		"%s is more than %d %% full; most of its compactions are of %s", broker.OutcomesStream, crowded, cmp.Or(strings.Join(most, ", "), "no tenant"))
+}
+
+// setting is one of a stream as people read it: the times are in Go's form.
+func setting(text string) string {
+	first, rest, _ := strings.Cut(text, " ")
+	if age, err := time.ParseDuration(first); err == nil {
+		return strings.TrimSpace(units.Span(age) + " " + rest)
+	}
+	return text
+}
+
+func (d *doctor) durability(s *broker.Inspection) {
+	if least := min(s.Replicas[0], s.Replicas[1]); least >= 3 {
+		d.ok("durability", "%d copies: an acknowledged turn survives the loss of %d of their servers", least, (least-1)/2)
+	} else {
+		d.note("durability", "use three servers and replicas 3 to survive the loss of one",
+			"one copy: an acknowledged turn survives the death of the process, not the loss of the disk")
+	}
+	if s.Replicas[0] != s.Replicas[1] {
+		d.problem("durability", "give both the same with the nats tool", "%s has %d copies, %s has %d", broker.LogStream, s.Replicas[0], broker.OutcomesStream, s.Replicas[1])
+	}
+	for _, b := range s.Behind {
+		d.problem("durability", "bring that server back", "%s", b)
+	}
+	d.note("durability", "--durability power on an embedded server, sync_interval: always on another",
+		"whether a turn survives a power loss too is a setting of the server that no client can see")
+}
+
+func (d *doctor) clock(skew, took time.Duration) {
+	if skew.Abs() > maxSkew+took/2 {
+		d.problem("clock", "set both by NTP: lag and idle sessions are told by the clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
+		return
+	}
+	d.ok("clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
+}
+
+func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
+	bad := 0
+	for id := range s.Partitions {
+		m, err := broker.LastMarker(ctx, d.Conn, id)
+		switch {
+		case err != nil:
+			d.problem("markers", "", "%v", err)
+		case m.Seq > 0 && m.LogCreated != s.Log.Created.UnixNano():
+			d.problem("markers", "purge OUTCOMES, or restore the log", "partition %d: its outcomes belong to another log", id)
+		case m.Cursor > s.Log.Last:
+			d.problem("markers", "a worker goes on from the log's end when it starts", "partition %d: the log lost its end: it stops at %d, outcomes are stored up to %d", id, s.Log.Last, m.Cursor)
+		default:
+			continue
+		}
+		bad++
+	}
+	if bad == 0 {
+		d.ok("markers", "%d partitions fit the log", s.Partitions)
+	}
+}
+
+// partitions checks that events are decided. Markers that cannot be read are a finding of
+// their own.
+func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *broker.Streams) {
+	bad := 0
+	for id := range s.Partitions {
+		m, err := broker.LastMarker(ctx, d.Conn, id)
+		if err != nil {
+			bad++
+			continue
+		}
+		first, err := broker.Waiting(ctx, js, id, m.Cursor)
+		if err != nil {
+			d.problem("partitions", "", "%v", err)
+			bad++
+			continue
+		}
+		age := d.Now().Sub(first.Time).Truncate(time.Second)
+		if first.Seq == 0 || age < longWait {
+			continue
+		}
+		bad++
+		hint, who := "start a worker", "no worker serves it"
+		if held, err := leased(ctx, js, id); err == nil && held {
+			hint, who = "its log has `partition failed, opening it again` with the reason, or `interrupted, trying again`", m.Owner+" does not decide them"
+		}
+		d.problem("partitions", hint, "partition %d: its events wait for %s, the first at sequence %d: %s", id, units.Span(age), first.Seq, who)
+		d.figures(Figures{AgeSeconds: int64(age.Seconds())})
+	}
+	if bad == 0 {
+		d.ok("partitions", "%d are decided up to their ends", s.Partitions)
+	}
+}
+
+// rejections tells of the events that were rejected lately. Their sessions are in the log of
+// the workers.
+func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
+	before, err := broker.LastUntil(ctx, js, broker.OutcomesStream, d.Now().Add(-lately))
+	codes, n, newest := map[events.Code]int{}, 0, uint64(0)
+	if err == nil {
+		all := "out.*." + string(events.KindRejected) + ".*.*"
+		err = broker.ReadStream(ctx, js, broker.OutcomesStream, all, before+1, 0, func(m jetstream.Msg, _ uint64) error {
+			var r events.Rejected
+			if err := events.Unmarshal(m.Data(), &r); err != nil {
+				return err
+			}
+			codes[r.Code]++
+			n, newest = n+1, max(newest, r.Seq)
+			return nil
+		})
+	}
+	switch {
+	case err != nil:
+		d.problem("rejections", "", "%v", err)
+	case n == 0:
+		d.ok("rejections", "none within %s", units.Span(lately))
+	default:
+		var list []string
+		for _, c := range slices.Sorted(maps.Keys(codes)) {
+			list = append(list, fmt.Sprintf("%s %d", c, codes[c]))
+		}
+		d.note("rejections", "`event rejected` in the log of the workers names the sessions; docs/format/wire.md explains the codes",
+			"%d within %s, the last of the event at sequence %d: %s", n, units.Span(lately), newest, strings.Join(list, ", "))
+	}
+}
+
+// snapshots checks what a worker without ledger files would go on from.
+func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *broker.Streams) {
+	store, found, bytes, oldest := broker.NewSnapshots(js), 0, uint64(0), d.Now()
+	for id := range s.Partitions {
+		newest, err := store.Newest(ctx, id)
+		switch {
+		case errors.Is(err, broker.ErrNoSnapshot):
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			d.note("snapshots", "the next start of a worker makes it", "there is no object store %s", broker.SnapshotsBucket)
+			return
+		case err != nil:
+			d.problem("snapshots", "nothing to do: the next one replaces it", "%v", err)
+		case newest.Marker.LogCreated != s.Log.Created.UnixNano():
+			d.problem("snapshots", "nothing to do: the next one replaces it", "that of partition %d belongs to another log", id)
+		default:
+			found, bytes = found+1, bytes+newest.Bytes
+			if newest.Time.Before(oldest) {
+				oldest = newest.Time
+			}
+		}
+	}
+	if found < s.Partitions {
+		d.note("snapshots", "workers take them every --snapshot-every; until then a new one reads the log from its beginning",
+			"%d of %d partitions have one", found, s.Partitions)
+		return
+	}
+	age := max(0, d.Now().Sub(oldest)).Truncate(time.Second)
+	d.ok("snapshots", "of %d partitions, %s, the oldest of %s ago", found, units.Bytes(bytes), units.Span(age))
+	d.figures(Figures{Bytes: bytes, AgeSeconds: int64(age.Seconds())})
+}
+
+// style makes problems stand out.
+func style(level string) term.Style {
+	return map[Level]term.Style{LevelOK: term.Good, LevelNote: term.Notice, LevelProblem: term.Bad}[Level(level)]
+}
+
+// Write prints the findings as a table, with the hints below each.
+func (d *Diagnosis) Write(w io.Writer) error {
+	t := term.NewTable(w, term.Column{Style: style}, term.Column{}, term.Column{Wrap: true, Min: 20})
+	for _, f := range d.Findings {
+		t.Row(f.Level, f.Check, f.Message)
+		if f.Hint != "" && f.Level != LevelOK {
+			t.Row("", "", "-> "+f.Hint)
+		}
+	}
+	return t.Flush()
+}

@@ -1,0 +1,285 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/events"
+	"compactd/internal/ops/inspect"
+)
+
+func connect(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	c.Dir = t.TempDir()
+	s, err := embedded.Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+func ensure(t *testing.T, js jetstream.JetStream) {
+	t.Helper()
+	if _, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, CreateBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// examine wants a problem, or none for "".
+func examine(t *testing.T, p inspect.Patient, problem string) {
+	t.Helper()
+	p.Data = t.TempDir()
+	d := inspect.Examine(t.Context(), p)
+	found := problem == ""
+	for _, f := range d.Findings {
+		is := f.Level == inspect.LevelProblem
+		if is && problem == "" {
+			t.Errorf("problem %+v", f)
+		}
+		found = found || is && strings.Contains(f.Check+": "+f.Message, problem)
+	}
+	if !found || d.Healthy() != (problem == "") {
+		t.Errorf("healthy %t, want %q of %+v", d.Healthy(), problem, d.Findings)
+	}
+}
+
+// Each thing that can be wrong with a server is a problem, alone.
+func TestExamine(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	p := inspect.Patient{Conn: nc}
+	examine(t, p, "streams: the server has no compactd streams")
+	ensure(t, js)
+	examine(t, p, "")
+
+	for _, shift := range []time.Duration{-time.Hour, time.Hour} {
+		p.Now = func() time.Time { return time.Now().Add(shift) }
+		examine(t, p, "clock: the server's clock is ")
+	}
+	p.Now = nil
+
+	claim := broker.Claim{Partition: 1, Owner: "a", LogCreated: 1}
+	if _, _, err := broker.TakeOver(t.Context(), nc, claim); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, p, "markers: partition 1: its outcomes belong to another log")
+}
+
+// A log that lost its end, and an outcome that no worker wrote.
+func TestExamineMarkers(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	ensure(t, js)
+	log, err := broker.State(t.Context(), js, broker.LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := log.Created.UnixNano()
+	c, _, err := broker.TakeOver(t.Context(), nc, broker.Claim{Partition: 1, Owner: "a", LogCreated: created})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit(t.Context(), nil, broker.Marker{Cursor: 7, LogCreated: created}); err != nil {
+		t.Fatal(err)
+	}
+	p := inspect.Patient{Conn: nc}
+	examine(t, p, "markers: partition 1: the log lost its end: it stops at 0, outcomes are stored up to 7")
+	if _, err := js.Publish(t.Context(), events.Mark(0), nil); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, p, "has no marker; it was not written by a worker")
+}
+
+// Every setting that a worker would not start with is a problem; what it would
+// mend by itself at its start too.
+func TestExamineStreams(t *testing.T) {
+	for want, change := range map[string]func(*jetstream.StreamConfig){
+		"streams: OUTCOMES: direct get is true":    func(c *jetstream.StreamConfig) { c.AllowDirect = true },
+		"streams: OUTCOMES: max age is 1h,":        func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"streams: OUTCOMES: subjects is [out.1.>]": func(c *jetstream.StreamConfig) { c.Subjects = []string{"out.1.>"} },
+	} {
+		nc, js := connect(t, embedded.Config{})
+		ensure(t, js)
+		s, err := js.Stream(t.Context(), broker.OutcomesStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.CachedInfo().Config
+		change(&c)
+		if _, err := js.UpdateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		examine(t, inspect.Patient{Conn: nc}, want)
+	}
+}
+
+// So is what the workers know of each other, when it is not there or ends otherwise.
+func TestExamineBuckets(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	ensure(t, js)
+	s, err := js.Stream(t.Context(), "KV_"+broker.LeasesBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.CachedInfo().Config
+	c.MaxAge = 2 * time.Hour
+	if _, err := js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: max age is 2h, not 0s")
+	if err := js.DeleteStream(t.Context(), "KV_"+broker.LeasesBucket); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
+}
+
+// A stream without room for another event is a problem.
+func TestExamineFull(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	if _, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, MaxBytesLog: 10_000, CreateBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	at := events.Published(events.KindTurn, events.Address{Tenant: "default", Session: "s1"})
+	for {
+		if _, err := js.Publish(t.Context(), at, make([]byte, 10)); err != nil {
+			break
+		}
+	}
+	examine(t, inspect.Patient{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
+}
+
+// What is behind a marker is counted, partition by partition, and the consumer that
+// counted it is gone.
+func TestLook(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	if _, err := inspect.Look(t.Context(), js, t.TempDir()); err == nil || !strings.Contains(err.Error(), broker.ErrNoStreams.Error()) {
+		t.Errorf("without streams: %v", err)
+	}
+	ensure(t, js)
+	at := events.Address{Tenant: "default", Session: "s1"}
+	for range 5 {
+		if _, err := js.Publish(t.Context(), events.Published(events.KindTurn, at), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mine := events.PartitionOf(at, 2)
+	c, _, err := broker.TakeOver(t.Context(), nc, broker.Claim{Partition: mine, Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Commit(t.Context(), nil, broker.Marker{Cursor: 2}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := inspect.Look(t.Context(), js, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, other := r.Partitions[mine], r.Partitions[1-mine]
+	if got.Owner != "a" || got.Epoch != 1 || got.Cursor != 2 || got.Behind != 3 || got.File != nil {
+		t.Errorf("partition %d: %+v", mine, got)
+	}
+	if other.Owner != "" || other.Behind != 0 || other.LagMS != 0 {
+		t.Errorf("the other: %+v", other)
+	}
+	s, err := js.Stream(t.Context(), broker.LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.CachedInfo().State.Consumers; n != 0 {
+		t.Errorf("%d consumers are left", n)
+	}
+	var text strings.Builder
+	if err := r.Write(&text); err != nil || !strings.Contains(text.String(), "nobody yet") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// Events that nobody decides are a problem, with the first of them; rejections are counted by
+// code.
+func TestExaminePartitions(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	ensure(t, js)
+	ack, err := js.Publish(t.Context(), "session.turn.acme.s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := events.PartitionOf(events.Address{Tenant: "acme", Session: "s"}, 2)
+	p := inspect.Patient{Conn: nc}
+	examine(t, p, "")
+	p.Now = func() time.Time { return time.Now().Add(90 * time.Second) }
+	examine(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
+	if _, err := broker.NewLeases(js, time.Minute).Acquire(t.Context(), id, broker.Holder{Member: "m", Owner: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	examine(t, p, "does not decide them")
+
+	log, err := broker.State(t.Context(), js, broker.LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := log.Created.UnixNano()
+	c, _, err := broker.TakeOver(t.Context(), nc, broker.Claim{Partition: id, Owner: "a", LogCreated: created})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := events.Address{Tenant: "acme", Session: "s"}
+	said := broker.Message{Subject: events.Outcome(id, events.KindRejected, at), Data: fmt.Appendf(nil, `{"seq":%d,"code":"bad_json"}`, ack.Sequence)}
+	if err := c.Commit(t.Context(), []broker.Message{said, said}, broker.Marker{Cursor: ack.Sequence, LogCreated: created}); err != nil {
+		t.Fatal(err)
+	}
+	p.Now, p.Data = nil, t.TempDir()
+	want := fmt.Sprintf("2 within 1h, the last of the event at sequence %d: bad_json 2", ack.Sequence)
+	if d := inspect.Examine(t.Context(), p); !slices.ContainsFunc(d.Findings, func(f inspect.Finding) bool {
+		return f.Check == "rejections" && f.Level == inspect.LevelNote && strings.HasPrefix(f.Message, want)
+	}) {
+		t.Errorf("no %q in %+v", want, d.Findings)
+	}
+}
+
+// While OUTCOMES is nearly full, the tenants whose compactions hold most of it are
+// named.
+func TestExamineTenants(t *testing.T) {
+	nc, js := connect(t, embedded.Config{})
+	ensure(t, js)
+	publish := func(tenant string, bytes int) {
+		subject := events.Outcome(0, events.KindCompacted, events.Address{Tenant: tenant, Session: "s"})
+		if _, err := js.Publish(t.Context(), subject, make([]byte, bytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note := func() string {
+		d := inspect.Examine(t.Context(), inspect.Patient{Conn: nc, Data: t.TempDir()})
+		i := slices.IndexFunc(d.Findings, func(f inspect.Finding) bool { return f.Check == "tenants" })
+		if i < 0 {
+			return ""
+		}
+		return d.Findings[i].Message
+	}
+	publish("small", 10<<10)
+	publish("heavy", 300<<10)
+	if got := note(); got != "" {
+		t.Errorf("a third full: %q", got)
+	}
+	publish("heavy", 300<<10)
+	publish("middle", 250<<10)
+	if got, want := note(), "OUTCOMES is more than 80 % full; most of its compactions are of heavy 600 KiB, middle 250 KiB, small 10 KiB"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

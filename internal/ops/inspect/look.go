@@ -1,0 +1,199 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
+)
+
+// Report is what [Look] found.
+type Report struct {
+	MaxAgeSeconds int64       `json:"max_age_seconds"` // of both streams
+	Streams       []Stream    `json:"streams"`
+	Partitions    []Partition `json:"partitions"`
+}
+
+// Stream is one of the two streams.
+type Stream struct {
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created"`
+	Messages uint64    `json:"messages"`
+	Bytes    uint64    `json:"bytes"`
+	MaxBytes int64     `json:"max_bytes"` // -1 for no bound
+	First    uint64    `json:"first_seq"`
+	Last     uint64    `json:"last_seq"`
+}
+
+// Partition is how far a partition is decided, and by whom, as its newest marker
+// says.
+type Partition struct {
+	Partition int    `json:"partition"`
+	Owner     string `json:"owner"` // "" when it was never served
+	Epoch     uint64 `json:"epoch"`
+	// Leased says that a worker holds the lease; without one nobody serves the
+	// partition. One that died holds it until the lease ends.
+	Leased bool      `json:"leased"`
+	Cursor uint64    `json:"cursor"`
+	Config string    `json:"config"`
+	Marked time.Time `json:"marked,omitzero"`
+	// Behind counts the events after the cursor; LagMS is the age of the first of
+	// them, in milliseconds.
+	Behind uint64 `json:"behind"`
+	LagMS  int64  `json:"lag_ms"`
+	// Snapshot is the newest copy of the ledger file in the object store, if there is
+	// one.
+	Snapshot *Snapshot `json:"snapshot,omitzero"`
+	// File is the ledger file in this machine's data folder, if it has one.
+	File *File `json:"file,omitzero"`
+}
+
+// Snapshot is what a worker without the ledger file would go on from.
+type Snapshot struct {
+	Cursor uint64    `json:"cursor"`
+	Epoch  uint64    `json:"epoch"` // of the owner that took it
+	Bytes  uint64    `json:"bytes"`
+	Stored time.Time `json:"stored"`
+}
+
+// File is a ledger file, as the folder shows it.
+type File struct {
+	Path     string    `json:"path"`
+	Bytes    int64     `json:"bytes"`
+	Changed  time.Time `json:"changed"`
+	SetAside int       `json:"set_aside"` // older ones that could not be trusted
+}
+
+// Look reports on the streams of a server and the ledger files of a folder. It
+// fails with [broker.ErrNoStreams] where no worker ever ran.
+func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report, error) {
+	streams, err := broker.Describe(ctx, js)
+	if err != nil {
+		return nil, fmt.Errorf("inspect: %w", err)
+	}
+	r := &Report{MaxAgeSeconds: int64(streams.MaxAge.Seconds())}
+	r.add(broker.LogStream, streams.Log)
+	r.add(broker.OutcomesStream, streams.Outcomes)
+	for id := range streams.Partitions {
+		p, err := look(ctx, js, id)
+		if err != nil {
+			return nil, fmt.Errorf("inspect: %w", err)
+		}
+		if p.Snapshot, err = snapshotOf(ctx, js, id); err != nil {
+			return nil, fmt.Errorf("inspect: %w", err)
+		}
+		if p.Leased, err = leased(ctx, js, id); err != nil {
+			return nil, fmt.Errorf("inspect: %w", err)
+		}
+		p.File = fileOf(ledgers, id)
+		r.Partitions = append(r.Partitions, p)
+	}
+	return r, nil
+}
+
+func (r *Report) add(name string, s broker.StreamState) {
+	r.Streams = append(r.Streams, Stream{name, s.Created, s.Messages, s.Bytes, s.MaxBytes, s.First, s.Last})
+}
+
+func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error) {
+	m, err := broker.LastMarker(ctx, js.Conn(), id)
+	if err != nil {
+		return Partition{}, err
+	}
+	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time}
+	oldest, err := broker.Oldest(ctx, js, id, m.Cursor)
+	if err != nil || oldest.IsZero() {
+		return p, err
+	}
+	p.LagMS = max(time.Since(oldest).Milliseconds(), 0)
+	p.Behind, err = broker.Behind(ctx, js, id, m.Cursor)
+	return p, err
+}
+
+// leased reports whether somebody holds the lease of a partition.
+func leased(ctx context.Context, js jetstream.JetStream, id int) (bool, error) {
+	bucket, err := js.KeyValue(ctx, broker.LeasesBucket)
+	if err == nil {
+		_, err = bucket.Get(ctx, strconv.Itoa(id))
+	}
+	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// snapshotOf is nil where there is none.
+func snapshotOf(ctx context.Context, js jetstream.JetStream, id int) (*Snapshot, error) {
+	s, err := broker.NewSnapshots(js).Newest(ctx, id)
+	if errors.Is(err, broker.ErrNoSnapshot) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{Cursor: s.Marker.Cursor, Epoch: s.Marker.Epoch, Bytes: s.Bytes, Stored: s.Time}, nil
+}
+
+// path is where a worker keeps the ledgers of a partition.
+func path(ledgers string, id int) string { return filepath.Join(ledgers, fmt.Sprintf("p%d.db", id)) }
+
+// fileOf is nil where there is no file, or none that can be looked at.
+func fileOf(ledgers string, id int) *File {
+	at := path(ledgers, id)
+	info, err := os.Stat(at)
+	if err != nil {
+		return nil
+	}
+	bad, _ := filepath.Glob(at + ".bad-*") // fails on a bad pattern only
+	return &File{Path: at, Bytes: info.Size(), Changed: info.ModTime(), SetAside: len(bad)}
+}
+
+// Write prints the report as tables.
+func (r *Report) Write(w io.Writer) error {
+	t := term.NewTable(w, term.Column{Name: "STREAM"}, term.Column{Name: "MESSAGES", Right: true}, term.Column{Name: "SIZE", Right: true},
+		term.Column{Name: "MAX SIZE", Right: true}, term.Column{Name: "FIRST", Right: true, Drop: 1}, term.Column{Name: "LAST", Right: true},
+		term.Column{Name: "CREATED", Drop: 2})
+	for _, s := range r.Streams {
+		most := "no bound"
+		if s.MaxBytes >= 0 {
+			most = units.Bytes(s.MaxBytes)
+		}
+		t.Row(s.Name, s.Messages, units.Bytes(s.Bytes), most, s.First, s.Last, s.Created.Format(time.RFC3339))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	t = term.NewTable(w, term.Column{Name: "PARTITION", Right: true}, term.Column{Name: "EPOCH", Right: true}, term.Column{Name: "CURSOR", Right: true},
+		term.Column{Name: "BEHIND", Right: true}, term.Column{Name: "LAG", Right: true}, term.Column{Name: "SNAPSHOT", Right: true, Drop: 1},
+		term.Column{Name: "FILE", Right: true}, term.Column{Name: "OWNER", Min: 10})
+	for _, p := range r.Partitions {
+		owner, file, snapshot := p.Owner, "-", "-"
+		if owner == "" {
+			owner = "nobody yet"
+		} else if !p.Leased {
+			owner = "nobody, last " + owner
+		}
+		if p.File != nil {
+			file = units.Bytes(p.File.Bytes)
+			if p.File.SetAside > 0 {
+				file += fmt.Sprintf(" (%d set aside)", p.File.SetAside)
+			}
+		}
+		if p.Snapshot != nil {
+			snapshot = fmt.Sprint(p.Snapshot.Cursor)
+		}
+		t.Row(p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), snapshot, file, owner)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,271 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
+
+	"compactd/internal/broker"
+	"compactd/internal/events"
+	"compactd/internal/ops/replay"
+)
+
+// Config describes a load.
+type Config struct {
+	Conn *nats.Conn
+	// Tenant of the sessions; with several tenants, their names before a number.
+	// Default events.DefaultTenant.
+	Tenant  string
+	Tenants int    // default 1
+	Name    string // of the run: sessions are called <name>-1, <name>-2, …
+
+	Sessions int     // agents at once; default 1
+	Turns    int     // of each; 0 goes on until Duration is over
+	Speed    float64 // times faster than real agents; 0 does not wait at all
+	Rate     float64 // most turns a second of all agents; 0 is no bound
+	// Duration ends the publishing early, or at all without Turns; 0 is no bound.
+	Duration time.Duration
+	Window   int64 // context window of the agents' model, in tokens; default 32,000
+	Seed     uint64
+	// Progress is told after each turn; nil for none.
+	Progress func()
+}
+
+// DefaultWindow is small, so that sessions of some tens of turns are compacted.
+const DefaultWindow = 32_000
+
+// Bounds of waiting for the workers, and for what is stored to be heard.
+const (
+	settleTimeout = 2 * time.Minute
+	listenTimeout = 5 * time.Second
+)
+
+// Run publishes until all agents are done and the workers have decided on it.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	c.Tenant, c.Tenants = cmp.Or(c.Tenant, events.DefaultTenant), max(c.Tenants, 1)
+	c.Sessions, c.Window = max(c.Sessions, 1), cmp.Or(c.Window, DefaultWindow)
+	js, err := jetstream.New(c.Conn)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	f := &fleet{config: c, js: js, agents: map[events.Address]*agent{}, sent: map[uint64]time.Time{}, heard: map[string]told{}}
+	rep, err := f.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	return rep, nil
+}
+
+// fleet is one call of Run.
+type fleet struct {
+	config Config
+	js     jetstream.JetStream
+	agents map[events.Address]*agent
+
+	mu      sync.Mutex // guards the fields below
+	report  Report
+	sent    map[uint64]time.Time // by sequence of the turn
+	heard   map[string]told      // by id of the outcome
+	lastSeq uint64
+}
+
+// told is an outcome as it was heard.
+type told struct {
+	at    time.Time
+	cause uint64
+}
+
+func (f *fleet) run(ctx context.Context) (*Report, error) {
+	streams, err := broker.Describe(ctx, f.js)
+	if err != nil {
+		return nil, err
+	}
+	state, err := broker.State(ctx, f.js, broker.OutcomesStream)
+	if err != nil {
+		return nil, err
+	}
+	stop, err := f.prepare()
+	defer stop()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	f.publish(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	f.report.Elapsed = time.Since(began)
+	settle, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	if err := broker.AwaitCursor(settle, f.js, streams.Partitions, f.lastSeq); err != nil {
+		return nil, fmt.Errorf("wait for the workers: %w; is one running?", err)
+	}
+	return f.collect(ctx, state.Last+1)
+}
+
+// prepare makes the agents and listens for them. stop ends the listening.
+func (f *fleet) prepare() (stop func(), err error) {
+	var subs []*nats.Subscription
+	stop = func() {
+		for _, s := range subs {
+			_ = s.Unsubscribe() // the connection may be gone
+		}
+	}
+	for i := range f.config.Sessions {
+		a := events.Address{Tenant: f.tenant(i % f.config.Tenants), Session: fmt.Sprintf("%s-%d", f.config.Name, i+1)}
+		if err := a.Validate(); err != nil {
+			return stop, err
+		}
+		f.agents[a] = newAgent(a, f.config.Window, f.config.Seed, i)
+	}
+	for t := range f.config.Tenants {
+		for _, k := range []events.Kind{events.KindCompacted, events.KindBudget} {
+			s, err := f.config.Conn.Subscribe(events.Published(k, events.Address{Tenant: f.tenant(t), Session: "*"}), f.hear)
+			if err != nil {
+				return stop, err
+			}
+			subs = append(subs, s)
+			if err := s.SetPendingLimits(-1, -1); err != nil {
+				return stop, err
+			}
+		}
+	}
+	return stop, nil
+}
+
+func (f *fleet) tenant(i int) string {
+	if f.config.Tenants == 1 {
+		return f.config.Tenant
+	}
+	return fmt.Sprintf("%s-%d", f.config.Tenant, i+1)
+}
+
+func (f *fleet) hear(m *nats.Msg) {
+	now := time.Now()
+	k, at, err := events.ParsePublished(m.Subject)
+	a := f.agents[at]
+	if err != nil || a == nil {
+		return // of another fleet
+	}
+	body, err := events.DecodeOutcome(k, m.Data)
+	if err != nil {
+		return // counted as unheard
+	}
+	switch b := body.(type) {
+	case *events.BudgetChanged:
+		f.keep(b.ID, told{now, b.CausedBy.Seq})
+	case *events.Compacted:
+		f.keep(b.ID, told{now, b.CausedBy.Seq})
+		if b.Compacted {
+			a.hear(b)
+		}
+	}
+}
+
+func (f *fleet) keep(id string, t told) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heard[id] = t
+}
+
+// publish runs the agents.
+func (f *fleet) publish(ctx context.Context) {
+	if f.config.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.config.Duration)
+		defer cancel()
+	}
+	limit := rate.Inf
+	if f.config.Rate > 0 {
+		limit = rate.Limit(f.config.Rate)
+	}
+	limiter := rate.NewLimiter(limit, 1)
+	var wg sync.WaitGroup
+	for _, a := range f.agents {
+		wg.Go(func() { f.count(f.live(ctx, a, limiter)) })
+	}
+	wg.Wait()
+}
+
+// count takes why an agent ended.
+func (f *fleet) count(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		f.report.Errors = append(f.report.Errors, err.Error())
+	}
+}
+
+// live runs one agent until it has said all, or the time is over.
+func (f *fleet) live(ctx context.Context, a *agent, limiter *rate.Limiter) error {
+	for f.config.Turns == 0 || a.turn < int64(f.config.Turns) {
+		if !f.wait(ctx, a, limiter) {
+			return nil
+		}
+		if a.apply() {
+			f.applied(a)
+		}
+		if err := f.send(ctx, a); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("session %s, turn %d: %w", a.address, a.turn, err)
+		}
+	}
+	return nil
+}
+
+// wait reports false when the time is over.
+func (f *fleet) wait(ctx context.Context, a *agent, limiter *rate.Limiter) bool {
+	if f.config.Speed > 0 {
+		select {
+		case <-time.After(time.Duration(float64(a.pause()) / f.config.Speed)):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return limiter.Wait(ctx) == nil && ctx.Err() == nil
+}
+
+func (f *fleet) applied(a *agent) {
+	bad := len(events.Validate(events.Anthropic, a.history())) > 0
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.report.Applied++
+	if bad {
+		f.report.Invalid++
+	}
+}
+
+// errTwice: the name of the run was used before, so that nothing was measured.
+var errTwice = errors.New("the turn was published before, or another tenant has used its id; give the run another --name")
+
+func (f *fleet) send(ctx context.Context, a *agent) error {
+	id, data, err := a.speak()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	ack, err := replay.Persist(ctx, f.js, events.KindTurn, a.address, replay.MessageID(a.address, id), data)
+	if _, taken := errors.AsType[*replay.DuplicateError](err); taken {
+		return fmt.Errorf("%w: %w", errTwice, err)
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.report.Turns++
+	f.report.Bytes += int64(len(data))
+	f.report.Acks = append(f.report.Acks, time.Since(began))
+	f.sent[ack.Sequence] = began
+	f.lastSeq = max(f.lastSeq, ack.Sequence)
+	f.mu.Unlock()
+	if f.config.Progress != nil {
+		f.config.Progress()
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"compactd/internal/events"
+	"compactd/internal/ops/transcript"
+)
+
+// SessionReport is what became of one session.
+type SessionReport struct {
+	Name        string
+	Turns       int
+	Messages    int
+	Generations []Generation
+	Rejected    []events.Code
+
+	address events.Address
+	sizes   []int    // of the turns' payloads, in bytes
+	samples []sample // in the order of the turns
+}
+
+// Generation is one compaction.
+type Generation struct {
+	Number        int64
+	Turn          int64 // up to which the history was compacted
+	Reason        events.Reason
+	Stages        []events.Stage
+	Before, After int64 // tokens
+	Messages      int
+	Violations    []events.Violation
+}
+
+// sample is what a worker said of a session's size at a turn.
+type sample struct {
+	turn      int64
+	input     int64 // tokens of the next call, before what was done then
+	whole     int64 // the same, had nothing been compacted so far
+	available int64 // tokens that the model takes
+}
+
+func newSessionReport(a events.Address, s transcript.Session) *SessionReport {
+	r := &SessionReport{Name: s.Name, Turns: len(s.Turns), address: a}
+	for _, t := range s.Turns {
+		r.Messages += len(t.Messages)
+		r.sizes = append(r.sizes, len(t.Payload))
+	}
+	return r
+}
+
+// note takes an outcome, and returns the compaction that it is, nil if it is none.
+func (s *SessionReport) note(body any) *events.Compacted {
+	switch b := body.(type) {
+	case *events.Rejected:
+		s.Rejected = append(s.Rejected, b.Code)
+	case *events.BudgetChanged:
+		if n := len(s.Generations); n == 0 || s.Generations[n-1].Turn != b.Through.Turn { // else it tells of the same
+			s.sample(b.Through.Turn, b.Budget.EstimatedInput, b.Budget.AvailableInput)
+		}
+	case *events.Compacted:
+		s.sample(b.Through.Turn, b.TokensBefore, b.AvailableInput)
+		if b.Compacted {
+			s.Generations = append(s.Generations, generation(b))
+			return b
+		}
+	}
+	return nil
+}
+
+// end takes how the session stood after its last turn.
+func (s *SessionReport) end(stats *events.StatsResponse) {
+	if stats.Known {
+		s.sample(stats.Through.Turn, stats.Budget.EstimatedInput, stats.Budget.AvailableInput)
+	}
+}
+
+func (s *SessionReport) sample(turn, input, available int64) {
+	s.samples = append(s.samples, sample{turn, input, input + s.Saved(), available})
+}
+
+func generation(b *events.Compacted) Generation {
+	return Generation{
+		Number: b.Generation, Turn: b.Through.Turn, Reason: b.Reason, Stages: b.StagesUsed, Before: b.TokensBefore, After: b.TokensAfter,
+		Messages: len(b.Messages), Violations: events.Validate(b.Format, b.Messages),
+	}
+}
+
+// Peak is the largest input that was told of, in tokens; 0 if none was.
+func (s *SessionReport) Peak() (tokens int64) {
+	for _, x := range s.samples {
+		tokens = max(tokens, x.input)
+	}
+	return tokens
+}
+
+// Saved is what all compactions took off, in tokens.
+func (s *SessionReport) Saved() (tokens int64) {
+	for _, g := range s.Generations {
+		tokens += g.Before - g.After
+	}
+	return tokens
+}
+
+// Stages counts the compactions that each stage took part in.
+func (s *SessionReport) Stages() map[events.Stage]int {
+	n := map[events.Stage]int{}
+	for _, g := range s.Generations {
+		for _, stage := range g.Stages {
+			n[stage]++
+		}
+	}
+	return n
+}
+
+// Largest returns the compaction that took most off, and its session; nil where there
+// was none.
+func (r *Report) Largest() (a events.Address, largest *Generation) {
+	for _, s := range r.Sessions {
+		for i := range s.Generations {
+			if g := &s.Generations[i]; largest == nil || g.Before-g.After > largest.Before-largest.After {
+				a, largest = s.address, g
+			}
+		}
+	}
+	return a, largest
+}
+
+// Invalid counts the compacted histories that their provider would refuse.
+func (s *SessionReport) Invalid() (n int) {
+	for _, g := range s.Generations {
+		if len(g.Violations) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Overflow is the turn with which the history, had nobody compacted it, would have
+// been larger than what its model takes; 0 if it never was. Between two turns that
+// a worker told of, tokens are shared out by the size of the payloads.
+func (s *SessionReport) Overflow() int64 {
+	var before sample
+	for _, x := range s.samples {
+		if x.whole > x.available {
+			return s.crossing(before, x)
+		}
+		before = x
+	}
+	return 0
+}
+
+// crossing is the turn between two samples with which the second's limit is passed.
+func (s *SessionReport) crossing(from, to sample) int64 {
+	if from.turn >= to.turn || to.turn > int64(len(s.sizes)) {
+		return to.turn
+	}
+	sizes := s.sizes[from.turn:to.turn]
+	sum, part := 0, 0
+	for _, n := range sizes {
+		sum += n
+	}
+	for i, n := range sizes {
+		part += n
+		if from.whole+(to.whole-from.whole)*int64(part)/int64(sum) > to.available {
+			return from.turn + int64(i) + 1
+		}
+	}
+	return to.turn
+}

@@ -1,0 +1,232 @@
+package transcript
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+	"compactd/internal/testkit/realsessions"
+)
+
+func collect(t *testing.T, from From, paths ...string) (out []Session) {
+	t.Helper()
+	s, err := Open(from, paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for session := range s.Sessions(func(err error) { t.Errorf("told: %v", err) }) {
+		out = append(out, session)
+	}
+	return out
+}
+
+// Real sessions are known by their first line, and read as Read does.
+func TestRealSessions(t *testing.T) {
+	dir := realsessions.Dir(t)
+	want, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(payloads(want), payloads(collect(t, Auto, dir))); diff != "" {
+		t.Errorf("by Source (-Read +Source):\n%.2000s", diff)
+	}
+}
+
+func payloads(sessions []Session) (out []string) {
+	for _, s := range sessions {
+		for _, t := range s.Turns {
+			out = append(out, fmt.Sprintf("%s %v %s", s.Name, t.At, t.Payload))
+		}
+	}
+	return out
+}
+
+// Real sessions, written as Claude Code and as chat completions would have kept
+// them, come back as the same messages.
+func TestRealSessionsInOtherFormats(t *testing.T) {
+	sessions, err := Read(realsessions.Dir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	for _, s := range sessions {
+		path, from := filepath.Join(t.TempDir(), s.Name), OpenAI
+		text := asChat(s)
+		if s.Format == events.Anthropic {
+			path, from, text = path+".jsonl", ClaudeCode, asClaudeCode(t, s)
+		} else {
+			path += ".json"
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := collect(t, Auto, path)
+		if len(got) != 1 || got[0].Name != s.Name || got[0].Format != s.Format {
+			t.Fatalf("%s as %s: %d sessions", s.Name, from, len(got))
+		}
+		if diff := cmp.Diff(parts(t, s), parts(t, got[0])); diff != "" {
+			t.Fatalf("%s as %s (-recorded +read):\n%.2000s", s.Name, from, diff)
+		}
+		written++
+	}
+	t.Logf("%d sessions", written)
+}
+
+// parts says what a conversation holds, wherever its messages begin and end.
+func parts(t *testing.T, s Session) (out []string) {
+	t.Helper()
+	for _, turn := range s.Turns {
+		messages, err := s.Format.ReadAll(turn.Messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages {
+			for _, p := range m.Parts {
+				if p.Kind != events.PartText || strings.TrimSpace(p.Text) != "" {
+					out = append(out, fmt.Sprintf("%s %d %s %s %s", m.Role, p.Kind, p.Tool, p.CallID, p.Text))
+				}
+			}
+		}
+	}
+	return out
+}
+
+func asChat(s Session) string {
+	var all []events.Raw
+	for _, turn := range s.Turns {
+		all = append(all, turn.Messages...)
+	}
+	return string(must(struct {
+		Messages []events.Raw `json:"messages"`
+	}{all}))
+}
+
+// asClaudeCode writes a line for each block.
+func asClaudeCode(t *testing.T, s Session) string {
+	t.Helper()
+	var b strings.Builder
+	for _, turn := range s.Turns {
+		for i, raw := range turn.Messages {
+			var m struct {
+				Role    string       `json:"role"`
+				Content []events.Raw `json:"content"`
+			}
+			if err := events.Unmarshal(raw, &m); err != nil {
+				t.Fatal(err)
+			}
+			for j, block := range m.Content {
+				fmt.Fprintf(&b, `{"type":%q,"uuid":"%d-%d-%d","message":{"id":"%d-%d","role":%q,"content":[%s]}}`+"\n", m.Role, turn.Number, i, j, turn.Number, i, m.Role, block)
+			}
+		}
+	}
+	return b.String()
+}
+
+// A folder stands for all that lies below it; what is no transcript is counted, and
+// names are unique.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	line := `{"type":"user","uuid":"1","message":{"role":"user","content":"hi"}}`
+	for name, text := range map[string]string{
+		"a/s.jsonl": line, "b/s.jsonl": line, "b/deep/über.jsonl": line, "b/package.json": `{"name":"x"}`, "b/notes.txt": "x",
+		"c/" + strings.Repeat("long", 30) + ".json": `[{"role":"user","content":"hi"}]`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := Open(Auto, dir)
+	if err != nil || source.Unknown != 1 {
+		t.Fatalf("unknown %d, %v; want package.json alone", source.Unknown, err)
+	}
+	for range 2 { // the second time as the first
+		var names []string
+		for s := range source.Sessions(func(err error) { t.Error(err) }) {
+			names = append(names, s.Name)
+		}
+		want := []string{"s", "-ber", "s-2", strings.Repeat("long", 30)[:55] + "-036856be"}
+		slices.Sort(names)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("names (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// What a folder or a file cannot give is said.
+func TestNothingToRead(t *testing.T) {
+	dir := t.TempDir()
+	for want, open := range map[string]func() (*Source, error){
+		"no such file":                       func() (*Source, error) { return Open(Auto, filepath.Join(dir, "missing")) },
+		"holds no *.traj, *.traj.json":       func() (*Source, error) { return Open(SWEAgent, dir) },
+		"is no transcript of a known format": func() (*Source, error) { return Open(Auto, "doc.go") },
+	} {
+		if _, err := open(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// What came before the cut of a file is read, in every format of lines.
+func TestCutFile(t *testing.T) {
+	for from, line := range map[From]string{
+		ClaudeCode: `{"type":"user","uuid":"1","message":{"role":"user","content":"hi"}}`,
+		Compactd:   `{"session":"s","kind":"message","role":"user","content":[{"type":"text","text":"hi"}]}`,
+		OpenAI:     `{"messages":[{"role":"user","content":"hi"}]}`,
+	} {
+		path := filepath.Join(t.TempDir(), "cut.jsonl.gz")
+		var zipped bytes.Buffer
+		w := gzip.NewWriter(&zipped)
+		fmt.Fprintln(w, line)
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, zipped.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source, err := Open(Auto, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		n := 0
+		for range source.Sessions(func(err error) { told = append(told, err.Error()) }) {
+			n++
+		}
+		if n != 1 || len(told) != 1 || !strings.HasSuffix(told[0], "cut.jsonl.gz: line 2: unexpected EOF") {
+			t.Errorf("%s: %d sessions, told %q", from, n, told)
+		}
+	}
+}
+
+// A line beyond its bound is skipped, and never held: the lines around it stay.
+func TestLongLine(t *testing.T) {
+	for _, most := range []int{10, 100_000} { // below and above what is read at once
+		long := strings.Repeat("0", most+1)
+		for text, want := range map[string][]string{
+			"a\n\n" + long + "\nb": {"1 a\n <nil>", "3  is too long to be read", "4 b <nil>"},
+			"a\n" + long:           {"1 a\n <nil>", "2  is too long to be read"},
+			"a\nb":                 {"1 a\n <nil>", "2 b <nil>"},
+		} {
+			var got []string
+			for n, l := range lines(strings.NewReader(text), most) {
+				got = append(got, fmt.Sprintf("%d %s %v", n, l.line, l.err))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("lines of at most %d (-want +got):\n%s", most, diff)
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package whatif
+
+import (
+	"fmt"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/ops/diff"
+)
+
+// Compaction is one that a policy would have made, with the histories around it.
+type Compaction struct {
+	title         string
+	saved         compaction.Tokens
+	before, after []events.Message
+	ruler         ruler
+}
+
+// show keeps a compaction, in place of a smaller one.
+func (w *world) show(b *events.Compacted, saved compaction.Tokens, after []events.Message) error {
+	_, before, err := w.own.render(w.own.ledger.ViewAt(b.Generation - 1))
+	if err != nil {
+		return fmt.Errorf("the history before: %w", err)
+	}
+	stages := make([]string, len(b.StagesUsed))
+	for i, s := range b.StagesUsed {
+		stages[i] = string(s)
+	}
+	*w.largest = Compaction{
+		title: fmt.Sprintf("%s at turn %d, for %s, by %s", w.session.Address.Session, b.Through.Turn,
+			strings.ReplaceAll(string(b.Reason), "_", " "), strings.Join(stages, ", ")),
+		saved: saved, before: before, after: after, ruler: *w.ruler,
+	}
+	return nil
+}
+
+// Largest is the compaction that took most off, nil where there was none; see
+// [Options].
+func (r *Report) Largest() *diff.Change {
+	c := r.largest
+	if c == nil || c.saved == 0 {
+		return nil
+	}
+	return &diff.Change{
+		Title: "One of them: " + c.title, Before: c.before, After: c.after,
+		Count: func(m ...events.Message) int64 { return int64(c.ruler.of(m)) },
+	}
+}

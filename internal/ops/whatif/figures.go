@@ -1,0 +1,132 @@
+package whatif
+
+import (
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/ops/facts"
+)
+
+// Figures are what became of some sessions under one policy. Tokens are those of
+// the one ruler; a call is counted after each turn, with what its history would
+// have been by then.
+type Figures struct {
+	Calls int64 `json:"calls"`
+
+	Compactions int                   `json:"compactions"`
+	Stages      map[events.Stage]int  `json:"stages"`  // compactions that used one
+	Reasons     map[events.Reason]int `json:"reasons"` // compactions
+	// Nothing counts the times that nothing could be done at the trigger.
+	Nothing int `json:"nothing_to_do"`
+
+	Mean  compaction.Tokens `json:"mean_tokens"` // of a call
+	Peak  compaction.Tokens `json:"peak_tokens"` // of any call
+	Sent  compaction.Tokens `json:"sent_tokens"` // of all calls together
+	Saved compaction.Tokens `json:"saved_tokens"`
+	// Spared is what all calls together would have carried besides, if nothing had been
+	// taken off.
+	Spared compaction.Tokens `json:"spared_tokens"`
+
+	Summaries Summaries `json:"summaries"`
+
+	// Blocked are turns after which the history was over the hard limit, by the
+	// policy's own count; Over are calls too large for their model, by the ruler.
+	Blocked int `json:"blocked"`
+	Over    int `json:"over_window"`
+
+	// Overflow is the turn with which the history would no longer have fit its model
+	// if nothing had been taken off, by the ruler; 0 is never, and for all sessions
+	// together. Overflowing counts the sessions that have one.
+	Overflow    int64 `json:"overflow_turn,omitzero"`
+	Overflowing int   `json:"would_overflow"`
+
+	// Facts of all that a session had said are looked for after each tenth of it.
+	Facts map[string]facts.Share `json:"facts"`
+
+	Invalid  int `json:"invalid_histories"`
+	Rejected int `json:"rejected_events"`
+	// Diverged counts the sessions in which something else was told than was
+	// recorded.
+	Diverged int `json:"diverged_sessions"`
+}
+
+// Summaries are what a policy asks of a summarizer.
+type Summaries struct {
+	Asked  int `json:"asked"`
+	Late   int `json:"late"` // asked for at the trigger or after it: none was prepared
+	Made   int `json:"made"`
+	Failed int `json:"failed"`
+	Used   int `json:"used"` // put in place of their range
+	// Input is read to make them, Output is what they cost in a history.
+	Input  compaction.Tokens `json:"input_tokens"`
+	Output compaction.Tokens `json:"output_tokens"`
+}
+
+func newFigures() *Figures {
+	f := &Figures{Stages: map[events.Stage]int{}, Reasons: map[events.Reason]int{}, Facts: map[string]facts.Share{}}
+	for _, k := range facts.Kinds {
+		f.Facts[k.Name] = facts.Share{}
+	}
+	return f
+}
+
+// carry counts a call.
+func (f *Figures) carry(t, available compaction.Tokens) {
+	f.Calls++
+	f.Sent += t
+	f.Spared += f.Saved
+	f.Peak = max(f.Peak, t)
+	f.Mean = f.Sent / compaction.Tokens(f.Calls)
+	if t > available {
+		f.Over++
+	}
+	if f.Overflow == 0 && t+f.Saved > available {
+		f.Overflow, f.Overflowing = f.Calls, 1
+	}
+}
+
+// kept looks for facts in a history.
+func (f *Figures) kept(all *facts.Facts, history []events.Message) {
+	lines := facts.Lines(history)
+	for _, k := range facts.Kinds {
+		s, _ := lines.Holds(k.Of(all))
+		f.Facts[k.Name] = f.Facts[k.Name].Plus(s)
+	}
+}
+
+// add adds the figures of another session.
+func (f *Figures) add(o *Figures) {
+	f.Calls += o.Calls
+	f.Compactions += o.Compactions
+	for k, n := range o.Stages {
+		f.Stages[k] += n
+	}
+	for k, n := range o.Reasons {
+		f.Reasons[k] += n
+	}
+	f.Nothing += o.Nothing
+	f.Peak = max(f.Peak, o.Peak)
+	f.Sent += o.Sent
+	f.Mean = f.Sent / compaction.Tokens(max(1, f.Calls))
+	f.Saved += o.Saved
+	f.Spared += o.Spared
+	f.Summaries.add(&o.Summaries)
+	f.Blocked += o.Blocked
+	f.Over += o.Over
+	f.Overflowing += o.Overflowing
+	for k, s := range o.Facts {
+		f.Facts[k] = f.Facts[k].Plus(s)
+	}
+	f.Invalid += o.Invalid
+	f.Rejected += o.Rejected
+	f.Diverged += o.Diverged
+}
+
+func (s *Summaries) add(o *Summaries) {
+	s.Asked += o.Asked
+	s.Late += o.Late
+	s.Made += o.Made
+	s.Failed += o.Failed
+	s.Used += o.Used
+	s.Input += o.Input
+	s.Output += o.Output
+}

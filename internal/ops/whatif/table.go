@@ -1,0 +1,117 @@
+package whatif
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/ops/facts"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
+)
+
+// row is one line of the table: what it says of each policy.
+type row struct {
+	name string
+	of   func(*Figures) string
+}
+
+// stages and reasons in the order of their rows; those that nobody has are left out.
+var (
+	stages  = []events.Stage{events.StagePrune, events.StageDeduplicate, events.StageSummarize, events.StageTruncate}
+	reasons = []events.Reason{
+		events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn,
+		events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonAge, events.ReasonRewind,
+	}
+)
+
+// Write prints the policies side by side.
+func (r *Report) Write(out io.Writer) error {
+	fmt.Fprintf(out, "%s; a summary takes %gs\n", units.Count(r.Sessions, "session"), r.SummarySeconds)
+	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
+		fmt.Fprintf(out, "%d left out: %s\n", r.LeftOut[why], why)
+	}
+	columns := []term.Column{{Name: "", Min: 12}}
+	for _, c := range r.Policies {
+		columns = append(columns, term.Column{Name: c.Name, Right: true, Min: 8})
+	}
+	fmt.Fprintln(out)
+	t := term.NewTable(out, columns...)
+	r.line(t, "config", func(c *Column) string { return c.Config })
+	for _, x := range r.rows() {
+		r.line(t, x.name, func(c *Column) string { return x.of(&c.Figures) })
+	}
+	return t.Flush()
+}
+
+// line writes a name to the left, and what each policy has to the right.
+func (r *Report) line(t *term.Table, name string, of func(*Column) string) {
+	row := []any{name}
+	for _, c := range r.Policies {
+		row = append(row, of(c))
+	}
+	t.Row(row...)
+}
+
+func (r *Report) rows() []row {
+	rows := []row{
+		{"calls", of(func(f *Figures) int64 { return f.Calls })},
+		{"compactions", of(func(f *Figures) int { return f.Compactions })},
+	}
+	for _, s := range stages {
+		rows = r.known(rows, "  with "+string(s), func(f *Figures) int { return f.Stages[s] })
+	}
+	for _, why := range reasons {
+		rows = r.known(rows, "  for "+strings.ReplaceAll(string(why), "_", " "), func(f *Figures) int { return f.Reasons[why] })
+	}
+	rows = r.known(rows, "nothing to do", func(f *Figures) int { return f.Nothing })
+	rows = append(rows,
+		row{"tokens of a call, mean", func(f *Figures) string { return grouped(int64(f.Mean)) }},
+		row{"  peak", func(f *Figures) string { return grouped(int64(f.Peak)) }},
+		row{"  all calls", func(f *Figures) string { return grouped(int64(f.Sent)) }},
+		row{"tokens saved", func(f *Figures) string { return grouped(int64(f.Saved)) }},
+		row{"summaries asked for", of(func(f *Figures) int { return f.Summaries.Asked })},
+		row{"  at the trigger", of(func(f *Figures) int { return f.Summaries.Late })},
+		row{"  made", of(func(f *Figures) int { return f.Summaries.Made })},
+		row{"  used", of(func(f *Figures) int { return f.Summaries.Used })},
+		row{"  tokens read", func(f *Figures) string { return grouped(int64(f.Summaries.Input)) }},
+		row{"  tokens written", func(f *Figures) string { return grouped(int64(f.Summaries.Output)) }},
+		row{"turns over the limit", of(func(f *Figures) int { return f.Blocked })},
+		row{"calls over the window", of(func(f *Figures) int { return f.Over })},
+	)
+	for _, k := range facts.Kinds {
+		rows = append(rows, row{"facts: " + strings.ReplaceAll(k.Name, "_", " "), func(f *Figures) string { return f.Facts[k.Name].String() }})
+	}
+	rows = append(rows, row{"invalid histories", of(func(f *Figures) int { return f.Invalid })})
+	rows = r.known(rows, "events rejected", func(f *Figures) int { return f.Rejected })
+	return r.known(rows, "sessions that differ", func(f *Figures) int { return f.Diverged })
+}
+
+// known adds a row that some policy has something for.
+func (r *Report) known(rows []row, name string, n func(*Figures) int) []row {
+	if !slices.ContainsFunc(r.Policies, func(c *Column) bool { return n(&c.Figures) > 0 }) {
+		return rows
+	}
+	return append(rows, row{name, of(n)})
+}
+
+func of[N int | int64](n func(*Figures) N) func(*Figures) string {
+	return func(f *Figures) string { return strconv.FormatInt(int64(n(f)), 10) }
+}
+
+// grouped writes a number with a comma every three digits.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	first := 1
+	if n < 0 {
+		first = 2
+	}
+	for i := len(s) - 3; i >= first; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

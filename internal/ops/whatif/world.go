@@ -1,0 +1,211 @@
+package whatif
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/ops/facts"
+)
+
+// world is one session under one policy, and the agent and summarizer around it.
+type world struct {
+	session *Session
+	config  *compaction.Config // nil: each event under its own
+	delay   int64              // of a summary, in milliseconds
+	told    func(*Event, []compaction.Outcome)
+
+	own  *core
+	base *core // as it was recorded, while same; nil when there is nothing to compare
+	// same says that nothing else was told so far than was recorded, and shared how
+	// many generations that went for.
+	same   bool
+	shared int64
+
+	jobs   map[string]*events.Job // that were asked for
+	awaits map[string]bool        // whose result is in the log: asked for while all was the same
+	due    []dueJob               // whose result comes from here
+	made   compaction.Seq         // simulated events so far
+	turns  []facts.Turn
+	ruler  *ruler
+	sum    *Figures
+
+	largest *Compaction // so far; nil where none is to be kept
+}
+
+// dueJob is a job, and when its summary comes.
+type dueJob struct {
+	job *events.Job
+	at  int64
+}
+
+// simulated is where the sequences of simulated events begin: far beyond any log,
+// and exact in the JSON of any language.
+const simulated compaction.Seq = 1 << 48
+
+func newWorld(s *Session, c *compaction.Config, delay int64) *world {
+	w := &world{
+		session: s, config: c, delay: delay, told: func(*Event, []compaction.Outcome) {},
+		own: newCore(s.Address), same: s.Told, jobs: map[string]*events.Job{}, awaits: map[string]bool{}, ruler: newRuler(), sum: newFigures(),
+	}
+	if s.Told && c != nil {
+		w.base = newCore(s.Address)
+	}
+	return w
+}
+
+// run plays the session to its end.
+func (w *world) run(ctx context.Context) (*Figures, error) {
+	tenths := w.session.tenths()
+	for i := range w.session.Events {
+		e := &w.session.Events[i]
+		if err := w.pass(ctx, e.Time); err != nil {
+			return nil, err
+		}
+		e, err := w.adapt(e)
+		if err == nil && e != nil {
+			err = w.take(e)
+		}
+		if err == nil && tenths[i] {
+			err = w.remembers()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.sum, w.deliver(ctx, math.MaxInt64)
+}
+
+// pass lets time pass: summaries arrive, and a session that was silent for long is
+// told so, as a worker does.
+func (w *world) pass(ctx context.Context, now int64) error {
+	if err := w.deliver(ctx, now); err != nil || w.same || !w.own.ledger.Idle(now, w.config) {
+		return err
+	}
+	data, err := events.Marshal(events.Idle{Header: events.Header{V: events.Version, ID: "idle"}, Since: uint64(w.own.ledger.LastTurnSeq())})
+	if err != nil {
+		return err
+	}
+	return w.take(w.simulate(events.KindIdle, now, data))
+}
+
+func (w *world) simulate(k events.Kind, now int64, data []byte) *Event {
+	w.made++
+	return &Event{Seq: simulated + w.made, Time: now, Kind: k, Data: data}
+}
+
+// take lets the policy judge an event, and counts what it tells.
+func (w *world) take(e *Event) error {
+	config := w.config
+	if config == nil {
+		config = e.Config
+	}
+	turns, generation := w.own.ledger.LastTurn(), w.own.ledger.Generation()
+	outs := w.own.judge(e, config)
+	w.told(e, outs)
+	w.compare(e, outs, generation)
+	if !w.own.ledger.HasTurns() {
+		w.turns, w.ruler.history = nil, 0
+	}
+	switch e.Kind {
+	case events.KindTurn:
+		return w.turn(e, turns, outs)
+	case events.KindSummary:
+		w.summary(w.own.made[uint64(e.Seq)])
+	}
+	return w.hear(e, outs)
+}
+
+// compare notes when a policy tells something else for the first time.
+func (w *world) compare(e *Event, outs []compaction.Outcome, generation int64) {
+	if !w.same || w.base == nil {
+		return
+	}
+	if was := w.base.judge(e, e.Config); !slices.EqualFunc(outs, was, sameOutcome(w.config, e.Config)) {
+		w.same, w.shared, w.base = false, generation, nil
+		w.sum.Diverged++
+	}
+}
+
+// sameOutcome compares outcomes, but for the config that each names.
+func sameOutcome(a, b *compaction.Config) func(x, y compaction.Outcome) bool {
+	text := func(o compaction.Outcome, c *compaction.Config) []byte {
+		data, err := events.Marshal(o.Body)
+		if err != nil {
+			return fmt.Append(nil, err) // an outcome always marshals
+		}
+		return bytes.ReplaceAll(data, []byte(c.Hash()), nil)
+	}
+	return func(x, y compaction.Outcome) bool { return x.Kind == y.Kind && bytes.Equal(text(x, a), text(y, b)) }
+}
+
+// turn counts the call after a turn that was taken.
+func (w *world) turn(e *Event, before int64, outs []compaction.Outcome) error {
+	in, err := events.DecodeTurn(e.Data)
+	if err != nil { // rejected
+		return w.hear(e, outs)
+	}
+	number := max(in.Number, in.ReplacesFrom)
+	if number == 0 {
+		number = before + 1
+	}
+	w.remember(number, in.ReplacesFrom, w.own.texts[e.Seq])
+	after := w.own.ledger.LastTurn()
+	switch {
+	case in.ReplacesFrom == 0 && after == before+1 && number == after:
+		w.ruler.take(in)
+		w.ruler.history += w.ruler.of(w.own.texts[e.Seq])
+	case in.ReplacesFrom > 0 || after != before:
+		w.ruler.take(in)
+		history, err := w.history()
+		if err != nil {
+			return err
+		}
+		w.ruler.history = w.ruler.of(history)
+	default: // parked, refused, or there already
+		return w.hear(e, outs)
+	}
+	if err := w.hear(e, outs); err != nil {
+		return err
+	}
+	w.sum.carry(w.ruler.call(), w.ruler.available)
+	if !w.own.ledger.Budget().WithinBudget {
+		w.sum.Blocked++
+	}
+	return nil
+}
+
+// remember keeps the messages of a turn at their place.
+func (w *world) remember(number, from int64, messages []events.Message) {
+	if from > 0 {
+		w.turns = slices.DeleteFunc(w.turns, func(t facts.Turn) bool { return t.Number >= from })
+	}
+	at, there := slices.BinarySearchFunc(w.turns, number, func(t facts.Turn, n int64) int { return int(t.Number - n) })
+	if !there {
+		w.turns = slices.Insert(w.turns, at, facts.Turn{Number: number, Messages: messages})
+	}
+}
+
+// remembers looks for the facts of all turns in the history as it is now.
+func (w *world) remembers() error {
+	history, err := w.history()
+	if err != nil {
+		return err
+	}
+	w.sum.kept(facts.Of(w.turns, events.Position{Turn: w.own.ledger.LastTurn(), Index: math.MaxInt64}), history)
+	return nil
+}
+
+// history is what the agent has now.
+func (w *world) history() ([]events.Message, error) {
+	if w.own.ledger.LastTurn() == 0 {
+		return nil, nil
+	}
+	v, _, _ := w.own.ledger.View()
+	_, history, err := w.own.render(v)
+	return history, err
+}

@@ -1,8 +1,0 @@
-// Command collect writes the table of docs/reliability.md from what tests printed.
-//
-//	go run ./internal/reliability/collect -doc docs/reliability.md .reliability/*.txt
-//
-// It fills in nothing: a test that did not run is missing in the table, one that could
-// not run is skipped, one whose figures are not what is demanded is missed, and then it
-// ends with an error.
-package main

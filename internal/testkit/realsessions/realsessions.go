@@ -1,0 +1,35 @@
+// Package realsessions finds the transcripts of real agents, which are not part of the repository.
+//
+//	sessions, err := transcript.Read(realsessions.Dir(t))
+//
+// # Guarantees
+//
+// The directory is the one that COMPACTD_SESSIONS names; there is no default.
+//
+// # Concurrency
+//
+// Any number of tests may use it.
+//
+// # On failure
+//
+// Without the variable the test is skipped, with a text that names the variable. A
+// directory that does not exist fails the test.
+package realsessions
+
+import (
+	"os"
+	"testing"
+)
+
+// Dir is the directory of transcripts. A relative path is relative to the test's package.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("COMPACTD_SESSIONS")
+	if dir == "" {
+		t.Skip("SKIPPED: no real sessions: set COMPACTD_SESSIONS to a directory of transcripts")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatalf("COMPACTD_SESSIONS: %v", err)
+	}
+	return dir
+}

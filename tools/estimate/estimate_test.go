@@ -1,0 +1,107 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/ops/transcript"
+	"compactd/internal/testkit/realsessions"
+)
+
+// A5, A6: on real sessions ours stays within what docs/estimation.md says was
+// reached, with some room, and is better than every other that does not count.
+func TestGoals(t *testing.T) {
+	dir := realsessions.Dir(t)
+	sessions, err := transcript.ReadThinking(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []stretch
+	for _, s := range sessions {
+		all = append(all, stretches(s)...)
+	}
+	if len(all) == 0 {
+		t.Skipf("SKIPPED: no session at %s has a usage", dir)
+	}
+	got := map[string]errors{}
+	for _, e := range estimators() {
+		if e.counter != "" {
+			continue
+		}
+		var sum errors
+		for _, s := range all {
+			errs, err := e.measure(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum.add(errs)
+		}
+		got[e.name] = sum
+	}
+	ours := got[oursName]
+	for _, g := range []struct {
+		name      string
+		of        sample
+		mean, p95 float64
+	}{
+		{"20 calls after a usage", ours.after[1], 0.018, 0.06},
+		{"60 calls after a usage", ours.after[2], 0.03, 0.09},
+		{"no usage", ours.net, 0.10, 1},
+	} {
+		if g.of.mean() > g.mean || g.of.p95() > g.p95 {
+			t.Errorf("%s: %s, want at most %.1f / %.1f", g.name, g.of, 100*g.mean, 100*g.p95)
+		}
+	}
+	if w := ours.trigger.worst(); w > 0.05 {
+		t.Errorf("at the trigger %.3f under what the provider counted", w)
+	}
+	for name, e := range got {
+		if name != oursName && (e.after[1].mean() < ours.after[1].mean() || e.never.mean() < ours.never.mean()) {
+			t.Errorf("%s is better than ours: %s and %s, against %s and %s", name, e.after[1], e.never, ours.after[1], ours.never)
+		}
+	}
+}
+
+// A session is cut where its agent compacted, and what cannot be told apart from
+// the system prompt is left out.
+func TestStretches(t *testing.T) {
+	user, answer := events.Raw(`{"role":"user","content":"u"}`), events.Raw(`{"role":"assistant","content":"a"}`)
+	turn := func(input int64, restarted bool, messages ...events.Raw) transcript.Turn {
+		return transcript.Turn{Messages: messages, Input: input, Restarted: restarted}
+	}
+	got := stretches(transcript.Session{Name: "s", Format: events.Anthropic, Turns: []transcript.Turn{
+		turn(0, false, user, answer), // no usage: unknown
+		turn(100, false, user, answer),
+		turn(0, false, user),
+		turn(150, false, user, answer),
+		turn(30, true, user, answer),
+	}})
+	var b strings.Builder
+	for _, s := range got {
+		b.WriteString(s.name)
+		for _, c := range s.calls {
+			b.WriteString(strings.Repeat(" said", len(c.said)) + " call")
+		}
+		b.WriteString("\n")
+	}
+	if want := "s/1 call said said call\ns/2 call\n"; b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
+// The figures of a sample are those of its absolute errors; the worst is the
+// largest that is too low.
+func TestSample(t *testing.T) {
+	var s sample
+	for _, estimated := range []int64{100, 110, 80, 104} {
+		s.add(estimated, 100)
+	}
+	s.add(7, 0) // nothing was counted
+	if got := s.String(); got != "8.50 / 20.00 / 20.0" {
+		t.Error(got)
+	}
+	if got := (sample{0.1}).worst(); got != 0 {
+		t.Error(got)
+	}
+}

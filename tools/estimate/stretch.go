@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+
+	"compactd/internal/events"
+	"compactd/internal/ops/transcript"
+)
+
+// call is one call to a model.
+type call struct {
+	said   []events.Raw // since the answer before
+	answer events.Raw
+	input  int64 // of its prompt, by the provider; 0 when it did not say
+}
+
+// stretch is a part of a session during which nothing left the history.
+type stretch struct {
+	name  string
+	calls []call // the first has an input
+}
+
+// stretches cuts a session where the recorded agent compacted. What is before the
+// first usage of a stretch is in the parts that are not known.
+func stretches(s transcript.Session) []stretch {
+	var out []stretch
+	var pending []events.Raw
+	n := 0
+	next := true
+	for _, t := range s.Turns {
+		if t.Restarted {
+			next, pending = true, nil
+		}
+		last := len(t.Messages) - 1
+		if last < 0 || !answers(s.Format, t.Messages[last]) {
+			pending = append(pending, t.Messages...)
+			continue
+		}
+		c := call{append(pending, t.Messages[:last]...), t.Messages[last], t.Input}
+		pending = nil
+		switch {
+		case next && t.Input > 0:
+			n++
+			c.said = nil
+			out = append(out, stretch{fmt.Sprintf("%s/%d", s.Name, n), []call{c}})
+			next = false
+		case !next:
+			at := &out[len(out)-1]
+			at.calls = append(at.calls, c)
+		}
+	}
+	return out
+}
+
+// answers reports whether a message is the assistant's.
+func answers(f events.Format, raw events.Raw) bool {
+	m, err := f.Read(raw)
+	return err == nil && m.Role == events.RoleAssistant
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/ops/facts"
+	"compactd/internal/ops/transcript"
+)
+
+// corpus is a folder of transcripts, measured.
+type corpus struct {
+	name     string
+	sessions []*recording
+}
+
+// long are the sessions that are not too short to forget anything.
+func (c *corpus) long() []*recording {
+	return slices.DeleteFunc(slices.Clone(c.sessions), func(r *recording) bool { return len(r.turns) < shortSession })
+}
+
+// shortSession is the number of turns below which a session is left out: one of
+// a few exchanges has nothing that it could forget.
+const shortSession = 40
+
+// recording is one session, read once for all its runs.
+type recording struct {
+	name   string
+	format events.Format
+	turns  []recorded
+}
+
+// recorded is one turn. It stands in the log at a sequence that leaves room for
+// the summaries that come in between.
+type recorded struct {
+	number   int64
+	at       int64 // when it was recorded, in Unix milliseconds; 0 if unknown
+	seq      compaction.Seq
+	payload  []byte
+	turn     *compaction.Turn
+	messages []events.Message
+}
+
+// seqStep is the distance of two turns in the log.
+const seqStep = 1 << 10
+
+// readCorpora reads the real sessions and the examples. Without real sessions it
+// says so, aloud: everything then comes from the examples alone.
+func readCorpora(o options, p printer) ([]*corpus, error) {
+	var out []*corpus
+	if o.real == "" {
+		p.note("NO REAL SESSIONS: set COMPACTD_SESSIONS to a directory of transcripts. What follows is of the examples alone.")
+	} else {
+		c, err := readCorpus("real", o.real, o.sessions)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	c, err := readCorpus("examples", o.examples, o.sessions)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, c), nil
+}
+
+// readCorpus reads the first n sessions of a folder, 0 for all.
+func readCorpus(name, dir string, n int) (*corpus, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	all, err := transcript.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	if n > 0 {
+		all = all[:min(n, len(all))]
+	}
+	c := &corpus{name: name}
+	for _, s := range all {
+		r, err := record(s)
+		if err != nil {
+			return nil, fmt.Errorf("session %s: %w", s.Name, err)
+		}
+		c.sessions = append(c.sessions, r)
+	}
+	return c, nil
+}
+
+func record(s transcript.Session) (*recording, error) {
+	r := &recording{name: s.Name, format: s.Format}
+	for _, t := range s.Turns {
+		at := int64(0)
+		if !t.At.IsZero() {
+			at = t.At.UnixMilli()
+		}
+		if err := r.add(t.Payload, at); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// add reads the next turn.
+func (r *recording) add(payload []byte, at int64) error {
+	n := int64(len(r.turns)) + 1
+	seq := compaction.Seq(n) * seqStep
+	turn, messages, err := compaction.ReadTurn(compaction.NewLedger(address), payload, seq)
+	if err != nil {
+		return fmt.Errorf("turn %d: %w", n, err)
+	}
+	r.turns = append(r.turns, recorded{n, at, seq, payload, turn, messages})
+	return nil
+}
+
+// turnsRead are the messages of all turns.
+func (r *recording) turnsRead() []facts.Turn {
+	out := make([]facts.Turn, len(r.turns))
+	for i, t := range r.turns {
+		out[i] = facts.Turn{Number: t.number, Messages: t.messages}
+	}
+	return out
+}
+
+// timed reports whether it is known when each turn came.
+func (r *recording) timed() bool {
+	return !slices.ContainsFunc(r.turns, func(t recorded) bool { return t.at == 0 })
+}
+
+// gaps are the pauses between the turns, in milliseconds.
+func (r *recording) gaps() []int64 {
+	var out []int64
+	for i := 1; i < len(r.turns); i++ {
+		out = append(out, max(0, r.turns[i].at-r.turns[i-1].at))
+	}
+	return out
+}
+
+// ids finds those of calls, which must not come twice in a session.
+var ids = regexp.MustCompile(`("(?:id|tool_use_id)":\s*")([^"]+)"`)
+
+// repeat makes a session of n times the same. Usage goes: it was counted for
+// another history.
+func repeat(r *recording, n int) (*recording, error) {
+	out := &recording{name: r.name, format: r.format}
+	for i := range n {
+		for _, t := range r.turns {
+			var fields map[string]events.Raw
+			if err := events.Unmarshal(t.payload, &fields); err != nil {
+				return nil, fmt.Errorf("repeat session: %w", err)
+			}
+			delete(fields, "usage")
+			fields["turn"] = events.Raw(strconv.Itoa(len(out.turns) + 1))
+			data, err := events.Marshal(fields)
+			if err != nil {
+				return nil, fmt.Errorf("repeat session: %w", err)
+			}
+			if err := out.add(ids.ReplaceAll(data, fmt.Appendf(nil, "${1}${2}-%d\"", i)), t.at); err != nil {
+				return nil, fmt.Errorf("repeat session: %w", err)
+			}
+		}
+	}
+	return out, nil
+}

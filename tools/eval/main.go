@@ -1,0 +1,103 @@
+// Command eval measures how well compactd keeps what matters, and how little it
+// stands in the way. It prints lines of the form
+//
+//	eval <name> <value> [<goal> met|missed] [(<what it is made of>)]
+//
+// and lines of notes that begin with #. A missed goal is no error: the status is 1
+// only when something could not be measured. docs/quality.md says what each line
+// means.
+//
+//	go run ./tools/eval                       # everything, in less than 5 minutes
+//	go run ./tools/eval -run 'retention|growth'
+//	COMPACTD_SESSIONS=/srv/transcripts go run ./tools/eval
+//
+// Real sessions are read from the directory that COMPACTD_SESSIONS names, the others
+// from examples/sessions.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+)
+
+// options say what to measure, and how much of it.
+type options struct {
+	run            *regexp.Regexp
+	real, examples string // folders
+	sessions       int    // of each corpus, 0 for all
+
+	timings  int // drawn for each session
+	crowding crowding
+	load     load
+}
+
+// defaults are what the goals hold for.
+func defaults() options {
+	return options{
+		real:     os.Getenv("COMPACTD_SESSIONS"),
+		examples: "examples/sessions",
+		timings:  200,
+		crowding: crowding{rounds: 100, jobs: 10_000, turns: 1_000},
+		load:     load{modes: outages, rounds: 5, sessions: 20, turns: 25, warm: 14, rate: 600},
+	}
+}
+
+func main() {
+	if err := command(); err != nil {
+		fmt.Fprintln(os.Stderr, "eval:", err)
+		os.Exit(1)
+	}
+}
+
+// command reads the flags and measures until done or interrupted.
+func command() (err error) {
+	o := defaults()
+	pattern := flag.String("run", "", "measure only groups that match this `regexp`: retention, growth, prepared, overflow, outage")
+	flag.Parse()
+	if o.run, err = regexp.Compile(*pattern); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return measure(ctx, o, os.Stdout)
+}
+
+// measure runs what is wanted.
+func measure(ctx context.Context, o options, out io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "compactd-eval-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	p := printer{out}
+	p.header()
+	cs, err := readCorpora(o, p)
+	if err != nil {
+		return err
+	}
+	for _, group := range []struct {
+		name string
+		run  func() error
+	}{
+		{"retention", func() error { return evalRetention(ctx, cs, p) }},
+		{"growth", func() error { return evalGrowth(ctx, cs[0], p) }},
+		{"prepared", func() error { return evalTiming(ctx, cs, o.timings, p) }},
+		{"overflow", func() error { return evalOverflow(ctx, o.crowding, dir, p) }},
+		{"outage", func() error { return evalOutage(ctx, o.load, dir, p) }},
+	} {
+		if o.run != nil && !o.run.MatchString(group.name) {
+			continue
+		}
+		if err := group.run(); err != nil {
+			return fmt.Errorf("%s: %w", group.name, err)
+		}
+	}
+	return nil
+}

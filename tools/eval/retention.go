@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/ops/facts"
+	"compactd/internal/summarize"
+)
+
+// kept is what a session kept, over the compactions that count.
+type kept struct {
+	session string
+	shares  []facts.Share   // by kind
+	lost    [][]facts.Probe // by kind
+	record  int64           // tokens, the most
+	units   []int           // of the summary message, after each compaction
+	// overfull says that a compaction was asked for that came too late: the history
+	// had outgrown its window.
+	overfull bool
+}
+
+// retain publishes a session and asks for a compaction after some numbers of
+// turns. It compares facts from the compaction with number first on.
+func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []int, first int) (*kept, error) {
+	c, err := compaction.NewConfig(byHand(), compaction.DefaultWindows())
+	if err != nil {
+		return nil, err
+	}
+	k := &kept{session: r.name, shares: make([]facts.Share, len(facts.Kinds)), lost: make([][]facts.Probe, len(facts.Kinds))}
+	var job *events.Job
+	var p *play
+	p = newPlay(r, c, func(o compaction.Outcome) error {
+		if j, ok := o.Body.(*events.Job); ok {
+			job = j
+		}
+		e := condensed(o)
+		if e == nil {
+			return nil
+		}
+		if k.units = append(k.units, sizeOf(p.made[e.Seq])); len(k.units) < first {
+			return nil
+		}
+		return k.compare(p, o.View, e)
+	})
+	for i, t := range r.turns {
+		if err := p.publish(i, t.at); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(after, i+1) {
+			continue
+		}
+		k.overfull = k.overfull || !p.ledger.Budget().WithinBudget
+		job = nil
+		if err := p.compact(t.at); err != nil {
+			return nil, err
+		}
+		if job == nil {
+			continue
+		}
+		if err := p.summarize(ctx, s, job, t.at); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// byHand is the default policy, but that nothing is compacted unless it is asked
+// for, and then as much as can be: the target is what a summary may cost, and
+// little more.
+func byHand() compaction.Policy {
+	p := compaction.DefaultPolicy()
+	p.Enabled, p.Target = false, 110_000
+	return p
+}
+
+// compare looks for the facts of a condensed range in the history after it.
+func (k *kept) compare(p *play, v *compaction.View, e *events.Edit) error {
+	history, err := p.history(v)
+	if err != nil {
+		return err
+	}
+	f, lines := facts.Of(p.turnsRead(), *e.To), facts.Lines(history)
+	for i, kind := range facts.Kinds {
+		s, lost := lines.Holds(kind.Of(f))
+		k.shares[i] = k.shares[i].Plus(s)
+		k.lost[i] = append(k.lost[i], lost...)
+	}
+	k.record = max(k.record, recordTokens(p.made[e.Seq]))
+	return nil
+}
+
+// sizeOf is the size of the message that carries a summary, in UTF-16 units.
+func sizeOf(s *events.Summary) int { return events.Units(s.Message().Parts[0].Text) }
+
+// recordTokens is what the record of a summary costs in a history.
+func recordTokens(s *events.Summary) int64 {
+	without := *s
+	without.Record = nil
+	rate := compaction.NewRate(compaction.Profiles["default"], "anthropic")
+	return int64(rate.Text(int64(sizeOf(s) - sizeOf(&without))))
+}
+
+// tenths are the numbers of turns after each tenth of a session.
+func tenths(r *recording) []int {
+	var out []int
+	for k := range 10 {
+		out = append(out, len(r.turns)*(k+1)/10)
+	}
+	return out
+}
+
+// once compacts a session once: after one tenth of it, after two, up to the last
+// that fits its window, since no more than a window is ever condensed at once.
+func once(ctx context.Context, r *recording, s summarize.Summarizer) ([]*kept, error) {
+	var out []*kept
+	for _, n := range tenths(r) {
+		k, err := retain(ctx, r, s, []int{n}, 1)
+		if err != nil {
+			return nil, err
+		}
+		if !k.overfull {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// tenTimes compacts a session after every tenth, and compares from the second
+// compaction on.
+func tenTimes(ctx context.Context, r *recording, s summarize.Summarizer) ([]*kept, error) {
+	k, err := retain(ctx, r, s, tenths(r), 2)
+	return []*kept{k}, err
+}
