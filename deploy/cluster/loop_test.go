@@ -195,7 +195,7 @@ func startOwner(t testing.TB, url, owner string, top broker.Topology) *aWorker {
 		Read: read, Commit: w.connect(url, "worker"), Streams: w.streams, Compaction: config, Owner: owner, Dir: t.TempDir(),
 		MarkEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second, Summarizer: summarize.Embedded(),
 		Listener: worker.Listener{
-			Interrupted: func(i worker.Interrupted) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) },
+			Retrying: func(i worker.Retrying) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) },
 			SummaryDone: func(d worker.SummaryDone) {
 				select {
 				case w.written <- d:

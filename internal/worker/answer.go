@@ -22,7 +22,7 @@ func (s *service) answerLater(ctx context.Context, r micro.Request, f func(conte
 		cancel()
 		return
 	}
-	to := late{s.w.config.Read, r.Reply()}
+	to := deferredReply{s.w.config.Read, r.Reply()}
 	go func() {
 		defer func() { <-s.slots }()
 		defer cancel()
@@ -69,7 +69,7 @@ func (s *service) respond(to responder, data []byte, err error) {
 		err = to.Error(string(e.Code), e.Message, data)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+		call(s.w.config.Listener.Retrying, Retrying{-1, "answer", err})
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *service) payload(f func() (any, error)) (data []byte, err error) {
 func (s *service) refuse(err error) *events.ServiceError {
 	e := refusal(err)
 	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
-		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+		call(s.w.config.Listener.Retrying, Retrying{-1, "answer", err})
 	}
 	return e
 }
@@ -127,14 +127,16 @@ func refusal(err error) *events.ServiceError {
 
 // late answers after the handler has returned, when the request itself must no
 // longer be touched.
-type late struct {
+type deferredReply struct {
 	nc    *nats.Conn
 	reply string
 }
 
-func (l late) Respond(data []byte, _ ...micro.RespondOpt) error { return l.nc.Publish(l.reply, data) }
+func (l deferredReply) Respond(data []byte, _ ...micro.RespondOpt) error {
+	return l.nc.Publish(l.reply, data)
+}
 
-func (l late) Error(code, description string, data []byte, _ ...micro.RespondOpt) error {
+func (l deferredReply) Error(code, description string, data []byte, _ ...micro.RespondOpt) error {
 	return l.nc.PublishMsg(&nats.Msg{Subject: l.reply, Data: data, Header: nats.Header{
 		micro.ErrorHeader: {description}, micro.ErrorCodeHeader: {code},
 	}})

@@ -199,7 +199,7 @@ func (s *service) reply(ctx context.Context, endpoint string, request []byte) ([
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
 		defer cancel()
-		if id, elsewhere := s.elsewhere(e, request); elsewhere {
+		if id, elsewhere := s.ownedElsewhere(e, request); elsewhere {
 			return s.fromOwner(ctx, id, e, request)
 		}
 		if e.slow {
@@ -210,7 +210,7 @@ func (s *service) reply(ctx context.Context, endpoint string, request []byte) ([
 				return nil, whyEnded(ctx)
 			}
 		}
-		return s.payload(func() (any, error) { return e.ask(ctx, request) })
+		return s.payload(func() (any, error) { return e.answer(ctx, request) })
 	}
 	return nil, errors.New("reply: there is no endpoint " + endpoint)
 }

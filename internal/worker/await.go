@@ -29,7 +29,7 @@ const (
 var errTurnPending = events.NewInvalid(events.CodeTurnPending, "", "the turn was not decided in time")
 
 // awaited is what requests about one session wait on.
-type awaited struct {
+type waiters struct {
 	moved chan struct{} // closed with the next event of the session
 	n     int           // requests
 }
@@ -39,26 +39,26 @@ type awaited struct {
 func (p *partition) await(a events.Address) (moved <-chan struct{}, drop func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	on := p.awaited[a]
+	on := p.waiters[a]
 	if on == nil {
-		on = &awaited{moved: make(chan struct{})}
-		p.awaited[a] = on
+		on = &waiters{moved: make(chan struct{})}
+		p.waiters[a] = on
 	}
 	on.n++
 	return on.moved, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if on.n--; on.n == 0 && p.awaited[a] == on {
-			delete(p.awaited, a)
+		if on.n--; on.n == 0 && p.waiters[a] == on {
+			delete(p.waiters, a)
 		}
 	}
 }
 
 // wakeAwaiting lets the requests go on that wait for a session. The caller holds p.mu.
 func (p *partition) wakeAwaiting(a events.Address) {
-	if on := p.awaited[a]; on != nil {
+	if on := p.waiters[a]; on != nil {
 		close(on.moved)
-		delete(p.awaited, a)
+		delete(p.waiters, a)
 	}
 }
 
@@ -78,7 +78,7 @@ func (s *service) takeAwaiting(ctx context.Context, e endpoint, r micro.Request,
 	if !ok {
 		return false
 	}
-	request, to := r.Data(), late{s.w.config.Read, r.Reply()}
+	request, to := r.Data(), deferredReply{s.w.config.Read, r.Reply()}
 	go func() { // bounded by awaiting
 		data, err := s.replyAwaiting(ctx, e, request, w, alone)
 		s.respond(to, data, err)
@@ -120,7 +120,7 @@ func (s *service) replyAwaiting(ctx context.Context, e endpoint, request []byte,
 // unserved reports whether nobody serves the partition just now.
 func unserved(err error) bool {
 	refused, ok := errors.AsType[*events.ServiceError](err)
-	return errors.Is(err, errNotServed) || errors.Is(err, errSilent) || ok && refused.Code == events.CodeUnavailable
+	return errors.Is(err, errNotServed) || errors.Is(err, errNoReply) || ok && refused.Code == events.CodeUnavailable
 }
 
 func isPending(err error) bool {
@@ -129,11 +129,11 @@ func isPending(err error) bool {
 }
 
 // errSilent: the worker that served the partition has not answered.
-var errSilent = errors.New("the worker that serves the partition has not answered")
+var errNoReply = errors.New("the worker that serves the partition has not answered")
 
 // tryAwaiting waits and answers here, or has the worker do so that serves the partition.
 func (s *service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
-	id, elsewhere := s.elsewhere(e, request)
+	id, elsewhere := s.ownedElsewhere(e, request)
 	switch {
 	case elsewhere && alone:
 		return nil, errNotServed
@@ -146,7 +146,7 @@ func (s *service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w
 		defer cancel()
 		data, err := s.ownerAnswer(ctx, id, e, request)
 		if errors.Is(err, errBusy) {
-			err = errSilent
+			err = errNoReply
 		}
 		return data, err
 	}
@@ -167,7 +167,7 @@ func (s *service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w
 			return nil, errStopping
 		}
 	}
-	return s.payload(func() (any, error) { return e.ask(ctx, request) })
+	return s.payload(func() (any, error) { return e.answer(ctx, request) })
 }
 
 // awaitDecided waits until an event of a session was decided by this worker.
@@ -193,7 +193,7 @@ func (s *service) awaitMove(ctx context.Context, p *partition, a events.Address,
 	defer drop()
 	var settled bool
 	var last events.Through
-	_, at, err := s.look(a, func(l *compaction.Ledger) {
+	_, at, err := s.inspect(a, func(l *compaction.Ledger) {
 		settled = w.Turn > 0 && l.Received(w.Turn)
 		last = l.Through()
 	})
@@ -233,7 +233,7 @@ func (s *service) awaitMove(ctx context.Context, p *partition, a events.Address,
 // refusedBefore reports whether the turn of a number was refused after the last turn
 // that was taken, as the refusals say that are stored.
 func (s *service) refusedBefore(ctx context.Context, p *partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
-	if err := s.awaitTold(ctx, p, a, at); err != nil {
+	if err := s.awaitCommitted(ctx, p, a, at); err != nil {
 		return false, err
 	}
 	nc, subject := s.w.config.Read, events.Outcome(p.id, events.KindRejected, a)

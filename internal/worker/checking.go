@@ -16,7 +16,7 @@ func (s *service) check(_ context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	var format events.Format
-	if _, _, err := s.look(in.Address(), func(l *compaction.Ledger) { format = l.Format() }); err != nil {
+	if _, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) { format = l.Format() }); err != nil {
 		return nil, err
 	}
 	if format != "" && in.Format != "" && in.Format != format {
@@ -28,7 +28,7 @@ func (s *service) check(_ context.Context, data []byte) (any, error) {
 	}
 	out := &events.CheckResponse{V: events.Version}
 	var bad error
-	_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
+	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
 		out.Budget, bad = l.Check(s.w.config.Compaction, next)
 		out.Known, out.Generation, out.Through = l.HasTurns(), l.Generation(), l.Through()
 	})

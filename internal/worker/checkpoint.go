@@ -15,10 +15,10 @@ import (
 // checkpoint is a partition's ledgers at a border, as far as they changed since
 // the last one.
 type checkpoint struct {
-	end      border
+	end      position
 	outcomes uint64 // sequence in OUTCOMES; what lies behind it may be of events after end
 	changes  []kv.Change
-	written  []*kept // marked as stored when it is
+	written  []*cacheEntry // marked as stored when it is
 }
 
 // openStore opens the partition's file; one that is damaged is set aside. It comes
@@ -40,7 +40,7 @@ func (p *partition) openStore() error {
 func (p *partition) openFile(o kv.Options) (*kv.Store, error) {
 	store, aside, err := kv.Open(o)
 	if err == nil && aside != nil {
-		p.setAside(aside.Reason, aside.Moved)
+		p.quarantine(aside.Reason, aside.Moved)
 	}
 	return store, err
 }
@@ -59,48 +59,48 @@ func (w *Worker) fileOptions(id int) kv.Options {
 // resume returns the border that the file stands at. One that does not fit the
 // log, or the marker, is set aside too: everything follows from the log. Where a
 // snapshot is of more use, it takes the file's place.
-func (p *partition) resume(ctx context.Context, log broker.StreamState, marker border) (border, error) {
+func (p *partition) resume(ctx context.Context, log broker.StreamState, marker position) (position, error) {
 	if p.store == nil {
-		return border{}, nil
+		return position{}, nil
 	}
 	m := p.store.Mark()
-	reason, err := p.fits(ctx, m, log, marker)
+	reason, err := p.mismatch(ctx, m, log, marker)
 	if err != nil {
-		return border{}, err
+		return position{}, err
 	}
 	if reason != nil {
 		moved, err := p.store.Discard()
 		if err != nil {
-			return border{}, err
+			return position{}, err
 		}
-		p.setAside(reason, moved)
+		p.quarantine(reason, moved)
 		if err := p.openStore(); err != nil {
-			return border{}, err
+			return position{}, err
 		}
 	}
 	if err := p.restore(ctx, log, marker); err != nil {
-		return border{}, err
+		return position{}, err
 	}
 	m = p.store.Mark()
-	p.fence = m.Outcomes
-	return border{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
+	p.outcomesSeq = m.Outcomes
+	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
 }
 
-func (p *partition) setAside(reason error, moved string) {
-	call(p.w.config.Listener.SetAside, SetAside{p.id, reason, moved})
+func (p *partition) quarantine(reason error, moved string) {
+	call(p.w.config.Listener.Quarantined, Quarantined{p.id, reason, moved})
 }
 
 // fits says why a checkpoint cannot be used: the log is another one, has lost the
 // events it stands on, or OUTCOMES has lost what was told about them. err is that
 // the log cannot be asked, which says nothing about the checkpoint.
-func (p *partition) fits(ctx context.Context, m kv.Mark, log broker.StreamState, marker border) (reason, err error) {
+func (p *partition) mismatch(ctx context.Context, m kv.Mark, log broker.StreamState, marker position) (reason, err error) {
 	switch {
 	case m == kv.Mark{}:
 		return nil, nil // fresh
 	case m.LogCreated != log.Created.UnixNano():
-		return errors.New("it stands on another log"), nil
+		return errors.New("checkpoint belongs to another stream"), nil
 	case m.Cursor > log.Last || m.Cursor > uint64(marker.seq):
-		return fmt.Errorf("it stands at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq), nil
+		return fmt.Errorf("checkpoint is at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq), nil
 	}
 	found, err := broker.GetLog(ctx, p.w.config.Read, []uint64{m.Cursor})
 	if _, gone := errors.AsType[*broker.GoneError](err); gone {
@@ -110,7 +110,7 @@ func (p *partition) fits(ctx context.Context, m kv.Mark, log broker.StreamState,
 		return nil, err
 	}
 	if at := found[0].Time.UnixMilli(); at != m.LastTime {
-		return fmt.Errorf("the event it stands on is of another time: %d, not %d", at, m.LastTime), nil
+		return fmt.Errorf("the event at the checkpoint has another time: %d, not %d", at, m.LastTime), nil
 	}
 	return nil, nil
 }
@@ -123,7 +123,7 @@ func (p *partition) due() bool {
 	p.state.Lock()
 	defer p.state.Unlock()
 	n := len(p.decider.dirty)
-	return n > 0 && (p.decider.events >= p.w.config.CheckpointEvents || p.crowding() > 0 || time.Since(p.saved) >= p.w.config.CheckpointEvery)
+	return n > 0 && (p.decider.events >= p.w.config.CheckpointEvents || p.memoryPressure() > 0 || time.Since(p.saved) >= p.w.config.CheckpointEvery)
 }
 
 // collect takes the ledgers that changed, as they are now. Nothing may be written
@@ -161,7 +161,7 @@ func (p *partition) save(ctx context.Context) {
 // committed long ago; what was told about it is read again from where the file
 // stood.
 func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
-	if p.store == nil || p.decider.events < p.w.config.CheckpointEvents && p.crowding() == 0 {
+	if p.store == nil || p.decider.events < p.w.config.CheckpointEvents && p.memoryPressure() == 0 {
 		return nil
 	}
 	changes, written, err := p.decider.collect()
@@ -172,7 +172,7 @@ func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
 	if !whole {
 		end.chain = 0 // not known
 	}
-	p.write(ctx, &checkpoint{end: end, outcomes: p.fence, changes: changes, written: written})
+	p.write(ctx, &checkpoint{end: end, outcomes: p.outcomesSeq, changes: changes, written: written})
 	select {
 	case err := <-p.failed:
 		return err
@@ -199,7 +199,7 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 			p.fail(err)
 			return
 		}
-		p.interrupted("checkpoint")(err)
+		p.retrying("checkpoint")(err)
 		select {
 		case <-ctx.Done():
 			p.unwritten = true
@@ -210,10 +210,10 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 	failpoint("checkpointed")
 	wakeUp(p.checkpointed)
 	p.state.Lock()
-	p.decider.stored(c.written)
-	evicted, kept := p.evict(), len(p.decider.kept)
+	p.decider.markStored(c.written)
+	evicted, kept := p.evict(), len(p.decider.cache)
 	p.state.Unlock()
-	p.stall(false)
+	p.pauseIntake(false)
 	call(p.w.config.Listener.Checkpointed, Checkpointed{
 		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
 	})
@@ -226,9 +226,9 @@ func (p *partition) closeStore(ctx context.Context, drained bool) error {
 		return nil
 	}
 	p.background.Wait()
-	if p.decider.lost != nil {
+	if p.decider.loadErr != nil {
 		moved, err := p.store.Discard()
-		p.setAside(p.decider.lost, moved)
+		p.quarantine(p.decider.loadErr, moved)
 		return err
 	}
 	for drained && !p.unwritten && (p.pending != nil || len(p.decider.dirty) > 0) {
@@ -242,8 +242,8 @@ func (p *partition) closeStore(ctx context.Context, drained bool) error {
 		}
 		p.background.Wait()
 	}
-	if p.last && p.w.copies.wanted() {
-		p.w.copies.take(ctx, p, 1)
+	if p.last && p.w.snapshots.enabled() {
+		p.w.snapshots.take(ctx, p, 1)
 	}
 	return p.store.Close()
 }

@@ -24,7 +24,7 @@ type watched struct {
 
 	mu                         sync.Mutex // guards the fields below
 	replayed, written, evicted int
-	aside                      []worker.SetAside
+	aside                      []worker.Quarantined
 	lost                       []error
 }
 
@@ -35,7 +35,12 @@ func (h *watched) listener() worker.Listener {
 			defer h.mu.Unlock()
 			h.replayed += a.Replayed
 		},
-		PartitionLost: func(l worker.PartitionLost) {
+		PartitionFailed: func(l worker.PartitionFailed) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.lost = append(h.lost, l.Err)
+		},
+		PartitionReleased: func(l worker.PartitionReleased) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if l.Err != nil {
@@ -51,7 +56,7 @@ func (h *watched) listener() worker.Listener {
 				h.checkpointed(c)
 			}
 		},
-		SetAside: func(s worker.SetAside) {
+		Quarantined: func(s worker.Quarantined) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.aside = append(h.aside, s)

@@ -25,14 +25,14 @@ const (
 
 // linger lets outcomes gather while there is more to read; false says that ctx ended.
 func (p *partition) linger(ctx context.Context) bool {
-	d := time.Until(p.marked.Add(catchUpPause))
+	d := time.Until(p.markedAt.Add(catchUpPause))
 	if d <= 0 {
 		return true
 	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-p.near:
+	case <-p.logEmpty:
 		return true
 	case <-time.After(d):
 		return true
@@ -75,7 +75,7 @@ func (p *partition) commitLoop(ctx, work context.Context) error {
 // commitQueue empties the queue, and marks a cursor that moved without outcomes
 // when it is time.
 func (p *partition) commitQueue(ctx context.Context) error {
-	for !p.late.Load() {
+	for !p.handOverDue.Load() {
 		b, err := p.batch(ctx)
 		if err != nil {
 			return err
@@ -94,10 +94,10 @@ func (p *partition) commitQueue(ctx context.Context) error {
 }
 
 // wantsMarker reports whether a marker of its own is due.
-func (p *partition) wantsMarker(end border) bool {
-	age := time.Since(p.marked)
+func (p *partition) wantsMarker(end position) bool {
+	age := time.Since(p.markedAt)
 	if end.seq <= p.committed {
-		return !p.marked.IsZero() && age >= p.w.renewEvery()
+		return !p.markedAt.IsZero() && age >= p.w.renewEvery()
 	}
 	waits := p.pending != nil && p.pending.end.seq > p.committed // a checkpoint wants it
 	return waits || age >= p.w.config.MarkEvery
@@ -106,7 +106,7 @@ func (p *partition) wantsMarker(end border) bool {
 // drain commits everything that is decided, and a marker at its end.
 func (p *partition) drain(ctx context.Context) error {
 	failpoint("draining")
-	p.marked = time.Time{}
+	p.markedAt = time.Time{}
 	if err := p.commitQueue(ctx); err != nil {
 		return fmt.Errorf("drain: %w", err)
 	}
@@ -117,16 +117,16 @@ func (p *partition) drain(ctx context.Context) error {
 type batch struct {
 	groups   int // of the queue
 	messages []broker.Message
-	told     []told
+	emitted  []emitted
 	bytes    int
-	end      border
+	end      position
 }
 
 // rendered is a group as it is committed.
 type rendered struct {
 	end      compaction.Seq // of the group
 	messages []broker.Message
-	told     []told
+	emitted  []emitted
 	bytes    int
 }
 
@@ -137,23 +137,23 @@ func (p *partition) batch(ctx context.Context) (batch, error) {
 	queue, b := p.queue, batch{end: p.end}
 	p.mu.Unlock()
 	for _, g := range queue {
-		if b.groups > 0 && p.late.Load() {
+		if b.groups > 0 && p.handOverDue.Load() {
 			break
 		}
-		r := p.ahead
-		if p.ahead = nil; r == nil || r.end != g.end.seq {
+		r := p.carried
+		if p.carried = nil; r == nil || r.end != g.end.seq {
 			var err error
 			if r, err = p.render(ctx, g); err != nil {
 				return batch{}, err
 			}
 		}
 		if b.groups > 0 && (len(b.messages)+len(r.messages) > broker.MaxBatch || b.bytes+r.bytes > p.allowance) {
-			p.ahead = r
+			p.carried = r
 			break
 		}
 		b.groups++
 		b.messages = append(b.messages, r.messages...)
-		b.told = append(b.told, r.told...)
+		b.emitted = append(b.emitted, r.emitted...)
 		b.bytes += r.bytes
 	}
 	if b.groups < len(queue) {
@@ -163,15 +163,15 @@ func (p *partition) batch(ctx context.Context) (batch, error) {
 }
 
 func (p *partition) render(ctx context.Context, g group) (*rendered, error) {
-	r := &rendered{end: g.end.seq, told: slices.Clone(g.outcomes)}
-	for i := range r.told {
-		t := &r.told[i]
-		body, err := p.body(ctx, t)
+	r := &rendered{end: g.end.seq, emitted: slices.Clone(g.outcomes)}
+	for i := range r.emitted {
+		t := &r.emitted[i]
+		body, err := p.renderOutcome(ctx, t)
 		if body == nil {
 			return nil, err
 		}
 		if err != nil {
-			p.interrupted("render")(err)
+			p.retrying("render")(err)
 		}
 		t.outcome.View = nil
 		r.messages = append(r.messages, broker.Message{Subject: subjectOf(p.id, *t), Data: body})
@@ -182,11 +182,11 @@ func (p *partition) render(ctx context.Context, g group) (*rendered, error) {
 
 // body writes the payload of an outcome, without messages if its tenant is over a
 // bound.
-func (p *partition) body(ctx context.Context, t *told) (data []byte, err error) {
+func (p *partition) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
 	c, ok := t.outcome.Body.(*events.Compacted)
 	q, tenant := p.w.quotas, t.address.Tenant
 	if !ok || t.outcome.View == nil {
-		data, _, err = p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+		data, _, err = p.w.payloads.outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
 		return data, err
 	}
 	p.countHour(ctx)
@@ -208,13 +208,13 @@ func (p *partition) body(ctx context.Context, t *told) (data []byte, err error) 
 }
 
 // renderWhole renders a compaction with its messages, once there is memory for it.
-func (p *partition) renderWhole(ctx context.Context, t *told, c *events.Compacted) (data []byte, omitted string, err error) {
+func (p *partition) renderWhole(ctx context.Context, t *emitted, c *events.Compacted) (data []byte, omitted string, err error) {
 	release, err := p.w.rendering.acquire(ctx, c)
 	if err != nil {
 		return nil, "", err
 	}
 	defer release()
-	return p.w.texts.body(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+	return p.w.payloads.outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
 }
 
 // countHour reads back what the partition's tenants have had stored, once.
@@ -223,14 +223,14 @@ func (p *partition) countHour(ctx context.Context) {
 		return
 	}
 	if err := p.w.quotas.serve(ctx, p.id, p.committer.Fence()); err != nil {
-		p.interrupted("count outcomes")(err)
+		p.retrying("count outcomes")(err)
 		return
 	}
 	p.counted = true
 }
 
 // subjectOf is where an outcome or a job is committed.
-func subjectOf(partition int, t told) string {
+func subjectOf(partition int, t emitted) string {
 	if job, ok := t.outcome.Body.(*events.Job); ok {
 		return events.JobSubject(partition, job.Lane, t.address)
 	}
@@ -250,7 +250,7 @@ func (p *partition) commit(ctx context.Context, b batch) error {
 			}
 			break
 		}
-		p.interrupted("commit")(err)
+		p.retrying("commit")(err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -258,21 +258,21 @@ func (p *partition) commit(ctx context.Context, b batch) error {
 		}
 	}
 	failpoint("committed")
-	p.committed, p.marked = b.end.seq, time.Now()
+	p.committed, p.markedAt = b.end.seq, time.Now()
 	p.mu.Lock()
 	for i := range p.queue[:b.groups] {
 		p.queued -= p.queue[i].weight()
 	}
 	clear(p.queue[:b.groups]) // or their views would live as long as the slice
 	p.queue = p.queue[b.groups:]
-	p.room.Broadcast()
+	p.space.Broadcast()
 	p.mu.Unlock()
 	p.eraseForgotten(b)
-	p.tell(b, time.Since(began))
+	p.reportCommit(b, time.Since(began))
 	return nil
 }
 
-func (p *partition) marker(at border) broker.Marker {
+func (p *partition) marker(at position) broker.Marker {
 	return broker.Marker{
 		Cursor: uint64(at.seq), Chain: at.chain, LastID: at.id, LastTime: at.time,
 		Config: p.w.config.Compaction.Hash(), LogCreated: p.w.config.Streams.Log.Created.UnixNano(),
@@ -280,10 +280,10 @@ func (p *partition) marker(at border) broker.Marker {
 }
 
 // tell passes a commit on to the listener.
-func (p *partition) tell(b batch, took time.Duration) {
+func (p *partition) reportCommit(b batch, took time.Duration) {
 	l := &p.w.config.Listener
 	call(l.Committed, Committed{p.id, b.end.seq, len(b.messages), b.bytes, took})
-	for _, t := range b.told {
+	for _, t := range b.emitted {
 		for _, n := range events.NotesOf(t.outcome.Body) {
 			call(l.Noted, Noted{p.id, t.address, n})
 		}

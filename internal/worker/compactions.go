@@ -21,7 +21,7 @@ func (s *service) compactions(ctx context.Context, data []byte) (any, error) {
 	}
 	a := in.Address()
 	out := &events.HistoryResponse{V: events.Version, Entries: []events.HistoryEntry{}}
-	if _, _, err := s.look(a, func(l *compaction.Ledger) {
+	if _, _, err := s.inspect(a, func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {
 			out.Generation, out.Through = l.Generation(), l.Through()
 		}

@@ -27,7 +27,7 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 	var system, tools compaction.Seq
 	var st compaction.Stats
 	var bad error
-	p, at, err := s.look(in.Address(), func(l *compaction.Ledger) {
+	p, at, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
 		if !l.HasTurns() {
 			return
 		}
@@ -47,14 +47,14 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 	if !whole.Known {
 		return whole, nil
 	}
-	if err := s.awaitTold(ctx, p, in.Address(), at); err != nil {
+	if err := s.awaitCommitted(ctx, p, in.Address(), at); err != nil {
 		return nil, err
 	}
 	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
-	if whole.Messages, err = s.w.texts.render(ctx, in.Address(), view); err != nil {
+	if whole.Messages, err = s.w.payloads.render(ctx, in.Address(), view); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	if whole.System, whole.Tools, err = s.w.texts.prompt(ctx, in.Address(), system, tools); err != nil {
+	if whole.System, whole.Tools, err = s.w.payloads.prompt(ctx, in.Address(), system, tools); err != nil {
 		return nil, orEnded(ctx, err)
 	}
 	return whole.Paged(in.Page, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
@@ -62,14 +62,14 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 
 // look shows the ledger of a session to read, under the lock of its partition,
 // and returns up to which event it holds. read must not keep the ledger.
-func (s *service) look(a events.Address, read func(*compaction.Ledger)) (*partition, compaction.Seq, error) {
+func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition, compaction.Seq, error) {
 	p := s.w.served[events.PartitionOf(a, len(s.w.served))].Load()
 	if p == nil {
 		return nil, 0, errNotServed
 	}
 	p.state.Lock()
 	defer p.state.Unlock()
-	if p.ended() { // what it loads ledgers from may be closed
+	if p.isStopped() { // what it loads ledgers from may be closed
 		return nil, 0, errNotServed
 	}
 	l, err := p.decider.ledger(a)
@@ -83,10 +83,10 @@ func (s *service) look(a events.Address, read func(*compaction.Ledger)) (*partit
 
 // awaitTold waits until the outcomes that a view rests on are committed: what is
 // only decided may be decided otherwise after a crash, under another config.
-func (s *service) awaitTold(ctx context.Context, p *partition, a events.Address, seq compaction.Seq) error {
+func (s *service) awaitCommitted(ctx context.Context, p *partition, a events.Address, seq compaction.Seq) error {
 	tick := time.NewTicker(commitPause)
 	defer tick.Stop()
-	for !p.hasTold(a, seq) {
+	for !p.hasCommitted(a, seq) {
 		if s.w.served[p.id].Load() != p {
 			return errNotServed
 		}
@@ -100,7 +100,7 @@ func (s *service) awaitTold(ctx context.Context, p *partition, a events.Address,
 }
 
 // ended reports whether the partition takes no more events.
-func (p *partition) ended() bool {
+func (p *partition) isStopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopped
@@ -108,7 +108,7 @@ func (p *partition) ended() bool {
 
 // hasTold reports whether every outcome for a that an event up to seq led to is
 // committed.
-func (p *partition) hasTold(a events.Address, seq compaction.Seq) bool {
+func (p *partition) hasCommitted(a events.Address, seq compaction.Seq) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.end.seq < seq {
@@ -129,7 +129,7 @@ func (p *partition) hasTold(a events.Address, seq compaction.Seq) bool {
 
 // prompt reads the system prompt and the tools from the turns that set them, 0
 // for none.
-func (t *texts) prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
+func (t *payloads) prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
 	var seqs []uint64
 	if system != 0 {
 		seqs = append(seqs, uint64(system))

@@ -101,15 +101,15 @@ func testLostEnd(t *testing.T, upTo int) {
 	replaceLog(t, dir, before)
 
 	w := newWorld(t, dir)
-	said := make(chan worker.Interrupted, 64)
-	stop := w.run("c", worker.Listener{Interrupted: func(i worker.Interrupted) { said <- i }})
+	said := make(chan worker.Retrying, 64)
+	stop := w.run("c", worker.Listener{Retrying: func(i worker.Retrying) { said <- i }})
 	told := false
 	for range len(said) {
 		i := <-said
-		told = told || i.Step == "open" && strings.Contains(i.Err.Error(), "lost its end")
+		told = told || i.Step == "open" && strings.Contains(i.Err.Error(), "log truncated")
 	}
 	if !told {
-		t.Error("the log lost its end, and nobody was told")
+		t.Error("the log was truncated, and no listener was called")
 	}
 	for n := 12; n < 18; n++ {
 		for s := range 4 {
@@ -180,15 +180,15 @@ func TestLogHasOtherEvents(t *testing.T) {
 	live(t, dir, "b", 12, 20, 20)
 	replaceLog(t, dir, other)
 	w := newWorld(t, dir)
-	failed := make(chan worker.PartitionLost, 100)
+	failed := make(chan worker.PartitionFailed, 100)
 	r := w.start("refused", worker.Listener{
-		PartitionLost:     func(e worker.PartitionLost) { failed <- e },
+		PartitionFailed:   func(e worker.PartitionFailed) { failed <- e },
 		PartitionAcquired: func(e worker.PartitionAcquired) { t.Errorf("partition %d takes turns", e.Partition) },
 	})
 	for range 2 * w.streams.Partitions { // each is tried again
 		select {
 		case e := <-failed:
-			if !e.Again || !strings.Contains(e.Err.Error(), "restore SESSIONS and OUTCOMES from one backup") {
+			if !strings.Contains(e.Err.Error(), "restore SESSIONS and OUTCOMES from one backup") {
 				t.Errorf("partition %d failed with %v", e.Partition, e.Err)
 			}
 		case err := <-r.done:
@@ -247,8 +247,8 @@ func TestStoreFull(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 200 << 10})
 	w.outcomeBytes = -1 // or a tenant would leave room
-	said := make(chan worker.Interrupted, 1024)
-	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) { said <- i }})
+	said := make(chan worker.Retrying, 1024)
+	stop := w.run("a", worker.Listener{Retrying: func(i worker.Retrying) { said <- i }})
 	deadline := time.After(waitLimit)
 	n := 1
 	for full := false; !full; n++ {
@@ -282,7 +282,7 @@ func TestStopWithFullStore(t *testing.T) {
 	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1, MaxBytesOutcomes: 100 << 10})
 	w.drainTimeout, w.outcomeBytes = 100*time.Millisecond, -1
 	full := make(chan struct{}, 1024)
-	stop := w.run("a", worker.Listener{Interrupted: func(i worker.Interrupted) {
+	stop := w.run("a", worker.Listener{Retrying: func(i worker.Retrying) {
 		if _, ok := errors.AsType[*broker.StoreFullError](i.Err); ok {
 			full <- struct{}{}
 		}

@@ -25,27 +25,27 @@ type event struct {
 // decider turns the events of one partition into outcomes and keeps its ledgers.
 // It is for one goroutine.
 type decider struct {
-	config *compaction.Config
-	store  loader // nil without checkpoints
-	kept   map[events.Address]*kept
-	dirty  []*kept // that changed since the last checkpoint
-	weight int     // bytes that the ledgers in kept take, about
-	events int     // since the last checkpoint
-	clock  uint64  // uses of ledgers so far
-	lost   error   // a ledger could not be loaded: the file cannot be trusted
+	config  *compaction.Config
+	store   loader // nil without checkpoints
+	cache   map[events.Address]*cacheEntry
+	dirty   []*cacheEntry // that changed since the last checkpoint
+	weight  int           // bytes that the ledgers in kept take, about
+	events  int           // since the last checkpoint
+	clock   uint64        // uses of ledgers so far
+	loadErr error         // a ledger could not be loaded: the file cannot be trusted
 }
 
 func newDecider(c *compaction.Config) *decider {
-	return &decider{config: c, kept: map[events.Address]*kept{}}
+	return &decider{config: c, cache: map[events.Address]*cacheEntry{}}
 }
 
 // decide judges an event and applies it. It reports whether the event holds text
 // that a view may show.
-func (d *decider) decide(e event) (_ []compaction.Outcome, text bool) {
+func (d *decider) process(e event) (_ []compaction.Outcome, text bool) {
 	d.expire(e)
-	outs, in := d.judge(e)
+	outs, in := d.decide(e)
 	if slices.ContainsFunc(outs, unwieldy) {
-		d.forget(e.Address)
+		d.reset(e.Address)
 		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), false
 	}
 	if err := d.apply(e, in, outs); err != nil {
@@ -73,10 +73,10 @@ func unwieldy(o compaction.Outcome) bool {
 }
 
 // record applies an event and what was told about it before.
-func (d *decider) record(e event, outs []compaction.Outcome) error {
+func (d *decider) applyRecorded(e event, outs []compaction.Outcome) error {
 	d.expire(e)
 	if slices.ContainsFunc(outs, resets) {
-		d.forget(e.Address)
+		d.reset(e.Address)
 		return nil
 	}
 	if in, err := d.read(e); err == nil { // else unreadable then as now: told as a rejection
@@ -92,7 +92,7 @@ func resets(o compaction.Outcome) bool {
 }
 
 // judge decides without changing a ledger.
-func (d *decider) judge(e event) (outs []compaction.Outcome, in compaction.Input) {
+func (d *decider) decide(e event) (outs []compaction.Outcome, in compaction.Input) {
 	defer func() {
 		if r := recover(); r != nil {
 			outs, in = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil
@@ -104,7 +104,7 @@ func (d *decider) judge(e event) (outs []compaction.Outcome, in compaction.Input
 	}
 	l, err := d.ledger(e.Address)
 	if err != nil {
-		d.lost = err
+		d.loadErr = err
 		return nil, nil
 	}
 	if (e.Kind == events.KindCompact || e.Kind == events.KindRewind) && l.Overedited() {
@@ -122,7 +122,7 @@ func (d *decider) read(e event) (compaction.Input, error) {
 	case events.KindTurn:
 		l, err := d.ledger(e.Address)
 		if err != nil {
-			d.lost = err
+			d.loadErr = err
 			return nil, err
 		}
 		turn, err := d.config.MeasureTurn(l, e.data, e.seq)
@@ -164,22 +164,22 @@ func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome)
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			d.forget(e.Address)
+			d.reset(e.Address)
 			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins anew")
 		}
 	}()
 	l, err := d.ledger(e.Address)
 	if err != nil {
-		d.lost = err
+		d.loadErr = err
 		return nil
 	}
 	known := l.HasTurns()
 	compaction.Apply(l, in, outs, d.config)
 	switch {
 	case l.HasTurns():
-		d.keep(e.Address, l)
+		d.put(e.Address, l)
 	case known || e.Kind == events.KindForget: // it has ended, or is to leave the file too
-		d.forget(e.Address)
+		d.reset(e.Address)
 	}
 	return nil
 }

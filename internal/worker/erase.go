@@ -44,7 +44,7 @@ func (p *partition) pendingErasures(ctx context.Context) error {
 
 // eraseForgotten notes the erasures that a commit has told as decided.
 func (p *partition) eraseForgotten(b batch) {
-	for _, t := range b.told {
+	for _, t := range b.emitted {
 		if f, ok := t.outcome.Body.(*events.Forgotten); ok {
 			p.erase(erasure{Erasure: broker.Erasure{Partition: p.id, Forgotten: *f, Address: t.address}})
 		}
@@ -93,7 +93,7 @@ func (p *partition) watchErasures(ctx context.Context) {
 		case <-p.forgotten:
 		case <-tick.C:
 			if err := p.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				p.interrupted("drop expired sessions")(err)
+				p.retrying("drop expired sessions")(err)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (p *partition) eraseUntilDone(ctx context.Context, e erasure) bool {
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err() == nil
 		}
-		p.interrupted("erase session")(err)
+		p.retrying("erase session")(err)
 		e.resumed = true
 		select {
 		case <-ctx.Done():
@@ -129,12 +129,12 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 			return err
 		}
 		failpoint("streams-erased")
-		p.w.texts.forget()
+		p.w.payloads.invalidate()
 	}
 	if done.Files, err = p.eraseFile(ctx, &e); err != nil || e.local {
 		return err
 	}
-	p.confirm(told{address: e.Address, outcome: compaction.Outcome{Kind: events.KindErased, Body: &done}})
+	p.confirm(emitted{address: e.Address, outcome: compaction.Outcome{Kind: events.KindErased, Body: &done}})
 	return nil
 }
 
@@ -153,8 +153,8 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		}
 	}
 	select {
-	case p.w.copies.slot <- struct{}{}:
-		defer func() { <-p.w.copies.slot }()
+	case p.w.snapshots.slot <- struct{}{}:
+		defer func() { <-p.w.snapshots.slot }()
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
@@ -162,11 +162,11 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		if removed, err = p.scrub(); err != nil {
 			return removed, err
 		}
-		p.w.stale[p.id].Store(false) // what was heard before it was served here is done
+		p.w.erasedElsewhere[p.id].Store(false) // what was heard before it was served here is done
 	}
 	failpoint("file-erased")
 	if !e.local {
-		err = p.w.copies.store.Erase(ctx)
+		err = p.w.snapshots.store.Erase(ctx)
 	}
 	return removed, err
 }
@@ -178,13 +178,13 @@ func (p *partition) scrub() (removed int64, err error) {
 }
 
 // confirm queues what follows from no event.
-func (p *partition) confirm(t told) {
+func (p *partition) confirm(t emitted) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {
 		return // the next owner erases again, finds nothing, and tells it
 	}
-	g := group{[]told{t}, p.end}
+	g := group{[]emitted{t}, p.end}
 	p.queue = append(p.queue, g)
 	p.queued += g.weight()
 	wakeUp(p.wake)

@@ -217,11 +217,11 @@ func (f *faults) end(p *process) {
 	f.look(p)
 }
 
-// look finds ledger files that were set aside: kill -9 leaves none that cannot be
+// look finds ledger files that were quarantined: kill -9 leaves none that cannot be
 // trusted, and no other is used here.
 func (f *faults) look(p *process) {
 	for line := range strings.Lines(p.log.text()) {
-		if strings.Contains(line, "ledger file set aside") {
+		if strings.Contains(line, "ledger file quarantined") {
 			f.add(notTrusted, "%s", strings.TrimSpace(line))
 		}
 	}
@@ -335,7 +335,7 @@ func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][
 	var n atomic.Int64
 	stop := w.run("next", worker.Listener{
 		PartitionAcquired: func(a worker.PartitionAcquired) { n.Add(int64(a.Replayed)) },
-		SetAside:          func(s worker.SetAside) { t.Errorf("ledger file set aside: %v", s.Reason) },
+		Quarantined:       func(s worker.Quarantined) { t.Errorf("ledger file quarantined: %v", s.Reason) },
 	})
 	w.settle()
 	if err := stop(); err != nil {

@@ -21,9 +21,9 @@ func (s *service) files(ctx context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
-	o := &originals{texts: s.w.texts, address: in.Address()}
+	o := &originals{payloads: s.w.payloads, address: in.Address()}
 	var all []compaction.FileUsage
-	if _, _, err := s.look(o.address, func(l *compaction.Ledger) {
+	if _, _, err := s.inspect(o.address, func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {
 			all, o.format, out.Through = l.Files(s.w.config.Compaction), l.Format(), l.Through()
 		}

@@ -19,36 +19,36 @@ import (
 // when another one should have them. A lease keeps workers apart; what makes two of
 // them harmless is the fence of the commits.
 type fleet struct {
-	w       *Worker
-	self    broker.Member
-	members *broker.Members
-	leases  *broker.Leases
-	release func() // of the identity
+	w               *Worker
+	self            broker.Member
+	members         *broker.Members
+	leases          *broker.Leases
+	releaseIdentity func() // of the identity
 
-	changed chan struct{} // something of the view is new, or a partition is caught up
-	drained chan *tenure  // nothing more is committed in them
+	changed chan struct{}   // something of the view is new, or a partition is caught up
+	drained chan *heldLease // nothing more is committed in them
 	ended   chan ending
 
 	// Owned by run.
-	view     *view
-	unwatch  func()
-	wanted   map[int]bool
-	held     map[int]*tenure
-	hadOnce  map[int]bool // by this process
-	resting  map[int]bool // were lost; not before the next beat, or two could take one from each other without end
-	isReady  bool
-	stop     stopTime
-	shutting bool
+	membership *membership
+	unwatch    func()
+	wanted     map[int]bool
+	held       map[int]*heldLease
+	heldOnce   map[int]bool // by this process
+	coolDown   map[int]bool // were lost; not before the next beat, or two could take one from each other without end
+	isReady    bool
+	stop       stopTime
+	shutting   bool
 
-	farewells sync.WaitGroup // of a stop
+	goodbyes sync.WaitGroup // of a stop
 }
 
 // tenure is the time of one lease.
-type tenure struct {
-	lease *broker.Lease
-	stop  context.CancelCauseFunc // lets the partition commit, checkpoint and end
-	ends  bool                    // it is about to be stopped
-	over  bool                    // the lease is released
+type heldLease struct {
+	lease    *broker.Lease
+	stop     context.CancelCauseFunc // lets the partition commit, checkpoint and end
+	ending   bool                    // it is about to be stopped
+	released bool                    // the lease is released
 
 	acquired atomic.Bool // the listener has the acquisition, and the partition is served
 }
@@ -69,19 +69,19 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := removeCopies(w.config.Dir); err != nil {
+	if err := removeUnfinishedCopies(w.config.Dir); err != nil {
 		release()
 		return nil, err
 	}
 	f := &fleet{
-		w: w, self: broker.Member{Name: name, Owner: w.config.Owner}, release: release,
+		w: w, self: broker.Member{Name: name, Owner: w.config.Owner}, releaseIdentity: release,
 		members: broker.NewMembers(js, w.config.LeaseTTL), leases: broker.NewLeases(js, w.config.LeaseTTL),
 		changed: make(chan struct{}, 1), ended: make(chan ending, w.config.Streams.Partitions),
-		drained: make(chan *tenure, w.config.Streams.Partitions),
-		held:    map[int]*tenure{}, hadOnce: map[int]bool{}, resting: map[int]bool{},
+		drained: make(chan *heldLease, w.config.Streams.Partitions),
+		held:    map[int]*heldLease{}, heldOnce: map[int]bool{}, coolDown: map[int]bool{},
 	}
 	if err = f.members.Heartbeat(ctx, f.self); err == nil {
-		f.view, f.unwatch, err = watchFleet(ctx, f.members, f.leases, f.changed)
+		f.membership, f.unwatch, err = watchMembership(ctx, f.members, f.leases, f.changed)
 	}
 	if err != nil {
 		release()
@@ -93,7 +93,7 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 // run serves until ctx ends, then hands everything over, in the time that s has for it.
 func (f *fleet) run(ctx context.Context, s stopTime) error {
 	f.stop = s
-	defer f.release()
+	defer f.releaseIdentity()
 	defer func() { f.unwatch() }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,18 +101,18 @@ func (f *fleet) run(ctx context.Context, s stopTime) error {
 	defer tick.Stop()
 	var failed error
 	for failed == nil && ctx.Err() == nil {
-		if failed = f.settle(ctx); failed != nil {
+		if failed = f.reconcile(ctx); failed != nil {
 			break
 		}
 		select {
 		case <-ctx.Done():
 		case <-f.changed:
 		case t := <-f.drained:
-			f.letGo(t)
+			f.release(t)
 		case e := <-f.ended:
 			failed = f.finish(e)
 		case <-tick.C:
-			f.keep(ctx)
+			f.renewAll(ctx)
 		}
 	}
 	cancel()
@@ -121,7 +121,7 @@ func (f *fleet) run(ctx context.Context, s stopTime) error {
 
 // settle acquires what this worker should hold and is free, and hands over what
 // another one should hold.
-func (f *fleet) settle(ctx context.Context) error {
+func (f *fleet) reconcile(ctx context.Context) error {
 	f.assign()
 	for id, t := range f.held {
 		if !f.wanted[id] {
@@ -129,33 +129,33 @@ func (f *fleet) settle(ctx context.Context) error {
 		}
 	}
 	for id := range f.w.config.Streams.Partitions {
-		if !f.wanted[id] || f.held[id] != nil || f.resting[id] {
+		if !f.wanted[id] || f.held[id] != nil || f.coolDown[id] {
 			continue
 		}
-		if h := f.view.holderOf(id); h != (broker.Holder{}) && h.Member != f.self.Name {
+		if h := f.membership.holderOf(id); h != (broker.Holder{}) && h.Member != f.self.Name {
 			continue
-		} else if h.Member == f.self.Name && h.Owner != f.self.Owner && f.hadOnce[id] {
-			return fmt.Errorf("%s runs with the name of this worker, %s: one of the two has a copy of the other's folder; delete its %s",
+		} else if h.Member == f.self.Name && h.Owner != f.self.Owner && f.heldOnce[id] {
+			return fmt.Errorf("%s runs with the name of this worker, %s: one of the two has a copy of the other's directory; delete its %s",
 				h.Owner, f.self.Name, identityFile)
 		}
 		if !f.acquire(ctx, id) {
 			break
 		}
 	}
-	f.tellReady()
+	f.reportReady()
 	return nil
 }
 
 // end lets a partition end. Where others are to go on it is served until they have a
 // snapshot to begin from.
-func (f *fleet) end(id int, t *tenure, why error) {
-	if t.ends {
+func (f *fleet) end(id int, t *heldLease, why error) {
+	if t.ending {
 		return
 	}
-	t.ends = true
+	t.ending = true
 	go func() {
 		if why != nil {
-			f.w.copies.ahead(f.stop.all, id)
+			f.w.snapshots.beforeHandOver(f.stop.all, id)
 		}
 		t.stop(why)
 	}()
@@ -164,7 +164,7 @@ func (f *fleet) end(id int, t *tenure, why error) {
 // assign finds out what this worker should hold.
 func (f *fleet) assign() {
 	f.wanted = map[int]bool{}
-	for _, id := range assign(f.view.members(f.self.Name), f.w.config.Streams.Partitions)[f.self.Name] {
+	for _, id := range assign(f.membership.members(f.self.Name), f.w.config.Streams.Partitions)[f.self.Name] {
 		f.wanted[id] = true
 	}
 	for id := range f.w.assigned {
@@ -173,7 +173,7 @@ func (f *fleet) assign() {
 }
 
 // tellReady reports once that everything this worker should hold is served.
-func (f *fleet) tellReady() {
+func (f *fleet) reportReady() {
 	if f.isReady {
 		return
 	}
@@ -196,13 +196,13 @@ func (f *fleet) acquire(ctx context.Context, id int) bool {
 	lease, err := f.leases.Acquire(limited, id, broker.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {
 		if !errors.Is(err, broker.ErrHeld) && ctx.Err() == nil {
-			f.interrupted(id, "acquire lease", err)
+			f.retrying(id, "acquire lease", err)
 		}
 		return !broker.Unreachable(err)
 	}
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
-	t := &tenure{lease: lease, stop: stop}
-	f.held[id], f.hadOnce[id] = t, true
+	t := &heldLease{lease: lease, stop: stop}
+	f.held[id], f.heldOnce[id] = t, true
 	go func() {
 		defer stop(nil)
 		f.ended <- ending{id, f.serve(ctx, t)}
@@ -211,7 +211,7 @@ func (f *fleet) acquire(ctx context.Context, id int) bool {
 }
 
 // serve serves a partition until ctx ends or it is lost.
-func (f *fleet) serve(ctx context.Context, t *tenure) error {
+func (f *fleet) serve(ctx context.Context, t *heldLease) error {
 	id := t.lease.Partition
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstReopen), lastReopen) {
 		began := time.Now()
@@ -222,7 +222,7 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 			quiet()
 		}
 		err := newPartition(f.w, id, func(e PartitionAcquired) {
-			quiet = f.w.service.listen(ctx, id)
+			quiet = f.w.service.subscribe(ctx, id)
 			call(f.w.config.Listener.PartitionAcquired, e)
 			t.acquired.Store(true)
 			f.notify()
@@ -231,19 +231,19 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 			f.drained <- t
 		}).run(ctx, f.stop)
 		silence()
-		f.w.dropStale(id)
+		f.w.dropErasedFile(id)
 		if time.Since(began) > lastReopen { // at once where it went well for a while
 			pause = 0
 		}
 		again := reopens(err) && ctx.Err() == nil
-		call(f.w.config.Listener.PartitionLost, PartitionLost{id, err, again, pause})
-		switch {
-		case again:
-		case begunAgain(err): // by the next start
-			return nil
-		default:
+		if !again {
+			call(f.w.config.Listener.PartitionReleased, PartitionReleased{id, err})
+			if recovers(err) { // by the next start
+				return nil
+			}
 			return err
 		}
+		call(f.w.config.Listener.PartitionFailed, PartitionFailed{id, err, pause})
 		select {
 		case <-ctx.Done():
 			return nil
@@ -255,7 +255,7 @@ func (f *fleet) serve(ctx context.Context, t *tenure) error {
 // begunAgain reports whether an error says that what is in the streams is all there is to
 // know: a commit that seemed lost was stored after all, or the file of the ledgers is
 // damaged.
-func begunAgain(err error) bool {
+func recovers(err error) bool {
 	return errors.Is(err, broker.ErrDiverged) || errors.Is(err, kv.ErrDamaged)
 }
 
@@ -264,13 +264,13 @@ func begunAgain(err error) bool {
 // who can bring that about would stop all. A log that was made again is no matter of one
 // partition.
 func reopens(err error) bool {
-	return err != nil && !isLeft(err) && !errors.Is(err, errOtherLog)
+	return err != nil && !leavesToOthers(err) && !errors.Is(err, errOtherLog)
 }
 
 // isLeft reports whether an error says that the partition is another worker's to serve, or
 // cannot be asked for now. Its lease is given up.
-func isLeft(err error) bool {
-	return errors.Is(err, broker.ErrFenced) || errors.Is(err, ErrDrain) || errors.Is(err, errShort) || broker.Unreachable(err)
+func leavesToOthers(err error) bool {
+	return errors.Is(err, broker.ErrFenced) || errors.Is(err, ErrDrain) || errors.Is(err, errLogBehind) || broker.Unreachable(err)
 }
 
 // A partition that has to be opened again and again, as on a failing disk, waits
@@ -291,12 +291,12 @@ func (f *fleet) notify() {
 
 // letGo gives up the lease of a partition that is being stopped: the next owner need
 // not wait until the file is closed.
-func (f *fleet) letGo(t *tenure) {
-	if t.over {
+func (f *fleet) release(t *heldLease) {
+	if t.released {
 		return
 	}
-	t.over = true
-	f.farewell(t.lease.Partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
+	t.released = true
+	f.bestEffort(t.lease.Partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
 }
 
 // finish gives up the lease of a partition that is no longer served. A partition
@@ -304,13 +304,13 @@ func (f *fleet) letGo(t *tenure) {
 // commit in time: the next owner decides it again. One that could not be opened for
 // want of a server is opened later. What else comes here, before the end, ends the worker.
 func (f *fleet) finish(e ending) error {
-	f.letGo(f.held[e.partition])
+	f.release(f.held[e.partition])
 	delete(f.held, e.partition)
-	f.resting[e.partition] = e.err != nil
+	f.coolDown[e.partition] = e.err != nil
 	switch {
 	case errors.Is(e.err, broker.ErrFenced):
 		return nil
-	case !f.shutting && isLeft(e.err):
+	case !f.shutting && leavesToOthers(e.err):
 		return nil // the listener knows
 	default:
 		return e.err
@@ -318,23 +318,23 @@ func (f *fleet) finish(e ending) error {
 }
 
 // farewellTime bounds a farewell. What it would end ends by itself, later.
-const farewellTime = time.Second
+const bestEffortTime = time.Second
 
 // farewell says that something is over. At a stop nothing waits for it but the end: of many
 // that are not answered, each would cost its time.
-func (f *fleet) farewell(partition int, step string, say func(context.Context) error) {
+func (f *fleet) bestEffort(partition int, step string, say func(context.Context) error) {
 	if !f.w.config.Commit.IsConnected() {
 		return
 	}
 	do := func() {
-		ctx, cancel := context.WithTimeout(f.stop.all, farewellTime)
+		ctx, cancel := context.WithTimeout(f.stop.all, bestEffortTime)
 		defer cancel()
 		if err := say(ctx); err != nil {
-			f.interrupted(partition, step, err)
+			f.retrying(partition, step, err)
 		}
 	}
 	if f.shutting {
-		f.farewells.Go(do)
+		f.goodbyes.Go(do)
 		return
 	}
 	do()
@@ -343,46 +343,46 @@ func (f *fleet) farewell(partition int, step string, say func(context.Context) e
 // keep says that this worker lives, and renews its leases, all at once: one that is
 // not answered must not cost the others. A lease that cannot be renewed because the server
 // does not answer is kept: nobody else can get it then.
-func (f *fleet) keep(ctx context.Context) {
+func (f *fleet) renewAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3)
 	defer cancel()
-	clear(f.resting)
+	clear(f.coolDown)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	asking.Go(func() {
 		if err := f.members.Heartbeat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
-			f.interrupted(-1, "heartbeat", err)
+			f.retrying(-1, "heartbeat", err)
 		}
 	})
-	if f.view.why() != nil {
-		asking.Go(func() { f.rewatch(ctx) })
+	if f.membership.err() != nil {
+		asking.Go(func() { f.watchAgain(ctx) })
 	}
 	for id, t := range f.held {
-		if !t.over {
+		if !t.released {
 			asking.Go(func() { f.renew(ctx, id, t) })
 		}
 	}
 }
 
-func (f *fleet) renew(ctx context.Context, id int, t *tenure) {
+func (f *fleet) renew(ctx context.Context, id int, t *heldLease) {
 	err := f.leases.Renew(ctx, t.lease)
 	if errors.Is(err, broker.ErrLeaseLost) {
 		t.stop(errHandOver)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) { // which is the stop
-		f.interrupted(id, "renew lease", err)
+		f.retrying(id, "renew lease", err)
 	}
 }
 
 // rewatch begins anew where changes may have been missed.
-func (f *fleet) rewatch(ctx context.Context) {
-	v, stop, err := watchFleet(ctx, f.members, f.leases, f.changed)
+func (f *fleet) watchAgain(ctx context.Context) {
+	v, stop, err := watchMembership(ctx, f.members, f.leases, f.changed)
 	if err != nil {
-		f.interrupted(-1, "watch the fleet", err)
+		f.retrying(-1, "watch the fleet", err)
 		return
 	}
 	f.unwatch()
-	f.view, f.unwatch = v, stop
+	f.membership, f.unwatch = v, stop
 }
 
 // leave lets the others begin, while the partitions commit, checkpoint and end, in the time
@@ -391,20 +391,20 @@ func (f *fleet) rewatch(ctx context.Context) {
 // fenced. Where nobody else is there, there is time to commit everything.
 func (f *fleet) leave() error {
 	f.shutting = true
-	defer f.farewells.Wait()
+	defer f.goodbyes.Wait()
 	var why error
-	if len(f.view.members(f.self.Name)) > 1 {
+	if len(f.membership.members(f.self.Name)) > 1 {
 		why = errHandOver
 	}
 	for id, t := range f.held {
 		f.end(id, t, why)
 	}
-	f.farewell(-1, "leave", func(ctx context.Context) error { return f.members.Leave(ctx, f.self.Name) })
+	f.bestEffort(-1, "leave", func(ctx context.Context) error { return f.members.Leave(ctx, f.self.Name) })
 	var failed error
 	for len(f.held) > 0 {
 		select {
 		case t := <-f.drained:
-			f.letGo(t)
+			f.release(t)
 		case e := <-f.ended:
 			failed = errors.Join(failed, f.finish(e))
 		}
@@ -412,6 +412,6 @@ func (f *fleet) leave() error {
 	return failed
 }
 
-func (f *fleet) interrupted(partition int, step string, err error) {
-	call(f.w.config.Listener.Interrupted, Interrupted{partition, step, err})
+func (f *fleet) retrying(partition int, step string, err error) {
+	call(f.w.config.Listener.Retrying, Retrying{partition, step, err})
 }

@@ -27,14 +27,14 @@ type roll struct {
 	mu       sync.Mutex // guards the fields below
 	held     map[string]map[int]bool
 	acquired map[string][]worker.PartitionAcquired
-	lost     map[string][]worker.PartitionLost
+	lost     map[string][]worker.PartitionReleased
 	aside    []error
 }
 
 func newRoll(t *testing.T) *roll {
 	return &roll{
 		t: t, more: make(chan struct{}, 1), held: map[string]map[int]bool{},
-		acquired: map[string][]worker.PartitionAcquired{}, lost: map[string][]worker.PartitionLost{},
+		acquired: map[string][]worker.PartitionAcquired{}, lost: map[string][]worker.PartitionReleased{},
 	}
 }
 
@@ -45,10 +45,16 @@ func (r *roll) listener(name string) worker.Listener {
 		PartitionAcquired: func(e worker.PartitionAcquired) {
 			r.note(func() { r.held[name][e.Partition], r.acquired[name] = true, append(r.acquired[name], e) })
 		},
-		PartitionLost: func(e worker.PartitionLost) {
+		PartitionFailed: func(e worker.PartitionFailed) {
+			r.note(func() {
+				delete(r.held[name], e.Partition)
+				r.lost[name] = append(r.lost[name], worker.PartitionReleased{Partition: e.Partition, Err: e.Err})
+			})
+		},
+		PartitionReleased: func(e worker.PartitionReleased) {
 			r.note(func() { delete(r.held[name], e.Partition); r.lost[name] = append(r.lost[name], e) })
 		},
-		SetAside: func(e worker.SetAside) { r.note(func() { r.aside = append(r.aside, e.Reason) }) },
+		Quarantined: func(e worker.Quarantined) { r.note(func() { r.aside = append(r.aside, e.Reason) }) },
 	}
 }
 

@@ -161,7 +161,7 @@ func TestForget(t *testing.T) {
 	ledgers := w.ledgers
 	for i, dir := range []string{"", ledgers} { // from zero, and from checkpoints
 		w.ledgers = dir
-		stop = w.run([]string{"b", "c"}[i], worker.Listener{Interrupted: func(i worker.Interrupted) { t.Errorf("%s: %v", i.Step, i.Err) }})
+		stop = w.run([]string{"b", "c"}[i], worker.Listener{Retrying: func(i worker.Retrying) { t.Errorf("%s: %v", i.Step, i.Err) }})
 		w.rounds(6, 13+6*i, 19+6*i)()
 		w.publish(events.KindTurn, victim, []byte(`{"turn":13,"messages":[{"role":"user","content":"still there?"}]}`))
 		w.publish(events.KindTurn, victim, []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"anew"}]}`))
@@ -244,7 +244,7 @@ func TestForgetBeforeSummarized(t *testing.T) {
 	last := make(chan compaction.Seq, 1) // nothing is read behind it
 	l := worker.Listener{
 		SummaryStarted: func(e worker.SummaryStarted) { started <- e.Attempt },
-		Folded: func(e worker.Folded) {
+		Applied: func(e worker.Applied) {
 			select {
 			case seq := <-last:
 				if last <- seq; e.Seq >= seq {
@@ -309,7 +309,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 		first := w.config
 		for run, c := range []*compaction.Config{first, newConfig(t, later), newConfig(t, later)} {
 			w.config = c
-			stop := w.run(fmt.Sprintf("run-%d", run), worker.Listener{Interrupted: func(e worker.Interrupted) { t.Error(e.Err) }})
+			stop := w.run(fmt.Sprintf("run-%d", run), worker.Listener{Retrying: func(e worker.Retrying) { t.Error(e.Err) }})
 			switch run {
 			case 0:
 				for n := 1; n <= 6; n++ {
@@ -396,7 +396,7 @@ func TestHandOverDuringErasure(t *testing.T) {
 	w.ledgers, w.checkpointEvery = t.TempDir(), 1
 	w.leaseTTL = time.Hour // a slow worker loses no partition before its hand-over
 	r, stuck, goOn := newRoll(t), make(chan int, 4), make(chan struct{})
-	a := w.start("a", worker.Tee(r.listener("a"), worker.Listener{Interrupted: func(e worker.Interrupted) {
+	a := w.start("a", worker.Tee(r.listener("a"), worker.Listener{Retrying: func(e worker.Retrying) {
 		if e.Step == "erase session" {
 			stuck <- e.Partition
 			<-goOn

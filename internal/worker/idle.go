@@ -27,28 +27,28 @@ func (p *partition) watchIdle(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, s := range p.silent(time.Now().UnixMilli()) {
-			if err := p.tellIdle(ctx, s); err != nil && ctx.Err() == nil {
-				p.interrupted("tell idle session")(err)
+		for _, s := range p.idleSessions(time.Now().UnixMilli()) {
+			if err := p.publishIdle(ctx, s); err != nil && ctx.Err() == nil {
+				p.retrying("publish idle session")(err)
 			}
 		}
 	}
 }
 
 // silence is a session that nothing was heard of since a sequence of the log.
-type silence struct {
+type idleSession struct {
 	events.Address
 	since compaction.Seq
 }
 
 // silent lists the sessions that are due.
-func (p *partition) silent(now int64) []silence {
+func (p *partition) idleSessions(now int64) []idleSession {
 	p.state.Lock()
 	defer p.state.Unlock()
-	var out []silence
-	for a, k := range p.decider.kept {
+	var out []idleSession
+	for a, k := range p.decider.cache {
 		if k.ledger != nil && k.ledger.Idle(now, p.decider.config) {
-			out = append(out, silence{a, k.ledger.LastTurnSeq()})
+			out = append(out, idleSession{a, k.ledger.LastTurnSeq()})
 		}
 	}
 	return out
@@ -56,7 +56,7 @@ func (p *partition) silent(now int64) []silence {
 
 // tellIdle publishes the event. Its id follows from the last turn, so that another
 // look, or another worker, stores it once.
-func (p *partition) tellIdle(ctx context.Context, s silence) error {
+func (p *partition) publishIdle(ctx context.Context, s idleSession) error {
 	subject, err := events.Input(events.KindIdle, s.Address)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (p *partition) tellIdle(ctx context.Context, s silence) error {
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
 	taken, err := broker.PublishOnce(ctx, p.w.js, m, events.Logged(p.id, events.KindIdle, s.Address))
 	if taken != nil {
-		p.interrupted("publish idle")(taken)
+		p.retrying("publish idle")(taken)
 	}
 	return err
 }

@@ -209,11 +209,11 @@ func TestBusyModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := summarizing(t, summarize.NewNarrator([]model.Model{m}, nil))
-	delayed, done, asked := make(chan worker.SummaryDelayed, 64), make(chan worker.SummaryDone, 64), make(chan worker.ModelAsked, 64)
+	delayed, done, asked := make(chan worker.SummaryDelayed, 64), make(chan worker.SummaryDone, 64), make(chan worker.ModelCalled, 64)
 	stop := w.run("a", worker.Listener{
 		SummaryDelayed: func(d worker.SummaryDelayed) { delayed <- d },
 		SummaryDone:    func(d worker.SummaryDone) { done <- d },
-		ModelAsked:     func(a worker.ModelAsked) { asked <- a },
+		ModelCalled:    func(a worker.ModelCalled) { asked <- a },
 	})
 	w.fill("s1", events.LaneBackground)
 	if d := next(t, delayed, "delay"); d.Pause != time.Second || d.Attempt != 1 || d.Lane != events.LaneBackground {

@@ -70,7 +70,7 @@ const (
 	notCommitted = "outcome was heard and is not stored"
 	twiceHeard   = "outcome was heard twice"
 	unanswered   = "job has no result in the log"
-	notTrusted   = "ledger file was set aside"
+	notTrusted   = "ledger file was quarantined"
 	otherReplay  = "outcome differs between a start from a checkpoint and one from zero"
 )
 

@@ -11,7 +11,7 @@ import (
 )
 
 // kept is a ledger in memory.
-type kept struct {
+type cacheEntry struct {
 	address events.Address
 	ledger  *compaction.Ledger // nil when the session began anew
 	used    uint64             // the event that used it last, counted
@@ -31,7 +31,7 @@ type loader interface {
 // has none.
 func (d *decider) ledger(a events.Address) (*compaction.Ledger, error) {
 	d.clock++
-	if k := d.kept[a]; k != nil {
+	if k := d.cache[a]; k != nil {
 		k.used = d.clock
 		if k.ledger == nil {
 			return compaction.NewLedger(a), nil
@@ -52,25 +52,25 @@ func (d *decider) ledger(a events.Address) (*compaction.Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
 	}
-	d.kept[a] = &kept{address: a, ledger: l, used: d.clock}
-	d.weigh(d.kept[a])
+	d.cache[a] = &cacheEntry{address: a, ledger: l, used: d.clock}
+	d.weigh(d.cache[a])
 	return l, nil
 }
 
 // keep notes that a ledger changed.
-func (d *decider) keep(a events.Address, l *compaction.Ledger) {
-	k := d.kept[a]
+func (d *decider) put(a events.Address, l *compaction.Ledger) {
+	k := d.cache[a]
 	if k == nil {
-		k = &kept{address: a, used: d.clock}
-		d.kept[a] = k
+		k = &cacheEntry{address: a, used: d.clock}
+		d.cache[a] = k
 	}
 	k.ledger = l
 	d.weigh(k)
-	d.touch(k)
+	d.markDirty(k)
 }
 
 // weigh keeps the sum of what the ledgers in memory take.
-func (d *decider) weigh(k *kept) {
+func (d *decider) weigh(k *cacheEntry) {
 	was := k.weight
 	k.weight = 0
 	if k.ledger != nil {
@@ -80,18 +80,18 @@ func (d *decider) weigh(k *kept) {
 }
 
 // forget lets a session begin anew.
-func (d *decider) forget(a events.Address) {
-	k := d.kept[a]
+func (d *decider) reset(a events.Address) {
+	k := d.cache[a]
 	if k == nil {
-		k = &kept{address: a, used: d.clock}
-		d.kept[a] = k
+		k = &cacheEntry{address: a, used: d.clock}
+		d.cache[a] = k
 	}
 	k.ledger, k.replace = nil, true
 	d.weigh(k)
-	d.touch(k)
+	d.markDirty(k)
 }
 
-func (d *decider) touch(k *kept) {
+func (d *decider) markDirty(k *cacheEntry) {
 	if !k.dirty && d.store != nil {
 		k.dirty = true
 		d.dirty = append(d.dirty, k)
@@ -100,7 +100,7 @@ func (d *decider) touch(k *kept) {
 
 // collect takes the ledgers that changed since it was last called, as they are
 // now: what to write, and whom to call stored for once it is written.
-func (d *decider) collect() (changes []kv.Change, written []*kept, err error) {
+func (d *decider) collect() (changes []kv.Change, written []*cacheEntry, err error) {
 	for _, k := range d.dirty {
 		k.dirty, k.unsaved = forgetDirty(), true
 		written = append(written, k)
@@ -121,7 +121,7 @@ func (d *decider) collect() (changes []kv.Change, written []*kept, err error) {
 }
 
 // stored notes that what collect took is written.
-func (d *decider) stored(written []*kept) {
+func (d *decider) markStored(written []*cacheEntry) {
 	for _, k := range written {
 		k.unsaved = false
 	}
@@ -130,21 +130,21 @@ func (d *decider) stored(written []*kept) {
 // evict lets ledgers that are stored leave memory, those not used for longest
 // first, until at most n are left, which take at most so many bytes.
 func (d *decider) evict(n, bytes int) int {
-	if d.store == nil || len(d.kept) <= n+n/8 && d.weight <= bytes+bytes/8 { // seldom, and then many: it sorts them all
+	if d.store == nil || len(d.cache) <= n+n/8 && d.weight <= bytes+bytes/8 { // seldom, and then many: it sorts them all
 		return 0
 	}
-	idle := make([]*kept, 0, len(d.kept))
-	for _, k := range d.kept {
+	idle := make([]*cacheEntry, 0, len(d.cache))
+	for _, k := range d.cache {
 		if !k.dirty && !k.unsaved {
 			idle = append(idle, k)
 		}
 	}
-	slices.SortFunc(idle, func(a, b *kept) int { return cmp.Compare(a.used, b.used) })
+	slices.SortFunc(idle, func(a, b *cacheEntry) int { return cmp.Compare(a.used, b.used) })
 	for i, k := range idle {
-		if len(d.kept) <= n && d.weight <= bytes {
+		if len(d.cache) <= n && d.weight <= bytes {
 			return i
 		}
-		delete(d.kept, k.address)
+		delete(d.cache, k.address)
 		d.weight -= k.weight
 	}
 	return len(idle)

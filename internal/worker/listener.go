@@ -15,10 +15,12 @@ type Listener struct {
 	// ShareAcquired: all that this worker should hold is served, for the first time. It
 	// is called once, after PartitionAcquired of each of them.
 	ShareAcquired func(ShareAcquired)
-	// PartitionLost: the partition is no longer served by this worker.
-	PartitionLost func(PartitionLost)
-	// Folded: an event was decided and applied in memory.
-	Folded func(Folded)
+	// PartitionFailed: the partition ended with an error, and this worker opens it again.
+	PartitionFailed func(PartitionFailed)
+	// PartitionReleased: the partition is no longer served by this worker.
+	PartitionReleased func(PartitionReleased)
+	// Applied: an event was decided, and applied to its ledger in memory.
+	Applied func(Applied)
 	// Fetched: an event that two reads in a row did not bring was read by its sequence.
 	Fetched func(Fetched)
 	// Committed: outcomes and their marker are stored.
@@ -27,8 +29,8 @@ type Listener struct {
 	Checkpointed func(Checkpointed)
 	// Snapshotted: a copy of a partition's file is in the object store.
 	Snapshotted func(Snapshotted)
-	// SetAside: the file of a partition could not be trusted, and is rebuilt.
-	SetAside func(SetAside)
+	// Quarantined: the file of a partition failed its checks; it is kept beside, and rebuilt.
+	Quarantined func(Quarantined)
 	// Compacted: a session.compacted is stored.
 	Compacted func(Compacted)
 	// OutcomesLimited: compactions of a tenant go out without their messages, since it
@@ -40,19 +42,19 @@ type Listener struct {
 	Noted func(Noted)
 	// SummaryStarted: a summarizer of this worker took a job.
 	SummaryStarted func(SummaryStarted)
-	// ModelAsked: a model was asked to write a summary.
-	ModelAsked func(ModelAsked)
-	// OverQuota: a model was not asked, since the tenant has used up its share.
+	// ModelCalled: a call of a model for a summary has ended.
+	ModelCalled func(ModelCalled)
+	// OverQuota: a model was not called, since the tenant has used up its share.
 	OverQuota func(OverQuota)
 	// SummaryDelayed: all models are busy or away, and the job waits for them.
 	SummaryDelayed func(SummaryDelayed)
 	// SummaryDone: its result is stored in the log.
 	SummaryDone func(SummaryDone)
-	// Interrupted: something failed that will be tried again.
-	Interrupted func(Interrupted)
+	// Retrying: a step failed and is tried again.
+	Retrying func(Retrying)
 }
 
-// PartitionAcquired says from where a partition goes on.
+// PartitionAcquired describes where a partition continues.
 type PartitionAcquired struct {
 	Partition int
 	Epoch     uint64
@@ -68,16 +70,22 @@ type ShareAcquired struct {
 	Partitions int // 0 where there are more workers than partitions
 }
 
-// PartitionLost says why a partition is no longer served; nil after a stop.
-type PartitionLost struct {
+// PartitionFailed is the failure of a partition that this worker opens again.
+type PartitionFailed struct {
 	Partition int
 	Err       error
-	Again     bool          // this worker opens it again
-	Pause     time.Duration // before it does
+	Pause     time.Duration // before it is opened again
 }
 
-// Folded is one event.
-type Folded struct {
+// PartitionReleased is the end of a partition on this worker. Err is nil after a stop or a
+// hand-over.
+type PartitionReleased struct {
+	Partition int
+	Err       error
+}
+
+// Applied is one event.
+type Applied struct {
 	Partition int
 	Seq       compaction.Seq
 	Kind      events.Kind
@@ -115,13 +123,13 @@ type Checkpointed struct {
 // Snapshotted is one snapshot.
 type Snapshotted struct {
 	Partition int
-	Cursor    compaction.Seq // its ledgers stand at
+	Cursor    compaction.Seq // position of its ledgers
 	Bytes     int64
 	Took      time.Duration
 }
 
-// SetAside says why a file is not used, and where it is now.
-type SetAside struct {
+// Quarantined is a file that is not used, with the reason and its new path.
+type Quarantined struct {
 	Partition int
 	Reason    error
 	Moved     string
@@ -165,20 +173,20 @@ type SummaryStarted struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
-	Attempt uint64 // from 1; beyond 5 only to tell it as dead
+	Attempt uint64 // from 1; beyond 5 only to publish the failure dead
 }
 
-// ModelAsked is what came of asking one model.
-type ModelAsked struct {
+// ModelCalled is the result of one call of a model.
+type ModelCalled struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
 	Model   string              // provider/model
-	Usage   events.SummaryUsage // zero when the provider did not say
+	Usage   events.SummaryUsage // zero when the provider did not report it
 	Err     error               // nil for a summary
 }
 
-// OverQuota names a model that was not asked. The summary is written at once, by
+// OverQuota names a model that was not called. The summary is written at once, by
 // the embedded summarizer.
 type OverQuota struct {
 	Address events.Address
@@ -207,11 +215,11 @@ type SummaryDone struct {
 	Took    time.Duration // of this attempt
 	Attempt uint64
 	Model   string              // who wrote it; "" for a failure
-	Usage   events.SummaryUsage // of all models asked in this attempt
+	Usage   events.SummaryUsage // of all models called in this attempt
 }
 
-// Interrupted is a failure that will be tried again.
-type Interrupted struct {
+// Retrying is a failure of a step that is tried again.
+type Retrying struct {
 	Partition int // -1 when it is none
 	Step      string
 	Err       error
@@ -223,23 +231,24 @@ func Tee(ls ...Listener) Listener {
 	for _, l := range ls {
 		t.PartitionAcquired = both(t.PartitionAcquired, l.PartitionAcquired)
 		t.ShareAcquired = both(t.ShareAcquired, l.ShareAcquired)
-		t.PartitionLost = both(t.PartitionLost, l.PartitionLost)
-		t.Folded = both(t.Folded, l.Folded)
+		t.PartitionFailed = both(t.PartitionFailed, l.PartitionFailed)
+		t.PartitionReleased = both(t.PartitionReleased, l.PartitionReleased)
+		t.Applied = both(t.Applied, l.Applied)
 		t.Fetched = both(t.Fetched, l.Fetched)
 		t.Committed = both(t.Committed, l.Committed)
 		t.Checkpointed = both(t.Checkpointed, l.Checkpointed)
 		t.Snapshotted = both(t.Snapshotted, l.Snapshotted)
-		t.SetAside = both(t.SetAside, l.SetAside)
+		t.Quarantined = both(t.Quarantined, l.Quarantined)
 		t.Compacted = both(t.Compacted, l.Compacted)
 		t.OutcomesLimited = both(t.OutcomesLimited, l.OutcomesLimited)
 		t.Rejected = both(t.Rejected, l.Rejected)
 		t.Noted = both(t.Noted, l.Noted)
 		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)
-		t.ModelAsked = both(t.ModelAsked, l.ModelAsked)
+		t.ModelCalled = both(t.ModelCalled, l.ModelCalled)
 		t.OverQuota = both(t.OverQuota, l.OverQuota)
 		t.SummaryDelayed = both(t.SummaryDelayed, l.SummaryDelayed)
 		t.SummaryDone = both(t.SummaryDone, l.SummaryDone)
-		t.Interrupted = both(t.Interrupted, l.Interrupted)
+		t.Retrying = both(t.Retrying, l.Retrying)
 	}
 	return t
 }

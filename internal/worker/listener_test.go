@@ -75,16 +75,16 @@ func TestLogListener(t *testing.T) {
 	l.Rejected(worker.Rejected{Partition: 3, Address: at, Body: &events.Rejected{
 		Seq: 18, Kind: events.KindTurn, Code: events.CodeBadJSON, Message: canary, Hint: canary,
 	}})
-	l.ModelAsked(worker.ModelAsked{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
-	l.ModelAsked(worker.ModelAsked{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Err: errors.New("busy")})
+	l.ModelCalled(worker.ModelCalled{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
+	l.ModelCalled(worker.ModelCalled{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Err: errors.New("busy")})
 	l.OverQuota(worker.OverQuota{Address: at, Lane: events.LaneBackground, Job: "j", Model: "p/m"})
 	l.SummaryDelayed(worker.SummaryDelayed{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 2, Pause: 7 * time.Second, Err: errors.New("busy")})
 	l.SummaryDone(worker.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 3, Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
 	l.SummaryDone(worker.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 6, Failure: "dead"})
-	l.Interrupted(worker.Interrupted{Partition: 3, Step: "commit", Err: errors.New("no room")})
-	l.PartitionLost(worker.PartitionLost{Partition: 3})
-	l.PartitionLost(worker.PartitionLost{Partition: 3, Err: errors.New("taken over")})
-	l.PartitionLost(worker.PartitionLost{Partition: 3, Err: errors.New("no room"), Again: true, Pause: time.Second})
+	l.Retrying(worker.Retrying{Partition: 3, Step: "commit", Err: errors.New("no room")})
+	l.PartitionReleased(worker.PartitionReleased{Partition: 3})
+	l.PartitionReleased(worker.PartitionReleased{Partition: 3, Err: errors.New("taken over")})
+	l.PartitionFailed(worker.PartitionFailed{Partition: 3, Err: errors.New("no room"), Pause: time.Second})
 	l.Fetched(worker.Fetched{Partition: 3, Seq: 7, Err: errors.New("too large")})
 	want := []string{
 		`{"level":"info","partition":3,"epoch":2,"cursor":17,"snapshot":8,"events":9,"sessions":4,"took_ms":0,"message":"partition acquired"}`,
@@ -92,13 +92,13 @@ func TestLogListener(t *testing.T) {
 		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":2,"reason":"threshold","code":"","stages":["prune"],"tokens_before":100,"tokens_after":60,"message":"session compacted"}`,
 		`{"level":"info","partition":3,"tenant":"acme","session":"s1","generation":0,"reason":"","code":"nothing_to_do","stages":null,"tokens_before":0,"tokens_after":0,"message":"session not compacted"}`,
 		`{"level":"warn","partition":3,"tenant":"acme","session":"s1","seq":18,"kind":"turn","code":"bad_json","message":"event rejected"}`,
-		`{"level":"info","model":"p/m","input_tokens":9,"output_tokens":2,"tenant":"acme","session":"s1","lane":"normal","message":"model asked"}`,
-		`{"level":"warn","error":"busy","model":"p/m","input_tokens":0,"output_tokens":0,"tenant":"acme","session":"s1","lane":"normal","message":"model asked"}`,
+		`{"level":"info","model":"p/m","input_tokens":9,"output_tokens":2,"tenant":"acme","session":"s1","lane":"normal","message":"model called"}`,
+		`{"level":"warn","error":"busy","model":"p/m","input_tokens":0,"output_tokens":0,"tenant":"acme","session":"s1","lane":"normal","message":"model called"}`,
 		`{"level":"warn","tenant":"acme","session":"s1","lane":"background","model":"p/m","message":"model quota used up"}`,
 		`{"level":"warn","error":"busy","tenant":"acme","session":"s1","lane":"normal","attempt":2,"pause_ms":7000,"message":"summary delayed"}`,
 		`{"level":"info","tenant":"acme","session":"s1","lane":"normal","code":"","model":"p/m","input_tokens":9,"output_tokens":2,"attempt":3,"took_ms":0,"message":"summary done"}`,
 		`{"level":"warn","tenant":"acme","session":"s1","lane":"normal","code":"dead","model":"","input_tokens":0,"output_tokens":0,"attempt":6,"took_ms":0,"message":"summary done"}`,
-		`{"level":"warn","partition":3,"step":"commit","error":"no room","message":"interrupted, trying again"}`,
+		`{"level":"warn","partition":3,"step":"commit","error":"no room","message":"retrying"}`,
 		`{"level":"info","partition":3,"message":"partition released"}`,
 		`{"level":"error","error":"taken over","partition":3,"message":"partition released"}`,
 		`{"level":"error","error":"no room","partition":3,"pause_ms":1000,"message":"partition failed, opening it again"}`,
@@ -131,12 +131,12 @@ func TestLogOfAStart(t *testing.T) {
 	}
 	acquire(7, 0, 2, 1)
 	check("")
-	l.PartitionLost(worker.PartitionLost{Partition: 2})
+	l.PartitionReleased(worker.PartitionReleased{Partition: 2})
 	check(`{"level":"info","acquired":"0-2,7","count":4,"epoch":17,"from_snapshot":2,"events":10,"sessions":4,"took_ms":20000,"message":"partitions acquired"}`,
 		`{"level":"info","partition":2,"message":"partition released"}`)
 	acquire(3)
 	check("")
-	l.PartitionLost(worker.PartitionLost{Partition: 3})
+	l.PartitionReleased(worker.PartitionReleased{Partition: 3})
 	check(`{"level":"info","partition":3,"epoch":13,"cursor":17,"snapshot":1,"events":3,"sessions":1,"took_ms":17000,"message":"partition acquired"}`,
 		`{"level":"info","partition":3,"message":"partition released"}`)
 	acquire(5, 4, 6)

@@ -44,12 +44,12 @@ func LogListener(log zerolog.Logger) Listener {
 	return Listener{
 		PartitionAcquired: starting.acquired,
 		ShareAcquired:     func(ShareAcquired) { starting.end() },
-		PartitionLost: func(e PartitionLost) {
-			starting.write() // a partition is lost after it was acquired
-			if e.Again {
-				log.Error().Err(e.Err).Int(fieldPartition, e.Partition).Dur(fieldPause, e.Pause).Msg("partition failed, opening it again")
-				return
-			}
+		PartitionFailed: func(e PartitionFailed) {
+			starting.write() // a partition fails after it was acquired
+			log.Error().Err(e.Err).Int(fieldPartition, e.Partition).Dur(fieldPause, e.Pause).Msg("partition failed, opening it again")
+		},
+		PartitionReleased: func(e PartitionReleased) {
+			starting.write() // a partition is released after it was acquired
 			level := zerolog.InfoLevel
 			if e.Err != nil {
 				level = zerolog.ErrorLevel
@@ -78,8 +78,8 @@ func LogListener(log zerolog.Logger) Listener {
 		Snapshotted: func(e Snapshotted) {
 			log.Info().Int(fieldPartition, e.Partition).Uint64(fieldCursor, uint64(e.Cursor)).Int64(fieldBytes, e.Bytes).Dur(fieldTook, e.Took).Msg("snapshot stored")
 		},
-		SetAside: func(e SetAside) {
-			log.Warn().Int(fieldPartition, e.Partition).Err(e.Reason).Str(fieldMoved, e.Moved).Msg("ledger file set aside, rebuilding")
+		Quarantined: func(e Quarantined) {
+			log.Warn().Int(fieldPartition, e.Partition).Err(e.Reason).Str(fieldMoved, e.Moved).Msg("ledger file quarantined, rebuilding")
 		},
 		Rejected: func(e Rejected) {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
@@ -89,10 +89,10 @@ func LogListener(log zerolog.Logger) Listener {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Str(fieldCode, string(e.Note.Code)).Msg("event noted")
 		},
-		ModelAsked: func(e ModelAsked) {
+		ModelCalled: func(e ModelCalled) {
 			log.WithLevel(warnIf(e.Err != nil)).Err(e.Err).Str(fieldModel, e.Model).
 				Int64(fieldInput, e.Usage.Input).Int64(fieldOutput, e.Usage.Output).
-				Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).Msg("model asked")
+				Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).Msg("model called")
 		},
 		OverQuota: func(e OverQuota) {
 			log.Warn().Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).Str(fieldLane, string(e.Lane)).
@@ -107,8 +107,8 @@ func LogListener(log zerolog.Logger) Listener {
 				Str(fieldCode, e.Failure).Str(fieldModel, e.Model).Int64(fieldInput, e.Usage.Input).Int64(fieldOutput, e.Usage.Output).
 				Uint64(fieldAttempt, e.Attempt).Dur(fieldTook, e.Took).Msg("summary done")
 		},
-		Interrupted: func(e Interrupted) {
-			log.Warn().Int(fieldPartition, e.Partition).Str(fieldStep, e.Step).Err(e.Err).Msg("interrupted, trying again")
+		Retrying: func(e Retrying) {
+			log.Warn().Int(fieldPartition, e.Partition).Str(fieldStep, e.Step).Err(e.Err).Msg("retrying")
 		},
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 func ledgersShare(memory int64) int { return int(memory / 4) }
 
-func textsShare(memory int64) uint64 { return uint64(memory / 8) }
+func payloadsShare(memory int64) uint64 { return uint64(memory / 8) }
 
 // rendering bounds the histories that are rendered at once. One history alone may be
 // larger.
@@ -60,13 +60,13 @@ func (p *partition) ledgerBounds() (n, bytes int) {
 func (p *partition) evict() int { return p.decider.evict(p.ledgerBounds()) }
 
 // crowdedEvents is how many events are worth a checkpoint for the memory that it frees.
-const crowdedEvents = 100
+const pressureEvents = 100
 
 // crowding is how many times more than their share of memory the ledgers take, as far
 // as a checkpoint can change that: those that changed can leave memory after one only.
 // state is held.
-func (p *partition) crowding() int {
-	if p.store == nil || p.decider.events < crowdedEvents || len(p.decider.dirty) == 0 {
+func (p *partition) memoryPressure() int {
+	if p.store == nil || p.decider.events < pressureEvents || len(p.decider.dirty) == 0 {
 		return 0
 	}
 	_, bytes := p.ledgerBounds()
@@ -75,18 +75,18 @@ func (p *partition) crowding() int {
 
 // stall makes the reader wait for the next checkpoint, or lets it go on. After one it
 // goes on for crowdedEvents at least, whatever that has freed.
-func (p *partition) stall(yes bool) {
+func (p *partition) pauseIntake(yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stalled = yes
-	p.room.Broadcast()
+	p.intakePaused = yes
+	p.space.Broadcast()
 }
 
 // awaitMemory returns when the next event may be decided.
 func (p *partition) awaitMemory() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.stalled && !p.stopped {
-		p.room.Wait()
+	for p.intakePaused && !p.stopped {
+		p.space.Wait()
 	}
 }

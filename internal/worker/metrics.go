@@ -37,25 +37,25 @@ const otherLabel = "other"
 // durations are the buckets of what takes 0.25 ms on a good day and 10 s on a bad one.
 var durations = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// metrics are what Prometheus is told; docs/operations.md says what each means.
+// metrics are the series for Prometheus; docs/operations.md defines each.
 type metrics struct {
 	events map[events.Kind]prometheus.Counter // by kind, resolved once: they are counted one by one
-	other  prometheus.Counter                 // events of kinds nobody knows
+	other  prometheus.Counter                 // events of unknown kinds
 
 	commits, committed, committedBytes prometheus.Counter
 	commitTook                         prometheus.Histogram
 
-	checkpoints, checkpointed, evicted, setAside prometheus.Counter
-	checkpointTook                               prometheus.Histogram
-	ledgers                                      *prometheus.GaugeVec
-	snapshots, snapshotBytes                     prometheus.Counter
+	checkpoints, checkpointed, evicted, quarantined prometheus.Counter
+	checkpointTook                                  prometheus.Histogram
+	ledgers                                         *prometheus.GaugeVec
+	snapshots, snapshotBytes                        prometheus.Counter
 
 	compactions, stages, tokensSaved *prometheus.CounterVec
 	rejected, noted, omitted         *prometheus.CounterVec
 	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
-	interruptions                    *prometheus.CounterVec
-	fetched, lost                    prometheus.Counter
+	retries                          *prometheus.CounterVec
+	fetched, failures                prometheus.Counter
 
 	// Of the last check, not of the listener.
 	served, failed            prometheus.Gauge
@@ -91,38 +91,38 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		checkpoints:  counter("checkpoints_total", "Checkpoints written."),
 		checkpointed: counter("checkpointed_ledgers_total", "Ledgers written by checkpoints."),
 		evicted:      counter("evicted_ledgers_total", "Ledgers that left memory."),
-		setAside:     counter("ledger_files_set_aside_total", "Ledger files that could not be trusted and were rebuilt."),
+		quarantined:  counter("ledger_files_quarantined_total", "Ledger files that failed their checks, were quarantined and rebuilt."),
 		checkpointTook: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "checkpoint_duration_seconds", Help: "Time to write a checkpoint.", Buckets: durations,
 		}),
 		snapshots:     counter("snapshots_total", "Copies of ledger files put into the object store."),
 		snapshotBytes: counter("snapshot_bytes_total", "Bytes of those copies."),
 		ledgers:       gauges("ledgers", "Ledgers in memory, as of the last checkpoint.", labelPartition),
-		compactions:   counters("compactions_total", "Compactions told: compacted, or the code that says why there was none.", labelReason, labelResult),
+		compactions:   counters("compactions_total", "Compactions published: compacted, or the code that says why there was none.", labelReason, labelResult),
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
 		noted:         counters("noted_total", "Notes beside outcomes, about events that were taken.", labelCode),
-		omitted:       counters("messages_omitted_total", "Compactions stored without their messages, by why.", labelReason),
-		summaries:     counters("summaries_total", "Jobs that got their result: summary, or why there is none.", labelLane, labelBy, labelResult),
-		attempts:      counters("model_attempts_total", "Models that were to write a summary: ok, or why they did not.", labelModel, labelResult),
+		omitted:       counters("messages_omitted_total", "Compactions stored without their messages, by reason.", labelReason),
+		summaries:     counters("summaries_total", "Jobs that got their result: summary, or the failure.", labelLane, labelBy, labelResult),
+		attempts:      counters("model_attempts_total", "Calls of models for summaries: ok, or the kind of failure.", labelModel, labelResult),
 		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "summary_duration_seconds", Help: "Time from taking a job to its result in the log.", Buckets: prometheus.ExponentialBuckets(.005, 3, 10),
 		}, []string{labelLane}),
-		interruptions: counters("interruptions_total", "Failures that were tried again.", labelStep),
-		fetched:       counter("events_read_by_sequence_total", "Events that two reads in a row did not bring, and that were read by their sequence."),
-		lost:          counter("partitions_lost_total", "Partitions that ended with an error."),
-		served:        gauge("partitions_served", "Partitions that this worker serves and that are caught up."),
-		failed:        gauge("partitions_failed", "Partitions that ended with an error, and that this worker opens again."),
-		lagEvents:     gauges("lag_events", "Events of a partition that waited behind the last one read.", labelPartition),
-		lagSeconds:    gauges("lag_seconds", "Age of the oldest event of a partition whose outcomes are not committed; 0 without one.", labelPartition),
-		jobs:          gauges("jobs_waiting", "Jobs of all partitions that no summarizer has taken.", labelLane),
-		streamBytes:   gauges("stream_bytes", "Bytes that a stream holds.", labelStream),
-		streamBounds:  gauges("stream_max_bytes", "Bytes that a stream may hold; -1 without a bound.", labelStream),
-		diskFree:      gauge("disk_free_bytes", "Bytes free on the disk of the data folder."),
-		diskSize:      gauge("disk_size_bytes", "Bytes of the disk of the data folder."),
-		ready:         gauge("ready", "1 while /readyz says ready."),
-		checks:        gauges("check_ok", "1 while a check of /readyz finds nothing.", labelCheck),
+		retries:      counters("retries_total", "Failures of a step that was tried again.", labelStep),
+		fetched:      counter("events_read_by_sequence_total", "Events that two reads in a row did not bring, and that were read by their sequence."),
+		failures:     counter("partition_failures_total", "Partitions that ended with an error."),
+		served:       gauge("partitions_served", "Partitions that this worker serves and that are caught up."),
+		failed:       gauge("partitions_failed", "Partitions that ended with an error, and that this worker opens again."),
+		lagEvents:    gauges("lag_events", "Events of a partition that waited behind the last one read.", labelPartition),
+		lagSeconds:   gauges("lag_seconds", "Age of the oldest event of a partition whose outcomes are not committed; 0 without one.", labelPartition),
+		jobs:         gauges("jobs_waiting", "Jobs of all partitions that no summarizer has taken.", labelLane),
+		streamBytes:  gauges("stream_bytes", "Bytes that a stream holds.", labelStream),
+		streamBounds: gauges("stream_max_bytes", "Bytes that a stream may hold; -1 without a bound.", labelStream),
+		diskFree:     gauge("disk_free_bytes", "Bytes free on the disk of the data directory."),
+		diskSize:     gauge("disk_size_bytes", "Bytes of the disk of the data directory."),
+		ready:        gauge("ready", "1 while /readyz reports ready."),
+		checks:       gauges("check_ok", "1 while a check of /readyz finds no problem.", labelCheck),
 	}
 	applied := counters("events_applied_total", "Events decided and applied in memory.", labelKind)
 	m.events, m.other = map[events.Kind]prometheus.Counter{}, applied.WithLabelValues(otherLabel)
@@ -135,7 +135,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 	for _, c := range defects { // increase() does not see a series that begins with 1
 		m.rejected.WithLabelValues(codeLabel(c))
 	}
-	gauges("build_info", "Always 1; the label says which version runs.", labelVersion).WithLabelValues(version).Set(1)
+	gauges("build_info", "Always 1; the label is the version of the program.", labelVersion).WithLabelValues(version).Set(1)
 	return m
 }
 
@@ -145,12 +145,13 @@ var defects = []events.Code{events.CodeInternal, events.CodeSessionReset}
 // listener counts what a worker does.
 func (m *metrics) listener() Listener {
 	return Listener{
-		PartitionLost: func(e PartitionLost) {
+		PartitionFailed: func(PartitionFailed) { m.failures.Inc() },
+		PartitionReleased: func(e PartitionReleased) {
 			if e.Err != nil {
-				m.lost.Inc()
+				m.failures.Inc()
 			}
 		},
-		Folded:       func(e Folded) { m.applied(e.Kind).Inc() },
+		Applied:      func(e Applied) { m.applied(e.Kind).Inc() },
 		Fetched:      func(Fetched) { m.fetched.Inc() },
 		Committed:    m.onCommitted,
 		Checkpointed: m.onCheckpointed,
@@ -158,14 +159,14 @@ func (m *metrics) listener() Listener {
 			m.snapshots.Inc()
 			m.snapshotBytes.Add(float64(e.Bytes))
 		},
-		SetAside:    func(SetAside) { m.setAside.Inc() },
+		Quarantined: func(Quarantined) { m.quarantined.Inc() },
 		Compacted:   m.onCompacted,
 		Rejected:    func(e Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
 		Noted:       func(e Noted) { m.noted.WithLabelValues(codeLabel(e.Note.Code)).Inc() },
-		ModelAsked:  func(e ModelAsked) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
+		ModelCalled: func(e ModelCalled) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
 		OverQuota:   func(e OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,
-		Interrupted: func(e Interrupted) { m.interruptions.WithLabelValues(e.Step).Inc() },
+		Retrying:    func(e Retrying) { m.retries.WithLabelValues(e.Step).Inc() },
 	}
 }
 
@@ -173,7 +174,7 @@ func (m *metrics) applied(k events.Kind) prometheus.Counter {
 	if c := m.events[k]; c != nil {
 		return c
 	}
-	return m.other // a stranger's subject may name any kind
+	return m.other // the subject of any client may name any kind
 }
 
 func (m *metrics) onCommitted(e Committed) {
@@ -220,14 +221,14 @@ func (m *metrics) onSummaryDone(e SummaryDone) {
 	m.summaryTook.WithLabelValues(string(e.Lane)).Observe(e.Took.Seconds())
 }
 
-// drop forgets a partition that is served no more.
+// drop deletes the series of a partition that is no longer served.
 func (m *metrics) drop(partition int) {
 	for _, g := range []*prometheus.GaugeVec{m.ledgers, m.lagEvents, m.lagSeconds} {
 		g.DeleteLabelValues(partitionLabel(partition))
 	}
 }
 
-// lag tells how far behind a partition is.
+// lag sets how far behind a partition is.
 func (m *metrics) lag(partition int, events uint64, age time.Duration) {
 	m.lagEvents.WithLabelValues(partitionLabel(partition)).Set(float64(events))
 	m.lagSeconds.WithLabelValues(partitionLabel(partition)).Set(age.Seconds())

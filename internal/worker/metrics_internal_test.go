@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 	m := newMetrics(reg, "v1")
 	l := m.listener()
 	for _, k := range []events.Kind{events.KindTurn, events.KindTurn, events.KindIdle, "sesame"} {
-		l.Folded(Folded{Kind: k})
+		l.Applied(Applied{Kind: k})
 	}
 	l.Committed(Committed{Outcomes: 2, Bytes: 300, Took: 3 * time.Millisecond})
 	l.Committed(Committed{Took: 20 * time.Second})
@@ -41,17 +41,17 @@ func TestMetrics(t *testing.T) {
 	done(SummaryDone{Lane: events.LaneNormal, Model: "embedded"})
 	done(SummaryDone{Lane: events.LaneBackground, Failure: "no_room"})
 	done(SummaryDone{Lane: events.LaneBackground, Failure: "Said: acme"})
-	l.ModelAsked(ModelAsked{Model: "openai/b"})
-	l.ModelAsked(ModelAsked{Model: "openai/b", Err: &model.Error{Kind: model.Auth}})
-	l.ModelAsked(ModelAsked{Model: "openai/b", Err: errors.New("of s1-secret")})
+	l.ModelCalled(ModelCalled{Model: "openai/b"})
+	l.ModelCalled(ModelCalled{Model: "openai/b", Err: &model.Error{Kind: model.Auth}})
+	l.ModelCalled(ModelCalled{Model: "openai/b", Err: errors.New("of s1-secret")})
 	l.OverQuota(OverQuota{Model: "openai/b"})
-	l.SetAside(SetAside{})
+	l.Quarantined(Quarantined{})
 	l.Fetched(Fetched{})
 	l.Snapshotted(Snapshotted{Bytes: 4096})
 	l.Noted(Noted{Note: events.Note{Code: events.CodeUsageUnknown}})
-	l.Interrupted(Interrupted{Step: "commit"})
-	l.PartitionLost(PartitionLost{Err: errors.New("taken over")})
-	l.PartitionLost(PartitionLost{})
+	l.Retrying(Retrying{Step: "commit"})
+	l.PartitionReleased(PartitionReleased{Err: errors.New("taken over")})
+	l.PartitionReleased(PartitionReleased{})
 	m.lag(3, 17, 1500*time.Millisecond)
 	m.lag(4, 1, 0)
 	m.drop(4)
@@ -67,7 +67,7 @@ func TestMetrics(t *testing.T) {
 		`events_applied_total{kind="turn"} 2`, `events_applied_total{kind="idle"} 1`, `events_applied_total{kind="other"} 1`, `events_applied_total{kind="end"} 0`,
 		`commits_total 2`, `committed_outcomes_total 2`, `committed_bytes_total 300`,
 		`commit_duration_seconds_bucket{le="0.0025"} 0`, `commit_duration_seconds_bucket{le="0.005"} 1`, `commit_duration_seconds_bucket{le="+Inf"} 2`,
-		`checkpoints_total 1`, `checkpointed_ledgers_total 5`, `evicted_ledgers_total 2`, `ledgers{partition="3"} 7`, `ledger_files_set_aside_total 1`, `events_read_by_sequence_total 1`, `snapshots_total 1`, `snapshot_bytes_total 4096`,
+		`checkpoints_total 1`, `checkpointed_ledgers_total 5`, `evicted_ledgers_total 2`, `ledgers{partition="3"} 7`, `ledger_files_quarantined_total 1`, `events_read_by_sequence_total 1`, `snapshots_total 1`, `snapshot_bytes_total 4096`,
 		`compactions_total{reason="threshold",result="compacted"} 1`, `compactions_total{reason="manual",result="nothing_to_do"} 1`,
 		`compaction_stages_total{reason="threshold",stage="prune"} 1`, `compaction_stages_total{reason="threshold",stage="summarize"} 1`,
 		`compaction_saved_tokens_total{reason="threshold"} 40`,
@@ -79,7 +79,7 @@ func TestMetrics(t *testing.T) {
 		`model_attempts_total{model="openai/b",result="ok"} 1`, `model_attempts_total{model="openai/b",result="auth"} 1`,
 		`model_attempts_total{model="openai/b",result="other"} 1`, `model_attempts_total{model="openai/b",result="over_quota"} 1`,
 		`summary_duration_seconds_count{lane="normal"} 2`,
-		`interruptions_total{step="commit"} 1`, `partitions_lost_total 1`,
+		`retries_total{step="commit"} 1`, `partition_failures_total 1`,
 		`lag_events{partition="3"} 17`, `lag_seconds{partition="3"} 1.5`,
 	} {
 		if !strings.Contains(got, "\ncompactd_"+want+"\n") {

@@ -244,7 +244,7 @@ func TestReadyzPartitions(t *testing.T) {
 
 	m, l = watch(worker.MonitorConfig{MaxLagEvents: 5})
 	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
-	l.Folded(worker.Folded{Partition: p, Kind: events.KindTurn, Pending: 6})
+	l.Applied(worker.Applied{Partition: p, Kind: events.KindTurn, Pending: 6})
 	if failed, got = readyz(t, m); !slices.Equal(failed, []string{"started", "lag"}) {
 		t.Errorf("too many: %+v", got)
 	}
@@ -254,11 +254,11 @@ func TestReadyzPartitions(t *testing.T) {
 
 	m, l = watch(worker.MonitorConfig{})
 	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
-	l.PartitionLost(worker.PartitionLost{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
-	l.PartitionLost(worker.PartitionLost{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", broker.ErrFenced)}) // another's now
+	l.PartitionFailed(worker.PartitionFailed{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
+	l.PartitionReleased(worker.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", broker.ErrFenced)}) // another's now
 	full := &broker.StoreFullError{Code: 10077, Reason: "maximum bytes exceeded"}
-	l.Interrupted(worker.Interrupted{Partition: (p + 2) % 4, Step: "commit", Err: full})
-	l.Interrupted(worker.Interrupted{Partition: (p + 3) % 4, Step: "commit", Err: full})
+	l.Retrying(worker.Retrying{Partition: (p + 2) % 4, Step: "commit", Err: full})
+	l.Retrying(worker.Retrying{Partition: (p + 3) % 4, Step: "commit", Err: full})
 	l.Committed(worker.Committed{Partition: (p + 3) % 4})
 	_, got = readyz(t, m)
 	slices.SortFunc(got.Problems, func(a, b worker.Problem) int { return strings.Compare(a.Check, b.Check) })

@@ -30,7 +30,7 @@ type outcomes struct {
 }
 
 // readOutcomes begins to read; it ends with the outcomes, or with stop.
-func readOutcomes(ctx context.Context, js jetstream.JetStream, s broker.Selection, h *history) *outcomes {
+func readOutcomes(ctx context.Context, js jetstream.JetStream, s broker.Selection, h *markerHistory) *outcomes {
 	o := &outcomes{next: make(chan stored), done: make(chan error, 1)}
 	ctx, o.quit = context.WithCancel(ctx)
 	go func() {
@@ -45,7 +45,7 @@ func readOutcomes(ctx context.Context, js jetstream.JetStream, s broker.Selectio
 			if _, x.cause, x.err = recordedOutcome(at.Kind, x.data); x.err != nil {
 				x.cause = cause // about where it was told
 			}
-			if cause = x.cause; h.void(seq, cause) {
+			if cause = x.cause; h.superseded(seq, cause) {
 				return nil
 			}
 			select {

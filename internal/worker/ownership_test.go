@@ -157,8 +157,8 @@ func TestStopMarks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())
 	w.markEvery = time.Hour
-	folded := make(chan worker.Folded, 64)
-	stop := w.run("a", worker.Listener{Folded: func(f worker.Folded) { folded <- f }})
+	folded := make(chan worker.Applied, 64)
+	stop := w.run("a", worker.Listener{Applied: func(f worker.Applied) { folded <- f }})
 	for n := 1; n <= 8; n++ {
 		w.publish(events.KindTurn, fmt.Sprintf("s%d", n), []byte(`{"messages":[{"role":"user","content":"hi"}]}`))
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // border is a place between two events of a partition.
-type border struct {
+type position struct {
 	seq   compaction.Seq // of the event before it
 	chain uint64         // hash over all events up to it
 	id    string         // of the event before it
@@ -31,8 +31,8 @@ type border struct {
 
 // group is what is told about one event.
 type group struct {
-	outcomes []told
-	end      border
+	outcomes []emitted
+	end      position
 }
 
 // weight is about how many bytes of memory the group takes until it is committed.
@@ -47,7 +47,7 @@ func (g *group) weight() (n int) {
 }
 
 // told is one outcome on its way.
-type told struct {
+type emitted struct {
 	address events.Address
 	outcome compaction.Outcome
 	omitted string // why its messages are left out, "" if they are not
@@ -64,42 +64,42 @@ type partition struct {
 
 	state   sync.Mutex // guards the fields below; never held while waiting for room
 	decider *decider
-	decided border // of what the ledgers hold
+	decided position // of what the ledgers hold
 
 	// Owned by the committer.
-	committer *broker.Committer
-	committed compaction.Seq
-	marked    time.Time
-	store     *kv.Store    // nil without checkpoints
-	fence     uint64       // sequence in OUTCOMES that the store stands at
-	snapshot  uint64       // cursor of the snapshot that the store came from; 0 without one
-	unsnapped atomic.Int64 // events since the newest snapshot, as far as this owner knows
-	pending   *checkpoint  // collected, waits for its commit
-	saved     time.Time    // when the last one was collected
-	writing   atomic.Bool  // one is being written
-	unwritten bool         // one was given up: its rows are lost, so none may follow
-	ahead     *rendered    // did not fit the last commit; nil for none
-	counted   bool         // what the tenants have had stored lately is read
-	parted    bool         // the log was found to have lost its end
-	last      bool         // nobody is there to go on: the last one becomes a snapshot
+	committer   *broker.Committer
+	committed   compaction.Seq
+	markedAt    time.Time
+	store       *kv.Store    // nil without checkpoints
+	outcomesSeq uint64       // sequence in OUTCOMES that the store stands at
+	snapshot    uint64       // cursor of the snapshot that the store came from; 0 without one
+	unsnapped   atomic.Int64 // events since the newest snapshot, as far as this owner knows
+	pending     *checkpoint  // collected, waits for its commit
+	saved       time.Time    // when the last one was collected
+	writing     atomic.Bool  // one is being written
+	unwritten   bool         // one was given up: its rows are lost, so none may follow
+	carried     *rendered    // did not fit the last commit; nil for none
+	counted     bool         // what the tenants have had stored lately is read
+	truncated   bool         // the log was found to have lost its end
+	last        bool         // nobody is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
 
-	mu       sync.Mutex // guards the fields below
-	room     *sync.Cond // signalled when queue shrinks or the partition stops
-	queue    []group    // decided, not yet committed
-	queued   int        // bytes of memory that it takes, about
-	end      border     // of what is decided
-	stalled  bool       // nothing more is decided before ledgers have left memory
-	stopped  bool
-	erasures []erasure // under way or to be done
-	awaited  map[events.Address]*awaited
+	mu           sync.Mutex // guards the fields below
+	space        *sync.Cond // signalled when queue shrinks or the partition stops
+	queue        []group    // decided, not yet committed
+	queued       int        // bytes of memory that it takes, about
+	end          position   // of what is decided
+	intakePaused bool       // nothing more is decided before ledgers have left memory
+	stopped      bool
+	erasures     []erasure // under way or to be done
+	waiters      map[events.Address]*waiters
 
 	wake         chan struct{} // the queue has something
-	near         chan struct{} // the log had nothing more, for the moment
+	logEmpty     chan struct{} // the log had nothing more, for the moment
 	forgotten    chan struct{} // there is another erasure
 	checkpointed chan struct{} // the file has moved
-	late         atomic.Bool   // another worker waits for the partition: no commit begins any more
+	handOverDue  atomic.Bool   // another worker waits for the partition: no commit begins any more
 	behind       atomic.Bool   // the log holds more than a backlog of unread events
 }
 
@@ -108,12 +108,12 @@ func newPartition(w *Worker, id int, caughtUp func(PartitionAcquired), drained f
 		w: w, id: id, allowance: partitionShare(w.config.Memory, w.config.Streams.Partitions), caughtUp: caughtUp, drained: drained,
 		failed:    make(chan error, 1),
 		decider:   newDecider(w.config.Compaction),
-		awaited:   map[events.Address]*awaited{},
+		waiters:   map[events.Address]*waiters{},
 		wake:      make(chan struct{}, 1),
-		near:      make(chan struct{}, 1),
+		logEmpty:  make(chan struct{}, 1),
 		forgotten: make(chan struct{}, 1), checkpointed: make(chan struct{}, 1),
 	}
-	p.room = sync.NewCond(&p.mu)
+	p.space = sync.NewCond(&p.mu)
 	return p
 }
 
@@ -134,7 +134,7 @@ func (p *partition) serve(ctx context.Context, s stopTime) error {
 	if err := p.open(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
 	}
-	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.interrupted("read log"), OnFetched: func(seq uint64, why error) {
+	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.retrying("read log"), OnFetched: func(seq uint64, why error) {
 		call(p.w.config.Listener.Fetched, Fetched{p.id, compaction.Seq(seq), why})
 	}}
 	stop, err := broker.ConsumeLog(ctx, p.w.js, from, p.receive)
@@ -164,7 +164,7 @@ func (p *partition) serve(ctx context.Context, s stopTime) error {
 		p.drained()
 	}
 	watching.Wait() // for the file: to look through it, or overwrite it, may take seconds
-	whole := err == nil && !p.late.Load()
+	whole := err == nil && !p.handOverDue.Load()
 	p.last = whole && ctx.Err() != nil && !others
 	return errors.Join(err, p.closeStore(work, whole))
 }
@@ -172,7 +172,7 @@ func (p *partition) serve(ctx context.Context, s stopTime) error {
 // errHandOver is why ctx ends when another worker is to go on. What is not committed
 // then within handOverTime is left to it: it decides that again, while agents wait
 // for nothing else.
-var errHandOver = errors.New("another worker is to serve the partition")
+var errHandOver = errors.New("partition reassigned")
 
 const handOverTime = 20 * time.Millisecond
 
@@ -183,7 +183,7 @@ func (p *partition) commitTime(ctx context.Context, s stopTime) (context.Context
 	work, cancel := outlive(ctx, p.w.config.DrainTimeout)
 	context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errHandOver) {
-			late := time.AfterFunc(handOverTime, func() { p.late.Store(true) })
+			late := time.AfterFunc(handOverTime, func() { p.handOverDue.Store(true) })
 			context.AfterFunc(work, func() { late.Stop() })
 		}
 	})
@@ -200,7 +200,7 @@ func (p *partition) open(ctx context.Context) error {
 	claim := broker.Claim{
 		Partition: p.id, Owner: p.w.config.Owner, Config: p.w.config.Compaction.Hash(),
 		LogCreated: p.w.config.Streams.Log.Created.UnixNano(),
-		OnRetry:    func(err error, _ time.Duration) { p.interrupted("commit")(err) },
+		OnRetry:    func(err error, _ time.Duration) { p.retrying("commit")(err) },
 	}
 	var found broker.Stored
 	var err error
@@ -208,25 +208,25 @@ func (p *partition) open(ctx context.Context) error {
 		return err
 	}
 	failpoint("taken-over")
-	log, err := p.logAt(ctx, found.Cursor) // after the take-over: nobody moves the marker any more
+	log, err := p.awaitLog(ctx, found.Cursor) // after the take-over: nobody moves the marker any more
 	if err != nil {
 		return err
 	}
 	if found.Seq > 0 && found.LogCreated != log.Created.UnixNano() {
 		return errOtherLog
 	}
-	marker := border{seq: compaction.Seq(found.Cursor), chain: found.Chain, id: found.LastID, time: found.LastTime}
-	end, lost, err := p.lostEnd(ctx, log, found)
+	marker := position{seq: compaction.Seq(found.Cursor), chain: found.Chain, id: found.LastID, time: found.LastTime}
+	end, lost, err := p.findTruncation(ctx, log, found)
 	if err == nil && lost {
-		marker, err = p.goBack(ctx, end, found.Cursor)
+		marker, err = p.rollBackMarker(ctx, end, found.Cursor)
 	}
 	if err != nil {
 		return err
 	}
 	if ignoreMarker() {
-		marker = border{}
+		marker = position{}
 	}
-	p.committed, p.marked, p.saved = marker.seq, time.Now(), time.Now()
+	p.committed, p.markedAt, p.saved = marker.seq, time.Now(), time.Now()
 	if p.decided, err = p.resume(ctx, log, marker); err != nil {
 		return err
 	}
@@ -245,21 +245,21 @@ func (p *partition) open(ctx context.Context) error {
 	p.w.served[p.id].Store(p)
 	p.caughtUp(PartitionAcquired{
 		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
-		Sessions: len(p.decider.kept), Took: time.Since(began),
+		Sessions: len(p.decider.cache), Took: time.Since(began),
 	})
 	return nil
 }
 
 // rebuild sets a file aside that led to another hash than the marker's, and replays
 // from the beginning of the log.
-func (p *partition) rebuild(ctx context.Context, log broker.StreamState, marker border, reason error) (replayed int, err error) {
+func (p *partition) rebuild(ctx context.Context, log broker.StreamState, marker position, reason error) (replayed int, err error) {
 	moved, err := p.store.Discard()
 	if err != nil {
 		return 0, err
 	}
-	p.setAside(reason, moved)
+	p.quarantine(reason, moved)
 	p.decider = newDecider(p.w.config.Compaction)
-	p.decided, p.fence, p.snapshot = border{}, 0, 0
+	p.decided, p.outcomesSeq, p.snapshot = position{}, 0, 0
 	if err := p.openStore(); err != nil {
 		return 0, err
 	}
@@ -269,7 +269,7 @@ func (p *partition) rebuild(ctx context.Context, log broker.StreamState, marker 
 // replay applies the events up to the marker as they were told, each under the
 // config it was decided under. The log must have the marker's hash, if all of what
 // lies behind the ledgers is still there.
-func (p *partition) replay(ctx context.Context, log broker.StreamState, marker border) (replayed int, err error) {
+func (p *partition) replay(ctx context.Context, log broker.StreamState, marker position) (replayed int, err error) {
 	if marker.seq <= p.decided.seq {
 		p.end = p.decided
 		return 0, nil
@@ -279,7 +279,7 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 	if err != nil {
 		return 0, err
 	}
-	old := past{p, map[string]*compaction.Config{}}
+	old := replayConfigs{p, map[string]*compaction.Config{}}
 	defer func() { p.decider.config = p.w.config.Compaction }()
 	err = broker.ReadStream(ctx, p.w.js, broker.LogStream, events.LogFilter(p.id), uint64(p.decided.seq)+1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
 		e, at, err := readEvent(m)
@@ -289,15 +289,15 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker b
 		if p.decider.config, err = old.config(ctx, recorded.configAt(e.seq)); err != nil {
 			return err
 		}
-		if err := p.decider.record(e, recorded.told[e.seq]); err != nil {
-			p.interrupted("replay")(err)
+		if err := p.decider.applyRecorded(e, recorded.outcomes[e.seq]); err != nil {
+			p.retrying("replay")(err)
 		}
-		delete(recorded.told, e.seq)
-		if p.decider.lost != nil {
-			return p.decider.lost
+		delete(recorded.outcomes, e.seq)
+		if p.decider.loadErr != nil {
+			return p.decider.loadErr
 		}
 		p.decider.events++
-		p.decided = borderAfter(p.decided, e, at)
+		p.decided = positionAfter(p.decided, e, at)
 		replayed++
 		p.unsnapped.Add(1)
 		if c := recorded.chains[e.seq]; whole && c != 0 && c != p.decided.chain {
@@ -321,12 +321,12 @@ var errOtherChain = errors.New("the log is not the one the outcomes were decided
 var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again; purge OUTCOMES, or use another --data")
 
 // load reads the outcomes told about events up to the marker.
-func (p *partition) load(ctx context.Context) (*recorded, error) {
-	r := &recorded{}
-	if p.parted {
+func (p *partition) load(ctx context.Context) (*outcomeIndex, error) {
+	r := &outcomeIndex{}
+	if p.truncated {
 		r.chains = map[compaction.Seq]uint64{}
 	}
-	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.fence+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
+	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.outcomesSeq+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
 			if err := r.add(at.Kind, m.Data()); err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
@@ -334,7 +334,7 @@ func (p *partition) load(ctx context.Context) (*recorded, error) {
 		}
 		marker, ok, err := broker.ParseMarker(m.Headers())
 		if ok {
-			r.pass(marker)
+			r.applyMarker(marker)
 		}
 		return err
 	})
@@ -351,15 +351,15 @@ func (p *partition) receive(m jetstream.Msg) {
 	p.behind.Store(e.pending > backlog)
 	p.awaitMemory()
 	p.state.Lock()
-	outs, text := p.decider.decide(e)
+	outs, text := p.decider.process(e)
 	p.decider.events++
-	p.decided = borderAfter(p.decided, e, at)
+	p.decided = positionAfter(p.decided, e, at)
 	p.unsnapped.Add(1)
-	g, lost := group{end: p.decided}, p.decider.lost
-	crowding := p.crowding()
+	g, lost := group{end: p.decided}, p.decider.loadErr
+	crowding := p.memoryPressure()
 	p.state.Unlock()
 	if crowding > 0 {
-		p.stall(crowding > 1)
+		p.pauseIntake(crowding > 1)
 		wakeUp(p.wake)
 	}
 	if lost != nil {
@@ -368,16 +368,16 @@ func (p *partition) receive(m jetstream.Msg) {
 	}
 	failpoint("decided")
 	if text && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
-		p.w.texts.put(e)
+		p.w.payloads.put(e)
 	}
 	for _, o := range outs {
-		g.outcomes = append(g.outcomes, told{address: e.address(), outcome: o})
+		g.outcomes = append(g.outcomes, emitted{address: e.address(), outcome: o})
 	}
 	p.push(g, e.Address)
 	if e.pending == 0 {
-		wakeUp(p.near)
+		wakeUp(p.logEmpty)
 	}
-	call(p.w.config.Listener.Folded, Folded{p.id, e.seq, e.Kind, len(outs), e.pending})
+	call(p.w.config.Listener.Applied, Applied{p.id, e.seq, e.Kind, len(outs), e.pending})
 }
 
 // push queues what was decided about one event of a session and waits while too much
@@ -386,7 +386,7 @@ func (p *partition) push(g group, a events.Address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for (len(p.queue) >= p.w.config.MaxAhead || p.queued > p.allowance) && !p.stopped {
-		p.room.Wait()
+		p.space.Wait()
 	}
 	if p.stopped {
 		return // it will be read and decided again
@@ -406,7 +406,7 @@ func (p *partition) halt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stopped = true
-	p.room.Broadcast()
+	p.space.Broadcast()
 }
 
 func (p *partition) fail(err error) {
@@ -417,9 +417,9 @@ func (p *partition) fail(err error) {
 	p.halt()
 }
 
-func (p *partition) interrupted(step string) func(error) {
+func (p *partition) retrying(step string) func(error) {
 	return func(err error) {
-		call(p.w.config.Listener.Interrupted, Interrupted{p.id, step, err})
+		call(p.w.config.Listener.Retrying, Retrying{p.id, step, err})
 	}
 }
 
@@ -445,11 +445,11 @@ func readEvent(m jetstream.Msg) (event, time.Time, error) {
 
 // borderAfter is the border behind an event. A session.forget begins a new chain:
 // events before it may be erased.
-func borderAfter(before border, e event, at time.Time) border {
+func positionAfter(before position, e event, at time.Time) position {
 	if e.Kind == events.KindForget {
 		before.chain = 0
 	}
-	return border{seq: e.seq, chain: chain(before.chain, e), id: e.id, time: at.UnixMilli()}
+	return position{seq: e.seq, chain: chain(before.chain, e), id: e.id, time: at.UnixMilli()}
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

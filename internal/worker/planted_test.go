@@ -79,11 +79,14 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 	}
 	defer c.Close()
 	for i, b := range plant.Answers() {
-		stop := w.run(fmt.Sprintf("w%d", i), worker.Listener{PartitionLost: func(e worker.PartitionLost) {
-			if e.Err != nil {
-				t.Errorf("before %s: %v", b.Name, e.Err)
-			}
-		}})
+		stop := w.run(fmt.Sprintf("w%d", i), worker.Listener{
+			PartitionFailed: func(e worker.PartitionFailed) { t.Errorf("before %s: %v", b.Name, e.Err) },
+			PartitionReleased: func(e worker.PartitionReleased) {
+				if e.Err != nil {
+					t.Errorf("before %s: %v", b.Name, e.Err)
+				}
+			},
+		})
 		w.publish(events.KindTurn, "good", turn(i+1))
 		if _, err := c.Publish("session.turn.default.evil", b.Text, string(turn(i+1))); err != nil && !errors.Is(err, plant.ErrDuplicate) {
 			t.Fatalf("%s: %v", b.Name, err)
@@ -111,9 +114,9 @@ func TestPartitionFailsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMonitor(t, worker.MonitorConfig{})
-	failed, acquired := make(chan worker.PartitionLost, 1000), make(chan int, 100)
+	failed, acquired := make(chan worker.PartitionFailed, 1000), make(chan int, 100)
 	r := w.prepare("", worker.Tee(m.Listener(), worker.Listener{
-		PartitionLost:     func(e worker.PartitionLost) { failed <- e },
+		PartitionFailed:   func(e worker.PartitionFailed) { failed <- e },
 		PartitionAcquired: func(e worker.PartitionAcquired) { acquired <- e.Partition },
 	}))
 	if err := m.Watch(r.worker, nil); err != nil {
@@ -121,7 +124,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	}
 	r.begin()
 	for range 3 {
-		if e := <-failed; e.Partition != bad || !e.Again || !strings.Contains(e.Err.Error(), "has no marker") {
+		if e := <-failed; e.Partition != bad || !strings.Contains(e.Err.Error(), "has no marker") {
 			t.Errorf("partition %d failed with %v", e.Partition, e.Err)
 		}
 	}

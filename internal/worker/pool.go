@@ -53,7 +53,7 @@ func (p *pool) run(ctx context.Context) {
 func (p *pool) lane(ctx context.Context, lane events.Lane) {
 	for {
 		if err := p.consume(ctx, lane); ctx.Err() == nil {
-			p.interrupted("read jobs", err)
+			p.retrying("read jobs", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -77,10 +77,10 @@ func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 	if err != nil {
 		return err
 	}
-	free := make(chan struct{}, lanes[lane].slots)
-	tenants := newShares(lanes[lane].share)
+	free := make(chan struct{}, laneTerms[lane].slots)
+	tenants := newShares(laneTerms[lane].share)
 	var busy sync.WaitGroup
-	defer tenants.drop(func(m jetstream.Msg) { p.settle("give job back", m.NakWithDelay(0)) })
+	defer tenants.drop(func(m jetstream.Msg) { p.ack("give job back", m.NakWithDelay(0)) })
 	defer busy.Wait()
 	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullHeartbeat(broker.Heartbeat))
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 		if !tenants.take(tenant) { // the slots that are left are for others
 			<-free
 			if !tenants.hold(tenant, m, func() func() { return p.keepAlive(ctx, m) }) {
-				p.settle("give job back", m.NakWithDelay(heldPause))
+				p.ack("give job back", m.NakWithDelay(heldPause))
 			}
 			continue
 		}
@@ -121,8 +121,8 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	defer stop()
 	d, err := readDelivery(m)
 	if err != nil {
-		p.interrupted("read job", err)
-		p.settle("end job", m.Term()) // nobody can read it
+		p.retrying("read job", err)
+		p.ack("end job", m.Term()) // nobody can read it
 		return
 	}
 	call(p.listener.SummaryStarted, SummaryStarted{d.address, d.lane, d.job.ID, d.number})
@@ -141,7 +141,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	}
 	stop()
 	if errors.Is(err, broker.ErrErased) {
-		p.settle("end job", m.Ack()) // nobody waits for it
+		p.ack("end job", m.Ack()) // nobody waits for it
 		return
 	}
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	failpoint("summary-published")
-	p.settle("end job", m.Ack())
+	p.ack("end job", m.Ack())
 	call(p.listener.SummaryDone, SummaryDone{
 		d.address, d.lane, d.job.ID, result.Failure, time.Since(began), d.number, result.Model, result.Usage,
 	})
@@ -157,12 +157,12 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 
 // delivery is one try at a job.
 type delivery struct {
-	partition int
-	address   events.Address
-	lane      events.Lane
-	job       events.Job
-	number    uint64    // from 1
-	asked     time.Time // by the server's clock
+	partition   int
+	address     events.Address
+	lane        events.Lane
+	job         events.Job
+	number      uint64    // from 1
+	requestedAt time.Time // by the server's clock
 }
 
 func readDelivery(m jetstream.Msg) (*delivery, error) {
@@ -174,17 +174,17 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{partition: at.Partition, address: at.Address, lane: lane, number: md.NumDelivered, asked: md.Timestamp}
+	d := &delivery{partition: at.Partition, address: at.Address, lane: lane, number: md.NumDelivered, requestedAt: md.Timestamp}
 	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
 // patience is how long the job can still wait for its models; not at all when
 // somebody waits for it, who has asked for a compaction.
-func (d *delivery) patience() time.Duration {
+func (d *delivery) maxWait() time.Duration {
 	if d.job.Manual != nil {
 		return 0
 	}
-	return lanes[d.lane].left(time.Since(d.asked), d.number)
+	return laneTerms[d.lane].remaining(time.Since(d.requestedAt), d.number)
 }
 
 // giveBack has a job delivered again: at once by a worker that stops, later when
@@ -196,12 +196,12 @@ func (p *pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err e
 	case ctx.Err() != nil:
 		pause = 0
 	case busy:
-		pause = wait(later, d.patience(), d.number)
+		pause = pauseBefore(later, d.maxWait(), d.number)
 		call(p.listener.SummaryDelayed, SummaryDelayed{d.address, d.lane, d.job.ID, d.number, pause, later.Err})
 	default:
-		p.interrupted("summarize", err)
+		p.retrying("summarize", err)
 	}
-	p.settle("give job back", m.NakWithDelay(pause))
+	p.ack("give job back", m.NakWithDelay(pause))
 }
 
 // keepAlive tells the server that the job is being worked on, until stop returns.
@@ -217,7 +217,7 @@ func (p *pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-t.C:
-				p.settle("keep job", m.InProgress())
+				p.ack("keep job", m.InProgress())
 			}
 		}
 	}()
@@ -268,7 +268,7 @@ func failureOf(err error) string {
 
 var (
 	errPanic = errors.New("panic")
-	errDead  = errors.New("every delivery ended with its worker")
+	errDead  = fmt.Errorf("job exceeded %d deliveries; every worker that took it crashed", jobDeliveries)
 	errLimit = errors.New("the try took longer than its lane allows")
 )
 
@@ -283,8 +283,8 @@ func (p *pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 	if err != nil {
 		return nil, err
 	}
-	in.Tenant, in.Patience, in.Attempted = d.address.Tenant, d.patience(), p.attempted(d)
-	return p.write(ctx, lanes[d.lane].limit, in)
+	in.Tenant, in.Patience, in.Attempted = d.address.Tenant, d.maxWait(), p.attempted(d)
+	return p.write(ctx, laneTerms[d.lane].limit, in)
 }
 
 // write calls the summarizer. When its time is over, the embedded one writes.
@@ -305,7 +305,7 @@ func (p *pool) attempted(d *delivery) func(summarize.Attempt) {
 			call(p.listener.OverQuota, OverQuota{d.address, d.lane, d.job.ID, a.Model})
 			return
 		}
-		call(p.listener.ModelAsked, ModelAsked{d.address, d.lane, d.job.ID, a.Model, a.Usage, a.Err})
+		call(p.listener.ModelCalled, ModelCalled{d.address, d.lane, d.job.ID, a.Model, a.Usage, a.Err})
 	}
 }
 
@@ -360,17 +360,17 @@ func (p *pool) publish(ctx context.Context, d *delivery, s *events.Summary, forg
 	m.Header.Set(nats.MsgIdHdr, s.Job)
 	taken, err := broker.PublishUnlessErased(ctx, p.js, m, d.partition, d.address, forgotten)
 	if taken != nil {
-		p.interrupted("publish summary", taken)
+		p.retrying("publish summary", taken)
 	}
 	return err
 }
 
-func (p *pool) settle(step string, err error) {
+func (p *pool) ack(step string, err error) {
 	if err != nil {
-		p.interrupted(step, err)
+		p.retrying(step, err)
 	}
 }
 
-func (p *pool) interrupted(step string, err error) {
-	call(p.listener.Interrupted, Interrupted{Partition: -1, Step: step, Err: err})
+func (p *pool) retrying(step string, err error) {
+	call(p.listener.Retrying, Retrying{Partition: -1, Step: step, Err: err})
 }

@@ -30,7 +30,7 @@ func (hanging) Summarize(ctx context.Context, _ summarize.Input) (*events.Summar
 func TestHangingModel(t *testing.T) {
 	summarize.Redact("warm up: what a bubble makes must not be used outside")
 	in := summarize.Input{Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
-	for lane, terms := range lanes {
+	for lane, terms := range laneTerms {
 		synctest.Test(t, func(t *testing.T) {
 			p, began := pool{summarizer: hanging{}}, time.Now()
 			s, err := p.write(t.Context(), terms.limit, in)
@@ -50,11 +50,11 @@ func TestHangingModel(t *testing.T) {
 // anew, however long models are busy, and however the last try ends.
 func TestLanes(t *testing.T) {
 	for _, lane := range events.Lanes {
-		if l, ok := lanes[lane]; !ok || l.slots < 1 || l.limit <= 0 || l.patience+l.limit >= 15*time.Minute {
+		if l, ok := laneTerms[lane]; !ok || l.slots < 1 || l.limit <= 0 || l.maxWait+l.limit >= 15*time.Minute {
 			t.Errorf("%s: %+v", lane, l)
 		}
 	}
-	if lanes[events.LaneEmergency].patience != 0 || lanes[events.LaneNormal].patience >= lanes[events.LaneBackground].patience {
+	if laneTerms[events.LaneEmergency].maxWait != 0 || laneTerms[events.LaneNormal].maxWait >= laneTerms[events.LaneBackground].maxWait {
 		t.Error("the more urgent lane waits longer")
 	}
 }
@@ -64,14 +64,14 @@ func TestLanes(t *testing.T) {
 // last delivery nothing is left.
 func TestPauses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		terms := lanes[rapid.SampledFrom(events.Lanes).Draw(r, "lane")]
+		terms := laneTerms[rapid.SampledFrom(events.Lanes).Draw(r, "lane")]
 		age := time.Duration(0)
 		for n := uint64(1); ; n++ {
 			skew := time.Duration(rapid.Int64Range(-int64(2*time.Hour), int64(2*time.Hour)).Draw(r, "skew"))
-			if left := terms.left(age+skew, n); left < 0 || left > terms.patience {
-				r.Fatalf("%s left of %s", left, terms.patience)
+			if left := terms.remaining(age+skew, n); left < 0 || left > terms.maxWait {
+				r.Fatalf("%s left of %s", left, terms.maxWait)
 			}
-			left := terms.left(age, n)
+			left := terms.remaining(age, n)
 			if left == 0 {
 				break
 			}
@@ -79,18 +79,18 @@ func TestPauses(t *testing.T) {
 				r.Fatalf("delivery %d has %s left", n, left)
 			}
 			after := time.Duration(rapid.Int64Range(0, int64(left)).Draw(r, "after"))
-			pause := wait(&summarize.Later{After: after}, left, n)
+			pause := pauseBefore(&summarize.Later{After: after}, left, n)
 			if pause < time.Second || pause > max(time.Second, left) || pause < after {
 				r.Fatalf("delivery %d, %s left, asked for %s: pause of %s", n, left, after, pause)
 			}
 			age += pause
 		}
-		if age > terms.patience+time.Second {
-			r.Fatalf("pauses of %s in all, patience of %s", age, terms.patience)
+		if age > terms.maxWait+time.Second {
+			r.Fatalf("pauses of %s in all, patience of %s", age, terms.maxWait)
 		}
 	})
 	for n, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second} {
-		if got := wait(&summarize.Later{}, time.Hour, uint64(n+1)); got != want {
+		if got := pauseBefore(&summarize.Later{}, time.Hour, uint64(n+1)); got != want {
 			t.Errorf("delivery %d waits %s, want %s", n+1, got, want)
 		}
 	}
@@ -151,7 +151,7 @@ func TestGiveBack(t *testing.T) {
 						t.Errorf("%s: told %+v", c.name, e)
 					}
 				},
-				Interrupted: func(Interrupted) { told++ },
+				Retrying: func(Retrying) { told++ },
 			}}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -159,7 +159,7 @@ func TestGiveBack(t *testing.T) {
 				cancel()
 			}
 			m := &message{}
-			p.giveBack(ctx, m, &delivery{lane: events.LaneNormal, number: 2, asked: time.Now()}, c.err)
+			p.giveBack(ctx, m, &delivery{lane: events.LaneNormal, number: 2, requestedAt: time.Now()}, c.err)
 			if len(m.given) != 1 || m.given[0] != c.pause || delayed != c.delayed || told != c.told {
 				t.Errorf("%s: given back after %v, %d delays and %d failures told", c.name, m.given, delayed, told)
 			}
@@ -169,11 +169,11 @@ func TestGiveBack(t *testing.T) {
 
 // Somebody who asked for a compaction does not wait for models that are busy.
 func TestManualHasNoPatience(t *testing.T) {
-	d := delivery{lane: events.LaneNormal, number: 1, asked: time.Now()}
-	if d.patience() <= 0 {
+	d := delivery{lane: events.LaneNormal, number: 1, requestedAt: time.Now()}
+	if d.maxWait() <= 0 {
 		t.Error("a job at the trigger has no patience")
 	}
-	if d.job.Manual = (&events.Manual{}); d.patience() != 0 {
-		t.Errorf("a manual compaction waits %s", d.patience())
+	if d.job.Manual = (&events.Manual{}); d.maxWait() != 0 {
+		t.Errorf("a manual compaction waits %s", d.maxWait())
 	}
 }

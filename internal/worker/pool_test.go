@@ -20,7 +20,7 @@ func TestDeletedConsumers(t *testing.T) {
 	lanes := make(chan struct{}, 16)
 	done := make(chan worker.SummaryDone, 1024)
 	stop := w.run("a", worker.Listener{
-		Interrupted: func(i worker.Interrupted) {
+		Retrying: func(i worker.Retrying) {
 			if i.Step == "read jobs" {
 				lanes <- struct{}{}
 			}

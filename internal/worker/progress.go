@@ -10,12 +10,12 @@ import (
 	"compactd/internal/kv"
 )
 
-// place is what the listener last heard of a partition.
+// place is the last state of a partition that the listener received.
 type place struct {
 	served  bool
 	cursor  compaction.Seq // committed
 	pending uint64         // events behind the last one read, when it was sent
-	failed  bool           // it ended with an error, and nobody has taken it over
+	failed  bool           // it ended with an error, and no worker has taken it over
 	full    error          // the store or the disk has no room for what it wants to write
 }
 
@@ -30,11 +30,14 @@ func (p *progress) listener() Listener {
 		PartitionAcquired: func(e PartitionAcquired) {
 			p.set(e.Partition, func(at *place) { *at = place{served: true, cursor: e.Cursor} })
 		},
-		PartitionLost: func(e PartitionLost) {
+		PartitionFailed: func(e PartitionFailed) {
+			p.set(e.Partition, func(at *place) { *at = place{failed: true} })
+		},
+		PartitionReleased: func(e PartitionReleased) {
 			failed := e.Err != nil && !errors.Is(e.Err, broker.ErrFenced) // another worker serves it then
 			p.set(e.Partition, func(at *place) { *at = place{failed: failed} })
 		},
-		Folded: func(e Folded) {
+		Applied: func(e Applied) {
 			p.set(e.Partition, func(at *place) { at.pending = e.Pending })
 		},
 		Committed: func(e Committed) {
@@ -52,7 +55,7 @@ func (p *progress) listener() Listener {
 				}
 			})
 		},
-		Interrupted: func(e Interrupted) {
+		Retrying: func(e Retrying) {
 			_, full := errors.AsType[*broker.StoreFullError](e.Err)
 			if e.Partition >= 0 && (full || errors.Is(e.Err, kv.ErrFull)) {
 				p.set(e.Partition, func(at *place) { at.full = e.Err })

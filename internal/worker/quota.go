@@ -60,9 +60,9 @@ const (
 	// The last twentieth of OUTCOMES is for outcomes without messages.
 	quotaReserve = 20
 
-	lookEvery  = 2 * time.Second  // at how full OUTCOMES is
-	countEvery = 10 * time.Minute // who holds what, while it is that full
-	tellEvery  = 10 * time.Minute // of one tenant that is over a bound
+	lookEvery   = 2 * time.Second  // at how full OUTCOMES is
+	countEvery  = 10 * time.Minute // who holds what, while it is that full
+	reportEvery = 10 * time.Minute // of one tenant that is over a bound
 )
 
 // tally counts bytes by tenant. It holds quotaTenants at most: one more takes the
@@ -132,15 +132,15 @@ type quotas struct {
 	assigned   func() int // how many this worker should serve
 	limited    func(OutcomesLimited)
 
-	mu      sync.Mutex    // guards the fields below
-	hours   map[int]*hour // by partition: of its own, and of others as they were read
-	own     map[int]bool  // partitions that this worker counts
-	read    uint64        // sequence of OUTCOMES up to which the others are
-	held    int64         // bytes that OUTCOMES holds, about
-	most    int64         // that it may hold; 0 or less without a bound
-	tenants tally         // of held; nil while nobody can be over a share
-	counted time.Time
-	told    map[string]time.Time // tenants over a bound, and when that was last told
+	mu       sync.Mutex    // guards the fields below
+	hours    map[int]*hour // by partition: of its own, and of others as they were read
+	own      map[int]bool  // partitions that this worker counts
+	read     uint64        // sequence of OUTCOMES up to which the others are
+	held     int64         // bytes that OUTCOMES holds, about
+	most     int64         // that it may hold; 0 or less without a bound
+	tenants  tally         // of held; nil while nobody can be over a share
+	counted  time.Time
+	reported map[string]time.Time // tenants over a bound, and when that was last told
 }
 
 func newQuotas(w *Worker) *quotas {
@@ -148,7 +148,7 @@ func newQuotas(w *Worker) *quotas {
 	return &quotas{
 		js: w.js, perHour: c.OutcomeBytes, partitions: c.Streams.Partitions, assigned: w.share,
 		limited: func(e OutcomesLimited) { call(c.Listener.OutcomesLimited, e) },
-		hours:   map[int]*hour{}, own: map[int]bool{}, held: int64(c.Streams.Outcomes.Bytes), most: c.Streams.Outcomes.MaxBytes, told: map[string]time.Time{},
+		hours:   map[int]*hour{}, own: map[int]bool{}, held: int64(c.Streams.Outcomes.Bytes), most: c.Streams.Outcomes.MaxBytes, reported: map[string]time.Time{},
 	}
 }
 
@@ -249,7 +249,7 @@ func (q *quotas) release(partition int) {
 // goes out whole. It passes on once in tellEvery that a tenant is over a bound.
 func (q *quotas) over(tenant string, bytes int64) string {
 	e := q.exceeded(tenant, bytes)
-	if e.Reason != "" && q.tell(tenant) {
+	if e.Reason != "" && q.reportDue(tenant) {
 		q.limited(e)
 	}
 	return e.Reason
@@ -278,15 +278,15 @@ func (q *quotas) exceeded(tenant string, bytes int64) OutcomesLimited {
 }
 
 // tell reports whether it is time to pass on that a tenant is over a bound.
-func (q *quotas) tell(tenant string) bool {
+func (q *quotas) reportDue(tenant string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(q.told, func(_ string, at time.Time) bool { return now.Sub(at) >= tellEvery })
-	if _, ok := q.told[tenant]; ok || len(q.told) >= quotaTenants {
+	maps.DeleteFunc(q.reported, func(_ string, at time.Time) bool { return now.Sub(at) >= reportEvery })
+	if _, ok := q.reported[tenant]; ok || len(q.reported) >= quotaTenants {
 		return false
 	}
-	q.told[tenant] = now
+	q.reported[tenant] = now
 	return true
 }
 

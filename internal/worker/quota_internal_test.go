@@ -13,7 +13,7 @@ func newTestQuotas(perHour, most int64, told *[]OutcomesLimited) *quotas {
 	return &quotas{
 		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
 		limited: func(e OutcomesLimited) { *told = append(*told, e) },
-		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, told: map[string]time.Time{},
+		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, reported: map[string]time.Time{},
 	}
 }
 

@@ -188,7 +188,7 @@ func TestOutcomesNeverFull(t *testing.T) {
 	w.outcomeBytes = 1 << 40
 	seen := omissions{of: map[string]int{}, limits: map[string]int{}}
 	l := seen.listener()
-	l.Interrupted = func(e worker.Interrupted) { t.Errorf("%s: %v", e.Step, e.Err) }
+	l.Retrying = func(e worker.Retrying) { t.Errorf("%s: %v", e.Step, e.Err) }
 	stop := w.run("a", l)
 	for n := 1; n <= 12; n++ {
 		w.publishOf("evil", events.KindTurn, "s", bigTurn(n, 130_000, 40_000))

@@ -79,7 +79,7 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 		m.checkServer(ctx, &r, w, places)
 	}
 	r.Ready, r.Checked = len(r.Problems) == 0, time.Now()
-	m.tell(&r)
+	m.export(&r)
 	m.last = r
 	return r
 }
@@ -127,7 +127,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, pla
 		return
 	}
 	var found Readiness
-	err := m.askServer(ctx, &found, w, places)
+	err := m.queryServer(ctx, &found, w, places)
 	if err == nil || !broker.NoAnswer(err) {
 		m.misses = 0
 	} else if m.misses++; m.misses <= maxMisses {
@@ -142,7 +142,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, pla
 }
 
 // askServer returns the first question that got no good answer.
-func (m *Monitor) askServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
+func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
 	if err := broker.Canary(ctx, w.js); err != nil {
 		return fmt.Errorf("the server takes no writes: %w", err)
 	}
@@ -213,7 +213,7 @@ func (m *Monitor) checkDisk(r *Readiness) {
 }
 
 // tell passes a check on to the metrics.
-func (m *Monitor) tell(r *Readiness) {
+func (m *Monitor) export(r *Readiness) {
 	for _, c := range allChecks {
 		bad := slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Check == c })
 		m.metrics.checks.WithLabelValues(c).Set(oneIf(!bad))

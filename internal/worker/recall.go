@@ -47,23 +47,23 @@ func (s *service) recall(ctx context.Context, data []byte) (any, error) {
 
 // originals are the turns of a session as the log has them.
 type originals struct {
-	texts   *texts
-	address events.Address
-	known   bool
-	format  events.Format
-	seqs    []compaction.Seq // of turn 1 and those after it
+	payloads *payloads
+	address  events.Address
+	known    bool
+	format   events.Format
+	seqs     []compaction.Seq // of turn 1 and those after it
 }
 
 // originals lists what was taken of a session, up to what is committed.
 func (s *service) originals(ctx context.Context, a events.Address) (*originals, error) {
-	o := &originals{texts: s.w.texts, address: a}
-	p, at, err := s.look(a, func(l *compaction.Ledger) {
+	o := &originals{payloads: s.w.payloads, address: a}
+	p, at, err := s.inspect(a, func(l *compaction.Ledger) {
 		o.known, o.format, o.seqs = l.HasTurns(), l.Format(), l.TurnSeqs()
 	})
 	if err != nil {
 		return nil, err
 	}
-	return o, s.awaitTold(ctx, p, a, at)
+	return o, s.awaitCommitted(ctx, p, a, at)
 }
 
 // turn returns a message of a turn, or one page of all of them.
@@ -95,7 +95,7 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 // read returns turns of the session, nil for those that the log does not hold, and
 // how many bytes they have. Without any it is a [*broker.GoneError].
 func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, int, error) {
-	bodies, err := broker.GetLog(ctx, o.texts.nc, seqs)
+	bodies, err := broker.GetLog(ctx, o.payloads.nc, seqs)
 	gone, some := errors.AsType[*broker.GoneError](err)
 	if err != nil && (!some || len(gone.Seqs) == len(seqs)) {
 		return nil, 0, fmt.Errorf("recall: %w", err)
@@ -169,7 +169,7 @@ func (o *originals) searchTurns(ctx context.Context, f *finder, from, to int) (i
 		if err != nil {
 			return 0, fmt.Errorf("recall: turn %d: %w", from+i+1, errors.New(string(events.CodeOf(err))))
 		}
-		if full := f.look(int64(from+i+1), messages); full {
+		if full := f.match(int64(from+i+1), messages); full {
 			break
 		}
 	}
@@ -186,7 +186,7 @@ type finder struct {
 
 // look adds the messages of a turn that hold the text, and reports whether there
 // are enough.
-func (f *finder) look(turn int64, messages []events.Message) (full bool) {
+func (f *finder) match(turn int64, messages []events.Message) (full bool) {
 	for i, m := range slices.Backward(messages) {
 		at := events.Position{Turn: turn, Index: int64(i)}
 		if at.Compare(f.before) >= 0 {

@@ -27,7 +27,7 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 	if err != nil {
 		return fmt.Errorf("decide again: %w", err)
 	}
-	t := newTexts(nc, 64<<20)
+	t := newPayloads(nc, 64<<20)
 	for p := range partitions {
 		d := newDecider(c)
 		err := broker.ReadStream(ctx, js, broker.LogStream, events.LogFilter(p), 1, 0, func(m jetstream.Msg, _ uint64) error {
@@ -35,16 +35,16 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 			if err != nil {
 				return err
 			}
-			outs, text := d.decide(e)
+			outs, text := d.process(e)
 			if text {
 				t.put(e)
 			}
 			for _, o := range outs {
-				data, _, err := t.body(ctx, e.address(), o, broker.MaxPayload(nc))
+				data, _, err := t.outcome(ctx, e.address(), o, broker.MaxPayload(nc))
 				if err != nil {
 					return err
 				}
-				if err := emit(Redecided{subjectOf(p, told{address: e.address(), outcome: o}), data}); err != nil {
+				if err := emit(Redecided{subjectOf(p, emitted{address: e.address(), outcome: o}), data}); err != nil {
 					return err
 				}
 			}

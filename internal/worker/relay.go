@@ -13,31 +13,31 @@ import (
 )
 
 // maxRelayed is how many questions may wait for the answer of another worker.
-const maxRelayed = 64
+const maxForwards = 64
 
 // pass hands a question on to the worker that serves its partition; false leaves it
 // to this one. A question comes to any worker.
-func (s *service) pass(ctx context.Context, e endpoint, r micro.Request) bool {
-	id, elsewhere := s.elsewhere(e, r.Data())
+func (s *service) forward(ctx context.Context, e endpoint, r micro.Request) bool {
+	id, elsewhere := s.ownedElsewhere(e, r.Data())
 	if !elsewhere {
 		return false
 	}
 	select {
-	case s.relayed <- struct{}{}:
+	case s.forwards <- struct{}{}:
 	default:
 		s.answer(r, func() (any, error) { return nil, errBusy })
 		return true
 	}
-	data, to := r.Data(), late{s.w.config.Read, r.Reply()}
+	data, to := r.Data(), deferredReply{s.w.config.Read, r.Reply()}
 	go func() {
-		defer func() { <-s.relayed }()
+		defer func() { <-s.forwards }()
 		s.relay(ctx, id, e, data, to)
 	}()
 	return true
 }
 
 // elsewhere reports whether another worker has to answer, and for which partition.
-func (s *service) elsewhere(e endpoint, request []byte) (partition int, yes bool) {
+func (s *service) ownedElsewhere(e endpoint, request []byte) (partition int, yes bool) {
 	if e.partition == nil {
 		return 0, false
 	}
@@ -47,15 +47,15 @@ func (s *service) elsewhere(e endpoint, request []byte) (partition int, yes bool
 
 // relay gives back what the worker that serves a partition answers. Where nobody
 // serves it, that is the answer.
-func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte, to late) {
-	reply, err := s.askOwner(ctx, id, e, request)
+func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte, to deferredReply) {
+	reply, err := s.requestOwner(ctx, id, e, request)
 	if err != nil {
 		s.answer(to, func() (any, error) { return nil, err })
 		return
 	}
 	err = to.nc.PublishMsg(&nats.Msg{Subject: to.reply, Data: reply.Data, Header: reply.Header})
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		call(s.w.config.Listener.Interrupted, Interrupted{-1, "answer", err})
+		call(s.w.config.Listener.Retrying, Retrying{-1, "answer", err})
 	}
 }
 
@@ -63,8 +63,8 @@ func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte,
 // the error.
 func (s *service) fromOwner(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
 	select {
-	case s.relayed <- struct{}{}:
-		defer func() { <-s.relayed }()
+	case s.forwards <- struct{}{}:
+		defer func() { <-s.forwards }()
 	default:
 		return nil, errBusy
 	}
@@ -72,7 +72,7 @@ func (s *service) fromOwner(ctx context.Context, id int, e endpoint, request []b
 }
 
 func (s *service) ownerAnswer(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
-	reply, err := s.askOwner(ctx, id, e, request)
+	reply, err := s.requestOwner(ctx, id, e, request)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (s *service) ownerAnswer(ctx context.Context, id int, e endpoint, request [
 }
 
 // askOwner asks the worker that serves a partition.
-func (s *service) askOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
+func (s *service) requestOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
 	defer cancel()
 	reply, err := s.w.config.Read.RequestMsgWithContext(ctx, &nats.Msg{Subject: events.OwnerSubject(id, e.name), Data: request})
@@ -103,7 +103,7 @@ func (s *service) askOwner(ctx context.Context, id int, e endpoint, request []by
 
 // listen answers other workers about the sessions of a partition, until quiet. What
 // keeps it from that is told, and the others answer that nobody serves it.
-func (s *service) listen(ctx context.Context, id int) (quiet func()) {
+func (s *service) subscribe(ctx context.Context, id int) (quiet func()) {
 	all := s.endpoints()
 	sub, err := s.w.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
@@ -111,31 +111,31 @@ func (s *service) listen(ctx context.Context, id int) (quiet func()) {
 			if e.partition == nil || e.name != verb || !mayReply(m.Reply) {
 				continue
 			}
-			if r := (passed{late{s.w.config.Read, m.Reply}, m}); !s.takeAwaiting(ctx, e, r, true) {
+			if r := (forwarded{deferredReply{s.w.config.Read, m.Reply}, m}); !s.takeAwaiting(ctx, e, r, true) {
 				s.handle(ctx, e, r)
 			}
 		}
 	})
 	if err != nil {
-		call(s.w.config.Listener.Interrupted, Interrupted{id, "answer other workers", err})
+		call(s.w.config.Listener.Retrying, Retrying{id, "answer other workers", err})
 		return func() {}
 	}
 	return func() { _ = sub.Unsubscribe() }
 }
 
 // passed is a question that came by way of another worker.
-type passed struct {
-	late
+type forwarded struct {
+	deferredReply
 	m *nats.Msg
 }
 
-func (p passed) Data() []byte           { return p.m.Data }
-func (p passed) Headers() micro.Headers { return micro.Headers(p.m.Header) }
-func (p passed) Subject() string        { return p.m.Subject }
-func (p passed) Reply() string          { return p.m.Reply }
+func (p forwarded) Data() []byte           { return p.m.Data }
+func (p forwarded) Headers() micro.Headers { return micro.Headers(p.m.Header) }
+func (p forwarded) Subject() string        { return p.m.Subject }
+func (p forwarded) Reply() string          { return p.m.Reply }
 
 // RespondJSON is part of a [micro.Request]; answers are written by answer alone.
-func (p passed) RespondJSON(v any, opts ...micro.RespondOpt) error {
+func (p forwarded) RespondJSON(v any, opts ...micro.RespondOpt) error {
 	data, err := events.Marshal(v)
 	if err != nil {
 		return err

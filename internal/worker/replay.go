@@ -74,7 +74,7 @@ func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...compaction.C
 	}
 	r := &replayer{
 		nc: nc, js: js, span: s, first: streams.Log.First,
-		configs: newConfigs(js, counters), used: map[string]bool{}, texts: newTexts(nc, 64<<20),
+		configs: newConfigResolver(js, counters), used: map[string]bool{}, payloads: newPayloads(nc, 64<<20),
 		out: &Replayed{Differences: []Difference{}},
 	}
 	for _, p := range s.partitions(streams.Partitions) {
@@ -88,19 +88,19 @@ func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...compaction.C
 
 // replayer is one call of [Replay].
 type replayer struct {
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	span    Span
-	first   uint64 // sequence of the log
-	configs *configs
-	used    map[string]bool // configs
-	texts   *texts
-	out     *Replayed
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	span     Span
+	first    uint64 // sequence of the log
+	configs  *configResolver
+	used     map[string]bool // configs
+	payloads *payloads
+	out      *Replayed
 
 	// Of the partition at hand.
 	id       int
 	decider  *decider
-	history  *history
+	markers  *markerHistory
 	outcomes *outcomes
 	sessions map[events.Address]*session
 	inside   bool // the span has begun
@@ -108,25 +108,25 @@ type replayer struct {
 
 // session is what is known of one while its partition is replayed.
 type session struct {
-	out  bool // not compared: older than the log, or undecidable
-	told bool // its first difference is told
-	seen bool // counted
+	out      bool // not compared: older than the log, or undecidable
+	reported bool // its first difference is told
+	counted  bool // counted
 }
 
 // errEnd ends a read at the end of the span.
 var errEnd = errors.New("end of the span")
 
 func (r *replayer) partition(ctx context.Context, id int) (err error) {
-	if r.history, err = readHistory(ctx, r.nc, r.js, id); err != nil || r.history.end.Cursor == 0 {
+	if r.markers, err = readMarkerHistory(ctx, r.nc, r.js, id); err != nil || r.markers.end.Cursor == 0 {
 		return err
 	}
 	r.id, r.decider, r.sessions = id, newDecider(nil), map[events.Address]*session{}
 	r.inside = r.span.From == Place{}
 	r.outcomes = readOutcomes(ctx, r.js, broker.Selection{
-		Stream: broker.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.history.end.Seq,
-	}, r.history)
+		Stream: broker.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.markers.end.Seq,
+	}, r.markers)
 	defer r.outcomes.stop()
-	log := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(id), UpTo: r.history.end.Cursor}
+	log := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(id), UpTo: r.markers.end.Cursor}
 	err = broker.Read(ctx, r.js, log, func(m jetstream.Msg, _ uint64) error {
 		e, _, err := readEvent(m)
 		if err != nil {
@@ -143,7 +143,7 @@ func (r *replayer) partition(ctx context.Context, id int) (err error) {
 	if err != nil {
 		return err
 	}
-	return r.missing(ctx, compaction.Seq(r.history.end.Cursor)+1)
+	return r.missing(ctx, compaction.Seq(r.markers.end.Cursor)+1)
 }
 
 // event decides one event again, and compares.
@@ -156,7 +156,7 @@ func (r *replayer) event(ctx context.Context, e event) error {
 		return err
 	}
 	s := r.session(e)
-	hash := r.history.configAt(e.seq)
+	hash := r.markers.configAt(e.seq)
 	config, err := r.configs.get(ctx, hash)
 	if unknown, ok := errors.AsType[*unknownConfigError](err); ok {
 		r.undecidable(s, unknown)
@@ -166,9 +166,9 @@ func (r *replayer) event(ctx context.Context, e event) error {
 		return err
 	}
 	r.decider.config = config
-	outs, text := r.decider.decide(e)
+	outs, text := r.decider.process(e)
 	if text {
-		r.texts.put(e)
+		r.payloads.put(e)
 	}
 	if e.before(r.span.From) {
 		return nil
@@ -176,8 +176,8 @@ func (r *replayer) event(ctx context.Context, e event) error {
 	r.inside = true
 	r.used[hash] = true
 	r.out.Events++
-	if !s.seen {
-		s.seen = true
+	if !s.counted {
+		s.counted = true
 		r.out.Sessions++
 	}
 	return r.compare(ctx, e, s, outs, recorded)
@@ -242,10 +242,10 @@ func (r *replayer) missing(ctx context.Context, seq compaction.Seq) error {
 
 // differ notes the first difference of a session.
 func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k events.Kind, path, recorded, decided string) {
-	if s.told {
+	if s.reported {
 		return
 	}
-	s.told = true
+	s.reported = true
 	r.out.Differing++
 	if len(r.out.Differences) < maxDifferences {
 		r.out.Differences = append(r.out.Differences, Difference{a.Tenant, a.Session, seq, k, path, clip(recorded), clip(decided)})

@@ -14,8 +14,8 @@ import (
 // askSnapshot is how long a take-over asks for a snapshot before it reads the log
 // instead, and moveSnapshot how long one may be on its way, here or to the store.
 const (
-	askSnapshot  = 10 * time.Second
-	moveSnapshot = 5 * time.Minute
+	findSnapshotTime = 10 * time.Second
+	moveSnapshotTime = 5 * time.Minute
 )
 
 // fetchTries is how often a snapshot is fetched that seems to be gone: a newer one
@@ -25,21 +25,21 @@ const fetchTries = 3
 // restore puts the newest snapshot of the partition in the place of its file, when
 // the file is fresh, or so old that replaying takes longer. A snapshot that does not
 // fit, or cannot be had, is left: what it holds follows from the log.
-func (p *partition) restore(ctx context.Context, log broker.StreamState, marker border) error {
+func (p *partition) restore(ctx context.Context, log broker.StreamState, marker position) error {
 	own := p.store.Mark()
-	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < p.w.copies.far() {
+	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < p.w.snapshots.minLag() {
 		return nil
 	}
 	path := p.path() + copySuffix
 	for try := 1; ; try++ {
 		found, err := p.findSnapshot(ctx, own, log, marker)
 		if found == nil || err != nil {
-			return p.without(ctx, err)
+			return p.withoutSnapshot(ctx, err)
 		}
 		if err = p.fetch(ctx, found, path); err == nil {
 			break
 		}
-		p.interrupted("restore snapshot")(errors.Join(err, os.Remove(path)))
+		p.retrying("restore snapshot")(errors.Join(err, os.Remove(path)))
 		if !errors.Is(err, broker.ErrSnapshotGone) || try == fetchTries {
 			return ctx.Err()
 		}
@@ -59,18 +59,18 @@ func (p *partition) restore(ctx context.Context, log broker.StreamState, marker 
 }
 
 // without goes on from the file as it is, unless the caller is stopping.
-func (p *partition) without(ctx context.Context, err error) error {
+func (p *partition) withoutSnapshot(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
-		p.interrupted("restore snapshot")(err)
+		p.retrying("restore snapshot")(err)
 	}
 	return ctx.Err()
 }
 
 // findSnapshot returns the newest snapshot if it is worth fetching, else nil.
-func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.StreamState, marker border) (*broker.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, askSnapshot)
+func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.StreamState, marker position) (*broker.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, findSnapshotTime)
 	defer cancel()
-	found, err := p.w.copies.store.Newest(ctx, p.id)
+	found, err := p.w.snapshots.store.Newest(ctx, p.id)
 	if errors.Is(err, broker.ErrNoSnapshot) {
 		return nil, nil
 	}
@@ -79,12 +79,12 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.St
 	}
 	m := found.Marker
 	switch {
-	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < p.w.copies.far():
+	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < p.w.snapshots.minLag():
 		return nil, nil
 	case m.Epoch >= p.committer.Epoch():
-		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which is yet to come: it belongs to another history of this log", m.Cursor, m.Epoch)
+		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which has not begun: it belongs to another history of this log", m.Cursor, m.Epoch)
 	}
-	reason, err := p.fitsWhole(ctx, markOf(found), log, marker)
+	reason, err := p.snapshotMismatch(ctx, markOf(found), log, marker)
 	if reason != nil {
 		return nil, fmt.Errorf("the snapshot at %d does not fit: %w", m.Cursor, reason)
 	}
@@ -93,25 +93,25 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.St
 
 // fitsWhole is fits for a snapshot, which must not miss events between itself and
 // the log either.
-func (p *partition) fitsWhole(ctx context.Context, m kv.Mark, log broker.StreamState, marker border) (reason, err error) {
+func (p *partition) snapshotMismatch(ctx context.Context, m kv.Mark, log broker.StreamState, marker position) (reason, err error) {
 	switch {
 	case m.Cursor == uint64(marker.seq) && m.Chain != marker.chain && marker.chain != 0:
 		return errOtherChain, nil
 	case m.Cursor != uint64(marker.seq) && m.Cursor+1 < log.First:
-		return fmt.Errorf("it stands at %d, and the log begins at %d", m.Cursor, log.First), nil
+		return fmt.Errorf("it is at %d, and the log begins at %d", m.Cursor, log.First), nil
 	}
-	return p.fits(ctx, m, log, marker)
+	return p.mismatch(ctx, m, log, marker)
 }
 
 // fetch writes a snapshot to path and verifies it.
 func (p *partition) fetch(ctx context.Context, s *broker.Snapshot, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, moveSnapshot)
+	ctx, cancel := context.WithTimeout(ctx, moveSnapshotTime)
 	defer cancel()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	err = p.w.copies.store.Read(ctx, s, f)
+	err = p.w.snapshots.store.Read(ctx, s, f)
 	if err == nil {
 		err = f.Sync() // it says of itself that it is on disk
 	}
@@ -123,7 +123,7 @@ func (p *partition) fetch(ctx context.Context, s *broker.Snapshot, path string) 
 		return err
 	}
 	if m := store.Mark(); m != markOf(s) {
-		err = fmt.Errorf("the snapshot stands at %d, not at %d as it says", m.Cursor, s.Marker.Cursor)
+		err = fmt.Errorf("the snapshot is at %d, its metadata says %d", m.Cursor, s.Marker.Cursor)
 	}
 	return errors.Join(err, store.Close())
 }

@@ -42,14 +42,14 @@ type service struct {
 	ready <-chan struct{}
 	slots chan struct{} // one for each answer that is being rendered
 
-	relayed  chan struct{} // has one for each question that another worker is asked
+	forwards chan struct{} // has one for each question that another worker is asked
 	awaiting chan struct{} // has one for each request that waits for a turn
 	ended    chan struct{} // closed when no answer is given any more
 }
 
 func newService(w *Worker) *service {
 	return &service{
-		w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers), relayed: make(chan struct{}, maxRelayed),
+		w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers), forwards: make(chan struct{}, maxForwards),
 		awaiting: make(chan struct{}, maxAwaiting), ended: make(chan struct{}),
 	}
 }
@@ -57,7 +57,7 @@ func newService(w *Worker) *service {
 // endpoint is what may be asked, whatever way the question comes.
 type endpoint struct {
 	name, subject string
-	ask           func(context.Context, []byte) (any, error)
+	answer        func(context.Context, []byte) (any, error)
 	slow          bool // reads the log: each answer has a slot
 	awaits        bool // a request may wait for a turn
 	// partition says whose question it is: only the worker that serves the partition
@@ -98,7 +98,7 @@ func (s *service) run(ctx, until context.Context) error {
 	defer func() { _ = svc.Stop() }() // fails only on a closed connection, where nothing is left to stop
 	for _, e := range s.endpoints() {
 		guarded := func(ctx context.Context, r micro.Request) {
-			if mayReply(r.Reply()) && !s.takeAwaiting(ctx, e, r, false) && !s.pass(ctx, e, r) {
+			if mayReply(r.Reply()) && !s.takeAwaiting(ctx, e, r, false) && !s.forward(ctx, e, r) {
 				s.handle(ctx, e, r)
 			}
 		}
@@ -144,10 +144,10 @@ func mayReply(subject string) bool {
 func (s *service) handle(ctx context.Context, e endpoint, r micro.Request) {
 	data := r.Data()
 	if e.slow || len(data) > events.MaxRequestBytes { // others of this endpoint would wait for it
-		s.answerLater(ctx, r, func(ctx context.Context) (any, error) { return e.ask(ctx, data) })
+		s.answerLater(ctx, r, func(ctx context.Context) (any, error) { return e.answer(ctx, data) })
 		return
 	}
-	s.answer(r, func() (any, error) { return e.ask(ctx, data) })
+	s.answer(r, func() (any, error) { return e.answer(ctx, data) })
 }
 
 // stats answers how a session stands.
@@ -158,7 +158,7 @@ func (s *service) stats(_ context.Context, data []byte) (any, error) {
 	}
 	out := &events.StatsResponse{V: events.Version}
 	var bad error
-	_, _, err = s.look(in.Address(), func(l *compaction.Ledger) {
+	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
 		if !l.HasTurns() {
 			return
 		}

@@ -86,20 +86,20 @@ func TestHasTold(t *testing.T) {
 	t.Parallel()
 	a, b := events.Address{Tenant: "t", Session: "a"}, events.Address{Tenant: "t", Session: "b"}
 	p := &partition{
-		end:   border{seq: 9},
-		queue: []group{{[]told{{address: b}}, border{seq: 4}}, {[]told{{address: b}, {address: a}}, border{seq: 7}}},
+		end:   position{seq: 9},
+		queue: []group{{[]emitted{{address: b}}, position{seq: 4}}, {[]emitted{{address: b}, {address: a}}, position{seq: 7}}},
 	}
 	for _, test := range []struct {
 		address events.Address
 		seq     compaction.Seq
 		want    bool
 	}{{a, 3, true}, {b, 3, true}, {a, 4, true}, {b, 4, false}, {a, 6, true}, {a, 7, false}, {a, 9, false}, {b, 9, false}, {a, 10, false}} {
-		if got := p.hasTold(test.address, test.seq); got != test.want {
+		if got := p.hasCommitted(test.address, test.seq); got != test.want {
 			t.Errorf("%s at %d: got %v", test.address, test.seq, got)
 		}
 	}
 	p.queue = nil
-	if !p.hasTold(a, 9) || p.hasTold(a, 10) {
+	if !p.hasCommitted(a, 9) || p.hasCommitted(a, 10) {
 		t.Error("an empty queue has told what is decided, and no more")
 	}
 }

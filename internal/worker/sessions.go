@@ -66,7 +66,7 @@ func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int,
 		if ctx.Err() != nil {
 			return false, whyEnded(ctx)
 		}
-		if err := s.sketch(events.Address{Tenant: out.Tenant, Session: name}, out); err != nil {
+		if err := s.summarize(events.Address{Tenant: out.Tenant, Session: name}, out); err != nil {
 			return false, err
 		}
 		at.Session = name
@@ -75,8 +75,8 @@ func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int,
 }
 
 // sketch adds a session to an answer, if it is still there.
-func (s *service) sketch(a events.Address, out *events.SessionsResponse) error {
-	_, _, err := s.look(a, func(l *compaction.Ledger) {
+func (s *service) summarize(a events.Address, out *events.SessionsResponse) error {
+	_, _, err := s.inspect(a, func(l *compaction.Ledger) {
 		if !l.HasTurns() {
 			return
 		}
@@ -93,7 +93,7 @@ func (s *service) sketch(a events.Address, out *events.SessionsResponse) error {
 func (p *partition) sessions(tenant, after string, n int) ([]string, error) {
 	p.state.Lock()
 	defer p.state.Unlock()
-	if p.ended() {
+	if p.isStopped() {
 		return nil, errNotServed
 	}
 	return p.decider.sessions(tenant, after, n)
@@ -104,7 +104,7 @@ func (p *partition) sessions(tenant, after string, n int) ([]string, error) {
 func (d *decider) sessions(tenant, after string, n int) ([]string, error) {
 	var names []string
 	ended := map[string]bool{} // and not yet so in the store
-	for a, k := range d.kept {
+	for a, k := range d.cache {
 		if a.Tenant != tenant || a.Session <= after {
 			continue
 		}

@@ -85,7 +85,7 @@ func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, confi
 		if d.config = configNamed(configs[e.seq]); d.config == nil {
 			return fmt.Errorf("event %d was never committed", e.seq)
 		}
-		outs, text := d.decide(e)
+		outs, text := d.process(e)
 		if text {
 			s.texts[e.seq] = e
 		}
@@ -137,14 +137,14 @@ func (s *simulation) compare(e event, outs []compaction.Outcome, told []commitme
 // compare holds the rows of a disk against the ledgers.
 func (d *simulatedDisk) compare(at *decider) error {
 	for a, rows := range d.rows {
-		if k := at.kept[a]; k == nil || k.ledger == nil {
+		if k := at.cache[a]; k == nil || k.ledger == nil {
 			return fmt.Errorf("%s is stored, and has no ledger", a)
 		}
 		if len(rows) == 0 {
 			return fmt.Errorf("%s has no rows", a)
 		}
 	}
-	for a, k := range at.kept {
+	for a, k := range at.cache {
 		if k.ledger == nil {
 			continue
 		}

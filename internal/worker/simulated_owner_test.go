@@ -20,7 +20,7 @@ type owner struct {
 	epoch     uint64
 	config    *compaction.Config
 	decider   *decider
-	decided   border
+	decided   position
 	committed compaction.Seq
 	fence     uint64
 	queue     []group
@@ -47,13 +47,13 @@ func (o *owner) open() {
 	}
 	m := *found.marker
 	o.epoch = m.Epoch + 1
-	if o.fence = o.store(nil, border{compaction.Seq(m.Cursor), m.Chain, m.LastID, m.LastTime}, last); o.fence == 0 {
+	if o.fence = o.store(nil, position{compaction.Seq(m.Cursor), m.Chain, m.LastID, m.LastTime}, last); o.fence == 0 {
 		o.end()
 		return
 	}
-	marker := border{compaction.Seq(m.Cursor), m.Chain, m.LastID, m.LastTime}
+	marker := position{compaction.Seq(m.Cursor), m.Chain, m.LastID, m.LastTime}
 	if len(s.log) < int(m.Cursor) {
-		marker = border{seq: compaction.Seq(len(s.log))}
+		marker = position{seq: compaction.Seq(len(s.log))}
 		if o.fence = o.store(nil, marker, o.fence); o.fence == 0 {
 			o.end()
 			return
@@ -64,11 +64,11 @@ func (o *owner) open() {
 		o.decider.store = o.disk
 	}
 	if s.flaw == markerIgnored && s.odds(20) {
-		marker = border{}
+		marker = position{}
 	}
 	o.committed = marker.seq
 	mark := o.disk.mark
-	o.decided = border{compaction.Seq(mark.Cursor), mark.Chain, mark.LastID, mark.LastTime}
+	o.decided = position{compaction.Seq(mark.Cursor), mark.Chain, mark.LastID, mark.LastTime}
 	if mark.Cursor > 0 {
 		s.counts.Resumed++
 	}
@@ -77,8 +77,8 @@ func (o *owner) open() {
 }
 
 // replay is partition.replay.
-func (o *owner) replay(marker border) {
-	s, r := o.s, recorded{}
+func (o *owner) replay(marker position) {
+	s, r := o.s, outcomeIndex{}
 	for _, c := range s.outcomes[o.disk.mark.Outcomes:o.fence] {
 		if c.partition != o.partition {
 			continue
@@ -89,7 +89,7 @@ func (o *owner) replay(marker border) {
 			}
 		}
 		if c.marker != nil && (s.flaw != lostEventsTold || compaction.Seq(c.marker.Cursor) >= r.last) {
-			r.pass(*c.marker)
+			r.applyMarker(*c.marker)
 		}
 	}
 	for e := range o.unread(marker.seq) {
@@ -104,14 +104,14 @@ func (o *owner) replay(marker border) {
 		switch {
 		case s.flaw == rewindsNotReplayed && e.Kind == events.KindRewind:
 		case s.flaw == decidedAnew:
-			o.decider.decide(e)
+			o.decider.process(e)
 		default:
-			if err := o.decider.record(e, r.told[e.seq]); err != nil {
+			if err := o.decider.applyRecorded(e, r.outcomes[e.seq]); err != nil {
 				s.violated("replay %d: %w", e.seq, err)
 			}
 		}
 		o.decider.events++
-		o.decided = borderAfter(o.decided, e, e.at())
+		o.decided = positionAfter(o.decided, e, e.at())
 	}
 	o.decider.config = o.config
 	if marker.chain != 0 && o.decided.chain != marker.chain {
@@ -167,9 +167,9 @@ func (o *owner) decide(e event) {
 	if s.flaw == staleSummaryTaken && e.Kind == events.KindSummary {
 		read.data = s.relabel(e)
 	}
-	outs, text := o.decider.decide(read)
+	outs, text := o.decider.process(read)
 	o.decider.events++
-	o.decided = borderAfter(o.decided, e, e.at())
+	o.decided = positionAfter(o.decided, e, e.at())
 	if text {
 		s.texts[e.seq] = read
 	}
@@ -178,7 +178,7 @@ func (o *owner) decide(e event) {
 	}
 	g := group{end: o.decided}
 	for _, out := range outs {
-		g.outcomes = append(g.outcomes, told{address: e.address(), outcome: out})
+		g.outcomes = append(g.outcomes, emitted{address: e.address(), outcome: out})
 	}
 	o.queue = append(o.queue, g)
 }
@@ -241,7 +241,7 @@ func (o *owner) payload(out compaction.Outcome) []byte {
 
 // store sends a commit until it is known whether it is stored, as
 // broker.Committer does; 0 is that somebody else has the partition.
-func (o *owner) store(messages []commitment, end border, fence uint64) uint64 {
+func (o *owner) store(messages []commitment, end position, fence uint64) uint64 {
 	s := o.s
 	s.commits++
 	id := s.commits
@@ -333,7 +333,7 @@ func (o *owner) write() {
 	}, c.changes, s.flaw)
 	s.note("checkpoint of owner %d at %d, %d ledgers", o.epoch, end.seq, len(c.changes))
 	s.counts.Checkpoints++
-	o.decider.stored(c.written)
+	o.decider.markStored(c.written)
 	if s.flaw == unsavedEvicted {
 		for _, k := range o.decider.dirty {
 			k.dirty = false

@@ -56,22 +56,22 @@ func (s *snapshots) run(ctx context.Context) {
 
 // ahead takes a snapshot of a partition that another worker is to serve, while it is
 // still served here, if the next owner would have far to go.
-func (s *snapshots) ahead(ctx context.Context, id int) {
+func (s *snapshots) beforeHandOver(ctx context.Context, id int) {
 	p := s.w.served[id].Load()
-	if p == nil || !s.wanted() || p.unsnapped.Load() < int64(s.far()) {
+	if p == nil || !s.enabled() || p.unsnapped.Load() < int64(s.minLag()) {
 		return // as nearly always: it must cost a hand-over nothing
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.w.config.DrainTimeout/2)
 	defer cancel()
-	s.take(ctx, p, s.far())
+	s.take(ctx, p, s.minLag())
 }
 
 // far is how many events of a partition are worth a snapshot: a checkpoint's. To
 // replay fewer takes about as long as to put a snapshot, or to fetch one.
-func (s *snapshots) far() int { return s.w.config.CheckpointEvents }
+func (s *snapshots) minLag() int { return s.w.config.CheckpointEvents }
 
 // wanted reports whether this worker takes snapshots.
-func (s *snapshots) wanted() bool { return s.w.config.Dir != "" && s.w.config.SnapshotEvery > 0 }
+func (s *snapshots) enabled() bool { return s.w.config.Dir != "" && s.w.config.SnapshotEvery > 0 }
 
 // take uploads the partition's last checkpoint, when it is at least so many events
 // ahead of the newest snapshot, and returns how long the upload took.
@@ -82,14 +82,14 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 	case <-ctx.Done():
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, moveSnapshot)
+	ctx, cancel := context.WithTimeout(ctx, moveSnapshotTime)
 	defer cancel()
 	began := time.Now()
 	done, err := s.upload(ctx, p, least)
 	switch {
 	case errors.Is(err, kv.ErrClosed), errors.Is(err, context.Canceled):
 	case err != nil:
-		p.interrupted("snapshot")(err)
+		p.retrying("snapshot")(err)
 	case done.Bytes > 0:
 		done.Took = time.Since(began)
 		call(s.w.config.Listener.Snapshotted, done)
@@ -100,7 +100,7 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done Snapshotted, err error) {
 	events := p.unsnapped.Load()
 	u, err := s.store.Begin(ctx, p.id) // before the copy: what is erased meanwhile must not come back
-	if err != nil || p.leads(u.Replaces()) < least {
+	if err != nil || p.lead(u.Replaces()) < least {
 		return done, err
 	}
 	if err := p.stillOwned(ctx); err != nil {
@@ -152,7 +152,7 @@ func (r reading) Read(b []byte) (int, error) {
 // leads is how many events, at most, the partition's last checkpoint is ahead of a
 // snapshot: 0 when the snapshot is of a later owner, 1 or more when it stands
 // elsewhere.
-func (p *partition) leads(s *broker.Snapshot) int {
+func (p *partition) lead(s *broker.Snapshot) int {
 	m := p.store.Mark()
 	switch {
 	case m == kv.Mark{}:
@@ -182,7 +182,7 @@ func (p *partition) snapshotMarker(m kv.Mark) broker.Marker {
 }
 
 // removeCopies removes what a process that died had on its way.
-func removeCopies(dir string) error {
+func removeUnfinishedCopies(dir string) error {
 	if dir == "" {
 		return nil
 	}

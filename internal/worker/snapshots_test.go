@@ -47,7 +47,7 @@ func (c *copied) listener() worker.Listener {
 				}
 			})
 		},
-		Interrupted: func(i worker.Interrupted) {
+		Retrying: func(i worker.Retrying) {
 			c.note(func() { c.said = append(c.said, fmt.Errorf("%s: %w", i.Step, i.Err)) })
 		},
 	})
@@ -481,7 +481,7 @@ func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 	w.ledgers, w.checkpointEvery, w.snapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
 	w.leaseTTL = time.Hour // it does not look after its leases
 	c, lost := newCopied(), make(chan error, 10)
-	stop := w.run("a", worker.Tee(c.listener(), worker.Listener{PartitionLost: func(e worker.PartitionLost) { lost <- e.Err }}))
+	stop := w.run("a", worker.Tee(c.listener(), worker.Listener{PartitionReleased: func(e worker.PartitionReleased) { lost <- e.Err }}))
 	for i := range 16 {
 		w.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
 	}

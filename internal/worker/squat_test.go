@@ -59,7 +59,7 @@ func TestSquattedSummary(t *testing.T) {
 	stop := w.run("a", worker.Listener{
 		SummaryStarted: func(s worker.SummaryStarted) { started <- s },
 		SummaryDone:    func(d worker.SummaryDone) { done <- d },
-		Interrupted:    func(i worker.Interrupted) { taken <- i.Err },
+		Retrying:       func(i worker.Retrying) { taken <- i.Err },
 	})
 	w.fill("s1", events.LaneBackground)
 	job := next(t, started, "job").Job

@@ -81,7 +81,7 @@ func (s *stage) worker(tb testing.TB, owner string) (stop func() error) {
 	wk, err := worker.New(worker.Config{
 		Read: s.connect(), Commit: s.connect(), Streams: s.streams, Compaction: s.config, Owner: owner, LeaseTTL: time.Second,
 		Listener: worker.Listener{
-			Folded: func(e worker.Folded) {
+			Applied: func(e worker.Applied) {
 				s.folded.Store(uint64(e.Seq))
 				select {
 				case s.wake <- struct{}{}:

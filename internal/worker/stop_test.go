@@ -36,14 +36,14 @@ func TestStopWithoutBroker(t *testing.T) {
 				var (
 					mu       sync.Mutex // guards the fields below
 					stopping bool
-					late     []worker.Interrupted // renewals after the stop began
+					late     []worker.Retrying // renewals after the stop began
 				)
 				waiting := make(chan int, 1000) // partitions with outcomes to commit
 				wk, err := worker.New(worker.Config{
 					Read: read.connect(t), Commit: commit.connect(t), Streams: w.streams, Compaction: w.config, Owner: "a", Dir: ledgers,
 					Listener: worker.Listener{
-						Folded: func(f worker.Folded) { waiting <- f.Partition },
-						Interrupted: func(i worker.Interrupted) {
+						Applied: func(f worker.Applied) { waiting <- f.Partition },
+						Retrying: func(i worker.Retrying) {
 							mu.Lock()
 							defer mu.Unlock()
 							if stopping && (i.Step == "renew lease" || i.Step == "heartbeat") {

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/events"
 )
 
-var errOtherTenant = errors.New("the request asks about another tenant than its subject names")
+var errOtherTenant = errors.New("the request names another tenant than its subject")
 
 // addOfTenant answers what asks about a session on the subjects of tenants too, which
 // a server's permissions tell apart.

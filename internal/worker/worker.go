@@ -60,7 +60,7 @@ type Config struct {
 	// Default 100,000.
 	MaxLedgers int
 	// Memory is what may be taken, in bytes, by what grows with the work: ledgers, and
-	// what waits at each step. Default 512 MiB; see share.go.
+	// what waits at each step. Default 512 MiB.
 	Memory int64
 	// MaxLedgerBytes bounds the memory of ledgers alone. Default a quarter of Memory.
 	MaxLedgerBytes int
@@ -106,16 +106,16 @@ func (c *Config) validate() error {
 type Worker struct {
 	config    Config
 	js        jetstream.JetStream
-	texts     *texts
+	payloads  *payloads
 	service   *service
-	copies    *snapshots
+	snapshots *snapshots
 	quotas    *quotas
 	rendering *rendering
 	ready     sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 
-	assigned []atomic.Bool               // by number: this worker should serve it
-	stale    []atomic.Bool               // by number: its file is from before an erasure
-	served   []atomic.Pointer[partition] // by number; nil while one is not caught up
+	assigned        []atomic.Bool               // by number: this worker should serve it
+	erasedElsewhere []atomic.Bool               // by number: its file is from before an erasure
+	served          []atomic.Pointer[partition] // by number; nil while one is not caught up
 }
 
 // New returns a worker that does nothing before Run.
@@ -142,12 +142,12 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{
-		config: c, js: js, texts: newTexts(c.Read, textsShare(c.Memory)), rendering: newRendering(c.Memory),
-		served:   make([]atomic.Pointer[partition], c.Streams.Partitions),
-		assigned: make([]atomic.Bool, c.Streams.Partitions),
-		stale:    make([]atomic.Bool, c.Streams.Partitions),
+		config: c, js: js, payloads: newPayloads(c.Read, payloadsShare(c.Memory)), rendering: newRendering(c.Memory),
+		served:          make([]atomic.Pointer[partition], c.Streams.Partitions),
+		assigned:        make([]atomic.Bool, c.Streams.Partitions),
+		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),
 	}
-	w.copies = newSnapshots(w)
+	w.snapshots = newSnapshots(w)
 	w.quotas = newQuotas(w)
 	w.ready.Add(2)
 	w.service = newService(w)
@@ -171,16 +171,16 @@ func (w *Worker) Run(ctx context.Context) error {
 	deafen := func() {}
 	defer func() { deafen() }()
 	var f *fleet
-	err := broker.AwaitServer(ctx, func(err error) { call(w.config.Listener.Interrupted, Interrupted{-1, "join", err}) }, func() (err error) {
+	err := broker.AwaitServer(ctx, func(err error) { call(w.config.Listener.Retrying, Retrying{-1, "join", err}) }, func() (err error) {
 		if err = broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
 			return err
 		}
 		deafen() // of the try before
-		if deafen, err = w.hearErasures(); err != nil {
+		if deafen, err = w.subscribeErasures(); err != nil {
 			deafen = func() {}
 			return err
 		}
-		if err = w.dropForgotten(ctx); err != nil { // what it comes too late for is heard
+		if err = w.pruneErased(ctx); err != nil { // what it comes too late for is heard
 			return err
 		}
 		f, err = newFleet(ctx, w)
@@ -199,8 +199,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return w.service.run(ctx, stop.all) })
 	g.Go(func() error { w.renewConfig(ctx); return nil })
 	g.Go(func() error { w.quotas.run(ctx); return nil })
-	if w.copies.wanted() {
-		g.Go(func() error { w.copies.run(ctx); return nil })
+	if w.snapshots.enabled() {
+		g.Go(func() error { w.snapshots.run(ctx); return nil })
 	}
 	if w.config.Summarizer != nil {
 		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}

@@ -23,7 +23,7 @@ func newWatch(n int) *watch { return &watch{n: int64(n), done: make(chan struct{
 
 func (w *watch) listener() worker.Listener {
 	return worker.Listener{
-		Folded: func(f worker.Folded) {
+		Applied: func(f worker.Applied) {
 			w.told.Add(int64(f.Outcomes)) // before folded: at the last turn told is whole
 			if w.folded.Add(1) >= w.n {
 				w.check()

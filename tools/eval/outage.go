@@ -140,7 +140,7 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 	}
 	folded, heard := newClock(), newClock()
 	w, err := openWorld(ctx, dir, summarize.NewNarrator([]model.Model{m}, nil), worker.Listener{
-		Folded: func(f worker.Folded) { folded.note(uint64(f.Seq)) },
+		Applied: func(f worker.Applied) { folded.note(uint64(f.Seq)) },
 	})
 	if err != nil {
 		return nil, err

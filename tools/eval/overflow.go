@@ -56,7 +56,7 @@ func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err e
 	w := &crowded{crowding: c}
 	w.name()
 	w.world, err = openWorld(ctx, filepath.Join(dir, "overflow"), summarize.NewNarrator([]model.Model{m}, nil), worker.Listener{
-		Folded: func(f worker.Folded) {
+		Applied: func(f worker.Applied) {
 			if f.Partition == w.busy {
 				w.gate.RLock()
 				defer w.gate.RUnlock()

@@ -259,7 +259,7 @@ func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
 		case m.Seq > 0 && m.LogCreated != s.Log.Created.UnixNano():
 			d.problem("markers", "purge OUTCOMES, or restore the log", "partition %d: its outcomes belong to another log", id)
 		case m.Cursor > s.Log.Last:
-			d.problem("markers", "a worker goes on from the log's end when it starts", "partition %d: the log lost its end: it stops at %d, outcomes are stored up to %d", id, s.Log.Last, m.Cursor)
+			d.problem("markers", "a worker goes on from the log's end when it starts", "partition %d: log truncated: last sequence %d, outcomes committed up to %d", id, s.Log.Last, m.Cursor)
 		default:
 			continue
 		}
@@ -293,7 +293,7 @@ func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *brok
 		bad++
 		hint, who := "start a worker", "no worker serves it"
 		if held, err := leased(ctx, js, id); err == nil && held {
-			hint, who = "its log has `partition failed, opening it again` with the reason, or `interrupted, trying again`", m.Owner+" does not decide them"
+			hint, who = "its log has `partition failed, opening it again` with the reason, or `retrying`", m.Owner+" does not decide them"
 		}
 		d.problem("partitions", hint, "partition %d: its events wait for %s, the first at sequence %d: %s", id, units.Span(age), first.Seq, who)
 		d.figures(Figures{AgeSeconds: int64(age.Seconds())})

@@ -100,7 +100,7 @@ func TestExamineMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := inspect.Patient{Conn: nc}
-	examine(t, p, "markers: partition 1: the log lost its end: it stops at 0, outcomes are stored up to 7")
+	examine(t, p, "markers: partition 1: log truncated: last sequence 0, outcomes committed up to 7")
 	if _, err := js.Publish(t.Context(), events.Mark(0), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -15,35 +15,35 @@ import (
 
 // texts reads events from the log by sequence, behind a cache of recent ones. It
 // is shared by all partitions.
-type texts struct {
+type payloads struct {
 	nc    *nats.Conn
-	cache *otter.Cache[compaction.Seq, text]
+	cache *otter.Cache[compaction.Seq, payload]
 }
 
 // text is one event of the log that holds text.
-type text struct {
+type payload struct {
 	address events.Address
 	kind    events.Kind
 	data    []byte
 }
 
-func newTexts(nc *nats.Conn, bytes uint64) *texts {
-	return &texts{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, text]{
+func newPayloads(nc *nats.Conn, bytes uint64) *payloads {
+	return &payloads{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, payload]{
 		MaximumWeight: bytes,
-		Weigher:       func(_ compaction.Seq, t text) uint32 { return uint32(len(t.data)) + 256 },
+		Weigher:       func(_ compaction.Seq, t payload) uint32 { return uint32(len(t.data)) + 256 },
 	})}
 }
 
 // put keeps an event that has just been read.
-func (t *texts) put(e event) { t.cache.Set(e.seq, text{e.Address, e.Kind, e.data}) }
+func (t *payloads) put(e event) { t.cache.Set(e.seq, payload{e.Address, e.Kind, e.data}) }
 
 // forget drops every text: it is not known which are of a session.
-func (t *texts) forget() { t.cache.InvalidateAll() }
+func (t *payloads) invalidate() { t.cache.InvalidateAll() }
 
 // get returns events by sequence. They must belong to the session a: a log that
 // lost its end in a power loss issues sequences twice.
-func (t *texts) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]text, error) {
-	have := make(map[compaction.Seq]text, len(seqs))
+func (t *payloads) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]payload, error) {
+	have := make(map[compaction.Seq]payload, len(seqs))
 	var missing []uint64
 	for _, seq := range seqs {
 		if hit, ok := t.cache.GetIfPresent(seq); ok && hit.address == a {
@@ -63,13 +63,13 @@ func (t *texts) get(ctx context.Context, a events.Address, seqs []compaction.Seq
 		}
 		e := event{Location: at, seq: compaction.Seq(b.Seq), data: b.Data}
 		t.put(e)
-		have[e.seq] = text{at.Address, at.Kind, b.Data}
+		have[e.seq] = payload{at.Address, at.Kind, b.Data}
 	}
 	return have, nil
 }
 
 // render writes a view of the session a.
-func (t *texts) render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
+func (t *payloads) render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
@@ -116,7 +116,7 @@ const headerBytes = 8 << 10
 // would be larger than limit bytes, or when their text is not to be had: the
 // error then says why, and the payload is good all the same. omitted is why they are
 // left out, "" if they are not.
-func (t *texts) body(ctx context.Context, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
+func (t *payloads) outcome(ctx context.Context, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
 		data, err = events.Marshal(o.Body)
@@ -164,7 +164,7 @@ func limitNote() *events.Note {
 }
 
 // summary reads the summary that a compaction put in place, nil if it used none.
-func (t *texts) summary(ctx context.Context, a events.Address, c *events.Compacted) (*events.Summary, error) {
+func (t *payloads) summary(ctx context.Context, a events.Address, c *events.Compacted) (*events.Summary, error) {
 	i := slices.IndexFunc(c.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense })
 	if i < 0 {
 		return nil, nil

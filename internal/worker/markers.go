@@ -16,28 +16,28 @@ import (
 
 // history says how far a partition is decided, which config was in force when, and
 // which outcomes are void.
-type history struct {
-	recorded // without outcomes
-	end      broker.Stored
-	setbacks []setback
+type markerHistory struct {
+	outcomeIndex // without outcomes
+	end          broker.Stored
+	rollbacks    []rollback
 }
 
 // setback is a marker that lies behind an earlier one: the log had lost its end,
 // and what was told before about events behind the marker is void.
-type setback struct {
+type rollback struct {
 	at uint64 // of the marker, in OUTCOMES
 	to compaction.Seq
 }
 
 // void reports whether an outcome stored at a sequence of OUTCOMES was told about
 // an event that is gone.
-func (h *history) void(at uint64, cause compaction.Seq) bool {
-	return slices.ContainsFunc(h.setbacks, func(s setback) bool { return at < s.at && cause > s.to })
+func (h *markerHistory) superseded(at uint64, cause compaction.Seq) bool {
+	return slices.ContainsFunc(h.rollbacks, func(s rollback) bool { return at < s.at && cause > s.to })
 }
 
 // readHistory reads the markers of a partition.
-func readHistory(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, partition int) (*history, error) {
-	h := &history{}
+func readMarkerHistory(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, partition int) (*markerHistory, error) {
+	h := &markerHistory{}
 	var err error
 	if h.end, err = broker.LastMarker(ctx, nc, partition); err != nil || h.end.Seq == 0 {
 		return h, err
@@ -52,24 +52,24 @@ func readHistory(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, par
 			return err
 		}
 		if at := compaction.Seq(marker.Cursor); at < last {
-			h.setbacks = append(h.setbacks, setback{seq, at})
+			h.rollbacks = append(h.rollbacks, rollback{seq, at})
 		}
 		last = compaction.Seq(marker.Cursor)
-		h.pass(marker)
+		h.applyMarker(marker)
 		return nil
 	})
 }
 
 // configs brings back configs by their hash.
-type configs struct {
-	js       jetstream.JetStream
-	counters []compaction.Counter
-	known    map[string]*compaction.Config
-	unknown  map[string]error
+type configResolver struct {
+	js         jetstream.JetStream
+	counters   []compaction.Counter
+	resolved   map[string]*compaction.Config
+	unresolved map[string]error
 }
 
-func newConfigs(js jetstream.JetStream, counters []compaction.Counter) *configs {
-	return &configs{js, counters, map[string]*compaction.Config{}, map[string]error{}}
+func newConfigResolver(js jetstream.JetStream, counters []compaction.Counter) *configResolver {
+	return &configResolver{js, counters, map[string]*compaction.Config{}, map[string]error{}}
 }
 
 // unknownConfigError says that a config is not to be had any more, or is not one
@@ -84,11 +84,11 @@ func (e *unknownConfigError) Error() string { return fmt.Sprintf("config %s: %v"
 func (e *unknownConfigError) Unwrap() error { return e.err }
 
 // get returns a config, or an [*unknownConfigError].
-func (c *configs) get(ctx context.Context, hash string) (*compaction.Config, error) {
-	if found, ok := c.known[hash]; ok {
+func (c *configResolver) get(ctx context.Context, hash string) (*compaction.Config, error) {
+	if found, ok := c.resolved[hash]; ok {
 		return found, nil
 	}
-	if err, ok := c.unknown[hash]; ok {
+	if err, ok := c.unresolved[hash]; ok {
 		return nil, err
 	}
 	text, err := broker.GetConfig(ctx, c.js, hash)
@@ -98,10 +98,10 @@ func (c *configs) get(ctx context.Context, hash string) (*compaction.Config, err
 	if err == nil {
 		var found *compaction.Config
 		if found, err = compaction.ParseConfig(text, c.counters...); err == nil {
-			c.known[hash] = found
+			c.resolved[hash] = found
 			return found, nil
 		}
 	}
-	c.unknown[hash] = &unknownConfigError{hash, err}
-	return nil, c.unknown[hash]
+	c.unresolved[hash] = &unknownConfigError{hash, err}
+	return nil, c.unresolved[hash]
 }

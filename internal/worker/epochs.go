@@ -10,7 +10,7 @@ import (
 )
 
 // reign says up to which event a config was in force.
-type reign struct {
+type configEpoch struct {
 	to   compaction.Seq
 	hash string
 }
@@ -18,17 +18,17 @@ type reign struct {
 // past brings back the configs that were in force before: what a ledger learns
 // from usages and overflows depends on the config its event was decided under, so
 // under any other it would not be the ledger of the worker that decided.
-type past struct {
-	p     *partition
-	known map[string]*compaction.Config
+type replayConfigs struct {
+	p        *partition
+	resolved map[string]*compaction.Config
 }
 
 // config returns a config by its hash. One that is not to be had any more, or that
 // this binary cannot read, is the present one: what was told stays as it is, and
 // estimates of sessions that are still open may differ.
-func (c *past) config(ctx context.Context, hash string) (*compaction.Config, error) {
+func (c *replayConfigs) config(ctx context.Context, hash string) (*compaction.Config, error) {
 	present := c.p.w.config.Compaction
-	if found, ok := c.known[hash]; ok {
+	if found, ok := c.resolved[hash]; ok {
 		return found, nil
 	}
 	if hash == "" || hash == present.Hash() {
@@ -44,8 +44,8 @@ func (c *past) config(ctx context.Context, hash string) (*compaction.Config, err
 	}
 	if err != nil {
 		found = present
-		c.p.interrupted("replay")(fmt.Errorf("events are applied under the present config, not %s: %w", hash, err))
+		c.p.retrying("replay")(fmt.Errorf("events are applied under the present config, not %s: %w", hash, err))
 	}
-	c.known[hash] = found
+	c.resolved[hash] = found
 	return found, nil
 }

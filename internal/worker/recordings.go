@@ -46,9 +46,9 @@ func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []compactio
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)
 	}
-	r := &recorder{js: js, span: s, first: streams.Log.First, configs: newConfigs(js, counters)}
+	r := &recorder{js: js, span: s, first: streams.Log.First, configs: newConfigResolver(js, counters)}
 	for _, p := range s.partitions(streams.Partitions) {
-		h, err := readHistory(ctx, nc, js, p)
+		h, err := readMarkerHistory(ctx, nc, js, p)
 		if err == nil && h.end.Cursor > 0 {
 			err = r.partition(ctx, p, h, fn)
 		}
@@ -64,10 +64,10 @@ type recorder struct {
 	js      jetstream.JetStream
 	span    Span
 	first   uint64 // sequence of the log
-	configs *configs
+	configs *configResolver
 }
 
-func (r *recorder) partition(ctx context.Context, p int, h *history, fn func(Recording, error) error) error {
+func (r *recorder) partition(ctx context.Context, p int, h *markerHistory, fn func(Recording, error) error) error {
 	all, err := r.addresses(ctx, p, h)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *recorder) partition(ctx context.Context, p int, h *history, fn func(Rec
 
 // addresses lists the sessions with an event in the span, in the order of their
 // first one there.
-func (r *recorder) addresses(ctx context.Context, p int, h *history) (out []events.Address, err error) {
+func (r *recorder) addresses(ctx context.Context, p int, h *markerHistory) (out []events.Address, err error) {
 	seen := map[events.Address]bool{}
 	headers := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(p), UpTo: h.end.Cursor, HeadersOnly: true}
 	err = broker.Read(ctx, r.js, headers, func(m jetstream.Msg, _ uint64) error {
@@ -116,7 +116,7 @@ func (r *recorder) addresses(ctx context.Context, p int, h *history) (out []even
 }
 
 // session reads the events of one session.
-func (r *recorder) session(ctx context.Context, p int, a events.Address, h *history) (Recording, error) {
+func (r *recorder) session(ctx context.Context, p int, a events.Address, h *markerHistory) (Recording, error) {
 	out := Recording{Address: a}
 	one := Span{Tenant: a.Tenant, Session: a.Session}
 	all := broker.Selection{Stream: broker.LogStream, Filters: one.logFilters(p), UpTo: h.end.Cursor}

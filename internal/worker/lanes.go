@@ -8,7 +8,7 @@ import (
 )
 
 // terms are how one worker works on the jobs of a lane.
-type terms struct {
+type laneLimits struct {
 	// slots is how many jobs at a time. Emergencies have their own, so that a full
 	// house of others never holds one up.
 	slots int
@@ -17,7 +17,7 @@ type terms struct {
 	share int
 	// patience is how old a job may become while its models are busy; then the
 	// embedded summarizer writes.
-	patience time.Duration
+	maxWait time.Duration
 	// limit is how long one try may take; then the embedded summarizer writes. It
 	// is what keeps models that hang from holding a slot for ever.
 	limit time.Duration
@@ -27,10 +27,10 @@ type terms struct {
 // without a summary, and gets the better one after one try. At the trigger a
 // session has room left for a while; in the background it has more. Patience and
 // limit together stay below the 15 minutes after which a job is asked for anew.
-var lanes = map[events.Lane]terms{
-	events.LaneEmergency:  {slots: 3, share: 2, patience: 0, limit: 5 * time.Minute},
-	events.LaneNormal:     {slots: 5, share: 4, patience: time.Minute, limit: 12 * time.Minute},
-	events.LaneBackground: {slots: 3, share: 2, patience: 4 * time.Minute, limit: 10 * time.Minute},
+var laneTerms = map[events.Lane]laneLimits{
+	events.LaneEmergency:  {slots: 3, share: 2, maxWait: 0, limit: 5 * time.Minute},
+	events.LaneNormal:     {slots: 5, share: 4, maxWait: time.Minute, limit: 12 * time.Minute},
+	events.LaneBackground: {slots: 3, share: 2, maxWait: 4 * time.Minute, limit: 10 * time.Minute},
 }
 
 // firstWait is the pause before the second try of a job whose models are busy and
@@ -40,16 +40,16 @@ const firstWait = 10 * time.Second
 // left is how long a job may still wait for its models, asked for so long ago. The
 // last delivery waits for nothing. Clocks that differ only make it longer or
 // shorter, never longer than the lane's.
-func (t terms) left(age time.Duration, delivery uint64) time.Duration {
+func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration {
 	if delivery >= jobDeliveries {
 		return 0
 	}
-	return min(max(0, t.patience-age), t.patience)
+	return min(max(0, t.maxWait-age), t.maxWait)
 }
 
 // wait is the pause before the next delivery: what a provider asked for, else one
 // that grows with the deliveries; never longer than what is left.
-func wait(l *summarize.Later, left time.Duration, delivery uint64) time.Duration {
+func pauseBefore(l *summarize.Later, left time.Duration, delivery uint64) time.Duration {
 	d := l.After
 	if d <= 0 {
 		d = firstWait << min(delivery-1, jobDeliveries)

@@ -18,7 +18,7 @@ import (
 // may come back. Of sessions that were forgotten meanwhile nothing may stay in them.
 
 // dropForgotten looks through the files once, before any partition is served.
-func (w *Worker) dropForgotten(ctx context.Context) error {
+func (w *Worker) pruneErased(ctx context.Context) error {
 	if _, err := os.Stat(w.config.Dir); w.config.Dir == "" || err != nil {
 		return nil //nolint:nilerr // there is no file then
 	}
@@ -28,7 +28,7 @@ func (w *Worker) dropForgotten(ctx context.Context) error {
 			err = kv.Forget(w.fileOptions(id), last)
 		}
 		if err != nil {
-			return fmt.Errorf("drop forgotten sessions from the file of partition %d: %w", id, err)
+			return fmt.Errorf("remove erased sessions from the file of partition %d: %w", id, err)
 		}
 	}
 	return nil
@@ -39,7 +39,7 @@ var everySession = events.Address{Tenant: "*", Session: "*"}
 
 // hearErasures removes the file of a partition that another worker serves when that
 // one has erased a session, until stop is called.
-func (w *Worker) hearErasures() (stop func(), err error) {
+func (w *Worker) subscribeErasures() (stop func(), err error) {
 	if w.config.Dir == "" {
 		return func() {}, nil
 	}
@@ -50,14 +50,14 @@ func (w *Worker) hearErasures() (stop func(), err error) {
 		_, a, err := events.ParsePublished(m.Subject)
 		id := events.PartitionOf(a, w.config.Streams.Partitions)
 		if err == nil && w.served[id].Load() == nil {
-			w.stale[id].Store(true)
+			w.erasedElsewhere[id].Store(true)
 			if !w.assigned[id].Load() {
-				w.dropStale(id)
+				w.dropErasedFile(id)
 			}
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("hear of erasures: %w", err)
+		return nil, fmt.Errorf("subscribe to erasures: %w", err)
 	}
 	return func() {
 		_ = s.Unsubscribe() // the connection may be gone, and then it is over too
@@ -69,16 +69,16 @@ func (w *Worker) hearErasures() (stop func(), err error) {
 // dropStale removes the file of a partition that this worker does not serve, if a
 // session of it was erased since it did. One that is still being closed is removed
 // when it is.
-func (w *Worker) dropStale(id int) {
-	if !w.stale[id].Load() {
+func (w *Worker) dropErasedFile(id int) {
+	if !w.erasedElsewhere[id].Load() {
 		return
 	}
 	err := kv.Remove(w.fileOptions(id).Path)
 	if errors.Is(err, kv.ErrInUse) {
 		return
 	}
-	w.stale[id].Store(false)
+	w.erasedElsewhere[id].Store(false)
 	if err != nil {
-		call(w.config.Listener.Interrupted, Interrupted{id, "drop a forgotten session from an old file", err})
+		call(w.config.Listener.Retrying, Retrying{id, "remove old file of erased session", err})
 	}
 }

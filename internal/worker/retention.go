@@ -37,7 +37,7 @@ func (w *Worker) renewConfig(ctx context.Context) {
 		}
 		c := w.config.Compaction
 		if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), w.renewEvery()/2); err != nil && ctx.Err() == nil {
-			call(w.config.Listener.Interrupted, Interrupted{-1, "renew config", err})
+			call(w.config.Listener.Retrying, Retrying{-1, "renew config", err})
 		}
 	}
 }
@@ -51,11 +51,11 @@ func (d *decider) expire(e event) {
 	}
 	l, err := d.ledger(e.Address)
 	if err != nil {
-		d.lost = err
+		d.loadErr = err
 		return
 	}
 	if l.Expired(e.time, d.config) {
-		d.forget(e.Address)
+		d.reset(e.Address)
 	}
 }
 
@@ -63,19 +63,19 @@ func (d *decider) expire(e event) {
 // The clock of the worker may be ahead of the server's by a tenth of the age, and the
 // partition may be behind: nothing is dropped that an event could still find.
 func (p *partition) sweep(ctx context.Context, now time.Time) error {
-	at, err := p.unread(ctx, now.Add(-p.w.config.Streams.MaxAge/10))
+	at, err := p.oldestUndecided(ctx, now.Add(-p.w.config.Streams.MaxAge/10))
 	if err != nil {
 		return err
 	}
-	gone, err := p.silentSince(at)
+	gone, err := p.expiredInFile(at)
 	if err != nil {
-		return fmt.Errorf("look for expired sessions: %w", err)
+		return fmt.Errorf("find expired sessions: %w", err)
 	}
 	p.state.Lock()
 	defer p.state.Unlock()
-	for a, k := range p.decider.kept {
+	for a, k := range p.decider.cache {
 		if k.ledger != nil && k.ledger.Expired(at, p.decider.config) {
-			p.decider.forget(a)
+			p.decider.reset(a)
 		}
 	}
 	for _, a := range gone {
@@ -84,7 +84,7 @@ func (p *partition) sweep(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if l.Expired(at, p.decider.config) {
-			p.decider.forget(a)
+			p.decider.reset(a)
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func (p *partition) sweep(ctx context.Context, now time.Time) error {
 
 // unread is the time of the oldest event that is not decided, or an earlier one, in
 // Unix milliseconds.
-func (p *partition) unread(ctx context.Context, at time.Time) (int64, error) {
+func (p *partition) oldestUndecided(ctx context.Context, at time.Time) (int64, error) {
 	p.state.Lock()
 	decided := uint64(p.decided.seq)
 	p.state.Unlock()
@@ -104,7 +104,7 @@ func (p *partition) unread(ctx context.Context, at time.Time) (int64, error) {
 }
 
 // silentSince lists the ledgers of the file that have expired.
-func (p *partition) silentSince(at int64) (gone []events.Address, err error) {
+func (p *partition) expiredInFile(at int64) (gone []events.Address, err error) {
 	if p.store == nil {
 		return nil, nil
 	}

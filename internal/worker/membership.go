@@ -11,19 +11,19 @@ import (
 
 // view is what a worker knows of the fleet: who lives, and who holds what. It may
 // be behind; what it says is a reason to try, and the lease decides.
-type view struct {
+type membership struct {
 	changed chan struct{} // has one when something is new
 
-	mu      sync.Mutex // guards the fields below
-	live    map[string]broker.Member
-	holders map[int]broker.Holder
-	broken  error // why changes may be missed; nil when none may
+	mu       sync.Mutex // guards the fields below
+	live     map[string]broker.Member
+	holders  map[int]broker.Holder
+	watchErr error // why changes may be missed; nil when none may
 }
 
 // watchFleet returns the fleet as it is, which follows its changes until stop.
 // changed gets one when there is something new, broken included.
-func watchFleet(ctx context.Context, members *broker.Members, leases *broker.Leases, changed chan struct{}) (v *view, stop func(), err error) {
-	v = &view{changed: changed, live: map[string]broker.Member{}, holders: map[int]broker.Holder{}}
+func watchMembership(ctx context.Context, members *broker.Members, leases *broker.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
+	v = &membership{changed: changed, live: map[string]broker.Member{}, holders: map[int]broker.Holder{}}
 	stopMembers, err := members.Watch(ctx, v.member, v.fail)
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +36,7 @@ func watchFleet(ctx context.Context, members *broker.Members, leases *broker.Lea
 	return v, func() { stopMembers(); stopLeases() }, nil
 }
 
-func (v *view) member(who broker.Member, lives bool) {
+func (v *membership) member(who broker.Member, lives bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, known := v.live[who.Name]; known == lives {
@@ -45,28 +45,28 @@ func (v *view) member(who broker.Member, lives bool) {
 	if delete(v.live, who.Name); lives {
 		v.live[who.Name] = who
 	}
-	v.tell()
+	v.signal()
 }
 
-func (v *view) holder(partition int, h broker.Holder) {
+func (v *membership) holder(partition int, h broker.Holder) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.holders[partition] == h {
 		return // a renewal
 	}
 	v.holders[partition] = h
-	v.tell()
+	v.signal()
 }
 
-func (v *view) fail(err error) {
+func (v *membership) fail(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.broken = err
-	v.tell()
+	v.watchErr = err
+	v.signal()
 }
 
 // tell says that something is new.
-func (v *view) tell() {
+func (v *membership) signal() {
 	select {
 	case v.changed <- struct{}{}:
 	default:
@@ -74,7 +74,7 @@ func (v *view) tell() {
 }
 
 // members lists the names of those that live, self in any case.
-func (v *view) members(self string) []string {
+func (v *membership) members(self string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	names := slices.Collect(maps.Keys(v.live))
@@ -85,15 +85,15 @@ func (v *view) members(self string) []string {
 }
 
 // holderOf says who holds a partition; the zero Holder is nobody.
-func (v *view) holderOf(partition int) broker.Holder {
+func (v *membership) holderOf(partition int) broker.Holder {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.holders[partition]
 }
 
 // why returns why changes may be missed, or nil.
-func (v *view) why() error {
+func (v *membership) err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.broken
+	return v.watchErr
 }

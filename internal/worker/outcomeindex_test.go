@@ -11,7 +11,7 @@ import (
 // between that and the last marker that is left was decided under the old config,
 // also when the markers were erased with a session that was forgotten.
 func TestReignsOfErasedMarkers(t *testing.T) {
-	r := &recorded{}
+	r := &outcomeIndex{}
 	for _, m := range []broker.Marker{
 		{Cursor: 0, Epoch: 1, Config: "a"},
 		{Cursor: 10, Epoch: 1, Config: "a"},
@@ -19,7 +19,7 @@ func TestReignsOfErasedMarkers(t *testing.T) {
 		{Cursor: 20, Epoch: 2, Config: "b"},
 		{Cursor: 30, Epoch: 2, Config: "b"},
 	} {
-		r.pass(m)
+		r.applyMarker(m)
 	}
 	for seq, want := range map[compaction.Seq]string{1: "a", 10: "a", 11: "a", 20: "a", 21: "b", 30: "b", 31: ""} {
 		if got := r.configAt(seq); got != want {
@@ -36,7 +36,7 @@ func TestReignsOfLostEvents(t *testing.T) {
 		15: {10: "a", 15: "b", 16: "c", 40: "c"},
 		20: {10: "a", 20: "b", 21: "c", 40: "c"},
 	} {
-		r := &recorded{}
+		r := &outcomeIndex{}
 		for _, m := range []broker.Marker{
 			{Cursor: 10, Epoch: 1, Config: "a"},
 			{Cursor: 20, Epoch: 1, Config: "b"},
@@ -44,7 +44,7 @@ func TestReignsOfLostEvents(t *testing.T) {
 			{Cursor: end, Epoch: 2, Config: "c"},
 			{Cursor: 40, Epoch: 2, Config: "c"},
 		} {
-			r.pass(m)
+			r.applyMarker(m)
 		}
 		for seq, hash := range want {
 			if got := r.configAt(seq); got != hash {

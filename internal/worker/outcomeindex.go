@@ -12,24 +12,24 @@ import (
 
 // recorded is what OUTCOMES says was told about the events of a partition, and
 // under which configs. It is given the outcomes and markers in their order.
-type recorded struct {
-	told   map[compaction.Seq][]compaction.Outcome
-	last   compaction.Seq // of told
-	config []reign
-	chains map[compaction.Seq]uint64 // hashes at the markers; nil where nobody asks
-	epoch  uint64
+type outcomeIndex struct {
+	outcomes map[compaction.Seq][]compaction.Outcome
+	last     compaction.Seq // of told
+	epochs   []configEpoch
+	chains   map[compaction.Seq]uint64 // hashes at the markers; nil where nobody asks
+	epoch    uint64
 }
 
 // add takes one outcome.
-func (r *recorded) add(k events.Kind, data []byte) error {
+func (r *outcomeIndex) add(k events.Kind, data []byte) error {
 	o, cause, err := recordedOutcome(k, data)
 	if err != nil {
 		return err
 	}
-	if r.told == nil {
-		r.told = map[compaction.Seq][]compaction.Outcome{}
+	if r.outcomes == nil {
+		r.outcomes = map[compaction.Seq][]compaction.Outcome{}
 	}
-	r.told[cause] = append(r.told[cause], o)
+	r.outcomes[cause] = append(r.outcomes[cause], o)
 	r.last = max(r.last, cause)
 	return nil
 }
@@ -37,45 +37,45 @@ func (r *recorded) add(k events.Kind, data []byte) error {
 // pass takes a marker. One that lies behind an earlier one says that the log had
 // lost its end: what was told about the events between belongs to events that are
 // gone.
-func (r *recorded) pass(m broker.Marker) {
+func (r *outcomeIndex) applyMarker(m broker.Marker) {
 	if m.Before != "" { // as if the marker before it, which may be erased, were passed
-		r.pass(broker.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
+		r.applyMarker(broker.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
 	}
-	cursor, n := compaction.Seq(m.Cursor), len(r.config)
+	cursor, n := compaction.Seq(m.Cursor), len(r.epochs)
 	taken := m.Epoch > r.epoch && n > 0
 	r.epoch = m.Epoch
 	switch {
-	case taken && cursor > r.config[n-1].to: // decided by the owner before, whose last markers were erased
-		r.config[n-1].to = cursor
-	case n == 0 || cursor > r.config[n-1].to && m.Config != r.config[n-1].hash:
-		r.config = append(r.config, reign{cursor, m.Config})
-	case cursor > r.config[n-1].to:
-		r.config[n-1].to = cursor
+	case taken && cursor > r.epochs[n-1].to: // decided by the owner before, whose last markers were erased
+		r.epochs[n-1].to = cursor
+	case n == 0 || cursor > r.epochs[n-1].to && m.Config != r.epochs[n-1].hash:
+		r.epochs = append(r.epochs, configEpoch{cursor, m.Config})
+	case cursor > r.epochs[n-1].to:
+		r.epochs[n-1].to = cursor
 	}
 	if r.chains != nil {
 		maps.DeleteFunc(r.chains, func(seq compaction.Seq, _ uint64) bool { return seq > cursor })
 		r.chains[cursor] = cmp.Or(m.Chain, r.chains[cursor])
 	}
 	if r.last > cursor {
-		maps.DeleteFunc(r.told, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
+		maps.DeleteFunc(r.outcomes, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
 		r.last = cursor
 	}
-	i := r.reignAt(cursor) // the last, but for a marker that lies behind
-	r.config[i].to = cursor
-	r.config = r.config[:i+1]
+	i := r.epochAt(cursor) // the last, but for a marker that lies behind
+	r.epochs[i].to = cursor
+	r.epochs = r.epochs[:i+1]
 }
 
 // reignAt is the place of the reign that an event up to the last marker fell in.
-func (r *recorded) reignAt(seq compaction.Seq) int {
-	i, _ := slices.BinarySearchFunc(r.config, seq, func(g reign, seq compaction.Seq) int { return cmp.Compare(g.to, seq) })
+func (r *outcomeIndex) epochAt(seq compaction.Seq) int {
+	i, _ := slices.BinarySearchFunc(r.epochs, seq, func(g configEpoch, seq compaction.Seq) int { return cmp.Compare(g.to, seq) })
 	return i
 }
 
 // configAt is the hash of the config that an event was decided under, "" for one
 // that no marker has passed.
-func (r *recorded) configAt(seq compaction.Seq) string {
-	if i := r.reignAt(seq); i < len(r.config) {
-		return r.config[i].hash
+func (r *outcomeIndex) configAt(seq compaction.Seq) string {
+	if i := r.epochAt(seq); i < len(r.epochs) {
+		return r.epochs[i].hash
 	}
 	return ""
 }

@@ -33,7 +33,7 @@ func TestAnotherConfigFromTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.config = newConfig(t, next)
-		stop = w.run("b", worker.Listener{Interrupted: func(e worker.Interrupted) { t.Error(e.Err) }})
+		stop = w.run("b", worker.Listener{Retrying: func(e worker.Retrying) { t.Error(e.Err) }})
 		for n := 7; n <= 20; n++ {
 			w.publish(events.KindTurn, "s", usageTurn(n))
 		}
@@ -75,7 +75,7 @@ func TestConfigIsGone(t *testing.T) {
 	p.Profile = "seed"
 	w.config = newConfig(t, p)
 	said := make(chan error, 8)
-	if err := w.run("b", worker.Listener{Interrupted: func(e worker.Interrupted) { said <- e.Err }})(); err != nil {
+	if err := w.run("b", worker.Listener{Retrying: func(e worker.Retrying) { said <- e.Err }})(); err != nil {
 		t.Fatal(err)
 	}
 	close(said)

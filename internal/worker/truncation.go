@@ -16,12 +16,12 @@ const (
 	// has. What is still missing then is lost.
 	catchUpTime = 10 * time.Second
 	// catchUpAsk is how often it is asked.
-	catchUpAsk = 100 * time.Millisecond
+	catchUpPoll = 100 * time.Millisecond
 )
 
 // logAt returns the state of the log once it has come to cursor, or is known to have
 // lost it. The single copy of a server on its own is all there is.
-func (p *partition) logAt(ctx context.Context, cursor uint64) (broker.StreamState, error) {
+func (p *partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamState, error) {
 	for end := time.Now().Add(catchUpTime); ; {
 		log, err := broker.State(ctx, p.w.js, broker.LogStream)
 		if err != nil || log.Last >= cursor || log.Replicas <= 1 || time.Now().After(end) {
@@ -30,7 +30,7 @@ func (p *partition) logAt(ctx context.Context, cursor uint64) (broker.StreamStat
 		select {
 		case <-ctx.Done():
 			return log, ctx.Err()
-		case <-time.After(catchUpAsk):
+		case <-time.After(catchUpPoll):
 		}
 	}
 }
@@ -40,7 +40,7 @@ func (p *partition) logAt(ctx context.Context, cursor uint64) (broker.StreamStat
 // sequences are issued again: to nobody yet, or to agents that came back before the
 // worker did. Then the event at the marker is of a later time than the marker says,
 // and so are all events that took the place of others.
-func (p *partition) lostEnd(ctx context.Context, log broker.StreamState, found broker.Stored) (end uint64, lost bool, err error) {
+func (p *partition) findTruncation(ctx context.Context, log broker.StreamState, found broker.Stored) (end uint64, lost bool, err error) {
 	if found.LastTime == 0 { // of a marker that went back before, or of none
 		return log.Last, found.Cursor > log.Last, nil
 	}
@@ -60,30 +60,30 @@ func (p *partition) lostEnd(ctx context.Context, log broker.StreamState, found b
 // goBack moves the marker to the end of what the log still has of what was decided.
 // What was told about the events that are gone stays told; the sequences after it
 // are decided as the new events they are.
-func (p *partition) goBack(ctx context.Context, end, from uint64) (border, error) {
-	marker := border{seq: compaction.Seq(end)}
+func (p *partition) rollBackMarker(ctx context.Context, end, from uint64) (position, error) {
+	marker := position{seq: compaction.Seq(end)}
 	at, err := broker.GetLog(ctx, p.w.config.Read, []uint64{end})
 	if _, gone := errors.AsType[*broker.GoneError](err); err != nil && !gone {
-		return border{}, err
+		return position{}, err
 	}
 	if err == nil {
 		marker.time = at[0].Time.UnixMilli() // should the power go again
 	}
 	if err := p.committer.Commit(ctx, nil, p.marker(marker)); err != nil {
-		return border{}, err
+		return position{}, err
 	}
-	p.parted = true
-	p.interrupted("open")(fmt.Errorf("the log lost its end: it stops at %d, outcomes are stored up to %d", end, from))
+	p.truncated = true
+	p.retrying("open")(fmt.Errorf("log truncated: last sequence %d, outcomes committed up to %d", end, from))
 	return marker, nil
 }
 
 // errShort: the node that was read from has less of the log than its leader. It is
 // read again later.
-var errShort = errors.New("the log was not read to its end: the server that was asked is behind the others")
+var errLogBehind = errors.New("the log was not read to its end: the replica that was read is behind its leader")
 
 // otherChain says why a replay did not come to the marker's hash: it is another log,
 // unless the replay ended before the event of the marker, and that event is there.
-func (p *partition) otherChain(ctx context.Context, marker border) error {
+func (p *partition) otherChain(ctx context.Context, marker position) error {
 	if p.decided.seq >= marker.seq {
 		return errOtherChain
 	}
@@ -94,5 +94,5 @@ func (p *partition) otherChain(ctx context.Context, marker border) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %d of %d", errShort, p.decided.seq, marker.seq)
+	return fmt.Errorf("%w: %d of %d", errLogBehind, p.decided.seq, marker.seq)
 }

@@ -72,7 +72,7 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 			t.Fatalf("the streams keep everything for %s", w.streams.MaxAge)
 		}
 		var lost []error
-		stop := w.run("a", worker.Listener{PartitionLost: func(e worker.PartitionLost) { lost = append(lost, e.Err) }})
+		stop := w.run("a", worker.Listener{PartitionReleased: func(e worker.PartitionReleased) { lost = append(lost, e.Err) }})
 		seq := w.publish(events.KindTurn, "s", turn(1))
 		first := time.Now()
 		time.Sleep(3 * 100 * time.Minute)
@@ -202,7 +202,7 @@ func TestLedgerWaitsForUnreadTurn(t *testing.T) {
 	retained(t, func(t *testing.T, w *world, heard chan *nats.Msg) {
 		var last compaction.Seq // behind it nothing is read, until goOn
 		goOn := make(chan struct{})
-		stop := w.run("a", worker.Listener{Folded: func(e worker.Folded) {
+		stop := w.run("a", worker.Listener{Applied: func(e worker.Applied) {
 			if last = e.Seq; last == 2 {
 				<-goOn
 			}

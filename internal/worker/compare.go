@@ -38,12 +38,12 @@ func (r *replayer) compare(ctx context.Context, e event, s *session, outs []comp
 // pair compares one outcome. Whether messages are left out depends on the limit of
 // the server, and on what the log still holds: it is no part of the decision.
 func (r *replayer) pair(ctx context.Context, e event, s *session, o compaction.Outcome, was *stored) error {
-	if subject := subjectOf(r.id, told{address: e.address(), outcome: o}); subject != was.subject {
+	if subject := subjectOf(r.id, emitted{address: e.address(), outcome: o}); subject != was.subject {
 		r.differ(s, e.address(), e.seq, o.Kind, "subject", was.subject, subject)
 		return nil
 	}
 	recorded := was.data
-	decided, err := r.body(ctx, e.address(), o, recorded)
+	decided, err := r.renderDecided(ctx, e.address(), o, recorded)
 	if _, gone := errors.AsType[*broker.GoneError](err); gone {
 		r.out.Textless++
 		if recorded, err = withoutText(recorded); err != nil {
@@ -66,11 +66,11 @@ func (r *replayer) unreadable(e event, s *session, was *stored, decided []byte) 
 }
 
 // body writes a decided outcome, without messages if the recorded one has none.
-func (r *replayer) body(ctx context.Context, a events.Address, o compaction.Outcome, recorded []byte) ([]byte, error) {
+func (r *replayer) renderDecided(ctx context.Context, a events.Address, o compaction.Outcome, recorded []byte) ([]byte, error) {
 	if data, err := omittedAs(o, recorded); data != nil || err != nil {
 		return data, err
 	}
-	data, _, err := r.texts.body(ctx, a, o, broker.MaxPayload(r.nc))
+	data, _, err := r.payloads.outcome(ctx, a, o, broker.MaxPayload(r.nc))
 	return data, err
 }
 
