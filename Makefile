@@ -87,6 +87,18 @@ install: build ## Install compactd-worker and compactd-publisher into /usr/local
 demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
 	@scripts/demo
 
+.PHONY: release
+release: ## Build dist/: archives for linux and macOS, checksums, bills of materials (ARGS='-platforms linux/arm64')
+	@go run ./tools/release $(ARGS)
+
+.PHONY: release-check
+release-check: ## Build the release twice and compare the sums
+	@go run ./tools/release -out dist $(ARGS) >/dev/null
+	@again=$$(mktemp -d) && trap 'rm -rf "$$again"' EXIT && \
+	go run ./tools/release -out "$$again" $(ARGS) >/dev/null && \
+	diff dist/SHA256SUMS "$$again/SHA256SUMS" && (cd dist && sha256sum --quiet -c SHA256SUMS) && \
+	echo "release-check: two builds agree on $$(wc -l <dist/SHA256SUMS) files"
+
 ##@ Test
 
 # Packages without goroutines of their own, and those whose goroutines others have too:
@@ -247,7 +259,7 @@ tidy-check: ## Check that go.mod and go.sum are tidy
 
 .PHONY: clean
 clean: ## Remove what was built; tools and data stay
-	rm -rf bin
+	rm -rf bin dist
 	find . -name .git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -exec rm -f {} +
 
 # install builds a tool into its versioned file, with the Go of this module:
