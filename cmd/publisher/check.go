@@ -12,12 +12,12 @@ import (
 )
 
 type checkCmd struct {
-	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Provider        string `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
 	Model           string `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
 	MaxOutputTokens int64  `placeholder:"N" help:"So much is reserved for the model's answer."`
-	ContextWindow   int64  `placeholder:"N" help:"Context window of the model, if it is another than the known one."`
-	Tokens          int64  `placeholder:"N" help:"Tokens to be added, as you count them."`
+	ContextWindow   int64  `placeholder:"N" help:"Context window of the model, if it is not that of the table."`
+	Tokens          int64  `placeholder:"N" help:"Tokens to be added, by your own count."`
 	Messages        string `arg:"" optional:"" placeholder:"FILE" help:"Messages to be added, a JSON array; - is standard input."`
 }
 
@@ -30,7 +30,7 @@ func (*checkCmd) Help() string {
 The exit code is 1 when the call does not fit.`
 }
 
-// errTooLarge: it is for scripts, after the answer.
+// errTooLarge sets the exit code for scripts, after the answer.
 var errTooLarge = errors.New("the call does not fit; compact the session, or send less")
 
 // Run prints the answer. A call that does not fit is a failure.
@@ -70,7 +70,7 @@ func (c *checkCmd) add(in *events.CheckRequest) error {
 		return err
 	}
 	if err := events.Unmarshal(data, &in.Messages); err != nil {
-		return events.NewInvalid(events.CodeBadType, "messages", "are no JSON array")
+		return events.NewInvalid(events.CodeBadType, "messages", "must be a JSON array")
 	}
 	return nil
 }

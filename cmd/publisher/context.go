@@ -16,7 +16,7 @@ import (
 )
 
 type contextCmd struct {
-	Session    string        `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session    string        `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Turn       int64         `placeholder:"N" help:"Wait until turn N was taken or refused, or is parked: the history then has it."`
 	Wait       time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait for --turn, 8s at most (${default})."`
 	Generation *int64        `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
@@ -49,11 +49,11 @@ func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 	return f.showKnown(whole.Known, a, whole, func(w io.Writer) error { return writeHistory(w, a, whole) })
 }
 
-// maxTries is how often the pages of a history are asked for anew, when turns
+// maxTries is how often the pages of a history are requested again when turns
 // come in between.
 const maxTries = 5
 
-var errMoving = errors.New("the session changes faster than its pages can be read; ask again when it is idle")
+var errMoving = errors.New("the session changes faster than its pages can be read; try again when it is idle")
 
 // history joins all pages of a session's history.
 func history(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {

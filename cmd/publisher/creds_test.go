@@ -14,7 +14,7 @@ import (
 
 // trusted starts a server that knows its users by credentials. $TRUSTED is its
 // address, worker.creds and agent.creds are files of its users; agent.creds may not
-// publish for the tenant globex, narrow.creds may not ask. foreign.creds is of an account it has not heard of.
+// publish for the tenant globex, narrow.creds may not send requests. foreign.creds is of an account unknown to it.
 func trusted(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: trusted")

@@ -13,7 +13,7 @@ import (
 )
 
 type filesCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 }
 
 // Help has examples.
@@ -37,7 +37,7 @@ func (c *filesCmd) Run(ctx context.Context, f *flags) error {
 }
 
 // files joins all pages. A file that moves while they are read, since a turn has
-// used it, may be missing or stand twice.
+// used it, may be missing or listed twice.
 func files(ctx context.Context, nc *nats.Conn, in events.FilesRequest) (*events.FilesResponse, error) {
 	all := &events.FilesResponse{Pages: 1}
 	for in.Page = 1; in.Page <= all.Pages; in.Page++ {

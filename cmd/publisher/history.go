@@ -10,13 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/events"
+	"compactd/internal/ops/diff"
 	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 )
 
 type historyCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Limit   int64  `default:"20" placeholder:"N" help:"Compactions to list, the newest (${default})."`
 	Show    string `placeholder:"N|newest" help:"Show what generation N, or the newest, changed: message by message."`
 
@@ -27,13 +30,13 @@ type historyCmd struct {
 func (*historyCmd) Help() string {
 	return `Examples:
   publisher history --session s1
-  publisher history --session s1 --show newest       # before, after, and what went
+  publisher history --session s1 --show newest       # before, after, and what was removed
   publisher history --session s1 --limit 100 --json
 
-CAUSE is the event that led to it: a turn, or the summary, request, refusal or silence that its sequence in the log names. What was left as it is has no stages and says why.`
+CAUSE is the event that led to it: a turn, or the summary, request, overflow or idle event at that sequence of the log. A history that was left as it is has no stages, and the reason instead.`
 }
 
-// Validate finds wrong usage that kong cannot know of.
+// Validate finds wrong usage that kong cannot find.
 func (c *historyCmd) Validate() error {
 	switch {
 	case c.Limit < 1 || c.Limit > events.MaxHistory:
@@ -94,7 +97,7 @@ func writeCompactions(w io.Writer, a events.Address, h *events.HistoryResponse) 
 		return err
 	}
 	if len(h.Entries) == 0 {
-		_, err := fmt.Fprintln(w, "it was not compacted yet")
+		_, err := fmt.Fprintln(w, "not compacted yet")
 		return err
 	}
 	t := term.NewTable(w, term.Column{Name: "TIME"}, term.Column{Name: "GEN", Right: true}, term.Column{Name: "TURN", Right: true, Drop: 3},
@@ -114,7 +117,7 @@ func writeCompactions(w io.Writer, a events.Address, h *events.HistoryResponse) 
 	return nil
 }
 
-// how says what was done.
+// how names what was done.
 func how(e *events.HistoryEntry) string {
 	switch {
 	case e.RewoundTo != nil:
@@ -155,4 +158,48 @@ func cause(e *events.HistoryEntry) string {
 		return fmt.Sprintf("turn %d at %d", e.Through.Turn, e.CausedBy.Seq)
 	}
 	return fmt.Sprintf("event at %d", e.CausedBy.Seq)
+}
+
+// change returns what a compaction of a session changed: its history as of the generation
+// before and as of this one, which had so many messages; 0 leaves the turns since in
+// both. It is nil for an unknown session.
+func change(ctx context.Context, nc *nats.Conn, a events.Address, generation int64, messages int) (*diff.Change, error) {
+	var sides [2]*events.ContextResponse
+	for i, g := range []int64{generation - 1, generation} {
+		h, err := history(ctx, nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: &g})
+		if err != nil || !h.Known {
+			return nil, err
+		}
+		sides[i] = h
+	}
+	out := &diff.Change{
+		Count: diff.Estimate(sides[1].Format), Recall: fmt.Sprintf("publisher recall --session %s --turn N prints those of a turn.", a.Session),
+	}
+	for i, into := range []*[]events.Message{&out.Before, &out.After} {
+		if len(sides[i].Messages) == 0 {
+			continue
+		}
+		all, err := sides[i].Format.ReadAll(sides[i].Messages)
+		if err != nil {
+			return nil, fmt.Errorf("read the messages: %w", err)
+		}
+		*into = all
+	}
+	if since := len(out.After) - messages; messages > 0 && since > 0 && since < len(out.Before) {
+		out.Before, out.After = out.Before[:len(out.Before)-since], out.After[:messages]
+	}
+	return out, nil
+}
+
+// because names why and how a history was compacted.
+func because(reason events.Reason, stages []events.Stage) string {
+	names := make([]string, len(stages))
+	for i, s := range stages {
+		names[i] = string(s)
+	}
+	text := "for " + strings.ReplaceAll(string(reason), "_", " ")
+	if len(names) > 0 {
+		text += ", by " + strings.Join(names, ", ")
+	}
+	return text
 }

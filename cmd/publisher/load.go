@@ -18,7 +18,7 @@ type loadCmd struct {
 	Duration time.Duration `default:"0s" placeholder:"TIME" help:"Stop publishing after this time; 0 is no bound (${default})."`
 	Tenants  int           `default:"1" help:"Spread the sessions over so many tenants, called TENANT-1, TENANT-2 and so on (${default})."`
 	Window   int64         `default:"32000" placeholder:"TOKENS" help:"Context window of the agents' model: a small one is compacted often (${default})."`
-	Seed     uint64        `default:"1" help:"What the agents say follows from it (${default})."`
+	Seed     uint64        `default:"1" help:"Seed of what the agents publish (${default})."`
 	Name     string        `placeholder:"NAME" help:"Name of the run, and of its sessions before a number; one of its own if absent."`
 }
 
@@ -29,13 +29,13 @@ func (*loadCmd) Help() string {
   publisher load --sessions 200 --speed 20 --duration 5m
   publisher load --sessions 50 --turns 0 --speed 0 --rate 500 --duration 30s --json
 
-Agents send the messages of synthetic coding sessions, whose sizes are 638 bytes in the median and 21 KB at the 99th percentile, apply the compactions that they hear at the border of a turn, and check every history against the rules of its provider. The exit code is 1 when one was not valid, an outcome was not heard, or an agent could not go on.`
+Agents send the messages of synthetic coding sessions, whose sizes are 638 bytes in the median and 21 KB at the 99th percentile, apply the compactions that they receive at a turn boundary, and check every history against the rules of its provider. The exit code is 1 when one was not valid, an outcome was not delivered, or an agent could not go on.`
 }
 
 // minWindow is the smallest in which a turn fits as a rule, in tokens.
 const minWindow = 2_000
 
-// Validate finds wrong usage that kong cannot know of.
+// Validate finds wrong usage that kong cannot find.
 func (c *loadCmd) Validate() error {
 	switch {
 	case c.Sessions < 1 || c.Tenants < 1:

@@ -1,5 +1,5 @@
-// Command publisher plays an agent: it publishes turns and shows what the
-// workers tell.
+// Command publisher plays an agent: it publishes turns, prints outcomes, and queries
+// the workers.
 package main
 
 import (
@@ -39,35 +39,35 @@ type flags struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
 	Send   sendCmd   `cmd:"" help:"Publish one session.turn, read from a file or standard input."`
-	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn and report what became of them."`
+	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn, and report their compactions."`
 	Load   loadCmd   `cmd:"" help:"Publish a fleet of synthetic agents, with the load shape of real sessions, and measure what they see."`
-	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are told."`
+	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are published."`
 
 	Compact  compactCmd  `cmd:"" help:"Compact a session now, and print the answer."`
 	Rewind   rewindCmd   `cmd:"" help:"Return a session to the view of an earlier generation."`
 	Overflow overflowCmd `cmd:"" help:"Report that a provider refused a call as too long, and print the answer."`
-	End      endCmd      `cmd:"" help:"Say that a session is over; its next turn begins a new one."`
+	End      endCmd      `cmd:"" help:"End a session; its next turn begins a new one."`
 
 	Sessions sessionsCmd `cmd:"" help:"List the sessions of the tenant, and how full they are."`
-	Check    checkCmd    `cmd:"" help:"Ask whether the next call of a session fits, with what is to be added to it."`
+	Check    checkCmd    `cmd:"" help:"Check whether the next call of a session fits, with what is to be added to it."`
 	Files    filesCmd    `cmd:"" help:"List the files that a session has read and changed."`
 
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
 	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
 	History historyCmd `cmd:"" help:"Print when and why a session was compacted, and what a compaction changed."`
-	Stats   statsCmd   `cmd:"" help:"Print how a session stands: turns, tokens, level."`
+	Stats   statsCmd   `cmd:"" help:"Print the state of a session: turns, tokens, level."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Man        manCmd        `cmd:"" help:"Print the manual page."`
 	HelpOf     helpCmd       `cmd:"" name:"help" help:"Explain a command."`
 	VersionOf  versionCmd    `cmd:"" name:"version" help:"Print the version."`
 
-	deny   func(error) // ends the command, which may not do what it wants
-	spared []string    // of what is denied: without it the command does what it can
-	denied atomic.Bool // something of that was
+	abort    func(error) // ends the command, which lacks a permission
+	optional []string    // parts of permissions that the command can do without
+	denied   atomic.Bool // one of the optional permissions was denied
 }
 
-const description = `Publishes turns to compactd and shows what it tells.
+const description = `Publishes turns to compactd and prints the outcomes.
 
 Examples:
   publisher replay ~/.claude/projects        # what compactd would have done with your own sessions
@@ -77,7 +77,7 @@ Examples:
 
 Each command has more of them: publisher replay --help.
 
-Exit codes: 0 done, 1 failure, 2 wrong usage, 3 refused, 4 nobody there (no server, no worker, or no answer in time).`
+Exit codes: 0 done, 1 failure, 2 wrong usage, 3 refused, 4 unavailable (no server, no worker, or no answer in time).`
 
 // parser reads the command line into f.
 func parser(f *flags) *kong.Kong {
@@ -99,23 +99,23 @@ func main() {
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	ctx, f.deny = context.WithCancelCause(ctx)
+	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	err = cmd.Run(&f)
 	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
-		err = denied // else it would be a wait in vain
+		err = denied // else the command would time out
 	}
 	stop()
 	if err != nil {
-		told := failureOf(err)
-		told.write(os.Stderr, f.JSON)
-		os.Exit(told.exit)
+		failed := failureOf(err)
+		failed.write(os.Stderr, f.JSON)
+		os.Exit(failed.exit)
 	}
 }
 
 // connect opens the connection of one command.
 func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.stopIfDenied}))
+	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.onConnError}))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -123,19 +123,19 @@ func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, e
 	return nc, js, err
 }
 
-// stopIfDenied ends the command when the server does not let it publish or listen,
-// unless it can do without.
-func (f *flags) stopIfDenied(err error) {
+// stopIfDenied ends the command when the server does not let it publish or subscribe,
+// unless the permission is optional.
+func (f *flags) onConnError(err error) {
 	switch {
 	case !errors.Is(err, nats.ErrPermissionViolation):
-	case slices.ContainsFunc(f.spared, func(part string) bool { return strings.Contains(err.Error(), part) }):
+	case slices.ContainsFunc(f.optional, func(part string) bool { return strings.Contains(err.Error(), part) }):
 		f.denied.Store(true)
 	default:
-		f.deny(err)
+		f.abort(err)
 	}
 }
 
-// about connects to ask the workers about a session.
+// about connects to query the workers about a session.
 func (f *flags) about(ctx context.Context, session string) (*nats.Conn, events.Address, error) {
 	a := events.Address{Tenant: f.Tenant, Session: session}
 	if err := a.Validate(); err != nil {
@@ -156,21 +156,21 @@ func (f *flags) show(v any, table func(io.Writer) error) error {
 // screen is where people see what a command prints.
 func (f *flags) screen() *term.Screen { return term.Open(os.Stdout, f.Color) }
 
-// known returns the error of a session that is asked about and has no turns.
-func known(is bool, a events.Address) error {
-	if is {
+// requireKnown returns the error of a session that has no turns.
+func requireKnown(known bool, a events.Address) error {
+	if known {
 		return nil
 	}
-	return events.NewInvalid(events.CodeUnknownSession, "", a.String()+" is not known: no turn of it was taken")
+	return events.NewInvalid(events.CodeUnknownSession, "", a.String()+" is unknown: no turn of it was taken")
 }
 
-// showKnown shows what is known of a session. Of one that has no turns nothing is shown
-// to people; programs get the answer, and both the error.
-func (f *flags) showKnown(is bool, a events.Address, v any, table func(io.Writer) error) error {
-	if !is && !f.JSON {
-		return known(is, a)
+// showKnown prints the answer about a session. For one that has no turns people get the
+// error alone; programs get answer and error.
+func (f *flags) showKnown(known bool, a events.Address, v any, table func(io.Writer) error) error {
+	if !known && !f.JSON {
+		return requireKnown(known, a)
 	}
-	return cmp.Or(f.show(v, table), known(is, a))
+	return cmp.Or(f.show(v, table), requireKnown(known, a))
 }
 
 // printJSON writes one object on a line of its own.

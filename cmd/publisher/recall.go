@@ -15,7 +15,7 @@ import (
 )
 
 type recallCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Turn    int64  `placeholder:"N" required:"" xor:"what" help:"Turn whose messages to print."`
 	Index   *int64 `placeholder:"N" help:"Message of the turn, from 0; absent prints all."`
 	Text    string `required:"" xor:"what" help:"Text to find, in upper or lower case."`
@@ -68,7 +68,7 @@ func recall(ctx context.Context, nc *nats.Conn, in events.RecallRequest) (*event
 	return whole, nil
 }
 
-// search asks again, from where the last answer ended, until there are enough.
+// search sends requests, each from where the last answer ended, until there are enough.
 func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in events.RecallRequest) error {
 	var all events.SearchResponse
 	for in.Limit = c.Limit; ; in.Limit = c.Limit - int64(len(all.Hits)) {
@@ -102,7 +102,7 @@ func writeRecalled(w io.Writer, a events.Address, r *events.RecallResponse) erro
 	return nil
 }
 
-// whole is all of a part, without what a terminal might obey.
+// whole is the text of a part, without control characters.
 func whole(p *events.Part) string {
 	text := p.Text
 	switch p.Kind {
@@ -133,7 +133,7 @@ func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
 	}
 	switch {
 	case s.Before != nil:
-		fmt.Fprintf(w, "and maybe more before turn %d, message %d: ask with a larger --limit\n", s.Before.Turn, s.Before.Index)
+		fmt.Fprintf(w, "and maybe more before turn %d, message %d: try a larger --limit\n", s.Before.Turn, s.Before.Index)
 	case len(s.Hits) == 0:
 		fmt.Fprintln(w, "not found")
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 type replayCmd struct {
-	Files    []string      `arg:"" name:"path" help:"Transcripts, plain or .gz, or folders of them."`
+	Files    []string      `arg:"" name:"path" help:"Transcripts, plain or .gz, or directories of them."`
 	From     string        `default:"auto" enum:"auto,compactd,claude-code,openai,swe-agent" placeholder:"FORMAT" help:"Format of the transcripts (auto|compactd|claude-code|openai|swe-agent, default ${default}: by their first line)."`
 	Speed    float64       `help:"Times faster than recorded; 0 does not wait at all (${default})." default:"0"`
 	Gap      time.Duration `help:"Pause between the turns of a session (${default})." default:"0s"`
@@ -26,7 +26,7 @@ type replayCmd struct {
 	Each     bool          `help:"A row for each compaction instead of each session."`
 }
 
-// Help has examples, and says what the columns mean.
+// Help has examples, and explains the columns.
 func (*replayCmd) Help() string {
 	return `Examples:
   publisher replay ~/.claude/projects
@@ -35,10 +35,10 @@ func (*replayCmd) Help() string {
   publisher replay --from swe-agent trajectories/
   publisher replay examples/sessions --gap 10ms --each
 
-PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. Below the table stands the compaction that took most off: before, after, and what went. What cannot be read is reported and left out.`
+PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. Below the table is the compaction that took most off: before, after, and what was removed. What cannot be read is reported and left out.`
 }
 
-// Validate finds wrong usage that kong cannot know of.
+// Validate finds wrong usage that kong cannot find.
 func (c *replayCmd) Validate() error {
 	if c.Speed < 0 || c.Gap < 0 || c.Parallel < 1 {
 		return errors.New("--speed and --gap must be 0 or more, --parallel 1 or more")
@@ -63,7 +63,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 	}
 	report, err := replay.Run(ctx, replay.Config{
 		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Progress: progress(turns),
-	}, source.Sessions(func(error) {})) // they were told when they were counted
+	}, source.Sessions(func(error) {})) // they were reported when they were counted
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (*replayCmd) writeLargest(ctx context.Context, w io.Writer, nc *nats.Conn, 
 	return shown.Write(w)
 }
 
-// count reads all once, without keeping it, and tells what cannot be read.
+// count reads all once, without keeping it, and reports what cannot be read.
 func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns int, err error) {
 	for s := range source.Sessions(func(err error) { fmt.Fprintf(os.Stderr, "publisher: left out: %v\n", err) }) {
 		if ctx.Err() != nil {
@@ -107,7 +107,7 @@ func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns
 		fmt.Fprintf(os.Stderr, "publisher: left out: %d files that are no transcripts\n", source.Unknown)
 	}
 	if turns == 0 {
-		return 0, fmt.Errorf("read transcripts: there is no turn of %s in them; --from FORMAT says what they are, auto looks at their first line", c.From)
+		return 0, fmt.Errorf("read transcripts: there is no turn of %s in them; --from FORMAT names their format; auto detects it by their first line", c.From)
 	}
 	return turns, nil
 }
@@ -119,5 +119,5 @@ func progress(turns int) func() {
 	}
 	bar := progressbar.NewOptions(turns, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("turns"),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish())
-	return func() { _ = bar.Add(1) } // a bar that cannot be drawn is no reason to stop
+	return func() { _ = bar.Add(1) } // a bar that cannot be drawn must not stop the command
 }

@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events"
 )
 
-// waiting is how a command waits for what a worker answers.
+// waiting is how a command waits for the answer of a worker.
 type waiting struct {
 	Timeout time.Duration `default:"5m" help:"How long to wait for the answer (${default}); 0 does not wait."`
 }
@@ -21,7 +21,7 @@ type waiting struct {
 type compactCmd struct {
 	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to compact."`
 	Policy  string `placeholder:"JSON" help:"Fields of the policy for this call."`
-	Focus   string `arg:"" optional:"" help:"What the summary shall keep in mind."`
+	Focus   string `arg:"" optional:"" help:"What the summary must preserve."`
 	waiting
 }
 
@@ -33,7 +33,7 @@ func (*compactCmd) Help() string {
   publisher compact --session s1 --policy '{"target":0.4}' --timeout 30s`
 }
 
-// Run asks for a compaction.
+// Run requests a compaction.
 func (c *compactCmd) Run(ctx context.Context, f *flags) error {
 	body := struct {
 		V      int        `json:"v"`
@@ -68,7 +68,7 @@ func (*rewindCmd) Help() string {
   publisher rewind --session s1 --generation 0`
 }
 
-// Run asks for a rewind.
+// Run requests a rewind.
 func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	body := struct {
 		V          int    `json:"v"`
@@ -89,6 +89,43 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	return f.request(ctx, events.KindRewind, c.Session, body.ID, data, c.Timeout)
 }
 
+type endCmd struct {
+	Session string        `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
+	Wait    time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait until a worker has ended it, or refused to (${default}); 0 does not wait."`
+}
+
+// Help has examples.
+func (*endCmd) Help() string {
+	return `Examples:
+  publisher end --session s1`
+}
+
+// Run ends the session. Only a refusal leads to an outcome.
+func (c *endCmd) Run(ctx context.Context, f *flags) error {
+	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	id := uuid.NewString()
+	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	if err != nil {
+		return err
+	}
+	f.optional = optionalToAwait
+	w, ack, err := f.publish(ctx, events.KindEnd, a, id, data)
+	if err != nil {
+		return err
+	}
+	defer w.nc.Close()
+	w.result = result{Seq: ack.Sequence, ID: id, State: stateStored, Note: "the session is over when a worker applies it"}
+	if c.Wait > 0 {
+		if err := w.await(ctx, c.Wait); err != nil {
+			return err
+		}
+	}
+	return f.show(w.result, w.result.write)
+}
+
 // request publishes an event and prints the outcome that answers it.
 func (f *flags) request(ctx context.Context, k events.Kind, session, id string, data []byte, timeout time.Duration) error {
 	a := events.Address{Tenant: f.Tenant, Session: session}
@@ -101,7 +138,7 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 	}
 	defer w.nc.Close()
 	if timeout == 0 {
-		stored := fate{Seq: ack.Sequence, ID: id, State: stateStored, Note: "publisher watch shows what becomes of it"}
+		stored := result{Seq: ack.Sequence, ID: id, State: stateStored, Note: "publisher watch shows its outcome"}
 		return f.show(stored, stored.write)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)
@@ -110,7 +147,7 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case m := <-w.heard:
+		case m := <-w.received:
 			if answered, err := f.printAnswer(m, ack.Sequence); answered || err != nil {
 				return err
 			}
@@ -141,12 +178,12 @@ func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) 
 	return true, err
 }
 
-// writeAnswer says an outcome in one line, and what to do where nothing was done.
+// writeAnswer prints an outcome in one line, and a hint where nothing was done.
 func writeAnswer(w io.Writer, body any) error {
 	b, ok := body.(*events.Compacted)
 	switch {
 	case !ok:
-		_, err := fmt.Fprintln(w, rowOf(body).note)
+		_, err := fmt.Fprintln(w, tableRowOf(body).note)
 		return err
 	case !b.Compacted:
 		known := events.Codes[b.Code]

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"publisher": main}) }
 
-// The scripts show what whoever tries an agent sees, with a real worker on
+// The scripts show what a user of an agent sees, with a real worker on
 // $ADDR, which is a free address.
 func TestScripts(t *testing.T) {
 	bin := t.TempDir()

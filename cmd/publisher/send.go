@@ -28,7 +28,7 @@ func (*sendCmd) Help() string {
 A turn that no worker would take is refused before it is published, and one that a worker refuses with its code, both with exit code 3; so is a turn whose id was published before. That no worker has answered in time is no error: the turn is stored, and is taken when one runs.`
 }
 
-// Run publishes the turn and prints what becomes of it.
+// Run publishes the turn and prints its result.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}
 	if err := a.Validate(); err != nil {
@@ -45,25 +45,25 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	f.spared = toFollow
+	f.optional = optionalToAwait
 	w, ack, err := f.publish(ctx, events.KindTurn, a, turn.ID, payload)
 	if err != nil {
 		return err
 	}
 	defer w.nc.Close()
-	w.turn, w.fate = turn, fate{Seq: ack.Sequence, ID: turn.ID, State: stateStored}
+	w.turn, w.result = turn, result{Seq: ack.Sequence, ID: turn.ID, State: stateStored}
 	switch {
 	case c.Wait <= 0:
-		w.fate.Note = "publisher watch shows what becomes of it"
+		w.result.Note = "publisher watch shows its outcome"
 	default:
 		if err := w.await(ctx, c.Wait); err != nil {
 			return err
 		}
 	}
-	return f.show(w.fate, w.fate.write)
+	return f.show(w.result, w.result.write)
 }
 
-// decode reads a turn as a worker will, as far as it can be known without the turns
+// decode reads a turn as a worker does, as far as that is possible without the turns
 // before it.
 func decode(payload []byte) (*events.Turn, error) {
 	turn, err := events.DecodeTurn(payload)
@@ -73,9 +73,9 @@ func decode(payload []byte) (*events.Turn, error) {
 	return turn, readable(turn)
 }
 
-// readable refuses messages that are none of their dialect: of the one that is told,
-// or follows from the model of a first turn. Later turns may leave it to the session;
-// then one that takes them is enough.
+// readable refuses messages that are not of their dialect: the one that the turn names,
+// or that of the model of a first turn. Later turns may leave it to the session; then any
+// dialect that reads them is enough.
 func readable(t *events.Turn) error {
 	provider := ""
 	if t.Model != nil {
@@ -98,7 +98,7 @@ func readable(t *events.Turn) error {
 }
 
 // read reads a file, or standard input for -: one byte more than limit at most, so
-// that the decoder can say that it is too much.
+// that the decoder reports the excess.
 func read(file string, limit int64) ([]byte, error) {
 	in := io.Reader(os.Stdin)
 	if file == "-" && isatty.IsTerminal(os.Stdin.Fd()) {

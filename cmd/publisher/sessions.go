@@ -27,10 +27,10 @@ func (*sessionsCmd) Help() string {
   publisher sessions
   publisher sessions --tenant acme --limit 1000 --json
 
-The fullest come first: those whose next call takes most of what their model has room for. All sessions of the tenant are looked at, whatever the limit.`
+The fullest come first: those whose next call takes most of the available input. All sessions of the tenant are compared, whatever the limit.`
 }
 
-// Validate finds wrong usage that kong cannot know of.
+// Validate finds wrong usage that kong cannot find.
 func (c *sessionsCmd) Validate() error {
 	if c.Limit < 1 {
 		return errors.New("--limit must be 1 or more")
@@ -63,7 +63,7 @@ type fleet struct {
 	Sessions []events.SessionSummary `json:"sessions"`
 }
 
-// fullest looks at all sessions of a tenant and keeps the fullest.
+// fullest reads all sessions of a tenant and keeps the fullest.
 func fullest(ctx context.Context, nc *nats.Conn, tenant string, limit int) (*fleet, error) {
 	all := &fleet{V: events.Version, Tenant: tenant, Levels: map[events.Level]int{}, Sessions: []events.SessionSummary{}}
 	in := events.SessionsRequest{V: events.Version, Tenant: tenant, Limit: events.MaxSessions}
@@ -93,7 +93,7 @@ func (a *fleet) add(more []events.SessionSummary, limit int) {
 	a.Sessions = a.Sessions[:min(limit, len(a.Sessions))]
 }
 
-// fill is the share of what the model has room for, in parts per million.
+// fill is the share of the available input, in parts per million.
 func fill(s *events.SessionSummary) int64 {
 	return s.EstimatedInput * 1_000_000 / max(s.AvailableInput, 1)
 }
@@ -117,7 +117,7 @@ func (a *fleet) write(w io.Writer) error {
 // percent is a share in parts per million, in percent.
 func percent(ppm int64) string { return fmt.Sprintf("%d %%", ppm/10_000) }
 
-// level makes a level stand out that needs attention.
+// level highlights the levels that need attention.
 func level(value string) term.Style {
 	switch events.Level(value) {
 	case events.LevelOK:

@@ -11,7 +11,7 @@ import (
 )
 
 type statsCmd struct {
-	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to ask about."`
+	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Provider        string `placeholder:"NAME" help:"Answer for a model of this provider; its default without --model."`
 	Model           string `placeholder:"NAME" help:"Answer for this model."`
 	MaxOutputTokens int64  `placeholder:"N" help:"Answer for so much reserved for the model's answer."`
@@ -48,7 +48,7 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 	case s.Prepared:
 		summary = "ready"
 	case s.Waiting:
-		summary = "asked for"
+		summary = "requested"
 	}
 	b := &s.Budget
 	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})

@@ -17,8 +17,8 @@ import (
 type watchCmd struct {
 	Session string        `env:"COMPACTD_SESSION" default:"*" help:"Session to watch; * is all of the tenant (${default})."`
 	Top     bool          `help:"Instead of outcomes show the fullest sessions of the tenant, again and again."`
-	Every   time.Duration `default:"2s" placeholder:"TIME" help:"With --top: pause between two looks (${default})."`
-	Times   int           `default:"0" placeholder:"N" help:"With --top: look N times, then end; 0 goes on until Ctrl-C (${default})."`
+	Every   time.Duration `default:"2s" placeholder:"TIME" help:"With --top: pause between two refreshes (${default})."`
+	Times   int           `default:"0" placeholder:"N" help:"With --top: refresh N times, then end; 0 goes on until Ctrl-C (${default})."`
 }
 
 // Help has examples.
@@ -29,10 +29,10 @@ func (*watchCmd) Help() string {
   publisher watch --top                  # the fullest sessions, as they fill
   publisher watch --top --times 1
 
-A row is an outcome: a history that was compacted, rewound or left as it is, a level that was crossed, an event that was refused or needs attention, a session that was forgotten; or the end of a session, which has no outcome and is not in the JSON. Ctrl-C ends it with the totals.`
+A row is an outcome: a history that was compacted, rewound or left as it is, a level that was crossed, an event that was rejected or needs attention, a session that was erased; or the end of a session, which has no outcome and is not in the JSON. Ctrl-C ends it with the totals.`
 }
 
-// Validate finds wrong usage that kong cannot know of.
+// Validate finds wrong usage that kong cannot find.
 func (c *watchCmd) Validate() error {
 	switch {
 	case c.Every <= 0 || c.Times < 0:
@@ -53,7 +53,7 @@ func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	if check := (events.Address{Tenant: f.Tenant, Session: strings.Replace(c.Session, "*", events.Unknown, 1)}); check.Validate() != nil {
 		return a.Validate()
 	}
-	f.spared = []string{`"session.end.`} // a row less
+	f.optional = []string{`"session.end.`} // else a row is missing
 	nc, _, err := f.connect(ctx)
 	if err != nil {
 		return err
@@ -125,27 +125,27 @@ func printMessage(m *nats.Msg) error {
 	}{m.Subject, m.Data})
 }
 
-// readRow reads a message as a row; nil for one that is none.
-func readRow(m *nats.Msg) (events.Address, *row, error) {
+// readRow reads a message as a table row; nil for a message without one.
+func readRow(m *nats.Msg) (events.Address, *tableRow, error) {
 	k, a, err := events.ParsePublished(m.Subject)
 	if err != nil {
 		return a, nil, err
 	}
 	if k == events.KindEnd { // of an agent, which may write anything
 		if err := a.Validate(); err != nil {
-			return a, nil, nil //nolint:nilerr // a subject that names no session is no row
+			return a, nil, nil //nolint:nilerr // the subject names no session
 		}
-		return a, &row{kind: "ended", note: "its next turn begins a new one"}, nil
+		return a, &tableRow{kind: "ended", note: "its next turn begins a new one"}, nil
 	}
 	body, err := events.DecodeOutcome(k, m.Data)
 	if err != nil {
 		return a, nil, err
 	}
-	r := rowOf(body)
+	r := tableRowOf(body)
 	return a, &r, nil
 }
 
-// stored is when the server stored an outcome; now for what is not stored.
+// stored is when the server stored an outcome; now for an event that is not stored.
 func stored(m *nats.Msg) time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, m.Header.Get("Nats-Time-Stamp")); err == nil {
 		return at
@@ -153,7 +153,7 @@ func stored(m *nats.Msg) time.Time {
 	return time.Now()
 }
 
-// top shows the fullest sessions until ctx ends, or as often as was asked for.
+// top shows the fullest sessions until ctx ends, or N times.
 func (c *watchCmd) top(ctx context.Context, f *flags, nc *nats.Conn, received <-chan *nats.Msg) error {
 	screen, sums := f.screen(), newTotals()
 	for n := 1; ; n++ {
@@ -173,14 +173,14 @@ func (c *watchCmd) top(ctx context.Context, f *flags, nc *nats.Conn, received <-
 		if err != nil || n == c.Times {
 			return err
 		}
-		// a fleet that takes long to list is asked less often
+		// a fleet that takes long to list is listed less often
 		if done, err := sums.follow(ctx, received, max(c.Every, 4*time.Since(began))); done || err != nil {
 			return err
 		}
 	}
 }
 
-// topRows is how many sessions are seen at once.
+// topRows is how many sessions fit the screen.
 func topRows(s *term.Screen) int {
 	const others = 4 // the totals, the head, and the line of the cursor
 	if s.Height > 0 {

@@ -1,5 +1,5 @@
 // Package agenttest is the world the example agents are tested in: a worker with its
-// server, and a model that counts, asks for tools, and refuses what is too long.
+// server, and a fake model that counts tokens, calls tools, and refuses what is too long.
 //
 //	m := agenttest.Model(t, events.OpenAI, 3000)
 //	url := agenttest.Compactd(t)

@@ -25,7 +25,7 @@ type Fake struct {
 	calls   int
 	refused int // as too long
 	invalid []string
-	tokens  int // said in all answers and results
+	tokens  int // of all answers and results
 }
 
 // object is JSON.
@@ -54,7 +54,7 @@ func (m *Fake) Check(t *testing.T, history []json.RawMessage) {
 		t.Error("no call was too long")
 	}
 	if m.tokens < 3*m.window {
-		t.Errorf("the model said %d tokens, with a window of %d", m.tokens, m.window)
+		t.Errorf("the model produced %d tokens, with a window of %d", m.tokens, m.window)
 	}
 	raws := make([]events.Raw, len(history))
 	for i, h := range history {
@@ -63,7 +63,7 @@ func (m *Fake) Check(t *testing.T, history []json.RawMessage) {
 	if v := events.Validate(m.format, raws); len(v) > 0 || len(raws) == 0 {
 		t.Errorf("the history at the end, %d messages, is not valid: %v", len(raws), v)
 	}
-	t.Logf("%d calls, %d of them too long, %d tokens said, %d messages at the end", m.calls, m.refused, m.tokens, len(history))
+	t.Logf("%d calls, %d of them too long, %d tokens produced, %d messages at the end", m.calls, m.refused, m.tokens, len(history))
 }
 
 // ServeHTTP answers a call: every second time with a tool call, else with words.
@@ -107,7 +107,7 @@ func (m *Fake) tooLong(tokens int) object {
 	}}
 }
 
-// answer says a text, and asks for a file if it shall use a tool.
+// answer returns a text, and calls a tool for a file if it shall use one.
 func (m *Fake) answer(text string, tokens int, tool bool) object {
 	id, args := fmt.Sprintf("call_%d", m.calls), object{"path": "notes.txt"}
 	if m.format == events.Anthropic {

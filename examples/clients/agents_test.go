@@ -32,8 +32,8 @@ var agents = map[string]func(t *testing.T) (command []string, lacks string){
 	"typescript": typescriptAgent,
 }
 
-// Every agent publishes 24 turns, takes what it is told, asks for what it missed, and
-// holds a history that is valid and shorter than what it said.
+// Every agent publishes 24 turns, takes the outcomes, requests what it missed, and holds
+// a history that is valid and shorter than what it published.
 func TestAgents(t *testing.T) {
 	for name := range strings.SplitSeq(*need, ",") {
 		if name != "" && agents[name] == nil {
@@ -110,7 +110,7 @@ func check(t *testing.T, printed string) {
 	case line.Resyncs != nil && *line.Resyncs < 1:
 		t.Error("it missed no outcome")
 	case line.Resyncs == nil && (line.Stored == nil || *line.Stored < line.Generation):
-		t.Error("OUTCOMES holds an older history than was told")
+		t.Error("OUTCOMES holds an older history than was published")
 	}
 }
 

@@ -15,20 +15,20 @@ class Session:
         """Settings are the fields of a turn that hold until changed: model, system, tools, format, policy."""
         self.nc, self.id, self.settings = nc, id, settings
         self.held: dict = {"generation": 0, "through": {"turn": 0}, "messages": []}  # the history taken last
-        self.missed = False  # something was told that was not heard; set it when a connection comes back
-        self.told, self.seen = [], 0  # since the last turn border; Nats-Sequence of the outcome heard last
+        self.missed = False  # an outcome was published and not received; set it when a connection comes back
+        self.received, self.seen = [], 0  # since the last turn boundary; Nats-Sequence of the outcome received last
         self.turns: list[list[dict]] = []  # what each has appended
 
-    async def listen(self, refused: Callable[[Msg], Awaitable[None]]) -> Subscription:
-        """Begin before the first turn. A turn that was acknowledged may still be refused."""
+    async def subscribe(self, refused: Callable[[Msg], Awaitable[None]]) -> Subscription:
+        """Call it before the first turn. A turn that was acknowledged may still be refused."""
         await self.nc.subscribe(f"session.rejected.default.{self.id}", cb=refused)
-        return await self.nc.subscribe(f"session.compacted.default.{self.id}", cb=self.hear)
+        return await self.nc.subscribe(f"session.compacted.default.{self.id}", cb=self.receive)
 
-    async def hear(self, m: Msg) -> None:
+    async def receive(self, m: Msg) -> None:
         ev = json.loads(m.data)
         self.missed |= int(m.headers["Nats-Last-Sequence"]) != self.seen or "messages_omitted" in ev
         self.seen = int(m.headers["Nats-Sequence"])
-        self.told.append(ev)
+        self.received.append(ev)
 
     async def publish(self, messages: list[dict], usage: dict | None = None) -> None:
         """Send what was appended since the last turn; without an answer again, under the same id."""
@@ -48,18 +48,18 @@ class Session:
         self.turns.append(messages)
 
     async def history(self) -> list[dict]:
-        """Take what was told by now in place of the turns it stands for, and wait for nothing more."""
+        """Take what was received so far in place of the turns it covers, and wait for nothing more."""
         if self.missed:
-            with suppress(Error):  # where nobody answers, it is only longer
+            with suppress(Error):  # unanswered, it is only longer
                 await self.resync()
-        for ev in self.told:
+        for ev in self.received:
             if "messages" in ev and ev["generation"] > self.held["generation"]:
                 self.held = ev
-        self.told.clear()
+        self.received.clear()
         return self.held["messages"] + [m for t in self.turns[self.held["through"]["turn"] :] for m in t]
 
     async def resync(self) -> None:
-        """Ask a worker for the history, page by page. Pages of one moment belong together."""
+        """Request the history from a worker, page by page. Pages of one moment belong together."""
         pages: list[dict] = []
         while not pages or len(pages) < pages[0]["pages"]:
             request = json.dumps({"session": self.id, "page": len(pages) + 1}).encode()
@@ -68,5 +68,5 @@ class Session:
                 raise Error(m.data.decode())
             pages.append(json.loads(m.data))
         if len({json.dumps([p["generation"], p["through"], p["pages"]]) for p in pages}) == 1:
-            self.told.append({**pages[0], "messages": [m for p in pages for m in p.get("messages", [])]})
+            self.received.append({**pages[0], "messages": [m for p in pages for m in p.get("messages", [])]})
             self.missed = False  # else it changed in between: again at the next turn

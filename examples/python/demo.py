@@ -16,7 +16,7 @@ MODEL = {"provider": "anthropic", "name": "claude-sonnet-4-20250514", "context_w
 
 
 class Watched(Session):
-    """A session that counts what it is answered when it asks."""
+    """A session that counts the answers to its requests."""
 
     resyncs = 0
 
@@ -26,7 +26,7 @@ class Watched(Session):
 
 
 def valid(history, last):
-    """Say whether user and assistant speak in turns, and nothing new is missing or double."""
+    """Report whether user and assistant alternate, and nothing new is missing or duplicate."""
     prompts = [re.fullmatch(r"Tell me about part (\d+)\.", str(m["content"])) for m in history]
     parts = [int(found[1]) for found in prompts if found]
     in_turns = [m["role"] for m in history] == (["user", "assistant"] * len(history))[: len(history)]
@@ -34,7 +34,7 @@ def valid(history, last):
 
 
 async def think(history, turn):
-    """Stand for a model that has much to say. A real one takes seconds."""
+    """Answer as a fake model with long answers. A real one takes seconds."""
     if not valid(history, turn):
         raise SystemExit(f"this is no history: {history}")
     await asyncio.sleep(0.05)
@@ -43,7 +43,7 @@ async def think(history, turn):
 
 
 async def refused(msg):
-    """An agent that goes on sends what it holds anew, with replaces_from 1."""
+    """An agent that goes on sends its history again, with replaces_from 1."""
     print("refused:", msg.data.decode())
     os._exit(1)
 
@@ -52,12 +52,12 @@ async def main():
     servers = os.environ.get("NATS_URL", "nats://127.0.0.1:4222")
     nc = await nats.connect(servers, max_reconnect_attempts=-1)
     session = Watched(nc, f"example-python-{uuid.uuid4()}", model=MODEL)
-    outcomes = await session.listen(refused)
+    outcomes = await session.subscribe(refused)
     for turn in range(1, TURNS + 1):
         if turn == 8:
-            await outcomes.unsubscribe()  # a lost connection, as it were
+            await outcomes.unsubscribe()  # simulates a lost connection
         if turn == 18:
-            outcomes = await session.listen(refused)
+            outcomes = await session.subscribe(refused)
         prompt = {"role": "user", "content": f"Tell me about part {turn}."}
         answer = await think(await session.history() + [prompt], turn)
         await session.publish([prompt, answer])
@@ -78,7 +78,7 @@ async def main():
     }
     print(json.dumps(line, separators=(",", ":")))
     if line["generation"] == 0 or line["resyncs"] == 0:
-        raise SystemExit("no compaction was told" if line["generation"] == 0 else "no outcome was missed")
+        raise SystemExit("no compaction was published" if line["generation"] == 0 else "no outcome was missed")
 
 
 asyncio.run(main())

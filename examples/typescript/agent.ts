@@ -9,16 +9,16 @@ type History<M> = { generation: number; through: { turn: number }; messages?: M[
 export class Session<M> { // M is a message of your provider
   held: History<M> = { generation: 0, through: { turn: 0 } }; // the history that was taken last
   missed = false; // an outcome may be missing; set it when a connection comes back
-  private received: History<M>[] = []; // since the last turn border
+  private received: History<M>[] = []; // since the last turn boundary
   private turns: M[][] = []; // what each has appended
 
   // settings are the fields of a turn that hold until changed: model, system, tools, format, policy.
   constructor(private nc: NatsConnection, private id: string, private settings: { model: object }) {}
 
-  // listen begins before the first turn. A turn that was acknowledged may still be refused.
-  listen(refused: (why: string) => void): Subscription {
-    let seen = 0; // Nats-Sequence of the outcome heard last
-    const hear = (err: Error | null, m: Msg) => {
+  // subscribe is called before the first turn. A turn that was acknowledged may still be refused.
+  subscribe(refused: (why: string) => void): Subscription {
+    let seen = 0; // Nats-Sequence of the outcome received last
+    const receive = (err: Error | null, m: Msg) => {
       if (err) return refused(err.message);
       try {
         const ev = m.json<History<M>>();
@@ -28,7 +28,7 @@ export class Session<M> { // M is a message of your provider
       } catch { this.missed = true; } // no outcome of a worker: an error here would end the connection
     };
     this.nc.subscribe(`session.rejected.default.${this.id}`, { callback: (_, m) => refused(m.string()) });
-    return this.nc.subscribe(`session.compacted.default.${this.id}`, { callback: hear });
+    return this.nc.subscribe(`session.compacted.default.${this.id}`, { callback: receive });
   }
 
   // publish sends what was appended since the last turn; without an answer again, under the same id.

@@ -7,9 +7,9 @@ import { Session } from "./agent.js";
 type Message = { role: string; content: unknown };
 
 const turns = 24;
-let asked = 0; // calls of the model
+let calls = 0; // of the model
 
-// Watched counts what it is answered when it asks.
+// Watched counts the answers to its requests.
 class Watched extends Session<Message> {
   resyncs = 0;
   override async resync() {
@@ -18,7 +18,7 @@ class Watched extends Session<Message> {
   }
 }
 
-// valid reports whether user and assistant speak in turns, and nothing new is missing or double.
+// valid reports whether user and assistant alternate, and nothing new is missing or duplicate.
 function valid(history: Message[], last: number): boolean {
   const prompts = history.map((m) => /^Tell me about part (\d+)\.$/.exec(String(m.content)));
   const parts = prompts.flatMap((found) => (found ? [Number(found[1])] : []));
@@ -27,16 +27,16 @@ function valid(history: Message[], last: number): boolean {
     parts.at(-1) === last && (last === 1 || parts.at(-2) === last - 1);
 }
 
-// think stands for a model that has much to say. A real one takes seconds.
+// think is a fake model with long answers. A real one takes seconds.
 async function think(history: Message[]): Promise<Message> {
-  if (!valid(history, ++asked)) throw new Error(`this is no history: ${JSON.stringify(history)}`);
+  if (!valid(history, ++calls)) throw new Error(`this is no history: ${JSON.stringify(history)}`);
   await sleep(50);
   const text = "There is a lot to say about it. ".repeat(100);
   return { role: "assistant", content: `To ${history.length} messages: ${text}` };
 }
 
 function refused(why: string) {
-  console.error("refused:", why); // an agent that goes on sends what it holds anew, with replaces_from 1
+  console.error("refused:", why); // an agent that goes on sends its history again, with replaces_from 1
   process.exit(1);
 }
 
@@ -45,7 +45,7 @@ const model = { provider: "anthropic", name: "claude-sonnet-4-20250514", context
 const session = new Watched(nc, `example-ts-${randomUUID()}`, { model });
 
 // doc:begin ask
-// ask is one turn: the model gets the history, and what was said goes into it.
+// ask is one turn: the model gets the history, and the turn adds prompt and answer to it.
 async function ask(text: string) {
   const prompt = { role: "user", content: text };
   const answer = await think([...(await session.history()), prompt]);
@@ -53,10 +53,10 @@ async function ask(text: string) {
 }
 // doc:end ask
 
-let outcomes = session.listen(refused);
+let outcomes = session.subscribe(refused);
 for (let turn = 1; turn <= turns; turn++) {
-  if (turn === 8) outcomes.unsubscribe(); // a lost connection, as it were
-  if (turn === 18) outcomes = session.listen(refused);
+  if (turn === 8) outcomes.unsubscribe(); // simulates a lost connection
+  if (turn === 18) outcomes = session.subscribe(refused);
   await ask(`Tell me about part ${turn}.`);
 }
 
@@ -75,6 +75,6 @@ const line = {
 console.log(JSON.stringify(line));
 await nc.close();
 if (line.generation === 0 || line.resyncs === 0) {
-  console.error(line.generation === 0 ? "no compaction was told" : "no outcome was missed");
+  console.error(line.generation === 0 ? "no compaction was published" : "no outcome was missed");
   process.exitCode = 1;
 }

@@ -27,7 +27,7 @@ func TestAgent(t *testing.T) {
 	}
 	defer c.Close()
 	agentOf := func() *agent {
-		// compactd is told of a larger window than the model has.
+		// compactd is configured with a larger window than the model has.
 		s, err := open(t.Context(), c, "chat", client.Model{Provider: "openai", Name: "gpt-test", ContextWindow: 8000, MaxOutputTokens: 500})
 		if err != nil {
 			t.Fatal(err)

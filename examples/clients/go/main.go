@@ -41,8 +41,8 @@ func run(ctx context.Context) error {
 	}
 	model := map[string]any{"provider": "anthropic", "name": "claude-sonnet-4-20250514", "context_window": 16000}
 	s := &session{js: js, id: "example-go-" + rand.Text(), settings: map[string]any{"model": model}}
-	// An agent that goes on sends what it holds anew, with replaces_from 1.
-	if err := s.listen(func(why string) { log.Fatal("refused: ", why) }); err != nil {
+	// An agent that goes on sends its history again, with replaces_from 1.
+	if err := s.subscribe(func(why string) { log.Fatal("refused: ", why) }); err != nil {
 		return err
 	}
 	for turn := 1; turn <= turns; turn++ {
@@ -53,7 +53,7 @@ func run(ctx context.Context) error {
 	return show(ctx, s)
 }
 
-// ask is one turn: the model gets the history, and what was said goes into it.
+// ask is one turn: the model gets the history, and the turn adds prompt and answer to it.
 func ask(ctx context.Context, s *session, turn int) error {
 	history, err := s.history()
 	if err != nil {
@@ -67,7 +67,7 @@ func ask(ctx context.Context, s *session, turn int) error {
 	return s.publish(ctx, prompt, think(history))
 }
 
-// think stands for a model that has much to say. A real one takes seconds.
+// think is a fake model with long answers. A real one takes seconds.
 func think(history []json.RawMessage) json.RawMessage {
 	time.Sleep(50 * time.Millisecond)
 	return message("assistant", fmt.Sprintf("To %d messages: ", len(history))+strings.Repeat("There is a lot to say about it. ", 100))
@@ -106,26 +106,26 @@ func show(ctx context.Context, s *session) error {
 	}
 	fmt.Printf("%s\n", line)
 	if s.held.Generation == 0 {
-		return errors.New("no compaction was told")
+		return errors.New("no compaction was published")
 	}
 	return nil
 }
 
 var prompted = regexp.MustCompile(`^Tell me about part (\d+)\.$`)
 
-// valid reports whether user and assistant speak in turns, and nothing new is missing
-// or double.
+// valid reports whether user and assistant alternate, and nothing new is missing or
+// duplicate.
 func valid(history []json.RawMessage, last int) bool {
 	var parts []int
 	for i, m := range history {
-		var said struct {
+		var got struct {
 			Role    string
 			Content any
 		}
-		if json.Unmarshal(m, &said) != nil || said.Role != []string{"user", "assistant"}[i%2] {
+		if json.Unmarshal(m, &got) != nil || got.Role != []string{"user", "assistant"}[i%2] {
 			return false
 		}
-		if found := prompted.FindStringSubmatch(fmt.Sprint(said.Content)); found != nil {
+		if found := prompted.FindStringSubmatch(fmt.Sprint(got.Content)); found != nil {
 			part, _ := strconv.Atoi(found[1]) // digits
 			parts = append(parts, part)
 		}

@@ -20,19 +20,19 @@ type session struct {
 	id       string
 	settings map[string]any      // what holds until changed: model, system, tools, format, policy
 	outcomes *nats.Subscription  // session.compacted.default.<id>
-	held     history             // the one that was taken last
+	held     history             // the outcome taken last
 	turns    [][]json.RawMessage // what each has appended
 }
 
-// history stands for the turns up to Through.
+// history replaces the turns up to Through.
 type history struct {
 	Generation int
 	Through    struct{ Turn int }
 	Messages   []json.RawMessage
 }
 
-// listen begins before the first turn. A turn that was acknowledged may still be refused.
-func (s *session) listen(refused func(why string)) (err error) {
+// subscribe is called before the first turn. A turn that was acknowledged may still be refused.
+func (s *session) subscribe(refused func(why string)) (err error) {
 	nc := s.js.Conn()
 	if _, err = nc.Subscribe("session.rejected.default."+s.id, func(m *nats.Msg) { refused(string(m.Data)) }); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (s *session) publish(ctx context.Context, messages ...json.RawMessage) erro
 	}
 }
 
-// history takes what was told by now in place of the turns it stands for, and waits for nothing more.
+// history takes what was received so far in place of the turns it covers, and waits for nothing more.
 func (s *session) history() ([]json.RawMessage, error) {
 	for {
 		m, err := s.outcomes.NextMsg(time.Millisecond)
@@ -80,19 +80,19 @@ func (s *session) history() ([]json.RawMessage, error) {
 	}
 }
 
-// take swaps to what was told, if it is newer, and returns its generation.
+// take swaps to the outcome, if it is newer, and returns its generation.
 func (s *session) take(data []byte) (int, error) {
-	var told history
-	if err := json.Unmarshal(data, &told); err != nil {
+	var outcome history
+	if err := json.Unmarshal(data, &outcome); err != nil {
 		return 0, err
 	}
-	if told.Messages != nil && told.Generation > s.held.Generation {
-		s.held = told
+	if outcome.Messages != nil && outcome.Generation > s.held.Generation {
+		s.held = outcome
 	}
-	return told.Generation, nil
+	return outcome.Generation, nil
 }
 
-// resync takes the newest outcome that is stored, with no worker alive, and returns its generation.
+// resync takes the newest outcome that is stored, while no worker runs, and returns its generation.
 func (s *session) resync(ctx context.Context) (int, error) {
 	// doc:begin stored
 	outcomes, err := s.js.Stream(ctx, "OUTCOMES")
@@ -102,7 +102,7 @@ func (s *session) resync(ctx context.Context) (int, error) {
 	m, err := outcomes.GetLastMsgForSubject(ctx, "out.*.compacted.default."+s.id)
 	// doc:end stored
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil // nothing was told yet
+		return 0, nil // no outcome yet
 	} else if err != nil {
 		return 0, err
 	}

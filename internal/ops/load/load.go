@@ -156,7 +156,7 @@ func (f *fleet) hear(m *nats.Msg) {
 	}
 	body, err := events.DecodeOutcome(k, m.Data)
 	if err != nil {
-		return // counted as unheard
+		return // counted as undelivered
 	}
 	switch b := body.(type) {
 	case *events.BudgetChanged:

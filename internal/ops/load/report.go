@@ -31,7 +31,7 @@ type Report struct {
 	Applied             int             // compactions that agents took over; a later one replaces an earlier one
 	Invalid             int             // histories that the provider would refuse
 	Rejected            int             // events
-	Unheard             int             // outcomes that were stored and not heard
+	Undelivered         int             // outcomes that were stored and not delivered
 	Errors              []string        // why agents ended early
 }
 
@@ -99,21 +99,21 @@ func (f *fleet) listen(ctx context.Context, ids []string) {
 
 // compare sets what depends on what was heard. An outcome of a summary has no turn
 // to be measured from.
-func (f *fleet) compare(ids []string) (unheard int) {
+func (f *fleet) compare(ids []string) (undelivered int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.report.Outcomes, f.report.Unheard = nil, 0
+	f.report.Outcomes, f.report.Undelivered = nil, 0
 	for _, id := range ids {
 		t, ok := f.heard[id]
 		began, turn := f.sent[t.cause]
 		switch {
 		case !ok:
-			f.report.Unheard++
+			f.report.Undelivered++
 		case turn:
 			f.report.Outcomes = append(f.report.Outcomes, t.at.Sub(began))
 		}
 	}
-	return f.report.Unheard
+	return f.report.Undelivered
 }
 
 // Summary is the report in figures, as one JSON object.
@@ -132,7 +132,7 @@ type Summary struct {
 	OutcomeP99       float64  `json:"outcome_p99_ms"`
 	InvalidHistories int      `json:"invalid_histories"`
 	Rejected         int      `json:"rejected"`
-	Unheard          int      `json:"unheard"`
+	Undelivered      int      `json:"undelivered"`
 	Errors           []string `json:"errors"`
 }
 
@@ -142,7 +142,7 @@ func (r *Report) Summary() Summary {
 		Sessions: r.Sessions, Turns: r.Turns, Bytes: r.Bytes, AckP50: quantile(r.Acks, 50), AckP99: quantile(r.Acks, 99),
 		Compactions: r.Compactions, Levels: r.Levels, TokensSaved: r.TokensSaved, Applied: r.Applied,
 		OutcomeP50: quantile(r.Outcomes, 50), OutcomeP99: quantile(r.Outcomes, 99),
-		InvalidHistories: r.Invalid, Rejected: r.Rejected, Unheard: r.Unheard, Errors: r.Errors,
+		InvalidHistories: r.Invalid, Rejected: r.Rejected, Undelivered: r.Undelivered, Errors: r.Errors,
 	}
 	if r.Elapsed > 0 {
 		s.TurnsPerSecond = float64(int64(float64(r.Turns)/r.Elapsed.Seconds()*10)) / 10
@@ -171,7 +171,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		{"turn to outcome", latencies(len(r.Outcomes), s.OutcomeP50, s.OutcomeP99)},
 		{"invalid histories", fmt.Sprint(s.InvalidHistories)},
 		{"rejected events", fmt.Sprint(s.Rejected)},
-		{"unheard outcomes", fmt.Sprint(s.Unheard)},
+		{"undelivered outcomes", fmt.Sprint(s.Undelivered)},
 		{"errors", fmt.Sprint(len(s.Errors))},
 	} {
 		t.Row(row.name, row.value)
@@ -193,8 +193,8 @@ func (s Summary) Problem() error {
 	if s.InvalidHistories > 0 {
 		errs = append(errs, fmt.Errorf("%d histories are not valid for their provider", s.InvalidHistories))
 	}
-	if s.Unheard > 0 {
-		errs = append(errs, fmt.Errorf("%d stored outcomes were not heard", s.Unheard))
+	if s.Undelivered > 0 {
+		errs = append(errs, fmt.Errorf("%d stored outcomes were not delivered", s.Undelivered))
 	}
 	if len(s.Errors) > 0 {
 		errs = append(errs, fmt.Errorf("%d agents ended early, the first with: %s", len(s.Errors), s.Errors[0]))

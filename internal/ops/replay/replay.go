@@ -229,7 +229,7 @@ func (r *run) hear(m *nats.Msg) {
 	now := time.Now()
 	var h events.Header
 	if events.Unmarshal(m.Data, &h) != nil {
-		return // counted as unheard
+		return // counted as undelivered
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 
 // Report is what became of the sessions.
 type Report struct {
-	Sessions  []*SessionReport
-	Turns     int
-	Unheard   int             // compactions stored that the subscription did not get
-	Unasked   int             // sessions that no worker said how they stand
-	Earlier   int             // compactions of turns that were stored before this replay
-	Latencies []time.Duration // from a turn's publish to its session.compacted, sorted
+	Sessions    []*SessionReport
+	Turns       int
+	Undelivered int             // compactions stored that the subscription did not get
+	Unasked     int             // sessions that no worker said how they stand
+	Earlier     int             // compactions of turns that were stored before this replay
+	Latencies   []time.Duration // from a turn's publish to its session.compacted, sorted
 	// Duplicates are turns whose message id the server had, of an earlier replay or of
 	// another tenant. They were sent again under a random id.
 	Duplicates int
@@ -34,7 +34,7 @@ type Summary struct {
 	TokensBefore     int64   `json:"tokens_before"`
 	TokensAfter      int64   `json:"tokens_after"`
 	InvalidHistories int     `json:"invalid_histories"`
-	Unheard          int     `json:"-"` // an error of its own, see Problem
+	Undelivered      int     `json:"-"` // an error of its own, see Problem
 	Rejected         int     `json:"-"`
 	P50              float64 `json:"p50_ms"`
 	P99              float64 `json:"p99_ms"`
@@ -79,7 +79,7 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	rep.Unasked = r.ask(ctx)
-	rep.Latencies, rep.Unheard = r.latencies(ctx, causes)
+	rep.Latencies, rep.Undelivered = r.latencies(ctx, causes)
 	rep.Earlier = r.earlier(causes)
 	return rep, nil
 }
@@ -142,14 +142,14 @@ func (r *run) earlier(causes map[string]uint64) (n int) {
 
 // latencies compares what was stored with what was heard. Compactions of turns
 // that an earlier replay published are not counted.
-func (r *run) latencies(ctx context.Context, causes map[string]uint64) (out []time.Duration, unheard int) {
+func (r *run) latencies(ctx context.Context, causes map[string]uint64) (out []time.Duration, undelivered int) {
 	deadline, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	for {
-		out, unheard = r.compare(causes)
-		if unheard == 0 || deadline.Err() != nil {
+		out, undelivered = r.compare(causes)
+		if undelivered == 0 || deadline.Err() != nil {
 			slices.Sort(out)
-			return out, unheard
+			return out, undelivered
 		}
 		select {
 		case <-deadline.Done():
@@ -158,7 +158,7 @@ func (r *run) latencies(ctx context.Context, causes map[string]uint64) (out []ti
 	}
 }
 
-func (r *run) compare(causes map[string]uint64) (out []time.Duration, unheard int) {
+func (r *run) compare(causes map[string]uint64) (out []time.Duration, undelivered int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, seq := range causes {
@@ -167,18 +167,18 @@ func (r *run) compare(causes map[string]uint64) (out []time.Duration, unheard in
 		switch {
 		case !ours:
 		case !ok:
-			unheard++
+			undelivered++
 		default:
 			out = append(out, heard.Sub(sent))
 		}
 	}
-	return out, unheard
+	return out, undelivered
 }
 
 // Summary returns the figures of the report.
 func (r *Report) Summary() Summary {
 	s := Summary{
-		Sessions: len(r.Sessions), Turns: r.Turns, Unheard: r.Unheard,
+		Sessions: len(r.Sessions), Turns: r.Turns, Undelivered: r.Undelivered,
 		Duplicates: r.Duplicates, P50: millis(Percentile(r.Latencies, 50)), P99: millis(Percentile(r.Latencies, 99)),
 	}
 	for _, sr := range r.Sessions {
@@ -224,8 +224,8 @@ func (s Summary) Problem() error {
 	if s.InvalidHistories > 0 {
 		errs = append(errs, fmt.Errorf("%d compacted histories are not valid for their provider", s.InvalidHistories))
 	}
-	if s.Unheard > 0 {
-		errs = append(errs, fmt.Errorf("%d stored compactions were not heard", s.Unheard))
+	if s.Undelivered > 0 {
+		errs = append(errs, fmt.Errorf("%d stored compactions were not delivered", s.Undelivered))
 	}
 	return errors.Join(errs...)
 }

@@ -87,8 +87,8 @@ func (g Generation) verdict() string {
 func (r *Report) writeSums(w io.Writer) error {
 	s := r.Summary()
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, %s, %s; invalid histories %d, rejected events %d, unheard outcomes %d\n", units.Count(s.Sessions, "session"),
-		units.Count(s.Turns, "turn"), units.Count(s.Compactions, "compaction"), s.InvalidHistories, s.Rejected, s.Unheard)
+	fmt.Fprintf(&b, "\n%s, %s, %s; invalid histories %d, rejected events %d, undelivered outcomes %d\n", units.Count(s.Sessions, "session"),
+		units.Count(s.Turns, "turn"), units.Count(s.Compactions, "compaction"), s.InvalidHistories, s.Rejected, s.Undelivered)
 	fmt.Fprintf(&b, "%s saved, %s with a summary, %s would have overflowed\n",
 		units.Count(s.TokensSaved, "token"), units.Count(s.Summaries, "compaction"), units.Count(s.WouldOverflow, "session"))
 	if r.Unasked > 0 {

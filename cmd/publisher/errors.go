@@ -17,22 +17,22 @@ import (
 
 // Exit codes. docs/cli.md has them for people.
 const (
-	exitFailure = 1
-	exitUsage   = 2
-	exitRefused = 3 // by the contract, a worker or the server: sending it again changes nothing
-	exitNobody  = 4 // no server, no worker or no answer: it may succeed later
+	exitFailure     = 1
+	exitUsage       = 2
+	exitRefused     = 3 // by the contract, a worker or the server: sending it again changes nothing
+	exitUnavailable = 4 // no server, no worker or no answer: it may succeed later
 )
 
-var errNoAnswer = errors.New("no answer came in time; the event is stored, and publisher watch shows what becomes of it")
+var errNoAnswer = errors.New("no answer came in time; the event is stored, and publisher watch shows its outcome")
 
-// refusedError says that a worker refused what was published.
-type refusedError struct{ told *events.Rejected }
+// refusedError is the rejection of a published event.
+type refusedError struct{ rejected *events.Rejected }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("the worker refused the %s at sequence %d: %s", e.told.Kind, e.told.Seq, e.told.Message)
+	return fmt.Sprintf("the worker refused the %s at sequence %d: %s", e.rejected.Kind, e.rejected.Seq, e.rejected.Message)
 }
 
-// failure is an error as it is told.
+// failure is an error as it is printed.
 type failure struct {
 	Error string      `json:"error"`
 	Code  events.Code `json:"code,omitzero"`
@@ -48,11 +48,11 @@ func failureOf(err error) failure {
 	if no, ok := errors.AsType[*events.ServiceError](err); ok {
 		f.Code, f.Hint, f.exit = no.Code, no.Hint, exitRefused
 		if no.Code == events.CodeUnavailable {
-			f.exit = exitNobody
+			f.exit = exitUnavailable
 		}
 	}
 	if r, ok := errors.AsType[*refusedError](err); ok {
-		f.Code, f.Hint, f.exit = r.told.Code, r.told.Hint, exitRefused
+		f.Code, f.Hint, f.exit = r.rejected.Code, r.rejected.Hint, exitRefused
 	}
 	if c, ok := errors.AsType[*broker.ConnectError](err); ok {
 		f.connect(c)
@@ -67,27 +67,27 @@ func failureOf(err error) failure {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The server keeps this user to its own tenant: see --tenant and --user, and deploy/cluster for what a tenant may do.", exitRefused
 	case errors.Is(err, replay.ErrNoWorker):
-		f.Hint, f.exit = "Start one with: worker --nats URL.", exitNobody
+		f.Hint, f.exit = "Start one with: worker --nats URL.", exitUnavailable
 	case errors.Is(err, broker.ErrNoStreams), errors.Is(err, jetstream.ErrNoStreamResponse):
-		f.Hint, f.exit = "The first worker that runs on this server makes the streams: worker --nats URL.", exitNobody
+		f.Hint, f.exit = "The first worker that runs on this server makes the streams: worker --nats URL.", exitUnavailable
 	case errors.Is(err, errNoAnswer), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
-		f.exit = exitNobody
+		f.exit = exitUnavailable
 	}
 	return f
 }
 
-// connect says what may help where no connection came about.
+// connect adds the hint for a failed connection.
 func (f *failure) connect(e *broker.ConnectError) {
 	f.Hint = access.Hint(e)
 	switch e.Cause {
 	case broker.CauseServer:
-		f.Hint, f.exit = "A worker has a server of its own: run worker in another terminal, then this again. "+f.Hint, exitNobody
+		f.Hint, f.exit = "A worker has a server of its own: run worker in another terminal, then this again. "+f.Hint, exitUnavailable
 	case broker.CauseUser:
 		f.Code, f.exit = events.CodeUnauthorized, exitRefused
 	}
 }
 
-// write tells a failure to people, or as one JSON object.
+// write prints a failure for people, or as one JSON object.
 func (f failure) write(w io.Writer, asJSON bool) {
 	if asJSON {
 		if data, err := events.Marshal(f); err == nil {

@@ -10,11 +10,11 @@ import (
 	"compactd/internal/ops/term"
 )
 
-// row is an outcome in one line.
-type row struct {
+// tableRow is an outcome in one line.
+type tableRow struct {
 	kind              string
 	generation, turn  int64
-	told              bool // generation and turn are
+	hasBudget         bool // generation, turn and tokens are set
 	input, after, max int64
 	level             events.Level
 	note              string
@@ -35,7 +35,7 @@ func rowColumns() []term.Column {
 	}
 }
 
-// outcome makes one stand out that needs attention.
+// outcome highlights the kinds that need attention.
 func outcome(kind string) term.Style {
 	switch kind {
 	case "compacted", "rewound":
@@ -48,21 +48,21 @@ func outcome(kind string) term.Style {
 	return term.Plain
 }
 
-// cells are the row of a session.
-func (r row) cells(at time.Time, a events.Address) []any {
+// cells are the columns of the row.
+func (r tableRow) cells(at time.Time, a events.Address) []any {
 	generation, turn, input, most := "-", "-", "-", "-"
-	if r.told {
+	if r.hasBudget {
 		generation, turn = fmt.Sprint(r.generation), fmt.Sprint(r.turn)
 		input, most = fmt.Sprint(r.input), fmt.Sprint(r.max)
 	}
-	if r.told && r.after != r.input {
+	if r.hasBudget && r.after != r.input {
 		input += fmt.Sprintf(" → %d", r.after)
 	}
 	return []any{at.Local().Format(time.TimeOnly), a.Session, r.kind, generation, turn, input, most, cmp.Or(r.level, "-"), r.note}
 }
 
-// rowOf says an outcome.
-func rowOf(body any) row {
+// tableRowOf describes an outcome.
+func tableRowOf(body any) tableRow {
 	r := outcomeRow(body)
 	for _, n := range events.NotesOf(body) {
 		r.note = strings.TrimPrefix(r.note+"; "+noteText(n), "; ")
@@ -79,13 +79,13 @@ func noteText(n events.Note) string {
 	return text
 }
 
-func outcomeRow(body any) row {
+func outcomeRow(body any) tableRow {
 	switch b := body.(type) {
 	case *events.Compacted:
-		return rowOfCompacted(b)
+		return compactedRow(b)
 	case *events.BudgetChanged:
-		return row{
-			kind: "level", told: true, generation: b.Budget.Generation, turn: b.Through.Turn,
+		return tableRow{
+			kind: "level", hasBudget: true, generation: b.Budget.Generation, turn: b.Through.Turn,
 			input: b.Budget.EstimatedInput, after: b.Budget.EstimatedInput, max: b.Budget.AvailableInput, level: b.Level, note: percent(b.Budget.UsagePPM),
 		}
 	case *events.Rejected:
@@ -93,16 +93,16 @@ func outcomeRow(body any) row {
 		if !events.Codes[b.Code].Denies {
 			kind = "attention"
 		}
-		return row{kind: kind, note: strings.TrimSpace(fmt.Sprintf("%s at sequence %d: %s: %s %s", b.Kind, b.Seq, b.Code, sentence(b.Message), b.Hint))}
+		return tableRow{kind: kind, note: strings.TrimSpace(fmt.Sprintf("%s at sequence %d: %s: %s %s", b.Kind, b.Seq, b.Code, sentence(b.Message), b.Hint))}
 	case *events.Forgotten:
-		return row{kind: "forgotten", note: fmt.Sprintf("at sequence %d: send the history with replaces_from 1 if the session is to go on", b.Seq)}
+		return tableRow{kind: "forgotten", note: fmt.Sprintf("at sequence %d: send the history with replaces_from 1 if the session is to go on", b.Seq)}
 	}
-	return row{kind: "other"}
+	return tableRow{kind: "other"}
 }
 
-func rowOfCompacted(b *events.Compacted) row {
-	r := row{
-		kind: "compacted", told: true, generation: b.Generation, turn: b.Through.Turn,
+func compactedRow(b *events.Compacted) tableRow {
+	r := tableRow{
+		kind: "compacted", hasBudget: true, generation: b.Generation, turn: b.Through.Turn,
 		input: b.TokensBefore, after: b.TokensAfter, max: b.AvailableInput, level: b.Budget.Level, note: string(b.Reason),
 	}
 	switch {

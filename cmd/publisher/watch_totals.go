@@ -25,7 +25,7 @@ func newTotals() *totals {
 	return &totals{began: time.Now(), sessions: map[events.Address]bool{}, kinds: map[string]int64{}}
 }
 
-func (t *totals) add(a events.Address, r *row) {
+func (t *totals) add(a events.Address, r *tableRow) {
 	t.sessions[a] = true
 	t.kinds[r.kind]++
 	if r.kind == "compacted" {
@@ -55,14 +55,14 @@ func (t *totals) follow(ctx context.Context, received <-chan *nats.Msg, pause ti
 	}
 }
 
-// String says them in one line.
+// String writes them in one line.
 func (t *totals) String() string {
 	return fmt.Sprintf("in %s: outcomes of %s; %s, %s saved; %s, %s", units.Span(max(time.Since(t.began), time.Second)), units.Count(len(t.sessions), "session"),
 		units.Count(t.kinds["compacted"], "compaction"), units.Count(t.saved, "token"),
 		units.Count(t.kinds["level"], "level")+" crossed", units.Count(t.kinds["rejected"], "event")+" rejected")
 }
 
-// levels says how many sessions are at each level.
+// levels counts the sessions at each level.
 func (a *fleet) levels() string {
 	out := []string{}
 	for _, l := range []events.Level{events.LevelBlocking, events.LevelCompacting, events.LevelError, events.LevelWarning, events.LevelInfo, events.LevelOK} {
@@ -82,7 +82,7 @@ func bar(ppm int64) string {
 	return strings.Repeat("█", n) + strings.Repeat("░", barLength-n)
 }
 
-// barStyle makes the bar of a session stand out that is nearly full.
+// barStyle highlights the bar of a session that is nearly full.
 func barStyle(value string) term.Style {
 	switch n := strings.Count(value, "█"); {
 	case n >= 8:

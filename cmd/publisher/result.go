@@ -7,36 +7,36 @@ import (
 	"compactd/internal/events"
 )
 
-// state is what is known of a turn that was published.
+// state is how far a published turn has come.
 type state string
 
 const (
-	stateStored state = "stored" // no worker was asked, or none has come to it
-	stateTaken  state = "taken"
-	stateParked state = "parked" // until the turns before it come
-	stateKnown  state = "known"  // it was published before
+	stateStored    state = "stored" // the log has it; no worker has applied it yet
+	stateTaken     state = "taken"
+	stateParked    state = "parked"    // until the turns before it come
+	stateDuplicate state = "duplicate" // it was published before
 )
 
-// fate is what became of a turn.
-type fate struct {
+// result is the publish result of a turn.
+type result struct {
 	Seq   uint64 `json:"seq"`
 	ID    string `json:"id,omitzero"`
 	State state  `json:"state"`
-	// Turn is its number, and the others how the session stands with it; 0 and "" where
-	// it was not taken.
+	// Turn is its number, and the others describe the session with it; 0 and "" unless it
+	// was taken.
 	Turn       int64        `json:"turn,omitzero"`
 	Generation int64        `json:"generation,omitzero"`
 	Level      events.Level `json:"level,omitzero"`
 	Input      int64        `json:"estimated_input_tokens,omitzero"`
 	Available  int64        `json:"available_input_tokens,omitzero"`
-	// Code and Note say what needs attention.
+	// Code and Note describe what needs attention.
 	Code events.Code `json:"code,omitzero"`
 	Note string      `json:"note,omitzero"`
 	Hint string      `json:"hint,omitzero"`
 }
 
 // write prints it for people.
-func (f fate) write(w io.Writer) error {
+func (f result) write(w io.Writer) error {
 	switch {
 	case f.Turn > 0:
 		fmt.Fprintf(w, "stored at sequence %d, taken as turn %d: level %s, %d of %d tokens", f.Seq, f.Turn, f.Level, f.Input, f.Available)
