@@ -21,30 +21,30 @@ import (
 type forgetCmd struct {
 	Tenant  string        `arg:"" help:"Tenant of the session."`
 	Session string        `arg:"" help:"Session to erase."`
-	Yes     bool          `help:"Do not ask: nothing brings the session back."`
+	Yes     bool          `help:"Erase without confirmation; it cannot be undone."`
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait until the erasure is confirmed (${default})."`
 	JSON    bool          `env:"COMPACTD_JSON" help:"Print JSON."`
 }
 
-// Validate refuses what nobody has confirmed, and can.
+// Validate requires --yes where no terminal can confirm.
 func (c *forgetCmd) Validate() error {
 	if err := (events.Address{Tenant: c.Tenant, Session: c.Session}).Validate(); err != nil {
 		return err
 	}
 	if !c.Yes && !isatty.IsTerminal(os.Stdin.Fd()) {
-		return errors.New("nothing brings a session back: --yes confirms that it shall be erased")
+		return errors.New("erasing a session cannot be undone: --yes confirms it")
 	}
 	return nil
 }
 
-// errKept: whoever was asked did not say yes.
-var errKept = errors.New("nothing was erased")
+// errNotConfirmed: the name of the session was not typed.
+var errNotConfirmed = errors.New("nothing was erased")
 
 // Run erases a session and prints what was erased, once that is confirmed.
 func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: c.Tenant, Session: c.Session}
 	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, a) {
-		return errKept
+		return errNotConfirmed
 	}
 	nc, err := f.visit(ctx)
 	if err != nil {
@@ -70,19 +70,20 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	return nil
 }
 
-// unknownError says that there was nothing of a session.
+// unknownError: nothing of the session was stored.
 type unknownError struct{ at events.Address }
 
 func (e *unknownError) Error() string { return "nothing of " + e.at.String() + " was stored" }
 
-// Hint says what to do.
+// Hint names the next step.
 func (e *unknownError) Hint() string {
 	return "Is the name right? publisher sessions lists those of a tenant."
 }
 
-// confirmed asks for the name of the session. The end of the input, and of ctx, is a no.
+// confirmed reads the name of the session from the terminal. The end of the input, or of
+// ctx, is a no.
 func confirmed(ctx context.Context, in io.Reader, out io.Writer, a events.Address) bool {
-	fmt.Fprintf(out, "Everything of %s is erased; nothing brings it back. Type its name, %s, to confirm: ", a, a.Session)
+	fmt.Fprintf(out, "Everything of %s is erased; this cannot be undone. Type its name, %s, to confirm: ", a, a.Session)
 	typed := make(chan string, 1)
 	go func() { // ends with the program where nothing is typed
 		line, _ := bufio.NewReader(in).ReadString('\n') // what was read before an error is no name
@@ -106,12 +107,12 @@ type erased struct {
 	*events.Erased
 }
 
-// MarshalJSON writes it as the owner told it.
+// MarshalJSON writes it as the owner published it.
 func (e erased) MarshalJSON() ([]byte, error) { return events.Marshal(e.Erased) }
 
 // Write prints it for people.
 func (e erased) Write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "forgotten  %s, everything before sequence %d\nerased     %d events, %d outcomes and jobs, %d ledger files set aside\n",
+	_, err := fmt.Fprintf(w, "session    %s, everything before sequence %d\nerased     %d events, %d outcomes and jobs, %d quarantined ledger files\n",
 		e.Address, e.Seq, e.Events, e.Outcomes, e.Files)
 	if err == nil && e.Resumed {
 		_, err = fmt.Fprintln(w, "note       an earlier try was cut off: the figures are of the last one; see docs/operations.md#erasing-a-session")

@@ -9,16 +9,16 @@ import (
 	"compactd/internal/events"
 )
 
-// A session is erased only for whoever types its name.
+// A session is erased only when its name is typed.
 func TestConfirmed(t *testing.T) {
 	a := events.Address{Tenant: "acme", Session: "chat-4711"}
 	for typed, want := range map[string]bool{
 		"chat-4711\n": true, "chat-4711\r\n": true, "chat-4711": true,
 		"": false, "\n": false, "y\n": false, "yes\n": false, "acme.chat-4711\n": false, "chat-471\n": false,
 	} {
-		var asked strings.Builder
-		if got := confirmed(t.Context(), strings.NewReader(typed), io.Writer(&asked), a); got != want || !strings.Contains(asked.String(), "acme.chat-4711") {
-			t.Errorf("%q: %v, after %q", typed, got, asked.String())
+		var prompt strings.Builder
+		if got := confirmed(t.Context(), strings.NewReader(typed), io.Writer(&prompt), a); got != want || !strings.Contains(prompt.String(), "acme.chat-4711") {
+			t.Errorf("%q: %v, after %q", typed, got, prompt.String())
 		}
 	}
 }

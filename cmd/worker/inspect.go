@@ -45,8 +45,8 @@ type doctorCmd struct {
 	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
 }
 
-// errUnwell: the findings say what is wrong.
-var errUnwell = errors.New("there are problems; the findings say what to do")
+// errProblems: the findings describe them.
+var errProblems = errors.New("there are problems; the findings have hints")
 
 // Run prints what is as it should be and what is not. A problem is a failure.
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
@@ -63,7 +63,7 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	if !d.Healthy() {
-		return errUnwell
+		return errProblems
 	}
 	return nil
 }

@@ -47,30 +47,30 @@ type flags struct {
 	access.Flags
 
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default}). On the command line it beats NATS_URL."`
-	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Folder of the ledgers, and of the embedded server (${default})."`
-	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: the death of the process, or a power loss too (process|power, default ${default})."`
+	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Directory of the ledgers, and of the embedded server (${default})."`
+	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: a crash of the process, or a power loss too (process|power, default ${default})."`
 	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
 
 	Replicas int `env:"COMPACTD_REPLICAS" default:"1" placeholder:"N" help:"Servers of a cluster that hold each new stream, 3 or 5 to survive the loss of one or two; an existing one keeps its own (${default})."`
 
 	MaxBytes maxBytes `name:"max-bytes" env:"COMPACTD_MAX_BYTES" placeholder:"SIZE" help:"Most that each of the streams SESSIONS and OUTCOMES holds, such as 20GiB; 150GB,50GB for one each. Absent: a new stream gets up to 20 GiB, as far as the server and the account have room; an existing one keeps its own."`
 
-	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long the partitions of a worker that died wait for another one, in whole seconds (${default})."`
+	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long after the crash of a worker its partitions are acquired by another one, in whole seconds (${default})."`
 
-	DrainTimeout time.Duration `name:"drain-timeout" env:"COMPACTD_DRAIN_TIMEOUT" default:"10s" placeholder:"TIME" help:"How long a stop may take, whatever became of the server: it commits what is decided, and hands over (${default})."`
+	DrainTimeout time.Duration `name:"drain-timeout" env:"COMPACTD_DRAIN_TIMEOUT" default:"10s" placeholder:"TIME" help:"How long a stop may take, with or without the server: it commits what is decided, and hands over (${default})."`
 
 	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
 
 	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
 	CompactThreshold  string   `env:"COMPACTD_COMPACT_THRESHOLD" placeholder:"SHARE" help:"Share of the available input at which a session is compacted (0.8)."`
-	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Publish levels only, and compact nothing unless it is asked for."`
+	DisableCompaction bool     `env:"COMPACTD_DISABLE_COMPACTION" help:"Publish levels only, and compact nothing unless it is requested."`
 	Lock              []string `env:"COMPACTD_LOCK" placeholder:"PATH" help:"A field of the policy that sessions cannot set, such as summarize.enabled, or a group. Can be repeated; what the flags above set is locked anyway."`
 	Unlock            []string `env:"COMPACTD_UNLOCK" placeholder:"PATH" help:"A field, or a group, that sessions can set although a flag sets it or the policy locks it."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
-	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions kept in memory; others are read back when they are needed (${default})."`
+	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions held in memory; others are read from disk when they are needed (${default})."`
 
-	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Who writes summaries: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
+	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Summarizer: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
 
 	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant in this worker; beyond them the embedded summarizer writes. 0 is no bound."`
 	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
@@ -90,11 +90,11 @@ type flags struct {
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
-	Replay  replayCmd  `cmd:"" help:"Show what would have become of recorded sessions, decide a log again and compare, or compare policies; changes nothing."`
-	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, and say what to do; changes nothing, and exits with 1 when there is a problem."`
-	Ready   readyCmd   `cmd:"" help:"Ask the worker that listens on --http whether it is ready, and exit with 1 when it is not: a probe."`
+	Replay  replayCmd  `cmd:"" help:"Show how recorded sessions would have been compacted, decide a log again and compare, or compare policies; changes nothing."`
+	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, with a hint for each problem; changes nothing, and exits with 1 when there is a problem."`
+	Ready   readyCmd   `cmd:"" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`
 
-	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; nothing brings it back."`
+	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
 
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Man        manCmd        `cmd:"" help:"Print the manual page."`
@@ -163,7 +163,7 @@ func main() {
 	err = cmd.Run(&f, log)
 	stop()
 	if err != nil {
-		tell(log, cmd.Command() == "serve", err)
+		report(log, cmd.Command() == "serve", err)
 		if _, unknown := errors.AsType[*unknownError](err); unknown {
 			os.Exit(exitUnknown)
 		}
@@ -171,8 +171,8 @@ func main() {
 	}
 }
 
-// tell says in the log why serving ended, and to people why another command did.
-func tell(log zerolog.Logger, serving bool, err error) {
+// report logs why serving ended, and prints why another command failed.
+func report(log zerolog.Logger, serving bool, err error) {
 	hint := access.Hint(err)
 	if unknown, ok := errors.AsType[*unknownError](err); ok {
 		hint = unknown.Hint()
@@ -181,10 +181,10 @@ func tell(log zerolog.Logger, serving bool, err error) {
 		hint = exposed.Hint()
 	}
 	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" {
-		hint = "The files of a worker are in --data: name a folder that this user may write."
+		hint = "The files of a worker are in --data: name a directory that this user may write."
 	}
 	if _, small := errors.AsType[*broker.StorageError](err); small && hint == "" {
-		hint = "Ask for less with --max-bytes, or give the server or the account more storage."
+		hint = "Lower --max-bytes, or give the server or the account more storage."
 	}
 	if serving {
 		failed := log.Error().Err(err)
@@ -274,7 +274,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 // dataOf is a directory below --data.
 func (f *flags) dataOf(name string) string { return filepath.Join(f.Data, name) }
 
-// Validate finds wrong usage that kong cannot know of.
+// Validate finds wrong usage that kong cannot find.
 func (f *flags) Validate(k *kong.Context) error {
 	if err := f.chooseServer(k); err != nil {
 		return err
@@ -308,7 +308,7 @@ func (f *flags) Validate(k *kong.Context) error {
 		return fmt.Errorf("--summarizer: %w", err)
 	}
 	if len(f.Policy) > 1 && !strings.HasPrefix(k.Command(), "replay") {
-		return errors.New("--policy stands more than once; only replay compares several")
+		return errors.New("--policy is given more than once; only replay compares several")
 	}
 	f.settings, err = f.load(f.Policy[0])
 	return err
@@ -389,7 +389,7 @@ func (l *link) close() {
 	}
 }
 
-// serverLog passes on what the embedded server has to say, when it matters.
+// serverLog passes on the warnings and errors of the embedded server.
 func serverLog(log zerolog.Logger) func(level, text string) {
 	return func(level, text string) {
 		if l, err := zerolog.ParseLevel(level); err == nil && l >= zerolog.WarnLevel {

@@ -11,7 +11,7 @@ import (
 // leastMaxBytes is the smallest bound that --max-bytes takes: a few of the largest turns.
 const leastMaxBytes = 64 << 20
 
-// maxBytes bounds SESSIONS and OUTCOMES, in bytes; 0 asks for nothing.
+// maxBytes bounds SESSIONS and OUTCOMES, in bytes; 0 leaves them as they are.
 type maxBytes struct{ log, outcomes int64 }
 
 // UnmarshalText reads one size for each of the two, or two with a comma between them.

@@ -83,7 +83,7 @@ func portHint(err error) string {
 	return ""
 }
 
-// listener is what the worker tells the monitor.
+// listener passes the events of the worker to the monitor.
 func (m monitor) listener() worker.Listener {
 	if m.Monitor == nil {
 		return worker.Listener{}
@@ -98,7 +98,7 @@ func (m monitor) watch(ctx context.Context, w *worker.Worker) error {
 	return m.Watch(w, ctx.Done())
 }
 
-// addr is where it listens; "" when it is off.
+// addr is the address of the monitor; "" when it is off.
 func (m monitor) addr() string {
 	if m.Monitor == nil {
 		return ""

@@ -12,17 +12,17 @@ import (
 )
 
 type readyCmd struct {
-	Live bool `help:"Ask only whether it answers."`
+	Live bool `help:"Check only whether it answers."`
 }
 
-// askedFor bounds a question: a check lasts two seconds at most.
-const askedFor = 4 * time.Second
+// probeTimeout bounds the request: a check lasts two seconds at most.
+const probeTimeout = 4 * time.Second
 
-// errNotReady: what was printed says why.
-var errNotReady = errors.New("the worker is not ready; the answer says why")
+// errNotReady: the printed answer has the reason.
+var errNotReady = errors.New("the worker is not ready; the answer has the reason")
 
-// Run asks the worker of these flags over HTTP, from its own machine, and prints what
-// it answers: a probe for images that hold no other program.
+// Run sends a request to the worker of these flags over HTTP, from its own machine, and
+// prints the answer: a probe for images without other programs.
 func (c *readyCmd) Run(ctx context.Context, f *flags) error {
 	if _, _, err := net.SplitHostPort(f.HTTP); err != nil {
 		return fmt.Errorf("--http %s: %w; name the address that the worker listens on", f.HTTP, err)
@@ -31,7 +31,7 @@ func (c *readyCmd) Run(ctx context.Context, f *flags) error {
 	if c.Live {
 		path = "/healthz"
 	}
-	ctx, cancel := context.WithTimeout(ctx, askedFor)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(f.HTTP)+path, http.NoBody)
 	if err != nil {

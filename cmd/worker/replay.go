@@ -46,15 +46,15 @@ type replayCmd struct {
 	named   string // they, as they are written on a command line
 }
 
-const replayHelp = `With transcripts it shows what would have become of each session, and one of its compactions message by message. Nothing is sent or changed, and no server is needed.
+const replayHelp = `With transcripts it shows how each session would have been compacted, and one of its compactions message by message. Nothing is sent or changed, and no server is needed.
 
-With a log it decides again what that holds, each event under the config recorded for it, and compares with the outcomes that are stored, byte by byte. It reads only, and may run beside workers.
+With a log it decides its events again, each under the config recorded for it, and compares with the outcomes that are stored, byte by byte. It reads only, and may run beside workers.
 
-With --policy, which can be repeated, it says side by side what other policies would have done: with the sessions of a log, or with transcripts. --set, --compact-threshold, --disable-compaction and --counter then hold for each of them.
+With --policy, which can be repeated, it compares side by side what other policies would have done: with the sessions of a log, or with transcripts. --set, --compact-threshold, --disable-compaction and --counter then hold for each of them.
 
 Examples:
-  worker replay ~/.claude/projects                                # what would have become of your own sessions?
-  worker replay --nats nats://broker:4222                         # is everything as the log says?
+  worker replay ~/.claude/projects                                # your own sessions, compacted
+  worker replay --nats nats://broker:4222                         # does everything follow from the log?
   worker replay --data /var/lib/compactd --tenant acme --session s1 --json
   worker replay --from 2026-01-31T00:00:00Z --to 2026-01-31T12:00:00Z
   worker replay --policy claude --policy mine.yaml --nats nats://broker:4222
@@ -65,7 +65,7 @@ Exit codes: 0 equal, or compared; 1 something differs, or a failure; 2 wrong usa
 // Help implements kong.HelpProvider.
 func (*replayCmd) Help() string { return replayHelp }
 
-// Validate finds wrong usage that kong cannot know of.
+// Validate finds wrong usage that kong cannot find.
 func (c *replayCmd) Validate() error {
 	c.span = worker.Span{Tenant: c.Tenant, Session: c.Session}
 	if c.Session != "" {
@@ -142,10 +142,10 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 	return nil
 }
 
-// errDiffers: the report says where.
-var errDiffers = errors.New("not everything is as the log says; the report says where. Outcomes that differ were written by another build with the same rules version, or changed since")
+// errDiffers: the report lists the places.
+var errDiffers = errors.New("some outcomes do not follow from the log; the report lists them. Outcomes that differ were written by another build with the same rules version, or changed since")
 
-// named reports whether a flag stands on the command line: a variable of the
+// named reports whether a flag is on the command line: a variable of the
 // environment, which is meant for the worker, compares no policies.
 func named(k *kong.Context, flag string) bool {
 	return slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag })
@@ -159,7 +159,7 @@ func (f *flags) reader(ctx context.Context) (nc *nats.Conn, done func(), err err
 	}
 	dir := filepath.Join(f.Data, "nats")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s holds no log; name the folder of a worker with --data, or its server with --nats", f.Data)
+		return nil, nil, fmt.Errorf("%s holds no log; name the directory of a worker with --data, or its server with --nats", f.Data)
 	}
 	s, err := embedded.Start(embedded.Config{Dir: dir})
 	if used, ok := errors.AsType[*embedded.DirInUseError](err); ok {

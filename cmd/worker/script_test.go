@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // The scripts show what an operator sees. $ADDR is a free address, $EXAMPLES the
-// folder of example sessions. $MODEL and
+// directory of example sessions. $MODEL and
 // $DOWN are a provider of models that works, and one that fails every call.
 func TestScripts(t *testing.T) {
 	bin := t.TempDir()
@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// tenSections is a model that writes what it is asked for.
+// tenSections is a fake model that writes all ten sections.
 func tenSections(summarizetest.Prompt) string {
 	var b strings.Builder
 	b.WriteString("<analysis>in order</analysis>\n<summary>\n")
@@ -91,7 +91,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// ask asks the worker that wrote a log over HTTP: ask LOG PATH FILE [TOKEN]. FILE
+// ask sends a request over HTTP to the worker that wrote a log: ask LOG PATH FILE [TOKEN]. FILE
 // gets the status and the answer.
 func ask(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
@@ -99,7 +99,7 @@ func ask(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	at := regexp.MustCompile(`"http":"([^"]+)"`).FindStringSubmatch(ts.ReadFile(args[0]))
 	if at == nil {
-		ts.Fatalf("%s says no address", args[0])
+		ts.Fatalf("%s has no address", args[0])
 	}
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+at[1]+args[1], http.NoBody)
 	ts.Check(err)

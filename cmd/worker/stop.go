@@ -9,7 +9,7 @@ import (
 )
 
 // announceStop logs when a signal stops the worker, and ends the process where the stop
-// takes longer than --drain-timeout, as on a disk that answers nothing: what is not
+// takes longer than --drain-timeout, as on a disk that does not answer: what is not
 // committed is decided again at the next start. done says that the stop has ended.
 func (f *flags) announceStop(ctx context.Context, log zerolog.Logger) (done func()) {
 	ended := make(chan struct{})

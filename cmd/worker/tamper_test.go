@@ -14,7 +14,7 @@ import (
 	"compactd/internal/broker/embedded"
 )
 
-// tamper changes the first outcome that holds a text, in the folder of a worker
+// tamper changes the first outcome with a text, in the directory of a worker
 // that does not run: tamper DATA OLD NEW
 func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {

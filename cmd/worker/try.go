@@ -22,7 +22,7 @@ func (f *flags) printTry(to io.Writer, self, nats, http string) {
 	fmt.Fprintf(to, "try: %s\ntry: %s\n", command(append([]string{publisher, "watch"}, at...)), command(second))
 }
 
-// probe is a command that asks whether this worker is ready. Where a token is needed, it
+// probe is a command that checks whether this worker is ready. Where a token is needed, it
 // is one that takes the token from the environment or a file.
 func (f *flags) probe(self, http string) []string {
 	switch {

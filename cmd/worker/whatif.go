@@ -22,7 +22,7 @@ import (
 // errInvalid is a defect.
 var errInvalid = errors.New("some histories are not valid for their provider, which is a defect; please report it with the session")
 
-// playFiles compares policies on transcripts. What cannot be read is told.
+// playFiles compares policies on transcripts. What cannot be read is reported.
 func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger) error {
 	r, err := c.report(f, broker.DefaultMaxAge)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 		log.Warn().Int("files", source.Unknown).Msg("left out: files that are no transcripts")
 	}
 	if r.Sessions == 0 {
-		return errors.New("there is no session in these files; docs/what-if.md says what is read")
+		return errors.New("there is no session in these files; see docs/what-if.md for what is read")
 	}
 	if c.compare || c.JSON {
 		return c.print(f, r)
@@ -60,7 +60,7 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 	return c.printSessions(screen, r)
 }
 
-// printSessions shows what would have become of each session, and one compaction.
+// printSessions shows how each session would have been compacted, and one compaction.
 func (c *replayCmd) printSessions(screen *term.Screen, r *whatif.Report) error {
 	if err := r.WriteSessions(screen); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *replayCmd) printSessions(screen *term.Screen, r *whatif.Report) error {
 	return nil
 }
 
-// writeNext says what to try then.
+// writeNext prints commands to try next.
 func (c *replayCmd) writeNext(screen *term.Screen) error {
 	compare := strings.TrimSpace("worker replay --policy default --policy claude " + c.named)
 	fmt.Fprintln(screen, "\nNext:")
@@ -91,7 +91,7 @@ func (c *replayCmd) writeNext(screen *term.Screen) error {
 	return t.Flush()
 }
 
-// playLog compares policies with each other, and with what was told.
+// playLog compares policies with each other, and with the published outcomes.
 func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err != nil {

@@ -21,12 +21,12 @@ func (c *CompletionCmd) Run(k *kong.Context) error {
 	return err
 }
 
-// CompletionHelp has examples, and says where the script belongs.
+// CompletionHelp has examples, and explains where the script belongs.
 func CompletionHelp(program string) string {
 	return strings.ReplaceAll(`Examples:
   PROGRAM completion bash
 
-The script knows commands, flags, and the values of a flag that has few. It is loaded by "source <(PROGRAM completion bash)" in ~/.bashrc, the same with zsh in ~/.zshrc after compinit, and by "PROGRAM completion fish | source" in config.fish.`, "PROGRAM", program)
+The script completes commands, flags, and the values of a flag that has few. It is loaded by "source <(PROGRAM completion bash)" in ~/.bashrc, the same with zsh in ~/.zshrc after compinit, and by "PROGRAM completion fish | source" in config.fish.`, "PROGRAM", program)
 }
 
 // Completion returns the script for bash, zsh or fish.
@@ -72,7 +72,7 @@ type script struct {
 // takesValue reports whether the next word belongs to a flag.
 func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }
 
-// values are what may follow a flag, if that is known.
+// values are what may follow a flag, if they are listed.
 func values(f *kong.Flag) []string {
 	if f.Enum == "" {
 		return nil

@@ -33,7 +33,7 @@ func app() *kong.Application {
 	return kong.Must(&toy{}, kong.Name("toy"), kong.Description("A toy.\n\nExamples:\n  toy sing")).Model
 }
 
-// Bash completes commands, flags of where the line is, and values that are known;
+// Bash completes commands, flags of where the line is, and values that are listed;
 // anything else is left to its file names.
 func TestBash(t *testing.T) {
 	script := Completion(app(), "bash")
@@ -99,7 +99,7 @@ func TestArrange(t *testing.T) {
 	for _, part := range []string{"Commands:", "sing", "dance", "Flags:", "--quiet", "Where:", "--server"} {
 		at := strings.Index(out.String(), part)
 		if at <= last {
-			t.Errorf("%q does not stand where it should:\n%s", part, out.String())
+			t.Errorf("%q is not where it should be:\n%s", part, out.String())
 		}
 		last = at
 	}

@@ -20,7 +20,7 @@ func Reference(app *kong.Application) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// intro is a description up to its examples, which stand with their commands.
+// intro is a description up to its examples, which are with their commands.
 func intro(help string) string {
 	before, _, _ := strings.Cut(help, "\n\nExamples:")
 	return before
@@ -88,7 +88,7 @@ func flagName(f *kong.Flag) string {
 	return name
 }
 
-// preset is the default of a flag, or that one must be given.
+// preset is the default of a flag, or that one is required.
 func preset(f *kong.Flag) string {
 	switch {
 	case f.Required && len(f.Xor) > 0:
@@ -107,8 +107,8 @@ func code(s string) string {
 	return "`" + cell(s) + "`"
 }
 
-// text may stand in Markdown, where < begins a tag.
+// text is for Markdown, where < begins a tag.
 func text(s string) string { return strings.ReplaceAll(s, "<", `\<`) }
 
-// cell may stand in a table.
+// cell is for a table.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

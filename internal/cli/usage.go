@@ -16,7 +16,7 @@ func HelpOf(err error, app *kong.Application, args []string) string {
 		return help
 	}
 	verb := e.Context.Selected()
-	if verb == nil || !slices.Contains(args, verb.Name) { // the default one, which nobody gave
+	if verb == nil || !slices.Contains(args, verb.Name) { // the default one, which is not on the command line
 		return help
 	}
 	return verb.FullPath() + " --help"

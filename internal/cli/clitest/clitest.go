@@ -15,12 +15,12 @@ import (
 	"compactd/internal/cli"
 )
 
-var update = flag.Bool("update", false, "write docs/cli.md anew")
+var update = flag.Bool("update", false, "write docs/cli.md again")
 
-// page is docs/cli.md for the tests of a command, which run in its folder.
+// page is docs/cli.md for the tests of a command, which run in its directory.
 const page = "../../docs/cli.md"
 
-// Reference shows that docs/cli.md says what the command line is; -update writes it.
+// Reference shows that docs/cli.md describes the command line; -update writes it.
 func Reference(t *testing.T, app *kong.Application) {
 	t.Helper()
 	data, err := os.ReadFile(page)
