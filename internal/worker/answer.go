@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
 )
 
 // answerLater waits for a slot and leaves the work to a goroutine of its own.
@@ -69,7 +70,7 @@ func (s *service) respond(to responder, data []byte, err error) {
 		err = to.Error(string(e.Code), e.Message, data)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		call(s.w.config.Listener.Retrying, Retrying{-1, "answer", err})
+		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
 	}
 }
 
@@ -97,7 +98,7 @@ func (s *service) payload(f func() (any, error)) (data []byte, err error) {
 func (s *service) refuse(err error) *events.ServiceError {
 	e := refusal(err)
 	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
-		call(s.w.config.Listener.Retrying, Retrying{-1, "answer", err})
+		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
 	}
 	return e
 }

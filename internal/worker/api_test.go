@@ -40,7 +40,7 @@ func send(t *testing.T, m *worker.Monitor, method, path, body string) httpAnswer
 	if err != nil {
 		t.Fatal(err)
 	}
-	return httpAnswer{resp.StatusCode, resp.Header, strings.TrimSuffix(string(data), "\n")}
+	return httpAnswer{status: resp.StatusCode, header: resp.Header, body: strings.TrimSuffix(string(data), "\n")}
 }
 
 // asked is a request by both ways.
@@ -49,7 +49,9 @@ type asked struct {
 	method, path, body string
 }
 
-func get1(endpoint, payload, path string) asked { return asked{endpoint, payload, "GET", path, ""} }
+func get1(endpoint, payload, path string) asked {
+	return asked{endpoint: endpoint, payload: payload, method: "GET", path: path, body: ""}
+}
 
 // Every request has one answer, whether it comes by NATS or by HTTP, and to whichever
 // worker: also a refusal, whose code sets the status.
@@ -82,8 +84,8 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 			get1("recall", s+`,"turn":3,"index":1}`, at+"/recall?turn=3&index=1"),
 			get1("recall", s+`,"turn":99}`, at+"/recall?turn=99"),
 			get1("recall", s+`,"text":"word 7","limit":2,"before":{"turn":7,"index":1}}`, at+"/recall?text="+url.QueryEscape("word 7")+"&limit=2&before=7.1"),
-			asked{"check", s + "," + check + `}`, "POST", at + "/check", "{" + check + "}"},
-			asked{"check", s + `}`, "POST", at + "/check", ""},
+			asked{endpoint: "check", payload: s + "," + check + `}`, method: "POST", path: at + "/check", body: "{" + check + "}"},
+			asked{endpoint: "check", payload: s + `}`, method: "POST", path: at + "/check", body: ""},
 		)
 	}
 	all = append(all,
@@ -95,9 +97,9 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 		get1("recall", `{"session":"s0","text":"12","turn":1}`, "/v1/sessions/default/s0/recall?text=12&turn=1"),
 		get1("recall", `{"session":"s0","text":"12","before":"now"}`, "/v1/sessions/default/s0/recall?text=12&before=now"),
 		get1("context", `{"session":"s0","page":1,"page":2}`, "/v1/sessions/default/s0/context?page=1&page=2"),
-		asked{"check", `{"session":"s0","session":"s1"}`, "POST", "/v1/sessions/default/s0/check", `{"session":"s1"}`},
-		asked{"check", `[]`, "POST", "/v1/sessions/default/s0/check", `[]`},
-		asked{"check", `{"session":"s0","format":"anthropic"}`, "POST", "/v1/sessions/default/s0/check", `{"format":"anthropic"}`},
+		asked{endpoint: "check", payload: `{"session":"s0","session":"s1"}`, method: "POST", path: "/v1/sessions/default/s0/check", body: `{"session":"s1"}`},
+		asked{endpoint: "check", payload: `[]`, method: "POST", path: "/v1/sessions/default/s0/check", body: `[]`},
+		asked{endpoint: "check", payload: `{"session":"s0","format":"anthropic"}`, method: "POST", path: "/v1/sessions/default/s0/check", body: `{"format":"anthropic"}`},
 	)
 	statuses := map[string]int{"unknown_turn": 404, "unknown_generation": 404, "format_changed": 409}
 	described := map[string][]int{}

@@ -10,6 +10,8 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
+	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/observe"
 )
 
 // checkpoint is a partition's ledgers at a border, as far as they changed since
@@ -87,7 +89,7 @@ func (p *partition) resume(ctx context.Context, log broker.StreamState, marker p
 }
 
 func (p *partition) quarantine(reason error, moved string) {
-	call(p.w.config.Listener.Quarantined, Quarantined{p.id, reason, moved})
+	observe.Call(p.w.config.Listener.Quarantined, observe.Quarantined{Partition: p.id, Reason: reason, Moved: moved})
 }
 
 // fits says why a checkpoint cannot be used: the log is another one, has lost the
@@ -137,7 +139,7 @@ func (p *partition) collect() error {
 	}
 	c := &checkpoint{end: p.decided, outcomes: p.committer.Fence(), changes: changes, written: written}
 	p.pending, p.saved = c, time.Now()
-	failpoint("collected")
+	failpoint.Pass("collected")
 	return nil
 }
 
@@ -145,7 +147,7 @@ func (p *partition) collect() error {
 // committed.
 func (p *partition) save(ctx context.Context) {
 	c := p.pending
-	if c == nil || p.committed < c.end.seq && !checkpointEarly() {
+	if c == nil || p.committed < c.end.seq && !failpoint.CheckpointEarly() {
 		return
 	}
 	p.pending = nil
@@ -184,7 +186,7 @@ func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
 // write stores a checkpoint; it tries again until it succeeds or ctx ends, since
 // its rows are nowhere else.
 func (p *partition) write(ctx context.Context, c *checkpoint) {
-	failpoint("before-checkpoint")
+	failpoint.Pass("before-checkpoint")
 	began := time.Now()
 	m := kv.Mark{
 		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
@@ -207,14 +209,14 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 		case <-time.After(fullPause):
 		}
 	}
-	failpoint("checkpointed")
+	failpoint.Pass("checkpointed")
 	wakeUp(p.checkpointed)
 	p.state.Lock()
 	p.decider.markStored(c.written)
 	evicted, kept := p.evict(), len(p.decider.cache)
 	p.state.Unlock()
 	p.pauseIntake(false)
-	call(p.w.config.Listener.Checkpointed, Checkpointed{
+	observe.Call(p.w.config.Listener.Checkpointed, observe.Checkpointed{
 		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
 	})
 }

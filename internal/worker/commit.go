@@ -10,6 +10,8 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/observe"
 )
 
 // fullPause is how long a commit waits that found no room in the store.
@@ -60,7 +62,7 @@ func (p *partition) commitLoop(ctx, work context.Context) error {
 			if err := p.collect(); err != nil {
 				return err
 			}
-			if checkpointEarly() {
+			if failpoint.CheckpointEarly() {
 				p.save(work)
 				p.background.Wait()
 			}
@@ -105,7 +107,7 @@ func (p *partition) wantsMarker(end position) bool {
 
 // drain commits everything that is decided, and a marker at its end.
 func (p *partition) drain(ctx context.Context) error {
-	failpoint("draining")
+	failpoint.Pass("draining")
 	p.markedAt = time.Time{}
 	if err := p.commitQueue(ctx); err != nil {
 		return fmt.Errorf("drain: %w", err)
@@ -240,7 +242,7 @@ func subjectOf(partition int, t emitted) string {
 // commit stores a batch and takes it off the queue. It waits while the store is
 // full.
 func (p *partition) commit(ctx context.Context, b batch) error {
-	failpoint("rendered")
+	failpoint.Pass("rendered")
 	began := time.Now()
 	for {
 		err := p.committer.Commit(ctx, b.messages, p.marker(b.end))
@@ -257,7 +259,7 @@ func (p *partition) commit(ctx context.Context, b batch) error {
 		case <-time.After(fullPause):
 		}
 	}
-	failpoint("committed")
+	failpoint.Pass("committed")
 	p.committed, p.markedAt = b.end.seq, time.Now()
 	p.mu.Lock()
 	for i := range p.queue[:b.groups] {
@@ -282,16 +284,16 @@ func (p *partition) marker(at position) broker.Marker {
 // tell passes a commit on to the listener.
 func (p *partition) reportCommit(b batch, took time.Duration) {
 	l := &p.w.config.Listener
-	call(l.Committed, Committed{p.id, b.end.seq, len(b.messages), b.bytes, took})
+	observe.Call(l.Committed, observe.Committed{Partition: p.id, Cursor: b.end.seq, Outcomes: len(b.messages), Bytes: b.bytes, Took: took})
 	for _, t := range b.emitted {
 		for _, n := range events.NotesOf(t.outcome.Body) {
-			call(l.Noted, Noted{p.id, t.address, n})
+			observe.Call(l.Noted, observe.Noted{Partition: p.id, Address: t.address, Note: n})
 		}
 		switch body := t.outcome.Body.(type) {
 		case *events.Compacted:
-			call(l.Compacted, Compacted{p.id, t.address, body, t.omitted})
+			observe.Call(l.Compacted, observe.Compacted{Partition: p.id, Address: t.address, Body: body, Omitted: t.omitted})
 		case *events.Rejected:
-			call(l.Rejected, Rejected{p.id, t.address, body})
+			observe.Call(l.Rejected, observe.Rejected{Partition: p.id, Address: t.address, Body: body})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/worker/failpoint"
 )
 
 // erasure is a session that has to go from the partition's streams and files.
@@ -124,11 +125,11 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 		CausedBy: e.CausedBy, Seq: e.Seq, Resumed: e.resumed,
 	}
 	if !e.local {
-		failpoint("forgotten")
+		failpoint.Pass("forgotten")
 		if done.Outcomes, done.Events, err = broker.Erase(ctx, p.w.js, e.Erasure); err != nil {
 			return err
 		}
-		failpoint("streams-erased")
+		failpoint.Pass("streams-erased")
 		p.w.payloads.invalidate()
 	}
 	if done.Files, err = p.eraseFile(ctx, &e); err != nil || e.local {
@@ -164,7 +165,7 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		}
 		p.w.erasedElsewhere[p.id].Store(false) // what was heard before it was served here is done
 	}
-	failpoint("file-erased")
+	failpoint.Pass("file-erased")
 	if !e.local {
 		err = p.w.snapshots.store.Erase(ctx)
 	}

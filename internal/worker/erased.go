@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/worker/observe"
 )
 
 // A worker keeps the files of partitions that it had and another has now, since they
@@ -79,6 +80,6 @@ func (w *Worker) dropErasedFile(id int) {
 	}
 	w.erasedElsewhere[id].Store(false)
 	if err != nil {
-		call(w.config.Listener.Retrying, Retrying{id, "remove old file of erased session", err})
+		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "remove old file of erased session", Err: err})
 	}
 }

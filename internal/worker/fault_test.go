@@ -22,6 +22,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
+	"compactd/internal/worker/failpoint"
 )
 
 // random stands for a kill at a moment of chance.
@@ -68,7 +69,7 @@ func TestSoakKills(t *testing.T) {
 // turns, at every failpoint equally often.
 func killPlan(kills int) (plan []string) {
 	for len(plan) < kills {
-		for _, name := range worker.Failpoints {
+		for _, name := range failpoint.Names {
 			plan = append(plan, random, name)
 		}
 	}
@@ -82,7 +83,7 @@ func (f *faults) report(t *testing.T) {
 		t.Error(v)
 	}
 	unfired := 0
-	for _, name := range worker.Failpoints {
+	for _, name := range failpoint.Names {
 		if f.fired[name] == 0 {
 			t.Errorf("failpoint %s never fired", name)
 			unfired++

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/kv"
+	"compactd/internal/worker/observe"
 )
 
 // fleet serves the partitions that this worker should hold among all that live. It
@@ -183,7 +184,7 @@ func (f *fleet) reportReady() {
 		}
 	}
 	f.isReady = true
-	call(f.w.config.Listener.ShareAcquired, ShareAcquired{len(f.wanted)})
+	observe.Call(f.w.config.Listener.ShareAcquired, observe.ShareAcquired{Partitions: len(f.wanted)})
 	f.w.ready.Done()
 }
 
@@ -221,9 +222,9 @@ func (f *fleet) serve(ctx context.Context, t *heldLease) error {
 			f.w.served[id].Store(nil)
 			quiet()
 		}
-		err := newPartition(f.w, id, func(e PartitionAcquired) {
+		err := newPartition(f.w, id, func(e observe.PartitionAcquired) {
 			quiet = f.w.service.subscribe(ctx, id)
-			call(f.w.config.Listener.PartitionAcquired, e)
+			observe.Call(f.w.config.Listener.PartitionAcquired, e)
 			t.acquired.Store(true)
 			f.notify()
 		}, func() {
@@ -237,13 +238,13 @@ func (f *fleet) serve(ctx context.Context, t *heldLease) error {
 		}
 		again := reopens(err) && ctx.Err() == nil
 		if !again {
-			call(f.w.config.Listener.PartitionReleased, PartitionReleased{id, err})
+			observe.Call(f.w.config.Listener.PartitionReleased, observe.PartitionReleased{Partition: id, Err: err})
 			if recovers(err) { // by the next start
 				return nil
 			}
 			return err
 		}
-		call(f.w.config.Listener.PartitionFailed, PartitionFailed{id, err, pause})
+		observe.Call(f.w.config.Listener.PartitionFailed, observe.PartitionFailed{Partition: id, Err: err, Pause: pause})
 		select {
 		case <-ctx.Done():
 			return nil
@@ -413,5 +414,5 @@ func (f *fleet) leave() error {
 }
 
 func (f *fleet) retrying(partition int, step string, err error) {
-	call(f.w.config.Listener.Retrying, Retrying{partition, step, err})
+	observe.Call(f.w.config.Listener.Retrying, observe.Retrying{Partition: partition, Step: step, Err: err})
 }

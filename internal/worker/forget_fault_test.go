@@ -14,7 +14,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/failpoint"
 )
 
 // E8: a worker with its server dies at each step of an erasure. The next one goes on
@@ -23,7 +23,7 @@ import (
 func TestFaultForget(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t, "-tags", "faults")
-	for _, at := range worker.EraseFailpoints {
+	for _, at := range failpoint.EraseNames {
 		t.Run(at, func(t *testing.T) {
 			data := t.TempDir()
 			p := &process{t: t, bin: bin, data: data, listen: freePort(t), env: []string{"COMPACTD_FAILPOINT=" + at}}

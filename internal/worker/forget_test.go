@@ -330,7 +330,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		told[i] = w.toldBySession()[place{0, events.Address{Tenant: "default", Session: "s"}}]
+		told[i] = w.toldBySession()[place{partition: 0, address: events.Address{Tenant: "default", Session: "s"}}]
 	}
 	if d := cmp.Diff(told[0], told[1], cmp.AllowUnexported(outcome{})); d != "" || len(told[0]) == 0 {
 		t.Errorf("%d outcomes; from a checkpoint and from the log (-checkpoint +log):\n%s", len(told[0]), d)

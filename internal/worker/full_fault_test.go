@@ -45,7 +45,7 @@ func TestFaultDiskFull(t *testing.T) {
 		defer cancel()
 		a, err := js.Publish(one, at, data)
 		if err == nil {
-			acks = append(acks, ack{at, a.Sequence, data})
+			acks = append(acks, ack{subject: at, seq: a.Sequence, data: data})
 		}
 		return err
 	}

@@ -211,7 +211,7 @@ func (k *killing) found() map[string]int {
 }
 
 func (k *killing) add(kind, format string, args ...any) {
-	k.violations = append(k.violations, violation{kind, fmt.Sprintf(format, args...)})
+	k.violations = append(k.violations, violation{kind: kind, what: fmt.Sprintf(format, args...)})
 }
 
 func (k *killing) compareLog(w *world, acks []ack) {
@@ -224,7 +224,7 @@ func (k *killing) compareLog(w *world, acks []ack) {
 	k.results = map[string]int{}
 	err := broker.ReadStream(w.t.Context(), w.js, broker.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
 		at, err := events.ParseLog(m.Subject())
-		log[seq] = entry{at, m.Data()}
+		log[seq] = entry{at: at, data: m.Data()}
 		if at.Kind == events.KindSummary {
 			s, err := events.DecodeSummary(m.Data())
 			if err != nil {
@@ -315,7 +315,7 @@ func newOutcome(subject string, data []byte) outcome {
 	if err := events.Unmarshal(data, &h); err != nil {
 		h.ID = "unreadable: " + err.Error()
 	}
-	return outcome{subject, h.ID, string(data)}
+	return outcome{subject: subject, id: h.ID, data: string(data)}
 }
 
 // place is where the outcomes of a session have an order: one partition. What
@@ -328,7 +328,7 @@ type place struct {
 // placeOf is false for what is no outcome and no job.
 func placeOf(subject string) (place, bool) {
 	at, err := events.ParseOutcome(subject)
-	return place{at.Partition, at.Address}, err == nil && (at.Kind == events.KindJob || slices.Contains(events.OutcomeKinds, at.Kind))
+	return place{partition: at.Partition, address: at.Address}, err == nil && (at.Kind == events.KindJob || slices.Contains(events.OutcomeKinds, at.Kind))
 }
 
 // isJob reports whether an outcome is a job, which agents are not told.

@@ -173,7 +173,7 @@ func TestTooManyEdits(t *testing.T) {
 	}
 	w.wantOmitted("good", false)
 	var told []string
-	for _, o := range w.toldBySession()[place{0, events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
+	for _, o := range w.toldBySession()[place{partition: 0, address: events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
 		var body events.Rejected
 		if err := events.Unmarshal([]byte(o.data), &body); err != nil {
 			t.Fatal(err)

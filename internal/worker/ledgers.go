@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/worker/failpoint"
 )
 
 // kept is a ledger in memory.
@@ -102,7 +103,7 @@ func (d *decider) markDirty(k *cacheEntry) {
 // now: what to write, and whom to call stored for once it is written.
 func (d *decider) collect() (changes []kv.Change, written []*cacheEntry, err error) {
 	for _, k := range d.dirty {
-		k.dirty, k.unsaved = forgetDirty(), true
+		k.dirty, k.unsaved = failpoint.ForgetDirty(), true
 		written = append(written, k)
 		if k.ledger == nil { // it began anew
 			changes = append(changes, kv.Change{Address: k.address, Drop: true})

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/model"
+	"compactd/internal/worker/observe"
 )
 
 // Labels. Their values come from small sets that the code or the operator names: never a tenant, a
@@ -143,30 +144,30 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 var defects = []events.Code{events.CodeInternal, events.CodeSessionReset}
 
 // listener counts what a worker does.
-func (m *metrics) listener() Listener {
-	return Listener{
-		PartitionFailed: func(PartitionFailed) { m.failures.Inc() },
-		PartitionReleased: func(e PartitionReleased) {
+func (m *metrics) listener() observe.Listener {
+	return observe.Listener{
+		PartitionFailed: func(observe.PartitionFailed) { m.failures.Inc() },
+		PartitionReleased: func(e observe.PartitionReleased) {
 			if e.Err != nil {
 				m.failures.Inc()
 			}
 		},
-		Applied:      func(e Applied) { m.applied(e.Kind).Inc() },
-		Fetched:      func(Fetched) { m.fetched.Inc() },
+		Applied:      func(e observe.Applied) { m.applied(e.Kind).Inc() },
+		Fetched:      func(observe.Fetched) { m.fetched.Inc() },
 		Committed:    m.onCommitted,
 		Checkpointed: m.onCheckpointed,
-		Snapshotted: func(e Snapshotted) {
+		Snapshotted: func(e observe.Snapshotted) {
 			m.snapshots.Inc()
 			m.snapshotBytes.Add(float64(e.Bytes))
 		},
-		Quarantined: func(Quarantined) { m.quarantined.Inc() },
+		Quarantined: func(observe.Quarantined) { m.quarantined.Inc() },
 		Compacted:   m.onCompacted,
-		Rejected:    func(e Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
-		Noted:       func(e Noted) { m.noted.WithLabelValues(codeLabel(e.Note.Code)).Inc() },
-		ModelCalled: func(e ModelCalled) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
-		OverQuota:   func(e OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
+		Rejected:    func(e observe.Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
+		Noted:       func(e observe.Noted) { m.noted.WithLabelValues(codeLabel(e.Note.Code)).Inc() },
+		ModelCalled: func(e observe.ModelCalled) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
+		OverQuota:   func(e observe.OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,
-		Retrying:    func(e Retrying) { m.retries.WithLabelValues(e.Step).Inc() },
+		Retrying:    func(e observe.Retrying) { m.retries.WithLabelValues(e.Step).Inc() },
 	}
 }
 
@@ -177,14 +178,14 @@ func (m *metrics) applied(k events.Kind) prometheus.Counter {
 	return m.other // the subject of any client may name any kind
 }
 
-func (m *metrics) onCommitted(e Committed) {
+func (m *metrics) onCommitted(e observe.Committed) {
 	m.commits.Inc()
 	m.committed.Add(float64(e.Outcomes))
 	m.committedBytes.Add(float64(e.Bytes))
 	m.commitTook.Observe(e.Took.Seconds())
 }
 
-func (m *metrics) onCheckpointed(e Checkpointed) {
+func (m *metrics) onCheckpointed(e observe.Checkpointed) {
 	m.checkpoints.Inc()
 	m.checkpointed.Add(float64(e.Ledgers))
 	m.evicted.Add(float64(e.Evicted))
@@ -192,7 +193,7 @@ func (m *metrics) onCheckpointed(e Checkpointed) {
 	m.ledgers.WithLabelValues(partitionLabel(e.Partition)).Set(float64(e.Kept))
 }
 
-func (m *metrics) onCompacted(e Compacted) {
+func (m *metrics) onCompacted(e observe.Compacted) {
 	if e.Omitted != "" {
 		m.omitted.WithLabelValues(e.Omitted).Inc()
 	}
@@ -209,7 +210,7 @@ func (m *metrics) onCompacted(e Compacted) {
 	}
 }
 
-func (m *metrics) onSummaryDone(e SummaryDone) {
+func (m *metrics) onSummaryDone(e observe.SummaryDone) {
 	by := "model"
 	switch e.Model {
 	case "":

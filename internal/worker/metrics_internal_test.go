@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
+	"compactd/internal/worker/observe"
 )
 
 // What a listener is told is counted, under names and units as Prometheus wants
@@ -25,33 +26,33 @@ func TestMetrics(t *testing.T) {
 	m := newMetrics(reg, "v1")
 	l := m.listener()
 	for _, k := range []events.Kind{events.KindTurn, events.KindTurn, events.KindIdle, "sesame"} {
-		l.Applied(Applied{Kind: k})
+		l.Applied(observe.Applied{Kind: k})
 	}
-	l.Committed(Committed{Outcomes: 2, Bytes: 300, Took: 3 * time.Millisecond})
-	l.Committed(Committed{Took: 20 * time.Second})
-	l.Checkpointed(Checkpointed{Partition: 3, Ledgers: 5, Evicted: 2, Kept: 7, Took: time.Millisecond})
-	compacted := func(b events.Compacted) { l.Compacted(Compacted{Body: &b}) }
+	l.Committed(observe.Committed{Outcomes: 2, Bytes: 300, Took: 3 * time.Millisecond})
+	l.Committed(observe.Committed{Took: 20 * time.Second})
+	l.Checkpointed(observe.Checkpointed{Partition: 3, Ledgers: 5, Evicted: 2, Kept: 7, Took: time.Millisecond})
+	compacted := func(b events.Compacted) { l.Compacted(observe.Compacted{Body: &b}) }
 	compacted(events.Compacted{Compacted: true, Reason: events.ReasonThreshold, TokensSaved: 40, StagesUsed: []events.Stage{events.StagePrune, events.StageSummarize}})
-	l.Compacted(Compacted{Body: &events.Compacted{Compacted: true, Reason: events.ReasonRewind, TokensSaved: -40}, Omitted: omittedHour})
+	l.Compacted(observe.Compacted{Body: &events.Compacted{Compacted: true, Reason: events.ReasonRewind, TokensSaved: -40}, Omitted: omittedHour})
 	compacted(events.Compacted{Code: events.CodeNothingToDo, Reason: events.ReasonManual})
-	l.Rejected(Rejected{Body: &events.Rejected{Code: events.CodeBadJSON}})
-	l.Rejected(Rejected{Body: &events.Rejected{Code: "s1-secret"}})
-	done := func(e SummaryDone) { e.Took = 2 * time.Second; l.SummaryDone(e) }
-	done(SummaryDone{Lane: events.LaneNormal, Model: "openai/b"})
-	done(SummaryDone{Lane: events.LaneNormal, Model: "embedded"})
-	done(SummaryDone{Lane: events.LaneBackground, Failure: "no_room"})
-	done(SummaryDone{Lane: events.LaneBackground, Failure: "Said: acme"})
-	l.ModelCalled(ModelCalled{Model: "openai/b"})
-	l.ModelCalled(ModelCalled{Model: "openai/b", Err: &model.Error{Kind: model.Auth}})
-	l.ModelCalled(ModelCalled{Model: "openai/b", Err: errors.New("of s1-secret")})
-	l.OverQuota(OverQuota{Model: "openai/b"})
-	l.Quarantined(Quarantined{})
-	l.Fetched(Fetched{})
-	l.Snapshotted(Snapshotted{Bytes: 4096})
-	l.Noted(Noted{Note: events.Note{Code: events.CodeUsageUnknown}})
-	l.Retrying(Retrying{Step: "commit"})
-	l.PartitionReleased(PartitionReleased{Err: errors.New("taken over")})
-	l.PartitionReleased(PartitionReleased{})
+	l.Rejected(observe.Rejected{Body: &events.Rejected{Code: events.CodeBadJSON}})
+	l.Rejected(observe.Rejected{Body: &events.Rejected{Code: "s1-secret"}})
+	done := func(e observe.SummaryDone) { e.Took = 2 * time.Second; l.SummaryDone(e) }
+	done(observe.SummaryDone{Lane: events.LaneNormal, Model: "openai/b"})
+	done(observe.SummaryDone{Lane: events.LaneNormal, Model: "embedded"})
+	done(observe.SummaryDone{Lane: events.LaneBackground, Failure: "no_room"})
+	done(observe.SummaryDone{Lane: events.LaneBackground, Failure: "Said: acme"})
+	l.ModelCalled(observe.ModelCalled{Model: "openai/b"})
+	l.ModelCalled(observe.ModelCalled{Model: "openai/b", Err: &model.Error{Kind: model.Auth}})
+	l.ModelCalled(observe.ModelCalled{Model: "openai/b", Err: errors.New("of s1-secret")})
+	l.OverQuota(observe.OverQuota{Model: "openai/b"})
+	l.Quarantined(observe.Quarantined{})
+	l.Fetched(observe.Fetched{})
+	l.Snapshotted(observe.Snapshotted{Bytes: 4096})
+	l.Noted(observe.Noted{Note: events.Note{Code: events.CodeUsageUnknown}})
+	l.Retrying(observe.Retrying{Step: "commit"})
+	l.PartitionReleased(observe.PartitionReleased{Err: errors.New("taken over")})
+	l.PartitionReleased(observe.PartitionReleased{})
 	m.lag(3, 17, 1500*time.Millisecond)
 	m.lag(4, 1, 0)
 	m.drop(4)

@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"compactd/internal/worker/observe"
 )
 
 // MonitorConfig describes a [Monitor].
@@ -112,7 +114,9 @@ func NewMonitor(c MonitorConfig) (*Monitor, error) {
 func (m *Monitor) Addr() string { return m.listener.Addr().String() }
 
 // Listener is what the worker must tell of itself ([Config].Listener).
-func (m *Monitor) Listener() Listener { return Tee(m.metrics.listener(), m.progress.listener()) }
+func (m *Monitor) Listener() observe.Listener {
+	return observe.Tee(m.metrics.listener(), m.progress.listener())
+}
 
 // Watch says which worker it is about, and what is closed when that is told to
 // stop: it is ready no more then. Call it once, before the worker's Run.

@@ -19,6 +19,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/observe"
 )
 
 // border is a place between two events of a partition.
@@ -58,7 +60,7 @@ type partition struct {
 	w         *Worker
 	id        int
 	allowance int // bytes of what is decided and not committed, and of one commit
-	caughtUp  func(PartitionAcquired)
+	caughtUp  func(observe.PartitionAcquired)
 	drained   func()     // nothing more is committed; called when others are to go on
 	failed    chan error // the first reason to stop reading
 
@@ -103,7 +105,7 @@ type partition struct {
 	behind       atomic.Bool   // the log holds more than a backlog of unread events
 }
 
-func newPartition(w *Worker, id int, caughtUp func(PartitionAcquired), drained func()) *partition {
+func newPartition(w *Worker, id int, caughtUp func(observe.PartitionAcquired), drained func()) *partition {
 	p := &partition{
 		w: w, id: id, allowance: partitionShare(w.config.Memory, w.config.Streams.Partitions), caughtUp: caughtUp, drained: drained,
 		failed:    make(chan error, 1),
@@ -135,7 +137,7 @@ func (p *partition) serve(ctx context.Context, s stopTime) error {
 		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
 	}
 	from := broker.LogFrom{Partition: p.id, Seq: uint64(p.end.seq) + 1, OnError: p.retrying("read log"), OnFetched: func(seq uint64, why error) {
-		call(p.w.config.Listener.Fetched, Fetched{p.id, compaction.Seq(seq), why})
+		observe.Call(p.w.config.Listener.Fetched, observe.Fetched{Partition: p.id, Seq: compaction.Seq(seq), Err: why})
 	}}
 	stop, err := broker.ConsumeLog(ctx, p.w.js, from, p.receive)
 	if err != nil {
@@ -207,7 +209,7 @@ func (p *partition) open(ctx context.Context) error {
 	if p.committer, found, err = broker.TakeOver(ctx, p.w.config.Commit, claim); err != nil {
 		return err
 	}
-	failpoint("taken-over")
+	failpoint.Pass("taken-over")
 	log, err := p.awaitLog(ctx, found.Cursor) // after the take-over: nobody moves the marker any more
 	if err != nil {
 		return err
@@ -223,7 +225,7 @@ func (p *partition) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if ignoreMarker() {
+	if failpoint.IgnoreMarker() {
 		marker = position{}
 	}
 	p.committed, p.markedAt, p.saved = marker.seq, time.Now(), time.Now()
@@ -241,9 +243,9 @@ func (p *partition) open(ctx context.Context) error {
 	if err := p.pendingErasures(ctx); err != nil {
 		return err
 	}
-	failpoint("replayed")
+	failpoint.Pass("replayed")
 	p.w.served[p.id].Store(p)
-	p.caughtUp(PartitionAcquired{
+	p.caughtUp(observe.PartitionAcquired{
 		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
 		Sessions: len(p.decider.cache), Took: time.Since(began),
 	})
@@ -366,7 +368,7 @@ func (p *partition) receive(m jetstream.Msg) {
 		p.fail(lost)
 		return
 	}
-	failpoint("decided")
+	failpoint.Pass("decided")
 	if text && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		p.w.payloads.put(e)
 	}
@@ -377,7 +379,7 @@ func (p *partition) receive(m jetstream.Msg) {
 	if e.pending == 0 {
 		wakeUp(p.logEmpty)
 	}
-	call(p.w.config.Listener.Applied, Applied{p.id, e.seq, e.Kind, len(outs), e.pending})
+	observe.Call(p.w.config.Listener.Applied, observe.Applied{Partition: p.id, Seq: e.seq, Kind: e.Kind, Outcomes: len(outs), Pending: e.pending})
 }
 
 // push queues what was decided about one event of a session and waits while too much
@@ -419,7 +421,7 @@ func (p *partition) fail(err error) {
 
 func (p *partition) retrying(step string) func(error) {
 	return func(err error) {
-		call(p.w.config.Listener.Retrying, Retrying{p.id, step, err})
+		observe.Call(p.w.config.Listener.Retrying, observe.Retrying{Partition: p.id, Step: step, Err: err})
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/model"
+	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/observe"
 )
 
 const (
@@ -36,7 +38,7 @@ type pool struct {
 	nc         *nats.Conn
 	js         jetstream.JetStream
 	summarizer summarize.Summarizer
-	listener   *Listener
+	listener   *observe.Listener
 }
 
 // run works until ctx ends; jobs under way are then given back.
@@ -125,7 +127,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 		p.ack("end job", m.Term()) // nobody can read it
 		return
 	}
-	call(p.listener.SummaryStarted, SummaryStarted{d.address, d.lane, d.job.ID, d.number})
+	observe.Call(p.listener.SummaryStarted, observe.SummaryStarted{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number})
 	began := time.Now()
 	var result *events.Summary
 	forgotten, err := broker.LastForget(ctx, p.nc, d.partition, d.address) // before any text is read
@@ -136,7 +138,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 		result, err = p.result(ctx, d)
 	}
 	if err == nil {
-		failpoint("summarized")
+		failpoint.Pass("summarized")
 		err = p.publish(ctx, d, result, forgotten)
 	}
 	stop()
@@ -148,10 +150,10 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 		p.giveBack(ctx, m, d, err)
 		return
 	}
-	failpoint("summary-published")
+	failpoint.Pass("summary-published")
 	p.ack("end job", m.Ack())
-	call(p.listener.SummaryDone, SummaryDone{
-		d.address, d.lane, d.job.ID, result.Failure, time.Since(began), d.number, result.Model, result.Usage,
+	observe.Call(p.listener.SummaryDone, observe.SummaryDone{
+		Address: d.address, Lane: d.lane, Job: d.job.ID, Failure: result.Failure, Took: time.Since(began), Attempt: d.number, Model: result.Model, Usage: result.Usage,
 	})
 }
 
@@ -197,7 +199,7 @@ func (p *pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err e
 		pause = 0
 	case busy:
 		pause = pauseBefore(later, d.maxWait(), d.number)
-		call(p.listener.SummaryDelayed, SummaryDelayed{d.address, d.lane, d.job.ID, d.number, pause, later.Err})
+		observe.Call(p.listener.SummaryDelayed, observe.SummaryDelayed{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number, Pause: pause, Err: later.Err})
 	default:
 		p.retrying("summarize", err)
 	}
@@ -302,10 +304,10 @@ func (p *pool) write(ctx context.Context, limit time.Duration, in summarize.Inpu
 func (p *pool) attempted(d *delivery) func(summarize.Attempt) {
 	return func(a summarize.Attempt) {
 		if e, ok := errors.AsType[*model.Error](a.Err); ok && e.Kind == model.OverQuota {
-			call(p.listener.OverQuota, OverQuota{d.address, d.lane, d.job.ID, a.Model})
+			observe.Call(p.listener.OverQuota, observe.OverQuota{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model})
 			return
 		}
-		call(p.listener.ModelCalled, ModelCalled{d.address, d.lane, d.job.ID, a.Model, a.Usage, a.Err})
+		observe.Call(p.listener.ModelCalled, observe.ModelCalled{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model, Usage: a.Usage, Err: a.Err})
 	}
 }
 
@@ -372,5 +374,5 @@ func (p *pool) ack(step string, err error) {
 }
 
 func (p *pool) retrying(step string, err error) {
-	call(p.listener.Retrying, Retrying{Partition: -1, Step: step, Err: err})
+	observe.Call(p.listener.Retrying, observe.Retrying{Partition: -1, Step: step, Err: err})
 }

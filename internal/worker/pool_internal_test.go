@@ -15,6 +15,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/worker/observe"
 )
 
 // hanging is a summarizer that answers nobody before the context ends.
@@ -111,7 +112,7 @@ func (m *message) NakWithDelay(d time.Duration) error { m.given = append(m.given
 // worker would get it, and none once it is settled.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, m := pool{listener: &Listener{}}, &message{}
+		p, m := pool{listener: &observe.Listener{}}, &message{}
 		stop := p.keepAlive(t.Context(), m)
 		time.Sleep(jobAckWait + time.Second)
 		if n := m.beats.Load(); n != 3 {
@@ -145,13 +146,13 @@ func TestGiveBack(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			delayed, told := 0, 0
-			p := pool{listener: &Listener{
-				SummaryDelayed: func(e SummaryDelayed) {
+			p := pool{listener: &observe.Listener{
+				SummaryDelayed: func(e observe.SummaryDelayed) {
 					if delayed++; e.Pause != c.pause || e.Attempt != 2 || e.Err == nil {
 						t.Errorf("%s: told %+v", c.name, e)
 					}
 				},
-				Retrying: func(Retrying) { told++ },
+				Retrying: func(observe.Retrying) { told++ },
 			}}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

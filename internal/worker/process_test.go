@@ -284,7 +284,7 @@ func (f *fleet) agent(ctx context.Context, js jetstream.JetStream, session int) 
 			a, err := js.PublishMsg(one, m)
 			cancel()
 			if err == nil {
-				f.note(ack{subject, a.Sequence, m.Data})
+				f.note(ack{subject: subject, seq: a.Sequence, data: m.Data})
 				break
 			}
 		}

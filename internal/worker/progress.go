@@ -8,6 +8,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
+	"compactd/internal/worker/observe"
 )
 
 // place is the last state of a partition that the listener received.
@@ -25,22 +26,22 @@ type progress struct {
 	places map[int]*place
 }
 
-func (p *progress) listener() Listener {
-	return Listener{
-		PartitionAcquired: func(e PartitionAcquired) {
+func (p *progress) listener() observe.Listener {
+	return observe.Listener{
+		PartitionAcquired: func(e observe.PartitionAcquired) {
 			p.set(e.Partition, func(at *place) { *at = place{served: true, cursor: e.Cursor} })
 		},
-		PartitionFailed: func(e PartitionFailed) {
+		PartitionFailed: func(e observe.PartitionFailed) {
 			p.set(e.Partition, func(at *place) { *at = place{failed: true} })
 		},
-		PartitionReleased: func(e PartitionReleased) {
+		PartitionReleased: func(e observe.PartitionReleased) {
 			failed := e.Err != nil && !errors.Is(e.Err, broker.ErrFenced) // another worker serves it then
 			p.set(e.Partition, func(at *place) { *at = place{failed: failed} })
 		},
-		Applied: func(e Applied) {
+		Applied: func(e observe.Applied) {
 			p.set(e.Partition, func(at *place) { at.pending = e.Pending })
 		},
-		Committed: func(e Committed) {
+		Committed: func(e observe.Committed) {
 			p.set(e.Partition, func(at *place) {
 				at.cursor = e.Cursor
 				if !errors.Is(at.full, kv.ErrFull) {
@@ -48,14 +49,14 @@ func (p *progress) listener() Listener {
 				}
 			})
 		},
-		Checkpointed: func(e Checkpointed) {
+		Checkpointed: func(e observe.Checkpointed) {
 			p.set(e.Partition, func(at *place) {
 				if errors.Is(at.full, kv.ErrFull) {
 					at.full = nil
 				}
 			})
 		},
-		Retrying: func(e Retrying) {
+		Retrying: func(e observe.Retrying) {
 			_, full := errors.AsType[*broker.StoreFullError](e.Err)
 			if e.Partition >= 0 && (full || errors.Is(e.Err, kv.ErrFull)) {
 				p.set(e.Partition, func(at *place) { at.full = e.Err })

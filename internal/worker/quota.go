@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
+	"compactd/internal/worker/observe"
 )
 
 // A compaction copies text, so an event of 20 bytes may lead to an outcome of 6 MiB.
@@ -130,7 +131,7 @@ type quotas struct {
 	perHour    int64 // as it was asked for: 0 is the default, negative is no bound
 	partitions int
 	assigned   func() int // how many this worker should serve
-	limited    func(OutcomesLimited)
+	limited    func(observe.OutcomesLimited)
 
 	mu       sync.Mutex    // guards the fields below
 	hours    map[int]*hour // by partition: of its own, and of others as they were read
@@ -147,7 +148,7 @@ func newQuotas(w *Worker) *quotas {
 	c := &w.config
 	return &quotas{
 		js: w.js, perHour: c.OutcomeBytes, partitions: c.Streams.Partitions, assigned: w.share,
-		limited: func(e OutcomesLimited) { call(c.Listener.OutcomesLimited, e) },
+		limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
 		hours:   map[int]*hour{}, own: map[int]bool{}, held: int64(c.Streams.Outcomes.Bytes), most: c.Streams.Outcomes.MaxBytes, reported: map[string]time.Time{},
 	}
 }
@@ -255,26 +256,26 @@ func (q *quotas) over(tenant string, bytes int64) string {
 	return e.Reason
 }
 
-func (q *quotas) exceeded(tenant string, bytes int64) OutcomesLimited {
+func (q *quotas) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	lately, own, now := q.lately(tenant)
 	if most, n := q.hourly(); n >= 0 {
 		if lately+bytes > most {
-			return OutcomesLimited{tenant, omittedHour, lately, most}
+			return observe.OutcomesLimited{Tenant: tenant, Reason: omittedHour, Bytes: lately, Bound: most}
 		}
 		if own+bytes > n {
-			return OutcomesLimited{tenant, omittedHour, own, n}
+			return observe.OutcomesLimited{Tenant: tenant, Reason: omittedHour, Bytes: own, Bound: n}
 		}
 		if n = max(n/quotaBurst, min(n, leastBurst)); now+bytes > n {
-			return OutcomesLimited{tenant, omittedBurst, now, n}
+			return observe.OutcomesLimited{Tenant: tenant, Reason: omittedBurst, Bytes: now, Bound: n}
 		}
 	}
 	held := max(q.tenants[tenant], lately) // the latter until all is counted
 	if n := q.share(); n >= 0 && held+bytes > n {
-		return OutcomesLimited{tenant, omittedShare, held, n}
+		return observe.OutcomesLimited{Tenant: tenant, Reason: omittedShare, Bytes: held, Bound: n}
 	}
-	return OutcomesLimited{}
+	return observe.OutcomesLimited{}
 }
 
 // tell reports whether it is time to pass on that a tenant is over a bound.

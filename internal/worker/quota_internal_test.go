@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"compactd/internal/worker/observe"
 )
 
-func newTestQuotas(perHour, most int64, told *[]OutcomesLimited) *quotas {
+func newTestQuotas(perHour, most int64, told *[]observe.OutcomesLimited) *quotas {
 	return &quotas{
 		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
-		limited: func(e OutcomesLimited) { *told = append(*told, e) },
+		limited: func(e observe.OutcomesLimited) { *told = append(*told, e) },
 		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, reported: map[string]time.Time{},
 	}
 }
@@ -21,7 +23,7 @@ func newTestQuotas(perHour, most int64, told *[]OutcomesLimited) *quotas {
 // once in ten minutes; another tenant is not touched.
 func TestQuotaHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []OutcomesLimited
+		var told []observe.OutcomesLimited
 		q := newTestQuotas(1000, 0, &told)
 		type stored struct {
 			at    time.Time
@@ -64,7 +66,7 @@ func TestQuotaHour(t *testing.T) {
 // not take the whole hour, nor the memory of a server that caches what it stores.
 func TestQuotaBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []OutcomesLimited
+		var told []observe.OutcomesLimited
 		q := newTestQuotas(256<<20, 0, &told)
 		time.Sleep(time.Until(time.Now().Truncate(quotaSlot).Add(quotaSlot)))
 		for range 4 {
@@ -89,7 +91,7 @@ func TestQuotaBurst(t *testing.T) {
 
 // A worker grants the part of an hour that its share of the partitions is.
 func TestQuotaOfShare(t *testing.T) {
-	var told []OutcomesLimited
+	var told []observe.OutcomesLimited
 	q := newTestQuotas(1000, 0, &told)
 	q.assigned = func() int { return 1 }
 	if q.over("a", 250) != "" || q.over("a", 251) == "" {
@@ -115,7 +117,7 @@ func TestQuotaOfShare(t *testing.T) {
 // As OUTCOMES fills up, whoever holds most of it goes first; who holds little has
 // messages to the end, and the reserve is for nobody's messages.
 func TestQuotaShare(t *testing.T) {
-	var told []OutcomesLimited
+	var told []observe.OutcomesLimited
 	q := newTestQuotas(1<<40, 1000, &told)
 	for q.over("evil", 10) == "" {
 		q.charge(0, "evil", 10)

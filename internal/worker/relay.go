@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
 )
 
 // maxRelayed is how many questions may wait for the answer of another worker.
@@ -55,7 +56,7 @@ func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte,
 	}
 	err = to.nc.PublishMsg(&nats.Msg{Subject: to.reply, Data: reply.Data, Header: reply.Header})
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		call(s.w.config.Listener.Retrying, Retrying{-1, "answer", err})
+		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
 	}
 }
 
@@ -117,7 +118,7 @@ func (s *service) subscribe(ctx context.Context, id int) (quiet func()) {
 		}
 	})
 	if err != nil {
-		call(s.w.config.Listener.Retrying, Retrying{id, "answer other workers", err})
+		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "answer other workers", Err: err})
 		return func() {}
 	}
 	return func() { _ = sub.Unsubscribe() }

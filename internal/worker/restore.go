@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/kv"
+	"compactd/internal/worker/failpoint"
 )
 
 // askSnapshot is how long a take-over asks for a snapshot before it reads the log
@@ -49,11 +50,11 @@ func (p *partition) restore(ctx context.Context, log broker.StreamState, marker 
 		case <-time.After(fullPause):
 		}
 	}
-	failpoint("restoring")
+	failpoint.Pass("restoring")
 	if err := errors.Join(p.store.Close(), os.Rename(path, p.path()), p.openStore()); err != nil {
 		return err
 	}
-	failpoint("restored")
+	failpoint.Pass("restored")
 	p.snapshot = p.store.Mark().Cursor
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
 )
 
 // Log and outcomes keep a message for their age. What has to outlive it, the newest
@@ -37,7 +38,7 @@ func (w *Worker) renewConfig(ctx context.Context) {
 		}
 		c := w.config.Compaction
 		if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), w.renewEvery()/2); err != nil && ctx.Err() == nil {
-			call(w.config.Listener.Retrying, Retrying{-1, "renew config", err})
+			observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "renew config", Err: err})
 		}
 	}
 }

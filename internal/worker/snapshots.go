@@ -12,6 +12,8 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
+	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/observe"
 )
 
 // copySuffix marks the copy of a ledger file that is on its way to the store, or
@@ -92,12 +94,12 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 		p.retrying("snapshot")(err)
 	case done.Bytes > 0:
 		done.Took = time.Since(began)
-		call(s.w.config.Listener.Snapshotted, done)
+		observe.Call(s.w.config.Listener.Snapshotted, done)
 	}
 	return done.Took
 }
 
-func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done Snapshotted, err error) {
+func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done observe.Snapshotted, err error) {
 	events := p.unsnapped.Load()
 	u, err := s.store.Begin(ctx, p.id) // before the copy: what is erased meanwhile must not come back
 	if err != nil || p.lead(u.Replaces()) < least {
@@ -106,7 +108,7 @@ func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done S
 	if err := p.stillOwned(ctx); err != nil {
 		return done, err
 	}
-	failpoint("snapshot-begun")
+	failpoint.Pass("snapshot-begun")
 	path := p.path() + copySuffix
 	m, err := p.store.Copy(ctx, path)
 	if err != nil {
@@ -125,8 +127,8 @@ func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done S
 		return done, err
 	}
 	p.unsnapped.Add(-events)
-	failpoint("snapshot-put")
-	return Snapshotted{Partition: p.id, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
+	failpoint.Pass("snapshot-put")
+	return observe.Snapshotted{Partition: p.id, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
 }
 
 // stillOwned is an error when another owner has taken the partition over, and lets it
@@ -145,7 +147,7 @@ func (p *partition) stillOwned(ctx context.Context) error {
 type reading struct{ *os.File }
 
 func (r reading) Read(b []byte) (int, error) {
-	failpoint("snapshot-reading")
+	failpoint.Pass("snapshot-reading")
 	return r.File.Read(b)
 }
 

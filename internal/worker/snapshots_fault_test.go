@@ -16,7 +16,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/failpoint"
 )
 
 // A worker is killed at each step of a snapshot on its way to the store and back,
@@ -59,7 +59,7 @@ func TestFaultSnapshots(t *testing.T) {
 
 	k, restored := killing{kills: 1}, 0
 	for round := range 3 {
-		for _, at := range worker.SnapshotFailpoints {
+		for _, at := range failpoint.SnapshotNames {
 			if at == "snapshot-reading" {
 				at = fmt.Sprintf("%s:%d", at, 2+round) // the first is before anything is uploaded
 			}

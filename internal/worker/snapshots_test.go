@@ -523,7 +523,7 @@ func (w *world) newestSnapshot(partition int) storedSnapshot {
 	if err := s.Read(w.t.Context(), newest, &b); err != nil {
 		w.t.Fatal(err)
 	}
-	return storedSnapshot{newest, []byte(b.String())}
+	return storedSnapshot{Snapshot: newest, data: []byte(b.String())}
 }
 
 func (w *world) putSnapshot(partition int, m broker.Marker, outcomes uint64, data []byte) {

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize"
+	"compactd/internal/worker/observe"
 )
 
 // Config describes a worker. Fields without a default are required.
@@ -37,7 +38,7 @@ type Config struct {
 	// workers.
 	Summarizer summarize.Summarizer
 	// Listener is told what happens. Default none.
-	Listener Listener
+	Listener observe.Listener
 	// Version of the program, for whoever asks. Default "dev".
 	Version string
 
@@ -171,7 +172,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	deafen := func() {}
 	defer func() { deafen() }()
 	var f *fleet
-	err := broker.AwaitServer(ctx, func(err error) { call(w.config.Listener.Retrying, Retrying{-1, "join", err}) }, func() (err error) {
+	err := broker.AwaitServer(ctx, func(err error) {
+		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "join", Err: err})
+	}, func() (err error) {
 		if err = broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 //go:build faults
 
-package worker
+package failpoint
 
 import (
 	"errors"
@@ -13,33 +13,33 @@ import (
 	"syscall"
 )
 
-// failpoints are the places where the fault tests end the process, in the order
+// Names are the places where the fault tests end the process, in the order
 // in which an event passes them.
-var failpoints = []string{
+var Names = []string{
 	"taken-over",        // the partition is ours, nothing is replayed
-	"replayed",          // the ledgers stand at the marker, nothing new is read
+	"replayed",          // the ledgers are at the marker, nothing new is read
 	"decided",           // an event is decided and applied, and not yet queued
 	"rendered",          // a batch is rendered, and not yet sent
 	"committed",         // a commit is acknowledged, and still queued
 	"collected",         // a checkpoint is collected
-	"before-checkpoint", // its border is committed, and it is not yet written
+	"before-checkpoint", // its position is committed, and it is not yet written
 	"checkpointed",      // it is written
 	"summarized",        // a summary is made, and not yet published
 	"summary-published", // it is published, and its job not yet acknowledged
 	"draining",          // nothing is read any more, and the last commits are to come
 }
 
-// eraseFailpoints are those on the way of an erasure, which fault tests of their own
+// EraseNames are those on the way of an erasure, which fault tests of their own
 // pass.
-var eraseFailpoints = []string{
-	"forgotten",      // session.forgotten is told, and nothing erased
+var EraseNames = []string{
+	"forgotten",      // session.forgotten is published, and nothing erased
 	"streams-erased", // log and outcomes are erased, ledger file and snapshots not
 	"file-erased",    // the file is too, and snapshots are not; nothing is confirmed
 }
 
-// snapshotFailpoints are those on the way of a snapshot to the store and back, for the
+// SnapshotNames are those on the way of a snapshot to the store and back, for the
 // same.
-var snapshotFailpoints = []string{
+var SnapshotNames = []string{
 	"snapshot-begun",   // the fence is read, and nothing uploaded
 	"snapshot-reading", // a part of the copy is about to be read: all before it is uploaded
 	"snapshot-put",     // it is the newest, and the copy not yet removed
@@ -53,7 +53,7 @@ type fuse struct {
 	left atomic.Int64
 }
 
-// armed is what COMPACTD_FAILPOINT=<name>[:n] asks for: kill -9 at the n-th
+// armed is what COMPACTD_FAILPOINT=<name>[:n] requests: kill -9 at the n-th
 // passing. Before that the name is added to the file COMPACTD_FAILPOINT_LOG.
 var armed = arm(os.Getenv("COMPACTD_FAILPOINT"))
 
@@ -66,16 +66,16 @@ func arm(at string) *fuse {
 	if counted {
 		n, err = strconv.ParseInt(times, 10, 64)
 	}
-	if err != nil || n < 1 || !slices.Contains(slices.Concat(failpoints, eraseFailpoints, snapshotFailpoints), name) {
-		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q, %q or %q", at, failpoints, eraseFailpoints, snapshotFailpoints))
+	if err != nil || n < 1 || !slices.Contains(slices.Concat(Names, EraseNames, SnapshotNames), name) {
+		panic(fmt.Sprintf("COMPACTD_FAILPOINT=%q is not <name>[:n] with a name of %q, %q or %q", at, Names, EraseNames, SnapshotNames))
 	}
 	f := &fuse{name: name}
 	f.left.Store(n)
 	return f
 }
 
-// failpoint is passed by the code that the tests want to end at.
-func failpoint(name string) {
+// Pass is called by the code that the tests want to end at.
+func Pass(name string) {
 	if armed == nil || armed.name != name || armed.left.Add(-1) != 0 {
 		return
 	}
@@ -104,14 +104,14 @@ func note(path, line string) error {
 // Planted defects, to see that the tests notice them: COMPACTD_FAULT names one.
 var defect = os.Getenv("COMPACTD_FAULT")
 
-// ignoreMarker: the worker decides again what it has told already.
-func ignoreMarker() bool { return defect == "ignore-marker" }
+// IgnoreMarker: the worker decides again what it has published.
+func IgnoreMarker() bool { return defect == "ignore-marker" }
 
-// checkpointEarly: a checkpoint is written before its border is committed.
-func checkpointEarly() bool { return defect == "checkpoint-early" }
+// CheckpointEarly: a checkpoint is written before its position is committed.
+func CheckpointEarly() bool { return defect == "checkpoint-early" }
 
 var listed atomic.Uint64
 
-// forgetDirty: every second ledger that changes again after a checkpoint is not
+// ForgetDirty: every second ledger that changes again after a checkpoint is not
 // listed for the next.
-func forgetDirty() bool { return defect == "forget-dirty" && listed.Add(1)%2 == 0 }
+func ForgetDirty() bool { return defect == "forget-dirty" && listed.Add(1)%2 == 0 }

@@ -1,4 +1,4 @@
-package worker_test
+package observe_test
 
 import (
 	"bytes"
@@ -14,16 +14,19 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
+
+// canary is text of a conversation: no line of the log may hold it.
+const canary = "canary-7c1d5e"
 
 // Tee passes every field on, to each of its listeners, in their order; one that
 // it forgets fails here.
 func TestTee(t *testing.T) {
 	var got []string
-	names := reflect.TypeFor[worker.Listener]()
-	listener := func(who string) worker.Listener {
-		var l worker.Listener
+	names := reflect.TypeFor[observe.Listener]()
+	listener := func(who string) observe.Listener {
+		var l observe.Listener
 		v := reflect.ValueOf(&l).Elem()
 		for i := range v.NumField() {
 			v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func([]reflect.Value) []reflect.Value {
@@ -33,7 +36,7 @@ func TestTee(t *testing.T) {
 		}
 		return l
 	}
-	v := reflect.ValueOf(worker.Tee(worker.Listener{}, listener("a"), worker.Listener{}, listener("b")))
+	v := reflect.ValueOf(observe.Tee(observe.Listener{}, listener("a"), observe.Listener{}, listener("b")))
 	for i := range v.NumField() {
 		name := names.Field(i).Name
 		if v.Field(i).IsNil() {
@@ -50,7 +53,7 @@ func TestTee(t *testing.T) {
 
 // Without listeners there is nothing to call.
 func TestTeeOfNone(t *testing.T) {
-	v := reflect.ValueOf(worker.Tee())
+	v := reflect.ValueOf(observe.Tee())
 	for i := range v.NumField() {
 		if !v.Field(i).IsNil() {
 			t.Errorf("%s is not nil", v.Type().Field(i).Name)
@@ -62,30 +65,30 @@ func TestTeeOfNone(t *testing.T) {
 // facts in fields, and no message text or hint of a rejection.
 func TestLogListener(t *testing.T) {
 	var buf bytes.Buffer
-	l := worker.LogListener(zerolog.New(&buf))
+	l := observe.LogListener(zerolog.New(&buf))
 	at := events.Address{Tenant: "acme", Session: "s1"}
-	l.ShareAcquired(worker.ShareAcquired{})
-	l.PartitionAcquired(worker.PartitionAcquired{Partition: 3, Epoch: 2, Cursor: 17, Snapshot: 8, Replayed: 9, Sessions: 4})
-	l.Snapshotted(worker.Snapshotted{Partition: 3, Cursor: 17, Bytes: 4096})
-	l.Compacted(worker.Compacted{Partition: 3, Address: at, Body: &events.Compacted{
+	l.ShareAcquired(observe.ShareAcquired{})
+	l.PartitionAcquired(observe.PartitionAcquired{Partition: 3, Epoch: 2, Cursor: 17, Snapshot: 8, Replayed: 9, Sessions: 4})
+	l.Snapshotted(observe.Snapshotted{Partition: 3, Cursor: 17, Bytes: 4096})
+	l.Compacted(observe.Compacted{Partition: 3, Address: at, Body: &events.Compacted{
 		Generation: 2, Compacted: true, Reason: events.ReasonThreshold, TokensBefore: 100, TokensAfter: 60,
 		StagesUsed: []events.Stage{events.StagePrune}, Messages: []events.Raw{events.Raw(`"` + canary + `"`)},
 	}})
-	l.Compacted(worker.Compacted{Partition: 3, Address: at, Body: &events.Compacted{Code: events.CodeNothingToDo}})
-	l.Rejected(worker.Rejected{Partition: 3, Address: at, Body: &events.Rejected{
+	l.Compacted(observe.Compacted{Partition: 3, Address: at, Body: &events.Compacted{Code: events.CodeNothingToDo}})
+	l.Rejected(observe.Rejected{Partition: 3, Address: at, Body: &events.Rejected{
 		Seq: 18, Kind: events.KindTurn, Code: events.CodeBadJSON, Message: canary, Hint: canary,
 	}})
-	l.ModelCalled(worker.ModelCalled{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
-	l.ModelCalled(worker.ModelCalled{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Err: errors.New("busy")})
-	l.OverQuota(worker.OverQuota{Address: at, Lane: events.LaneBackground, Job: "j", Model: "p/m"})
-	l.SummaryDelayed(worker.SummaryDelayed{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 2, Pause: 7 * time.Second, Err: errors.New("busy")})
-	l.SummaryDone(worker.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 3, Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
-	l.SummaryDone(worker.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 6, Failure: "dead"})
-	l.Retrying(worker.Retrying{Partition: 3, Step: "commit", Err: errors.New("no room")})
-	l.PartitionReleased(worker.PartitionReleased{Partition: 3})
-	l.PartitionReleased(worker.PartitionReleased{Partition: 3, Err: errors.New("taken over")})
-	l.PartitionFailed(worker.PartitionFailed{Partition: 3, Err: errors.New("no room"), Pause: time.Second})
-	l.Fetched(worker.Fetched{Partition: 3, Seq: 7, Err: errors.New("too large")})
+	l.ModelCalled(observe.ModelCalled{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
+	l.ModelCalled(observe.ModelCalled{Address: at, Lane: events.LaneNormal, Job: "j", Model: "p/m", Err: errors.New("busy")})
+	l.OverQuota(observe.OverQuota{Address: at, Lane: events.LaneBackground, Job: "j", Model: "p/m"})
+	l.SummaryDelayed(observe.SummaryDelayed{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 2, Pause: 7 * time.Second, Err: errors.New("busy")})
+	l.SummaryDone(observe.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 3, Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
+	l.SummaryDone(observe.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 6, Failure: "dead"})
+	l.Retrying(observe.Retrying{Partition: 3, Step: "commit", Err: errors.New("no room")})
+	l.PartitionReleased(observe.PartitionReleased{Partition: 3})
+	l.PartitionReleased(observe.PartitionReleased{Partition: 3, Err: errors.New("taken over")})
+	l.PartitionFailed(observe.PartitionFailed{Partition: 3, Err: errors.New("no room"), Pause: time.Second})
+	l.Fetched(observe.Fetched{Partition: 3, Seq: 7, Err: errors.New("too large")})
 	want := []string{
 		`{"level":"info","partition":3,"epoch":2,"cursor":17,"snapshot":8,"events":9,"sessions":4,"took_ms":0,"message":"partition acquired"}`,
 		`{"level":"info","partition":3,"cursor":17,"bytes":4096,"took_ms":0,"message":"snapshot stored"}`,
@@ -114,10 +117,10 @@ func TestLogListener(t *testing.T) {
 // is over, or when one of them is lost before. Later ones, and one alone, are a line each.
 func TestLogOfAStart(t *testing.T) {
 	var buf bytes.Buffer
-	l := worker.LogListener(zerolog.New(&buf))
+	l := observe.LogListener(zerolog.New(&buf))
 	acquire := func(ids ...int) {
 		for _, id := range ids {
-			l.PartitionAcquired(worker.PartitionAcquired{
+			l.PartitionAcquired(observe.PartitionAcquired{
 				Partition: id, Epoch: uint64(10 + id), Cursor: 17, Snapshot: compaction.Seq(id % 2), Replayed: id, Sessions: 1, Took: time.Duration(20-id) * time.Second,
 			})
 		}
@@ -131,16 +134,16 @@ func TestLogOfAStart(t *testing.T) {
 	}
 	acquire(7, 0, 2, 1)
 	check("")
-	l.PartitionReleased(worker.PartitionReleased{Partition: 2})
+	l.PartitionReleased(observe.PartitionReleased{Partition: 2})
 	check(`{"level":"info","acquired":"0-2,7","count":4,"epoch":17,"from_snapshot":2,"events":10,"sessions":4,"took_ms":20000,"message":"partitions acquired"}`,
 		`{"level":"info","partition":2,"message":"partition released"}`)
 	acquire(3)
 	check("")
-	l.PartitionReleased(worker.PartitionReleased{Partition: 3})
+	l.PartitionReleased(observe.PartitionReleased{Partition: 3})
 	check(`{"level":"info","partition":3,"epoch":13,"cursor":17,"snapshot":1,"events":3,"sessions":1,"took_ms":17000,"message":"partition acquired"}`,
 		`{"level":"info","partition":3,"message":"partition released"}`)
 	acquire(5, 4, 6)
-	l.ShareAcquired(worker.ShareAcquired{Partitions: 6})
+	l.ShareAcquired(observe.ShareAcquired{Partitions: 6})
 	check(`{"level":"info","acquired":"4-6","count":3,"epoch":16,"from_snapshot":1,"events":15,"sessions":3,"took_ms":16000,"message":"partitions acquired"}`)
 	for _, id := range []int{3, 2} {
 		acquire(id)

@@ -1,0 +1,271 @@
+package observe
+
+import (
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Listener watches a worker. Every func may be nil. They are called from the
+// goroutines of partitions and must not block.
+type Listener struct {
+	// PartitionAcquired: the partition is caught up and takes turns.
+	PartitionAcquired func(PartitionAcquired)
+	// ShareAcquired: all that this worker should hold is served, for the first time. It
+	// is called once, after PartitionAcquired of each of them.
+	ShareAcquired func(ShareAcquired)
+	// PartitionFailed: the partition ended with an error, and this worker opens it again.
+	PartitionFailed func(PartitionFailed)
+	// PartitionReleased: the partition is no longer served by this worker.
+	PartitionReleased func(PartitionReleased)
+	// Applied: an event was decided, and applied to its ledger in memory.
+	Applied func(Applied)
+	// Fetched: an event that two reads in a row did not bring was read by its sequence.
+	Fetched func(Fetched)
+	// Committed: outcomes and their marker are stored.
+	Committed func(Committed)
+	// Checkpointed: the ledgers of a partition are on file.
+	Checkpointed func(Checkpointed)
+	// Snapshotted: a copy of a partition's file is in the object store.
+	Snapshotted func(Snapshotted)
+	// Quarantined: the file of a partition failed its checks; it is kept beside, and rebuilt.
+	Quarantined func(Quarantined)
+	// Compacted: a session.compacted is stored.
+	Compacted func(Compacted)
+	// OutcomesLimited: compactions of a tenant go out without their messages, since it
+	// is over a bound. It is called once in ten minutes for each tenant.
+	OutcomesLimited func(OutcomesLimited)
+	// Rejected: a session.rejected is stored.
+	Rejected func(Rejected)
+	// Noted: an outcome with a note about an event that was taken is stored.
+	Noted func(Noted)
+	// SummaryStarted: a summarizer of this worker took a job.
+	SummaryStarted func(SummaryStarted)
+	// ModelCalled: a call of a model for a summary has ended.
+	ModelCalled func(ModelCalled)
+	// OverQuota: a model was not called, since the tenant has used up its share.
+	OverQuota func(OverQuota)
+	// SummaryDelayed: all models are busy or away, and the job waits for them.
+	SummaryDelayed func(SummaryDelayed)
+	// SummaryDone: its result is stored in the log.
+	SummaryDone func(SummaryDone)
+	// Retrying: a step failed and is tried again.
+	Retrying func(Retrying)
+}
+
+// PartitionAcquired describes where a partition continues.
+type PartitionAcquired struct {
+	Partition int
+	Epoch     uint64
+	Cursor    compaction.Seq // of the marker that was found
+	Snapshot  compaction.Seq // cursor of the snapshot it went on from; 0 without one
+	Replayed  int            // events up to the marker
+	Sessions  int            // in memory
+	Took      time.Duration
+}
+
+// ShareAcquired says how much a worker serves after its start.
+type ShareAcquired struct {
+	Partitions int // 0 where there are more workers than partitions
+}
+
+// PartitionFailed is the failure of a partition that this worker opens again.
+type PartitionFailed struct {
+	Partition int
+	Err       error
+	Pause     time.Duration // before it is opened again
+}
+
+// PartitionReleased is the end of a partition on this worker. Err is nil after a stop or a
+// hand-over.
+type PartitionReleased struct {
+	Partition int
+	Err       error
+}
+
+// Applied is one event.
+type Applied struct {
+	Partition int
+	Seq       compaction.Seq
+	Kind      events.Kind
+	Outcomes  int
+	Pending   uint64 // events of the partition behind it, when it was sent to the worker
+}
+
+// Fetched is one event that was read by its sequence. What it is decides what becomes of it,
+// as of any other.
+type Fetched struct {
+	Partition int
+	Seq       compaction.Seq
+	Err       error // of the last read
+}
+
+// Committed is one commit.
+type Committed struct {
+	Partition int
+	Cursor    compaction.Seq
+	Outcomes  int // 0 for a marker alone
+	Bytes     int
+	Took      time.Duration
+}
+
+// Checkpointed is one checkpoint.
+type Checkpointed struct {
+	Partition int
+	Cursor    compaction.Seq
+	Ledgers   int // that had changed
+	Evicted   int // that left memory
+	Kept      int // that are in memory now
+	Took      time.Duration
+}
+
+// Snapshotted is one snapshot.
+type Snapshotted struct {
+	Partition int
+	Cursor    compaction.Seq // position of its ledgers
+	Bytes     int64
+	Took      time.Duration
+}
+
+// Quarantined is a file that is not used, with the reason and its new path.
+type Quarantined struct {
+	Partition int
+	Reason    error
+	Moved     string
+}
+
+// Compacted is one session.compacted; Body has no messages.
+type Compacted struct {
+	Partition int
+	Address   events.Address
+	Body      *events.Compacted
+	// Omitted says why its messages were left out: size, no_text, tenant_hour,
+	// tenant_burst or tenant_share; "" if they were not.
+	Omitted string
+}
+
+// OutcomesLimited is a tenant over a bound.
+type OutcomesLimited struct {
+	Tenant string
+	Reason string // tenant_hour, tenant_burst or tenant_share
+	// Bytes that it has had stored in the last hour or ten minutes by this worker, or
+	// that it holds of OUTCOMES, and how many it may.
+	Bytes, Bound int64
+}
+
+// Rejected is one session.rejected.
+type Rejected struct {
+	Partition int
+	Address   events.Address
+	Body      *events.Rejected
+}
+
+// Noted is one note of an outcome.
+type Noted struct {
+	Partition int
+	Address   events.Address
+	Note      events.Note
+}
+
+// SummaryStarted is one delivery of a job.
+type SummaryStarted struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Attempt uint64 // from 1; beyond 5 only to publish the failure dead
+}
+
+// ModelCalled is the result of one call of a model.
+type ModelCalled struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Model   string              // provider/model
+	Usage   events.SummaryUsage // zero when the provider did not report it
+	Err     error               // nil for a summary
+}
+
+// OverQuota names a model that was not called. The summary is written at once, by
+// the embedded summarizer.
+type OverQuota struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Model   string
+}
+
+// SummaryDelayed is a job that is given back until its models may be better.
+type SummaryDelayed struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Attempt uint64
+	Pause   time.Duration
+	Err     error // of the last model
+}
+
+// SummaryDone is the result of a job; Failure is "" for a summary, Model "" without
+// one.
+type SummaryDone struct {
+	Address events.Address
+	Lane    events.Lane
+	Job     string
+	Failure string
+	Took    time.Duration // of this attempt
+	Attempt uint64
+	Model   string              // who wrote it; "" for a failure
+	Usage   events.SummaryUsage // of all models called in this attempt
+}
+
+// Retrying is a failure of a step that is tried again.
+type Retrying struct {
+	Partition int // -1 when it is none
+	Step      string
+	Err       error
+}
+
+// Tee returns a listener that passes everything on to all of ls, in order.
+func Tee(ls ...Listener) Listener {
+	var t Listener
+	for _, l := range ls {
+		t.PartitionAcquired = both(t.PartitionAcquired, l.PartitionAcquired)
+		t.ShareAcquired = both(t.ShareAcquired, l.ShareAcquired)
+		t.PartitionFailed = both(t.PartitionFailed, l.PartitionFailed)
+		t.PartitionReleased = both(t.PartitionReleased, l.PartitionReleased)
+		t.Applied = both(t.Applied, l.Applied)
+		t.Fetched = both(t.Fetched, l.Fetched)
+		t.Committed = both(t.Committed, l.Committed)
+		t.Checkpointed = both(t.Checkpointed, l.Checkpointed)
+		t.Snapshotted = both(t.Snapshotted, l.Snapshotted)
+		t.Quarantined = both(t.Quarantined, l.Quarantined)
+		t.Compacted = both(t.Compacted, l.Compacted)
+		t.OutcomesLimited = both(t.OutcomesLimited, l.OutcomesLimited)
+		t.Rejected = both(t.Rejected, l.Rejected)
+		t.Noted = both(t.Noted, l.Noted)
+		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)
+		t.ModelCalled = both(t.ModelCalled, l.ModelCalled)
+		t.OverQuota = both(t.OverQuota, l.OverQuota)
+		t.SummaryDelayed = both(t.SummaryDelayed, l.SummaryDelayed)
+		t.SummaryDone = both(t.SummaryDone, l.SummaryDone)
+		t.Retrying = both(t.Retrying, l.Retrying)
+	}
+	return t
+}
+
+func both[T any](a, b func(T)) func(T) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(v T) { a(v); b(v) }
+}
+
+// Call calls a func of a listener, if it is set.
+func Call[T any](f func(T), v T) {
+	if f != nil {
+		f(v)
+	}
+}
