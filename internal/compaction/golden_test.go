@@ -46,7 +46,7 @@ func goldenDir(rules int) string {
 	return filepath.Join("testdata", "golden", fmt.Sprintf("rules-%d", rules))
 }
 
-// DESIGN 2, E6: the golden log of the current rules is decided today as it was
+// E6: the golden log of the current rules is decided today as it was
 // when it was recorded, byte for byte, whichever way maps are ordered: also in
 // another process.
 func TestGolden(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/events"
 )
 
-// DESIGN 2, E6: an outcome is a fact however old. testdata/rules-1.jsonl is what a
+// E6: an outcome is a fact however old. testdata/rules-1.jsonl is what a
 // worker told under rules 1, when levels were four, and outcomes knew of no
 // request, correction, direction or way back. It is applied as it stands, whatever
 // today's rules would have said: they call the summary stale.

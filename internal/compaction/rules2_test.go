@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// DESIGN 2, E6: what was published under rules 2 is applied as it was decided then. A
+// E6: what was published under rules 2 is applied as it was decided then. A
 // turn whose results have no ids was taken, and stays; a usage that no reader knew then
 // does not count, though it can be read now.
 func TestOutcomesOfRules2(t *testing.T) {

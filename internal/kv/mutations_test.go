@@ -9,7 +9,7 @@ import (
 type mutation func(r *rand.Rand, b, old []byte) []byte
 
 var mutations = map[string]mutation{
-	// The three of RELIABILITY.md.
+	// The three of docs/reliability.md, row P11.
 	"flip": func(r *rand.Rand, b, _ []byte) []byte {
 		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 		return b

@@ -64,7 +64,7 @@ func hear[T any](t *testing.T, heard chan *nats.Msg) *T {
 	return nil
 }
 
-// DESIGN §1: streams share one age; an idle partition renews its marker, and the text
+// Streams share one age; an idle partition renews its marker, and the text
 // of its config with it, so that after any time the next owner goes on from there.
 func TestIdlePartitionIsRenewed(t *testing.T) {
 	retained(t, func(t *testing.T, w *world, _ chan *nats.Msg) {
@@ -111,7 +111,7 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 	})
 }
 
-// DESIGN §1: what is older than half the age is condensed whatever the usage, the
+// What is older than half the age is condensed whatever the usage, the
 // first pair included: the session goes on for ages, and its history can be read at
 // any time.
 func TestOldEntriesAreCondensed(t *testing.T) {
@@ -150,7 +150,7 @@ func TestOldEntriesAreCondensed(t *testing.T) {
 	})
 }
 
-// DESIGN §1: a ledger idle for the age is dropped, from memory and file, and its next
+// A ledger idle for the age is dropped, from memory and file, and its next
 // turn must carry replaces_from 1. One turn before that it goes on.
 func TestIdleLedgerIsDropped(t *testing.T) {
 	retained(t, func(t *testing.T, w *world, heard chan *nats.Msg) {
@@ -196,7 +196,7 @@ func TestIdleLedgerIsDropped(t *testing.T) {
 	})
 }
 
-// DESIGN §1: a session is dropped by the time of the log, not by that of a worker
+// A session is dropped by the time of the log, not by that of a worker
 // that is behind: a turn within the age finds its ledger, however late it is read.
 func TestLedgerWaitsForUnreadTurn(t *testing.T) {
 	retained(t, func(t *testing.T, w *world, heard chan *nats.Msg) {
