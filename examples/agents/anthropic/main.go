@@ -135,7 +135,8 @@ func (a *agent) call(ctx context.Context, pending anthropic.MessageParam) (*anth
 			Model: a.name, MaxTokens: maxOutput, System: system, Messages: append(messages, pending), Tools: tools,
 		})
 		var refusal *anthropic.Error
-		if !errors.As(err, &refusal) || refusal.StatusCode != http.StatusBadRequest && refusal.StatusCode != http.StatusRequestEntityTooLarge {
+		if !errors.As(err, &refusal) ||
+			refusal.StatusCode != http.StatusBadRequest && refusal.StatusCode != http.StatusRequestEntityTooLarge {
 			return answer, err
 		}
 		if _, err := a.session.Overflow(ctx, refusal, refusal.StatusCode); err != nil {

@@ -120,7 +120,9 @@ func (a *agent) ask(ctx context.Context, prompt string) (string, error) {
 
 // call sends the history with what is new. What is too long is reported, and sent
 // again when it is shorter.
-func (a *agent) call(ctx context.Context, pending []openai.ChatCompletionMessageParamUnion) (*openai.ChatCompletion, error) {
+func (a *agent) call(
+	ctx context.Context, pending []openai.ChatCompletionMessageParamUnion,
+) (*openai.ChatCompletion, error) {
 	for {
 		h, err := a.session.Context(ctx)
 		if err != nil {
@@ -134,7 +136,8 @@ func (a *agent) call(ctx context.Context, pending []openai.ChatCompletionMessage
 			Model: a.name, Messages: append(messages, pending...), Tools: tools,
 		})
 		var refusal *openai.Error
-		if !errors.As(err, &refusal) || refusal.StatusCode != http.StatusBadRequest && refusal.StatusCode != http.StatusRequestEntityTooLarge {
+		if !errors.As(err, &refusal) ||
+			refusal.StatusCode != http.StatusBadRequest && refusal.StatusCode != http.StatusRequestEntityTooLarge {
 			return answer, err
 		}
 		if _, err := a.session.Overflow(ctx, refusal, refusal.StatusCode); err != nil {
