@@ -159,7 +159,7 @@ func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error))
 	if left == 0 {
 		close(begun)
 	}
-	r.order.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+	r.handle(func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		fn(newEntry(strings.TrimPrefix(m.Subject(), b.prefix()), m.Data(), md.Sequence.Stream, m.Headers()))
 		if left == 0 {
 			return nil
@@ -169,7 +169,7 @@ func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error))
 			close(begun)
 		}
 		return nil
-	}
+	})
 	r.onError = func(err error) { onError(fmt.Errorf("watch %s: %w", b.name, err)) }
 	r.start()
 	select {

@@ -109,7 +109,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	err = retry(ctx, cl.OnRetry, func() error {
 		var err error
 		if found, err = wait.marker(ctx, js, cl.Partition); err != nil {
-			return transient(err)
+			return retryable(err)
 		}
 		c = &Committer{nc: nc, js: js, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
 		m := found.Marker
@@ -186,7 +186,7 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 		}
 		found, lerr := wait.marker(ctx, c.js, c.claim.Partition)
 		if lerr != nil {
-			return transient(lerr)
+			return retryable(lerr)
 		}
 		unknown = false
 		return c.resolve(found, id, err)

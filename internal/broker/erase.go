@@ -97,12 +97,12 @@ func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, lo
 }
 
 // overwrite removes what filter selects of a stream before a sequence.
-func overwrite(ctx context.Context, js jetstream.JetStream, stream, filter string, before uint64) (n int64, err error) {
+func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string, before uint64) (n int64, err error) {
 	if before <= 1 {
 		return 0, nil // no bound would be all
 	}
 	var seqs []uint64
-	all := Selection{Stream: stream, Filters: []string{filter}, UpTo: before - 1, HeadersOnly: true}
+	all := Selection{Stream: name, Filters: []string{filter}, UpTo: before - 1, HeadersOnly: true}
 	err = Read(ctx, js, all, func(_ jetstream.Msg, seq uint64) error {
 		seqs = append(seqs, seq)
 		return nil
@@ -110,13 +110,13 @@ func overwrite(ctx context.Context, js jetstream.JetStream, stream, filter strin
 	if err != nil {
 		return 0, err
 	}
-	s, err := js.Stream(ctx, stream)
+	s, err := js.Stream(ctx, name)
 	if err != nil {
-		return 0, fmt.Errorf("erase %s of %s: %w", filter, stream, err)
+		return 0, fmt.Errorf("erase %s of %s: %w", filter, name, err)
 	}
 	for _, seq := range seqs {
 		if err := s.SecureDeleteMsg(ctx, seq); err != nil {
-			return n, fmt.Errorf("erase message %d of %s: %w", seq, stream, err)
+			return n, fmt.Errorf("erase message %d of %s: %w", seq, name, err)
 		}
 		n++
 	}

@@ -91,13 +91,13 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	}
 	out := make(chan jetstream.Msg)
 	ctx, cancel := context.WithCancel(ctx)
-	r.order.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
+	r.handle(func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
 		select {
 		case out <- m:
 		case <-ctx.Done():
 		}
 		return nil
-	}
+	})
 	r.start()
 	return out, func() { cancel(); r.leave() }, nil
 }

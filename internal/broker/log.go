@@ -78,7 +78,7 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 	if err != nil {
 		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
 	}
-	r.order.fn = func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil }
+	r.handle(func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil })
 	r.onError = func(err error) {
 		if !errors.Is(err, errReconnected) { // the owner of the connection is notified
 			onError(err)
@@ -145,7 +145,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 			_ = end(err)
 		}
 	}
-	r.order.fn = func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+	r.handle(func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		seq := md.Sequence.Stream
 		if seq <= upTo {
 			if err := fn(m, seq); err != nil {
@@ -159,7 +159,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 			wakeUp(drained)
 		}
 		return nil
-	}
+	})
 	if r.pending() == 0 {
 		wakeUp(drained)
 	}

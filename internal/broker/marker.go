@@ -125,6 +125,14 @@ func (e *NoMarkerError) Error() string {
 		e.Seq, OutcomesStream, e.Subject)
 }
 
+// retryable keeps an error of a read worth another try, unless no later try can do better.
+func retryable(err error) error {
+	if _, ok := errors.AsType[*NoMarkerError](err); ok {
+		return permanent(err)
+	}
+	return transient(err)
+}
+
 func parseMarker(msg *storedMsg) (Stored, error) {
 	var h nats.Header
 	if len(msg.Header) > 0 {

@@ -82,6 +82,9 @@ func openReader(ctx context.Context, js jetstream.JetStream, from string, config
 	return r, err
 }
 
+// handle sets what gets the messages, before start. An error of fn ends the reading.
+func (r *reader) handle(fn func(jetstream.Msg, *jetstream.MsgMetadata) error) { r.order.fn = fn }
+
 // pending is how much the server had for the first consumer when it was made.
 func (r *reader) pending() uint64 { return r.first.CachedInfo().NumPending }
 

@@ -128,10 +128,9 @@ func hedge[T any](ctx context.Context, op func(context.Context) (T, error), drop
 // transient keeps an error of a read worth another try, unless no later try can
 // do better.
 func transient(err error) error {
-	var noMarker *NoMarkerError
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
 	switch {
-	case ended(err), errors.As(err, &noMarker):
+	case ended(err):
 		return backoff.Permanent(err)
 	case isAPI && !slices.Contains([]jetstream.ErrorCode{codeNoLeader, codeNotLeader, codeInsufficient, codeOffline, codeOfflineReason}, api.ErrorCode):
 		return backoff.Permanent(err)

@@ -25,7 +25,6 @@ func TestUnreachable(t *testing.T) {
 		{nil, false},
 		{context.Canceled, false},
 		{nats.ErrConnectionClosed, false},
-		{ErrFenced, false},
 		{errors.New("hash differs"), false},
 		{&jetstream.APIError{ErrorCode: codeStoreFailed}, false},
 	} {
