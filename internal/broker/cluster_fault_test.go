@@ -17,6 +17,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/brokertest"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
@@ -37,17 +43,17 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 	next := func() time.Duration {
 		began := time.Now()
 		batch := 1 + len(want)%3
-		var messages []Message
+		var messages []commit.Message
 		for range batch {
 			want = append(want, strconv.Itoa(len(want)))
 			messages = append(messages, clusterMessage(want[len(want)-1]))
 		}
-		marker := Marker{Cursor: uint64(len(want))}
+		marker := commit.Marker{Cursor: uint64(len(want))}
 		err := c.Commit(t.Context(), messages, marker)
-		for errors.Is(err, ErrDiverged) { // a new leader may answer before it has applied all it has: begin anew, as a worker does
+		for errors.Is(err, commit.ErrDiverged) { // a new leader may answer before it has applied all it has: begin anew, as a worker does
 			reopened++
-			var found Stored
-			if c, found, err = TakeOver(t.Context(), w.connect(), w.claim("a")); err == nil && found.Cursor < marker.Cursor {
+			var found commit.Stored
+			if c, found, err = commit.TakeOver(t.Context(), w.connect(), w.claim("a")); err == nil && found.Cursor < marker.Cursor {
 				err = c.Commit(t.Context(), messages, marker)
 			}
 		}
@@ -60,7 +66,7 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 		for range 100 {
 			next()
 		}
-		i := w.cluster.Leader(t.Context(), w.js, OutcomesStream)
+		i := w.cluster.Leader(t.Context(), w.js, topology.OutcomesStream)
 		lose, back := w.cluster.Kill, w.cluster.Restart
 		if round%2 == 1 {
 			lose, back = w.cluster.Cut, w.cluster.Heal
@@ -69,7 +75,7 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 		go func() { lose(i); close(lost) }()
 		var reading sync.WaitGroup
 		reading.Go(func() { // a read waits for the next leader; one whose connection ended does not
-			if _, err := w.read(); hasCode(err, codeNoLeader, codeNotLeader) {
+			if _, err := w.read(); jsapi.HasCode(err, jsapi.CodeNoLeader, jsapi.CodeNotLeader) {
 				t.Error(err)
 			}
 		})
@@ -115,14 +121,14 @@ func TestFaultClusterRace(t *testing.T) {
 		racing.Go(func() {
 			for turn := range 20 {
 				owner := fmt.Sprintf("o%d-%d", o, turn)
-				c, _, err := TakeOver(t.Context(), nc, w.claim(owner))
+				c, _, err := commit.TakeOver(t.Context(), nc, w.claim(owner))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				for n := range 40 { // or until another one has it
 					text := fmt.Sprintf("%d %s %d", c.Epoch(), owner, n)
-					err := c.Commit(t.Context(), []Message{clusterMessage(text), clusterMessage(text + "b")}, Marker{Cursor: uint64(n)})
+					err := c.Commit(t.Context(), []commit.Message{clusterMessage(text), clusterMessage(text + "b")}, commit.Marker{Cursor: uint64(n)})
 					mu.Lock()
 					if err == nil {
 						committed[text], committed[text+"b"] = true, true
@@ -131,7 +137,7 @@ func TestFaultClusterRace(t *testing.T) {
 					}
 					mu.Unlock()
 					if err != nil {
-						if !errors.Is(err, ErrFenced) {
+						if !errors.Is(err, commit.ErrFenced) {
 							t.Error(err)
 						}
 						break
@@ -178,8 +184,8 @@ type clusterWorld struct {
 func newClusterWorld(t *testing.T) *clusterWorld {
 	t.Helper()
 	w := &clusterWorld{t: t, cluster: cluster.Start(t), tries: map[string]int{}}
-	w.js = newJS(t, w.connect())
-	if _, err := Ensure(t.Context(), w.js, Topology{Partitions: 4, Replicas: cluster.Nodes, CreateBytes: testBytes}); err != nil {
+	w.js = brokertest.NewJS(t, w.connect())
+	if _, err := topology.Ensure(t.Context(), w.js, topology.Config{Partitions: 4, Replicas: cluster.Nodes, CreateBytes: brokertest.CreateBytes}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -187,7 +193,7 @@ func newClusterWorld(t *testing.T) *clusterWorld {
 
 func (w *clusterWorld) connect() *nats.Conn {
 	w.t.Helper()
-	nc, err := Connect(w.t.Context(), Options{URL: w.cluster.URL()})
+	nc, err := connect.Open(w.t.Context(), connect.Options{URL: w.cluster.URL()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -195,8 +201,8 @@ func (w *clusterWorld) connect() *nats.Conn {
 	return nc
 }
 
-func (w *clusterWorld) claim(owner string) Claim {
-	return Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: time.Second, OnRetry: func(err error, _ time.Duration) {
+func (w *clusterWorld) claim(owner string) commit.Claim {
+	return commit.Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: time.Second, OnRetry: func(err error, _ time.Duration) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		why := "no answer"
@@ -207,9 +213,9 @@ func (w *clusterWorld) claim(owner string) Claim {
 	}}
 }
 
-func (w *clusterWorld) takeOver(owner string) *Committer {
+func (w *clusterWorld) takeOver(owner string) *commit.Committer {
 	w.t.Helper()
-	c, _, err := TakeOver(w.t.Context(), w.connect(), w.claim(owner))
+	c, _, err := commit.TakeOver(w.t.Context(), w.connect(), w.claim(owner))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -232,9 +238,9 @@ func (w *clusterWorld) awaitReplicas() {
 	defer tick.Stop()
 	for {
 		one, end := context.WithTimeout(ctx, time.Second) // without a leader nobody answers
-		s, err := w.js.Stream(one, OutcomesStream)
+		s, err := w.js.Stream(one, topology.OutcomesStream)
 		end()
-		if err == nil && s.CachedInfo().Cluster != nil && hasQuorum(s.CachedInfo().Cluster) {
+		if err == nil && s.CachedInfo().Cluster != nil && jsapi.HasQuorum(s.CachedInfo().Cluster) {
 			current := func(p *jetstream.PeerInfo) bool { return p.Current && !p.Offline }
 			if r := s.CachedInfo().Cluster.Replicas; len(r) == cluster.Nodes-1 && current(r[0]) && current(r[1]) {
 				return
@@ -259,7 +265,7 @@ func (w *clusterWorld) stored() []string {
 }
 
 func (w *clusterWorld) read() (out []string, err error) {
-	err = ReadStream(w.t.Context(), w.js, OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, _ uint64) error {
+	err = stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, _ uint64) error {
 		if len(m.Data()) > 0 {
 			out = append(out, string(m.Data()))
 		}
@@ -268,6 +274,6 @@ func (w *clusterWorld) read() (out []string, err error) {
 	return out, err
 }
 
-func clusterMessage(text string) Message {
-	return Message{Subject: events.Outcome(1, events.KindBudget, events.Address{Tenant: "t", Session: "s"}), Data: []byte(text)}
+func clusterMessage(text string) commit.Message {
+	return commit.Message{Subject: events.Outcome(1, events.KindBudget, events.Address{Tenant: "t", Session: "s"}), Data: []byte(text)}
 }

@@ -1,53 +1,30 @@
-// Package broker owns what compactd knows about NATS: the connection, the two
-// streams, reading the log, the fenced commit, and the leases and members of a
-// fleet of workers.
+// Package broker is what compactd needs of NATS, one package for each concern:
+//
+//	connect    the connection: options, credentials, what a failed connect means
+//	jsapi      one request to JetStream: error codes, retries, reads from a leader
+//	topology   the streams, buckets and stores: names, creation, checks, state
+//	stream     reading: the log in order, parts of a stream, single messages
+//	commit     writing outcomes: take-over, the fenced commit, the marker, configs
+//	coord      the leases and members of a fleet of workers
+//	snapshot   copies of ledger files in the object store
+//	erase      the erasure of a session
+//	embedded   a NATS server in this process
+//
+// Imports go up this list: commit may import stream, stream may not import commit. Only embedded
+// links a server. brokertest is for tests.
 //
 //	srv, err := embedded.Start(embedded.Config{Dir: dir})   // or none: an external server
-//	nc, err := broker.Connect(ctx, broker.Options{InProcess: srv, Name: "worker"})
+//	nc, err := connect.Open(ctx, connect.Options{InProcess: srv, Name: "worker"})
 //	js, err := jetstream.New(nc)
-//	streams, err := broker.Ensure(ctx, js, broker.Topology{CreateBytes: srv.StreamBytes()})
-//	com, found, err := broker.TakeOver(ctx, nc, broker.Claim{Partition: 3, Owner: id, Config: hash})
-//	stop, err := broker.ConsumeLog(ctx, js, broker.LogFrom{Partition: 3, Seq: found.Cursor + 1}, decide)
-//	err = com.Commit(ctx, outcomes, broker.Marker{Cursor: seq, Config: hash})
+//	streams, err := topology.Ensure(ctx, js, topology.Config{CreateBytes: srv.StreamBytes()})
+//	com, found, err := commit.TakeOver(ctx, nc, commit.Claim{Partition: 3, Owner: id, Config: hash})
+//	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: 3, Seq: found.Cursor + 1}, decide)
+//	err = com.Commit(ctx, outcomes, commit.Marker{Cursor: seq, Config: hash})
 //
-// # Guarantees
+// # Terms
 //
-//   - A commit is stored whole or not at all, once, and only while nobody else
-//     has taken the partition over. Sending it again can never store it twice:
-//     every try carries the same fence, and the fence moves only with a commit
-//     that is known to be stored.
-//   - The last message of every commit carries its [Marker], which names where
-//     the next owner goes on. It is always read from the leader of the stream.
-//   - A lease has one holder at a time by the server's clock, which is a reason to
-//     begin, not a promise to the end: a holder may be late to notice. The fence is
-//     what keeps it harmless.
-//   - [State] has at least what was acknowledged before it was asked, and a read has it all
-//     up to there: the state is believed only of a leader that most copies have followed
-//     lately, and a read is over when the copy it reads from says that it has come so far.
-//     What is asked of a leader otherwise, as [LastMarker], may be of one that was cut off
-//     and does not know it yet, for a second: what is decided on it, a write has to confirm.
-//   - Agents see an outcome only after its commit, never that of a refused one:
-//     they listen to what the stream republishes.
-//   - [Ensure] never repartitions a log and never loosens what the protocol rests
-//     on; it reports every difference it finds in one [*TopologyError].
-//
-// # Concurrency
-//
-// A [Committer] belongs to one goroutine. Give it a connection of its own: on a
-// shared one its acknowledgements queue behind incoming turns. Everything else
-// is safe for concurrent use. Callbacks of [ConsumeLog] and [ReadStream] run one
-// at a time and in order.
-//
-// # On failure
-//
-// Connections come back by themselves, for ever. A reader whose consumer is silent or gone
-// has another one made, on another node if need be, and goes on where it was. No message
-// stops it: one is known by its reply subject, whatever its headers say, and what two
-// consumers in a row do not bring is read by its sequence. What is
-// only asked is asked again while there is no answer: a node that is cut off never gives
-// one. A commit whose answer is lost is settled by reading the marker; until that works,
-// Commit waits, bounded by its context only. [ErrFenced] and [ErrDiverged] mean: stop, drop what is in memory,
-// open the partition again. [*StoreFullError] and [*TooLargeError] mean: nothing
-// of this try was stored, the committer is as before. What the log no longer
-// holds is a [*GoneError].
+// The log is the stream SESSIONS, which holds what agents publish, by partition. OUTCOMES is the
+// stream of what workers decided. A copy is one replica of a stream in a cluster, and the leader
+// is the copy that takes writes. The tests in this directory run against a cluster of three
+// servers.
 package broker

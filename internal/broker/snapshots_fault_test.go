@@ -9,6 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/brokertest"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/snapshot"
+	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/figures"
 )
 
@@ -17,16 +23,16 @@ import (
 // of a newer one, and nothing piles up (P13, P6).
 func TestFaultClusterSnapshots(t *testing.T) {
 	w := newClusterWorld(t)
-	s := NewSnapshots(w.js)
+	s := snapshot.New(w.js)
 	stored, stale, different, again := 0, 0, 0, 0
 	for round := range 6 {
-		i := w.cluster.Leader(t.Context(), w.js, snapshotsStream)
+		i := w.cluster.Leader(t.Context(), w.js, topology.SnapshotsStream)
 		lose, back := w.cluster.Kill, w.cluster.Restart
 		if round%2 == 1 {
 			lose, back = w.cluster.Cut, w.cluster.Heal
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		body := bodyOf(uint64(round), 6*chunkBytes+round)
+		body := brokertest.Payload(uint64(round), 6*chunkBytes+round)
 		frozen, err := s.Begin(ctx, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -37,11 +43,11 @@ func TestFaultClusterSnapshots(t *testing.T) {
 		}
 		lost := make(chan struct{})
 		go func() { lose(i); close(lost) }()
-		if err := u.Put(ctx, Marker{Cursor: uint64(round), Epoch: 2}, 0, bytes.NewReader(body)); err != nil {
+		if err := u.Put(ctx, commit.Marker{Cursor: uint64(round), Epoch: 2}, 0, bytes.NewReader(body)); err != nil {
 			t.Fatal(err)
 		}
 		stored++
-		if err := frozen.Put(ctx, Marker{Epoch: 1}, 0, bytes.NewReader(bodyOf(99, 3*chunkBytes))); !errors.Is(err, ErrSnapshotMoved) {
+		if err := frozen.Put(ctx, commit.Marker{Epoch: 1}, 0, bytes.NewReader(brokertest.Payload(99, 3*chunkBytes))); !errors.Is(err, snapshot.ErrMoved) {
 			t.Errorf("round %d: a frozen owner's upload: %v", round, err)
 			stale++
 		}
@@ -56,22 +62,41 @@ func TestFaultClusterSnapshots(t *testing.T) {
 		again += tries - 1
 		cancel()
 	}
-	single := &env{t: t, js: w.js}
-	if n := single.chunks(1); n != 7 {
+	if n := chunks(t, w.js); n != 7 {
 		t.Errorf("%d chunks are kept, not the 7 of the newest", n)
 	}
 	if err := s.Erase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := single.chunks(1); n != 0 {
+	if n := chunks(t, w.js); n != 0 {
 		t.Errorf("%d chunks are left after an erasure", n)
 	}
 	figures.Print(t, "P13", "snapshots", stored, "stale", stale, "different", different, "read_again", again)
 }
 
+// chunkBytes is how much of a snapshot one message holds.
+const chunkBytes = 512 << 10
+
+// chunks counts what the store holds of all snapshots.
+func chunks(t *testing.T, js jetstream.JetStream) (n uint64) {
+	t.Helper()
+	s, err := js.Stream(t.Context(), topology.SnapshotsStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Info(t.Context(), jetstream.WithSubjectFilter("$O."+topology.SnapshotsBucket+".C.>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, messages := range info.State.Subjects {
+		n += messages
+	}
+	return n
+}
+
 // readWhole reads the newest snapshot as a worker does: what seems to be gone while
 // servers catch up is asked for again.
-func readWhole(ctx context.Context, t *testing.T, s *Snapshots) (cursor uint64, data []byte, tries int) {
+func readWhole(ctx context.Context, t *testing.T, s *snapshot.Store) (cursor uint64, data []byte, tries int) {
 	t.Helper()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -85,7 +110,7 @@ func readWhole(ctx context.Context, t *testing.T, s *Snapshots) (cursor uint64, 
 		if err = s.Read(ctx, newest, &got); err == nil {
 			return newest.Marker.Cursor, got.Bytes(), tries
 		}
-		if !errors.Is(err, ErrSnapshotGone) {
+		if !errors.Is(err, snapshot.ErrGone) {
 			t.Fatal(err)
 		}
 		select {

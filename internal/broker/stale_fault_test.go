@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 )
 
 // A leader that was cut off comes back, and for a second answers as if it still led: what
@@ -20,22 +24,22 @@ func TestFaultClusterStaleLeader(t *testing.T) {
 	commit := func(n int) {
 		for range n {
 			stored++
-			if err := c.Commit(t.Context(), []Message{clusterMessage("x")}, Marker{Cursor: uint64(stored)}); err != nil {
+			if err := c.Commit(t.Context(), []commit.Message{clusterMessage("x")}, commit.Marker{Cursor: uint64(stored)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for range 3 {
 		commit(20)
-		i := w.cluster.Leader(t.Context(), w.js, OutcomesStream)
+		i := w.cluster.Leader(t.Context(), w.js, topology.OutcomesStream)
 		w.cluster.Cut(i)
 		commit(50)
 		w.cluster.Heal(i)
 		for healed, end := time.Now(), c.Fence(); time.Since(healed) < 3*time.Second; asked++ {
-			if one, err := w.js.Stream(t.Context(), OutcomesStream); err == nil && one.CachedInfo().State.LastSeq < end {
+			if one, err := w.js.Stream(t.Context(), topology.OutcomesStream); err == nil && one.CachedInfo().State.LastSeq < end {
 				believed++ // by whoever does not look who answers
 			}
-			s, err := State(t.Context(), w.js, OutcomesStream)
+			s, err := topology.State(t.Context(), w.js, topology.OutcomesStream)
 			if err != nil || s.Last < end {
 				t.Fatalf("%s after it came back the stream ends at %d, not %d: %v", time.Since(healed), s.Last, end, err)
 			}
@@ -59,11 +63,11 @@ func TestFaultClusterReadsToEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := c.Commit(t.Context(), []Message{clusterMessage("x")}, Marker{Cursor: uint64(n)}); err != nil {
+		if err := c.Commit(t.Context(), []commit.Message{clusterMessage("x")}, commit.Marker{Cursor: uint64(n)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := w.js.Stream(t.Context(), OutcomesStream)
+	s, err := w.js.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +76,7 @@ func TestFaultClusterReadsToEnd(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		n := 0
-		err := ReadStream(ctx, w.js, OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
+		err := stream.ReadStream(ctx, w.js, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
 		if err != nil || n != want {
 			t.Errorf("%s: %d messages, not %d: %v", filter, n, want, err)
 		}

@@ -1,0 +1,91 @@
+package commit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
+)
+
+// StoreFullError: the server has no room. Nothing was stored by this
+// try; the same commit may be tried again when there is room.
+type StoreFullError struct {
+	Code   int // of the server
+	Reason string
+}
+
+func (e *StoreFullError) Error() string {
+	return fmt.Sprintf("%s is full: %s (%d); raise its size, shorten its age, or free disk space", topology.OutcomesStream, e.Reason, e.Code)
+}
+
+// TooLargeError: a message does not fit. Nothing was sent when Limit is
+// set; otherwise the server refused it whole.
+type TooLargeError struct {
+	Subject string
+	Size    int // with headers, in bytes
+	Limit   int // of the server, in bytes; 0 if it gave none
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("message of %d bytes for %s is over the server's limit of %d; raise its max_payload", e.Size, e.Subject, e.Limit)
+}
+
+// pubAck is the answer to a publish; Count only that to a batch.
+type pubAck struct {
+	Stream string              `json:"stream"`
+	Seq    uint64              `json:"seq"`
+	Count  int                 `json:"count"`
+	Error  *jetstream.APIError `json:"error"`
+}
+
+// refusal is an error that the server answered a commit with.
+type refusal struct {
+	*jetstream.APIError
+	subject string
+	size    int
+}
+
+func (r *refusal) Unwrap() error { return r.APIError }
+
+// classify returns what a failed try means: unknown whether it was stored, or an error
+// that is [backoff.Permanent] or worth another try.
+func classify(err error) (unknown bool, _ error) {
+	var p *backoff.PermanentError
+	var r *refusal
+	switch {
+	case errors.As(err, &p):
+		return false, err
+	case errors.As(err, &r):
+		return r.classify()
+	case jsapi.Ended(err):
+		return false, backoff.Permanent(err)
+	default:
+		return true, err
+	}
+}
+
+func (r *refusal) classify() (unknown bool, _ error) {
+	switch r.ErrorCode {
+	case jsapi.CodeWrongLastSequence:
+		return true, r
+	case jsapi.CodeNoLeader, jsapi.CodeNotLeader, jsapi.CodeOffline, jsapi.CodeOfflineReason, jsapi.CodeSequenceNotReady,
+		jsapi.CodeWrongLastConstant, jsapi.CodeBatchIncomplete, jsapi.CodeBatchesInFlight:
+		return false, r
+	case jsapi.CodeStoreFailed:
+		if strings.Contains(r.Description, "message too large") {
+			return false, backoff.Permanent(&TooLargeError{Subject: r.subject, Size: r.size})
+		}
+		return false, backoff.Permanent(&StoreFullError{int(r.ErrorCode), r.Description})
+	case jsapi.CodeAccountExceeded, jsapi.CodeInsufficient, jsapi.CodeStorageExceeded, jsapi.CodeStreamBytesExceeded:
+		return false, backoff.Permanent(&StoreFullError{int(r.ErrorCode), r.Description})
+	case jsapi.CodeMessageTooLarge, jsapi.CodeHeaderTooLarge:
+		return false, backoff.Permanent(&TooLargeError{Subject: r.subject, Size: r.size})
+	default:
+		return false, backoff.Permanent(r)
+	}
+}

@@ -1,0 +1,213 @@
+package commit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+var (
+	// ErrFenced: another owner, or a later epoch, has the partition. Stop, and
+	// drop it.
+	ErrFenced = errors.New("partition was taken over by another owner")
+	// ErrDiverged: no other owner took over, yet OUTCOMES does not end where this committer
+	// left it. A commit that was given up as unknown was stored after all, or a power loss
+	// or a purge truncated the stream. Open the partition again.
+	ErrDiverged = errors.New("outcomes do not end where this owner left them")
+)
+
+// Claim is what a new owner takes over a partition with.
+type Claim struct {
+	Partition int
+	// Owner names this owner among all there ever were: not the host alone.
+	Owner string
+	// Config is the hash of the config the next events are decided under.
+	Config string
+	// LogCreated goes into the first marker a partition ever gets, in Unix
+	// nanoseconds; a later one keeps what it finds.
+	LogCreated int64
+	// ReplyTimeout is how long one try waits before the marker is read. Default
+	// 2 s; too short a time costs work, never correctness.
+	ReplyTimeout time.Duration
+	// OnRetry receives why a commit is tried again, and after what pause. It must
+	// not block.
+	OnRetry func(err error, pause time.Duration)
+}
+
+// Committer writes the outcomes of one partition as long as it owns it. It is
+// for one goroutine, and best has a connection of its own.
+type Committer struct {
+	nc    *nats.Conn
+	js    jetstream.JetStream // on nc
+	claim Claim
+	epoch uint64
+	fence uint64 // sequence of the last message that is stored for certain
+	last  string // id of the commit that ended there
+}
+
+// TakeOver makes the caller the owner of a partition: it reads the newest marker
+// and commits an empty one with the next epoch and the same cursor, chain and
+// event. From then on every commit of the former owner is refused. It returns
+// what it found, from which the caller goes on; when raced it tries again, until
+// ctx ends.
+func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored, error) {
+	cl.ReplyTimeout = cmp.Or(cl.ReplyTimeout, 2*time.Second)
+	if cl.Owner == "" || cl.Partition < 0 {
+		return nil, Stored{}, fmt.Errorf("take over partition %d: owner %q or partition is invalid", cl.Partition, cl.Owner)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)
+	}
+	var c *Committer
+	var found Stored
+	wait := maxWait(cl.ReplyTimeout)
+	err = jsapi.Retry(ctx, cl.OnRetry, func() error {
+		var err error
+		if found, err = wait.marker(ctx, js, cl.Partition); err != nil {
+			return retryable(err)
+		}
+		c = &Committer{nc: nc, js: js, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
+		m := found.Marker
+		if m.Before = ""; found.Config != cl.Config {
+			m.Before = found.Config
+		}
+		m.Config = cl.Config
+		if found.Seq == 0 {
+			m.LogCreated = cl.LogCreated
+		}
+		err = c.commit(ctx, nil, m)
+		if errors.Is(err, ErrFenced) || errors.Is(err, ErrDiverged) {
+			return err // raced: read the marker again
+		}
+		return jsapi.Permanent(err)
+	})
+	if err != nil {
+		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)
+	}
+	return c, found, nil
+}
+
+// Epoch is the number of take-overs of the partition, this one included.
+func (c *Committer) Epoch() uint64 { return c.epoch }
+
+// Fence is the sequence in OUTCOMES of the last message committed.
+func (c *Committer) Fence() uint64 { return c.fence }
+
+// Commit stores msgs, in order, and the marker, all or nothing. Without messages
+// it stores the marker alone; one message is one plain publish; several are one
+// atomic batch, at most [MaxBatch]. Owner and Epoch of m are filled in.
+//
+// What the server refuses for the moment, and what gets no answer, is tried again
+// until ctx ends. How each answer is read:
+//
+//   - Wrong last sequence (10071), or no answer: the newest marker decides. It
+//     names this commit: stored. It is the one before this commit: not stored, sent
+//     again with the same fence. It is of another owner or a later epoch:
+//     [ErrFenced]. Anything else: [ErrDiverged].
+//   - Busy (10163, 10164), batch incomplete (10176), too many batches (10210), no
+//     leader (10008, 10009, 10118, 10194): nothing is stored, sent again.
+//   - No room (10002, 10023, 10047, 10077, 10122): [*StoreFullError].
+//   - Too large (10054, 10097): [*TooLargeError].
+//
+// After the end of ctx it is unknown whether the commit was stored. The committer
+// can still be used: should it have been, the next commit is [ErrDiverged]. So
+// use for the last commit before a shutdown a context of its own.
+func (c *Committer) Commit(ctx context.Context, msgs []Message, m Marker) error {
+	if err := c.commit(ctx, msgs, m); err != nil {
+		return fmt.Errorf("commit partition %d: %w", c.claim.Partition, err)
+	}
+	return nil
+}
+
+func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error {
+	m.Owner, m.Epoch = c.claim.Owner, c.epoch
+	id := nuid.Next()
+	batch, err := c.batch(msgs, markerText{m, id})
+	if err != nil {
+		return err
+	}
+	unknown, wait := false, maxWait(c.claim.ReplyTimeout)
+	return jsapi.Retry(ctx, c.claim.OnRetry, func() error {
+		var err error
+		if !unknown {
+			var seq uint64
+			if seq, err = c.send(ctx, batch); err == nil {
+				c.fence, c.last = seq, id
+				return nil
+			}
+			if unknown, err = classify(err); !unknown {
+				return err
+			}
+		}
+		found, lerr := wait.marker(ctx, c.js, c.claim.Partition)
+		if lerr != nil {
+			return retryable(lerr)
+		}
+		unknown = false
+		return c.resolve(found, id, err)
+	})
+}
+
+// resolve decides from the newest marker whether commit id was stored. cause is
+// why the marker had to be read; nil when it was read before.
+func (c *Committer) resolve(found Stored, id string, cause error) error {
+	switch {
+	case found.Seq != 0 && found.commit == id:
+		c.fence, c.last = found.Seq, id
+		return nil
+	case found.Seq == c.fence && found.commit == c.last:
+		return fmt.Errorf("not stored: %w", cmp.Or(cause, jsapi.ErrNoAnswer))
+	case found.Epoch > c.epoch, found.Epoch == c.epoch && found.Owner != c.claim.Owner:
+		return backoff.Permanent(fmt.Errorf("%w: %s, epoch %d", ErrFenced, found.Owner, found.Epoch))
+	default:
+		return backoff.Permanent(fmt.Errorf("%w: at sequence %d, not %d", ErrDiverged, found.Seq, c.fence))
+	}
+}
+
+// send publishes the batch once and returns the sequence of its last message.
+// All but the last go without a reply; the last one commits. Every try has a
+// batch id of its own: the server may still hold the messages of the one before.
+func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error) {
+	if err := c.fits(batch); err != nil { // the limit may fall with a reconnect
+		return 0, backoff.Permanent(err)
+	}
+	last := batch[len(batch)-1]
+	if len(batch) > 1 {
+		id := []string{nuid.Next()}
+		for _, m := range batch {
+			m.Header[headerBatchID] = id
+		}
+		for _, m := range batch[:len(batch)-1] {
+			if err := c.nc.PublishMsg(m); err != nil {
+				return 0, err
+			}
+		}
+	}
+	reply, err := jsapi.Request(ctx, c.nc, last, c.claim.ReplyTimeout)
+	if err != nil {
+		return 0, err
+	}
+	var a pubAck
+	if err := events.Unmarshal(reply.Data, &a); err != nil {
+		return 0, fmt.Errorf("read answer: %w", err)
+	}
+	if a.Error != nil {
+		return 0, &refusal{a.Error, last.Subject, headerSize(last.Header) + len(last.Data)}
+	}
+	if a.Stream != topology.OutcomesStream || a.Seq == 0 || len(batch) > 1 && a.Count != len(batch) {
+		return 0, backoff.Permanent(fmt.Errorf("commit of %d messages was answered by %q with sequence %d, count %d", len(batch), a.Stream, a.Seq, a.Count))
+	}
+	return a.Seq, nil
+}

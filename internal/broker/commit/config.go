@@ -1,0 +1,54 @@
+package commit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// ErrNoConfig: OUTCOMES holds no text for this hash, or no longer.
+var ErrNoConfig = errors.New("config is not stored")
+
+// PutConfig stores the text of a config under its hash, unless the newest text
+// there is the same and not older than renew (0: of any age). Texts age like
+// everything in OUTCOMES, so one in use is put again with the markers. The hash
+// is 1 to 64 of [A-Za-z0-9_-]; it can collide with no partition, whose subjects
+// have a number in its place.
+func PutConfig(ctx context.Context, js jetstream.JetStream, hash string, text []byte, renew time.Duration) error {
+	old, err := newestConfig(ctx, js, hash)
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return fmt.Errorf("put config: %w", err)
+	}
+	if err == nil && bytes.Equal(old.Data, text) && (renew == 0 || time.Since(old.Time) < renew) {
+		return nil
+	}
+	_, err = js.Publish(ctx, events.Config(hash), text)
+	return jsapi.Wrap(err, "put config %s", hash)
+}
+
+// GetConfig reads the text of a config, or returns [ErrNoConfig].
+func GetConfig(ctx context.Context, js jetstream.JetStream, hash string) ([]byte, error) {
+	m, err := newestConfig(ctx, js, hash)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, fmt.Errorf("get config %s: %w", hash, ErrNoConfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get config: %w", err)
+	}
+	return m.Data, nil
+}
+
+func newestConfig(ctx context.Context, js jetstream.JetStream, hash string) (*jsapi.StoredMsg, error) {
+	if !events.ValidID(hash) { // a dot would make it an outcome, to be republished
+		return nil, fmt.Errorf("hash %q is not 1 to 64 of A-Z a-z 0-9 _ -", hash)
+	}
+	return jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: events.Config(hash)})
+}

@@ -1,0 +1,14 @@
+//go:build faults
+
+package commit
+
+import (
+	"os"
+)
+
+// noFence is a planted defect, to see that the tests notice it: COMPACTD_FAULT
+// names it.
+var noFence = os.Getenv("COMPACTD_FAULT") == "no-fence"
+
+// unfenced: commits carry no fence, so that a lease alone keeps owners apart.
+func unfenced() bool { return noFence }

@@ -1,0 +1,96 @@
+package commit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/events"
+)
+
+// MaxBatch is the most messages one commit may hold. The server takes 1,000.
+const MaxBatch = 900
+
+// Message is one outcome or job of a commit. Subject must lie within the
+// partition, out.<p>.….
+type Message struct {
+	Subject string
+	Data    []byte
+}
+
+// batch builds the messages of a commit, once for all tries.
+func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
+	if len(msgs) > MaxBatch {
+		return nil, fmt.Errorf("%d messages are more than %d", len(msgs), MaxBatch)
+	}
+	if len(msgs) == 0 {
+		msgs = []Message{{Subject: events.Mark(c.claim.Partition)}}
+	}
+	text, err := t.text()
+	if err != nil {
+		return nil, fmt.Errorf("encode marker: %w", err)
+	}
+	filter := events.OutcomeFilter(c.claim.Partition)
+	out := make([]*nats.Msg, len(msgs))
+	for i, m := range msgs {
+		if err := checkSubject(m.Subject, strings.TrimSuffix(filter, ">")); err != nil {
+			return nil, err
+		}
+		out[i] = &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{}}
+		if len(msgs) > 1 {
+			out[i].Header[headerBatchID] = []string{t.Commit} // as long as the id of any try
+			out[i].Header[headerBatchSeq] = []string{strconv.Itoa(i + 1)}
+		}
+	}
+	first, last := out[0].Header, out[len(out)-1].Header
+	if !unfenced() {
+		first[jsapi.HeaderFence] = []string{strconv.FormatUint(c.fence, 10)}
+		first[jsapi.HeaderFenceSubject] = []string{filter}
+	}
+	last[HeaderMarker] = []string{text}
+	if len(msgs) > 1 {
+		last[headerBatchCommit] = []string{"1"}
+	}
+	return out, nil
+}
+
+func (c *Committer) fits(batch []*nats.Msg) error {
+	limit := connect.MaxPayload(c.nc)
+	for _, m := range batch {
+		if n := headerSize(m.Header) + len(m.Data); n > limit {
+			return &TooLargeError{Subject: m.Subject, Size: n, Limit: limit}
+		}
+	}
+	return nil
+}
+
+// checkSubject keeps a hostile id from becoming a subject outside of the fence,
+// or one that no stream takes: such a message would be lost without an answer.
+func checkSubject(subject, prefix string) error {
+	rest, ok := strings.CutPrefix(subject, prefix)
+	if !ok {
+		return fmt.Errorf("subject %q is outside of %s", subject, prefix)
+	}
+	for token := range strings.SplitSeq(rest, ".") {
+		bad := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '*' || r == '>' })
+		if token == "" || bad {
+			return fmt.Errorf("subject %q is none to publish on", subject)
+		}
+	}
+	return nil
+}
+
+// headerSize is the length of h on the wire.
+func headerSize(h nats.Header) int {
+	n := len("NATS/1.0\r\n\r\n")
+	for k, vs := range h {
+		for _, v := range vs {
+			n += len(k) + len(": ") + len(v) + len("\r\n")
+		}
+	}
+	return n
+}

@@ -1,0 +1,239 @@
+package coord
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server/ats"
+
+	"compactd/internal/broker/brokertest"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
+)
+
+// change is what a watch of the leases tells.
+type change struct {
+	Partition int
+	Holder    Holder
+}
+
+func watchLeases(t *testing.T, l *Leases) <-chan change {
+	t.Helper()
+	changes := make(chan change, 100)
+	stop, err := l.Watch(t.Context(), func(p int, h Holder) { changes <- change{p, h} }, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return changes
+}
+
+func acquire(t *testing.T, l *Leases, partition int, h Holder) *Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), partition, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// One worker holds a lease at a time, until it lets go of it; everybody hears of it.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	w := brokertest.New(t)
+	l := NewLeases(w.JS, 10*time.Second)
+	a, b := Holder{"a", "a-1"}, Holder{"b", "b-1"}
+	first := acquire(t, l, 3, a)
+	changes := watchLeases(t, l)
+	told := func(partition int, h Holder) { // one by one: what is written again at once is told once
+		t.Helper()
+		if got := <-changes; got != (change{partition, h}) {
+			t.Errorf("told %+v, not that %+v has %d", got, h, partition)
+		}
+	}
+	told(3, a)
+	if _, err := l.Acquire(t.Context(), 3, b); !errors.Is(err, ErrHeld) {
+		t.Errorf("another worker got %v, not ErrHeld", err)
+	}
+	other := acquire(t, l, 0, b)
+	told(0, b)
+	for range 3 {
+		if err := l.Renew(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		told(3, a)
+	}
+	for range 2 { // the second time it is gone
+		if err := l.Release(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told(3, Holder{})
+	taken := acquire(t, l, 3, b)
+	told(3, b)
+	if err := l.Renew(t.Context(), first); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("the former holder renewed with %v, not ErrLeaseLost", err)
+	}
+	if err := l.Release(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range []*Lease{taken, other} {
+		if err := l.Renew(t.Context(), lease); err != nil {
+			t.Errorf("lease %d: %v", lease.Partition, err)
+		}
+		told(lease.Partition, b)
+	}
+}
+
+// A process that comes back as the same member has its lease at once; the process
+// before it has lost it.
+func TestLeaseOfSameMember(t *testing.T) {
+	t.Parallel()
+	w := brokertest.New(t)
+	l := NewLeases(w.JS, 10*time.Second)
+	before := acquire(t, l, 1, Holder{"a", "a-1"})
+	acquire(t, l, 1, Holder{"a", "a-2"})
+	if err := l.Renew(t.Context(), before); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("renewed with %v, not ErrLeaseLost", err)
+	}
+}
+
+// Of many that want a free lease at once one gets it.
+func TestLeaseRace(t *testing.T) {
+	t.Parallel()
+	w := brokertest.New(t)
+	l := NewLeases(w.JS, 10*time.Second)
+	for round := range 20 {
+		got := make(chan error, 8)
+		for i := range cap(got) {
+			h := Holder{string(rune('a' + i)), "x"}
+			go func() { _, err := l.Acquire(t.Context(), round, h); got <- err }()
+		}
+		held := 0
+		for range cap(got) {
+			switch err := <-got; {
+			case err == nil:
+				held++
+			case !errors.Is(err, ErrHeld):
+				t.Error(err)
+			}
+		}
+		if held != 1 {
+			t.Errorf("%d workers hold lease %d", held, round)
+		}
+	}
+}
+
+// Members come and go; a watch tells who lives.
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	w := brokertest.New(t)
+	m := NewMembers(w.JS, 10*time.Second)
+	if err := m.Heartbeat(t.Context(), Member{Name: "host.example"}); err == nil {
+		t.Error("a name with a dot joined")
+	}
+	if err := m.Heartbeat(t.Context(), Member{"a", "a-1"}); err != nil {
+		t.Fatal(err)
+	}
+	type told struct {
+		who   Member
+		lives bool
+	}
+	changes := make(chan told, 100)
+	stop, err := m.Watch(t.Context(), func(who Member, lives bool) { changes <- told{who, lives} }, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for i, step := range []struct {
+		do   func() error
+		want told
+	}{
+		{func() error { return nil }, told{Member{"a", "a-1"}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
+		{func() error { return m.Leave(t.Context(), "a") }, told{Member{Name: "a"}, false}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-changes; got != step.want {
+			t.Errorf("step %d: told %+v, not %+v", i, got, step.want)
+		}
+	}
+}
+
+// A lease and a membership end when nobody renews them, and not before; a renewed
+// one lives for hours.
+func TestLeaseEnds(t *testing.T) {
+	dir := t.TempDir()
+	brokertest.EmptyPools()
+	defer brokertest.EmptyPools()
+	ats.Register() // a clock of the server's own, which must not be one of the bubble's
+	defer ats.Unregister()
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := embedded.Start(embedded.Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Stop()
+		nc, err := connect.Open(t.Context(), connect.Options{InProcess: srv})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		js := brokertest.NewJS(t, nc)
+		if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 4, CreateBytes: brokertest.CreateBytes}); err != nil {
+			t.Fatal(err)
+		}
+		const ttl = 10 * time.Second
+		leases, members := NewLeases(js, ttl), NewMembers(js, ttl)
+		leaseEnds, memberEnds := make(chan time.Time, 100), make(chan time.Time, 100)
+		stopL, err := leases.Watch(t.Context(), func(_ int, h Holder) {
+			if h == (Holder{}) {
+				leaseEnds <- time.Now()
+			}
+		}, func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stopL()
+		stopM, err := members.Watch(t.Context(), func(_ Member, lives bool) {
+			if !lives {
+				memberEnds <- time.Now()
+			}
+		}, func(err error) { t.Error(err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stopM()
+		lease := acquire(t, leases, 2, Holder{"a", "a-1"})
+		last := time.Now()
+		for range 2000 { // almost two hours
+			if err := errors.Join(leases.Renew(t.Context(), lease), members.Heartbeat(t.Context(), Member{"a", "a-1"})); err != nil {
+				t.Fatal(err)
+			}
+			last = time.Now()
+			time.Sleep(ttl / 3)
+		}
+		if len(leaseEnds)+len(memberEnds) > 0 {
+			t.Error("what was renewed has ended")
+		}
+		for name, ends := range map[string]<-chan time.Time{"lease": leaseEnds, "member": memberEnds} {
+			if d := (<-ends).Sub(last); d < ttl || d > ttl+2500*time.Millisecond {
+				t.Errorf("a %s of %s ended %s after it was renewed last", name, ttl, d)
+			}
+		}
+		if err := leases.Renew(t.Context(), lease); err != nil {
+			t.Errorf("nobody took it, yet it was not renewed: %v", err)
+		}
+		<-leaseEnds
+		acquire(t, leases, 2, Holder{"b", "b-1"})
+		if err := leases.Renew(t.Context(), lease); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("renewed with %v after another took it", err)
+		}
+	})
+}

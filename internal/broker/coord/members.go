@@ -1,0 +1,65 @@
+package coord
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// Member is a running worker.
+type Member struct {
+	// Name is the worker's among all, 1 to 64 of [A-Za-z0-9_-]. It survives a
+	// restart, so that the same partitions come back to the same files.
+	Name string `json:"name"`
+	// Owner is its process, as in the [commit.Claim].
+	Owner string `json:"owner"`
+}
+
+// Members is the bucket of the running workers.
+type Members struct{ bucket bucket }
+
+// NewMembers returns the members; one ends ttl after its last heartbeat, in whole
+// seconds.
+func NewMembers(js jetstream.JetStream, ttl time.Duration) *Members {
+	return &Members{newBucket(js, topology.MembersBucket, ttl)}
+}
+
+// Heartbeat joins, or renews the membership.
+func (m *Members) Heartbeat(ctx context.Context, who Member) error {
+	if !events.ValidID(who.Name) {
+		return fmt.Errorf("join: name %q is not 1 to 64 of A-Z a-z 0-9 _ -", who.Name)
+	}
+	value, err := events.Marshal(who)
+	if err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	_, err = m.bucket.put(ctx, who.Name, value, nil)
+	return jsapi.Wrap(err, "join")
+}
+
+// Leave ends a membership at once.
+func (m *Members) Leave(ctx context.Context, name string) error {
+	return jsapi.Wrap(m.bucket.remove(ctx, name, nil), "leave")
+}
+
+// Watch calls fn with every running member, returns, and calls it with every
+// heartbeat and every end after that, one at a time. After a call of onError
+// changes may be missed: watch again. ctx bounds the start only.
+func (m *Members) Watch(ctx context.Context, fn func(who Member, running bool), onError func(error)) (stop func(), err error) {
+	return m.bucket.watch(ctx, func(e entry) {
+		who := Member{Name: e.key}
+		if e.value != nil {
+			if err := events.Unmarshal(e.value, &who); err != nil || who.Name != e.key {
+				onError(fmt.Errorf("read member %s: %w", e.key, err))
+				return
+			}
+		}
+		fn(who, e.value != nil)
+	}, onError)
+}

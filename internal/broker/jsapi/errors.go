@@ -1,0 +1,121 @@
+package jsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// NoRoom reports whether a stream is larger than what the server, the account, or every
+// server of a cluster has left.
+func NoRoom(err error) bool {
+	if HasCode(err, CodeAccountExceeded, CodeStorageExceeded, CodeStreamBytesExceeded) {
+		return true
+	}
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "insufficient storage")
+}
+
+// ErrNoAnswer: a request got no answer in its own time, and the context of its caller
+// has not ended.
+var ErrNoAnswer = errors.New("no answer")
+
+// Codes of the server (errors.json of nats-server v2.15).
+const (
+	CodeAccountExceeded     jetstream.ErrorCode = 10002 // resource limits exceeded for account
+	codeNoPeers             jetstream.ErrorCode = 10005 // no suitable peers for placement
+	CodeNoLeader            jetstream.ErrorCode = 10008 // JetStream system temporarily unavailable
+	CodeNotLeader           jetstream.ErrorCode = 10009 // JetStream cluster can not handle request
+	CodeInsufficient        jetstream.ErrorCode = 10023 // insufficient resources
+	CodeStorageExceeded     jetstream.ErrorCode = 10047 // insufficient storage resources available
+	CodeMessageTooLarge     jetstream.ErrorCode = 10054 // message size exceeds maximum allowed
+	CodeWrongLastSequence   jetstream.ErrorCode = 10071 // wrong last sequence: n
+	CodeStoreFailed         jetstream.ErrorCode = 10077 // maximum bytes exceeded, and the like
+	CodeHeaderTooLarge      jetstream.ErrorCode = 10097 // header size exceeds maximum allowed of 64k
+	CodeOffline             jetstream.ErrorCode = 10118 // stream is offline
+	CodeStreamBytesExceeded jetstream.ErrorCode = 10122 // stream max bytes exceeds account limit
+	codeDuplicateInProcess  jetstream.ErrorCode = 10158 // duplicate message id is in process
+	CodeSequenceNotReady    jetstream.ErrorCode = 10163 // expected last sequence per subject temporarily unavailable
+	CodeWrongLastConstant   jetstream.ErrorCode = 10164 // wrong last sequence: another commit is in process
+	CodeBatchIncomplete     jetstream.ErrorCode = 10176 // atomic publish batch is incomplete
+	CodeOfflineReason       jetstream.ErrorCode = 10194 // stream is offline: why
+	CodeBatchesInFlight     jetstream.ErrorCode = 10210 // atomic publish too many inflight
+)
+
+func HasCode(err error, codes ...jetstream.ErrorCode) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && slices.Contains(codes, api.ErrorCode)
+}
+
+// Leaderless reports that there is no leader, or none with a quorum.
+func Leaderless(err error) bool {
+	return errors.Is(err, ErrNoQuorum) || HasCode(err, CodeNoLeader, CodeNotLeader, CodeOffline, CodeOfflineReason)
+}
+
+// Transient keeps an error of a read worth another try, unless no later try can
+// do better.
+func Transient(err error) error {
+	api, isAPI := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case Ended(err):
+		return backoff.Permanent(err)
+	case isAPI && !slices.Contains([]jetstream.ErrorCode{CodeNoLeader, CodeNotLeader, CodeInsufficient, CodeOffline, CodeOfflineReason}, api.ErrorCode):
+		return backoff.Permanent(err)
+	default:
+		return err
+	}
+}
+
+// unreachable are the errors of nats.go that reveal nothing about the request.
+var unreachable = []error{
+	context.DeadlineExceeded, ErrNoAnswer,
+	nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrStaleConnection,
+	jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
+	jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrNoHeartbeat,
+}
+
+// Unreachable reports whether err means only that the server could not be reached, or
+// restarted meanwhile: the same may succeed later.
+func Unreachable(err error) bool {
+	return Leaderless(err) || slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) })
+}
+
+// InProcess reports whether err means that a message of the same id is being stored
+// just now: the same try, made a little later, gets its sequence.
+func InProcess(err error) bool { return HasCode(err, codeDuplicateInProcess) }
+
+// NoAnswer reports whether err means only that no answer came in time.
+func NoAnswer(err error) bool {
+	return slices.ContainsFunc([]error{context.DeadlineExceeded, ErrNoAnswer, nats.ErrTimeout}, func(e error) bool { return errors.Is(err, e) })
+}
+
+// Permanent makes an error final; nil stays nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return backoff.Permanent(err)
+}
+
+// Ended reports whether the caller gave up, or the connection was closed for good.
+func Ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining)
+}
+
+// CodeStreamNotFound of the server: stream not found.
+const CodeStreamNotFound jetstream.ErrorCode = 10059
+
+// Wrap adds the step to an error; nil stays nil.
+func Wrap(err error, format string, v ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(v, err)...)
+}

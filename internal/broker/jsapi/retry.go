@@ -1,0 +1,118 @@
+package jsapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Retry calls op until it succeeds, returns a [backoff.Permanent] error, or ctx
+// ends; then the error is that of ctx. The pauses grow from 5 ms to half a second.
+func Retry(ctx context.Context, notify func(error, time.Duration), op func() error) error {
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond),
+		backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(500*time.Millisecond),
+		backoff.WithMaxElapsedTime(0),
+	)
+	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), notify)
+}
+
+// ElectionTime is how long a cluster may be without a leader for a stream before that
+// is an error; an election takes 4 to 9 seconds, and may have to be repeated.
+const ElectionTime = 20 * time.Second
+
+// RetryUntilLeader calls op until the leader answers: again while the server reports that
+// there is none, and a second time beside the first while it reports nothing.
+func RetryUntilLeader[T any](ctx context.Context, op func(context.Context) (T, error)) (got T, err error) {
+	limited, cancel := context.WithTimeout(ctx, ElectionTime)
+	defer cancel()
+	_ = Retry(limited, nil, func() error { // err says more
+		if got, err = Hedge(limited, op, nil); Leaderless(err) {
+			return err
+		}
+		return Permanent(err)
+	})
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w within %s", ErrNoAnswer, ElectionTime)
+	}
+	return got, err
+}
+
+const (
+	// firstHedge is how long an answer is awaited before the same request is sent again,
+	// lastHedge the longest time after that.
+	firstHedge = 500 * time.Millisecond
+	lastHedge  = 2 * time.Second
+	// hedgeTimeout bounds one request.
+	hedgeTimeout = 10 * time.Second
+)
+
+// Hedge asks, asks the same again beside it where there is no answer, and returns the
+// first answer. A request to a node that is cut off is lost, and the next one may go
+// elsewhere; but a cluster under load is slow, and a request that is given up early was
+// for nothing. Answers that come too late are dropped.
+func Hedge[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T)) (T, error) {
+	type answer struct {
+		got T
+		err error
+	}
+	limited, cancel := context.WithTimeout(ctx, hedgeTimeout)
+	defer cancel()
+	answers := make(chan answer)
+	for pause := firstHedge; ; pause = min(pause*3/2, lastHedge) {
+		go func() {
+			got, err := op(limited)
+			select {
+			case answers <- answer{got, err}:
+			case <-limited.Done():
+				if err == nil && drop != nil {
+					drop(got)
+				}
+			}
+		}()
+		select {
+		case a := <-answers:
+			if a.err == nil || limited.Err() == nil {
+				return a.got, a.err
+			}
+		case <-time.After(pause):
+		case <-limited.Done():
+		}
+		if limited.Err() != nil {
+			var none T
+			return none, cmp.Or(ctx.Err(), ErrNoAnswer)
+		}
+	}
+}
+
+// startTime is how long a start waits for a server that does not answer, or for a
+// cluster that elects a leader.
+const startTime = time.Minute
+
+// AwaitServer calls op until it succeeds, for as long as it fails because the server
+// could not be reached, or a cluster has too few nodes, at most a minute. onWait, if any,
+// receives why it waits. That JetStream is not enabled is not waited for.
+func AwaitServer(ctx context.Context, onWait func(error), op func() error) error {
+	limited, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var last error
+	_ = Retry(limited, func(err error, _ time.Duration) { // last says more
+		if onWait != nil {
+			onWait(err)
+		}
+	}, func() error {
+		last = op()
+		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount)
+		if ctx.Err() == nil && !off && (Unreachable(last) || HasCode(last, codeNoPeers) && !NoRoom(last)) {
+			return last
+		}
+		return Permanent(last)
+	})
+	return last
+}

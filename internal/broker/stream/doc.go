@@ -1,0 +1,37 @@
+// Package stream reads the streams: the log of a partition in order and for ever, a part of a
+// stream up to its end, single messages by sequence or by subject, and how much waits behind a
+// cursor. It also publishes an event once.
+//
+//	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: 3, Seq: 17}, decide)
+//	err = stream.Read(ctx, js, stream.Selection{Stream: topology.OutcomesStream, Filters: []string{"out.3.>"}}, each)
+//	events, err := stream.GetLog(ctx, nc, []uint64{4, 9, 12})
+//
+// # Lifecycle of a reader
+//
+//	open ──► consumer ──► pull ──► message ──► order filter ──► fn
+//	            ▲           │                       │
+//	            │           │ idle, deleted, lost   │ gap, or a copy that is behind
+//	            └───────────┴───────────────────────┘ next consumer, after the last message
+//
+// A [Reader] has one consumer after the other. Each begins after the last message that passed the
+// order filter, and may be placed on another node. What two consumers in a row do not deliver is
+// read from the leader by its sequence.
+//
+// # Guarantees
+//
+//   - A callback gets messages one at a time, in order, each once. No message stops a reader: its
+//     stream and sequence come from the reply subject, which the server sets, never from headers.
+//   - [Read] includes everything that was acknowledged before the call. It ends when the copy that
+//     it reads from reports that it has come that far.
+//   - [GetLog] and [ReadSubject] read what the leader has when any copy cannot answer for certain.
+//
+// # Concurrency
+//
+// All of it is safe for concurrent use. The callbacks of one reader run one at a time.
+//
+// # On failure
+//
+// A reader whose consumer is idle or deleted creates another one and continues. [*GoneError]: the
+// log does not hold a sequence, or no longer. [*BeyondEndError]: the log was recreated or
+// truncated.
+package stream

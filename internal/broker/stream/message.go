@@ -1,0 +1,75 @@
+package stream
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+)
+
+// isDelivery reports whether a message is one of a stream. All else that comes in on an
+// inbox of pulls is the server's own: heartbeats, and why a pull has ended. Neither headers
+// nor an empty payload prove it: a publisher chooses both.
+func isDelivery(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, ackPrefix) }
+
+// message is one of a stream, with its metadata. Its consumer takes no acknowledgements, so
+// those do nothing.
+type message struct {
+	msg      *nats.Msg
+	metadata *jetstream.MsgMetadata
+}
+
+var _ jetstream.Msg = message{}
+
+// newMessage reads the metadata off the reply subject.
+func newMessage(m *nats.Msg) (message, error) {
+	md, err := m.Metadata()
+	if err != nil {
+		return message{}, err
+	}
+	return message{m, &jetstream.MsgMetadata{
+		Sequence:     jetstream.SequencePair{Consumer: md.Sequence.Consumer, Stream: md.Sequence.Stream},
+		NumDelivered: md.NumDelivered, NumPending: md.NumPending, Timestamp: md.Timestamp,
+		Stream: md.Stream, Consumer: md.Consumer, Domain: md.Domain,
+	}}, nil
+}
+
+// messageOf is a message that was read by its sequence. The answer does not report how many follow,
+// so it counts one: it is never taken for the last.
+func messageOf(stream string, m *jsapi.StoredMsg, headersOnly bool) message {
+	msg := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Headers()}
+	if headersOnly {
+		msg.Data = nil
+	}
+	return message{msg, &jetstream.MsgMetadata{
+		Sequence: jetstream.SequencePair{Stream: m.Seq}, NumDelivered: 1, NumPending: 1, Timestamp: m.Time, Stream: stream,
+	}}
+}
+
+func (m message) Metadata() (*jetstream.MsgMetadata, error) { return m.metadata, nil }
+
+func (m message) Data() []byte { return m.msg.Data }
+
+func (m message) Headers() nats.Header { return m.msg.Header }
+
+func (m message) Subject() string { return m.msg.Subject }
+
+func (m message) Reply() string { return m.msg.Reply }
+
+func (message) Ack() error { return nil }
+
+func (message) DoubleAck(context.Context) error { return nil }
+
+func (message) Nak() error { return nil }
+
+func (message) NakWithDelay(time.Duration) error { return nil }
+
+func (message) InProgress() error { return nil }
+
+func (message) Term() error { return nil }
+
+func (message) TermWithReason(reason string) error { return nil }

@@ -1,0 +1,142 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/topology"
+)
+
+// readIdle is how long a read may deliver nothing before the reason is looked for.
+const readIdle = 250 * time.Millisecond
+
+// ReadStream calls fn for what filter selects of a stream, in order, from
+// sequence from up to and including upTo, and returns when it has come there or
+// to the end of the stream as it was at the call. upTo 0 means that end. A start
+// beyond the end selects nothing. An error of fn ends the read and is returned.
+func ReadStream(ctx context.Context, js jetstream.JetStream, stream, filter string, from, upTo uint64, fn func(msg jetstream.Msg, seq uint64) error) error {
+	return Read(ctx, js, Selection{Stream: stream, Filters: []string{filter}, From: from, UpTo: upTo}, fn)
+}
+
+// Selection is a part of a stream.
+type Selection struct {
+	Stream  string
+	Filters []string // none may overlap another
+	// From and UpTo are the first and the last sequence; 0 is the beginning, and the
+	// end as it is when the reading begins.
+	From, UpTo uint64
+	// HeadersOnly leaves the payloads out.
+	HeadersOnly bool
+}
+
+// Read is [ReadStream] for a [Selection].
+func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(msg jetstream.Msg, seq uint64) error) error {
+	if err := readSelection(ctx, js, s, fn); err != nil {
+		return fmt.Errorf("read %s %s: %w", s.Stream, strings.Join(s.Filters, ", "), err)
+	}
+	return nil
+}
+
+func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn func(jetstream.Msg, uint64) error) error {
+	state, err := topology.State(ctx, js, s.Stream)
+	if err != nil {
+		return err
+	}
+	upTo := min(cmp.Or(s.UpTo, state.Last), state.Last)
+	if s.From > upTo || upTo == 0 {
+		return nil
+	}
+	r, err := OpenReader(ctx, js, s.Stream, s.reading())
+	if err != nil {
+		return err
+	}
+	// The reader sends the first result; the one slot keeps the reader from blocking.
+	done, drained := make(chan error, 1), make(chan struct{}, 1)
+	end := func(err error) error {
+		select {
+		case done <- err:
+		default:
+		}
+		return cmp.Or(err, errEnd)
+	}
+	r.OnError = func(err error) {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			_ = end(err)
+		}
+	}
+	r.Handle(func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+		seq := md.Sequence.Stream
+		if seq <= upTo {
+			if err := fn(m, seq); err != nil {
+				return end(err)
+			}
+		}
+		if seq >= upTo {
+			return end(nil)
+		}
+		if md.NumPending == 0 {
+			wakeUp(drained)
+		}
+		return nil
+	})
+	if r.Pending() == 0 {
+		wakeUp(drained)
+	}
+	defer r.Leave()
+	r.Start()
+	stall := time.NewTicker(readIdle)
+	defer stall.Stop()
+	for {
+		stalled := false
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-r.ended:
+			return err
+		case <-drained:
+			if state.Replicas == 1 { // no other copy has more
+				return nil
+			}
+		case <-stall.C:
+			// What was pending may have been purged, or aged away: then no message
+			// is ever reported as the last.
+			if stalled = r.order.idle(); !stalled {
+				continue
+			}
+		}
+		at, ok := r.seen(ctx)
+		if ok && (at >= upTo || state.Replicas == 1) {
+			return nil
+		}
+		if ok && stalled {
+			wakeUp(r.behind)
+		}
+	}
+}
+
+// wakeUp leaves a token, unless there is one.
+func wakeUp(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// errEnd: the whole selection has been read.
+var errEnd = errors.New("end")
+
+// reading is what the consumer of a selection is to begin with.
+func (s Selection) reading() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		FilterSubjects: s.Filters, HeadersOnly: s.HeadersOnly,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(s.From, 1),
+	}
+}

@@ -1,0 +1,48 @@
+package stream
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// CompactionSize is what one session.compacted takes of OUTCOMES.
+type CompactionSize struct {
+	Partition int
+	Tenant    string
+	Bytes     int64
+	Time      time.Time // when it was stored
+}
+
+// ReadCompactionSizes passes on the size of each session.compacted from a sequence of
+// OUTCOMES up to another, without reading the payloads.
+func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, from, upTo uint64, fn func(CompactionSize)) error {
+	s := Selection{Stream: topology.OutcomesStream, Filters: []string{events.CompactedFilter("*")}, From: from, UpTo: upTo, HeadersOnly: true}
+	return Read(ctx, js, s, func(m jetstream.Msg, _ uint64) error {
+		at, err := events.ParseOutcome(m.Subject())
+		if err != nil {
+			return nil //nolint:nilerr // of no partition
+		}
+		md, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
+		fn(CompactionSize{at.Partition, at.Address.Tenant, max(bytes, 0), md.Timestamp})
+		return nil
+	})
+}
+
+// CompactedBytes is what the compactions of each tenant hold of OUTCOMES, up to a
+// sequence.
+func CompactedBytes(ctx context.Context, js jetstream.JetStream, upTo uint64) (map[string]int64, error) {
+	held := map[string]int64{}
+	err := ReadCompactionSizes(ctx, js, 1, upTo, func(c CompactionSize) { held[c.Tenant] += c.Bytes })
+	return held, err
+}

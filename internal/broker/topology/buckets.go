@@ -1,0 +1,61 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+)
+
+// Buckets of the workers: which run, and which partitions each holds.
+const (
+	// LeasesBucket has a key for each partition that is held.
+	LeasesBucket = "LEASES"
+	// MembersBucket has a key for each running worker.
+	MembersBucket = "MEMBERS"
+)
+
+// DeleteMarkerTTL is how long the server keeps the delete marker of a key. A watch that was
+// interrupted for longer may miss it, so a watch begins again after an interruption.
+const DeleteMarkerTTL = time.Hour
+
+// bucketConfig is a bucket whose keys end by themselves. It is on disk like the
+// streams: a server restart must not free every lease.
+func bucketConfig(name, description string, replicas int) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: name, Description: description, History: 1,
+		Storage: jetstream.FileStorage, Replicas: replicas, LimitMarkerTTL: DeleteMarkerTTL,
+	}
+}
+
+// ensureBucket makes a bucket, or checks the one that is there.
+func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) ([]Mismatch, error) {
+	_, err := js.CreateKeyValue(ctx, c)
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		if jsapi.NoRoom(err) {
+			return nil, &StorageError{"create bucket " + c.Bucket, 1, err}
+		}
+		return nil, fmt.Errorf("create bucket %s: %w", c.Bucket, err)
+	}
+	s, err := js.Stream(ctx, StreamOf(c.Bucket))
+	if err != nil {
+		return nil, fmt.Errorf("look up bucket %s: %w", c.Bucket, err)
+	}
+	return checkBucket(s.CachedInfo().Config), nil
+}
+
+// checkBucket finds what would keep leases from ending, or end them early.
+func checkBucket(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.equal("message TTL", c.AllowMsgTTL, true)
+	m.equal("delete markers", c.SubjectDeleteMarkerTTL > 0, true)
+	m.equal("max messages per subject", c.MaxMsgsPerSubject, int64(1))
+	m.equal("max age", c.MaxAge, time.Duration(0))
+	return m.list
+}
+
+func StreamOf(bucket string) string { return "KV_" + bucket }

@@ -1,0 +1,29 @@
+// Package topology owns what compactd has on a server: the streams SESSIONS and OUTCOMES, the
+// buckets of leases and members, the object store of snapshots, and the canary. It creates them,
+// checks them, and reports their state.
+//
+//	streams, err := topology.Ensure(ctx, js, topology.Config{Partitions: 8})
+//	state, err := topology.State(ctx, js, topology.LogStream)
+//	found, err := topology.Inspect(ctx, js) // changes nothing
+//
+// # Guarantees
+//
+//   - [Ensure] never repartitions a log and never loosens a setting that the protocol depends on.
+//     It reports every difference that it finds in one [*MismatchError].
+//   - Several workers may call [Ensure] at once: a stream that another one creates meanwhile is
+//     taken as it is.
+//   - [State] includes every message that was acknowledged before the call. Only an answer of the
+//     leader with a quorum counts: most copies must have followed it within the last three
+//     seconds. [State] waits until there is one.
+//   - [Describe] and [Inspect] change nothing.
+//
+// # Concurrency
+//
+// All of it is safe for concurrent use.
+//
+// # On failure
+//
+// [Ensure] waits up to a minute for a server that does not answer, or for a cluster that elects a
+// leader. A [*StorageError] means that the server, or the account, cannot reserve the space.
+// [ErrNoStreams] means that no worker has ever run against this server.
+package topology

@@ -1,0 +1,237 @@
+package topology
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/events"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultPartitions = 8
+	DefaultMaxAge     = 30 * 24 * time.Hour
+	DefaultDuplicates = 2 * time.Minute
+
+	defaultMaxBytes = 20 << 30
+	maxPartitions   = 1024
+)
+
+// Config is what the two streams should be. The zero value of a field requests
+// nothing: a new stream gets the default, an existing one stays as it is.
+type Config struct {
+	// Partitions of a new log. Default [DefaultPartitions]. An existing log keeps
+	// its own, see [Streams].
+	Partitions int
+	// MaxAge of both streams: how long originals, rewind and replay are promised.
+	// Default [DefaultMaxAge].
+	MaxAge time.Duration
+	// MaxBytesLog and MaxBytesOutcomes bound the streams; -1 is no bound. A full
+	// stream refuses what comes, it never drops what it has. The server reserves
+	// the bound at creation, and a stream holds no more than its bound when it is
+	// changed. Default: up to CreateBytes, as far as account and server have room.
+	MaxBytesLog, MaxBytesOutcomes int64
+	// CreateBytes is the most that a stream is bounded at which is created now and
+	// has no bound of its own above; -1 is no bound. Default 20 GiB; see StreamBytes
+	// of an embedded server.
+	CreateBytes int64
+	// Replicas of a new stream. Default 1.
+	Replicas int
+	// Compression of a new stream with S2. Reading then costs 1.3 times as much.
+	Compression bool
+	// Duplicates is how long a new log remembers message ids. Default
+	// [DefaultDuplicates], at most MaxAge.
+	Duplicates time.Duration
+}
+
+// Ensure creates the two streams, the two buckets of the workers and the store of
+// their snapshots, or checks those that are there. It changes age, size bounds and missing subjects of the
+// streams in place, and nothing else. Several workers
+// may call it at once, whatever each of them requests: streams that another one creates
+// meanwhile are taken as they are. It waits for a server that does not answer, see [jsapi.AwaitServer].
+func Ensure(ctx context.Context, js jetstream.JetStream, t Config) (s *Streams, err error) {
+	if err := t.validate(); err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	err = jsapi.AwaitServer(ctx, nil, func() error { s, err = t.ensure(ctx, js); return err })
+	return s, err
+}
+
+func (t *Config) ensure(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
+	log, err := t.ensureLog(ctx, js)
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	out, err := t.ensureOutcomes(ctx, js, log.CachedInfo())
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	replicas := log.CachedInfo().Config.Replicas // of the buckets too
+	leases, err := ensureBucket(ctx, js, bucketConfig(LeasesBucket, "compactd: who holds which partition", replicas))
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	members, err := ensureBucket(ctx, js, bucketConfig(MembersBucket, "compactd: running workers", replicas))
+	if err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	bad := slices.Concat(checkLog(log.CachedInfo().Config), checkOutcomes(out.CachedInfo().Config), leases, members)
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("ensure streams: %w", &MismatchError{bad})
+	}
+	if err := t.change(ctx, js, log, out); err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	if lc, oc := log.CachedInfo().Config, out.CachedInfo().Config; lc.MaxAge != oc.MaxAge {
+		return nil, fmt.Errorf("ensure streams: %w", &MismatchError{[]Mismatch{
+			{OutcomesStream, "max age", oc.MaxAge.String(), lc.MaxAge.String() + " as in " + LogStream},
+		}})
+	}
+	if bad, err = ensureSnapshots(ctx, js, log.CachedInfo().Config.MaxAge, replicas); err != nil {
+		return nil, fmt.Errorf("ensure streams: %w", err)
+	}
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("ensure streams: %w", &MismatchError{bad})
+	}
+	return streamsOf(log, out), nil
+}
+
+func (t *Config) validate() error {
+	var errs []error
+	check := func(ok bool, format string, v ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, v...))
+		}
+	}
+	check(t.Partitions >= 0 && t.Partitions <= maxPartitions, "partitions %d is not 1 to %d", t.Partitions, maxPartitions)
+	check(t.MaxAge == 0 || t.MaxAge >= time.Second, "max age %s is below a second", t.MaxAge)
+	check(t.MaxBytesLog >= -1, "max bytes of the log %d is negative", t.MaxBytesLog)
+	check(t.MaxBytesOutcomes >= -1, "max bytes of the outcomes %d is negative", t.MaxBytesOutcomes)
+	check(t.CreateBytes >= -1, "create bytes %d is negative", t.CreateBytes)
+	check(t.Replicas >= 0 && t.Replicas <= 5, "replicas %d is not 1 to 5", t.Replicas)
+	check(t.Duplicates >= 0, "duplicates %s is negative", t.Duplicates)
+	return errors.Join(errs...)
+}
+
+// common is what both streams of a new topology share.
+func (t *Config) common(name string, maxBytes int64) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:       name,
+		Retention:  jetstream.LimitsPolicy,
+		Storage:    jetstream.FileStorage,
+		Discard:    jetstream.DiscardNew,
+		MaxAge:     cmp.Or(t.MaxAge, DefaultMaxAge),
+		MaxBytes:   cmp.Or(maxBytes, t.CreateBytes, defaultMaxBytes),
+		Replicas:   cmp.Or(t.Replicas, 1),
+		Duplicates: min(cmp.Or(t.Duplicates, DefaultDuplicates), cmp.Or(t.MaxAge, DefaultMaxAge)),
+	}
+	if t.Compression {
+		c.Compression = jetstream.S2Compression
+	}
+	return c
+}
+
+func (t *Config) logConfig() jetstream.StreamConfig {
+	c := t.common(LogStream, t.MaxBytesLog)
+	c.Description = "compactd: what agents publish, partitioned"
+	c.Subjects = logSubjects()
+	c.AllowDirect = true // text is read by sequence, from any replica
+	c.SubjectTransform = &jetstream.SubjectTransformConfig{
+		Source:      events.InputPattern,
+		Destination: events.LogTransform(cmp.Or(t.Partitions, DefaultPartitions)),
+	}
+	return c
+}
+
+func (t *Config) outcomesConfig() jetstream.StreamConfig {
+	c := t.common(OutcomesStream, t.MaxBytesOutcomes)
+	c.Description = "compactd: outcomes, jobs and markers"
+	c.Subjects = outcomesSubjects()
+	c.AllowAtomicPublish = true
+	c.RePublish = &jetstream.RePublish{Source: events.OutcomesFilter, Destination: events.OutcomesRepublish}
+	return c
+}
+
+func logSubjects() []string {
+	out := make([]string, len(events.LogKinds))
+	for i, k := range events.LogKinds {
+		out[i] = events.InputFilter(k)
+	}
+	return out
+}
+
+func outcomesSubjects() []string { return []string{"out.>"} }
+
+// change applies what is requested to the streams. The one that gives up room goes first.
+func (t *Config) change(ctx context.Context, js jetstream.JetStream, log, out jetstream.Stream) error {
+	if err := errors.Join(refuseBelowUse(log, t.MaxBytesLog), refuseBelowUse(out, t.MaxBytesOutcomes)); err != nil {
+		return err
+	}
+	steps := []func() error{
+		func() error { return update(ctx, js, log, t.logChanges) },
+		func() error { return update(ctx, js, out, t.outcomesChanges) },
+	}
+	if t.MaxBytesLog > log.CachedInfo().Config.MaxBytes {
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update applies change to the configuration of s, when it changes anything.
+func update(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, change func(*jetstream.StreamConfig) bool) error {
+	c := s.CachedInfo().Config
+	if !change(&c) {
+		return nil
+	}
+	if _, err := js.UpdateStream(ctx, c); err != nil {
+		if jsapi.NoRoom(err) {
+			return &StorageError{"update " + c.Name, c.MaxBytes, err}
+		}
+		return fmt.Errorf("update %s: %w", c.Name, err)
+	}
+	_, err := s.Info(ctx)
+	return jsapi.Wrap(err, "look up %s", c.Name)
+}
+
+func (t *Config) logChanges(c *jetstream.StreamConfig) bool {
+	a, b := addSubjects(c, logSubjects()), t.bounds(c, t.MaxBytesLog)
+	return a || b
+}
+
+func (t *Config) outcomesChanges(c *jetstream.StreamConfig) bool {
+	a, b := addSubjects(c, outcomesSubjects()), t.bounds(c, t.MaxBytesOutcomes)
+	return a || b
+}
+
+func (t *Config) bounds(c *jetstream.StreamConfig, maxBytes int64) (changed bool) {
+	if t.MaxAge != 0 && t.MaxAge != c.MaxAge {
+		c.MaxAge, changed = t.MaxAge, true
+		c.Duplicates = min(c.Duplicates, t.MaxAge)
+	}
+	if maxBytes != 0 && maxBytes != c.MaxBytes {
+		c.MaxBytes, changed = maxBytes, true
+	}
+	return changed
+}
+
+func addSubjects(c *jetstream.StreamConfig, want []string) (changed bool) {
+	for _, w := range want {
+		covered := slices.ContainsFunc(c.Subjects, func(have string) bool { return covers(have, w) })
+		if !covered {
+			c.Subjects, changed = append(slices.Clip(c.Subjects), w), true
+		}
+	}
+	return changed
+}

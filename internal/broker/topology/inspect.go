@@ -1,0 +1,103 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Inspection is what there is of the two streams, the two buckets and the store of snapshots,
+// looked at without changing any.
+type Inspection struct {
+	*Streams
+	// Mismatches are what [Ensure] would refuse.
+	Mismatches []Mismatch
+	// Replicas of the streams, the log first; Behind names those of their servers
+	// that are offline or not up to date.
+	Replicas [2]int
+	Behind   []string
+	// Time is the server's, at some moment of the call.
+	Time time.Time
+}
+
+// Inspect returns the streams that a worker has created, and what is wrong with them.
+// [ErrNoStreams] when there are none.
+func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
+	var found [2]jetstream.Stream
+	s := &Inspection{}
+	for i, name := range []string{LogStream, OutcomesStream} {
+		one, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, ErrNoStreams
+		}
+		if err != nil {
+			return nil, fmt.Errorf("inspect %s: %w", name, err)
+		}
+		info := one.CachedInfo()
+		found[i], s.Replicas[i], s.Time = one, info.Config.Replicas, info.TimeStamp
+		s.addBehind(info)
+	}
+	log, out := found[0].CachedInfo().Config, found[1].CachedInfo().Config
+	s.Mismatches = append(checkLog(log), checkOutcomes(out)...)
+	for _, m := range []struct {
+		have []string
+		want []string
+		name string
+	}{{log.Subjects, logSubjects(), LogStream}, {out.Subjects, outcomesSubjects(), OutcomesStream}} {
+		c := jetstream.StreamConfig{Subjects: m.have}
+		if addSubjects(&c, m.want) {
+			s.Mismatches = append(s.Mismatches, Mismatch{m.name, "subjects", fmt.Sprint(m.have), fmt.Sprint(c.Subjects)})
+		}
+	}
+	if log.MaxAge != out.MaxAge {
+		s.Mismatches = append(s.Mismatches, Mismatch{OutcomesStream, "max age", out.MaxAge.String(), log.MaxAge.String() + " as in " + LogStream})
+	}
+	switch one, err := js.Stream(ctx, SnapshotsStream); {
+	case err == nil:
+		s.Mismatches = append(s.Mismatches, checkSnapshots(one.CachedInfo().Config)...)
+		s.addBehind(one.CachedInfo())
+	case !errors.Is(err, jetstream.ErrStreamNotFound): // the next start creates it
+		return nil, fmt.Errorf("inspect %s: %w", SnapshotsStream, err)
+	}
+	s.Streams = streamsOf(found[0], found[1])
+	return s, s.inspectBuckets(ctx, js)
+}
+
+// inspectBuckets looks at the leases and members: a bucket with fewer copies than the
+// streams is gone with its server, and then all workers stop.
+func (s *Inspection) inspectBuckets(ctx context.Context, js jetstream.JetStream) error {
+	for _, bucket := range []string{LeasesBucket, MembersBucket} {
+		name := StreamOf(bucket)
+		one, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			s.Mismatches = append(s.Mismatches, Mismatch{name, "bucket", "missing", "there; the next worker that starts creates it"})
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("inspect %s: %w", name, err)
+		}
+		info := one.CachedInfo()
+		s.addBehind(info)
+		m := mismatches{stream: name, list: checkBucket(info.Config)}
+		m.equal("copies", info.Config.Replicas, s.Replicas[1])
+		s.Mismatches = append(s.Mismatches, m.list...)
+	}
+	return nil
+}
+
+func (s *Inspection) addBehind(info *jetstream.StreamInfo) {
+	if info.Cluster == nil {
+		return
+	}
+	for _, r := range info.Cluster.Replicas {
+		switch {
+		case r.Offline:
+			s.Behind = append(s.Behind, fmt.Sprintf("%s of %s is offline", r.Name, info.Config.Name))
+		case !r.Current:
+			s.Behind = append(s.Behind, fmt.Sprintf("%s of %s is %d entries behind", r.Name, info.Config.Name, r.Lag))
+		}
+	}
+}

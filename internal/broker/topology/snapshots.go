@@ -1,0 +1,64 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+)
+
+// SnapshotsBucket is the object store of copies of ledger files, one for each
+// partition. Any client of object stores can list and read it.
+const SnapshotsBucket = "SNAPSHOTS"
+
+// SnapshotsStream is what the object store is made of.
+const SnapshotsStream = "OBJ_" + SnapshotsBucket
+
+// snapshotsConfig is the object store. What is older than the log is of no use.
+func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreConfig {
+	return jetstream.ObjectStoreConfig{
+		Bucket: SnapshotsBucket, Description: "compactd: copies of ledger files",
+		TTL: maxAge, Storage: jetstream.FileStorage, Replicas: replicas,
+	}
+}
+
+// ensureSnapshots creates the store, or checks the one that is there. Its age follows
+// that of the log.
+func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Duration, replicas int) ([]Mismatch, error) {
+	_, err := js.CreateObjectStore(ctx, snapshotsConfig(maxAge, replicas))
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		if jsapi.NoRoom(err) {
+			return nil, &StorageError{"create object store " + SnapshotsBucket, 1, err}
+		}
+		return nil, fmt.Errorf("create object store %s: %w", SnapshotsBucket, err)
+	}
+	s, err := js.Stream(ctx, SnapshotsStream)
+	if err != nil {
+		return nil, fmt.Errorf("look up object store %s: %w", SnapshotsBucket, err)
+	}
+	if bad := checkSnapshots(s.CachedInfo().Config); len(bad) > 0 {
+		return bad, nil
+	}
+	return nil, update(ctx, js, s, func(c *jetstream.StreamConfig) bool {
+		changed := c.MaxAge != maxAge
+		c.MaxAge, c.Duplicates = maxAge, min(c.Duplicates, maxAge)
+		return changed
+	})
+}
+
+// checkSnapshots checks what would lose snapshots, or keep them from being replaced
+// and erased.
+func checkSnapshots(c jetstream.StreamConfig) []Mismatch {
+	m := mismatches{stream: c.Name}
+	m.equal("storage", c.Storage, jetstream.FileStorage)
+	m.equal("discard", c.Discard, jetstream.DiscardNew)
+	m.equal("max messages per subject", max(c.MaxMsgsPerSubject, 0), int64(0))
+	m.equal("rollup", c.AllowRollup, true)
+	m.equal("deny purge", c.DenyPurge, false)
+	m.equal("sealed", c.Sealed, false)
+	return m.list
+}

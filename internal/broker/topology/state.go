@@ -1,0 +1,84 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+)
+
+// Streams is what Ensure found or created.
+type Streams struct {
+	// Partitions of the log as it is, whatever was requested.
+	Partitions int
+	// MaxAge of both streams.
+	MaxAge        time.Duration
+	Log, Outcomes StreamState
+}
+
+// StreamState is a stream at one moment. A log that was recreated has another
+// Created, and sequences that start again.
+type StreamState struct {
+	Created     time.Time
+	First, Last uint64 // sequences; First is Last+1 when the stream is empty
+	Messages    uint64
+	Bytes       uint64
+	MaxBytes    int64
+	Replicas    int
+}
+
+// State reads the present state of a stream: it has at least all that was acknowledged
+// before the call. While a cluster has no leader for it that most copies follow, it waits.
+func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamState, error) {
+	s, err := jsapi.RetryUntilLeader(ctx, func(ctx context.Context) (jetstream.Stream, error) {
+		s, err := js.Stream(ctx, stream)
+		if err == nil && !jsapi.HasQuorum(s.CachedInfo().Cluster) {
+			err = jsapi.ErrNoQuorum
+		}
+		return s, err
+	})
+	if err != nil {
+		return StreamState{}, fmt.Errorf("read state of %s: %w", stream, err)
+	}
+	return stateOf(s.CachedInfo()), nil
+}
+
+// ErrNoStreams: no worker has ever run against this server.
+var ErrNoStreams = errors.New("the server has no compactd streams; start a worker first")
+
+// Describe returns the streams that a worker has created, without creating, changing or
+// checking any.
+func Describe(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
+	var found [2]jetstream.Stream
+	for i, name := range []string{LogStream, OutcomesStream} {
+		s, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, ErrNoStreams
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", name, err)
+		}
+		found[i] = s
+	}
+	if _, ok := partitionsOf(found[0].CachedInfo().Config.SubjectTransform); !ok {
+		return nil, fmt.Errorf("look up %s: %w", LogStream, &MismatchError{checkLog(found[0].CachedInfo().Config)})
+	}
+	return streamsOf(found[0], found[1]), nil
+}
+
+func streamsOf(log, out jetstream.Stream) *Streams {
+	c := log.CachedInfo().Config
+	p, _ := partitionsOf(c.SubjectTransform)
+	return &Streams{Partitions: p, MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
+}
+
+func stateOf(i *jetstream.StreamInfo) StreamState {
+	return StreamState{
+		Created: i.Created, First: i.State.FirstSeq, Last: i.State.LastSeq,
+		Messages: i.State.Msgs, Bytes: i.State.Bytes, MaxBytes: i.Config.MaxBytes, Replicas: i.Config.Replicas,
+	}
+}
