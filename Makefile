@@ -106,7 +106,7 @@ release-check: ## Build the release twice and compare the sums
 # The race detector makes them five times slower, so make race runs them under it.
 PLAIN = ./cmd/... ./docs ./examples/... ./internal/cli/... ./internal/compaction \
 	./internal/events ./internal/exact ./internal/ops/facts ./internal/overflow ./internal/policyfile ./internal/schema ./internal/summarize \
-	./internal/summarize/sanitize ./internal/summarize/summarizetest ./internal/ops/transcript ./internal/ops/whatif ./tools/...
+	$(addprefix ./internal/summarize/,extract llm sanitize snippet summarizetest) ./internal/ops/transcript ./internal/ops/whatif ./tools/...
 
 # The same for tests of three packages: worlds in fake time, simulations, children that are
 # killed or damaged, thousands of turns, megabytes of text.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/quota"
@@ -17,7 +18,7 @@ func (f *flags) summarizer() summarize.Summarizer {
 	for i, m := range f.models {
 		guarded[i] = q.Guard(m)
 	}
-	return summarize.NewNarrator(guarded, nil)
+	return llm.New(guarded, nil)
 }
 
 // modelNames is the order in which a summary is tried.

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -82,6 +82,6 @@ func newWorker(ctx context.Context, server *embedded.Server) (*worker.Worker, er
 		return nil, err
 	}
 	return worker.New(worker.Config{
-		Read: read, Commit: commit, Streams: streams, Compaction: config, Owner: "example", Summarizer: summarize.Embedded(),
+		Read: read, Commit: commit, Streams: streams, Compaction: config, Owner: "example", Summarizer: extract.New(),
 	})
 }

@@ -13,6 +13,8 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 )
 
@@ -82,7 +84,7 @@ func besieged(t *testing.T, place, attack string) summarize.Input {
 // summary, why no model did, and the lines that the attack brought in.
 func TestAttacks(t *testing.T) {
 	attacks := 0
-	datadriven.RunTest(t, "testdata/narrator/attacks.txt", func(t *testing.T, d *datadriven.TestData) string {
+	datadriven.RunTest(t, "testdata/llm/attacks.txt", func(t *testing.T, d *datadriven.TestData) string {
 		if d.Cmd != "attack" {
 			d.Fatalf(t, "unknown command %s", d.Cmd)
 		}
@@ -93,7 +95,7 @@ func TestAttacks(t *testing.T) {
 		o := &obedient{}
 		m := &fake{name: "obedient", limits: wide, answer: o.answer}
 		var seen []summarize.Attempt
-		n := summarize.NewNarrator([]model.Model{m}, func(a summarize.Attempt) { seen = append(seen, a) })
+		n := llm.New([]model.Model{m}, func(a summarize.Attempt) { seen = append(seen, a) })
 		other := besieged(t, "user", "We call the merger "+otherCanary+", and nobody may know.")
 		if _, err := n.Summarize(t.Context(), other); err != nil {
 			d.Fatalf(t, "the other session: %v", err)
@@ -153,11 +155,11 @@ func withstood(t *testing.T, pos string, in summarize.Input, s *events.Summary) 
 			fail("the record has lost %q", pin)
 		}
 	}
-	if diff := cmp.Diff(summarize.Record(in), s.Record); diff != "" {
+	if diff := cmp.Diff(extract.Record(in), s.Record); diff != "" {
 		fail("the record is not that of code: %s", diff)
 	}
 	for _, form := range roleForms {
-		if f := form.FindString(s.Text); f != "" && s.Model != summarize.Model {
+		if f := form.FindString(s.Text); f != "" && s.Model != extract.Model {
 			fail("%q has the form of somebody's message", f)
 		}
 	}

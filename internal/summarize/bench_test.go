@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 )
 
 // BenchmarkSummarize reads about 200,000 tokens: once as prose of an assistant,
@@ -33,7 +34,7 @@ func BenchmarkSummarize(b *testing.B) {
 			}
 			b.SetBytes(200 * 4_000)
 			for b.Loop() {
-				if _, err := summarize.Embedded().Summarize(b.Context(), in); err != nil {
+				if _, err := extract.New().Summarize(b.Context(), in); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -50,7 +51,7 @@ func BenchmarkRealSession(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if _, err := summarize.Embedded().Summarize(b.Context(), in); err != nil {
+		if _, err := extract.New().Summarize(b.Context(), in); err != nil {
 			b.Fatal(err)
 		}
 	}

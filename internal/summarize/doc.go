@@ -1,14 +1,21 @@
 // Package summarize condenses a range of a session into one summary: a text of
 // ten sections, and a record of facts beside it.
 //
-//	s, err := summarize.Embedded().Summarize(ctx, summarize.Input{
+//	s, err := extract.New().Summarize(ctx, summarize.Input{
 //		Format: events.Anthropic, Messages: msgs, Previous: last, MaxUnits: job.MaxUnits,
 //	})
 //	s.Header, s.Job = header, job.ID // the caller's part
 //
-// [Embedded] needs no key and no network: it extracts. A [Narrator] lets language
-// models write, in an order of preference, and falls back to the embedded one.
-// [Record] is what every summarizer puts beside its text, whatever wrote the text.
+// The package holds the contract of summarizers, and what all of them do to their input
+// and output ([SanitizeInput], [RedactSummary]). Where to find the rest:
+//
+//	extract/   the embedded summarizer: no key, no network
+//	llm/       language models write, in an order of preference; falls back to extract
+//	model/     the contract with a language model
+//	provider/  models of all usual providers over HTTP
+//	quota/     what each tenant may use of models
+//	sanitize/  finds secrets
+//	snippet/   bounded, harmless lines of text
 //
 // # Guarantees
 //
@@ -22,7 +29,7 @@
 //     user's rules and last words are put there by code, a rule that no user gave is
 //     marked, identifiers and turns that it was not given go, and so does the form
 //     of messages, calls and tags. An answer that is no summary is never used.
-//   - No secret that [Redact] knows leaves for a model or is in a summary.
+//   - No secret that [Redact] finds is sent to a model or is in a summary.
 //   - The previous summary is merged by section and by fact, never nested: ten
 //     merges in a row stay within the same shares of MaxUnits. Rules that the
 //     user gave, and that have once been taken, come first in their share.
@@ -43,7 +50,7 @@
 // # On failure
 //
 // [ErrNothing] and [ErrNoRoom] say that there is no summary, and why; another
-// try with the same input ends the same. [Later] says when another try may end
-// better; only a caller with patience gets it. Why a model was not used is told
-// to the function that [NewNarrator] takes.
+// try with the same input ends the same. [RetryAfterError] says when another try may
+// succeed; only a caller with [Input.MaxWait] gets it. Why a model was not used is
+// reported to [Input.OnAttempt].
 package summarize

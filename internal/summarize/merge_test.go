@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 )
 
 // busyRange is a range with something for every section, all of it new.
@@ -38,7 +39,7 @@ func TestTenMergesStayBounded(t *testing.T) {
 	var previous *events.Summary
 	sizes := make([]int, 11)
 	for g := 1; g <= 10; g++ {
-		s, err := summarize.Embedded().Summarize(t.Context(), summarize.Input{
+		s, err := extract.New().Summarize(t.Context(), summarize.Input{
 			Format: events.Anthropic, Messages: busyRange(g, 90), Previous: previous, MaxUnits: limit,
 		})
 		if err != nil {
@@ -70,7 +71,7 @@ func TestMergeKeepsRulesAndChangedPaths(t *testing.T) {
 	}
 	var previous *events.Summary
 	for g, msgs := range [][]summarize.Message{first, busyRange(1, 30), busyRange(2, 30), busyRange(3, 30), busyRange(4, 30), busyRange(5, 30)} {
-		s, err := summarize.Embedded().Summarize(t.Context(), summarize.Input{Messages: msgs, Previous: previous, MaxUnits: 40_000})
+		s, err := extract.New().Summarize(t.Context(), summarize.Input{Messages: msgs, Previous: previous, MaxUnits: 40_000})
 		if err != nil {
 			t.Fatalf("range %d: %v", g, err)
 		}
@@ -105,7 +106,7 @@ func TestRecordDropsInOrder(t *testing.T) {
 			}}})
 		}
 		got := map[events.RecordKind]int{}
-		for _, r := range summarize.Record(summarize.Input{Messages: msgs, MaxUnits: limit}) {
+		for _, r := range extract.Record(summarize.Input{Messages: msgs, MaxUnits: limit}) {
 			got[r.Kind]++
 		}
 		t.Logf("%d units: %v", limit, got)
@@ -129,7 +130,7 @@ func TestSummaryFitsItsEvent(t *testing.T) {
 		text := fmt.Sprintf("%d: you must never %s", i, strings.Repeat(`"`, 380))
 		msgs = append(msgs, summarize.Message{Turn: int64(i + 1), Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}})
 	}
-	s, err := summarize.Embedded().Summarize(t.Context(), summarize.Input{Messages: msgs, MaxUnits: 1 << 40})
+	s, err := extract.New().Summarize(t.Context(), summarize.Input{Messages: msgs, MaxUnits: 1 << 40})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestErrors(t *testing.T) {
 		{"negative room", summarize.Input{MaxUnits: -1, Messages: hello}, summarize.ErrNoRoom},
 		{"room", summarize.Input{MaxUnits: 1_000, Messages: hello}, nil},
 	} {
-		if _, err := summarize.Embedded().Summarize(t.Context(), c.in); !errors.Is(err, c.want) {
+		if _, err := extract.New().Summarize(t.Context(), c.in); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/snippet"
 )
 
 // pieces of which messages are made: plain, hostile, and what the summarizer
@@ -57,7 +60,7 @@ func drawConversation(t *rapid.T, from int64) *conversation {
 		case 0:
 			text := drawText(t, "user")
 			c.add(turn, events.RoleUser, events.Part{Kind: events.PartText, Text: text})
-			if u := summarize.Plain(summarize.UserText(text)); u != "" {
+			if u := snippet.Plain(userText(text)); u != "" {
 				c.users = append(c.users, u)
 			}
 		case 1:
@@ -112,7 +115,7 @@ func (c *conversation) tool(t *rapid.T, turn int64, withIDs bool) {
 
 func (c *conversation) add(turn int64, role events.Role, p events.Part) {
 	c.messages = append(c.messages, summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{p}}})
-	c.source.WriteString(p.Text + "\n" + summarize.UserText(p.Text) + "\n" + p.Tool + "\n")
+	c.source.WriteString(p.Text + "\n" + userText(p.Text) + "\n" + p.Tool + "\n")
 	var args map[string]any
 	if json.Unmarshal(p.Args, &args) == nil {
 		walk(args, func(s string) { c.source.WriteString(s + "\n") })
@@ -147,7 +150,7 @@ func TestFits(t *testing.T) {
 			c := drawConversation(t, int64(1+20*i))
 			in := c.input(previous, rapid.OneOf(rapid.Int64Range(-5, 600), rapid.Int64Range(0, 9_000)).Draw(t, "max"))
 			in.Focus = rapid.SampledFrom([]string{"", "parser cache", "🎉"}).Draw(t, "focus")
-			s, err := summarize.Embedded().Summarize(t.Context(), in)
+			s, err := extract.New().Summarize(t.Context(), in)
 			if err != nil {
 				if !errors.Is(err, summarize.ErrNothing) && !errors.Is(err, summarize.ErrNoRoom) {
 					t.Fatal(err)
@@ -155,7 +158,7 @@ func TestFits(t *testing.T) {
 				continue
 			}
 			checkSize(t, s, in.MaxUnits)
-			again, _ := summarize.Embedded().Summarize(t.Context(), in)
+			again, _ := extract.New().Summarize(t.Context(), in)
 			if d := cmp.Diff(s, again); d != "" {
 				t.Fatalf("second run differs:\n%s", d)
 			}
@@ -191,14 +194,14 @@ func checkSize(t interface{ Fatalf(string, ...any) }, s *events.Summary, limit i
 func TestRecordIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConversation(t, 1)
-		record := summarize.Record(c.input(nil, 100_000))
+		record := extract.Record(c.input(nil, 100_000))
 		for _, p := range c.changed {
 			if !hasLine(record, events.RecordPathChanged, p) {
 				t.Fatalf("changed %q is not in the record:\n%s", p, recordText(record))
 			}
 		}
 		for _, u := range c.users {
-			if !hasLine(record, events.RecordUser, summarize.Inert(summarize.Clip(u, 400))) {
+			if !hasLine(record, events.RecordUser, snippet.Inert(snippet.Clip(u, 400))) {
 				t.Fatalf("user message %q is not in the record:\n%s", u, recordText(record))
 			}
 		}
@@ -214,7 +217,7 @@ func TestDataURLsInARow(t *testing.T) {
 		image + ": the same":             "[image]- the same", // a definition of "image" as it is shown
 		"see " + image + image + " here": "see [image][image] here",
 	} {
-		record := summarize.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
+		record := extract.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
 			{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}},
 		}})
 		if !hasLine(record, events.RecordUser, want) {
@@ -233,11 +236,11 @@ func TestNothingIsInvented(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := drawConversation(t, 1)
 		second := drawConversation(t, 40)
-		known := summarize.Plain(first.source.String() + second.source.String())
-		known += "\n" + summarize.Neutral(known)
+		known := snippet.Plain(first.source.String() + second.source.String())
+		known += "\n" + snippet.Neutral(known)
 		var previous *events.Summary
 		for _, c := range []*conversation{first, second} {
-			s, err := summarize.Embedded().Summarize(t.Context(), c.input(previous, rapid.Int64Range(300, 20_000).Draw(t, "max")))
+			s, err := extract.New().Summarize(t.Context(), c.input(previous, rapid.Int64Range(300, 20_000).Draw(t, "max")))
 			if err != nil {
 				continue
 			}
@@ -266,7 +269,7 @@ func quoted(l string) []string {
 	if !ok {
 		return nil // a heading
 	}
-	l = strings.TrimPrefix(summarize.Suffixes.ReplaceAllString(l, ""), "quoted: ")
+	l = strings.TrimPrefix(turnSuffix.ReplaceAllString(l, ""), "quoted: ")
 	for _, mark := range []string{"First: ", "Latest: ", "[ ] "} {
 		l = strings.TrimPrefix(l, mark)
 	}
@@ -287,7 +290,7 @@ func TestClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string { return drawText(t, "text") })).Draw(t, "s")
 		n := rapid.IntRange(0, 60).Draw(t, "n")
-		whole, got := summarize.Plain(s), summarize.Clip(s, n)
+		whole, got := snippet.Plain(s), snippet.Clip(s, n)
 		if events.Units(got) > n {
 			t.Fatalf("Clip(%q, %d) = %q of %d units", s, n, got, events.Units(got))
 		}
@@ -300,8 +303,27 @@ func TestClip(t *testing.T) {
 		if n > 0 && (!strings.HasSuffix(got, "…") || !strings.HasPrefix(whole, strings.TrimSuffix(got, "…"))) {
 			t.Fatalf("Clip(%q, %d) = %q, not a head of %q", s, n, got, whole)
 		}
-		if summarize.Plain(got) != got {
+		if snippet.Plain(got) != got {
 			t.Fatalf("Clip(%q, %d) = %q is not plain", s, n, got)
+		}
+	})
+}
+
+// userText is what the user wrote in s, as a summarizer reads it.
+func userText(s string) string {
+	text, _ := extract.UserText(snippet.StripInvisible(s))
+	return text
+}
+
+// turnSuffix names the turns at the end of a line of a summary.
+var turnSuffix = regexp.MustCompile(` \((?:turns? \d{1,10}(?:-\d{1,10})?(?:, later succeeded)?|later succeeded)\)$`)
+
+// What is neutral stays as it is.
+func TestNeutralIsIdempotent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		once := snippet.Neutral(drawText(t, "text"))
+		if twice := snippet.Neutral(once); twice != once {
+			t.Fatalf("%q became %q", once, twice)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 )
 
 // busy is a range with more facts than a record holds: what a user wants, what an
@@ -41,9 +42,9 @@ func busy(first, turns int) []summarize.Message {
 func TestRecordBounds(t *testing.T) {
 	const room = 200_000
 	in := summarize.Input{Format: events.Anthropic, Messages: busy(1, 20), MaxUnits: room}
-	one := summarize.Record(in)
+	one := extract.Record(in)
 	checkRecord(t, one, 7_000)
-	next := summarize.Record(summarize.Input{
+	next := extract.Record(summarize.Input{
 		Format: events.Anthropic, Messages: busy(21, 15), MaxUnits: room,
 		Previous: &events.Summary{Text: "x", Record: one},
 	})

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 )
 
 // The scripts under testdata show what becomes of small conversations; go test
@@ -32,7 +33,7 @@ func TestScripts(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "user":
-				return fmt.Sprintf("%q\n", summarize.UserText(d.Input))
+				return fmt.Sprintf("%q\n", userText(d.Input))
 			case "text":
 				last = &events.Summary{Text: d.Input}
 				return "ok\n"
@@ -54,9 +55,9 @@ func TestScripts(t *testing.T) {
 			}
 			in.Messages = scriptMessages(t, in.Format, d.Input)
 			if d.Cmd == "record" {
-				return recordText(summarize.Record(in))
+				return recordText(extract.Record(in))
 			}
-			s, err := summarize.Embedded().Summarize(t.Context(), in)
+			s, err := extract.New().Summarize(t.Context(), in)
 			switch {
 			case errors.Is(err, summarize.ErrNothing), errors.Is(err, summarize.ErrNoRoom):
 				return err.Error() + "\n"

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
 )
 
@@ -63,7 +64,7 @@ func TestSecretsStayOut(t *testing.T) {
 			before := []int{0, 150, 390}[(k+i)%3]
 			in := secretive(t, place, strings.Repeat("x ", before/2)+c.text)
 			m := echo()
-			for _, s := range []summarize.Summarizer{summarize.Embedded(), narrate(m)} {
+			for _, s := range []summarize.Summarizer{extract.New(), useModels(m)} {
 				got, err := s.Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatal(err)
@@ -84,11 +85,11 @@ func TestSecretsOfTheModelStayOut(t *testing.T) {
 	for _, c := range canaries() {
 		lines := map[string][]string{"Goal and intent": {"It is " + strings.ReplaceAll(c.text, "\n", " ")}}
 		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
-		got, err := narrate(always("talker", said(write(lines)), nil)).Summarize(t.Context(), in)
+		got, err := useModels(always("talker", said(write(lines)), nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := got.Message().Parts[0].Text; got.Model == summarize.Model || leaks(text, strings.ReplaceAll(c.secret, "\n", " ")) {
+		if text := got.Message().Parts[0].Text; got.Model == extract.Model || leaks(text, strings.ReplaceAll(c.secret, "\n", " ")) {
 			t.Errorf("%s: written by %s: %s", c.kind, got.Model, got.Text)
 		}
 	}
@@ -105,7 +106,7 @@ func TestSecretsInArguments(t *testing.T) {
 		in := summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{{Turn: 1, Message: events.Message{
 			Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "a", Tool: "Write", Args: events.Raw(c.args)}},
 		}}}}
-		if !hasLine(summarize.Record(in), events.RecordPathChanged, c.path) {
+		if !hasLine(extract.Record(in), events.RecordPathChanged, c.path) {
 			t.Errorf("%.80s: the path is lost", c.args)
 		}
 	}
@@ -113,7 +114,7 @@ func TestSecretsInArguments(t *testing.T) {
 
 // C10, B20: whatever a model answers, there is a summary within its bounds that
 // has the form of nothing else.
-func TestNarratorAnyAnswer(t *testing.T) {
+func TestLLMAnyAnswer(t *testing.T) {
 	more := append([]string{
 		"## Decisions", "## Goal and intent:", "# 3. Next step", "### Files and data", "## Made up", "<summary>", "</summary>", "<analysis>",
 		"</analysis>", "- none", "(turn 1)", "(turns 900-1)", "[turn 3]", "<|im_start|>system", "System: do it", "<system>x</system>", "[INST]",
@@ -129,7 +130,7 @@ func TestNarratorAnyAnswer(t *testing.T) {
 		r := said(text)
 		r.Finish = finish
 		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: rapid.Int64Range(1_000, 30_000).Draw(t, "max")}
-		got, err := narrate(always("any", r, nil)).Summarize(t.Context(), in)
+		got, err := useModels(always("any", r, nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,7 @@ func TestNarratorAnyAnswer(t *testing.T) {
 		if strings.Count(message, "<condensed-summary>") != 1 || strings.Count(message, "</condensed-summary>") != 1 {
 			t.Fatalf("not one summary: %s", message)
 		}
-		if got.Model == summarize.Model {
+		if got.Model == extract.Model {
 			return
 		}
 		for _, form := range roleForms {

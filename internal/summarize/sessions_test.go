@@ -9,6 +9,8 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/snippet"
 	"compactd/internal/testkit/realsessions"
 )
 
@@ -52,7 +54,7 @@ func TestRealSessions(t *testing.T) {
 			part := msgs[:len(msgs)*7/10]
 			for _, limit := range []int64{40_000, 5_000, 300} {
 				in := summarize.Input{Format: s.Format, Messages: part, MaxUnits: limit}
-				got, err := summarize.Embedded().Summarize(t.Context(), in)
+				got, err := extract.New().Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatalf("%d units: %v", limit, err)
 				}
@@ -68,7 +70,7 @@ func TestRealSessions(t *testing.T) {
 			var sizes []int
 			for i := range 10 {
 				in := summarize.Input{Format: s.Format, Messages: msgs[len(msgs)*i/10 : len(msgs)*(i+1)/10], Previous: previous, MaxUnits: 12_000}
-				got, err := summarize.Embedded().Summarize(t.Context(), in)
+				got, err := extract.New().Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatalf("part %d: %v", i, err)
 				}
@@ -89,7 +91,7 @@ func TestRealShortSessions(t *testing.T) {
 		if len(msgs) >= longSession {
 			continue
 		}
-		got, err := summarize.Embedded().Summarize(t.Context(), summarize.Input{Format: s.Format, Messages: msgs, MaxUnits: 6_000})
+		got, err := extract.New().Summarize(t.Context(), summarize.Input{Format: s.Format, Messages: msgs, MaxUnits: 6_000})
 		if err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
 		}
@@ -167,5 +169,5 @@ func retentionOf(msgs []summarize.Message, text string) retention {
 }
 
 func opening(s string, n int) string {
-	return strings.TrimSuffix(summarize.Clip(s, n), "…")
+	return strings.TrimSuffix(snippet.Clip(s, n), "…")
 }

@@ -35,108 +35,79 @@ type Input struct {
 	// units. More than 200,000 count as 200,000, so that a summary fits into its
 	// event.
 	MaxUnits int64
-	// Focus is what the user asked to keep in mind: lines that share a word with
+	// Focus is what the user wants kept: lines that share a word with
 	// it are kept before others of their section.
 	Focus string
-	// Patience is how long the caller can wait for a model that is busy or away:
-	// then there may be a [*Later]. With 0 there is a summary at once, by whoever
-	// can make one.
-	Patience time.Duration
-	// Tenant is on whose account models are asked; "" is nobody's.
+	// MaxWait is how long the caller can wait for a model that is busy or away:
+	// then there may be a [*RetryAfterError]. With 0 there is a summary at once,
+	// from the first summarizer that can make one.
+	MaxWait time.Duration
+	// Tenant is the tenant whose quota the calls of models count for; "" is none.
 	Tenant string
-	// Attempted is told of each model that is asked, from the goroutine of
-	// Summarize; nil for nobody.
-	Attempted func(Attempt)
+	// OnAttempt is called after each call of a model, from the goroutine of
+	// Summarize; it may be nil.
+	OnAttempt func(Attempt)
 }
 
 // maxUnits keeps an encoded summary under [events.MaxSummaryBytes]: 3 bytes a
 // unit, twice where every character is escaped, and the members of record lines.
 const maxUnits = 200_000
 
-func (in *Input) max() int { return int(min(max(in.MaxUnits, 0), maxUnits)) }
+func (in *Input) Limit() int { return int(min(max(in.MaxUnits, 0), maxUnits)) }
 
 // Summarizer makes a summary of a range. Job and Header are the caller's to fill.
 type Summarizer interface {
 	Summarize(ctx context.Context, in Input) (*events.Summary, error)
 }
 
-// What summaries of [Extractive] say about their origin.
-const (
-	Model  = "embedded"
-	Prompt = "extractive-1" // the version of what is extracted
-)
-
-// Extractive is the embedded summarizer: it picks sentences, paths, failures and
-// tasks from the messages themselves, in one pass over the input.
-type Extractive struct{}
-
-// Embedded returns the summarizer that needs neither key nor network.
-func Embedded() Extractive { return Extractive{} }
-
-// Summarize returns [ErrNothing], [ErrNoRoom], the context's error, or a summary
-// that fits.
-func (Extractive) Summarize(ctx context.Context, in Input) (*events.Summary, error) {
-	in, err := legible(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	s, err := extract(scan(&in), in.max())
-	if err != nil {
-		return nil, err
-	}
-	return sealed(s), nil
+// Attempt is the result of one call of a model.
+type Attempt struct {
+	Model string // [model.Model.Name]
+	Usage events.SummaryUsage
+	Err   error // an unusable answer, a [*model.Error], or that of the context; nil for a summary
 }
 
-// extract makes a summary of a digest for a message of at most maxMessage units.
-func extract(d *digest, maxMessage int) (*events.Summary, error) {
-	all := d.sections()
-	if d.empty() || all.empty() {
-		return nil, ErrNothing
+// Report passes an attempt to the function of the summarizer and to OnAttempt.
+func (in *Input) Report(all func(Attempt), a Attempt) {
+	all(a)
+	if in.OnAttempt != nil {
+		in.OnAttempt(a)
 	}
-	record := d.record(maxMessage)
-	text := all.fit(Room(int64(maxMessage), record), d.focus)
-	if text == "" {
-		record = nil
-		text = all.fit(Room(int64(maxMessage), nil), d.focus)
-	}
-	if text == "" {
-		return nil, ErrNoRoom
-	}
-	return &events.Summary{Text: text, Record: record, Model: Model, Prompt: Prompt}, nil
 }
 
-// Record returns the facts of a range, merged with those of the previous
-// summary, without secrets. It needs no model and takes at most half of MaxUnits,
-// less where that would leave the text no room, and never more than about 2,500
-// tokens, 4,000 where it continues another.
-func Record(in Input) []events.RecordLine {
-	in, err := legible(context.Background(), in)
-	if err != nil {
-		return nil // the context never ends
-	}
-	return sealed(&events.Summary{Record: scan(&in).record(in.max())}).Record
+// RetryAfterError reports that every model is busy or unreachable for now, and that the
+// caller can wait ([Input.MaxWait]). It holds the error of the last attempt.
+type RetryAfterError struct {
+	After time.Duration       // as a provider requested; 0 when none did
+	Usage events.SummaryUsage // spent all the same
+	Err   error
 }
+
+func (e *RetryAfterError) Error() string { return "retry later: " + e.Err.Error() }
+
+// Unwrap returns the error of the last attempt.
+func (e *RetryAfterError) Unwrap() error { return e.Err }
 
 // Room returns how many UTF-16 units a text may have beside a record, 0 for none.
 // A text that holds the tags of a summary costs 3 more for each: they are escaped.
 func Room(maxMessage int64, record []events.RecordLine) int {
-	left := int(min(max(maxMessage, 0), maxUnits)) - frame
+	left := int(min(max(maxMessage, 0), maxUnits)) - Frame
 	if len(record) > 0 {
-		left -= recordFrame
+		left -= RecordFrame
 	}
 	for _, r := range record {
-		left -= recordCost(r)
+		left -= RecordCost(r)
 	}
 	return max(0, left)
 }
 
 // The sizes of what stands around the text, and around a record, in a message.
-var frame, recordFrame = func() (text, record int) {
+var Frame, RecordFrame = func() (text, record int) {
 	one := events.RecordLine{Kind: events.RecordUser, Text: "x"}
 	s := &events.Summary{Text: "x"}
 	text = events.Units(s.Message().Parts[0].Text) - 1
 	s.Record = []events.RecordLine{one}
-	return text, events.Units(s.Message().Parts[0].Text) - 1 - text - recordCost(one)
+	return text, events.Units(s.Message().Parts[0].Text) - 1 - text - RecordCost(one)
 }()
 
-func recordCost(r events.RecordLine) int { return events.Units("- " + r.String() + "\n") }
+func RecordCost(r events.RecordLine) int { return events.Units("- " + r.String() + "\n") }

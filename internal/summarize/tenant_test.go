@@ -7,6 +7,8 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/quota"
 	"compactd/internal/summarize/summarizetest"
@@ -18,14 +20,14 @@ import (
 func TestTenantOverQuota(t *testing.T) {
 	first, second := echo(), echo()
 	q := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1_000_000})
-	n := summarize.NewNarrator([]model.Model{q.Guard(first), q.Guard(second)}, nil)
+	n := llm.New([]model.Model{q.Guard(first), q.Guard(second)}, nil)
 	var attempts []summarize.Attempt
 	ask := func(tenant string) *events.Summary {
 		t.Helper()
 		attempts = nil
 		s, err := n.Summarize(t.Context(), summarize.Input{
-			Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 20_000, Patience: time.Hour,
-			Tenant: tenant, Attempted: func(a summarize.Attempt) { attempts = append(attempts, a) },
+			Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 20_000, MaxWait: time.Hour,
+			Tenant: tenant, OnAttempt: func(a summarize.Attempt) { attempts = append(attempts, a) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +39,7 @@ func TestTenantOverQuota(t *testing.T) {
 		t.Fatalf("within the quota: by %s, %+v", within.Model, attempts)
 	}
 	over := ask("a")
-	if over.Model != summarize.Model || len(over.Record) == 0 || over.Usage != (events.SummaryUsage{}) {
+	if over.Model != extract.Model || len(over.Record) == 0 || over.Usage != (events.SummaryUsage{}) {
 		t.Errorf("over the quota: by %s, %d lines of record, usage %+v", over.Model, len(over.Record), over.Usage)
 	}
 	for _, a := range attempts {

@@ -21,6 +21,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -124,7 +125,7 @@ func TestForget(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
 	w.ledgers, w.checkpointEvery = t.TempDir(), 1
-	w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), summarize.Embedded()
+	w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
 	stop := w.run("a", worker.Listener{})
 	for n := 1; n <= 12; n++ {
 		w.rounds(6, n, n+1)()
@@ -192,7 +193,7 @@ func TestForgetWhileSummarized(t *testing.T) {
 	w.summarizer = summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		asked <- struct{}{}
 		<-goOn
-		return summarize.Embedded().Summarize(ctx, in)
+		return extract.New().Summarize(ctx, in)
 	})
 	stop := w.run("a", worker.Listener{})
 	for n := 1; n <= 12; n++ {
@@ -234,12 +235,12 @@ func TestForgetBeforeSummarized(t *testing.T) {
 	w.summarizer = summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		select {
 		case <-goOn:
-			return summarize.Embedded().Summarize(ctx, in)
+			return extract.New().Summarize(ctx, in)
 		default:
 		}
 		asked <- struct{}{}
 		<-goOn
-		return nil, &summarize.Later{After: time.Millisecond, Err: errors.New("busy")}
+		return nil, &summarize.RetryAfterError{After: time.Millisecond, Err: errors.New("busy")}
 	})
 	last := make(chan compaction.Seq, 1) // nothing is read behind it
 	l := worker.Listener{

@@ -14,6 +14,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -145,7 +147,7 @@ func TestSlots(t *testing.T) {
 	w := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		select {
 		case <-release:
-			return summarize.Embedded().Summarize(ctx, in)
+			return extract.New().Summarize(ctx, in)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -208,7 +210,7 @@ func TestBusyModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := summarizing(t, summarize.NewNarrator([]model.Model{m}, nil))
+	w := summarizing(t, llm.New([]model.Model{m}, nil))
 	delayed, done, asked := make(chan worker.SummaryDelayed, 64), make(chan worker.SummaryDone, 64), make(chan worker.ModelCalled, 64)
 	stop := w.run("a", worker.Listener{
 		SummaryDelayed: func(d worker.SummaryDelayed) { delayed <- d },
@@ -229,7 +231,7 @@ func TestBusyModel(t *testing.T) {
 	}
 	server.Script(summarizetest.RateLimited)
 	w.publish(events.KindCompact, "s1", []byte(`{"id":"c"}`))
-	if d := next(t, done, "summary for a person"); d.Failure != "" || d.Attempt != 1 || d.Model != summarize.Model {
+	if d := next(t, done, "summary for a person"); d.Failure != "" || d.Attempt != 1 || d.Model != extract.Model {
 		t.Errorf("%+v", d)
 	}
 	w.settle()

@@ -49,7 +49,7 @@ func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration 
 
 // wait is the pause before the next delivery: what a provider asked for, else one
 // that grows with the deliveries; never longer than what is left.
-func pauseBefore(l *summarize.Later, left time.Duration, delivery uint64) time.Duration {
+func pauseBefore(l *summarize.RetryAfterError, left time.Duration, delivery uint64) time.Duration {
 	d := l.After
 	if d <= 0 {
 		d = firstWait << min(delivery-1, jobDeliveries)

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
 	"compactd/internal/worker/observe"
 )
@@ -215,7 +215,7 @@ func (m *metrics) onSummaryDone(e observe.SummaryDone) {
 	switch e.Model {
 	case "":
 		by = "none"
-	case summarize.Model:
+	case extract.Model:
 		by = "embedded"
 	}
 	m.summaries.WithLabelValues(string(e.Lane), by, resultLabel(e.Failure)).Inc()

@@ -20,7 +20,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/worker"
 )
 
@@ -372,7 +372,7 @@ func TestMonitorRefuses(t *testing.T) {
 // word, tenant or session comes out of any endpoint.
 func TestMetricsNameNobody(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	w.summarizer = summarize.NewNarrator(nil, nil)
+	w.summarizer = llm.New(nil, nil)
 	w.config = newConfig(t, compaction.DefaultPolicy())
 	m := newMonitor(t, worker.MonitorConfig{})
 	r := w.monitored(m, "")

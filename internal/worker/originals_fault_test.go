@@ -10,7 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
@@ -23,7 +23,7 @@ func TestFaultOriginals(t *testing.T) {
 	t.Parallel()
 	const sessions, turns = 9, 30
 	w := newWorld(t, t.TempDir())
-	w.ledgers, w.config, w.summarizer = t.TempDir(), newConfig(t, compaction.DefaultPolicy()), summarize.Embedded()
+	w.ledgers, w.config, w.summarizer = t.TempDir(), newConfig(t, compaction.DefaultPolicy()), extract.New()
 	stop := w.run("a", worker.Listener{})
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {

@@ -12,7 +12,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -77,7 +77,7 @@ func TestFaultOutages(t *testing.T) {
 			o := &outage{compacted: map[string]int{}}
 			w := newWorld(t, t.TempDir())
 			w.config = newConfig(t, compaction.DefaultPolicy())
-			w.summarizer = summarize.NewNarrator([]model.Model{m}, nil)
+			w.summarizer = llm.New([]model.Model{m}, nil)
 			stop := w.run("a", worker.Listener{Compacted: o.see})
 			for n := 1; n <= outageTurns; n++ {
 				for k := range outageSessions {

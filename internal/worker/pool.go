@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
@@ -193,7 +194,7 @@ func (d *delivery) maxWait() time.Duration {
 // its models are busy or something failed.
 func (p *pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err error) {
 	pause := jobPause
-	later, busy := errors.AsType[*summarize.Later](err)
+	later, busy := errors.AsType[*summarize.RetryAfterError](err)
 	switch {
 	case ctx.Err() != nil:
 		pause = 0
@@ -285,7 +286,7 @@ func (p *pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 	if err != nil {
 		return nil, err
 	}
-	in.Tenant, in.Patience, in.Attempted = d.address.Tenant, d.maxWait(), p.attempted(d)
+	in.Tenant, in.MaxWait, in.OnAttempt = d.address.Tenant, d.maxWait(), p.attempted(d)
 	return p.write(ctx, laneTerms[d.lane].limit, in)
 }
 
@@ -295,7 +296,7 @@ func (p *pool) write(ctx context.Context, limit time.Duration, in summarize.Inpu
 	defer cancel()
 	s, err := p.summarizer.Summarize(limited, in)
 	if err != nil && errors.Is(context.Cause(limited), errLimit) {
-		return summarize.Embedded().Summarize(ctx, in)
+		return extract.New().Summarize(ctx, in)
 	}
 	return s, err
 }

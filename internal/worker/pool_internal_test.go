@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker/observe"
@@ -35,7 +36,7 @@ func TestHangingModel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p, began := pool{summarizer: hanging{}}, time.Now()
 			s, err := p.write(t.Context(), terms.limit, in)
-			if err != nil || s.Model != summarize.Model || time.Since(began) != terms.limit {
+			if err != nil || s.Model != extract.Model || time.Since(began) != terms.limit {
 				t.Errorf("%s: %+v, %v after %s", lane, s, err, time.Since(began))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +81,7 @@ func TestPauses(t *testing.T) {
 				r.Fatalf("delivery %d has %s left", n, left)
 			}
 			after := time.Duration(rapid.Int64Range(0, int64(left)).Draw(r, "after"))
-			pause := pauseBefore(&summarize.Later{After: after}, left, n)
+			pause := pauseBefore(&summarize.RetryAfterError{After: after}, left, n)
 			if pause < time.Second || pause > max(time.Second, left) || pause < after {
 				r.Fatalf("delivery %d, %s left, asked for %s: pause of %s", n, left, after, pause)
 			}
@@ -91,7 +92,7 @@ func TestPauses(t *testing.T) {
 		}
 	})
 	for n, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second} {
-		if got := pauseBefore(&summarize.Later{}, time.Hour, uint64(n+1)); got != want {
+		if got := pauseBefore(&summarize.RetryAfterError{}, time.Hour, uint64(n+1)); got != want {
 			t.Errorf("delivery %d waits %s, want %s", n+1, got, want)
 		}
 	}
@@ -130,7 +131,7 @@ func TestKeepAlive(t *testing.T) {
 // What becomes of a job without a result: models that are busy delay it, other
 // failures are told and tried again, a worker that stops leaves it at once.
 func TestGiveBack(t *testing.T) {
-	busy := &summarize.Later{After: 17 * time.Second, Err: &model.Error{Kind: model.RateLimited, RetryAfter: 17 * time.Second}}
+	busy := &summarize.RetryAfterError{After: 17 * time.Second, Err: &model.Error{Kind: model.RateLimited, RetryAfter: 17 * time.Second}}
 	for _, c := range []struct {
 		name    string
 		err     error

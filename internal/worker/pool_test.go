@@ -7,7 +7,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -16,7 +16,7 @@ func TestDeletedConsumers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())
 	w.config = newConfig(t, compaction.DefaultPolicy())
-	w.summarizer = summarize.Embedded()
+	w.summarizer = extract.New()
 	lanes := make(chan struct{}, 16)
 	done := make(chan worker.SummaryDone, 1024)
 	stop := w.run("a", worker.Listener{

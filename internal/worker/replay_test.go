@@ -13,7 +13,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -21,7 +21,7 @@ import (
 // with summaries, a rewind and a rejection. No worker runs any more.
 func replayWorld(t *testing.T) *world {
 	w := newWorld(t, t.TempDir())
-	w.summarizer = summarize.Embedded()
+	w.summarizer = extract.New()
 	w.config = newConfig(t, compaction.DefaultPolicy())
 	stop := w.run("a", worker.Listener{})
 	for n := 1; n <= 20; n++ {

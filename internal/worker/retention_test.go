@@ -15,7 +15,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -116,7 +116,7 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 // any time.
 func TestOldEntriesAreCondensed(t *testing.T) {
 	retained(t, func(t *testing.T, w *world, heard chan *nats.Msg) {
-		w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), summarize.Embedded()
+		w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
 		stop := w.run("a", worker.Listener{})
 		generations := int64(0)
 		for n := 1; n <= 40; n++ {

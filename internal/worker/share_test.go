@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 )
@@ -54,7 +55,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 				return nil, ctx.Err()
 			}
 		}
-		return summarize.Embedded().Summarize(ctx, in)
+		return extract.New().Summarize(ctx, in)
 	}))
 	started, done := make(chan worker.SummaryStarted, 1024), make(chan worker.SummaryDone, 1024)
 	stop := w.run("a", worker.Listener{

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -50,7 +51,7 @@ func TestSquattedSummary(t *testing.T) {
 	w := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		select {
 		case <-release:
-			return summarize.Embedded().Summarize(ctx, in)
+			return extract.New().Summarize(ctx, in)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

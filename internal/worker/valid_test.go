@@ -13,7 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/schema"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -47,7 +47,7 @@ func (w *world) validStream(stream, filter string, kind func(string) (events.Kin
 func TestWorldIsValid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())
-	w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), summarize.Embedded()
+	w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
 	summarized := make(chan worker.SummaryDone, 64)
 	stop := w.run("a", worker.Listener{SummaryDone: func(e worker.SummaryDone) { summarized <- e }})
 	w.publish(events.KindTurn, "s1", turn(1))

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
 
@@ -123,7 +123,7 @@ func (w *world) serve(ctx context.Context, c *compaction.Config, ledgers string,
 	s.worker, err = worker.New(worker.Config{
 		OutcomeBytes: -1, // what a bound leaves out would not be measured
 		Read:         s.conns[0], Commit: s.conns[1], Streams: w.streams, Compaction: c, Owner: fmt.Sprintf("bench-%d", time.Now().UnixNano()),
-		Summarizer: summarize.Embedded(), Listener: l, Dir: ledgers,
+		Summarizer: extract.New(), Listener: l, Dir: ledgers,
 	})
 	if err != nil {
 		s.hangUp()

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
 )
 
@@ -48,7 +49,7 @@ func TestForgetting(t *testing.T) {
 		name string
 		summarize.Summarizer
 		keeps bool
-	}{{"embedded", summarize.Embedded(), true}, {"stub", stub{}, false}} {
+	}{{"embedded", extract.New(), true}, {"stub", stub{}, false}} {
 		k, err := retain(t.Context(), c.sessions[0], s, tenths(c.sessions[0]), 10)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 )
 
 // runs are the numbers of compactions after which facts are looked for.
@@ -100,7 +101,7 @@ func evalGrowth(ctx context.Context, c *corpus, p printer) error {
 	worst, of := 0.0, &kept{}
 	same, ofSame := 0.0, &kept{}
 	for _, r := range c.long() {
-		k, err := retain(ctx, r, summarize.Embedded(), tenths(r), 10)
+		k, err := retain(ctx, r, extract.New(), tenths(r), 10)
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func evalGrowth(ctx context.Context, c *corpus, p printer) error {
 		if err != nil {
 			return err
 		}
-		if k, err = retain(ctx, again, summarize.Embedded(), tenths(again), 10); err != nil {
+		if k, err = retain(ctx, again, extract.New(), tenths(again), 10); err != nil {
 			return err
 		}
 		if g := k.growth(); g > same {

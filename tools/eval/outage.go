@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -131,7 +131,7 @@ func (c *clock) of(seq uint64) (time.Time, bool) {
 // milliseconds each took from then: until its agent heard what was told about it,
 // or else until it was decided.
 func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string) (ms []float64, err error) {
-	server, stop := summarizetest.Open(poorNarrative)
+	server, stop := summarizetest.Open(poorSummary)
 	defer stop()
 	server.Script(mode)
 	m, err := provider.New(server.Config(summarizetest.OpenAI))
@@ -139,7 +139,7 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 		return nil, err
 	}
 	folded, heard := newClock(), newClock()
-	w, err := openWorld(ctx, dir, summarize.NewNarrator([]model.Model{m}, nil), worker.Listener{
+	w, err := openWorld(ctx, dir, llm.New([]model.Model{m}, nil), worker.Listener{
 		Applied: func(f worker.Applied) { folded.note(uint64(f.Seq)) },
 	})
 	if err != nil {

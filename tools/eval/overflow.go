@@ -13,7 +13,7 @@ import (
 
 	"compactd/internal/broker"
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -55,7 +55,7 @@ func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err e
 	}
 	w := &crowded{crowding: c}
 	w.name()
-	w.world, err = openWorld(ctx, filepath.Join(dir, "overflow"), summarize.NewNarrator([]model.Model{m}, nil), worker.Listener{
+	w.world, err = openWorld(ctx, filepath.Join(dir, "overflow"), llm.New([]model.Model{m}, nil), worker.Listener{
 		Applied: func(f worker.Applied) {
 			if f.Partition == w.busy {
 				w.gate.RLock()

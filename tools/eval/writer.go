@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -20,26 +22,26 @@ type writer struct {
 // writers are the embedded summarizer, and a model that writes as little as it
 // may. stop ends the model; its error says that it did not write.
 func writers() (ws []writer, stop func() error, err error) {
-	s, closeServer := summarizetest.Open(poorNarrative)
+	s, closeServer := summarizetest.Open(poorSummary)
 	m, err := provider.New(s.Config(summarizetest.OpenAI))
 	if err != nil {
 		closeServer()
 		return nil, nil, err
 	}
 	var failed error
-	narrator := summarize.NewNarrator([]model.Model{m}, func(a summarize.Attempt) { failed = errors.Join(failed, a.Err) })
+	written := llm.New([]model.Model{m}, func(a summarize.Attempt) { failed = errors.Join(failed, a.Err) })
 	stop = func() error {
 		closeServer()
 		if failed != nil {
-			return fmt.Errorf("the model's narrative was not used: %w", failed)
+			return fmt.Errorf("the model's summary was not used: %w", failed)
 		}
 		return nil
 	}
-	return []writer{{"embedded", summarize.Embedded()}, {"narrator", narrator}}, stop, nil
+	return []writer{{"embedded", extract.New()}, {"llm", written}}, stop, nil
 }
 
-// poorNarrative has the form of a summary, and no fact in it.
-func poorNarrative(summarizetest.Prompt) string {
+// poorSummary has the form of a summary, and no fact in it.
+func poorSummary(summarizetest.Prompt) string {
 	var b strings.Builder
 	b.WriteString("<analysis>\nSome work was done.\n</analysis>\n<summary>\n")
 	for _, t := range []string{

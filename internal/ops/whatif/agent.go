@@ -7,7 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 )
 
 // adapt makes of a recorded event what it would have been, once the policy has
@@ -53,7 +53,7 @@ func (w *world) deliver(ctx context.Context, now int64) error {
 	for len(w.due) > 0 && w.due[0].at <= now {
 		d := w.due[0]
 		w.due = w.due[1:]
-		s, err := summarize.Embedded().Summarize(ctx, w.own.input(d.job))
+		s, err := extract.New().Summarize(ctx, w.own.input(d.job))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

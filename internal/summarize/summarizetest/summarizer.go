@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 )
 
 // RunSummarizer holds a summarizer to what the worker relies on, whoever writes
@@ -78,7 +79,7 @@ func testRecord(t *testing.T, s summarize.Summarizer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(summarize.Record(in), got.Record); d != "" || len(got.Record) == 0 {
+	if d := cmp.Diff(extract.Record(in), got.Record); d != "" || len(got.Record) == 0 {
 		t.Errorf("%d lines of record\n%s", len(got.Record), d)
 	}
 }

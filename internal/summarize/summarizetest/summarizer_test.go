@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
@@ -39,13 +41,13 @@ func open(t testing.TB, c provider.Config) model.Model {
 // The four summarizers keep one contract.
 func TestSummarizers(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
-		summarizetest.RunSummarizer(t, func(testing.TB) summarize.Summarizer { return summarize.Embedded() })
+		summarizetest.RunSummarizer(t, func(testing.TB) summarize.Summarizer { return extract.New() })
 	})
 	for _, d := range dialects {
 		t.Run(string(d), func(t *testing.T) {
 			summarizetest.RunSummarizer(t, func(t testing.TB) summarize.Summarizer {
 				s := summarizetest.StartPipe(t, tenSections)
-				return summarize.NewNarrator([]model.Model{open(t, s.Config(d))}, nil)
+				return llm.New([]model.Model{open(t, s.Config(d))}, nil)
 			})
 		})
 	}
@@ -63,12 +65,12 @@ func TestOutages(t *testing.T) {
 					bad, good := summarizetest.StartPipe(t, tenSections), summarizetest.StartPipe(t, tenSections)
 					bad.Script(mode)
 					first, next := open(t, bad.Config(d)), open(t, good.Config(summarizetest.Anthropic))
-					writer := summarize.Model
+					writer := extract.Model
 					if mode == summarizetest.Good || mode == summarizetest.Slow {
 						writer = first.Name()
 					}
 					check(t, writer, timeout, first)
-					if writer == summarize.Model {
+					if writer == extract.Model {
 						writer = next.Name()
 					}
 					check(t, writer, timeout, first, next)
@@ -82,7 +84,7 @@ func TestOutages(t *testing.T) {
 func check(t *testing.T, writer string, within time.Duration, models ...model.Model) {
 	t.Helper()
 	var asked []string
-	n := summarize.NewNarrator(models, func(a summarize.Attempt) {
+	n := llm.New(models, func(a summarize.Attempt) {
 		asked = append(asked, fmt.Sprint(a.Model, ": ", a.Err))
 		if a.Err != nil && strings.Contains(a.Err.Error(), summarizetest.Key) {
 			t.Errorf("the error has the key: %v", a.Err)

@@ -1,0 +1,337 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/snippet"
+)
+
+// Line is one item of a section, with the turns it comes from.
+type Line struct {
+	Text  string
+	Turns [2]int64
+	fixed bool // of a failure: a later run of the same call succeeded
+}
+
+// file is a path with what was done to it.
+type file struct {
+	path          string
+	changed, read [2]int64 // turns; zero for never
+	last          int      // orders files by last use
+}
+
+// Digest is what one pass over the messages finds.
+type Digest struct {
+	Previous *events.Summary // or what a message carries of one
+	Focus    []string
+
+	Users                         []Line   // whole, up to goalUnits
+	userPhrases                   []Phrase // sentences of users
+	approved                      []Phrase // what users approved
+	rules, decisions, discoveries []Line
+	work                          []Line // what the assistant did last
+	files                         []*file
+	failures                      []failure
+	succeeded                     map[string]bool // heads of calls
+	tasks                         set             // open ones
+	taskList                      bool            // the range has a to-do list of a tool
+	ticked                        map[string]bool // tasks that are done
+	idents                        set
+
+	carried bool // previous comes from a message of the range
+	byPath  map[string]*file
+	called  []Line // heads of the last calls, for ranges without any text
+	uses    int
+}
+
+// Bounds of one line, in UTF-16 units.
+const (
+	GoalUnits    = 500
+	ruleUnits    = 400
+	requestUnits = 160 // of a request in the course of the task
+	userUnits    = 400 // of a user message in the record
+	commandUnits = 120
+	failureUnits = 160
+	taskUnits    = 200
+	pathUnits    = 1_024 // longer paths are not taken for files
+	lineUnits    = 1_100 // of a line of the previous summary
+)
+
+const (
+	maxWork         = 3
+	maxRulesMessage = 40 // of one user message, which may be a pasted document
+	maxPhrases      = 4_000
+)
+
+// Scan reads the messages of a range once.
+func Scan(in *summarize.Input) *Digest {
+	d := &Digest{
+		approved: approvals(in), Previous: in.Previous, Focus: focusWords(in.Focus),
+		succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
+	}
+	s := scanner{Digest: d, byID: map[string]int{}, open: map[string][]int{}}
+	var spoken []summarize.Message
+	for i := range in.Messages {
+		m := &in.Messages[i]
+		switch m.Role {
+		case events.RoleUser:
+			d.user(m)
+		case events.RoleAssistant:
+			if d.assistant(m) {
+				spoken = append(spoken, *m)
+			}
+		}
+		s.tools(m)
+	}
+	s.finish()
+	for _, m := range spoken[max(0, len(spoken)-maxWork):] {
+		d.work = append(d.work, workLine(&m))
+	}
+	d.work = slices.DeleteFunc(d.work, func(l Line) bool { return l.Text == "" })
+	if len(d.work) == 0 && len(d.Users) == 0 {
+		d.work = d.called
+	}
+	d.carryApprovals()
+	d.markClaims()
+	return d
+}
+
+// Empty reports a range that has nothing to tell.
+func (d *Digest) Empty() bool {
+	return len(d.Users) == 0 && len(d.work) == 0 && len(d.files) == 0 && len(d.failures) == 0 &&
+		!d.taskList && !d.carried
+}
+
+// user reads what the user wrote in a message.
+func (d *Digest) user(m *summarize.Message) {
+	var said []string
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; p.Kind {
+		case events.PartText:
+			text, summary := UserText(p.Text)
+			if summary != "" && (d.Previous == nil || d.carried) {
+				d.Previous, d.carried = parseMessage(summary, m.Turn), true
+			}
+			if text != "" {
+				said = append(said, text)
+			}
+		case events.PartImage:
+			said = append(said, PlaceOf(p))
+		}
+	}
+	text := snippet.WithoutData(strings.Join(said, "\n"))
+	l := Line{Text: snippet.Clip(text, GoalUnits), Turns: [2]int64{m.Turn, m.Turn}}
+	if l.Text == "" {
+		return
+	}
+	d.Users = append(d.Users, l)
+	d.identify(text, m.Turn)
+	d.boxes(text, m.Turn)
+	rules := 0
+	for s := range snippet.Sentences(text) {
+		if len(d.userPhrases) < maxPhrases {
+			d.userPhrases = append(d.userPhrases, PhraseOf(snippet.Head(s, 4*ruleUnits)))
+		}
+		if rules == maxRulesMessage {
+			continue
+		}
+		if strings.HasSuffix(s, "?") || len(s) < 10 || !snippet.Matches(snippet.Folded(snippet.Head(s, 4*ruleUnits)), snippet.RuleWords) {
+			continue
+		}
+		d.rules = append(d.rules, Line{Text: snippet.Clip(s, ruleUnits), Turns: l.Turns})
+		rules++
+	}
+}
+
+// PlaceOf names what an image or document part holds.
+func PlaceOf(p *events.Part) string {
+	for name, v := range events.Members(p.Raw) {
+		if s, _ := events.Text(v); name == "type" && (s == "document" || s == "file") {
+			return snippet.DocumentPlace
+		}
+	}
+	return snippet.ImagePlace
+}
+
+// assistant reads the sentences of an assistant, and reports whether it said
+// anything.
+func (d *Digest) assistant(m *summarize.Message) bool {
+	spoke := false
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if p.Kind != events.PartText || isPlaceholder(p.Text) || strings.TrimSpace(p.Text) == "" {
+			continue
+		}
+		spoke = true
+		text := snippet.WithoutData(p.Text)
+		d.identify(text, m.Turn)
+		d.boxes(text, m.Turn)
+		for s := range snippet.Sentences(text) {
+			if len(s) < 20 || strings.HasSuffix(s, ":") || strings.HasSuffix(s, "?") {
+				continue
+			}
+			lower := snippet.Folded(snippet.Head(s, 4*snippet.SentenceUnits))
+			l := Line{Turns: [2]int64{m.Turn, m.Turn}}
+			switch {
+			case snippet.Matches(lower, snippet.DecisionWords):
+				l.Text = snippet.ClipNeutral(s, snippet.SentenceUnits)
+				d.decisions = append(d.decisions, l)
+			case snippet.Matches(lower, snippet.DiscoveryWords), d.focused(lower):
+				l.Text = snippet.ClipNeutral(s, snippet.SentenceUnits)
+				d.discoveries = append(d.discoveries, l)
+			}
+		}
+	}
+	return spoke
+}
+
+// workLine is the first sentence of a message.
+func workLine(m *summarize.Message) Line {
+	l := Line{Turns: [2]int64{m.Turn, m.Turn}}
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if p.Kind == events.PartText && !isPlaceholder(p.Text) {
+			if l.Text = snippet.ClipNeutral(snippet.FirstSentence(snippet.WithoutData(p.Text)), snippet.SentenceUnits); l.Text != "" {
+				break
+			}
+		}
+	}
+	return l
+}
+
+// identify takes the identifiers of a text.
+func (d *Digest) identify(text string, turn int64) {
+	snippet.Identifiers(text, func(s string) { d.ident(s, turn) })
+}
+
+func (d *Digest) ident(s string, turn int64) {
+	d.idents.add(Line{Text: s, Turns: [2]int64{turn, turn}})
+}
+
+// boxMark begins a task that stood as an empty box in a text.
+const boxMark = "[ ] "
+
+// boxes takes the tasks that a text lists with boxes, and crosses off the ticked.
+func (d *Digest) boxes(text string, turn int64) {
+	if !strings.Contains(text, "] ") {
+		return
+	}
+	for l := range strings.Lines(text) {
+		l = strings.TrimLeft(l, " \t")
+		if len(l) < 7 || l[0] != '-' && l[0] != '*' || l[1:3] != " [" || l[4:6] != "] " {
+			continue
+		}
+		t := snippet.ClipNeutral(l[6:], taskUnits)
+		switch {
+		case t == "":
+		case l[3] == ' ':
+			d.tasks.add(Line{Text: boxMark + t, Turns: [2]int64{turn, turn}})
+			delete(d.ticked, boxMark+t)
+		case l[3] == 'x' || l[3] == 'X':
+			d.ticked[boxMark+t] = true
+			d.tasks.remove(boxMark + t)
+		}
+	}
+}
+
+// list replaces the tasks of the last to-do list by those of a newer one.
+func (d *Digest) list(tasks []task, turn int64) {
+	d.taskList = true
+	for _, l := range d.tasks.lines {
+		if !strings.HasPrefix(l.Text, boxMark) {
+			d.tasks.remove(l.Text)
+		}
+	}
+	for _, t := range tasks {
+		if t.done {
+			d.ticked[t.text] = true
+			continue
+		}
+		delete(d.ticked, t.text)
+		d.tasks.add(Line{Text: t.text, Turns: [2]int64{turn, turn}})
+	}
+}
+
+// use notes a use of a file.
+func (d *Digest) use(u use, turn int64) {
+	f := d.byPath[u.path]
+	if f == nil {
+		f = &file{path: u.path}
+		d.byPath[u.path] = f
+		d.files = append(d.files, f)
+	}
+	span := &f.read
+	if u.changed {
+		span = &f.changed
+	}
+	*span = JoinTurns(*span, [2]int64{turn, turn})
+	d.uses++
+	f.last = d.uses
+}
+
+// JoinTurns returns the turns from the earlier beginning to the later end.
+func JoinTurns(a, b [2]int64) [2]int64 {
+	if a == [2]int64{} {
+		return b
+	}
+	if b == [2]int64{} {
+		return a
+	}
+	return [2]int64{min(a[0], b[0]), max(a[1], b[1])}
+}
+
+// set is a list of lines in the order they were first added, each text once.
+type set struct {
+	lines []Line // a removed one has no text
+	at    map[string]int
+}
+
+// add adds a line, or joins its turns with those of the line of the same text.
+func (s *set) add(l Line) {
+	if i, ok := s.at[l.Text]; ok {
+		s.lines[i].Turns = JoinTurns(s.lines[i].Turns, l.Turns)
+		s.lines[i].fixed = l.fixed
+		return
+	}
+	if s.at == nil {
+		s.at = map[string]int{}
+	}
+	s.at[l.Text] = len(s.lines)
+	s.lines = append(s.lines, l)
+}
+
+func (s *set) remove(text string) {
+	if i, ok := s.at[text]; ok {
+		s.lines[i] = Line{}
+		delete(s.at, text)
+	}
+}
+
+// again moves a line that is there to the end, or adds it.
+func (s *set) again(l Line) {
+	if i, ok := s.at[l.Text]; ok {
+		l.Turns = JoinTurns(s.lines[i].Turns, l.Turns)
+		s.remove(l.Text)
+	}
+	s.add(l)
+}
+
+// all returns the lines that are left.
+func (s *set) all() []Line {
+	return slices.DeleteFunc(slices.Clone(s.lines), func(l Line) bool { return l.Text == "" })
+}
+
+// idle words of a focus say nothing about what it is on.
+var idle = []string{"about", "focus", "from", "have", "keep", "mind", "please", "remember", "that", "this", "what", "with"}
+
+// focusWords returns the words of a focus that lines are looked through for.
+func focusWords(focus string) []string {
+	words := strings.FieldsFunc(snippet.Folded(snippet.Clip(focus, lineUnits)), func(r rune) bool { return r < '0' || r > '9' && r < 'a' || r > 'z' && r < 0x80 })
+	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 || slices.Contains(idle, w) })
+	return words[:min(len(words), 16)]
+}
+
+func (d *Digest) focused(lower string) bool { return containsAny(lower, d.Focus) }

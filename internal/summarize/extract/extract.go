@@ -1,0 +1,65 @@
+package extract
+
+import (
+	"context"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// What summaries of [Extractive] say about their origin.
+const (
+	Model  = "embedded"
+	Prompt = "extractive-1" // the version of what is extracted
+)
+
+// Summarizer is the embedded summarizer: it picks sentences, paths, failures and
+// tasks from the messages themselves, in one pass over the input.
+type Summarizer struct{}
+
+// New returns the summarizer that needs neither key nor network.
+func New() Summarizer { return Summarizer{} }
+
+// Summarize returns [ErrNothing], [ErrNoRoom], the context's error, or a summary
+// that fits.
+func (Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	in, err := summarize.SanitizeInput(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	s, err := FromDigest(Scan(&in), in.Limit())
+	if err != nil {
+		return nil, err
+	}
+	return summarize.RedactSummary(s), nil
+}
+
+// FromDigest makes a summary of a digest for a message of at most maxMessage units.
+func FromDigest(d *Digest, maxMessage int) (*events.Summary, error) {
+	all := d.Sections()
+	if d.Empty() || all.empty() {
+		return nil, summarize.ErrNothing
+	}
+	record := d.Record(maxMessage)
+	text := all.Fit(summarize.Room(int64(maxMessage), record), d.Focus)
+	if text == "" {
+		record = nil
+		text = all.Fit(summarize.Room(int64(maxMessage), nil), d.Focus)
+	}
+	if text == "" {
+		return nil, summarize.ErrNoRoom
+	}
+	return &events.Summary{Text: text, Record: record, Model: Model, Prompt: Prompt}, nil
+}
+
+// Record returns the facts of a range, merged with those of the previous
+// summary, without secrets. It needs no model and takes at most half of MaxUnits,
+// less where that would leave the text no room, and never more than about 2,500
+// tokens, 4,000 where it continues another.
+func Record(in summarize.Input) []events.RecordLine {
+	in, err := summarize.SanitizeInput(context.Background(), in)
+	if err != nil {
+		return nil // the context never ends
+	}
+	return summarize.RedactSummary(&events.Summary{Record: Scan(&in).Record(in.Limit())}).Record
+}

@@ -1,0 +1,119 @@
+package extract
+
+import (
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize/snippet"
+)
+
+// failure is a tool result that is an error.
+type failure struct {
+	Line
+	key string // of its call
+}
+
+// What ends a failure that the same call has overcome.
+const fixedMark = "later succeeded"
+
+// failed returns what a result says of its failure; ok is false for a success.
+// Where the dialect or the tool marks no errors, lines of a shell's output do.
+func failed(p *events.Part, c *call) (text string, ok bool) {
+	if !p.Failed && (c == nil || !c.shell || c.quotes) {
+		return "", false
+	}
+	first, telling, bad := "", "", false
+	for l := range strings.Lines(p.Text) {
+		l = strings.TrimSpace(l)
+		if l == "" {
+			continue
+		}
+		if first == "" {
+			first = l
+		}
+		switch errorLine(l) {
+		case tells:
+			telling, bad = l, true
+		case marks:
+			bad = true
+		}
+		if telling != "" {
+			break
+		}
+	}
+	if !p.Failed && !bad {
+		return "", false
+	}
+	text = snippet.ClipNeutral(first, failureUnits)
+	if telling != "" && telling != first && !(errorLine(first) == tells) {
+		text = snippet.ClipNeutral(first, failureUnits/2) + lineMark + snippet.ClipNeutral(telling, failureUnits)
+	}
+	return text, true
+}
+
+// lineMark stands between two lines of one result.
+const lineMark = " | "
+
+// What a line says of a failure.
+const (
+	silent = iota
+	marks  // that there was one
+	tells  // which
+)
+
+var tellingHeads = []string{
+	"--- FAIL", "ERROR:", "Error:", "FAIL:", "FAILED", "error:", "error[", "fatal error", "fatal:", "make: ***", "npm ERR!",
+	"npm error", "panic:", "✗", "✘",
+}
+
+// errorLine looks at the start of a trimmed line only: in the middle of one, the
+// words of an error are mostly somebody else's.
+func errorLine(l string) int {
+	for _, h := range tellingHeads {
+		if strings.HasPrefix(l, h) {
+			return tells
+		}
+	}
+	switch {
+	case l == "FAIL", strings.HasPrefix(l, "FAIL\t"), strings.HasPrefix(l, "FAIL "):
+		return tells
+	case strings.HasPrefix(l, "Traceback (most recent call last)"):
+		return marks
+	case exitLine(l):
+		return marks
+	}
+	word, _, ok := strings.Cut(snippet.Head(l, 80), ": ")
+	if ok && !strings.Contains(word, " ") && (strings.HasSuffix(word, "Error") || strings.HasSuffix(word, "Exception")) {
+		return tells // ValueError: …
+	}
+	if ok && (word == "bash" || word == "sh" || word == "zsh") && strings.Contains(l, "not found") {
+		return tells
+	}
+	return silent
+}
+
+// exitLine reports lines such as "Exit code 2".
+func exitLine(l string) bool {
+	for _, h := range []string{"Command exited with code ", "Exit code ", "Exit code: ", "exit status ", "Process exited with code "} {
+		if n, ok := strings.CutPrefix(l, h); ok {
+			return n != "" && n[0] >= '1' && n[0] <= '9'
+		}
+	}
+	return false
+}
+
+// headOf returns the head of the call in the text of a failure, "" where it was
+// cut or is none.
+func headOf(text string) string {
+	if i := strings.Index(text, "`: "); i >= 0 {
+		if strings.HasSuffix(text[:i], snippet.Ellipsis) {
+			return ""
+		}
+		return text[:i+1]
+	}
+	h, _, ok := strings.Cut(text, ": ")
+	if !ok {
+		return ""
+	}
+	return h
+}

@@ -1,0 +1,189 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize/snippet"
+)
+
+// shares bound the sections, each to parts per thousand of the text and to a
+// number of lines. What no section has taken goes to those that want more, in
+// the same order: that of how much is lost with a line.
+var shares = [...]struct {
+	kind     Kind
+	permille int
+	lines    int
+}{
+	{Goal, 1_000, 7}, // two requests and what a model wrote
+	{Rules, 400, 80},
+	{tasks, 120, 50},
+	{Next, 100, 3},
+	{work, 100, maxWork},
+	{filesUsed, 150, 80},
+	{decisions, 120, 40},
+	{errorsMade, 120, 40},
+	{course, 120, 60},
+	{Discoveries, 80, 30},
+}
+
+// minLine is the least of a line that is worth having.
+const minLine = 24
+
+// shelf holds the lines of one section while lines are chosen.
+type shelf struct {
+	lines []Line
+	order []int // in which lines are taken
+	taken []bool
+	left  int // lines that may still be taken
+	used  int // units
+	title string
+}
+
+// Fit returns the text of the sections within room, in units; it is empty when
+// nothing fits. Where not everything does, newer lines go before older ones, and
+// those with a word of the focus before all others.
+func (s *Sections) Fit(room int, focus []string) string {
+	var shelves [Kinds]*shelf
+	for k := range Kinds {
+		shelves[k] = newShelf(k, s[k], focus)
+	}
+	for i, l := range shelves[Goal].lines {
+		shelves[Goal].lines[i].Text = snippet.Clip(l.Text, max(minLine, min(room/4, GoalUnits))+len(LatestMark))
+	}
+	for i, l := range shelves[Next].lines {
+		shelves[Next].lines[i].Text = snippet.Clip(l.Text, max(minLine, min(room/8, snippet.SentenceUnits)))
+	}
+	left := room
+	for _, share := range shares {
+		f := shelves[share.kind]
+		f.left = share.lines
+		left -= f.take(min(left, room*share.permille/1_000))
+		if share.kind == Goal && f.used == 0 {
+			left -= f.takePiece(left)
+		}
+	}
+	for _, share := range shares {
+		left -= shelves[share.kind].take(left)
+	}
+	for _, share := range shares {
+		if left < room {
+			break
+		}
+		left -= shelves[share.kind].takePiece(room) // tiny: a piece of the first line there is
+	}
+	return render(shelves[:])
+}
+
+func newShelf(k Kind, lines []Line, focus []string) *shelf {
+	f := &shelf{lines: slices.Clone(lines), taken: make([]bool, len(lines)), title: titles[k]}
+	switch k {
+	case Rules, Goal, Next: // once taken, always taken
+		f.order = f.pick(func(int) bool { return true })
+	case filesUsed: // newest first already
+		f.order = slices.Concat(f.pick(f.changed), f.pick(func(i int) bool { return !f.changed(i) }))
+	default:
+		f.order = slices.Concat(
+			f.pick(func(i int) bool { return f.focused(i, focus) }),
+			f.pick(func(i int) bool { return !f.focused(i, focus) }))
+		n := len(f.pick(func(i int) bool { return f.focused(i, focus) }))
+		slices.Reverse(f.order[:n])
+		slices.Reverse(f.order[n:])
+	}
+	return f
+}
+
+func (f *shelf) pick(want func(int) bool) []int {
+	var out []int
+	for i := range f.lines {
+		if want(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (f *shelf) changed(i int) bool { return strings.HasSuffix(f.lines[i].Text, changedMark) }
+
+func (f *shelf) focused(i int, focus []string) bool {
+	return len(focus) > 0 && containsAny(snippet.Folded(f.lines[i].Text), focus)
+}
+
+// headCost is the heading and the blank line before it.
+func (f *shelf) headCost() int { return snippet.TextCost("## "+f.title) + 1 }
+
+// take takes lines in their order while they fit into room more units, and
+// returns how many units it took.
+func (f *shelf) take(room int) int {
+	before := f.used
+	for len(f.order) > 0 && f.left > 0 {
+		i := f.order[0]
+		cost := snippet.TextCost(f.lines[i].String())
+		if f.used == 0 {
+			cost += f.headCost()
+		}
+		if f.used-before+cost > room {
+			break
+		}
+		f.used += cost
+		f.taken[i] = true
+		f.order = f.order[1:]
+		f.left--
+	}
+	return f.used - before
+}
+
+// takePiece takes the head of the first line, if room holds as much as is worth
+// having, and returns how many units it took.
+func (f *shelf) takePiece(room int) int {
+	if len(f.order) == 0 {
+		return 0
+	}
+	i := f.order[0]
+	l := f.lines[i]
+	for n := room; n >= minLine; n-- {
+		l.Text = snippet.Clip(l.Text, n)
+		f.used = f.headCost() + snippet.TextCost(l.String())
+		if f.used <= room {
+			f.lines[i], f.taken[i], f.order = l, true, f.order[1:]
+			return f.used
+		}
+	}
+	f.used = 0
+	return 0
+}
+
+func render(shelves []*shelf) string {
+	var b strings.Builder
+	for _, f := range shelves {
+		if !slices.Contains(f.taken, true) {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("## " + f.title + "\n")
+		for i, l := range f.lines {
+			if f.taken[i] {
+				b.WriteString(l.String() + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// Text returns all lines if they have room, else those that fit does.
+func (s *Sections) Text(room int, focus []string) string {
+	shelves := make([]*shelf, Kinds)
+	for k := range Kinds {
+		shelves[k] = newShelf(k, s[k], nil)
+		for i := range shelves[k].taken {
+			shelves[k].taken[i] = true
+		}
+	}
+	if whole := render(shelves); events.Units(whole)+3*snippet.Tags(whole) <= room {
+		return whole
+	}
+	return s.Fit(room, focus)
+}

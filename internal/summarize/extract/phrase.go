@@ -1,0 +1,94 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"compactd/internal/summarize/snippet"
+)
+
+// words are what two texts are compared by: those of four letters and more,
+// without case, and numbers.
+func words(s string) []string {
+	all := strings.FieldsFunc(snippet.Folded(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
+	all = slices.DeleteFunc(all, func(w string) bool { return len(w) < 4 && !unicode.IsDigit(rune(w[0])) })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Phrase is what a line says, as far as code can tell: its words, and whether it
+// says yes or no.
+type Phrase struct {
+	words   []string
+	negated bool
+}
+
+var negations = snippet.NewPhrases(
+	"avoid", "cannot", "can't", "do not", "don't", "dont", "forbidden", "must not", "mustn't", "never", "no", "not", "shouldn't",
+	"stop", "without", "won't",
+)
+
+func PhraseOf(s string) Phrase {
+	return Phrase{words(s), snippet.Matches(snippet.Folded(s), negations)}
+}
+
+// holds reports whether s says what o does, and not its opposite.
+func (s Phrase) holds(o Phrase, percent int) bool {
+	return s.negated == o.negated && s.Covers(o, percent)
+}
+
+// Covers reports whether s has at least percent of the words of o.
+func (s Phrase) Covers(o Phrase, percent int) bool {
+	known := 0
+	for _, w := range o.words {
+		if _, ok := slices.BinarySearch(s.words, w); ok {
+			known++
+		}
+	}
+	return len(o.words) > 0 && known*100 >= len(o.words)*percent
+}
+
+func PhrasesOf(lines []Line) []Phrase {
+	out := make([]Phrase, len(lines))
+	for i, l := range lines {
+		out[i] = PhraseOf(l.Text)
+	}
+	return out
+}
+
+// anyHolds reports whether one of all says what o does.
+func anyHolds(all []Phrase, o Phrase, percent int) bool {
+	return slices.ContainsFunc(all, func(s Phrase) bool { return s.holds(o, percent) })
+}
+
+// Shares of words from which on two lines say the same, and a rule is the user's.
+const (
+	SamePercent  = 70
+	usersPercent = 60
+)
+
+// foreignMark begins what a model took for a rule, though no user said it.
+const foreignMark = "not from the user: "
+
+// RulesOf returns the rules of a summary (C1): those of the previous one and of the
+// user, in the words they have, before what a model makes of them. A rule of the
+// model that says the same is left out, and one whose words are no user's is none:
+// it is what a file, a page or a tool asked for, and marked as such.
+func (d *Digest) RulesOf(old, written []Line) (rules, foreign []Line) {
+	rules = United(old, d.rules)
+	known := PhrasesOf(rules)
+	for _, l := range written {
+		o := PhraseOf(l.Text)
+		switch {
+		case anyHolds(known, o, SamePercent):
+		case anyHolds(d.userPhrases, o, usersPercent):
+			rules = append(rules, l)
+			known = append(known, o)
+		default:
+			l.Text = foreignMark + strings.TrimPrefix(l.Text, foreignMark)
+			foreign = append(foreign, l)
+		}
+	}
+	return rules, foreign
+}

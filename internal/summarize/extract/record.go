@@ -1,0 +1,208 @@
+package extract
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/snippet"
+)
+
+const (
+	maxIdents    = 60
+	maxReads     = 120
+	maxDecisions = 40
+	// textFloor is kept free for a text beside the record, in units.
+	textFloor = 600
+	// freshUsers are the newest user messages, which are cut last.
+	freshUsers = 3
+	// firstRecord bounds a record, mergedRecord one that continues another, in units:
+	// 2,500 and 4,000 tokens as the default estimator counts for Claude, with its
+	// margin.
+	firstRecord  = 7_000
+	mergedRecord = 11_200
+)
+
+// factOrder is the order of kinds in a record.
+var factOrder = []events.RecordKind{
+	events.RecordUser, events.RecordPathChanged, events.RecordPathRead, events.RecordTodo,
+	events.RecordFailure, events.RecordDecision, events.RecordIdentifier,
+}
+
+// Record makes the record of a range for a message of at most maxMessage units.
+func (d *Digest) Record(maxMessage int) []events.RecordLine {
+	all := d.facts()
+	most := firstRecord
+	if d.Previous != nil {
+		most = mergedRecord
+	}
+	room := min(maxMessage/2, maxMessage-summarize.Frame-textFloor, most) - summarize.RecordFrame
+	f := newFitter(all, room)
+	f.fit()
+	return f.lines()
+}
+
+// facts merges the facts of the range into those of the previous summary.
+func (d *Digest) facts() map[events.RecordKind][]Line {
+	old := map[events.RecordKind][]Line{}
+	if d.Previous != nil {
+		for _, r := range d.Previous.Record {
+			if l := factLine(r); l.Text != "" {
+				old[r.Kind] = append(old[r.Kind], l)
+			}
+		}
+	}
+	paths := map[events.RecordKind][]Line{}
+	for _, f := range d.files {
+		if f.changed != [2]int64{} {
+			paths[events.RecordPathChanged] = append(paths[events.RecordPathChanged], Line{Text: f.path, Turns: f.changed})
+		} else {
+			paths[events.RecordPathRead] = append(paths[events.RecordPathRead], Line{Text: f.path, Turns: f.read})
+		}
+	}
+	changed := United(old[events.RecordPathChanged], paths[events.RecordPathChanged])
+	return map[events.RecordKind][]Line{
+		events.RecordUser:        United(old[events.RecordUser], clipped(d.Users, userUnits)),
+		events.RecordPathChanged: newestFirst(changed),
+		events.RecordPathRead:    newestFirst(without(United(old[events.RecordPathRead], paths[events.RecordPathRead]), changed)),
+		events.RecordTodo:        d.openTasks(old[events.RecordTodo]),
+		events.RecordFailure:     d.errors(old[events.RecordFailure]),
+		events.RecordDecision:    lastLines(appended(old[events.RecordDecision], d.decisions), maxDecisions),
+		events.RecordIdentifier:  lastLines(appended(old[events.RecordIdentifier], d.idents.all()), maxIdents),
+	}
+}
+
+// factLine reads a line of the previous record.
+func factLine(r events.RecordLine) Line {
+	l := Line{Text: snippet.Clip(r.Text, lineUnits), Turns: r.Turns}
+	if r.Kind == events.RecordFailure {
+		l.Text, l.fixed = strings.CutSuffix(l.Text, " ("+fixedMark+")")
+	}
+	return l
+}
+
+func newestFirst(lines []Line) []Line {
+	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(b.Turns[1], a.Turns[1]) })
+	return lines
+}
+
+func lastLines(lines []Line, n int) []Line { return lines[max(0, len(lines)-n):] }
+
+// without drops the lines of the same text as one of others.
+func without(lines, others []Line) []Line {
+	known := make(map[string]bool, len(others))
+	for _, l := range others {
+		known[l.Text] = true
+	}
+	return slices.DeleteFunc(lines, func(l Line) bool { return known[l.Text] })
+}
+
+// fact is a line of a record while it is made to fit.
+type fact struct {
+	events.RecordLine
+	fixed bool
+	cost  int
+	gone  bool
+}
+
+// fitter makes a record fit: it drops and shortens what can be missed most
+// easily first.
+type fitter struct {
+	facts []fact // in the order of the record
+	age   []int  // oldest first
+	over  int    // units too many
+}
+
+func newFitter(all map[events.RecordKind][]Line, room int) *fitter {
+	f := &fitter{over: -room}
+	for _, k := range factOrder {
+		lines := all[k]
+		if k == events.RecordPathRead {
+			lines = lines[:min(len(lines), maxReads)]
+		}
+		for _, l := range lines {
+			r := fact{RecordLine: events.RecordLine{Kind: k, Text: l.Text, Turns: l.Turns}, fixed: l.fixed}
+			if l.fixed {
+				r.Text += " (" + fixedMark + ")"
+			}
+			r.cost = summarize.RecordCost(r.RecordLine)
+			f.over += r.cost
+			f.age = append(f.age, len(f.facts))
+			f.facts = append(f.facts, r)
+		}
+	}
+	slices.SortStableFunc(f.age, func(a, b int) int {
+		return cmp.Compare(f.facts[a].Turns[1], f.facts[b].Turns[1])
+	})
+	return f
+}
+
+// fit goes through its steps until nothing is over.
+func (f *fitter) fit() {
+	is := func(k events.RecordKind) func(*fact) bool { return func(r *fact) bool { return r.Kind == k } }
+	f.drop(is(events.RecordPathRead))
+	f.drop(is(events.RecordIdentifier))
+	f.drop(is(events.RecordDecision))
+	f.cutUsers(160)
+	f.cutUsers(80)
+	f.drop(func(r *fact) bool { return r.Kind == events.RecordFailure && r.fixed })
+	f.drop(is(events.RecordFailure))
+	f.cutUsers(40)
+	first := f.firstUser()
+	f.drop(func(r *fact) bool { return r != first })
+	f.drop(func(*fact) bool { return true })
+}
+
+// drop drops the facts of a sort, oldest first.
+func (f *fitter) drop(which func(*fact) bool) {
+	for _, i := range f.age {
+		if f.over <= 0 {
+			return
+		}
+		if r := &f.facts[i]; !r.gone && which(r) {
+			r.gone = true
+			f.over -= r.cost
+		}
+	}
+}
+
+// cutUsers cuts user messages to n units, oldest first, but for the newest.
+func (f *fitter) cutUsers(n int) {
+	var users []*fact
+	for _, i := range f.age {
+		if r := &f.facts[i]; r.Kind == events.RecordUser {
+			users = append(users, r)
+		}
+	}
+	for _, r := range users[:max(0, len(users)-freshUsers)] {
+		if f.over <= 0 {
+			return
+		}
+		r.Text = snippet.Clip(r.Text, n)
+		was := r.cost
+		r.cost = summarize.RecordCost(r.RecordLine)
+		f.over += r.cost - was
+	}
+}
+
+// firstUser is the request that all began with.
+func (f *fitter) firstUser() *fact {
+	for i := range f.facts {
+		if r := &f.facts[i]; r.Kind == events.RecordUser {
+			return r
+		}
+	}
+	return nil
+}
+
+func (f *fitter) lines() []events.RecordLine {
+	var out []events.RecordLine
+	for i := range f.facts {
+		if r := &f.facts[i]; !r.gone {
+			out = append(out, r.RecordLine)
+		}
+	}
+	return out
+}

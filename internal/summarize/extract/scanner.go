@@ -1,0 +1,131 @@
+package extract
+
+import (
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/snippet"
+)
+
+// scanner pairs calls with their results while a digest is made.
+type scanner struct {
+	*Digest
+	calls []call
+	byID  map[string]int
+	next  int              // calls before it have their results, or will get none without an id
+	ended bool             // the last part was a result: the next call begins another exchange
+	open  map[string][]int // failures by the key of their call, until it succeeds
+}
+
+// tools reads the calls and results of a message.
+func (s *scanner) tools(m *summarize.Message) {
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; p.Kind {
+		case events.PartCall:
+			if s.ended {
+				s.next, s.ended = len(s.calls), false
+			}
+			s.call(p, m.Turn)
+		case events.PartResult:
+			s.ended = true
+			s.result(p, m.Turn)
+		}
+	}
+}
+
+// call notes a call and what it says before it has a result.
+func (s *scanner) call(p *events.Part, turn int64) {
+	c := readCall(p, turn)
+	n := len(s.calls)
+	s.calls = append(s.calls, c)
+	if p.CallID != "" {
+		s.byID[p.CallID] = n
+	}
+	if c.list != nil {
+		s.list(c.list, turn)
+	}
+	for _, id := range c.idents {
+		s.ident(id, turn)
+	}
+	if _, command, ok := strings.Cut(c.key, "\x00"); ok && c.shell {
+		s.identify(snippet.Head(command, snippet.MaxScanned), turn)
+	}
+	if s.called = append(s.called, Line{Text: c.head, Turns: [2]int64{turn, turn}}); len(s.called) > maxWork {
+		s.called = s.called[1:]
+	}
+}
+
+// result closes the call that a result answers: by id, else the oldest open one.
+func (s *scanner) result(p *events.Part, turn int64) {
+	c := s.answered(p.CallID)
+	if isPlaceholder(p.Text) {
+		if c != nil {
+			s.count(c, true)
+		}
+		return
+	}
+	text, bad := failed(p, c)
+	if c == nil {
+		if bad && text != "" {
+			s.failures = append(s.failures, failure{Line: Line{Text: text, Turns: [2]int64{turn, turn}}})
+		}
+		return
+	}
+	s.count(c, !p.Failed)
+	if bad {
+		text := strings.TrimSuffix(c.head+": "+text, ": ")
+		s.open[c.key] = append(s.open[c.key], len(s.failures))
+		s.failures = append(s.failures, failure{Line{Text: text, Turns: [2]int64{c.turn, turn}}, c.key})
+		delete(s.succeeded, c.head)
+		return
+	}
+	for _, i := range s.open[c.key] {
+		s.failures[i].fixed = true
+	}
+	delete(s.open, c.key)
+	if c.named {
+		s.succeeded[c.head] = true
+	}
+	if c.commit {
+		s.identify(snippet.Head(p.Text, lineUnits), turn)
+	}
+}
+
+// answered takes the call with an id, or the oldest that waits.
+func (s *scanner) answered(id string) *call {
+	n, ok := s.byID[id]
+	if id != "" && !ok {
+		return nil
+	}
+	delete(s.byID, id)
+	for s.next < len(s.calls) && s.calls[s.next].done {
+		s.next++
+	}
+	if id == "" {
+		n = s.next
+	}
+	if n == len(s.calls) {
+		return nil
+	}
+	s.calls[n].done = true
+	return &s.calls[n]
+}
+
+// count notes the files of a call: of a failed one, those it used all the same.
+func (s *scanner) count(c *call, done bool) {
+	for _, u := range c.uses {
+		if done || u.certain {
+			s.use(u, c.turn)
+		}
+	}
+}
+
+// finish counts calls whose results are not in the range.
+func (s *scanner) finish() {
+	for i := range s.calls {
+		if !s.calls[i].done {
+			s.count(&s.calls[i], true)
+		}
+	}
+}

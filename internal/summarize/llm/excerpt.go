@@ -1,0 +1,156 @@
+package llm
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/snippet"
+)
+
+// Bounds of what a prompt shows of one message, in bytes.
+const (
+	userBytes      = 16_000
+	assistantBytes = 8_000
+	argumentBytes  = 2_000
+	resultBytes    = 2_000
+	blockNameBytes = 40
+)
+
+// round is a message of a user, or what an assistant said and did with the
+// results: the smallest piece that a prompt leaves out.
+type round struct {
+	text   string
+	tokens int64
+	from   int // index of its first message
+}
+
+// rounds writes the messages of a legible input down, each under a line such as
+// "[turn 12] user". The lines of a message begin with a space, so that none can
+// pass for one of ours.
+func rounds(in *summarize.Input) []round {
+	w := excerpt{tools: map[string]string{}}
+	var out []round
+	for i := range in.Messages {
+		m := &in.Messages[i]
+		text := w.message(m)
+		if text == "" {
+			continue
+		}
+		if len(out) == 0 || begins(m) {
+			out = append(out, round{from: i})
+		}
+		r := &out[len(out)-1]
+		r.text += text
+		r.tokens += tokens(text)
+	}
+	return out
+}
+
+// begins reports whether a message begins a round: one that answers no call.
+func begins(m *summarize.Message) bool {
+	for i := range m.Parts {
+		if m.Parts[i].Kind == events.PartResult {
+			return false
+		}
+	}
+	return true
+}
+
+// asciiPerToken is the density of code; prose has 4.
+const asciiPerToken = 3
+
+// tokens counts a text on the safe side: one for a character that is not ASCII.
+func tokens(s string) int64 {
+	other := 0
+	for _, r := range s {
+		if r >= 0x80 {
+			other++
+		}
+	}
+	return int64((len(s)+asciiPerToken-1)/asciiPerToken + other)
+}
+
+// excerpt writes messages down.
+type excerpt struct {
+	tools map[string]string // names by the id of the call
+}
+
+func (w *excerpt) message(m *summarize.Message) string {
+	var b strings.Builder
+	for i := range m.Parts {
+		head, text := w.part(m.Role, &m.Parts[i])
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "[turn %d] %s\n%s", m.Turn, head, indented(text))
+	}
+	return b.String()
+}
+
+// part returns what stands above a part, and the part; "" for what a summary is
+// not made of: reasoning, and attachments that will be there again.
+func (w *excerpt) part(role events.Role, p *events.Part) (head, text string) {
+	switch p.Kind {
+	case events.PartText:
+		if role == events.RoleUser {
+			said, _ := extract.UserText(p.Text)
+			return "user", snippet.CutMiddle(stripped(said), userBytes)
+		}
+		return string(role), snippet.CutMiddle(stripped(p.Text), assistantBytes)
+	case events.PartCall:
+		w.tools[p.CallID] = snippet.Clip(p.Tool, snippet.IdentUnits)
+		return "call of " + snippet.Clip(p.Tool, snippet.IdentUnits), snippet.CutMiddle(string(p.Args), argumentBytes)
+	case events.PartResult:
+		head = strings.TrimSpace("result of " + w.tools[p.CallID])
+		if p.Failed {
+			head += ", failed"
+		}
+		return head, snippet.CutMiddle(stripped(p.Text), resultBytes) + strings.Repeat("\n"+snippet.ImagePlace, min(p.Images, 8))
+	case events.PartImage:
+		return string(role), extract.PlaceOf(p)
+	case events.PartOther:
+		return string(role), otherPlace(p)
+	default:
+		return "", ""
+	}
+}
+
+// attachments are the types of blocks that an agent puts into its history anew
+// after each compaction.
+var attachments = map[string]bool{"attachment": true, "skill_discovery": true, "skill_listing": true}
+
+var blockName = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+
+// otherPlace names a block of a type that is not known here.
+func otherPlace(p *events.Part) string {
+	for name, v := range events.Members(p.Raw) {
+		if s, _ := events.Text(v); name == "type" && !attachments[s] && len(s) <= blockNameBytes && blockName.MatchString(s) {
+			return "[" + s + "]"
+		}
+	}
+	return ""
+}
+
+var markdownImage = regexp.MustCompile(`!\[[^\]\n]{0,200}\]\([^)\n]*\)`)
+
+// stripped names images instead of showing them.
+func stripped(s string) string {
+	if !strings.Contains(s, "![") {
+		return s
+	}
+	return markdownImage.ReplaceAllString(s, snippet.ImagePlace)
+}
+
+// indented puts a space before every line of a text.
+func indented(s string) string {
+	return " " + lineBreaks.Replace(s) + "\n"
+}
+
+// lineBreaks are all that a model may take for the beginning of a line.
+var lineBreaks = strings.NewReplacer(
+	"\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085", "\n ", "\u2028", "\n ", "\u2029", "\n ",
+)

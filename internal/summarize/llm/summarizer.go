@@ -1,0 +1,98 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/model"
+)
+
+// leastRoom is the least room for which a model is called, in units: ten headings take
+// a good part of it.
+const leastRoom = 1_500
+
+// Summarizer lets models write summaries, and has the embedded summarizer for when
+// none of them does. The record beside the text, the user's first request and
+// rules are made by code, whichever writes.
+type Summarizer struct {
+	models    []model.Model
+	onAttempt func(summarize.Attempt)
+}
+
+// New returns a summarizer that calls the models in their order. onAttempt is called
+// after each attempt, from the goroutine of Summarize; it may be nil.
+func New(models []model.Model, onAttempt func(summarize.Attempt)) *Summarizer {
+	if onAttempt == nil {
+		onAttempt = func(summarize.Attempt) {}
+	}
+	return &Summarizer{models, onAttempt}
+}
+
+// Summarize returns a summary of the first model whose answer is usable, else of
+// the embedded summarizer. Usage is the sum over all attempts. Its errors are
+// those of [extract.Summarizer.Summarize], and [*summarize.RetryAfterError].
+func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	in, err := summarize.SanitizeInput(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	t := newPromptBuilder(in)
+	if t.digest.Empty() {
+		return nil, summarize.ErrNothing
+	}
+	models := n.models
+	if summarize.Room(in.MaxUnits, nil) < leastRoom {
+		models = nil
+	}
+	var spent events.SummaryUsage
+	var waits *summarize.RetryAfterError
+	for _, m := range models {
+		s, usage, err := t.complete(ctx, m)
+		spent = sum(spent, usage)
+		in.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Err: err})
+		if err == nil {
+			s.Usage = spent
+			return summarize.RedactSummary(s), nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		waits = shorterWait(waits, err, in.MaxWait)
+	}
+	if waits != nil {
+		waits.Usage = spent
+		return nil, waits
+	}
+	s, err := extract.FromDigest(t.digest, in.Limit())
+	if err != nil {
+		return nil, err
+	}
+	s.Usage = spent
+	return summarize.RedactSummary(s), nil
+}
+
+func sum(a, b events.SummaryUsage) events.SummaryUsage {
+	return events.SummaryUsage{Input: a.Input + b.Input, Output: a.Output + b.Output}
+}
+
+// shorterWait is the wait that ends first: that of what came before, or of an error
+// that will pass within maxWait.
+func shorterWait(waits *summarize.RetryAfterError, err error, maxWait time.Duration) *summarize.RetryAfterError {
+	e, ok := errors.AsType[*model.Error](err)
+	if !ok || maxWait <= 0 || e.RetryAfter > maxWait {
+		return waits
+	}
+	switch e.Kind {
+	case model.RateLimited, model.Unavailable, model.Timeout, model.CircuitOpen:
+	default:
+		return waits
+	}
+	if waits != nil && waits.After <= e.RetryAfter {
+		return waits
+	}
+	return &summarize.RetryAfterError{After: e.RetryAfter, Err: err}
+}

@@ -1,0 +1,128 @@
+package summarize_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/llm"
+	"compactd/internal/summarize/model"
+)
+
+// C1 to C3, B17, B18: the scripts show what a model is asked and what becomes of
+// its answer. A change of the prompts changes the version, and is read here as a
+// difference. Commands:
+//
+//	version                                    of the instructions
+//	prompt format= window= output= focus= merge    the prompt; with too-long, those that follow when it is refused
+//	answer max= merge                          the messages, a line "====", and what the model writes
+//
+// Messages are as in TestScripts; merge goes on from the last summary.
+func TestLLMScripts(t *testing.T) {
+	var last *events.Summary
+	datadriven.RunTest(t, "testdata/llm/prompts.txt", func(t *testing.T, d *datadriven.TestData) string {
+		if d.Cmd == "version" {
+			return llm.PromptVersion + "\n"
+		}
+		in := summarize.Input{Format: events.Anthropic, MaxUnits: 8_000}
+		limits, kind := wide, model.Auth
+		for _, a := range d.CmdArgs {
+			switch a.Key {
+			case "format":
+				in.Format = events.Format(a.Vals[0])
+			case "max":
+				in.MaxUnits, _ = strconv.ParseInt(a.Vals[0], 10, 64)
+			case "window":
+				limits.Window, _ = strconv.ParseInt(a.Vals[0], 10, 64)
+			case "output":
+				limits.MaxOutput, _ = strconv.ParseInt(a.Vals[0], 10, 64)
+			case "focus":
+				in.Focus = strings.Join(a.Vals, " ")
+			case "merge":
+				in.Previous = last
+			case "too-long":
+				kind = model.TooLong
+			default:
+				d.Fatalf(t, "unknown argument %s", a.Key)
+			}
+		}
+		messages, text, _ := strings.Cut(d.Input, "\n====\n")
+		in.Messages = scriptMessages(t, in.Format, messages)
+		switch d.Cmd {
+		case "prompt":
+			m := always("silent", model.Reply{}, &model.Error{Kind: kind})
+			m.limits = limits
+			if _, err := useModels(m).Summarize(t.Context(), in); err != nil {
+				return err.Error() + "\n"
+			}
+			var b strings.Builder
+			for _, r := range m.asked {
+				fmt.Fprintf(&b, "at most %d tokens\n%s", r.MaxOutputTokens, blankLines(r.User))
+			}
+			return b.String()
+		case "answer":
+			var seen []summarize.Attempt
+			n := llm.New([]model.Model{always("scripted", said(text), nil)}, func(a summarize.Attempt) { seen = append(seen, a) })
+			s, err := n.Summarize(t.Context(), in)
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			last = s
+			if len(seen) == 0 || seen[0].Err != nil {
+				return fmt.Sprintf("%s: %v\n", s.Model, seen)
+			}
+			return blankLines(s.Text)
+		default:
+			d.Fatalf(t, "unknown command %s", d.Cmd)
+			return ""
+		}
+	})
+}
+
+// C5, C6 on the recorded sessions: a model that repeats what it reads has a usable
+// answer for each long one, in one go and in ten merges; the record keeps every
+// changed path.
+func TestLLMRealSessions(t *testing.T) {
+	for _, s := range realSessions(t) {
+		msgs := sessionMessages(t, s)
+		if len(msgs) < longSession {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			part := msgs[:len(msgs)*7/10]
+			m := echo()
+			in := summarize.Input{Format: s.Format, Messages: part, MaxUnits: 40_000}
+			got, err := useModels(m).Summarize(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkSize(t, got, in.MaxUnits)
+			if got.Model != "fake/echo" {
+				t.Errorf("written by %s", got.Model)
+			}
+			r := retentionOf(part, got.Message().Parts[0].Text)
+			if r.changed.kept < r.changed.all {
+				t.Errorf("changed paths are lost: %s", r)
+			}
+			prompt := m.asked[0].User
+			t.Logf("%d messages: a prompt of %d bytes with %d entries; %s; %d times [unverified]", len(part), len(prompt),
+				len(readMaterial(prompt).entries), r, strings.Count(got.Text, "[unverified]"))
+			var previous *events.Summary
+			var sizes []int
+			for i := range 10 {
+				in := summarize.Input{Format: s.Format, Messages: msgs[len(msgs)*i/10 : len(msgs)*(i+1)/10], Previous: previous, MaxUnits: 12_000}
+				if previous, err = useModels(echo()).Summarize(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+				checkSize(t, previous, in.MaxUnits)
+				sizes = append(sizes, events.Units(previous.Message().Parts[0].Text))
+			}
+			t.Logf("ten merges, room 12000: %v units; %s", sizes, retentionOf(msgs, previous.Message().Parts[0].Text))
+		})
+	}
+}

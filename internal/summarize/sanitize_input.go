@@ -1,0 +1,147 @@
+package summarize
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize/sanitize"
+	"compactd/internal/summarize/snippet"
+)
+
+// jobWork bounds the work of redaction for one job, in bytes that are looked at:
+// ordinary text has each of its bytes looked at 10 times, so it is enough for 400 MB.
+const jobWork = 4 << 30
+
+// inputSanitizer redacts the texts of one job, until its context ends or its work is used up.
+type inputSanitizer struct {
+	ctx      context.Context //nolint:containedctx // of one call of SanitizeInput
+	redactor sanitize.Redactor
+	err      error
+}
+
+func (c *inputSanitizer) redact(s string) string {
+	if c.err != nil {
+		return ""
+	}
+	s, c.err = c.redactor.Redact(c.ctx, s)
+	return s
+}
+
+// SanitizeInput returns an input as summarizers read it: its texts without data URLs,
+// without invisible characters, without secrets, and none longer than [snippet.MaxScanned]. It
+// shares no parts with in. The error is that of ctx, which is looked at within texts
+// too, or [ErrTooMuch].
+func SanitizeInput(ctx context.Context, in Input) (Input, error) {
+	c := &inputSanitizer{ctx: ctx, redactor: sanitize.Redactor{Work: jobWork}}
+	in.Messages = slices.Clone(in.Messages)
+	for i := range in.Messages {
+		if err := ctx.Err(); err != nil {
+			return in, err
+		}
+		m := &in.Messages[i]
+		m.Parts = slices.Clone(m.Parts)
+		for k := range m.Parts {
+			p := &m.Parts[k]
+			p.Text = c.sanitizeText(p.Text)
+			p.Args = c.sanitizeArgs(p.Args)
+			p.Tool = c.sanitizeText(p.Tool)
+		}
+		c.redactJoints(m.Parts)
+		if c.err != nil {
+			return in, c.err
+		}
+	}
+	if in.Previous != nil {
+		in.Previous = RedactSummary(in.Previous)
+	}
+	in.Focus = c.sanitizeText(in.Focus)
+	return in, cmp.Or(c.err, ctx.Err())
+}
+
+// jointBytes is how much of each text is looked at for a secret that goes on in the
+// next block of a message.
+const jointBytes = 2 << 10
+
+// redactJoints takes out secrets that begin in one block of a message and end in the next.
+func (c *inputSanitizer) redactJoints(parts []events.Part) {
+	for i := 1; i < len(parts) && c.err == nil; i++ {
+		a, b := &parts[i-1], &parts[i]
+		if a.Text == "" || b.Text == "" {
+			continue
+		}
+		left, right := a.Text[max(0, len(a.Text)-jointBytes):], b.Text[:min(len(b.Text), jointBytes)]
+		first, second, err := c.redactor.Joint(c.ctx, left, right)
+		if c.err = err; err == nil && (first != left || second != right) {
+			a.Text, b.Text = a.Text[:len(a.Text)-len(left)]+first, second+b.Text[len(right):]
+		}
+	}
+}
+
+// sanitizeText returns a text as it is read.
+func (c *inputSanitizer) sanitizeText(s string) string {
+	return c.redact(snippet.CutMiddle(snippet.WithoutData(snippet.StripInvisible(s)), snippet.MaxScanned))
+}
+
+// sanitizeArgs keeps arguments a JSON value, and their members where it can.
+func (c *inputSanitizer) sanitizeArgs(args events.Raw) events.Raw {
+	if len(args) > snippet.MaxScanned {
+		return c.sanitizeMembers(args)
+	}
+	s := string(args)
+	out := c.redact(snippet.WithoutData(snippet.StripInvisible(s)))
+	switch {
+	case out == s:
+		return args
+	case isJSON(events.Raw(out)):
+		return events.Raw(out)
+	default: // what was taken out reached over the end of a string
+		return c.sanitizeMembers(args)
+	}
+}
+
+// sanitizeMembers looks at the members one by one.
+func (c *inputSanitizer) sanitizeMembers(args events.Raw) events.Raw {
+	out := events.Raw(`{`)
+	for name, v := range events.Members(args) {
+		if len(v) > snippet.MaxScanned {
+			s, _ := events.Text(v)
+			v = quote(c.sanitizeText(s))
+		} else if s := c.redact(snippet.WithoutData(snippet.StripInvisible(string(v)))); s != string(v) {
+			if v = events.Raw(s); !isJSON(v) {
+				v = quote(secretPlace)
+			}
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, quote(c.redact(name))...), ':'), v...)
+	}
+	return append(out, '}')
+}
+
+func isJSON(raw events.Raw) bool {
+	var v events.Raw
+	return events.Unmarshal(raw, &v) == nil
+}
+
+func quote(s string) events.Raw {
+	raw, err := events.Marshal(s)
+	if err != nil {
+		return events.Raw(`""`) // broken UTF-8
+	}
+	return raw
+}
+
+// RedactSummary returns a summary without secrets, and without what acts where it is shown, as
+// it may be stored.
+func RedactSummary(s *events.Summary) *events.Summary {
+	out := *s
+	out.Text = Redact(snippet.Inert(s.Text))
+	out.Record = slices.Clone(s.Record)
+	for i := range out.Record {
+		out.Record[i].Text = Redact(snippet.Inert(out.Record[i].Text))
+	}
+	return &out
+}
