@@ -126,7 +126,7 @@ func refusal(err error) *events.ServiceError {
 	return e
 }
 
-// late answers after the handler has returned, when the request itself must no
+// deferredReply answers after the handler has returned, when the request itself must no
 // longer be touched.
 type deferredReply struct {
 	nc    *nats.Conn

@@ -28,7 +28,7 @@ const (
 // errTurnPending is the answer to a request whose turn was not decided in time.
 var errTurnPending = events.NewInvalid(events.CodeTurnPending, "", "the turn was not decided in time")
 
-// awaited is what requests about one session wait on.
+// waiters is what requests about one session wait on.
 type waiters struct {
 	moved chan struct{} // closed with the next event of the session
 	n     int           // requests
@@ -128,7 +128,7 @@ func isPending(err error) bool {
 	return ok && refused.Code == events.CodeTurnPending
 }
 
-// errSilent: the worker that served the partition has not answered.
+// errNoReply: the worker that served the partition has not answered.
 var errNoReply = errors.New("the worker that serves the partition has not answered")
 
 // tryAwaiting waits and answers here, or has the worker do so that serves the partition.

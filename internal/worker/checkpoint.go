@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
+	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
 )
@@ -20,7 +21,7 @@ type checkpoint struct {
 	end      position
 	outcomes uint64 // sequence in OUTCOMES; what lies behind it may be of events after end
 	changes  []kv.Change
-	written  []*cacheEntry // marked as stored when it is
+	written  []*decide.Entry // marked as stored when it is
 }
 
 // openStore opens the partition's file; one that is damaged is set aside. It comes
@@ -34,7 +35,7 @@ func (p *partition) openStore() error {
 	if err != nil {
 		return err
 	}
-	p.store, p.decider.store = store, store
+	p.store, p.decider.Store = store, store
 	return nil
 }
 
@@ -92,7 +93,7 @@ func (p *partition) quarantine(reason error, moved string) {
 	observe.Call(p.w.config.Listener.Quarantined, observe.Quarantined{Partition: p.id, Reason: reason, Moved: moved})
 }
 
-// fits says why a checkpoint cannot be used: the log is another one, has lost the
+// mismatch says why a checkpoint cannot be used: the log is another one, has lost the
 // events it stands on, or OUTCOMES has lost what was told about them. err is that
 // the log cannot be asked, which says nothing about the checkpoint.
 func (p *partition) mismatch(ctx context.Context, m kv.Mark, log broker.StreamState, marker position) (reason, err error) {
@@ -124,8 +125,8 @@ func (p *partition) due() bool {
 	}
 	p.state.Lock()
 	defer p.state.Unlock()
-	n := len(p.decider.dirty)
-	return n > 0 && (p.decider.events >= p.w.config.CheckpointEvents || p.memoryPressure() > 0 || time.Since(p.saved) >= p.w.config.CheckpointEvery)
+	n := len(p.decider.Dirty)
+	return n > 0 && (p.decider.Events >= p.w.config.CheckpointEvents || p.memoryPressure() > 0 || time.Since(p.saved) >= p.w.config.CheckpointEvery)
 }
 
 // collect takes the ledgers that changed, as they are now. Nothing may be written
@@ -133,7 +134,7 @@ func (p *partition) due() bool {
 func (p *partition) collect() error {
 	p.state.Lock()
 	defer p.state.Unlock()
-	changes, written, err := p.decider.collect()
+	changes, written, err := p.decider.Collect()
 	if err != nil {
 		return err
 	}
@@ -163,10 +164,10 @@ func (p *partition) save(ctx context.Context) {
 // committed long ago; what was told about it is read again from where the file
 // stood.
 func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
-	if p.store == nil || p.decider.events < p.w.config.CheckpointEvents && p.memoryPressure() == 0 {
+	if p.store == nil || p.decider.Events < p.w.config.CheckpointEvents && p.memoryPressure() == 0 {
 		return nil
 	}
-	changes, written, err := p.decider.collect()
+	changes, written, err := p.decider.Collect()
 	if err != nil {
 		return err
 	}
@@ -212,8 +213,8 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 	failpoint.Pass("checkpointed")
 	wakeUp(p.checkpointed)
 	p.state.Lock()
-	p.decider.markStored(c.written)
-	evicted, kept := p.evict(), len(p.decider.cache)
+	p.decider.MarkStored(c.written)
+	evicted, kept := p.evict(), len(p.decider.Cache)
 	p.state.Unlock()
 	p.pauseIntake(false)
 	observe.Call(p.w.config.Listener.Checkpointed, observe.Checkpointed{
@@ -228,12 +229,12 @@ func (p *partition) closeStore(ctx context.Context, drained bool) error {
 		return nil
 	}
 	p.background.Wait()
-	if p.decider.loadErr != nil {
+	if p.decider.LoadErr != nil {
 		moved, err := p.store.Discard()
-		p.quarantine(p.decider.loadErr, moved)
+		p.quarantine(p.decider.LoadErr, moved)
 		return err
 	}
-	for drained && !p.unwritten && (p.pending != nil || len(p.decider.dirty) > 0) {
+	for drained && !p.unwritten && (p.pending != nil || len(p.decider.Dirty) > 0) {
 		if p.pending == nil {
 			if err := p.collect(); err != nil {
 				return errors.Join(err, p.store.Close())

@@ -10,8 +10,10 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/payload"
 )
 
 // fullPause is how long a commit waits that found no room in the store.
@@ -176,19 +178,19 @@ func (p *partition) render(ctx context.Context, g group) (*rendered, error) {
 			p.retrying("render")(err)
 		}
 		t.outcome.View = nil
-		r.messages = append(r.messages, broker.Message{Subject: subjectOf(p.id, *t), Data: body})
+		r.messages = append(r.messages, broker.Message{Subject: decide.SubjectOf(p.id, t.address, t.outcome), Data: body})
 		r.bytes += len(body)
 	}
 	return r, nil
 }
 
-// body writes the payload of an outcome, without messages if its tenant is over a
+// renderOutcome writes the payload of an outcome, without messages if its tenant is over a
 // bound.
 func (p *partition) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
 	c, ok := t.outcome.Body.(*events.Compacted)
 	q, tenant := p.w.quotas, t.address.Tenant
 	if !ok || t.outcome.View == nil {
-		data, _, err = p.w.payloads.outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+		data, _, err = p.w.payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
 		return data, err
 	}
 	p.countHour(ctx)
@@ -200,8 +202,8 @@ func (p *partition) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 			t.omitted = q.over(tenant, int64(len(data)))
 		}
 	}
-	if t.omitted != "" && t.omitted != omittedSize && t.omitted != omittedText {
-		if data, err = withoutMessages(c, limitNote()); err != nil {
+	if t.omitted != "" && t.omitted != observe.OmittedSize && t.omitted != observe.OmittedText {
+		if data, err = payload.WithoutMessages(c, payload.LimitNote()); err != nil {
 			return nil, err
 		}
 	}
@@ -216,7 +218,7 @@ func (p *partition) renderWhole(ctx context.Context, t *emitted, c *events.Compa
 		return nil, "", err
 	}
 	defer release()
-	return p.w.payloads.outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+	return p.w.payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
 }
 
 // countHour reads back what the partition's tenants have had stored, once.
@@ -229,14 +231,6 @@ func (p *partition) countHour(ctx context.Context) {
 		return
 	}
 	p.counted = true
-}
-
-// subjectOf is where an outcome or a job is committed.
-func subjectOf(partition int, t emitted) string {
-	if job, ok := t.outcome.Body.(*events.Job); ok {
-		return events.JobSubject(partition, job.Lane, t.address)
-	}
-	return events.Outcome(partition, t.outcome.Kind, t.address)
 }
 
 // commit stores a batch and takes it off the queue. It waits while the store is
@@ -281,7 +275,7 @@ func (p *partition) marker(at position) broker.Marker {
 	}
 }
 
-// tell passes a commit on to the listener.
+// reportCommit passes a commit on to the listener.
 func (p *partition) reportCommit(b batch, took time.Duration) {
 	l := &p.w.config.Listener
 	observe.Call(l.Committed, observe.Committed{Partition: p.id, Cursor: b.end.seq, Outcomes: len(b.messages), Bytes: b.bytes, Took: took})

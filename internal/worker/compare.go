@@ -11,20 +11,23 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/outcomelog"
+	"compactd/internal/worker/payload"
 )
 
 // compare compares what is decided about an event with what was recorded.
-func (r *replayer) compare(ctx context.Context, e event, s *session, outs []compaction.Outcome, recorded []stored) error {
+func (r *replayer) compare(ctx context.Context, e decide.Event, s *session, outs []compaction.Outcome, recorded []outcomelog.Outcome) error {
 	for i := range max(len(outs), len(recorded)) {
 		switch {
 		case i >= len(outs):
-			r.differ(s, e.address(), e.seq, recorded[i].kind, "", string(recorded[i].data), "")
+			r.differ(s, e.OutcomeAddress(), e.Seq, recorded[i].Kind, "", string(recorded[i].Data), "")
 		case i >= len(recorded):
 			data, err := events.Marshal(outs[i].Body)
 			if err != nil {
 				return err
 			}
-			r.differ(s, e.address(), e.seq, outs[i].Kind, "", "", string(data))
+			r.differ(s, e.OutcomeAddress(), e.Seq, outs[i].Kind, "", "", string(data))
 		default:
 			if err := r.pair(ctx, e, s, outs[i], &recorded[i]); err != nil {
 				return err
@@ -37,13 +40,13 @@ func (r *replayer) compare(ctx context.Context, e event, s *session, outs []comp
 
 // pair compares one outcome. Whether messages are left out depends on the limit of
 // the server, and on what the log still holds: it is no part of the decision.
-func (r *replayer) pair(ctx context.Context, e event, s *session, o compaction.Outcome, was *stored) error {
-	if subject := subjectOf(r.id, emitted{address: e.address(), outcome: o}); subject != was.subject {
-		r.differ(s, e.address(), e.seq, o.Kind, "subject", was.subject, subject)
+func (r *replayer) pair(ctx context.Context, e decide.Event, s *session, o compaction.Outcome, was *outcomelog.Outcome) error {
+	if subject := decide.SubjectOf(r.id, e.OutcomeAddress(), o); subject != was.Subject {
+		r.differ(s, e.OutcomeAddress(), e.Seq, o.Kind, "subject", was.Subject, subject)
 		return nil
 	}
-	recorded := was.data
-	decided, err := r.renderDecided(ctx, e.address(), o, recorded)
+	recorded := was.Data
+	decided, err := r.renderDecided(ctx, e.OutcomeAddress(), o, recorded)
 	if _, gone := errors.AsType[*broker.GoneError](err); gone {
 		r.out.Textless++
 		if recorded, err = withoutText(recorded); err != nil {
@@ -55,22 +58,22 @@ func (r *replayer) pair(ctx context.Context, e event, s *session, o compaction.O
 	}
 	if !bytes.Equal(recorded, decided) {
 		path, x, y := firstDifference("", recorded, decided)
-		r.differ(s, e.address(), e.seq, o.Kind, path, x, y)
+		r.differ(s, e.OutcomeAddress(), e.Seq, o.Kind, path, x, y)
 	}
 	return nil
 }
 
-func (r *replayer) unreadable(e event, s *session, was *stored, decided []byte) error {
-	r.differ(s, e.address(), e.seq, was.kind, "", string(was.data), string(decided))
+func (r *replayer) unreadable(e decide.Event, s *session, was *outcomelog.Outcome, decided []byte) error {
+	r.differ(s, e.OutcomeAddress(), e.Seq, was.Kind, "", string(was.Data), string(decided))
 	return nil
 }
 
-// body writes a decided outcome, without messages if the recorded one has none.
+// renderDecided writes a decided outcome, without messages if the recorded one has none.
 func (r *replayer) renderDecided(ctx context.Context, a events.Address, o compaction.Outcome, recorded []byte) ([]byte, error) {
 	if data, err := omittedAs(o, recorded); data != nil || err != nil {
 		return data, err
 	}
-	data, _, err := r.payloads.outcome(ctx, a, o, broker.MaxPayload(r.nc))
+	data, _, err := r.payloads.Outcome(ctx, a, o, broker.MaxPayload(r.nc))
 	return data, err
 }
 
@@ -92,7 +95,7 @@ func omittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 	if i := slices.IndexFunc(was.Notes, func(n events.Note) bool { return n.Code == events.CodeOutcomesLimit }); i >= 0 {
 		limit = &was.Notes[i]
 	}
-	return withoutMessages(c, limit)
+	return payload.WithoutMessages(c, limit)
 }
 
 // withoutText is a recorded compaction as it is told without its messages.

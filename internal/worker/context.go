@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,16 +50,16 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 		return nil, err
 	}
 	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
-	if whole.Messages, err = s.w.payloads.render(ctx, in.Address(), view); err != nil {
+	if whole.Messages, err = s.w.payloads.Render(ctx, in.Address(), view); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	if whole.System, whole.Tools, err = s.w.payloads.prompt(ctx, in.Address(), system, tools); err != nil {
+	if whole.System, whole.Tools, err = s.w.payloads.Prompt(ctx, in.Address(), system, tools); err != nil {
 		return nil, orEnded(ctx, err)
 	}
 	return whole.Paged(in.Page, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
 }
 
-// look shows the ledger of a session to read, under the lock of its partition,
+// inspect shows the ledger of a session to read, under the lock of its partition,
 // and returns up to which event it holds. read must not keep the ledger.
 func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition, compaction.Seq, error) {
 	p := s.w.served[events.PartitionOf(a, len(s.w.served))].Load()
@@ -72,7 +71,7 @@ func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 	if p.isStopped() { // what it loads ledgers from may be closed
 		return nil, 0, errNotServed
 	}
-	l, err := p.decider.ledger(a)
+	l, err := p.decider.Ledger(a)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -81,7 +80,7 @@ func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 	return p, p.decided.seq, nil
 }
 
-// awaitTold waits until the outcomes that a view rests on are committed: what is
+// awaitCommitted waits until the outcomes that a view rests on are committed: what is
 // only decided may be decided otherwise after a crash, under another config.
 func (s *service) awaitCommitted(ctx context.Context, p *partition, a events.Address, seq compaction.Seq) error {
 	tick := time.NewTicker(commitPause)
@@ -99,14 +98,14 @@ func (s *service) awaitCommitted(ctx context.Context, p *partition, a events.Add
 	return nil
 }
 
-// ended reports whether the partition takes no more events.
+// isStopped reports whether the partition takes no more events.
 func (p *partition) isStopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopped
 }
 
-// hasTold reports whether every outcome for a that an event up to seq led to is
+// hasCommitted reports whether every outcome for a that an event up to seq led to is
 // committed.
 func (p *partition) hasCommitted(a events.Address, seq compaction.Seq) bool {
 	p.mu.Lock()
@@ -125,36 +124,4 @@ func (p *partition) hasCommitted(a events.Address, seq compaction.Seq) bool {
 		}
 	}
 	return true
-}
-
-// prompt reads the system prompt and the tools from the turns that set them, 0
-// for none.
-func (t *payloads) prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
-	var seqs []uint64
-	if system != 0 {
-		seqs = append(seqs, uint64(system))
-	}
-	if tools != 0 && tools != system {
-		seqs = append(seqs, uint64(tools))
-	}
-	bodies, err := broker.GetLog(ctx, t.nc, seqs)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read prompt: %w", err)
-	}
-	for _, b := range bodies {
-		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
-			return nil, nil, fmt.Errorf("read prompt: sequence %d belongs to another session", b.Seq)
-		}
-		turn, err := events.DecodeTurn(b.Data)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read prompt: sequence %d: %w", b.Seq, errors.New(string(events.CodeOf(err))))
-		}
-		if b.Seq == uint64(system) {
-			s = turn.System
-		}
-		if b.Seq == uint64(tools) {
-			d = turn.Tools
-		}
-	}
-	return s, d, nil
 }

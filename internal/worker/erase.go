@@ -130,7 +130,7 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 			return err
 		}
 		failpoint.Pass("streams-erased")
-		p.w.payloads.invalidate()
+		p.w.payloads.Invalidate()
 	}
 	if done.Files, err = p.eraseFile(ctx, &e); err != nil || e.local {
 		return err

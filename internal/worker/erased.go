@@ -18,7 +18,7 @@ import (
 // A worker keeps the files of partitions that it had and another has now, since they
 // may come back. Of sessions that were forgotten meanwhile nothing may stay in them.
 
-// dropForgotten looks through the files once, before any partition is served.
+// pruneErased looks through the files once, before any partition is served.
 func (w *Worker) pruneErased(ctx context.Context) error {
 	if _, err := os.Stat(w.config.Dir); w.config.Dir == "" || err != nil {
 		return nil //nolint:nilerr // there is no file then
@@ -38,7 +38,7 @@ func (w *Worker) pruneErased(ctx context.Context) error {
 // everySession matches the address of any session in a filter.
 var everySession = events.Address{Tenant: "*", Session: "*"}
 
-// hearErasures removes the file of a partition that another worker serves when that
+// subscribeErasures removes the file of a partition that another worker serves when that
 // one has erased a session, until stop is called.
 func (w *Worker) subscribeErasures() (stop func(), err error) {
 	if w.config.Dir == "" {
@@ -67,7 +67,7 @@ func (w *Worker) subscribeErasures() (stop func(), err error) {
 	}, nil
 }
 
-// dropStale removes the file of a partition that this worker does not serve, if a
+// dropErasedFile removes the file of a partition that this worker does not serve, if a
 // session of it was erased since it did. One that is still being closed is removed
 // when it is.
 func (w *Worker) dropErasedFile(id int) {

@@ -21,7 +21,7 @@ func (s *service) files(ctx context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
-	o := &originals{payloads: s.w.payloads, address: in.Address()}
+	o := &originals{nc: s.w.config.Read, address: in.Address()}
 	var all []compaction.FileUsage
 	if _, _, err := s.inspect(o.address, func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {

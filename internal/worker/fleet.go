@@ -44,7 +44,7 @@ type fleet struct {
 	goodbyes sync.WaitGroup // of a stop
 }
 
-// tenure is the time of one lease.
+// heldLease is the time of one lease.
 type heldLease struct {
 	lease    *broker.Lease
 	stop     context.CancelCauseFunc // lets the partition commit, checkpoint and end
@@ -120,7 +120,7 @@ func (f *fleet) run(ctx context.Context, s stopTime) error {
 	return errors.Join(failed, f.leave())
 }
 
-// settle acquires what this worker should hold and is free, and hands over what
+// reconcile acquires what this worker should hold and is free, and hands over what
 // another one should hold.
 func (f *fleet) reconcile(ctx context.Context) error {
 	f.assign()
@@ -173,7 +173,7 @@ func (f *fleet) assign() {
 	}
 }
 
-// tellReady reports once that everything this worker should hold is served.
+// reportReady reports once that everything this worker should hold is served.
 func (f *fleet) reportReady() {
 	if f.isReady {
 		return
@@ -253,7 +253,7 @@ func (f *fleet) serve(ctx context.Context, t *heldLease) error {
 	}
 }
 
-// begunAgain reports whether an error says that what is in the streams is all there is to
+// recovers reports whether an error says that what is in the streams is all there is to
 // know: a commit that seemed lost was stored after all, or the file of the ledgers is
 // damaged.
 func recovers(err error) bool {
@@ -268,7 +268,7 @@ func reopens(err error) bool {
 	return err != nil && !leavesToOthers(err) && !errors.Is(err, errOtherLog)
 }
 
-// isLeft reports whether an error says that the partition is another worker's to serve, or
+// leavesToOthers reports whether an error says that the partition is another worker's to serve, or
 // cannot be asked for now. Its lease is given up.
 func leavesToOthers(err error) bool {
 	return errors.Is(err, broker.ErrFenced) || errors.Is(err, ErrDrain) || errors.Is(err, errLogBehind) || broker.Unreachable(err)
@@ -290,7 +290,7 @@ func (f *fleet) notify() {
 	}
 }
 
-// letGo gives up the lease of a partition that is being stopped: the next owner need
+// release gives up the lease of a partition that is being stopped: the next owner need
 // not wait until the file is closed.
 func (f *fleet) release(t *heldLease) {
 	if t.released {
@@ -318,10 +318,10 @@ func (f *fleet) finish(e ending) error {
 	}
 }
 
-// farewellTime bounds a farewell. What it would end ends by itself, later.
+// bestEffortTime bounds a farewell. What it would end ends by itself, later.
 const bestEffortTime = time.Second
 
-// farewell says that something is over. At a stop nothing waits for it but the end: of many
+// bestEffort says that something is over. At a stop nothing waits for it but the end: of many
 // that are not answered, each would cost its time.
 func (f *fleet) bestEffort(partition int, step string, say func(context.Context) error) {
 	if !f.w.config.Commit.IsConnected() {
@@ -341,7 +341,7 @@ func (f *fleet) bestEffort(partition int, step string, say func(context.Context)
 	do()
 }
 
-// keep says that this worker lives, and renews its leases, all at once: one that is
+// renewAll says that this worker lives, and renews its leases, all at once: one that is
 // not answered must not cost the others. A lease that cannot be renewed because the server
 // does not answer is kept: nobody else can get it then.
 func (f *fleet) renewAll(ctx context.Context) {
@@ -375,7 +375,7 @@ func (f *fleet) renew(ctx context.Context, id int, t *heldLease) {
 	}
 }
 
-// rewatch begins anew where changes may have been missed.
+// watchAgain begins anew where changes may have been missed.
 func (f *fleet) watchAgain(ctx context.Context) {
 	v, stop, err := watchMembership(ctx, f.members, f.leases, f.changed)
 	if err != nil {

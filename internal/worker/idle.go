@@ -35,26 +35,26 @@ func (p *partition) watchIdle(ctx context.Context) {
 	}
 }
 
-// silence is a session that nothing was heard of since a sequence of the log.
+// idleSession is a session that nothing was heard of since a sequence of the log.
 type idleSession struct {
 	events.Address
 	since compaction.Seq
 }
 
-// silent lists the sessions that are due.
+// idleSessions lists the sessions that are due.
 func (p *partition) idleSessions(now int64) []idleSession {
 	p.state.Lock()
 	defer p.state.Unlock()
 	var out []idleSession
-	for a, k := range p.decider.cache {
-		if k.ledger != nil && k.ledger.Idle(now, p.decider.config) {
-			out = append(out, idleSession{a, k.ledger.LastTurnSeq()})
+	for a, k := range p.decider.Cache {
+		if k.Ledger != nil && k.Ledger.Idle(now, p.decider.Config) {
+			out = append(out, idleSession{a, k.Ledger.LastTurnSeq()})
 		}
 	}
 	return out
 }
 
-// tellIdle publishes the event. Its id follows from the last turn, so that another
+// publishIdle publishes the event. Its id follows from the last turn, so that another
 // look, or another worker, stores it once.
 func (p *partition) publishIdle(ctx context.Context, s idleSession) error {
 	subject, err := events.Input(events.KindIdle, s.Address)

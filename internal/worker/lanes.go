@@ -7,7 +7,7 @@ import (
 	"compactd/internal/summarize"
 )
 
-// terms are how one worker works on the jobs of a lane.
+// laneLimits are how one worker works on the jobs of a lane.
 type laneLimits struct {
 	// slots is how many jobs at a time. Emergencies have their own, so that a full
 	// house of others never holds one up.
@@ -15,7 +15,7 @@ type laneLimits struct {
 	// share is how many of the slots one tenant may have, one less, so that none
 	// holds up all others.
 	share int
-	// patience is how old a job may become while its models are busy; then the
+	// maxWait is how old a job may become while its models are busy; then the
 	// embedded summarizer writes.
 	maxWait time.Duration
 	// limit is how long one try may take; then the embedded summarizer writes. It
@@ -23,7 +23,7 @@ type laneLimits struct {
 	limit time.Duration
 }
 
-// lanes are the terms of each lane. An agent in an emergency has had its answer
+// laneTerms are the terms of each lane. An agent in an emergency has had its answer
 // without a summary, and gets the better one after one try. At the trigger a
 // session has room left for a while; in the background it has more. Patience and
 // limit together stay below the 15 minutes after which a job is asked for anew.
@@ -37,7 +37,7 @@ var laneTerms = map[events.Lane]laneLimits{
 // do not say for how long; it doubles with each try.
 const firstWait = 10 * time.Second
 
-// left is how long a job may still wait for its models, asked for so long ago. The
+// remaining is how long a job may still wait for its models, asked for so long ago. The
 // last delivery waits for nothing. Clocks that differ only make it longer or
 // shorter, never longer than the lane's.
 func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration {
@@ -47,7 +47,7 @@ func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration 
 	return min(max(0, t.maxWait-age), t.maxWait)
 }
 
-// wait is the pause before the next delivery: what a provider asked for, else one
+// pauseBefore is the pause before the next delivery: what a provider asked for, else one
 // that grows with the deliveries; never longer than what is left.
 func pauseBefore(l *summarize.RetryAfterError, left time.Duration, delivery uint64) time.Duration {
 	d := l.After

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/broker"
 )
 
-// view is what a worker knows of the fleet: who lives, and who holds what. It may
+// membership is what a worker knows of the fleet: who lives, and who holds what. It may
 // be behind; what it says is a reason to try, and the lease decides.
 type membership struct {
 	changed chan struct{} // has one when something is new
@@ -20,7 +20,7 @@ type membership struct {
 	watchErr error // why changes may be missed; nil when none may
 }
 
-// watchFleet returns the fleet as it is, which follows its changes until stop.
+// watchMembership returns the fleet as it is, which follows its changes until stop.
 // changed gets one when there is something new, broken included.
 func watchMembership(ctx context.Context, members *broker.Members, leases *broker.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
 	v = &membership{changed: changed, live: map[string]broker.Member{}, holders: map[int]broker.Holder{}}
@@ -65,7 +65,7 @@ func (v *membership) fail(err error) {
 	v.signal()
 }
 
-// tell says that something is new.
+// signal says that something is new.
 func (v *membership) signal() {
 	select {
 	case v.changed <- struct{}{}:
@@ -91,7 +91,7 @@ func (v *membership) holderOf(partition int) broker.Holder {
 	return v.holders[partition]
 }
 
-// why returns why changes may be missed, or nil.
+// err returns why changes may be missed, or nil.
 func (v *membership) err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -57,23 +57,23 @@ func (p *partition) ledgerBounds() (n, bytes int) {
 }
 
 // evict keeps the ledgers in memory within the partition's share; state is held.
-func (p *partition) evict() int { return p.decider.evict(p.ledgerBounds()) }
+func (p *partition) evict() int { return p.decider.Evict(p.ledgerBounds()) }
 
-// crowdedEvents is how many events are worth a checkpoint for the memory that it frees.
+// pressureEvents is how many events are worth a checkpoint for the memory that it frees.
 const pressureEvents = 100
 
-// crowding is how many times more than their share of memory the ledgers take, as far
+// memoryPressure is how many times more than their share of memory the ledgers take, as far
 // as a checkpoint can change that: those that changed can leave memory after one only.
 // state is held.
 func (p *partition) memoryPressure() int {
-	if p.store == nil || p.decider.events < pressureEvents || len(p.decider.dirty) == 0 {
+	if p.store == nil || p.decider.Events < pressureEvents || len(p.decider.Dirty) == 0 {
 		return 0
 	}
 	_, bytes := p.ledgerBounds()
-	return p.decider.weight / (bytes + bytes/8 + 1)
+	return p.decider.Weight / (bytes + bytes/8 + 1)
 }
 
-// stall makes the reader wait for the next checkpoint, or lets it go on. After one it
+// pauseIntake makes the reader wait for the next checkpoint, or lets it go on. After one it
 // goes on for crowdedEvents at least, whatever that has freed.
 func (p *partition) pauseIntake(yes bool) {
 	p.mu.Lock()

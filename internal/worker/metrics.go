@@ -130,7 +130,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 	for _, k := range events.LogKinds {
 		m.events[k] = applied.WithLabelValues(string(k))
 	}
-	for _, why := range []string{omittedSize, omittedText, omittedHour, omittedBurst, omittedShare} {
+	for _, why := range []string{observe.OmittedSize, observe.OmittedText, observe.OmittedHour, observe.OmittedBurst, observe.OmittedShare} {
 		m.omitted.WithLabelValues(why)
 	}
 	for _, c := range defects { // increase() does not see a series that begins with 1

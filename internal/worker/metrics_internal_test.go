@@ -33,7 +33,7 @@ func TestMetrics(t *testing.T) {
 	l.Checkpointed(observe.Checkpointed{Partition: 3, Ledgers: 5, Evicted: 2, Kept: 7, Took: time.Millisecond})
 	compacted := func(b events.Compacted) { l.Compacted(observe.Compacted{Body: &b}) }
 	compacted(events.Compacted{Compacted: true, Reason: events.ReasonThreshold, TokensSaved: 40, StagesUsed: []events.Stage{events.StagePrune, events.StageSummarize}})
-	l.Compacted(observe.Compacted{Body: &events.Compacted{Compacted: true, Reason: events.ReasonRewind, TokensSaved: -40}, Omitted: omittedHour})
+	l.Compacted(observe.Compacted{Body: &events.Compacted{Compacted: true, Reason: events.ReasonRewind, TokensSaved: -40}, Omitted: observe.OmittedHour})
 	compacted(events.Compacted{Code: events.CodeNothingToDo, Reason: events.ReasonManual})
 	l.Rejected(observe.Rejected{Body: &events.Rejected{Code: events.CodeBadJSON}})
 	l.Rejected(observe.Rejected{Body: &events.Rejected{Code: "s1-secret"}})

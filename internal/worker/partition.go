@@ -12,18 +12,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/outcomelog"
 )
 
-// border is a place between two events of a partition.
+// position is a place between two events of a partition.
 type position struct {
 	seq   compaction.Seq // of the event before it
 	chain uint64         // hash over all events up to it
@@ -48,7 +49,7 @@ func (g *group) weight() (n int) {
 	return n
 }
 
-// told is one outcome on its way.
+// emitted is one outcome on its way.
 type emitted struct {
 	address events.Address
 	outcome compaction.Outcome
@@ -65,7 +66,7 @@ type partition struct {
 	failed    chan error // the first reason to stop reading
 
 	state   sync.Mutex // guards the fields below; never held while waiting for room
-	decider *decider
+	decider *decide.Decider
 	decided position // of what the ledgers hold
 
 	// Owned by the committer.
@@ -109,7 +110,7 @@ func newPartition(w *Worker, id int, caughtUp func(observe.PartitionAcquired), d
 	p := &partition{
 		w: w, id: id, allowance: partitionShare(w.config.Memory, w.config.Streams.Partitions), caughtUp: caughtUp, drained: drained,
 		failed:    make(chan error, 1),
-		decider:   newDecider(w.config.Compaction),
+		decider:   decide.New(w.config.Compaction),
 		waiters:   map[events.Address]*waiters{},
 		wake:      make(chan struct{}, 1),
 		logEmpty:  make(chan struct{}, 1),
@@ -247,7 +248,7 @@ func (p *partition) open(ctx context.Context) error {
 	p.w.served[p.id].Store(p)
 	p.caughtUp(observe.PartitionAcquired{
 		Partition: p.id, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
-		Sessions: len(p.decider.cache), Took: time.Since(began),
+		Sessions: len(p.decider.Cache), Took: time.Since(began),
 	})
 	return nil
 }
@@ -260,7 +261,7 @@ func (p *partition) rebuild(ctx context.Context, log broker.StreamState, marker 
 		return 0, err
 	}
 	p.quarantine(reason, moved)
-	p.decider = newDecider(p.w.config.Compaction)
+	p.decider = decide.New(p.w.config.Compaction)
 	p.decided, p.outcomesSeq, p.snapshot = position{}, 0, 0
 	if err := p.openStore(); err != nil {
 		return 0, err
@@ -281,28 +282,29 @@ func (p *partition) replay(ctx context.Context, log broker.StreamState, marker p
 	if err != nil {
 		return 0, err
 	}
-	old := replayConfigs{p, map[string]*compaction.Config{}}
-	defer func() { p.decider.config = p.w.config.Compaction }()
+	present := p.w.config.Compaction
+	configs := outcomelog.NewConfigResolver(p.w.js, present.Parse)
+	defer func() { p.decider.Config = present }()
 	err = broker.ReadStream(ctx, p.w.js, broker.LogStream, events.LogFilter(p.id), uint64(p.decided.seq)+1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
-		e, at, err := readEvent(m)
+		e, at, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
 		}
-		if p.decider.config, err = old.config(ctx, recorded.configAt(e.seq)); err != nil {
+		if p.decider.Config, err = configs.GetOr(ctx, recorded.ConfigAt(e.Seq), present, p.retrying("replay")); err != nil {
 			return err
 		}
-		if err := p.decider.applyRecorded(e, recorded.outcomes[e.seq]); err != nil {
+		if err := p.decider.ApplyRecorded(e, recorded.Outcomes[e.Seq]); err != nil {
 			p.retrying("replay")(err)
 		}
-		delete(recorded.outcomes, e.seq)
-		if p.decider.loadErr != nil {
-			return p.decider.loadErr
+		delete(recorded.Outcomes, e.Seq)
+		if p.decider.LoadErr != nil {
+			return p.decider.LoadErr
 		}
-		p.decider.events++
+		p.decider.Events++
 		p.decided = positionAfter(p.decided, e, at)
 		replayed++
 		p.unsnapped.Add(1)
-		if c := recorded.chains[e.seq]; whole && c != 0 && c != p.decided.chain {
+		if c := recorded.Chains[e.Seq]; whole && c != 0 && c != p.decided.chain {
 			return errOtherChain
 		}
 		return p.checkpointReplay(ctx, whole)
@@ -323,20 +325,20 @@ var errOtherChain = errors.New("the log is not the one the outcomes were decided
 var errOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again; purge OUTCOMES, or use another --data")
 
 // load reads the outcomes told about events up to the marker.
-func (p *partition) load(ctx context.Context) (*outcomeIndex, error) {
-	r := &outcomeIndex{}
+func (p *partition) load(ctx context.Context) (*outcomelog.Index, error) {
+	r := &outcomelog.Index{}
 	if p.truncated {
-		r.chains = map[compaction.Seq]uint64{}
+		r.Chains = map[compaction.Seq]uint64{}
 	}
 	err := broker.ReadStream(ctx, p.w.js, broker.OutcomesStream, events.OutcomeFilter(p.id), p.outcomesSeq+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
-			if err := r.add(at.Kind, m.Data()); err != nil {
+			if err := r.Add(at.Kind, m.Data()); err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
 		}
 		marker, ok, err := broker.ParseMarker(m.Headers())
 		if ok {
-			r.applyMarker(marker)
+			r.ApplyMarker(marker)
 		}
 		return err
 	})
@@ -345,19 +347,19 @@ func (p *partition) load(ctx context.Context) (*outcomeIndex, error) {
 
 // receive handles one message of the log. The reader calls it, in order.
 func (p *partition) receive(m jetstream.Msg) {
-	e, at, err := readEvent(m)
+	e, at, err := decide.ReadEvent(m)
 	if err != nil {
 		p.fail(err)
 		return
 	}
-	p.behind.Store(e.pending > backlog)
+	p.behind.Store(e.Pending > backlog)
 	p.awaitMemory()
 	p.state.Lock()
-	outs, text := p.decider.process(e)
-	p.decider.events++
+	outs, text := p.decider.Process(e)
+	p.decider.Events++
 	p.decided = positionAfter(p.decided, e, at)
 	p.unsnapped.Add(1)
-	g, lost := group{end: p.decided}, p.decider.loadErr
+	g, lost := group{end: p.decided}, p.decider.LoadErr
 	crowding := p.memoryPressure()
 	p.state.Unlock()
 	if crowding > 0 {
@@ -370,16 +372,16 @@ func (p *partition) receive(m jetstream.Msg) {
 	}
 	failpoint.Pass("decided")
 	if text && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
-		p.w.payloads.put(e)
+		p.w.payloads.Put(e)
 	}
 	for _, o := range outs {
-		g.outcomes = append(g.outcomes, emitted{address: e.address(), outcome: o})
+		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: o})
 	}
 	p.push(g, e.Address)
-	if e.pending == 0 {
+	if e.Pending == 0 {
 		wakeUp(p.logEmpty)
 	}
-	observe.Call(p.w.config.Listener.Applied, observe.Applied{Partition: p.id, Seq: e.seq, Kind: e.Kind, Outcomes: len(outs), Pending: e.pending})
+	observe.Call(p.w.config.Listener.Applied, observe.Applied{Partition: p.id, Seq: e.Seq, Kind: e.Kind, Outcomes: len(outs), Pending: e.Pending})
 }
 
 // push queues what was decided about one event of a session and waits while too much
@@ -425,44 +427,24 @@ func (p *partition) retrying(step string) func(error) {
 	}
 }
 
-// readEvent reads what is known of a message before its payload.
-func readEvent(m jetstream.Msg) (event, time.Time, error) {
-	md, err := m.Metadata()
-	if err != nil {
-		return event{}, time.Time{}, fmt.Errorf("read event: %w", err)
-	}
-	at, err := events.ParseLog(m.Subject())
-	if err != nil {
-		return event{}, time.Time{}, fmt.Errorf("read event: %w", err)
-	}
-	e := event{
-		Location: at, seq: compaction.Seq(md.Sequence.Stream), pending: md.NumPending,
-		time: md.Timestamp.UnixMilli(), data: m.Data(),
-	}
-	if id := m.Headers().Get(nats.MsgIdHdr); events.ValidEventID(id) {
-		e.id = id
-	}
-	return e, md.Timestamp, nil
-}
-
-// borderAfter is the border behind an event. A session.forget begins a new chain:
+// positionAfter is the border behind an event. A session.forget begins a new chain:
 // events before it may be erased.
-func positionAfter(before position, e event, at time.Time) position {
+func positionAfter(before position, e decide.Event, at time.Time) position {
 	if e.Kind == events.KindForget {
 		before.chain = 0
 	}
-	return position{seq: e.seq, chain: chain(before.chain, e), id: e.id, time: at.UnixMilli()}
+	return position{seq: e.Seq, chain: chain(before.chain, e), id: e.ID, time: at.UnixMilli()}
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // chain extends the hash of a partition by one event. It is never 0, which
 // stands for a hash that is not known.
-func chain(before uint64, e event) uint64 {
+func chain(before uint64, e decide.Event) uint64 {
 	var b [20]byte
 	binary.BigEndian.PutUint64(b[:], before)
-	binary.BigEndian.PutUint64(b[8:], uint64(e.seq))
-	binary.BigEndian.PutUint32(b[16:], crc32.Checksum(e.data, castagnoli))
+	binary.BigEndian.PutUint64(b[8:], uint64(e.Seq))
+	binary.BigEndian.PutUint32(b[16:], crc32.Checksum(e.Data, castagnoli))
 	h := fnv.New64a()
 	h.Write(b[:])
 	return max(1, h.Sum64())

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/payload"
 )
 
 const (
@@ -181,7 +182,7 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
-// patience is how long the job can still wait for its models; not at all when
+// maxWait is how long the job can still wait for its models; not at all when
 // somebody waits for it, who has asked for a compaction.
 func (d *delivery) maxWait() time.Duration {
 	if d.job.Manual != nil {
@@ -335,7 +336,7 @@ func (p *pool) input(ctx context.Context, a events.Address, job *events.Job) (su
 	}
 	for i, b := range bodies {
 		turn := job.Turn + int64(i)
-		messages, err := readMessages(job.Format, b.Data)
+		messages, err := payload.ReadMessages(job.Format, b.Data)
 		if err != nil {
 			return in, fmt.Errorf("read turn %d: %w", turn, err)
 		}

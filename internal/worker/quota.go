@@ -31,15 +31,6 @@ import (
 // the size limit of an outcome is: no decision depends on it, and the outcome records
 // it.
 
-// Reasons why messages are left out of an outcome.
-const (
-	omittedSize  = "size"         // larger than 6 MiB, or than the server takes
-	omittedText  = "no_text"      // the log does not hold the text any more
-	omittedHour  = "tenant_hour"  // the tenant has used up its bytes of the hour
-	omittedBurst = "tenant_burst" // the same of ten minutes
-	omittedShare = "tenant_share" // the tenant holds its share of OUTCOMES
-)
-
 const (
 	quotaWindow = time.Hour
 	quotaSlots  = 6 // of an hour
@@ -262,23 +253,23 @@ func (q *quotas) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 	lately, own, now := q.lately(tenant)
 	if most, n := q.hourly(); n >= 0 {
 		if lately+bytes > most {
-			return observe.OutcomesLimited{Tenant: tenant, Reason: omittedHour, Bytes: lately, Bound: most}
+			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedHour, Bytes: lately, Bound: most}
 		}
 		if own+bytes > n {
-			return observe.OutcomesLimited{Tenant: tenant, Reason: omittedHour, Bytes: own, Bound: n}
+			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedHour, Bytes: own, Bound: n}
 		}
 		if n = max(n/quotaBurst, min(n, leastBurst)); now+bytes > n {
-			return observe.OutcomesLimited{Tenant: tenant, Reason: omittedBurst, Bytes: now, Bound: n}
+			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedBurst, Bytes: now, Bound: n}
 		}
 	}
 	held := max(q.tenants[tenant], lately) // the latter until all is counted
 	if n := q.share(); n >= 0 && held+bytes > n {
-		return observe.OutcomesLimited{Tenant: tenant, Reason: omittedShare, Bytes: held, Bound: n}
+		return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedShare, Bytes: held, Bound: n}
 	}
 	return observe.OutcomesLimited{}
 }
 
-// tell reports whether it is time to pass on that a tenant is over a bound.
+// reportDue reports whether it is time to pass on that a tenant is over a bound.
 func (q *quotas) reportDue(tenant string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -34,7 +34,7 @@ func TestQuotaHour(t *testing.T) {
 			if why := q.over("evil", 90); why == "" {
 				q.charge(i%4, "evil", 90)
 				all = append(all, stored{time.Now(), 90})
-			} else if why != omittedHour {
+			} else if why != observe.OmittedHour {
 				t.Fatal(why)
 			}
 			if q.over("good", 900) != "" {
@@ -80,10 +80,10 @@ func TestQuotaBurst(t *testing.T) {
 			}
 			time.Sleep(quotaSlot)
 		}
-		if why := q.over("a", 1); why != omittedHour {
+		if why := q.over("a", 1); why != observe.OmittedHour {
 			t.Errorf("after the bytes of an hour: %q", why)
 		}
-		if told[0].Reason != omittedBurst {
+		if told[0].Reason != observe.OmittedBurst {
 			t.Errorf("told %+v", told[0])
 		}
 	})

@@ -141,7 +141,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, pla
 	r.Problems = append(r.Problems, m.found...)
 }
 
-// askServer returns the first question that got no good answer.
+// queryServer returns the first question that got no good answer.
 func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
 	if err := broker.Canary(ctx, w.js); err != nil {
 		return fmt.Errorf("the server takes no writes: %w", err)
@@ -212,7 +212,7 @@ func (m *Monitor) checkDisk(r *Readiness) {
 	}
 }
 
-// tell passes a check on to the metrics.
+// export passes a check on to the metrics.
 func (m *Monitor) export(r *Readiness) {
 	for _, c := range allChecks {
 		bad := slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Check == c })

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -47,16 +49,16 @@ func (s *service) recall(ctx context.Context, data []byte) (any, error) {
 
 // originals are the turns of a session as the log has them.
 type originals struct {
-	payloads *payloads
-	address  events.Address
-	known    bool
-	format   events.Format
-	seqs     []compaction.Seq // of turn 1 and those after it
+	nc      *nats.Conn
+	address events.Address
+	known   bool
+	format  events.Format
+	seqs    []compaction.Seq // of turn 1 and those after it
 }
 
 // originals lists what was taken of a session, up to what is committed.
 func (s *service) originals(ctx context.Context, a events.Address) (*originals, error) {
-	o := &originals{payloads: s.w.payloads, address: a}
+	o := &originals{nc: s.w.config.Read, address: a}
 	p, at, err := s.inspect(a, func(l *compaction.Ledger) {
 		o.known, o.format, o.seqs = l.HasTurns(), l.Format(), l.TurnSeqs()
 	})
@@ -95,7 +97,7 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 // read returns turns of the session, nil for those that the log does not hold, and
 // how many bytes they have. Without any it is a [*broker.GoneError].
 func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, int, error) {
-	bodies, err := broker.GetLog(ctx, o.payloads.nc, seqs)
+	bodies, err := broker.GetLog(ctx, o.nc, seqs)
 	gone, some := errors.AsType[*broker.GoneError](err)
 	if err != nil && (!some || len(gone.Seqs) == len(seqs)) {
 		return nil, 0, fmt.Errorf("recall: %w", err)
@@ -184,7 +186,7 @@ type finder struct {
 	out    events.SearchResponse
 }
 
-// look adds the messages of a turn that hold the text, and reports whether there
+// match adds the messages of a turn that hold the text, and reports whether there
 // are enough.
 func (f *finder) match(turn int64, messages []events.Message) (full bool) {
 	for i, m := range slices.Backward(messages) {

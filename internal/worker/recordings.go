@@ -11,6 +11,8 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/outcomelog"
 )
 
 // Recording is what was published about one session, as far as it is decided.
@@ -46,10 +48,10 @@ func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []compactio
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)
 	}
-	r := &recorder{js: js, span: s, first: streams.Log.First, configs: newConfigResolver(js, counters)}
+	r := &recorder{js: js, span: s, first: streams.Log.First, configs: outcomelog.NewConfigResolver(js, parseWith(counters))}
 	for _, p := range s.partitions(streams.Partitions) {
-		h, err := readMarkerHistory(ctx, nc, js, p)
-		if err == nil && h.end.Cursor > 0 {
+		h, err := outcomelog.ReadMarkers(ctx, nc, js, p)
+		if err == nil && h.End.Cursor > 0 {
 			err = r.partition(ctx, p, h, fn)
 		}
 		if err != nil {
@@ -64,17 +66,17 @@ type recorder struct {
 	js      jetstream.JetStream
 	span    Span
 	first   uint64 // sequence of the log
-	configs *configResolver
+	configs *outcomelog.ConfigResolver
 }
 
-func (r *recorder) partition(ctx context.Context, p int, h *markerHistory, fn func(Recording, error) error) error {
+func (r *recorder) partition(ctx context.Context, p int, h *outcomelog.Markers, fn func(Recording, error) error) error {
 	all, err := r.addresses(ctx, p, h)
 	if err != nil {
 		return err
 	}
 	for _, a := range all {
 		found, err := r.session(ctx, p, a, h)
-		unknown, ok := errors.AsType[*unknownConfigError](err)
+		unknown, ok := errors.AsType[*outcomelog.UnknownConfigError](err)
 		switch {
 		case errors.Is(err, ErrOlder):
 			err = fn(Recording{Address: a}, ErrOlder)
@@ -92,18 +94,18 @@ func (r *recorder) partition(ctx context.Context, p int, h *markerHistory, fn fu
 
 // addresses lists the sessions with an event in the span, in the order of their
 // first one there.
-func (r *recorder) addresses(ctx context.Context, p int, h *markerHistory) (out []events.Address, err error) {
+func (r *recorder) addresses(ctx context.Context, p int, h *outcomelog.Markers) (out []events.Address, err error) {
 	seen := map[events.Address]bool{}
-	headers := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(p), UpTo: h.end.Cursor, HeadersOnly: true}
+	headers := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(p), UpTo: h.End.Cursor, HeadersOnly: true}
 	err = broker.Read(ctx, r.js, headers, func(m jetstream.Msg, _ uint64) error {
-		e, _, err := readEvent(m)
+		e, _, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
 		}
-		if e.behind(r.span.To) {
+		if r.span.To.before(&e) {
 			return errEnd
 		}
-		if !e.before(r.span.From) && !seen[e.Address] && e.Address.Validate() == nil {
+		if !r.span.From.after(&e) && !seen[e.Address] && e.Address.Validate() == nil {
 			seen[e.Address] = true
 			out = append(out, e.Address)
 		}
@@ -116,22 +118,22 @@ func (r *recorder) addresses(ctx context.Context, p int, h *markerHistory) (out 
 }
 
 // session reads the events of one session.
-func (r *recorder) session(ctx context.Context, p int, a events.Address, h *markerHistory) (Recording, error) {
+func (r *recorder) session(ctx context.Context, p int, a events.Address, h *outcomelog.Markers) (Recording, error) {
 	out := Recording{Address: a}
 	one := Span{Tenant: a.Tenant, Session: a.Session}
-	all := broker.Selection{Stream: broker.LogStream, Filters: one.logFilters(p), UpTo: h.end.Cursor}
+	all := broker.Selection{Stream: broker.LogStream, Filters: one.logFilters(p), UpTo: h.End.Cursor}
 	err := broker.Read(ctx, r.js, all, func(m jetstream.Msg, _ uint64) error {
-		e, _, err := readEvent(m)
+		e, _, err := decide.ReadEvent(m)
 		switch {
 		case err != nil:
 			return err
-		case e.behind(r.span.To):
+		case r.span.To.before(&e):
 			return errEnd
 		case len(out.Events) == 0 && r.first > 1 && !begins(e):
 			return ErrOlder
 		}
-		config, err := r.configs.get(ctx, h.configAt(e.seq))
-		out.Events = append(out.Events, RecordedEvent{e.seq, e.id, e.time, e.Kind, e.data, config})
+		config, err := r.configs.Get(ctx, h.ConfigAt(e.Seq))
+		out.Events = append(out.Events, RecordedEvent{e.Seq, e.ID, e.Time, e.Kind, e.Data, config})
 		return err
 	})
 	if errors.Is(err, errEnd) {

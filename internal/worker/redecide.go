@@ -10,6 +10,8 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/payload"
 )
 
 // Redecided is one outcome as it follows from the log.
@@ -27,24 +29,24 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 	if err != nil {
 		return fmt.Errorf("decide again: %w", err)
 	}
-	t := newPayloads(nc, 64<<20)
+	t := payload.NewRenderer(nc, 64<<20)
 	for p := range partitions {
-		d := newDecider(c)
+		d := decide.New(c)
 		err := broker.ReadStream(ctx, js, broker.LogStream, events.LogFilter(p), 1, 0, func(m jetstream.Msg, _ uint64) error {
-			e, _, err := readEvent(m)
+			e, _, err := decide.ReadEvent(m)
 			if err != nil {
 				return err
 			}
-			outs, text := d.process(e)
+			outs, text := d.Process(e)
 			if text {
-				t.put(e)
+				t.Put(e)
 			}
 			for _, o := range outs {
-				data, _, err := t.outcome(ctx, e.address(), o, broker.MaxPayload(nc))
+				data, _, err := t.Outcome(ctx, e.OutcomeAddress(), o, broker.MaxPayload(nc))
 				if err != nil {
 					return err
 				}
-				if err := emit(Redecided{subjectOf(p, emitted{address: e.address(), outcome: o}), data}); err != nil {
+				if err := emit(Redecided{decide.SubjectOf(p, e.OutcomeAddress(), o), data}); err != nil {
 					return err
 				}
 			}

@@ -13,10 +13,10 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// maxRelayed is how many questions may wait for the answer of another worker.
+// maxForwards is how many questions may wait for the answer of another worker.
 const maxForwards = 64
 
-// pass hands a question on to the worker that serves its partition; false leaves it
+// forward hands a question on to the worker that serves its partition; false leaves it
 // to this one. A question comes to any worker.
 func (s *service) forward(ctx context.Context, e endpoint, r micro.Request) bool {
 	id, elsewhere := s.ownedElsewhere(e, r.Data())
@@ -37,7 +37,7 @@ func (s *service) forward(ctx context.Context, e endpoint, r micro.Request) bool
 	return true
 }
 
-// elsewhere reports whether another worker has to answer, and for which partition.
+// ownedElsewhere reports whether another worker has to answer, and for which partition.
 func (s *service) ownedElsewhere(e endpoint, request []byte) (partition int, yes bool) {
 	if e.partition == nil {
 		return 0, false
@@ -87,7 +87,7 @@ func (s *service) ownerAnswer(ctx context.Context, id int, e endpoint, request [
 	return reply.Data, nil
 }
 
-// askOwner asks the worker that serves a partition.
+// requestOwner asks the worker that serves a partition.
 func (s *service) requestOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *service) requestOwner(ctx context.Context, id int, e endpoint, request 
 	}
 }
 
-// listen answers other workers about the sessions of a partition, until quiet. What
+// subscribe answers other workers about the sessions of a partition, until quiet. What
 // keeps it from that is told, and the others answer that nobody serves it.
 func (s *service) subscribe(ctx context.Context, id int) (quiet func()) {
 	all := s.endpoints()
@@ -124,7 +124,7 @@ func (s *service) subscribe(ctx context.Context, id int) (quiet func()) {
 	return func() { _ = sub.Unsubscribe() }
 }
 
-// passed is a question that came by way of another worker.
+// forwarded is a question that came by way of another worker.
 type forwarded struct {
 	deferredReply
 	m *nats.Msg

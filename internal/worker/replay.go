@@ -11,6 +11,9 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/outcomelog"
+	"compactd/internal/worker/payload"
 )
 
 // Replayed is what came of deciding a log again.
@@ -74,7 +77,7 @@ func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...compaction.C
 	}
 	r := &replayer{
 		nc: nc, js: js, span: s, first: streams.Log.First,
-		configs: newConfigResolver(js, counters), used: map[string]bool{}, payloads: newPayloads(nc, 64<<20),
+		configs: outcomelog.NewConfigResolver(js, parseWith(counters)), used: map[string]bool{}, payloads: payload.NewRenderer(nc, 64<<20),
 		out: &Replayed{Differences: []Difference{}},
 	}
 	for _, p := range s.partitions(streams.Partitions) {
@@ -92,16 +95,16 @@ type replayer struct {
 	js       jetstream.JetStream
 	span     Span
 	first    uint64 // sequence of the log
-	configs  *configResolver
+	configs  *outcomelog.ConfigResolver
 	used     map[string]bool // configs
-	payloads *payloads
+	payloads *payload.Renderer
 	out      *Replayed
 
 	// Of the partition at hand.
 	id       int
-	decider  *decider
-	markers  *markerHistory
-	outcomes *outcomes
+	decider  *decide.Decider
+	markers  *outcomelog.Markers
+	outcomes *outcomelog.Reader
 	sessions map[events.Address]*session
 	inside   bool // the span has begun
 }
@@ -117,22 +120,22 @@ type session struct {
 var errEnd = errors.New("end of the span")
 
 func (r *replayer) partition(ctx context.Context, id int) (err error) {
-	if r.markers, err = readMarkerHistory(ctx, r.nc, r.js, id); err != nil || r.markers.end.Cursor == 0 {
+	if r.markers, err = outcomelog.ReadMarkers(ctx, r.nc, r.js, id); err != nil || r.markers.End.Cursor == 0 {
 		return err
 	}
-	r.id, r.decider, r.sessions = id, newDecider(nil), map[events.Address]*session{}
+	r.id, r.decider, r.sessions = id, decide.New(nil), map[events.Address]*session{}
 	r.inside = r.span.From == Place{}
-	r.outcomes = readOutcomes(ctx, r.js, broker.Selection{
-		Stream: broker.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.markers.end.Seq,
+	r.outcomes = outcomelog.NewReader(ctx, r.js, broker.Selection{
+		Stream: broker.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.markers.End.Seq,
 	}, r.markers)
-	defer r.outcomes.stop()
-	log := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(id), UpTo: r.markers.end.Cursor}
+	defer r.outcomes.Stop()
+	log := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(id), UpTo: r.markers.End.Cursor}
 	err = broker.Read(ctx, r.js, log, func(m jetstream.Msg, _ uint64) error {
-		e, _, err := readEvent(m)
+		e, _, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
 		}
-		if e.behind(r.span.To) {
+		if r.span.To.before(&e) {
 			return errEnd
 		}
 		return r.event(ctx, e)
@@ -143,34 +146,34 @@ func (r *replayer) partition(ctx context.Context, id int) (err error) {
 	if err != nil {
 		return err
 	}
-	return r.missing(ctx, compaction.Seq(r.markers.end.Cursor)+1)
+	return r.missing(ctx, compaction.Seq(r.markers.End.Cursor)+1)
 }
 
 // event decides one event again, and compares.
-func (r *replayer) event(ctx context.Context, e event) error {
-	if err := r.missing(ctx, e.seq); err != nil {
+func (r *replayer) event(ctx context.Context, e decide.Event) error {
+	if err := r.missing(ctx, e.Seq); err != nil {
 		return err
 	}
-	recorded, err := r.outcomes.of(ctx, e.seq)
+	recorded, err := r.outcomes.Of(ctx, e.Seq)
 	if err != nil {
 		return err
 	}
 	s := r.session(e)
-	hash := r.markers.configAt(e.seq)
-	config, err := r.configs.get(ctx, hash)
-	if unknown, ok := errors.AsType[*unknownConfigError](err); ok {
+	hash := r.markers.ConfigAt(e.Seq)
+	config, err := r.configs.Get(ctx, hash)
+	if unknown, ok := errors.AsType[*outcomelog.UnknownConfigError](err); ok {
 		r.undecidable(s, unknown)
 		return nil
 	}
 	if err != nil || s.out {
 		return err
 	}
-	r.decider.config = config
-	outs, text := r.decider.process(e)
+	r.decider.Config = config
+	outs, text := r.decider.Process(e)
 	if text {
-		r.payloads.put(e)
+		r.payloads.Put(e)
 	}
-	if e.before(r.span.From) {
+	if r.span.From.after(&e) {
 		return nil
 	}
 	r.inside = true
@@ -185,7 +188,7 @@ func (r *replayer) event(ctx context.Context, e event) error {
 
 // session finds what is known of the session of an event. Where the log has lost
 // its beginning, so has a session whose first event is not that of a new one.
-func (r *replayer) session(e event) *session {
+func (r *replayer) session(e decide.Event) *session {
 	s := r.sessions[e.Address]
 	if s == nil {
 		s = &session{out: r.first > 1 && !begins(e)}
@@ -201,15 +204,15 @@ func (r *replayer) session(e event) *session {
 }
 
 // begins reports whether an event is the first of a session.
-func begins(e event) bool {
+func begins(e decide.Event) bool {
 	if e.Kind != events.KindTurn {
 		return e.Kind == events.KindForget
 	}
-	t, err := events.DecodeTurn(e.data)
+	t, err := events.DecodeTurn(e.Data)
 	return err == nil && t.Number <= 1 && t.Generation == 0 && max(t.Number, t.ReplacesFrom) == 1
 }
 
-func (r *replayer) undecidable(s *session, why *unknownConfigError) {
+func (r *replayer) undecidable(s *session, why *outcomelog.UnknownConfigError) {
 	if s.out {
 		return
 	}
@@ -223,18 +226,18 @@ func (r *replayer) undecidable(s *session, why *unknownConfigError) {
 // missing tells of outcomes recorded about events before seq that the log does not
 // hold. What is older than the log has aged away.
 func (r *replayer) missing(ctx context.Context, seq compaction.Seq) error {
-	gone, err := r.outcomes.before(ctx, seq)
+	gone, err := r.outcomes.Before(ctx, seq)
 	for _, o := range gone {
-		if uint64(o.cause) < r.first && o.err == nil || !r.inside {
+		if uint64(o.Cause) < r.first && o.Err == nil || !r.inside {
 			continue
 		}
-		s := r.sessions[o.address]
+		s := r.sessions[o.Address]
 		if s == nil {
 			s = &session{}
-			r.sessions[o.address] = s
+			r.sessions[o.Address] = s
 		}
 		if !s.out {
-			r.differ(s, o.address, o.cause, o.kind, "", string(o.data), "")
+			r.differ(s, o.Address, o.Cause, o.Kind, "", string(o.Data), "")
 		}
 	}
 	return err
@@ -250,4 +253,9 @@ func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k ev
 	if len(r.out.Differences) < maxDifferences {
 		r.out.Differences = append(r.out.Differences, Difference{a.Tenant, a.Session, seq, k, path, clip(recorded), clip(decided)})
 	}
+}
+
+// parseWith reads recorded configs that may name one of the counters.
+func parseWith(counters []compaction.Counter) func([]byte) (*compaction.Config, error) {
+	return func(text []byte) (*compaction.Config, error) { return compaction.ParseConfig(text, counters...) }
 }

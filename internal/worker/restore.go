@@ -59,7 +59,7 @@ func (p *partition) restore(ctx context.Context, log broker.StreamState, marker 
 	return nil
 }
 
-// without goes on from the file as it is, unless the caller is stopping.
+// withoutSnapshot goes on from the file as it is, unless the caller is stopping.
 func (p *partition) withoutSnapshot(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		p.retrying("restore snapshot")(err)
@@ -92,7 +92,7 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.St
 	return found, err
 }
 
-// fitsWhole is fits for a snapshot, which must not miss events between itself and
+// snapshotMismatch is fits for a snapshot, which must not miss events between itself and
 // the log either.
 func (p *partition) snapshotMismatch(ctx context.Context, m kv.Mark, log broker.StreamState, marker position) (reason, err error) {
 	switch {

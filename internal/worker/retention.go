@@ -43,23 +43,6 @@ func (w *Worker) renewConfig(ctx context.Context) {
 	}
 }
 
-// expire lets a session begin anew that was silent for as long as the log keeps an
-// event, by the time of the next one. It makes no difference whether the ledger was
-// dropped before that.
-func (d *decider) expire(e event) {
-	if e.Validate() != nil {
-		return
-	}
-	l, err := d.ledger(e.Address)
-	if err != nil {
-		d.loadErr = err
-		return
-	}
-	if l.Expired(e.time, d.config) {
-		d.reset(e.Address)
-	}
-}
-
 // sweep drops the ledgers of sessions that have expired, in memory and in the file.
 // The clock of the worker may be ahead of the server's by a tenth of the age, and the
 // partition may be behind: nothing is dropped that an event could still find.
@@ -74,24 +57,24 @@ func (p *partition) sweep(ctx context.Context, now time.Time) error {
 	}
 	p.state.Lock()
 	defer p.state.Unlock()
-	for a, k := range p.decider.cache {
-		if k.ledger != nil && k.ledger.Expired(at, p.decider.config) {
-			p.decider.reset(a)
+	for a, k := range p.decider.Cache {
+		if k.Ledger != nil && k.Ledger.Expired(at, p.decider.Config) {
+			p.decider.Reset(a)
 		}
 	}
 	for _, a := range gone {
-		l, err := p.decider.ledger(a) // it may have spoken since
+		l, err := p.decider.Ledger(a) // it may have spoken since
 		if err != nil {
 			return err
 		}
-		if l.Expired(at, p.decider.config) {
-			p.decider.reset(a)
+		if l.Expired(at, p.decider.Config) {
+			p.decider.Reset(a)
 		}
 	}
 	return nil
 }
 
-// unread is the time of the oldest event that is not decided, or an earlier one, in
+// oldestUndecided is the time of the oldest event that is not decided, or an earlier one, in
 // Unix milliseconds.
 func (p *partition) oldestUndecided(ctx context.Context, at time.Time) (int64, error) {
 	p.state.Lock()
@@ -104,7 +87,7 @@ func (p *partition) oldestUndecided(ctx context.Context, at time.Time) (int64, e
 	return at.UnixMilli(), err
 }
 
-// silentSince lists the ledgers of the file that have expired.
+// expiredInFile lists the ledgers of the file that have expired.
 func (p *partition) expiredInFile(at int64) (gone []events.Address, err error) {
 	if p.store == nil {
 		return nil, nil

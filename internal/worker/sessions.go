@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -74,7 +73,7 @@ func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int,
 	return false, nil
 }
 
-// sketch adds a session to an answer, if it is still there.
+// summarize adds a session to an answer, if it is still there.
 func (s *service) summarize(a events.Address, out *events.SessionsResponse) error {
 	_, _, err := s.inspect(a, func(l *compaction.Ledger) {
 		if !l.HasTurns() {
@@ -96,36 +95,5 @@ func (p *partition) sessions(tenant, after string, n int) ([]string, error) {
 	if p.isStopped() {
 		return nil, errNotServed
 	}
-	return p.decider.sessions(tenant, after, n)
-}
-
-// sessions names at most n sessions of a tenant behind one, in order: those in memory
-// and those that left it.
-func (d *decider) sessions(tenant, after string, n int) ([]string, error) {
-	var names []string
-	ended := map[string]bool{} // and not yet so in the store
-	for a, k := range d.cache {
-		if a.Tenant != tenant || a.Session <= after {
-			continue
-		}
-		if k.ledger != nil && k.ledger.HasTurns() {
-			names = append(names, a.Session)
-		} else {
-			ended[a.Session] = true
-		}
-	}
-	if d.store != nil {
-		stored, err := d.store.List(tenant, after, n+len(ended))
-		if err != nil {
-			return nil, fmt.Errorf("list sessions: %w", err)
-		}
-		for _, name := range stored {
-			if !ended[name] {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	return names[:min(n, len(names))], nil
+	return p.decider.Sessions(tenant, after, n)
 }

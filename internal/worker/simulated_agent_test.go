@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
 )
 
 // speaker is an agent, its operator and its summarizer: everybody who publishes
@@ -187,13 +188,13 @@ func (a *speaker) answer() {
 }
 
 // relabel makes a summary answer the last job of its session.
-func (s *simulation) relabel(e event) []byte {
+func (s *simulation) relabel(e decide.Event) []byte {
 	for _, a := range s.speakers {
 		if n := len(a.jobs); a.address == e.Address && n > 0 {
 			for _, j := range a.jobs {
-				e.data = bytes.ReplaceAll(e.data, []byte(j.ID), []byte(a.jobs[n-1].ID))
+				e.Data = bytes.ReplaceAll(e.Data, []byte(j.ID), []byte(a.jobs[n-1].ID))
 			}
 		}
 	}
-	return e.data
+	return e.Data
 }

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
 )
 
 // audit derives everything again from the log alone, and compares.
@@ -75,27 +76,27 @@ func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs 
 // at each event. What was told must be what comes of it, each disk what the
 // ledgers were where it stands, and the ledgers hold every turn once, in order.
 func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, configs []string) error {
-	d := newDecider(nil)
+	d := decide.New(nil)
 	disks := append(slices.Clone(s.disks[p]), s.current[p].disk)
 	books := map[events.Address]*book{}
 	for _, e := range s.log {
 		if e.Partition != p {
 			continue
 		}
-		if d.config = configNamed(configs[e.seq]); d.config == nil {
-			return fmt.Errorf("event %d was never committed", e.seq)
+		if d.Config = configNamed(configs[e.Seq]); d.Config == nil {
+			return fmt.Errorf("event %d was never committed", e.Seq)
 		}
-		outs, text := d.process(e)
+		outs, text := d.Process(e)
 		if text {
-			s.texts[e.seq] = e
+			s.texts[e.Seq] = e
 		}
-		if err := s.compare(e, outs, told[e.seq]); err != nil {
+		if err := s.compare(e, outs, told[e.Seq]); err != nil {
 			return err
 		}
 		for _, disk := range disks {
-			if disk.mark.Cursor == uint64(e.seq) && disk.fits(s.log, e.seq) {
+			if disk.mark.Cursor == uint64(e.Seq) && disk.fits(s.log, e.Seq) {
 				if err := disk.compare(d); err != nil {
-					return fmt.Errorf("disk at %d: %w", e.seq, err)
+					return fmt.Errorf("disk at %d: %w", e.Seq, err)
 				}
 			}
 		}
@@ -115,9 +116,9 @@ func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, confi
 }
 
 // compare holds what was told about an event against what follows from the log.
-func (s *simulation) compare(e event, outs []compaction.Outcome, told []commitment) error {
+func (s *simulation) compare(e decide.Event, outs []compaction.Outcome, told []commitment) error {
 	if len(outs) != len(told) {
-		return fmt.Errorf("event %d (%s) has %d outcomes, of which %d were told", e.seq, e.Kind, len(outs), len(told))
+		return fmt.Errorf("event %d (%s) has %d outcomes, of which %d were told", e.Seq, e.Kind, len(outs), len(told))
 	}
 	for i, o := range outs {
 		want, err := omittedAs(o, told[i].data)
@@ -128,27 +129,27 @@ func (s *simulation) compare(e event, outs []compaction.Outcome, told []commitme
 			want = s.body(o)
 		}
 		if o.Kind != told[i].kind || !bytes.Equal(want, told[i].data) {
-			return fmt.Errorf("event %d (%s): told\n%s\nthe log says\n%s", e.seq, e.Kind, told[i].data, want)
+			return fmt.Errorf("event %d (%s): told\n%s\nthe log says\n%s", e.Seq, e.Kind, told[i].data, want)
 		}
 	}
 	return nil
 }
 
 // compare holds the rows of a disk against the ledgers.
-func (d *simulatedDisk) compare(at *decider) error {
+func (d *simulatedDisk) compare(at *decide.Decider) error {
 	for a, rows := range d.rows {
-		if k := at.cache[a]; k == nil || k.ledger == nil {
+		if k := at.Cache[a]; k == nil || k.Ledger == nil {
 			return fmt.Errorf("%s is stored, and has no ledger", a)
 		}
 		if len(rows) == 0 {
 			return fmt.Errorf("%s has no rows", a)
 		}
 	}
-	for a, k := range at.cache {
-		if k.ledger == nil {
+	for a, k := range at.Cache {
+		if k.Ledger == nil {
 			continue
 		}
-		rows, err := k.ledger.Rows()
+		rows, err := k.Ledger.Rows()
 		if err != nil {
 			return err
 		}
@@ -162,8 +163,8 @@ func (d *simulatedDisk) compare(at *decider) error {
 }
 
 // original compares the history as it was published with the view of generation 0.
-func (s *simulation) original(d *decider, a events.Address, b *book) error {
-	l, err := d.ledger(a)
+func (s *simulation) original(d *decide.Decider, a events.Address, b *book) error {
+	l, err := d.Ledger(a)
 	if err != nil {
 		return err
 	}
@@ -198,15 +199,15 @@ type page struct {
 	data     []byte
 }
 
-func (b *book) enter(e event) {
+func (b *book) enter(e decide.Event) {
 	if e.Kind == events.KindEnd && len(b.turns) > 0 {
 		*b = book{}
 	}
-	p := page{data: e.data}
-	if e.Kind != events.KindTurn || bytes.Contains(e.data, malformed) {
+	p := page{data: e.Data}
+	if e.Kind != events.KindTurn || bytes.Contains(e.Data, malformed) {
 		return
 	}
-	if err := events.Unmarshal(e.data, &p); err != nil {
+	if err := events.Unmarshal(e.Data, &p); err != nil {
 		panic(err) // not what the agents of the simulation publish
 	}
 	next := int64(len(b.turns)) + 1
@@ -253,5 +254,5 @@ func configNamed(hash string) *compaction.Config {
 	return nil
 }
 
-// at is when the log stored an event.
-func (e *event) at() time.Time { return time.UnixMilli(e.time) }
+// storedAt is when the log stored an event.
+func storedAt(e *decide.Event) time.Time { return time.UnixMilli(e.Time) }

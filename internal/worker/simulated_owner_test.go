@@ -10,6 +10,9 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/outcomelog"
+	"compactd/internal/worker/payload"
 )
 
 // owner is a partition's worker, as partition.go is: the same decider, the same
@@ -19,7 +22,7 @@ type owner struct {
 	partition int
 	epoch     uint64
 	config    *compaction.Config
-	decider   *decider
+	decider   *decide.Decider
 	decided   position
 	committed compaction.Seq
 	fence     uint64
@@ -30,8 +33,8 @@ type owner struct {
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
-	o := &owner{s: s, partition: p, config: c, decider: newDecider(c), disk: d}
-	o.decider.store = d
+	o := &owner{s: s, partition: p, config: c, decider: decide.New(c), disk: d}
+	o.decider.Store = d
 	return o
 }
 
@@ -61,7 +64,7 @@ func (o *owner) open() {
 	}
 	if s.flaw != lostDiskTaken && !o.disk.fits(s.log, marker.seq) {
 		o.disk = newDisk()
-		o.decider.store = o.disk
+		o.decider.Store = o.disk
 	}
 	if s.flaw == markerIgnored && s.odds(20) {
 		marker = position{}
@@ -78,18 +81,18 @@ func (o *owner) open() {
 
 // replay is partition.replay.
 func (o *owner) replay(marker position) {
-	s, r := o.s, outcomeIndex{}
+	s, r := o.s, outcomelog.Index{}
 	for _, c := range s.outcomes[o.disk.mark.Outcomes:o.fence] {
 		if c.partition != o.partition {
 			continue
 		}
 		if c.kind != "" {
-			if err := r.add(c.kind, c.data); err != nil {
+			if err := r.Add(c.kind, c.data); err != nil {
 				s.violated("read outcome: %w", err)
 			}
 		}
-		if c.marker != nil && (s.flaw != lostEventsTold || compaction.Seq(c.marker.Cursor) >= r.last) {
-			r.applyMarker(*c.marker)
+		if c.marker != nil && (s.flaw != lostEventsTold || compaction.Seq(c.marker.Cursor) >= r.Last) {
+			r.ApplyMarker(*c.marker)
 		}
 	}
 	for e := range o.unread(marker.seq) {
@@ -99,21 +102,21 @@ func (o *owner) replay(marker position) {
 		}
 		s.counts.Replays++
 		if s.flaw != presentConfig && s.flaw != decidedAnew {
-			o.decider.config = configNamed(r.configAt(e.seq))
+			o.decider.Config = configNamed(r.ConfigAt(e.Seq))
 		}
 		switch {
 		case s.flaw == rewindsNotReplayed && e.Kind == events.KindRewind:
 		case s.flaw == decidedAnew:
-			o.decider.process(e)
+			o.decider.Process(e)
 		default:
-			if err := o.decider.applyRecorded(e, r.outcomes[e.seq]); err != nil {
-				s.violated("replay %d: %w", e.seq, err)
+			if err := o.decider.ApplyRecorded(e, r.Outcomes[e.Seq]); err != nil {
+				s.violated("replay %d: %w", e.Seq, err)
 			}
 		}
-		o.decider.events++
-		o.decided = positionAfter(o.decided, e, e.at())
+		o.decider.Events++
+		o.decided = positionAfter(o.decided, e, storedAt(&e))
 	}
-	o.decider.config = o.config
+	o.decider.Config = o.config
 	if marker.chain != 0 && o.decided.chain != marker.chain {
 		s.violated("the log has another hash at the marker, %d", marker.seq)
 	}
@@ -122,8 +125,8 @@ func (o *owner) replay(marker position) {
 
 // unread lists the events of the partition behind what is decided, up to a
 // sequence.
-func (o *owner) unread(to compaction.Seq) func(func(event) bool) {
-	return func(yield func(event) bool) {
+func (o *owner) unread(to compaction.Seq) func(func(decide.Event) bool) {
+	return func(yield func(decide.Event) bool) {
 		for _, e := range o.s.log[min(o.decided.seq, to):to] {
 			if e.Partition == o.partition && !yield(e) {
 				return
@@ -161,24 +164,24 @@ func (o *owner) read(n int) {
 }
 
 // decide is partition.receive.
-func (o *owner) decide(e event) {
+func (o *owner) decide(e decide.Event) {
 	s := o.s
 	read := e
 	if s.flaw == staleSummaryTaken && e.Kind == events.KindSummary {
-		read.data = s.relabel(e)
+		read.Data = s.relabel(e)
 	}
-	outs, text := o.decider.process(read)
-	o.decider.events++
-	o.decided = positionAfter(o.decided, e, e.at())
+	outs, text := o.decider.Process(read)
+	o.decider.Events++
+	o.decided = positionAfter(o.decided, e, storedAt(&e))
 	if text {
-		s.texts[e.seq] = read
+		s.texts[e.Seq] = read
 	}
 	if len(outs) == 0 || s.flaw == outcomeLost && s.odds(5) {
 		return
 	}
 	g := group{end: o.decided}
 	for _, out := range outs {
-		g.outcomes = append(g.outcomes, emitted{address: e.address(), outcome: out})
+		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: out})
 	}
 	o.queue = append(o.queue, g)
 }
@@ -232,7 +235,7 @@ func (o *owner) payload(out compaction.Outcome) []byte {
 		without.Edits = []events.Edit{}
 		c = &without
 	}
-	data, err := withoutMessages(c, limitNote())
+	data, err := payload.WithoutMessages(c, payload.LimitNote())
 	if err != nil {
 		o.s.violated("write outcome: %w", err)
 	}
@@ -285,16 +288,16 @@ func (o *owner) hear(messages []commitment, n int) {
 
 // collect is partition.collect.
 func (o *owner) collect() {
-	if o.pending != nil || len(o.decider.dirty) == 0 {
+	if o.pending != nil || len(o.decider.Dirty) == 0 {
 		return
 	}
 	c := &checkpoint{end: o.decided, outcomes: o.fence}
-	if o.s.flaw == changeForgotten && len(o.decider.dirty) > 1 {
-		o.decider.dirty[0].dirty = false
-		o.decider.dirty = o.decider.dirty[1:]
+	if o.s.flaw == changeForgotten && len(o.decider.Dirty) > 1 {
+		o.decider.Dirty[0].Dirty = false
+		o.decider.Dirty = o.decider.Dirty[1:]
 	}
 	var err error
-	if c.changes, c.written, err = o.decider.collect(); err != nil {
+	if c.changes, c.written, err = o.decider.Collect(); err != nil {
 		o.s.violated("collect: %w", err)
 	}
 	o.pending = c
@@ -333,15 +336,15 @@ func (o *owner) write() {
 	}, c.changes, s.flaw)
 	s.note("checkpoint of owner %d at %d, %d ledgers", o.epoch, end.seq, len(c.changes))
 	s.counts.Checkpoints++
-	o.decider.markStored(c.written)
+	o.decider.MarkStored(c.written)
 	if s.flaw == unsavedEvicted {
-		for _, k := range o.decider.dirty {
-			k.dirty = false
+		for _, k := range o.decider.Dirty {
+			k.Dirty = false
 		}
-		o.decider.dirty = nil
+		o.decider.Dirty = nil
 	}
 	if s.odds(50) {
-		s.counts.Evicted += o.decider.evict(0, 0)
+		s.counts.Evicted += o.decider.Evict(0, 0)
 	}
 }
 
@@ -352,7 +355,7 @@ func (o *owner) settle() bool {
 		o.commit(len(o.queue))
 		o.read(len(o.s.log))
 	}
-	for !o.ended && (o.pending != nil || len(o.decider.dirty) > 0) {
+	for !o.ended && (o.pending != nil || len(o.decider.Dirty) > 0) {
 		o.collect()
 		o.save()
 	}
@@ -395,7 +398,7 @@ func (s *simulation) render(v *compaction.View) []events.Raw {
 		if !ok {
 			return nil, fmt.Errorf("no text at %d", seq)
 		}
-		return readKind(e.Kind, v.Format, e.data)
+		return payload.ReadKind(e.Kind, v.Format, e.Data)
 	})
 	if err != nil {
 		s.violated("render: %w", err)
@@ -421,9 +424,9 @@ func (d *simulatedDisk) clone() *simulatedDisk {
 
 // fits is partition.fits: a disk may stand on events that the log has lost, or on
 // others of their sequences.
-func (d *simulatedDisk) fits(log []event, marker compaction.Seq) bool {
+func (d *simulatedDisk) fits(log []decide.Event, marker compaction.Seq) bool {
 	at := compaction.Seq(d.mark.Cursor)
-	return at == 0 || at <= marker && log[at-1].time == d.mark.LastTime
+	return at == 0 || at <= marker && log[at-1].Time == d.mark.LastTime
 }
 
 // Load is kv.Store.Load.

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
 )
 
 // simulation is a world that follows from a seed: agents that publish, a log,
@@ -22,7 +23,7 @@ type simulation struct {
 	frail bool                             // its server loses power
 	trace func(format string, args ...any) // nil unless somebody reads it
 
-	log      []event
+	log      []decide.Event
 	now      int64
 	ids      map[string]int64 // when a message id was stored
 	lost     map[uint64]bool  // where the log once lost its end
@@ -33,7 +34,7 @@ type simulation struct {
 	current  []*owner // of each partition; nil while it has none
 	zombies  []*owner
 	disks    [][]*simulatedDisk // of each partition, without those in use
-	texts    map[compaction.Seq]event
+	texts    map[compaction.Seq]decide.Event
 
 	counts counts
 	found  error // the first promise not kept that the world itself sees
@@ -63,7 +64,7 @@ const duplicateWindow = 120_000
 func newSimulation(seed uint64, f flaw) *simulation {
 	s := &simulation{
 		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
-		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq]event{},
+		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq]decide.Event{},
 	}
 	partitions := 1 + s.IntN(4)/3
 	s.current, s.disks = make([]*owner, partitions), make([][]*simulatedDisk, partitions)
@@ -141,8 +142,8 @@ func (s *simulation) publish(partition int, k events.Kind, a events.Address, id 
 	}
 	s.ids[id] = s.now
 	seq := compaction.Seq(len(s.log) + 1)
-	s.log = append(s.log, event{
-		Location: events.Location{Partition: partition, Kind: k, Address: a}, seq: seq, id: id, time: s.now, data: data,
+	s.log = append(s.log, decide.Event{
+		Location: events.Location{Partition: partition, Kind: k, Address: a}, Seq: seq, ID: id, Time: s.now, Data: data,
 	})
 	s.note("log %d: %s %s %.120s", seq, k, a.Session, data)
 }
@@ -214,8 +215,8 @@ func (s *simulation) losePower() {
 	keep := len(s.log) - s.IntN(min(len(s.log), 8)+1)
 	s.note("the log loses all but %d of %d events", keep, len(s.log))
 	for _, e := range s.log[keep:] {
-		delete(s.ids, e.id)
-		delete(s.texts, e.seq)
+		delete(s.ids, e.ID)
+		delete(s.texts, e.Seq)
 		s.counts.EventsLost++
 	}
 	s.log, s.lost[uint64(keep)] = s.log[:keep], true

@@ -56,7 +56,7 @@ func (s *snapshots) run(ctx context.Context) {
 	}
 }
 
-// ahead takes a snapshot of a partition that another worker is to serve, while it is
+// beforeHandOver takes a snapshot of a partition that another worker is to serve, while it is
 // still served here, if the next owner would have far to go.
 func (s *snapshots) beforeHandOver(ctx context.Context, id int) {
 	p := s.w.served[id].Load()
@@ -68,11 +68,11 @@ func (s *snapshots) beforeHandOver(ctx context.Context, id int) {
 	s.take(ctx, p, s.minLag())
 }
 
-// far is how many events of a partition are worth a snapshot: a checkpoint's. To
+// minLag is how many events of a partition are worth a snapshot: a checkpoint's. To
 // replay fewer takes about as long as to put a snapshot, or to fetch one.
 func (s *snapshots) minLag() int { return s.w.config.CheckpointEvents }
 
-// wanted reports whether this worker takes snapshots.
+// enabled reports whether this worker takes snapshots.
 func (s *snapshots) enabled() bool { return s.w.config.Dir != "" && s.w.config.SnapshotEvery > 0 }
 
 // take uploads the partition's last checkpoint, when it is at least so many events
@@ -151,7 +151,7 @@ func (r reading) Read(b []byte) (int, error) {
 	return r.File.Read(b)
 }
 
-// leads is how many events, at most, the partition's last checkpoint is ahead of a
+// lead is how many events, at most, the partition's last checkpoint is ahead of a
 // snapshot: 0 when the snapshot is of a later owner, 1 or more when it stands
 // elsewhere.
 func (p *partition) lead(s *broker.Snapshot) int {
@@ -183,7 +183,7 @@ func (p *partition) snapshotMarker(m kv.Mark) broker.Marker {
 	}
 }
 
-// removeCopies removes what a process that died had on its way.
+// removeUnfinishedCopies removes what a process that died had on its way.
 func removeUnfinishedCopies(dir string) error {
 	if dir == "" {
 		return nil

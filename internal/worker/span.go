@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
 )
 
 // Span is a part of what was decided.
@@ -21,14 +22,14 @@ type Place struct {
 	Time int64 // of the log, in Unix milliseconds
 }
 
-// before reports whether an event comes before the place.
-func (e *event) before(p Place) bool {
-	return p.Seq > 0 && e.seq < p.Seq || p.Time > 0 && e.time < p.Time
+// after reports whether the place comes after an event.
+func (p Place) after(e *decide.Event) bool {
+	return p.Seq > 0 && e.Seq < p.Seq || p.Time > 0 && e.Time < p.Time
 }
 
-// behind reports whether an event comes after the place.
-func (e *event) behind(p Place) bool {
-	return p.Seq > 0 && e.seq > p.Seq || p.Time > 0 && e.time > p.Time
+// before reports whether the place comes before an event.
+func (p Place) before(e *decide.Event) bool {
+	return p.Seq > 0 && e.Seq > p.Seq || p.Time > 0 && e.Time > p.Time
 }
 
 // partitions lists those that the span touches.

@@ -15,11 +15,11 @@ const (
 	// decided: a leader that was just elected answers before it has applied all it
 	// has. What is still missing then is lost.
 	catchUpTime = 10 * time.Second
-	// catchUpAsk is how often it is asked.
+	// catchUpPoll is how often it is asked.
 	catchUpPoll = 100 * time.Millisecond
 )
 
-// logAt returns the state of the log once it has come to cursor, or is known to have
+// awaitLog returns the state of the log once it has come to cursor, or is known to have
 // lost it. The single copy of a server on its own is all there is.
 func (p *partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamState, error) {
 	for end := time.Now().Add(catchUpTime); ; {
@@ -35,7 +35,7 @@ func (p *partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamS
 	}
 }
 
-// lostEnd returns where the log stops being the one that was decided on; lost is
+// findTruncation returns where the log stops being the one that was decided on; lost is
 // false while it is so up to the marker. A power loss takes the end of a log, and its
 // sequences are issued again: to nobody yet, or to agents that came back before the
 // worker did. Then the event at the marker is of a later time than the marker says,
@@ -57,7 +57,7 @@ func (p *partition) findTruncation(ctx context.Context, log broker.StreamState, 
 	return end, true, err
 }
 
-// goBack moves the marker to the end of what the log still has of what was decided.
+// rollBackMarker moves the marker to the end of what the log still has of what was decided.
 // What was told about the events that are gone stays told; the sequences after it
 // are decided as the new events they are.
 func (p *partition) rollBackMarker(ctx context.Context, end, from uint64) (position, error) {
@@ -77,7 +77,7 @@ func (p *partition) rollBackMarker(ctx context.Context, end, from uint64) (posit
 	return marker, nil
 }
 
-// errShort: the node that was read from has less of the log than its leader. It is
+// errLogBehind: the node that was read from has less of the log than its leader. It is
 // read again later.
 var errLogBehind = errors.New("the log was not read to its end: the replica that was read is behind its leader")
 

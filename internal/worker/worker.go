@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/summarize"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/payload"
 )
 
 // Config describes a worker. Fields without a default are required.
@@ -107,7 +108,7 @@ func (c *Config) validate() error {
 type Worker struct {
 	config    Config
 	js        jetstream.JetStream
-	payloads  *payloads
+	payloads  *payload.Renderer
 	service   *service
 	snapshots *snapshots
 	quotas    *quotas
@@ -143,7 +144,7 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{
-		config: c, js: js, payloads: newPayloads(c.Read, payloadsShare(c.Memory)), rendering: newRendering(c.Memory),
+		config: c, js: js, payloads: payload.NewRenderer(c.Read, payloadsShare(c.Memory)), rendering: newRendering(c.Memory),
 		served:          make([]atomic.Pointer[partition], c.Streams.Partitions),
 		assigned:        make([]atomic.Bool, c.Streams.Partitions),
 		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),

@@ -145,6 +145,15 @@ type Compacted struct {
 	Omitted string
 }
 
+// Reasons of [Compacted.Omitted].
+const (
+	OmittedSize  = "size"         // larger than 6 MiB, or than the server takes
+	OmittedText  = "no_text"      // the log does not hold the text any more
+	OmittedHour  = "tenant_hour"  // the tenant has used up its bytes of the hour
+	OmittedBurst = "tenant_burst" // the same of ten minutes
+	OmittedShare = "tenant_share" // the tenant holds its share of OUTCOMES
+)
+
 // OutcomesLimited is a tenant over a bound.
 type OutcomesLimited struct {
 	Tenant string

@@ -1,7 +1,8 @@
-package worker
+package payload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,39 +12,41 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/observe"
 )
 
-// texts reads events from the log by sequence, behind a cache of recent ones. It
+// Renderer reads events from the log by sequence, behind a cache of recent ones. It
 // is shared by all partitions.
-type payloads struct {
+type Renderer struct {
 	nc    *nats.Conn
-	cache *otter.Cache[compaction.Seq, payload]
+	cache *otter.Cache[compaction.Seq, entry]
 }
 
 // text is one event of the log that holds text.
-type payload struct {
+type entry struct {
 	address events.Address
 	kind    events.Kind
 	data    []byte
 }
 
-func newPayloads(nc *nats.Conn, bytes uint64) *payloads {
-	return &payloads{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, payload]{
+func NewRenderer(nc *nats.Conn, bytes uint64) *Renderer {
+	return &Renderer{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, entry]{
 		MaximumWeight: bytes,
-		Weigher:       func(_ compaction.Seq, t payload) uint32 { return uint32(len(t.data)) + 256 },
+		Weigher:       func(_ compaction.Seq, t entry) uint32 { return uint32(len(t.data)) + 256 },
 	})}
 }
 
-// put keeps an event that has just been read.
-func (t *payloads) put(e event) { t.cache.Set(e.seq, payload{e.Address, e.Kind, e.data}) }
+// Put keeps an event that has just been read.
+func (t *Renderer) Put(e decide.Event) { t.cache.Set(e.Seq, entry{e.Address, e.Kind, e.Data}) }
 
-// forget drops every text: it is not known which are of a session.
-func (t *payloads) invalidate() { t.cache.InvalidateAll() }
+// Invalidate drops every text: it is not known which are of a session.
+func (t *Renderer) Invalidate() { t.cache.InvalidateAll() }
 
 // get returns events by sequence. They must belong to the session a: a log that
 // lost its end in a power loss issues sequences twice.
-func (t *payloads) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]payload, error) {
-	have := make(map[compaction.Seq]payload, len(seqs))
+func (t *Renderer) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]entry, error) {
+	have := make(map[compaction.Seq]entry, len(seqs))
 	var missing []uint64
 	for _, seq := range seqs {
 		if hit, ok := t.cache.GetIfPresent(seq); ok && hit.address == a {
@@ -61,15 +64,15 @@ func (t *payloads) get(ctx context.Context, a events.Address, seqs []compaction.
 		if err != nil || at.Address != a {
 			return nil, fmt.Errorf("sequence %d belongs to another session", b.Seq)
 		}
-		e := event{Location: at, seq: compaction.Seq(b.Seq), data: b.Data}
-		t.put(e)
-		have[e.seq] = payload{at.Address, at.Kind, b.Data}
+		e := decide.Event{Location: at, Seq: compaction.Seq(b.Seq), Data: b.Data}
+		t.Put(e)
+		have[e.Seq] = entry{at.Address, at.Kind, b.Data}
 	}
 	return have, nil
 }
 
-// render writes a view of the session a.
-func (t *payloads) render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
+// Render writes a view of the session a.
+func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
@@ -81,17 +84,17 @@ func (t *payloads) render(ctx context.Context, a events.Address, v *compaction.V
 	}
 	messages := make(map[compaction.Seq][]events.Message, len(have))
 	for seq, e := range have {
-		if messages[seq], err = readKind(e.kind, v.Format, e.data); err != nil {
+		if messages[seq], err = ReadKind(e.kind, v.Format, e.data); err != nil {
 			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
 	return compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 }
 
-// readKind returns the messages that an event of the log stands for.
-func readKind(k events.Kind, f events.Format, data []byte) ([]events.Message, error) {
+// ReadKind returns the messages that an event of the log stands for.
+func ReadKind(k events.Kind, f events.Format, data []byte) ([]events.Message, error) {
 	if k != events.KindSummary {
-		return readMessages(f, data)
+		return ReadMessages(f, data)
 	}
 	s, err := events.DecodeSummary(data)
 	if err != nil {
@@ -100,8 +103,8 @@ func readKind(k events.Kind, f events.Format, data []byte) ([]events.Message, er
 	return []events.Message{s.Message()}, nil
 }
 
-// readMessages returns the messages of a turn.
-func readMessages(f events.Format, data []byte) ([]events.Message, error) {
+// ReadMessages returns the messages of a turn.
+func ReadMessages(f events.Format, data []byte) ([]events.Message, error) {
 	in, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, err
@@ -112,42 +115,42 @@ func readMessages(f events.Format, data []byte) ([]events.Message, error) {
 // headerBytes is what the headers of an outcome may need, the marker included.
 const headerBytes = 8 << 10
 
-// body writes the payload of an outcome. Messages are left out when the payload
+// Outcome writes the payload of an outcome. Messages are left out when the payload
 // would be larger than limit bytes, or when their text is not to be had: the
 // error then says why, and the payload is good all the same. omitted is why they are
 // left out, "" if they are not.
-func (t *payloads) outcome(ctx context.Context, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
+func (t *Renderer) Outcome(ctx context.Context, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
 		data, err = events.Marshal(o.Body)
 		return data, "", err
 	}
 	full := *c
-	messages, cause := t.render(ctx, a, o.View)
+	messages, cause := t.Render(ctx, a, o.View)
 	if cause == nil {
 		full.Summary, cause = t.summary(ctx, a, c)
 	}
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
 	}
-	omitted = omittedText
+	omitted = observe.OmittedText
 	if full.Messages = messages; cause == nil {
-		if omitted = omittedSize; sizeOf(messages) <= min(events.MaxOutputBytes, limit) {
+		if omitted = observe.OmittedSize; sizeOf(messages) <= min(events.MaxOutputBytes, limit) {
 			if data, err = events.Marshal(full); err != nil || len(data)+headerBytes <= limit {
 				return data, "", err
 			}
 		}
 	}
-	if data, err = withoutMessages(c, nil); err != nil {
+	if data, err = WithoutMessages(c, nil); err != nil {
 		return nil, "", err
 	}
 	return data, omitted, cause
 }
 
-// withoutMessages writes a compaction without its messages. A note says that its
+// WithoutMessages writes a compaction without its messages. A note says that its
 // tenant is over a bound; then the repairs are left out too, which may be many, and
 // which nobody needs who does not hold the messages.
-func withoutMessages(c *events.Compacted, note *events.Note) ([]byte, error) {
+func WithoutMessages(c *events.Compacted, note *events.Note) ([]byte, error) {
 	out := *c
 	out.Messages, out.Summary, out.MessagesOmitted = nil, nil, true
 	if note != nil {
@@ -157,14 +160,14 @@ func withoutMessages(c *events.Compacted, note *events.Note) ([]byte, error) {
 	return events.Marshal(out)
 }
 
-// limitNote says that messages are left out since a tenant is over a bound.
-func limitNote() *events.Note {
+// LimitNote says that messages are left out since a tenant is over a bound.
+func LimitNote() *events.Note {
 	info := events.Codes[events.CodeOutcomesLimit]
 	return &events.Note{Code: events.CodeOutcomesLimit, Message: info.Meaning, Hint: info.Hint}
 }
 
 // summary reads the summary that a compaction put in place, nil if it used none.
-func (t *payloads) summary(ctx context.Context, a events.Address, c *events.Compacted) (*events.Summary, error) {
+func (t *Renderer) summary(ctx context.Context, a events.Address, c *events.Compacted) (*events.Summary, error) {
 	i := slices.IndexFunc(c.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense })
 	if i < 0 {
 		return nil, nil
@@ -183,4 +186,36 @@ func sizeOf(messages []events.Raw) int {
 		n += len(m) + 1
 	}
 	return n
+}
+
+// Prompt reads the system prompt and the tools from the turns that set them, 0
+// for none.
+func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
+	var seqs []uint64
+	if system != 0 {
+		seqs = append(seqs, uint64(system))
+	}
+	if tools != 0 && tools != system {
+		seqs = append(seqs, uint64(tools))
+	}
+	bodies, err := broker.GetLog(ctx, t.nc, seqs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read prompt: %w", err)
+	}
+	for _, b := range bodies {
+		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
+			return nil, nil, fmt.Errorf("read prompt: sequence %d belongs to another session", b.Seq)
+		}
+		turn, err := events.DecodeTurn(b.Data)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read prompt: sequence %d: %w", b.Seq, errors.New(string(events.CodeOf(err))))
+		}
+		if b.Seq == uint64(system) {
+			s = turn.System
+		}
+		if b.Seq == uint64(tools) {
+			d = turn.Tools
+		}
+	}
+	return s, d, nil
 }

@@ -1,4 +1,4 @@
-package worker
+package outcomelog
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // between that and the last marker that is left was decided under the old config,
 // also when the markers were erased with a session that was forgotten.
 func TestReignsOfErasedMarkers(t *testing.T) {
-	r := &outcomeIndex{}
+	r := &Index{}
 	for _, m := range []broker.Marker{
 		{Cursor: 0, Epoch: 1, Config: "a"},
 		{Cursor: 10, Epoch: 1, Config: "a"},
@@ -19,10 +19,10 @@ func TestReignsOfErasedMarkers(t *testing.T) {
 		{Cursor: 20, Epoch: 2, Config: "b"},
 		{Cursor: 30, Epoch: 2, Config: "b"},
 	} {
-		r.applyMarker(m)
+		r.ApplyMarker(m)
 	}
 	for seq, want := range map[compaction.Seq]string{1: "a", 10: "a", 11: "a", 20: "a", 21: "b", 30: "b", 31: ""} {
-		if got := r.configAt(seq); got != want {
+		if got := r.ConfigAt(seq); got != want {
 			t.Errorf("event %d was decided under %q, not %q", seq, got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestReignsOfLostEvents(t *testing.T) {
 		15: {10: "a", 15: "b", 16: "c", 40: "c"},
 		20: {10: "a", 20: "b", 21: "c", 40: "c"},
 	} {
-		r := &outcomeIndex{}
+		r := &Index{}
 		for _, m := range []broker.Marker{
 			{Cursor: 10, Epoch: 1, Config: "a"},
 			{Cursor: 20, Epoch: 1, Config: "b"},
@@ -44,10 +44,10 @@ func TestReignsOfLostEvents(t *testing.T) {
 			{Cursor: end, Epoch: 2, Config: "c"},
 			{Cursor: 40, Epoch: 2, Config: "c"},
 		} {
-			r.applyMarker(m)
+			r.ApplyMarker(m)
 		}
 		for seq, hash := range want {
-			if got := r.configAt(seq); got != hash {
+			if got := r.ConfigAt(seq); got != hash {
 				t.Errorf("the log ended at %d: event %d was decided under %q, not %q", end, seq, got, hash)
 			}
 		}

@@ -1,4 +1,4 @@
-package worker
+package decide
 
 import (
 	"cmp"
@@ -11,41 +11,30 @@ import (
 	"compactd/internal/overflow"
 )
 
-// event is one message of the log.
-type event struct {
-	events.Location
-	seq compaction.Seq
-	// pending is how many events of the partition were behind it when it was sent.
-	pending uint64
-	id      string // Nats-Msg-Id, "" when the publisher set none
-	time    int64  // of the log, in Unix milliseconds
-	data    []byte
-}
-
-// decider turns the events of one partition into outcomes and keeps its ledgers.
+// Decider turns the events of one partition into outcomes and keeps its ledgers.
 // It is for one goroutine.
-type decider struct {
-	config  *compaction.Config
-	store   loader // nil without checkpoints
-	cache   map[events.Address]*cacheEntry
-	dirty   []*cacheEntry // that changed since the last checkpoint
-	weight  int           // bytes that the ledgers in kept take, about
-	events  int           // since the last checkpoint
-	clock   uint64        // uses of ledgers so far
-	loadErr error         // a ledger could not be loaded: the file cannot be trusted
+type Decider struct {
+	Config  *compaction.Config
+	Store   Store // nil without checkpoints
+	Cache   map[events.Address]*Entry
+	Dirty   []*Entry // that changed since the last checkpoint
+	Weight  int      // bytes that the ledgers in kept take, about
+	Events  int      // since the last checkpoint
+	clock   uint64   // uses of ledgers so far
+	LoadErr error    // a ledger could not be loaded: the file cannot be trusted
 }
 
-func newDecider(c *compaction.Config) *decider {
-	return &decider{config: c, cache: map[events.Address]*cacheEntry{}}
+func New(c *compaction.Config) *Decider {
+	return &Decider{Config: c, Cache: map[events.Address]*Entry{}}
 }
 
-// decide judges an event and applies it. It reports whether the event holds text
+// Process judges an event and applies it. It reports whether the event holds text
 // that a view may show.
-func (d *decider) process(e event) (_ []compaction.Outcome, text bool) {
+func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	d.expire(e)
 	outs, in := d.decide(e)
 	if slices.ContainsFunc(outs, unwieldy) {
-		d.reset(e.Address)
+		d.Reset(e.Address)
 		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), false
 	}
 	if err := d.apply(e, in, outs); err != nil {
@@ -72,11 +61,11 @@ func unwieldy(o compaction.Outcome) bool {
 	return err != nil || len(data) > maxEditsBytes
 }
 
-// record applies an event and what was told about it before.
-func (d *decider) applyRecorded(e event, outs []compaction.Outcome) error {
+// ApplyRecorded applies an event and what was told about it before.
+func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) error {
 	d.expire(e)
 	if slices.ContainsFunc(outs, resets) {
-		d.reset(e.Address)
+		d.Reset(e.Address)
 		return nil
 	}
 	if in, err := d.read(e); err == nil { // else unreadable then as now: told as a rejection
@@ -91,8 +80,8 @@ func resets(o compaction.Outcome) bool {
 	return ok && r.Code == events.CodeSessionReset
 }
 
-// judge decides without changing a ledger.
-func (d *decider) decide(e event) (outs []compaction.Outcome, in compaction.Input) {
+// decide decides without changing a ledger.
+func (d *Decider) decide(e Event) (outs []compaction.Outcome, in compaction.Input) {
 	defer func() {
 		if r := recover(); r != nil {
 			outs, in = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil
@@ -102,84 +91,84 @@ func (d *decider) decide(e event) (outs []compaction.Outcome, in compaction.Inpu
 	if err != nil {
 		return d.reject(e, err), nil
 	}
-	l, err := d.ledger(e.Address)
+	l, err := d.Ledger(e.Address)
 	if err != nil {
-		d.loadErr = err
+		d.LoadErr = err
 		return nil, nil
 	}
 	if (e.Kind == events.KindCompact || e.Kind == events.KindRewind) && l.Overedited() {
 		return d.reject(e, events.NewInvalid(events.CodeTooManyEdits, "", "the session has many times more edits than messages")), nil
 	}
-	return compaction.Decide(l, in, d.config), in
+	return compaction.Decide(l, in, d.Config), in
 }
 
 // read reads an event of a kind that is acted on.
-func (d *decider) read(e event) (compaction.Input, error) {
+func (d *Decider) read(e Event) (compaction.Input, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
 	switch e.Kind {
 	case events.KindTurn:
-		l, err := d.ledger(e.Address)
+		l, err := d.Ledger(e.Address)
 		if err != nil {
-			d.loadErr = err
+			d.LoadErr = err
 			return nil, err
 		}
-		turn, err := d.config.MeasureTurn(l, e.data, e.seq)
+		turn, err := d.Config.MeasureTurn(l, e.Data, e.Seq)
 		if err != nil {
 			return nil, err
 		}
-		turn.ID, turn.Time = cmp.Or(turn.ID, e.id), e.time
+		turn.ID, turn.Time = cmp.Or(turn.ID, e.ID), e.Time
 		return turn, nil
 	case events.KindSummary:
-		result, _, err := compaction.ReadResult(e.data, e.seq)
+		result, _, err := compaction.ReadResult(e.Data, e.Seq)
 		if err != nil {
 			return nil, err
 		}
-		result.Time = e.time
+		result.Time = e.Time
 		return result, nil
 	default:
 		request, err := readRequest(e)
 		if err != nil {
 			return nil, err
 		}
-		request.ID, request.Time = cmp.Or(request.ID, e.id), e.time
+		request.ID, request.Time = cmp.Or(request.ID, e.ID), e.Time
 		return request, nil
 	}
 }
 
 // readRequest reads an event that asks something of a session.
-func readRequest(e event) (*compaction.Request, error) {
+func readRequest(e Event) (*compaction.Request, error) {
 	if e.Kind == events.KindOverflow {
-		return overflow.Read(e.data, e.seq)
+		return overflow.Read(e.Data, e.Seq)
 	}
-	return compaction.ReadRequest(e.Kind, e.data, e.seq)
+	return compaction.ReadRequest(e.Kind, e.Data, e.Seq)
 }
 
 // apply brings the ledger up to date. Should the code panic half-way, the ledger
 // cannot be trusted: the session begins anew, and its agent is told so.
-func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome) (err error) {
+func (d *Decider) apply(e Event, in compaction.Input, outs []compaction.Outcome) (err error) {
 	if in == nil {
 		return nil
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			d.reset(e.Address)
+			d.Reset(e.Address)
 			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins anew")
 		}
 	}()
-	l, err := d.ledger(e.Address)
+	l, err := d.Ledger(e.Address)
 	if err != nil {
-		d.loadErr = err
+		d.LoadErr = err
 		return nil
 	}
 	known := l.HasTurns()
-	compaction.Apply(l, in, outs, d.config)
+	compaction.Apply(l, in, outs, d.Config)
 	switch {
 	case l.HasTurns():
 		d.put(e.Address, l)
 	case known || e.Kind == events.KindForget: // it has ended, or is to leave the file too
-		d.reset(e.Address)
+		d.Reset(e.Address)
 	}
 	return nil
 }
@@ -188,17 +177,26 @@ func (d *decider) apply(e event, in compaction.Input, outs []compaction.Outcome)
 // subject.
 const maxKind = 32
 
-func (d *decider) reject(e event, err error) []compaction.Outcome {
+func (d *Decider) reject(e Event, err error) []compaction.Outcome {
 	if len(e.Kind) > maxKind {
 		e.Kind = events.Kind(strings.ToValidUTF8(string(e.Kind[:maxKind]), ""))
 	}
-	return compaction.Reject(compaction.Event{Seq: e.seq, ID: e.id, Kind: e.Kind, Address: e.address()}, err, d.config)
+	return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: e.OutcomeAddress()}, err, d.Config)
 }
 
-// address is where outcomes of the event go: _._ when its ids are not valid.
-func (e *event) address() events.Address {
-	if e.Address.Validate() != nil {
-		return events.Address{Tenant: events.Unknown, Session: events.Unknown}
+// expire lets a session begin anew that was silent for as long as the log keeps an
+// event, by the time of the next one. It makes no difference whether the ledger was
+// dropped before that.
+func (d *Decider) expire(e Event) {
+	if e.Validate() != nil {
+		return
 	}
-	return e.Address
+	l, err := d.Ledger(e.Address)
+	if err != nil {
+		d.LoadErr = err
+		return
+	}
+	if l.Expired(e.Time, d.Config) {
+		d.Reset(e.Address)
+	}
 }

@@ -1,0 +1,59 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Event is one message of the log.
+type Event struct {
+	events.Location
+	Seq compaction.Seq
+	// Pending is how many events of the partition were behind it when it was sent.
+	Pending uint64
+	ID      string // Nats-Msg-Id, "" when the publisher set none
+	Time    int64  // of the log, in Unix milliseconds
+	Data    []byte
+}
+
+// ReadEvent reads what is known of a message before its payload.
+func ReadEvent(m jetstream.Msg) (Event, time.Time, error) {
+	md, err := m.Metadata()
+	if err != nil {
+		return Event{}, time.Time{}, fmt.Errorf("read event: %w", err)
+	}
+	at, err := events.ParseLog(m.Subject())
+	if err != nil {
+		return Event{}, time.Time{}, fmt.Errorf("read event: %w", err)
+	}
+	e := Event{
+		Location: at, Seq: compaction.Seq(md.Sequence.Stream), Pending: md.NumPending,
+		Time: md.Timestamp.UnixMilli(), Data: m.Data(),
+	}
+	if id := m.Headers().Get(nats.MsgIdHdr); events.ValidEventID(id) {
+		e.ID = id
+	}
+	return e, md.Timestamp, nil
+}
+
+// OutcomeAddress is where outcomes of the event go: _._ when its ids are not valid.
+func (e *Event) OutcomeAddress() events.Address {
+	if e.Address.Validate() != nil {
+		return events.Address{Tenant: events.Unknown, Session: events.Unknown}
+	}
+	return e.Address
+}
+
+// SubjectOf is the subject of OUTCOMES that an outcome or a job is committed on.
+func SubjectOf(partition int, a events.Address, o compaction.Outcome) string {
+	if job, ok := o.Body.(*events.Job); ok {
+		return events.JobSubject(partition, job.Lane, a)
+	}
+	return events.Outcome(partition, o.Kind, a)
+}

@@ -1,0 +1,183 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/kv"
+	"compactd/internal/worker/failpoint"
+)
+
+// Entry is a ledger in memory.
+type Entry struct {
+	address events.Address
+	Ledger  *compaction.Ledger // nil when the session began anew
+	used    uint64             // the event that used it last, counted
+	weight  int                // bytes it takes, as of then
+	Dirty   bool               // listed for the next checkpoint
+	replace bool               // what is stored of it is of no use
+	unsaved bool               // taken for a checkpoint that is not written yet
+}
+
+// Store brings back ledgers that left memory.
+type Store interface {
+	Load(events.Address) ([]compaction.Row, error)
+	List(tenant, after string, n int) ([]string, error)
+}
+
+// Ledger returns the ledger of a session, an empty one that is not kept if it
+// has none.
+func (d *Decider) Ledger(a events.Address) (*compaction.Ledger, error) {
+	d.clock++
+	if k := d.Cache[a]; k != nil {
+		k.used = d.clock
+		if k.Ledger == nil {
+			return compaction.NewLedger(a), nil
+		}
+		return k.Ledger, nil
+	}
+	if d.Store == nil {
+		return compaction.NewLedger(a), nil
+	}
+	rows, err := d.Store.Load(a)
+	if err != nil {
+		return nil, fmt.Errorf("load ledger: %w", err)
+	}
+	if rows == nil {
+		return compaction.NewLedger(a), nil
+	}
+	l, err := compaction.Restore(a, rows)
+	if err != nil {
+		return nil, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
+	}
+	d.Cache[a] = &Entry{address: a, Ledger: l, used: d.clock}
+	d.weigh(d.Cache[a])
+	return l, nil
+}
+
+// put notes that a ledger changed.
+func (d *Decider) put(a events.Address, l *compaction.Ledger) {
+	k := d.Cache[a]
+	if k == nil {
+		k = &Entry{address: a, used: d.clock}
+		d.Cache[a] = k
+	}
+	k.Ledger = l
+	d.weigh(k)
+	d.markDirty(k)
+}
+
+// weigh keeps the sum of what the ledgers in memory take.
+func (d *Decider) weigh(k *Entry) {
+	was := k.weight
+	k.weight = 0
+	if k.Ledger != nil {
+		k.weight = k.Ledger.Weight()
+	}
+	d.Weight += k.weight - was
+}
+
+// Reset lets a session begin anew.
+func (d *Decider) Reset(a events.Address) {
+	k := d.Cache[a]
+	if k == nil {
+		k = &Entry{address: a, used: d.clock}
+		d.Cache[a] = k
+	}
+	k.Ledger, k.replace = nil, true
+	d.weigh(k)
+	d.markDirty(k)
+}
+
+func (d *Decider) markDirty(k *Entry) {
+	if !k.Dirty && d.Store != nil {
+		k.Dirty = true
+		d.Dirty = append(d.Dirty, k)
+	}
+}
+
+// Collect takes the ledgers that changed since it was last called, as they are
+// now: what to write, and whom to call stored for once it is written.
+func (d *Decider) Collect() (changes []kv.Change, written []*Entry, err error) {
+	for _, k := range d.Dirty {
+		k.Dirty, k.unsaved = failpoint.ForgetDirty(), true
+		written = append(written, k)
+		if k.Ledger == nil { // it began anew
+			changes = append(changes, kv.Change{Address: k.address, Drop: true})
+			continue
+		}
+		rows, err := k.Ledger.Rows()
+		if err != nil {
+			return nil, nil, err
+		}
+		k.Ledger.Stored()
+		changes = append(changes, kv.Change{Address: k.address, Rows: rows, Replace: k.replace})
+		k.replace = false
+	}
+	d.Dirty, d.Events = nil, 0
+	return changes, written, nil
+}
+
+// MarkStored notes that what collect took is written.
+func (d *Decider) MarkStored(written []*Entry) {
+	for _, k := range written {
+		k.unsaved = false
+	}
+}
+
+// Evict lets ledgers that are stored leave memory, those not used for longest
+// first, until at most n are left, which take at most so many bytes.
+func (d *Decider) Evict(n, bytes int) int {
+	if d.Store == nil || len(d.Cache) <= n+n/8 && d.Weight <= bytes+bytes/8 { // seldom, and then many: it sorts them all
+		return 0
+	}
+	idle := make([]*Entry, 0, len(d.Cache))
+	for _, k := range d.Cache {
+		if !k.Dirty && !k.unsaved {
+			idle = append(idle, k)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *Entry) int { return cmp.Compare(a.used, b.used) })
+	for i, k := range idle {
+		if len(d.Cache) <= n && d.Weight <= bytes {
+			return i
+		}
+		delete(d.Cache, k.address)
+		d.Weight -= k.weight
+	}
+	return len(idle)
+}
+
+// Sessions names at most n sessions of a tenant behind one, in order: those in memory
+// and those that left it.
+func (d *Decider) Sessions(tenant, after string, n int) ([]string, error) {
+	var names []string
+	ended := map[string]bool{} // and not yet so in the store
+	for a, k := range d.Cache {
+		if a.Tenant != tenant || a.Session <= after {
+			continue
+		}
+		if k.Ledger != nil && k.Ledger.HasTurns() {
+			names = append(names, a.Session)
+		} else {
+			ended[a.Session] = true
+		}
+	}
+	if d.Store != nil {
+		stored, err := d.Store.List(tenant, after, n+len(ended))
+		if err != nil {
+			return nil, fmt.Errorf("list sessions: %w", err)
+		}
+		for _, name := range stored {
+			if !ended[name] {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(n, len(names))], nil
+}

@@ -1,0 +1,76 @@
+package outcomelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+)
+
+// ConfigResolver reads the configs that were in force before, by their hash. What a ledger
+// learns from usages and overflows depends on the config its event was decided under, so
+// under any other it would not be the ledger of the worker that decided.
+type ConfigResolver struct {
+	js         jetstream.JetStream
+	parse      func([]byte) (*compaction.Config, error)
+	resolved   map[string]*compaction.Config
+	unresolved map[string]error
+}
+
+// NewConfigResolver returns a resolver that reads the text of a config with parse.
+func NewConfigResolver(js jetstream.JetStream, parse func([]byte) (*compaction.Config, error)) *ConfigResolver {
+	return &ConfigResolver{js, parse, map[string]*compaction.Config{}, map[string]error{}}
+}
+
+// UnknownConfigError: a config is no longer stored, or this binary cannot decide under it.
+type UnknownConfigError struct {
+	hash string
+	err  error
+}
+
+func (e *UnknownConfigError) Error() string { return fmt.Sprintf("config %s: %v", e.hash, e.err) }
+
+func (e *UnknownConfigError) Unwrap() error { return e.err }
+
+// Get returns a config, or an [*unknownConfigError].
+func (c *ConfigResolver) Get(ctx context.Context, hash string) (*compaction.Config, error) {
+	if found, ok := c.resolved[hash]; ok {
+		return found, nil
+	}
+	if err, ok := c.unresolved[hash]; ok {
+		return nil, err
+	}
+	text, err := broker.GetConfig(ctx, c.js, hash)
+	if err != nil && !errors.Is(err, broker.ErrNoConfig) {
+		return nil, err
+	}
+	if err == nil {
+		var found *compaction.Config
+		if found, err = c.parse(text); err == nil {
+			c.resolved[hash] = found
+			return found, nil
+		}
+	}
+	c.unresolved[hash] = &UnknownConfigError{hash, err}
+	return nil, c.unresolved[hash]
+}
+
+// GetOr returns a config, or the present one where that is meant. A config that cannot be
+// resolved is replaced by the present one: recorded outcomes stay as they are, and
+// estimates of sessions that are still open may differ. report is called once for each.
+func (c *ConfigResolver) GetOr(ctx context.Context, hash string, present *compaction.Config, report func(error)) (*compaction.Config, error) {
+	if hash == "" || hash == present.Hash() {
+		return present, nil
+	}
+	found, err := c.Get(ctx, hash)
+	if unknown, ok := errors.AsType[*UnknownConfigError](err); ok {
+		report(fmt.Errorf("events are applied under the present config: %w", unknown))
+		c.resolved[hash] = present
+		return present, nil
+	}
+	return found, err
+}

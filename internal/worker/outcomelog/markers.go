@@ -1,0 +1,59 @@
+package outcomelog
+
+import (
+	"context"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Markers says how far a partition is decided, which config was in force when, and
+// which outcomes are void.
+type Markers struct {
+	Index     // without outcomes
+	End       broker.Stored
+	rollbacks []rollback
+}
+
+// rollback is a marker that lies behind an earlier one: the log had lost its end,
+// and what was told before about events behind the marker is void.
+type rollback struct {
+	at uint64 // of the marker, in OUTCOMES
+	to compaction.Seq
+}
+
+// superseded reports whether an outcome stored at a sequence of OUTCOMES was told about
+// an event that is gone.
+func (h *Markers) superseded(at uint64, cause compaction.Seq) bool {
+	return slices.ContainsFunc(h.rollbacks, func(s rollback) bool { return at < s.at && cause > s.to })
+}
+
+// ReadMarkers reads the markers of a partition.
+func ReadMarkers(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, partition int) (*Markers, error) {
+	h := &Markers{}
+	var err error
+	if h.End, err = broker.LastMarker(ctx, nc, partition); err != nil || h.End.Seq == 0 {
+		return h, err
+	}
+	var last compaction.Seq
+	all := broker.Selection{
+		Stream: broker.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, UpTo: h.End.Seq, HeadersOnly: true,
+	}
+	return h, broker.Read(ctx, js, all, func(m jetstream.Msg, seq uint64) error {
+		marker, ok, err := broker.ParseMarker(m.Headers())
+		if !ok {
+			return err
+		}
+		if at := compaction.Seq(marker.Cursor); at < last {
+			h.rollbacks = append(h.rollbacks, rollback{seq, at})
+		}
+		last = compaction.Seq(marker.Cursor)
+		h.ApplyMarker(marker)
+		return nil
+	})
+}
