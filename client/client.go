@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 )
 
@@ -65,7 +66,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	var err error
 	if c.nc == nil {
 		c.own = true
-		if c.nc, err = broker.Connect(ctx, broker.Options{
+		if c.nc, err = connect.Open(ctx, connect.Options{
 			URL: o.URL, Creds: o.Creds, Name: cmp.Or(o.Name, "compactd-client"), OnError: o.OnError,
 		}); err != nil {
 			return nil, err
@@ -92,7 +93,7 @@ func (c *Client) mayRead(ctx context.Context) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.reads == nil {
-		may, err := broker.MayRead(ctx, c.nc)
+		may, err := stream.MayRead(ctx, c.nc)
 		if err != nil {
 			return false, err
 		}

@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/edge"
 )
@@ -43,7 +44,7 @@ func (w *world) copied(t *testing.T, steals func() bool, report func(Duplicate))
 // turns lists the numbers of a session's turns in the log.
 func (w *world) turns(t *testing.T, s *Session) (got []int64) {
 	t.Helper()
-	if err := broker.ReadSubject(t.Context(), w.nc, broker.LogStream, "log.*.turn."+s.at.String(), 1, func(m broker.LogMessage) error {
+	if err := stream.ReadSubject(t.Context(), w.nc, topology.LogStream, "log.*.turn."+s.at.String(), 1, func(m stream.LogMessage) error {
 		in, err := events.DecodeTurn(m.Data)
 		if err == nil {
 			got = append(got, in.Number)

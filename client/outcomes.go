@@ -10,7 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -239,7 +240,7 @@ func (s *Session) replayOutcomes(ctx context.Context) error {
 	s.mu.Lock()
 	from := s.receivedSeq + 1
 	s.mu.Unlock()
-	return broker.ReadSubject(ctx, s.c.nc, broker.OutcomesStream, outcomesOf("*", s.at), from, func(m broker.LogMessage) error {
+	return stream.ReadSubject(ctx, s.c.nc, topology.OutcomesStream, outcomesOf("*", s.at), from, func(m stream.LogMessage) error {
 		at, err := events.ParseOutcome(m.Subject)
 		if err != nil {
 			return err

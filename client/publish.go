@@ -10,7 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/events"
 )
 
@@ -204,7 +205,7 @@ func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
 		return 0, typed(err)
 	}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		if limit := broker.MaxPayload(s.c.nc); limit > 0 && len(m.payload)+margin > limit {
+		if limit := connect.MaxPayload(s.c.nc); limit > 0 && len(m.payload)+margin > limit {
 			return 0, newError(CodeTooLarge, fmt.Sprintf("the event has %d bytes; the server takes %d", len(m.payload), limit), events.Codes[events.CodeTooLarge].Hint)
 		}
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
@@ -255,6 +256,6 @@ func notStored(err error) bool {
 
 // retryable reports whether the same event may be stored when it is sent again.
 func retryable(err error) bool {
-	return broker.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
-		errors.Is(err, context.Canceled) || broker.InProcess(err)
+	return jsapi.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, context.Canceled) || jsapi.InProcess(err)
 }

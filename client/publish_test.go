@@ -13,8 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -38,7 +39,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the history is %+v (-want +got):\n%s", h, diff)
 	}
 	var got []string
-	err := broker.ReadSubject(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s", 1, func(m broker.LogMessage) error {
+	err := stream.ReadSubject(t.Context(), w.nc, topology.LogStream, "log.*.turn.default.s", 1, func(m stream.LogMessage) error {
 		in, err := events.DecodeTurn(m.Data)
 		if err == nil {
 			got = append(got, fmt.Sprint(in.Number, in.Model != nil, in.System != nil, in.Tools != nil, in.Usage != nil))
@@ -105,7 +106,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	l.heal()
 	publish(t, s, user("three"))
 	var got []int64
-	if err := broker.ReadSubject(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s", 1, func(m broker.LogMessage) error {
+	if err := stream.ReadSubject(t.Context(), w.nc, topology.LogStream, "log.*.turn.default.s", 1, func(m stream.LogMessage) error {
 		in, err := events.DecodeTurn(m.Data)
 		if err == nil {
 			got = append(got, in.Number)
@@ -152,7 +153,7 @@ func TestGenerationOfACall(t *testing.T) {
 
 func lastTurn(t *testing.T, w *world, s *Session) *events.Turn {
 	t.Helper()
-	m, err := broker.LastOf(t.Context(), w.nc, broker.LogStream, "log.*.turn."+s.at.String())
+	m, err := stream.LastOf(t.Context(), w.nc, topology.LogStream, "log.*.turn."+s.at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

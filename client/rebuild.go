@@ -8,7 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -104,7 +105,7 @@ func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 // newest takes the newest published history without retracted turns, and returns its
 // sequence in OUTCOMES.
 func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events.Format, err error) {
-	take := func(m broker.LogMessage) error {
+	take := func(m stream.LogMessage) error {
 		b := &events.Compacted{}
 		if err := events.Unmarshal(m.Data, b); err != nil {
 			return fmt.Errorf("read outcome %d: %w", m.Seq, err)
@@ -117,7 +118,7 @@ func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events
 		return nil
 	}
 	filter := outcomesOf(events.KindCompacted, s.at)
-	m, err := broker.LastOf(ctx, s.c.nc, broker.OutcomesStream, filter)
+	m, err := stream.LastOf(ctx, s.c.nc, topology.OutcomesStream, filter)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return 1, "", nil
@@ -128,6 +129,6 @@ func (s *Session) newest(ctx context.Context, v *view) (at uint64, format events
 		return at, format, err
 	}
 	at = 1
-	err = broker.ReadSubject(ctx, s.c.nc, broker.OutcomesStream, filter, 1, take)
+	err = stream.ReadSubject(ctx, s.c.nc, topology.OutcomesStream, filter, 1, take)
 	return at, format, err
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -45,7 +47,7 @@ func TestResumeAlone(t *testing.T) {
 	same("as it was published")
 	publish(t, s, user("alone"), say("no worker compacts"))
 	same("with a turn after it")
-	m, err := broker.LastOf(t.Context(), w.nc, broker.LogStream, "log.*.turn.default.s")
+	m, err := stream.LastOf(t.Context(), w.nc, topology.LogStream, "log.*.turn.default.s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func TestTenantWithoutStreams(t *testing.T) {
 	}
 	address := ns.Addr().String()
 	w := worldAt(t, func() (*nats.Conn, error) {
-		return broker.Connect(context.Background(), broker.Options{URL: "nats://operator:x@" + address})
+		return connect.Open(context.Background(), connect.Options{URL: "nats://operator:x@" + address})
 	})
 	w.start(t)
 	open := func() *Session {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 )
 
 // refusal waits until a session reports a refused turn.
@@ -95,7 +95,7 @@ func TestTurnGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, s, user("three"))
-	stream, err := w.js.Stream(t.Context(), broker.LogStream)
+	stream, err := w.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -96,7 +97,7 @@ func (s *Session) resume(ctx context.Context) error {
 		return fmt.Errorf("open session %s: %w", s.at.Session, err)
 	}
 	if streams {
-		m, err := broker.LastOf(ctx, s.c.nc, broker.OutcomesStream, outcomesOf("*", s.at))
+		m, err := stream.LastOf(ctx, s.c.nc, topology.OutcomesStream, outcomesOf("*", s.at))
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return fmt.Errorf("open session %s: %w", s.at.Session, err)
 		}

@@ -7,7 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -33,7 +34,7 @@ func (t *tail) read(ctx context.Context, nc *nats.Conn, a events.Address, reject
 	if err := t.readRejected(ctx, nc, a, rejected); err != nil {
 		return err
 	}
-	return broker.ReadSubject(ctx, nc, broker.LogStream, "log.*.*."+a.String(), t.view.through.Seq+1, func(m broker.LogMessage) error {
+	return stream.ReadSubject(ctx, nc, topology.LogStream, "log.*.*."+a.String(), t.view.through.Seq+1, func(m stream.LogMessage) error {
 		at, err := events.ParseLog(m.Subject)
 		if err != nil {
 			return err
@@ -51,7 +52,7 @@ func (t *tail) read(ctx context.Context, nc *nats.Conn, a events.Address, reject
 // readRejected finds the events that were not applied.
 func (t *tail) readRejected(ctx context.Context, nc *nats.Conn, a events.Address, from uint64) error {
 	t.rejected, t.resets = map[uint64]bool{}, map[uint64]bool{}
-	return broker.ReadSubject(ctx, nc, broker.OutcomesStream, outcomesOf(events.KindRejected, a), from, func(m broker.LogMessage) error {
+	return stream.ReadSubject(ctx, nc, topology.OutcomesStream, outcomesOf(events.KindRejected, a), from, func(m stream.LogMessage) error {
 		var b events.Rejected
 		if err := events.Unmarshal(m.Data, &b); err != nil {
 			return err
@@ -158,7 +159,7 @@ func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) erro
 		return nil
 	}
 	var system, tools events.Raw
-	err := broker.ReadSubject(ctx, nc, broker.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m broker.LogMessage) error {
+	err := stream.ReadSubject(ctx, nc, topology.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m stream.LogMessage) error {
 		if m.Seq > t.view.through.Seq {
 			return errBoundary
 		}

@@ -13,8 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
@@ -36,7 +37,7 @@ type tester interface {
 type world struct {
 	dial    func() (*nats.Conn, error)
 	address string // of the server's listener; "" without one
-	streams *broker.Streams
+	streams *topology.Streams
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	config  *compaction.Config
@@ -57,7 +58,7 @@ func newWorldOf(t *testing.T, c embedded.Config) *world {
 	}
 	t.Cleanup(server.Stop)
 	w := worldAt(t, func() (*nats.Conn, error) {
-		return broker.Connect(context.Background(), broker.Options{InProcess: server})
+		return connect.Open(context.Background(), connect.Options{InProcess: server})
 	})
 	w.address = strings.TrimPrefix(server.ClientURL(), "nats://")
 	return w
@@ -72,7 +73,7 @@ func worldAt(t *testing.T, dial func() (*nats.Conn, error)) *world {
 	if w.js, err = jetstream.New(w.nc, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
 		t.Fatal(err)
 	}
-	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
+	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
 	if w.config, err = compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows()); err != nil {
@@ -179,7 +180,7 @@ func (w *world) context(t tester, s *Session, generation int64) *events.ContextR
 
 // last is the sequence of a session's last turn in the log.
 func (w *world) last(s *Session) (uint64, error) {
-	stream, err := w.js.Stream(context.Background(), broker.LogStream)
+	stream, err := w.js.Stream(context.Background(), topology.LogStream)
 	if err != nil {
 		return 0, err
 	}

@@ -7,19 +7,19 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 )
 
-func connect(t *testing.T) *nats.Conn {
+func dial(t *testing.T) *nats.Conn {
 	t.Helper()
 	server, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	nc, err := broker.Connect(t.Context(), broker.Options{InProcess: server})
+	nc, err := connect.Open(t.Context(), connect.Options{InProcess: server})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func connect(t *testing.T) *nats.Conn {
 
 // Without a worker the error says so.
 func TestNoWorker(t *testing.T) {
-	_, err := history(t.Context(), connect(t), events.ContextRequest{Tenant: "default", Session: "s"})
+	_, err := history(t.Context(), dial(t), events.ContextRequest{Tenant: "default", Session: "s"})
 	if err == nil || !strings.Contains(err.Error(), "no worker is running") {
 		t.Errorf("got %v", err)
 	}
@@ -42,7 +42,7 @@ func TestPagesOfOneState(t *testing.T) {
 		changes int // how many times a turn comes in between
 		want    string
 	}{{0, "[0 0 0]"}, {2, "[2 2 2]"}, {100, errMoving.Error()}} {
-		nc, state := connect(t), 0
+		nc, state := dial(t), 0
 		_, err := nc.Subscribe(events.OfTenant(events.SubjectContext, "default"), func(m *nats.Msg) {
 			var in events.ContextRequest
 			if err := events.Unmarshal(m.Data, &in); err != nil {

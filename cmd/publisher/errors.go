@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/replay"
@@ -54,7 +55,7 @@ func failureOf(err error) failure {
 	if r, ok := errors.AsType[*refusedError](err); ok {
 		f.Code, f.Hint, f.exit = r.rejected.Code, r.rejected.Hint, exitRefused
 	}
-	if c, ok := errors.AsType[*broker.ConnectError](err); ok {
+	if c, ok := errors.AsType[*connect.Error](err); ok {
 		f.connect(c)
 	}
 	if _, ok := errors.AsType[*replay.DuplicateError](err); ok {
@@ -68,7 +69,7 @@ func failureOf(err error) failure {
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The server keeps this user to its own tenant: see --tenant and --user, and deploy/cluster for what a tenant may do.", exitRefused
 	case errors.Is(err, replay.ErrNoWorker):
 		f.Hint, f.exit = "Start one with: worker --nats URL.", exitUnavailable
-	case errors.Is(err, broker.ErrNoStreams), errors.Is(err, jetstream.ErrNoStreamResponse):
+	case errors.Is(err, topology.ErrNoStreams), errors.Is(err, jetstream.ErrNoStreamResponse):
 		f.Hint, f.exit = "The first worker that runs on this server makes the streams: worker --nats URL.", exitUnavailable
 	case errors.Is(err, errNoAnswer), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		f.exit = exitUnavailable
@@ -77,12 +78,12 @@ func failureOf(err error) failure {
 }
 
 // connect adds the hint for a failed connection.
-func (f *failure) connect(e *broker.ConnectError) {
+func (f *failure) connect(e *connect.Error) {
 	f.Hint = access.Hint(e)
 	switch e.Cause {
-	case broker.CauseServer:
+	case connect.CauseServer:
 		f.Hint, f.exit = "A worker has a server of its own: run worker in another terminal, then this again. "+f.Hint, exitUnavailable
-	case broker.CauseUser:
+	case connect.CauseUser:
 		f.Code, f.exit = events.CodeUnauthorized, exitRefused
 	}
 }

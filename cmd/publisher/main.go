@@ -19,7 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/cli"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
@@ -115,7 +115,7 @@ func main() {
 
 // connect opens the connection of one command.
 func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.onConnError}))
+	nc, err := connect.Open(ctx, f.With(connect.Options{URL: f.NATS, Name: "compactd publisher", OnError: f.onConnError}))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/erase"
 	"compactd/internal/events"
 )
 
@@ -57,7 +57,7 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	done, err := broker.RequestErasure(ctx, js, a, "forget-"+uuid.NewString())
+	done, err := erase.Request(ctx, js, a, "forget-"+uuid.NewString())
 	if err != nil {
 		return err
 	}

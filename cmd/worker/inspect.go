@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/inspect"
@@ -52,7 +52,7 @@ var errProblems = errors.New("there are problems; the findings have hints")
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	p := inspect.Patient{Data: f.Data}
 	p.Conn, p.Unreachable = f.visit(ctx)
-	if e, ok := errors.AsType[*broker.ConnectError](p.Unreachable); ok && e.Cause != broker.CauseServer {
+	if e, ok := errors.AsType[*connect.Error](p.Unreachable); ok && e.Cause != connect.CauseServer {
 		p.Hint = strings.TrimSuffix(access.Hint(e), ".")
 	}
 	if p.Conn != nil {
@@ -79,7 +79,7 @@ func (f *flags) visit(ctx context.Context) (*nats.Conn, error) {
 		}
 		url = "nats://" + url
 	}
-	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: url, Name: "compactd worker, looking"}))
+	nc, err := connect.Open(ctx, f.With(connect.Options{URL: url, Name: "compactd worker, looking"}))
 	if err != nil && f.NATS == "" {
 		return nil, fmt.Errorf("%w (--listen HOST:PORT is where its worker listens)", err)
 	}

@@ -25,8 +25,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/cli"
 	"compactd/internal/disk"
 	"compactd/internal/exact"
@@ -183,7 +184,7 @@ func report(log zerolog.Logger, serving bool, err error) {
 	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" {
 		hint = "The files of a worker are in --data: name a directory that this user may write."
 	}
-	if _, small := errors.AsType[*broker.StorageError](err); small && hint == "" {
+	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {
 		hint = "Lower --max-bytes, or give the server or the account more storage."
 	}
 	if serving {
@@ -240,7 +241,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	streams, err := broker.Ensure(ctx, js, link.topology)
+	streams, err := topology.Ensure(ctx, js, link.topology)
 	if err != nil {
 		return err
 	}
@@ -336,15 +337,15 @@ type link struct {
 	server       *embedded.Server // nil when it is not embedded
 	read, commit *nats.Conn
 	shown        string // the address, without passwords
-	topology     broker.Topology
+	topology     topology.Config
 	closing      atomic.Bool
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
-	l := &link{topology: broker.Topology{
+	l := &link{topology: topology.Config{
 		Partitions: f.Partitions, Replicas: f.Replicas, MaxBytesLog: f.MaxBytes.log, MaxBytesOutcomes: f.MaxBytes.outcomes,
 	}}
-	o := f.With(broker.Options{
+	o := f.With(connect.Options{
 		URL: f.NATS, Name: "compactd worker",
 		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },
 		OnDisconnect: func(err error) {
@@ -367,8 +368,8 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	}
 	l.shown = cmp.Or(l.shown, o.Target())
 	var errs [2]error
-	l.read, errs[0] = broker.Connect(ctx, o)
-	l.commit, errs[1] = broker.Connect(ctx, o)
+	l.read, errs[0] = connect.Open(ctx, o)
+	l.commit, errs[1] = connect.Open(ctx, o)
 	if err := errors.Join(errs[:]...); err != nil {
 		l.close()
 		return nil, fmt.Errorf("%w (without --nats and NATS_URL a server is embedded)", cmp.Or(errs[0], errs[1]))

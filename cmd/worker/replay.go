@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -168,7 +168,7 @@ func (f *flags) reader(ctx context.Context) (nc *nats.Conn, done func(), err err
 	if err != nil {
 		return nil, nil, err
 	}
-	if nc, err = broker.Connect(ctx, broker.Options{InProcess: s, Name: "compactd worker, replaying"}); err != nil {
+	if nc, err = connect.Open(ctx, connect.Options{InProcess: s, Name: "compactd worker, replaying"}); err != nil {
 		s.Stop()
 		return nil, nil, err
 	}

@@ -10,8 +10,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 )
 
 // tamper changes the first outcome with a text, in the directory of a worker
@@ -24,17 +27,17 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	s, err := embedded.Start(embedded.Config{Dir: filepath.Join(ts.MkAbs(args[0]), "nats")})
 	ts.Check(err)
 	defer s.Stop()
-	nc, err := broker.Connect(ctx, broker.Options{InProcess: s})
+	nc, err := connect.Open(ctx, connect.Options{InProcess: s})
 	ts.Check(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
 	ts.Check(err)
 	old, to, found := []byte(args[1]), []byte(args[2]), false
 	var messages []*nats.Msg
-	ts.Check(broker.ReadStream(ctx, js, broker.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	ts.Check(stream.ReadStream(ctx, js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		out := &nats.Msg{Subject: m.Subject(), Header: nats.Header{}, Data: bytes.Clone(m.Data())}
-		if marker := m.Headers().Get(broker.HeaderMarker); marker != "" {
-			out.Header.Set(broker.HeaderMarker, marker)
+		if marker := m.Headers().Get(commit.HeaderMarker); marker != "" {
+			out.Header.Set(commit.HeaderMarker, marker)
 		}
 		if !found && bytes.Contains(out.Data, old) {
 			out.Data, found = bytes.Replace(out.Data, old, to, 1), true
@@ -45,9 +48,9 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	if !found {
 		ts.Fatalf("no outcome holds %s", old)
 	}
-	stream, err := js.Stream(ctx, broker.OutcomesStream)
+	stream, err := js.Stream(ctx, topology.OutcomesStream)
 	ts.Check(err)
-	ts.Check(js.DeleteStream(ctx, broker.OutcomesStream))
+	ts.Check(js.DeleteStream(ctx, topology.OutcomesStream))
 	_, err = js.CreateStream(ctx, stream.CachedInfo().Config)
 	ts.Check(err)
 	for _, m := range messages {

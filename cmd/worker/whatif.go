@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/whatif"
@@ -24,7 +24,7 @@ var errInvalid = errors.New("some histories are not valid for their provider, wh
 
 // playFiles compares policies on transcripts. What cannot be read is reported.
 func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger) error {
-	r, err := c.report(f, broker.DefaultMaxAge)
+	r, err := c.report(f, topology.DefaultMaxAge)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	if err != nil {
 		return err
 	}
-	streams, err := broker.Describe(ctx, js)
+	streams, err := topology.Describe(ctx, js)
 	if err != nil {
 		return err
 	}

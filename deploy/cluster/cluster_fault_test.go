@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/freeport"
 )
@@ -31,12 +31,12 @@ func TestFaultThreeNodes(t *testing.T) {
 		a := newAgent(t, u, "acme")
 		a.converse(fmt.Sprintf("s%d", i))
 		a.wantNoRefusal()
-		if got := answer(t, connect(t, u, "globex"), "publish", "session.turn.acme.s1"); got != "refused" {
+		if got := answer(t, connectAs(t, u, "globex"), "publish", "session.turn.acme.s1"); got != "refused" {
 			t.Errorf("node %d: a turn of another tenant is %s", i, got)
 		}
 	}
-	operator := newJS(t, connect(t, urls[0], "operator"))
-	for _, stream := range []string{broker.LogStream, broker.OutcomesStream, broker.CanaryStream, "KV_" + broker.LeasesBucket, "KV_" + broker.MembersBucket} {
+	operator := newJS(t, connectAs(t, urls[0], "operator"))
+	for _, stream := range []string{topology.LogStream, topology.OutcomesStream, topology.CanaryStream, "KV_" + topology.LeasesBucket, "KV_" + topology.MembersBucket} {
 		s, err := operator.Stream(t.Context(), stream)
 		if err != nil || s.CachedInfo().Config.Replicas != 3 || len(s.CachedInfo().Cluster.Replicas) != 2 {
 			t.Errorf("%s is not held three times: %v", stream, err)
@@ -152,7 +152,7 @@ func acknowledgements(t *testing.T, u, session string, n int) []time.Duration {
 // flood publishes as globex until stop, which says how much.
 func flood(t *testing.T, u string) (stop func() int) {
 	t.Helper()
-	nc := connect(t, u, "globex")
+	nc := connectAs(t, u, "globex")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() {

@@ -12,7 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/erase"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/inspect"
@@ -82,7 +85,7 @@ func TestLoop(t *testing.T) {
 // checkOperator has the operator look, and erase.
 func checkOperator(t *testing.T, url string) {
 	t.Helper()
-	nc := connect(t, url, "operator")
+	nc := connectAs(t, url, "operator")
 	if _, err := inspect.Look(t.Context(), newJS(t, nc), t.TempDir()); err != nil {
 		t.Errorf("inspect: %v", err)
 	}
@@ -93,7 +96,7 @@ func checkOperator(t *testing.T, url string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	if done, err := broker.RequestErasure(ctx, newJS(t, nc), events.Address{Tenant: "acme", Session: "s1"}, "f1"); err != nil || done.Events == 0 {
+	if done, err := erase.Request(ctx, newJS(t, nc), events.Address{Tenant: "acme", Session: "s1"}, "f1"); err != nil || done.Events == 0 {
 		t.Errorf("forget: %v, %+v", err, done)
 	}
 	var stats events.StatsResponse
@@ -109,8 +112,8 @@ func checkOperator(t *testing.T, url string) {
 // checkMonitor has the monitor read figures, from an account of its own.
 func checkMonitor(t *testing.T, url string) {
 	t.Helper()
-	nc := connect(t, url, "monitor")
-	if s, err := newJS(t, nc).Stream(t.Context(), broker.LogStream); err != nil || s.CachedInfo().State.Msgs == 0 {
+	nc := connectAs(t, url, "monitor")
+	if s, err := newJS(t, nc).Stream(t.Context(), topology.LogStream); err != nil || s.CachedInfo().State.Msgs == 0 {
 		t.Errorf("stream info: %v", err)
 	}
 	var health events.HealthResponse
@@ -150,7 +153,7 @@ func (r *refusals) wantNoRefusal() {
 
 func (r *refusals) connect(url, user string) *nats.Conn {
 	r.t.Helper()
-	nc, err := broker.Connect(context.Background(), broker.Options{
+	nc, err := connect.Open(context.Background(), connect.Options{
 		URL: url, User: user, Password: password(user), CA: "certs/ca.pem",
 		OnError: func(err error) { r.add(fmt.Errorf("%s: %w", user, err)) },
 	})
@@ -165,26 +168,26 @@ func (r *refusals) connect(url, user string) *nats.Conn {
 type aWorker struct {
 	refusals
 	js      jetstream.JetStream
-	streams *broker.Streams
+	streams *topology.Streams
 	stop    func()
 	written chan worker.SummaryDone // the first one
 }
 
 func startWorker(t testing.TB, url string, replicas int) *aWorker {
 	t.Helper()
-	return startOwner(t, url, "w", broker.Topology{Partitions: 2, Replicas: replicas, CreateBytes: 1 << 30})
+	return startOwner(t, url, "w", topology.Config{Partitions: 2, Replicas: replicas, CreateBytes: 1 << 30})
 }
 
-func startOwner(t testing.TB, url, owner string, top broker.Topology) *aWorker {
+func startOwner(t testing.TB, url, owner string, top topology.Config) *aWorker {
 	t.Helper()
 	w := &aWorker{refusals: refusals{t: t}, written: make(chan worker.SummaryDone, 1)}
 	read := w.connect(url, "worker")
 	w.js = newJS(t, read)
 	var err error
-	if w.streams, err = broker.Ensure(t.Context(), w.js, top); err != nil {
+	if w.streams, err = topology.Ensure(t.Context(), w.js, top); err != nil {
 		t.Fatal(err)
 	}
-	if err := broker.Canary(t.Context(), w.js); err != nil {
+	if err := topology.Canary(t.Context(), w.js); err != nil {
 		t.Fatal(err)
 	}
 	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
@@ -230,9 +233,9 @@ func (w *aWorker) settle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
-	state, err := broker.State(ctx, w.js, broker.LogStream)
+	state, err := topology.State(ctx, w.js, topology.LogStream)
 	if err == nil {
-		err = broker.AwaitCursor(ctx, w.js, w.streams.Partitions, state.Last)
+		err = commit.AwaitCursor(ctx, w.js, w.streams.Partitions, state.Last)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -18,7 +18,7 @@ func TestPermissions(t *testing.T) {
 	f := newFolder(t)
 	url := f.single()
 	datadriven.RunTest(t, absolute, func(t *testing.T, d *datadriven.TestData) string {
-		nc := connect(t, url, d.Cmd)
+		nc := connectAs(t, url, d.Cmd)
 		var out strings.Builder
 		for line := range strings.Lines(d.Input) {
 			verb, subject, _ := strings.Cut(strings.TrimSpace(line), " ")

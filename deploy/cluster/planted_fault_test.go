@@ -15,7 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
@@ -51,7 +52,7 @@ func TestFaultPlanted(t *testing.T) {
 	address := f.single()
 	var crew []*aWorker
 	for i := range 3 {
-		crew = append(crew, startOwner(t, address, fmt.Sprintf("w%d", i), broker.Topology{Partitions: 6, CreateBytes: 1 << 30}))
+		crew = append(crew, startOwner(t, address, fmt.Sprintf("w%d", i), topology.Config{Partitions: 6, CreateBytes: 1 << 30}))
 	}
 	victim := newAgent(t, address, "acme")
 	answers, err := victim.conn.SubscribeSync(events.Published(events.KindCompacted, events.Address{Tenant: "acme", Session: "*"}))
@@ -115,14 +116,14 @@ func TestFaultPlanted(t *testing.T) {
 	for _, w := range crew {
 		w.stop()
 	}
-	next := startOwner(t, address, "next", broker.Topology{})
+	next := startOwner(t, address, "next", topology.Config{})
 	for range sessions {
 		ask()
 	}
 	next.settle()
 
 	count := len(planted)
-	err = broker.ReadStream(t.Context(), next.js, broker.OutcomesStream, "out.*.rejected.globex.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err = stream.ReadStream(t.Context(), next.js, topology.OutcomesStream, "out.*.rejected.globex.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var r events.Rejected
 		err := events.Unmarshal(m.Data(), &r)
 		if r.Code == events.CodeBadJSON {

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -30,11 +30,11 @@ func TestReplySubject(t *testing.T) {
 	f := newFolder(t)
 	url := f.single()
 	w := startWorker(t, url, 1)
-	operator := newJS(t, connect(t, url, "operator"))
+	operator := newJS(t, connectAs(t, url, "operator"))
 	a := newAgent(t, url, "acme")
 	a.publish(events.KindTurn, "s1", turn(1))
 	w.settle()
-	before, eavesdropper := subjects(t, operator), connect(t, url, "globex")
+	before, eavesdropper := subjects(t, operator), connectAs(t, url, "globex")
 	heard, err := eavesdropper.SubscribeSync("_INBOX.>")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestOneAccountDoesNotHold(t *testing.T) {
 	}
 	url := run(t, o).ClientURL()
 	w := startWorker(t, url, 1)
-	operator := newJS(t, connect(t, url, "operator"))
+	operator := newJS(t, connectAs(t, url, "operator"))
 	a := newAgent(t, url, "acme")
 	a.publish(events.KindTurn, "s1", turn(1))
 	w.settle()
@@ -103,7 +103,7 @@ func TestConsumersOfTenantsDoNotHold(t *testing.T) {
 	url := f.single()
 	w := startWorker(t, url, 1)
 	a := newAgent(t, url, "acme")
-	victim, err := connect(t, url, "globex").SubscribeSync(outcome)
+	victim, err := connectAs(t, url, "globex").SubscribeSync(outcome)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func attack(t *testing.T, nc *nats.Conn, subject, reply, payload string) {
 func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
 	t.Helper()
 	out := map[string]uint64{}
-	for _, name := range []string{broker.LogStream, broker.OutcomesStream, broker.CanaryStream, "KV_" + broker.LeasesBucket, "KV_" + broker.MembersBucket} {
+	for _, name := range []string{topology.LogStream, topology.OutcomesStream, topology.CanaryStream, "KV_" + topology.LeasesBucket, "KV_" + topology.MembersBucket} {
 		s, err := js.Stream(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)

@@ -82,7 +82,7 @@ func TestSquattedIDs(t *testing.T) {
 		}
 	}
 	w.settle()
-	in := subjects(t, newJS(t, connect(t, url, "operator")))
+	in := subjects(t, newJS(t, connectAs(t, url, "operator")))
 	vanished := turns - int(in[w.stored("globex", "s1")]) + stored - int(in[w.stored("globex", "s2")])
 	figures.Print(t, "P19", "copied", copied+refused, "reported", reported+refused, "vanished", vanished)
 	if vanished != 0 || reported != turns || copied != turns || refused != turns/2 {

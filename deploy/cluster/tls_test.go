@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 )
 
 // Nobody connects without TLS, without trust in the server's certificate, or without a
@@ -41,7 +41,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}
-	connect(t, url, "acme")
+	connectAs(t, url, "acme")
 }
 
 // With verify on, as the comment in server.conf says, a client needs a certificate of
@@ -53,7 +53,7 @@ func TestClientCertificates(t *testing.T) {
 	f.replace("server.conf", "  # verify: true ", "  verify: true ")
 	url := f.single()
 	dial := func(cert, key string) error {
-		nc, err := broker.Connect(context.Background(), broker.Options{
+		nc, err := connect.Open(context.Background(), connect.Options{
 			URL: url, User: "acme", Password: password("acme"), CA: filepath.Join("certs", "ca.pem"), Cert: cert, Key: key,
 		})
 		if err == nil {

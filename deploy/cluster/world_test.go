@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/testkit/certs"
 )
 
@@ -79,7 +79,7 @@ func (f *folder) single() string {
 }
 
 // connect opens a connection as worker and publisher open theirs.
-func connect(t testing.TB, url, user string) *nats.Conn {
+func connectAs(t testing.TB, url, user string) *nats.Conn {
 	t.Helper()
 	nc, err := dial(url, user, password(user), filepath.Join("certs", "ca.pem"))
 	if err != nil {
@@ -90,7 +90,7 @@ func connect(t testing.TB, url, user string) *nats.Conn {
 }
 
 func dial(url, user, pass, ca string) (*nats.Conn, error) {
-	return broker.Connect(context.Background(), broker.Options{URL: url, User: user, Password: pass, CA: ca})
+	return connect.Open(context.Background(), connect.Options{URL: url, User: user, Password: pass, CA: ca})
 }
 
 func newJS(t testing.TB, nc *nats.Conn) jetstream.JetStream {

@@ -8,8 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
@@ -61,11 +62,11 @@ func Start(ctx context.Context, dir string) (url string, stop func() error, err 
 }
 
 func newWorker(ctx context.Context, server *embedded.Server) (*worker.Worker, error) {
-	read, err := broker.Connect(ctx, broker.Options{InProcess: server})
+	read, err := connect.Open(ctx, connect.Options{InProcess: server})
 	if err != nil {
 		return nil, err
 	}
-	commit, err := broker.Connect(ctx, broker.Options{InProcess: server})
+	commit, err := connect.Open(ctx, connect.Options{InProcess: server})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func newWorker(ctx context.Context, server *embedded.Server) (*worker.Worker, er
 	if err != nil {
 		return nil, err
 	}
-	streams, err := broker.Ensure(ctx, js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30})
+	streams, err := topology.Ensure(ctx, js, topology.Config{Partitions: 2, CreateBytes: 1 << 30})
 	if err != nil {
 		return nil, err
 	}

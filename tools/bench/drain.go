@@ -14,7 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -186,7 +186,7 @@ func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (at
 		}
 	}()
 	for p := range partitions {
-		stop, err := broker.ConsumeLog(ctx, js, broker.LogFrom{Partition: p}, receive)
+		stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: p}, receive)
 		if err != nil {
 			return at, err
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/topology"
 )
 
 const (
@@ -93,11 +94,11 @@ func (f *fleet) largeMessage(i int, result string) *nats.Msg {
 // awaitDrained waits until every partition is decided up to the end of the log as it
 // is now.
 func (w *world) awaitDrained(ctx context.Context) error {
-	log, err := broker.State(ctx, w.js, broker.LogStream)
+	log, err := topology.State(ctx, w.js, topology.LogStream)
 	if err != nil {
 		return err
 	}
-	return broker.AwaitCursor(ctx, w.js, partitions, log.Last)
+	return commit.AwaitCursor(ctx, w.js, partitions, log.Last)
 }
 
 // watchMemory looks at a process until done returns, and gives back the most memory

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/topology"
 )
 
 // measureScaling lets one, two and four worker processes work off the same log, and
@@ -47,7 +48,7 @@ func (w *world) drainTogether(ctx context.Context, bin, dir string, workers int)
 	if err := w.forget(ctx); err != nil {
 		return 0, err
 	}
-	log, err := broker.State(ctx, w.js, broker.LogStream)
+	log, err := topology.State(ctx, w.js, topology.LogStream)
 	if err != nil {
 		return 0, err
 	}
@@ -67,7 +68,7 @@ func (w *world) drainTogether(ctx context.Context, bin, dir string, workers int)
 			cancel(p.err())
 		}()
 	}
-	if err := broker.AwaitCursor(alive, w.js, partitions, log.Last); err != nil {
+	if err := commit.AwaitCursor(alive, w.js, partitions, log.Last); err != nil {
 		return 0, fmt.Errorf("%w: %w", err, context.Cause(alive))
 	}
 	return time.Since(began), nil

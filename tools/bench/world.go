@@ -9,8 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/snapshot"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
@@ -24,7 +26,7 @@ type world struct {
 	server  *embedded.Server
 	conn    *nats.Conn
 	js      jetstream.JetStream
-	streams *broker.Streams
+	streams *topology.Streams
 }
 
 func openWorld(ctx context.Context, dir string) (_ *world, err error) {
@@ -47,12 +49,12 @@ func openWorld(ctx context.Context, dir string) (_ *world, err error) {
 }
 
 func (w *world) ensure(ctx context.Context) (err error) {
-	w.streams, err = broker.Ensure(ctx, w.js, broker.Topology{Partitions: partitions, CreateBytes: w.server.StreamBytes()})
+	w.streams, err = topology.Ensure(ctx, w.js, topology.Config{Partitions: partitions, CreateBytes: w.server.StreamBytes()})
 	return err
 }
 
 func (w *world) connect(ctx context.Context) (*nats.Conn, error) {
-	return broker.Connect(ctx, broker.Options{InProcess: w.server, Name: "compactd bench"})
+	return connect.Open(ctx, connect.Options{InProcess: w.server, Name: "compactd bench"})
 }
 
 func (w *world) close() {
@@ -64,10 +66,10 @@ func (w *world) close() {
 
 // forget drops all outcomes and snapshots: the next worker finds a backlog again.
 func (w *world) forget(ctx context.Context) error {
-	if err := w.js.DeleteStream(ctx, broker.OutcomesStream); err != nil {
+	if err := w.js.DeleteStream(ctx, topology.OutcomesStream); err != nil {
 		return err
 	}
-	if err := broker.NewSnapshots(w.js).Erase(ctx); err != nil {
+	if err := snapshot.New(w.js).Erase(ctx); err != nil {
 		return err
 	}
 	return w.ensure(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
@@ -138,7 +138,7 @@ func (w *crowded) fill(ctx context.Context) error {
 // waitingJobs counts the jobs that are not done, those that a worker holds back included.
 func (w *crowded) waitingJobs(ctx context.Context) (n int, err error) {
 	for _, lane := range events.Lanes {
-		c, err := w.js.Consumer(ctx, broker.OutcomesStream, "summarizer-"+string(lane))
+		c, err := w.js.Consumer(ctx, topology.OutcomesStream, "summarizer-"+string(lane))
 		if err != nil {
 			return 0, err
 		}

@@ -9,8 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -28,7 +30,7 @@ type world struct {
 	server  *embedded.Server
 	conns   []*nats.Conn
 	js      jetstream.JetStream // of the agents
-	streams *broker.Streams
+	streams *topology.Streams
 	cancel  context.CancelFunc
 	stopped chan error // nil before the worker runs
 }
@@ -45,7 +47,7 @@ func openWorld(ctx context.Context, dir string, s summarize.Summarizer, l worker
 		return w, err
 	}
 	for range 3 {
-		nc, err := broker.Connect(ctx, broker.Options{InProcess: w.server, Name: "compactd eval"})
+		nc, err := connect.Open(ctx, connect.Options{InProcess: w.server, Name: "compactd eval"})
 		if err != nil {
 			return w, err
 		}
@@ -54,7 +56,7 @@ func openWorld(ctx context.Context, dir string, s summarize.Summarizer, l worker
 	if w.js, err = jetstream.New(w.conns[0], jetstream.WithPublishAsyncMaxPending(8192)); err != nil {
 		return w, err
 	}
-	if w.streams, err = broker.Ensure(ctx, w.js, broker.Topology{Partitions: partitions, CreateBytes: w.server.StreamBytes()}); err != nil {
+	if w.streams, err = topology.Ensure(ctx, w.js, topology.Config{Partitions: partitions, CreateBytes: w.server.StreamBytes()}); err != nil {
 		return w, err
 	}
 	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
@@ -90,11 +92,11 @@ func (w *world) await(there <-chan struct{}) error {
 
 // settle waits until the worker has decided on the whole log.
 func (w *world) settle(ctx context.Context) error {
-	state, err := broker.State(ctx, w.js, broker.LogStream)
+	state, err := topology.State(ctx, w.js, topology.LogStream)
 	if err != nil {
 		return err
 	}
-	return broker.AwaitCursor(ctx, w.js, partitions, state.Last)
+	return commit.AwaitCursor(ctx, w.js, partitions, state.Last)
 }
 
 // close stops the worker in good order, and the server.

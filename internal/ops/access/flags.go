@@ -7,7 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 )
 
 // Flags are how a process shows who it is to a server that asks. Embed them in a
@@ -43,7 +43,7 @@ func (f *File) UnmarshalText(text []byte) error {
 }
 
 // With returns o with the identity of this process.
-func (f *Flags) With(o broker.Options) broker.Options {
+func (f *Flags) With(o connect.Options) connect.Options {
 	o.Creds, o.User, o.Password = string(f.Creds), f.User, f.Password
 	o.CA, o.Cert, o.Key = string(f.TLSCA), string(f.TLSCert), string(f.TLSKey)
 	return o
@@ -63,19 +63,19 @@ func (f *Flags) Args() (args []string) {
 }
 
 // hints name the flags that may help.
-var hints = map[broker.Cause]string{
-	broker.CauseServer:      "Name another server with --nats or NATS_URL.",
-	broker.CauseOther:       "Name the client port with --nats or NATS_URL: 4222 by default. 8222 is the monitoring of NATS, 8223 the HTTP of a worker.",
-	broker.CauseUser:        "Give --creds FILE, or --user NAME with its password in COMPACTD_NATS_PASSWORD.",
-	broker.CauseAuthority:   "Name the certificate (PEM) of the authority that signed the server's with --tls-ca FILE.",
-	broker.CausePlain:       "Leave --tls-ca out, and write nats:// instead of tls://, or turn TLS on in the server.",
-	broker.CauseCertificate: "Name a certificate that the server's authority has signed, and its key, with --tls-cert FILE and --tls-key FILE.",
+var hints = map[connect.Cause]string{
+	connect.CauseServer:      "Name another server with --nats or NATS_URL.",
+	connect.CauseOther:       "Name the client port with --nats or NATS_URL: 4222 by default. 8222 is the monitoring of NATS, 8223 the HTTP of a worker.",
+	connect.CauseUser:        "Give --creds FILE, or --user NAME with its password in COMPACTD_NATS_PASSWORD.",
+	connect.CauseAuthority:   "Name the certificate (PEM) of the authority that signed the server's with --tls-ca FILE.",
+	connect.CausePlain:       "Leave --tls-ca out, and write nats:// instead of tls://, or turn TLS on in the server.",
+	connect.CauseCertificate: "Name a certificate that the server's authority has signed, and its key, with --tls-cert FILE and --tls-key FILE.",
 }
 
-// Hint says which flags may help against the error of a [broker.Connect]; "" where
+// Hint says which flags may help against the error of a [connect.Open]; "" where
 // none is known.
 func Hint(err error) string {
-	e, ok := errors.AsType[*broker.ConnectError](err)
+	e, ok := errors.AsType[*connect.Error](err)
 	if !ok {
 		return ""
 	}

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/ops/access"
 )
 
 // Whatever the trouble with a connection is known to be, a flag is named; what is no
 // such error has no hint.
 func TestHint(t *testing.T) {
-	for _, trouble := range []broker.Cause{broker.CauseServer, broker.CauseOther, broker.CauseUser, broker.CauseAuthority, broker.CausePlain, broker.CauseCertificate} {
-		e := &broker.ConnectError{Target: "nats://a", Cause: trouble, Err: errors.New("no")}
+	for _, trouble := range []connect.Cause{connect.CauseServer, connect.CauseOther, connect.CauseUser, connect.CauseAuthority, connect.CausePlain, connect.CauseCertificate} {
+		e := &connect.Error{Target: "nats://a", Cause: trouble, Err: errors.New("no")}
 		if got := access.Hint(fmt.Errorf("serve: %w", e)); !strings.Contains(got, "--") {
 			t.Errorf("%s: %q", trouble, got)
 		}
@@ -24,7 +24,7 @@ func TestHint(t *testing.T) {
 			t.Errorf("%s: %v names a flag, or says nothing of what to do", trouble, e)
 		}
 	}
-	for _, err := range []error{nil, errors.New("no"), &broker.ConnectError{}} {
+	for _, err := range []error{nil, errors.New("no"), &connect.Error{}} {
 		if got := access.Hint(err); got != "" {
 			t.Errorf("%v: %q", err, got)
 		}

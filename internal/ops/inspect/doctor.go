@@ -14,7 +14,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/snapshot"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/disk"
 	"compactd/internal/events"
 	"compactd/internal/ops/term"
@@ -96,7 +100,7 @@ func Examine(ctx context.Context, p Patient) *Diagnosis {
 		p.Now = time.Now
 	}
 	d := &doctor{Patient: p}
-	var streams *broker.Streams
+	var streams *topology.Streams
 	if p.Conn == nil {
 		d.problem("server", cmp.Or(p.Hint, "start a worker, or say --nats")+"; streams, durability and clock were not checked", "%s: %v", unreached(p.Unreachable), p.Unreachable)
 	} else {
@@ -109,11 +113,11 @@ func Examine(ctx context.Context, p Patient) *Diagnosis {
 
 // unreached says what a failed connection means.
 func unreached(err error) string {
-	e, ok := errors.AsType[*broker.ConnectError](err)
+	e, ok := errors.AsType[*connect.Error](err)
 	switch {
-	case ok && e.Cause == broker.CauseUser:
+	case ok && e.Cause == connect.CauseUser:
 		return "the server refuses this user"
-	case ok && e.Cause == broker.CauseOther:
+	case ok && e.Cause == connect.CauseOther:
 		return "there is no NATS server"
 	default:
 		return "no server answers"
@@ -138,9 +142,9 @@ func (d *doctor) problem(check, hint, format string, v ...any) {
 }
 
 // server checks what can be asked over the connection.
-func (d *doctor) server(ctx context.Context) *broker.Streams {
+func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.ok("server", "%s, version %s", d.Conn.ConnectedUrlRedacted(), d.Conn.ConnectedServerVersion())
-	if got := broker.MaxPayload(d.Conn); got < minPayload {
+	if got := connect.MaxPayload(d.Conn); got < minPayload {
 		d.note("server", "set max_payload: 8MB", "max_payload is %s: larger turns do not reach the server, larger histories are told without messages", units.Bytes(got))
 		d.figures(Figures{Bytes: uint64(got)})
 	}
@@ -150,10 +154,10 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 		return nil
 	}
 	before := d.Now()
-	s, err := broker.Inspect(ctx, js)
+	s, err := topology.Inspect(ctx, js)
 	took := d.Now().Sub(before)
 	switch {
-	case errors.Is(err, broker.ErrNoStreams):
+	case errors.Is(err, topology.ErrNoStreams):
 		d.problem("streams", "", "%v", err)
 		return nil
 	case err != nil:
@@ -171,7 +175,7 @@ func (d *doctor) server(ctx context.Context) *broker.Streams {
 	return s.Streams
 }
 
-func (d *doctor) streams(s *broker.Inspection) {
+func (d *doctor) streams(s *topology.Inspection) {
 	for _, m := range s.Mismatches {
 		d.problem("streams", "correct it with the nats tool, see docs/operations.md", "%s: %s is %s, not %s", m.Stream, m.Field, setting(m.Have), setting(m.Want))
 	}
@@ -181,8 +185,8 @@ func (d *doctor) streams(s *broker.Inspection) {
 	}
 	for _, x := range []struct {
 		name string
-		broker.StreamState
-	}{{broker.LogStream, s.Log}, {broker.OutcomesStream, s.Outcomes}} {
+		topology.StreamState
+	}{{topology.LogStream, s.Log}, {topology.OutcomesStream, s.Outcomes}} {
 		most := uint64(max(x.MaxBytes, 0))
 		if most > 0 && disk.Scarce(most-min(x.Bytes, most), most) {
 			d.problem("streams", "raise its size or shorten its age", "%s is full: it holds %s of %s", x.name, units.Bytes(x.Bytes), units.Bytes(most))
@@ -195,11 +199,11 @@ func (d *doctor) streams(s *broker.Inspection) {
 const crowded = 80
 
 // tenants names those that hold most of OUTCOMES, when it is nearly full.
-func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s broker.StreamState) {
+func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s topology.StreamState) {
 	if s.MaxBytes <= 0 || s.Bytes < uint64(s.MaxBytes)/100*crowded {
 		return
 	}
-	held, err := broker.CompactedBytes(ctx, js, s.Last)
+	held, err := stream.CompactedBytes(ctx, js, s.Last)
 	if err != nil {
 		d.problem("tenants", "", "%v", err)
 		return
@@ -212,7 +216,7 @@ func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s broker.S
 		most = append(most, fmt.Sprintf("%s %s", name, units.Bytes(held[name])))
 	}
 	d.note("tenants", "see outcomes of a tenant in docs/operations.md; messages_omitted in the worker's log names who has reached a bound",
-		"%s is more than %d %% full; most of its compactions are of %s", broker.OutcomesStream, crowded, cmp.Or(strings.Join(most, ", "), "no tenant"))
+		"%s is more than %d %% full; most of its compactions are of %s", topology.OutcomesStream, crowded, cmp.Or(strings.Join(most, ", "), "no tenant"))
 }
 
 // setting is one of a stream as people read it: the times are in Go's form.
@@ -224,7 +228,7 @@ func setting(text string) string {
 	return text
 }
 
-func (d *doctor) durability(s *broker.Inspection) {
+func (d *doctor) durability(s *topology.Inspection) {
 	if least := min(s.Replicas[0], s.Replicas[1]); least >= 3 {
 		d.ok("durability", "%d copies: an acknowledged turn survives the loss of %d of their servers", least, (least-1)/2)
 	} else {
@@ -232,7 +236,7 @@ func (d *doctor) durability(s *broker.Inspection) {
 			"one copy: an acknowledged turn survives the death of the process, not the loss of the disk")
 	}
 	if s.Replicas[0] != s.Replicas[1] {
-		d.problem("durability", "give both the same with the nats tool", "%s has %d copies, %s has %d", broker.LogStream, s.Replicas[0], broker.OutcomesStream, s.Replicas[1])
+		d.problem("durability", "give both the same with the nats tool", "%s has %d copies, %s has %d", topology.LogStream, s.Replicas[0], topology.OutcomesStream, s.Replicas[1])
 	}
 	for _, b := range s.Behind {
 		d.problem("durability", "bring that server back", "%s", b)
@@ -249,10 +253,10 @@ func (d *doctor) clock(skew, took time.Duration) {
 	d.ok("clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
 }
 
-func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
+func (d *doctor) markers(ctx context.Context, s *topology.Streams) {
 	bad := 0
 	for id := range s.Partitions {
-		m, err := broker.LastMarker(ctx, d.Conn, id)
+		m, err := commit.LastMarker(ctx, d.Conn, id)
 		switch {
 		case err != nil:
 			d.problem("markers", "", "%v", err)
@@ -272,15 +276,15 @@ func (d *doctor) markers(ctx context.Context, s *broker.Streams) {
 
 // partitions checks that events are decided. Markers that cannot be read are a finding of
 // their own.
-func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *broker.Streams) {
+func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
 	bad := 0
 	for id := range s.Partitions {
-		m, err := broker.LastMarker(ctx, d.Conn, id)
+		m, err := commit.LastMarker(ctx, d.Conn, id)
 		if err != nil {
 			bad++
 			continue
 		}
-		first, err := broker.Waiting(ctx, js, id, m.Cursor)
+		first, err := stream.Waiting(ctx, js, id, m.Cursor)
 		if err != nil {
 			d.problem("partitions", "", "%v", err)
 			bad++
@@ -306,11 +310,11 @@ func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *brok
 // rejections tells of the events that were rejected lately. Their sessions are in the log of
 // the workers.
 func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
-	before, err := broker.LastUntil(ctx, js, broker.OutcomesStream, d.Now().Add(-lately))
+	before, err := stream.LastUntil(ctx, js, topology.OutcomesStream, d.Now().Add(-lately))
 	codes, n, newest := map[events.Code]int{}, 0, uint64(0)
 	if err == nil {
 		all := "out.*." + string(events.KindRejected) + ".*.*"
-		err = broker.ReadStream(ctx, js, broker.OutcomesStream, all, before+1, 0, func(m jetstream.Msg, _ uint64) error {
+		err = stream.ReadStream(ctx, js, topology.OutcomesStream, all, before+1, 0, func(m jetstream.Msg, _ uint64) error {
 			var r events.Rejected
 			if err := events.Unmarshal(m.Data(), &r); err != nil {
 				return err
@@ -336,14 +340,14 @@ func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
 }
 
 // snapshots checks what a worker without ledger files would go on from.
-func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *broker.Streams) {
-	store, found, bytes, oldest := broker.NewSnapshots(js), 0, uint64(0), d.Now()
+func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
+	store, found, bytes, oldest := snapshot.New(js), 0, uint64(0), d.Now()
 	for id := range s.Partitions {
 		newest, err := store.Newest(ctx, id)
 		switch {
-		case errors.Is(err, broker.ErrNoSnapshot):
+		case errors.Is(err, snapshot.ErrNone):
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			d.note("snapshots", "the next start of a worker makes it", "there is no object store %s", broker.SnapshotsBucket)
+			d.note("snapshots", "the next start of a worker makes it", "there is no object store %s", topology.SnapshotsBucket)
 			return
 		case err != nil:
 			d.problem("snapshots", "nothing to do: the next one replaces it", "%v", err)

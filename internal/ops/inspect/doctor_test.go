@@ -11,13 +11,16 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/coord"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/inspect"
 )
 
-func connect(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) {
+func dial(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	c.Dir = t.TempDir()
 	s, err := embedded.Start(c)
@@ -25,7 +28,7 @@ func connect(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) 
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Stop)
-	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: s})
+	nc, err := connect.Open(context.Background(), connect.Options{InProcess: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +42,7 @@ func connect(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) 
 
 func ensure(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
-	if _, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, CreateBytes: 1 << 20}); err != nil {
+	if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 2, CreateBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -64,7 +67,7 @@ func examine(t *testing.T, p inspect.Patient, problem string) {
 
 // Each thing that can be wrong with a server is a problem, alone.
 func TestExamine(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
+	nc, js := dial(t, embedded.Config{})
 	p := inspect.Patient{Conn: nc}
 	examine(t, p, "streams: the server has no compactd streams")
 	ensure(t, js)
@@ -76,8 +79,8 @@ func TestExamine(t *testing.T) {
 	}
 	p.Now = nil
 
-	claim := broker.Claim{Partition: 1, Owner: "a", LogCreated: 1}
-	if _, _, err := broker.TakeOver(t.Context(), nc, claim); err != nil {
+	claim := commit.Claim{Partition: 1, Owner: "a", LogCreated: 1}
+	if _, _, err := commit.TakeOver(t.Context(), nc, claim); err != nil {
 		t.Fatal(err)
 	}
 	examine(t, p, "markers: partition 1: its outcomes belong to another log")
@@ -85,18 +88,18 @@ func TestExamine(t *testing.T) {
 
 // A log that lost its end, and an outcome that no worker wrote.
 func TestExamineMarkers(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
+	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
-	log, err := broker.State(t.Context(), js, broker.LogStream)
+	log, err := topology.State(t.Context(), js, topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	created := log.Created.UnixNano()
-	c, _, err := broker.TakeOver(t.Context(), nc, broker.Claim{Partition: 1, Owner: "a", LogCreated: created})
+	c, _, err := commit.TakeOver(t.Context(), nc, commit.Claim{Partition: 1, Owner: "a", LogCreated: created})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Commit(t.Context(), nil, broker.Marker{Cursor: 7, LogCreated: created}); err != nil {
+	if err := c.Commit(t.Context(), nil, commit.Marker{Cursor: 7, LogCreated: created}); err != nil {
 		t.Fatal(err)
 	}
 	p := inspect.Patient{Conn: nc}
@@ -115,9 +118,9 @@ func TestExamineStreams(t *testing.T) {
 		"streams: OUTCOMES: max age is 1h,":        func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 		"streams: OUTCOMES: subjects is [out.1.>]": func(c *jetstream.StreamConfig) { c.Subjects = []string{"out.1.>"} },
 	} {
-		nc, js := connect(t, embedded.Config{})
+		nc, js := dial(t, embedded.Config{})
 		ensure(t, js)
-		s, err := js.Stream(t.Context(), broker.OutcomesStream)
+		s, err := js.Stream(t.Context(), topology.OutcomesStream)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,9 +135,9 @@ func TestExamineStreams(t *testing.T) {
 
 // So is what the workers know of each other, when it is not there or ends otherwise.
 func TestExamineBuckets(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
+	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
-	s, err := js.Stream(t.Context(), "KV_"+broker.LeasesBucket)
+	s, err := js.Stream(t.Context(), "KV_"+topology.LeasesBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +147,7 @@ func TestExamineBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: max age is 2h, not 0s")
-	if err := js.DeleteStream(t.Context(), "KV_"+broker.LeasesBucket); err != nil {
+	if err := js.DeleteStream(t.Context(), "KV_"+topology.LeasesBucket); err != nil {
 		t.Fatal(err)
 	}
 	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
@@ -152,8 +155,8 @@ func TestExamineBuckets(t *testing.T) {
 
 // A stream without room for another event is a problem.
 func TestExamineFull(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
-	if _, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, MaxBytesLog: 10_000, CreateBytes: 1 << 20}); err != nil {
+	nc, js := dial(t, embedded.Config{})
+	if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 2, MaxBytesLog: 10_000, CreateBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	at := events.Published(events.KindTurn, events.Address{Tenant: "default", Session: "s1"})
@@ -168,8 +171,8 @@ func TestExamineFull(t *testing.T) {
 // What is behind a marker is counted, partition by partition, and the consumer that
 // counted it is gone.
 func TestLook(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
-	if _, err := inspect.Look(t.Context(), js, t.TempDir()); err == nil || !strings.Contains(err.Error(), broker.ErrNoStreams.Error()) {
+	nc, js := dial(t, embedded.Config{})
+	if _, err := inspect.Look(t.Context(), js, t.TempDir()); err == nil || !strings.Contains(err.Error(), topology.ErrNoStreams.Error()) {
 		t.Errorf("without streams: %v", err)
 	}
 	ensure(t, js)
@@ -180,11 +183,11 @@ func TestLook(t *testing.T) {
 		}
 	}
 	mine := events.PartitionOf(at, 2)
-	c, _, err := broker.TakeOver(t.Context(), nc, broker.Claim{Partition: mine, Owner: "a"})
+	c, _, err := commit.TakeOver(t.Context(), nc, commit.Claim{Partition: mine, Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Commit(t.Context(), nil, broker.Marker{Cursor: 2}); err != nil {
+	if err := c.Commit(t.Context(), nil, commit.Marker{Cursor: 2}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := inspect.Look(t.Context(), js, t.TempDir())
@@ -198,7 +201,7 @@ func TestLook(t *testing.T) {
 	if other.Owner != "" || other.Behind != 0 || other.LagMS != 0 {
 		t.Errorf("the other: %+v", other)
 	}
-	s, err := js.Stream(t.Context(), broker.LogStream)
+	s, err := js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +217,7 @@ func TestLook(t *testing.T) {
 // Events that nobody decides are a problem, with the first of them; rejections are counted by
 // code.
 func TestExaminePartitions(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
+	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
 	ack, err := js.Publish(t.Context(), "session.turn.acme.s", nil)
 	if err != nil {
@@ -225,23 +228,23 @@ func TestExaminePartitions(t *testing.T) {
 	examine(t, p, "")
 	p.Now = func() time.Time { return time.Now().Add(90 * time.Second) }
 	examine(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
-	if _, err := broker.NewLeases(js, time.Minute).Acquire(t.Context(), id, broker.Holder{Member: "m", Owner: "a"}); err != nil {
+	if _, err := coord.NewLeases(js, time.Minute).Acquire(t.Context(), id, coord.Holder{Member: "m", Owner: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	examine(t, p, "does not decide them")
 
-	log, err := broker.State(t.Context(), js, broker.LogStream)
+	log, err := topology.State(t.Context(), js, topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	created := log.Created.UnixNano()
-	c, _, err := broker.TakeOver(t.Context(), nc, broker.Claim{Partition: id, Owner: "a", LogCreated: created})
+	c, _, err := commit.TakeOver(t.Context(), nc, commit.Claim{Partition: id, Owner: "a", LogCreated: created})
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := events.Address{Tenant: "acme", Session: "s"}
-	said := broker.Message{Subject: events.Outcome(id, events.KindRejected, at), Data: fmt.Appendf(nil, `{"seq":%d,"code":"bad_json"}`, ack.Sequence)}
-	if err := c.Commit(t.Context(), []broker.Message{said, said}, broker.Marker{Cursor: ack.Sequence, LogCreated: created}); err != nil {
+	said := commit.Message{Subject: events.Outcome(id, events.KindRejected, at), Data: fmt.Appendf(nil, `{"seq":%d,"code":"bad_json"}`, ack.Sequence)}
+	if err := c.Commit(t.Context(), []commit.Message{said, said}, commit.Marker{Cursor: ack.Sequence, LogCreated: created}); err != nil {
 		t.Fatal(err)
 	}
 	p.Now, p.Data = nil, t.TempDir()
@@ -256,7 +259,7 @@ func TestExaminePartitions(t *testing.T) {
 // While OUTCOMES is nearly full, the tenants whose compactions hold most of it are
 // named.
 func TestExamineTenants(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
+	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
 	publish := func(tenant string, bytes int) {
 		subject := events.Outcome(0, events.KindCompacted, events.Address{Tenant: tenant, Session: "s"})

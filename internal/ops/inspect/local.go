@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/disk"
 	"compactd/internal/kv"
 	"compactd/internal/ops/units"
 )
 
 // disk checks the room for ledgers, and for the streams of an embedded server.
-func (d *doctor) disk(s *broker.Streams) {
+func (d *doctor) disk(s *topology.Streams) {
 	free, size, err := disk.Space(d.Data)
 	switch {
 	case err != nil:
@@ -30,7 +30,7 @@ func (d *doctor) disk(s *broker.Streams) {
 		return // the streams are on another disk
 	}
 	var grow uint64
-	for _, x := range []broker.StreamState{s.Log, s.Outcomes} {
+	for _, x := range []topology.StreamState{s.Log, s.Outcomes} {
 		grow += uint64(max(x.MaxBytes, 0)) - min(x.Bytes, uint64(max(x.MaxBytes, 0)))
 	}
 	if grow > free {
@@ -40,7 +40,7 @@ func (d *doctor) disk(s *broker.Streams) {
 }
 
 // files checks each ledger file that no worker has open.
-func (d *doctor) files(s *broker.Streams) {
+func (d *doctor) files(s *topology.Streams) {
 	ledgers := filepath.Join(d.Data, "ledgers")
 	found, _ := filepath.Glob(filepath.Join(ledgers, "p*.db")) // fails on a bad pattern only
 	if len(found) == 0 {
@@ -84,7 +84,7 @@ func (d *doctor) files(s *broker.Streams) {
 }
 
 // fits compares a sound file with the log, when that is known.
-func (d *doctor) fits(at string, m kv.Mark, s *broker.Streams) bool {
+func (d *doctor) fits(at string, m kv.Mark, s *topology.Streams) bool {
 	switch {
 	case s == nil || m == kv.Mark{}:
 		return true

@@ -12,7 +12,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/snapshot"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -75,15 +78,15 @@ type File struct {
 }
 
 // Look reports on the streams of a server and the ledger files of a folder. It
-// fails with [broker.ErrNoStreams] where no worker ever ran.
+// fails with [topology.ErrNoStreams] where no worker ever ran.
 func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report, error) {
-	streams, err := broker.Describe(ctx, js)
+	streams, err := topology.Describe(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
 	r := &Report{MaxAgeSeconds: int64(streams.MaxAge.Seconds())}
-	r.add(broker.LogStream, streams.Log)
-	r.add(broker.OutcomesStream, streams.Outcomes)
+	r.add(topology.LogStream, streams.Log)
+	r.add(topology.OutcomesStream, streams.Outcomes)
 	for id := range streams.Partitions {
 		p, err := look(ctx, js, id)
 		if err != nil {
@@ -101,28 +104,28 @@ func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report,
 	return r, nil
 }
 
-func (r *Report) add(name string, s broker.StreamState) {
+func (r *Report) add(name string, s topology.StreamState) {
 	r.Streams = append(r.Streams, Stream{name, s.Created, s.Messages, s.Bytes, s.MaxBytes, s.First, s.Last})
 }
 
 func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error) {
-	m, err := broker.LastMarker(ctx, js.Conn(), id)
+	m, err := commit.LastMarker(ctx, js.Conn(), id)
 	if err != nil {
 		return Partition{}, err
 	}
 	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time}
-	oldest, err := broker.Oldest(ctx, js, id, m.Cursor)
+	oldest, err := stream.Oldest(ctx, js, id, m.Cursor)
 	if err != nil || oldest.IsZero() {
 		return p, err
 	}
 	p.LagMS = max(time.Since(oldest).Milliseconds(), 0)
-	p.Behind, err = broker.Behind(ctx, js, id, m.Cursor)
+	p.Behind, err = stream.Behind(ctx, js, id, m.Cursor)
 	return p, err
 }
 
 // leased reports whether somebody holds the lease of a partition.
 func leased(ctx context.Context, js jetstream.JetStream, id int) (bool, error) {
-	bucket, err := js.KeyValue(ctx, broker.LeasesBucket)
+	bucket, err := js.KeyValue(ctx, topology.LeasesBucket)
 	if err == nil {
 		_, err = bucket.Get(ctx, strconv.Itoa(id))
 	}
@@ -134,8 +137,8 @@ func leased(ctx context.Context, js jetstream.JetStream, id int) (bool, error) {
 
 // snapshotOf is nil where there is none.
 func snapshotOf(ctx context.Context, js jetstream.JetStream, id int) (*Snapshot, error) {
-	s, err := broker.NewSnapshots(js).Newest(ctx, id)
-	if errors.Is(err, broker.ErrNoSnapshot) || errors.Is(err, jetstream.ErrStreamNotFound) {
+	s, err := snapshot.New(js).Newest(ctx, id)
+	if errors.Is(err, snapshot.ErrNone) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -178,7 +181,7 @@ func (r *Report) Write(w io.Writer) error {
 		term.Column{Name: "BEHIND", Right: true}, term.Column{Name: "LAG", Right: true}, term.Column{Name: "SNAPSHOT", Right: true, Drop: 1},
 		term.Column{Name: "FILE", Right: true}, term.Column{Name: "OWNER", Min: 10})
 	for _, p := range r.Partitions {
-		owner, file, snapshot := p.Owner, "-", "-"
+		owner, file, copied := p.Owner, "-", "-"
 		if owner == "" {
 			owner = "nobody yet"
 		} else if !p.Leased {
@@ -191,9 +194,9 @@ func (r *Report) Write(w io.Writer) error {
 			}
 		}
 		if p.Snapshot != nil {
-			snapshot = fmt.Sprint(p.Snapshot.Cursor)
+			copied = fmt.Sprint(p.Snapshot.Cursor)
 		}
-		t.Row(p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), snapshot, file, owner)
+		t.Row(p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), copied, file, owner)
 	}
 	return t.Flush()
 }

@@ -5,17 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/coord"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/ops/inspect"
 )
 
 // A partition whose worker is gone is told from one that is served.
 func TestLeased(t *testing.T) {
-	nc, js := connect(t, embedded.Config{})
+	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
-	claim := broker.Claim{Partition: 1, Owner: "a", LogCreated: 1}
-	if _, _, err := broker.TakeOver(t.Context(), nc, claim); err != nil {
+	claim := commit.Claim{Partition: 1, Owner: "a", LogCreated: 1}
+	if _, _, err := commit.TakeOver(t.Context(), nc, claim); err != nil {
 		t.Fatal(err)
 	}
 	shown := func(leased bool, last string) {
@@ -33,12 +34,12 @@ func TestLeased(t *testing.T) {
 		}
 	}
 	shown(false, "nobody, last a")
-	lease, err := broker.NewLeases(js, time.Minute).Acquire(t.Context(), 1, broker.Holder{Member: "m", Owner: "a"})
+	lease, err := coord.NewLeases(js, time.Minute).Acquire(t.Context(), 1, coord.Holder{Member: "m", Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown(true, "  a")
-	if err := broker.NewLeases(js, time.Minute).Release(t.Context(), lease); err != nil {
+	if err := coord.NewLeases(js, time.Minute).Release(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
 	shown(false, "nobody, last a")

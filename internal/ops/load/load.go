@@ -12,7 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/replay"
 )
@@ -83,11 +84,11 @@ type told struct {
 }
 
 func (f *fleet) run(ctx context.Context) (*Report, error) {
-	streams, err := broker.Describe(ctx, f.js)
+	streams, err := topology.Describe(ctx, f.js)
 	if err != nil {
 		return nil, err
 	}
-	state, err := broker.State(ctx, f.js, broker.OutcomesStream)
+	state, err := topology.State(ctx, f.js, topology.OutcomesStream)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (f *fleet) run(ctx context.Context) (*Report, error) {
 	f.report.Elapsed = time.Since(began)
 	settle, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if err := broker.AwaitCursor(settle, f.js, streams.Partitions, f.lastSeq); err != nil {
+	if err := commit.AwaitCursor(settle, f.js, streams.Partitions, f.lastSeq); err != nil {
 		return nil, fmt.Errorf("wait for the workers: %w; is one running?", err)
 	}
 	return f.collect(ctx, state.Last+1)

@@ -10,7 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
@@ -41,7 +42,7 @@ func (f *fleet) collect(ctx context.Context, from uint64) (*Report, error) {
 	rep := &f.report // all agents have ended; f.heard alone still grows
 	rep.Sessions = len(f.agents)
 	var ids []string
-	err := broker.ReadStream(ctx, f.js, broker.OutcomesStream, events.OutcomesFilter, from, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(ctx, f.js, topology.OutcomesStream, events.OutcomesFilter, from, 0, func(m jetstream.Msg, _ uint64) error {
 		at, err := events.ParseOutcome(m.Subject())
 		if err != nil || f.agents[at.Address] == nil {
 			return err

@@ -14,7 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
 )
@@ -57,7 +59,7 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	streams, err := broker.Describe(ctx, js)
+	streams, err := topology.Describe(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -84,7 +86,7 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 type run struct {
 	config  Config
 	js      jetstream.JetStream
-	streams *broker.Streams
+	streams *topology.Streams
 	seen    []*SessionReport // by publish, in the order of the sessions
 
 	mu        sync.Mutex           // guards the fields below
@@ -189,12 +191,12 @@ func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a event
 		ack, err := Publish(ctx, js, k, a, id, payload)
 		taken, repeated := errors.AsType[*DuplicateError](err)
 		if repeated && unknown {
-			return &jetstream.PubAck{Stream: broker.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
+			return &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
 		}
-		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) && !broker.InProcess(err) {
+		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) && !jsapi.InProcess(err) {
 			return ack, err
 		}
-		unknown = unknown || !nobody(err) && !broker.InProcess(err)
+		unknown = unknown || !nobody(err) && !jsapi.InProcess(err)
 		time.Sleep(100 * time.Millisecond) // a reconnect takes about as long
 	}
 }
@@ -243,7 +245,7 @@ func Publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a event
 	if err != nil {
 		return nil, err
 	}
-	if limit := broker.MaxPayload(js.Conn()); len(payload)+1024 > limit {
+	if limit := connect.MaxPayload(js.Conn()); len(payload)+1024 > limit {
 		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(payload), limit))
 	}
 	m := &nats.Msg{Subject: subject, Data: payload, Header: nats.Header{}}

@@ -11,8 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -24,7 +25,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	nc, err := broker.Connect(t.Context(), broker.Options{InProcess: s})
+	nc, err := connect.Open(t.Context(), connect.Options{InProcess: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 
 	made := make(chan error, 1)
 	time.AfterFunc(time.Second, func() { // longer than the client itself tries again
-		_, err := broker.Ensure(t.Context(), js, broker.Topology{CreateBytes: 1 << 30})
+		_, err := topology.Ensure(t.Context(), js, topology.Config{CreateBytes: 1 << 30})
 		made <- err
 	})
 	first, err := Persist(t.Context(), js, events.KindTurn, a, "t1", payload)
@@ -75,7 +76,7 @@ func TestLostAcknowledgementIsNoDuplicate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := broker.Ensure(t.Context(), js, broker.Topology{CreateBytes: 1 << 30}); err != nil {
+	if _, err := topology.Ensure(t.Context(), js, topology.Config{CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
 	deaf.answers.Store(1)

@@ -9,7 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -65,7 +67,7 @@ type Row struct {
 func (r *run) report(ctx context.Context) (*Report, error) {
 	settle, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if err := broker.AwaitCursor(settle, r.js, r.streams.Partitions, r.last); err != nil {
+	if err := commit.AwaitCursor(settle, r.js, r.streams.Partitions, r.last); err != nil {
 		return nil, fmt.Errorf("wait for the workers: %w; is one running?", err)
 	}
 	rep := &Report{Sessions: r.seen, Duplicates: r.duplicates}
@@ -102,7 +104,7 @@ func (r *run) ask(ctx context.Context) (unasked int) {
 // compactions by the id of the outcome.
 func (r *run) collect(ctx context.Context, index map[events.Address]*SessionReport) (map[string]uint64, error) {
 	causes := map[string]uint64{}
-	err := broker.ReadStream(ctx, r.js, broker.OutcomesStream, events.OutcomesFilter, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(ctx, r.js, topology.OutcomesStream, events.OutcomesFilter, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		at, err := events.ParseOutcome(m.Subject())
 		if err != nil {
 			return err
