@@ -1,5 +1,6 @@
 // Command worker serves the sessions of a fleet of agents: it keeps their token
-// budgets and publishes session.compacted before they overflow.
+// budgets and publishes session.compacted before they overflow. One program serves a
+// laptop and a fleet: see docs/adr/0019.
 package main
 
 import (

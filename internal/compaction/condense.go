@@ -105,6 +105,7 @@ func (l *Ledger) waits(now int64) bool {
 }
 
 // waitsAtTrigger reports whether such a job was asked for at the trigger.
+// See docs/adr/0005.
 func (l *Ledger) waitsAtTrigger(now int64) bool {
 	return l.waits(now) && l.job.Lane != events.LaneBackground
 }
@@ -114,6 +115,7 @@ func (l *Ledger) waitsAtTrigger(now int64) bool {
 const maxJobTurns = 10_000
 
 // wanted says what summary is wanted.
+// See docs/adr/0007.
 type jobSpec struct {
 	lane    events.Lane
 	recent  Tokens // most that shall stay beside it
@@ -251,6 +253,7 @@ func (l *Ledger) rangeHash(from, to events.Position) string {
 
 // lateMerge reports whether the prepared summary gives back what a truncation
 // took: then it is worth having even if it costs a little.
+// See docs/adr/0006.
 func (l *Ledger) lateMerge() bool {
 	if l.prepared == nil {
 		return false

@@ -213,6 +213,7 @@ const (
 
 // mayTry bounds how often a session above its trigger is planned: a plan costs
 // what is in view, and a turn must not.
+// See docs/adr/0003.
 func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	since := l.attempted
 	if l.waitsAtTrigger(d.now) {

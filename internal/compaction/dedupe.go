@@ -11,6 +11,7 @@ import (
 // replaced, also one that failed, only when a later successful read covers it: the
 // whole file, or the same lines. It changes nothing when the reads it touches, the kept ones
 // included, would not shrink by at least the share minimum.
+// See docs/adr/0002.
 func (d *Draft) Deduplicate(minimum PPM) {
 	kept := make([]bool, len(d.entries))
 	var replace []int // newest first

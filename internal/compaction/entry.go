@@ -99,6 +99,7 @@ func (e *Entry) set(x *events.Edit) {
 
 // Entry is what a ledger keeps of one part of a message: one tool call, one tool
 // result, or a run of everything else. It is 96 bytes.
+// See docs/adr/0001.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
 	Call    Key    // call id of a call or result; of a marker or summary the end of its range; of a restored result the place of its call

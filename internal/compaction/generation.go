@@ -3,6 +3,7 @@ package compaction
 import "compactd/internal/events"
 
 // generation is what a ledger keeps of one compaction or rewind.
+// See docs/adr/0010.
 type generation struct {
 	Saved Tokens `json:"saved"` // by it; negative for a rewind
 	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to

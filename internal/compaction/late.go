@@ -13,6 +13,7 @@ type lateResult struct{ result, call int }
 // late lists the results that belong to an open call before their exchange. It
 // drops those whose call has a result already or comes later, and of several
 // without a call all but the first, which gets a placeholder call of that id.
+// See docs/adr/0004.
 func (d *Draft) lateResults() []lateResult {
 	other := d.pairing().other
 	taken := map[Key]bool{} // ids that a call in view has, or a placeholder call will have

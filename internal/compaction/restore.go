@@ -44,6 +44,7 @@ func (d *Draft) release(target Tokens) {
 }
 
 // restore restores what the policy allows, if the plan has hidden messages.
+// See docs/adr/0009.
 func (d *Draft) restore(m *Means, p *RestorePolicy, most Tokens) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
 		d.Restore(m.Hidden(), p, most)

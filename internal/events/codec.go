@@ -41,6 +41,7 @@ var verbatim = json.JoinOptions(
 // are. White space between their tokens is left out: the library has no option
 // to keep it. Bytes that are no UTF-8 become U+FFFD: what an outcome quotes of a stranger
 // must not keep it from being written. Beside an error there is nothing.
+// See docs/adr/0018.
 func Marshal(v any) ([]byte, error) {
 	data, err := json.Marshal(v, verbatim)
 	if err != nil {

@@ -46,6 +46,7 @@ type SetAside struct {
 // some hundred MB/s and more. One that cannot be trusted is moved away first; the
 // store is then fresh and set says so. err is for what the caller must mend: the
 // file is [ErrInUse], cannot be opened, or cannot be written.
+// See docs/adr/0016.
 func Open(o Options) (s *Store, set *SetAside, err error) {
 	if o, err = o.validate(); err != nil {
 		return nil, nil, fmt.Errorf("open ledgers: %w", err)

@@ -186,6 +186,7 @@ func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
 
 // write stores a checkpoint; it tries again until it succeeds or ctx ends, since
 // its rows are nowhere else.
+// See docs/adr/0014.
 func (p *partition) write(ctx context.Context, c *checkpoint) {
 	failpoint.Pass("before-checkpoint")
 	began := time.Now()

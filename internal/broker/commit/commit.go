@@ -47,6 +47,7 @@ type Claim struct {
 
 // Committer writes the outcomes of one partition as long as it owns it. It is
 // for one goroutine, and best has a connection of its own.
+// See docs/adr/0013.
 type Committer struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream // on nc

@@ -30,6 +30,7 @@ import (
 //
 // A message that two consumers in a row did not bring is read from the leader by its
 // sequence: no message stops the reading.
+// See docs/adr/0015.
 type Reader struct {
 	js      jetstream.JetStream
 	stream  string

@@ -56,6 +56,7 @@ type Config struct {
 // streams in place, and nothing else. Several workers
 // may call it at once, whatever each of them requests: streams that another one creates
 // meanwhile are taken as they are. It waits for a server that does not answer, see [jsapi.AwaitServer].
+// See docs/adr/0012.
 func Ensure(ctx context.Context, js jetstream.JetStream, t Config) (s *Streams, err error) {
 	if err := t.validate(); err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)

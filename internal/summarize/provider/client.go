@@ -32,6 +32,7 @@ type client struct {
 }
 
 // New returns a model, or every invalid field of c in one error. It calls nobody.
+// See docs/adr/0011.
 func New(c Config) (model.Model, error) {
 	p, ok := presets[c.Provider]
 	if !ok {
