@@ -25,7 +25,7 @@ import (
 	"compactd/internal/exact"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
-	"compactd/internal/worker"
+	"compactd/internal/worker/audit"
 )
 
 type replayCmd struct {
@@ -40,7 +40,7 @@ type replayCmd struct {
 
 	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
 
-	span    worker.Span
+	span    audit.Span
 	compare bool   // policies are named
 	note    string // where the transcripts come from, when no path was given
 	named   string // they, as they are written on a command line
@@ -67,7 +67,7 @@ func (*replayCmd) Help() string { return replayHelp }
 
 // Validate finds wrong usage that kong cannot find.
 func (c *replayCmd) Validate() error {
-	c.span = worker.Span{Tenant: c.Tenant, Session: c.Session}
+	c.span = audit.Span{Tenant: c.Tenant, Session: c.Session}
 	if c.Session != "" {
 		c.span.Tenant = cmp.Or(c.Tenant, events.DefaultTenant)
 	}
@@ -92,18 +92,18 @@ func (c *replayCmd) Validate() error {
 func (c *replayCmd) partOfLog() bool { return cmp.Or(c.Tenant, c.Session, c.From, c.To) != "" }
 
 // place reads a sequence or a time.
-func place(flag, s string) (worker.Place, error) {
+func place(flag, s string) (audit.Place, error) {
 	if s == "" {
-		return worker.Place{}, nil
+		return audit.Place{}, nil
 	}
 	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 {
-		return worker.Place{Seq: compaction.Seq(n)}, nil
+		return audit.Place{Seq: compaction.Seq(n)}, nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return worker.Place{}, fmt.Errorf("%s %s is neither a sequence of the log nor a time such as 2026-01-31T15:04:05Z", flag, s)
+		return audit.Place{}, fmt.Errorf("%s %s is neither a sequence of the log nor a time such as 2026-01-31T15:04:05Z", flag, s)
 	}
-	return worker.Place{Time: t.UnixMilli()}, nil
+	return audit.Place{Time: t.UnixMilli()}, nil
 }
 
 // Run compares the log with its outcomes, or policies with each other.
@@ -129,7 +129,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 	if err != nil {
 		return err
 	}
-	r, err := worker.Replay(ctx, nc, c.span, counters...)
+	r, err := audit.Replay(ctx, nc, c.span, counters...)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func counters() (out []compaction.Counter, err error) {
 // replayed is what the command prints of a comparison.
 type replayed struct {
 	Equal bool `json:"equal"`
-	*worker.Replayed
+	*audit.Replayed
 }
 
 // Write prints it for people.

@@ -16,7 +16,7 @@ import (
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/whatif"
-	"compactd/internal/worker"
+	"compactd/internal/worker/audit"
 )
 
 // errInvalid is a defect.
@@ -109,7 +109,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	if err != nil {
 		return err
 	}
-	err = worker.Recordings(ctx, nc, c.span, known, func(rec worker.Recording, why error) error {
+	err = audit.Recordings(ctx, nc, c.span, known, func(rec audit.Recording, why error) error {
 		if why != nil {
 			r.LeaveOut(why.Error())
 			return nil

@@ -194,12 +194,12 @@ func (p *partition) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 		return data, err
 	}
 	p.countHour(ctx)
-	if t.omitted = q.over(tenant, 1); t.omitted == "" {
+	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
 		if data, t.omitted, err = p.renderWhole(ctx, t, c); data == nil {
 			return nil, err
 		}
 		if t.omitted == "" {
-			t.omitted = q.over(tenant, int64(len(data)))
+			t.omitted = q.Over(tenant, int64(len(data)))
 		}
 	}
 	if t.omitted != "" && t.omitted != observe.OmittedSize && t.omitted != observe.OmittedText {
@@ -207,7 +207,7 @@ func (p *partition) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 			return nil, err
 		}
 	}
-	q.charge(p.id, tenant, int64(len(data)))
+	q.Charge(p.id, tenant, int64(len(data)))
 	return data, err
 }
 
@@ -226,7 +226,7 @@ func (p *partition) countHour(ctx context.Context) {
 	if p.counted {
 		return
 	}
-	if err := p.w.quotas.serve(ctx, p.id, p.committer.Fence()); err != nil {
+	if err := p.w.quotas.Serve(ctx, p.id, p.committer.Fence()); err != nil {
 		p.retrying("count outcomes")(err)
 		return
 	}

@@ -133,7 +133,7 @@ func (p *partition) run(ctx context.Context, s stopTime) error {
 }
 
 func (p *partition) serve(ctx context.Context, s stopTime) error {
-	defer p.w.quotas.release(p.id)
+	defer p.w.quotas.Release(p.id)
 	if err := p.open(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
 	}

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
+	"compactd/internal/worker/audit"
 )
 
 // publishOf publishes for a tenant.
@@ -169,7 +170,7 @@ func withoutPrune() compaction.Policy {
 // wantReplayed replays what is stored and wants no difference.
 func (w *world) wantReplayed() {
 	w.t.Helper()
-	report, err := worker.Replay(w.t.Context(), w.conn, worker.Span{})
+	report, err := audit.Replay(w.t.Context(), w.conn, audit.Span{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

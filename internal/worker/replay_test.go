@@ -15,6 +15,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
+	"compactd/internal/worker/audit"
 )
 
 // replayWorld holds two sessions, decided under two configs, one after the other,
@@ -51,9 +52,9 @@ func replayWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) replay(s worker.Span) *worker.Replayed {
+func (w *world) replay(s audit.Span) *audit.Replayed {
 	w.t.Helper()
-	r, err := worker.Replay(w.t.Context(), w.conn, s)
+	r, err := audit.Replay(w.t.Context(), w.conn, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -79,29 +80,29 @@ func TestReplay(t *testing.T) {
 		told += len(bodies)
 	}
 	consumers := w.consumers()
-	all := w.replay(worker.Span{})
-	if want := (&worker.Replayed{
-		Events: int(log.Last), Sessions: 2, Outcomes: told, Configs: 2, Differences: []worker.Difference{},
+	all := w.replay(audit.Span{})
+	if want := (&audit.Replayed{
+		Events: int(log.Last), Sessions: 2, Outcomes: told, Configs: 2, Differences: []audit.Difference{},
 	}); !cmp.Equal(want, all) || !all.Equal() {
 		t.Errorf("everything (-want +got):\n%s", cmp.Diff(want, all))
 	}
-	one := w.replay(worker.Span{Tenant: "default", Session: "s2"})
+	one := w.replay(audit.Span{Tenant: "default", Session: "s2"})
 	if one.Sessions != 1 || one.Events != 20 || one.Configs != 1 || one.Outcomes == 0 || one.Outcomes >= told || !one.Equal() {
 		t.Errorf("one session: %+v", one)
 	}
-	if none := w.replay(worker.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
+	if none := w.replay(audit.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
 		t.Errorf("no such tenant: %+v", none)
 	}
 	middle := compaction.Seq(log.Last / 2)
-	early, late := w.replay(worker.Span{To: worker.Place{Seq: middle}}), w.replay(worker.Span{From: worker.Place{Seq: middle + 1}})
+	early, late := w.replay(audit.Span{To: audit.Place{Seq: middle}}), w.replay(audit.Span{From: audit.Place{Seq: middle + 1}})
 	if early.Events != int(middle) || early.Events+late.Events != all.Events || early.Outcomes+late.Outcomes != all.Outcomes || !early.Equal() || !late.Equal() {
 		t.Errorf("two spans: %+v and %+v", early, late)
 	}
 	now := log.Created.UnixMilli()
-	if r := w.replay(worker.Span{From: worker.Place{Time: now + 3_600_000}}); r.Events != 0 {
+	if r := w.replay(audit.Span{From: audit.Place{Time: now + 3_600_000}}); r.Events != 0 {
 		t.Errorf("what is to come: %+v", r)
 	}
-	if r := w.replay(worker.Span{From: worker.Place{Time: now}, To: worker.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
+	if r := w.replay(audit.Span{From: audit.Place{Time: now}, To: audit.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
 		t.Errorf("the hour: %+v", r)
 	}
 	if diff := cmp.Diff([]broker.StreamState{log, outcomes}, []broker.StreamState{w.state(broker.LogStream), w.state(broker.OutcomesStream)}); diff != "" {
@@ -191,17 +192,17 @@ func TestReplayDiffers(t *testing.T) {
 	for _, x := range []struct {
 		name, subject, text string
 		change              func([]byte) [][]byte
-		want                worker.Difference // Seq aside
+		want                audit.Difference // Seq aside
 	}{
-		{"a number", ".compacted.default.s2", `"compacted":true`, edit(`"tokens_before":`, `"tokens_before":1`), worker.Difference{Session: "s2", Kind: "compacted", Path: "stages[0].tokens_before"}},
-		{"a text", ".compacted.default.s1", `"compacted":true`, edit(`word 1 `, `Word 1 `), worker.Difference{Session: "s1", Kind: "compacted", Path: "messages[0].content"}},
-		{"a budget", ".budget.default.s2", "", edit(`"level":"`, `"level":"x`), worker.Difference{Session: "s2", Kind: "budget", Path: "level"}},
-		{"a job", ".job.", "", edit(`"hash":"`, `"hash":"0`), worker.Difference{Session: "s1", Kind: "job", Path: "hash"}},
-		{"white space", ".budget.default.s2", "", edit(`,`, `, `), worker.Difference{Session: "s2", Kind: "budget"}},
-		{"one too few", ".rejected.default.s1", "", drop, worker.Difference{Session: "s1", Kind: "rejected", Recorded: "-"}},
-		{"one too many", ".budget.default.s2", "", func(d []byte) [][]byte { return [][]byte{d, d} }, worker.Difference{Session: "s2", Kind: "budget", Decided: "-"}},
-		{"not JSON", ".budget.default.s2", "", edit(`{`, `(`), worker.Difference{Session: "s2", Kind: "budget"}},
-		{"an event that is not there", ".budget.default.s2", "", edit(`"seq":`, `"seq":1000`), worker.Difference{Session: "s2", Kind: "budget"}},
+		{"a number", ".compacted.default.s2", `"compacted":true`, edit(`"tokens_before":`, `"tokens_before":1`), audit.Difference{Session: "s2", Kind: "compacted", Path: "stages[0].tokens_before"}},
+		{"a text", ".compacted.default.s1", `"compacted":true`, edit(`word 1 `, `Word 1 `), audit.Difference{Session: "s1", Kind: "compacted", Path: "messages[0].content"}},
+		{"a budget", ".budget.default.s2", "", edit(`"level":"`, `"level":"x`), audit.Difference{Session: "s2", Kind: "budget", Path: "level"}},
+		{"a job", ".job.", "", edit(`"hash":"`, `"hash":"0`), audit.Difference{Session: "s1", Kind: "job", Path: "hash"}},
+		{"white space", ".budget.default.s2", "", edit(`,`, `, `), audit.Difference{Session: "s2", Kind: "budget"}},
+		{"one too few", ".rejected.default.s1", "", drop, audit.Difference{Session: "s1", Kind: "rejected", Recorded: "-"}},
+		{"one too many", ".budget.default.s2", "", func(d []byte) [][]byte { return [][]byte{d, d} }, audit.Difference{Session: "s2", Kind: "budget", Decided: "-"}},
+		{"not JSON", ".budget.default.s2", "", edit(`{`, `(`), audit.Difference{Session: "s2", Kind: "budget"}},
+		{"an event that is not there", ".budget.default.s2", "", edit(`"seq":`, `"seq":1000`), audit.Difference{Session: "s2", Kind: "budget"}},
 	} {
 		at := find(x.subject, x.text)
 		w.rewrite(messages, func(i int, m *nats.Msg) [][]byte {
@@ -210,7 +211,7 @@ func TestReplayDiffers(t *testing.T) {
 			}
 			return x.change(m.Data)
 		})
-		r := w.replay(worker.Span{})
+		r := w.replay(audit.Span{})
 		if r.Equal() || r.Differing != 1 || len(r.Differences) != 1 {
 			t.Errorf("%s: %+v", x.name, r)
 			continue
@@ -220,12 +221,12 @@ func TestReplayDiffers(t *testing.T) {
 			x.want.Recorded != "" && d.Recorded != x.want.Recorded || x.want.Decided != "" && d.Decided != x.want.Decided {
 			t.Errorf("%s: %+v", x.name, d)
 		}
-		if other := w.replay(worker.Span{To: worker.Place{Seq: 1}}); !other.Equal() {
+		if other := w.replay(audit.Span{To: audit.Place{Seq: 1}}); !other.Equal() {
 			t.Errorf("%s: a span before it differs: %+v", x.name, other)
 		}
 	}
 	w.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
-	if r := w.replay(worker.Span{}); !r.Equal() {
+	if r := w.replay(audit.Span{}); !r.Equal() {
 		t.Errorf("unchanged: %+v", r)
 	}
 }
@@ -243,7 +244,7 @@ func TestReplayLeavesOut(t *testing.T) {
 		}
 		return [][]byte{m.Data}
 	})
-	r := w.replay(worker.Span{})
+	r := w.replay(audit.Span{})
 	if r.Equal() || r.Differing != 0 || len(r.Undecidable) != 1 || r.Sessions != 1 {
 		t.Errorf("without the second config: %+v", r)
 	}
@@ -260,12 +261,12 @@ func TestReplayLeavesOut(t *testing.T) {
 	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(5)); err != nil {
 		t.Fatal(err)
 	}
-	r = w.replay(worker.Span{})
+	r = w.replay(audit.Span{})
 	if !r.Equal() || r.Older != 1 || r.Sessions != 1 || r.Events != 20 {
 		t.Errorf("without the first turns: %+v", r)
 	}
 	left := 0
-	err = worker.Recordings(t.Context(), w.conn, worker.Span{}, nil, func(rec worker.Recording, why error) error {
+	err = audit.Recordings(t.Context(), w.conn, audit.Span{}, nil, func(rec audit.Recording, why error) error {
 		switch {
 		case why != nil && rec.Address.Session == "s1" && len(rec.Events) == 0:
 			left++
@@ -307,7 +308,7 @@ func TestReplayForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.erase("s2", forgotten)
-	if r := w.replay(worker.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
+	if r := w.replay(audit.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
 		t.Errorf("%+v", r)
 	}
 }

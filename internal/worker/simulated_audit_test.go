@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/audit"
 	"compactd/internal/worker/decide"
 )
 
@@ -121,7 +122,7 @@ func (s *simulation) compare(e decide.Event, outs []compaction.Outcome, told []c
 		return fmt.Errorf("event %d (%s) has %d outcomes, of which %d were told", e.Seq, e.Kind, len(outs), len(told))
 	}
 	for i, o := range outs {
-		want, err := omittedAs(o, told[i].data)
+		want, err := audit.OmittedAs(o, told[i].data)
 		if err != nil {
 			return err
 		}

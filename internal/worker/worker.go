@@ -16,8 +16,10 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize"
+	"compactd/internal/worker/jobs"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
+	"compactd/internal/worker/quota"
 )
 
 // Config describes a worker. Fields without a default are required.
@@ -111,7 +113,7 @@ type Worker struct {
 	payloads  *payload.Renderer
 	service   *service
 	snapshots *snapshots
-	quotas    *quotas
+	quotas    *quota.Bounds
 	rendering *rendering
 	ready     sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 
@@ -150,7 +152,11 @@ func New(c Config) (*Worker, error) {
 		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),
 	}
 	w.snapshots = newSnapshots(w)
-	w.quotas = newQuotas(w)
+	w.quotas = quota.New(quota.Config{
+		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions, Assigned: w.share,
+		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
+		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
+	})
 	w.ready.Add(2)
 	w.service = newService(w)
 	return w, nil
@@ -202,13 +208,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return f.run(ctx, stop) })
 	g.Go(func() error { return w.service.run(ctx, stop.all) })
 	g.Go(func() error { w.renewConfig(ctx); return nil })
-	g.Go(func() error { w.quotas.run(ctx); return nil })
+	g.Go(func() error { w.quotas.Run(ctx); return nil })
 	if w.snapshots.enabled() {
 		g.Go(func() error { w.snapshots.run(ctx); return nil })
 	}
 	if w.config.Summarizer != nil {
-		p := pool{nc: w.config.Read, js: w.js, summarizer: w.config.Summarizer, listener: &w.config.Listener}
-		g.Go(func() error { p.run(ctx); return nil })
+		p := jobs.Pool{NC: w.config.Read, JS: w.js, Summarizer: w.config.Summarizer, Listener: &w.config.Listener}
+		g.Go(func() error { p.Run(ctx); return nil })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("run worker: %w", err)

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
+	"compactd/internal/worker/audit"
 )
 
 // waitLimit is how long a test waits for what takes moments on an idle machine.
@@ -204,7 +205,7 @@ func bySubject(sessions map[place][]outcome) map[string][]string {
 func (w *world) redecided() []outcome {
 	w.t.Helper()
 	var out []outcome
-	err := worker.Redecide(w.t.Context(), w.conn, w.streams.Partitions, w.config, func(r worker.Redecided) error {
+	err := audit.Redecide(w.t.Context(), w.conn, w.streams.Partitions, w.config, func(r audit.Redecided) error {
 		out = append(out, newOutcome(r.Subject, r.Data))
 		return nil
 	})

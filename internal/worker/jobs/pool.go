@@ -1,4 +1,4 @@
-package worker
+package jobs
 
 import (
 	"context"
@@ -35,16 +35,16 @@ const (
 	jobPause = 5 * time.Second
 )
 
-// pool works on the jobs of all partitions, whoever owns them.
-type pool struct {
-	nc         *nats.Conn
-	js         jetstream.JetStream
-	summarizer summarize.Summarizer
-	listener   *observe.Listener
+// Pool works on the jobs of all partitions, whoever owns them.
+type Pool struct {
+	NC         *nats.Conn
+	JS         jetstream.JetStream
+	Summarizer summarize.Summarizer
+	Listener   *observe.Listener
 }
 
-// run works until ctx ends; jobs under way are then given back.
-func (p *pool) run(ctx context.Context) {
+// Run works until ctx ends; jobs under way are then given back.
+func (p *Pool) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, lane := range events.Lanes {
 		all.Go(func() { p.lane(ctx, lane) })
@@ -54,7 +54,7 @@ func (p *pool) run(ctx context.Context) {
 
 // lane works on one lane until ctx ends. A consumer that was deleted, by an
 // operator or with its stream, is made again.
-func (p *pool) lane(ctx context.Context, lane events.Lane) {
+func (p *Pool) lane(ctx context.Context, lane events.Lane) {
 	for {
 		if err := p.consume(ctx, lane); ctx.Err() == nil {
 			p.retrying("read jobs", err)
@@ -70,8 +70,8 @@ func (p *pool) lane(ctx context.Context, lane events.Lane) {
 // consume works on what one consumer delivers, and ends with it. A job is asked
 // for only when a slot is free: one that lies in a buffer gives no sign of life,
 // and uses up its deliveries there.
-func (p *pool) consume(ctx context.Context, lane events.Lane) error {
-	c, err := p.js.CreateOrUpdateConsumer(ctx, broker.OutcomesStream, jetstream.ConsumerConfig{
+func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
+	c, err := p.JS.CreateOrUpdateConsumer(ctx, broker.OutcomesStream, jetstream.ConsumerConfig{
 		Durable:       broker.JobConsumer(lane),
 		FilterSubject: events.JobFilter(lane),
 		AckPolicy:     jetstream.AckExplicitPolicy,
@@ -120,7 +120,7 @@ func (p *pool) consume(ctx context.Context, lane events.Lane) error {
 // work handles one delivery of a job: its result is published before the job is
 // acknowledged, so that a death in between only repeats it. The first result of a
 // job wins.
-func (p *pool) work(ctx context.Context, m jetstream.Msg) {
+func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	stop := p.keepAlive(ctx, m)
 	defer stop()
 	d, err := readDelivery(m)
@@ -129,10 +129,10 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 		p.ack("end job", m.Term()) // nobody can read it
 		return
 	}
-	observe.Call(p.listener.SummaryStarted, observe.SummaryStarted{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number})
+	observe.Call(p.Listener.SummaryStarted, observe.SummaryStarted{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number})
 	began := time.Now()
 	var result *events.Summary
-	forgotten, err := broker.LastForget(ctx, p.nc, d.partition, d.address) // before any text is read
+	forgotten, err := broker.LastForget(ctx, p.NC, d.partition, d.address) // before any text is read
 	if err == nil && forgotten > d.job.CausedBy.Seq {
 		err = broker.ErrErased // what it is to read goes, perhaps later than this
 	}
@@ -154,7 +154,7 @@ func (p *pool) work(ctx context.Context, m jetstream.Msg) {
 	}
 	failpoint.Pass("summary-published")
 	p.ack("end job", m.Ack())
-	observe.Call(p.listener.SummaryDone, observe.SummaryDone{
+	observe.Call(p.Listener.SummaryDone, observe.SummaryDone{
 		Address: d.address, Lane: d.lane, Job: d.job.ID, Failure: result.Failure, Took: time.Since(began), Attempt: d.number, Model: result.Model, Usage: result.Usage,
 	})
 }
@@ -193,7 +193,7 @@ func (d *delivery) maxWait() time.Duration {
 
 // giveBack has a job delivered again: at once by a worker that stops, later when
 // its models are busy or something failed.
-func (p *pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err error) {
+func (p *Pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err error) {
 	pause := jobPause
 	later, busy := errors.AsType[*summarize.RetryAfterError](err)
 	switch {
@@ -201,7 +201,7 @@ func (p *pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err e
 		pause = 0
 	case busy:
 		pause = pauseBefore(later, d.maxWait(), d.number)
-		observe.Call(p.listener.SummaryDelayed, observe.SummaryDelayed{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number, Pause: pause, Err: later.Err})
+		observe.Call(p.Listener.SummaryDelayed, observe.SummaryDelayed{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number, Pause: pause, Err: later.Err})
 	default:
 		p.retrying("summarize", err)
 	}
@@ -209,7 +209,7 @@ func (p *pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err e
 }
 
 // keepAlive tells the server that the job is being worked on, until stop returns.
-func (p *pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
+func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -230,7 +230,7 @@ func (p *pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 
 // result summarizes. Its error is worth another try; what is not becomes a
 // summary that says why there is none. What every worker died of is not tried.
-func (p *pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
+func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	if err = errDead; d.number <= jobDeliveries {
 		s, err = p.summarize(ctx, d)
 	}
@@ -277,7 +277,7 @@ var (
 )
 
 // summarize reads the range of a job and has it written.
-func (p *pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, err error) {
+func (p *Pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s, err = nil, fmt.Errorf("%w: %v", errPanic, r)
@@ -292,10 +292,10 @@ func (p *pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 }
 
 // write calls the summarizer. When its time is over, the embedded one writes.
-func (p *pool) write(ctx context.Context, limit time.Duration, in summarize.Input) (*events.Summary, error) {
+func (p *Pool) write(ctx context.Context, limit time.Duration, in summarize.Input) (*events.Summary, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
-	s, err := p.summarizer.Summarize(limited, in)
+	s, err := p.Summarizer.Summarize(limited, in)
 	if err != nil && errors.Is(context.Cause(limited), errLimit) {
 		return extract.New().Summarize(ctx, in)
 	}
@@ -303,23 +303,23 @@ func (p *pool) write(ctx context.Context, limit time.Duration, in summarize.Inpu
 }
 
 // attempted tells the listener what becomes of each model that is asked.
-func (p *pool) attempted(d *delivery) func(summarize.Attempt) {
+func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 	return func(a summarize.Attempt) {
 		if e, ok := errors.AsType[*model.Error](a.Err); ok && e.Kind == model.OverQuota {
-			observe.Call(p.listener.OverQuota, observe.OverQuota{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model})
+			observe.Call(p.Listener.OverQuota, observe.OverQuota{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model})
 			return
 		}
-		observe.Call(p.listener.ModelCalled, observe.ModelCalled{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model, Usage: a.Usage, Err: a.Err})
+		observe.Call(p.Listener.ModelCalled, observe.ModelCalled{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model, Usage: a.Usage, Err: a.Err})
 	}
 }
 
-func (p *pool) input(ctx context.Context, a events.Address, job *events.Job) (summarize.Input, error) {
+func (p *Pool) input(ctx context.Context, a events.Address, job *events.Job) (summarize.Input, error) {
 	in := summarize.Input{Format: job.Format, MaxUnits: job.MaxUnits, Focus: job.Focus}
 	seqs := job.Seqs
 	if job.Previous != 0 {
 		seqs = slices.Concat([]uint64{job.Previous}, seqs)
 	}
-	bodies, err := broker.GetLog(ctx, p.nc, seqs)
+	bodies, err := broker.GetLog(ctx, p.NC, seqs)
 	if err != nil {
 		return in, err
 	}
@@ -351,7 +351,7 @@ func (p *pool) input(ctx context.Context, a events.Address, job *events.Job) (su
 
 // publish stores the result as an event of its session, unless the session was
 // forgotten since the sequence forgotten.
-func (p *pool) publish(ctx context.Context, d *delivery, s *events.Summary, forgotten uint64) error {
+func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, forgotten uint64) error {
 	subject, err := events.Input(events.KindSummary, d.address)
 	if err != nil {
 		return err
@@ -362,19 +362,19 @@ func (p *pool) publish(ctx context.Context, d *delivery, s *events.Summary, forg
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, s.Job)
-	taken, err := broker.PublishUnlessErased(ctx, p.js, m, d.partition, d.address, forgotten)
+	taken, err := broker.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, forgotten)
 	if taken != nil {
 		p.retrying("publish summary", taken)
 	}
 	return err
 }
 
-func (p *pool) ack(step string, err error) {
+func (p *Pool) ack(step string, err error) {
 	if err != nil {
 		p.retrying(step, err)
 	}
 }
 
-func (p *pool) retrying(step string, err error) {
-	observe.Call(p.listener.Retrying, observe.Retrying{Partition: -1, Step: step, Err: err})
+func (p *Pool) retrying(step string, err error) {
+	observe.Call(p.Listener.Retrying, observe.Retrying{Partition: -1, Step: step, Err: err})
 }

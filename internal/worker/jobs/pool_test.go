@@ -1,4 +1,4 @@
-package worker
+package jobs
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func TestHangingModel(t *testing.T) {
 	in := summarize.Input{Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
 	for lane, terms := range laneTerms {
 		synctest.Test(t, func(t *testing.T) {
-			p, began := pool{summarizer: hanging{}}, time.Now()
+			p, began := Pool{Summarizer: hanging{}}, time.Now()
 			s, err := p.write(t.Context(), terms.limit, in)
 			if err != nil || s.Model != extract.Model || time.Since(began) != terms.limit {
 				t.Errorf("%s: %+v, %v after %s", lane, s, err, time.Since(began))
@@ -113,7 +113,7 @@ func (m *message) NakWithDelay(d time.Duration) error { m.given = append(m.given
 // worker would get it, and none once it is settled.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, m := pool{listener: &observe.Listener{}}, &message{}
+		p, m := Pool{Listener: &observe.Listener{}}, &message{}
 		stop := p.keepAlive(t.Context(), m)
 		time.Sleep(jobAckWait + time.Second)
 		if n := m.beats.Load(); n != 3 {
@@ -147,7 +147,7 @@ func TestGiveBack(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			delayed, told := 0, 0
-			p := pool{listener: &observe.Listener{
+			p := Pool{Listener: &observe.Listener{
 				SummaryDelayed: func(e observe.SummaryDelayed) {
 					if delayed++; e.Pause != c.pause || e.Attempt != 2 || e.Err == nil {
 						t.Errorf("%s: told %+v", c.name, e)

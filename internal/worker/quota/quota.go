@@ -1,4 +1,4 @@
-package worker
+package quota
 
 import (
 	"cmp"
@@ -116,8 +116,8 @@ func (h *hour) of(tenant string) (n int64) {
 // ofSlot is what a tenant has had stored in the slot that is running.
 func (h *hour) ofSlot(tenant string) int64 { return h.slots[h.at%int64(len(h.slots))][tenant] }
 
-// quotas are the bounds in one worker.
-type quotas struct {
+// Bounds are the bounds in one worker.
+type Bounds struct {
 	js         jetstream.JetStream
 	perHour    int64 // as it was asked for: 0 is the default, negative is no bound
 	partitions int
@@ -135,17 +135,28 @@ type quotas struct {
 	reported map[string]time.Time // tenants over a bound, and when that was last told
 }
 
-func newQuotas(w *Worker) *quotas {
-	c := &w.config
-	return &quotas{
-		js: w.js, perHour: c.OutcomeBytes, partitions: c.Streams.Partitions, assigned: w.share,
-		limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
-		hours:   map[int]*hour{}, own: map[int]bool{}, held: int64(c.Streams.Outcomes.Bytes), most: c.Streams.Outcomes.MaxBytes, reported: map[string]time.Time{},
+// Config describes the bounds of one worker.
+type Config struct {
+	JS jetstream.JetStream
+	// PerHour is how many bytes of session.compacted a tenant may have stored in an hour: 0
+	// is the default, negative is no bound.
+	PerHour    int64
+	Partitions int
+	Assigned   func() int // how many partitions this worker should serve
+	Held, Most int64      // bytes that OUTCOMES holds, and may hold; Most is 0 or less without a bound
+	Limited    func(observe.OutcomesLimited)
+}
+
+// New returns bounds that count nothing yet.
+func New(c Config) *Bounds {
+	return &Bounds{
+		js: c.JS, perHour: c.PerHour, partitions: c.Partitions, assigned: c.Assigned, limited: c.Limited,
+		hours: map[int]*hour{}, own: map[int]bool{}, held: c.Held, most: c.Most, reported: map[string]time.Time{},
 	}
 }
 
-// run keeps up with what OUTCOMES holds until ctx ends.
-func (q *quotas) run(ctx context.Context) {
+// Run keeps up with what OUTCOMES holds until ctx ends.
+func (q *Bounds) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -160,7 +171,7 @@ func (q *quotas) run(ctx context.Context) {
 
 // look reads how full OUTCOMES is, and, when it is so full that a tenant may be over
 // its share, who holds it. What cannot be read now is read at the next look.
-func (q *quotas) look(ctx context.Context) {
+func (q *Bounds) look(ctx context.Context) {
 	state, err := broker.State(ctx, q.js, broker.OutcomesStream)
 	if err != nil {
 		return
@@ -185,10 +196,10 @@ func (q *quotas) look(ctx context.Context) {
 	q.mu.Unlock()
 }
 
-// serve counts a partition from now on, whose outcomes end at a sequence. Unless they
+// Serve counts a partition from now on, whose outcomes end at a sequence. Unless they
 // have been, it reads back those of the last hour: of all partitions, since what another
 // worker has granted counts where a partition is handed over.
-func (q *quotas) serve(ctx context.Context, partition int, fence uint64) error {
+func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
 	q.mu.Lock()
 	if q.perHour < 0 || q.read >= fence {
 		q.own[partition] = true
@@ -229,17 +240,17 @@ func (q *quotas) serve(ctx context.Context, partition int, fence uint64) error {
 	return nil
 }
 
-// release leaves the counting of a partition to another worker. What it has had stored
+// Release leaves the counting of a partition to another worker. What it has had stored
 // so far goes on counting.
-func (q *quotas) release(partition int) {
+func (q *Bounds) Release(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.own, partition)
 }
 
-// over returns why an outcome of so many bytes goes out without its messages, "" if it
+// Over returns why an outcome of so many bytes goes out without its messages, "" if it
 // goes out whole. It passes on once in tellEvery that a tenant is over a bound.
-func (q *quotas) over(tenant string, bytes int64) string {
+func (q *Bounds) Over(tenant string, bytes int64) string {
 	e := q.exceeded(tenant, bytes)
 	if e.Reason != "" && q.reportDue(tenant) {
 		q.limited(e)
@@ -247,7 +258,7 @@ func (q *quotas) over(tenant string, bytes int64) string {
 	return e.Reason
 }
 
-func (q *quotas) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
+func (q *Bounds) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	lately, own, now := q.lately(tenant)
@@ -270,7 +281,7 @@ func (q *quotas) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 }
 
 // reportDue reports whether it is time to pass on that a tenant is over a bound.
-func (q *quotas) reportDue(tenant string) bool {
+func (q *Bounds) reportDue(tenant string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
@@ -282,8 +293,8 @@ func (q *quotas) reportDue(tenant string) bool {
 	return true
 }
 
-// charge counts an outcome that is about to be committed.
-func (q *quotas) charge(partition int, tenant string, bytes int64) {
+// Charge counts an outcome that is about to be committed.
+func (q *Bounds) Charge(partition int, tenant string, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := slotOf(time.Now())
@@ -302,7 +313,7 @@ func (q *quotas) charge(partition int, tenant string, bytes int64) {
 
 // lately is what a tenant has had stored in the last hour, as far as this worker knows,
 // what of it in its own partitions, and there in the slot that is running; mu is held.
-func (q *quotas) lately(tenant string) (n, own, slot int64) {
+func (q *Bounds) lately(tenant string) (n, own, slot int64) {
 	now := slotOf(time.Now())
 	for id, h := range q.hours {
 		h.advance(now)
@@ -316,7 +327,7 @@ func (q *quotas) lately(tenant string) (n, own, slot int64) {
 
 // hourly is what a tenant may have stored in an hour, and what of it this worker
 // grants, negative for no bound; mu is held.
-func (q *quotas) hourly() (all, own int64) {
+func (q *Bounds) hourly() (all, own int64) {
 	if q.perHour < 0 {
 		return -1, -1
 	}
@@ -326,7 +337,7 @@ func (q *quotas) hourly() (all, own int64) {
 
 // share is what a tenant may hold of OUTCOMES, negative while nobody can be over it;
 // mu is held.
-func (q *quotas) share() int64 {
+func (q *Bounds) share() int64 {
 	if q.perHour < 0 || q.most <= 0 || q.held <= quotaShare*q.free() {
 		return -1
 	}
@@ -334,4 +345,4 @@ func (q *quotas) share() int64 {
 }
 
 // free is what OUTCOMES has room for beside the reserve; mu is held.
-func (q *quotas) free() int64 { return max(0, q.most-q.most/quotaReserve-q.held) }
+func (q *Bounds) free() int64 { return max(0, q.most-q.most/quotaReserve-q.held) }

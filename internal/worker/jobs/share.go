@@ -1,4 +1,4 @@
-package worker
+package jobs
 
 import (
 	"context"
@@ -106,7 +106,7 @@ func (s *shares) drop(back func(jetstream.Msg)) {
 }
 
 // share works on a job, and then on those of its tenant that wait, in one slot.
-func (p *pool) share(ctx context.Context, s *shares, tenant string, m jetstream.Msg) {
+func (p *Pool) share(ctx context.Context, s *shares, tenant string, m jetstream.Msg) {
 	for ok := true; ok; {
 		p.work(ctx, m)
 		if ctx.Err() != nil {

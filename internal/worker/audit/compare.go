@@ -1,4 +1,4 @@
-package worker
+package audit
 
 import (
 	"bytes"
@@ -70,16 +70,16 @@ func (r *replayer) unreadable(e decide.Event, s *session, was *outcomelog.Outcom
 
 // renderDecided writes a decided outcome, without messages if the recorded one has none.
 func (r *replayer) renderDecided(ctx context.Context, a events.Address, o compaction.Outcome, recorded []byte) ([]byte, error) {
-	if data, err := omittedAs(o, recorded); data != nil || err != nil {
+	if data, err := OmittedAs(o, recorded); data != nil || err != nil {
 		return data, err
 	}
 	data, _, err := r.payloads.Outcome(ctx, a, o, broker.MaxPayload(r.nc))
 	return data, err
 }
 
-// omittedAs writes a decided compaction without its messages in the manner of the
+// OmittedAs writes a decided compaction without its messages in the manner of the
 // recorded one; nil if that has them.
-func omittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
+func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
 		return nil, nil

@@ -1,4 +1,4 @@
-package worker
+package quota
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-func newTestQuotas(perHour, most int64, told *[]observe.OutcomesLimited) *quotas {
-	return &quotas{
+func newTestQuotas(perHour, most int64, told *[]observe.OutcomesLimited) *Bounds {
+	return &Bounds{
 		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
 		limited: func(e observe.OutcomesLimited) { *told = append(*told, e) },
 		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, reported: map[string]time.Time{},
@@ -31,13 +31,13 @@ func TestQuotaHour(t *testing.T) {
 		}
 		var all []stored
 		for i := range 400 {
-			if why := q.over("evil", 90); why == "" {
-				q.charge(i%4, "evil", 90)
+			if why := q.Over("evil", 90); why == "" {
+				q.Charge(i%4, "evil", 90)
 				all = append(all, stored{time.Now(), 90})
 			} else if why != observe.OmittedHour {
 				t.Fatal(why)
 			}
-			if q.over("good", 900) != "" {
+			if q.Over("good", 900) != "" {
 				t.Fatal("the other tenant is over a bound")
 			}
 			time.Sleep(time.Minute)
@@ -71,8 +71,8 @@ func TestQuotaBurst(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(quotaSlot).Add(quotaSlot)))
 		for range 4 {
 			n := int64(0)
-			for q.over("a", 1<<20) == "" {
-				q.charge(0, "a", 1<<20)
+			for q.Over("a", 1<<20) == "" {
+				q.Charge(0, "a", 1<<20)
 				n += 1 << 20
 			}
 			if n != 64<<20 {
@@ -80,7 +80,7 @@ func TestQuotaBurst(t *testing.T) {
 			}
 			time.Sleep(quotaSlot)
 		}
-		if why := q.over("a", 1); why != observe.OmittedHour {
+		if why := q.Over("a", 1); why != observe.OmittedHour {
 			t.Errorf("after the bytes of an hour: %q", why)
 		}
 		if told[0].Reason != observe.OmittedBurst {
@@ -94,22 +94,22 @@ func TestQuotaOfShare(t *testing.T) {
 	var told []observe.OutcomesLimited
 	q := newTestQuotas(1000, 0, &told)
 	q.assigned = func() int { return 1 }
-	if q.over("a", 250) != "" || q.over("a", 251) == "" {
+	if q.Over("a", 250) != "" || q.Over("a", 251) == "" {
 		t.Error("one partition of four does not grant a quarter")
 	}
-	q.charge(0, "a", 250)
-	if q.over("a", 1) == "" {
+	q.Charge(0, "a", 250)
+	if q.Over("a", 1) == "" {
 		t.Error("what is stored is not counted")
 	}
 	for n := int64(1); n < 4; n++ { // given away, and another one taken
-		q.release(int(n - 1))
-		if q.over("a", 250) != "" {
+		q.Release(int(n - 1))
+		if q.Over("a", 250) != "" {
 			t.Errorf("%d bytes stored: nothing is granted", n*250)
 		}
-		q.charge(int(n), "a", 250)
+		q.Charge(int(n), "a", 250)
 	}
-	q.release(3)
-	if q.over("a", 1) == "" {
+	q.Release(3)
+	if q.Over("a", 1) == "" {
 		t.Error("what partitions had stored that are given away does not count")
 	}
 }
@@ -119,24 +119,24 @@ func TestQuotaOfShare(t *testing.T) {
 func TestQuotaShare(t *testing.T) {
 	var told []observe.OutcomesLimited
 	q := newTestQuotas(1<<40, 1000, &told)
-	for q.over("evil", 10) == "" {
-		q.charge(0, "evil", 10)
+	for q.Over("evil", 10) == "" {
+		q.Charge(0, "evil", 10)
 	}
 	if q.held < 700 || q.held > 800 {
 		t.Errorf("a single tenant holds %d of 1000", q.held)
 	}
 	for range 10 {
-		if q.over("good", 5) != "" {
+		if q.Over("good", 5) != "" {
 			t.Fatalf("the other tenant has no room at %d of 1000", q.held)
 		}
-		q.charge(1, "good", 5)
+		q.Charge(1, "good", 5)
 	}
 	q.held = 960
-	if q.over("new", 1) == "" {
+	if q.Over("new", 1) == "" {
 		t.Error("messages go into the reserve")
 	}
 	q.perHour = -1
-	if q.over("evil", 1000) != "" {
+	if q.Over("evil", 1000) != "" {
 		t.Error("there is a bound although there is none")
 	}
 }

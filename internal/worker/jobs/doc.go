@@ -1,0 +1,29 @@
+// Package jobs works on summary jobs: it takes them from OUTCOMES, lane by lane, has a
+// summarizer write, and publishes each result as a session.summary event.
+//
+//	p := jobs.Pool{NC: nc, JS: js, Summarizer: s, Listener: &l}
+//	p.Run(ctx)
+//
+//	job ── taken ──► summarizing ──► published ──► acknowledged
+//	          ▲           │ models busy, failure that may pass
+//	          └── delayed ┘ at most 5 deliveries, then published as failed
+//
+// Terms: a lane is the urgency of a job, with slots, a share of them for one tenant, and
+// limits of time (lanes.go); a delivery is one try.
+//
+// # Guarantees
+//
+//   - A job has its result in the log before it is acknowledged; the first result wins.
+//   - No tenant takes all slots of a lane. A model that hangs holds a slot for the limit of
+//     its lane.
+//   - A session that was erased meanwhile gets no result.
+//
+// # Concurrency
+//
+// One goroutine reads each lane, and one works on each job. Any worker may take any job.
+//
+// # On failure
+//
+// A worker that crashes repeats at most a try: the server delivers the job to another one
+// after 30 s without a sign of life. After five deliveries the job is published as failed.
+package jobs

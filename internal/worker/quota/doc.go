@@ -1,0 +1,22 @@
+// Package quota bounds the bytes of session.compacted that one tenant may store: in an hour,
+// in ten minutes, and as a share of OUTCOMES.
+//
+//	q := quota.New(quota.Config{JS: js, Partitions: 8, Assigned: assigned, Held: held, Most: most, Limited: report})
+//	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }
+//	q.Charge(partition, tenant, bytes)
+//
+// # Guarantees
+//
+// No decision depends on a bound: a compaction over one is published without its messages.
+// A new owner of a partition reads back the last hour, so neither a restart nor a hand-over
+// begins a new one. Tenants are counted within a bound, and none too low.
+//
+// # Concurrency
+//
+// [Bounds] is shared by all partitions of a worker; a mutex guards it.
+//
+// # On failure
+//
+// Bytes that cannot be read back are read at the next commit; until then only those of this
+// worker count.
+package quota
