@@ -24,7 +24,7 @@ import (
 // The three nodes of the example form a cluster over TLS, hold the streams three times,
 // and go on without one of them; what a tenant may do is the same on every node.
 func TestFaultThreeNodes(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	nodes, urls := f.cluster()
 	w := startWorker(t, strings.Join(urls, ","), 3)
 	for i, u := range urls {
@@ -42,7 +42,7 @@ func TestFaultThreeNodes(t *testing.T) {
 			t.Errorf("%s is not held three times: %v", stream, err)
 		}
 	}
-	w.settle()
+	w.awaitPublished()
 	w.wantNoRefusal()
 
 	nodes[2].Shutdown()
@@ -56,12 +56,12 @@ func TestFaultThreeNodes(t *testing.T) {
 		return err == nil
 	})
 	t.Logf("turns were stored again after %s", time.Since(began).Round(time.Millisecond))
-	w.settle()
+	w.awaitPublished()
 }
 
 // A server without the cluster's certificate is no route, and a plain one neither.
 func TestFaultRoutesAreMutual(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	nodes, _ := f.cluster()
 	before := nodes[0].NumRoutes()
 	other := f.authority("other")
@@ -78,26 +78,26 @@ func TestFaultRoutesAreMutual(t *testing.T) {
 			}
 			o.Cluster.TLSConfig, o.Cluster.TLSTimeout = config, 2
 		}
-		log := &routeErrors{said: make(chan string, 64)}
+		log := &routeErrors{lines: make(chan string, 64)}
 		nodes[0].SetLoggerV2(log, false, false, false)
 		intruder := run(t, o)
-		t.Logf("node 1: %s", <-log.said)
+		t.Logf("node 1: %s", <-log.lines)
 		if intruder.NumRoutes() != 0 || nodes[0].NumRoutes() != before {
 			t.Errorf("with the certificate %q it has %d routes, node 1 has %d, not %d", with, intruder.NumRoutes(), nodes[0].NumRoutes(), before)
 		}
 	}
 }
 
-// routeErrors hears what a server says of routes that fail.
+// routeErrors receives what a server logs of routes that fail.
 type routeErrors struct {
 	server.Logger
-	said chan string
+	lines chan string
 }
 
 func (l *routeErrors) Errorf(format string, v ...any) {
 	if text := fmt.Sprintf(format, v...); strings.Contains(text, "TLS") {
 		select {
-		case l.said <- text:
+		case l.lines <- text:
 		default:
 		}
 	}
@@ -110,21 +110,21 @@ func (*routeErrors) Tracef(string, ...any)  {}
 
 // One tenant publishes as fast as it can, without waiting for an answer. Another is
 // slowed, since the server bounds the rate of no account; nothing of it is lost or
-// refused, and what it is to be told comes when the flood is decided: hostile actors,
+// refused, and its outcomes come when the flood is decided: hostile actors,
 // one tenant floods.
 func TestFaultFlood(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	u := f.single()
 	w := startWorker(t, u, 1)
 	alone := acknowledgements(t, u, "alone", 100)
 	stop := flood(t, u)
 	beside := acknowledgements(t, u, "beside", 100)
 	n := stop()
-	w.settle()
-	told := newAgent(t, u, "acme").converse("told")
+	w.awaitPublished()
+	compacted := newAgent(t, u, "acme").converse("compacted")
 	t.Logf("acknowledgement of a turn, p99: alone %s, beside %d turns of another tenant %s", p99(alone), n, p99(beside))
-	if n < 1000 || told.Generation == 0 {
-		t.Errorf("%d turns are no flood, or the compaction is none: generation %d", n, told.Generation)
+	if n < 1000 || compacted.Generation == 0 {
+		t.Errorf("%d turns are no flood, or the compaction is none: generation %d", n, compacted.Generation)
 	}
 }
 
@@ -149,7 +149,7 @@ func acknowledgements(t *testing.T, u, session string, n int) []time.Duration {
 	return out
 }
 
-// flood publishes as globex until stop, which says how much.
+// flood publishes as globex until stop, which returns how much.
 func flood(t *testing.T, u string) (stop func() int) {
 	t.Helper()
 	nc := connectAs(t, u, "globex")
@@ -169,7 +169,7 @@ func flood(t *testing.T, u string) (stop func() int) {
 }
 
 // cluster runs node-1, node-2 and node-3, with their routes on free ports of loopback.
-func (f *folder) cluster() (nodes []*server.Server, urls []string) {
+func (f *directory) cluster() (nodes []*server.Server, urls []string) {
 	f.t.Helper()
 	var routes []*url.URL
 	var options []*server.Options

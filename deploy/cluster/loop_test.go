@@ -29,12 +29,12 @@ const waitLimit = time.Minute
 // An agent of a tenant does all that agents do, a worker all that workers do, with the
 // permissions of the example: nothing that they need is refused.
 func TestLoop(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	url := f.single()
 	w := startWorker(t, url, 1)
 	a := newAgent(t, url, "acme")
 
-	heard := a.hear(events.KindForgotten, "s1")
+	erased := a.subscribe(events.KindForgotten, "s1")
 	a.converse("s1")
 	var stats events.StatsResponse
 	if code := a.ask(events.OfTenant(events.SubjectStats, "acme"), `{"tenant":"acme","session":"s1"}`, &stats); code != "" || !stats.Known {
@@ -65,10 +65,10 @@ func TestLoop(t *testing.T) {
 	a.publish(events.KindCompact, "s1", `{"v":1,"id":"c1","focus":"words"}`)
 	a.publish(events.KindRewind, "s1", `{"v":1,"id":"r1","generation":0}`)
 	a.publish(events.KindEnd, "s1", `{"v":1,"id":"e1"}`)
-	w.settle()
+	w.awaitPublished()
 
 	checkOperator(t, url)
-	if _, err := heard.NextMsg(waitLimit); err != nil {
+	if _, err := erased.NextMsg(waitLimit); err != nil {
 		t.Errorf("session.forgotten: %v", err)
 	}
 	checkMonitor(t, url)
@@ -76,8 +76,8 @@ func TestLoop(t *testing.T) {
 	w.wantNoRefusal()
 	a.wantNoRefusal()
 
-	next := startWorker(t, url, 1) // on an empty folder: it reads the snapshots
-	next.settle()
+	next := startWorker(t, url, 1) // on an empty directory: it reads the snapshots
+	next.awaitPublished()
 	next.stop()
 	next.wantNoRefusal()
 }
@@ -97,7 +97,7 @@ func checkOperator(t *testing.T, url string) {
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	if done, err := erase.Request(ctx, newJS(t, nc), events.Address{Tenant: "acme", Session: "s1"}, "f1"); err != nil || done.Events == 0 {
-		t.Errorf("forget: %v, %+v", err, done)
+		t.Errorf("erase: %v, %+v", err, done)
 	}
 	var stats events.StatsResponse
 	m, err := nc.Request(events.SubjectStats, []byte(`{"tenant":"acme","session":"s2"}`), waitLimit)
@@ -228,8 +228,8 @@ func startOwner(t testing.TB, url, owner string, top topology.Config) *aWorker {
 	return w
 }
 
-// settle waits until all that is in the log is decided and told.
-func (w *aWorker) settle() {
+// awaitPublished waits until all that is in the log is decided and published.
+func (w *aWorker) awaitPublished() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
@@ -279,7 +279,7 @@ func turn(n int) string {
 	return fmt.Sprintf(`{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":16000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":%q}]}`, n, text, text)
 }
 
-func (a *agent) hear(kind events.Kind, session string) *nats.Subscription {
+func (a *agent) subscribe(kind events.Kind, session string) *nats.Subscription {
 	a.t.Helper()
 	sub, err := a.conn.SubscribeSync(events.Published(kind, events.Address{Tenant: a.tenant, Session: session}))
 	if err != nil {
@@ -288,10 +288,10 @@ func (a *agent) hear(kind events.Kind, session string) *nats.Subscription {
 	return sub
 }
 
-// converse publishes turns until the agent hears of a compaction, without a consumer.
+// converse publishes turns until the agent receives a compaction, without a consumer.
 func (a *agent) converse(session string) events.Compacted {
 	a.t.Helper()
-	sub := a.hear(events.KindCompacted, session)
+	sub := a.subscribe(events.KindCompacted, session)
 	defer sub.Unsubscribe()
 	for n := range 22 {
 		a.publish(events.KindTurn, session, turn(n+1))

@@ -15,7 +15,7 @@ import (
 func TestPermissions(t *testing.T) {
 	script := "testdata/permissions.txt"
 	absolute := absolutePath(t, script)
-	f := newFolder(t)
+	f := newDirectory(t)
 	url := f.single()
 	datadriven.RunTest(t, absolute, func(t *testing.T, d *datadriven.TestData) string {
 		nc := connectAs(t, url, d.Cmd)
@@ -28,7 +28,7 @@ func TestPermissions(t *testing.T) {
 	})
 }
 
-// answer says whether the server lets a connection publish or subscribe. It answers a
+// answer reports whether the server lets a connection publish or subscribe. It answers a
 // ping after it has refused what came before.
 func answer(t *testing.T, nc *nats.Conn, verb, subject string) string {
 	t.Helper()

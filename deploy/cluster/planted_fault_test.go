@@ -48,7 +48,7 @@ func plantedConn(t testing.TB, address, user string) *plant.Conn {
 // three workers. Its events are rejected under their sequences, the sessions of another tenant
 // go on as before, and neither these workers nor the next, which have nothing, end (P20).
 func TestFaultPlanted(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	address := f.single()
 	var crew []*aWorker
 	for i := range 3 {
@@ -63,14 +63,14 @@ func TestFaultPlanted(t *testing.T) {
 	for i := range sessions {
 		victim.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
 	}
-	asked := 0
-	// ask has a session answered, and says how long that took.
+	requests := 0
+	// request gets an answer for a session, and returns how long that took.
 	ask := func() time.Duration {
-		asked++
+		requests++
 		began := time.Now()
-		victim.publish(events.KindCompact, fmt.Sprintf("s%d", asked%sessions), fmt.Sprintf(`{"v":1,"id":"c%d"}`, asked))
+		victim.publish(events.KindCompact, fmt.Sprintf("s%d", requests%sessions), fmt.Sprintf(`{"v":1,"id":"c%d"}`, requests))
 		if _, err := answers.NextMsg(time.Minute); err != nil {
-			t.Fatalf("request %d has no answer: %v", asked, err)
+			t.Fatalf("request %d has no answer: %v", requests, err)
 		}
 		return time.Since(began)
 	}
@@ -111,7 +111,7 @@ func TestFaultPlanted(t *testing.T) {
 		send(b, turn(i+1))
 	}
 	for _, w := range crew {
-		w.settle()
+		w.awaitPublished()
 	}
 	for _, w := range crew {
 		w.stop()
@@ -120,7 +120,7 @@ func TestFaultPlanted(t *testing.T) {
 	for range sessions {
 		ask()
 	}
-	next.settle()
+	next.awaitPublished()
 
 	count := len(planted)
 	err = stream.ReadStream(t.Context(), next.js, topology.OutcomesStream, "out.*.rejected.globex.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
@@ -149,7 +149,7 @@ func TestFaultPlanted(t *testing.T) {
 	victim.wantNoRefusal()
 	ratio := float64(quantile(beside, 99)) / float64(quantile(alone, 99))
 	t.Logf("an answer, p99: alone %s, beside the attack %s", quantile(alone, 99), quantile(beside, 99))
-	figures.Print(t, "P20", "planted", count, "valid", good, "unrejected", len(planted), "asked", asked, "stalls", 0, "lost", lost,
+	figures.Print(t, "P20", "planted", count, "valid", good, "unrejected", len(planted), "requests", requests, "stalls", 0, "lost", lost,
 		"exits", 0, "p99_ratio", fmt.Sprintf("%.2f", ratio))
 }
 

@@ -24,18 +24,18 @@ var forged = []string{
 	"$KV.LEASES.0", "$KV.MEMBERS.intruder", "compactd.canary", "$JS.API.STREAM.PURGE.SESSIONS", "_INBOX.victim",
 }
 
-// An answer of the server goes back to the account that asked, whatever reply subject
+// An answer of the server goes back to the account of the request, whatever reply subject
 // was given: hostile actors, reply subject pointing at another tenant.
 func TestReplySubject(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	url := f.single()
 	w := startWorker(t, url, 1)
 	operator := newJS(t, connectAs(t, url, "operator"))
 	a := newAgent(t, url, "acme")
 	a.publish(events.KindTurn, "s1", turn(1))
-	w.settle()
+	w.awaitPublished()
 	before, eavesdropper := subjects(t, operator), connectAs(t, url, "globex")
-	heard, err := eavesdropper.SubscribeSync("_INBOX.>")
+	received, err := eavesdropper.SubscribeSync("_INBOX.>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,20 +45,20 @@ func TestReplySubject(t *testing.T) {
 		attack(t, a.conn, events.OfTenant(events.SubjectRecall, "acme"), reply, `{"tenant":"acme","session":"s1","turn":1}`)
 	}
 	a.converse("s2") // behind the others
-	w.settle()
+	w.awaitPublished()
 	after := subjects(t, operator)
 	maps.DeleteFunc(after, func(s string, _ uint64) bool {
 		return strings.HasSuffix(s, ".acme.s1") || strings.HasSuffix(s, ".acme.s2") || strings.HasSuffix(s, ".mark") || strings.HasPrefix(s, "out.config.")
 	})
 	maps.DeleteFunc(before, func(s string, _ uint64) bool { _, ok := after[s]; return !ok })
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("the streams hold what nobody should have written:\n%s", diff)
+		t.Errorf("the streams hold what no client should have written:\n%s", diff)
 	}
 	if err := eavesdropper.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if n, _, err := heard.Pending(); err != nil || n != 0 {
-		t.Errorf("another tenant heard %d answers, %v", n, err)
+	if n, _, err := received.Pending(); err != nil || n != 0 {
+		t.Errorf("another tenant received %d answers, %v", n, err)
 	}
 	w.wantNoRefusal()
 }
@@ -67,7 +67,7 @@ func TestReplySubject(t *testing.T) {
 // that are republished to another tenant. That is why each tenant has an account; and
 // it is how the test above can fail.
 func TestOneAccountDoesNotHold(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	o := f.options("single.conf")
 	all := o.Accounts[slices.IndexFunc(o.Accounts, func(a *server.Account) bool { return a.Name == "COMPACTD" })]
 	for _, u := range o.Users {
@@ -81,7 +81,7 @@ func TestOneAccountDoesNotHold(t *testing.T) {
 	operator := newJS(t, connectAs(t, url, "operator"))
 	a := newAgent(t, url, "acme")
 	a.publish(events.KindTurn, "s1", turn(1))
-	w.settle()
+	w.awaitPublished()
 	w.stop() // which would find its partition written by another
 	attack(t, a.conn, "session.turn.acme.s1", "out.0.compacted.globex.ack", turn(2))
 	attack(t, a.conn, "$JS.API.DIRECT.GET.SESSIONS."+w.stored("acme", "s1"), "out.0.compacted.globex.text", "")
@@ -91,11 +91,11 @@ func TestOneAccountDoesNotHold(t *testing.T) {
 }
 
 // A tenant that may make consumers, if only for its own subjects, names the subject
-// that they deliver to, in the account of the streams: what it wrote itself comes to
+// that they deliver to, in the account of the streams: what it wrote itself arrives in
 // the agents of another tenant as an outcome. So no tenant may.
 func TestConsumersOfTenantsDoNotHold(t *testing.T) {
 	const api, outcome = "$JS.API.CONSUMER.CREATE.SESSIONS.*.log.*.*.acme.*", "session.compacted.globex.victim"
-	f := newFolder(t)
+	f := newDirectory(t)
 	f.replace("accounts.conf", `{ service: "session.turn.*.*" }`, `{ service: "session.turn.*.*" }, { service: "`+api+`" }`)
 	f.replace("accounts.conf", `{ service: "$JS.API.INFO", accounts: [ MONITOR ] }`, `{ service: "$JS.API.INFO" }`)
 	f.grant("$JS.API.INFO") // else the server itself answers, that the tenant has no JetStream
@@ -121,7 +121,7 @@ func TestConsumersOfTenantsDoNotHold(t *testing.T) {
 
 // grant lets the tenant acme, in a way that the example does not, ask for something
 // in the account of the streams.
-func (f *folder) grant(subject string) {
+func (f *directory) grant(subject string) {
 	f.t.Helper()
 	f.replace("tenants/acme.conf", "        publish {\n          allow: [", "        publish {\n          allow: [\n            \""+subject+"\"")
 	f.replace("tenants/acme.conf", "  imports: [", "  imports: [\n    { service: { account: COMPACTD, subject: \""+subject+"\" } }")
@@ -157,7 +157,7 @@ func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
 }
 
 // replace edits one place of a configuration file.
-func (f *folder) replace(file, old, with string) {
+func (f *directory) replace(file, old, with string) {
 	f.t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // each that was not stored.
 func TestSquattedIDs(t *testing.T) {
 	const turns = 30
-	f := newFolder(t)
+	f := newDirectory(t)
 	o := f.options("single.conf")
 	o.AllowNonTLS = true // the edge ends TLS, so that it reads along
 	url := run(t, o).ClientURL()
@@ -42,7 +42,7 @@ func TestSquattedIDs(t *testing.T) {
 		return squat(id)
 	}}
 	nc, err := nats.Connect(strings.Replace(url, "tls://", "nats://", 1), nats.UserInfo("globex", password("globex")), nats.SetCustomDialer(edge),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a client asks whether it may read streams
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a client checks whether it may read streams
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSquattedIDs(t *testing.T) {
 			stored++
 		}
 	}
-	w.settle()
+	w.awaitPublished()
 	in := subjects(t, newJS(t, connectAs(t, url, "operator")))
 	vanished := turns - int(in[w.stored("globex", "s1")]) + stored - int(in[w.stored("globex", "s2")])
 	figures.Print(t, "P19", "copied", copied+refused, "reported", reported+refused, "vanished", vanished)

@@ -15,10 +15,10 @@ import (
 	"compactd/internal/broker/connect"
 )
 
-// Nobody connects without TLS, without trust in the server's certificate, or without a
-// password, and each is told what to do.
+// No client connects without TLS, without trust in the server's certificate, or without a
+// password, and each error states what to do.
 func TestTLS(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	url := f.single()
 	f.authority("other")
 	ca := filepath.Join("certs", "ca.pem")
@@ -27,7 +27,7 @@ func TestTLS(t *testing.T) {
 		{"another authority", "acme", password("acme"), filepath.Join("certs", "other.pem"), "trust the authority"},
 		{"another's password", "acme", password("globex"), ca, "other credentials"},
 		{"no password", "acme", "", ca, "other credentials"},
-		{"nobody", "", "", ca, "other credentials"},
+		{"no user", "", "", ca, "other credentials"},
 		{"no such user", "initech", "a guess", ca, "other credentials"},
 		{"no such file", "acme", password("acme"), "none.pem", "certificate of the authority"},
 	} {
@@ -44,10 +44,10 @@ func TestTLS(t *testing.T) {
 	connectAs(t, url, "acme")
 }
 
-// With verify on, as the comment in server.conf says, a client needs a certificate of
+// With verify on, as the comment in server.conf states, a client needs a certificate of
 // the same authority too.
 func TestClientCertificates(t *testing.T) {
-	f := newFolder(t)
+	f := newDirectory(t)
 	other := f.authority("other")
 	f.certificate("foreign", other)
 	f.replace("server.conf", "  # verify: true ", "  verify: true ")
@@ -75,10 +75,10 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// The server's own monitoring, which knows no users, is on loopback, and the limits
+// The server's own monitoring, which has no users, is on loopback, and the limits
 // are those that compactd needs.
 func TestServerOptions(t *testing.T) {
-	newFolder(t)
+	newDirectory(t)
 	for _, file := range []string{"single.conf", "node-1.conf", "node-2.conf", "node-3.conf"} {
 		o, err := serverOptions(file)
 		if err != nil {
@@ -104,7 +104,7 @@ func TestSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	f := &folder{t}
+	f := &directory{t}
 	if !has("openssl") || !has("htpasswd") && !has("mkpasswd") {
 		t.Skip("SKIPPED: openssl, or both of htpasswd and mkpasswd, are not here, so deploy/cluster/setup was not tried; make deploy-check installs them")
 	}

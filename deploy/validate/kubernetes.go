@@ -21,10 +21,10 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// outside are what worker.yaml says to make by hand, since they hold secrets.
+// outside are what worker.yaml has made by hand, since they hold secrets.
 var outside = map[string]bool{"Secret/compactd-worker": true, "ConfigMap/compactd-nats-ca": true}
 
-// checkKubernetes decodes every manifest, unknown and doubled fields being errors, and
+// checkKubernetes decodes every manifest, unknown and duplicate fields being errors, and
 // checks that what they name is there.
 func checkKubernetes(dir, policy string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -82,7 +82,7 @@ func decode(file string) ([]runtime.Object, error) {
 	}
 }
 
-// checkNames checks what one object says of another.
+// checkNames checks what one object refers to in another.
 func checkNames(found map[string]runtime.Object) error {
 	var errs []error
 	want := func(by, name string) {

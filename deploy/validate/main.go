@@ -1,4 +1,4 @@
-// Command validate checks the files of this folder that no tool of Debian checks: it
+// Command validate checks the files of this directory that no tool of Debian checks: it
 // decodes the manifests for Kubernetes and KEDA strictly into their Go types, loads the
 // compose file against its schema, and parses the Dockerfile as BuildKit does. It has a
 // module of its own, so that compactd links none of this.
@@ -17,7 +17,7 @@ func main() {
 	policy := flag.String("policy", "", "file that gets the policy of the ConfigMap")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: validate [-policy FILE] DEPLOY-FOLDER")
+		fmt.Fprintln(os.Stderr, "usage: validate [-policy FILE] DEPLOY-DIRECTORY")
 		os.Exit(2)
 	}
 	root := flag.Arg(0)

@@ -15,6 +15,7 @@ const (
 
 // Summarizer is the embedded summarizer: it picks sentences, paths, failures and
 // tasks from the messages themselves, in one pass over the input.
+// See docs/adr/0017.
 type Summarizer struct{}
 
 // New returns the summarizer that needs neither key nor network.

@@ -1,4 +1,4 @@
-// Package cluster_test runs the NATS configuration of this folder, as it stands, on a
+// Package cluster_test runs the NATS configuration of this directory, as it is, on a
 // real server: what each user may do, and what a tenant cannot do whatever it tries.
 package cluster_test
 
@@ -20,18 +20,18 @@ import (
 // startLimit bounds how long servers take to start.
 const startLimit = 30 * time.Second
 
-// folder is a copy of the configuration with certificates and secrets, which is the
+// directory is a copy of the configuration with certificates and secrets, which is the
 // working directory until the test ends, as it is for a server that is run.
-type folder struct{ t testing.TB }
+type directory struct{ t testing.TB }
 
-func newFolder(t *testing.T) *folder {
+func newDirectory(t *testing.T) *directory {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(dir)
-	f := &folder{t}
+	f := &directory{t}
 	authority := f.authority("ca")
 	f.certificate("server", authority)
 	if err := certs.Secrets("secrets", "system", "worker", "operator", "monitor", "acme", "globex"); err != nil {
@@ -44,7 +44,7 @@ func password(user string) string { return certs.Password(user) }
 
 // options reads a configuration file as nats-server does, and moves ports and store to
 // where a test can have them.
-func (f *folder) options(file string) *server.Options {
+func (f *directory) options(file string) *server.Options {
 	f.t.Helper()
 	o, err := serverOptions(file)
 	if err != nil {
@@ -73,7 +73,7 @@ func run(t testing.TB, o *server.Options) *server.Server {
 }
 
 // single runs the one server of single.conf, and returns its address.
-func (f *folder) single() string {
+func (f *directory) single() string {
 	f.t.Helper()
 	return run(f.t, f.options("single.conf")).ClientURL()
 }
@@ -102,7 +102,7 @@ func newJS(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-func (f *folder) authority(name string) *certs.Authority {
+func (f *directory) authority(name string) *certs.Authority {
 	f.t.Helper()
 	a, err := certs.NewAuthority("certs", name)
 	if err != nil {
@@ -111,14 +111,14 @@ func (f *folder) authority(name string) *certs.Authority {
 	return a
 }
 
-func (f *folder) certificate(name string, by *certs.Authority) {
+func (f *directory) certificate(name string, by *certs.Authority) {
 	f.t.Helper()
 	if err := by.Issue(name); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-func (f *folder) write(path string, data []byte) {
+func (f *directory) write(path string, data []byte) {
 	f.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		f.t.Fatal(err)
@@ -128,7 +128,7 @@ func (f *folder) write(path string, data []byte) {
 	}
 }
 
-// absolutePath is that of a file of this folder, wherever the test goes from here.
+// absolutePath is that of a file of this directory, wherever the test goes from here.
 func absolutePath(t testing.TB, file string) string {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -138,7 +138,7 @@ func absolutePath(t testing.TB, file string) string {
 	return path
 }
 
-// await asks until ok says yes: the server has no event for it.
+// await polls until ok returns true: the server has no event for it.
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline, tick := time.After(waitLimit), time.NewTicker(5*time.Millisecond)
