@@ -16,7 +16,7 @@ class Session:
         self.nc, self.id, self.settings = nc, id, settings
         self.held: dict = {"generation": 0, "through": {"turn": 0}, "messages": []}  # the history taken last
         self.missed = False  # an outcome was published and not received; set it when a connection comes back
-        self.received, self.seen = [], 0  # since the last turn boundary; Nats-Sequence of the outcome received last
+        self.received, self.seen = [], 0  # since the last turn boundary; Nats-Sequence of the last outcome
         self.turns: list[list[dict]] = []  # what each has appended
 
     async def subscribe(self, refused: Callable[[Msg], Awaitable[None]]) -> Subscription:

@@ -268,7 +268,7 @@ func TestLedgerFileSetAside(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"another log", "another log", func() { copyFile(t, filepath.Join(other.ledgers, "p0.db"), file) }},
+		{"another log", "another stream", func() { copyFile(t, filepath.Join(other.ledgers, "p0.db"), file) }},
 		{"another partition", "another partition", func() { copyFile(t, filepath.Join(w.ledgers, "p1.db"), file) }},
 	} {
 		c.spoil()

@@ -33,7 +33,7 @@ func TestAnotherConfigFromTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.config = newConfig(t, next)
-		stop = w.run("b", worker.Listener{Retrying: func(e worker.Retrying) { t.Error(e.Err) }})
+		stop = w.run("b", worker.Listener{Retrying: noRetry(t)})
 		for n := 7; n <= 20; n++ {
 			w.publish(events.KindTurn, "s", usageTurn(n))
 		}

@@ -116,6 +116,16 @@ func (w *world) answered() {
 	w.settle()
 }
 
+// noRetry fails a test whose worker retries a step. A missed heartbeat is no failure: a
+// server on a busy machine is late with it.
+func noRetry(t *testing.T) func(worker.Retrying) {
+	return func(e worker.Retrying) {
+		if !errors.Is(e.Err, jetstream.ErrNoHeartbeat) {
+			t.Errorf("%s: %v", e.Step, e.Err)
+		}
+	}
+}
+
 // E8: after a session.forget no byte of the session is in any file of server and
 // worker. What was told to all others is as it was, what will be told follows from
 // the log as it is now, from checkpoints and from zero, and the session may begin
@@ -162,7 +172,7 @@ func TestForget(t *testing.T) {
 	ledgers := w.ledgers
 	for i, dir := range []string{"", ledgers} { // from zero, and from checkpoints
 		w.ledgers = dir
-		stop = w.run([]string{"b", "c"}[i], worker.Listener{Retrying: func(i worker.Retrying) { t.Errorf("%s: %v", i.Step, i.Err) }})
+		stop = w.run([]string{"b", "c"}[i], worker.Listener{Retrying: noRetry(t)})
 		w.rounds(6, 13+6*i, 19+6*i)()
 		w.publish(events.KindTurn, victim, []byte(`{"turn":13,"messages":[{"role":"user","content":"still there?"}]}`))
 		w.publish(events.KindTurn, victim, []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"anew"}]}`))
@@ -310,7 +320,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 		first := w.config
 		for run, c := range []*compaction.Config{first, newConfig(t, later), newConfig(t, later)} {
 			w.config = c
-			stop := w.run(fmt.Sprintf("run-%d", run), worker.Listener{Retrying: func(e worker.Retrying) { t.Error(e.Err) }})
+			stop := w.run(fmt.Sprintf("run-%d", run), worker.Listener{Retrying: noRetry(t)})
 			switch run {
 			case 0:
 				for n := 1; n <= 6; n++ {

@@ -216,10 +216,10 @@ func TestSnapshotNotUsed(t *testing.T) {
 		marker broker.Marker
 		data   []byte
 	}{
-		"another log":          {"another log", foreign.Marker, foreign.data},
-		"another log, hidden":  {"not at", sound.Marker, foreign.data},
-		"another partition":    {"not at", sound.Marker, w.newestSnapshot(1).data},
-		"another history":      {"yet to come", late, sound.data},
+		"another log":          {"another stream", foreign.Marker, foreign.data},
+		"another log, hidden":  {"its metadata says", sound.Marker, foreign.data},
+		"another partition":    {"its metadata says", sound.Marker, w.newestSnapshot(1).data},
+		"another history":      {"has not begun", late, sound.data},
 		"another chain":        {"not the one the outcomes were decided on", wrong, sound.data},
 		"damaged when put":     {"damaged", sound.Marker, flipped},
 		"cut short when put":   {"damaged", sound.Marker, sound.data[:len(sound.data)/2]},
