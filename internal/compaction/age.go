@@ -175,38 +175,19 @@ func (d *decision) planOld(l *Ledger) *events.Job {
 	g := &l.cache
 	draft := newDraft(l.visible(), l.format, g.rate)
 	draft.dropRestored()
-	from, n := draft.afterSystem(), max(draft.old(l.fresh(4)), 1)
-	if from < len(draft.entries) && draft.entries[from].Kind == KindSummary {
+	entries, from, n := draft.Entries(), draft.afterSystem(), max(draft.old(l.fresh(4)), 1)
+	if from < len(entries) && entries[from].Kind == KindSummary {
 		n = max(n, 2)
 	}
-	rest := newDraft(draft.entries[min(from+n, len(draft.entries)):], l.format, g.rate).Tokens()
+	rest := draft.TokensFrom(min(from+n, len(entries)))
 	return d.jobFor(l, draft, jobSpec{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.ceiling(g.thresholds.available), least: 1, old: true})
 }
 
-// truncateOld hides what is old behind a marker, the first exchange included: its
-// text will be gone.
+// truncateOld hides what is old behind a truncation notice, the first exchange included.
 func (d *decision) truncateOld(l *Ledger) {
 	g := &l.cache
-	draft := newDraft(l.visible(), l.format, g.rate)
-	plan := Plan{Before: draft.repaired(), Messages: draft.messages()}
-	draft.hiding(func() {
-		start := draft.afterSystem()
-		end := start + max(draft.old(l.fresh(2)), 1)
-		for c := range draft.cuts(start) {
-			if c.end >= end {
-				draft.hide(start, c.end, truncationAt(&draft.entries[start]))
-				return
-			}
-		}
-	})
-	if plan.After = draft.repaired(); len(draft.edits) == 0 {
-		return // the calls of what is old are still open, or nothing newer is there
+	plan := TruncateOldPlan(l.visible(), l.format, g.rate, l.fresh(2))
+	if plan.uses(events.StageTruncate) {
+		d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.target), g.thresholds.target}, events.ReasonAge)
 	}
-	plan.Used = []events.Stage{events.StageTruncate}
-	plan.Stages = []events.StageReport{{
-		Name: events.StageTruncate, TokensBefore: int64(plan.Before), TokensAfter: int64(plan.After), Edits: 1,
-	}}
-	draft.Repair()
-	plan.Edits, plan.entries = draft.edits, draft.entries
-	d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.target), g.thresholds.target}, events.ReasonAge)
 }

@@ -52,10 +52,11 @@ func (d *Draft) through(i int, to events.Position) int {
 // a summary says that recent ones follow; its end is 0 when there is nothing, or
 // not more than four messages. No range ends beyond turn last. fresh is what of it
 // is not summary already.
-func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) {
+func (d *Draft) condensable(recent Tokens, last int64) (end int, saved, fresh Tokens) {
 	if d.messages() <= minMessages {
-		return cut{}, 0
+		return 0, 0, 0
 	}
+	var best cut
 	total, start := d.Tokens(), d.afterSystem()
 	for c := range d.cuts(start) {
 		if d.entries[c.end-1].end().Turn > last {
@@ -72,7 +73,7 @@ func (d *Draft) condensable(recent Tokens, last int64) (best cut, fresh Tokens) 
 			fresh -= d.costs[i]
 		}
 	}
-	return best, fresh
+	return best.end, best.saved, fresh
 }
 
 // newest returns where the newest n messages begin, markers not counted.
@@ -143,11 +144,11 @@ func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 // jobFor returns the job for the summary that is wanted of a history.
 func (d *decision) jobFor(l *Ledger, draft *Draft, w jobSpec) *events.Job {
 	g := &l.cache
-	start := draft.afterSystem()
-	if start == len(draft.entries) {
+	start, entries := draft.afterSystem(), draft.Entries()
+	if start == len(entries) {
 		return nil
 	}
-	first := &draft.entries[start]
+	first := &entries[start]
 	job := &events.Job{
 		Config: d.config.Hash(), CausedBy: d.cause(), Lane: w.lane, Format: l.format,
 		From: messageOf(first.position()), EstimatedInput: l.Budget().EstimatedInput,
@@ -157,14 +158,14 @@ func (d *decision) jobFor(l *Ledger, draft *Draft, w jobSpec) *events.Job {
 		covered := messageOf(first.end())
 		job.Previous, job.PreviousTo, job.Turn = uint64(first.Seq), &covered, covered.Turn
 	}
-	best, fresh := draft.condensable(w.recent, job.Turn+maxJobTurns-1)
+	end, saved, fresh := draft.condensable(w.recent, job.Turn+maxJobTurns-1)
 	if w.small {
-		w.ceiling = min(w.ceiling, best.saved/3)
+		w.ceiling = min(w.ceiling, saved/3)
 	}
 	if w.old {
-		w.ceiling = min(w.ceiling, max(best.saved/3, leastOld))
+		w.ceiling = min(w.ceiling, max(saved/3, leastOld))
 	}
-	end, ok := best.end, best.end > 0 && (w.old || best.saved > w.ceiling) && fresh >= w.least
+	ok := end > 0 && (w.old || saved > w.ceiling) && fresh >= w.least
 	if running := d.underWay(l, draft, start, w.ceiling); w.lane != events.LaneBackground && running > 0 {
 		end, ok = running, true
 	}
@@ -172,7 +173,7 @@ func (d *decision) jobFor(l *Ledger, draft *Draft, w jobSpec) *events.Job {
 	if !ok || maxUnits <= 0 {
 		return nil
 	}
-	job.To, job.MaxUnits = messageOf(draft.entries[end-1].end()), maxUnits
+	job.To, job.MaxUnits = messageOf(entries[end-1].end()), maxUnits
 	for n := job.Turn; n <= job.To.Turn; n++ {
 		job.Seqs = append(job.Seqs, uint64(l.turns[n-1].seq))
 	}
@@ -190,11 +191,11 @@ func (d *decision) underWay(l *Ledger, draft *Draft, start int, ceiling Tokens) 
 	if !l.waits(d.now) || l.waitsAtTrigger(d.now) {
 		return 0
 	}
-	end := draft.through(start, l.job.To)
-	if end == start || draft.entries[end-1].end() != l.job.To || draft.entries[start].position() != l.job.From {
+	end, entries := draft.through(start, l.job.To), draft.Entries()
+	if end == start || entries[end-1].end() != l.job.To || entries[start].position() != l.job.From {
 		return 0
 	}
-	after := newDraft(draft.entries[end:], draft.format, draft.rate).Tokens() + ceiling
+	after := draft.TokensFrom(end) + ceiling
 	if l.input(after) >= l.cache.thresholds.prepare {
 		return 0
 	}

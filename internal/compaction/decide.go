@@ -147,14 +147,14 @@ func (d *decision) cause() events.Cause {
 	return events.Cause{Seq: uint64(d.event.Seq), ID: d.event.ID}
 }
 
-// space is the namespace of the ids of outcomes.
-var space = uuid.MustParse("6f8f4a6c-1d0e-5b7a-9c57-0c8f3d6b2a11")
+// idNamespace is the namespace of the ids of outcomes and of synthetic messages.
+var idNamespace = uuid.MustParse("6f8f4a6c-1d0e-5b7a-9c57-0c8f3d6b2a11")
 
 // tell adds an outcome. Its id follows from the event and its place.
 func (d *decision) emit(k events.Kind, body func(events.Header) any) {
 	a := d.event.Address
 	name := fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s\x00%d", a.Tenant, a.Session, d.event.Seq, k, len(d.outs))
-	d.outs = append(d.outs, Outcome{Kind: k, Body: body(events.Header{V: events.Version, ID: uuid.NewSHA1(space, name).String()})})
+	d.outs = append(d.outs, Outcome{Kind: k, Body: body(events.Header{V: events.Version, ID: uuid.NewSHA1(idNamespace, name).String()})})
 }
 
 func (d *decision) reject(code events.Code, l *Ledger) {

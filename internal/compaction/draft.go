@@ -88,6 +88,12 @@ func (d *Draft) rollback(was Draft) {
 // Tokens estimates the history as it is, without the framing of a conversation.
 func (d *Draft) Tokens() Tokens { return d.tokens }
 
+// Entries lists the entries in view, not to be changed.
+func (d *Draft) Entries() []Entry { return d.entries }
+
+// TokensFrom estimates the entries from position i on as a history of their own.
+func (d *Draft) TokensFrom(i int) Tokens { return newDraft(d.entries[i:], d.format, d.rate).Tokens() }
+
 // pairing returns what belongs together.
 func (d *Draft) pairing() *pairing {
 	if d.pairs == nil {

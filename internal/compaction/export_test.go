@@ -179,8 +179,8 @@ func (d *Draft) Edits() []events.Edit { return d.edits }
 // Condensable is the range that a summary of at most ceiling tokens would take the
 // place of: the entry behind it, and whether it is worth it.
 func (d *Draft) Condensable(recent, ceiling Tokens) (end int, ok bool) {
-	best, _ := d.condensable(recent, math.MaxInt64)
-	return best.end, best.end > 0 && best.saved > ceiling
+	end, saved, _ := d.condensable(recent, math.MaxInt64)
+	return end, end > 0 && saved > ceiling
 }
 
 // TriggerAt is the input at which compaction runs.

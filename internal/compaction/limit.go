@@ -63,7 +63,7 @@ func (d *Draft) Limit(p *OutputPolicy) bool {
 
 // limited returns the end or ends of a tool's output that are kept. The ceiling of
 // units holds for bytes as well; most is what the text that stays may weigh.
-func (e *Entry) limited(text string, most int64) string {
+func limited(e *Entry, text string, most int64) string {
 	l := DefaultOutputLimits()
 	room, notice := e.kept()
 	l.MaxLines, l.Keep = int64(e.Lines), e.Op.direction()

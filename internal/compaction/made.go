@@ -18,7 +18,7 @@ func syntheticID(prefix string, e *Entry) string {
 }
 
 func idOf(format string, args ...any) string {
-	return uuid.NewSHA1(space, fmt.Appendf(nil, format, args...)).String()
+	return uuid.NewSHA1(idNamespace, fmt.Appendf(nil, format, args...)).String()
 }
 
 // marker says that messages were truncated. Of its range only the end is sure: a

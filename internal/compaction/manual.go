@@ -61,7 +61,7 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 	draft.dropRestored()
 	ceiling := g.policy.Summarize.ceiling(g.thresholds.available)
 	keep := max(minMessages, int(ceilDiv(int64(draft.messages())*int64(manualKeep), million)))
-	newest := newDraft(draft.entries[draft.newest(keep):], l.format, g.rate).Tokens()
+	newest := draft.TokensFrom(draft.newest(keep))
 	w := jobSpec{lane: events.LaneNormal, recent: min(l.availableFor(g.thresholds.target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
 	job := d.jobFor(l, draft, w)
 	if job != nil {

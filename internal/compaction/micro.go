@@ -101,28 +101,6 @@ func (d *Draft) clearEach(results []int) (cleared bool) {
 	return len(results) > 0
 }
 
-// ClearPlan is a plan of the stage prune alone, in which clear does the work. It
-// makes no edits where the history would not become smaller.
-func ClearPlan(entries []Entry, f events.Format, r Rate, clear func(*Draft)) Plan {
-	d := newDraft(entries, f, r)
-	plan := Plan{Before: d.repaired(), Messages: d.messages()}
-	was := d.savepoint()
-	clear(d)
-	plan.After = d.repaired()
-	if plan.After < plan.Before {
-		plan.Used = []events.Stage{events.StagePrune}
-		plan.Stages = []events.StageReport{{
-			Name: events.StagePrune, TokensBefore: int64(plan.Before), TokensAfter: int64(plan.After), Edits: int64(len(d.edits)),
-		}}
-	} else {
-		plan.After = plan.Before
-		d.rollback(was)
-	}
-	d.Repair()
-	plan.Edits, plan.entries = d.edits, d.entries
-	return plan
-}
-
 // clear tells what one of the two forms above clears, and reports whether that
 // made the input smaller.
 func (d *decision) clear(l *Ledger, reason events.Reason, form func(*Draft, *MicroPolicy) bool) bool {

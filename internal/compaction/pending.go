@@ -10,7 +10,7 @@ func (c *Config) ReadPending(in *events.CheckRequest, format events.Format) (Pen
 	if err != nil {
 		return Pending{}, err
 	}
-	by := meter{c.counter}
+	by := meter{counter: c.counter}
 	next := Pending{Model: in.Wanted(), Tokens: Tokens(in.Tokens), system: by.field(in.System), tools: by.field(in.Tools)}
 	for i, m := range msgs {
 		next.added = by.measure(next.added, m, Entry{Index: uint32(i)})

@@ -44,28 +44,14 @@ func MakePlan(entries []Entry, f events.Format, r Rate, p *Policy, window, targe
 }
 
 func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens, m Means) Plan {
-	d := newDraft(entries, f, r)
-	plan := Plan{Before: d.repaired(), Messages: d.messages()}
-	plan.After = plan.Before
-	stage := func(name events.Stage, enabled, force bool, run func()) {
-		if !enabled || plan.After <= m.Target && !force {
-			return
-		}
-		report := events.StageReport{Name: name, TokensBefore: int64(plan.After)}
-		was := d.savepoint()
-		run()
-		if after := d.repaired(); after < plan.After || force {
-			plan.After = after
-		} else { // a stage that does not help has not been
-			d.rollback(was)
-		}
-		report.TokensAfter, report.Edits = int64(plan.After), int64(len(d.edits)-len(was.edits))
-		plan.Stages = append(plan.Stages, report)
-		if report.Edits > 0 {
-			plan.Used = append(plan.Used, name)
+	run := newRunner(entries, f, r)
+	d := run.draft
+	stage := func(name events.Stage, enabled, force bool, work func()) {
+		if enabled && (run.plan.After > m.Target || force) {
+			run.stage(name, force, work)
 		}
 	}
-	most := min(m.Target, plan.Before-1) // what is restored must not make a history larger
+	most := min(m.Target, run.plan.Before-1) // what is restored must not make a history larger
 	stage(events.StagePrune, p.Prune.Enabled, false, func() {
 		if d.Limit(&p.ToolOutput) && d.repaired() <= m.Target {
 			return
@@ -85,9 +71,83 @@ func makePlan(entries []Entry, f events.Format, r Rate, p *Policy, window Tokens
 		d.finishTruncate(&m)
 		d.restore(&m, &p.Restore, most)
 	})
-	d.Repair()
-	plan.Edits, plan.entries = d.edits, d.entries
+	return run.done()
+}
+
+// ClearPlan is a plan of the stage prune alone, in which work does the clearing. It
+// makes no edits where the history would not become smaller.
+func ClearPlan(entries []Entry, f events.Format, r Rate, work func(*Draft)) Plan {
+	run := newRunner(entries, f, r)
+	run.stage(events.StagePrune, false, func() { work(run.draft) })
+	return run.done()
+}
+
+// TruncateOldPlan hides what is from before a sequence behind a truncation notice, the
+// first exchange included, since its text will be gone. It makes no edits where calls of
+// what is old are still open, or nothing newer is there.
+func TruncateOldPlan(entries []Entry, f events.Format, r Rate, before Seq) Plan {
+	run := newRunner(entries, f, r)
+	d := run.draft
+	run.stage(events.StageTruncate, true, func() {
+		d.hiding(func() {
+			start := d.afterSystem()
+			end := start + max(d.old(before), 1)
+			for c := range d.cuts(start) {
+				if c.end >= end {
+					d.hide(start, c.end, truncationAt(&d.entries[start]))
+					return
+				}
+			}
+		})
+	})
+	return run.done()
+}
+
+// RewindPlan puts an earlier view in the place of another, repaired.
+func RewindPlan(from, to []Entry, f events.Format, r Rate) Plan {
+	run := newRunner(to, f, r)
+	run.plan.Before = newDraft(from, f, r).repaired()
+	plan := run.done()
+	plan.After = run.draft.Tokens()
 	return plan
+}
+
+// runner runs stages over a draft, and makes a plan of what they did.
+type runner struct {
+	draft *Draft
+	plan  Plan
+}
+
+func newRunner(entries []Entry, f events.Format, r Rate) *runner {
+	d := newDraft(entries, f, r)
+	tokens := d.repaired()
+	return &runner{d, Plan{Before: tokens, After: tokens, Messages: d.messages()}}
+}
+
+// stage runs one stage. What it did is undone where it did not make the history
+// smaller, unless it is forced.
+func (r *runner) stage(name events.Stage, force bool, work func()) {
+	plan, d := &r.plan, r.draft
+	report := events.StageReport{Name: name, TokensBefore: int64(plan.After)}
+	was := d.savepoint()
+	work()
+	if after := d.repaired(); after < plan.After || force {
+		plan.After = after
+	} else {
+		d.rollback(was)
+	}
+	report.TokensAfter, report.Edits = int64(plan.After), int64(len(d.edits)-len(was.edits))
+	plan.Stages = append(plan.Stages, report)
+	if report.Edits > 0 {
+		plan.Used = append(plan.Used, name)
+	}
+}
+
+// done repairs what the stages left, and returns the plan.
+func (r *runner) done() Plan {
+	r.draft.Repair()
+	r.plan.Edits, r.plan.entries = r.draft.edits, r.draft.entries
+	return r.plan
 }
 
 // uses reports whether a stage made edits.

@@ -16,6 +16,12 @@ type View struct {
 	entries         []Entry
 }
 
+// NewView returns the view of entries. A role other than "" sends placeholders of hidden
+// messages in the dialect of the reference.
+func NewView(f events.Format, placeholderRole events.Role, entries []Entry) *View {
+	return &View{f, placeholderRole, entries}
+}
+
 // Seqs lists the turns whose text Render needs, in order, each once.
 func (v *View) Seqs() []Seq {
 	var out []Seq
@@ -113,7 +119,7 @@ func (r *renderer) message(from, to int) error {
 			continue
 		}
 		if e.Op.trims() {
-			r.parts = append(r.parts, trimmed(&m, e)...)
+			r.parts = append(r.parts, cutParts(&m, e)...)
 		}
 		for k := e.Part; k < e.Part+e.Parts && !e.Op.trims(); k++ {
 			p := m.Parts[k]

@@ -110,12 +110,11 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 		return
 	}
 	next.generations = append(next.generations, generation{From: to})
-	was := newDraft(l.visible(), l.format, l.cache.rate).repaired()
-	plan := budgeted{Plan: Plan{Before: was, entries: next.visibleAt(next.Generation())}, total: next.cache.thresholds.target}
-	draft := newDraft(plan.entries, l.format, l.cache.rate)
-	draft.Repair()
+	plan := budgeted{
+		Plan:  RewindPlan(l.visible(), next.visibleAt(next.Generation()), l.format, l.cache.rate),
+		total: next.cache.thresholds.target,
+	}
 	next.generations = next.generations[:l.Generation()]
-	plan.After, plan.entries, plan.Edits = draft.Tokens(), draft.entries, draft.edits
 	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to
 	d.abort(l, next)
 }

@@ -152,7 +152,7 @@ func (r *renderer) restored(e *Entry) error {
 	}
 	text := result.Text
 	if room, _ := e.kept(); int64(events.Units(text)) > room {
-		text = e.cut(text, room, own.share(m.Parts[e.Part:e.Part+1]))
+		text = cutText(e, text, room, shareOf(&own, m.Parts[e.Part:e.Part+1]))
 	}
 	r.put(rest, textMessage(events.RoleUser, fmt.Sprintf(restoreHead, name, e.Turn)+text))
 	return nil

@@ -117,10 +117,10 @@ func (l *Ledger) View() (v *View, system, tools Seq) {
 func (l *Ledger) ViewAt(generation int64) *View {
 	d := newDraft(l.visibleAt(generation), l.format, l.cache.rate)
 	d.Repair()
-	return l.viewOf(d.entries)
+	return l.viewOf(d.Entries())
 }
 
 // viewOf is the view of entries as the session's policy has it told.
 func (l *Ledger) viewOf(entries []Entry) *View {
-	return &View{l.format, CustomOf(l.cache.policy.Profile).PlaceholderRole, entries}
+	return NewView(l.format, CustomOf(l.cache.policy.Profile).PlaceholderRole, entries)
 }

@@ -96,25 +96,25 @@ func (e *Entry) trimTo(ceiling int64) Entry {
 	return x
 }
 
-// trimmed returns the parts of an entry whose text is cut. Several texts are cut
+// cutParts returns the parts of an entry whose text is cut. Several texts are cut
 // as one: what stands behind the cut goes. All other parts stay.
-func trimmed(m *events.Message, e *Entry) []events.Part {
+func cutParts(m *events.Message, e *Entry) []events.Part {
 	var out []events.Part
 	room, _ := e.kept()
-	most := e.share(m.Parts[e.Part : e.Part+e.Parts])
+	most := shareOf(e, m.Parts[e.Part:e.Part+e.Parts])
 	for k := int(e.Part); k < int(e.Part+e.Parts); k++ {
 		p := &m.Parts[k]
 		n, base := weigh(p.Text)
 		switch {
 		case p.Kind == events.PartResult && e.Op != opTrim:
-			m.SetText(k, e.limited(p.Text, most))
+			m.SetText(k, limited(e, p.Text, most))
 		case p.Kind != events.PartResult && p.Kind != events.PartText:
 			n, base = 0, 0
 		case room <= 0:
 			m.Edited = true
 			continue
 		case n >= room || base > most:
-			m.SetText(k, e.cut(p.Text, room, most))
+			m.SetText(k, cutText(e, p.Text, room, most))
 			n = room
 		}
 		room, most = room-n, most-base
@@ -123,9 +123,9 @@ func trimmed(m *events.Message, e *Entry) []events.Part {
 	return out
 }
 
-// share is what the texts of an entry that is cut may weigh: as much of their weight
+// shareOf is what the texts of an entry that is cut may weigh: as much of their weight
 // as of their units.
-func (e *Entry) share(parts []events.Part) int64 {
+func shareOf(e *Entry, parts []events.Part) int64 {
 	var base int64
 	for i := range parts {
 		if p := &parts[i]; p.Kind == events.PartText || p.Kind == events.PartResult {
@@ -150,9 +150,9 @@ func fitWeight(room, most int64, keep func(room int64) string) string {
 	}
 }
 
-// cut returns the head of a text, at most room units and most tokens of it, and
+// cutText returns the head of a text, at most room units and most tokens of it, and
 // says so.
-func (e *Entry) cut(text string, room, most int64) string {
+func cutText(e *Entry, text string, room, most int64) string {
 	head := fitWeight(room, most, func(room int64) string {
 		s, _ := CutUnits(text, room)
 		return s

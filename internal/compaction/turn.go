@@ -37,22 +37,22 @@ type Turn struct {
 // dialect of a message is that of its session. It estimates; [Config.ReadTurn]
 // counts as its config says. Its error is an [events.Invalid].
 func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return meter{}.turn(l, data, seq, events.Format.ReadAll)
+	return measureTurn(meter{}, l, data, seq, events.Format.ReadAll)
 }
 
 // ReadTurn is the function of that name, with the counter of the config.
 func (c *Config) ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return meter{c.counter}.turn(l, data, seq, events.Format.ReadAll)
+	return measureTurn(meter{counter: c.counter}, l, data, seq, events.Format.ReadAll)
 }
 
 // MeasureTurn is [Config.ReadTurn] without the messages, whose texts are not made.
 func (c *Config) MeasureTurn(l *Ledger, data []byte, seq Seq) (*Turn, error) {
-	t, _, err := meter{c.counter}.turn(l, data, seq, events.Format.ScanAll)
+	t, _, err := measureTurn(meter{counter: c.counter}, l, data, seq, events.Format.ScanAll)
 	return t, err
 }
 
-// turn measures what read makes of the messages of a turn.
-func (by meter) turn(l *Ledger, data []byte, seq Seq, read func(events.Format, []events.Raw) ([]events.Message, error)) (*Turn, []events.Message, error) {
+// measureTurn measures what read makes of the messages of a turn.
+func measureTurn(by meter, l *Ledger, data []byte, seq Seq, read func(events.Format, []events.Raw) ([]events.Message, error)) (*Turn, []events.Message, error) {
 	in, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, nil, err

@@ -1,12 +1,14 @@
 package compaction
 
+// heldEntry is the size of an entry in memory, in bytes; a test holds it to the type.
+const heldEntry = 96
+
 // Bytes in memory of what a ledger has many of; a test holds them to the types.
 const (
-	heldEntry = 96
-	heldTurn  = 16
-	heldSpan  = 40
-	heldEdit  = 20
-	heldRest  = 1 << 10 // everything else of a ledger, as a round figure
+	heldTurn = 16
+	heldSpan = 40
+	heldEdit = 20
+	heldRest = 1 << 10 // everything else of a ledger, as a round figure
 )
 
 // Weight is how many bytes of memory the entries of the view take.
