@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
 )
@@ -84,7 +85,7 @@ func completed(t *testing.T, raw events.Raw) events.Raw {
 		}
 		switch {
 		case b.Type == "thinking":
-			block = raws(object{"type": b.Type, "thinking": b.Thinking, "signature": fmt.Sprintf("sig %x", compaction.KeyOf(b.Thinking))})[0]
+			block = raws(object{"type": b.Type, "thinking": b.Thinking, "signature": fmt.Sprintf("sig %x", measure.KeyOf(b.Thinking))})[0]
 		case b.Type == "text" && strings.TrimSpace(b.Text) == "":
 			continue
 		}

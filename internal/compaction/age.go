@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -23,28 +25,6 @@ const (
 	// may count as older by that part of the retention than it is.
 	agesPerRetention = 64
 )
-
-func retentionText(ms int64) int64 {
-	switch ms {
-	case defaultRetention:
-		return 0
-	case forever:
-		return -1
-	default:
-		return ms / 1000
-	}
-}
-
-func retentionOf(seconds int64) int64 {
-	switch {
-	case seconds == 0:
-		return defaultRetention
-	case seconds < 0 || seconds >= forever/1000:
-		return forever
-	default:
-		return seconds * 1000
-	}
-}
 
 // age says that the log stored what begins with Seq at Time, in Unix milliseconds,
 // or later.
@@ -101,13 +81,27 @@ func (l *Ledger) Expired(now int64, c *Config) bool {
 // Expired reports the same of a session that spoke at a time.
 func (c *Config) Expired(lastTurnAt, now int64) bool { return now-lastTurnAt >= c.retention }
 
+// Idle reports whether a session has been silent for so long that a session.idle
+// is due under a config. now is in Unix milliseconds of the log.
+func (l *Ledger) Idle(now int64, c *Config) bool {
+	l.use(c)
+	p := l.cache.policy
+	after := p.Prune.Micro.IdleMinutes * 60_000
+	return p.Enabled && p.Prune.Enabled && p.Prune.Micro.Enabled && after > 0 &&
+		l.LastTurn() > 0 && !l.idleHandled && now-l.lastTurnAt >= after
+}
+
+// Spoke is the sequence of the last turn, by which two events that tell of one
+// silence are known as the same.
+func (l *Ledger) LastTurnSeq() Seq { return Seq(l.through().Seq) }
+
 // old reports whether the text of anything in view, after the system's messages, is
 // older than half the retention.
 func (l *Ledger) old(now int64) bool { return l.holds(l.since(now, l.cache.config.retention/2)) }
 
 // holds reports whether anything in view is from before a sequence.
 func (l *Ledger) holds(before Seq) bool {
-	return before > 0 && newDraft(l.visible(), l.format, l.cache.rate).old(before) > 0
+	return before > 0 && stage.NewDraft(l.visible(), l.format, l.cache.rate).Old(before) > 0
 }
 
 // fresh returns the first sequence that was not older than a part of the retention
@@ -117,18 +111,6 @@ func (l *Ledger) fresh(part int64) Seq {
 		return 0
 	}
 	return l.since(l.ages[len(l.ages)-1].Time, l.cache.config.retention/part)
-}
-
-// old returns the number of entries after the system's messages up to the last from
-// before a sequence, 0 when there are none.
-func (d *Draft) old(before Seq) int {
-	start := d.afterSystem()
-	for i, e := range slices.Backward(d.entries[start:]) {
-		if e.Kind != KindTruncation && e.Seq < before {
-			return i + 1
-		}
-	}
-	return 0
 }
 
 // age sees to entries that have become old, if nothing else was told: at most once
@@ -173,21 +155,21 @@ func moves(o Outcome) bool {
 // restored goes with what hides it.
 func (d *decision) planOld(l *Ledger) *events.Job {
 	g := &l.cache
-	draft := newDraft(l.visible(), l.format, g.rate)
-	draft.dropRestored()
-	entries, from, n := draft.Entries(), draft.afterSystem(), max(draft.old(l.fresh(4)), 1)
-	if from < len(entries) && entries[from].Kind == KindSummary {
+	draft := stage.NewDraft(l.visible(), l.format, g.rate)
+	draft.DropRestored()
+	entries, from, n := draft.Entries(), draft.AfterSystem(), max(draft.Old(l.fresh(4)), 1)
+	if from < len(entries) && entries[from].Kind == measure.KindSummary {
 		n = max(n, 2)
 	}
 	rest := draft.TokensFrom(min(from+n, len(entries)))
-	return d.jobFor(l, draft, jobSpec{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.ceiling(g.thresholds.available), least: 1, old: true})
+	return d.jobFor(l, draft, jobSpec{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.Ceiling(g.thresholds.Available), least: 1, old: true})
 }
 
 // truncateOld hides what is old behind a truncation notice, the first exchange included.
 func (d *decision) truncateOld(l *Ledger) {
 	g := &l.cache
-	plan := TruncateOldPlan(l.visible(), l.format, g.rate, l.fresh(2))
-	if plan.uses(events.StageTruncate) {
-		d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.target), g.thresholds.target}, events.ReasonAge)
+	plan := stage.TruncateOldPlan(l.visible(), l.format, g.rate, l.fresh(2))
+	if plan.Uses(events.StageTruncate) {
+		d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}, events.ReasonAge)
 	}
 }

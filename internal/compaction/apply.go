@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -118,7 +119,7 @@ func (l *Ledger) retract(k int64) {
 	}
 	before := l.prompt().Total()
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
-	l.entries.cut(l.entries.search(func(e *Entry) int { return e.compare(events.Position{Turn: k}) }))
+	l.entries.cut(l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: k}) }))
 	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.from >= l.entries.n })
 	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.seq != 0 && s.to > l.entries.n }) // a summary of what is withdrawn
 	for i := range l.hidden {
@@ -175,7 +176,7 @@ func (l *Ledger) append(t *Turn) {
 		l.link(&e)
 		l.entries.add(e)
 		l.cache.visible += l.cache.rate.Entry(&e)
-		l.cache.bytes += e.bytes()
+		l.cache.bytes += e.OwnBytes()
 	}
 	l.floor()
 }
@@ -215,7 +216,7 @@ func (l *Ledger) change(m *events.Model) {
 // that the usage was counted for, or −1.
 func (t *Turn) answer() int {
 	for i := len(t.entries) - 1; i >= 0; i-- {
-		if e := &t.entries[i]; e.Role == RoleAssistant && e.Flags.has(FlagFirst) {
+		if e := &t.entries[i]; e.Role == measure.RoleAssistant && e.Flags.Has(measure.FlagFirst) {
 			return i
 		}
 	}
@@ -260,23 +261,23 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 }
 
 func (l *Ledger) edit(e events.Edit, gen int64) {
-	at := l.entries.search(func(x *Entry) int { return x.compare(e.Position) })
+	at := l.entries.search(func(x *Entry) int { return x.Compare(e.Position) })
 	if at == l.entries.n {
 		return // withdrawn since
 	}
 	switch e.Op {
 	case events.OpClear, events.OpClearOld, events.OpDeduplicate, events.OpTrim:
 		x := l.entries.at(at)
-		if x.compare(e.Position) != 0 {
+		if x.Compare(e.Position) != 0 {
 			return
 		}
-		x.set(&e)
+		x.Set(&e)
 		l.edits = append(l.edits, editRecord{entry: uint32(at), gen: uint32(gen), op: x.Op, units: x.Ceiling, lines: x.Lines})
 		l.changed.entry = min(l.changed.entry, at)
 	case events.OpTruncate, events.OpCondense:
 		after := *e.To
 		after.Index, after.Part = after.Index+1, 0
-		to := l.entries.search(func(x *Entry) int { return x.compare(after) })
+		to := l.entries.search(func(x *Entry) int { return x.Compare(after) })
 		if to > at {
 			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units})
 		}
@@ -284,8 +285,8 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 			l.prepared = nil
 		}
 	case events.OpRestore:
-		if x := l.entries.at(at); x.Kind == KindResult && x.compare(e.Position) == 0 {
-			l.edits = append(l.edits, editRecord{entry: uint32(at), gen: uint32(gen), op: opRestore, units: uint32(e.Units)})
+		if x := l.entries.at(at); x.Kind == measure.KindResult && x.Compare(e.Position) == 0 {
+			l.edits = append(l.edits, editRecord{entry: uint32(at), gen: uint32(gen), op: measure.OpRestore, units: uint32(e.Units)})
 		}
 	}
 }

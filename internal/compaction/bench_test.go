@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -159,7 +160,7 @@ func BenchmarkPlan10k(b *testing.B) {
 	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) / 10
 	b.ReportAllocs()
 	for b.Loop() {
-		plan := compaction.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
+		plan := stage.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
 		if len(plan.Used) != 3 {
 			b.Fatalf("used %v", plan.Used)
 		}
@@ -186,11 +187,11 @@ func BenchmarkPlanRender1k(b *testing.B) {
 	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) * 6 / 10
 	b.ReportAllocs()
 	for b.Loop() {
-		plan := compaction.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
+		plan := stage.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
 		if len(plan.Stages) != 3 {
 			b.Fatalf("stages %+v", plan.Stages)
 		}
-		if _, err := a.render(plan.View(events.Anthropic)); err != nil {
+		if _, err := a.render(planView(plan, events.Anthropic)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -224,7 +225,7 @@ func hostilePlan(t testing.TB, n int) func() {
 	}
 	policy := a.ledger.Policy()
 	return func() {
-		compaction.MakePlan(a.ledger.Visible(), events.OpenAI, a.ledger.Rate(), &policy, a.ledger.Window(), 0)
+		stage.MakePlan(a.ledger.Visible(), events.OpenAI, a.ledger.Rate(), &policy, a.ledger.Window(), 0)
 	}
 }
 

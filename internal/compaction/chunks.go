@@ -1,6 +1,8 @@
 package compaction
 
-import "slices"
+import (
+	"slices"
+)
 
 // chunkLen is the number of entries in a full chunk.
 const chunkLen = 32

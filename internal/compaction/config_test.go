@@ -7,6 +7,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -126,7 +128,7 @@ func TestAt(t *testing.T) {
 			if err := p.Validate(); err != nil {
 				t.Errorf("at %d: %v", share, err)
 			}
-			if b := compaction.CheckBudget(compaction.Prompt{History: 1_000_000}, 1_000_000, 0, &p); !b.ShouldCompact {
+			if b := policy.CheckBudget(measure.Prompt{History: 1_000_000}, 1_000_000, 0, &p); !b.ShouldCompact {
 				t.Errorf("at %d: %+v", share, b)
 			}
 			if p.Summarize.Prepare > p.Threshold {

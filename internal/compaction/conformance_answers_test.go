@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -13,7 +15,7 @@ import (
 type manner struct {
 	release, profile string
 	windows          compaction.Windows
-	compaction.Custom
+	measure.Custom
 }
 
 func newManner(release, profile string) *manner {
@@ -160,13 +162,13 @@ func answerThreshold(c *vectorCase) any {
 		p.TriggerMode, p.ThresholdTokens = "tokens", in.SessionOverride
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
-	return fields{"tokens": p.TriggerAt(window, compaction.OutputReserve(window, 0))}
+	return fields{"tokens": p.Thresholds(window, compaction.OutputReserve(window, 0)).Trigger}
 }
 
 func answerBudget(c *vectorCase) any {
 	in := c.input()
 	r := c.manner.rate(in.Provider)
-	var p compaction.Prompt
+	var p measure.Prompt
 	p.History = history(in.ConversationMessages, r)
 	if in.SystemPrompt != "" {
 		p.System = r.Text(size(in.SystemPrompt)) + r.PerMessage
@@ -180,12 +182,12 @@ func answerBudget(c *vectorCase) any {
 	for _, f := range in.FileAttachments {
 		p.Files += r.Text(size(f.Content))
 	}
-	policy := withoutSummaries()
+	own := withoutSummaries()
 	if in.CompactionThreshold != nil {
-		policy.Threshold = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
+		own.Threshold = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
-	b := compaction.CheckBudget(p, window, compaction.OutputReserve(window, in.MaxTokens), &policy)
+	b := policy.CheckBudget(p, window, compaction.OutputReserve(window, in.MaxTokens), &own)
 	return fields{
 		"withinBudget": b.WithinBudget, "shouldCompact": b.ShouldCompact, "usageRatio": float64(b.UsagePPM) / 1e6,
 		"estimatedInputTokens": b.EstimatedInput, "availableInputTokens": b.AvailableInput,

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -30,13 +31,13 @@ type outputInput struct {
 	Options struct {
 		MaxBytes, MaxLines   *int64
 		HeadRatio, TailRatio *float64
-		Direction            compaction.Direction
+		Direction            measure.Direction
 	}
 }
 
-func (c *vectorCase) output() (in outputInput, l compaction.OutputLimits) {
+func (c *vectorCase) output() (in outputInput, l measure.OutputLimits) {
 	c.into(&in)
-	l = compaction.DefaultOutputLimits()
+	l = measure.DefaultOutputLimits()
 	l.MaxBytes, l.MaxLines = or(in.Options.MaxBytes, l.MaxBytes), or(in.Options.MaxLines, l.MaxLines)
 	l.Keep = in.Options.Direction
 	return in, l
@@ -44,24 +45,24 @@ func (c *vectorCase) output() (in outputInput, l compaction.OutputLimits) {
 
 func answerOutput(c *vectorCase) any {
 	in, l := c.output()
-	text, cut := compaction.LimitOutput(in.Output, l)
+	text, cut := measure.LimitOutput(in.Output, l)
 	return fields{"content": text, "truncated": cut, "originalSize": len(in.Output)}
 }
 
 func answerPreview(c *vectorCase) any {
 	in, l := c.output()
-	l.Keep, l.Whole = compaction.KeepBoth, "Use retrieve_context tool to access full output"
+	l.Keep, l.Whole = measure.KeepBoth, "Use retrieve_context tool to access full output"
 	if r := in.Options.HeadRatio; r != nil {
 		l.HeadShare = compaction.PPM(min(max(*r, 0), 1)*1e6 + 0.5)
 	}
-	text, cut := compaction.LimitOutput(in.Output, l)
+	text, cut := measure.LimitOutput(in.Output, l)
 	return fields{"preview": text, "truncated": cut, "originalSize": len(in.Output)}
 }
 
 func answerFileBudget(c *vectorCase) any {
 	var in struct{ ContextWindow, CurrentTokens, MaxOutputTokens compaction.Tokens }
 	c.into(&in)
-	l := compaction.DefaultFileLimits()
+	l := measure.DefaultFileLimits()
 	return fields{"tokens": l.Budget(in.ContextWindow, in.CurrentTokens, in.MaxOutputTokens)}
 }
 
@@ -71,7 +72,7 @@ func answerFileRead(c *vectorCase) any {
 		Budget   compaction.Tokens
 	}
 	c.into(&in)
-	l := compaction.DefaultFileLimits()
+	l := measure.DefaultFileLimits()
 	r := l.Read(in.FileSize, in.Budget)
 	if !r.Cut {
 		return fields{"shouldTruncate": false}
@@ -82,7 +83,7 @@ func answerFileRead(c *vectorCase) any {
 func answerFileTokens(c *vectorCase) any {
 	var in recordedFile
 	c.into(&in)
-	return fields{"tokens": compaction.FileTokens(in.FileType, in.SizeBytes)}
+	return fields{"tokens": measure.FileTokens(in.FileType, in.SizeBytes)}
 }
 
 // recordedFile is a file of which the record knows no content.
@@ -98,11 +99,11 @@ func answerFiles(c *vectorCase) any {
 		AvailableTokens compaction.Tokens
 	}
 	c.into(&in)
-	var files []compaction.File
+	var files []measure.File
 	for _, f := range in.Files {
-		files = append(files, compaction.File{Name: f.Name, Kind: f.FileType, Bytes: f.SizeBytes})
+		files = append(files, measure.File{Name: f.Name, Kind: f.FileType, Bytes: f.SizeBytes})
 	}
-	l := compaction.DefaultFileLimits()
+	l := measure.DefaultFileLimits()
 	included, excluded := l.Choose(files, in.AvailableTokens)
 	notices := []string{}
 	for _, f := range excluded {
@@ -111,7 +112,7 @@ func answerFiles(c *vectorCase) any {
 	return fields{"included": recorded(included), "excluded": recorded(excluded), "notices": notices}
 }
 
-func recorded(files []compaction.File) []recordedFile {
+func recorded(files []measure.File) []recordedFile {
 	out := []recordedFile{}
 	for _, f := range files {
 		out = append(out, recordedFile{f.Name, f.Bytes, f.Kind})
@@ -130,10 +131,10 @@ type filesInput struct {
 	MinTokensPerFile, MaxTokensPerFile                                                       *compaction.Tokens
 }
 
-func (in *filesInput) ask(m *manner) (l compaction.FileLimits, p compaction.Prompt, available compaction.Tokens, trigger compaction.PPM) {
-	l = compaction.DefaultFileLimits()
+func (in *filesInput) ask(m *manner) (l measure.FileLimits, p measure.Prompt, available compaction.Tokens, trigger compaction.PPM) {
+	l = measure.DefaultFileLimits()
 	l.MinSummary, l.MaxSummary = or(in.MinTokensPerFile, l.MinSummary), or(in.MaxTokensPerFile, l.MaxSummary)
-	p = compaction.Prompt{
+	p = measure.Prompt{
 		System: in.SystemPromptTokens, History: in.ConversationHistoryTokens, Current: in.CurrentPromptTokens,
 		Tools: in.ToolDefinitionTokens, Files: in.FileTokens,
 	}

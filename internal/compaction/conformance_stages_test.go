@@ -5,6 +5,8 @@ import (
 	"maps"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -40,7 +42,7 @@ type stageInput struct {
 	profile string
 }
 
-func (c *vectorCase) stage() (in stageInput, d *compaction.Draft) {
+func (c *vectorCase) stage() (in stageInput, d *stage.Draft) {
 	c.into(&in)
 	in.profile = c.manner.profile
 	return in, compaction.NewDraft(entriesOf(in.Messages), events.NeuroLink, c.manner.rate(in.Config.Provider))
@@ -49,7 +51,7 @@ func (c *vectorCase) stage() (in stageInput, d *compaction.Draft) {
 // rendered writes what a draft or plan made of the messages.
 func (in *stageInput) rendered(v *compaction.View) []json.RawMessage {
 	texts := read(in.Messages)
-	raws, err := compaction.Render(v.WithRole(in.profile), func(compaction.Seq) ([]events.Message, error) { return texts, nil })
+	raws, err := compaction.Render(withRole(v, in.profile), func(compaction.Seq) ([]events.Message, error) { return texts, nil })
 	if err != nil {
 		panic(err)
 	}
@@ -77,19 +79,19 @@ func answerPrune(c *vectorCase) any {
 	minimum := or(in.Config.MinimumSavings, c.manner.MinimumTokens)
 	d.Prune(or(in.Config.ProtectTokens, 40_000), minimum, or(in.Config.ProtectedTools, []string{"skill"}))
 	saved := before - d.Tokens()
-	return fields{"pruned": saved >= minimum, "tokensSaved": saved, "messages": in.rendered(d.View())}
+	return fields{"pruned": saved >= minimum, "tokensSaved": saved, "messages": in.rendered(draftView(d, events.NeuroLink))}
 }
 
 func answerDeduplicate(c *vectorCase) any {
 	in, d := c.stage()
 	d.Deduplicate(300_000)
-	files := map[compaction.Key]bool{}
-	for _, e := range d.View().Entries() {
-		if e.Deduplicated() {
+	files := map[measure.Key]bool{}
+	for _, e := range d.Entries() {
+		if e.Op == measure.OpDeduplicate {
 			files[e.Path] = true
 		}
 	}
-	return fields{"deduplicated": len(d.Edits()) > 0, "filesDeduped": len(files), "messages": in.rendered(d.View())}
+	return fields{"deduplicated": len(d.Edits()) > 0, "filesDeduped": len(files), "messages": in.rendered(draftView(d, events.NeuroLink))}
 }
 
 // noTarget is a target that no cut reaches: the fraction decides.
@@ -106,7 +108,7 @@ func answerTruncate(c *vectorCase) any {
 	if before <= 4 && target != noTarget && d.Tokens() > target {
 		d.Trim(target, 0)
 	}
-	messages := in.rendered(d.View())
+	messages := in.rendered(draftView(d, events.NeuroLink))
 	cut := len(d.Edits()) > 0
 	removed := 0
 	if cut && before > 4 {
@@ -121,7 +123,7 @@ func answerRepair(c *vectorCase) any {
 	count := counted(d.Edits())
 	return fields{
 		"repaired": len(d.Edits()) > 0, "orphanedCallsFixed": count[events.OpAnswer], "orphanedResultsFixed": count[events.OpCall],
-		"messages": in.rendered(d.View()),
+		"messages": in.rendered(draftView(d, events.NeuroLink)),
 	}
 }
 
@@ -142,7 +144,7 @@ func (in *stageInput) policy(m *manner) compaction.Policy {
 func answerCompact(c *vectorCase) any {
 	in, _ := c.stage()
 	p, r := in.policy(c.manner), c.manner.rate(in.Config.Provider)
-	plan := compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, in.TargetTokens-r.PerConversation)
+	plan := stage.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, in.TargetTokens-r.PerConversation)
 	out := in.compacted(c.manner, plan, read(in.Messages), nil)
 	if c.manner != mannerOfSeed { // which was not asked
 		count := counted(plan.Edits)
@@ -165,8 +167,8 @@ func counted(edits []events.Edit) map[events.Op]int {
 
 // compacted is what a plan did, in the words of the record. The summary is at
 // sequence 2, the messages at 1.
-func (in *stageInput) compacted(m *manner, plan compaction.Plan, texts []events.Message, summary *events.Summary) fields {
-	raws, err := compaction.Render(plan.View(events.NeuroLink).WithRole(m.profile), func(seq compaction.Seq) ([]events.Message, error) {
+func (in *stageInput) compacted(m *manner, plan stage.Plan, texts []events.Message, summary *events.Summary) fields {
+	raws, err := compaction.Render(withRole(planView(plan, events.NeuroLink), m.profile), func(seq compaction.Seq) ([]events.Message, error) {
 		if seq == 2 {
 			return []events.Message{summary.Message()}, nil
 		}
@@ -205,17 +207,17 @@ func answerSummarize(c *vectorCase) any {
 	target := in.TargetTokens - r.PerConversation
 	cheap := p
 	cheap.Truncate.Enabled = false
-	plan := compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &cheap, 128_000, target)
+	plan := stage.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &cheap, 128_000, target)
 	called := false
 	summary := &events.Summary{Text: said.Summarizer.Reply}
 	if plan.After > target {
-		entries := plan.View(events.NeuroLink).Entries()
+		entries := plan.Entries
 		d := compaction.NewDraft(entries, events.NeuroLink, r)
 		size := size(summary.Message().Parts[0].Text)
 		ceiling := r.Text(size) + r.PerMessage
 		var end int
-		end, called = d.Condensable(target-ceiling, ceiling)
-		plan = compaction.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, target)
+		end, called = condensable(d, target-ceiling, ceiling)
+		plan = stage.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, target)
 		if called && !said.Summarizer.Fail {
 			to := entries[end-1].End()
 			to.Part = 0
@@ -239,7 +241,7 @@ func answerSplit(c *vectorCase) any {
 	entries := entriesOf(in.Messages)
 	d := compaction.NewDraft(entries, events.NeuroLink, r)
 	total, split := d.Tokens(), 0
-	if end, ok := d.Condensable(compaction.Tokens(in.TargetRecentTokens), 0); ok {
+	if end, ok := condensable(d, compaction.Tokens(in.TargetRecentTokens), 0); ok {
 		split = int(entries[end-1].Index) + 1
 	}
 	return fields{"splitIndex": split, "totalTokens": total}

@@ -30,5 +30,5 @@ func answerEmergency(c *vectorCase) any {
 	if target := in.room() - r.PerConversation; d.Tokens() > target {
 		d.Trim(target, 0)
 	}
-	return fields{"messages": (&stageInput{Messages: in.Messages}).rendered(d.View())}
+	return fields{"messages": (&stageInput{Messages: in.Messages}).rendered(draftView(d, events.NeuroLink))}
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -36,7 +37,7 @@ func TestCutUnits(t *testing.T) {
 		{"not between CR and LF", "abcd\r\nefgh", 8, "abcd..."},
 		{"a character too large for its place", "👨‍👩‍👧‍👦👨‍👩‍👧‍👦", 8, "..."},
 	} {
-		got, cut := compaction.CutUnits(c.text, c.max)
+		got, cut := measure.CutUnits(c.text, c.max)
 		if got != c.want || cut != (c.text != c.want) {
 			t.Errorf("%s: %q, %v, want %q", c.name, got, cut, c.want)
 		}
@@ -51,7 +52,7 @@ func TestCutProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 60).Draw(t, "text"), "")
 		max := rapid.Int64Range(-2, 200).Draw(t, "max")
-		got, cut := compaction.CutUnits(text, max)
+		got, cut := measure.CutUnits(text, max)
 		if !cut {
 			if got != text {
 				t.Fatalf("not cut, but %q", got)

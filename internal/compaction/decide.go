@@ -1,12 +1,17 @@
 package compaction
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
 
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -147,14 +152,11 @@ func (d *decision) cause() events.Cause {
 	return events.Cause{Seq: uint64(d.event.Seq), ID: d.event.ID}
 }
 
-// idNamespace is the namespace of the ids of outcomes and of synthetic messages.
-var idNamespace = uuid.MustParse("6f8f4a6c-1d0e-5b7a-9c57-0c8f3d6b2a11")
-
 // tell adds an outcome. Its id follows from the event and its place.
 func (d *decision) emit(k events.Kind, body func(events.Header) any) {
 	a := d.event.Address
 	name := fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s\x00%d", a.Tenant, a.Session, d.event.Seq, k, len(d.outs))
-	d.outs = append(d.outs, Outcome{Kind: k, Body: body(events.Header{V: events.Version, ID: uuid.NewSHA1(idNamespace, name).String()})})
+	d.outs = append(d.outs, Outcome{Kind: k, Body: body(events.Header{V: events.Version, ID: uuid.NewSHA1(render.IDNamespace, name).String()})})
 }
 
 func (d *decision) reject(code events.Code, l *Ledger) {
@@ -181,7 +183,7 @@ func (d *decision) budget(before, l *Ledger) {
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
 				return // it tells the level too
 			}
-		case l.cache.policy.Prune.everyTurn() && d.clear(l, events.ReasonEveryTurn, (*Draft).ClearOld):
+		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, (*stage.Draft).ClearOld):
 			if b = l.Budget(); d.mayPrepare(before, l, b) {
 				d.emitJob(d.planJob(l, events.LaneBackground))
 			}
@@ -222,16 +224,9 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	if since == 0 || b.Level == events.LevelBlocking && before.level != events.LevelBlocking {
 		return true
 	}
-	step := max(retryShare.share(Tokens(b.AvailableInput)), 1)
+	step := max(retryShare.Share(Tokens(b.AvailableInput)), 1)
 	was, now := Tokens(before.Budget().EstimatedInput)-since, Tokens(b.EstimatedInput)-since
-	return floorDiv(was, step) != floorDiv(now, step)
-}
-
-func floorDiv(a, b Tokens) Tokens {
-	if a < 0 {
-		return -((b - 1 - a) / b)
-	}
-	return a / b
+	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
 }
 
 // mayPrepare reports whether a summary should be asked for in the background: at
@@ -239,12 +234,12 @@ func floorDiv(a, b Tokens) Tokens {
 func (d *decision) mayPrepare(before, l *Ledger, b events.Budget) bool {
 	available := Tokens(b.AvailableInput)
 	if b.ShouldCompact || l.prepared != nil || l.waits(d.now) || !l.maySummarize(d.now) ||
-		Tokens(b.EstimatedInput) < l.cache.thresholds.prepare {
+		Tokens(b.EstimatedInput) < l.cache.thresholds.Prepare {
 		return false
 	}
-	step := max(prepareShare.share(available), 1)
+	step := max(prepareShare.Share(available), 1)
 	was := before.Budget()
-	return Tokens(was.EstimatedInput) < before.cache.thresholds.prepare ||
+	return Tokens(was.EstimatedInput) < before.cache.thresholds.Prepare ||
 		Tokens(was.EstimatedInput)/step != Tokens(b.EstimatedInput)/step
 }
 
@@ -261,10 +256,10 @@ func (l *Ledger) through() events.Through {
 // provider's cache, since the summary will break it again; at the hard limit
 // everything is. It reports whether a session.compacted was told.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
-	plan := l.plan(l.cache.thresholds.target, Means{Summary: l.prepared, Truncate: truncate})
+	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
-	over := plan.After > plan.target || plan.uses(events.StageTruncate)
-	request := over && !waiting && l.maySummarize(d.now) && !plan.uses(events.StageSummarize)
+	over := plan.After > plan.target || plan.Uses(events.StageTruncate)
+	request := over && !waiting && l.maySummarize(d.now) && !plan.Uses(events.StageSummarize)
 	var job *events.Job
 	if request { // as l is before the plan: what is truncated now is in the range
 		job = d.planJob(l, events.LaneNormal)
@@ -275,7 +270,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 		reason = events.ReasonLimit
 	}
 	saved := l.input(plan.Before) - l.input(plan.After)
-	worth := plan.After <= plan.target || b.Level == events.LevelBlocking || reaches(saved, Tokens(b.AvailableInput), retryShare)
+	worth := plan.After <= plan.target || b.Level == events.LevelBlocking || measure.Reaches(saved, Tokens(b.AvailableInput), retryShare)
 	emitted := true
 	switch {
 	case saved > 0 && (worth || !waiting):
@@ -285,7 +280,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	case waiting:
 		emitted = false
 	default:
-		d.emitUnchanged(l, reason, plan.failure())
+		d.emitUnchanged(l, reason, plan.Failure())
 	}
 	d.emitJob(job)
 	return emitted
@@ -294,11 +289,11 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 // merge puts a summary in place that came after the fact.
 func (d *decision) merge(l *Ledger, b events.Budget) {
 	late := l.lateMerge() || l.old(d.now)
-	plan := l.plan(l.cache.thresholds.target, Means{Summary: l.prepared, Force: late})
+	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Force: late})
 	before, after := l.input(plan.Before), l.input(plan.After)
-	under := after < l.cache.thresholds.trigger
+	under := after < l.cache.thresholds.Trigger
 	switch {
-	case plan.uses(events.StageSummarize) && (after < before || late && under):
+	case plan.Uses(events.StageSummarize) && (after < before || late && under):
 		d.emitPlan(l, plan, events.ReasonBackground)
 	case after < before && b.ShouldCompact: // what was held back for the summary does without it
 		d.emitPlan(l, plan, events.ReasonThreshold)
@@ -307,29 +302,21 @@ func (d *decision) merge(l *Ledger, b events.Budget) {
 
 // budgeted is a plan with its targets, of the history and of the whole input.
 type budgeted struct {
-	Plan
+	stage.Plan
 	target, total Tokens
 }
 
 // plan compacts what is in view, so that the next call takes at most total.
-func (l *Ledger) plan(total Tokens, m Means) budgeted {
+func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	g := &l.cache
 	m.Target, m.Hidden = l.availableFor(total), l.restorable
 	if m.Enough = m.Target; !m.Exact {
-		m.Enough = max(m.Target, l.availableFor(g.thresholds.trigger-1))
+		m.Enough = max(m.Target, l.availableFor(g.thresholds.Trigger-1))
 	}
 	if !g.policy.Summarize.Enabled { // switched off since it was asked for
 		m.Summary = nil
 	}
-	return budgeted{makePlan(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target, total}
-}
-
-// failure says why a plan made nothing smaller.
-func (p *Plan) failure() events.Code {
-	if p.Messages <= minMessages {
-		return events.CodeNotEnoughMessages
-	}
-	return events.CodeNothingToDo
+	return budgeted{stage.Run(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target, total}
 }
 
 // tellPlan tells a plan that is carried out, and brings l to the state after it.
@@ -343,7 +330,7 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
 	body.StagesUsed, body.Stages, body.Edits = plan.Used, stages, plan.Edits
 	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
-	d.outs[len(d.outs)-1].View = l.viewOf(plan.entries)
+	d.outs[len(d.outs)-1].View = l.viewOf(plan.Entries)
 	return body
 }
 
@@ -363,7 +350,7 @@ func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted
 	return &events.Compacted{
 		Generation: l.Generation(), Reason: reason, Config: d.config.Hash(),
 		CausedBy: d.cause(), Through: l.through(), Format: l.format,
-		TargetTokens: int64(l.cache.thresholds.target), AvailableInput: b.AvailableInput,
+		TargetTokens: int64(l.cache.thresholds.Target), AvailableInput: b.AvailableInput,
 		StagesUsed: []events.Stage{}, Stages: []events.StageReport{}, Edits: []events.Edit{}, Budget: b,
 	}
 }
@@ -375,4 +362,52 @@ func (l *Ledger) inputs(stages []events.StageReport) []events.StageReport {
 		s.TokensBefore, s.TokensAfter = int64(l.input(Tokens(s.TokensBefore))), int64(l.input(Tokens(s.TokensAfter)))
 	}
 	return stages
+}
+
+// clear tells what one of the two forms above clears, and reports whether that
+// made the input smaller.
+func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.MicroPolicy) bool) bool {
+	g := &l.cache
+	plan := stage.ClearPlan(l.visible(), l.format, g.rate, func(x *stage.Draft) { form(x, &g.policy.Prune.Micro) })
+	if l.input(plan.After) >= l.input(plan.Before) { // by the provider's count, which need not agree with ours
+		return false
+	}
+	d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}, reason)
+	return true
+}
+
+// note adds a remark on the event: a part of it is ignored.
+func (d *decision) note(code events.Code, fields ...string) {
+	info := events.Codes[code]
+	d.notes = append(d.notes, events.Note{Code: code, Message: info.Meaning, Hint: info.Hint, Fields: fields})
+}
+
+// noteLocked adds a note when a policy, not the one in use before, sets locked fields.
+func (d *decision) noteLocked(base *Policy, object, before events.Raw) {
+	if object == nil || bytes.Equal(object, before) {
+		return
+	}
+	if _, ignored, err := base.Over(object); err == nil && len(ignored) > 0 {
+		d.note(events.CodePolicyLocked, ignored...)
+	}
+}
+
+// tellNotes puts the notes beside the last outcome that can carry them, or tells a
+// session.budget with them, of l as it is after the event.
+func (d *decision) emitNotes(l *Ledger) {
+	if len(d.notes) == 0 {
+		return
+	}
+	for _, o := range slices.Backward(d.outs) {
+		switch b := o.Body.(type) {
+		case *events.Compacted:
+			b.Notes = d.notes
+			return
+		case *events.BudgetChanged:
+			b.Notes = d.notes
+			return
+		}
+	}
+	d.emitBudget(l, l.Budget())
+	d.outs[len(d.outs)-1].Body.(*events.BudgetChanged).Notes = d.notes
 }

@@ -2,10 +2,11 @@ package compaction
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -22,7 +23,7 @@ func init() {
 // Calibration is what usages made of the estimate.
 func (l *Ledger) Calibration() string {
 	c := &l.usage
-	return fmt.Sprintf("ratio=%d.%06d learned %d of %d", c.ratio()/million, c.ratio()%million, c.Counted, c.Estimated)
+	return fmt.Sprintf("ratio=%d.%06d learned %d of %d", c.ratio()/measure.Million, c.ratio()%measure.Million, c.Counted, c.Estimated)
 }
 
 // ChunkStart is where chunk c begins.
@@ -40,35 +41,11 @@ func (l *Ledger) Window() Tokens { return l.cache.window }
 // Policy is the policy in use.
 func (l *Ledger) Policy() Policy { return *l.cache.policy }
 
-// Body estimates an entry without the framing of its message.
-func (r Rate) Body(e *Entry) Tokens { return r.body(e) }
-
-// At names the place of an entry.
-func (e *Entry) At() events.Position { return e.position() }
-
-// View is what the plan makes of its entries.
-func (p Plan) View(f events.Format) *View { return &View{Format: f, entries: p.entries} }
-
-// Told is the view as a profile has it told.
-func (v *View) WithRole(profile string) *View {
-	v.placeholderRole = CustomOf(profile).PlaceholderRole
-	return v
-}
-
-// Entries lists the entries of a view.
-func (v *View) Entries() []Entry { return v.entries }
-
 // Replan plans once more for a target, without a summary.
-func (l *Ledger) Replan(p *Policy, target Tokens) Plan {
-	return makePlan(l.visible(), l.format, l.cache.rate, p, l.cache.window,
-		Means{Target: target, Truncate: true, Enough: l.availableFor(l.cache.thresholds.trigger - 1), Hidden: l.restorable})
+func (l *Ledger) Replan(p *Policy, target Tokens) stage.Plan {
+	return stage.Run(l.visible(), l.format, l.cache.rate, p, l.cache.window,
+		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.cache.thresholds.Trigger - 1), Hidden: l.restorable})
 }
-
-// Trimmed reports whether the text of an entry is cut.
-func (e *Entry) Trimmed() bool { return e.Op.trims() }
-
-// Deduplicated reports whether an entry refers to a later read.
-func (e *Entry) Deduplicated() bool { return e.Op == opDeduplicate }
 
 // Dump is everything a ledger holds, with the sum that follows from it.
 type Dump struct {
@@ -131,9 +108,6 @@ func (l *Ledger) Entries() []Entry { return l.entries.List() }
 // Room is the largest history with which the next call takes at most total.
 func (l *Ledger) AvailableFor(total Tokens) Tokens { return l.availableFor(total) }
 
-// End is the last message that an entry stands for.
-func (e *Entry) End() events.Position { return e.end() }
-
 // Fork is what Decide takes a turn with.
 func (l *Ledger) Fork() *Ledger { return l.fork() }
 
@@ -157,7 +131,7 @@ func (c *chunks) List() []Entry {
 
 // Search finds the first entry of a turn.
 func (c *chunks) Search(turn int64) int {
-	return c.search(func(e *Entry) int { return e.compare(events.Position{Turn: turn}) })
+	return c.search(func(e *Entry) int { return e.Compare(events.Position{Turn: turn}) })
 }
 
 func deref[T any](p *T) T {
@@ -168,30 +142,12 @@ func deref[T any](p *T) T {
 }
 
 // NewDraft takes over entries.
-var NewDraft = newDraft
-
-// View is what the draft made of its entries.
-func (d *Draft) View() *View { return &View{Format: d.format, entries: d.entries} }
-
-// Edits lists the edits so far.
-func (d *Draft) Edits() []events.Edit { return d.edits }
-
-// Condensable is the range that a summary of at most ceiling tokens would take the
-// place of: the entry behind it, and whether it is worth it.
-func (d *Draft) Condensable(recent, ceiling Tokens) (end int, ok bool) {
-	end, saved, _ := d.condensable(recent, math.MaxInt64)
-	return end, end > 0 && saved > ceiling
-}
-
-// TriggerAt is the input at which compaction runs.
-func (p *Policy) TriggerAt(window, reserve Tokens) Tokens {
-	return p.thresholds(window, reserve).trigger
-}
+var NewDraft = stage.NewDraft
 
 // PlanWithSummary runs the stages with a summary at seq, of so many units, of
 // everything up to a message.
-func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) Plan {
-	return makePlan(entries, f, r, p, 0, Means{Target: target, Summary: &prepared{Seq: seq, To: to, Units: units}, Truncate: true})
+func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) stage.Plan {
+	return stage.Run(entries, f, r, p, 0, stage.Means{Target: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
 }
 
 // Input is what the next call takes with a history of so many tokens.

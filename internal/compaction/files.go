@@ -2,152 +2,75 @@ package compaction
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
-// FileLimits bounds what files may take of a context.
-type FileLimits struct {
-	// Share of the tokens that are left is for files.
-	Share PPM
-	// Reserve of the available input is kept for what is no file when files are
-	// summarized before they enter a history.
-	Reserve PPM
-	// A file below FastPathBytes enters whole, of one above PreviewBytes only the
-	// first PreviewUnits UTF-16 units do, whatever the budget.
-	FastPathBytes, PreviewBytes, PreviewUnits int64
-	// MinSummary and MaxSummary bound the summary of one file.
-	MinSummary, MaxSummary Tokens
+// KnownFile is what a ledger knows of one file: no path, since a ledger keeps no
+// text, but where it stands.
+type FileUsage struct {
+	Reads, Changes int64
+	First, Last    int64 // turns that use it
+	Restorable     bool  // its latest read may be shown again after it was hidden
+	Seq            Seq   // of the turn that names it
+	Index, Part    int   // of the part that names it, in that turn
+
+	path measure.Key
+	last int // entry that uses it last
 }
 
-// DefaultFileLimits are those of the reference system.
-func DefaultFileLimits() FileLimits {
-	return FileLimits{
-		Share: 600_000, Reserve: 150_000,
-		FastPathBytes: 100 << 10, PreviewBytes: 5 << 20, PreviewUnits: 2_000,
-		MinSummary: 500, MaxSummary: 4_000,
-	}
-}
+// Names reports whether a path is that of the file.
+func (f *FileUsage) Names(path string) bool { return measure.KeyOf(path) == f.path }
 
-// Budget is what files may take of a window of which used tokens are taken and
-// output tokens are for the answer; never below 0.
-func (l *FileLimits) Budget(window, used, output Tokens) Tokens {
-	return l.Share.share(max(window-used-output, 0))
-}
-
-// FileRead says how much of a file enters a history.
-type FileRead struct {
-	Cut     bool  // only the first Units UTF-16 units do
-	Units   int64 // 0 when the file is not cut
-	Preview bool  // it was too large to be measured against the budget
-}
-
-// Read says how much of a file of so many bytes enters, given the tokens left for
-// files. Its content is not known yet: four bytes count as a token.
-func (l *FileLimits) Read(bytes int64, budget Tokens) FileRead {
-	switch {
-	case bytes > l.PreviewBytes:
-		return FileRead{Cut: true, Units: l.PreviewUnits, Preview: true}
-	case bytes < l.FastPathBytes || ceilDiv(bytes, 4) <= int64(budget):
-		return FileRead{}
-	default:
-		return FileRead{Cut: true, Units: max(4*int64(budget), l.PreviewUnits)}
-	}
-}
-
-// fileCost is what a file costs once it was processed: tokens for Per bytes, or
-// Flat whatever its size.
-type fileCost struct {
-	flat     Tokens
-	num, per int64
-}
-
-// fileCosts by type. Of a document most bytes are no text; of media only a
-// description enters. The figures are the reference system's.
-var fileCosts = map[string]fileCost{
-	"archive": {flat: 1_000},
-	"audio":   {flat: 300},
-	"docx":    {num: 3, per: 80},
-	"image":   {flat: 1_500},
-	"pdf":     {num: 1, per: 100},
-	"pptx":    {num: 3, per: 80},
-	"svg":     {num: 1, per: 4},
-	"unknown": {flat: 500},
-	"video":   {flat: 500},
-	"xlsx":    {num: 3, per: 80},
-}
-
-// textCost is the cost of text, code, CSV, JSON and of files without a type: four
-// bytes a token, and a third more for what surrounds them.
-var textCost = fileCost{num: 133, per: 400}
-
-// FileTokens estimates what a file will cost in a history, by its type (pdf, docx,
-// image and so on, without case; "" and others are text) and its size.
-func FileTokens(kind string, bytes int64) Tokens {
-	c, ok := fileCosts[strings.ToLower(kind)]
-	switch {
-	case !ok:
-		c = textCost
-	case c.flat > 0:
-		return c.flat
-	}
-	return Tokens(ceilDiv(bytes*c.num, c.per))
-}
-
-// File is a file of which only type and size are known.
-type File struct {
-	Name  string
-	Kind  string
-	Bytes int64
-}
-
-// Notice says that the file did not enter, for whoever attached it.
-func (f *File) Notice() string {
-	return fmt.Sprintf("Skipped %q (%d KB) — exceeds context budget", f.Name, (f.Bytes+512)/1024)
-}
-
-// Choose decides which of several files enter, given the tokens available: the
-// smallest first, as long as they fit into the share for files. One that does not
-// fit makes no difference to those after it.
-func (l *FileLimits) Choose(files []File, available Tokens) (included, excluded []File) {
-	left := l.Share.share(max(available, 0))
-	bySize := slices.SortedStableFunc(slices.Values(files), func(a, b File) int { return cmp.Compare(a.Bytes, b.Bytes) })
-	for _, f := range bySize {
-		if t := FileTokens(f.Kind, f.Bytes); t <= left {
-			left -= t
-			included = append(included, f)
-		} else {
-			excluded = append(excluded, f)
+// Files lists the files that calls of tools have read and changed, the one used last
+// first.
+func (l *Ledger) Files(c *Config) []FileUsage {
+	l.use(c)
+	restorable := map[measure.Key]bool{}
+	if l.cache.policy.Restore.Enabled {
+		for _, e := range l.restorable() {
+			restorable[e.Path] = true
 		}
 	}
-	return included, excluded
-}
-
-// CutFiles cuts the contents of files so that together they cost at most budget
-// tokens, each in proportion to what it costs. One for which not even a few words
-// are left is dropped: its content is "".
-func (r Rate) CutFiles(contents []string, budget Tokens) []string {
-	out := slices.Clone(contents)
-	costs := make([]Tokens, len(out))
-	var total Tokens
-	for i, c := range out {
-		costs[i] = r.Text(int64(events.Units(c)))
-		total += costs[i]
-	}
-	if total <= budget {
-		return out
-	}
-	for i := range out {
-		part := max(budget, 0) * costs[i] / total
-		if out[i], _ = r.Cut(out[i], part); part < fewWords {
-			out[i] = ""
+	at, out := map[measure.Key]int{}, []FileUsage{}
+	for i := range l.entries.n {
+		e := l.entries.at(i)
+		if e.Path == 0 || e.Kind == measure.KindResult && l.callOf(e, i) >= 0 {
+			continue // its call counts
 		}
+		k, seen := at[e.Path]
+		if !seen {
+			k = len(out)
+			at[e.Path] = k
+			out = append(out, FileUsage{First: int64(e.Turn), Restorable: restorable[e.Path], path: e.Path})
+		}
+		out[k].use(e, i)
 	}
+	slices.SortFunc(out, func(a, b FileUsage) int { return cmp.Compare(b.last, a.last) })
 	return out
 }
 
-// fewWords is the least that is worth having of a file, in tokens.
-const fewWords Tokens = 16
+// use notes one use of the file.
+func (f *FileUsage) use(e *Entry, i int) {
+	if e.Kind == measure.KindCall && !e.Flags.Has(measure.FlagRead) {
+		f.Changes++
+	} else {
+		f.Reads++
+	}
+	f.Last, f.Seq, f.Index, f.Part, f.last = int64(e.Turn), e.Seq, int(e.Index), int(e.Part), i
+}
+
+// FileOf is the path of the file that a part of a message reads or changes, "" for
+// none.
+func FileOf(p *events.Part) string {
+	if p.Kind == events.PartResult {
+		return measure.PathInText(p.Text)
+	}
+	if path, _, ok := measure.PathRead(p.Tool, p.Args); ok {
+		return path
+	}
+	path, _ := measure.PathWritten(p.Tool, p.Args)
+	return path
+}

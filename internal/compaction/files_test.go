@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 )
 
 // B15: contents that are too much together are cut in proportion to their size, and
@@ -40,25 +41,25 @@ func cost(r compaction.Rate, texts ...string) (total compaction.Tokens) {
 // none that would have fit at its turn is left out.
 func TestChooseFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var files []compaction.File
+		var files []measure.File
 		for i := range rapid.IntRange(0, 8).Draw(t, "files") {
-			files = append(files, compaction.File{
+			files = append(files, measure.File{
 				Name: string(rune('a' + i)), Bytes: rapid.Int64Range(0, 100_000).Draw(t, "bytes"),
 				Kind: rapid.SampledFrom([]string{"", "pdf", "image", "CSV", "svg"}).Draw(t, "kind"),
 			})
 		}
 		available := compaction.Tokens(rapid.Int64Range(-10, 60_000).Draw(t, "available"))
-		l := compaction.DefaultFileLimits()
+		l := measure.DefaultFileLimits()
 		in, out := l.Choose(files, available)
 		left := max(available, 0) * 6 / 10
 		for _, f := range in {
-			left -= compaction.FileTokens(f.Kind, f.Bytes)
+			left -= measure.FileTokens(f.Kind, f.Bytes)
 		}
 		if left < 0 || len(in)+len(out) != len(files) {
 			t.Fatalf("%d tokens over; %d and %d of %d files", -left, len(in), len(out), len(files))
 		}
 		for _, f := range out {
-			if compaction.FileTokens(f.Kind, f.Bytes) <= left {
+			if measure.FileTokens(f.Kind, f.Bytes) <= left {
 				t.Fatalf("%s would have fit into %d", f.Name, left)
 			}
 		}
@@ -69,12 +70,12 @@ func TestChooseFiles(t *testing.T) {
 func TestFileSummaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var files []compaction.Tokens
-		p := compaction.Prompt{History: compaction.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "history"))}
+		p := measure.Prompt{History: compaction.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "history"))}
 		for range rapid.IntRange(1, 8).Draw(t, "files") {
 			n := compaction.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "tokens"))
 			files, p.Files = append(files, n), p.Files+n
 		}
-		l := compaction.DefaultFileLimits()
+		l := measure.DefaultFileLimits()
 		const available = 60_000
 		total, largest, kept := compaction.Tokens(0), compaction.Tokens(0), false
 		for _, s := range l.Summaries(files, p, available, 800_000) {
@@ -94,13 +95,13 @@ func TestFileSummaries(t *testing.T) {
 // B14: the notice says how to get the whole.
 func TestLimitOutputNotice(t *testing.T) {
 	text := strings.Repeat("line\n", 10)
-	for keep, want := range map[compaction.Direction]string{
-		compaction.KeepHead: "line\nline\n\n[Output truncated from 50 bytes to 9 bytes]\n[Ask for turn 7]",
-		compaction.KeepTail: "\n\n[Output truncated from 50 bytes to 5 bytes]\n[Ask for turn 7]\nline\n",
-		compaction.KeepBoth: "line\n\n[... 46 bytes omitted. Ask for turn 7 ...]\n\n",
+	for keep, want := range map[measure.Direction]string{
+		measure.KeepHead: "line\nline\n\n[Output truncated from 50 bytes to 9 bytes]\n[Ask for turn 7]",
+		measure.KeepTail: "\n\n[Output truncated from 50 bytes to 5 bytes]\n[Ask for turn 7]\nline\n",
+		measure.KeepBoth: "line\n\n[... 46 bytes omitted. Ask for turn 7 ...]\n\n",
 	} {
-		l := compaction.OutputLimits{MaxBytes: 40, MaxLines: 2, Keep: keep, HeadShare: 500_000, Whole: "Ask for turn 7"}
-		if got, _ := compaction.LimitOutput(text, l); got != want {
+		l := measure.OutputLimits{MaxBytes: 40, MaxLines: 2, Keep: keep, HeadShare: 500_000, Whole: "Ask for turn 7"}
+		if got, _ := measure.LimitOutput(text, l); got != want {
 			t.Errorf("%s: %q, want %q", keep, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -95,7 +96,7 @@ func FuzzMeasure(f *testing.F) {
 		}
 		parts := 0
 		for i, e := range compaction.Measure(m, compaction.Entry{}) {
-			if first := e.Flags&compaction.FlagFirst != 0; first != (i == 0) || int(e.Part) != parts || e.Text+e.JSON > e.Bytes {
+			if first := e.Flags&measure.FlagFirst != 0; first != (i == 0) || int(e.Part) != parts || e.Text+e.JSON > e.Bytes {
 				t.Fatalf("entry %d: %+v", i, e)
 			}
 			parts += int(e.Parts)

@@ -1,6 +1,10 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
 
 // generation is what a ledger keeps of one compaction or rewind.
 // See docs/adr/0010.
@@ -14,7 +18,7 @@ type generation struct {
 type editRecord struct {
 	entry uint32 // its position in the ledger
 	gen   uint32
-	op    op
+	op    measure.Op
 	units uint32 // ceiling of a text that is cut or restored; a restore without takes one back
 	lines uint16
 }
@@ -70,14 +74,14 @@ func (l *Ledger) compaction(gen int64) int64 {
 func (l *Ledger) visibleAt(gen int64) []Entry {
 	in, edits := l.lineage(gen), map[events.Position]editRecord{}
 	for _, m := range l.edits {
-		if in[m.gen] && m.op != opRestore {
-			edits[l.entries.at(int(m.entry)).position()] = m
+		if in[m.gen] && m.op != measure.OpRestore {
+			edits[l.entries.at(int(m.entry)).Position()] = m
 		}
 	}
 	out := l.view(in)
 	for i := range out {
-		if e := &out[i]; e.Kind < KindTruncation {
-			m := edits[e.position()]
+		if e := &out[i]; e.Kind < measure.KindTruncation {
+			m := edits[e.Position()]
 			m.on(e)
 		}
 	}
@@ -93,9 +97,29 @@ func (l *Ledger) rewind() {
 		l.changed.entry = min(l.changed.entry, int(m.entry))
 	}
 	for _, m := range l.edits {
-		if in[m.gen] && m.op != opRestore {
+		if in[m.gen] && m.op != measure.OpRestore {
 			m.on(l.entries.at(int(m.entry)))
 		}
 	}
 	l.job, l.prepared = nil, nil
+}
+
+// View returns the effective history as it stands, repaired, and the sequences of
+// the turns that hold the system prompt and the tools, 0 if there are none.
+func (l *Ledger) View() (v *View, system, tools Seq) {
+	return l.ViewAt(l.Generation()), l.systemSeq, l.toolSeq
+}
+
+// ViewAt returns the history as a generation would have it, with every turn taken
+// since, repaired. The generation is 0, the history as it was published, to that
+// of the ledger.
+func (l *Ledger) ViewAt(generation int64) *View {
+	d := stage.NewDraft(l.visibleAt(generation), l.format, l.cache.rate)
+	d.Repair()
+	return l.viewOf(d.Entries())
+}
+
+// viewOf is the view of entries as the session's policy has it told.
+func (l *Ledger) viewOf(entries []Entry) *View {
+	return &View{Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole, Entries: entries}
 }

@@ -3,6 +3,9 @@ package compaction
 import (
 	"slices"
 
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -17,11 +20,11 @@ type Ledger struct {
 	// What holds until a turn changes it.
 	model     events.Model
 	format    events.Format
-	system    size       // of the system prompt
-	tools     size       // of their definitions
-	systemSeq Seq        // of the turn that set the system prompt
-	toolSeq   Seq        // of the turn that set the tools
-	override  events.Raw // the session's own policy
+	system    measure.Size // of the system prompt
+	tools     measure.Size // of their definitions
+	systemSeq Seq          // of the turn that set the system prompt
+	toolSeq   Seq          // of the turn that set the tools
+	override  events.Raw   // the session's own policy
 
 	turns       []turnRecord // turns[i] is turn i+1
 	entries     chunks
@@ -44,7 +47,7 @@ type Ledger struct {
 	notes      []events.Note // about the turns that were taken last; not stored
 
 	job      *pendingJob
-	prepared *prepared
+	prepared *stage.Summary
 	breaker  breaker
 
 	changed changed // since it was stored
@@ -54,8 +57,8 @@ type Ledger struct {
 
 // turnMark is what a ledger keeps of one turn.
 type turnRecord struct {
-	hash Key // of its content
-	seq  Seq // in the log
+	hash measure.Key // of its content
+	seq  Seq         // in the log
 }
 
 // span hides the entries of positions from ≤ i < to behind a marker, or behind
@@ -75,7 +78,7 @@ type budgetCache struct {
 	rate       Rate
 	window     Tokens
 	reserve    Tokens
-	thresholds thresholds
+	thresholds policy.Thresholds
 	visible    Tokens // the history in view: as told up to the last compaction, as it came since
 	bytes      int64  // of the contents in view
 }
@@ -91,6 +94,21 @@ func (l *Ledger) LastTurn() int64 { return int64(len(l.turns)) }
 
 // Known reports whether the ledger holds anything worth keeping.
 func (l *Ledger) HasTurns() bool { return len(l.turns)+len(l.parked) > 0 }
+
+// Settled reports whether the turn of a number was taken, or is parked.
+func (l *Ledger) Received(number int64) bool {
+	return number <= l.LastTurn() || slices.ContainsFunc(l.parked, func(t *Turn) bool { return t.number == number })
+}
+
+// TurnSeqs returns where the log has the turns of the session, turn 1 first. Turns
+// that were withdrawn, and those that are parked, are not among them.
+func (l *Ledger) TurnSeqs() []Seq {
+	out := make([]Seq, len(l.turns))
+	for i := range l.turns {
+		out[i] = l.turns[i].seq
+	}
+	return out
+}
 
 // Format is the dialect of the session, "" before its first turn.
 func (l *Ledger) Format() events.Format { return l.format }
@@ -135,8 +153,8 @@ func (l *Ledger) measureWith(policy *Policy) {
 	if l.stated > 0 {
 		g.window = min(g.window, l.stated)
 	}
-	g.reserve = g.policy.reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
-	g.thresholds = g.policy.thresholds(g.window, g.reserve)
+	g.reserve = g.policy.Reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
+	g.thresholds = g.policy.Thresholds(g.window, g.reserve)
 	l.recount()
 }
 
@@ -144,9 +162,9 @@ func (l *Ledger) measureWith(policy *Policy) {
 func (l *Ledger) recount() {
 	g, view := &l.cache, l.visible()
 	since := len(view) - (l.entries.n - l.compactedTo) // nothing is hidden after what was told
-	repaired, fresh := newDraft(view[:since], l.format, g.rate), newDraft(view[since:], l.format, g.rate)
-	g.visible = repaired.repaired() + fresh.Tokens()
-	g.bytes = bytesOf(view)
+	repaired, fresh := stage.NewDraft(view[:since], l.format, g.rate), stage.NewDraft(view[since:], l.format, g.rate)
+	g.visible = repaired.Repaired() + fresh.Tokens()
+	g.bytes = measure.BytesOf(view)
 }
 
 // Budget returns the state of the session's window under the config last used;
@@ -159,26 +177,26 @@ func (l *Ledger) Budget() events.Budget {
 }
 
 // check corrects a prompt and compares it with the window.
-func (l *Ledger) check(p Prompt) events.Budget {
+func (l *Ledger) check(p measure.Prompt) events.Budget {
 	g := &l.cache
 	p.Correction = l.corrected(p.Total()) - p.Total()
-	b := CheckBudget(p, g.window, g.reserve, g.policy)
+	b := policy.CheckBudget(p, g.window, g.reserve, g.policy)
 	b.Generation = l.Generation()
 	return b
 }
 
 // prompt estimates the next call, without correction.
-func (l *Ledger) prompt() Prompt {
+func (l *Ledger) prompt() measure.Prompt {
 	g := &l.cache
-	p := Prompt{
+	p := measure.Prompt{
 		History: g.visible + g.rate.PerConversation,
-		Tools:   CustomOf(g.policy.Profile).tools(g.rate, l.tools),
+		Tools:   CustomOf(g.policy.Profile).Measured(g.rate, l.tools),
 	}
 	if l.entries.n == 0 {
 		p.History = 0
 	}
 	if l.system.Units > 0 {
-		p.System = g.rate.sized(l.system) + g.rate.PerMessage
+		p.System = g.rate.Sized(l.system) + g.rate.PerMessage
 	}
 	return p
 }
@@ -235,22 +253,14 @@ func (l *Ledger) gaps(in []bool) []span {
 
 // stand returns the entry that stands for a hidden range.
 func (l *Ledger) placeholderOf(s span) Entry {
-	e := truncationAt(l.entries.at(s.from))
+	e := measure.TruncationAt(l.entries.at(s.from))
 	if s.seq != 0 {
-		e = Entry{Seq: s.seq, Kind: KindSummary, Role: RoleUser, Flags: FlagFirst, Parts: 1, Text: uint32(s.units)}
+		e = Entry{Seq: s.seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.units)}
 	} else if s.units > 0 {
 		e.Text = uint32(s.units)
 	}
-	e.covers(messageOf(l.entries.at(s.from).position()), messageOf(l.entries.at(s.to-1).position()))
+	e.Covers(measure.MessageOf(l.entries.at(s.from).Position()), measure.MessageOf(l.entries.at(s.to-1).Position()))
 	return e
-}
-
-// markerAt returns the marker that stands in place of a range which begins with e.
-func truncationAt(e *Entry) Entry {
-	return Entry{
-		Turn: e.Turn, Index: e.Index, Part: e.Part,
-		Kind: KindTruncation, Role: RoleUser, Flags: FlagFirst, Text: uint32(unitsOf(TruncateText)),
-	}
 }
 
 // maxLookback is how many entries before a result are searched for its call: a
@@ -260,11 +270,11 @@ const maxLookback = 512
 // link gives a result what its call says: tool, file and variant. It looks no
 // further back than the messages since the assistant's call.
 func (l *Ledger) link(e *Entry) {
-	if e.Kind != KindResult {
+	if e.Kind != measure.KindResult {
 		return
 	}
 	if call := l.callOf(e, l.entries.n); call >= 0 {
-		e.inherit(l.entries.at(call))
+		e.Inherit(l.entries.at(call))
 	}
 }
 
@@ -278,17 +288,17 @@ func (l *Ledger) callOf(e *Entry, n int) int {
 			return -1
 		}
 		x := l.entries.at(i)
-		if x.Role != RoleAssistant && inCalls {
+		if x.Role != measure.RoleAssistant && inCalls {
 			break
 		}
-		inCalls = x.Role == RoleAssistant
+		inCalls = x.Role == measure.RoleAssistant
 		switch x.Kind {
-		case KindResult:
+		case measure.KindResult:
 			all.answered++
 			if x.Tool == e.Tool {
 				same.answered++
 			}
-		case KindCall:
+		case measure.KindCall:
 			if e.Call != 0 && x.Call == e.Call {
 				return i
 			}
@@ -320,4 +330,23 @@ func (o *openLately) oldest() int {
 		return -1
 	}
 	return o.calls[len(o.calls)-1-o.answered]
+}
+
+// Bytes in memory of what a ledger has many of; a test holds them to the types.
+const (
+	heldTurn = 16
+	heldSpan = 40
+	heldEdit = 20
+	heldRest = 1 << 10 // everything else of a ledger, as a round figure
+)
+
+// Weight is about how many bytes of memory the ledger takes: what grows with the
+// session, and a round figure for the rest.
+func (l *Ledger) Weight() int {
+	n := heldRest + chunkStart(len(l.entries.list))*measure.HeldEntry
+	n += cap(l.turns)*heldTurn + cap(l.hidden)*heldSpan + cap(l.edits)*heldEdit
+	for _, t := range l.parked {
+		n += len(t.entries) * measure.HeldEntry
+	}
+	return n
 }

@@ -1,6 +1,10 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
 
 // manualKeep is the share of the messages that a manual compaction keeps, where
 // the target would keep more.
@@ -22,7 +26,7 @@ func (d *decision) manual(l *Ledger, in *events.Compact) {
 	}
 	d.noteLocked(l.cache.policy, m.Policy, nil)
 	next := l.fork()
-	d.answerManual(next, call, m, Means{Truncate: true, Exact: true}, "")
+	d.answerManual(next, call, m, stage.Means{Truncate: true, Exact: true}, "")
 	d.emitNotes(next)
 	d.abort(l, next)
 }
@@ -57,12 +61,12 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 	if !l.maySummarize(d.now) {
 		return nil
 	}
-	draft := newDraft(l.visible(), l.format, g.rate)
-	draft.dropRestored()
-	ceiling := g.policy.Summarize.ceiling(g.thresholds.available)
-	keep := max(minMessages, int(ceilDiv(int64(draft.messages())*int64(manualKeep), million)))
-	newest := draft.TokensFrom(draft.newest(keep))
-	w := jobSpec{lane: events.LaneNormal, recent: min(l.availableFor(g.thresholds.target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
+	draft := stage.NewDraft(l.visible(), l.format, g.rate)
+	draft.DropRestored()
+	ceiling := g.policy.Summarize.Ceiling(g.thresholds.Available)
+	keep := max(stage.MinMessages, int(measure.CeilDiv(int64(draft.Messages())*int64(manualKeep), measure.Million)))
+	newest := draft.TokensFrom(draft.Newest(keep))
+	w := jobSpec{lane: events.LaneNormal, recent: min(l.availableFor(g.thresholds.Target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
 	job := d.jobFor(l, draft, w)
 	if job != nil {
 		job.Focus, job.Manual = focus, m
@@ -72,18 +76,18 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 
 // answerManual carries out a request under call, its own settings, and tells the
 // result for l; code says why there is no summary.
-func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means Means, code events.Code) {
-	plan := call.plan(call.cache.thresholds.target, means)
+func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means stage.Means, code events.Code) {
+	plan := call.plan(call.cache.thresholds.Target, means)
 	if call.input(plan.After) < call.input(plan.Before) {
 		body := d.emitPlan(call, plan, events.ReasonManual)
 		body.Request = &m.Cause
 		l.generations = append(l.generations, generation{From: l.Generation()})
-		l.cache.visible = newDraft(plan.entries, l.format, l.cache.rate).Tokens()
+		l.cache.visible = stage.NewDraft(plan.Entries, l.format, l.cache.rate).Tokens()
 		body.Budget = l.Budget()
 		return
 	}
 	if code == "" {
-		code = plan.failure()
+		code = plan.Failure()
 	}
 	d.emitUnchanged(l, events.ReasonManual, code).Request = &m.Cause
 }
@@ -99,9 +103,9 @@ func (d *decision) summarized(l *Ledger, m *events.Manual, f resultMatch) {
 	}
 	switch {
 	case f == fit:
-		d.answerManual(l, call, m, Means{Summary: l.prepared, Force: true}, "")
+		d.answerManual(l, call, m, stage.Means{Summary: l.prepared, Force: true}, "")
 	case call.Budget().ShouldCompact:
-		d.answerManual(l, call, m, Means{Truncate: true, Exact: true}, events.CodeIncompleteResponse)
+		d.answerManual(l, call, m, stage.Means{Truncate: true, Exact: true}, events.CodeIncompleteResponse)
 	default:
 		d.emitUnchanged(l, events.ReasonManual, events.CodeIncompleteResponse).Request = &m.Cause
 	}

@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -60,7 +62,7 @@ func TestTriggers(t *testing.T) {
 					continue
 				}
 				for _, at := range []compaction.Tokens{x.from - 1, x.from} {
-					b := compaction.CheckBudget(compaction.Prompt{History: at}, c.window, c.reserve, &p)
+					b := policy.CheckBudget(measure.Prompt{History: at}, c.window, c.reserve, &p)
 					if b.AvailableInput != int64(c.available) {
 						t.Fatalf("available input is %d, want %d", b.AvailableInput, c.available)
 					}
@@ -98,7 +100,7 @@ func TestPercentLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := compaction.CheckBudget(compaction.Prompt{History: c.history}, 200_000, 64_000, &p).PercentLeft; got != c.want {
+		if got := policy.CheckBudget(measure.Prompt{History: c.history}, 200_000, 64_000, &p).PercentLeft; got != c.want {
 			t.Errorf("%s at %d: %d %%, want %d %%", c.policy, c.history, got, c.want)
 		}
 	}
@@ -126,7 +128,7 @@ func TestLevelsRise(t *testing.T) {
 		slices.Sort(inputs)
 		last := 0
 		for _, in := range inputs {
-			b := compaction.CheckBudget(compaction.Prompt{History: in}, window, reserve, &p)
+			b := policy.CheckBudget(measure.Prompt{History: in}, window, reserve, &p)
 			now := slices.Index(order, b.Level)
 			if now < last {
 				t.Fatalf("%+v: at %d the level is %s, and was %s below", p, in, b.Level, order[last])

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -134,20 +137,20 @@ func TestCheckBudget(t *testing.T) {
 			}
 			return r.Text(units) + r.PerMessage
 		}
-		p := compaction.Prompt{System: framed(c.system), Current: framed(c.current), Tools: c.tools}
+		p := measure.Prompt{System: framed(c.system), Current: framed(c.current), Tools: c.tools}
 		for i, units := range c.messages {
 			if i == 0 {
 				p.History = r.PerConversation
 			}
-			e := compaction.Entry{Role: compaction.RoleUser, Flags: compaction.FlagFirst, Text: uint32(units)}
+			e := compaction.Entry{Role: measure.RoleUser, Flags: measure.FlagFirst, Text: uint32(units)}
 			p.History += r.Entry(&e)
 		}
 		for _, units := range c.files {
 			p.Files += r.Text(units)
 		}
-		policy := withoutSummaries()
-		policy.Threshold = max(policy.Threshold, c.trigger)
-		b := compaction.CheckBudget(p, c.window, compaction.OutputReserve(c.window, c.maxOutput), &policy)
+		own := withoutSummaries()
+		own.Threshold = max(own.Threshold, c.trigger)
+		b := policy.CheckBudget(p, c.window, compaction.OutputReserve(c.window, c.maxOutput), &own)
 		if b.EstimatedInput != c.total || b.AvailableInput != c.available || p.History != c.history ||
 			b.WithinBudget != c.within || b.ShouldCompact != c.compact {
 			t.Errorf("%s: %+v", c.name, b)
@@ -267,11 +270,11 @@ func TestPrune(t *testing.T) {
 			entries = append(entries, compaction.Measure(
 				events.Message{Role: role, Parts: []events.Part{p}}, compaction.Entry{Turn: 1, Index: uint32(i)})...)
 		}
-		policy := withoutSummaries()
-		policy.Prune = compaction.PrunePolicy{Enabled: true, ProtectTokens: c.protect, MinimumTokens: c.minimum, ProtectedTools: c.protected}
-		policy.Deduplicate.Enabled, policy.Truncate.Enabled = false, false
+		own := withoutSummaries()
+		own.Prune = policy.PrunePolicy{Enabled: true, ProtectTokens: c.protect, MinimumTokens: c.minimum, ProtectedTools: c.protected}
+		own.Deduplicate.Enabled, own.Truncate.Enabled = false, false
 		rate := compaction.NewRate(compaction.Profiles["seed"], c.provider)
-		plan := compaction.MakePlan(entries, events.NeuroLink, rate, &policy, 128000, 0)
+		plan := stage.MakePlan(entries, events.NeuroLink, rate, &own, 128000, 0)
 		var clears []int64
 		for _, e := range plan.Edits {
 			clears = append(clears, e.Index)

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -321,15 +323,15 @@ func (w *witness) partition() {
 	for _, e := range w.ledger.Entries() {
 		places := 0
 		for i := range view {
-			v, at := &view[i], e.At()
-			switch stands := v.Kind == compaction.KindTruncation || v.Kind == compaction.KindSummary; {
-			case v.Kind == compaction.KindRestored: // a copy
-			case stands && v.At().Compare(at) <= 0 && at.Compare(v.End()) <= 0, !stands && v.At() == at:
+			v, at := &view[i], e.Position()
+			switch stands := v.Kind == measure.KindTruncation || v.Kind == measure.KindSummary; {
+			case v.Kind == measure.KindRestored: // a copy
+			case stands && v.Position().Compare(at) <= 0 && at.Compare(v.End()) <= 0, !stands && v.Position() == at:
 				places++
 			}
 		}
 		if places != 1 {
-			w.t.Fatalf("%v is in %d places of\n%+v", e.At(), places, view)
+			w.t.Fatalf("%v is in %d places of\n%+v", e.Position(), places, view)
 		}
 	}
 }
@@ -346,17 +348,17 @@ func (w *witness) job(j *events.Job) {
 	if j.Previous != 0 && (j.PreviousTo.Turn != j.Turn || j.PreviousTo.Compare(j.To) >= 0 || len(w.texts[compaction.Seq(j.Previous)]) != 1) {
 		w.t.Fatalf("previous summary at %d to %v of %+v", j.Previous, j.PreviousTo, j)
 	}
-	left, inside := 0, map[compaction.Key]bool{}
+	left, inside := 0, map[measure.Key]bool{}
 	for _, e := range w.ledger.Entries() {
-		in := e.At().Compare(j.From) >= 0 && e.At().Compare(j.To) <= 0
-		if e.Flags&compaction.FlagFirst != 0 && e.At().Compare(j.To) > 0 {
+		in := e.Position().Compare(j.From) >= 0 && e.Position().Compare(j.To) <= 0
+		if e.Flags&measure.FlagFirst != 0 && e.Position().Compare(j.To) > 0 {
 			left++
 		}
 		switch {
-		case e.Kind == compaction.KindCall:
+		case e.Kind == measure.KindCall:
 			inside[e.Call] = in
-		case e.Kind == compaction.KindResult && w.wholeJobs && inside[e.Call] != in:
-			w.t.Fatalf("%v to %v parts the result at %v from its call", j.From, j.To, e.At())
+		case e.Kind == measure.KindResult && w.wholeJobs && inside[e.Call] != in:
+			w.t.Fatalf("%v to %v parts the result at %v from its call", j.From, j.To, e.Position())
 		}
 	}
 	if left == 0 {
@@ -374,7 +376,7 @@ func (w *witness) decide(t compaction.Input) []compaction.Outcome {
 	w.same("number of outcomes", len(outs), len(again))
 	for i := range outs {
 		w.same("outcome", outs[i].Body, again[i].Body)
-		if a, b := outs[i].View, again[i].View; (a == nil) != (b == nil) || a != nil && !slices.Equal(a.Entries(), b.Entries()) {
+		if a, b := outs[i].View, again[i].View; (a == nil) != (b == nil) || a != nil && !slices.Equal(a.Entries, b.Entries) {
 			w.t.Fatal("the same decision has two views")
 		}
 	}
@@ -451,12 +453,12 @@ func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
 	}
 	r := w.ledger.Rate()
 	planned := compaction.Tokens(c.Budget.Breakdown.History) - r.PerConversation
-	if got := measure(w.t, w.ledger.Format(), r, raw); got > planned {
+	if got := tokensOf(w.t, w.ledger.Format(), r, raw); got > planned {
 		w.t.Fatalf("planned %d tokens, rendered %d", planned, got)
 	}
 }
 
-func measure(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) compaction.Tokens {
+func tokensOf(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) compaction.Tokens {
 	msgs, err := f.ReadAll(raw)
 	if err != nil {
 		t.Fatalf("read back: %v", err)
@@ -475,17 +477,17 @@ func measure(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) co
 func (w *witness) restoredWithin(c *events.Compacted) {
 	files, inView := int64(0), map[events.Position]bool{}
 	for _, e := range w.ledger.Visible() {
-		if e.Kind == compaction.KindResult {
-			inView[e.At()] = true
+		if e.Kind == measure.KindResult {
+			inView[e.Position()] = true
 		}
 	}
 	for _, e := range w.ledger.Visible() {
-		if e.Kind == compaction.KindRestored {
-			if e.Flags&compaction.FlagRead != 0 {
+		if e.Kind == measure.KindRestored {
+			if e.Flags&measure.FlagRead != 0 {
 				files++
 			}
-			if inView[e.At()] {
-				w.t.Fatalf("%v is in view twice", e.At())
+			if inView[e.Position()] {
+				w.t.Fatalf("%v is in view twice", e.Position())
 			}
 		}
 	}
@@ -520,7 +522,7 @@ func (w *witness) settled(c *events.Compacted) {
 
 // clearedAll clears again what is cleared at every turn: there is no more.
 func (w *witness) clearedAll(policy *compaction.Policy) {
-	p := compaction.ClearPlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), func(d *compaction.Draft) { d.ClearOld(&policy.Prune.Micro) })
+	p := stage.ClearPlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), func(d *stage.Draft) { d.ClearOld(&policy.Prune.Micro) })
 	if len(p.Used) > 0 {
 		w.t.Fatalf("%d more results are cleared", p.Stages[0].Edits)
 	}
@@ -543,13 +545,13 @@ func (w *witness) noRepairs(raw []events.Raw) {
 }
 
 func (w *witness) keepsFirstUser(raw []events.Raw) {
-	if slices.ContainsFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Kind == compaction.KindSummary }) {
+	if slices.ContainsFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
 		return // it says what the user asked
 	}
-	cut := func(e compaction.Entry) bool { return e.Role == compaction.RoleUser && e.Trimmed() }
+	cut := func(e compaction.Entry) bool { return e.Role == measure.RoleUser && e.Op.Trims() }
 	for _, m := range w.sent() {
 		if m.Role == events.RoleUser {
-			if i := slices.IndexFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Role == compaction.RoleUser }); cut(w.ledger.Visible()[i]) {
+			if i := slices.IndexFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Role == measure.RoleUser }); cut(w.ledger.Visible()[i]) {
 				return // its head is there: TestTrim
 			}
 			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) }) {

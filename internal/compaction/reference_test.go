@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -41,7 +43,7 @@ func TestParallelCallsStayWhole(t *testing.T) {
 			}
 			d := compaction.NewDraft(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""))
 			d.Repair()
-			got, err := compaction.Render(d.View(), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
+			got, err := compaction.Render(draftView(d, format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,12 +111,12 @@ func TestArgumentsCount(t *testing.T) {
 func TestLimitOutput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"a", "é", "日", "🚀", "\n", "word ", "\r\n"})).Draw(t, "text"), "")
-		l := compaction.OutputLimits{
+		l := measure.OutputLimits{
 			MaxBytes: rapid.Int64Range(0, 60).Draw(t, "bytes"), MaxLines: rapid.Int64Range(0, 8).Draw(t, "lines"),
-			Keep:      rapid.SampledFrom([]compaction.Direction{compaction.KeepTail, compaction.KeepHead, compaction.KeepBoth}).Draw(t, "keep"),
+			Keep:      rapid.SampledFrom([]measure.Direction{measure.KeepTail, measure.KeepHead, measure.KeepBoth}).Draw(t, "keep"),
 			HeadShare: compaction.PPM(rapid.Int64Range(0, 1_000_000).Draw(t, "share")),
 		}
-		got, cut := compaction.LimitOutput(text, l)
+		got, cut := measure.LimitOutput(text, l)
 		within := int64(len(text)) <= l.MaxBytes && int64(strings.Count(text, "\n")) < l.MaxLines
 		if cut == within || !cut && got != text {
 			t.Fatalf("%q of %+v: %q", text, l, got)
@@ -142,8 +144,8 @@ func TestSomethingStays(t *testing.T) {
 		}
 		p := withoutSummaries()
 		target := compaction.Tokens(rapid.Int64Range(-10, 50).Draw(t, "target"))
-		plan := compaction.MakePlan(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""), &p, 1000, target)
-		got, err := compaction.Render(plan.View(format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
+		plan := stage.MakePlan(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""), &p, 1000, target)
+		got, err := compaction.Render(planView(plan, format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
 		if err != nil || len(got) == 0 {
 			t.Fatalf("%d messages of %d: %v", len(got), len(msgs), err)
 		}

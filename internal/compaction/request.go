@@ -1,6 +1,9 @@
 package compaction
 
-import "compactd/internal/events"
+import (
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
 
 // Request is an event that asks something of a session, beside its turns.
 type Request struct {
@@ -69,7 +72,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 		d.overflow(l, b)
 	case *events.Idle:
 		if Seq(b.Since) == l.LastTurnSeq() && l.Idle(d.now, d.config) { // else a turn has come since it was written
-			d.clear(l.fork(), events.ReasonIdle, (*Draft).ClearIdle)
+			d.clear(l.fork(), events.ReasonIdle, (*stage.Draft).ClearIdle)
 		}
 	case nil: // the end
 		d.abort(l, l)
@@ -111,10 +114,19 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	}
 	next.generations = append(next.generations, generation{From: to})
 	plan := budgeted{
-		Plan:  RewindPlan(l.visible(), next.visibleAt(next.Generation()), l.format, l.cache.rate),
-		total: next.cache.thresholds.target,
+		Plan:  stage.RewindPlan(l.visible(), next.visibleAt(next.Generation()), l.format, l.cache.rate),
+		total: next.cache.thresholds.Target,
 	}
 	next.generations = next.generations[:l.Generation()]
 	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to
 	d.abort(l, next)
+}
+
+// forget tells that a session counts as never published. Neither is it looked up
+// nor anything of it told, a request that waits included: once the session is
+// erased, the same event finds no turns before it, and must be answered the same.
+func (d *decision) forget() {
+	d.emit(events.KindForgotten, func(h events.Header) any {
+		return &events.Forgotten{Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq)}
+	})
 }

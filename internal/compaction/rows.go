@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -34,32 +36,32 @@ type changed struct{ entry, turn, edit int }
 
 // header is a ledger without its entries and turns, in the form it is stored in.
 type header struct {
-	Entries     int           `json:"entries"`
-	Turns       int           `json:"turns"`
-	Model       events.Model  `json:"model"`
-	Format      events.Format `json:"format"`
-	System      size          `json:"system"`
-	Tools       size          `json:"tools"`
-	SystemSeq   Seq           `json:"system_seq"`
-	ToolSeq     Seq           `json:"tool_seq"`
-	Override    events.Raw    `json:"override,omitzero"`
-	Hidden      []spanRow     `json:"hidden,omitzero"`
-	CompactedTo int           `json:"compacted_to"`
-	Parked      []parkedRow   `json:"parked,omitzero"`
-	Level       events.Level  `json:"level"`
-	LastTurnAt  int64         `json:"last_turn_ms"`
-	IdleHandled bool          `json:"idle_handled"`
-	Ages        []age         `json:"ages,omitzero"`
-	Attempted   Tokens        `json:"attempted"`
-	Generations []generation  `json:"generations,omitzero"`
-	Edits       int           `json:"edits"`
-	Usage       calibration   `json:"usage"`
-	Stated      Tokens        `json:"stated"`
-	Overflows   int64         `json:"overflows"`
-	Job         *pendingJob   `json:"job,omitzero"`
-	Prepared    *prepared     `json:"prepared,omitzero"`
-	Breaker     breaker       `json:"breaker"`
-	Noted       []uint32      `json:"noted,omitzero"`
+	Entries     int            `json:"entries"`
+	Turns       int            `json:"turns"`
+	Model       events.Model   `json:"model"`
+	Format      events.Format  `json:"format"`
+	System      measure.Size   `json:"system"`
+	Tools       measure.Size   `json:"tools"`
+	SystemSeq   Seq            `json:"system_seq"`
+	ToolSeq     Seq            `json:"tool_seq"`
+	Override    events.Raw     `json:"override,omitzero"`
+	Hidden      []spanRow      `json:"hidden,omitzero"`
+	CompactedTo int            `json:"compacted_to"`
+	Parked      []parkedRow    `json:"parked,omitzero"`
+	Level       events.Level   `json:"level"`
+	LastTurnAt  int64          `json:"last_turn_ms"`
+	IdleHandled bool           `json:"idle_handled"`
+	Ages        []age          `json:"ages,omitzero"`
+	Attempted   Tokens         `json:"attempted"`
+	Generations []generation   `json:"generations,omitzero"`
+	Edits       int            `json:"edits"`
+	Usage       calibration    `json:"usage"`
+	Stated      Tokens         `json:"stated"`
+	Overflows   int64          `json:"overflows"`
+	Job         *pendingJob    `json:"job,omitzero"`
+	Prepared    *stage.Summary `json:"prepared,omitzero"`
+	Breaker     breaker        `json:"breaker"`
+	Noted       []uint32       `json:"noted,omitzero"`
 }
 
 type spanRow struct {
@@ -77,11 +79,11 @@ type parkedRow struct {
 	Time         int64         `json:"time"`
 	Number       int64         `json:"number"`
 	From         int64         `json:"from"`
-	Hash         Key           `json:"hash"`
+	Hash         measure.Key   `json:"hash"`
 	Model        *events.Model `json:"model,omitzero"`
 	Format       events.Format `json:"format"`
-	System       *size         `json:"system,omitzero"`
-	Tools        *size         `json:"tools,omitzero"`
+	System       *measure.Size `json:"system,omitzero"`
+	Tools        *measure.Size `json:"tools,omitzero"`
 	Override     events.Raw    `json:"override,omitzero"`
 	Entries      []byte        `json:"entries"`
 	Usage        *events.Usage `json:"usage,omitzero"`
@@ -239,7 +241,7 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 		}
 		for i := range want {
 			l.turns = append(l.turns, turnRecord{
-				Key(binary.LittleEndian.Uint64(b[i*16:])), Seq(binary.LittleEndian.Uint64(b[i*16+8:])),
+				measure.Key(binary.LittleEndian.Uint64(b[i*16:])), Seq(binary.LittleEndian.Uint64(b[i*16+8:])),
 			})
 		}
 	}
@@ -251,7 +253,7 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 		}
 		for ; want > 0; want, b = want-1, b[editBytes:] {
 			le := binary.LittleEndian
-			m := editRecord{entry: le.Uint32(b), gen: le.Uint32(b[4:]), units: le.Uint32(b[8:]), lines: le.Uint16(b[12:]), op: op(b[14])}
+			m := editRecord{entry: le.Uint32(b), gen: le.Uint32(b[4:]), units: le.Uint32(b[8:]), lines: le.Uint16(b[12:]), op: measure.Op(b[14])}
 			if int(m.entry) >= h.Entries || int(m.gen) > len(h.Generations) {
 				return errRows
 			}
@@ -301,11 +303,11 @@ func readEntries(b []byte) ([]Entry, error) {
 		u64 := func(i int) uint64 { return le.Uint64(b[8*i:]) }
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, Entry{
-			Seq: Seq(u64(0)), Call: Key(u64(1)), Tool: Key(u64(2)), Path: Key(u64(3)), Variant: Key(u64(4)),
+			Seq: Seq(u64(0)), Call: measure.Key(u64(1)), Tool: measure.Key(u64(2)), Path: measure.Key(u64(3)), Variant: measure.Key(u64(4)),
 			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: u32(6),
 			Base: u32(7), Bytes: u32(8), Ceiling: u32(9),
 			PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]), Lines: le.Uint16(b[84:]),
-			Kind: Kind(b[86]), Role: Role(b[87]), Flags: Flags(b[88]), Op: op(b[89]),
+			Kind: measure.Kind(b[86]), Role: measure.Role(b[87]), Flags: measure.Flags(b[88]), Op: measure.Op(b[89]),
 		})
 	}
 	return out, nil

@@ -14,6 +14,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -219,7 +222,7 @@ func (a args) check() string {
 			return err.Error()
 		}
 	}
-	b := compaction.CheckBudget(compaction.Prompt{
+	b := policy.CheckBudget(measure.Prompt{
 		System: a.tokens("system"), History: a.tokens("history"), Current: a.tokens("current"),
 		Tools: a.tokens("tools"), Files: a.tokens("files"),
 	}, a.tokens("window"), a.tokens("reserve"), &p)
@@ -630,7 +633,7 @@ func (s *script) plan(a args) string {
 	p.Deduplicate.Enabled = only == "all" || only == "deduplicate"
 	p.Truncate.Enabled = only == "all" || only == "truncate"
 	if n := a.number("bytes"); n > 0 {
-		p.ToolOutput.MaxBytes, p.ToolOutput.Direction = n, compaction.Direction(a.text("direction"))
+		p.ToolOutput.MaxBytes, p.ToolOutput.Direction = n, measure.Direction(a.text("direction"))
 	}
 	if a.text("protect") != "" {
 		p.Prune.ProtectTokens, p.Prune.ScaleBelow = a.tokens("protect"), 0
@@ -645,8 +648,8 @@ func (s *script) plan(a args) string {
 		p.Truncate.Fraction = compaction.PPM(n * 10_000)
 	}
 	before := s.ledger.Visible()
-	plan := compaction.MakePlan(slices.Clone(before), s.format, s.ledger.Rate(), &p, s.ledger.Window(), a.tokens("target"))
-	s.view = plan.View(s.format)
+	plan := stage.MakePlan(slices.Clone(before), s.format, s.ledger.Rate(), &p, s.ledger.Window(), a.tokens("target"))
+	s.view = planView(plan, s.format)
 	return fmt.Sprintf("%d -> %d", plan.Before, plan.After) + stageLines(plan.Stages) + editLines(plan.Edits) + s.changes(before)
 }
 
@@ -655,10 +658,10 @@ func (s *script) changes(before []compaction.Entry) (out string) {
 	r := s.ledger.Rate()
 	was := map[events.Position]compaction.Tokens{}
 	for i := range before {
-		was[before[i].At()] = r.Body(&before[i])
+		was[before[i].Position()] = r.Body(&before[i])
 	}
-	for _, e := range s.view.Entries() {
-		if old, now := was[e.At()], r.Body(&e); e.Kind != compaction.KindTruncation && now != old {
+	for _, e := range s.view.Entries {
+		if old, now := was[e.Position()], r.Body(&e); e.Kind != measure.KindTruncation && now != old {
 			out += fmt.Sprintf("\nentry %d.%d.%d: %d -> %d", e.Turn, e.Index, e.Part, old, now)
 		}
 	}

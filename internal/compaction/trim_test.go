@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -32,22 +33,22 @@ func TestTrim(t *testing.T) {
 		p := a.ledger.Policy()
 		p.Truncate.Enabled = true
 		target := compaction.Tokens(rapid.IntRange(1, 3_000).Draw(t, "target"))
-		plan := compaction.MakePlan(a.ledger.Visible(), g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
-		raw, err := a.render(plan.View(g.format))
+		plan := stage.MakePlan(a.ledger.Visible(), g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
+		raw, err := a.render(planView(plan, g.format))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if v := events.Validate(g.format, raw); len(v) > 0 || len(raw) == 0 {
 			t.Fatalf("%v in\n%s", v, lines(raw))
 		}
-		if got := measure(t, g.format, a.ledger.Rate(), raw); got > plan.After {
+		if got := tokensOf(t, g.format, a.ledger.Rate(), raw); got > plan.After {
 			t.Fatalf("planned %d tokens, rendered %d", plan.After, got)
 		}
 		inOrder(t, a, g.format, raw)
 		if plan.After > target && plan.Messages > 4 {
 			return // it may cut another half of the messages
 		}
-		again := compaction.MakePlan(plan.View(g.format).Entries(), g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
+		again := stage.MakePlan(plan.Entries, g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
 		if again.After != plan.After || len(again.Used) > 0 {
 			t.Fatalf("%d -> %d -> %d by %v", plan.Before, plan.After, again.After, again.Used)
 		}

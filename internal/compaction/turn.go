@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -18,12 +19,12 @@ type Turn struct {
 	Time   int64 // of the log, in Unix milliseconds
 	number int64 // 0 = the next
 	from   int64 // replaces_from
-	hash   Key
+	hash   measure.Key
 
 	model    *events.Model // nil = unchanged
 	format   events.Format // of its messages
-	system   *size         // nil = unchanged
-	tools    *size         // nil = unchanged
+	system   *measure.Size // nil = unchanged
+	tools    *measure.Size // nil = unchanged
 	override events.Raw    // nil = unchanged
 
 	entries      []Entry
@@ -37,22 +38,22 @@ type Turn struct {
 // dialect of a message is that of its session. It estimates; [Config.ReadTurn]
 // counts as its config says. Its error is an [events.Invalid].
 func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return measureTurn(meter{}, l, data, seq, events.Format.ReadAll)
+	return measureTurn(measure.Meter{}, l, data, seq, events.Format.ReadAll)
 }
 
 // ReadTurn is the function of that name, with the counter of the config.
 func (c *Config) ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return measureTurn(meter{counter: c.counter}, l, data, seq, events.Format.ReadAll)
+	return measureTurn(measure.Meter{Counter: c.counter}, l, data, seq, events.Format.ReadAll)
 }
 
 // MeasureTurn is [Config.ReadTurn] without the messages, whose texts are not made.
 func (c *Config) MeasureTurn(l *Ledger, data []byte, seq Seq) (*Turn, error) {
-	t, _, err := measureTurn(meter{counter: c.counter}, l, data, seq, events.Format.ScanAll)
+	t, _, err := measureTurn(measure.Meter{Counter: c.counter}, l, data, seq, events.Format.ScanAll)
 	return t, err
 }
 
 // measureTurn measures what read makes of the messages of a turn.
-func measureTurn(by meter, l *Ledger, data []byte, seq Seq, read func(events.Format, []events.Raw) ([]events.Message, error)) (*Turn, []events.Message, error) {
+func measureTurn(by measure.Meter, l *Ledger, data []byte, seq Seq, read func(events.Format, []events.Raw) ([]events.Message, error)) (*Turn, []events.Message, error) {
 	in, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, nil, err
@@ -64,14 +65,14 @@ func measureTurn(by meter, l *Ledger, data []byte, seq Seq, read func(events.For
 	}
 	t := &Turn{
 		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
-		model: in.Model, format: format, system: by.field(in.System), tools: by.field(in.Tools), override: bytes.Clone(in.Policy),
+		model: in.Model, format: format, system: by.Field(in.System), tools: by.Field(in.Tools), override: bytes.Clone(in.Policy),
 		usage: in.Usage, generation: in.Generation, usageProblem: in.UsageProblem,
 		fault: format.Complete(msgs),
 	}
 	t.number = max(t.number, t.from)
 	t.entries = slices.Grow(t.entries, mostEntries(msgs))
 	for i, m := range msgs {
-		t.entries = by.measure(t.entries, m, Entry{Seq: seq, Index: uint32(i)})
+		t.entries = by.Measure(t.entries, m, Entry{Seq: seq, Index: uint32(i)})
 	}
 	return t, msgs, nil
 }
@@ -82,19 +83,6 @@ func mostEntries(msgs []events.Message) (n int) {
 		n += max(1, len(msgs[i].Parts))
 	}
 	return n
-}
-
-// field is the size of a system prompt or of tools: of the text of a string, of
-// the JSON of anything else; nil for none.
-func (by meter) field(raw events.Raw) *size {
-	if raw == nil {
-		return nil
-	}
-	out := by.json(raw)
-	if s, ok := events.Text(raw); ok {
-		out = by.text(s)
-	}
-	return &out
 }
 
 func formatOf(l *Ledger, in *events.Turn) events.Format {
@@ -113,7 +101,7 @@ func formatOf(l *Ledger, in *events.Turn) events.Format {
 // hashTurn is the identity of a turn's content: what is sent twice under one
 // number and is equal in it was sent by mistake. Withdrawing turns is an act, so
 // the event's id belongs to it.
-func hashTurn(in *events.Turn) Key {
+func hashTurn(in *events.Turn) measure.Key {
 	h := sha256.New()
 	var size [8]byte
 	part := func(b []byte) {
@@ -133,7 +121,7 @@ func hashTurn(in *events.Turn) Key {
 	for _, m := range in.Messages {
 		part(m)
 	}
-	return max(1, Key(binary.BigEndian.Uint64(h.Sum(nil))))
+	return max(1, measure.Key(binary.BigEndian.Uint64(h.Sum(nil))))
 }
 
 func appendModel(b []byte, m *events.Model) []byte {
@@ -170,18 +158,6 @@ func (l *Ledger) refuse(t *Turn) error {
 	return c.fits("model.max_output_tokens", t.model, policy)
 }
 
-// fits returns an error about a field for a model that may answer more than its
-// window; nil is no model.
-func (c *Config) fits(field string, m *events.Model, p *Policy) error {
-	if m == nil {
-		return nil
-	}
-	if w := c.windowOf(m, p); m.MaxOutputTokens >= int64(w) {
-		return events.NewInvalid(events.CodeOutOfRange, field, fmt.Sprintf("must be less than the context window, %d", w))
-	}
-	return nil
-}
-
 // admit judges a turn by its number. The code is set for deny.
 func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	next := l.LastTurn() + 1
@@ -207,7 +183,7 @@ func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 
 // seen compares a turn with one of its number that came before.
 func (l *Ledger) seen(t *Turn, next int64) verdict {
-	var old Key
+	var old measure.Key
 	if t.number > 0 && t.number < next {
 		old = l.turns[t.number-1].hash
 	}

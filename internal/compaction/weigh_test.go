@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -115,7 +116,7 @@ func TestFloorAndRoom(t *testing.T) {
 func floorOf(l *compaction.Ledger) compaction.Tokens {
 	var bytes int64
 	for _, e := range l.Visible() {
-		if e.Flags&compaction.FlagEmpty == 0 {
+		if e.Flags&measure.FlagEmpty == 0 {
 			bytes += int64(e.Bytes)
 		}
 	}

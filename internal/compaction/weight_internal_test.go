@@ -4,13 +4,14 @@ import (
 	"testing"
 	"unsafe"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
 // What a ledger weighs follows its parts.
 func TestWeight(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
-		"entry": {unsafe.Sizeof(Entry{}), heldEntry},
+		"entry": {unsafe.Sizeof(Entry{}), measure.HeldEntry},
 		"turn":  {unsafe.Sizeof(turnRecord{}), heldTurn},
 		"span":  {unsafe.Sizeof(span{}), heldSpan},
 		"mark":  {unsafe.Sizeof(editRecord{}), heldEdit},
@@ -24,7 +25,7 @@ func TestWeight(t *testing.T) {
 	for range 1000 {
 		l.entries.add(Entry{})
 	}
-	if grown := l.Weight() - empty; grown < 1000*heldEntry || grown > 1040*heldEntry {
+	if grown := l.Weight() - empty; grown < 1000*measure.HeldEntry || grown > 1040*measure.HeldEntry {
 		t.Errorf("1,000 entries weigh %d bytes", grown)
 	}
 }

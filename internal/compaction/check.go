@@ -1,0 +1,187 @@
+package compaction
+
+import (
+	"cmp"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
+
+// Stats is the state of a session, for whoever asks.
+type Stats struct {
+	Budget     events.Budget
+	Messages   int // in view
+	Turns      int64
+	Generation int64
+	Through    events.Through
+	Parked     int
+	Prepared   bool // a summary is ready
+	Waiting    bool // one was asked for
+}
+
+// Stats describes the session under a config as it would be with another model;
+// what want leaves empty is as the session has it. Its error, an [events.Invalid],
+// says that the model may answer more than its window.
+func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
+	l, err := l.as(c, want)
+	if err != nil {
+		return Stats{}, err
+	}
+	return Stats{
+		Budget: l.Budget(), Messages: stage.NewDraft(l.visible(), l.format, l.cache.rate).Messages(),
+		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
+		Prepared: l.prepared != nil, Waiting: l.job != nil,
+	}, nil
+}
+
+// Sketch is the state of a session in a list of many.
+type Overview struct {
+	Budget     events.Budget
+	LastTurnAt int64 // when it was taken or parked, in Unix milliseconds of the log
+}
+
+// Sketch describes the session under a config, from sums alone.
+func (l *Ledger) Describe(c *Config) Overview {
+	l.use(c)
+	return Overview{l.Budget(), l.lastTurnAt}
+}
+
+// Through is the turn border up to which the ledger stands.
+func (l *Ledger) Through() events.Through { return l.through() }
+
+// Pending is what the next call would send beside the history. Sizes are UTF-16
+// code units; 0 leaves system prompt and tools as the session has them.
+type Pending struct {
+	Model         events.Model // as in [Ledger.Stats]
+	System, Tools int64
+	Prompt        int64   // of the user
+	Files         []int64 // texts attached to it
+	Images        int64
+	Tokens        Tokens // that the caller counted, beside all others
+
+	// What [Config.ReadPending] measured; nil as in the session.
+	system, tools *measure.Size
+	added         []Entry
+	attached      []measure.File
+}
+
+// Check compares the next call with the window before it is made (A10). It
+// changes nothing; the ledger of an unknown session answers for a first call.
+func (l *Ledger) Check(c *Config, next Pending) (events.Budget, error) {
+	l, err := l.as(c, next.Model)
+	if err != nil {
+		return events.Budget{}, err
+	}
+	r := &l.cache.rate
+	p := l.prompt()
+	if next.System > 0 {
+		p.System = r.Text(next.System) + r.PerMessage
+	}
+	if next.Tools > 0 {
+		p.Tools = r.Text(next.Tools)
+	}
+	if next.Prompt > 0 {
+		p.Current = r.Text(next.Prompt) + r.PerMessage
+	}
+	for _, units := range next.Files {
+		p.Files += r.Text(units)
+	}
+	p.Files += Tokens(next.Images) * r.PerImage
+	l.measured(&p, &next)
+	return l.check(p), nil
+}
+
+// as returns the ledger as it would be with another model, to be read only. What
+// was counted for one model says nothing about another.
+func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
+	l.use(c)
+	m := l.model
+	m.Provider, m.Name = cmp.Or(want.Provider, m.Provider), want.Name
+	if want.Provider+want.Name == "" {
+		m.Name = l.model.Name
+	}
+	same := Provider(m.Provider) == Provider(l.model.Provider) && m.Name == l.model.Name
+	if !same {
+		m.MaxOutputTokens, m.ContextWindow = 0, 0
+	}
+	m.MaxOutputTokens = cmp.Or(want.MaxOutputTokens, m.MaxOutputTokens)
+	m.ContextWindow = cmp.Or(want.ContextWindow, m.ContextWindow)
+	if m == l.model {
+		return l, nil
+	}
+	if err := c.fits("max_output_tokens", &m, l.cache.policy); err != nil {
+		return nil, err
+	}
+	f := l.fork()
+	f.model = m
+	if !same {
+		f.usage, f.stated = calibration{}, 0
+	}
+	f.measure()
+	return f, nil
+}
+
+// ReadPending measures what a request adds to a call, in the dialect of its
+// session. Its error, an [events.Invalid], names the messages that have no shape
+// of that dialect.
+func (c *Config) ReadPending(in *events.CheckRequest, format events.Format) (Pending, error) {
+	msgs, err := format.ReadNew(in.Messages)
+	if err != nil {
+		return Pending{}, err
+	}
+	by := measure.Meter{Counter: c.counter}
+	next := Pending{Model: in.Wanted(), Tokens: Tokens(in.Tokens), system: by.Field(in.System), tools: by.Field(in.Tools)}
+	for i, m := range msgs {
+		next.added = by.Measure(next.added, m, Entry{Index: uint32(i)})
+	}
+	for _, a := range in.Attachments {
+		next.attached = append(next.attached, measure.File{Kind: a.Type, Bytes: a.Bytes})
+	}
+	return next, nil
+}
+
+// measured adds what [Config.ReadPending] has measured to a prompt.
+func (l *Ledger) measured(p *measure.Prompt, next *Pending) {
+	r := &l.cache.rate
+	if next.system != nil {
+		p.System = r.Sized(*next.system) + r.PerMessage
+	}
+	if next.tools != nil {
+		p.Tools = CustomOf(l.cache.policy.Profile).Measured(*r, *next.tools)
+	}
+	for i := range next.added {
+		p.Current += r.Entry(&next.added[i])
+	}
+	if len(next.added) > 0 && l.entries.n == 0 {
+		p.Current += r.PerConversation // the history brings it otherwise
+	}
+	p.Current += next.Tokens
+	for _, f := range next.attached {
+		p.Files += measure.FileTokens(f.Kind, f.Bytes)
+	}
+}
+
+// Attach says of each attachment what it costs, and whether it should be sent, given
+// the budget of a call that sends them all: the smallest first, within the share
+// that files may take of what is left (B15).
+func (next *Pending) Attach(b *events.Budget) []events.AttachmentCost {
+	left := Tokens(b.AvailableInput - b.EstimatedInput)
+	out := make([]events.AttachmentCost, len(next.attached))
+	for i, f := range next.attached {
+		cost := measure.FileTokens(f.Kind, f.Bytes)
+		out[i].Tokens = int64(cost)
+		left += cost
+	}
+	limits := measure.DefaultFileLimits()
+	fit, _ := limits.Choose(next.attached, left)
+	sent := map[measure.File]int{}
+	for _, f := range fit {
+		sent[f]++
+	}
+	for i, f := range next.attached {
+		out[i].Send = sent[f] > 0
+		sent[f]--
+	}
+	return out
+}

@@ -1,0 +1,73 @@
+package compaction
+
+import (
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
+	"compactd/internal/events"
+)
+
+// What callers use of the packages below, under one import.
+
+// Sizes and what they cost; see package measure.
+type (
+	Tokens  = measure.Tokens
+	PPM     = measure.PPM
+	Seq     = measure.Seq
+	Entry   = measure.Entry
+	Profile = measure.Profile
+	Rate    = measure.Rate
+	Counter = measure.Counter
+	Windows = measure.Windows
+)
+
+// The texts of placeholders.
+const (
+	ClearText    = measure.ClearText
+	ClearOldText = measure.ClearOldText
+	AnswerText   = measure.AnswerText
+	TruncateText = measure.TruncateText
+	RecallHead   = measure.RecallHead
+)
+
+// Profiles are the ways to estimate tokens, by name.
+var Profiles = measure.Profiles
+
+// NewRate returns the rate of a provider under a profile.
+func NewRate(p Profile, provider string) Rate { return measure.NewRate(p, provider) }
+
+// Measure returns the entries of one message, with estimates; at says where it is.
+func Measure(m events.Message, at Entry) []Entry { return measure.Measure(m, at) }
+
+// Provider is the one name of a provider, whatever its spelling.
+func Provider(name string) string { return measure.Provider(name) }
+
+// DefaultWindows returns the table of context windows.
+func DefaultWindows() Windows { return measure.DefaultWindows() }
+
+// OutputReserve is what a model may answer.
+func OutputReserve(window, maxOutput Tokens) Tokens { return measure.OutputReserve(window, maxOutput) }
+
+// CustomOf returns what a profile sets beside its estimator.
+func CustomOf(profile string) measure.Custom { return measure.CustomOf(profile) }
+
+// Policy says when and how far a session is compacted; see package policy.
+type Policy = policy.Policy
+
+// DefaultPolicy is the preset "default".
+func DefaultPolicy() Policy { return policy.DefaultPolicy() }
+
+// Preset returns the policy of a name, and whether there is one.
+func Preset(name string) (Policy, bool) { return policy.Preset(name) }
+
+// PresetNames lists the presets.
+func PresetNames() []string { return policy.PresetNames() }
+
+// PolicyFields lists the paths of the fields that a path covers.
+func PolicyFields(path string) []string { return policy.PolicyFields(path) }
+
+// View is an effective history in entries, ready to be rendered.
+type View = render.View
+
+// Render writes a view in the session's own dialect; see package render.
+func Render(v *View, texts render.Texts) ([]events.Raw, error) { return render.Render(v, texts) }

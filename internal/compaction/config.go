@@ -1,0 +1,194 @@
+package compaction
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+// RulesVersion changes whenever the same log and the same settings would be
+// decided in another way. It is part of the hash of a [Config].
+const RulesVersion = 3
+
+// Config is all that a decision depends on beside the log. It is immutable.
+type Config struct {
+	Policy  Policy
+	Tenants map[string]Policy // whole policies of tenants that have their own
+	Windows Windows
+
+	tenants map[string]*Policy // Tenants, to be shared by ledgers
+	counter Counter            // nil estimates
+	// retention is how long the log keeps an event, in milliseconds; forever for no
+	// bound.
+	retention int64
+	text      []byte
+	hash      string
+}
+
+// configText is the form in which a config is stored and hashed.
+type configText struct {
+	Rules   int               `json:"rules"`
+	Counter string            `json:"counter"`
+	Policy  Policy            `json:"policy"`
+	Tenants map[string]Policy `json:"tenants,omitzero"`
+	Windows Windows           `json:"windows"`
+	// Retention is in seconds, -1 for no bound; absent is 30 days.
+	Retention int64 `json:"retention_seconds,omitzero"`
+}
+
+// counterEstimate is the name of counting without a [Counter].
+const counterEstimate = "estimate"
+
+// NewConfig validates the policy and returns the config with its hash. Tokens are
+// estimated, unless WithCounter names who counts them.
+func NewConfig(p Policy, w Windows) (*Config, error) {
+	return (&Config{Policy: p, Windows: w, retention: defaultRetention}).build()
+}
+
+// WithTenants returns the config with policies of tenants in place of its own.
+// They are whole: what they take over from the config's policy stands in them.
+func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
+	out := *c
+	out.Tenants = maps.Clone(tenants)
+	return out.build()
+}
+
+// WithCounter returns the config with tokens counted by a counter, nil to
+// estimate them. What a ledger holds already stays as it was counted.
+func (c *Config) WithCounter(by Counter) (*Config, error) {
+	out := *c
+	out.counter = by
+	return out.build()
+}
+
+// WithRetention returns the config for a log that keeps an event for so many
+// seconds; 0 and less is for ever. [NewConfig] assumes 30 days.
+func (c *Config) WithRetention(seconds int64) (*Config, error) {
+	out := *c
+	out.retention = forever
+	if seconds > 0 && seconds < forever/1000 {
+		out.retention = seconds * 1000
+	}
+	return out.build()
+}
+
+// seal validates the policies and adds text and hash.
+func (c *Config) build() (*Config, error) {
+	if err := c.Policy.Validate(); err != nil {
+		return nil, fmt.Errorf("validate policy: %w", err)
+	}
+	c.tenants = map[string]*Policy{}
+	for _, name := range slices.Sorted(maps.Keys(c.Tenants)) {
+		p := c.Tenants[name]
+		if err := p.Validate(); err != nil {
+			return nil, fmt.Errorf("validate policy of tenant %s: %w", name, err)
+		}
+		c.tenants[name] = &p
+	}
+	name := counterEstimate
+	if c.counter != nil {
+		name = c.counter.Name()
+	}
+	text, err := events.Marshal(configText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, retentionText(c.retention)})
+	if err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	c.text, c.hash = text, hex.EncodeToString(sum[:8])
+	return c, nil
+}
+
+// For is the policy of a tenant. It is not to be changed.
+func (c *Config) For(tenant string) *Policy {
+	if p, ok := c.tenants[tenant]; ok {
+		return p
+	}
+	return &c.Policy
+}
+
+// ParseConfig reads the text of a stored config, which may name one of the given
+// counters. It refuses another counter, and rules of another version: this binary
+// would decide otherwise.
+func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
+	var t configText
+	if err := events.UnmarshalStrict(text, &t); err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	i := slices.IndexFunc(counters, func(c Counter) bool { return c.Name() == t.Counter })
+	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
+		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
+			t.Rules, t.Counter, RulesVersion)
+	}
+	c := &Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows, retention: retentionOf(t.Retention)}
+	if i >= 0 {
+		c.counter = counters[i]
+	}
+	return c.build()
+}
+
+// Parse is [ParseConfig] for the text of another config, which may name the counter
+// of this one.
+func (c *Config) Parse(text []byte) (*Config, error) {
+	if c.counter == nil {
+		return ParseConfig(text)
+	}
+	return ParseConfig(text, c.counter)
+}
+
+// Hash names the config: 16 hexadecimal digits.
+func (c *Config) Hash() string { return c.hash }
+
+// Text is what the hash was made of, as JSON.
+func (c *Config) Text() []byte { return c.text }
+
+// fits returns an error about a field for a model that may answer more than its
+// window; nil is no model.
+func (c *Config) fits(field string, m *events.Model, p *Policy) error {
+	if m == nil {
+		return nil
+	}
+	if w := c.windowOf(m, p); m.MaxOutputTokens >= int64(w) {
+		return events.NewInvalid(events.CodeOutOfRange, field, fmt.Sprintf("must be less than the context window, %d", w))
+	}
+	return nil
+}
+
+// windowOf is the window of a model: the smaller of what the turn and the policy
+// say, else that of the table.
+func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
+	said := Tokens(m.ContextWindow)
+	switch {
+	case said > 0 && p.WindowTokens > 0:
+		return min(said, p.WindowTokens)
+	case said+p.WindowTokens > 0:
+		return said + p.WindowTokens
+	default:
+		return c.Windows.Window(m.Provider, m.Name)
+	}
+}
+
+func retentionText(ms int64) int64 {
+	switch ms {
+	case defaultRetention:
+		return 0
+	case forever:
+		return -1
+	default:
+		return ms / 1000
+	}
+}
+
+func retentionOf(seconds int64) int64 {
+	switch {
+	case seconds == 0:
+		return defaultRetention
+	case seconds < 0 || seconds >= forever/1000:
+		return forever
+	default:
+		return seconds * 1000
+	}
+}

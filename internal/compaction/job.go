@@ -1,0 +1,262 @@
+package compaction
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
+
+// jobExpiry is how long a job may go without result before another may be asked
+// for, in milliseconds of the log's time.
+const jobExpiry = 15 * 60 * 1000
+
+// maxJobTurns bounds the turns that a job lists: a session may hold a million
+// empty ones, and a job must fit into a message.
+const maxJobTurns = 10_000
+
+// pendingJob is a summary that was asked for.
+type pendingJob struct {
+	IDs      []string        `json:"ids"` // of the jobs for the one range; the first result wins
+	Lane     events.Lane     `json:"lane"`
+	From     events.Position `json:"from"`
+	To       events.Position `json:"to"`
+	Hash     string          `json:"hash"`
+	MaxUnits int64           `json:"max_units"`
+	Tokens   Tokens          `json:"tokens"` // estimated input when it was asked for
+	Since    int64           `json:"since"`  // Unix milliseconds
+	Manual   *events.Manual  `json:"manual,omitzero"`
+}
+
+func (j *pendingJob) hasID(id string) bool { return slices.Contains(j.IDs, id) }
+
+// breaker counts what makes further summaries useless.
+type breaker struct {
+	Failures int64 `json:"failures"` // failed jobs in a row
+	Thrashes int64 `json:"thrashes"` // compactions in a row that stayed at or above the trigger
+	Last     int64 `json:"last"`     // when it last counted, in Unix milliseconds
+}
+
+// maySummarize reports whether summaries are on for the session at a time.
+func (l *Ledger) maySummarize(now int64) bool {
+	p := &l.cache.policy.Summarize
+	open := max(l.breaker.Failures, l.breaker.Thrashes) >= p.Failures
+	return p.Enabled && (!open || now-l.breaker.Last >= p.CooldownSeconds*1000)
+}
+
+// waits reports whether a job is under way whose result may still be used.
+func (l *Ledger) waits(now int64) bool {
+	return l.job != nil && now-l.job.Since < jobExpiry && l.cache.policy.Summarize.Enabled
+}
+
+// waitsAtTrigger reports whether such a job was asked for at the trigger.
+// See docs/adr/0005.
+func (l *Ledger) waitsAtTrigger(now int64) bool {
+	return l.waits(now) && l.job.Lane != events.LaneBackground
+}
+
+// wanted says what summary is wanted.
+// See docs/adr/0007.
+type jobSpec struct {
+	lane    events.Lane
+	recent  Tokens // most that shall stay beside it
+	ceiling Tokens // most that it may cost
+	least   Tokens // of its range, that must not be summary already
+	small   bool   // of a small range too: it costs a third of that at most
+	old     bool   // of what will leave the log: the same, and leastOld whatever its range costs
+}
+
+// planJob returns the job for a summary of what would have to go, nil when it is
+// not worth it or under way.
+func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
+	g := &l.cache
+	available := g.thresholds.Available
+	w := jobSpec{lane: lane, ceiling: g.policy.Summarize.Ceiling(available), least: retryShare.Share(available)}
+	w.recent = l.availableFor(g.thresholds.Target) - w.ceiling
+	if lane == events.LaneBackground { // the history grows until the trigger
+		w.recent -= max(g.thresholds.Trigger-g.thresholds.Prepare, 0)
+	}
+	draft := stage.NewDraft(l.visible(), l.format, g.rate)
+	draft.DropRestored() // the next summary decides anew what is restored
+	return d.jobFor(l, draft, w)
+}
+
+// jobFor returns the job for the summary that is wanted of a history.
+func (d *decision) jobFor(l *Ledger, draft *stage.Draft, w jobSpec) *events.Job {
+	g := &l.cache
+	start, entries := draft.AfterSystem(), draft.Entries()
+	if start == len(entries) {
+		return nil
+	}
+	first := &entries[start]
+	job := &events.Job{
+		Config: d.config.Hash(), CausedBy: d.cause(), Lane: w.lane, Format: l.format,
+		From: measure.MessageOf(first.Position()), EstimatedInput: l.Budget().EstimatedInput,
+	}
+	job.Turn = job.From.Turn
+	if first.Kind == measure.KindSummary {
+		covered := measure.MessageOf(first.End())
+		job.Previous, job.PreviousTo, job.Turn = uint64(first.Seq), &covered, covered.Turn
+	}
+	end, saved, fresh := draft.Condensable(w.recent, job.Turn+maxJobTurns-1)
+	if w.small {
+		w.ceiling = min(w.ceiling, saved/3)
+	}
+	if w.old {
+		w.ceiling = min(w.ceiling, max(saved/3, leastOld))
+	}
+	ok := end > 0 && (w.old || saved > w.ceiling) && fresh >= w.least
+	if running := d.underWay(l, draft, start, w.ceiling); w.lane != events.LaneBackground && running > 0 {
+		end, ok = running, true
+	}
+	maxUnits := draft.UnitsAtDensity(g.rate.Units(w.ceiling))
+	if !ok || maxUnits <= 0 {
+		return nil
+	}
+	job.To, job.MaxUnits = measure.MessageOf(entries[end-1].End()), maxUnits
+	for n := job.Turn; n <= job.To.Turn; n++ {
+		job.Seqs = append(job.Seqs, uint64(l.turns[n-1].seq))
+	}
+	job.Hash = l.rangeHash(job.From, job.To)
+	if l.waits(d.now) && l.job.Hash == job.Hash && l.job.Lane == w.lane {
+		return nil
+	}
+	return job
+}
+
+// underWay returns where the range of a job in the background ends, if its
+// summary would bring the session below prepare: then it only becomes more
+// urgent, since another range would throw away what is nearly done. Else 0.
+func (d *decision) underWay(l *Ledger, draft *stage.Draft, start int, ceiling Tokens) int {
+	if !l.waits(d.now) || l.waitsAtTrigger(d.now) {
+		return 0
+	}
+	end, entries := draft.Through(start, l.job.To), draft.Entries()
+	if end == start || entries[end-1].End() != l.job.To || entries[start].Position() != l.job.From {
+		return 0
+	}
+	after := draft.TokensFrom(end) + ceiling
+	if l.input(after) >= l.cache.thresholds.Prepare {
+		return 0
+	}
+	return end
+}
+
+func isJob(o Outcome) bool { return o.Kind == events.KindJob }
+
+func (d *decision) emitJob(job *events.Job) {
+	if job != nil {
+		d.emit(events.KindJob, func(h events.Header) any { job.Header = h; return job })
+	}
+}
+
+// rangeHash is the identity of a range: that of its turns and its borders.
+func (l *Ledger) rangeHash(from, to events.Position) string {
+	h := sha256.New()
+	var b [8]byte
+	put := func(n uint64) {
+		binary.BigEndian.PutUint64(b[:], n)
+		h.Write(b[:])
+	}
+	for _, p := range []events.Position{from, to} {
+		put(uint64(p.Turn))
+		put(uint64(p.Index))
+	}
+	for n := from.Turn; n <= min(to.Turn, l.LastTurn()); n++ {
+		put(uint64(l.turns[n-1].hash))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// ask notes that a summary was asked for. A second job for the same range makes
+// the first one more urgent; either result will do.
+func (l *Ledger) addJob(b *events.Job, since int64) {
+	j := &pendingJob{
+		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: b.Hash,
+		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since, Manual: b.Manual,
+	}
+	if old := l.job; old != nil && old.Hash == b.Hash {
+		j.IDs = append(j.IDs, old.IDs...)
+	}
+	l.job, l.prepared = j, nil
+}
+
+// Result is a session.summary, read: what became of a job.
+type Result struct {
+	Seq  Seq
+	ID   string
+	Time int64 // of the log, in Unix milliseconds
+
+	summary *events.Summary
+	units   int64 // of the message that carries it
+	counted int64 // as many units as it costs: more than it has where its text is dense
+}
+
+// ReadResult reads the payload of a session.summary. Its error is an
+// [events.Invalid].
+func ReadResult(data []byte, seq Seq) (*Result, []events.Message, error) {
+	s, err := events.DecodeSummary(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := s.Message()
+	text := measure.Meter{}.Text(m.Parts[0].Text)
+	return &Result{
+		Seq: seq, ID: s.ID, summary: s, units: text.Units, counted: max(text.Units, text.Base*measure.SummaryUnits),
+	}, []events.Message{m}, nil
+}
+
+// fitness says what a result means for a ledger.
+type resultMatch uint8
+
+const (
+	stale  resultMatch = iota // nobody waits for it: rewound, condensed otherwise, or the second
+	failed                    // there is no summary, or one that is larger than its job allowed
+	fit
+)
+
+// judge compares a result with the job the ledger waits for.
+func (l *Ledger) matchResult(r *Result) resultMatch {
+	j := l.job
+	if j == nil || !j.hasID(r.summary.Job) || j.Hash != l.rangeHash(j.From, j.To) {
+		return stale
+	}
+	if r.summary.Failure != "" || r.units > j.MaxUnits {
+		return failed
+	}
+	return fit
+}
+
+// receive takes a result: it ends the job, and prepares the summary.
+func (l *Ledger) receive(r *Result) {
+	l.date(r.Seq, r.Time)
+	switch l.matchResult(r) {
+	case failed:
+		l.breaker.Failures++
+		l.breaker.Last = r.Time
+		l.job = nil
+	case fit:
+		l.breaker.Failures = 0
+		l.prepared = &stage.Summary{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.counted}
+		l.job = nil
+	}
+}
+
+// lateMerge reports whether the prepared summary gives back what a truncation
+// took: then it is worth having even if it costs a little.
+// See docs/adr/0006.
+func (l *Ledger) lateMerge() bool {
+	if l.prepared == nil {
+		return false
+	}
+	for _, e := range l.visible() {
+		if e.Kind == measure.KindTruncation && e.Position().Compare(l.prepared.To) <= 0 {
+			return true
+		}
+	}
+	return false
+}

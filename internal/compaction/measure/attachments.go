@@ -1,0 +1,202 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// FileLimits bounds what files may take of a context.
+type FileLimits struct {
+	// Share of the tokens that are left is for files.
+	Share PPM
+	// Reserve of the available input is kept for what is no file when files are
+	// summarized before they enter a history.
+	Reserve PPM
+	// A file below FastPathBytes enters whole, of one above PreviewBytes only the
+	// first PreviewUnits UTF-16 units do, whatever the budget.
+	FastPathBytes, PreviewBytes, PreviewUnits int64
+	// MinSummary and MaxSummary bound the summary of one file.
+	MinSummary, MaxSummary Tokens
+}
+
+// DefaultFileLimits are those of the reference system.
+func DefaultFileLimits() FileLimits {
+	return FileLimits{
+		Share: 600_000, Reserve: 150_000,
+		FastPathBytes: 100 << 10, PreviewBytes: 5 << 20, PreviewUnits: 2_000,
+		MinSummary: 500, MaxSummary: 4_000,
+	}
+}
+
+// Budget is what files may take of a window of which used tokens are taken and
+// output tokens are for the answer; never below 0.
+func (l *FileLimits) Budget(window, used, output Tokens) Tokens {
+	return l.Share.Share(max(window-used-output, 0))
+}
+
+// FileRead says how much of a file enters a history.
+type FileRead struct {
+	Cut     bool  // only the first Units UTF-16 units do
+	Units   int64 // 0 when the file is not cut
+	Preview bool  // it was too large to be measured against the budget
+}
+
+// Read says how much of a file of so many bytes enters, given the tokens left for
+// files. Its content is not known yet: four bytes count as a token.
+func (l *FileLimits) Read(bytes int64, budget Tokens) FileRead {
+	switch {
+	case bytes > l.PreviewBytes:
+		return FileRead{Cut: true, Units: l.PreviewUnits, Preview: true}
+	case bytes < l.FastPathBytes || CeilDiv(bytes, 4) <= int64(budget):
+		return FileRead{}
+	default:
+		return FileRead{Cut: true, Units: max(4*int64(budget), l.PreviewUnits)}
+	}
+}
+
+// fileCost is what a file costs once it was processed: tokens for Per bytes, or
+// Flat whatever its size.
+type fileCost struct {
+	flat     Tokens
+	num, per int64
+}
+
+// fileCosts by type. Of a document most bytes are no text; of media only a
+// description enters. The figures are the reference system's.
+var fileCosts = map[string]fileCost{
+	"archive": {flat: 1_000},
+	"audio":   {flat: 300},
+	"docx":    {num: 3, per: 80},
+	"image":   {flat: 1_500},
+	"pdf":     {num: 1, per: 100},
+	"pptx":    {num: 3, per: 80},
+	"svg":     {num: 1, per: 4},
+	"unknown": {flat: 500},
+	"video":   {flat: 500},
+	"xlsx":    {num: 3, per: 80},
+}
+
+// textCost is the cost of text, code, CSV, JSON and of files without a type: four
+// bytes a token, and a third more for what surrounds them.
+var textCost = fileCost{num: 133, per: 400}
+
+// FileTokens estimates what a file will cost in a history, by its type (pdf, docx,
+// image and so on, without case; "" and others are text) and its size.
+func FileTokens(kind string, bytes int64) Tokens {
+	c, ok := fileCosts[strings.ToLower(kind)]
+	switch {
+	case !ok:
+		c = textCost
+	case c.flat > 0:
+		return c.flat
+	}
+	return Tokens(CeilDiv(bytes*c.num, c.per))
+}
+
+// File is a file of which only type and size are known.
+type File struct {
+	Name  string
+	Kind  string
+	Bytes int64
+}
+
+// Notice says that the file did not enter, for whoever attached it.
+func (f *File) Notice() string {
+	return fmt.Sprintf("Skipped %q (%d KB) — exceeds context budget", f.Name, (f.Bytes+512)/1024)
+}
+
+// Choose decides which of several files enter, given the tokens available: the
+// smallest first, as long as they fit into the share for files. One that does not
+// fit makes no difference to those after it.
+func (l *FileLimits) Choose(files []File, available Tokens) (included, excluded []File) {
+	left := l.Share.Share(max(available, 0))
+	bySize := slices.SortedStableFunc(slices.Values(files), func(a, b File) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	for _, f := range bySize {
+		if t := FileTokens(f.Kind, f.Bytes); t <= left {
+			left -= t
+			included = append(included, f)
+		} else {
+			excluded = append(excluded, f)
+		}
+	}
+	return included, excluded
+}
+
+// CutFiles cuts the contents of files so that together they cost at most budget
+// tokens, each in proportion to what it costs. One for which not even a few words
+// are left is dropped: its content is "".
+func (r Rate) CutFiles(contents []string, budget Tokens) []string {
+	out := slices.Clone(contents)
+	costs := make([]Tokens, len(out))
+	var total Tokens
+	for i, c := range out {
+		costs[i] = r.Text(int64(events.Units(c)))
+		total += costs[i]
+	}
+	if total <= budget {
+		return out
+	}
+	for i := range out {
+		part := max(budget, 0) * costs[i] / total
+		if out[i], _ = r.Cut(out[i], part); part < fewWords {
+			out[i] = ""
+		}
+	}
+	return out
+}
+
+// fewWords is the least that is worth having of a file, in tokens.
+const fewWords Tokens = 16
+
+// FileSummary says what becomes of one file before it enters a history.
+type FileSummary struct {
+	File   int    // index among the files
+	Target Tokens // of its summary; 0 keeps the file as it is
+}
+
+// Room is what files may take beside the rest of a prompt, given the available
+// input: the reserve for what is no file stays free.
+func (l *FileLimits) Available(p Prompt, available Tokens) Tokens {
+	reserve := Tokens(CeilDiv(int64(max(available, 0))*int64(l.Reserve), Million))
+	return max(available-reserve-(p.Total()-p.Files), 0)
+}
+
+// SummaryTokens is the size of the summary of one of n files that share room.
+func (l *FileLimits) SummaryTokens(room Tokens, n int) Tokens {
+	return min(max(room/Tokens(max(n, 1)), l.MinSummary), l.MaxSummary)
+}
+
+// NeedSummaries reports whether a prompt with its files takes more than the share
+// trigger of the available input.
+func (l *FileLimits) NeedSummaries(p Prompt, available Tokens, trigger PPM) bool {
+	return int64(p.Total())*Million > int64(available)*int64(trigger)
+}
+
+// Summaries plans which files, given with their tokens, are summarized before they
+// enter: the largest first, until the files fit into their room. A file that is no
+// larger than a summary stays. Without need the files stay in their order.
+func (l *FileLimits) Summaries(files []Tokens, p Prompt, available Tokens, trigger PPM) []FileSummary {
+	plan := make([]FileSummary, len(files))
+	var total Tokens
+	for i := range files {
+		plan[i].File = i
+		total += files[i]
+	}
+	if !l.NeedSummaries(p, available, trigger) {
+		return plan
+	}
+	slices.SortStableFunc(plan, func(a, b FileSummary) int { return -cmp.Compare(files[a.File], files[b.File]) })
+	room := l.Available(p, available)
+	target := l.SummaryTokens(room, len(files))
+	for i := range plan {
+		if size := files[plan[i].File]; total > room && size > target {
+			plan[i].Target = target
+			total -= size - target
+		}
+	}
+	return plan
+}

@@ -1,0 +1,62 @@
+package measure
+
+import (
+	"compactd/internal/events"
+)
+
+// Custom is what a profile sets beside its estimator, so that a profile of the
+// reference system is that release in what numbers, tables and roles decide.
+// Customs are data: no stage asks which profile is in force.
+type Custom struct {
+	// Windows is the table of context windows.
+	Windows func() Windows
+	// MinimumTokens is the least that clearing tool results must save.
+	MinimumTokens Tokens
+	// PlainTools counts the definitions of tools without margin and multiplier.
+	PlainTools bool
+	// Stands is who tells a summary or marker in the dialect of the reference,
+	// "" for the user, as in all others.
+	PlaceholderRole events.Role
+}
+
+// customs by profile. A profile that is not here has those of "default".
+var customs = map[string]Custom{
+	"default": {Windows: DefaultWindows, MinimumTokens: 20_000},
+	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true, PlaceholderRole: events.RoleSystem},
+	"current": {Windows: currentTable, MinimumTokens: 500},
+}
+
+// CustomOf returns the custom of a profile.
+func CustomOf(profile string) Custom {
+	if c, ok := customs[profile]; ok {
+		return c
+	}
+	return customs["default"]
+}
+
+// Tools estimates definitions of tools of so many UTF-16 units.
+func (c Custom) Tools(r Rate, units int64) Tokens {
+	if c.PlainTools {
+		return Tokens(CeilDiv(units, r.TextUnits))
+	}
+	return r.Text(units)
+}
+
+// tools estimates definitions of tools that were measured.
+func (c Custom) Measured(r Rate, s Size) Tokens {
+	if c.PlainTools {
+		return c.Tools(r, s.Units)
+	}
+	return r.Sized(s)
+}
+
+func documentedTable() Windows { return tableOf(documentedWindows) }
+
+func currentTable() Windows { return tableOf(currentWindows) }
+
+// tableOf reads an embedded table, its providers under their one name.
+func tableOf(data []byte) Windows {
+	w := Windows{}
+	w.join(mustWindows(data), nil)
+	return w
+}

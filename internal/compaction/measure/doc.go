@@ -1,0 +1,29 @@
+// Package measure owns sizes and their cost: it turns messages into entries, and entries
+// into tokens.
+//
+//	entries := measure.Measure(message, measure.Entry{Seq: seq, Turn: 3})
+//	rate := measure.NewRate(measure.Profiles["default"], "anthropic")
+//	tokens := rate.Entry(&entries[0])
+//
+// # Terms
+//
+// A [Size] is a text's length in UTF-16 units, bytes and base tokens: tokens before a
+// provider's multiplier. An [Entry] is one tool call, one tool result or a run of other
+// content of a message, without its text. A [Profile] is one way to estimate tokens, a
+// [Rate] is a profile for one provider. A [Meter] estimates, or counts with a [Counter].
+// [Windows] is the table of context windows.
+//
+// # Guarantees
+//
+//   - Everything is a function of its arguments, in integers. Shares are [PPM].
+//   - Tokens of texts that compactd writes (placeholders, notices) are a ceiling.
+//   - A text has at least one token for each 8 bytes, whatever its content.
+//
+// # Concurrency
+//
+// Values. The tables are not changed after the start of the program.
+//
+// # On failure
+//
+// [Windows.With] lists every window that is out of range. Nothing else fails.
+package measure

@@ -1,0 +1,310 @@
+package measure
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"compactd/internal/events"
+)
+
+// Seq is a sequence number of the log.
+type Seq uint64
+
+// Key stands for a name (a call id, a tool, a path) where only equality counts:
+// the first 8 bytes of its SHA-256, so that no history can forge a collision.
+// The zero Key stands for no name.
+type Key uint64
+
+// KeyOf returns the key of a name.
+func KeyOf(name string) Key {
+	if name == "" {
+		return 0
+	}
+	h := sha256.Sum256([]byte(name))
+	return max(1, Key(binary.BigEndian.Uint64(h[:8])))
+}
+
+// KeysOf returns the keys of names.
+func KeysOf(names []string) []Key {
+	out := make([]Key, len(names))
+	for i, n := range names {
+		out[i] = KeyOf(n)
+	}
+	return out
+}
+
+// Kind says what an entry holds.
+type Kind uint8
+
+// The kinds of entries.
+const (
+	KindWords      Kind = iota // everything of a message that is neither call nor result
+	KindCall                   // one tool call
+	KindResult                 // one tool result
+	KindTruncation             // a truncation marker; in views only, never in a ledger
+	KindSummary                // a summary; in views only
+	KindRestored               // a hidden result that is shown again; in views only
+)
+
+// Role is who speaks, in one byte.
+type Role uint8
+
+// The roles of entries.
+const (
+	RoleSystem Role = iota
+	RoleUser
+	RoleAssistant
+	RoleTool
+)
+
+// Flags are facts about an entry.
+type Flags uint8
+
+// The flags of an entry. The last two exist in views only: they are derived
+// anew at each compaction.
+const (
+	FlagFirst    Flags = 1 << iota // first entry of its message
+	FlagFailed                     // a result that is an error
+	FlagRead                       // a call that reads a file, or a result known as one by its text
+	FlagEmpty                      // nothing but white space, or a result told twice: it is not rendered
+	FlagThinking                   // words with a model's reasoning among them: its signature covers the text
+	FlagAnswer                     // a call that gets a placeholder result
+	FlagCall                       // a result that gets a placeholder call
+)
+
+func (f Flags) Has(x Flags) bool { return f&x != 0 }
+
+// Op is the edit in force on an entry.
+type Op uint8
+
+const (
+	OpNone Op = iota
+	OpClear
+	OpDeduplicate
+	OpClearOld
+	OpRestore // of marks only
+	OpTrim    // to a ceiling; the four ways to cut a text are the last
+	opTail
+	opHead
+	opBoth
+)
+
+// Trims reports whether an op cuts a text.
+func (o Op) Trims() bool { return o >= OpTrim }
+
+// TrimOf returns the op of a trim with a direction.
+func TrimOf(d Direction) Op {
+	switch d {
+	case KeepTail:
+		return opTail
+	case KeepHead:
+		return opHead
+	case KeepBoth:
+		return opBoth
+	default:
+		return OpTrim
+	}
+}
+
+func (o Op) Direction() Direction {
+	switch o {
+	case opTail:
+		return KeepTail
+	case opHead:
+		return KeepHead
+	case opBoth:
+		return KeepBoth
+	default:
+		return ""
+	}
+}
+
+// Entry is what a ledger keeps of one part of a message: one tool call, one tool
+// result, or a run of everything else. It is 96 bytes.
+// See docs/adr/0001.
+type Entry struct {
+	Seq     Seq    // of the turn in the log
+	Call    Key    // call id of a call or result; of a marker or summary the end of its range; of a restored result the place of its call
+	Tool    Key    // name of the tool
+	Path    Key    // file that a read reads, or that a call writes
+	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call
+	Turn    uint32 // number of the turn, from 1
+	Index   uint32 // of the message in its turn
+	Part    uint32 // first part in its message
+	Parts   uint32 // number of parts
+	Text    uint32 // UTF-16 units of text
+	JSON    uint32 // UTF-16 units of arguments and unknown blocks
+	Base    uint32 // tokens of text and JSON before a provider's multiplier, by classes or counted
+	Bytes   uint32 // of text and JSON
+	Images  uint32
+	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
+
+	PathUnits uint16 // length of the path, for its placeholder
+	PathBase  uint16 // tokens of the path, as Base
+	Lines     uint16 // most lines of a trimmed output; 0 = any
+	Kind      Kind
+	Role      Role
+	Flags     Flags
+	Op        Op
+}
+
+// HeldEntry is the size of an entry in memory, in bytes; a test holds it to the type.
+const HeldEntry = 96
+
+// Set puts an edit in force on the entry.
+func (e *Entry) Set(x *events.Edit) {
+	e.Op, e.Ceiling, e.Lines = OpClear, uint32(x.Units), uint16(x.Lines)
+	switch x.Op {
+	case events.OpDeduplicate:
+		e.Op = OpDeduplicate
+	case events.OpClearOld:
+		e.Op = OpClearOld
+	case events.OpTrim:
+		e.Op = TrimOf(Direction(x.Direction))
+	}
+}
+
+// Compare orders an entry and a position by their place in the session.
+func (e *Entry) Compare(p events.Position) int {
+	return cmp.Or(
+		cmp.Compare(int64(e.Turn), p.Turn),
+		cmp.Compare(int64(e.Index), p.Index),
+		cmp.Compare(int64(e.Part), p.Part))
+}
+
+// Position names the entry in edits.
+func (e *Entry) Position() events.Position {
+	return events.Position{Turn: int64(e.Turn), Index: int64(e.Index), Part: int64(e.Part)}
+}
+
+// MessageOf drops the part of a position.
+func MessageOf(p events.Position) events.Position { p.Part = 0; return p }
+
+// Inherit takes over what the call of a result says.
+func (e *Entry) Inherit(call *Entry) {
+	e.Tool = call.Tool
+	if call.Flags.Has(FlagRead) {
+		e.Flags |= FlagRead
+		e.Path, e.Variant, e.PathUnits, e.PathBase = call.Path, call.Variant, call.PathUnits, call.PathBase
+	}
+}
+
+// SameMessage reports whether two entries belong to one message. Each restored
+// result is a message of its own.
+func (e *Entry) SameMessage(x *Entry) bool {
+	if e.Kind == KindRestored || x.Kind == KindRestored {
+		return false
+	}
+	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindTruncation) == (x.Kind == KindTruncation)
+}
+
+// End is the position of the last message that the entry stands for: its own, or
+// the last of the range behind a marker or summary.
+func (e *Entry) End() events.Position {
+	if (e.Kind == KindTruncation || e.Kind == KindSummary) && e.Call != 0 {
+		return events.Position{Turn: int64(e.Call >> 32), Index: int64(uint32(e.Call))}
+	}
+	return e.Position()
+}
+
+// Covers makes the entry stand for a range of messages.
+func (e *Entry) Covers(first, last events.Position) {
+	e.Turn, e.Index, e.Part = uint32(first.Turn), uint32(first.Index), uint32(first.Part)
+	e.Call = Key(last.Turn)<<32 | Key(uint32(last.Index))
+}
+
+// CallSeq is the sequence of the turn that holds the call of a restored result, 0
+// if it has none.
+func (e *Entry) CallSeq() Seq { return Seq(e.Variant) }
+
+// markerAt returns the marker that stands in place of a range which begins with e.
+func TruncationAt(e *Entry) Entry {
+	return Entry{
+		Turn: e.Turn, Index: e.Index, Part: e.Part,
+		Kind: KindTruncation, Role: RoleUser, Flags: FlagFirst, Text: uint32(UnitsOf(TruncateText)),
+	}
+}
+
+// With is the entry with a placeholder for its counterpart.
+func (e Entry) With(o events.Op) Entry {
+	if o == events.OpAnswer {
+		e.Flags |= FlagAnswer
+	} else {
+		e.Flags |= FlagCall
+	}
+	return e
+}
+
+// Whole reports whether an entry is a tool result that still has its content, if
+// only a part of it.
+func (e *Entry) Whole() bool { return e.Kind == KindResult && (e.Op == OpNone || e.Op.Trims()) }
+
+// Reads reports whether an entry is the content of a file.
+func (e *Entry) Reads() bool { return e.Tried() && !e.Flags.Has(FlagFailed) }
+
+// Tried reports whether an entry is what came of reading a file, the content or why
+// there is none.
+func (e *Entry) Tried() bool { return e.Whole() && e.Op == OpNone && e.Flags.Has(FlagRead) }
+
+// Cuttable reports whether the text of an entry may be cut: a result without
+// images, or words of a user or assistant without reasoning or unknown blocks.
+func (e *Entry) Cuttable() bool {
+	switch {
+	case e.Flags.Has(FlagEmpty) || e.Role == RoleSystem || e.Op != OpNone && !e.Op.Trims():
+		return false
+	case e.Kind == KindResult:
+		return e.Images == 0
+	default:
+		return e.Kind == KindWords && e.JSON == 0 && !e.Flags.Has(FlagThinking)
+	}
+}
+
+// Kept returns how many units of a text that is cut may stay, and how many what is
+// said of the cut may have.
+func (e *Entry) Kept() (text, notice int64) {
+	switch {
+	case e.Kind == KindRestored:
+		notice = RestoreNotice + int64(e.PathUnits)
+		if int64(e.Ceiling) < int64(e.Text)+notice {
+			notice += trimNotice
+		}
+	case e.Op == OpTrim:
+		notice = trimNotice
+	default:
+		notice = LimitNotice
+	}
+	return min(max(int64(e.Ceiling)-notice, 0), int64(e.Text)), notice
+}
+
+// Size is the number of UTF-16 units of text that are in view.
+func (e *Entry) Size() int64 {
+	if e.Op.Trims() {
+		return int64(e.Ceiling)
+	}
+	return int64(e.Text)
+}
+
+// TrimTo is the entry under a trim to so many units.
+func (e *Entry) TrimTo(ceiling int64) Entry {
+	x := *e
+	x.Set(&events.Edit{Op: events.OpTrim, Units: ceiling})
+	return x
+}
+
+// bytes are those of an entry's own content. What stands for it costs little, and
+// counts none.
+func (e *Entry) OwnBytes() int64 {
+	if e.Op != OpNone || e.Flags.Has(FlagEmpty) {
+		return 0
+	}
+	return int64(e.Bytes)
+}
+
+func BytesOf(view []Entry) int64 {
+	var n int64
+	for i := range view {
+		n += view[i].OwnBytes()
+	}
+	return n
+}

@@ -1,0 +1,195 @@
+package measure
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// Size is how large a text is, in all ways that a profile may ask for.
+type Size struct {
+	Units int64 `json:"units"` // UTF-16 code units
+	Base  int64 `json:"base"`  // tokens before a provider's multiplier, estimated by classes or counted
+	Bytes int64 `json:"bytes"`
+}
+
+// Meter measures texts. Without a counter it estimates.
+type Meter struct{ Counter Counter }
+
+func (m Meter) Text(s string) Size {
+	units, base := Weigh(s)
+	if m.Counter != nil {
+		base = m.Counter.Count(s)
+	}
+	return Size{units, base, int64(len(s))}
+}
+
+// said measures the text of a part.
+func (m Meter) partText(p *events.Part) Size {
+	if p.Quoted == nil || m.Counter != nil {
+		return m.Text(p.Said())
+	}
+	return weighQuoted(p.Quoted)
+}
+
+func (m Meter) json(raw events.Raw) Size {
+	units, base := weighJSON(raw)
+	if m.Counter != nil {
+		base = m.Counter.Count(string(raw))
+	}
+	return Size{units, base, int64(len(raw))}
+}
+
+// Field is the size of a system prompt or of tools: of the text of a string, of
+// the JSON of anything else; nil for none.
+func (by Meter) Field(raw events.Raw) *Size {
+	if raw == nil {
+		return nil
+	}
+	out := by.json(raw)
+	if s, ok := events.Text(raw); ok {
+		out = by.Text(s)
+	}
+	return &out
+}
+
+// Measure returns the entries of one message, with estimates, none of a hidden
+// one. An event is far too small for sizes to reach 4 Gi units.
+func Measure(m events.Message, at Entry) []Entry { return Meter{}.Measure(nil, m, at) }
+
+// Measure appends the entries of a message.
+func (by Meter) Measure(out []Entry, m events.Message, at Entry) []Entry {
+	if m.Hidden {
+		return out
+	}
+	at.Role, at.Flags = roleOf(m.Role), FlagFirst
+	first, run := len(out), -1 // run is the open run of words, as an index of out
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		e := at
+		e.Part, e.Parts = uint32(i), 1
+		switch p.Kind {
+		case events.PartCall:
+			by.call(&e, p)
+		case events.PartResult:
+			by.result(&e, p)
+		default:
+			if run < 0 {
+				run = len(out)
+				e.Kind, e.Parts = KindWords, 0
+				e.Flags |= FlagEmpty
+				out = append(out, e)
+				at.Flags = 0
+			}
+			by.words(&out[run], p)
+			continue
+		}
+		run = -1
+		out = append(out, e)
+		at.Flags = 0
+	}
+	if len(out) == first { // a message without content keeps its place
+		at.Kind, at.Flags = KindWords, FlagFirst|FlagEmpty
+		out = append(out, at)
+	}
+	return out
+}
+
+func roleOf(r events.Role) Role {
+	switch r {
+	case events.RoleSystem:
+		return RoleSystem
+	case events.RoleAssistant:
+		return RoleAssistant
+	case events.RoleTool:
+		return RoleTool
+	default:
+		return RoleUser
+	}
+}
+
+func (by Meter) words(e *Entry, p *events.Part) {
+	e.Parts++
+	switch p.Kind {
+	case events.PartText:
+		e.addText(by.partText(p))
+		if !Blank(p) {
+			e.Flags &^= FlagEmpty
+		}
+		return
+	case events.PartThinking:
+		e.addText(by.partText(p))
+		e.Flags |= FlagThinking
+	case events.PartImage:
+		e.Images++
+	default:
+		e.addJSON(by.json(p.Raw))
+	}
+	e.Flags &^= FlagEmpty
+}
+
+// Blank reports whether a text is nothing but white space.
+func Blank(p *events.Part) bool {
+	if p.Quoted == nil {
+		return strings.TrimSpace(p.Text) == ""
+	}
+	for piece := range events.Pieces(p.Quoted) {
+		if len(bytes.TrimSpace(piece)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (by Meter) call(e *Entry, p *events.Part) {
+	e.Kind, e.Call, e.Tool = KindCall, KeyOf(p.CallID), KeyOf(p.Tool)
+	e.addText(by.Text(p.Tool))
+	e.addJSON(by.json(p.Args))
+	switch tool := plainName(p.Tool); {
+	case slices.Contains(readTools, tool):
+		if path, variant := readPath(p.Args); path != "" {
+			by.path(e, path, variant)
+		}
+	case slices.Contains(writeTools, tool):
+		e.Path = KeyOf(writePath(p.Args))
+	}
+}
+
+func (by Meter) result(e *Entry, p *events.Part) {
+	e.Kind, e.Call, e.Tool = KindResult, KeyOf(p.CallID), KeyOf(p.Tool)
+	e.addText(by.partText(p))
+	e.Images = uint32(p.Images)
+	if p.Failed {
+		e.Flags |= FlagFailed
+	}
+	if p.CallID != "" {
+		return // its call has arguments, and they say which file it is
+	}
+	if path := PathInText(p.Said()); path != "" {
+		by.path(e, path, 0)
+	}
+}
+
+// path notes which file an entry reads.
+func (by Meter) path(e *Entry, path string, variant Key) {
+	if s := by.Text(path); s.Units <= maxPathUnits {
+		e.Flags |= FlagRead
+		e.Path, e.Variant, e.PathUnits, e.PathBase = KeyOf(path), variant, uint16(s.Units), uint16(s.Base)
+	}
+}
+
+// addText and addJSON put the size of another text into an entry. What an entry
+// holds is bounded by its event.
+func (e *Entry) addText(s Size) {
+	e.Text += uint32(s.Units)
+	e.Base += uint32(s.Base)
+	e.Bytes += uint32(s.Bytes)
+}
+
+func (e *Entry) addJSON(s Size) {
+	e.JSON += uint32(s.Units)
+	e.Base += uint32(s.Base)
+	e.Bytes += uint32(s.Bytes)
+}

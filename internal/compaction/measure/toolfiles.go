@@ -1,0 +1,112 @@
+package measure
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// readTools are the names, without case, "_" and "-", under which agents read a
+// file.
+var readTools = []string{
+	"cat", "fileread", "fsread", "getfilecontents", "openfile", "read", "readfile", "readtextfile", "view", "viewfile",
+}
+
+// writeTools are the names, in the same form, under which agents change a file:
+// what was read of it before is no longer so.
+var writeTools = []string{
+	"applydiff", "createfile", "edit", "editfile", "filewrite", "fswrite", "insert", "multiedit", "notebookedit", "patch",
+	"replace", "replaceinfile", "searchreplace", "strreplace", "strreplacebasededittool", "strreplaceeditor", "write",
+	"writefile", "writetofile",
+}
+
+// pathArguments are the names, in the same form, of the argument that holds the
+// path.
+var pathArguments = []string{"absolutepath", "file", "filename", "filepath", "notebookpath", "path", "targetfile"}
+
+// fileRead reports which file a call reads. Every argument beside the path is
+// part of the variant: a read of some lines is covered by a read of the same
+// lines or of the whole file, never by one of other lines.
+func PathRead(tool string, args events.Raw) (path string, variant Key, ok bool) {
+	if !slices.Contains(readTools, plainName(tool)) {
+		return "", 0, false
+	}
+	path, variant = readPath(args)
+	return path, variant, path != ""
+}
+
+// readPath returns the path among the arguments of a read, "" for none, and the
+// variant that the others make.
+func readPath(args events.Raw) (path string, variant Key) {
+	var rest []string
+	for name, value := range events.Members(args) {
+		if value.Kind() == 'n' {
+			continue
+		}
+		if s, isText := events.Text(value); isText && path == "" && slices.Contains(pathArguments, plainName(name)) {
+			path = s
+			continue
+		}
+		rest = append(rest, name+"\x00"+string(value))
+	}
+	slices.Sort(rest)
+	return path, KeyOf(strings.Join(rest, "\x00"))
+}
+
+// fileWrite reports which file a call changes.
+func PathWritten(tool string, args events.Raw) (path string, ok bool) {
+	if !slices.Contains(writeTools, plainName(tool)) {
+		return "", false
+	}
+	path = writePath(args)
+	return path, path != ""
+}
+
+func writePath(args events.Raw) string {
+	for name, value := range events.Members(args) {
+		if s, isText := events.Text(value); isText && s != "" && slices.Contains(pathArguments, plainName(name)) {
+			return s
+		}
+	}
+	return ""
+}
+
+var separators = strings.NewReplacer("_", "", "-", "")
+
+func plainName(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	return strings.ToLower(separators.Replace(s))
+}
+
+// isPlain reports whether a name surely is in that form: most are.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// readText finds a file read in the text of a result, where no arguments tell.
+// The pattern is the reference system's, held to the words of a read.
+var readText = regexp.MustCompile("(?i)\\b(?:read_file|readFile|Read file|reading|read|cat)\\s+['\"`]?([^\\s'\"`]+)")
+
+// maxReadText bounds how much of a result is searched, in bytes: a tool that
+// says what it reads says so first.
+const maxReadText = 512
+
+func PathInText(s string) string {
+	m := readText.FindStringSubmatchIndex(s[:min(len(s), maxReadText)])
+	if m == nil || m[3] == maxReadText {
+		return "" // or the path may go on
+	}
+	if path := s[m[2]:m[3]]; strings.ContainsAny(path, "./\\") {
+		return path
+	}
+	return "" // "thread pool", "read the": a word
+}

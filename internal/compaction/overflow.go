@@ -1,0 +1,133 @@
+package compaction
+
+import (
+	"cmp"
+	"slices"
+
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
+
+// Overflow is what a provider said when it refused a call as too long.
+type Overflow struct {
+	Model *events.Model // of the call; nil is the session's
+	// Limit is what the provider takes and Actual what it counted, 0 if it did not
+	// say. Output is the maximum output that had to fit the limit too, 0 if none had.
+	Limit, Actual, Output Tokens
+	Generation            int64 // that the agent had applied, −1 for the newest
+	// Refused says why it is no overflow, nil when it is one.
+	Refused error
+}
+
+// ReadOverflow makes the request of a session.overflow.
+func ReadOverflow(o Overflow, id string, seq Seq) *Request {
+	return &Request{Seq: seq, ID: id, kind: events.KindOverflow, body: &o}
+}
+
+// overflowed notes what a provider said: a limit it stated holds until the model
+// changes, and its count is that of the history as it was told last.
+func (l *Ledger) overflowed(o *Overflow) {
+	if m := l.completeModel(o.Model); m != nil && *m != l.model {
+		l.change(m)
+	}
+	l.overflows++
+	if o.Limit > 0 {
+		l.stated = o.Limit - max(0, min(o.Output-l.cache.reserve, o.Limit/2))
+		l.measureWith(l.cache.policy)
+	}
+	l.refused(o)
+}
+
+// known completes the model of a call: a report that only names the session's own
+// says nothing against its maximum output and window.
+func (l *Ledger) completeModel(m *events.Model) *events.Model {
+	if m == nil || m.Provider != l.model.Provider || m.Name != l.model.Name {
+		return m
+	}
+	whole := *m
+	whole.MaxOutputTokens = cmp.Or(m.MaxOutputTokens, l.model.MaxOutputTokens)
+	whole.ContextWindow = cmp.Or(m.ContextWindow, l.model.ContextWindow)
+	return &whole
+}
+
+// refused corrects the estimate of the view that was refused: it took what the
+// provider counted, or more than there was room for, whatever we had thought.
+func (l *Ledger) refused(o *Overflow) {
+	at := l.prompt().Total()
+	var later Tokens // what compactions since have saved
+	if o.Generation >= 0 && o.Generation < l.Generation() {
+		for _, g := range l.generations[o.Generation:] {
+			later += g.Saved
+		}
+	}
+	count := max(l.corrected(at)+later, l.cache.thresholds.Available+1)
+	if o.Actual > 0 {
+		count = min(o.Actual, (l.corrected(at)+later)*maxCounted)
+	}
+	l.usage.dropAnchor()
+	l.usage.Correction = count - later - l.usage.scaled(at)
+}
+
+// maxCounted bounds the count in a provider's error, as a multiple of our own
+// estimate: the text is not to be trusted.
+const maxCounted = 3
+
+// overflow answers at once, without waiting for a model: every stage may run, with
+// a target that shrinks with each repetition. A summary may follow.
+func (d *decision) overflow(l *Ledger, o *Overflow) {
+	if o.Refused != nil {
+		d.outs = Reject(d.event, o.Refused, d.config)
+		return
+	}
+	if err := d.config.fits("model.max_output_tokens", o.Model, l.cache.policy); err != nil {
+		d.outs = Reject(d.event, err, d.config)
+		return
+	}
+	next := l.fork()
+	next.overflowed(o)
+	m := &next.cache.thresholds
+	target := EmergencyTarget(next.stated, m.Available, next.overflows)
+	var job *events.Job
+	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // as the history is before the plan
+		job = d.planJob(next, events.LaneEmergency)
+	}
+	plan := next.plan(target, stage.Means{Summary: next.prepared, Truncate: true, Exact: true})
+	fits := next.input(plan.After) <= m.Available
+	var body *events.Compacted
+	if next.input(plan.After) < next.input(plan.Before) {
+		body = d.emitPlan(next, plan, events.ReasonOverflow)
+	} else {
+		body = d.emitUnchanged(next, events.ReasonOverflow, plan.Failure())
+		body.Stages = next.inputs(plan.Stages)
+	}
+	if !fits {
+		body.Code = events.CodeBudgetExceeded
+	}
+	if plan.Uses(events.StageTruncate) || !fits {
+		d.emitJob(job)
+	}
+	if slices.ContainsFunc(d.outs, isJob) {
+		d.abort(l, next)
+	}
+}
+
+// EmergencyTarget is what a compaction after an overflow aims for, in tokens of
+// the whole input: 0.7 of the limit that the provider stated, or of the available
+// input where that is less or none was stated. Each repetition without a call in
+// between that succeeded takes 0.7 of what the one before aimed for.
+func EmergencyTarget(stated, available Tokens, repetition int64) Tokens {
+	t := available
+	if stated > 0 {
+		t = min(t, stated)
+	}
+	for range min(repetition, maxRepetitions) {
+		t = emergencyShare.Share(t)
+	}
+	return t
+}
+
+const (
+	emergencyShare PPM = 700_000
+	// maxRepetitions is where it ends: 0.7 to the tenth is 3 % of the input.
+	maxRepetitions = 10
+)

@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// locks reports whether sessions cannot set the field of a path.
+func (p *Policy) locks(path string) bool {
+	return slices.ContainsFunc(p.Locked, func(l string) bool { return covers(l, path) })
+}
+
+// covers reports whether a path is that of a field, or of a group that the field is in.
+func covers(path, field string) bool {
+	return path == field || strings.HasPrefix(field, path) && field[len(path)] == '.'
+}
+
+// restore returns p with the locked fields as they are in the policy by, and the paths
+// of those that differed. No session sets which fields are locked.
+func (p Policy) restore(by *Policy) (_ Policy, ignored []string) {
+	locked := !slices.Equal(p.Locked, by.Locked)
+	p.Locked = by.Locked
+	if len(by.Locked) > 0 {
+		eachField(&p, by, func(path string, field, old reflect.Value) {
+			if by.locks(path) && !reflect.DeepEqual(field.Interface(), old.Interface()) {
+				ignored = append(ignored, path)
+				field.Set(old)
+			}
+		})
+	}
+	if locked {
+		ignored = append(ignored, "locked")
+	}
+	return p, ignored
+}
+
+// differences lists the paths of the fields in which two policies differ.
+func (p *Policy) differences(q *Policy) (out []string) {
+	eachField(p, q, func(path string, a, b reflect.Value) {
+		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			out = append(out, path)
+		}
+	})
+	return out
+}
+
+// valid is Validate, but for what is locked.
+func (p Policy) valid() bool {
+	p.Locked = nil
+	return p.Validate() == nil
+}
+
+// policyFields are the paths of all fields of a policy but locked, in their order.
+var policyFields = listPolicyFields()
+
+func listPolicyFields() (out []string) {
+	eachField(&Policy{}, &Policy{}, func(path string, _, _ reflect.Value) { out = append(out, path) })
+	return out
+}
+
+// PolicyFields lists the paths of the fields that a path covers: its own, or those of
+// the group that it names. None is a path of neither.
+func PolicyFields(path string) (out []string) {
+	for _, field := range policyFields {
+		if covers(path, field) {
+			out = append(out, field)
+		}
+	}
+	return out
+}
+
+// eachField walks the fields of two policies, but for locked.
+func eachField(p, q *Policy, visit func(path string, a, b reflect.Value)) {
+	var walk func(path string, a, b reflect.Value)
+	walk = func(path string, a, b reflect.Value) {
+		if a.Kind() != reflect.Struct {
+			visit(path, a, b)
+			return
+		}
+		for i := range a.NumField() {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			if name = strings.TrimPrefix(path+"."+name, "."); name != "locked" {
+				walk(name, a.Field(i), b.Field(i))
+			}
+		}
+	}
+	walk("", reflect.ValueOf(p).Elem(), reflect.ValueOf(q).Elem())
+}

@@ -1,0 +1,160 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// Policy says when and how far a session is compacted.
+type Policy struct {
+	// Enabled switches automatic compaction. Levels are told either way.
+	Enabled bool `json:"enabled"`
+	// Profile names the estimator, a key of Profiles.
+	Profile string `json:"profile"`
+
+	// WindowTokens takes the place of the table of windows; a turn that names a
+	// smaller window has it. 0 leaves the table.
+	WindowTokens measure.Tokens `json:"window_tokens"`
+
+	// By says what sets the trigger, one of ratio, tokens and buffer: the share
+	// Trigger of the available input, the number TriggerTokens, or what is left of
+	// the window after the distances in Buffers. Under tokens and buffer the other
+	// shares keep their relation to Trigger.
+	TriggerMode     string         `json:"trigger_mode"`
+	ThresholdTokens measure.Tokens `json:"threshold_tokens"`
+
+	// Trigger is the share of the available input at which compaction runs,
+	// Target the share it aims for, Info the share at which level info begins.
+	Threshold measure.PPM `json:"threshold"`
+	Target    measure.PPM `json:"target"`
+	Info      measure.PPM `json:"info"`
+
+	// Cap is a share of the available input that the trigger is never above,
+	// whatever sets it: it only ever lowers.
+	ThresholdCap measure.PPM `json:"threshold_cap"`
+	// LimitTokens is the hard limit, at most the available input; 0 leaves it where
+	// By puts it. The trigger is never above it.
+	LimitTokens measure.Tokens `json:"limit_tokens"`
+	Buffers     BufferPolicy   `json:"buffers"`
+
+	// RecallNotice lets every placeholder say where its original is, for
+	// compactd.recall.
+	RecallNotice bool `json:"recall_notice"`
+
+	Prune       PrunePolicy     `json:"prune"`
+	Deduplicate DedupePolicy    `json:"deduplicate"`
+	Summarize   SummarizePolicy `json:"summarize"`
+	Truncate    TruncatePolicy  `json:"truncate"`
+	ToolOutput  OutputPolicy    `json:"tool_output"`
+	Restore     RestorePolicy   `json:"restore"`
+
+	// Locked are the paths of fields that sessions cannot set, such as
+	// summarize.enabled, or summarize for all of its fields.
+	Locked []string `json:"locked,omitzero"`
+}
+
+// Set returns the policy with the fields of a JSON object set, objects field by
+// field, lists as a whole. It may not validate. Unknown and doubled fields, and
+// wrong types, are errors.
+func (p Policy) Set(object events.Raw) (Policy, error) {
+	p.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
+	p.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
+	p.Locked = slices.Clone(p.Locked)
+	if err := events.UnmarshalStrict(object, &p); err != nil {
+		return p, fmt.Errorf("set policy: %w", err)
+	}
+	return p, nil
+}
+
+// With is Set for a policy that came over the wire: a result that does not
+// validate is an error too, and the code of errors is bad_policy. Locked fields keep
+// their values.
+func (p Policy) With(object events.Raw) (Policy, error) {
+	p, _, err := p.Over(object)
+	return p, err
+}
+
+// Over is With, and lists the locked fields that the object would have changed. An
+// object that does not fit the locked fields, and is valid without them, is ignored as
+// a whole.
+func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error) {
+	sent, err := p.Set(object)
+	if err != nil {
+		return sent, nil, events.NewInvalid(events.CodeBadPolicy, "policy", "has an unknown or duplicate field, or one of the wrong type")
+	}
+	out, ignored = sent.restore(&p)
+	if err := out.Validate(); err != nil {
+		if len(ignored) > 0 && sent.valid() {
+			return p, p.differences(&sent), nil
+		}
+		return out, nil, events.NewInvalid(events.CodeBadPolicy, "policy", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return out, ignored, nil
+}
+
+// At returns the policy with the trigger at a share of the available input, and
+// what must be below it brought below: a target at or above it to three quarters
+// of it, a preparation at or above it to the middle between the two.
+func (p Policy) At(trigger measure.PPM) Policy {
+	p.TriggerMode, p.Threshold = modeRatio, trigger
+	if p.Target >= p.Threshold {
+		p.Target = p.Threshold * 3 / 4
+	}
+	p.Info = min(p.Info, p.Threshold)
+	if p.Summarize.Prepare >= p.Threshold {
+		p.Summarize.Prepare = (p.Target + p.Threshold) / 2
+	}
+	return p
+}
+
+// Validate returns every invalid field in one error, made by [errors.Join]: each
+// begins with the path of its field, such as summarize.prepare, and a space.
+func (p Policy) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	share := func(name string, v measure.PPM) {
+		check(0 < v && v <= measure.Million, "%s must be above 0 and at most 1", name)
+	}
+	_, known := measure.Profiles[p.Profile]
+	check(known, "profile must be one of blocks, current, default, seed")
+	tokens := func(name string, v measure.Tokens) {
+		check(0 <= v && v <= events.MaxTokens, "%s must be between 0 and %d", name, int64(events.MaxTokens))
+	}
+	tokens("window_tokens", p.WindowTokens)
+	check(p.TriggerMode == modeRatio || p.TriggerMode == modeTokens || p.TriggerMode == modeBuffer, "trigger_mode must be one of buffer, ratio, tokens")
+	tokens("threshold_tokens", p.ThresholdTokens)
+	check(p.TriggerMode != modeTokens || p.ThresholdTokens > 0, "threshold_tokens must be above 0 with trigger_mode tokens")
+	share("threshold", p.Threshold)
+	share("target", p.Target)
+	share("info", p.Info)
+	share("threshold_cap", p.ThresholdCap)
+	tokens("limit_tokens", p.LimitTokens)
+	check(p.Target < p.Threshold, "target must be below threshold")
+	check(p.Info <= p.Threshold, "info must not be above threshold")
+	share("deduplicate.minimum", p.Deduplicate.Minimum)
+	share("truncate.fraction", p.Truncate.Fraction)
+	share("summarize.prepare", p.Summarize.Prepare)
+	share("summarize.ceiling_share", p.Summarize.CeilingShare)
+	check(p.Summarize.Failures > 0, "summarize.failures must be above 0")
+	check(0 <= p.Summarize.CooldownSeconds && p.Summarize.CooldownSeconds <= 1<<31, "summarize.cooldown_seconds must be between 0 and %d", 1<<31)
+	tokens("prune.protect_tokens", p.Prune.ProtectTokens)
+	tokens("prune.minimum_tokens", p.Prune.MinimumTokens)
+	tokens("prune.scale_below", p.Prune.ScaleBelow)
+	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
+	p.Buffers.validate(check)
+	p.Prune.Micro.validate(check)
+	errs = append(errs, p.ToolOutput.validate(), p.Restore.validate())
+	for _, path := range p.Locked {
+		check(slices.ContainsFunc(policyFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	"compactd/internal/compaction/measure"
+)
+
+// presets are complete policies by name. They are data: no stage knows which one
+// is in force.
+var presets = map[string]func() Policy{
+	"default":   DefaultPolicy,
+	"neurolink": neurolinkPolicy,
+	"claude":    claudePolicy,
+}
+
+// Preset returns the policy of a name, and whether there is one.
+func Preset(name string) (Policy, bool) {
+	p, ok := presets[name]
+	if !ok {
+		return Policy{}, false
+	}
+	return p(), true
+}
+
+// PresetNames lists the presets.
+func PresetNames() []string { return slices.Sorted(maps.Keys(presets)) }
+
+// DefaultPolicy is the preset "default".
+func DefaultPolicy() Policy {
+	return Policy{
+		Enabled:      true,
+		Profile:      "default",
+		TriggerMode:  modeRatio,
+		Threshold:    800_000,
+		Target:       600_000,
+		Info:         600_000,
+		ThresholdCap: measure.Million,
+		Buffers: BufferPolicy{
+			ReserveTokens: 20_000, TriggerTokens: 13_000, BlockingTokens: 3_000,
+			WarningTokens: 20_000, ErrorTokens: 10_000, ScaleBelow: 200_000,
+		},
+		RecallNotice: true,
+		Prune: PrunePolicy{
+			Enabled: true, ProtectTokens: 40_000, MinimumTokens: 20_000, ScaleBelow: 200_000,
+			ProtectedTools: []string{"skill"},
+			Micro: MicroPolicy{
+				FromMessages: 10, KeepMessages: 8, IdleMinutes: 60, IdleKeep: 5,
+				Tools: []string{"Read", "Grep", "Glob", "Bash", "Edit", "Write"},
+			},
+		},
+		Deduplicate: DedupePolicy{Enabled: true, Minimum: 300_000},
+		Summarize: SummarizePolicy{
+			Enabled: true, Prepare: 700_000, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800,
+		},
+		Truncate:   TruncatePolicy{Enabled: true, Fraction: 500_000},
+		ToolOutput: defaultOutput(),
+		Restore:    defaultRestore(),
+	}
+}
+
+// neurolinkPolicy is the preset "neurolink": the settings that the reference
+// documents, as far as this product has them. It prepares no summary, shrinks
+// nothing for small windows, and aims for the one target the reference states.
+func neurolinkPolicy() Policy {
+	p := DefaultPolicy()
+	p.Profile = "seed"
+	p.RecallNotice = false
+	p.Prune.MinimumTokens = measure.CustomOf(p.Profile).MinimumTokens
+	p.Target = 700_000
+	p.Prune.ScaleBelow = 0
+	p.Restore.Enabled = false
+	p.Summarize.Prepare = p.Threshold
+	return p
+}
+
+// claudePolicy is the preset "claude": an agent that counts by the block, keeps
+// its distance from the window in tokens, and clears the results of its file and
+// shell tools first.
+func claudePolicy() Policy {
+	p := DefaultPolicy()
+	p.Profile = "blocks"
+	p.TriggerMode = modeBuffer
+	p.Prune.Micro.Enabled = true
+	return p
+}

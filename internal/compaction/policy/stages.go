@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// PrunePolicy is the policy of the first stage.
+type PrunePolicy struct {
+	Enabled bool `json:"enabled"`
+	// ProtectTokens of the newest results stay whole; MinimumTokens is the least
+	// that clearing must save. Both hold for windows of ScaleBelow tokens and
+	// more and shrink in proportion below; 0 never shrinks them.
+	ProtectTokens measure.Tokens `json:"protect_tokens"`
+	MinimumTokens measure.Tokens `json:"minimum_tokens"`
+	ScaleBelow    measure.Tokens `json:"scale_below"`
+	// ProtectedTools are tools whose results are never cleared.
+	ProtectedTools []string `json:"protected_tools"`
+	// Micro is the first step of the stage.
+	Micro MicroPolicy `json:"micro"`
+}
+
+// Scaled shrinks a number of tokens in proportion for small windows.
+func (p PrunePolicy) Scaled(n, window measure.Tokens) measure.Tokens {
+	return measure.Scaled(n, window, p.ScaleBelow)
+}
+
+func (p *PrunePolicy) EveryTurn() bool { return p.Enabled && p.Micro.Enabled && p.Micro.EveryTurn }
+
+// MicroPolicy is the policy of micro-compaction: the first step of prune, which
+// clears old results of some tools whatever their size.
+type MicroPolicy struct {
+	Enabled bool `json:"enabled"`
+	// From FromMessages messages on, results outside the newest KeepMessages are
+	// cleared.
+	FromMessages int64 `json:"from_messages"`
+	KeepMessages int64 `json:"keep_messages"`
+	// Tools are those whose results are cleared, by exact name.
+	Tools []string `json:"tools"`
+	// EveryTurn clears after each turn, not at the trigger only. It breaks the
+	// provider's cache each time.
+	EveryTurn bool `json:"every_turn"`
+	// After IdleMinutes without a turn the provider's cache is cold, and all but
+	// the newest IdleKeep of these results are cleared; 0 minutes never does.
+	IdleMinutes int64 `json:"idle_minutes"`
+	IdleKeep    int64 `json:"idle_keep"`
+}
+
+func (p *MicroPolicy) validate(check func(ok bool, format string, args ...any)) {
+	check(0 <= p.FromMessages && p.FromMessages <= events.MaxNumber, "prune.micro.from_messages must be between 0 and %d", int64(events.MaxNumber))
+	check(0 < p.KeepMessages && p.KeepMessages <= events.MaxNumber, "prune.micro.keep_messages must be between 1 and %d", int64(events.MaxNumber))
+	check(0 <= p.IdleMinutes && p.IdleMinutes <= 1<<31, "prune.micro.idle_minutes must be between 0 and %d", 1<<31)
+	check(0 <= p.IdleKeep && p.IdleKeep <= events.MaxNumber, "prune.micro.idle_keep must be between 0 and %d", int64(events.MaxNumber))
+}
+
+// OutputPolicy bounds what one result of a tool keeps once the agent has answered
+// it. It is part of the first stage.
+type OutputPolicy struct {
+	// A result of more than MaxBytes is cut to MaxBytes, and MaxLines of it, the
+	// notice not counted. 0 sets no limit; without MaxBytes none is cut.
+	MaxBytes int64 `json:"max_bytes"`
+	MaxLines int64 `json:"max_lines"`
+	// Direction is the end that is kept: tail, head or both.
+	Direction measure.Direction `json:"direction"`
+}
+
+func defaultOutput() OutputPolicy {
+	l := measure.DefaultOutputLimits()
+	return OutputPolicy{MaxBytes: l.MaxBytes, MaxLines: l.MaxLines, Direction: l.Keep}
+}
+
+func (p OutputPolicy) validate() error {
+	var errs []error
+	if p.MaxBytes < 0 || p.MaxBytes > events.MaxTurnBytes {
+		errs = append(errs, fmt.Errorf("tool_output.max_bytes must be between 0 and %d", events.MaxTurnBytes))
+	}
+	if p.MaxLines < 0 || p.MaxLines > math.MaxUint16 {
+		errs = append(errs, fmt.Errorf("tool_output.max_lines must be between 0 and %d", math.MaxUint16))
+	}
+	if measure.TrimOf(p.Direction) == measure.OpTrim {
+		errs = append(errs, errors.New("tool_output.direction must be one of both, head, tail"))
+	}
+	return errors.Join(errs...)
+}
+
+// DedupePolicy is the policy of the second stage.
+type DedupePolicy struct {
+	Enabled bool `json:"enabled"`
+	// Minimum is the least share of the touched reads that must be saved.
+	Minimum measure.PPM `json:"minimum"`
+}
+
+// SummarizePolicy is the policy of the third stage. While it is enabled, the last
+// stage runs only when the available input is used up, or when summaries fail.
+type SummarizePolicy struct {
+	Enabled bool `json:"enabled"`
+	// Prepare is the share of the available input at which a summary is asked for
+	// in the background. At or above the threshold none is prepared.
+	Prepare measure.PPM `json:"prepare"`
+	// A summary, its record included, costs at most CeilingTokens, and at most
+	// CeilingShare of the available input.
+	CeilingTokens measure.Tokens `json:"ceiling_tokens"`
+	CeilingShare  measure.PPM    `json:"ceiling_share"`
+	// After so many Failures in a row, or so many compactions in a row that did
+	// not get below the threshold, no summary is asked for during
+	// CooldownSeconds of the log's time.
+	Failures        int64 `json:"failures"`
+	CooldownSeconds int64 `json:"cooldown_seconds"`
+}
+
+// Ceiling is the most that a summary may cost, record included.
+func (p *SummarizePolicy) Ceiling(available measure.Tokens) measure.Tokens {
+	return min(p.CeilingTokens, p.CeilingShare.Share(available))
+}
+
+// TruncatePolicy is the policy of the last stage.
+type TruncatePolicy struct {
+	Enabled bool `json:"enabled"`
+	// Fraction of the messages after the first exchange is cut when no cut fits.
+	Fraction measure.PPM `json:"fraction"`
+}
+
+// RestorePolicy says which results come back after messages were hidden: what the
+// agent read last, so that it need not read it again.
+type RestorePolicy struct {
+	Enabled bool `json:"enabled"`
+	// At most Files files come back, each of at most FileTokens, of TotalTokens
+	// together.
+	Files       int64          `json:"files"`
+	FileTokens  measure.Tokens `json:"file_tokens"`
+	TotalTokens measure.Tokens `json:"total_tokens"`
+	// Results of the tools that prune protects have limits of their own.
+	SkillTokens       measure.Tokens `json:"skill_tokens"`
+	SkillsTotalTokens measure.Tokens `json:"skills_total_tokens"`
+}
+
+// The figures are those of the third reference system.
+func defaultRestore() RestorePolicy {
+	return RestorePolicy{
+		Enabled: true, Files: 5, FileTokens: 5_000, TotalTokens: 50_000, SkillTokens: 5_000, SkillsTotalTokens: 25_000,
+	}
+}
+
+// MaxRestored bounds the files that a policy may restore.
+const MaxRestored = 100
+
+func (p RestorePolicy) validate() error {
+	var errs []error
+	if p.Files < 0 || p.Files > MaxRestored {
+		errs = append(errs, fmt.Errorf("restore.files must be between 0 and %d", MaxRestored))
+	}
+	for _, t := range []struct {
+		name string
+		v    measure.Tokens
+	}{
+		{"file_tokens", p.FileTokens},
+		{"total_tokens", p.TotalTokens},
+		{"skill_tokens", p.SkillTokens},
+		{"skills_total_tokens", p.SkillsTotalTokens},
+	} {
+		if t.v < 0 || t.v > events.MaxTokens {
+			errs = append(errs, fmt.Errorf("restore.%s must be between 0 and %d", t.name, int64(events.MaxTokens)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,147 @@
+package policy
+
+import (
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// What sets the trigger.
+const (
+	modeRatio  = "ratio"
+	modeTokens = "tokens"
+	modeBuffer = "buffer"
+)
+
+// BufferPolicy holds distances in tokens. Reserve, Trigger and Blocking are for
+// trigger buffer, Warning and Error for tokens too. All but ReserveTokens hold for
+// sizes of ScaleBelow tokens and more and shrink in proportion below; 0 never
+// shrinks them. The size is the window under buffer, the trigger under tokens.
+type BufferPolicy struct {
+	ReserveTokens  measure.Tokens `json:"reserve_tokens"`  // most that is kept free for the answer
+	TriggerTokens  measure.Tokens `json:"trigger_tokens"`  // from the trigger to the end of the input
+	BlockingTokens measure.Tokens `json:"blocking_tokens"` // from the hard limit to the end of the input
+	WarningTokens  measure.Tokens `json:"warning_tokens"`  // from level warning to the trigger
+	ErrorTokens    measure.Tokens `json:"error_tokens"`    // from level error to the trigger
+	ScaleBelow     measure.Tokens `json:"scale_below"`
+}
+
+func (p *BufferPolicy) validate(check func(ok bool, format string, args ...any)) {
+	for _, f := range []struct {
+		name string
+		v    measure.Tokens
+	}{
+		{"reserve_tokens", p.ReserveTokens},
+		{"trigger_tokens", p.TriggerTokens},
+		{"blocking_tokens", p.BlockingTokens},
+		{"warning_tokens", p.WarningTokens},
+		{"error_tokens", p.ErrorTokens},
+		{"scale_below", p.ScaleBelow},
+	} {
+		check(0 <= f.v && f.v <= events.MaxTokens, "buffers.%s must be between 0 and %d", f.name, int64(events.MaxTokens))
+	}
+	check(p.BlockingTokens <= p.TriggerTokens, "buffers.blocking_tokens must not be above buffers.trigger_tokens")
+	check(p.ErrorTokens <= p.WarningTokens, "buffers.error_tokens must not be above buffers.warning_tokens")
+}
+
+// marks are the places on the way to a full window, in tokens of the estimated
+// input. An input has come to one when it is at or above it. The level told is
+// that of the highest mark reached.
+type Thresholds struct {
+	Available measure.Tokens // what the model can read
+	limit     measure.Tokens // the hard limit: truncation no longer waits
+	Trigger   measure.Tokens
+	Prepare   measure.Tokens
+	Target    measure.Tokens // what compaction aims for
+
+	compacting, error, warning, info measure.Tokens // where these levels begin
+}
+
+// never is the mark of a level that a policy does not tell.
+const never measure.Tokens = 1 << 62
+
+// Reserve is the output reserve under the policy.
+func (p *Policy) Reserve(reserve measure.Tokens) measure.Tokens {
+	if p.TriggerMode == modeBuffer {
+		return min(reserve, p.Buffers.ReserveTokens)
+	}
+	return reserve
+}
+
+// marks returns the places for a window and its output reserve.
+func (p *Policy) Thresholds(window, reserve measure.Tokens) Thresholds {
+	m := Thresholds{Available: window - reserve}
+	of, in := m.Available, measure.PPM(measure.Million) // what shares are taken of
+	m.limit = m.Available
+	switch p.TriggerMode {
+	case modeTokens:
+		of, in = min(p.ThresholdTokens, m.Available), p.Threshold
+	case modeBuffer:
+		of, in = max(m.Available-measure.Scaled(p.Buffers.TriggerTokens, window, p.Buffers.ScaleBelow), 0), p.Threshold
+		m.limit = max(m.Available-measure.Scaled(p.Buffers.BlockingTokens, window, p.Buffers.ScaleBelow), 0)
+	}
+	if p.LimitTokens > 0 {
+		m.limit = min(p.LimitTokens, m.Available)
+	}
+	up := func(share measure.PPM) measure.Tokens {
+		return measure.Tokens(measure.CeilDiv(int64(of)*int64(share), int64(in)))
+	}
+	if most := min(p.ThresholdCap.Share(m.Available), m.limit); up(p.Threshold) > most {
+		of, in = most, p.Threshold
+	}
+	m.Trigger, m.Prepare, m.info = up(p.Threshold), up(p.Summarize.Prepare), up(p.Info)
+	m.Target = measure.Tokens(int64(of) * int64(p.Target) / int64(in))
+	p.grade(&m, window)
+	return m
+}
+
+// grade sets where the levels above info begin. A share of the input has one
+// step, at the trigger; distances in tokens have steps before it as well. Where
+// nothing is compacted, they lead to the end of the input.
+func (p *Policy) grade(m *Thresholds, window measure.Tokens) {
+	m.warning, m.error, m.compacting = m.Trigger, never, never
+	size := window
+	switch p.TriggerMode {
+	case modeRatio:
+		return
+	case modeTokens:
+		size = m.Trigger
+	}
+	end := m.Available
+	if p.Enabled {
+		end, m.compacting = m.Trigger, m.Trigger
+	}
+	m.warning = end - measure.Scaled(p.Buffers.WarningTokens, size, p.Buffers.ScaleBelow)
+	m.error = end - measure.Scaled(p.Buffers.ErrorTokens, size, p.Buffers.ScaleBelow)
+}
+
+// level is that of the highest mark that an input has come to.
+func (m *Thresholds) level(total measure.Tokens) events.Level {
+	switch {
+	case total >= m.limit:
+		return events.LevelBlocking
+	case total >= m.compacting:
+		return events.LevelCompacting
+	case total >= m.error:
+		return events.LevelError
+	case total >= m.warning:
+		return events.LevelWarning
+	case total >= m.info:
+		return events.LevelInfo
+	default:
+		return events.LevelOK
+	}
+}
+
+// percentLeft is how much of the way to the trigger is left, where nothing is
+// compacted of the way to the end of the input: whole percent, rounded to the
+// nearest, never below 0.
+func (p *Policy) percentLeft(m *Thresholds, total measure.Tokens) int64 {
+	end := int64(m.Trigger)
+	if !p.Enabled {
+		end = int64(m.Available)
+	}
+	if end <= int64(total) {
+		return 0
+	}
+	return (200*(end-int64(total)) + end) / (2 * end)
+}

@@ -1,0 +1,90 @@
+package render
+
+import (
+	"fmt"
+	"math"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// cutParts returns the parts of an entry whose text is cut. Several texts are cut
+// as one: what stands behind the cut goes. All other parts stay.
+func cutParts(m *events.Message, e *measure.Entry) []events.Part {
+	var out []events.Part
+	room, _ := e.Kept()
+	most := shareOf(e, m.Parts[e.Part:e.Part+e.Parts])
+	for k := int(e.Part); k < int(e.Part+e.Parts); k++ {
+		p := &m.Parts[k]
+		n, base := measure.Weigh(p.Text)
+		switch {
+		case p.Kind == events.PartResult && e.Op != measure.OpTrim:
+			m.SetText(k, limited(e, p.Text, most))
+		case p.Kind != events.PartResult && p.Kind != events.PartText:
+			n, base = 0, 0
+		case room <= 0:
+			m.Edited = true
+			continue
+		case n >= room || base > most:
+			m.SetText(k, cutText(e, p.Text, room, most))
+			n = room
+		}
+		room, most = room-n, most-base
+		out = append(out, *p)
+	}
+	return out
+}
+
+// limited returns the end or ends of a tool's output that are kept. The ceiling of
+// units holds for bytes as well; most is what the text that stays may weigh.
+func limited(e *measure.Entry, text string, most int64) string {
+	l := measure.DefaultOutputLimits()
+	room, notice := e.Kept()
+	l.MaxLines, l.Keep = int64(e.Lines), e.Op.Direction()
+	l.Whole = fmt.Sprintf(measure.LimitTail, e.Turn, e.Index)
+	if l.MaxLines == 0 {
+		l.MaxLines = math.MaxInt64
+	}
+	return fitWeight(room, most+measure.CeilDiv(notice, measure.PlainUnits), func(room int64) string {
+		l.MaxBytes = room
+		s, _ := measure.LimitOutput(text, l)
+		return s
+	})
+}
+
+// cutText returns the head of a text, at most room units and most tokens of it, and
+// says so.
+func cutText(e *measure.Entry, text string, room, most int64) string {
+	head := fitWeight(room, most, func(room int64) string {
+		s, _ := measure.CutUnits(text, room)
+		return s
+	})
+	return head + fmt.Sprintf(measure.TrimTail, e.Turn, e.Index)
+}
+
+// shareOf is what the texts of an entry that is cut may weigh: as much of their weight
+// as of their units.
+func shareOf(e *measure.Entry, parts []events.Part) int64 {
+	var base int64
+	for i := range parts {
+		if p := &parts[i]; p.Kind == events.PartText || p.Kind == events.PartResult {
+			_, n := measure.Weigh(p.Text)
+			base += n
+		}
+	}
+	kept, _ := e.Kept()
+	return base * kept / max(int64(e.Text), 1)
+}
+
+// light returns what keep leaves of a text at a limit of room or below: the first
+// that weighs at most most tokens. A part of a text may be denser than the whole.
+func fitWeight(room, most int64, keep func(room int64) string) string {
+	for {
+		s := keep(room)
+		_, base := measure.Weigh(s)
+		if base <= most || room <= 0 {
+			return s
+		}
+		room = min(room*max(most, 0)/base, room-1-room/256)
+	}
+}

@@ -1,0 +1,111 @@
+package stage
+
+import (
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// Condense puts a summary in place of the range it covers: the messages after
+// the leading system messages, up to and including to. Earlier summaries and
+// markers in the range go with it; a marker that reaches beyond stays. Should
+// turns behind the range have been withdrawn, so that calls in it await their
+// results now, nothing changes.
+func (d *Draft) Condense(seq measure.Seq, to events.Position, units int64) {
+	from := d.AfterSystem()
+	end := d.Through(from, to)
+	if end == from || end > d.awaiting() {
+		return
+	}
+	s := measure.Entry{Seq: seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(units)}
+	d.hide(from, end, s)
+	e := &d.edits[len(d.edits)-1]
+	e.Op, e.Seq, e.Units, e.To = events.OpCondense, uint64(seq), units, &to
+}
+
+// spoken returns where the history begins after the leading system messages.
+func (d *Draft) AfterSystem() int {
+	i := 0
+	for i < len(d.entries) && d.entries[i].Role == measure.RoleSystem {
+		i++
+	}
+	return i
+}
+
+// Through returns the first entry from position i on that reaches beyond to.
+func (d *Draft) Through(i int, to events.Position) int {
+	for i < len(d.entries) && d.entries[i].End().Compare(to) <= 0 {
+		i++
+	}
+	return i
+}
+
+// Condensable returns the smallest range from the beginning after which at most
+// recent tokens stay; when there is none, the largest that leaves a message, since
+// a summary says that recent ones follow; its end is 0 when there is nothing, or
+// not more than four messages. No range ends beyond turn last. fresh is what of it
+// is not summary already.
+func (d *Draft) Condensable(recent measure.Tokens, last int64) (end int, saved, fresh measure.Tokens) {
+	if d.Messages() <= MinMessages {
+		return 0, 0, 0
+	}
+	var best cut
+	total, start := d.Tokens(), d.AfterSystem()
+	for c := range d.cuts(start) {
+		if d.entries[c.end-1].End().Turn > last {
+			break
+		}
+		best = c
+		if total-c.saved <= recent {
+			break
+		}
+	}
+	fresh = best.saved
+	for i := start; i < best.end; i++ {
+		if d.entries[i].Kind == measure.KindSummary {
+			fresh -= d.costs[i]
+		}
+	}
+	return best.end, best.saved, fresh
+}
+
+// Newest returns where the newest n messages begin, markers not counted.
+func (d *Draft) Newest(n int) int {
+	for i, e := range slices.Backward(d.entries) {
+		if e.Flags.Has(measure.FlagFirst) && e.Kind != measure.KindTruncation {
+			if n--; n == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// Old returns the number of entries after the system's messages up to the last from
+// before a sequence, 0 when there are none.
+func (d *Draft) Old(before measure.Seq) int {
+	start := d.AfterSystem()
+	for i, e := range slices.Backward(d.entries[start:]) {
+		if e.Kind != measure.KindTruncation && e.Seq < before {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// written returns how many of n units a summary may have if its text is as dense as
+// what was said: a Chinese conversation has a Chinese summary.
+func (d *Draft) UnitsAtDensity(n int64) int64 {
+	var said measure.Size
+	for i := range d.entries {
+		if e := &d.entries[i]; e.Kind == measure.KindWords && e.JSON == 0 {
+			said.Units += int64(e.Text)
+			said.Base += int64(e.Base)
+		}
+	}
+	if !d.rate.Classes || said.Base*measure.SummaryUnits <= said.Units {
+		return n
+	}
+	return n / measure.SummaryUnits * said.Units / said.Base
+}

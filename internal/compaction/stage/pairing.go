@@ -1,0 +1,204 @@
+package stage
+
+import (
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// Pairing says which entries of a history belong together.
+type Pairing struct {
+	// exchange is for each entry where its exchange begins: at an assistant message
+	// that follows another role. In openai each assistant message begins one, since
+	// results must follow their own; in neurolink so do words of the assistant, since
+	// none may stand between a call and its result. An entry that is not rendered
+	// belongs to the exchange around it.
+	exchange []int
+	// other is for each entry the position of its counterpart: the call of a
+	// result, the last result of a call; −1 where there is none. A result pairs with
+	// a call of the same exchange, by id, or where either has none by the tool, or by
+	// order. In neurolink one without id that finds no call belongs to the call or result it
+	// stands behind: nothing tells that it does not.
+	Other []int
+	lone  []int // the calls and results that have none
+}
+
+// Pair finds what belongs together. It costs the same for an entry however many
+// calls an exchange has.
+func Pair(entries []measure.Entry, f events.Format) *Pairing {
+	p := &Pairing{exchange: exchanges(entries, f), Other: make([]int, len(entries))}
+	calls := openCalls{entries: entries, other: p.Other}
+	before := -1 // the entry rendered before
+	for i := range entries {
+		e := &entries[i]
+		p.Other[i] = -1
+		calls.enter(p.exchange[i])
+		if e.Flags.Has(measure.FlagEmpty) {
+			continue
+		}
+		if e.Kind == measure.KindResult {
+			p.join(i, calls.of(i))
+			if f == events.NeuroLink && e.Call == 0 && p.Other[i] < 0 {
+				p.follow(entries, i, before)
+			}
+		}
+		before = i
+	}
+	for i, other := range p.Other {
+		if k := entries[i].Kind; other < 0 && (k == measure.KindCall || k == measure.KindResult) {
+			p.lone = append(p.lone, i)
+		}
+	}
+	return p
+}
+
+// join pairs a result with a call, unless there is none.
+func (p *Pairing) join(result, call int) {
+	if call >= 0 {
+		p.Other[result], p.Other[call] = call, result
+	}
+}
+
+// follow makes a result belong to what stands before it, if that is of a tool: to
+// the call, or with another result to the call of that, or to it alone.
+func (p *Pairing) follow(entries []measure.Entry, result, before int) {
+	if before < 0 || entries[before].Kind != measure.KindCall && entries[before].Kind != measure.KindResult {
+		return
+	}
+	p.Other[result] = before
+	if call := p.Other[before]; call >= 0 && entries[call].Kind == measure.KindCall {
+		p.join(result, call)
+	}
+}
+
+func exchanges(entries []measure.Entry, f events.Format) []int {
+	out := make([]int, len(entries))
+	start, last := 0, -1
+	for i := range entries {
+		if !entries[i].Flags.Has(measure.FlagEmpty) {
+			if last >= 0 && begins(entries, f, last, i) {
+				start = i
+			}
+			last = i
+		}
+		out[i] = start
+	}
+	return out
+}
+
+// begins reports whether entry i, rendered after entry last, begins an exchange.
+func begins(entries []measure.Entry, f events.Format, last, i int) bool {
+	before, e := &entries[last], &entries[i]
+	switch {
+	case e.Role != measure.RoleAssistant:
+		return false
+	case before.Role != measure.RoleAssistant:
+		return true
+	case f == events.OpenAI:
+		return !before.SameMessage(e)
+	case f == events.NeuroLink:
+		next := i + 1
+		return e.Kind == measure.KindWords && (next == len(entries) || !e.SameMessage(&entries[next]))
+	default:
+		return false
+	}
+}
+
+// openCalls finds the calls of an exchange that have no result yet.
+type openCalls struct {
+	entries []measure.Entry
+	other   []int // as far as it is known
+
+	exchange int // where it begins
+	oldest   int // no call of the exchange before it is open
+
+	// An index of the exchange up to an entry, made when a search would be long: an
+	// agent may send a hundred thousand calls in a turn.
+	index   map[name][]int
+	indexed int
+}
+
+// enter forgets the exchange before.
+func (c *openCalls) enter(exchange int) {
+	if exchange > c.exchange {
+		c.exchange, c.oldest, c.index, c.indexed = exchange, exchange, nil, exchange
+	}
+}
+
+// of returns the open call that the result at position i answers: the oldest of its
+// id, or of those without one; for a result without id the oldest of its tool, or
+// of all. It returns −1 if there is none.
+func (c *openCalls) of(i int) int {
+	e := &c.entries[i]
+	for c.oldest < i && !c.open(c.oldest) {
+		c.oldest++
+	}
+	switch {
+	case c.oldest == i:
+		return -1
+	case e.Call != 0:
+		if call := c.find(name{key: e.Call}, i); call >= 0 {
+			return call
+		}
+		return c.find(name{}, i)
+	case e.Tool != 0:
+		if call := c.find(name{true, e.Tool}, i); call >= 0 {
+			return call
+		}
+	}
+	return c.oldest
+}
+
+func (c *openCalls) open(i int) bool { return c.entries[i].Kind == measure.KindCall && c.other[i] < 0 }
+
+// find returns the oldest open call of a name before position i, or −1.
+func (c *openCalls) find(n name, i int) int {
+	if i-c.oldest > maxScan {
+		return c.lookUp(n, i)
+	}
+	for k := c.oldest; k < i; k++ {
+		if n.of(&c.entries[k]) && c.open(k) {
+			return k
+		}
+	}
+	return -1
+}
+
+// lookUp does what find does, by the index.
+func (c *openCalls) lookUp(n name, i int) int {
+	if c.index == nil {
+		c.index = map[name][]int{}
+	}
+	for ; c.indexed < i; c.indexed++ {
+		if e := &c.entries[c.indexed]; e.Kind == measure.KindCall {
+			for _, n := range []name{{false, e.Call}, {true, e.Tool}} {
+				c.index[n] = append(c.index[n], c.indexed)
+			}
+		}
+	}
+	calls := c.index[n]
+	for len(calls) > 0 && !c.open(calls[0]) {
+		calls = calls[1:]
+		c.index[n] = calls
+	}
+	if len(calls) == 0 {
+		return -1
+	}
+	return calls[0]
+}
+
+// name is what a call is looked for by: its id, or its tool.
+type name struct {
+	tool bool
+	key  measure.Key
+}
+
+// of reports whether a call has the name.
+func (n name) of(e *measure.Entry) bool {
+	if n.tool {
+		return e.Tool == n.key
+	}
+	return e.Call == n.key
+}
+
+// maxScan is how many entries are searched for a call without an index.
+const maxScan = 32

@@ -1,0 +1,121 @@
+package stage
+
+import (
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/events"
+)
+
+// Prune clears the contents of old tool results. From the newest on, results
+// stay whole until protect tokens of them are kept; the one that crosses the
+// bound stays too. So do all results after the last assistant message, which the
+// agent has not read yet, results of protected tools, and a read that the
+// placeholder of another points to. Prune changes nothing when it would save
+// less than minimum.
+func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) {
+	protected := measure.KeysOf(protectedTools)
+	referred := d.referred()
+	var clear []int
+	var kept, saved measure.Tokens
+	unread := true
+	for i := len(d.entries) - 1; i >= 0; i-- {
+		e := &d.entries[i]
+		if e.Role == measure.RoleAssistant {
+			unread = false
+		}
+		if !e.Whole() || slices.Contains(protected, e.Tool) || referred[i] {
+			continue
+		}
+		if unread || kept < protect {
+			kept += d.rate.Body(e)
+			continue
+		}
+		if s := d.saving(i, events.OpClear); s > 0 {
+			clear = append(clear, i)
+			saved += s
+		}
+	}
+	if saved < minimum {
+		return
+	}
+	slices.Reverse(clear)
+	d.edit(events.OpClear, clear)
+}
+
+// Limit cuts results that are larger than the limits of a tool's output: to their
+// bytes and lines. Sizes are known in units, which are never more than bytes, so
+// what is cut is larger for certain; how many lines a result has is not known, and
+// alone no reason to cut it. Results that the agent has not answered yet stay, and
+// those with images. It reports whether it cut any.
+func (d *Draft) Limit(p *policy.OutputPolicy) bool {
+	if p.MaxBytes == 0 {
+		return false
+	}
+	x := events.Edit{Units: p.MaxBytes + measure.LimitNotice, Direction: string(p.Direction), Lines: p.MaxLines}
+	answered := len(d.entries) - 1
+	for answered >= 0 && d.entries[answered].Role != measure.RoleAssistant {
+		answered--
+	}
+	was := len(d.edits)
+	for i := range max(answered, 0) {
+		if e := &d.entries[i]; e.Whole() && e.Cuttable() && e.Size() > x.Units {
+			d.trim(i, x)
+		}
+	}
+	return len(d.edits) > was
+}
+
+// ClearOld clears the results of the policy's tools outside the newest messages,
+// and reports whether there were any. Results that the agent has not answered yet
+// stay, and so does a read that the placeholder of another points to.
+func (d *Draft) ClearOld(p *policy.MicroPolicy) bool {
+	if !p.Enabled || int64(d.Messages()) < p.FromMessages {
+		return false
+	}
+	newest := d.Newest(int(p.KeepMessages))
+	old := d.results(p.Tools)
+	return d.clearEach(slices.DeleteFunc(old, func(i int) bool { return i >= newest }))
+}
+
+// ClearIdle clears the results of the policy's tools but the newest few, and
+// reports whether there were any. It is for a session whose cache is cold; what
+// stays under [Draft.ClearOld] whatever its age stays here too.
+func (d *Draft) ClearIdle(p *policy.MicroPolicy) bool {
+	if !p.Enabled || p.IdleMinutes == 0 {
+		return false
+	}
+	old := d.results(p.Tools)
+	return d.clearEach(old[:max(int64(len(old))-p.IdleKeep, 0)])
+}
+
+// results lists the results of tools that still have their content, oldest first.
+func (d *Draft) results(tools []string) []int {
+	var out []int
+	keys := make([]measure.Key, len(tools))
+	for i, t := range tools {
+		keys[i] = measure.KeyOf(t)
+	}
+	for i := range d.entries {
+		if e := &d.entries[i]; e.Whole() && slices.Contains(keys, e.Tool) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// clearEach clears results, except those that must stay and those whose
+// placeholder would cost as much.
+func (d *Draft) clearEach(results []int) (cleared bool) {
+	referred := d.referred()
+	unread := len(d.entries)
+	for unread > 0 && d.entries[unread-1].Role != measure.RoleAssistant {
+		unread--
+	}
+	results = slices.DeleteFunc(results, func(i int) bool {
+		return i >= unread || referred[i] || d.saving(i, events.OpClearOld) <= 0
+	})
+	d.edit(events.OpClearOld, results)
+	return len(results) > 0
+}

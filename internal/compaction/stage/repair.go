@@ -1,0 +1,225 @@
+package stage
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// Repair makes the history complete. A result that came too late moves to its
+// call, one that came twice is dropped; a call without a result gets a
+// placeholder result, a result without a call a placeholder call; a placeholder
+// that refers to a read which is no longer in view says that the result is gone;
+// and where the provider wants a user to begin, a marker does. Calls of the last
+// exchange await their results and stay as they are.
+func (d *Draft) Repair() {
+	d.edit(events.OpClear, d.disowned())
+	if d.strays() {
+		d.move(d.lateResults())
+	}
+	for i, o := range d.halves() {
+		d.put(i, d.entries[i].With(o))
+		d.note(o, i)
+	}
+	if i := d.opening(); i >= 0 {
+		d.set(slices.Insert(d.entries, i, measure.TruncationAt(&d.entries[i])))
+	}
+}
+
+// Repaired estimates what the history costs once it is repaired, and leaves it as
+// it is. Only where results may move is a copy repaired to find out.
+func (d *Draft) Repaired() measure.Tokens {
+	if d.strays() {
+		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
+		c.Repair()
+		return c.tokens
+	}
+	t := d.tokens
+	for _, i := range d.disowned() {
+		t -= d.saving(i, events.OpClear)
+	}
+	for i, o := range d.halves() {
+		e := d.entries[i].With(o)
+		t += d.rate.Entry(&e) - d.costs[i]
+	}
+	if i := d.opening(); i >= 0 {
+		m := measure.TruncationAt(&d.entries[i])
+		t += d.rate.Entry(&m)
+	}
+	return t
+}
+
+// halves walks over the calls that get a placeholder result, and the results that
+// get a placeholder call.
+func (d *Draft) halves() iter.Seq2[int, events.Op] {
+	return func(yield func(int, events.Op) bool) {
+		awaiting := d.awaiting()
+		for _, i := range d.pairing().lone {
+			o := events.OpAnswer
+			switch {
+			case d.orphan(i):
+				o = events.OpCall
+			case d.entries[i].Kind == measure.KindResult || i >= awaiting:
+				continue
+			}
+			if !yield(i, o) {
+				return
+			}
+		}
+	}
+}
+
+// orphan reports whether entry i is a result without a call in its exchange.
+func (d *Draft) orphan(i int) bool {
+	e := &d.entries[i]
+	return e.Kind == measure.KindResult && d.pairing().Other[i] < 0 && !e.Flags.Has(measure.FlagEmpty)
+}
+
+// stray reports whether entry i is a result whose call, as its id tells, may be
+// elsewhere.
+func (d *Draft) stray(i int) bool { return d.orphan(i) && d.entries[i].Call != 0 }
+
+func (d *Draft) strays() bool { return slices.ContainsFunc(d.pairing().lone, d.stray) }
+
+// opening returns where a marker has to begin the conversation, or −1.
+func (d *Draft) opening() int {
+	if i := d.firstRendered(); d.format == events.Anthropic && i >= 0 && d.assistantBegins(i) {
+		return i
+	}
+	return -1
+}
+
+// firstSpoken returns the first entry that is rendered and no system message.
+func (d *Draft) firstRendered() int {
+	for i := range d.entries {
+		if e := &d.entries[i]; e.Role != measure.RoleSystem && !e.Flags.Has(measure.FlagEmpty) {
+			return i
+		}
+	}
+	return -1
+}
+
+// assistantBegins reports whether the message at entry i is rendered as the
+// assistant's, or behind a placeholder call.
+func (d *Draft) assistantBegins(i int) bool {
+	for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
+		if d.entries[k].Role == measure.RoleAssistant || d.orphan(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// awaiting returns where the exchange begins whose calls still await results:
+// the last one, when nothing but results follows its assistant messages. System
+// messages do not count, they are rendered elsewhere.
+func (d *Draft) awaiting() int {
+	exchange := d.pairing().exchange
+	start := len(d.entries)
+	for i := len(d.entries) - 1; i >= 0; i-- {
+		e := &d.entries[i]
+		switch {
+		case e.Flags.Has(measure.FlagEmpty) || e.Role == measure.RoleSystem:
+		case start < len(d.entries) && exchange[i] != start:
+			return start
+		case e.Role != measure.RoleAssistant && e.Kind != measure.KindResult:
+			return len(d.entries)
+		default:
+			start = exchange[i]
+		}
+	}
+	return start
+}
+
+// lateResult is a result that stands apart from its call.
+type lateResult struct{ result, call int }
+
+// late lists the results that belong to an open call before their exchange. It
+// drops those whose call has a result already or comes later, and of several
+// without a call all but the first, which gets a placeholder call of that id.
+// See docs/adr/0004.
+func (d *Draft) lateResults() []lateResult {
+	other := d.pairing().Other
+	taken := map[measure.Key]bool{} // ids that a call in view has, or a placeholder call will have
+	for i := range d.entries {
+		if e := &d.entries[i]; e.Kind == measure.KindCall {
+			taken[e.Call] = true
+		}
+	}
+	var out []lateResult
+	latest := map[measure.Key]int{} // call of each id so far
+	for i := range d.entries {
+		e := &d.entries[i]
+		if e.Kind == measure.KindCall {
+			latest[e.Call] = i
+		}
+		call, known := latest[e.Call]
+		switch {
+		case !d.stray(i):
+		case !known && !taken[e.Call]:
+			taken[e.Call] = true
+		case !known || other[call] >= 0:
+			dropped := *e
+			dropped.Flags |= measure.FlagEmpty
+			d.put(i, dropped)
+			d.note(events.OpDrop, i)
+		default:
+			other[call], other[i] = i, call
+			to := d.entries[call].Position()
+			d.edits = append(d.edits, events.Edit{Op: events.OpMove, Position: e.Position(), To: &to})
+			out = append(out, lateResult{i, call})
+		}
+	}
+	return out
+}
+
+// move puts results behind the assistant's messages that hold their calls.
+func (d *Draft) move(late []lateResult) {
+	if len(late) == 0 {
+		d.pairs = nil // results were dropped, and others stood behind them
+		return
+	}
+	n := len(d.entries)
+	away := make([]bool, n)
+	for _, l := range late {
+		away[l.result] = true
+	}
+	behind := d.behindCalls()
+	slices.SortStableFunc(late, func(a, b lateResult) int { return cmp.Compare(behind[a.call], behind[b.call]) })
+	out := make([]measure.Entry, 0, n)
+	for i := 0; i <= n; i++ {
+		for ; len(late) > 0 && behind[late[0].call] == i; late = late[1:] {
+			e := d.entries[late[0].result]
+			e.Flags |= measure.FlagFirst
+			out = append(out, e)
+		}
+		switch {
+		case i == n:
+		case !away[i]:
+			out = append(out, d.entries[i])
+		case d.entries[i].Flags.Has(measure.FlagFirst) && i+1 < n && d.entries[i].SameMessage(&d.entries[i+1]):
+			next := d.entries[i+1]
+			next.Flags |= measure.FlagFirst
+			d.put(i+1, next)
+		}
+	}
+	d.set(out)
+}
+
+// behindCalls returns for each entry where the run of assistant entries of its
+// exchange ends.
+func (d *Draft) behindCalls() []int {
+	exchange := d.pairing().exchange
+	out := make([]int, len(d.entries))
+	for i := len(d.entries) - 1; i >= 0; i-- {
+		out[i] = i + 1
+		if next := i + 1; next < len(d.entries) && exchange[next] == exchange[i] &&
+			(d.entries[next].Role == measure.RoleAssistant || d.entries[next].Flags.Has(measure.FlagEmpty)) {
+			out[i] = out[next]
+		}
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package stage
+
+import (
+	"slices"
+	"sort"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/events"
+)
+
+// hides reports whether an edit puts messages out of view.
+func hides(x events.Edit) bool { return x.Op == events.OpTruncate || x.Op == events.OpCondense }
+
+// hiding runs what may hide messages, without what was restored in its way: if it
+// hides any that goes, else it stays.
+func (d *Draft) hiding(run func()) {
+	was, edits := d.entries, len(d.edits)
+	d.DropRestored()
+	if run(); !slices.ContainsFunc(d.edits[edits:], hides) {
+		d.set(was)
+	}
+}
+
+// forget takes what is restored out of view.
+func (d *Draft) DropRestored() {
+	restored := func(e measure.Entry) bool { return e.Kind == measure.KindRestored }
+	if slices.ContainsFunc(d.entries, restored) {
+		d.set(slices.DeleteFunc(slices.Clone(d.entries), restored))
+	}
+}
+
+// release takes back what is restored, oldest first, until the history is at most
+// target tokens: what is in view else was said, and is worth more than a copy.
+func (d *Draft) release(target measure.Tokens) {
+	over := d.Repaired() - target
+	d.set(slices.DeleteFunc(slices.Clone(d.entries), func(e measure.Entry) bool {
+		if e.Kind != measure.KindRestored || over <= 0 {
+			return false
+		}
+		over -= d.rate.Entry(&e)
+		d.edits = append(d.edits, events.Edit{Op: events.OpRestore, Position: e.Position()})
+		return true
+	}))
+}
+
+// restore restores what the policy allows, if the plan has hidden messages.
+// See docs/adr/0009.
+func (d *Draft) restore(m *Means, p *policy.RestorePolicy, most measure.Tokens) {
+	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
+		d.Restore(m.Hidden(), p, most)
+	}
+}
+
+// Restore puts what the hidden messages held behind the marker or summary that
+// hides them, as words of the user: files that were read last and results of
+// protected tools, newest first, each up to its limit and as far as the history
+// stays at most most tokens. What is in view, or was cleared, does not come back.
+func (d *Draft) Restore(candidates []measure.Entry, p *policy.RestorePolicy, most measure.Tokens) {
+	placeholder := d.lastPlaceholder()
+	left := most - d.Repaired()
+	if placeholder < 0 || left <= 0 {
+		return
+	}
+	files := share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}
+	skills := share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}
+	skip := d.unrestorable()
+	var out []measure.Entry
+	for _, e := range candidates {
+		from := &skills
+		if e.Flags.Has(measure.FlagRead) {
+			from = &files
+		}
+		if cost, ok := from.take(d.rate, &e, left); ok && !skip[e.Position()] {
+			from.count, from.left, left = from.count-1, from.left-cost, left-cost
+			out = append(out, e)
+		}
+	}
+	slices.Reverse(out)
+	d.set(slices.Insert(slices.Clone(d.entries), placeholder+1, out...))
+	for i := range out {
+		d.edits = append(d.edits, events.Edit{Op: events.OpRestore, Position: out[i].Position(), Units: int64(out[i].Ceiling)})
+	}
+}
+
+// share is what may still be restored of one kind.
+type share struct {
+	each, left measure.Tokens
+	count      int64
+}
+
+// take cuts an entry to what it may have, and returns what that costs. ok is false
+// when there is no room for it.
+func (s *share) take(r measure.Rate, e *measure.Entry, room measure.Tokens) (cost measure.Tokens, ok bool) {
+	whole, least := int(e.Ceiling), measure.RestoreNotice+leastTrim+int(e.PathUnits)
+	n := sort.Search(whole, func(n int) bool {
+		e.Ceiling = uint32(n + 1)
+		return r.Entry(e) > s.each
+	})
+	e.Ceiling = uint32(n)
+	cost = r.Entry(e)
+	return cost, n >= min(least, whole) && s.count > 0 && cost <= min(s.left, room)
+}
+
+// stand returns where the marker or summary of the last hidden range is, −1 if
+// nothing was hidden.
+func (d *Draft) lastPlaceholder() int {
+	for _, x := range slices.Backward(d.edits) {
+		if hides(x) {
+			return slices.IndexFunc(d.entries, func(e measure.Entry) bool {
+				return (e.Kind == measure.KindTruncation || e.Kind == measure.KindSummary) && e.Position() == x.Position
+			})
+		}
+	}
+	return -1
+}
+
+// unrestorable marks the results that are in view, and those cleared just now.
+func (d *Draft) unrestorable() map[events.Position]bool {
+	out := map[events.Position]bool{}
+	for i := range d.entries {
+		if e := &d.entries[i]; e.Kind == measure.KindResult {
+			out[e.Position()] = true
+		}
+	}
+	for _, x := range d.edits {
+		if x.Op == events.OpClear || x.Op == events.OpClearOld || x.Op == events.OpDeduplicate {
+			out[x.Position] = true
+		}
+	}
+	return out
+}

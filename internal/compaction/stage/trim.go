@@ -1,0 +1,130 @@
+package stage
+
+import (
+	"sort"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+const (
+	// leastTrim is the size that no content is cut below: less says nothing.
+	leastTrim = 256
+
+	// spared is how many times larger than others a content may stay that is worth
+	// more: the first and the last words of the user, and what the agent has not
+	// read yet. It is a factor and no order, since an order would wear everything
+	// else down to nothing for the sake of one content that may be the trouble.
+	worthMoreFactor = 4
+)
+
+// trim cuts the content of an entry.
+// See docs/adr/0008.
+func (d *Draft) trim(i int, x events.Edit) {
+	x.Op = events.OpTrim
+	d.change(i, x)
+}
+
+// content is an entry whose text may be cut. Its ceiling is a share of weight.
+type content struct {
+	at     int
+	weight int64
+}
+
+func (c content) ceiling(share measure.PPM) int64 {
+	return max(c.weight*int64(share)/measure.Million, leastTrim)
+}
+
+// Trim cuts contents until the history is at most target tokens, and no more than
+// that takes: the largest come down to one size, some of them to a multiple of it.
+// In a history of four messages or less all come down in proportion, since each is
+// a large part of what was said. No content goes below leastTrim units. Where that
+// does not reach the target it goes half the way to what it reaches, from enough
+// on, and all the way where even that is out of reach. Calls, reasoning, images,
+// summaries, words of the system and those beside calls that await their results
+// stay.
+func (d *Draft) Trim(target, enough measure.Tokens) {
+	contents := d.contents()
+	total := d.Repaired()
+	if least := total - d.cuttingAll(contents, 0); least > target {
+		target = max(least, (least+enough)/2)
+	}
+	share := measure.PPM(sort.Search(measure.Million+1, func(n int) bool { return total-d.cuttingAll(contents, measure.PPM(n)) > target }) - 1)
+	for _, c := range contents {
+		if d.cutting(c, share) > 0 {
+			d.trim(c.at, events.Edit{Units: c.ceiling(share)})
+		}
+	}
+}
+
+// cuttingAll is what it saves to cut all contents to their ceilings.
+func (d *Draft) cuttingAll(contents []content, share measure.PPM) (sum measure.Tokens) {
+	for _, c := range contents {
+		sum += d.cutting(c, share)
+	}
+	return sum
+}
+
+// cutting is what it saves to cut a content to its ceiling.
+func (d *Draft) cutting(c content, share measure.PPM) measure.Tokens {
+	e := &d.entries[c.at]
+	n := c.ceiling(share)
+	if n >= e.Size() {
+		return 0
+	}
+	x := e.TrimTo(n)
+	return max(d.costs[c.at]-d.rate.Entry(&x), 0)
+}
+
+// contents lists what Trim may cut.
+func (d *Draft) contents() []content {
+	var out []content
+	var largest int64
+	awaiting := d.awaiting()
+	for i := range d.entries {
+		e := &d.entries[i]
+		if !e.Cuttable() || e.Size() <= leastTrim || i >= awaiting && e.Role == measure.RoleAssistant {
+			continue
+		}
+		out = append(out, content{i, e.Size()})
+		largest = max(largest, e.Size())
+	}
+	if d.Messages() <= MinMessages {
+		return out
+	}
+	worthMore := d.worthMore()
+	for i := range out {
+		if out[i].weight = largest; worthMore(out[i].at) {
+			out[i].weight *= worthMoreFactor
+		}
+	}
+	return out
+}
+
+// worthMore returns what tells the contents that are spared.
+func (d *Draft) worthMore() func(i int) bool {
+	first, last, unread := -1, -1, 0
+	for i := range d.entries {
+		switch e := &d.entries[i]; {
+		case e.Role == measure.RoleAssistant:
+			unread = i + 1
+		case e.Kind == measure.KindWords && e.Role == measure.RoleUser && !e.Flags.Has(measure.FlagEmpty):
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	return func(i int) bool { return i == first || i == last || i >= unread }
+}
+
+// spare is the end of the last stage: what is restored gives way before contents
+// are cut, and those only while the history is over what is enough.
+func (d *Draft) finishTruncate(m *Means) {
+	if d.Repaired() > m.Enough {
+		d.release(m.Target)
+	}
+	if d.Repaired() > m.Enough {
+		d.Trim(m.Target, m.Enough)
+	}
+}

@@ -1,0 +1,153 @@
+package stage
+
+import (
+	"iter"
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// Truncate hides the oldest messages after the head behind one marker: leading
+// system messages, the first user message and the first assistant message with
+// the results of its calls stay. It makes the smallest cut after which the
+// history is at most target tokens; when none is, it cuts the given fraction of
+// the messages after the head, rounded down to an even number, but two of them at
+// least. An even number of messages goes if one message more, or where the fraction
+// decides one less, makes it so; a call is never parted from its results, and the
+// last exchange stays while its calls may be open. A history of four messages or
+// less stays.
+func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
+	if d.Messages() <= MinMessages {
+		return
+	}
+	head := d.head()
+	if head == len(d.entries) {
+		return
+	}
+	notice := measure.TruncationAt(&d.entries[head])
+	if d.rate.Recall {
+		notice.Text = uint32(measure.UnitsOf(measure.TruncateText + measure.RecallMarker))
+	}
+	excess := d.Repaired() + d.rate.Entry(&notice) - target
+	most := max(2, int(fraction.Share(measure.Tokens(messagesOf(d.entries[head:]))))&^1)
+	if end := choose(d.cuts(head), excess, most); end > 0 {
+		d.hide(head, end, notice)
+	}
+}
+
+// MinMessages is the size up to which a history is not truncated: cutting so few
+// messages leaves no conversation.
+const MinMessages = 4
+
+// cut is one place to end a truncation.
+type cut struct {
+	end      int // first entry that stays
+	messages int // that go, earlier markers not counted
+	saved    measure.Tokens
+}
+
+// choose returns the end of the cut that saves at least excess with the fewest
+// messages, or else of the largest one of at most most messages, the smallest when
+// all have more; 0 when there is none.
+func choose(cuts iter.Seq[cut], excess measure.Tokens, most int) int {
+	var best cut
+	enough := false
+	for c := range cuts {
+		switch {
+		case enough: // one message more makes the number even
+			if c.messages == best.messages+1 {
+				best = c
+			}
+			return best.end
+		case c.saved >= excess && c.messages%2 == 0:
+			return c.end
+		case c.saved >= excess:
+			best, enough = c, true
+		case best.end == 0 || c.messages <= most && (c.messages%2 == 0 || best.messages != c.messages-1):
+			best = c
+		}
+	}
+	return best.end
+}
+
+// head returns the number of entries at the front that are never cut. The first
+// user message is looked for among the first few: an assistant may greet, and a
+// task may come in pieces.
+func (d *Draft) head() int {
+	start := 0
+	for start < len(d.entries) && d.entries[start].Role == measure.RoleSystem {
+		start++
+	}
+	i, few := start, MinMessages
+	skip := func(user bool) {
+		for ; few > 0 && i < len(d.entries) && d.entries[i].Kind != measure.KindTruncation && (d.entries[i].Role == measure.RoleUser) == user; few-- {
+			i = d.nextMessage(i)
+		}
+	}
+	if skip(false); few == 0 || i == len(d.entries) || d.entries[i].Kind == measure.KindTruncation {
+		i = start // nobody asked
+	}
+	skip(true)
+	if i == len(d.entries) || d.entries[i].Role != measure.RoleAssistant {
+		return i
+	}
+	other := d.pairing().Other
+	for last := i; i < len(d.entries); i++ {
+		e := &d.entries[i]
+		if e.Flags.Has(measure.FlagFirst) && i > last || e.Kind == measure.KindTruncation {
+			break
+		}
+		if e.Role == measure.RoleAssistant {
+			last = max(last, other[i])
+		}
+	}
+	return i
+}
+
+// nextMessage returns the position behind the message at i.
+func (d *Draft) nextMessage(i int) int {
+	k := i + 1
+	for k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]) {
+		k++
+	}
+	return k
+}
+
+// cuts walks over where a truncation from head may end: at a message's border, not
+// within the last exchange while its calls may be open, with something left, and
+// not between a call and its result.
+func (d *Draft) cuts(head int) iter.Seq[cut] {
+	return func(yield func(cut) bool) {
+		var c cut
+		other, limit := d.pairing().Other, d.awaiting()
+		last := head // furthest result of the calls before
+		for i := head; i < len(d.entries) && i <= limit; i++ {
+			e := &d.entries[i]
+			if e.Flags.Has(measure.FlagFirst) && i > head && i > last && c.messages > 0 {
+				if c.end = i; !yield(c) {
+					return
+				}
+			}
+			if e.Flags.Has(measure.FlagFirst) && e.Kind != measure.KindTruncation {
+				c.messages++
+			}
+			c.saved += d.costs[i]
+			if e.Kind == measure.KindCall {
+				last = max(last, other[i])
+			}
+		}
+	}
+}
+
+// hide replaces the entries from ≤ i < to by a marker or summary.
+func (d *Draft) hide(from, to int, placeholder measure.Entry) {
+	first, last := measure.MessageOf(d.entries[from].Position()), measure.MessageOf(d.entries[to-1].End())
+	placeholder.Covers(first, last)
+	x := events.Edit{Op: events.OpTruncate, Position: first, To: &last}
+	if d.rate.Recall {
+		x.Units = int64(placeholder.Text)
+	}
+	d.edits = append(d.edits, x)
+	d.set(slices.Concat(d.entries[:from], []measure.Entry{placeholder}, d.entries[to:]))
+}

@@ -1,0 +1,33 @@
+package compaction_test
+
+import (
+	"math"
+
+	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
+
+// planView is what a plan makes of its entries.
+func planView(p stage.Plan, f events.Format) *compaction.View {
+	return &compaction.View{Format: f, Entries: p.Entries}
+}
+
+// draftView is what a draft made of its entries.
+func draftView(d *stage.Draft, f events.Format) *compaction.View {
+	return &compaction.View{Format: f, Entries: d.Entries()}
+}
+
+// withRole is the view as a profile has it rendered.
+func withRole(v *compaction.View, profile string) *compaction.View {
+	v.PlaceholderRole = measure.CustomOf(profile).PlaceholderRole
+	return v
+}
+
+// condensable is the range that a summary of at most ceiling tokens would take the
+// place of: the entry behind it, and whether it is worth it.
+func condensable(d *stage.Draft, recent, ceiling compaction.Tokens) (end int, ok bool) {
+	end, saved, _ := d.Condensable(recent, math.MaxInt64)
+	return end, end > 0 && saved > ceiling
+}
