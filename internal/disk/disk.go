@@ -1,4 +1,4 @@
-// Package disk says how much room there is, when that is too little, and whether other
+// Package disk reports how much room there is, when that is too little, and whether other
 // users of the machine may read a directory.
 //
 //	free, size, err := disk.Space("/var/lib/compactd")
@@ -14,7 +14,7 @@
 //
 // # On failure
 //
-// The error is the system's, for a path that cannot be looked at.
+// The error is the system's, for a path that cannot be read.
 package disk
 
 import (
@@ -25,8 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Space returns what is free for everybody, and the size, of the disk that holds
-// path, or will when path is made; in bytes.
+// Space returns what is free for every user, and the size, of the disk that holds
+// path, or will when path is created; in bytes.
 func Space(path string) (free, size uint64, err error) {
 	var st unix.Statfs_t
 	for {

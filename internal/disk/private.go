@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// ExposedError says that other users of the machine may read or change a directory.
+// ExposedError: other users of the machine may read or change a directory.
 type ExposedError struct {
 	Path string
 	Mode fs.FileMode
@@ -17,7 +17,7 @@ func (e *ExposedError) Error() string {
 	return fmt.Sprintf("directory %s has mode %04o: other users of this machine may read or change the conversations in it", e.Path, e.Mode.Perm())
 }
 
-// Hint says what to do.
+// Hint is what to do.
 func (e *ExposedError) Hint() string {
 	return fmt.Sprintf("Run: chmod 700 %s. Where its mode is given, as with a mounted volume, name a directory below it: the worker creates that with mode 0700.", e.Path)
 }

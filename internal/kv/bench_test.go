@@ -34,7 +34,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 				for i, at := range r.Perm(len(all))[:len(changes)] {
 					changes[i] = Change{Address: all[at], Rows: []compaction.Row{{Name: "head", Data: data}}}
 				}
-				if err := s.Checkpoint(Mark{Cursor: cursor}, changes); err != nil {
+				if err := s.Checkpoint(Position{Cursor: cursor}, changes); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -93,7 +93,7 @@ func filled(b *testing.B, all []events.Address, size int) *Store {
 		for j, a := range part {
 			changes[j] = Change{Address: a, Rows: []compaction.Row{{Name: "head", Data: make([]byte, size)}}}
 		}
-		if err := s.Checkpoint(Mark{Cursor: uint64(i + 1)}, changes); err != nil {
+		if err := s.Checkpoint(Position{Cursor: uint64(i + 1)}, changes); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -38,12 +38,12 @@ func (c *Change) validate() error {
 	return nil
 }
 
-// Checkpoint writes changes and mark in one transaction. Several changes of one
+// Checkpoint writes changes and position in one transaction. Several changes of one
 // ledger take effect in the order given. Nothing of changes is kept or altered.
 //
 // An error means that nothing was written: a [*WriteError], a [*DamagedError], or
 // a change that is not valid.
-func (s *Store) Checkpoint(m Mark, changes []Change) error {
+func (s *Store) Checkpoint(m Position, changes []Change) error {
 	if s.opt.ReadOnly {
 		return fmt.Errorf("checkpoint: %w", ErrReadOnly)
 	}
@@ -67,7 +67,7 @@ func (s *Store) Checkpoint(m Mark, changes []Change) error {
 	}
 	h := *s.head
 	h.format, h.partition, h.partitions = formatVersion, uint32(s.opt.Partition), uint32(s.opt.Partitions)
-	h.mark, h.boot, h.synced, h.clean = m, s.opt.BootID, s.opt.Sync, false
+	h.position, h.boot, h.synced, h.clean = m, s.opt.BootID, s.opt.Sync, false
 	if err := s.write(&h, todo); err != nil {
 		return fmt.Errorf("checkpoint at %d: %w", m.Cursor, err)
 	}
@@ -82,10 +82,10 @@ type ordered struct {
 // write makes the changes and puts h, with the rows and digest that come of them,
 // into the file. writing is held.
 func (s *Store) write(h *head, todo []ordered) error {
-	// What says that a file can be trusted after a power loss must go from the disk
+	// The flags that make a file trusted after a power loss must leave the disk
 	// before anything is written unsynced, and come back after it.
 	s.db.NoSync = !s.opt.Sync && !s.head.clean && !s.head.synced && !h.clean
-	w := &writer{head: h, made: !s.head.fresh(), known: s.index, diff: map[uint64]tally{}}
+	w := &writer{head: h, hasCheckpoint: !s.head.fresh(), index: s.index, diff: map[uint64]tally{}}
 	var tx *bolt.Tx
 	err := guard(func() (err error) {
 		if tx, err = s.db.Begin(true); err != nil {
@@ -110,7 +110,7 @@ func (s *Store) write(h *head, todo []ordered) error {
 	return s.fail(w, err)
 }
 
-// begin lets loads know what they may find from now on.
+// begin adds what loads may find from now on.
 func (s *Store) begin(w *writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Store) end(w *writer) {
 	s.commits++
 }
 
-// fail finds out what stands after an error. A commit whose last sync fails has
+// fail finds out what the file holds after an error. A commit whose last sync fails has
 // already replaced the meta page, and bbolt goes on from there.
 func (s *Store) fail(w *writer, err error) error {
 	if _, ok := errors.AsType[*panicError](err); ok || errors.Is(err, ErrDamaged) {
@@ -152,7 +152,7 @@ func (s *Store) undo() {
 	s.commits++
 }
 
-// readHead reads the meta row as it stands.
+// readHead reads the present meta row.
 func (s *Store) readHead() (h *head, err error) {
 	err = guard(func() error {
 		tx, err := s.db.Begin(false)
@@ -176,14 +176,14 @@ func headOf(tx *bolt.Tx) (*head, error) {
 
 // writer is one transaction.
 type writer struct {
-	head  *head // rows and digest are kept up to date
-	made  bool  // there was a checkpoint before
-	known index
-	diff  map[uint64]tally
+	head          *head // rows and digest are kept up to date
+	hasCheckpoint bool  // there was one before
+	index         index
+	diff          map[uint64]tally
 
-	rows *bolt.Bucket
-	room []byte // for sealed values, which live until the commit
-	key  []byte
+	rows   *bolt.Bucket
+	values []byte // with checksums, in use until the commit
+	key    []byte
 }
 
 // errNoBuckets: where the file was cut off within the page that names the buckets,
@@ -191,13 +191,13 @@ type writer struct {
 var errNoBuckets = damaged("the buckets are gone")
 
 func (w *writer) run(tx *bolt.Tx, todo []ordered) (err error) {
-	if w.made && (tx.Bucket(bucketRows) == nil || tx.Bucket(bucketMeta) == nil) {
+	if w.hasCheckpoint && (tx.Bucket(bucketRows) == nil || tx.Bucket(bucketMeta) == nil) {
 		return errNoBuckets
 	}
 	if w.rows, err = tx.CreateBucketIfNotExists(bucketRows); err != nil {
 		return err
 	}
-	w.room = make([]byte, 0, sealedSize(todo))
+	w.values = make([]byte, 0, valuesSize(todo))
 	for i := range todo {
 		if err := w.change(&todo[i]); err != nil {
 			return err
@@ -207,10 +207,10 @@ func (w *writer) run(tx *bolt.Tx, todo []ordered) (err error) {
 	if err != nil {
 		return err
 	}
-	return meta.Put(keyHead, seal(nil, keyHead, w.head.encode()))
+	return meta.Put(keyHead, appendValue(nil, keyHead, w.head.encode()))
 }
 
-func sealedSize(todo []ordered) (n int) {
+func valuesSize(todo []ordered) (n int) {
 	for i := range todo {
 		for j := range todo[i].Rows {
 			n += len(todo[i].Rows[j].Data) + sumBytes
@@ -220,14 +220,14 @@ func sealedSize(todo []ordered) (n int) {
 }
 
 func (w *writer) change(c *ordered) error {
-	slot := w.known.slot([]byte(c.prefix))
+	slot := w.index.slot([]byte(c.prefix))
 	if c.Replace || c.Drop {
 		if err := w.drop(slot, c); err != nil {
 			return err
 		}
 	}
-	// A session that is not known has no rows to look for.
-	fresh := (w.known.sessions[slot] + w.diff[slot]).rows() == 0
+	// A session that is not in the index has no rows to look for.
+	fresh := (w.index.sessions[slot] + w.diff[slot]).rows() == 0
 	rows := c.Rows
 	if byName := func(a, b compaction.Row) int { return cmp.Compare(a.Name, b.Name) }; !slices.IsSortedFunc(rows, byName) {
 		rows = slices.Clone(rows)
@@ -246,7 +246,7 @@ func (w *writer) change(c *ordered) error {
 // drop removes all rows of a ledger, but for those that will be written again:
 // they are replaced one by one, which is cheaper.
 func (w *writer) drop(slot uint64, c *ordered) error {
-	if (w.known.sessions[slot] + w.diff[slot]).rows() == 0 {
+	if (w.index.sessions[slot] + w.diff[slot]).rows() == 0 {
 		return nil
 	}
 	stays := make(map[string]bool, len(c.Rows))
@@ -260,7 +260,7 @@ func (w *writer) drop(slot uint64, c *ordered) error {
 		if stays[string(k[len(prefix):])] {
 			continue
 		}
-		if err := w.forget(slot, k, v); err != nil {
+		if err := w.subtract(slot, k, v); err != nil {
 			return err
 		}
 		gone = append(gone, k)
@@ -277,22 +277,22 @@ func (w *writer) put(slot uint64, prefix string, r *compaction.Row, fresh bool) 
 	w.key = append(append(w.key[:0], prefix...), r.Name...)
 	if !fresh {
 		if old := w.rows.Get(w.key); old != nil {
-			if err := w.forget(slot, w.key, old); err != nil {
+			if err := w.subtract(slot, w.key, old); err != nil {
 				return err
 			}
 		}
 	}
-	from := len(w.room)
-	w.room = seal(w.room, w.key, r.Data)
-	value := w.room[from:len(w.room):len(w.room)]
+	from := len(w.values)
+	w.values = appendValue(w.values, w.key, r.Data)
+	value := w.values[from:len(w.values):len(w.values)]
 	h := hashRow(w.key, value)
 	w.head.rows, w.head.digest = w.head.rows+1, w.head.digest.add(h)
 	w.diff[slot] += h.tally()
 	return w.rows.Put(w.key, value)
 }
 
-// forget takes a row that is about to go out of the sums.
-func (w *writer) forget(slot uint64, key, value []byte) error {
+// subtract removes a row that is about to be deleted from the sums.
+func (w *writer) subtract(slot uint64, key, value []byte) error {
 	if len(value) < sumBytes {
 		return damaged("row %q has %d bytes", key, len(value))
 	}

@@ -17,7 +17,7 @@ import (
 func half(t *testing.T) (Options, *Store, model, []Change) {
 	o := options(t)
 	s := mustOpen(t, o)
-	checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+	checkpoint(t, s, positionAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
 	return o, s, model{address("a"): {"head": "A"}}, []Change{
 		{Address: address("a"), Rows: []compaction.Row{row("head", "A2"), row("c0", "x")}},
 		{Address: address("b"), Rows: []compaction.Row{row("head", "B")}},
@@ -29,20 +29,20 @@ func TestCommitFails(t *testing.T) {
 	_, s, m, changes := half(t)
 	defer s.Abandon()
 	s.commit = func(tx *bolt.Tx) error { return errors.Join(tx.Rollback(), fmt.Errorf("write: %w", syscall.ENOSPC)) }
-	err := s.Checkpoint(markAt(2), changes)
+	err := s.Checkpoint(positionAt(2), changes)
 	if w, ok := errors.AsType[*WriteError](err); !ok || !w.Full || !errors.Is(err, ErrFull) || !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("%v", err)
 	}
-	check(t, s, markAt(1), m)
+	check(t, s, positionAt(1), m)
 	s.commit = func(tx *bolt.Tx) error { return errors.Join(tx.Rollback(), syscall.EIO) }
-	if err := s.Checkpoint(markAt(2), changes); errors.Is(err, ErrFull) || !errors.Is(err, syscall.EIO) {
+	if err := s.Checkpoint(positionAt(2), changes); errors.Is(err, ErrFull) || !errors.Is(err, syscall.EIO) {
 		t.Fatalf("%v", err)
 	}
-	check(t, s, markAt(1), m)
+	check(t, s, positionAt(1), m)
 	s.commit = (*bolt.Tx).Commit
-	checkpoint(t, s, markAt(2), changes...)
+	checkpoint(t, s, positionAt(2), changes...)
 	m.apply(changes)
-	check(t, s, markAt(2), m)
+	check(t, s, positionAt(2), m)
 }
 
 // The last sync of a commit fails after the meta page was replaced: the caller
@@ -51,14 +51,14 @@ func TestCommitStandsAndFails(t *testing.T) {
 	_, s, m, changes := half(t)
 	defer s.Abandon()
 	s.commit = func(tx *bolt.Tx) error { return errors.Join(tx.Commit(), syscall.EIO) }
-	if err := s.Checkpoint(markAt(2), changes); !errors.Is(err, syscall.EIO) {
+	if err := s.Checkpoint(positionAt(2), changes); !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}
 	m.apply(changes)
-	check(t, s, markAt(2), m)
+	check(t, s, positionAt(2), m)
 	s.commit = (*bolt.Tx).Commit
-	checkpoint(t, s, markAt(3), changes...)
-	check(t, s, markAt(3), m)
+	checkpoint(t, s, positionAt(3), changes...)
+	check(t, s, positionAt(3), m)
 }
 
 // A panic in bbolt ends the store, not the process; the file is let go.
@@ -71,7 +71,7 @@ func TestCommitPanics(t *testing.T) {
 			o, s, m, changes := half(t)
 			s.commit = commit
 			for range 2 {
-				if err := s.Checkpoint(markAt(2), changes); !errors.Is(err, ErrDamaged) {
+				if err := s.Checkpoint(positionAt(2), changes); !errors.Is(err, ErrDamaged) {
 					t.Fatal(err)
 				}
 			}
@@ -83,7 +83,7 @@ func TestCommitPanics(t *testing.T) {
 			}
 			s = mustOpen(t, o)
 			defer s.Abandon()
-			check(t, s, markAt(1), m)
+			check(t, s, positionAt(1), m)
 		})
 	}
 }
@@ -99,7 +99,7 @@ func TestLoadsMeetCheckpoints(t *testing.T) {
 		}
 		return []Change{c, {Address: address(fmt.Sprint("s", v%50)), Rows: []compaction.Row{{Name: "x", Data: make([]byte, 3000)}}}}
 	}
-	checkpoint(t, s, markAt(1), version(0)...)
+	checkpoint(t, s, positionAt(1), version(0)...)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 3 {
@@ -122,7 +122,7 @@ func TestLoadsMeetCheckpoints(t *testing.T) {
 		})
 	}
 	for v := range 200 {
-		checkpoint(t, s, markAt(uint64(v+2)), version(v)...)
+		checkpoint(t, s, positionAt(uint64(v+2)), version(v)...)
 	}
 	close(done)
 	wg.Wait()

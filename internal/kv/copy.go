@@ -12,14 +12,14 @@ import (
 )
 
 // Copy writes the ledgers of the last checkpoint into a file of their own at path,
-// over whatever is there, and returns where they stand. The copy is verified as
+// over whatever is there, and returns their position. The copy is verified as
 // [Open] does it, and closed, so that any machine may open it: a snapshot.
 //
 // It reads the whole file, free pages included. Loads and checkpoints go on
 // meanwhile, but for a checkpoint that has to map a larger file: it waits, and loads
 // wait behind it, until the pages are read, at some hundred MB/s. The end of ctx
 // ends the reading. After an error there is no file at path.
-func (s *Store) Copy(ctx context.Context, path string) (Mark, error) {
+func (s *Store) Copy(ctx context.Context, path string) (Position, error) {
 	m, err := s.copyPages(ctx, path)
 	if err == nil {
 		err = s.certify(ctx, path, m)
@@ -28,13 +28,13 @@ func (s *Store) Copy(ctx context.Context, path string) (Mark, error) {
 		if rerr := os.Remove(path); !errors.Is(rerr, os.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}
-		return Mark{}, fmt.Errorf("copy ledgers to %s: %w", path, err)
+		return Position{}, fmt.Errorf("copy ledgers to %s: %w", path, err)
 	}
 	return m, nil
 }
 
-// copyPages writes the pages of one state, and returns its mark.
-func (s *Store) copyPages(ctx context.Context, path string) (m Mark, err error) {
+// copyPages writes the pages of one state, and returns its position.
+func (s *Store) copyPages(ctx context.Context, path string) (m Position, err error) {
 	if err := s.usable(); err != nil {
 		return m, err
 	}
@@ -54,7 +54,7 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Mark, err error) 
 		if err != nil {
 			return err
 		}
-		m = h.mark
+		m = h.position
 		_, err = tx.WriteTo(writerFunc(func(b []byte) (int, error) {
 			if err := ctx.Err(); err != nil {
 				return 0, err
@@ -76,22 +76,22 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Mark, err error) 
 }
 
 // certify verifies a copy and closes it as a store is closed.
-func (s *Store) certify(ctx context.Context, path string, want Mark) error {
+func (s *Store) certify(ctx context.Context, path string, want Position) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	o := s.opt
 	o.Path, o.Sync, o.ReadOnly = path, false, false
-	c, aside, err := open(o)
-	if aside != nil {
-		return errors.Join(aside.Reason, os.Remove(aside.Moved))
+	c, bad, err := open(o)
+	if bad != nil {
+		return errors.Join(bad.Reason, os.Remove(bad.Moved))
 	}
 	if err != nil {
 		return err
 	}
-	if m := c.Mark(); m != want {
+	if m := c.Position(); m != want {
 		c.Abandon()
-		return damaged("it stands at %d, not %d", m.Cursor, want.Cursor)
+		return damaged("its position is %d, not %d", m.Cursor, want.Cursor)
 	}
 	return c.Close()
 }

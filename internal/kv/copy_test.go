@@ -25,21 +25,21 @@ func TestCopy(t *testing.T) {
 	write := func(cursor uint64) {
 		changes := drawChanges(r, 60)
 		m.apply(changes)
-		states[cursor] = m.hash(markAt(cursor))
-		checkpoint(t, s, markAt(cursor), changes...)
+		states[cursor] = m.hash(positionAt(cursor))
+		checkpoint(t, s, positionAt(cursor), changes...)
 	}
 	write(1)
 	const copies = 20
 	other := filepath.Join(t.TempDir(), "other")
 	var wg sync.WaitGroup
-	var marks []Mark
+	var positions []Position
 	wg.Go(func() {
 		for i := range copies {
-			mark, err := s.Copy(t.Context(), fmt.Sprint(other, i))
+			pos, err := s.Copy(t.Context(), fmt.Sprint(other, i))
 			if err != nil {
 				t.Error(err)
 			}
-			marks = append(marks, mark)
+			positions = append(positions, pos)
 		}
 	})
 	for cursor := uint64(2); cursor <= 60; cursor++ {
@@ -47,12 +47,12 @@ func TestCopy(t *testing.T) {
 	}
 	wg.Wait()
 	s.Abandon()
-	for i, mark := range marks {
+	for i, pos := range positions {
 		c := o
 		c.Path, c.BootID = fmt.Sprint(other, i), "another boot"
 		got := mustOpen(t, c)
-		if h := hashOf(t, got); got.Mark() != mark || h != states[mark.Cursor] {
-			t.Errorf("copy %d stands at %d, said %d; it holds another state: %t", i, got.Mark().Cursor, mark.Cursor, h != states[mark.Cursor])
+		if h := hashOf(t, got); got.Position() != pos || h != states[pos.Cursor] {
+			t.Errorf("copy %d stands at %d, said %d; it holds another state: %t", i, got.Position().Cursor, pos.Cursor, h != states[pos.Cursor])
 		}
 		got.Abandon()
 	}
@@ -69,7 +69,7 @@ func hashOf(t *testing.T, s *Store) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got.hash(s.Mark())
+	return got.hash(s.Position())
 }
 
 // What cannot be copied leaves no file: a store that is closed or damaged, a call
@@ -77,7 +77,7 @@ func hashOf(t *testing.T, s *Store) string {
 func TestCopyFails(t *testing.T) {
 	o := options(t)
 	s := mustOpen(t, o)
-	checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+	checkpoint(t, s, positionAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
 	path := filepath.Join(t.TempDir(), "copy")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

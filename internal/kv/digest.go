@@ -8,7 +8,7 @@ import (
 
 // digest is the sum of the hashes of a set of rows, modulo 2^128. A sum does not
 // depend on the order, can be kept up to date row by row, and unlike an exclusive
-// or does not forget a row that turns up twice.
+// or does not miss a row that turns up twice.
 type digest struct{ hi, lo uint64 }
 
 func (d digest) add(e digest) digest {
@@ -24,10 +24,10 @@ func (d digest) sub(e digest) digest {
 }
 
 // hashRow hashes a row by its key, length and checksum, so that the old version
-// of a row is taken out of a digest without reading its data. value is sealed.
+// of a row is taken out of a digest without reading its data. value has its checksum.
 func hashRow(key, value []byte) digest {
-	var room [maxKeyBytes + 8]byte
-	b := append(room[:0], key...)
+	var buf [maxKeyBytes + 8]byte
+	b := append(buf[:0], key...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(value)))
 	b = append(b, value[len(value)-sumBytes:]...)
 	h := sha256.Sum256(b)

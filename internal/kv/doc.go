@@ -1,13 +1,19 @@
-// Package kv keeps the ledgers of one partition in one bbolt file, together with
-// the cursor they stand at. The file is a cache: the log and what was told to
-// agents can always make it anew.
+// Package kv stores the ledgers of one partition in one bbolt file, together with their
+// [Position] in the log. The file is a cache: the log and the published outcomes can always
+// rebuild it.
 //
-//	s, set, err := kv.Open(kv.Options{Path: "ledgers-3.db", Partition: 3, Partitions: 8})
-//	if set != nil { log.Print(set.Moved, set.Reason) } // a fresh file, cursor 0
-//	if !fits(s.Mark(), logInfo) { … }                  // compare with the log before use
-//	rows, err := s.Load(address)                       // nil when unknown
-//	err = s.Checkpoint(mark, changes)                  // all of it or nothing
+//	s, bad, err := kv.Open(kv.Options{Path: "ledgers-3.db", Partition: 3, Partitions: 8})
+//	if bad != nil { log.Print(bad.Moved, bad.Reason) } // a fresh file, cursor 0
+//	if !matches(s.Position(), logInfo) { … }           // compare with the log before use
+//	rows, err := s.Load(address)                       // nil without a ledger
+//	err = s.Checkpoint(position, changes)              // all of it or nothing
 //	err = s.Close()
+//
+// # Lifecycle of a file
+//
+//	missing ──► fresh ──► open ──► checkpoint, load, list … ──► closed
+//	              ▲        │ a check fails, or damage is found at the next Open
+//	              └────────┴── quarantined: renamed to .bad-n, the three newest are kept
 //
 // # Guarantees
 //
@@ -18,18 +24,18 @@
 //     ledger comes from one. The worst case is an older checkpoint, whole, with
 //     the cursor that belongs to it.
 //   - [Store.Load] returns a ledger exactly as it was last written, or an error.
-//     It knows what to expect, so a row that is gone, or is an old one, is
-//     noticed though its own checksum fits.
+//     It has a digest of what to expect, so a row that is missing, or an old one, is
+//     noticed though its own checksum matches.
 //   - Once [Store.Scrub] returns, the file holds no byte of a ledger that was dropped
 //     in the last checkpoint or before.
 //   - A file that cannot be trusted is renamed, never overwritten. The three
 //     youngest are kept.
-//   - One file belongs to one process. The lock is the kernel's and dies with the
+//   - One file belongs to one process. The lock is the kernel's and ends with the
 //     process.
 //
 // What is not promised: without Options.Sync a power loss loses the file (it is
-// set aside, because another boot left it open). Against somebody who writes the
-// file on purpose there is no defence; checksums are not signatures.
+// quarantined, because another boot left it open). There is no defence against a deliberate
+// change of the file; checksums are not signatures.
 //
 // # Concurrency
 //
@@ -42,8 +48,8 @@
 //
 // A [*WriteError] means that nothing changed and the store can be used; when it
 // is [ErrFull], a later checkpoint succeeds once there is room. A [*DamagedError]
-// means that the file was damaged while it was open. It is the store's last word:
-// Close, and Open again, which sets the file aside. [ErrInUse] means that another
+// means that the file was damaged while it was open. The store returns nothing else from
+// then on: Close, and Open again, which quarantines the file. [ErrInUse] means that another
 // process, or another Store of this one, has the file.
 //
 // One damage is beyond recovery: should a page of an open file come to name one of

@@ -11,32 +11,32 @@ import (
 )
 
 var (
-	// ErrInUse says that another process, or another Store, holds the file.
+	// ErrInUse: another process, or another Store, holds the file.
 	ErrInUse = errors.New("in use by another worker")
-	// ErrFull says that the disk, a quota or a limit of the process leaves no room.
+	// ErrFull: the disk, a quota or a limit of the process leaves no room.
 	ErrFull = errors.New("no space left for the file")
-	// ErrClosed says that the store was closed.
+	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
-	// ErrReadOnly says that the store was opened for reading.
+	// ErrReadOnly: the store was opened for reading.
 	ErrReadOnly = errors.New("store is open for reading only")
 )
 
-// Why a file is not trusted, for errors.Is on [SetAside.Reason].
+// Why a file is not trusted, for errors.Is on [Quarantined.Reason].
 var (
-	// ErrDamaged says that pages, rows, count or digest do not fit together.
+	// ErrDamaged: pages, rows, count and digest do not match.
 	ErrDamaged = errors.New("file is damaged")
-	// ErrOtherPartition says that the file was made for another partition, or for
+	// ErrOtherPartition: the file was made for another partition, or for
 	// another number of them.
 	ErrOtherPartition = errors.New("file belongs to another partition")
-	// ErrOtherFormat says that another version of compactd wrote the file.
+	// ErrOtherFormat: another version of compactd wrote the file.
 	ErrOtherFormat = errors.New("file has another format")
-	// ErrOtherBoot says that the file was open, and not synced, when the machine
+	// ErrOtherBoot: the file was open, and not synced, when the machine
 	// went down.
 	ErrOtherBoot = errors.New("file was left open by another boot")
 )
 
-// DamagedError says that the file changed under an open store. An empty address
-// stands for the file as a whole.
+// DamagedError: the file changed under an open store. An empty address means the file
+// as a whole.
 type DamagedError struct {
 	Path    string
 	Address events.Address
@@ -55,10 +55,10 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // Is makes every DamagedError an [ErrDamaged].
 func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
-// WriteError says that a checkpoint was not written. The store is as it was.
+// WriteError: a checkpoint was not written. The store is as it was.
 type WriteError struct {
 	Path string
-	Full bool // errors.Is(err, ErrFull) says the same
+	Full bool // the same as errors.Is(err, ErrFull)
 	Err  error
 }
 

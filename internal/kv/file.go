@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepBad is how many files that were set aside are kept.
+// keepBad is how many quarantined files are kept.
 const keepBad = 3
 
-// lockRetry is how often a lock is tried while somebody else has it.
+// lockRetry is how often a lock is tried while another process has it.
 const lockRetry = 10 * time.Millisecond
 
 // openLocked opens the file, making it if need be, and locks it.
@@ -40,7 +40,7 @@ func openLocked(o Options) (*os.File, error) {
 		if err := closeUnless(f, lock(f, unix.LOCK_EX, o.LockWait)); err != nil {
 			return nil, err
 		}
-		// While we waited, the holder may have set this very file aside.
+		// While we waited, the holder may have quarantined this very file.
 		ok, err := stillAt(f, o.Path)
 		if ok || err != nil {
 			return f, closeUnless(f, err)
@@ -51,9 +51,9 @@ func openLocked(o Options) (*os.File, error) {
 	}
 }
 
-// letGo unlocks and closes a file. Closing alone would not end the lock: where
+// release unlocks and closes a file. Closing alone would not end the lock: where
 // bbolt broke off, the mapping stays, and it holds on to the open file.
-func letGo(f *os.File) error {
+func release(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	return errors.Join(err, f.Close())
 }
@@ -94,9 +94,9 @@ func lock(f *os.File, how int, wait time.Duration) error {
 	}
 }
 
-// setAside renames the file to <path>.bad-<n>, n rising, and removes the eldest
+// quarantine renames the file to <path>.bad-<n>, n rising, and removes the eldest
 // beyond keepBad. The caller holds the lock.
-func setAside(path string) (string, error) {
+func quarantine(path string) (string, error) {
 	bad, err := listBad(path)
 	if err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func setAside(path string) (string, error) {
 
 func badPath(path string, n int) string { return path + ".bad-" + strconv.Itoa(n) }
 
-// listBad returns the numbers of the files that were set aside, in rising order.
+// listBad returns the numbers of the quarantined files, in rising order.
 func listBad(path string) ([]int, error) {
 	dir, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

@@ -23,8 +23,8 @@ func writeChild(args []string) error {
 	if err != nil || set != nil {
 		return fmt.Errorf("%+v, %w", set, err)
 	}
-	for cursor := s.Mark().Cursor + 1; ; cursor++ {
-		if err := s.Checkpoint(markAt(cursor), killChanges(cursor)); err != nil {
+	for cursor := s.Position().Cursor + 1; ; cursor++ {
+		if err := s.Checkpoint(positionAt(cursor), killChanges(cursor)); err != nil {
 			return err
 		}
 		fmt.Println("ack", cursor)
@@ -56,7 +56,7 @@ func TestKill(t *testing.T) {
 				cmd.Wait()
 
 				s := mustOpen(t, Options{Path: path, Partitions: 1, Sync: sync})
-				now := s.Mark().Cursor
+				now := s.Position().Cursor
 				if now < acked || now > acked+1 {
 					t.Fatalf("file at %d, acknowledged %d", now, acked)
 				}
@@ -64,7 +64,7 @@ func TestKill(t *testing.T) {
 					at++
 					m.apply(killChanges(at))
 				}
-				check(t, s, markAt(at), m)
+				check(t, s, positionAt(at), m)
 				s.Abandon()
 			}
 			t.Logf("%d checkpoints, 8 kills", at)
@@ -88,7 +88,7 @@ func fullChild(args []string) error {
 	failed := 0
 	for failed < 3 {
 		changes := []Change{{Address: address(fmt.Sprint("s-", at)), Rows: []compaction.Row{{Name: "head", Data: make([]byte, 5000)}}}}
-		err := s.Checkpoint(markAt(at+1), changes)
+		err := s.Checkpoint(positionAt(at+1), changes)
 		if err == nil {
 			at++
 			m.apply(changes)
@@ -99,7 +99,7 @@ func fullChild(args []string) error {
 		}
 		failed++
 		fmt.Println("full", err)
-		if got, err := dump(s); err != nil || got.hash(s.Mark()) != m.hash(markAt(at)) {
+		if got, err := dump(s); err != nil || got.hash(s.Position()) != m.hash(positionAt(at)) {
 			return fmt.Errorf("another state after %d: %w", at, err)
 		}
 	}
@@ -108,7 +108,7 @@ func fullChild(args []string) error {
 	}
 	// What takes no more room can still be written.
 	drop := []Change{{Address: address("s-0"), Drop: true}}
-	if err := s.Checkpoint(markAt(at+1), drop); err == nil {
+	if err := s.Checkpoint(positionAt(at+1), drop); err == nil {
 		at++
 		m.apply(drop)
 		fmt.Println("dropped")
@@ -118,7 +118,7 @@ func fullChild(args []string) error {
 		return err
 	}
 	more := killChanges(1)
-	if err := s.Checkpoint(markAt(at+1), more); err != nil {
+	if err := s.Checkpoint(positionAt(at+1), more); err != nil {
 		return err
 	}
 	m.apply(more)
@@ -127,7 +127,7 @@ func fullChild(args []string) error {
 	if err != nil || set != nil {
 		return fmt.Errorf("%+v, %w", set, err)
 	}
-	if got, err := dump(s); err != nil || got.hash(s.Mark()) != m.hash(markAt(at+1)) {
+	if got, err := dump(s); err != nil || got.hash(s.Position()) != m.hash(positionAt(at+1)) {
 		return fmt.Errorf("another state at the end: %w", err)
 	}
 	fmt.Println("done")

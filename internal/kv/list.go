@@ -54,7 +54,7 @@ func list(tx *bolt.Tx, tenant, after string, n int) ([]string, error) {
 	for k, v := cur.Seek(seek); bytes.HasPrefix(k, prefix) && len(out) < n; k, v = cur.Seek(seek) {
 		a, _, err := splitKey(k)
 		if err == nil {
-			_, err = unseal(k, v) // the checksum covers the key
+			_, err = verifyValue(k, v) // the checksum covers the key
 		}
 		if err == nil && a.Session <= after {
 			err = fmt.Errorf("row %q is out of order", k)

@@ -36,7 +36,7 @@ func TestList(t *testing.T) {
 	if got, err := s.List("ten", "", 9); err != nil || got != nil {
 		t.Errorf("in an empty file: %q, %v", got, err)
 	}
-	checkpoint(t, s, Mark{Cursor: 1}, changes...)
+	checkpoint(t, s, Position{Cursor: 1}, changes...)
 	for n := 1; n <= len(want)+1; n++ {
 		var got []string
 		for after := ""; ; after = got[len(got)-1] {

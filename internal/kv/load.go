@@ -13,7 +13,7 @@ import (
 )
 
 // Load returns the rows of a ledger in the order of their names, nil when it is
-// not known. The rows are the caller's. A [*DamagedError] says that the file
+// not known. The rows are the caller's. A [*DamagedError] means that the file
 // changed since it was opened.
 func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 	if err := a.Validate(); err != nil {
@@ -95,7 +95,7 @@ func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err err
 // appendRow checks a row and copies it out of the mapped file. Rows that do not
 // rise come of a page that points back; going on could take for ever.
 func appendRow(rows []compaction.Row, k, v []byte, prefix int) ([]compaction.Row, error) {
-	data, err := unseal(k, v)
+	data, err := verifyValue(k, v)
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +110,13 @@ func appendRow(rows []compaction.Row, k, v []byte, prefix int) ([]compaction.Row
 // checkpoint. It ends at the first error of fn and returns it. fn may load, but
 // must not call Checkpoint or Close.
 //
-// Whether all rows were there is known at the end: do not act on what fn saw
+// Whether all rows were there is certain at the end: do not act on what fn saw
 // before Each has returned nil.
 func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 	if err := s.usable(); err != nil {
 		return fmt.Errorf("read all ledgers: %w", err)
 	}
-	all := &sweep{made: s.made()}
+	all := &sweep{hasCheckpoint: s.hasCheckpoint()}
 	var tx *bolt.Tx
 	if err := guard(func() (err error) { tx, err = s.db.Begin(false); return err }); err != nil {
 		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
@@ -142,8 +142,8 @@ func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 	}
 }
 
-// made reports whether the file holds a checkpoint, whatever can be seen of it now.
-func (s *Store) made() bool {
+// hasCheckpoint reports whether the file holds a checkpoint, whatever can be read of it now.
+func (s *Store) hasCheckpoint() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return !s.head.fresh()
@@ -151,13 +151,13 @@ func (s *Store) made() bool {
 
 // sweep goes over all rows of one state.
 type sweep struct {
-	made   bool // there is a checkpoint
-	cur    *bolt.Cursor
-	k, v   []byte
-	prefix []byte // of the session before
-	head   *head
-	rows   uint64
-	sum    digest
+	hasCheckpoint bool
+	cur           *bolt.Cursor
+	k, v          []byte
+	prefix        []byte // of the session before
+	head          *head
+	rows          uint64
+	sum           digest
 }
 
 // next returns the next ledger, and nil once the last was read and the rows were
@@ -167,7 +167,7 @@ func (w *sweep) next(tx *bolt.Tx) (a events.Address, rows []compaction.Row, err 
 		if w.head, err = headOf(tx); err != nil {
 			return a, nil, err
 		}
-		if w.made && w.head.fresh() {
+		if w.hasCheckpoint && w.head.fresh() {
 			return a, nil, errNoBuckets
 		}
 		b := tx.Bucket(bucketRows)
@@ -198,7 +198,7 @@ func (w *sweep) next(tx *bolt.Tx) (a events.Address, rows []compaction.Row, err 
 
 func (w *sweep) check() error {
 	if w.rows != w.head.rows || w.sum != w.head.digest {
-		return fmt.Errorf("%d rows are not the %d of the checkpoint at %d", w.rows, w.head.rows, w.head.mark.Cursor)
+		return fmt.Errorf("%d rows are not the %d of the checkpoint at %d", w.rows, w.head.rows, w.head.position.Cursor)
 	}
 	return nil
 }

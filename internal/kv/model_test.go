@@ -44,9 +44,9 @@ func (m model) rows() (n uint64) {
 }
 
 // hash tells states apart without keeping them.
-func (m model) hash(mark Mark) string {
+func (m model) hash(pos Position) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v\n", mark)
+	fmt.Fprintf(h, "%+v\n", pos)
 	for _, a := range slices.SortedFunc(maps.Keys(m), byAddress) {
 		for _, name := range slices.Sorted(maps.Keys(m[a])) {
 			h.Write([]byte(a.String() + " " + name + " "))
@@ -123,8 +123,8 @@ type tb interface {
 	Fatalf(string, ...any)
 }
 
-// check wants a store to hold exactly m at mark.
-func check(t tb, s *Store, mark Mark, m model) {
+// check wants a store to hold exactly m at pos.
+func check(t tb, s *Store, pos Position, m model) {
 	t.Helper()
 	got, err := dump(s)
 	if err != nil {
@@ -136,7 +136,7 @@ func check(t tb, s *Store, mark Mark, m model) {
 	if err := wantListed(s, m); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(mark, s.Mark()); diff != "" {
+	if diff := cmp.Diff(pos, s.Position()); diff != "" {
 		t.Fatal(diff)
 	}
 	if st := s.Stats(); s.Sessions() != len(m) || st.Sessions != len(m) || st.Rows != m.rows() || st.Bytes == 0 {
@@ -152,13 +152,13 @@ func mustOpen(t tb, o Options) *Store {
 		t.Fatal(err)
 	}
 	if set != nil {
-		t.Fatalf("set aside: %v", set.Reason)
+		t.Fatalf("quarantined: %v", set.Reason)
 	}
 	return s
 }
 
-func markAt(cursor uint64) Mark {
-	return Mark{
+func positionAt(cursor uint64) Position {
+	return Position{
 		Cursor: cursor, Chain: cursor * 0x9E3779B97F4A7C15, LastID: fmt.Sprint("event-", cursor),
 		LastTime: int64(cursor) * 1000, LogCreated: -1, Config: "cfg",
 	}
@@ -216,11 +216,11 @@ func TestStoreIsAMap(t *testing.T) {
 		sessions := rapid.SampledFrom([]int{3, 40, 250}).Draw(t, "sessions")
 		s := mustOpen(t, o)
 		defer func() { s.Abandon() }()
-		m, mark := model{}, Mark{}
+		m, pos := model{}, Position{}
 		checkpoint := func(t *rapid.T) {
 			changes := drawChanges(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), sessions)
-			mark = markAt(mark.Cursor + 1)
-			if err := s.Checkpoint(mark, changes); err != nil {
+			pos = positionAt(pos.Cursor + 1)
+			if err := s.Checkpoint(pos, changes); err != nil {
 				t.Fatal(err)
 			}
 			m.apply(changes)
@@ -234,12 +234,12 @@ func TestStoreIsAMap(t *testing.T) {
 					t.Fatal(err)
 				}
 				s = mustOpen(t, o)
-				check(t, s, mark, m)
+				check(t, s, pos, m)
 			},
 			"die": func(t *rapid.T) {
 				s.Abandon()
 				s = mustOpen(t, o)
-				check(t, s, mark, m)
+				check(t, s, pos, m)
 			},
 			"copy": func(t *rapid.T) {
 				c := o
@@ -252,10 +252,10 @@ func TestStoreIsAMap(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := mustOpen(t, c)
-				check(t, s, mark, m)
+				check(t, s, pos, m)
 				s.Abandon()
 			},
-			"read": func(t *rapid.T) { check(t, s, mark, m) },
+			"read": func(t *rapid.T) { check(t, s, pos, m) },
 		})
 	})
 }
@@ -301,7 +301,7 @@ func TestLargeTree(t *testing.T) {
 				changes = append(changes, Change{Address: a, Drop: true})
 			}
 		}
-		if err := s.Checkpoint(markAt(cursor), changes); err != nil {
+		if err := s.Checkpoint(positionAt(cursor), changes); err != nil {
 			t.Fatal(err)
 		}
 		m.apply(changes)
@@ -309,5 +309,5 @@ func TestLargeTree(t *testing.T) {
 	}
 	s.Abandon()
 	s = mustOpen(t, o)
-	check(t, s, markAt(16), m)
+	check(t, s, positionAt(16), m)
 }

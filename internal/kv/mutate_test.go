@@ -38,7 +38,7 @@ var allSeries = map[string]series{
 	"raw":  {[]string{"flip", "zero", "truncate", "header"}, 15},
 }
 
-// P11: a damaged file is set aside, or stands whole at a checkpoint that was
+// P11: a damaged file is quarantined, or is whole at a checkpoint that was
 // made. It never gives another ledger, and never ends the process. The same holds
 // for one that is damaged while a store has it open. With bbolt alone, every panic
 // and fault caught, neither is so: the test is not blind.
@@ -49,15 +49,15 @@ func TestDamagedFile(t *testing.T) {
 		name string
 		must []string // outcomes without which the series shows nothing
 	}{
-		{"main", []string{"set_aside", "intact"}},
-		{"more", []string{"set_aside", "intact"}},
+		{"main", []string{"quarantined", "intact"}},
+		{"more", []string{"quarantined", "intact"}},
 		{"open", []string{"noticed", "intact"}},
 		{"raw", []string{"silent", "died"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			n := runSeries(t, dir, c.name)
-			figures.Print(t, "P11", "mutations", allSeries[c.name].len(), "kinds", len(allSeries[c.name].kinds), "set_aside", n["set_aside"],
+			figures.Print(t, "P11", "mutations", allSeries[c.name].len(), "kinds", len(allSeries[c.name].kinds), "quarantined", n["quarantined"],
 				"noticed", n["noticed"], "intact", n["intact"], "silent", n["silent"], "died", n["died"])
 			for _, word := range c.must {
 				if n[word] == 0 {
@@ -131,7 +131,7 @@ func makeBase(t *testing.T, dir string) {
 	s.head.clean = false // no syncs, for speed
 	r := rand.New(rand.NewPCG(1, 1))
 	m := model{}
-	states := map[uint64]string{0: m.hash(Mark{})}
+	states := map[uint64]string{0: m.hash(Position{})}
 	for cursor := uint64(1); cursor <= 60; cursor++ {
 		changes := drawChanges(r, 130)
 		if cursor == 55 { // enough to stand on
@@ -141,14 +141,14 @@ func makeBase(t *testing.T, dir string) {
 				}})
 			}
 		}
-		checkpoint(t, s, markAt(cursor), changes...)
+		checkpoint(t, s, positionAt(cursor), changes...)
 		m.apply(changes)
-		states[cursor] = m.hash(markAt(cursor))
+		states[cursor] = m.hash(positionAt(cursor))
 		if cursor == 57 {
 			copyFile(t, o.Path, filepath.Join(dir, "old"))
 		}
 	}
-	check(t, s, markAt(60), m)
+	check(t, s, positionAt(60), m)
 	s.Abandon()
 	copyFile(t, o.Path, filepath.Join(dir, "base"))
 	b, err := json.Marshal(states)
@@ -280,7 +280,7 @@ func (t *trial) reopen(thorough bool) (string, error) {
 	s.head.clean = false // no syncs, for speed
 	word := "intact"
 	if set != nil {
-		word = "set_aside"
+		word = "quarantined"
 		if !errors.Is(set.Reason, ErrDamaged) {
 			return "", set.Reason
 		}
@@ -289,8 +289,8 @@ func (t *trial) reopen(thorough bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t.states[s.Mark().Cursor] != m.hash(s.Mark()) || set != nil && len(m) > 0 {
-		return fmt.Sprintf("silent at %d", s.Mark().Cursor), nil
+	if t.states[s.Position().Cursor] != m.hash(s.Position()) || set != nil && len(m) > 0 {
+		return fmt.Sprintf("silent at %d", s.Position().Cursor), nil
 	}
 	if !thorough {
 		return word, nil
@@ -298,12 +298,12 @@ func (t *trial) reopen(thorough bool) (string, error) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for cursor := uint64(1001); cursor < 1004; cursor++ {
 		changes := drawChanges(r, 10)
-		if err := s.Checkpoint(markAt(cursor), changes); err != nil {
+		if err := s.Checkpoint(positionAt(cursor), changes); err != nil {
 			return "", err
 		}
 		m.apply(changes)
 	}
-	want := m.hash(markAt(1003))
+	want := m.hash(positionAt(1003))
 	s.Abandon()
 	if s, set, err = Open(t.o); err != nil {
 		return "", err
@@ -314,7 +314,7 @@ func (t *trial) reopen(thorough bool) (string, error) {
 	if m, err = dump(s); err != nil {
 		return "", err
 	}
-	if m.hash(s.Mark()) != want {
+	if m.hash(s.Position()) != want {
 		return "silent after checkpoints", nil
 	}
 	return word, nil
@@ -351,16 +351,16 @@ func (t *trial) open(mutate func() []byte) (string, error) {
 		t.goOn(s)
 	case err != nil:
 		return "", err
-	case m.hash(s.Mark()) != t.states[s.Mark().Cursor]:
+	case m.hash(s.Position()) != t.states[s.Position().Cursor]:
 		return "silent dump", nil
 	}
 	// Who goes on in spite of it does no harm either.
 	for range 2 {
-		if err := s.Checkpoint(markAt(61), nil); err != nil && !errors.Is(err, ErrDamaged) {
+		if err := s.Checkpoint(positionAt(61), nil); err != nil && !errors.Is(err, ErrDamaged) {
 			return "", err
 		}
 		t.goOn(s)
-		t.states[61] = t.whole.hash(markAt(61))
+		t.states[61] = t.whole.hash(positionAt(61))
 	}
 	s.Abandon()
 	after, err := t.reopen(true)
@@ -420,7 +420,7 @@ func (t *trial) raw(mutate func() []byte) (string, error) {
 	if err != nil {
 		return "noticed", nil //nolint:nilerr // the error is what was to be seen
 	}
-	if m.hash(head.mark) != t.states[head.mark.Cursor] {
+	if m.hash(head.position) != t.states[head.position.Cursor] {
 		return "silent", nil
 	}
 	return "intact", nil

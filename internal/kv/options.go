@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Options say which file to open, and how.
+// Options are which file to open, and how.
 type Options struct {
-	// Path is the file. Its directory is made, mode 0700.
+	// Path is the file. Its directory is created, mode 0700.
 	Path string
 	// Partition and Partitions are those of the log, as the file must have them
 	// too. ReadOnly takes any file.
@@ -22,10 +22,10 @@ type Options struct {
 	// ReadOnly takes a shared lock and changes nothing. A file that is missing,
 	// empty or not to be trusted is an error then.
 	ReadOnly bool
-	// LockWait is how long to wait for another process to let go of the file.
+	// LockWait is how long to wait for another process to release the file.
 	// Default 1 s.
 	LockWait time.Duration
-	// BootID names the running system. Default: what Linux says; elsewhere none,
+	// BootID names the running system. Default: that of Linux; elsewhere none,
 	// and then a file that was neither closed nor synced is never trusted.
 	BootID string
 }

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// What this file knows of bbolt's format, version 2: pages of a fixed size, each
+// What this file uses of bbolt's format, version 2: pages of a fixed size, each
 // with a header of 16 bytes (id, flags, count, overflow), in the byte order of
 // the machine. Two meta pages, written in turn, name the root of a tree.
 const (
@@ -124,7 +124,7 @@ func (p *pages) page(id uint64, depth int) ([]byte, error) {
 		return nil, damaged("read page %d: %w", id, err)
 	}
 	if self := native.Uint64(b); self != id {
-		return nil, damaged("page %d says it is page %d", id, self)
+		return nil, damaged("page %d contains the id of page %d", id, self)
 	}
 	last := id + uint64(native.Uint32(b[12:]))
 	if last >= p.high {
@@ -272,7 +272,7 @@ func checkFirst(id uint64, first, key []byte) error {
 		return damaged("page %d begins with an empty key", id)
 	}
 	if first != nil && !bytes.Equal(first, key) {
-		return damaged("page %d begins with another key than the branch says", id)
+		return damaged("page %d begins with another key than its branch has", id)
 	}
 	return nil
 }

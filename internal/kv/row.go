@@ -11,7 +11,7 @@ import (
 
 // A key is tenant.session, a zero byte, and the name of the row. The zero byte
 // sorts below everything that an id may hold, so the rows of a session are
-// neighbours and sessions stand in the order of their addresses.
+// neighbours and sessions are in the order of their addresses.
 const (
 	maxNameBytes = 16
 	maxKeyBytes  = events.MaxIDLen + 1 + events.MaxIDLen + 1 + maxNameBytes
@@ -20,15 +20,15 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal appends data and its checksum to b. The checksum covers the key, so a row
+// appendValue appends data and its checksum to b. The checksum covers the key, so a row
 // that is found under another one does not pass.
-func seal(b, key, data []byte) []byte {
+func appendValue(b, key, data []byte) []byte {
 	b = append(b, data...)
 	return binary.LittleEndian.AppendUint32(b, checksum(key, data))
 }
 
-// unseal returns the data of a sealed value, which shares its memory.
-func unseal(key, value []byte) ([]byte, error) {
+// verifyValue returns the data of a value, which shares its memory.
+func verifyValue(key, value []byte) ([]byte, error) {
 	n := len(value) - sumBytes
 	if n < 0 {
 		return nil, fmt.Errorf("row %q has %d bytes", key, len(value))

@@ -68,16 +68,16 @@ func used(f *os.File, size int64) (*pages, error) {
 	return p, err
 }
 
-// RemoveSetAside removes the files beside path that were set aside, and returns
+// RemoveQuarantined removes the quarantined files beside path, and returns
 // how many they were.
-func RemoveSetAside(path string) (int, error) {
+func RemoveQuarantined(path string) (int, error) {
 	bad, err := listBad(path)
 	if err != nil {
-		return 0, fmt.Errorf("remove files set aside: %w", err)
+		return 0, fmt.Errorf("remove quarantined files: %w", err)
 	}
 	for i, n := range bad {
 		if err := os.Remove(badPath(path, n)); err != nil {
-			return i, fmt.Errorf("remove files set aside: %w", err)
+			return i, fmt.Errorf("remove quarantined files: %w", err)
 		}
 	}
 	if len(bad) == 0 {
@@ -86,45 +86,45 @@ func RemoveSetAside(path string) (int, error) {
 	return len(bad), syncDir(path)
 }
 
-// Forget makes a file that nobody serves fit for what was erased up to a sequence of
-// the log: one that stands before it is removed, any other scrubbed. A file that is
-// not there, or in use, is left alone: whoever has it does the same.
-func Forget(o Options, seq uint64) error {
+// EraseUpTo applies the erasures up to a sequence of the log to a file that no worker serves:
+// a file at an earlier position is removed, any other scrubbed. A file that is not there, or
+// in use, is left alone: its holder does the same.
+func EraseUpTo(o Options, seq uint64) error {
 	if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
-		_, err = RemoveSetAside(o.Path)
+		_, err = RemoveQuarantined(o.Path)
 		return err
 	}
-	s, aside, err := Open(o)
+	s, bad, err := Open(o)
 	if errors.Is(err, ErrInUse) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if aside == nil && s.Mark().Cursor >= seq {
-		_, err = RemoveSetAside(o.Path)
+	if bad == nil && s.Position().Cursor >= seq {
+		_, err = RemoveQuarantined(o.Path)
 		return errors.Join(err, s.Scrub(), s.Close())
 	}
 	if _, err = s.Discard(); err == nil {
-		_, err = RemoveSetAside(o.Path)
+		_, err = RemoveQuarantined(o.Path)
 	}
 	return err
 }
 
-// Remove removes a file that nobody serves, and those beside it that were set aside;
-// one in use is left alone, and the error is [ErrInUse]. Unlike [Forget] it reads
-// nothing, so nobody who wants the file has to wait.
+// Remove removes a file that no worker serves, and the quarantined ones beside it;
+// one in use is left alone, and the error is [ErrInUse]. Unlike [EraseUpTo] it reads
+// nothing, so no process that opens the file has to wait.
 func Remove(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		_, err = RemoveSetAside(path)
+		_, err = RemoveQuarantined(path)
 		return err
 	}
 	f, err := openLocked(Options{Path: path})
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
-	_, err = RemoveSetAside(path)
-	if err = errors.Join(err, os.Remove(path), letGo(f)); err != nil {
+	_, err = RemoveQuarantined(path)
+	if err = errors.Join(err, os.Remove(path), release(f)); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return nil

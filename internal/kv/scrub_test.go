@@ -28,9 +28,9 @@ func TestScrub(t *testing.T) {
 			want[a] = map[string]string{"h": data}
 		}
 		changes = append(changes, Change{Address: address("s-7-gone"), Rows: []compaction.Row{row(fmt.Sprintf("e%d", round), strings.Repeat(canary, 300))}})
-		checkpoint(t, s, markAt(uint64(round+1)), changes...)
+		checkpoint(t, s, positionAt(uint64(round+1)), changes...)
 	}
-	checkpoint(t, s, markAt(50), Change{Address: address("s-7-gone"), Drop: true})
+	checkpoint(t, s, positionAt(50), Change{Address: address("s-7-gone"), Drop: true})
 	holds := func() bool {
 		data, err := os.ReadFile(o.Path)
 		if err != nil {
@@ -47,14 +47,14 @@ func TestScrub(t *testing.T) {
 	if holds() {
 		t.Error("the file still holds the ledger that was dropped")
 	}
-	check(t, s, markAt(50), want)
-	checkpoint(t, s, markAt(51), Change{Address: address("later"), Rows: []compaction.Row{row("h", "later")}})
+	check(t, s, positionAt(50), want)
+	checkpoint(t, s, positionAt(51), Change{Address: address("later"), Rows: []compaction.Row{row("h", "later")}})
 	want[address("later")] = map[string]string{"h": "later"}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, o)
-	check(t, s, markAt(51), want)
+	check(t, s, positionAt(51), want)
 	s.Abandon()
 	if err := s.Scrub(); !errors.Is(err, ErrClosed) {
 		t.Errorf("scrub of a closed store: %v", err)
@@ -67,7 +67,7 @@ func TestScrubHalfWay(t *testing.T) {
 	s := mustOpen(t, o)
 	a := address("kept")
 	for i := range 40 {
-		checkpoint(t, s, markAt(uint64(i+1)), Change{Address: a, Rows: []compaction.Row{row("h", strings.Repeat("kept ", i*100))}})
+		checkpoint(t, s, positionAt(uint64(i+1)), Change{Address: a, Rows: []compaction.Row{row("h", strings.Repeat("kept ", i*100))}})
 	}
 	if err := scrub(s.file); err != nil { // all it does, without the end of it
 		t.Fatal(err)
@@ -75,10 +75,10 @@ func TestScrubHalfWay(t *testing.T) {
 	s.Abandon()
 	s = mustOpen(t, o)
 	defer s.Abandon()
-	check(t, s, markAt(40), model{a: {"h": strings.Repeat("kept ", 3900)}})
+	check(t, s, positionAt(40), model{a: {"h": strings.Repeat("kept ", 3900)}})
 }
 
-// Files that were set aside go with a session.
+// Quarantined files go with a session.
 func TestRemoveSetAside(t *testing.T) {
 	o := options(t)
 	for range 2 {
@@ -87,18 +87,18 @@ func TestRemoveSetAside(t *testing.T) {
 		}
 	}
 	for _, want := range []int{2, 0} {
-		if n, err := RemoveSetAside(o.Path); n != want || err != nil {
+		if n, err := RemoveQuarantined(o.Path); n != want || err != nil {
 			t.Errorf("removed %d, %v; want %d", n, err, want)
 		}
 	}
 }
 
-// What was set aside goes too where the file itself is gone, and nothing of a file in
+// Quarantined files go too where the file itself is gone, and nothing of a file in
 // use.
 func TestRemove(t *testing.T) {
 	o := options(t)
 	for name, remove := range map[string]func() error{
-		"remove": func() error { return Remove(o.Path) }, "forget": func() error { return Forget(o, 1) },
+		"remove": func() error { return Remove(o.Path) }, "forget": func() error { return EraseUpTo(o, 1) },
 	} {
 		if _, err := mustOpen(t, o).Discard(); err != nil {
 			t.Fatal(err)
@@ -106,8 +106,8 @@ func TestRemove(t *testing.T) {
 		if err := remove(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n, err := RemoveSetAside(o.Path); n != 0 || err != nil {
-			t.Errorf("%s left %d files set aside; %v", name, n, err)
+		if n, err := RemoveQuarantined(o.Path); n != 0 || err != nil {
+			t.Errorf("%s left %d quarantined files; %v", name, n, err)
 		}
 	}
 	s := mustOpen(t, o)
@@ -138,7 +138,7 @@ func TestScrubWhileListed(t *testing.T) {
 			for i := range 40 {
 				changes = append(changes, Change{Address: address(fmt.Sprintf("s-%02d", i)), Rows: []compaction.Row{row("h", strings.Repeat("x", 3000))}})
 			}
-			if err = errors.Join(s.Checkpoint(markAt(s.Mark().Cursor+1), changes), s.Scrub()); err != nil {
+			if err = errors.Join(s.Checkpoint(positionAt(s.Position().Cursor+1), changes), s.Scrub()); err != nil {
 				break
 			}
 		}

@@ -25,10 +25,10 @@ type Store struct {
 	writing sync.Mutex
 	closed  bool // under writing; no load may run on
 
-	reading sync.RWMutex // held by whoever loads or lists, and against them while pages are overwritten
+	reading sync.RWMutex // held while a load or a list runs, and against them while pages are overwritten
 
 	mu      sync.RWMutex
-	head    *head // as it stands in the file
+	head    *head // as in the file
 	index   index
 	pending map[uint64]tally // differences of the commit under way
 	commits uint64           // rises when one begins, and when it ends
@@ -36,36 +36,36 @@ type Store struct {
 	stuck   bool             // bbolt panicked, perhaps with a lock in its hands
 }
 
-// SetAside says that a file could not be trusted. A fresh one stands in its place.
-type SetAside struct {
+// Quarantined is a file that could not be trusted and was renamed. A fresh one has its place.
+type Quarantined struct {
 	Reason error  // one of ErrDamaged, ErrOtherPartition, ErrOtherFormat, ErrOtherBoot
 	Moved  string // where the file is now
 }
 
-// Open opens the file of a partition, or makes it. It reads the whole file, at
-// some hundred MB/s and more. One that cannot be trusted is moved away first; the
-// store is then fresh and set says so. err is for what the caller must mend: the
+// Open opens the file of a partition, or creates it. It reads the whole file, at
+// some hundred MB/s and more. One that cannot be trusted is quarantined first; the
+// store is then fresh and bad is not nil. err is for what the caller must fix: the
 // file is [ErrInUse], cannot be opened, or cannot be written.
 // See docs/adr/0016.
-func Open(o Options) (s *Store, set *SetAside, err error) {
+func Open(o Options) (s *Store, bad *Quarantined, err error) {
 	if o, err = o.validate(); err != nil {
 		return nil, nil, fmt.Errorf("open ledgers: %w", err)
 	}
-	s, set, err = open(o)
-	if err == nil && set != nil {
-		var again *SetAside
+	s, bad, err = open(o)
+	if err == nil && bad != nil {
+		var again *Quarantined
 		if s, again, err = open(o); again != nil {
 			err = fmt.Errorf("fresh file: %w", again.Reason)
 		}
 	}
 	if err != nil {
-		return nil, set, fmt.Errorf("open ledgers in %s: %w", o.Path, err)
+		return nil, bad, fmt.Errorf("open ledgers in %s: %w", o.Path, err)
 	}
-	return s, set, nil
+	return s, bad, nil
 }
 
-// open makes one attempt. Where it sets a file aside there is no store yet.
-func open(o Options) (*Store, *SetAside, error) {
+// open makes one attempt. When it quarantines a file there is no store yet.
+func open(o Options) (*Store, *Quarantined, error) {
 	f, err := openLocked(o)
 	if err != nil {
 		return nil, nil, err
@@ -82,13 +82,13 @@ func open(o Options) (*Store, *SetAside, error) {
 		reason = damaged("%w", err)
 	}
 	if o.ReadOnly {
-		return nil, nil, errors.Join(reason, letGo(f))
+		return nil, nil, errors.Join(reason, release(f))
 	}
-	moved, err := setAside(o.Path)
-	if err = errors.Join(err, letGo(f)); err != nil {
-		return nil, nil, fmt.Errorf("set aside (%w): %w", reason, err)
+	moved, err := quarantine(o.Path)
+	if err = errors.Join(err, release(f)); err != nil {
+		return nil, nil, fmt.Errorf("quarantine (%w): %w", reason, err)
 	}
-	return nil, &SetAside{Reason: reason, Moved: moved}, nil
+	return nil, &Quarantined{Reason: reason, Moved: moved}, nil
 }
 
 // inspect verifies the file and compares it with the options.
@@ -105,7 +105,7 @@ func inspect(f *os.File, o Options) (*verified, error) {
 		return nil, err
 	}
 	if v.head != nil && !o.ReadOnly {
-		return v, v.head.fits(o)
+		return v, v.head.matches(o)
 	}
 	return v, nil
 }
@@ -146,11 +146,11 @@ func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 	return s, err
 }
 
-// Mark returns where the file stands: zero when it is fresh.
-func (s *Store) Mark() Mark {
+// Position returns that of the last checkpoint: zero in a fresh file.
+func (s *Store) Position() Position {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.head.mark
+	return s.head.position
 }
 
 // Sessions returns how many ledgers there are.
@@ -179,8 +179,8 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// Close puts everything on disk, marks the file as closed and lets go of it. The
-// file is let go even when there is an error; then the next Open takes it for
+// Close puts everything on disk, flags the file as closed and releases it. The
+// file is released even when there is an error; then the next Open takes it for
 // one that was left open. Closing twice is fine.
 func (s *Store) Close() error {
 	s.writing.Lock()
@@ -203,7 +203,7 @@ func (s *Store) Abandon() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if !s.closed {
-		_ = s.release() // nobody is left to hear it
+		_ = s.release() // no caller is left for it
 	}
 }
 
@@ -214,7 +214,7 @@ func (s *Store) release() error {
 	stuck := s.stuck
 	s.mu.RUnlock()
 	if stuck {
-		return letGo(s.file) // bbolt could wait for ever
+		return release(s.file) // bbolt could wait for ever
 	}
 	return s.db.Close()
 }
@@ -245,7 +245,7 @@ func (s *Store) usable() error {
 // is now.
 func (s *Store) Discard() (moved string, err error) {
 	s.Abandon()
-	if moved, err = setAside(s.opt.Path); err != nil {
+	if moved, err = quarantine(s.opt.Path); err != nil {
 		return "", fmt.Errorf("discard ledgers in %s: %w", s.opt.Path, err)
 	}
 	return moved, nil

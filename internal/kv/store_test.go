@@ -29,7 +29,7 @@ func options(t *testing.T) Options {
 	return Options{Path: filepath.Join(t.TempDir(), "kv", "ledgers-3.db"), Partition: 3, Partitions: 8, BootID: "boot", LockWait: 50 * time.Millisecond}
 }
 
-func checkpoint(t *testing.T, s *Store, m Mark, changes ...Change) {
+func checkpoint(t *testing.T, s *Store, m Position, changes ...Change) {
 	t.Helper()
 	if err := s.Checkpoint(m, changes); err != nil {
 		t.Fatal(err)
@@ -77,22 +77,22 @@ func TestCheckpoint(t *testing.T) {
 			[]Change{{Address: address("x"), Rows: []compaction.Row{row("z", "1"), row("a", "2"), row("z", "3")}}},
 			model{a: {"head": "A", "c0": "A0"}, b: {"head": "B"}, address("x"): {"a": "2", "z": "3"}},
 		},
-		{"moves the mark alone", nil, model{a: {"head": "A", "c0": "A0"}, b: {"head": "B"}}},
+		{"moves the pos alone", nil, model{a: {"head": "A", "c0": "A0"}, b: {"head": "B"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options(t)
 			s := mustOpen(t, o)
-			checkpoint(t, s, markAt(1),
+			checkpoint(t, s, positionAt(1),
 				Change{Address: b, Rows: []compaction.Row{row("head", "B")}},
 				Change{Address: a, Rows: []compaction.Row{row("head", "A"), row("c0", "A0")}})
-			checkpoint(t, s, markAt(2), c.changes...)
-			check(t, s, markAt(2), c.want)
+			checkpoint(t, s, positionAt(2), c.changes...)
+			check(t, s, positionAt(2), c.want)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			s = mustOpen(t, o)
 			defer s.Abandon()
-			check(t, s, markAt(2), c.want)
+			check(t, s, positionAt(2), c.want)
 		})
 	}
 }
@@ -110,11 +110,11 @@ func TestCheckpointRefuses(t *testing.T) {
 		"upper case":     {Address: address("a"), Rows: []compaction.Row{row("Head", "")}},
 		"drop with rows": {Address: address("a"), Drop: true, Rows: []compaction.Row{row("a", "")}},
 	} {
-		if err := s.Checkpoint(markAt(1), []Change{{Address: address("ok"), Rows: []compaction.Row{row("a", "")}}, c}); err == nil {
+		if err := s.Checkpoint(positionAt(1), []Change{{Address: address("ok"), Rows: []compaction.Row{row("a", "")}}, c}); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}
-	check(t, s, Mark{}, model{})
+	check(t, s, Position{}, model{})
 	if _, err := s.Load(address("a\x00b")); err == nil {
 		t.Error("load of a bad address")
 	}
@@ -129,11 +129,11 @@ func TestLongestKey(t *testing.T) {
 	a := events.Address{Tenant: strings.Repeat("t", events.MaxIDLen), Session: strings.Repeat("S", events.MaxIDLen)}
 	want := model{a: {strings.Repeat("z", maxNameBytes): "x"}}
 	s := mustOpen(t, o)
-	checkpoint(t, s, markAt(1), Change{Address: a, Rows: []compaction.Row{row(strings.Repeat("z", maxNameBytes), "x")}})
+	checkpoint(t, s, positionAt(1), Change{Address: a, Rows: []compaction.Row{row(strings.Repeat("z", maxNameBytes), "x")}})
 	s.Abandon()
 	s = mustOpen(t, o)
 	defer s.Abandon()
-	check(t, s, markAt(1), want)
+	check(t, s, positionAt(1), want)
 }
 
 func TestOptions(t *testing.T) {
@@ -172,14 +172,14 @@ func rewriteHead(t *testing.T, path string, change func(*head)) {
 			return err
 		}
 		change(h)
-		return tx.Bucket(bucketMeta).Put(keyHead, seal(nil, keyHead, h.encode()))
+		return tx.Bucket(bucketMeta).Put(keyHead, appendValue(nil, keyHead, h.encode()))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// What makes a file one that is set aside, and what does not.
+// What gets a file quarantined, and what does not.
 func TestTrust(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -230,7 +230,7 @@ func TestTrust(t *testing.T) {
 			o.Sync = c.sync
 			s := mustOpen(t, o)
 			m := model{address("a"): {"head": "A"}}
-			checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+			checkpoint(t, s, positionAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
 			if !c.close {
 				s.Abandon()
 			} else if err := s.Close(); err != nil {
@@ -250,33 +250,33 @@ func TestTrust(t *testing.T) {
 			defer func() { s.Abandon() }()
 			if c.want == nil {
 				if set != nil {
-					t.Fatalf("set aside: %v", set.Reason)
+					t.Fatalf("quarantined: %v", set.Reason)
 				}
-				check(t, s, markAt(1), m)
+				check(t, s, positionAt(1), m)
 				return
 			}
 			if set == nil || !errors.Is(set.Reason, c.want) {
-				t.Fatalf("set aside: %+v, want %v", set, c.want)
+				t.Fatalf("quarantined: %+v, want %v", set, c.want)
 			}
 			after, err := os.ReadFile(set.Moved)
 			if err != nil || !slices.Equal(before, after) {
-				t.Errorf("the file that was set aside is another one: %v", err)
+				t.Errorf("the quarantined file is another one: %v", err)
 			}
-			check(t, s, Mark{}, model{})
-			checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+			check(t, s, Position{}, model{})
+			checkpoint(t, s, positionAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
 			s.Abandon()
 			s = mustOpen(t, o)
-			check(t, s, markAt(1), m)
+			check(t, s, positionAt(1), m)
 		})
 	}
 }
 
 // A file that was closed stays marked so until the first checkpoint, which takes
-// the mark away again.
+// the pos away again.
 func TestCleanMark(t *testing.T) {
 	o := options(t)
 	s := mustOpen(t, o)
-	checkpoint(t, s, markAt(1))
+	checkpoint(t, s, positionAt(1))
 	for range 2 { // closing again what was only opened
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -284,7 +284,7 @@ func TestCleanMark(t *testing.T) {
 		o.BootID += "+"
 		s = mustOpen(t, o)
 	}
-	checkpoint(t, s, markAt(2))
+	checkpoint(t, s, positionAt(2))
 	s.Abandon()
 	o.BootID = "later"
 	s, set, err := Open(o)
@@ -314,7 +314,7 @@ func TestSyncs(t *testing.T) {
 			if c.name != "fresh" {
 				o.Sync = c.before
 				s := mustOpen(t, o)
-				checkpoint(t, s, markAt(1))
+				checkpoint(t, s, positionAt(1))
 				if !c.close {
 					s.Abandon()
 				} else if err := s.Close(); err != nil {
@@ -325,7 +325,7 @@ func TestSyncs(t *testing.T) {
 			s := mustOpen(t, o)
 			var got []bool
 			for i := range 3 {
-				checkpoint(t, s, markAt(uint64(i)+2))
+				checkpoint(t, s, positionAt(uint64(i)+2))
 				got = append(got, !s.db.NoSync)
 			}
 			if err := s.Close(); err != nil {
@@ -381,19 +381,19 @@ func TestLock(t *testing.T) {
 		t.Errorf("reading what is not there: %v", err)
 	}
 	s := mustOpen(t, o)
-	checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+	checkpoint(t, s, positionAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
 	for _, o := range []Options{o, read} {
 		if _, set, err := Open(o); !errors.Is(err, ErrInUse) || set != nil {
 			t.Errorf("second open: %v, %v", set, err)
 		}
 	}
-	check(t, s, markAt(1), model{address("a"): {"head": "A"}})
+	check(t, s, positionAt(1), model{address("a"): {"head": "A"}})
 	s.Abandon()
 
 	first, second := mustOpen(t, read), mustOpen(t, read)
 	defer first.Close()
-	check(t, second, markAt(1), model{address("a"): {"head": "A"}})
-	if err := second.Checkpoint(markAt(2), nil); !errors.Is(err, ErrReadOnly) {
+	check(t, second, positionAt(1), model{address("a"): {"head": "A"}})
+	if err := second.Checkpoint(positionAt(2), nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("writing what is open for reading: %v", err)
 	}
 	if _, _, err := Open(o); !errors.Is(err, ErrInUse) {
@@ -420,7 +420,7 @@ func TestReadOnlyDamaged(t *testing.T) {
 	}
 }
 
-// Who waits for a file that its holder sets aside gets the fresh one.
+// Who waits for a file that its holder quarantines gets the fresh one.
 func TestLockFollowsTheName(t *testing.T) {
 	o := options(t)
 	mustOpen(t, o).Abandon()
@@ -443,20 +443,20 @@ func TestLockFollowsTheName(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	moved, err := setAside(o.Path)
+	moved, err := quarantine(o.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	holder.Close()
 	s := <-opened
 	defer s.Abandon()
-	checkpoint(t, s, markAt(1))
+	checkpoint(t, s, positionAt(1))
 	old, err := os.Stat(moved)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if now, err := os.Stat(o.Path); err != nil || os.SameFile(old, now) {
-		t.Errorf("the store writes what was set aside: %v", err)
+		t.Errorf("the store writes the quarantined file: %v", err)
 	}
 }
 
@@ -480,7 +480,7 @@ func isWaitingOn(t *testing.T, path string) bool {
 func TestClosed(t *testing.T) {
 	o := options(t)
 	s := mustOpen(t, o)
-	checkpoint(t, s, markAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
+	checkpoint(t, s, positionAt(1), Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -491,15 +491,15 @@ func TestClosed(t *testing.T) {
 	_, err := s.Load(address("a"))
 	_, unlisted := s.List(events.DefaultTenant, "", 1)
 	for name, err := range map[string]error{
-		"load": err, "list": unlisted, "checkpoint": s.Checkpoint(markAt(2), nil),
+		"load": err, "list": unlisted, "checkpoint": s.Checkpoint(positionAt(2), nil),
 		"each": s.Each(func(events.Address, []compaction.Row) error { return nil }),
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s.Mark() != markAt(1) {
-		t.Error(s.Mark())
+	if s.Position() != positionAt(1) {
+		t.Error(s.Position())
 	}
 }
 
@@ -507,7 +507,7 @@ func TestClosed(t *testing.T) {
 func TestEachStops(t *testing.T) {
 	s := mustOpen(t, options(t))
 	defer s.Abandon()
-	checkpoint(t, s, markAt(1),
+	checkpoint(t, s, positionAt(1),
 		Change{Address: address("a"), Rows: []compaction.Row{row("head", "A")}},
 		Change{Address: address("b"), Rows: []compaction.Row{row("head", "B")}})
 	n := 0

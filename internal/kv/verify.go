@@ -19,9 +19,9 @@ type verified struct {
 	index index
 }
 
-// verify reads the whole file and returns an error that says why it cannot be
+// verify reads the whole file and returns an error with the reason why it cannot be
 // trusted. It proves that the rows are those, and all those, of the checkpoint
-// whose mark stands beside them.
+// whose position is beside them.
 func verify(file io.ReaderAt, size int64) (*verified, error) {
 	v := &verified{index: newIndex()}
 	if size == 0 {
@@ -74,7 +74,7 @@ func openHead(key, value []byte) (*head, error) {
 	if !bytes.Equal(key, keyHead) {
 		return nil, damaged("%q in bucket meta", key)
 	}
-	data, err := unseal(key, value)
+	data, err := verifyValue(key, value)
 	if err != nil {
 		return nil, damaged("%w", err)
 	}
@@ -90,7 +90,7 @@ func (v *verified) readRows(p *pages, entries map[string][]byte) error {
 		if flags != 0 {
 			return damaged("%q is a bucket", key)
 		}
-		if _, err := unseal(key, value); err != nil {
+		if _, err := verifyValue(key, value); err != nil {
 			return damaged("%w", err)
 		}
 		if len(prefix) == 0 || !bytes.HasPrefix(key, prefix) {
@@ -109,13 +109,13 @@ func (v *verified) readRows(p *pages, entries map[string][]byte) error {
 	}
 	v.index.add(prefix, session)
 	if rows != v.head.rows || sum != v.head.digest {
-		return damaged("%d rows are not the %d of the checkpoint at %d", rows, v.head.rows, v.head.mark.Cursor)
+		return damaged("%d rows are not the %d of the checkpoint at %d", rows, v.head.rows, v.head.position.Cursor)
 	}
 	return nil
 }
 
 // fits reports why a file, sound in itself, is not one for these options.
-func (h *head) fits(o Options) error {
+func (h *head) matches(o Options) error {
 	if h.partition != uint32(o.Partition) || h.partitions != uint32(o.Partitions) {
 		return fmt.Errorf("%w: made for %d of %d, opened as %d of %d", ErrOtherPartition, h.partition, h.partitions, o.Partition, o.Partitions)
 	}
@@ -125,7 +125,7 @@ func (h *head) fits(o Options) error {
 	return fmt.Errorf("%w %q, this is %q", ErrOtherBoot, h.boot, o.BootID)
 }
 
-// index knows all sessions and what rows they should have. Addresses are hashed
+// index has all sessions and the rows they should have. Addresses are hashed
 // under a seed of the process; should two fall together, their loads fail, and no
 // wrong ledger comes out.
 type index struct {

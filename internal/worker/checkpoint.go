@@ -66,7 +66,7 @@ func (p *partition) resume(ctx context.Context, log broker.StreamState, marker p
 	if p.store == nil {
 		return position{}, nil
 	}
-	m := p.store.Mark()
+	m := p.store.Position()
 	reason, err := p.mismatch(ctx, m, log, marker)
 	if err != nil {
 		return position{}, err
@@ -84,7 +84,7 @@ func (p *partition) resume(ctx context.Context, log broker.StreamState, marker p
 	if err := p.restore(ctx, log, marker); err != nil {
 		return position{}, err
 	}
-	m = p.store.Mark()
+	m = p.store.Position()
 	p.outcomesSeq = m.Outcomes
 	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
 }
@@ -96,9 +96,9 @@ func (p *partition) quarantine(reason error, moved string) {
 // mismatch says why a checkpoint cannot be used: the log is another one, has lost the
 // events it stands on, or OUTCOMES has lost what was told about them. err is that
 // the log cannot be asked, which says nothing about the checkpoint.
-func (p *partition) mismatch(ctx context.Context, m kv.Mark, log broker.StreamState, marker position) (reason, err error) {
+func (p *partition) mismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
 	switch {
-	case m == kv.Mark{}:
+	case m == kv.Position{}:
 		return nil, nil // fresh
 	case m.LogCreated != log.Created.UnixNano():
 		return errors.New("checkpoint belongs to another stream"), nil
@@ -190,7 +190,7 @@ func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
 func (p *partition) write(ctx context.Context, c *checkpoint) {
 	failpoint.Pass("before-checkpoint")
 	began := time.Now()
-	m := kv.Mark{
+	m := kv.Position{
 		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
 		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: c.outcomes,
 	}

@@ -316,7 +316,7 @@ func TestStoredLedgerMakesNoSense(t *testing.T) {
 					if rows == nil {
 						continue
 					}
-					if err := s.Checkpoint(s.Mark(), []kv.Change{{Address: a, Rows: []compaction.Row{{Name: "h", Data: []byte("{")}}}}); err != nil {
+					if err := s.Checkpoint(s.Position(), []kv.Change{{Address: a, Rows: []compaction.Row{{Name: "h", Data: []byte("{")}}}}); err != nil {
 						t.Fatal(err)
 					}
 				}

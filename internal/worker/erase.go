@@ -145,7 +145,7 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 // made meanwhile.
 func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, err error) {
 	if p.store != nil {
-		for compaction.Seq(p.store.Mark().Cursor) < e.forget() {
+		for compaction.Seq(p.store.Position().Cursor) < e.forget() {
 			select {
 			case <-ctx.Done():
 				return 0, ctx.Err()
@@ -174,7 +174,7 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 
 // scrub rids the file of what no row holds, and of files set aside.
 func (p *partition) scrub() (removed int64, err error) {
-	n, err := kv.RemoveSetAside(p.path())
+	n, err := kv.RemoveQuarantined(p.path())
 	return int64(n), errors.Join(err, p.store.Scrub())
 }
 

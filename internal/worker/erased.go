@@ -26,7 +26,7 @@ func (w *Worker) pruneErased(ctx context.Context) error {
 	for id := range w.config.Streams.Partitions {
 		last, err := broker.LastForget(ctx, w.config.Read, id, everySession)
 		if err == nil && last > 0 {
-			err = kv.Forget(w.fileOptions(id), last)
+			err = kv.EraseUpTo(w.fileOptions(id), last)
 		}
 		if err != nil {
 			return fmt.Errorf("remove erased sessions from the file of partition %d: %w", id, err)

@@ -92,7 +92,7 @@ func (f *faults) report(t *testing.T) {
 	found := f.found()
 	figures.Print(t, "P1", "kills", f.kills, "random", f.kills-f.planned, "before_up", f.early, "at_failpoints", f.planned,
 		"failpoints", len(f.fired), "failpoints_unfired", unfired, "acks", f.acks, "lost", found[lostTurn],
-		"heard", f.heard, "heard_twice", found[twiceHeard], "files_set_aside", found[notTrusted],
+		"heard", f.heard, "heard_twice", found[twiceHeard], "files_quarantined", found[notTrusted],
 		"checks", f.acks+f.outcomes+f.heard+f.jobs+2*f.next, "violations", len(f.violations))
 	figures.Print(t, "P4", "events", f.events, "summaries", len(f.results), "outcomes", f.outcomes, "jobs", f.jobs,
 		"twice", found[twiceStored], "missing", found[missing], "different", found[otherBytes]+found[otherOrder]+found[notInLog],

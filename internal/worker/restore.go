@@ -27,8 +27,8 @@ const fetchTries = 3
 // the file is fresh, or so old that replaying takes longer. A snapshot that does not
 // fit, or cannot be had, is left: what it holds follows from the log.
 func (p *partition) restore(ctx context.Context, log broker.StreamState, marker position) error {
-	own := p.store.Mark()
-	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Mark{}) && p.share(behind) < p.w.snapshots.minLag() {
+	own := p.store.Position()
+	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && p.share(behind) < p.w.snapshots.minLag() {
 		return nil
 	}
 	path := p.path() + copySuffix
@@ -55,7 +55,7 @@ func (p *partition) restore(ctx context.Context, log broker.StreamState, marker 
 		return err
 	}
 	failpoint.Pass("restored")
-	p.snapshot = p.store.Mark().Cursor
+	p.snapshot = p.store.Position().Cursor
 	return nil
 }
 
@@ -68,7 +68,7 @@ func (p *partition) withoutSnapshot(ctx context.Context, err error) error {
 }
 
 // findSnapshot returns the newest snapshot if it is worth fetching, else nil.
-func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.StreamState, marker position) (*broker.Snapshot, error) {
+func (p *partition) findSnapshot(ctx context.Context, own kv.Position, log broker.StreamState, marker position) (*broker.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, findSnapshotTime)
 	defer cancel()
 	found, err := p.w.snapshots.store.Newest(ctx, p.id)
@@ -80,12 +80,12 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.St
 	}
 	m := found.Marker
 	switch {
-	case m.Cursor <= own.Cursor, own != (kv.Mark{}) && p.share(m.Cursor-own.Cursor) < p.w.snapshots.minLag():
+	case m.Cursor <= own.Cursor, own != (kv.Position{}) && p.share(m.Cursor-own.Cursor) < p.w.snapshots.minLag():
 		return nil, nil
 	case m.Epoch >= p.committer.Epoch():
 		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which has not begun: it belongs to another history of this log", m.Cursor, m.Epoch)
 	}
-	reason, err := p.snapshotMismatch(ctx, markOf(found), log, marker)
+	reason, err := p.snapshotMismatch(ctx, positionOf(found), log, marker)
 	if reason != nil {
 		return nil, fmt.Errorf("the snapshot at %d does not fit: %w", m.Cursor, reason)
 	}
@@ -94,7 +94,7 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Mark, log broker.St
 
 // snapshotMismatch is fits for a snapshot, which must not miss events between itself and
 // the log either.
-func (p *partition) snapshotMismatch(ctx context.Context, m kv.Mark, log broker.StreamState, marker position) (reason, err error) {
+func (p *partition) snapshotMismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
 	switch {
 	case m.Cursor == uint64(marker.seq) && m.Chain != marker.chain && marker.chain != 0:
 		return errOtherChain, nil
@@ -123,16 +123,16 @@ func (p *partition) fetch(ctx context.Context, s *broker.Snapshot, path string) 
 	if err != nil {
 		return err
 	}
-	if m := store.Mark(); m != markOf(s) {
+	if m := store.Position(); m != positionOf(s) {
 		err = fmt.Errorf("the snapshot is at %d, its metadata says %d", m.Cursor, s.Marker.Cursor)
 	}
 	return errors.Join(err, store.Close())
 }
 
-// markOf is where the ledgers of a snapshot stand.
-func markOf(s *broker.Snapshot) kv.Mark {
+// positionOf is where the ledgers of a snapshot stand.
+func positionOf(s *broker.Snapshot) kv.Position {
 	m := s.Marker
-	return kv.Mark{
+	return kv.Position{
 		Cursor: m.Cursor, Chain: m.Chain, LastID: m.LastID, LastTime: m.LastTime,
 		LogCreated: m.LogCreated, Config: m.Config, Outcomes: s.Outcomes,
 	}

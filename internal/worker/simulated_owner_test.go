@@ -331,7 +331,7 @@ func (o *owner) write() {
 	if s.flaw == outcomesSkipped {
 		outcomes = o.fence
 	}
-	o.disk.checkpoint(kv.Mark{
+	o.disk.checkpoint(kv.Position{
 		Cursor: uint64(end.seq), Chain: end.chain, LastID: end.id, LastTime: end.time, Outcomes: outcomes,
 	}, c.changes, s.flaw)
 	s.note("checkpoint of owner %d at %d, %d ledgers", o.epoch, end.seq, len(c.changes))
@@ -408,7 +408,7 @@ func (s *simulation) render(v *compaction.View) []events.Raw {
 
 // simulatedDisk is the file of a partition, as package kv keeps it.
 type simulatedDisk struct {
-	mark kv.Mark
+	mark kv.Position
 	rows map[events.Address]map[string][]byte
 }
 
@@ -452,7 +452,7 @@ func (d *simulatedDisk) List(tenant, after string, n int) ([]string, error) {
 }
 
 // checkpoint is kv.Store.Checkpoint.
-func (d *simulatedDisk) checkpoint(m kv.Mark, changes []kv.Change, f flaw) {
+func (d *simulatedDisk) checkpoint(m kv.Position, changes []kv.Change, f flaw) {
 	d.mark = m
 	for _, c := range changes {
 		if (c.Drop || c.Replace) && f != dropIgnored {

@@ -155,9 +155,9 @@ func (r reading) Read(b []byte) (int, error) {
 // snapshot: 0 when the snapshot is of a later owner, 1 or more when it stands
 // elsewhere.
 func (p *partition) lead(s *broker.Snapshot) int {
-	m := p.store.Mark()
+	m := p.store.Position()
 	switch {
-	case m == kv.Mark{}:
+	case m == kv.Position{}:
 		return 0
 	case s == nil || s.Marker.LogCreated != m.LogCreated:
 		return p.share(m.Cursor)
@@ -176,7 +176,7 @@ func (p *partition) share(sequences uint64) int {
 }
 
 // snapshotMarker describes a copy of the partition's file.
-func (p *partition) snapshotMarker(m kv.Mark) broker.Marker {
+func (p *partition) snapshotMarker(m kv.Position) broker.Marker {
 	return broker.Marker{
 		Cursor: m.Cursor, Owner: p.w.config.Owner, Epoch: p.committer.Epoch(), Config: m.Config, Chain: m.Chain,
 		LastID: m.LastID, LastTime: m.LastTime, LogCreated: m.LogCreated,

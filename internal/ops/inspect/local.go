@@ -59,8 +59,8 @@ func (d *doctor) files(s *topology.Streams) {
 		case err != nil:
 			d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%v", err)
 		default:
-			switch m := store.Mark(); {
-			case s != nil && m != kv.Mark{} && m.LogCreated != s.Log.Created.UnixNano():
+			switch m := store.Position(); {
+			case s != nil && m != kv.Position{} && m.LogCreated != s.Log.Created.UnixNano():
 				foreign++
 			case d.fits(at, m, s):
 				sound++
@@ -79,14 +79,14 @@ func (d *doctor) files(s *topology.Streams) {
 		d.note("files", "stop the worker to have them checked; it checks them itself when it starts", "%d ledger files are in use by a worker: not checked", inUse)
 	}
 	if bad, _ := filepath.Glob(filepath.Join(ledgers, "p*.db.bad-*")); len(bad) > 0 {
-		d.note("files", "keep them for a report, or delete them", "%d files were set aside before", len(bad))
+		d.note("files", "keep them for a report, or delete them", "%d files were quarantined before", len(bad))
 	}
 }
 
 // fits compares a sound file with the log, when that is known.
-func (d *doctor) fits(at string, m kv.Mark, s *topology.Streams) bool {
+func (d *doctor) fits(at string, m kv.Position, s *topology.Streams) bool {
 	switch {
-	case s == nil || m == kv.Mark{}:
+	case s == nil || m == kv.Position{}:
 		return true
 	case m.Cursor > s.Log.Last:
 		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands at %d, the log ends at %d", at, m.Cursor, s.Log.Last)

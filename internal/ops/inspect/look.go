@@ -71,10 +71,10 @@ type Snapshot struct {
 
 // File is a ledger file, as the folder shows it.
 type File struct {
-	Path     string    `json:"path"`
-	Bytes    int64     `json:"bytes"`
-	Changed  time.Time `json:"changed"`
-	SetAside int       `json:"set_aside"` // older ones that could not be trusted
+	Path        string    `json:"path"`
+	Bytes       int64     `json:"bytes"`
+	Changed     time.Time `json:"changed"`
+	Quarantined int       `json:"quarantined"` // older ones that could not be trusted
 }
 
 // Look reports on the streams of a server and the ledger files of a folder. It
@@ -158,7 +158,7 @@ func fileOf(ledgers string, id int) *File {
 		return nil
 	}
 	bad, _ := filepath.Glob(at + ".bad-*") // fails on a bad pattern only
-	return &File{Path: at, Bytes: info.Size(), Changed: info.ModTime(), SetAside: len(bad)}
+	return &File{Path: at, Bytes: info.Size(), Changed: info.ModTime(), Quarantined: len(bad)}
 }
 
 // Write prints the report as tables.
@@ -189,8 +189,8 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		if p.File != nil {
 			file = units.Bytes(p.File.Bytes)
-			if p.File.SetAside > 0 {
-				file += fmt.Sprintf(" (%d set aside)", p.File.SetAside)
+			if p.File.Quarantined > 0 {
+				file += fmt.Sprintf(" (%d quarantined)", p.File.Quarantined)
 			}
 		}
 		if p.Snapshot != nil {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Mark says where in the log a checkpoint stands. On open the caller compares it
-// with the log, which may be another one or may have lost its end. A file that
-// holds no checkpoint has the zero Mark.
-type Mark struct {
+// Position is where in the log a checkpoint was taken. On open the caller compares it with
+// the log, which may be another one or may have been truncated. A file without a checkpoint
+// has the zero Position.
+type Position struct {
 	Cursor     uint64 // last event applied
 	Chain      uint64 // hash over the partition's events up to Cursor
 	LastID     string // id of the event at Cursor
@@ -18,10 +18,10 @@ type Mark struct {
 	Outcomes   uint64 // sequence in OUTCOMES of the last commit when the ledgers were taken
 }
 
-// formatVersion is the version of everything that docs/format/ledger-file.md says.
+// formatVersion is the version of everything in docs/format/ledger-file.md.
 const formatVersion = 1
 
-// head is the one row of the bucket meta: the mark, what rows to expect, and the
+// head is the one row of the bucket meta: the position, what rows to expect, and the
 // circumstances under which they were written.
 type head struct {
 	format     uint32
@@ -30,11 +30,11 @@ type head struct {
 	// clean: closed, with everything on disk.
 	clean bool
 	// synced: every checkpoint reached the disk before it returned.
-	synced bool
-	boot   string // boot id of the machine that wrote it
-	rows   uint64
-	digest digest
-	mark   Mark
+	synced   bool
+	boot     string // boot id of the machine that wrote it
+	rows     uint64
+	digest   digest
+	position Position
 }
 
 // fresh reports whether this is the head of a file without any checkpoint.
@@ -60,11 +60,11 @@ func (h *head) encode() []byte {
 	}
 	for _, v := range []uint64{
 		h.rows, h.digest.hi, h.digest.lo,
-		h.mark.Cursor, h.mark.Chain, uint64(h.mark.LastTime), uint64(h.mark.LogCreated), h.mark.Outcomes,
+		h.position.Cursor, h.position.Chain, uint64(h.position.LastTime), uint64(h.position.LogCreated), h.position.Outcomes,
 	} {
 		b = le.AppendUint64(b, v)
 	}
-	for _, s := range []string{h.boot, h.mark.LastID, h.mark.Config} {
+	for _, s := range []string{h.boot, h.position.LastID, h.position.Config} {
 		b = le.AppendUint32(b, uint32(len(s)))
 		b = append(b, s...)
 	}
@@ -72,7 +72,7 @@ func (h *head) encode() []byte {
 }
 
 // decodeHead reads what encode wrote. The format is the first field and the
-// checksum the last in every version, so another version is told from damage.
+// checksum the last in every version, so another version is distinguished from damage.
 func decodeHead(b []byte) (*head, error) {
 	r := reader{b: b}
 	h := &head{format: r.uint32()}
@@ -83,10 +83,10 @@ func decodeHead(b []byte) (*head, error) {
 	flags := r.uint32()
 	h.clean, h.synced = flags&flagClean != 0, flags&flagSynced != 0
 	h.rows, h.digest.hi, h.digest.lo = r.uint64(), r.uint64(), r.uint64()
-	h.mark.Cursor, h.mark.Chain = r.uint64(), r.uint64()
-	h.mark.LastTime, h.mark.LogCreated = int64(r.uint64()), int64(r.uint64())
-	h.mark.Outcomes = r.uint64()
-	h.boot, h.mark.LastID, h.mark.Config = r.string(), r.string(), r.string()
+	h.position.Cursor, h.position.Chain = r.uint64(), r.uint64()
+	h.position.LastTime, h.position.LogCreated = int64(r.uint64()), int64(r.uint64())
+	h.position.Outcomes = r.uint64()
+	h.boot, h.position.LastID, h.position.Config = r.string(), r.string(), r.string()
 	if r.short || len(r.b) != 0 {
 		return nil, fmt.Errorf("%w: meta row of %d bytes", ErrDamaged, len(b))
 	}
