@@ -48,7 +48,7 @@ func (c *checkCmd) Run(ctx context.Context, f *flags) error {
 	}
 	defer nc.Close()
 	var out events.CheckResponse
-	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectCheck, a.Tenant), in, &out); err != nil {
+	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectCheck, a.Tenant), in, &out); err != nil {
 		return err
 	}
 	if err := f.show(out, func(w io.Writer) error { return writeCheck(w, a, &out) }); err != nil {

@@ -73,14 +73,14 @@ func history(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*eve
 func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (whole *events.ContextResponse, same bool, err error) {
 	in.Page = 1
 	whole = &events.ContextResponse{}
-	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, whole); err != nil {
+	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, whole); err != nil {
 		return nil, false, err
 	}
 	pages := whole.Pages
 	whole.Pages = 1
 	for in.Page = 2; in.Page <= pages; in.Page++ {
 		var next events.ContextResponse
-		err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, &next)
+		err := replay.Request(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, &next)
 		if isCode(err, events.CodeOutOfRange) {
 			return nil, false, nil // it has become shorter
 		}

@@ -42,7 +42,7 @@ func files(ctx context.Context, nc *nats.Conn, in events.FilesRequest) (*events.
 	all := &events.FilesResponse{Pages: 1}
 	for in.Page = 1; in.Page <= all.Pages; in.Page++ {
 		var next events.FilesResponse
-		err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectFiles, in.Tenant), in, &next)
+		err := replay.Request(ctx, nc, events.OfTenant(events.SubjectFiles, in.Tenant), in, &next)
 		if in.Page > 1 && isCode(err, events.CodeOutOfRange) {
 			break // there are fewer now
 		}

@@ -63,7 +63,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 		in.Limit = events.MaxHistory
 	}
 	var h events.HistoryResponse
-	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectHistory, a.Tenant), in, &h); err != nil {
+	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectHistory, a.Tenant), in, &h); err != nil {
 		return err
 	}
 	if c.Show == "" || f.JSON || !h.Known {

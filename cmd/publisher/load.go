@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"compactd/internal/ops/load"
+	"compactd/internal/ops/replay"
 )
 
 type loadCmd struct {
@@ -65,7 +65,7 @@ func (c *loadCmd) Run(ctx context.Context, f *flags) error {
 	if turns == 0 {
 		turns = -1 // the bar shows how many there were
 	}
-	report, err := load.Run(ctx, load.Config{
+	report, err := replay.Load(ctx, replay.LoadConfig{
 		Conn: nc, Tenant: f.Tenant, Tenants: c.Tenants, Name: name, Sessions: c.Sessions, Turns: c.Turns, Speed: c.Speed, Rate: c.Rate,
 		Duration: c.Duration, Window: c.Window, Seed: c.Seed, Progress: progress(turns),
 	})

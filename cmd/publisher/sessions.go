@@ -69,7 +69,7 @@ func fullest(ctx context.Context, nc *nats.Conn, tenant string, limit int) (*fle
 	in := events.SessionsRequest{V: events.Version, Tenant: tenant, Limit: events.MaxSessions}
 	for {
 		var next events.SessionsResponse
-		if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectSessions, tenant), in, &next); err != nil {
+		if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectSessions, tenant), in, &next); err != nil {
 			return nil, err
 		}
 		all.add(next.Sessions, limit)

@@ -36,7 +36,7 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 		V: events.Version, Tenant: a.Tenant, Session: a.Session,
 		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens,
 	}
-	if err := replay.Ask(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {
+	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {
 		return err
 	}
 	return f.showKnown(s.Known, a, s, func(w io.Writer) error { return writeStats(w, a, &s) })

@@ -1,24 +1,38 @@
-// Package replay publishes recorded sessions as their agents would have, and
-// reports what the workers made of them.
+// Package replay publishes sessions as their agents would, and reports what the workers
+// made of them: recorded sessions ([Run]), or those of a synthetic fleet ([Load]).
 //
 //	report, err := replay.Run(ctx, replay.Config{Conn: nc}, slices.Values(sessions))
-//	report.WriteTable(os.Stdout, false)
+//	report, err := replay.Load(ctx, replay.LoadConfig{Conn: nc, Sessions: 50, Turns: 40, Speed: 100})
+//	report.WriteTable(os.Stdout)
+//
+// An agent of a load calls a tool with every turn, thinks for as long as a real one,
+// sends the usage that it was billed, and swaps its history at a turn boundary when a
+// compaction has come: its messages, then the agent's own turns after through.
+//
+// [Publish], [Persist] and [Request] are the single calls of which both are made.
 //
 // # Guarantees
 //
 //   - A session's turns go out one after the other, each after the answer to the
 //     one before; sessions go out side by side.
-//   - The report counts what is stored in OUTCOMES. What an agent with a plain
-//     subscription heard is compared with it.
+//   - The report counts what is stored in OUTCOMES. What a plain subscription received
+//     is compared with it; what was not delivered is an error.
 //   - Where a history would have overflowed without compactd is an estimate: what
-//     was saved is added to what the workers told of, turn by turn.
-//   - Every compacted history is checked by [events.Validate].
+//     was saved is added to what the workers published, turn by turn.
+//   - Every compacted history is checked by [events.Validate], and in a load every
+//     history that an agent made of one.
+//   - Pauses and sizes of messages of a load have the quantiles of recorded sessions
+//     ([Gaps], [Sizes]). A turn is two messages, and waits twice. The messages of an
+//     agent depend on the seed and its number alone.
 //
 // # Concurrency
 //
-// Run starts its goroutines and returns when they have ended.
+// Run and Load start their goroutines and return when they have ended.
 //
 // # On failure
 //
-// Run ends at the first turn that cannot be published, or when ctx ends.
+// Run ends at the first turn that cannot be published, or when ctx ends. In a load an
+// agent whose turn is not acknowledged for a minute ends, and counts as an error; the
+// others go on. A compaction without messages, since they were too many, is not applied:
+// its agent waits for the next one.
 package replay

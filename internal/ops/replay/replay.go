@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,8 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
-	"compactd/internal/broker/connect"
-	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
@@ -36,19 +34,12 @@ type Config struct {
 	Speed float64
 	// Parallel is the number of sessions at once. Default 4.
 	Parallel int
-	// Progress is told after each turn; nil for none.
+	// Progress is called after each turn; it may be nil.
 	Progress func()
 }
 
 // MaxPause bounds a recorded pause between two turns, before Speed.
 const MaxPause = time.Minute
-
-// settleTimeout is how long the workers may be silent about what was published,
-// and listenTimeout how long what is stored may take to be heard.
-const (
-	settleTimeout = 2 * time.Minute
-	listenTimeout = 5 * time.Second
-)
 
 // Run replays the sessions and waits until the workers have decided on all of
 // their turns. Only those that are being published are taken from sessions.
@@ -63,13 +54,10 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	r := &run{config: c, js: js, streams: streams, published: map[uint64]time.Time{}, heard: map[string]time.Time{}}
-	sub, err := c.Conn.Subscribe(events.Published(events.KindCompacted, events.Address{Tenant: c.Tenant, Session: "*"}), r.hear)
+	r := &run{config: c, js: js, streams: streams, tracker: newTracker()}
+	stop, err := subscribe(c.Conn, []string{c.Tenant}, []events.Kind{events.KindCompacted}, r.receive)
+	defer stop()
 	if err != nil {
-		return nil, fmt.Errorf("replay: %w", err)
-	}
-	defer func() { _ = sub.Unsubscribe() }() // the connection may be gone
-	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	if err := r.publish(ctx, sessions); err != nil {
@@ -88,13 +76,9 @@ type run struct {
 	js      jetstream.JetStream
 	streams *topology.Streams
 	seen    []*SessionReport // by publish, in the order of the sessions
+	tracker *tracker
 
-	mu        sync.Mutex           // guards the fields below
-	published map[uint64]time.Time // by sequence: when the turn was sent
-	heard     map[string]time.Time // by id of the outcome
-	last      uint64               // sequence of the last turn published
-
-	duplicates int // turns whose id the server had
+	duplicates atomic.Int64 // turns whose id the server had
 }
 
 func (r *run) publish(ctx context.Context, sessions iter.Seq[transcript.Session]) error {
@@ -151,113 +135,25 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
 	if repeated {
-		r.duplicates++
+		r.duplicates.Add(1)
 	}
-	r.published[ack.Sequence] = began
-	r.last = max(r.last, ack.Sequence)
-	r.mu.Unlock()
+	r.tracker.turn(ack.Sequence, began)
 	if r.config.Progress != nil {
 		r.config.Progress()
 	}
 	return nil
 }
 
-// retryFor is how long an event without an answer is sent again, as an agent would.
-const retryFor = time.Minute
-
-// CodeDuplicateID names a [*DuplicateError] to programs.
-const CodeDuplicateID events.Code = "client_duplicate_id"
-
-// DuplicateError says that the server has the message id of an event that was sent for
-// the first time: nothing was stored of the event. The message that has the id is an
-// earlier copy, or one of another tenant, for the server compares ids over all of them.
-type DuplicateError struct {
-	ID  string
-	Seq uint64 // of the message that has the id
-}
-
-func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("nothing was stored: the server has a message of the id %s already, at sequence %d", e.ID, e.Seq)
-}
-
-// Persist publishes an event until it is acknowledged, for a minute at most: under
-// one id it is stored once, however often it is sent. A duplicate of a first try is a
-// [*DuplicateError]; one that follows a try without an answer is that try.
-func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
-	until, unknown := time.Now().Add(retryFor), false
-	for {
-		ack, err := Publish(ctx, js, k, a, id, payload)
-		taken, repeated := errors.AsType[*DuplicateError](err)
-		if repeated && unknown {
-			return &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
-		}
-		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) && !jsapi.InProcess(err) {
-			return ack, err
-		}
-		unknown = unknown || !nobody(err) && !jsapi.InProcess(err)
-		time.Sleep(100 * time.Millisecond) // a reconnect takes about as long
-	}
-}
-
-// space is the namespace of message ids.
-var space = uuid.MustParse("3b1f6f43-9f0f-5d2e-8d0b-5a1f2f3b6c77")
-
-// MessageID is the Nats-Msg-Id of an event that has the same one whenever it is
-// published: it is bound to tenant and session. "" where the event has no id.
-func MessageID(a events.Address, id string) string {
-	if id == "" {
-		return ""
-	}
-	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%s\x00%s", a.Tenant, a.Session, id)).String()
-}
-
-// unanswered reports whether nobody said if the event was stored.
-func unanswered(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || nobody(err)
-}
-
-// nobody reports whether no stream was there to store the event.
-func nobody(err error) bool {
-	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
-}
-
 func (r *run) address(s transcript.Session) events.Address {
 	return events.Address{Tenant: r.config.Tenant, Session: s.Name + r.config.Suffix}
 }
 
-func (r *run) hear(m *nats.Msg) {
+func (r *run) receive(m *nats.Msg) {
 	now := time.Now()
 	var h events.Header
 	if events.Unmarshal(m.Data, &h) != nil {
 		return // counted as undelivered
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.heard[h.ID] = now
-}
-
-// Publish publishes an event of any kind, once, and returns where it is in the log. A
-// duplicate is a [*DuplicateError].
-func Publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
-	subject, err := events.Input(k, a)
-	if err != nil {
-		return nil, err
-	}
-	if limit := connect.MaxPayload(js.Conn()); len(payload)+1024 > limit {
-		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(payload), limit))
-	}
-	m := &nats.Msg{Subject: subject, Data: payload, Header: nats.Header{}}
-	if id != "" {
-		m.Header.Set(nats.MsgIdHdr, id)
-	}
-	ack, err := js.PublishMsg(ctx, m)
-	if err != nil {
-		return nil, fmt.Errorf("publish: %w", err)
-	}
-	if ack.Duplicate {
-		return nil, fmt.Errorf("publish: %w", &DuplicateError{id, ack.Sequence})
-	}
-	return ack, nil
+	r.tracker.outcome(h.ID, now)
 }

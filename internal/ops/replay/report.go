@@ -4,23 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
-// Report is what became of the sessions.
+// Report is the result of the sessions.
 type Report struct {
 	Sessions    []*SessionReport
 	Turns       int
 	Undelivered int             // compactions stored that the subscription did not get
-	Unasked     int             // sessions that no worker said how they stand
+	Unanswered  int             // sessions whose state no worker returned
 	Earlier     int             // compactions of turns that were stored before this replay
 	Latencies   []time.Duration // from a turn's publish to its session.compacted, sorted
 	// Duplicates are turns whose message id the server had, of an earlier replay or of
@@ -52,47 +52,57 @@ type Row struct {
 	Session     string               `json:"session"`
 	Turns       int                  `json:"turns"`
 	Messages    int                  `json:"messages"`
-	Peak        int64                `json:"peak_tokens"` // 0 when no worker told
+	Peak        int64                `json:"peak_tokens"` // 0 if no outcome has one
 	Compactions int                  `json:"compactions"`
 	Stages      map[events.Stage]int `json:"stages"`
 	TokensSaved int64                `json:"tokens_saved"`
-	// Overflow is the turn with which the history would not have fit any more if
-	// nobody had compacted it, as far as the tokens told can say; 0 is never.
+	// Overflow is the turn with which the history would not have fit any more without
+	// a compaction, an estimate from the published tokens; 0 is never.
 	Overflow         int64         `json:"overflow_turn"`
 	InvalidHistories int           `json:"invalid_histories"`
 	Rejected         []events.Code `json:"rejected"`
 }
 
-// report waits for the workers and collects what they told.
+// report waits for the workers and collects what they published.
 func (r *run) report(ctx context.Context) (*Report, error) {
-	settle, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	if err := commit.AwaitCursor(settle, r.js, r.streams.Partitions, r.last); err != nil {
-		return nil, fmt.Errorf("wait for the workers: %w; is one running?", err)
+	if err := r.tracker.decided(ctx, r.js, r.streams.Partitions); err != nil {
+		return nil, err
 	}
-	rep := &Report{Sessions: r.seen, Duplicates: r.duplicates}
+	rep := &Report{Sessions: r.seen, Duplicates: int(r.duplicates.Load())}
 	index := map[events.Address]*SessionReport{}
 	for _, s := range r.seen {
 		rep.Turns += s.Turns
 		index[s.address] = s
 	}
-	causes, err := r.collect(ctx, index)
+	causes := map[string]uint64{}
+	first := slices.Min(append(slices.Collect(maps.Keys(r.tracker.sent)), r.tracker.last+1))
+	err := readOutcomes(ctx, r.js, 1, index, func(s *SessionReport, body any) {
+		b := s.note(body)
+		if b == nil {
+			return
+		}
+		if b.CausedBy.Seq < first {
+			rep.Earlier++
+		}
+		if _, ours := r.tracker.sent[b.CausedBy.Seq]; ours {
+			causes[b.ID] = b.CausedBy.Seq
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	rep.Unasked = r.ask(ctx)
-	rep.Latencies, rep.Undelivered = r.latencies(ctx, causes)
-	rep.Earlier = r.earlier(causes)
+	rep.Unanswered = r.requestStats(ctx)
+	rep.Latencies, rep.Undelivered = r.tracker.delivered(ctx, causes)
 	return rep, nil
 }
 
-// ask asks how the sessions stand. From the first on that nobody says it of, none
-// is asked: they are counted.
-func (r *run) ask(ctx context.Context) (unasked int) {
+// requestStats requests the state of each session. The first request without an answer
+// ends it; what is left is counted.
+func (r *run) requestStats(ctx context.Context) (unanswered int) {
 	for i, s := range r.seen {
 		var stats events.StatsResponse
 		in := events.StatsRequest{V: events.Version, Tenant: s.address.Tenant, Session: s.address.Session}
-		if err := Ask(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
+		if err := Request(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
 			return len(r.seen) - i
 		}
 		s.end(&stats)
@@ -100,88 +110,31 @@ func (r *run) ask(ctx context.Context) (unasked int) {
 	return 0
 }
 
-// collect reads the outcomes of the sessions. It returns the causes of the
-// compactions by the id of the outcome.
-func (r *run) collect(ctx context.Context, index map[events.Address]*SessionReport) (map[string]uint64, error) {
-	causes := map[string]uint64{}
-	err := stream.ReadStream(ctx, r.js, topology.OutcomesStream, events.OutcomesFilter, 1, 0, func(m jetstream.Msg, _ uint64) error {
+// readOutcomes calls each with the outcomes of the sessions in index, from a sequence of
+// OUTCOMES on.
+func readOutcomes[S any](ctx context.Context, js jetstream.JetStream, from uint64, index map[events.Address]S, each func(S, any)) error {
+	return stream.ReadStream(ctx, js, topology.OutcomesStream, events.OutcomesFilter, from, 0, func(m jetstream.Msg, _ uint64) error {
 		at, err := events.ParseOutcome(m.Subject())
 		if err != nil {
 			return err
 		}
-		sr := index[at.Address]
-		if sr == nil {
+		s, ours := index[at.Address]
+		if !ours {
 			return nil
 		}
 		body, err := events.DecodeOutcome(at.Kind, m.Data())
-		if err != nil {
-			return err
+		if err == nil {
+			each(s, body)
 		}
-		if b := sr.note(body); b != nil {
-			causes[b.ID] = b.CausedBy.Seq
-		}
-		return nil
+		return err
 	})
-	return causes, err
-}
-
-// earlier counts the compactions whose cause was stored before the first turn of
-// this replay was.
-func (r *run) earlier(causes map[string]uint64) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	first := r.last + 1 // all were published before
-	for seq := range r.published {
-		first = min(first, seq)
-	}
-	for _, seq := range causes {
-		if seq < first {
-			n++
-		}
-	}
-	return n
-}
-
-// latencies compares what was stored with what was heard. Compactions of turns
-// that an earlier replay published are not counted.
-func (r *run) latencies(ctx context.Context, causes map[string]uint64) (out []time.Duration, undelivered int) {
-	deadline, cancel := context.WithTimeout(ctx, listenTimeout)
-	defer cancel()
-	for {
-		out, undelivered = r.compare(causes)
-		if undelivered == 0 || deadline.Err() != nil {
-			slices.Sort(out)
-			return out, undelivered
-		}
-		select {
-		case <-deadline.Done():
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-func (r *run) compare(causes map[string]uint64) (out []time.Duration, undelivered int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id, seq := range causes {
-		sent, ours := r.published[seq]
-		heard, ok := r.heard[id]
-		switch {
-		case !ours:
-		case !ok:
-			undelivered++
-		default:
-			out = append(out, heard.Sub(sent))
-		}
-	}
-	return out, undelivered
 }
 
 // Summary returns the figures of the report.
 func (r *Report) Summary() Summary {
 	s := Summary{
 		Sessions: len(r.Sessions), Turns: r.Turns, Undelivered: r.Undelivered,
-		Duplicates: r.Duplicates, P50: millis(Percentile(r.Latencies, 50)), P99: millis(Percentile(r.Latencies, 99)),
+		Duplicates: r.Duplicates, P50: quantile(r.Latencies, 50), P99: quantile(r.Latencies, 99),
 	}
 	for _, sr := range r.Sessions {
 		row := sr.row()
@@ -207,17 +160,6 @@ func (s *SessionReport) row() Row {
 		Session: s.Name, Turns: s.Turns, Messages: s.Messages, Peak: s.Peak(), Compactions: len(s.Generations), Stages: s.Stages(),
 		TokensSaved: s.Saved(), Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected,
 	}
-}
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// Percentile returns the value that p of a hundred are below; 0 of none. The
-// values are sorted.
-func Percentile(sorted []time.Duration, p int) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
 }
 
 // Problem is the error that a report amounts to, nil for none.

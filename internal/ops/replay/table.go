@@ -91,11 +91,11 @@ func (r *Report) writeSums(w io.Writer) error {
 		units.Count(s.Turns, "turn"), units.Count(s.Compactions, "compaction"), s.InvalidHistories, s.Rejected, s.Undelivered)
 	fmt.Fprintf(&b, "%s saved, %s with a summary, %s would have overflowed\n",
 		units.Count(s.TokensSaved, "token"), units.Count(s.Summaries, "compaction"), units.Count(s.WouldOverflow, "session"))
-	if r.Unasked > 0 {
-		fmt.Fprintf(&b, "%s could not be asked for the state: the peak is that of the last outcome\n", units.Count(r.Unasked, "session"))
+	if r.Unanswered > 0 {
+		fmt.Fprintf(&b, "no worker returned the state of %s: the peak is that of the last outcome\n", units.Count(r.Unanswered, "session"))
 	}
 	if r.Earlier > 0 {
-		fmt.Fprintf(&b, "%s told before this replay; --suffix TEXT replays the sessions under other names\n", units.Count(r.Earlier, "compaction"))
+		fmt.Fprintf(&b, "%s published before this replay; --suffix TEXT replays the sessions under other names\n", units.Count(r.Earlier, "compaction"))
 	}
 	if r.Duplicates > 0 {
 		fmt.Fprintf(w, "%s sent again under a random message id: the server had that of an earlier replay, or of another tenant\n", units.Count(r.Duplicates, "turn"))

@@ -1,4 +1,4 @@
-package load
+package replay
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 type agent struct {
 	address events.Address
 	model   events.Model
-	said    *rand.Rand // decides what it says
-	paced   *rand.Rand // and when
+	content *rand.Rand // of its messages
+	pace    *rand.Rand
 
 	turn       int64
 	generation int64
@@ -27,7 +27,7 @@ type agent struct {
 	call       string    // that the next turn answers
 
 	mu   sync.Mutex
-	next *events.Compacted // the newest that was heard and not applied yet
+	next *events.Compacted // the newest that was received and not applied yet
 }
 
 type ownTurn struct {
@@ -39,14 +39,14 @@ func newAgent(a events.Address, window int64, seed uint64, number int) *agent {
 	return &agent{
 		address: a,
 		model:   events.Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514", ContextWindow: window, MaxOutputTokens: window / 8},
-		said:    rand.New(rand.NewPCG(seed, uint64(number)*2)),
-		paced:   rand.New(rand.NewPCG(seed, uint64(number)*2+1)),
+		content: rand.New(rand.NewPCG(seed, uint64(number)*2)),
+		pace:    rand.New(rand.NewPCG(seed, uint64(number)*2+1)),
 	}
 }
 
 // pause is how long the agent takes for a turn, both messages of it.
 func (a *agent) pause() time.Duration {
-	return time.Duration((Gaps.Draw(a.paced) + Gaps.Draw(a.paced)) * float64(time.Second))
+	return time.Duration((Gaps.Draw(a.pace) + Gaps.Draw(a.pace)) * float64(time.Second))
 }
 
 type payload struct {
@@ -68,9 +68,9 @@ type usage struct {
 // bytesPerToken is about what Claude's tokenizer makes of the text below.
 const bytesPerToken = 4
 
-// speak makes the next turn: what the last call gave, or the question, then an
+// nextTurn makes the next turn: what the last call gave, or the question, then an
 // answer that calls a tool.
-func (a *agent) speak() (id string, data []byte, err error) {
+func (a *agent) nextTurn() (id string, data []byte, err error) {
 	a.turn++
 	user := a.result()
 	if a.turn == 1 {
@@ -115,18 +115,18 @@ func (a *agent) result() events.Raw {
 
 // answer reads one of some files again and again, or runs a command.
 func (a *agent) answer() events.Raw {
-	a.call = fmt.Sprintf("toolu_%016x", a.said.Uint64())
-	call := block{Type: "tool_use", ID: a.call, Name: "read_file", Input: fmt.Appendf(nil, `{"path":"/src/server/handler_%d.go"}`, a.said.IntN(12))}
-	if a.said.IntN(2) == 0 {
-		call.Name, call.Input = "bash", fmt.Appendf(nil, `{"command":"go test ./server/part%d"}`, a.said.IntN(1000))
+	a.call = fmt.Sprintf("toolu_%016x", a.content.Uint64())
+	call := block{Type: "tool_use", ID: a.call, Name: "read_file", Input: fmt.Appendf(nil, `{"path":"/src/server/handler_%d.go"}`, a.content.IntN(12))}
+	if a.content.IntN(2) == 0 {
+		call.Name, call.Input = "bash", fmt.Appendf(nil, `{"command":"go test ./server/part%d"}`, a.content.IntN(1000))
 	}
 	return message("assistant", block{Type: "text", Text: a.text()}, call)
 }
 
 // text is as long as a message of a real session.
 func (a *agent) text() string {
-	n := int(Sizes.Draw(a.said))
-	from := a.said.IntN(len(prose))
+	n := int(Sizes.Draw(a.content))
+	from := a.content.IntN(len(prose))
 	return "# " + strings.Repeat(prose, 2+n/len(prose))[from:][:n]
 }
 
@@ -136,8 +136,8 @@ func main() { fmt.Println("hello, world") } // handles the nil case
 {"status":"ok","items":[1,2,3]} path=/usr/local/lib/go/src/net/http/server.go status=200
 `
 
-// hear keeps a compaction for the next border of a turn.
-func (a *agent) hear(b *events.Compacted) {
+// receive keeps a compaction until the next turn boundary.
+func (a *agent) receive(b *events.Compacted) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.next == nil || b.Generation > a.next.Generation {
@@ -145,7 +145,7 @@ func (a *agent) hear(b *events.Compacted) {
 	}
 }
 
-// apply swaps the history for what was heard last, and reports whether it did.
+// apply swaps the history for the newest compaction, and reports whether it did.
 func (a *agent) apply() bool {
 	a.mu.Lock()
 	b := a.next

@@ -1,4 +1,4 @@
-package load
+package replay
 
 import (
 	"cmp"
@@ -12,14 +12,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
 
-	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/ops/replay"
 )
 
-// Config describes a load.
-type Config struct {
+// LoadConfig describes a load.
+type LoadConfig struct {
 	Conn *nats.Conn
 	// Tenant of the sessions; with several tenants, their names before a number.
 	// Default events.DefaultTenant.
@@ -35,28 +33,22 @@ type Config struct {
 	Duration time.Duration
 	Window   int64 // context window of the agents' model, in tokens; default 32,000
 	Seed     uint64
-	// Progress is told after each turn; nil for none.
+	// Progress is called after each turn; it may be nil.
 	Progress func()
 }
 
 // DefaultWindow is small, so that sessions of some tens of turns are compacted.
 const DefaultWindow = 32_000
 
-// Bounds of waiting for the workers, and for what is stored to be heard.
-const (
-	settleTimeout = 2 * time.Minute
-	listenTimeout = 5 * time.Second
-)
-
-// Run publishes until all agents are done and the workers have decided on it.
-func Run(ctx context.Context, c Config) (*Report, error) {
+// Load publishes until all agents are done and the workers have decided on it.
+func Load(ctx context.Context, c LoadConfig) (*LoadReport, error) {
 	c.Tenant, c.Tenants = cmp.Or(c.Tenant, events.DefaultTenant), max(c.Tenants, 1)
 	c.Sessions, c.Window = max(c.Sessions, 1), cmp.Or(c.Window, DefaultWindow)
 	js, err := jetstream.New(c.Conn)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
-	f := &fleet{config: c, js: js, agents: map[events.Address]*agent{}, sent: map[uint64]time.Time{}, heard: map[string]told{}}
+	f := &fleet{config: c, js: js, agents: map[events.Address]*agent{}, tracker: newTracker()}
 	rep, err := f.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
@@ -64,26 +56,19 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return rep, nil
 }
 
-// fleet is one call of Run.
+// fleet is one call of Load.
 type fleet struct {
-	config Config
+	config LoadConfig
 	js     jetstream.JetStream
 	agents map[events.Address]*agent
 
-	mu      sync.Mutex // guards the fields below
-	report  Report
-	sent    map[uint64]time.Time // by sequence of the turn
-	heard   map[string]told      // by id of the outcome
-	lastSeq uint64
+	tracker *tracker
+
+	mu     sync.Mutex // guards report
+	report LoadReport
 }
 
-// told is an outcome as it was heard.
-type told struct {
-	at    time.Time
-	cause uint64
-}
-
-func (f *fleet) run(ctx context.Context) (*Report, error) {
+func (f *fleet) run(ctx context.Context) (*LoadReport, error) {
 	streams, err := topology.Describe(ctx, f.js)
 	if err != nil {
 		return nil, err
@@ -103,42 +88,26 @@ func (f *fleet) run(ctx context.Context) (*Report, error) {
 		return nil, context.Cause(ctx)
 	}
 	f.report.Elapsed = time.Since(began)
-	settle, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	if err := commit.AwaitCursor(settle, f.js, streams.Partitions, f.lastSeq); err != nil {
-		return nil, fmt.Errorf("wait for the workers: %w; is one running?", err)
+	if err := f.tracker.decided(ctx, f.js, streams.Partitions); err != nil {
+		return nil, err
 	}
 	return f.collect(ctx, state.Last+1)
 }
 
-// prepare makes the agents and listens for them. stop ends the listening.
+// prepare makes the agents and subscribes for them.
 func (f *fleet) prepare() (stop func(), err error) {
-	var subs []*nats.Subscription
-	stop = func() {
-		for _, s := range subs {
-			_ = s.Unsubscribe() // the connection may be gone
-		}
-	}
 	for i := range f.config.Sessions {
 		a := events.Address{Tenant: f.tenant(i % f.config.Tenants), Session: fmt.Sprintf("%s-%d", f.config.Name, i+1)}
 		if err := a.Validate(); err != nil {
-			return stop, err
+			return func() {}, err
 		}
 		f.agents[a] = newAgent(a, f.config.Window, f.config.Seed, i)
 	}
-	for t := range f.config.Tenants {
-		for _, k := range []events.Kind{events.KindCompacted, events.KindBudget} {
-			s, err := f.config.Conn.Subscribe(events.Published(k, events.Address{Tenant: f.tenant(t), Session: "*"}), f.hear)
-			if err != nil {
-				return stop, err
-			}
-			subs = append(subs, s)
-			if err := s.SetPendingLimits(-1, -1); err != nil {
-				return stop, err
-			}
-		}
+	tenants := make([]string, f.config.Tenants)
+	for i := range tenants {
+		tenants[i] = f.tenant(i)
 	}
-	return stop, nil
+	return subscribe(f.config.Conn, tenants, []events.Kind{events.KindCompacted, events.KindBudget}, f.receive)
 }
 
 func (f *fleet) tenant(i int) string {
@@ -148,7 +117,7 @@ func (f *fleet) tenant(i int) string {
 	return fmt.Sprintf("%s-%d", f.config.Tenant, i+1)
 }
 
-func (f *fleet) hear(m *nats.Msg) {
+func (f *fleet) receive(m *nats.Msg) {
 	now := time.Now()
 	k, at, err := events.ParsePublished(m.Subject)
 	a := f.agents[at]
@@ -161,19 +130,13 @@ func (f *fleet) hear(m *nats.Msg) {
 	}
 	switch b := body.(type) {
 	case *events.BudgetChanged:
-		f.keep(b.ID, told{now, b.CausedBy.Seq})
+		f.tracker.outcome(b.ID, now)
 	case *events.Compacted:
-		f.keep(b.ID, told{now, b.CausedBy.Seq})
+		f.tracker.outcome(b.ID, now)
 		if b.Compacted {
-			a.hear(b)
+			a.receive(b)
 		}
 	}
-}
-
-func (f *fleet) keep(id string, t told) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.heard[id] = t
 }
 
 // publish runs the agents.
@@ -204,7 +167,7 @@ func (f *fleet) count(err error) {
 	}
 }
 
-// live runs one agent until it has said all, or the time is over.
+// live runs one agent until its last turn, or until the time is over.
 func (f *fleet) live(ctx context.Context, a *agent, limiter *rate.Limiter) error {
 	for f.config.Turns == 0 || a.turn < int64(f.config.Turns) {
 		if !f.wait(ctx, a, limiter) {
@@ -242,18 +205,18 @@ func (f *fleet) applied(a *agent) {
 	}
 }
 
-// errTwice: the name of the run was used before, so that nothing was measured.
-var errTwice = errors.New("the turn was published before, or another tenant has used its id; give the run another --name")
+// errNameUsed: the name of the run was used before, so that nothing was measured.
+var errNameUsed = errors.New("the turn was published before, or another tenant has used its id; give the run another --name")
 
 func (f *fleet) send(ctx context.Context, a *agent) error {
-	id, data, err := a.speak()
+	id, data, err := a.nextTurn()
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	ack, err := replay.Persist(ctx, f.js, events.KindTurn, a.address, replay.MessageID(a.address, id), data)
-	if _, taken := errors.AsType[*replay.DuplicateError](err); taken {
-		return fmt.Errorf("%w: %w", errTwice, err)
+	ack, err := Persist(ctx, f.js, events.KindTurn, a.address, MessageID(a.address, id), data)
+	if _, taken := errors.AsType[*DuplicateError](err); taken {
+		return fmt.Errorf("%w: %w", errNameUsed, err)
 	}
 	if err != nil {
 		return err
@@ -262,9 +225,8 @@ func (f *fleet) send(ctx context.Context, a *agent) error {
 	f.report.Turns++
 	f.report.Bytes += int64(len(data))
 	f.report.Acks = append(f.report.Acks, time.Since(began))
-	f.sent[ack.Sequence] = began
-	f.lastSeq = max(f.lastSeq, ack.Sequence)
 	f.mu.Unlock()
+	f.tracker.turn(ack.Sequence, began)
 	if f.config.Progress != nil {
 		f.config.Progress()
 	}

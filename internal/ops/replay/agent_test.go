@@ -1,4 +1,4 @@
-package load
+package replay
 
 import (
 	"math"
@@ -42,7 +42,7 @@ func TestMessages(t *testing.T) {
 	for n := range 40 {
 		a := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, 1, n)
 		for range 20 {
-			_, data, err := a.speak()
+			_, data, err := a.nextTurn()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestMessages(t *testing.T) {
 // The same seed says the same, another one something else.
 func TestSeed(t *testing.T) {
 	say := func(seed uint64, number int) string {
-		_, data, err := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, seed, number).speak()
+		_, data, err := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, seed, number).nextTurn()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestSeed(t *testing.T) {
 func TestApply(t *testing.T) {
 	a := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, 1, 1)
 	for range 3 {
-		if _, _, err := a.speak(); err != nil {
+		if _, _, err := a.nextTurn(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,8 +95,8 @@ func TestApply(t *testing.T) {
 		return &events.Compacted{Generation: generation, Through: events.Through{Turn: turn}, Messages: short, MessagesOmitted: omitted}
 	}
 	want := append(slices.Clone(short), a.own[2].messages...)
-	a.hear(told(2, 2, false))
-	a.hear(told(1, 1, false))
+	a.receive(told(2, 2, false))
+	a.receive(told(1, 1, false))
 	if !a.apply() || a.generation != 2 {
 		t.Fatalf("generation %d is applied, want 2", a.generation)
 	}
@@ -105,7 +105,7 @@ func TestApply(t *testing.T) {
 	}
 	for _, b := range []*events.Compacted{nil, told(2, 3, false), told(3, 3, true)} {
 		if b != nil {
-			a.hear(b)
+			a.receive(b)
 		}
 		if a.apply() || a.generation != 2 {
 			t.Errorf("%+v is applied", b)

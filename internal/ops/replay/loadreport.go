@@ -1,4 +1,4 @@
-package load
+package replay
 
 import (
 	"context"
@@ -8,18 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"compactd/internal/broker/stream"
-	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
 
-// Report is what the agents saw.
-type Report struct {
+// LoadReport is what the agents saw.
+type LoadReport struct {
 	Sessions int
 	Turns    int // acknowledged
 	Bytes    int64
@@ -37,42 +32,32 @@ type Report struct {
 }
 
 // collect counts what was stored from a sequence of OUTCOMES on, and waits until all
-// of it was heard.
-func (f *fleet) collect(ctx context.Context, from uint64) (*Report, error) {
-	rep := &f.report // all agents have ended; f.heard alone still grows
+// of it was delivered.
+func (f *fleet) collect(ctx context.Context, from uint64) (*LoadReport, error) {
+	rep := &f.report // all agents have ended
 	rep.Sessions = len(f.agents)
-	var ids []string
-	err := stream.ReadStream(ctx, f.js, topology.OutcomesStream, events.OutcomesFilter, from, 0, func(m jetstream.Msg, _ uint64) error {
-		at, err := events.ParseOutcome(m.Subject())
-		if err != nil || f.agents[at.Address] == nil {
-			return err
+	causes := map[string]uint64{}
+	err := readOutcomes(ctx, f.js, from, f.agents, func(_ *agent, body any) {
+		if id, cause := rep.note(body); id != "" {
+			causes[id] = cause
 		}
-		body, err := events.DecodeOutcome(at.Kind, m.Data())
-		if err != nil {
-			return err
-		}
-		if id := rep.note(body); id != "" {
-			ids = append(ids, id)
-		}
-		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	f.listen(ctx, ids)
+	rep.Outcomes, rep.Undelivered = f.tracker.delivered(ctx, causes)
 	slices.Sort(rep.Acks)
-	slices.Sort(rep.Outcomes)
 	return rep, nil
 }
 
-// note counts an outcome, and returns the id of one that is to be heard.
-func (r *Report) note(body any) (id string) {
+// note counts an outcome, and returns the id and the cause of one that is published.
+func (r *LoadReport) note(body any) (id string, cause uint64) {
 	switch b := body.(type) {
 	case *events.Rejected:
 		r.Rejected++
 	case *events.BudgetChanged:
 		r.Levels++
-		return b.ID
+		return b.ID, b.CausedBy.Seq
 	case *events.Compacted:
 		if b.Compacted {
 			r.Compactions++
@@ -81,44 +66,13 @@ func (r *Report) note(body any) (id string) {
 				r.Invalid++
 			}
 		}
-		return b.ID
+		return b.ID, b.CausedBy.Seq
 	}
-	return ""
+	return "", 0
 }
 
-// listen waits until all was heard, or nothing more can be expected.
-func (f *fleet) listen(ctx context.Context, ids []string) {
-	deadline, cancel := context.WithTimeout(ctx, listenTimeout)
-	defer cancel()
-	for f.compare(ids) > 0 && deadline.Err() == nil {
-		select {
-		case <-deadline.Done():
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// compare sets what depends on what was heard. An outcome of a summary has no turn
-// to be measured from.
-func (f *fleet) compare(ids []string) (undelivered int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.report.Outcomes, f.report.Undelivered = nil, 0
-	for _, id := range ids {
-		t, ok := f.heard[id]
-		began, turn := f.sent[t.cause]
-		switch {
-		case !ok:
-			f.report.Undelivered++
-		case turn:
-			f.report.Outcomes = append(f.report.Outcomes, t.at.Sub(began))
-		}
-	}
-	return f.report.Undelivered
-}
-
-// Summary is the report in figures, as one JSON object.
-type Summary struct {
+// LoadSummary is the report in figures, as one JSON object.
+type LoadSummary struct {
 	Sessions         int      `json:"sessions"`
 	Turns            int      `json:"turns"`
 	TurnsPerSecond   float64  `json:"turns_per_s"`
@@ -138,8 +92,8 @@ type Summary struct {
 }
 
 // Summary returns the figures of the report.
-func (r *Report) Summary() Summary {
-	s := Summary{
+func (r *LoadReport) Summary() LoadSummary {
+	s := LoadSummary{
 		Sessions: r.Sessions, Turns: r.Turns, Bytes: r.Bytes, AckP50: quantile(r.Acks, 50), AckP99: quantile(r.Acks, 99),
 		Compactions: r.Compactions, Levels: r.Levels, TokensSaved: r.TokensSaved, Applied: r.Applied,
 		OutcomeP50: quantile(r.Outcomes, 50), OutcomeP99: quantile(r.Outcomes, 99),
@@ -151,13 +105,8 @@ func (r *Report) Summary() Summary {
 	return s
 }
 
-// quantile is in milliseconds.
-func quantile(sorted []time.Duration, p int) float64 {
-	return float64(replay.Percentile(sorted, p).Microseconds()) / 1000
-}
-
 // WriteTable writes the report for people.
-func (r *Report) WriteTable(w io.Writer) error {
+func (r *LoadReport) WriteTable(w io.Writer) error {
 	s := r.Summary()
 	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})
 	for _, row := range []struct {
@@ -168,7 +117,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		{"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", s.Turns, s.TurnsPerSecond, units.Bytes(s.Bytes))},
 		{"acknowledgement", latencies(len(r.Acks), s.AckP50, s.AckP99)},
 		{"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", s.Compactions, s.TokensSaved, s.Applied)},
-		{"levels told", fmt.Sprint(s.Levels)},
+		{"levels published", fmt.Sprint(s.Levels)},
 		{"turn to outcome", latencies(len(r.Outcomes), s.OutcomeP50, s.OutcomeP99)},
 		{"invalid histories", fmt.Sprint(s.InvalidHistories)},
 		{"rejected events", fmt.Sprint(s.Rejected)},
@@ -180,7 +129,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// latencies says two quantiles of n measurements, in milliseconds.
+// latencies formats two quantiles of n measurements, in milliseconds.
 func latencies(n int, p50, p99 float64) string {
 	if n == 0 {
 		return "none"
@@ -189,7 +138,7 @@ func latencies(n int, p50, p99 float64) string {
 }
 
 // Problem is the error that a report amounts to, nil for none.
-func (s Summary) Problem() error {
+func (s LoadSummary) Problem() error {
 	var errs []error
 	if s.InvalidHistories > 0 {
 		errs = append(errs, fmt.Errorf("%d histories are not valid for their provider", s.InvalidHistories))

@@ -12,39 +12,39 @@ import (
 	"compactd/internal/events"
 )
 
-// askTimeout is longer than a worker takes for any answer.
-const askTimeout = 15 * time.Second
+// requestTimeout is longer than a worker takes for any answer.
+const requestTimeout = 15 * time.Second
 
-// ErrNoWorker: nobody answers questions.
+// ErrNoWorker: no worker answers requests.
 var ErrNoWorker = errors.New("no worker is running")
 
-// Ask sends a request to the workers and reads the answer into out. A refusal
+// Request sends a request to the workers and reads the answer into out. A refusal
 // is an [*events.ServiceError]; without any worker it is ErrNoWorker.
-func Ask(ctx context.Context, nc *nats.Conn, subject string, in, out any) error {
+func Request(ctx context.Context, nc *nats.Conn, subject string, in, out any) error {
 	data, err := events.Marshal(in)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	m, err := nc.RequestWithContext(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("ask %s: %w", subject, ErrNoWorker)
+		return fmt.Errorf("request %s: %w", subject, ErrNoWorker)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("ask %s: no answer within %s; is the worker connected?", subject, askTimeout)
+		return fmt.Errorf("request %s: no answer within %s; is the worker connected?", subject, requestTimeout)
 	case err != nil:
-		return fmt.Errorf("ask %s: %w", subject, err)
+		return fmt.Errorf("request %s: %w", subject, err)
 	}
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		e := &events.ServiceError{}
 		if events.Unmarshal(m.Data, e) != nil || e.Code == "" {
 			e = &events.ServiceError{Code: events.Code(code), Message: m.Header.Get(micro.ErrorHeader)}
 		}
-		return fmt.Errorf("ask %s: %w", subject, e)
+		return fmt.Errorf("request %s: %w", subject, e)
 	}
 	if err := events.Unmarshal(m.Data, out); err != nil {
-		return fmt.Errorf("ask %s: read the answer: %w", subject, err)
+		return fmt.Errorf("request %s: read the answer: %w", subject, err)
 	}
 	return nil
 }

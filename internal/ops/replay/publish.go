@@ -1,0 +1,100 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// retryFor is how long an event without an answer is sent again, as an agent would.
+const retryFor = time.Minute
+
+// CodeDuplicateID names a [*DuplicateError] to programs.
+const CodeDuplicateID events.Code = "client_duplicate_id"
+
+// DuplicateError says that the server has the message id of an event that was sent for
+// the first time: nothing was stored of the event. The message that has the id is an
+// earlier copy, or one of another tenant, for the server compares ids over all of them.
+type DuplicateError struct {
+	ID  string
+	Seq uint64 // of the message that has the id
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("nothing was stored: the server has a message of the id %s already, at sequence %d", e.ID, e.Seq)
+}
+
+// Persist publishes an event until it is acknowledged, for a minute at most: under
+// one id it is stored once, however often it is sent. A duplicate of a first try is a
+// [*DuplicateError]; one that follows a try without an answer is that try.
+func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+	until, unknown := time.Now().Add(retryFor), false
+	for {
+		ack, err := Publish(ctx, js, k, a, id, payload)
+		taken, repeated := errors.AsType[*DuplicateError](err)
+		if repeated && unknown {
+			return &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
+		}
+		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) && !jsapi.InProcess(err) {
+			return ack, err
+		}
+		unknown = unknown || !nobody(err) && !jsapi.InProcess(err)
+		time.Sleep(100 * time.Millisecond) // a reconnect takes about as long
+	}
+}
+
+// space is the namespace of message ids.
+var space = uuid.MustParse("3b1f6f43-9f0f-5d2e-8d0b-5a1f2f3b6c77")
+
+// MessageID is the Nats-Msg-Id of an event that has the same one whenever it is
+// published: it is bound to tenant and session. "" where the event has no id.
+func MessageID(a events.Address, id string) string {
+	if id == "" {
+		return ""
+	}
+	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%s\x00%s", a.Tenant, a.Session, id)).String()
+}
+
+// unanswered reports whether nobody said if the event was stored.
+func unanswered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || nobody(err)
+}
+
+// nobody reports whether no stream was there to store the event.
+func nobody(err error) bool {
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// Publish publishes an event of any kind, once, and returns where it is in the log. A
+// duplicate is a [*DuplicateError].
+func Publish(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+	subject, err := events.Input(k, a)
+	if err != nil {
+		return nil, err
+	}
+	if limit := connect.MaxPayload(js.Conn()); len(payload)+1024 > limit {
+		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(payload), limit))
+	}
+	m := &nats.Msg{Subject: subject, Data: payload, Header: nats.Header{}}
+	if id != "" {
+		m.Header.Set(nats.MsgIdHdr, id)
+	}
+	ack, err := js.PublishMsg(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("publish: %w", err)
+	}
+	if ack.Duplicate {
+		return nil, fmt.Errorf("publish: %w", &DuplicateError{id, ack.Sequence})
+	}
+	return ack, nil
+}
