@@ -52,7 +52,7 @@ func startChild(t *testing.T, part ...any) (cmd *exec.Cmd, lines *bufio.Scanner)
 	return cmd, lines
 }
 
-// tail keeps the beginning of what a child says when it dies.
+// tail keeps the beginning of what a child prints when it crashes.
 type tail struct{ b []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

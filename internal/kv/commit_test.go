@@ -46,7 +46,7 @@ func TestCommitFails(t *testing.T) {
 }
 
 // The last sync of a commit fails after the meta page was replaced: the caller
-// hears of it, and the store goes on from what bbolt goes on from.
+// receives it, and the store goes on from what bbolt goes on from.
 func TestCommitStandsAndFails(t *testing.T) {
 	_, s, m, changes := half(t)
 	defer s.Abandon()

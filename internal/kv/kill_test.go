@@ -134,7 +134,7 @@ func fullChild(args []string) error {
 	return s.Close()
 }
 
-// P12: a full disk is said with a type, costs nothing that was written, and
+// P12: a full disk is reported with a type, costs nothing that was written, and
 // passes.
 func TestFull(t *testing.T) {
 	for _, sync := range []bool{false, true} {

@@ -13,7 +13,7 @@ import (
 
 // List names at most n sessions of a tenant that have a ledger, in order, those
 // behind the session after; "" begins with the first. It reads one row of each, and
-// nothing that says which there should be: in a file that was damaged since it was
+// nothing that lists which there should be: in a file that was damaged since it was
 // opened some may be missing, until Load or a checkpoint notices. What it does notice
 // is a [*DamagedError].
 func (s *Store) List(tenant, after string, n int) ([]string, error) {

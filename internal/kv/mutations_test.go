@@ -49,7 +49,7 @@ var mutations = map[string]mutation{
 		native.PutUint16(p[10:], n-min(n, uint16(1+r.IntN(3))))
 		return b
 	},
-	// A branch says that a page begins before it does. That is in order, every key
+	// A branch names a page that begins before it does. That is in order, every key
 	// is found, and the next write goes wrong.
 	"separator": func(r *rand.Rand, b, _ []byte) []byte {
 		p := anyPage(r, b, flagBranch)

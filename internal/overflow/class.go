@@ -1,25 +1,25 @@
 package overflow
 
-// Class says why a provider refused a call.
+// Class states why a provider refused a call.
 type Class string
 
-// The classes. The first three are overflows: a compaction mends them.
+// The classes. The first three are overflows: a compaction repairs them.
 const (
 	// ClassInput: the input has more tokens than the model takes.
 	ClassInput Class = "input_too_long"
 	// ClassSum: input and maximum output together exceed the window. A smaller
-	// maximum output mends it as well.
+	// maximum output repairs it as well.
 	ClassSum Class = "input_and_output_too_long"
 	// ClassBytes: the request has too many bytes, for the provider or for a proxy
-	// before it. It says nothing of the window, but only a shorter history passes.
+	// before it. It contains nothing of the window, but only a shorter history passes.
 	ClassBytes Class = "request_too_large"
 
 	// ClassOutput: the maximum output is larger than the model's, or leaves next to
-	// no room for an input that would fit. No compaction mends that.
+	// no room for an input that would fit. No compaction repairs that.
 	ClassOutput Class = "output_too_long"
 	// ClassRate: too many calls or tokens for now; wait and retry.
 	ClassRate Class = "rate_limit"
-	// ClassAllowance: this one call asks for more tokens than the account may use in
+	// ClassAllowance: this one call requests more tokens than the account may use in
 	// a minute. Waiting does not help; fewer tokens or a higher tier do. The window
 	// has nothing to do with it, so it is no overflow.
 	ClassAllowance Class = "over_rate_limit"
@@ -60,7 +60,7 @@ var classes = map[Class]classInfo{
 	ClassUnknown:   {advice: "its text is none that is known"},
 }
 
-// Overflow reports whether a shorter input mends the refusal.
+// Overflow reports whether a shorter input repairs the refusal.
 func (c Class) Overflow() bool { return classes[c].overflow }
 
 // Retryable reports whether the same call, unchanged, may pass later. An

@@ -12,7 +12,7 @@ import (
 )
 
 // D1, D2, D3, D5: what providers really answered, each with the place where
-// somebody met it, and what we make of it. Ids of requests and organizations are
+// a caller met it, and what we make of it. Ids of requests and organizations are
 // taken out.
 //
 //	detect source=<url> [status=<HTTP status>]

@@ -75,7 +75,7 @@ func TestClasses(t *testing.T) {
 }
 
 // Every rule for an overflow is met by an error of the corpus or by a test: a
-// rule that an earlier one always hides would be dead.
+// rule that an earlier one always hides would never be used.
 func TestNoRuleIsHidden(t *testing.T) {
 	hidden := map[string]bool{}
 	for _, r := range append(overflows, outputs...) {
@@ -171,7 +171,7 @@ func itoa(n int64) string {
 	return itoa(n/10) + itoa(n%10)
 }
 
-// What matters of a long text stands at its beginning, as in a body, or at its
+// What matters of a long text is at its beginning, as in a body, or at its
 // end, as in a trace of calls.
 func TestLongTexts(t *testing.T) {
 	frames := strings.Repeat("  File \"/app/x.py\", line 7, in f\n", MaxText/20)
@@ -204,7 +204,7 @@ func hostile() map[string]events.Raw {
 }
 
 // Whatever comes, only so much of it meets the rules, which take linear time; the
-// benchmark below says how long that is.
+// benchmark below states how long that is.
 func TestHostileErrors(t *testing.T) {
 	for name, raw := range hostile() {
 		if n := len(collect(raw).text()); n > MaxText+1 {

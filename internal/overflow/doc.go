@@ -1,15 +1,15 @@
-// Package overflow reads what a provider said when it refused a call, and tells
-// an input that was too long, which a compaction mends, from everything else.
+// Package overflow reads what a provider reported when it refused a call, and distinguishes
+// an input that was too long, which a compaction repairs, from everything else.
 //
 //	f := overflow.Detect(raw, 400)   // raw is what the agent got from its provider
 //	f.Class                          // input_too_long
 //	f.Provider, f.Actual, f.Limit    // anthropic, 219898, 200000
-//	f.Refuse()                       // nil; for a rate limit an error that says so
+//	f.Refuse()                       // nil; for a rate limit an error that reports it
 //
 //	request, err := overflow.Read(payload, seq)   // of a session.overflow, for Decide
 //
 // Every text that a rule is made for stands under testdata, with the place where
-// somebody met it.
+// a caller met it.
 //
 // # Guarantees
 //
@@ -18,12 +18,12 @@
 //   - A rate limit or a quota is never an overflow, although its text may ask to
 //     reduce the prompt: see [ClassAllowance].
 //   - Token counts are between 0 and [events.MaxTokens]; 0 is not stated. They are
-//     what the text says, and a provider may contradict itself: use them as bounds.
+//     what the text states, and a provider may contradict itself: use them as bounds.
 //   - Work is bounded: [MaxText] bytes of text, a few levels of nesting, and
 //     regular expressions in linear time. Of an object only the members that hold
-//     errors are read, so that a request echoed beside them says nothing.
+//     errors are read, so that a request echoed beside them contains nothing.
 //   - No text of the error is in a [Failure] or in the error of [Failure.Refuse].
-//   - Nothing is judged but words: whether the session fits is [compaction]'s matter.
+//   - Only words are classified: whether the session fits is [compaction]'s matter.
 //
 // # Concurrency
 //
@@ -31,7 +31,7 @@
 //
 // # On failure
 //
-// [Detect] has no errors: what is not understood is [ClassUnknown], and is told so,
+// [Detect] has no errors: what is not understood is [ClassUnknown], and is reported so,
 // never taken for an overflow by guess. [Read] returns an [*events.Invalid] for a
 // payload that is malformed.
 package overflow

@@ -12,7 +12,7 @@ import (
 // Bounds of what is read of an error. Real bodies have some hundred bytes.
 const (
 	// MaxText is how much text is compared with the rules, in bytes: half of it from
-	// the beginning of what is said, where bodies have their message, half from the
+	// the beginning of what is reported, where bodies have their message, half from the
 	// end, where traces of calls have it.
 	MaxText = 16 << 10
 
@@ -25,7 +25,7 @@ const (
 )
 
 // Members of an error that are read, in this order, whoever made it: providers,
-// their proxies and SDKs. What they were asked (request, headers, prompt) is not
+// their proxies and SDKs. What was sent (request, headers, prompt) is not
 // among them: it holds words of the user.
 var (
 	textMembers = []string{
@@ -36,7 +36,7 @@ var (
 	statusMembers = []string{"status", "statusCode", "status_code", "code", "httpStatusCode"}
 )
 
-// evidence is what an error says.
+// evidence is the text of an error.
 type evidence struct {
 	words  []string // messages and codes, in the order they were found
 	size   int      // of words, in bytes
@@ -52,7 +52,7 @@ func collect(err events.Raw) *evidence {
 	return ev
 }
 
-// read adds what a value says. A cause is followed once.
+// read adds what a value states. A cause is followed once.
 func (ev *evidence) read(v events.Raw, levels int, cause bool) {
 	if levels == 0 || len(v) == 0 || ev.size >= maxSaid {
 		return
@@ -154,7 +154,7 @@ func (ev *evidence) say(s string) {
 // plainer takes away what differs between writers of the same words.
 var plainer = strings.NewReplacer("`", "", "’", "'", `\'`, "'", `\"`, `"`, `\n`, " ")
 
-// text is what was said, in lower case, with single spaces, and without its middle
+// text is what was stated, in lower case, with single spaces, and without its middle
 // where it is longer than MaxText.
 func (ev *evidence) text() string {
 	s := strings.ToValidUTF8(strings.Join(ev.words, " "), "")
@@ -165,7 +165,7 @@ func (ev *evidence) text() string {
 	return s
 }
 
-// counts reads numbers from words that no rule knows: a larger and a smaller one
+// counts reads numbers from words that no rule has: a larger and a smaller one
 // around a sign of comparison. Both are 0 unless both are there.
 func (ev *evidence) counts() (actual, limit compaction.Tokens) {
 	if ev.actual > 0 && ev.window >= minLimit {

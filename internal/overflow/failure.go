@@ -7,7 +7,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Provider names who wrote an error, as far as its words tell. Servers that
+// Provider names who wrote an error, as far as its words publish. Servers that
 // borrow the words of another are named after that other: DeepSeek and others
 // answer as OpenAI does.
 type Provider string
@@ -46,12 +46,12 @@ const (
 // Failure is how a provider refused a call. The zero Failure is not valid.
 type Failure struct {
 	Class    Class
-	Provider Provider // "" when the words are nobody's in particular
+	Provider Provider // "" when the words are of no provider in particular
 
 	// Actual is the input the provider counted, without the maximum output where
-	// the text tells them apart. Limit is what it allows: of input, of input and
+	// the text distinguishes them . Limit is what it allows: of input, of input and
 	// output for ClassSum, of output for ClassOutput, of a minute for
-	// ClassAllowance. Output is the maximum output that was asked for. 0 is not
+	// ClassAllowance. Output is the maximum output that was requested. 0 is not
 	// stated.
 	Actual, Limit, Output compaction.Tokens
 }
@@ -61,7 +61,7 @@ type Failure struct {
 // many tokens as the window has; compacting for them would never end.
 const minRoom = 10
 
-// Detect says what an error is. err is one JSON value as the agent got it: a
+// Detect states what an error is. err is one JSON value as the agent got it: a
 // string, which may hold a body in JSON, an object, or an array of objects. status
 // is the HTTP status, 0 when it is not known.
 func Detect(err events.Raw, status int64) Failure {
@@ -76,7 +76,7 @@ func Detect(err events.Raw, status int64) Failure {
 	return f.settled()
 }
 
-// settled judges what the numbers mean together.
+// settled decides what the numbers mean together.
 func (f Failure) settled() Failure {
 	if f.Class != ClassSum {
 		return f
@@ -93,7 +93,7 @@ func (f Failure) settled() Failure {
 // crowded reports whether the maximum output leaves next to no room.
 func (f Failure) crowded() bool { return f.Limit > 0 && f.Limit-f.Output < f.Limit/minRoom }
 
-// Overflow reports whether a shorter input mends the failure.
+// Overflow reports whether a shorter input repairs the failure.
 func (f Failure) Overflow() bool { return f.Class.Overflow() }
 
 // Refuse returns nil for an overflow. Any other failure is an [*events.Invalid]

@@ -7,8 +7,8 @@ import (
 
 // Read makes the request of a session.overflow from its payload. Its error is an
 // [*events.Invalid]: the payload is malformed. An error in it that is no overflow
-// is part of the request, and told by Decide: so what was once answered otherwise,
-// by a version that knows other texts, is applied as it was recorded.
+// is part of the request, and published by Decide: so what was once answered otherwise,
+// by a version that has other texts, is applied as it was recorded.
 func Read(data []byte, seq compaction.Seq) (*compaction.Request, error) {
 	e, err := events.DecodeOverflow(data)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/events"
 )
 
-// rule says what words mean. In words, a regular expression, {actual}, {limit},
+// rule states what words mean. In words, a regular expression, {actual}, {limit},
 // {output} and {total} stand for counts of tokens; total is actual and output
 // together.
 type rule struct {
@@ -97,7 +97,7 @@ func find(rules []compiled, text string) (*compiled, *counted) {
 	return nil, nil
 }
 
-// failure is what a rule found, with the input as far as it is told from the sum.
+// failure is what a rule found, with the input as far as it distinguished from the sum.
 func (c *compiled) failure(n *counted) Failure {
 	f := Failure{Class: c.class, Provider: c.provider, Actual: n.actual, Limit: n.limit, Output: n.output}
 	if f.Limit < minLimit {
@@ -109,8 +109,8 @@ func (c *compiled) failure(n *counted) Failure {
 	return f
 }
 
-// classify judges what was said. The order is the point of it: words that ask for
-// less input stand in the errors of rate limits and quotas too, and a status says
+// classify finds the class of what was stated. The order is the point of it: words that ask for
+// less input stand in the errors of rate limits and quotas too, and a status states
 // more than words.
 func (ev *evidence) classify() Failure {
 	text := ev.text()

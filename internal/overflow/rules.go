@@ -1,7 +1,7 @@
 package overflow
 
 // overflows are the words of providers that refuse a call for its length, the
-// more telling before the general. The first that is found decides. They are
+// more specific before the general. The first that is found decides. They are
 // compared with text in lower case, with single spaces and without back-quotes.
 // Those marked 000 are the patterns of the reference document, which does not
 // always name the provider that writes them today.
@@ -104,7 +104,7 @@ var others = compile([]rule{
 	{"", ClassFilter, `blocked (?:due to|by|for|because of) .*(?:safety|policy|guardrail|filter)`},
 })
 
-// quoting are words after which an error says what it was given.
+// quoting are words after which an error states what it was given.
 var quoting = compile([]rule{
 	{"", ClassInvalid, `input should be|input_value=|invalid (?:value|type|json)\b|failed to parse|could not parse|cannot parse|unexpected token`},
 })
@@ -115,7 +115,7 @@ var last = compile([]rule{
 	{"", ClassInvalid, `invalid.?(?:request|argument|param|value|type)|validation|bad.?request|not.?found|unsupported|should be a valid|should have at most|string too long`},
 })
 
-// comparisons find counts in words of nobody.
+// comparisons find counts in words of no known provider.
 var comparisons = compile([]rule{
 	{"", "", `\b{actual} tokens? ?[:>] ?{limit}`},
 	{"", "", `\b{actual} ?> ?{limit}`},

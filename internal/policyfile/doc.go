@@ -34,8 +34,8 @@
 //
 // # Guarantees
 //
-// Nothing is ignored: unknown and doubled keys, wrong types, values out of range,
-// aliases and further documents are errors, all of them told at once. What Write
+// Nothing is ignored: unknown and duplicate keys, wrong types, values out of range,
+// aliases and further documents are errors, all of them reported at once. What Write
 // prints is a file with the same meaning.
 //
 // # Concurrency

@@ -41,7 +41,7 @@ func names(t reflect.Type) []string {
 	return out
 }
 
-// lockedKey is the field that says which others sessions cannot set.
+// lockedKey is the field that states which others sessions cannot set.
 const lockedKey = "locked"
 
 // leaf is a value of a policy with its path, such as prune.enabled.

@@ -47,7 +47,7 @@ func (l *layers) lay(o object, found *problems) {
 	maps.Copy(l.places, o.places)
 }
 
-// flags sets what the command line says.
+// flags sets what the command line states.
 func (l *layers) flags(o Options, found *problems) {
 	r := reader{source: "--set", flag: true, problems: found}
 	l.set = locks{}
@@ -124,7 +124,7 @@ func (r *reader) setting(s string) object {
 	return o
 }
 
-// validate notes what is wrong with the policy as a whole, but for what was told
+// validate notes what is wrong with the policy as a whole, but for what was reported
 // of another policy already.
 func (l *layers) validate(prefix string, told []error, found *problems) {
 	for _, err := range all(l.policy.Validate()) {
@@ -135,7 +135,7 @@ func (l *layers) validate(prefix string, told []error, found *problems) {
 	}
 }
 
-// blame finds where somebody wrote one of the fields that a problem speaks of.
+// blame finds where a user wrote one of the fields that a problem speaks of.
 func (l *layers) blame(text string) place {
 	for word := range strings.FieldsSeq(text) {
 		if p, ok := l.places[word]; ok && !p.preset {

@@ -8,7 +8,7 @@ import (
 )
 
 // A part of a policy may join its problems before the policy joins its own: each
-// is told by itself.
+// is reported by itself.
 func TestAll(t *testing.T) {
 	a, b, c := errors.New("a"), errors.New("b"), errors.New("c")
 	var got []string

@@ -15,7 +15,7 @@ import (
 // maxFile bounds a file, in bytes.
 const maxFile = 1 << 20
 
-// Options is what an operator asks for.
+// Options is what an operator requests.
 type Options struct {
 	// Policy is the name of a preset, or of a file. Default the preset default.
 	Policy string
@@ -33,7 +33,7 @@ type Options struct {
 	Unlock []string
 }
 
-// Settings is what it comes to.
+// Settings is what it results in.
 type Settings struct {
 	// Config is what sessions are decided with.
 	Config *compaction.Config

@@ -12,7 +12,7 @@ import (
 )
 
 // locks are the fields that sessions cannot set, each by its path, and where that is
-// said.
+// stated.
 type locks map[string]place
 
 // add locks what a path covers.
@@ -67,7 +67,7 @@ func (r *reader) takeLocks(fields []entry) ([]entry, locks) {
 // flagLocks are what the command line locks, and what it unlocks.
 type flagLocks struct{ lock, unlock locks }
 
-// locks reads what the command line says of locks; what it has set is locked.
+// locks reads what the command line states of locks; what it has set is locked.
 func (o Options) locks(set locks, found *problems) flagLocks {
 	k := flagLocks{lock: maps.Clone(set), unlock: locks{}}
 	for _, path := range o.Lock {
@@ -79,7 +79,7 @@ func (o Options) locks(set locks, found *problems) flagLocks {
 	return k
 }
 
-// lock puts what the command line says over the locks of a file, and all of them into
+// lock puts what the command line states over the locks of a file, and all of them into
 // the policy.
 func (l *layers) lock(flags flagLocks) {
 	all := locks{}
@@ -98,7 +98,7 @@ func (l *layers) lock(flags flagLocks) {
 	}
 }
 
-// lockNote says that a field is locked, and by what if that is not what set it.
+// lockNote states that a field is locked, and by what if that is not what set it.
 func (l *layers) lockNote(path string) string {
 	at, ok := l.locks[path]
 	switch {

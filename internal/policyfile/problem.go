@@ -55,7 +55,7 @@ func (p *problems) err() error {
 type place struct {
 	source string // a file, a flag, or a preset
 	line   int    // 0 when the source has no lines
-	preset bool   // nobody wrote it
+	preset bool   // no user wrote it
 }
 
 func (p place) String() string {

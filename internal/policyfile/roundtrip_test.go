@@ -93,7 +93,7 @@ func TestLoadFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Load(Options{Policy: filepath.Dir(name)}); err == nil {
-		t.Error("a folder was read")
+		t.Error("a directory was read")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // The scripts show what becomes of a file and of the command line (A8, A11, A13),
-// and every problem told at once. Commands:
+// and every problem reported at once. Commands:
 //
 //	load policy=NAME threshold= disable set=(…) lock=(…) unlock=(…)   the lines are a file, policy.yaml
 //	write tenant=                                 the policy as it is printed
@@ -68,7 +68,7 @@ func load(d *datadriven.TestData) (*Settings, error) {
 	return parse("policy.yaml", []byte(d.Input), o)
 }
 
-// changes lists what somebody wrote, for the worker and for each tenant.
+// changes lists what a user wrote, for the worker and for each tenant.
 func changes(s *Settings) string {
 	var b strings.Builder
 	list := func(title string, l layers) {

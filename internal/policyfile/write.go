@@ -18,9 +18,9 @@ type Report struct {
 	Tenant  string             `json:"tenant,omitzero"`
 	Policy  compaction.Policy  `json:"policy"`
 	Windows compaction.Windows `json:"windows,omitzero"` // that stand in place of the table's
-	// Sources says of each value where it comes from, by its path.
+	// Sources has the origin of each value, by its path.
 	Sources map[string]string `json:"sources"`
-	// Locks says of each field that sessions cannot set what locks it.
+	// Locks has, for each field that sessions cannot set, what locks it.
 	Locks map[string]string `json:"locks"`
 	// Tenants lists those that have a policy of their own.
 	Tenants []string `json:"tenants,omitzero"`

@@ -10,7 +10,7 @@ import (
 // Payload is one shape that travels.
 type Payload struct {
 	Name string // of its schema, and the first part of the names of its fixtures
-	// In: it comes from outside, and a decoder of package events judges it. Anything
+	// In: it comes from outside, and a decoder of package events checks it. Anything
 	// else is what workers write.
 	In   bool
 	Type reflect.Type

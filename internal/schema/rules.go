@@ -103,7 +103,7 @@ func formats(s *jsonschema.Schema) {
 	s.Examples, s.Enum = nil, []any{string(events.OpenAI), string(events.Anthropic), string(events.NeuroLink), ""}
 }
 
-// one of the fields is there and not null: any says that both may be.
+// one of the fields is there and not null: any states that both may be.
 func one(any bool, shapes map[string][]string, names ...string) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) {
 		var each []*jsonschema.Schema
@@ -209,7 +209,7 @@ func recall(s *jsonschema.Schema) {
 	s.Properties["text"].Pattern = `\S`
 }
 
-// summary has a text or says why not.
+// summary has a text or states why not.
 func summary(s *jsonschema.Schema) {
 	s.Required = []string{"job"}
 	s.Properties["job"].MinLength = new(1)

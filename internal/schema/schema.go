@@ -13,10 +13,10 @@ import (
 	"compactd/docs/format"
 )
 
-// dialect is the version of JSON Schema that is spoken.
+// dialect is the version of JSON Schema that is sent.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// All returns the schemas of all payloads by name. source is the folder of package
+// All returns the schemas of all payloads by name. source is the directory of package
 // events, whose comments become descriptions.
 func All(source string) (map[string]*jsonschema.Schema, error) {
 	words, err := readWords(source)
@@ -35,7 +35,7 @@ func All(source string) (map[string]*jsonschema.Schema, error) {
 	return out, nil
 }
 
-// schema is what the struct says, then the rules of its decoder.
+// schema is what the struct states, then the rules of its decoder.
 func (p *Payload) schema(w *words) (*jsonschema.Schema, error) {
 	s, err := jsonschema.ForType(p.Type, &jsonschema.ForOptions{TypeSchemas: w.types()})
 	if err != nil {

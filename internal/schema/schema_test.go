@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write docs/format/schema anew")
 var schemas = filepath.Join("..", "..", "docs", "format", "schema")
 
 // The schemas in docs/format/schema are those of the structs, and there are no
-// others. With -update they are written anew.
+// others. With -update they are written again.
 func TestSchemas(t *testing.T) {
 	all, err := schema.All(filepath.Join("..", "events"))
 	if err != nil {
@@ -39,7 +39,7 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 		if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
-			t.Errorf("%s is not what the struct says: go test ./internal/schema -run TestSchemas -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
+			t.Errorf("%s is not what the struct states: go test ./internal/schema -run TestSchemas -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
 		}
 	}
 	slices.Sort(want)
@@ -48,7 +48,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// files lists the JSON files of a folder.
+// files lists the JSON files of a directory.
 func files(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	all, err := os.ReadDir(dir)

@@ -17,7 +17,7 @@ import (
 	"compactd/internal/events"
 )
 
-// words are what the source says about types beside their shape.
+// words are what the source states about types beside their shape.
 type words struct {
 	comments map[string]string   // of a type
 	fields   map[string]string   // those of a field, by Type.Field
@@ -100,7 +100,7 @@ func sentence(groups ...*ast.CommentGroup) string {
 }
 
 // types are the schemas of types that reflection alone would get wrong: raw JSON is
-// anything, and a name of a list says what is in it today.
+// anything, and a name of a list states what is in it today.
 func (w *words) types() map[reflect.Type]*jsonschema.Schema {
 	out := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[events.Raw]():            {},
@@ -122,7 +122,7 @@ func (w *words) types() map[reflect.Type]*jsonschema.Schema {
 
 var nothing = regexp.MustCompile(`\b[Nn]il\b`)
 
-// field is what the source says of a field, in words of JSON.
+// field is what the source states of a field, in words of JSON.
 func (w *words) field(owner reflect.Type, f reflect.StructField) string {
 	if jsonName(f) == "v" {
 		return "version of the contract"

@@ -4,8 +4,8 @@
 //	r, err := m.Complete(ctx, model.Request{System: rules, User: prompt, MaxOutputTokens: 4_000})
 //	if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong { … }
 //
-// It knows nothing of sessions and summaries; package summarize makes the prompts
-// and judges the answers. Package provider has the implementations, which only the
+// It does not depend on sessions and summaries; package summarize makes the prompts
+// and checks the answers. Package provider has the implementations, which only the
 // worker links; package summarizetest holds them to the contract.
 //
 // # Guarantees

@@ -18,8 +18,8 @@ const (
 	Auth        Kind = "auth"         // the key, or what it may do
 	Invalid     Kind = "invalid"      // the provider does not understand the request: an unknown model, a wrong field
 	BadAnswer   Kind = "bad_answer"   // cut, oversized or foreign; a redirect too
-	CircuitOpen Kind = "circuit_open" // not asked: it has failed too often of late
-	OverQuota   Kind = "over_quota"   // not asked: the tenant has used up its share
+	CircuitOpen Kind = "circuit_open" // not called: it has failed too often of late
+	OverQuota   Kind = "over_quota"   // not called: the tenant has used up its share
 )
 
 // Error is what a provider refused or failed with; [errors.As] finds it.
@@ -29,7 +29,7 @@ type Error struct {
 	Status int
 	// RetryAfter is how long the provider wants to be left alone, 0 when it did not say.
 	RetryAfter time.Duration
-	// Err is the cause. Keys are removed from its text; it is nil when Kind says everything.
+	// Err is the cause. Keys are removed from its text; it is nil when Kind is enough.
 	Err error
 }
 

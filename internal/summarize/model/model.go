@@ -12,8 +12,8 @@ type Model interface {
 	Name() string
 	// Limits bound a request.
 	Limits() Limits
-	// Complete asks once, retries inside, and returns a [Reply], an [*Error], or
-	// the error of ctx. The caller judges Finish and an unwanted text itself.
+	// Complete makes one request, retries inside, and returns a [Reply], an [*Error], or
+	// the error of ctx. The caller checks Finish and an unwanted text itself.
 	Complete(ctx context.Context, r Request) (Reply, error)
 }
 
@@ -25,7 +25,7 @@ type Limits struct {
 
 // Request is one prompt. There are no tools, ever.
 type Request struct {
-	// Tenant is on whose account the request is, "" for nobody's. It is never sent.
+	// Tenant is on whose account the request is, "" for none. It is never sent.
 	Tenant string
 	System string // instructions; "" for none
 	User   string // never empty
@@ -38,7 +38,7 @@ type Request struct {
 // and [FinishOther], and may be cut, empty or beside the point with the others.
 type Reply struct {
 	Text   string
-	Model  string              // as the provider names it, which may be more exact than what was asked for
+	Model  string              // as the provider names it, which may be more exact than what was requested
 	Usage  events.SummaryUsage // zero when the provider did not say; that of failed attempts is not known
 	Finish Finish
 }
@@ -48,7 +48,7 @@ type Finish string
 
 // The reasons to stop.
 const (
-	FinishStop    Finish = "stop"    // it had said everything
+	FinishStop    Finish = "stop"    // the answer is complete
 	FinishLength  Finish = "length"  // the bound on output, or the window, cut it
 	FinishTool    Finish = "tool"    // it called a tool, though none was offered
 	FinishRefusal Finish = "refusal" // it, or a filter of the provider, declined

@@ -31,7 +31,7 @@ type client struct {
 	last      atomic.Pointer[error] // failure that the breaker counted last
 }
 
-// New returns a model, or every invalid field of c in one error. It calls nobody.
+// New returns a model, or every invalid field of c in one error. It makes no request.
 // See docs/adr/0011.
 func New(c Config) (model.Model, error) {
 	p, ok := presets[c.Provider]
@@ -71,7 +71,7 @@ func newBreaker(c Config) *gobreaker.CircuitBreaker[model.Reply] {
 }
 
 // unwell reports whether a failure speaks against the provider, and not against
-// what it was asked. Its wish for fewer calls has an answer of its own: the pause.
+// what it was requested. Its wish for fewer calls has an answer of its own: the pause.
 func unwell(err error) bool {
 	switch kindOf(err) {
 	case model.Unavailable, model.Timeout, model.BadAnswer, model.Auth:
@@ -81,7 +81,7 @@ func unwell(err error) bool {
 	}
 }
 
-// unasked reports whether a failure says nothing of the provider.
+// unasked reports whether a failure contains nothing of the provider.
 func unasked(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, errPerMinute)
 }
@@ -116,7 +116,7 @@ func (c *client) Complete(ctx context.Context, r model.Request) (model.Reply, er
 }
 
 // attempt calls once, if the breaker and the rate limit let it, in this order:
-// nobody waits for a provider that is not to be asked.
+// no caller waits for a provider that is not to be called.
 func (c *client) attempt(all context.Context, r model.Request) (model.Reply, error) {
 	reply, err := c.breaker.Execute(func() (model.Reply, error) {
 		if err := c.calls.Wait(all); err != nil {
@@ -136,7 +136,7 @@ func (c *client) attempt(all context.Context, r model.Request) (model.Reply, err
 	return reply, err
 }
 
-// cause says in words why the breaker is open: a log may show nothing but calls that
+// cause states in words why the breaker is open: a log may show nothing but calls that
 // were not made. The failure is not wrapped, its kind is not that of this call.
 func (c *client) cause() error {
 	if last := c.last.Load(); last != nil {
@@ -145,7 +145,7 @@ func (c *client) cause() error {
 	return nil
 }
 
-// call asks once, and checks what all wire formats have in common.
+// call makes one request, and checks what all wire formats have in common.
 func (c *client) call(ctx context.Context, r model.Request) (reply model.Reply, err error) {
 	defer func() {
 		if recover() != nil { // a library met an answer or a credential that its authors did not think of
@@ -159,7 +159,7 @@ func (c *client) call(ctx context.Context, r model.Request) (reply model.Reply, 
 	return c.clean(reply)
 }
 
-// clean bounds what a provider says of itself.
+// clean bounds what a provider reports.
 func (c *client) clean(r model.Reply) (model.Reply, error) {
 	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
 	if !validModel(r.Model) {

@@ -69,7 +69,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 }
 
 // A caller can keep calls a minute within what a plan allows; who would wait
-// longer than the time-out is told at once.
+// longer than the time-out is reported at once.
 func TestPerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := summarizetest.StartPipe(t, nil)
@@ -98,7 +98,7 @@ func TestPerMinute(t *testing.T) {
 			}
 		}
 		if limited != 2 {
-			t.Errorf("%d of 3 were told to come later, want 2: the next is free in 10 s, the one after in 20", limited)
+			t.Errorf("%d of 3 were deferred, want 2: the next is free in 10 s, the one after in 20", limited)
 		}
 	})
 }
@@ -206,7 +206,7 @@ func TestAllowedAddresses(t *testing.T) {
 	}
 }
 
-// A server that says nothing but numbers cannot overflow a quota.
+// A server that contains nothing but numbers cannot overflow a quota.
 func TestUsageIsBounded(t *testing.T) {
 	for _, usage := range []string{`{"prompt_tokens":-5,"completion_tokens":9223372036854775807}`, `{"prompt_tokens":1e300,"completion_tokens":"x"}`, `null`} {
 		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -59,7 +59,7 @@ type Config struct {
 	// Attempts is how often to ask in all, 1 to 10; 0 is 3.
 	Attempts int
 	// Backoff is the pause before the second attempt; it doubles up to 30 s, give
-	// or take half. What the provider asks for comes on top. 0 is 1 s.
+	// or take half. What the provider requests comes on top. 0 is 1 s.
 	Backoff time.Duration
 	// BreakAfter failures in a row stop the calls for BreakFor, then one is let
 	// through to see. 0 are 5 and 1 minute.
@@ -131,7 +131,7 @@ func (c *Config) validate(p preset) error {
 // minWindow holds the instructions for a summary, and as much again to summarize.
 const minWindow = 8_192
 
-// checkURL says what is wrong without quoting the address: it may hold a password.
+// checkURL states what is wrong without quoting the address: it may hold a password.
 func checkURL(s string) error {
 	u, err := url.Parse(s)
 	switch {

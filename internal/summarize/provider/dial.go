@@ -20,7 +20,7 @@ func (e *addressError) Error() string {
 	return fmt.Sprintf("address %s is not allowed: %s", e.addr, e.reason)
 }
 
-// metadata are services that hand credentials to whoever asks from the inside,
+// metadata are services that hand credentials to any caller from the inside,
 // at addresses that are not link-local.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS

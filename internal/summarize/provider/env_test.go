@@ -12,8 +12,8 @@ import (
 	"compactd/internal/summarize/provider"
 )
 
-// C5: what lists and variables come to. Input is the environment; $KEYS is a
-// folder with the files key, empty and spaces.
+// C5: what lists and variables result in. Input is the environment; $KEYS is a
+// directory with the files key, empty and spaces.
 func TestOpen(t *testing.T) {
 	keys := t.TempDir()
 	for name, text := range map[string]string{"key": "  file-key\n", "empty": "\n", "spaces": "two words"} {
@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// Every invalid field is told at once, and no value is quoted that may be a key.
+// Every invalid field is reported at once, and no value is quoted that may be a key.
 func TestNewTellsEverything(t *testing.T) {
 	_, err := provider.New(provider.Config{
 		Provider: provider.Vertex, Model: "a model", BaseURL: "ftp://user:canary@h", Key: "can\nary", Location: "x/y",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// explanation is what the body of a refusal says. Providers nest it differently,
+// explanation is what the body of a refusal states. Providers nest it differently,
 // and gateways wrap what they got; the names of the fields are the same few.
 type explanation struct {
 	codes      []string // in lower case, each once

@@ -107,7 +107,7 @@ func TestOwnNames(t *testing.T) {
 	}
 }
 
-// Whatever a body says, an error of it holds lower-case words and nothing else.
+// Whatever a body states, an error of it holds lower-case words and nothing else.
 func TestRefusalQuotesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9_ .:-]{1,60}`))

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// pause says how long to wait before the next attempt, if there is to be one. It
+// pause states how long to wait before the next attempt, if there is to be one. It
 // belongs to one Complete.
 type pause struct {
 	exponential *backoff.ExponentialBackOff
@@ -32,7 +32,7 @@ func newPause(all context.Context, c Config) *pause {
 	return &pause{exponential: e, left: c.Attempts - 1, deadline: deadline}
 }
 
-// NextBackOff implements [backoff.BackOff]. What the provider asks for is a least;
+// NextBackOff implements [backoff.BackOff]. What the provider requests is a least;
 // the exponential part is added, so that workers do not come back all at once.
 func (p *pause) NextBackOff() time.Duration {
 	if p.left <= 0 || !passing(p.last) {

@@ -2,7 +2,7 @@ package provider
 
 import "compactd/internal/summarize/model"
 
-// Name says who serves a model.
+// Name is the service that serves a model.
 type Name string
 
 // The providers. The first group speaks OpenAI's chat completions.
@@ -45,7 +45,7 @@ type preset struct {
 	maxTokens bool
 }
 
-// What the models of today have at least; a larger one is said by Window and MaxOutput.
+// What the models of today have at least; a larger one is reported by Window and MaxOutput.
 var (
 	limitsOpenAI    = model.Limits{Window: 128_000, MaxOutput: 16_384}   // gpt-4o
 	limitsAnthropic = model.Limits{Window: 200_000, MaxOutput: 8_192}    // claude-3-5-haiku

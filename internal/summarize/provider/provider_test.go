@@ -88,7 +88,7 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// What services that speak alike want to have said differently: the name of the
+// What services that speak alike expect differently: the name of the
 // bound on output, and the header of the key.
 func TestDifferences(t *testing.T) {
 	for _, want := range []struct {
@@ -148,7 +148,7 @@ func TestBedrockSigns(t *testing.T) {
 	}
 }
 
-// Without credentials a cloud says so, and is not asked.
+// Without credentials a cloud reports an error, and is not called.
 func TestCloudWithoutCredentials(t *testing.T) {
 	for name, value := range map[string]string{
 		"GOOGLE_APPLICATION_CREDENTIALS": filepath.Join(t.TempDir(), "none.json"),

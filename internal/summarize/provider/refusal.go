@@ -140,7 +140,7 @@ func (x *explanation) wait(h http.Header) time.Duration {
 	)
 }
 
-// maxRetryAfter keeps sums of times in range. Nobody waits as long.
+// maxRetryAfter keeps sums of times in range. No caller waits as long.
 const maxRetryAfter = 24 * time.Hour
 
 func seconds(s string, unit time.Duration) time.Duration {

@@ -21,7 +21,7 @@ func serve(t testing.TB, h http.Handler) provider.Config {
 	return provider.Config{Provider: provider.VLLM, Model: "m", Key: "k", BaseURL: s.URL, Attempts: 1}
 }
 
-// C5: real refusals of many providers, and what a caller is told of each.
+// C5: real refusals of many providers, and what a caller receives for each.
 func TestRefusals(t *testing.T) {
 	datadriven.RunTest(t, "testdata/refusals.txt", func(t *testing.T, d *datadriven.TestData) string {
 		var status int

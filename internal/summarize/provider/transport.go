@@ -95,7 +95,7 @@ func broken(ctx context.Context, err error) error {
 	return &model.Error{Kind: model.Unavailable, Err: cause(err)}
 }
 
-// cause keeps what the system says of a connection, and nothing that the other
+// cause keeps what the system reports of a connection, and nothing that the other
 // end wrote: a malformed answer is quoted in the errors of net/http.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {

@@ -23,5 +23,5 @@
 // # On failure
 //
 // Shares are in memory, and whole again after a restart. The 10,000 tenants that
-// asked last are known; one that comes back after that many others begins anew.
+// called last are kept; one that comes back after that many others begins again.
 package quota

@@ -18,7 +18,7 @@ const maxTenants = 10_000
 
 // Limits are the share of each tenant in each worker; 0 is no bound.
 type Limits struct {
-	// CallsPerMinute counts what is asked, tries with a shorter prompt and of the
+	// CallsPerMinute counts what is requested, tries with a shorter prompt and of the
 	// next model included, but not what a provider's client retries inside.
 	CallsPerMinute int
 	// TokensPerHour counts input and output.

@@ -16,7 +16,7 @@ import (
 	"compactd/internal/summarize/quota"
 )
 
-// fake takes some time for each answer, and says what it cost.
+// fake takes some time for each answer, and states what it cost.
 type fake struct {
 	usage events.SummaryUsage
 	takes time.Duration
@@ -88,7 +88,7 @@ func TestShares(t *testing.T) {
 }
 
 // Whatever tenants do, and however slow the model is: in any stretch of time the
-// model is asked no more often than the burst and what the stretch gives back, and
+// model is called no more often than the burst and what the stretch gives back, and
 // takes no more tokens than that and one call.
 func TestNeverMore(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -131,8 +131,8 @@ func tooMany(at []time.Time, l quota.Limits, usage int64) error {
 	return nil
 }
 
-// Tenants without number take a bounded memory: the one that asked longest ago is
-// forgotten first, one that keeps asking never.
+// Tenants without number take a bounded memory: the one whose last call is oldest is
+// dropped first, one that keeps calling never.
 func TestManyTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quota.New(quota.Limits{CallsPerMinute: 1}).Guard(&fake{})
@@ -144,7 +144,7 @@ func TestManyTenants(t *testing.T) {
 		for n := range 10_000 {
 			ask(t, m, fmt.Sprint("t", n))
 			if ask(t, m, "busy") {
-				t.Fatalf("forgotten after %d others", n)
+				t.Fatalf("dropped after %d others", n)
 			}
 		}
 		if !ask(t, m, "idle") {
@@ -153,7 +153,7 @@ func TestManyTenants(t *testing.T) {
 	})
 }
 
-// A tenant without a call left is refused at once, and the model does not hear of it.
+// A tenant without a call left is refused at once, and the model does not receive it.
 func TestRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{takes: time.Minute}
@@ -162,7 +162,7 @@ func TestRefusedAtOnce(t *testing.T) {
 		began := time.Now()
 		_, err := m.Complete(t.Context(), model.Request{Tenant: "a"})
 		if e, ok := errors.AsType[*model.Error](err); !ok || e.Kind != model.OverQuota || time.Since(began) != 0 || f.asked != 1 {
-			t.Errorf("%v after %s, model asked %d times", err, time.Since(began), f.asked)
+			t.Errorf("%v after %s, model called %d times", err, time.Since(began), f.asked)
 		}
 		if m.Name() != "fake/m" {
 			t.Errorf("name %q", m.Name())

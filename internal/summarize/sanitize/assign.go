@@ -15,7 +15,7 @@ type ownUse struct {
 // state is what own rules remember on their way through a text, so that no part of
 // it is looked at again and again.
 type state struct {
-	name    int        // end of the name that was judged last
+	name    int        // end of the name that was checked last
 	quotes  [8]stretch // by the kind of quote: where the last literal began and ended
 	values  [2]stretch // the last values without quotes, in code and in lines
 	command int        // end of the command that was read last
@@ -56,10 +56,10 @@ var (
 
 const maxName = 64
 
-// named judges the name that a word is part of, and the value that it has.
+// named checks the name that a word is part of, and the value that it has.
 func (f *finder) named(from, to int) {
 	if from < f.state.name {
-		return // part of the name that was judged last
+		return // part of the name that was checked last
 	}
 	s := f.s
 	start := from
@@ -115,7 +115,7 @@ func (f *finder) spaced(n *name) weight {
 	return noSecret
 }
 
-// foreign judges the value of a word for a password in another language.
+// foreign checks the value of a word for a password in another language.
 func (f *finder) foreign(from, to int) {
 	if r, _ := utf8.DecodeRuneInString(f.s[to:]); r < 0x3000 && r >= 'A' && wordRune(r) {
 		return // a longer word

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/summarize/sanitize"
 )
 
-// The corpus has no secret of anybody: where one is wanted, it is made up here, of
+// The corpus has no real secret: where one is wanted, it is made up here, of
 // characters that follow from its line.
 var madeUp = regexp.MustCompile(`\{(alnum|hex|digit|lower|upper):(\d+)\}`)
 

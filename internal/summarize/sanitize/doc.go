@@ -1,4 +1,4 @@
-// Package sanitize finds secrets in texts, and says what a text looks like to a
+// Package sanitize finds secrets in texts, and states what a text looks like to a
 // reader.
 //
 //	clean := sanitize.Redact(text)
@@ -20,7 +20,7 @@
 //     [MaxWork] times in one pass, and there are 4 passes at most.
 //   - What is taken out are the bytes of the original that a secret comes from.
 //   - A redacted text has no more UTF-16 units, and redacting it again changes nothing.
-//   - It knows forms and names, not meanings.
+//   - It matches forms and names, not meanings.
 //
 // # Concurrency
 //

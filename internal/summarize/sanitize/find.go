@@ -253,7 +253,7 @@ func (f *finder) matched(n int, c chain, at, lead int) bool {
 	return true
 }
 
-// genericRule finds what stands behind a name with "key" or "token" in it.
+// genericRule finds what follows a name with "key" or "token" in it.
 const genericRule = "generic-api-key"
 
 // harmless reports a value that the generic rule takes for a secret, but that is a

@@ -187,7 +187,7 @@ func (f *finder) scheme(from, to int) {
 
 var tokenClass = classOf(`[A-Za-z0-9._~+/=-]`)
 
-// harmlessCookies are names of cookies that say who nobody is.
+// harmlessCookies are names of cookies that identify no user.
 var harmlessCookies = wordSet(`path domain expires max-age samesite secure httponly priority partitioned version comment theme lang language locale tz timezone consent cookieconsent currency country region ga gid fbp`)
 
 // cookies finds the values of cookies.
@@ -219,7 +219,7 @@ func (f *finder) cookies(from, to int) {
 
 var beforeCookies = classOf("[ \\t:=,\\[\\\\\"'`]")
 
-// cookie judges the value of one.
+// cookie checks the value of one.
 func (f *finder) cookie(name string, v span) {
 	for v.from < v.to && f.s[v.from] == '"' {
 		v.from++

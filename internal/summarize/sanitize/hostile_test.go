@@ -82,7 +82,7 @@ func names() []string {
 
 // Whatever is written again and again, the work for four times as much of it is four
 // times the work, and no byte is looked at very often. Work is counted in bytes, so
-// that the machine says nothing.
+// that the speed of the machine does not matter.
 func TestLinearWork(t *testing.T) {
 	const n, mostPerByte = 4 << 10, sanitize.MaxWork
 	all := hostile()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// weight is how much a name says of its value.
+// weight is how much a name suggests a secret value.
 type weight int
 
 const (
@@ -76,7 +76,7 @@ func wordSet(s string) map[string]bool {
 	return out
 }
 
-// weigh says what a name says of its value.
+// weigh returns how much a name suggests a secret value.
 func weigh(name string) weight {
 	var room [24]string
 	words := splitName(name, room[:0])

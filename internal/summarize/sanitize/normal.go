@@ -18,7 +18,7 @@ type Text struct {
 	runs []piece // in order; nil where S is the original
 }
 
-// piece says where a part of the normalized text comes from. The bytes of one that
+// piece is where a part of the normalized text comes from. The bytes of one that
 // is whole come from all of its original bytes; those of others one from one.
 type piece struct {
 	at, from int // offsets in the normalized text and in the original

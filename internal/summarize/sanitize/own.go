@@ -2,7 +2,7 @@ package sanitize
 
 import "strings"
 
-// ownRules are forms of secrets that gitleaks does not know, or knows in fewer
+// ownRules are forms of secrets that gitleaks does not have, or has in fewer
 // lengths. Prefixes are what providers document, or what their secrets all have.
 var ownRules = []rule{
 	{name: "aws-temporary-key", expr: `\b((?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16})\b`, plain: example},
@@ -164,7 +164,7 @@ var ownRules = []rule{
 	{name: "deepgram-like-bearer", expr: `\b(gAAAAA[\w=-]{60,})`},
 }
 
-// example reports a secret of documentation: it says so, or repeats itself.
+// example reports a secret of documentation: its text is marked as one, or repeats itself.
 func example(s string) bool {
 	low := strings.ToLower(s)
 	return strings.Contains(low, "example") || strings.Contains(low, "xxxx") || strings.Contains(low, "your") || strings.Contains(low, "....") || entropy(s) < 2.6

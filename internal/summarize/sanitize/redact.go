@@ -20,7 +20,7 @@ const maxPasses = 4
 // MaxWork is how often a byte of a text is looked at, at most.
 const MaxWork = 400
 
-// ErrBudget says that the texts of a job took more work than it may.
+// ErrBudget means that the texts of a job took more work than it may.
 var ErrBudget = errors.New("the texts take too much work to redact")
 
 // Redactor redacts the texts of one job within a budget. It is used by one goroutine.
@@ -60,7 +60,7 @@ func Redact(s string) string {
 	return s
 }
 
-// Joint redacts what reaches over the border of two texts that follow one another,
+// Joint redacts what reaches over the boundary of two texts that follow one another,
 // or that the end of the first makes a secret of the second.
 func (r *Redactor) Joint(ctx context.Context, a, b string) (string, string, error) {
 	found, err := r.secrets(ctx, a+b)

@@ -58,7 +58,7 @@ func TestJoint(t *testing.T) {
 	}
 }
 
-// A segment of a path is what the expression says, which would take its time again at
+// A segment of a path is what the expression matches, which would take its time again at
 // each of many names.
 func TestPathSegment(t *testing.T) {
 	expr := regexp.MustCompile(`^[.@~]{0,2}(?:[A-Za-z]+[_.-])*[A-Za-z]*\d{0,4}(?:\.[A-Za-z]{1,5}\d?)?$`)

@@ -20,7 +20,7 @@ type rule struct {
 	entropy float64 // bits a character; a secret has more
 	group   int
 	allow   []allowed
-	near    string // a word before it, without which it says nothing
+	near    string // a word before it, without which it does not count
 	plain   func(secret string) bool
 }
 
@@ -86,7 +86,7 @@ type useKind int
 
 const (
 	useChain useKind = iota // the chain of a rule that has the word
-	useName                 // a name that a rule knows assignments to
+	useName                 // a name whose assignments a rule finds
 	useOwn                  // a function of our own
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// behind says where the value of a name begins, and what it can be there.
+// behind finds where the value of a name begins, and what it can be there.
 func (f *finder) behind(n *name) (int, syntax, bool) {
 	s := f.s
 	i := n.to

@@ -90,7 +90,7 @@ func (f *finder) column(n *name, sep string, which, columns, at int) {
 	}
 }
 
-// cell judges the text of a cell.
+// cell checks the text of a cell.
 func (f *finder) cell(n *name, from, to int) {
 	s := f.s
 	from = skip(s, from, to-from, tableGap)

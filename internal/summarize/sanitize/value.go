@@ -9,7 +9,7 @@ import (
 	ahocorasick "github.com/BobuSumisu/aho-corasick"
 )
 
-// How a value stands behind its name says what it can be.
+// The way a value follows its name limits what it can be.
 type syntax int
 
 const (
@@ -192,7 +192,7 @@ func identifier(s string) bool {
 	return s != ""
 }
 
-// idleValues are words that stand behind a name, in code, forms and messages.
+// idleValues are words that follow a name, in code, forms and messages.
 var idleValues = wordSet(`string str text varchar char password passwort passwd pass secret token none null nil true false undefined optional required
 	invalid incorrect missing wrong expired empty unset unknown any object number integer int bool boolean bytes byte binary hidden visible enabled disabled
 	default yes required* needed valid basic bearer digest apikey type value values field input label name username user email admin_ see auto generated

@@ -73,7 +73,7 @@ func Clip(s string, n int) string {
 // Plain is clip without a bound.
 func Plain(s string) string { return Clip(s, len(s)+1) }
 
-// hidden reports what nobody sees, but a model reads: control characters, marks
+// hidden reports what no reader sees, but a model reads: control characters, marks
 // that turn the direction of text, and tag characters.
 func hidden(r rune) bool {
 	return unicode.IsControl(r) || r == '\u200b' || r == '\ufeff' ||
@@ -95,7 +95,7 @@ func escapeLen(s string) int {
 
 var dataURL = regexp.MustCompile(`data:([a-z]+)/[\w.+-]+;base64,[A-Za-z0-9+/]*={0,2}`)
 
-// WithoutData replaces data URLs, which nobody can read, by the name of what
+// WithoutData replaces data URLs, which no reader can read, by the name of what
 // they hold.
 func WithoutData(s string) string {
 	if !strings.Contains(s, base64Mark) {
@@ -126,7 +126,7 @@ func Tags(s string) int {
 	return strings.Count(s, OpenTag) + strings.Count(s, closeTag)
 }
 
-// StripInvisible removes terminal sequences and the characters that nobody sees, and that
+// StripInvisible removes terminal sequences and the characters that no reader sees, and that
 // could hide a word from whoever looks for it. White space stays.
 func StripInvisible(s string) string {
 	if !strings.ContainsFunc(s, invisible) {
@@ -151,7 +151,7 @@ func StripInvisible(s string) string {
 func invisible(r rune) bool { return hidden(r) && !unicode.IsSpace(r) }
 
 // CutMiddle keeps a third of n bytes from the head of a text and the rest from
-// its end, where outputs say how they came out, and tells how much is left out.
+// its end, where outputs have their results, and reports how much is left out.
 func CutMiddle(s string, n int) string {
 	if len(s) <= n {
 		return s

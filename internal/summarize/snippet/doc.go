@@ -1,4 +1,4 @@
-// Package snippet makes one harmless line of a text: bounded, without what nobody sees,
+// Package snippet makes one harmless line of a text: bounded, without what no reader sees,
 // and without what would act or pass for a message where the line is shown.
 //
 //	line := snippet.Clip(text, 300)        // one line of at most 300 UTF-16 units

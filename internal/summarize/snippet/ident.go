@@ -47,7 +47,7 @@ func Digits(s string) int {
 	return n
 }
 
-// isNumber knows #12 to #12345; longer and uniform ones are colours.
+// isNumber matches #12 to #12345; longer and uniform ones are colours.
 func isNumber(w string) bool {
 	if len(w) < 3 || len(w) > 6 || w[0] != '#' || Digits(w) != len(w)-1 {
 		return false

@@ -7,7 +7,7 @@ import (
 	"compactd/internal/summarize/sanitize"
 )
 
-// Forms that give a text the look of somebody else's: of a message with a role,
+// Forms that give a text the look of another author's: of a message with a role,
 // of a call, of the end of the element that a summary stands in.
 var (
 	// roleTag are the tags of chat templates, agents and this package.
@@ -26,7 +26,7 @@ var (
 	roleHead = regexp.MustCompile(`(?i)^[\W_]{0,8}(?:system|developer|assistant|human|user|tool)(?:[ _](?:prompt|message|notice|instructions?|override|update))?[*_"\]]{0,3}\s{0,2}:`)
 )
 
-// quotedMark begins a line that would read as a message of somebody.
+// quotedMark begins a line that would read as a message of another author.
 const quotedMark = "quoted: "
 
 // Neutral takes the form of a message, a call or a tag from one line, and keeps
@@ -42,8 +42,8 @@ func Neutral(s string) string {
 	return s
 }
 
-// untagged takes the brackets of tags that begin somebody's message, also of those that
-// are written in full width or with characters that nobody sees.
+// untagged takes the brackets of tags that begin another author's message, also of those that
+// are written in full width or with characters that no reader sees.
 func untagged(s string) string {
 	t := sanitize.Normalize(s)
 	var edits []Edit
@@ -53,5 +53,5 @@ func untagged(s string) string {
 	return Apply(s, &t, edits)
 }
 
-// ClipNeutral is clip for what a model or a tool said.
+// ClipNeutral is clip for text of a model or a tool.
 func ClipNeutral(s string, n int) string { return Neutral(Clip(s, n)) }

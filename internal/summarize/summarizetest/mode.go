@@ -26,7 +26,7 @@ const (
 	EmptyBody     Mode = "empty body"     // not one byte, with status 200
 	Empty         Mode = "empty"          // a good answer without text
 	Length        Mode = "finish=length"  // cut by the bound on output
-	ToolCall      Mode = "tool call"      // of a tool that nobody offered
+	ToolCall      Mode = "tool call"      // of a tool that no caller offered
 	Refusal       Mode = "refusal"        // the model declines
 	PromptRefused Mode = "prompt refused" // a filter declines before the model
 	Endless       Mode = "endless body"   //
@@ -111,7 +111,7 @@ func (s *Server) drip(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// endless begins a good answer and never comes to its end.
+// endless begins a good answer and never ends it.
 func (s *Server) endless(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	chunk := bytes.Repeat([]byte(" "), 64<<10)
@@ -126,7 +126,7 @@ func (s *Server) endless(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// hangUp writes raw bytes and ends the connection, without a farewell where it
+// hangUp writes raw bytes and ends the connection, without a closing message where it
 // can: a peer sees a reset.
 func hangUp(w http.ResponseWriter, raw string) {
 	c, _, err := http.NewResponseController(w).Hijack()

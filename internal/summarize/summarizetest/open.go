@@ -6,7 +6,7 @@ import (
 )
 
 // Open serves on 127.0.0.1 until stop is called, for programs that are no tests.
-// A nil answer says "ok".
+// A nil answer returns "ok".
 func Open(answer func(Prompt) string) (s *Server, stop func()) {
 	s = newServer(answer)
 	h := httptest.NewServer(s)

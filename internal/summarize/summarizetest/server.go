@@ -21,7 +21,7 @@ const Key = "canary-key-5f1d0c"
 type Server struct {
 	// Delay is how long a Slow answer takes; 30 s.
 	Delay time.Duration
-	// RetryAfter is what RateLimited asks for; 7 s.
+	// RetryAfter is what RateLimited requests; 7 s.
 	RetryAfter time.Duration
 
 	answer func(Prompt) string
@@ -37,7 +37,7 @@ type Server struct {
 	prompts []Prompt
 }
 
-// Start serves on 127.0.0.1 until the test ends. A nil answer says "ok".
+// Start serves on 127.0.0.1 until the test ends. A nil answer returns "ok".
 func Start(t testing.TB, answer func(Prompt) string) *Server {
 	s, stop := Open(answer)
 	t.Cleanup(stop)
@@ -155,7 +155,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // Close implements [net.Listener]; the server's end closes it.
 func (l *listener) Close() error { return nil }
 
-// Addr implements [net.Listener]; nobody dials it.
+// Addr implements [net.Listener]; no caller dials it.
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{Net: "pipe", Name: "summarizetest"} }
 
 func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {

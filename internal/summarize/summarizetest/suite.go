@@ -17,7 +17,7 @@ import (
 	"compactd/internal/summarize/provider"
 )
 
-// outcome is what a mode comes to: a finish, or a kind of failure.
+// outcome is what a mode results in: a finish, or a kind of failure.
 type outcome struct {
 	finish model.Finish
 	kind   model.Kind
@@ -25,7 +25,7 @@ type outcome struct {
 }
 
 // Outcomes is the contract: what a caller sees of each mode, whoever the provider
-// is, and how often the provider was asked.
+// is, and how often the provider was called.
 var outcomes = map[Mode]outcome{
 	Good:          {finish: model.FinishStop, calls: 1},
 	Slow:          {finish: model.FinishStop, calls: 1},
@@ -97,7 +97,7 @@ func Run(t *testing.T, newModel func(testing.TB, provider.Config) model.Model) {
 	}
 }
 
-// testMode shows what a mode comes to, that a failure says nothing of key and
+// testMode shows what a mode results in, that a failure has nothing of key and
 // prompt, and that nothing lasts longer than the time-outs or reads more than
 // MaxBody.
 func testMode(t *testing.T, s *Server, m model.Model, mode Mode) {
@@ -212,7 +212,7 @@ func testCancel(t *testing.T, s *Server, m model.Model) {
 }
 
 // testBreaker shows that a provider that is down is left alone for a while, then
-// asked once, and taken back when it answers.
+// called once, and taken back when it answers.
 func testBreaker(t *testing.T, s *Server, m model.Model) {
 	ask := func() model.Kind {
 		_, err := m.Complete(t.Context(), model.Request{User: "q"})

@@ -56,7 +56,7 @@ func input(first, n int, maxUnits int64, previous *events.Summary) summarize.Inp
 	return summarize.Input{Format: events.Anthropic, Messages: History(first, n), MaxUnits: maxUnits, Previous: previous}
 }
 
-// testBounds: a summary fits, says whose it is, and has a text.
+// testBounds: a summary fits, names its writer, and has a text.
 func testBounds(t *testing.T, s summarize.Summarizer) {
 	for _, room := range []int64{3_000, 10_000, 40_000} {
 		got, err := s.Summarize(t.Context(), input(1, 10, room, nil))
@@ -84,7 +84,7 @@ func testRecord(t *testing.T, s summarize.Summarizer) {
 	}
 }
 
-// testNoSummary: why there is none is told by the errors that the worker knows.
+// testNoSummary: why there is none is reported by the errors that the worker matches.
 func testNoSummary(t *testing.T, s summarize.Summarizer) {
 	if _, err := s.Summarize(t.Context(), input(1, 0, 10_000, nil)); !errors.Is(err, summarize.ErrNothing) {
 		t.Errorf("no messages: %v", err)
@@ -99,7 +99,7 @@ func testNoSummary(t *testing.T, s summarize.Summarizer) {
 	}
 }
 
-// testGenerations (C3): merged ten times, a summary still fits, and still knows
+// testGenerations (C3): merged ten times, a summary still fits, and still contains
 // what it began with.
 func testGenerations(t *testing.T, s summarize.Summarizer) {
 	var last *events.Summary

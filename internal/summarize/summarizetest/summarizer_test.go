@@ -17,7 +17,7 @@ import (
 
 var dialects = []summarizetest.Dialect{summarizetest.OpenAI, summarizetest.Anthropic, summarizetest.Google}
 
-// tenSections is a model that writes what it is asked for.
+// tenSections is a model that writes what it is given.
 func tenSections(p summarizetest.Prompt) string {
 	var b strings.Builder
 	b.WriteString("<analysis>in order</analysis>\n<summary>\n")
@@ -101,6 +101,6 @@ func check(t *testing.T, writer string, within time.Duration, models ...model.Mo
 	}
 	t.Logf("written by %s after %s: %q", s.Model, time.Since(began).Round(time.Millisecond), asked)
 	if s.Model != writer || len(s.Record) == 0 || s.Text == "" {
-		t.Errorf("written by %q, want %q; asked %q", s.Model, writer, asked)
+		t.Errorf("written by %q, want %q; requested %q", s.Model, writer, asked)
 	}
 }

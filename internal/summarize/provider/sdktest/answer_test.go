@@ -20,7 +20,7 @@ import (
 	"compactd/internal/summarize/provider"
 )
 
-// agree asks both sides, and wants the same reply, or refusals with the same status,
+// agree calls both sides, and wants the same reply, or refusals with the same status,
 // ours with the code that the SDK reads.
 func agree(t *testing.T, w *world, s subject, what string) (model.Reply, error) {
 	t.Helper()

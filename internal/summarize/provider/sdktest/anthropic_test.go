@@ -20,7 +20,7 @@ import (
 	"compactd/internal/summarize/provider"
 )
 
-// anthropics asks through anthropic-sdk-go; so do the two below, by way of its clouds.
+// anthropics calls through anthropic-sdk-go; so do the two below, by way of its clouds.
 func anthropics(c provider.Config, _ subject) (asker, error) {
 	return messages(c, option.WithAPIKey(string(c.Key))), nil
 }

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/summarize/provider"
 )
 
-// gemini asks through genai, of AI Studio or of Vertex AI.
+// gemini calls through genai, of AI Studio or of Vertex AI.
 func gemini(c provider.Config, _ subject) (asker, error) {
 	config := &genai.ClientConfig{Backend: genai.BackendGeminiAPI, APIKey: string(c.Key), HTTPClient: &http.Client{}}
 	if c.Provider == provider.Vertex {

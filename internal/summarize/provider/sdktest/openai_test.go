@@ -13,7 +13,7 @@ import (
 	"compactd/internal/summarize/provider"
 )
 
-// openAI asks through openai-go.
+// openAI calls through openai-go.
 func openAI(c provider.Config, s subject) (asker, error) {
 	opts := []option.RequestOption{option.WithBaseURL(c.BaseURL), option.WithMaxRetries(0)}
 	if c.Provider == provider.Azure {
