@@ -1,22 +1,24 @@
 package events
 
+import "compactd/internal/events/codec"
+
 // readAnthropic reads a message of Anthropic's messages API. A system message
 // is no part of it, but harmless: some gateways take it.
-func readAnthropic(w walker) (Message, error) {
+func readAnthropic(w reader) (Message, error) {
 	var m Message
 	var role, content Raw
-	w.object(func(key []byte) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "role":
-			role = w.value()
+			role = w.Value()
 		case "content":
 			content, m.Parts = readContent(&w, readAnthropicBlock)
 		default:
-			w.value()
+			w.Value()
 		}
 	})
-	err := w.end()
-	switch string(bare(role)) {
+	err := w.End()
+	switch string(codec.TextBytes(role)) {
 	case "user":
 		m.Role = RoleUser
 	case "assistant":
@@ -39,54 +41,54 @@ func readAnthropic(w walker) (Message, error) {
 
 // readAnthropicBlock reads the block at w. One whose type is unknown, or whose
 // text is none, is PartOther.
-func readAnthropicBlock(w *walker) Part {
-	if w.kind() != '{' {
-		return Part{Kind: PartOther, Raw: w.value()}
+func readAnthropicBlock(w *reader) Part {
+	if w.Kind() != '{' {
+		return Part{Kind: PartOther, Raw: w.Value()}
 	}
 	var kind, text, thinking, id, name, input, answers, content, failed Raw
 	var inner []Part
-	raw := w.object(func(key []byte) {
+	raw := w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
-			kind = w.value()
+			kind = w.Value()
 		case "text":
-			text = w.value()
+			text = w.Value()
 		case "thinking":
-			thinking = w.value()
+			thinking = w.Value()
 		case "id":
-			id = w.value()
+			id = w.Value()
 		case "name":
-			name = w.value()
+			name = w.Value()
 		case "input":
-			input = w.value()
+			input = w.Value()
 		case "tool_use_id":
-			answers = w.value()
+			answers = w.Value()
 		case "content":
-			if inner = nil; w.kind() == '[' {
+			if inner = nil; w.Kind() == '[' {
 				content, inner = readContent(w, readPlainBlock)
 			} else {
-				content = w.value()
+				content = w.Value()
 			}
 		case "is_error":
-			failed = w.value()
+			failed = w.Value()
 		default:
-			w.value()
+			w.Value()
 		}
 	})
 	p := Part{Kind: PartOther, Raw: raw}
-	switch string(bare(kind)) {
+	switch string(codec.TextBytes(kind)) {
 	case "text":
 		if w.text(&p, text) {
 			p.Kind = PartText
 		}
 	case "tool_use":
 		p.Kind, p.Args = PartCall, input
-		p.CallID, _ = unquote(id)
+		p.CallID, _ = codec.Text(id)
 		p.NoID = p.CallID == ""
-		p.Tool, _ = unquote(name)
+		p.Tool, _ = codec.Text(name)
 	case "tool_result":
 		p.Kind, p.Failed = PartResult, failed.Kind() == 't'
-		p.CallID, _ = unquote(answers)
+		p.CallID, _ = codec.Text(answers)
 		p.NoID = p.CallID == ""
 		if w.text(&p, content); content.Kind() == '[' {
 			p.answer(inner)
@@ -106,7 +108,7 @@ func readAnthropicBlock(w *walker) Part {
 
 // writeAnthropic puts the parts of m into the members of its Raw, nil when m is
 // made by compactd.
-func writeAnthropic(m Message, ms []member) ([]member, error) {
+func writeAnthropic(m Message, ms []codec.Member) ([]codec.Member, error) {
 	content, err := writeContent(m.Parts, createAnthropicBlock)
 	if err != nil {
 		return nil, err
@@ -116,9 +118,9 @@ func writeAnthropic(m Message, ms []member) ([]member, error) {
 		if role == RoleTool {
 			role = RoleUser // results are a user's blocks here
 		}
-		ms = []member{{"role", quote(string(role))}}
+		ms = []codec.Member{{Name: "role", Value: codec.Quote(string(role))}}
 	}
-	return set(ms, "content", content), nil
+	return codec.SetMember(ms, "content", content), nil
 }
 
 func createAnthropicBlock(p Part) (Raw, error) {
@@ -126,22 +128,22 @@ func createAnthropicBlock(p Part) (Raw, error) {
 	case PartText:
 		return textBlock(p.Text), nil
 	case PartCall:
-		return object([]member{
-			{"type", Raw(`"tool_use"`)},
-			{"id", quote(p.CallID)},
-			{"name", quote(p.Tool)},
-			{"input", arguments(p)},
+		return codec.WriteObject([]codec.Member{
+			{Name: "type", Value: Raw(`"tool_use"`)},
+			{Name: "id", Value: codec.Quote(p.CallID)},
+			{Name: "name", Value: codec.Quote(p.Tool)},
+			{Name: "input", Value: arguments(p)},
 		}), nil
 	case PartResult:
-		ms := []member{
-			{"type", Raw(`"tool_result"`)},
-			{"tool_use_id", quote(p.CallID)},
-			{"content", quote(p.Text)},
+		ms := []codec.Member{
+			{Name: "type", Value: Raw(`"tool_result"`)},
+			{Name: "tool_use_id", Value: codec.Quote(p.CallID)},
+			{Name: "content", Value: codec.Quote(p.Text)},
 		}
 		if p.Failed {
-			ms = append(ms, member{"is_error", Raw(`true`)})
+			ms = append(ms, codec.Member{Name: "is_error", Value: Raw(`true`)})
 		}
-		return object(ms), nil
+		return codec.WriteObject(ms), nil
 	default:
 		return nil, errCannotMake
 	}

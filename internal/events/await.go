@@ -3,6 +3,8 @@ package events
 import (
 	"math"
 	"time"
+
+	"compactd/internal/events/codec"
 )
 
 // How long a request waits for a turn where it does not say, and at most.
@@ -57,15 +59,15 @@ func WithAwait(request []byte, a Await) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, err := members(data)
+	changed, err := codec.ReadObject(data)
 	if err != nil {
 		return nil, err
 	}
-	ms, err := members(request)
+	ms, err := codec.ReadObject(request)
 	for _, m := range changed {
-		ms = set(ms, m.name, m.value)
+		ms = codec.SetMember(ms, m.Name, m.Value)
 	}
-	return object(ms), err
+	return codec.WriteObject(ms), err
 }
 
 func (e *envelope) await() Await {

@@ -3,6 +3,8 @@ package events
 import (
 	"errors"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // What OpenAI and Anthropic have in common: a content is a string, or an array
@@ -13,14 +15,20 @@ var (
 	errMisplaced  = errors.New("a part of this kind does not belong into this message")
 )
 
+// reader walks one message.
+type reader struct {
+	codec.Walker
+	scan bool // texts of parts stay quoted
+}
+
 // readContent reads the value at w, a string or an array of blocks. For a string
 // there is one part without Raw. Raw is the content itself.
-func readContent(w *walker, block func(*walker) Part) (raw Raw, parts []Part) {
-	if w.kind() == '[' {
-		raw = w.array(func() { parts = append(parts, block(w)) })
+func readContent(w *reader, block func(*reader) Part) (raw Raw, parts []Part) {
+	if w.Kind() == '[' {
+		raw = w.Array(func() { parts = append(parts, block(w)) })
 		return raw, parts
 	}
-	raw = w.value()
+	raw = w.Value()
 	if p := (Part{Kind: PartText}); w.text(&p, raw) {
 		parts = []Part{p}
 	}
@@ -28,9 +36,9 @@ func readContent(w *walker, block func(*walker) Part) (raw Raw, parts []Part) {
 }
 
 // text gives a part the text of a JSON string; it is false for any other value.
-func (w *walker) text(p *Part, raw Raw) (ok bool) {
+func (w *reader) text(p *Part, raw Raw) (ok bool) {
 	if !w.scan {
-		p.Text, ok = unquote(raw)
+		p.Text, ok = codec.Text(raw)
 		return ok
 	}
 	if ok = raw.Kind() == '"'; ok {
@@ -42,25 +50,25 @@ func (w *walker) text(p *Part, raw Raw) (ok bool) {
 // readPlainBlock reads a block that is neither call nor result: one of OpenAI's,
 // or one within a result of Anthropic's. A result within a result is PartOther:
 // to descend would cost a hostile event's depth times its size.
-func readPlainBlock(w *walker) Part {
-	if w.kind() != '{' {
-		return Part{Kind: PartOther, Raw: w.value()}
+func readPlainBlock(w *reader) Part {
+	if w.Kind() != '{' {
+		return Part{Kind: PartOther, Raw: w.Value()}
 	}
 	var kind, text, refusal Raw
 	p := Part{Kind: PartOther}
-	p.Raw = w.object(func(key []byte) {
+	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
-			kind = w.value()
+			kind = w.Value()
 		case "text":
-			text = w.value()
+			text = w.Value()
 		case "refusal":
-			refusal = w.value()
+			refusal = w.Value()
 		default:
-			w.value()
+			w.Value()
 		}
 	})
-	switch string(bare(kind)) {
+	switch string(codec.TextBytes(kind)) {
 	case "refusal":
 		text = refusal
 		fallthrough
@@ -99,7 +107,7 @@ func (p *Part) answer(parts []Part) {
 // its own is a string, anything else an array.
 func writeContent(parts []Part, block func(Part) (Raw, error)) (Raw, error) {
 	if len(parts) == 1 && parts[0].Kind == PartText && parts[0].Raw == nil {
-		return quote(parts[0].Text), nil
+		return codec.Quote(parts[0].Text), nil
 	}
 	size := 2
 	for i := range parts {
@@ -136,26 +144,26 @@ func appendBlock(out Raw, p Part, create func(Part) (Raw, error)) (Raw, error) {
 	case !p.Edited || p.Kind == PartCall:
 		return append(out, p.Raw...), nil
 	case p.Kind == PartThinking:
-		return appendWithText(out, p.Raw, "thinking", p.Text)
+		return codec.AppendWithText(out, p.Raw, "thinking", p.Text)
 	case p.Kind == PartResult:
-		return appendWithText(out, p.Raw, "content", p.Text)
+		return codec.AppendWithText(out, p.Raw, "content", p.Text)
 	case p.Kind == PartText && blockType(p.Raw) == "refusal":
-		return appendWithText(out, p.Raw, "refusal", p.Text)
+		return codec.AppendWithText(out, p.Raw, "refusal", p.Text)
 	case p.Kind == PartText:
-		return appendWithText(out, p.Raw, "text", p.Text)
+		return codec.AppendWithText(out, p.Raw, "text", p.Text)
 	default:
 		return append(out, textBlock(p.Text)...), nil
 	}
 }
 
 func blockType(raw Raw) string {
-	ms, _ := members(raw) // an object: it was read as a text block
-	s, _ := unquote(lookup(ms, "type"))
+	ms, _ := codec.ReadObject(raw) // an object: it was read as a text block
+	s, _ := codec.Text(codec.Lookup(ms, "type"))
 	return s
 }
 
 func textBlock(text string) Raw {
-	return object([]member{{"type", Raw(`"text"`)}, {"text", quote(text)}})
+	return codec.WriteObject([]codec.Member{{Name: "type", Value: Raw(`"text"`)}, {Name: "text", Value: codec.Quote(text)}})
 }
 
 // arguments of a call that is made; providers refuse a call without any.

@@ -1,5 +1,7 @@
 package events
 
+import "compactd/internal/events/codec"
+
 // SubjectCheck compares the next call of a session with its window, before it is
 // made.
 const SubjectCheck = "compactd.check"
@@ -96,7 +98,7 @@ func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
 		env.problems.join(errUnknownFormat)
 	}
 	if m, ok := env.take("messages"); ok {
-		if r.Messages, err = elements(clean(m)); err != nil {
+		if r.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
 			env.problems.add(CodeBadType, "messages", "must be an array")
 		}
 	}
@@ -109,7 +111,7 @@ func (e *envelope) attachments(name string) []Attachment {
 	if !ok {
 		return nil
 	}
-	list, err := elements(v)
+	list, err := codec.ReadArray(v)
 	if err != nil {
 		e.problems.add(CodeBadType, name, "must be an array")
 	} else if len(list) > MaxAttachments {
@@ -124,15 +126,15 @@ func (e *envelope) attachments(name string) []Attachment {
 }
 
 func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
-	ms, err := members(raw)
+	ms, err := codec.ReadObject(raw)
 	if err != nil {
 		e.problems.add(CodeBadType, name, "must hold objects")
 		return out
 	}
-	if kind := lookup(ms, "type"); kind != nil && kind.Kind() != 'n' {
+	if kind := codec.Lookup(ms, "type"); kind != nil && kind.Kind() != 'n' {
 		out.Type = e.textOf(name+".", "type", kind)
 	}
-	if n := lookup(ms, "bytes"); n == nil || n.Kind() == 'n' {
+	if n := codec.Lookup(ms, "bytes"); n == nil || n.Kind() == 'n' {
 		e.problems.add(CodeMissingField, name+".bytes", "is required")
 	} else {
 		out.Bytes = e.countOf(name+".", "bytes", n, 0, MaxTokens)

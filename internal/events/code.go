@@ -144,7 +144,8 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-func invalid(c Code, field, text string) *Invalid {
+// NewInvalid returns an [*Invalid] with one problem.
+func NewInvalid(c Code, field, text string) *Invalid {
 	return &Invalid{Problems: []Problem{{c, field, text}}}
 }
 
@@ -175,5 +176,5 @@ func (p problems) err() error {
 }
 
 func invalidf(c Code, field, format string, args ...any) *Invalid {
-	return invalid(c, field, fmt.Sprintf(format, args...))
+	return NewInvalid(c, field, fmt.Sprintf(format, args...))
 }

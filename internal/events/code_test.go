@@ -38,7 +38,7 @@ func TestCodesAreComplete(t *testing.T) {
 }
 
 func TestCodeOf(t *testing.T) {
-	err := fmt.Errorf("decode turn: %w", invalid(CodeBadID, "tenant", "is bad"))
+	err := fmt.Errorf("decode turn: %w", NewInvalid(CodeBadID, "tenant", "is bad"))
 	if got := CodeOf(err); got != CodeBadID {
 		t.Errorf("got %s, want %s", got, CodeBadID)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // ReadNew reads messages that are to be published: those of [Format.ReadAll] that are
@@ -62,13 +64,13 @@ var known = strings.Fields("system developer user assistant tool function tool_c
 
 // explain says what is wrong with a message, and what it looks like.
 func (f Format) explain(raw Raw, err error) string {
-	ms, bad := members(raw)
+	ms, bad := codec.ReadObject(raw)
 	if err != errNoRole || bad != nil { //nolint:errorlint // a sentinel of this package, never wrapped
 		return err.Error() + f.suspicion(raw)
 	}
 	text := "has no role"
-	if role := lookup(ms, "role"); role != nil {
-		name, ok := unquote(role)
+	if role := codec.Lookup(ms, "role"); role != nil {
+		name, ok := codec.Text(role)
 		switch {
 		case !ok:
 			text = "has a role that is no string"
@@ -84,7 +86,7 @@ func (f Format) explain(raw Raw, err error) string {
 // suspicion says what a message looks like that is of no dialect here, "" where
 // nothing is known of it.
 func (f Format) suspicion(raw Raw) string {
-	ms, err := members(raw)
+	ms, err := codec.ReadObject(raw)
 	if err != nil {
 		if raw.Kind() == '"' {
 			return "; it is a string: put it into {\"role\":\"user\",\"content\":…}"
@@ -103,25 +105,25 @@ const convert = "; convert it to openai, anthropic or neurolink"
 
 const ofNeuroLink = "a message of neurolink: send format neurolink"
 
-func looksLike(ms []member) string {
-	kind, _ := unquote(lookup(ms, "type"))
-	role, _ := unquote(lookup(ms, "role"))
-	parts, content := firstOf(lookup(ms, "parts")), firstOf(lookup(ms, "content"))
-	block, _ := unquote(lookup(content, "type"))
+func looksLike(ms []codec.Member) string {
+	kind, _ := codec.Text(codec.Lookup(ms, "type"))
+	role, _ := codec.Text(codec.Lookup(ms, "role"))
+	parts, content := firstOf(codec.Lookup(ms, "parts")), firstOf(codec.Lookup(ms, "content"))
+	block, _ := codec.Text(codec.Lookup(content, "type"))
 	switch {
-	case parts != nil && lookup(parts, "type") != nil:
+	case parts != nil && codec.Lookup(parts, "type") != nil:
 		return "a UIMessage of the AI SDK: send what convertToModelMessages makes of it" + convert
-	case parts != nil || lookup(ms, "parts").Kind() == '[':
+	case parts != nil || codec.Lookup(ms, "parts").Kind() == '[':
 		return "a content of Gemini" + convert
 	case slices.Contains([]string{"tool-call", "tool-result"}, block):
 		return "a ModelMessage of the AI SDK" + convert
-	case lookup(content, "toolUse") != nil || lookup(content, "toolResult") != nil:
+	case codec.Lookup(content, "toolUse") != nil || codec.Lookup(content, "toolResult") != nil:
 		return "a message of Bedrock Converse" + convert
 	case role == "toolResult" || role == "bashExecution":
 		return "a message of pi" + convert
 	case role == "tool_call" || role == "tool_result":
 		return ofNeuroLink
-	case lookup(ms, "message").Kind() == '{':
+	case codec.Lookup(ms, "message").Kind() == '{':
 		return "a line of a transcript: send its message"
 	case slices.Contains([]string{"message", "function_call", "function_call_output", "reasoning", "custom_tool_call", "custom_tool_call_output"}, kind):
 		return "an item of OpenAI's responses" + convert
@@ -136,15 +138,15 @@ func looksLike(ms []member) string {
 }
 
 // firstOf returns the members of the first object of an array, nil without one.
-func firstOf(array Raw) []member {
+func firstOf(array Raw) []codec.Member {
 	if array.Kind() != '[' {
 		return nil
 	}
-	all, err := elements(array)
+	all, err := codec.ReadArray(array)
 	if err != nil || len(all) == 0 {
 		return nil
 	}
-	ms, err := members(all[0])
+	ms, err := codec.ReadObject(all[0])
 	if err != nil {
 		return nil
 	}
@@ -153,13 +155,13 @@ func firstOf(array Raw) []member {
 
 // arrayOf says what an array is that came in place of an event.
 func arrayOf(data Raw) string {
-	all, err := elements(data)
+	all, err := codec.ReadArray(data)
 	text := fmt.Sprintf("an array of %d, not one JSON object", len(all))
 	if first := firstOf(data); err == nil && first != nil {
 		switch {
-		case lookup(first, "messages") != nil:
+		case codec.Lookup(first, "messages") != nil:
 			text += "; send the events one by one"
-		case lookup(first, "role") != nil || looksLike(first) != "":
+		case codec.Lookup(first, "role") != nil || looksLike(first) != "":
 			text += "; if it is messages, send {\"messages\":[…]}"
 		}
 	}

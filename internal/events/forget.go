@@ -34,7 +34,7 @@ func DecodeForget(data []byte) (id string, err error) {
 		return "", err
 	}
 	for _, f := range env.fields {
-		if f.name != "v" && f.name != "id" {
+		if f.Name != "v" && f.Name != "id" {
 			env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
 			break
 		}

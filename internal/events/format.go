@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // Format is the dialect of a session's messages.
@@ -38,7 +40,7 @@ var (
 	errNoRole        = errors.New("has no role that its dialect knows")
 	errNoContent     = errors.New("has no content of a type that its dialect allows")
 	errBadCalls      = errors.New("has tool calls that are not an array of objects")
-	errUnknownFormat = invalid(CodeUnknownFormat, "format", "is none of openai, anthropic, neurolink")
+	errUnknownFormat = NewInvalid(CodeUnknownFormat, "format", "is none of openai, anthropic, neurolink")
 )
 
 // Read returns the model of one message. What the dialect does not know stays
@@ -48,12 +50,12 @@ func (f Format) Read(raw Raw) (Message, error) {
 	if !f.Known() {
 		return Message{}, errUnknownFormat
 	}
-	if check(raw) != nil {
-		return Message{}, invalid(CodeBadMessage, "message", errNoMessage.Error())
+	if codec.Check(raw) != nil {
+		return Message{}, NewInvalid(CodeBadMessage, "message", errNoMessage.Error())
 	}
-	m, err := f.read(walker{raw: raw})
+	m, err := f.read(raw, false)
 	if err != nil {
-		return Message{}, invalid(CodeBadMessage, "message", f.explain(raw, err))
+		return Message{}, NewInvalid(CodeBadMessage, "message", f.explain(raw, err))
 	}
 	return m, nil
 }
@@ -74,7 +76,7 @@ func (f Format) readAll(raws []Raw, scan bool) ([]Message, error) {
 	out := make([]Message, len(raws))
 	var bad problems
 	for i, raw := range raws {
-		m, err := f.read(walker{raw: raw, scan: scan})
+		m, err := f.read(raw, scan)
 		if err != nil {
 			bad.add(CodeBadMessage, fmt.Sprintf("messages[%d]", i), "%s", f.explain(raw, err))
 			if len(bad) == maxBadMessages {
@@ -89,16 +91,17 @@ func (f Format) readAll(raws []Raw, scan bool) ([]Message, error) {
 	return out, nil
 }
 
-func (f Format) read(w walker) (m Message, err error) {
+func (f Format) read(raw Raw, scan bool) (m Message, err error) {
+	r := reader{codec.Walk(raw), scan}
 	switch f {
 	case Anthropic:
-		m, err = readAnthropic(w)
+		m, err = readAnthropic(r)
 	case NeuroLink:
-		m, err = readNeuroLink(w)
+		m, err = readNeuroLink(r)
 	default:
-		m, err = readOpenAI(w)
+		m, err = readOpenAI(r)
 	}
-	m.Raw = w.raw
+	m.Raw = raw
 	return m, err
 }
 
@@ -110,10 +113,10 @@ func (f Format) Write(m Message) (Raw, error) {
 	if m.Raw != nil && !m.Edited {
 		return m.Raw, nil
 	}
-	var ms []member
+	var ms []codec.Member
 	if m.Raw != nil {
 		var err error
-		if ms, err = members(m.Raw); err != nil {
+		if ms, err = codec.ReadObject(m.Raw); err != nil {
 			return nil, fmt.Errorf("write message: %w", err)
 		}
 	}
@@ -131,7 +134,7 @@ func (f Format) Write(m Message) (Raw, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write %s message: %w", f, err)
 	}
-	return object(ms), nil
+	return codec.WriteObject(ms), nil
 }
 
 // WriteAll writes messages in order.

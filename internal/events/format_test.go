@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"compactd/internal/events/codec"
 )
 
 type readCase struct {
@@ -37,7 +39,7 @@ func checkReadProblems(t *testing.T, f Format, cases map[string]error) {
 	for raw, problem := range cases {
 		_, err := f.Read(Raw(raw))
 		want := problem.Error()
-		if check(Raw(raw)) == nil {
+		if codec.Check(Raw(raw)) == nil {
 			want = f.explain(Raw(raw), problem)
 		}
 		bad, ok := errors.AsType[*Invalid](err)

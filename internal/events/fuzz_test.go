@@ -42,6 +42,19 @@ func FuzzDecodeTurn(f *testing.F) {
 	})
 }
 
+// A reader of a dialect does not panic either where the bytes are not JSON, which only
+// [codec.Check] finds.
+func FuzzReadMessage(f *testing.F) {
+	for _, s := range []string{`{`, `[1,`, `{"role"`, `{"role":`, `{"role":"user","content":["`, `{"role":"assistant","tool_calls":[{]}`, "{}\x00", `tru`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		for _, format := range []Format{OpenAI, Anthropic, NeuroLink} {
+			_, _ = format.read(data, false)
+		}
+	})
+}
+
 // fuzzMessage reads a message, and reads it again as built anew from its parts.
 func fuzzMessage(t *testing.T, f Format, raw Raw) {
 	m, err := f.Read(raw)

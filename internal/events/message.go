@@ -1,5 +1,7 @@
 package events
 
+import "compactd/internal/events/codec"
+
 // Role says who speaks. It is the provider's word where there is one.
 type Role string
 
@@ -92,7 +94,7 @@ func (p *Part) Said() string {
 	if p.Quoted == nil {
 		return p.Text
 	}
-	s, _ := unquote(p.Quoted)
+	s, _ := codec.Text(p.Quoted)
 	return s
 }
 

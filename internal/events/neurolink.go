@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // neurolinkMessage is what a message of NeuroLink consists of: a tool call and a
@@ -18,10 +20,10 @@ type neurolinkMessage struct {
 	stands bool // for other messages
 }
 
-func readNeuroLink(w walker) (Message, error) {
+func readNeuroLink(w reader) (Message, error) {
 	var n neurolinkMessage
 	n.read(&w)
-	if w.end() != nil {
+	if w.End() != nil {
 		return Message{}, errNoMessage
 	}
 	if n.hidden {
@@ -31,10 +33,10 @@ func readNeuroLink(w walker) (Message, error) {
 	text := Part{Kind: PartText}
 	w.text(&text, n.content)
 	absent := kind == 0 || kind == 'n'
-	if !absent && !slices.Contains([]jsonKind{'"', '[', '{'}, kind) {
+	if !absent && !slices.Contains([]codec.Kind{'"', '[', '{'}, kind) {
 		return Message{}, errNoContent
 	}
-	switch string(bare(n.role)) {
+	switch string(codec.TextBytes(n.role)) {
 	case "user":
 		return n.words(RoleUser, text)
 	case "system":
@@ -65,41 +67,41 @@ func readNeuroLink(w walker) (Message, error) {
 	}
 }
 
-func (n *neurolinkMessage) read(w *walker) {
-	w.object(func(key []byte) {
+func (n *neurolinkMessage) read(w *reader) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "role":
-			n.role = w.value()
+			n.role = w.Value()
 		case "content":
-			n.content = w.value()
+			n.content = w.Value()
 		case "tool":
-			n.tool = w.value()
+			n.tool = w.Value()
 		case "args":
-			n.args = w.value()
+			n.args = w.Value()
 		case "toolCallId", "tool_call_id":
-			n.callID = w.value()
+			n.callID = w.Value()
 		case "metadata":
 			n.metadata(w)
 		case "result":
 			success := memberAt(w, "success")
 			n.failed = success.Kind() == 'f'
 		case "isTruncationMarker":
-			n.stands = isTrue(w.value()) || n.stands
+			n.stands = isTrue(w.Value()) || n.stands
 		case Condensed.parent, Truncated.parent:
-			n.hidden = stringOf(w.value()) != "" || n.hidden
+			n.hidden = stringOf(w.Value()) != "" || n.hidden
 		default:
-			w.value()
+			w.Value()
 		}
 	})
 }
 
-func (n *neurolinkMessage) metadata(w *walker) {
-	if w.kind() != '{' {
-		w.value()
+func (n *neurolinkMessage) metadata(w *reader) {
+	if w.Kind() != '{' {
+		w.Value()
 		return
 	}
-	w.object(func(key []byte) {
-		switch v := w.value(); string(key) {
+	w.Object(func(key []byte) {
+		switch v := w.Value(); string(key) {
 		case "toolCallId":
 			n.metaID = v
 		case "isSummary":
@@ -109,13 +111,13 @@ func (n *neurolinkMessage) metadata(w *walker) {
 }
 
 // memberAt consumes the value at w, and returns its member of that name.
-func memberAt(w *walker, name string) (v Raw) {
-	if w.kind() != '{' {
-		w.value()
+func memberAt(w *reader, name string) (v Raw) {
+	if w.Kind() != '{' {
+		w.Value()
 		return nil
 	}
-	w.object(func(key []byte) {
-		if x := w.value(); string(key) == name {
+	w.Object(func(key []byte) {
+		if x := w.Value(); string(key) == name {
 			v = x
 		}
 	})
@@ -137,17 +139,17 @@ func (n *neurolinkMessage) words(r Role, text Part) (Message, error) {
 
 func (n *neurolinkMessage) part(k PartKind) Part {
 	p := Part{Kind: k}
-	p.Tool, _ = unquote(n.tool)
+	p.Tool, _ = codec.Text(n.tool)
 	var ok bool
-	if p.CallID, ok = unquote(n.callID); !ok {
-		p.CallID, _ = unquote(n.metaID)
+	if p.CallID, ok = codec.Text(n.callID); !ok {
+		p.CallID, _ = codec.Text(n.metaID)
 	}
 	return p
 }
 
 // writeNeuroLink puts the parts of m into the members of its Raw. An edited
 // message, and a call or result that is made, says so in its metadata.
-func writeNeuroLink(m Message, ms []member) ([]member, error) {
+func writeNeuroLink(m Message, ms []codec.Member) ([]codec.Member, error) {
 	content, tool, err := neurolinkContent(m.Parts)
 	if err != nil {
 		return nil, err
@@ -158,10 +160,10 @@ func writeNeuroLink(m Message, ms []member) ([]member, error) {
 	if neurolinkRole(m.Role, tool) != neurolinkRole(m.Role, toolOf(ms)) {
 		return nil, errMisplaced // without its call a message is to be dropped, not edited
 	}
-	if was := lookup(ms, "content"); was != nil || string(content) != `""` {
-		ms = set(ms, "content", content)
+	if was := codec.Lookup(ms, "content"); was != nil || string(content) != `""` {
+		ms = codec.SetMember(ms, "content", content)
 	}
-	return set(ms, "metadata", truncated(lookup(ms, "metadata"))), nil
+	return codec.SetMember(ms, "metadata", truncated(codec.Lookup(ms, "metadata"))), nil
 }
 
 // neurolinkContent joins the texts of parts, or returns the one content that is
@@ -190,41 +192,41 @@ func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
 	}
 	switch {
 	case content == nil:
-		return quote(strings.Join(texts, "\n")), tool, nil
+		return codec.Quote(strings.Join(texts, "\n")), tool, nil
 	case len(texts) > 0:
 		return nil, nil, errMisplaced
 	}
 	return content, tool, nil
 }
 
-func createNeuroLink(m Message, content Raw, tool *Part) []member {
-	var ms []member
+func createNeuroLink(m Message, content Raw, tool *Part) []codec.Member {
+	var ms []codec.Member
 	if m.ID != "" {
-		ms = append(ms, member{"id", quote(m.ID)})
+		ms = append(ms, codec.Member{Name: "id", Value: codec.Quote(m.ID)})
 	}
-	ms = append(ms, member{"role", quote(neurolinkRole(cmp.Or(m.As, m.Role), tool))}, member{"content", content})
+	ms = append(ms, codec.Member{Name: "role", Value: codec.Quote(neurolinkRole(cmp.Or(m.As, m.Role), tool))}, codec.Member{Name: "content", Value: content})
 	if m.Timestamp != nil {
-		ms = append(ms, member{"timestamp", m.Timestamp})
+		ms = append(ms, codec.Member{Name: "timestamp", Value: m.Timestamp})
 	}
 	if m.Condensation != "" {
-		ms = append(ms, member{Condensed.id, quote(m.Condensation)}, member{"metadata", Raw(`{"isSummary":true}`)})
+		ms = append(ms, codec.Member{Name: Condensed.id, Value: codec.Quote(m.Condensation)}, codec.Member{Name: "metadata", Value: Raw(`{"isSummary":true}`)})
 	}
 	if m.Truncation != "" {
-		ms = append(ms, member{Truncated.id, quote(m.Truncation)}, member{"isTruncationMarker", Raw(`true`)})
+		ms = append(ms, codec.Member{Name: Truncated.id, Value: codec.Quote(m.Truncation)}, codec.Member{Name: "isTruncationMarker", Value: Raw(`true`)})
 	}
 	if tool == nil {
 		return ms
 	}
 	if tool.Tool != "" {
-		ms = append(ms, member{"tool", quote(tool.Tool)})
+		ms = append(ms, codec.Member{Name: "tool", Value: codec.Quote(tool.Tool)})
 	}
 	if tool.Args != nil { // optional here, unlike in the other dialects
-		ms = append(ms, member{"args", tool.Args})
+		ms = append(ms, codec.Member{Name: "args", Value: tool.Args})
 	}
 	if tool.CallID != "" {
-		ms = append(ms, member{"toolCallId", quote(tool.CallID)})
+		ms = append(ms, codec.Member{Name: "toolCallId", Value: codec.Quote(tool.CallID)})
 	}
-	return append(ms, member{"metadata", truncated(nil)})
+	return append(ms, codec.Member{Name: "metadata", Value: truncated(nil)})
 }
 
 // neurolinkRole is the dialect's word for who speaks.
@@ -241,8 +243,8 @@ func neurolinkRole(r Role, tool *Part) string {
 
 // toolOf says what the members of a message make it: a call, a result or, nil,
 // neither.
-func toolOf(ms []member) *Part {
-	switch role, _ := unquote(lookup(ms, "role")); role {
+func toolOf(ms []codec.Member) *Part {
+	switch role, _ := codec.Text(codec.Lookup(ms, "role")); role {
 	case "tool_call":
 		return &Part{Kind: PartCall}
 	case "tool_result":
@@ -254,7 +256,7 @@ func toolOf(ms []member) *Part {
 
 // truncated returns metadata that says that the message is not what it was.
 func truncated(metadata Raw) Raw {
-	out, err := withMember(metadata, "truncated", Raw(`true`))
+	out, err := codec.WithMember(metadata, "truncated", Raw(`true`))
 	if err != nil { // there was none, or no object
 		return Raw(`{"truncated":true}`)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"compactd/internal/events/codec"
 )
 
 // openaiMessage is what a message of OpenAI's chat completions consists of.
@@ -15,10 +17,10 @@ type openaiMessage struct {
 	badCalls     bool
 }
 
-func readOpenAI(w walker) (Message, error) {
+func readOpenAI(w reader) (Message, error) {
 	var o openaiMessage
 	o.read(&w)
-	if w.end() != nil {
+	if w.End() != nil {
 		return Message{}, errNoMessage
 	}
 	m := Message{Role: o.model(), Parts: o.parts}
@@ -28,7 +30,7 @@ func readOpenAI(w walker) (Message, error) {
 	case o.badCalls:
 		return m, errBadCalls
 	case m.Role == RoleAssistant:
-		if !slices.Contains([]jsonKind{0, 'n', '"', '['}, o.content.Kind()) {
+		if !slices.Contains([]codec.Kind{0, 'n', '"', '['}, o.content.Kind()) {
 			return m, errNoContent
 		}
 		if o.legacy.Kind() == '{' {
@@ -46,37 +48,37 @@ func readOpenAI(w walker) (Message, error) {
 	return m, nil
 }
 
-func (o *openaiMessage) read(w *walker) {
-	w.object(func(key []byte) {
+func (o *openaiMessage) read(w *reader) {
+	w.Object(func(key []byte) {
 		switch string(key) {
 		case "role":
-			o.role = w.value()
+			o.role = w.Value()
 		case "content":
 			o.content, o.parts = readContent(w, readPlainBlock)
 		case "name":
-			o.name = w.value()
+			o.name = w.Value()
 		case "tool_call_id":
-			o.callID = w.value()
+			o.callID = w.Value()
 		case "function_call":
-			o.legacy = w.value()
+			o.legacy = w.Value()
 		case "tool_calls":
 			o.readCalls(w)
 		default:
-			w.value()
+			w.Value()
 		}
 	})
 }
 
-func (o *openaiMessage) readCalls(w *walker) {
+func (o *openaiMessage) readCalls(w *reader) {
 	o.calls, o.badCalls = nil, false
-	if w.kind() != '[' {
-		v := w.value()
+	if w.Kind() != '[' {
+		v := w.Value()
 		o.badCalls = v.Kind() != 'n'
 		return
 	}
-	w.array(func() {
-		if w.kind() != '{' {
-			w.value()
+	w.Array(func() {
+		if w.Kind() != '{' {
+			w.Value()
 			o.badCalls = true
 			return
 		}
@@ -85,7 +87,7 @@ func (o *openaiMessage) readCalls(w *walker) {
 }
 
 func (o *openaiMessage) model() Role {
-	switch string(bare(o.role)) {
+	switch string(codec.TextBytes(o.role)) {
 	case "system", "developer":
 		return RoleSystem
 	case "user":
@@ -104,9 +106,9 @@ func (o *openaiMessage) model() Role {
 func (o *openaiMessage) result() Part {
 	p := Part{Kind: PartResult}
 	p.answer(o.parts)
-	p.Tool, _ = unquote(o.name)
-	p.CallID, _ = unquote(o.callID)
-	p.NoID = p.CallID == "" && string(bare(o.role)) == "tool" // the older role function has none
+	p.Tool, _ = codec.Text(o.name)
+	p.CallID, _ = codec.Text(o.callID)
+	p.NoID = p.CallID == "" && string(codec.TextBytes(o.role)) == "tool" // the older role function has none
 	if o.content.Kind() == '[' {
 		p.Raw = o.content
 	}
@@ -114,41 +116,41 @@ func (o *openaiMessage) result() Part {
 }
 
 // readOpenAICall reads one element of tool_calls, of type function or custom.
-func readOpenAICall(w *walker) Part {
+func readOpenAICall(w *reader) Part {
 	var id, name, args Raw
 	function := func(key []byte) {
 		switch string(key) {
 		case "name":
-			name = w.value()
+			name = w.Value()
 		case "arguments", "input":
-			args = w.value()
+			args = w.Value()
 		default:
-			w.value()
+			w.Value()
 		}
 	}
 	p := Part{Kind: PartCall}
-	p.Raw = w.object(func(key []byte) {
+	p.Raw = w.Object(func(key []byte) {
 		switch {
 		case string(key) == "id":
-			id = w.value()
-		case (string(key) == "function" || string(key) == "custom") && w.kind() == '{':
-			w.object(function)
+			id = w.Value()
+		case (string(key) == "function" || string(key) == "custom") && w.Kind() == '{':
+			w.Object(function)
 		default:
-			w.value()
+			w.Value()
 		}
 	})
-	p.CallID, _ = unquote(id)
+	p.CallID, _ = codec.Text(id)
 	p.NoID = p.CallID == ""
-	p.Tool, _ = unquote(name)
+	p.Tool, _ = codec.Text(name)
 	p.Args = innerJSON(args)
 	return p
 }
 
 // legacyCall reads a function_call, which had no id.
 func legacyCall(raw Raw) Part {
-	ms, _ := members(raw) // the walker has read it as an object
-	p := Part{Kind: PartCall, Args: innerJSON(lookup(ms, "arguments")), Raw: raw}
-	p.Tool, _ = unquote(lookup(ms, "name"))
+	ms, _ := codec.ReadObject(raw) // the walker has read it as an object
+	p := Part{Kind: PartCall, Args: innerJSON(codec.Lookup(ms, "arguments")), Raw: raw}
+	p.Tool, _ = codec.Text(codec.Lookup(ms, "name"))
 	return p
 }
 
@@ -158,20 +160,20 @@ func innerJSON(args Raw) Raw {
 	if args.Kind() != '"' {
 		return args
 	}
-	inner := Raw(bare(args))
-	if !inner.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) || tooDeep(inner) {
+	inner := Raw(codec.TextBytes(args))
+	if !inner.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) || codec.TooDeep(inner) {
 		return args
 	}
-	return clean(inner)
+	return codec.Clean(inner)
 }
 
-func writeOpenAI(m Message, ms []member) ([]member, error) {
+func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 	if m.Role == RoleTool {
 		return writeOpenAIResult(m, ms)
 	}
 	var content []Part
 	var calls []Raw
-	legacy := legacyPart(m.Parts, lookup(ms, "function_call"))
+	legacy := legacyPart(m.Parts, codec.Lookup(ms, "function_call"))
 	for i, p := range m.Parts {
 		switch {
 		case p.Kind == PartResult, p.Kind == PartCall && m.Role != RoleAssistant:
@@ -185,24 +187,24 @@ func writeOpenAI(m Message, ms []member) ([]member, error) {
 		}
 	}
 	if ms == nil {
-		ms = []member{{"role", quote(string(m.Role))}}
+		ms = []codec.Member{{Name: "role", Value: codec.Quote(string(m.Role))}}
 	}
 	if len(content) == 0 && m.Role == RoleAssistant {
-		if was := lookup(ms, "content"); m.Raw == nil || was != nil && string(was) != `""` {
-			ms = set(ms, "content", Raw(`null`))
+		if was := codec.Lookup(ms, "content"); m.Raw == nil || was != nil && string(was) != `""` {
+			ms = codec.SetMember(ms, "content", Raw(`null`))
 		}
 	} else {
 		c, err := writeContent(content, createOpenAIBlock)
 		if err != nil {
 			return nil, err
 		}
-		ms = set(ms, "content", c)
+		ms = codec.SetMember(ms, "content", c)
 	}
-	ms = slices.DeleteFunc(ms, func(x member) bool {
-		return x.name == "function_call" && legacy < 0 || x.name == "tool_calls" && len(calls) == 0
+	ms = slices.DeleteFunc(ms, func(x codec.Member) bool {
+		return x.Name == "function_call" && legacy < 0 || x.Name == "tool_calls" && len(calls) == 0
 	})
 	if len(calls) > 0 {
-		ms = set(ms, "tool_calls", array(calls))
+		ms = codec.SetMember(ms, "tool_calls", codec.WriteArray(calls))
 	}
 	return ms, nil
 }
@@ -218,18 +220,18 @@ func legacyPart(parts []Part, functionCall Raw) int {
 	return -1
 }
 
-func writeOpenAIResult(m Message, ms []member) ([]member, error) {
+func writeOpenAIResult(m Message, ms []codec.Member) ([]codec.Member, error) {
 	if len(m.Parts) != 1 || m.Parts[0].Kind != PartResult {
 		return nil, errMisplaced
 	}
 	p := m.Parts[0]
 	if ms == nil {
-		ms = []member{{"role", Raw(`"tool"`)}, {"tool_call_id", quote(p.CallID)}}
+		ms = []codec.Member{{Name: "role", Value: Raw(`"tool"`)}, {Name: "tool_call_id", Value: codec.Quote(p.CallID)}}
 	}
 	if p.Raw != nil && !p.Edited {
-		return set(ms, "content", p.Raw), nil
+		return codec.SetMember(ms, "content", p.Raw), nil
 	}
-	return set(ms, "content", quote(p.Text)), nil
+	return codec.SetMember(ms, "content", codec.Quote(p.Text)), nil
 }
 
 func createOpenAIBlock(p Part) (Raw, error) {
@@ -242,8 +244,8 @@ func createOpenAIBlock(p Part) (Raw, error) {
 func createOpenAICall(p Part) Raw {
 	args := arguments(p)
 	if args.Kind() != '"' { // a string is arguments that were no JSON
-		args = quote(string(args))
+		args = codec.Quote(string(args))
 	}
-	function := object([]member{{"name", quote(p.Tool)}, {"arguments", args}})
-	return object([]member{{"id", quote(p.CallID)}, {"type", Raw(`"function"`)}, {"function", function}})
+	function := codec.WriteObject([]codec.Member{{Name: "name", Value: codec.Quote(p.Tool)}, {Name: "arguments", Value: args}})
+	return codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Quote(p.CallID)}, {Name: "type", Value: Raw(`"function"`)}, {Name: "function", Value: function}})
 }

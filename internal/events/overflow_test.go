@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events/codec"
 )
 
 func TestOverflowFixtures(t *testing.T) {
@@ -78,7 +80,7 @@ func FuzzDecodeOverflow(f *testing.F) {
 			}
 			return
 		}
-		if o.Error != nil && !o.Error.IsValid(lenient) {
+		if o.Error != nil && codec.Check(o.Error) != nil {
 			t.Fatalf("error is %s", o.Error)
 		}
 		if o.Error == nil && o.Status == 0 {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"compactd/internal/events/codec"
 )
 
 // text draws the inside of a JSON string, with all that agents send in one.
@@ -62,7 +64,7 @@ func drawOpenAI(t *rapid.T) string {
 		return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"%s"%s},{"type":"image_url"}]%s}`, text(t), unknown(t), unknown(t))
 	case 2:
 		return fmt.Sprintf(`{"content":null,"role":"assistant","tool_calls":[%s{"id":"c","type":"function","function":{"name":"n","arguments":%s}%s}]%s}`,
-			space(t), quote(args(t)), unknown(t), unknown(t))
+			space(t), codec.Quote(args(t)), unknown(t), unknown(t))
 	default:
 		return fmt.Sprintf(`{"role":"tool","tool_call_id":"c","content":"%s"%s}`, text(t), unknown(t))
 	}
@@ -95,7 +97,7 @@ func decoded(t *rapid.T, f Format) []Raw {
 		t.Fatalf("%d messages became %d", len(msgs), len(turn.Messages))
 	}
 	for i, m := range msgs {
-		if want := string(clean(Raw(m))); string(turn.Messages[i]) != want {
+		if want := string(codec.Clean(Raw(m))); string(turn.Messages[i]) != want {
 			t.Fatalf("message %d: %s, want %s", i, turn.Messages[i], want)
 		}
 	}
@@ -165,7 +167,7 @@ func TestEditChangesOnePart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !out.IsValid(lenient) {
+				if codec.Check(out) != nil {
 					t.Fatalf("not JSON: %s", out)
 				}
 				got, err := f.Read(out)
@@ -202,8 +204,8 @@ func checkMembers(t *rapid.T, before, after Raw, but ...string) {
 	want, got := others(before), others(after)
 	for i, s := range want {
 		if strings.HasPrefix(s, "tool_calls=") && i < len(got) { // white space between elements
-			a, _ := elements(Raw(strings.TrimPrefix(s, "tool_calls=")))
-			want[i] = "tool_calls=" + string(array(a))
+			a, _ := codec.ReadArray(Raw(strings.TrimPrefix(s, "tool_calls=")))
+			want[i] = "tool_calls=" + string(codec.WriteArray(a))
 		}
 	}
 	if d := cmp.Diff(want, got); d != "" {

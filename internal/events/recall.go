@@ -1,5 +1,7 @@
 package events
 
+import "compactd/internal/events/codec"
+
 // SubjectRecall asks for originals: what was published, whatever a compaction has
 // made of it.
 const SubjectRecall = "compactd.recall"
@@ -101,18 +103,18 @@ func (e *envelope) position(name string) *Position {
 	if !ok {
 		return nil
 	}
-	ms, err := members(v)
+	ms, err := codec.ReadObject(v)
 	if err != nil {
 		e.problems.add(CodeBadType, name, "must be an object")
 		return nil
 	}
 	p := &Position{}
 	for _, f := range ms {
-		switch f.name {
+		switch f.Name {
 		case "turn":
-			p.Turn = e.countOf(name+".", "turn", f.value, 1, MaxNumber)
+			p.Turn = e.countOf(name+".", "turn", f.Value, 1, MaxNumber)
 		case "index":
-			p.Index = e.countOf(name+".", "index", f.value, 0, MaxNumber)
+			p.Index = e.countOf(name+".", "index", f.Value, 0, MaxNumber)
 		}
 	}
 	if p.Turn == 0 {

@@ -3,6 +3,8 @@ package events
 import (
 	"math"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // MaxFocusBytes bounds the focus of a manual compaction.
@@ -89,7 +91,7 @@ func (e *envelope) words(name string, limit int) string {
 	if !ok {
 		return ""
 	}
-	s, ok := unquote(v)
+	s, ok := codec.Text(v)
 	switch {
 	case !ok:
 		e.problems.add(CodeBadType, name, "must be a string")

@@ -65,7 +65,7 @@ func (c *SessionsCursor) UnmarshalText(text []byte) error {
 	partition, session, ok := strings.Cut(string(text), ".")
 	n, err := strconv.ParseUint(partition, 10, 16)
 	if !ok || err != nil || session != "" && !ValidID(session) {
-		return invalid(CodeOutOfRange, "after", "is none that an answer gave")
+		return NewInvalid(CodeOutOfRange, "after", "is none that an answer gave")
 	}
 	*c = SessionsCursor{int(n), session}
 	return nil

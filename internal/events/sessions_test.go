@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"compactd/internal/testkit/realsessions"
+
+	"compactd/internal/events/codec"
 )
 
 // sessionLine is one line of a recorded session.
@@ -64,7 +66,7 @@ func sessionLines(t *testing.T, path string) map[string][]sessionLine {
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
 		var l sessionLine
-		if err := Unmarshal(clean(lines.Bytes()), &l); err != nil {
+		if err := Unmarshal(codec.Clean(lines.Bytes()), &l); err != nil {
 			t.Fatal(err)
 		}
 		if l.Kind == "message" && l.Meta.Summary == nil {
@@ -91,7 +93,7 @@ func asAnthropic(t *testing.T, lines []sessionLine) (out []Raw) {
 			}
 		}
 		if len(blocks) > 0 {
-			out = append(out, object([]member{{"role", quote(l.Role)}, {"content", array(blocks)}}))
+			out = append(out, codec.WriteObject([]codec.Member{{Name: "role", Value: codec.Quote(l.Role)}, {Name: "content", Value: codec.WriteArray(blocks)}}))
 		}
 	}
 	return out
@@ -112,18 +114,18 @@ func asOpenAI(t *testing.T, lines []sessionLine) (out []Raw) {
 			case "tool_use":
 				calls = append(calls, createOpenAICall(Part{CallID: b.ID, Tool: b.Name, Args: b.Input}))
 			case "tool_result":
-				out = append(out, object([]member{{"role", Raw(`"tool"`)}, {"tool_call_id", quote(b.ToolUseID)}, {"content", b.Content}}))
+				out = append(out, codec.WriteObject([]codec.Member{{Name: "role", Value: Raw(`"tool"`)}, {Name: "tool_call_id", Value: codec.Quote(b.ToolUseID)}, {Name: "content", Value: b.Content}}))
 			}
 		}
-		ms := []member{{"role", quote(l.Role)}}
+		ms := []codec.Member{{Name: "role", Value: codec.Quote(l.Role)}}
 		if len(texts) > 0 {
-			ms = append(ms, member{"content", quote(strings.Join(texts, "\n"))})
+			ms = append(ms, codec.Member{Name: "content", Value: codec.Quote(strings.Join(texts, "\n"))})
 		}
 		if len(calls) > 0 {
-			ms = append(ms, member{"tool_calls", array(calls)})
+			ms = append(ms, codec.Member{Name: "tool_calls", Value: codec.WriteArray(calls)})
 		}
 		if len(ms) > 1 {
-			out = append(out, object(ms))
+			out = append(out, codec.WriteObject(ms))
 		}
 	}
 	return out

@@ -116,7 +116,7 @@ func hasControl(s string) bool {
 // Input returns the subject an event is published on.
 func Input(k Kind, a Address) (string, error) {
 	if !slices.Contains(LogKinds, k) {
-		return "", invalid(CodeUnknownKind, "kind", fmt.Sprintf("%q is none of %v", k, LogKinds))
+		return "", NewInvalid(CodeUnknownKind, "kind", fmt.Sprintf("%q is none of %v", k, LogKinds))
 	}
 	if err := a.Validate(); err != nil {
 		return "", err

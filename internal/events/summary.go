@@ -3,6 +3,8 @@ package events
 import (
 	"strconv"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // RecordKind says what a line of a record is about.
@@ -59,8 +61,8 @@ func DecodeSummary(data []byte) (*Summary, error) {
 		return nil, err
 	}
 	var s Summary
-	if err := Unmarshal(clean(data), &s); err != nil {
-		return nil, invalid(CodeBadType, "", "a field of the summary has the wrong type")
+	if err := Unmarshal(codec.Clean(data), &s); err != nil {
+		return nil, NewInvalid(CodeBadType, "", "a field of the summary has the wrong type")
 	}
 	var p problems
 	if s.Job == "" {

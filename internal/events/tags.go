@@ -1,5 +1,7 @@
 package events
 
+import "compactd/internal/events/codec"
+
 // Tag is one of the two ways in which NeuroLink hides messages of a stored
 // history: nothing is deleted, what is hidden names the message that stands for
 // it. Effective, Hide and Show keep the bytes of every message they do not change.
@@ -32,7 +34,7 @@ func Effective(history []Raw) []Raw {
 func (t Tag) Hide(history []Raw, from, to int, id string) []Raw {
 	out := append([]Raw(nil), history...)
 	for i := max(from, 0); i < min(to, len(out)); i++ {
-		if tagged, err := withMember(out[i], t.parent, quote(id)); err == nil {
+		if tagged, err := codec.WithMember(out[i], t.parent, codec.Quote(id)); err == nil {
 			out[i] = tagged
 		}
 	}
@@ -44,13 +46,13 @@ func (t Tag) Hide(history []Raw, from, to int, id string) []Raw {
 func (t Tag) Show(history []Raw, id string) []Raw {
 	out := make([]Raw, 0, len(history))
 	for _, raw := range history {
-		ms, err := members(raw)
+		ms, err := codec.ReadObject(raw)
 		switch {
 		case err != nil:
 			out = append(out, raw)
-		case says(lookup(ms, t.id), id) && t.stands(lookup(ms, "metadata"), lookup(ms, "isTruncationMarker")):
-		case says(lookup(ms, t.parent), id):
-			out = append(out, object(without(ms, t.parent)))
+		case says(codec.Lookup(ms, t.id), id) && t.stands(codec.Lookup(ms, "metadata"), codec.Lookup(ms, "isTruncationMarker")):
+		case says(codec.Lookup(ms, t.parent), id):
+			out = append(out, codec.WriteObject(without(ms, t.parent)))
 		default:
 			out = append(out, raw)
 		}
@@ -62,18 +64,18 @@ func (t Tag) hides(raw Raw) bool { return stringOf(memberOf(raw, t.parent)) != "
 
 // memberOf returns the member of an object, nil when it is absent or raw is none.
 func memberOf(raw Raw, name string) Raw {
-	ms, err := members(raw)
+	ms, err := codec.ReadObject(raw)
 	if err != nil {
 		return nil
 	}
-	return lookup(ms, name)
+	return codec.Lookup(ms, name)
 }
 
 // without returns members less those of a name.
-func without(ms []member, name string) []member {
-	out := make([]member, 0, len(ms))
+func without(ms []codec.Member, name string) []codec.Member {
+	out := make([]codec.Member, 0, len(ms))
 	for _, m := range ms {
-		if m.name != name {
+		if m.Name != name {
 			out = append(out, m)
 		}
 	}
@@ -82,13 +84,13 @@ func without(ms []member, name string) []member {
 
 // stringOf is the value of a string, "" for anything else.
 func stringOf(raw Raw) string {
-	s, _ := unquote(raw)
+	s, _ := codec.Text(raw)
 	return s
 }
 
 // says reports whether a value is that string.
 func says(raw Raw, s string) bool {
-	v, ok := unquote(raw)
+	v, ok := codec.Text(raw)
 	return ok && v == s
 }
 

@@ -1,6 +1,10 @@
 package events
 
-import "errors"
+import (
+	"errors"
+
+	"compactd/internal/events/codec"
+)
 
 // Version is the version of the wire contract.
 const Version = 1
@@ -78,7 +82,7 @@ func DecodeTurn(data []byte) (*Turn, error) {
 	}
 	if m, ok := env.take("messages"); !ok {
 		env.problems.add(CodeMissingField, "messages", "is required")
-	} else if t.Messages, err = elements(clean(m)); err != nil {
+	} else if t.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
 		env.problems.add(CodeBadType, "messages", "must be an array")
 	}
 	t.Usage, t.UsageProblem = env.usage()
@@ -87,7 +91,7 @@ func DecodeTurn(data []byte) (*Turn, error) {
 
 // envelope is the outer object of an event, read strictly.
 type envelope struct {
-	fields   []member
+	fields   []codec.Member
 	problems problems
 }
 
@@ -95,23 +99,24 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	if len(data) > limit {
 		return nil, invalidf(CodeTooLarge, "", "the event has more than %d bytes", limit)
 	}
-	err := check(data)
-	trailing := errors.Is(err, errTrailing)
+	err := codec.Check(data)
+	trailing := errors.Is(err, codec.ErrTrailing)
 	switch {
 	case err == nil && Raw(data).Kind() == '[':
-		return nil, invalid(CodeBadJSON, "", "the payload is "+arrayOf(data))
+		return nil, NewInvalid(CodeBadJSON, "", "the payload is "+arrayOf(data))
 	case Raw(data).Kind() != '{' || err != nil && !trailing:
-		return nil, invalid(CodeBadJSON, "", "the payload is not one JSON object")
+		return nil, NewInvalid(CodeBadJSON, "", "the payload is not one JSON object")
 	case trailing:
-		return nil, invalid(CodeTrailingData, "", "data follows the JSON object")
-	case tooDeep(data):
-		return nil, invalidf(CodeBadJSON, "", "the payload nests deeper than %d", maxDepth)
+		return nil, NewInvalid(CodeTrailingData, "", "data follows the JSON object")
+	case codec.TooDeep(data):
+		return nil, invalidf(CodeBadJSON, "", "the payload nests deeper than %d", codec.MaxDepth)
 	}
 	e := &envelope{}
-	e.fields, _ = appendMembers(make([]member, 0, fewMembers), data) // an object: it is checked
-	for f, twice := range marked(e.fields) {
-		if twice {
-			e.problems.add(CodeDuplicateKey, fieldName(f.name), "occurs twice")
+	e.fields, _ = codec.AppendMembers(make([]codec.Member, 0, codec.FewMembers), data) // an object: it is checked
+	var names codec.Names
+	for i, f := range e.fields {
+		if names.Repeated(e.fields, i) {
+			e.problems.add(CodeDuplicateKey, fieldName(f.Name), "occurs twice")
 		}
 	}
 	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version {
@@ -130,7 +135,7 @@ func fieldName(s string) string {
 
 // take returns a field; null counts as absent.
 func (e *envelope) take(name string) (Raw, bool) {
-	v := lookup(e.fields, name)
+	v := codec.Lookup(e.fields, name)
 	return v, v != nil && v.Kind() != 'n'
 }
 
@@ -144,7 +149,7 @@ func (e *envelope) text(name string) string {
 
 // textOf reads a member of the object parent, "" for the envelope.
 func (e *envelope) textOf(parent, name string, v Raw) string {
-	s, ok := unquote(v)
+	s, ok := codec.Text(v)
 	switch {
 	case !ok:
 		e.problems.add(CodeBadType, parent+name, "must be a string")
@@ -168,7 +173,7 @@ func (e *envelope) count(name string, low, high int64) int64 {
 
 // countOf reads a member of the object parent, "" for the envelope.
 func (e *envelope) countOf(parent, name string, v Raw, low, high int64) int64 {
-	n, ok := whole(v)
+	n, ok := codec.Integer(v)
 	if !ok {
 		e.problems.add(CodeBadType, parent+name, "must be a whole number")
 		return 0
@@ -181,14 +186,14 @@ func (e *envelope) countOf(parent, name string, v Raw, low, high int64) int64 {
 }
 
 // raw returns a field whose JSON kind is one of kinds, cleaned.
-func (e *envelope) raw(name string, kinds ...jsonKind) Raw {
+func (e *envelope) raw(name string, kinds ...codec.Kind) Raw {
 	v, ok := e.take(name)
 	if !ok {
 		return nil
 	}
 	for _, k := range kinds {
 		if v.Kind() == k {
-			return clean(v)
+			return codec.Clean(v)
 		}
 	}
 	e.problems.add(CodeBadType, name, "has the wrong type")
@@ -203,29 +208,30 @@ func (e *envelope) model() *Model {
 	if !ok {
 		return nil
 	}
-	var room [fewMembers]member
-	ms, err := appendMembers(room[:0], v)
+	var room [codec.FewMembers]codec.Member
+	ms, err := codec.AppendMembers(room[:0], v)
 	if err != nil {
 		e.problems.add(CodeBadType, "model", "must be an object")
 		return nil
 	}
 	m := &Model{}
-	for f, twice := range marked(ms) {
-		if twice {
-			e.problems.add(CodeDuplicateKey, modelField+fieldName(f.name), "occurs twice")
+	var names codec.Names
+	for i, f := range ms {
+		if names.Repeated(ms, i) {
+			e.problems.add(CodeDuplicateKey, modelField+fieldName(f.Name), "occurs twice")
 		}
-		if f.value.Kind() == 'n' {
+		if f.Value.Kind() == 'n' {
 			continue
 		}
-		switch f.name {
+		switch f.Name {
 		case "provider":
-			m.Provider = e.textOf(modelField, f.name, f.value)
+			m.Provider = e.textOf(modelField, f.Name, f.Value)
 		case "name":
-			m.Name = e.textOf(modelField, f.name, f.value)
+			m.Name = e.textOf(modelField, f.Name, f.Value)
 		case "max_output_tokens":
-			m.MaxOutputTokens = e.countOf(modelField, f.name, f.value, 1, MaxTokens)
+			m.MaxOutputTokens = e.countOf(modelField, f.Name, f.Value, 1, MaxTokens)
 		case "context_window":
-			m.ContextWindow = e.countOf(modelField, f.name, f.value, 1, MaxTokens)
+			m.ContextWindow = e.countOf(modelField, f.Name, f.Value, 1, MaxTokens)
 		}
 	}
 	if m.ContextWindow > 0 && m.MaxOutputTokens >= m.ContextWindow {

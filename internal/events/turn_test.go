@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events/codec"
 )
 
 func TestDecodeTurn(t *testing.T) {
@@ -50,7 +52,7 @@ func TestDecodeTurnDefaults(t *testing.T) {
 }
 
 func TestDecodeTurnProblems(t *testing.T) {
-	deep := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
+	deep := strings.Repeat("[", codec.MaxDepth) + strings.Repeat("]", codec.MaxDepth)
 	const m = `"messages":[]`
 	for _, test := range []struct {
 		name, payload string

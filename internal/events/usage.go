@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // usage reads what a provider or an SDK counted for one call. It is nil without one,
@@ -35,8 +37,8 @@ func (e *envelope) usage() (u *Usage, problem string) {
 	if !ok {
 		return nil, ""
 	}
-	var room [fewMembers]member
-	ms, err := appendMembers(room[:0], v)
+	var room [codec.FewMembers]codec.Member
+	ms, err := codec.AppendMembers(room[:0], v)
 	if err != nil {
 		return nil, "usage is no object"
 	}
@@ -136,13 +138,13 @@ func (c counts) camel() *Usage {
 // one call. It is not ok when the calls are not listed.
 func (c counts) lastCall(entries string) (last *counts, ok bool) {
 	if v := c.take(entries); v != nil {
-		calls, err := elements(v)
+		calls, err := codec.ReadArray(v)
 		if err != nil {
 			c.fail(entries, "must be an array")
 			return nil, false
 		}
 		if n := len(calls); n > 0 {
-			ms, err := members(calls[n-1])
+			ms, err := codec.ReadObject(calls[n-1])
 			if err != nil {
 				c.fail(entries, "must be an array of objects")
 				return nil, false
@@ -169,7 +171,7 @@ func inclusive(input, read, written, output int64) *Usage {
 // counts are the members of a usage, or of an object within it.
 type counts struct {
 	field   string // its name, with a dot behind it
-	members []member
+	members []codec.Member
 	problem *string // the first one
 }
 
@@ -182,14 +184,14 @@ func (c counts) fail(name, text string) {
 // any reports whether one of the names is there and not null.
 func (c counts) any(names ...string) bool {
 	for _, name := range names {
-		if v := lookup(c.members, name); v != nil && v.Kind() != 'n' {
+		if v := codec.Lookup(c.members, name); v != nil && v.Kind() != 'n' {
 			return true
 		}
 	}
 	return false
 }
 
-func (c counts) isObject(name string) bool { return lookup(c.members, name).Kind() == '{' }
+func (c counts) isObject(name string) bool { return codec.Lookup(c.members, name).Kind() == '{' }
 
 // count returns a number of tokens, 0 when it is absent or null.
 func (c counts) count(name string) int64 {
@@ -197,7 +199,7 @@ func (c counts) count(name string) int64 {
 	if v == nil {
 		return 0
 	}
-	n, ok := whole(v)
+	n, ok := codec.Integer(v)
 	switch {
 	case !ok:
 		c.fail(name, "must be a whole number")
@@ -215,7 +217,7 @@ func (c counts) detail(name string) counts {
 	d := counts{field: c.field + name + ".", problem: c.problem}
 	v := c.take(name)
 	if v.Kind() == '[' {
-		calls, _ := elements(v) // of JSON that was checked
+		calls, _ := codec.ReadArray(v) // of JSON that was checked
 		if v = nil; len(calls) > 0 {
 			v = calls[len(calls)-1]
 		}
@@ -224,7 +226,7 @@ func (c counts) detail(name string) counts {
 		return d
 	}
 	var err error
-	if d.members, err = members(v); err != nil {
+	if d.members, err = codec.ReadObject(v); err != nil {
 		c.fail(name, "must be an object")
 	}
 	return d
@@ -233,14 +235,14 @@ func (c counts) detail(name string) counts {
 func (c counts) take(name string) Raw {
 	n := 0
 	for _, m := range c.members {
-		if m.name == name {
+		if m.Name == name {
 			n++
 		}
 	}
 	if n > 1 {
 		c.fail(name, "occurs twice")
 	}
-	v := lookup(c.members, name)
+	v := codec.Lookup(c.members, name)
 	if v.Kind() == 'n' {
 		return nil
 	}
@@ -266,7 +268,7 @@ func countName(s string) string {
 func (c counts) names() string {
 	out := make([]string, len(c.members))
 	for i, m := range c.members {
-		out[i] = countName(m.name)
+		out[i] = countName(m.Name)
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)

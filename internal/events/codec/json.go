@@ -1,4 +1,4 @@
-package events
+package codec
 
 import (
 	"bytes"
@@ -14,14 +14,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The JSON library stands behind this file, check.go and the type [Raw]: it has
-// no tagged release yet, and must be easy to replace.
-
 // Raw is one JSON value as it came.
 type Raw = jsontext.Value
 
-// jsonKind is the first byte of a value: { [ " 0 t f n, and 0 for none.
-type jsonKind = jsontext.Kind
+// Kind is the first byte of a value: { [ " 0 t f n, and 0 for none.
+type Kind = jsontext.Kind
 
 // lenient reads what agents pass through: text of models and tools, which may
 // hold half surrogates and duplicate keys.
@@ -39,8 +36,8 @@ var verbatim = json.JoinOptions(
 
 // Marshal writes v, with the strings, numbers and keys of raw values as they
 // are. White space between their tokens is left out: the library has no option
-// to keep it. Bytes that are no UTF-8 become U+FFFD: what an outcome quotes of a stranger
-// must not keep it from being written. Beside an error there is nothing.
+// to keep it. Bytes that are no UTF-8 become U+FFFD: text that an outcome quotes
+// must not prevent it from being written. With an error the result is nil.
 // See docs/adr/0018.
 func Marshal(v any) ([]byte, error) {
 	data, err := json.Marshal(v, verbatim)
@@ -67,13 +64,13 @@ func UnmarshalStrict(data []byte, v any) error {
 	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 }
 
-// maxDepth bounds the nesting of an event. No agent comes near it, and what
-// recurses over messages later need not fear for its stack.
-const maxDepth = 200
+// MaxDepth bounds the nesting of an event. No agent comes near it, and recursion over
+// messages cannot exhaust the stack.
+const MaxDepth = 200
 
-// tooDeep reports whether valid JSON nests deeper than maxDepth.
-func tooDeep(raw []byte) bool {
-	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) <= maxDepth {
+// TooDeep reports whether valid JSON nests deeper than MaxDepth.
+func TooDeep(raw []byte) bool {
+	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) <= MaxDepth {
 		return false
 	}
 	depth, quoted := 0, false
@@ -85,7 +82,7 @@ func tooDeep(raw []byte) bool {
 			i++
 		case quoted:
 		case c == '[' || c == '{':
-			if depth++; depth > maxDepth {
+			if depth++; depth > MaxDepth {
 				return true
 			}
 		case c == ']' || c == '}':
@@ -95,9 +92,9 @@ func tooDeep(raw []byte) bool {
 	return false
 }
 
-// clean returns valid JSON with half surrogates and broken UTF-8 as U+FFFD.
+// Clean returns valid JSON with half surrogates and broken UTF-8 as U+FFFD.
 // Anything else stays byte for byte; without any, raw itself is returned.
-func clean(raw Raw) Raw {
+func Clean(raw Raw) Raw {
 	if utf8.Valid(raw) && !hasSurrogate(raw) {
 		return raw
 	}
@@ -159,24 +156,24 @@ func escaped(b []byte) rune {
 	return rune(n)
 }
 
-// hasSurrogate may err on the side of true: \ud000 to \ud7ff are whole. Most texts
-// have no \u at all.
+// hasSurrogate may be true without one: \ud000 to \ud7ff are whole characters. Most
+// strings have no \u at all.
 func hasSurrogate(raw []byte) bool {
 	at := bytes.Index(raw, []byte(`\u`))
 	return at >= 0 && (bytes.Contains(raw[at:], []byte(`\ud`)) || bytes.Contains(raw[at:], []byte(`\uD`)))
 }
 
-// quote writes s as a JSON string; broken UTF-8 becomes U+FFFD.
-func quote(s string) Raw { return appendQuote(nil, s) }
+// Quote writes s as a JSON string; broken UTF-8 becomes U+FFFD.
+func Quote(s string) Raw { return appendQuote(nil, s) }
 
 func appendQuote[S string | []byte](out Raw, s S) Raw {
 	out, _ = jsontext.AppendQuote(out, s) // its only error is broken UTF-8, which it replaces
 	return out
 }
 
-// unquote reads a JSON string; ok is false for any other type. Half surrogates
+// Text reads a JSON string; ok is false for any other type. Half surrogates
 // and broken UTF-8 become U+FFFD.
-func unquote(raw Raw) (s string, ok bool) {
+func Text(raw Raw) (s string, ok bool) {
 	n := len(raw)
 	if n < 2 || raw[0] != '"' || raw[n-1] != '"' {
 		return "", false
@@ -184,11 +181,11 @@ func unquote(raw Raw) (s string, ok bool) {
 	text := raw[1 : n-1]
 	switch {
 	case !utf8.Valid(text):
-		return string(bare(raw)), true
+		return string(TextBytes(raw)), true
 	case bytes.IndexByte(text, '\\') < 0:
 		return string(text), true
 	}
-	var out strings.Builder // a long text is made once, without a copy
+	var out strings.Builder // a long text is built once, without a copy
 	out.Grow(len(text))
 	for piece := range Pieces(raw) {
 		out.Write(piece)
@@ -207,7 +204,7 @@ func Pieces(quoted Raw) iter.Seq[[]byte] {
 				return
 			}
 			text = text[slash:]
-			made, width := meant(text)
+			made, width := unescape(text)
 			if !yield(made) {
 				return
 			}
@@ -219,7 +216,7 @@ func Pieces(quoted Raw) iter.Seq[[]byte] {
 	}
 }
 
-// plain is what a letter behind a backslash stands for: itself, but for five.
+// plain is the character of a letter behind a backslash: itself, but for five.
 var plain = func() (t [1 << 8]byte) {
 	for i := range t {
 		t[i] = byte(i)
@@ -228,8 +225,8 @@ var plain = func() (t [1 << 8]byte) {
 	return t
 }()
 
-// meant is what the escape sequence at the start of b stands for, and its length.
-func meant(b []byte) (text []byte, width int) {
+// unescape returns the text of the escape sequence at the start of b, and its length.
+func unescape(b []byte) (text []byte, width int) {
 	r := escaped(b)
 	switch {
 	case len(b) < 2: // no JSON
@@ -244,9 +241,9 @@ func meant(b []byte) (text []byte, width int) {
 	return utf8.AppendRune(nil, r), width
 }
 
-// bare is unquote without a copy where the string has no escapes: it may be a
+// TextBytes is Text without a copy where the string has no escapes: it may be a
 // part of raw. It is nil for anything but a string.
-func bare(raw Raw) []byte {
+func TextBytes(raw Raw) []byte {
 	n := len(raw)
 	if n < 2 || raw[0] != '"' || raw[n-1] != '"' {
 		return nil
@@ -258,9 +255,9 @@ func bare(raw Raw) []byte {
 	return b
 }
 
-// whole reads an integer; numbers beyond int64 saturate, so that the caller's
+// Integer reads an integer; numbers beyond int64 saturate, so that the caller's
 // range refuses them. It is false for other types and for fractions.
-func whole(v Raw) (int64, bool) {
+func Integer(v Raw) (int64, bool) {
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return n, true
 	}

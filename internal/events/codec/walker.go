@@ -1,40 +1,44 @@
-package events
+package codec
 
 import (
 	"bytes"
 	"errors"
 )
 
+// ErrTrailing: data follows the JSON value.
+var ErrTrailing = errors.New("data after the JSON value")
+
 var (
 	errNotObject = errors.New("not a JSON object")
 	errNotArray  = errors.New("not a JSON array")
-	errTrailing  = errors.New("data after the JSON value")
 	errSyntax    = errors.New("not JSON")
 )
 
-// walker reads one JSON value in a single pass. What it returns are parts of
+// Walker reads one JSON value in a single pass. What it returns are parts of
 // the input, never copies: the input must not change afterwards. It trusts the
-// input to be JSON, as [check] says: it looks at what stands between the values
-// that it is asked for, and not into them. After an error its methods do nothing.
-// Made where it is used, and not handed on, it costs no memory.
-type walker struct {
-	raw  Raw
-	at   int
-	err  error
-	scan bool // texts of parts stay quoted
+// input to be JSON, as [Check] reports: it reads what is between the requested values,
+// and not the values themselves. After an error its methods do nothing. A Walker that
+// does not escape costs no memory.
+type Walker struct {
+	raw Raw
+	at  int
+	err error
 }
 
-// end returns what was wrong, errTrailing where the one value was not all there is.
-func (w *walker) end() error {
-	if w.kind(); w.err == nil && w.at < len(w.raw) {
-		return errTrailing
+// Walk returns a walker of a value.
+func Walk(raw Raw) Walker { return Walker{raw: raw} }
+
+// End returns the error, ErrTrailing where the one value was not all there is.
+func (w *Walker) End() error {
+	if w.Kind(); w.err == nil && w.at < len(w.raw) {
+		return ErrTrailing
 	}
 	return w.err
 }
 
-// kind is that of the next value, or a punctuation mark; 0 at the end or after
+// Kind is that of the next value, or a punctuation mark; 0 at the end or after
 // an error.
-func (w *walker) kind() jsonKind {
+func (w *Walker) Kind() Kind {
 	for w.err == nil && w.at < len(w.raw) {
 		switch c := w.raw[w.at]; {
 		case c == ' ', c == '\n', c == '\r', c == '\t':
@@ -42,15 +46,15 @@ func (w *walker) kind() jsonKind {
 		case c == '-', '0' <= c && c <= '9':
 			return '0'
 		default:
-			return jsonKind(c)
+			return Kind(c)
 		}
 	}
 	return 0
 }
 
-// value returns the next value.
-func (w *walker) value() Raw {
-	kind, start := w.kind(), w.at
+// Value returns the next value.
+func (w *Walker) Value() Raw {
+	kind, start := w.Kind(), w.at
 	switch kind {
 	case 0, ',', ':', ']', '}':
 		return w.fail(errSyntax)
@@ -67,7 +71,7 @@ func (w *walker) value() Raw {
 }
 
 // skipString passes over the string at w.
-func (w *walker) skipString() {
+func (w *Walker) skipString() {
 	for start := w.at; w.err == nil; {
 		n := bytes.IndexByte(w.raw[w.at+1:], '"')
 		if n < 0 {
@@ -87,7 +91,7 @@ func (w *walker) skipString() {
 }
 
 // skipNested passes over the object or array at w.
-func (w *walker) skipNested() {
+func (w *Walker) skipNested() {
 	for depth := 0; w.err == nil && w.at < len(w.raw); {
 		switch w.raw[w.at] {
 		case '"':
@@ -105,43 +109,43 @@ func (w *walker) skipNested() {
 	w.fail(errSyntax)
 }
 
-// object calls member for each key of the next value, duplicates included;
+// Object calls member for each key of the next value, duplicates included;
 // member must consume exactly one value. It returns the whole object.
-func (w *walker) object(member func(key []byte)) Raw {
-	if w.kind() != '{' {
+func (w *Walker) Object(Member func(key []byte)) Raw {
+	if w.Kind() != '{' {
 		return w.fail(errNotObject)
 	}
 	return w.list('}', func() {
-		if w.kind() != '"' {
+		if w.Kind() != '"' {
 			w.fail(errSyntax)
 			return
 		}
-		key := w.value()
-		if w.kind() != ':' {
+		key := w.Value()
+		if w.Kind() != ':' {
 			w.fail(errSyntax)
 			return
 		}
 		w.at++
-		member(bare(key))
+		Member(TextBytes(key))
 	})
 }
 
-// array calls element for each element of the next value; element must consume
+// Array calls element for each element of the next value; element must consume
 // exactly one value. It returns the whole array.
-func (w *walker) array(element func()) Raw {
-	if w.kind() != '[' {
+func (w *Walker) Array(element func()) Raw {
+	if w.Kind() != '[' {
 		return w.fail(errNotArray)
 	}
 	return w.list(']', element)
 }
 
 // list reads items up to a closing bracket, from behind the opening one.
-func (w *walker) list(closing jsonKind, item func()) Raw {
+func (w *Walker) list(closing Kind, item func()) Raw {
 	start := w.at
 	w.at++
-	for more := w.kind() != closing; more; {
+	for more := w.Kind() != closing; more; {
 		item()
-		switch w.kind() {
+		switch w.Kind() {
 		case ',':
 			w.at++
 		case closing:
@@ -154,7 +158,7 @@ func (w *walker) list(closing jsonKind, item func()) Raw {
 	return w.from(start)
 }
 
-func (w *walker) fail(err error) Raw {
+func (w *Walker) fail(err error) Raw {
 	if w.err == nil {
 		w.err = err
 	}
@@ -162,7 +166,7 @@ func (w *walker) fail(err error) Raw {
 }
 
 // from returns the input from start to where w is.
-func (w *walker) from(start int) Raw {
+func (w *Walker) from(start int) Raw {
 	if w.err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package events
+package codec
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decoder is one of the library's with what it reads from.
+// decoder is a decoder of the library and its input.
 type decoder struct {
 	buf bytes.Buffer
 	dec jsontext.Decoder
@@ -18,9 +18,9 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// check returns an error for what is not exactly one JSON value, errTrailing where
-// something follows one. Nothing else looks at every byte of an event's syntax.
-func check(raw Raw) error {
+// Check returns an error unless raw is exactly one JSON value, ErrTrailing where
+// something follows it. Nothing else looks at every byte of the syntax.
+func Check(raw Raw) error {
 	d := decoders.Get().(*decoder)
 	defer func() {
 		d.buf = bytes.Buffer{} // the input is not kept alive
@@ -33,7 +33,7 @@ func check(raw Raw) error {
 		return fmt.Errorf("check JSON: %w", err)
 	}
 	if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return errTrailing
+		return ErrTrailing
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package events
+package codec
 
 import (
 	"encoding/json"
@@ -30,8 +30,8 @@ func TestClean(t *testing.T) {
 		"\"\xed\xa0\xbd\"":               "\"\uFFFD\uFFFD\uFFFD\"", // a surrogate in UTF-8
 		`"\uFFFD"`:                       `"\uFFFD"`,
 	} {
-		if got := string(clean(Raw(in))); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		if got := string(Clean(Raw(in))); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestCleanProperties(t *testing.T) {
 		if err := json.Unmarshal(raw, &want); err != nil {
 			t.Fatalf("generator made %q: %v", raw, err)
 		}
-		out := clean(raw)
+		out := Clean(raw)
 		if !out.IsValid() {
 			t.Fatalf("%q is not strictly valid", out)
 		}
@@ -56,54 +56,54 @@ func TestCleanProperties(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatal(d)
 		}
-		if again := clean(out); string(again) != string(out) {
+		if again := Clean(out); string(again) != string(out) {
 			t.Fatalf("again: %q, then %q", out, again)
 		}
-		ms, err := members(raw)
+		ms, err := ReadObject(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, ok := unquote(ms[0].value); !ok || s != want["k"] {
-			t.Fatalf("unquote %q = %q, want %q", ms[0].value, s, want["k"])
+		if s, ok := Text(ms[0].Value); !ok || s != want["k"] {
+			t.Fatalf("Text of %q = %q, want %q", ms[0].Value, s, want["k"])
 		}
 	})
 }
 
-func TestUnquote(t *testing.T) {
+func TestText(t *testing.T) {
 	for in, want := range map[string]string{`""`: "", `"a"`: "a", `"\u0041\n"`: "A\n", `"\ud83d"`: "\uFFFD", `"x\ud83d\\"`: "x\uFFFD\\"} {
-		if got, ok := unquote(Raw(in)); !ok || got != want {
-			t.Errorf("unquote(%s) = %q, %v; want %q", in, got, ok, want)
+		if got, ok := Text(Raw(in)); !ok || got != want {
+			t.Errorf("Text(%s) = %q, %v; want %q", in, got, ok, want)
 		}
 	}
 	for _, in := range []string{"", "null", "1", "[]", `{"a":"b"}`, `"`} {
-		if got, ok := unquote(Raw(in)); ok {
-			t.Errorf("unquote(%s) = %q, want none", in, got)
+		if got, ok := Text(Raw(in)); ok {
+			t.Errorf("Text(%s) = %q, want none", in, got)
 		}
 	}
 }
 
-func TestQuoteUnquote(t *testing.T) {
+func TestQuoteText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "s")
-		if got, ok := unquote(quote(s)); !ok || got != s {
+		if got, ok := Text(Quote(s)); !ok || got != s {
 			t.Fatalf("got %q, %v", got, ok)
 		}
 	})
 }
 
-func TestWhole(t *testing.T) {
+func TestInteger(t *testing.T) {
 	const top, low = int64(1<<63 - 1), -int64(1<<63-1) - 1
 	for in, want := range map[string]int64{
 		"0": 0, "-0": 0, "7": 7, "-7": -7, "1e3": 1000, "1.0": 1, "9007199254740993": 9007199254740993,
 		"99999999999999999999": top, "-99999999999999999999": low, "1e400": top, "-1e400": low,
 	} {
-		if got, ok := whole(Raw(in)); !ok || got != want {
-			t.Errorf("whole(%s) = %d, %v; want %d", in, got, ok, want)
+		if got, ok := Integer(Raw(in)); !ok || got != want {
+			t.Errorf("Integer(%s) = %d, %v; want %d", in, got, ok, want)
 		}
 	}
 	for _, in := range []string{"1.5", "1e-3", `"1"`, "null", "true", "[1]"} {
-		if got, ok := whole(Raw(in)); ok {
-			t.Errorf("whole(%s) = %d, want none", in, got)
+		if got, ok := Integer(Raw(in)); ok {
+			t.Errorf("Integer(%s) = %d, want none", in, got)
 		}
 	}
 }
@@ -131,36 +131,36 @@ func TestTooDeep(t *testing.T) {
 		in   string
 		want bool
 	}{
-		"at the bound":  {nest(maxDepth), false},
-		"beyond it":     {nest(maxDepth + 2), true},
+		"at the bound":  {nest(MaxDepth), false},
+		"beyond it":     {nest(MaxDepth + 2), true},
 		"in a string":   {`["` + strings.Repeat(`[\"{`, 1000) + `"]`, false},
 		"side by side":  {`[` + strings.Repeat(`{},`, 1000) + `{}]`, false},
-		"after strings": {`["\\","\"",` + nest(maxDepth) + `]`, true},
+		"after strings": {`["\\","\"",` + nest(MaxDepth) + `]`, true},
 	} {
-		if got := tooDeep([]byte(test.in)); got != test.want {
+		if got := TooDeep([]byte(test.in)); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
 }
 
-func TestMembers(t *testing.T) {
-	ms, err := members(Raw(` { "a" : 1.0 , "\u0062":{ "x" : [ ] }, "a":null } `))
+func TestReadObject(t *testing.T) {
+	ms, err := ReadObject(Raw(` { "a" : 1.0 , "\u0062":{ "x" : [ ] }, "a":null } `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []member{{"a", Raw("1.0")}, {"b", Raw(`{ "x" : [ ] }`)}, {"a", Raw("null")}}
-	if d := cmp.Diff(want, ms, cmp.AllowUnexported(member{})); d != "" {
+	want := []Member{{"a", Raw("1.0")}, {"b", Raw(`{ "x" : [ ] }`)}, {"a", Raw("null")}}
+	if d := cmp.Diff(want, ms); d != "" {
 		t.Error(d)
 	}
 	for _, bad := range []string{"", " ", "[]", "1", `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{1:2}`, `{"a":1]`, `{} {}`, `{},`, "{}x", "{}\x00"} {
-		if ms, err := members(Raw(bad)); err == nil {
-			t.Errorf("members(%q) = %v, want an error", bad, ms)
+		if ms, err := ReadObject(Raw(bad)); err == nil {
+			t.Errorf("ReadObject(%q) = %v, want an error", bad, ms)
 		}
 	}
 }
 
-func TestElements(t *testing.T) {
-	es, err := elements(Raw(` [ 1 , {"a" : 2},[ ] ,"x"] `))
+func TestReadArray(t *testing.T) {
+	es, err := ReadArray(Raw(` [ 1 , {"a" : 2},[ ] ,"x"] `))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,26 +168,26 @@ func TestElements(t *testing.T) {
 		t.Error(d)
 	}
 	for _, bad := range []string{"", "{}", "null", "[", "[1", "[1,]", "[1 2]", "[]]", "[1}"} {
-		if es, err := elements(Raw(bad)); err == nil {
-			t.Errorf("elements(%q) = %v, want an error", bad, es)
+		if es, err := ReadArray(Raw(bad)); err == nil {
+			t.Errorf("ReadArray(%q) = %v, want an error", bad, es)
 		}
 	}
 }
 
-// Values are parts of the input with no room behind them, so that an append
+// Values are parts of the input with no capacity behind them, so that an append
 // cannot write into a neighbour.
 func TestValuesShareTheInput(t *testing.T) {
 	raw := Raw(`{"a":[1],"b":{"c":2}}`)
-	ms, err := members(raw)
+	ms, err := ReadObject(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range ms {
-		if cap(m.value) != len(m.value) {
-			t.Errorf("%s has room for %d bytes more", m.name, cap(m.value)-len(m.value))
+		if cap(m.Value) != len(m.Value) {
+			t.Errorf("%s has room for %d bytes more", m.Name, cap(m.Value)-len(m.Value))
 		}
 	}
-	if &ms[0].value[0] != &raw[5] {
+	if &ms[0].Value[0] != &raw[5] {
 		t.Error("the value was copied")
 	}
 }
@@ -200,12 +200,12 @@ func TestWithMember(t *testing.T) {
 		{`{"n":1,"a":2,"n":3}`, `{"n":0,"a":2,"n":0}`},
 		{`{"a":"\u0041"}`, `{"a":"\u0041","n":0}`},
 	} {
-		got, err := withMember(Raw(test[0]), "n", Raw("0"))
+		got, err := WithMember(Raw(test[0]), "n", Raw("0"))
 		if err != nil || string(got) != test[1] {
 			t.Errorf("%s: got %s, %v; want %s", test[0], got, err, test[1])
 		}
 	}
-	if got, err := withMember(Raw(`[1]`), "n", Raw("0")); err == nil {
+	if got, err := WithMember(Raw(`[1]`), "n", Raw("0")); err == nil {
 		t.Errorf("got %s, want an error", got)
 	}
 }
@@ -213,7 +213,7 @@ func TestWithMember(t *testing.T) {
 // Raw values are written with their numbers, escapes, order and duplicates.
 func TestMarshalKeepsRawValues(t *testing.T) {
 	raw := `{"b":1.0E5,"a":"\u0041\/","a":[1,-0]}`
-	got, err := Marshal(Compacted{Messages: []Raw{Raw(raw)}})
+	got, err := Marshal(map[string][]Raw{"messages": {Raw(raw)}})
 	if err != nil || !strings.Contains(string(got), `"messages":[`+raw+`]`) {
 		t.Errorf("got %s, %v", got, err)
 	}

@@ -1,0 +1,232 @@
+package codec
+
+import (
+	"iter"
+	"slices"
+)
+
+// Member is one key of an object with its value.
+type Member struct {
+	Name  string
+	Value Raw
+}
+
+// ReadObject lists an object's keys in their order, duplicates included. Values
+// are parts of raw, not copies.
+func ReadObject(raw Raw) ([]Member, error) { return AppendMembers(make([]Member, 0, 4), raw) }
+
+// AppendMembers is ReadObject into a slice of the caller, which costs no memory where
+// the list does not escape.
+func AppendMembers(out []Member, raw Raw) ([]Member, error) {
+	w := Walker{raw: raw}
+	w.Object(func(key []byte) { out = append(out, Member{nameOf(key), w.Value()}) })
+	return out, w.End()
+}
+
+// FewMembers is more than most objects have.
+const FewMembers = 12
+
+// Names finds the members whose name came before. The zero value is ready for one list.
+type Names struct{ seen map[string]bool }
+
+// Repeated reports whether the name of ms[i] occurs before it. The caller goes through
+// the list in order.
+func (n *Names) Repeated(ms []Member, i int) bool {
+	if len(ms) <= FewMembers { // for a few a linear search is quicker
+		return slices.ContainsFunc(ms[:i], func(m Member) bool { return m.Name == ms[i].Name })
+	}
+	if n.seen == nil {
+		n.seen = make(map[string]bool, len(ms))
+	}
+	repeated := n.seen[ms[i].Name]
+	n.seen[ms[i].Name] = true
+	return repeated
+}
+
+// ReadArray lists an array's elements as parts of raw.
+func ReadArray(raw Raw) ([]Raw, error) {
+	out := []Raw{}
+	w := Walker{raw: raw}
+	w.Array(func() { out = append(out, w.Value()) })
+	return out, w.End()
+}
+
+// nameOf is the name of a key, of the usual ones without a copy.
+func nameOf(key []byte) string {
+	switch string(key) {
+	case "role":
+		return "role"
+	case "content":
+		return "content"
+	case "type":
+		return "type"
+	case "text":
+		return "text"
+	case "id":
+		return "id"
+	case "name":
+		return "name"
+	case "messages":
+		return "messages"
+	case "model":
+		return "model"
+	case "turn":
+		return "turn"
+	case "usage":
+		return "usage"
+	case "generation":
+		return "generation"
+	case "provider":
+		return "provider"
+	case "input_tokens":
+		return "input_tokens"
+	case "output_tokens":
+		return "output_tokens"
+	case "max_output_tokens":
+		return "max_output_tokens"
+	case "format":
+		return "format"
+	case "cache_creation_input_tokens":
+		return "cache_creation_input_tokens"
+	case "cache_read_input_tokens":
+		return "cache_read_input_tokens"
+	}
+	return string(key)
+}
+
+// SetMember gives name a value, at its place if it is there.
+func SetMember(ms []Member, name string, value Raw) []Member {
+	found := false
+	for i := range ms {
+		if ms[i].Name == name {
+			ms[i].Value, found = value, true
+		}
+	}
+	if !found {
+		ms = append(ms, Member{name, value})
+	}
+	return ms
+}
+
+// Lookup returns the value of name, nil when it is absent. The last duplicate
+// wins, as with most readers of JSON.
+func Lookup(ms []Member, name string) Raw {
+	for _, m := range slices.Backward(ms) {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// WithMember returns the object raw with the value of name set, at its place if
+// it was there. The values of all other members keep their bytes.
+func WithMember(raw Raw, name string, value Raw) (Raw, error) {
+	out, found := append(make(Raw, 0, len(value)+128), '{'), false
+	w := Walker{raw: raw}
+	w.Object(func(key []byte) {
+		v := w.Value()
+		if string(key) == name {
+			v, found = value, true
+		}
+		out = appendMember(out, key, v)
+	})
+	if err := w.End(); err != nil {
+		return nil, err
+	}
+	if !found {
+		out = appendMember(out, name, value)
+	}
+	return append(out, '}'), nil
+}
+
+// AppendWithText writes the object raw with a text as the value of name, as
+// [WithMember] does.
+func AppendWithText(out Raw, raw Raw, name, text string) (Raw, error) {
+	found, first := false, len(out)+1
+	out = append(out, '{')
+	w := Walker{raw: raw}
+	w.Object(func(key []byte) {
+		v := w.Value()
+		if len(out) > first {
+			out = append(out, ',')
+		}
+		if out = append(appendName(out, key), ':'); string(key) == name {
+			out, found = appendQuote(out, text), true
+		} else {
+			out = append(out, v...)
+		}
+	})
+	err := w.End()
+	if !found && err == nil {
+		if len(out) > first {
+			out = append(out, ',')
+		}
+		out = appendQuote(append(appendName(out, name), ':'), text)
+	}
+	return append(out, '}'), err
+}
+
+// WriteObject writes members in their order.
+func WriteObject(ms []Member) Raw {
+	size := 2
+	for _, m := range ms {
+		size += len(m.Name) + len(m.Value) + len(`"":,`)
+	}
+	out := append(make(Raw, 0, size), '{')
+	for _, m := range ms {
+		out = appendMember(out, m.Name, m.Value)
+	}
+	return append(out, '}')
+}
+
+// appendMember writes a member of the object that out begins with.
+func appendMember[S string | []byte](out Raw, name S, value Raw) Raw {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	return append(append(appendName(out, name), ':'), value...)
+}
+
+// appendName is appendQuote for a key; most keys have nothing to escape.
+func appendName[S string | []byte](out Raw, name S) Raw {
+	for i := range len(name) {
+		if c := name[i]; c != '_' && (c < 'a' || c > 'z') {
+			return appendQuote(out, name)
+		}
+	}
+	return append(append(append(out, '"'), name...), '"')
+}
+
+// WriteArray writes elements in their order.
+func WriteArray(elems []Raw) Raw {
+	size := 2
+	for _, e := range elems {
+		size += len(e) + 1
+	}
+	out := append(make(Raw, 0, size), '[')
+	for i, e := range elems {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return append(out, ']')
+}
+
+// Members lists the keys of a JSON object in their order, duplicates included.
+// Anything but an object has none.
+func Members(raw Raw) iter.Seq2[string, Raw] {
+	return func(yield func(string, Raw) bool) {
+		var room [FewMembers]Member
+		ms, err := AppendMembers(room[:0], raw)
+		if err != nil {
+			return
+		}
+		for _, m := range ms {
+			if !yield(m.Name, m.Value) {
+				return
+			}
+		}
+	}
+}
