@@ -32,7 +32,7 @@ SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNotices
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests
-FUZZED   := ./internal/events ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/ops/transcript
+FUZZED   := ./internal/events ./internal/events/codec ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/ops/transcript
 FUZZTIME ?=
 export FUZZTIME
 

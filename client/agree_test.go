@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // An agent through the client, whatever it does and whatever it misses, holds the
@@ -120,7 +121,7 @@ func (a *agent) look(t *rapid.T) {
 	for i, m := range h.Messages {
 		raws[i] = events.Raw(m)
 	}
-	if v := events.Validate(events.Format(h.Format), raws); len(v) > 0 {
+	if v := validate.Messages(events.Format(h.Format), raws); len(v) > 0 {
 		t.Fatalf("the history is not valid: %v", v)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // Fake is a model behind HTTP, in the wire format of one provider.
@@ -60,7 +61,7 @@ func (m *Fake) Check(t *testing.T, history []json.RawMessage) {
 	for i, h := range history {
 		raws[i] = events.Raw(h)
 	}
-	if v := events.Validate(m.format, raws); len(v) > 0 || len(raws) == 0 {
+	if v := validate.Messages(m.format, raws); len(v) > 0 || len(raws) == 0 {
 		t.Errorf("the history at the end, %d messages, is not valid: %v", len(raws), v)
 	}
 	t.Logf("%d calls, %d of them too long, %d tokens produced, %d messages at the end", m.calls, m.refused, m.tokens, len(history))
@@ -82,7 +83,7 @@ func (m *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.calls++
 	tokens := len(body) / 4
 	w.Header().Set("Content-Type", "application/json")
-	if v := events.Validate(m.format, in.Messages); len(v) > 0 {
+	if v := validate.Messages(m.format, in.Messages); len(v) > 0 {
 		m.invalid = append(m.invalid, fmt.Sprint(v))
 	}
 	if tokens > m.window {

@@ -17,6 +17,7 @@ import (
 	"compactd/examples/sessions"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 )
 
@@ -128,7 +129,7 @@ func compactions(t *testing.T, s transcript.Session, p compaction.Policy) (out [
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := events.Validate(s.Format, raw); len(v) > 0 {
+			if v := validate.Messages(s.Format, raw); len(v) > 0 {
 				t.Errorf("%s, turn %d: the compacted history is not valid: %v", s.Name, i+1, v)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 )
 
@@ -115,7 +116,7 @@ func newAdopted(t *testing.T, f events.Format, history []events.Raw) *adopted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &adopted{witness: w, history: history, read: w.texts[1], rows: rows, size: w.ledger.Budget().EstimatedInput, proper: len(events.Validate(f, history)) == 0}
+	return &adopted{witness: w, history: history, read: w.texts[1], rows: rows, size: w.ledger.Budget().EstimatedInput, proper: len(validate.Messages(f, history)) == 0}
 }
 
 func model(f events.Format, window int64) object {

@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // E8: an agent that keeps to its rule has a history its provider takes whenever
@@ -237,7 +238,7 @@ func (s *simulated) ask() {
 
 func (s *simulated) check() {
 	now := s.history()
-	if v := events.Validate(s.format, now); len(v) > 0 {
+	if v := validate.Messages(s.format, now); len(v) > 0 {
 		s.t.Fatalf("%v in\n%s", v, lines(now))
 	}
 	if s.gen != s.ledger.Generation() || len(s.held) > 0 || len(s.turns) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // What our answer has to be where it is not the recorded one. Each check looks at
@@ -266,7 +267,7 @@ func rawOf(v any) []events.Raw {
 }
 
 func violations(got any) string {
-	if bad := events.Validate(events.NeuroLink, rawOf(got)); len(bad) > 0 {
+	if bad := validate.Messages(events.NeuroLink, rawOf(got)); len(bad) > 0 {
 		return fmt.Sprintf("not valid: %v", bad)
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // A1, A8: the profile of the documented release keeps its table of windows, where
@@ -67,8 +68,8 @@ func TestCustomStands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back[i].Role != events.RoleUser || len(events.Validate(test.format, raws)) > 0 {
-			t.Errorf("%s, %s: it is read as of %s; %v", test.profile, test.format, back[i].Role, events.Validate(test.format, raws))
+		if back[i].Role != events.RoleUser || len(validate.Messages(test.format, raws)) > 0 {
+			t.Errorf("%s, %s: it is read as of %s; %v", test.profile, test.format, back[i].Role, validate.Messages(test.format, raws))
 		}
 	}
 }

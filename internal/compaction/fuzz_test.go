@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // Whatever bytes come as a turn, as the first or the second of a session with a
@@ -76,7 +77,7 @@ func proper(a *agent) bool {
 	for _, m := range (&witness{agent: a}).sent() {
 		history = append(history, m.Raw)
 	}
-	return len(events.Validate(a.ledger.Format(), history)) == 0
+	return len(validate.Messages(a.ledger.Format(), history)) == 0
 }
 
 // A3, A4, A6: whatever a message holds, its parts are measured once each, nothing

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // What is told about a history that its provider takes is valid as it stands, no
@@ -24,7 +25,7 @@ func TestProperHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGenerator(t)
 		history := g.proper()
-		if v := events.Validate(g.format, messages(g.format, history...)); len(v) > 0 {
+		if v := validate.Messages(g.format, messages(g.format, history...)); len(v) > 0 {
 			t.Fatalf("the generated history is not valid: %v", v)
 		}
 		w := newWitness(g)
@@ -529,7 +530,7 @@ func (w *witness) clearedAll(policy *compaction.Policy) {
 }
 
 func (w *witness) valid(raw []events.Raw) {
-	if v := events.Validate(w.ledger.Format(), raw); len(v) > 0 {
+	if v := validate.Messages(w.ledger.Format(), raw); len(v) > 0 {
 		w.t.Fatalf("%v in\n%s", v, lines(raw))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // E6: an outcome is a fact however old. testdata/rules-1.jsonl is what a
@@ -51,7 +52,7 @@ const refers = "refer to latest read below"
 func (p *player) shows(v *compaction.View, stands []string) {
 	p.t.Helper()
 	raw := p.render(v)
-	if bad := events.Validate(v.Format, raw); len(bad) > 0 {
+	if bad := validate.Messages(v.Format, raw); len(bad) > 0 {
 		p.t.Fatalf("%v in\n%s", bad, lines(raw))
 	}
 	text := fmt.Sprintf("%s", raw)

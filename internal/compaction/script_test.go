@@ -18,6 +18,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // The scripts under testdata say what the package does with sessions; go test
@@ -687,7 +688,7 @@ func (s *script) rendered() string {
 		out = append(out, string(m.Role)+": "+strings.Join(parts, ", "))
 	}
 	verdict := "valid"
-	for _, v := range events.Validate(s.format, raw) {
+	for _, v := range validate.Messages(s.format, raw) {
 		verdict = "INVALID"
 		out = append(out, v.String())
 	}

@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/testkit/realsessions"
 )
@@ -63,7 +64,7 @@ func TestRealSessions(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if v := events.Validate(s.Format, raw); len(v) > 0 {
+					if v := validate.Messages(s.Format, raw); len(v) > 0 {
 						t.Fatalf("turn %d: %v", i+1, v)
 					}
 					t.Logf("turn %d: %v %d -> %d, %d messages", i+1, c.StagesUsed, c.TokensBefore, c.TokensAfter, len(raw))
@@ -74,7 +75,7 @@ func TestRealSessions(t *testing.T) {
 				t.Error("never compacted")
 			}
 			if compactions > 0 {
-				for _, v := range events.Validate(s.Format, history) {
+				for _, v := range validate.Messages(s.Format, history) {
 					t.Logf("at the end the agent's own history: %v", v)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // B12: a running history of NeuroLink that hides messages behind its own summary
@@ -45,7 +46,7 @@ func TestAdoptTaggedHistory(t *testing.T) {
 	if d := cmp.Diff(contents(t, rendered(effective)), contents(t, got)); d != "" {
 		t.Error(d)
 	}
-	if bad := events.Validate(events.NeuroLink, got); len(bad) > 0 {
+	if bad := validate.Messages(events.NeuroLink, got); len(bad) > 0 {
 		t.Error(bad)
 	}
 	stats, err := whole.ledger.Stats(whole.config, events.Model{})

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // B8, B9, B14: whatever the target, what is left is valid for its provider, not
@@ -38,7 +39,7 @@ func TestTrim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := events.Validate(g.format, raw); len(v) > 0 || len(raw) == 0 {
+		if v := validate.Messages(g.format, raw); len(v) > 0 || len(raw) == 0 {
 			t.Fatalf("%v in\n%s", v, lines(raw))
 		}
 		if got := tokensOf(t, g.format, a.ledger.Rate(), raw); got > plan.After {

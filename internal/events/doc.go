@@ -4,7 +4,7 @@
 //	turn, err := events.DecodeTurn(data)             // every problem in one *Invalid
 //	msgs, err := turn.Format.ReadAll(turn.Messages)  // one model for all dialects
 //	raw, err := turn.Format.WriteAll(msgs)           // back in the form they came in
-//	bad := events.Validate(turn.Format, raw)         // valid for its provider?
+//	bad := validate.Messages(turn.Format, raw)       // valid for its provider?
 //
 // # Guarantees
 //
@@ -14,7 +14,8 @@
 //   - The envelope of an event is strict: a duplicate key, a wrong type, trailing
 //     data or a number out of range is a problem with a stable [Code]. Inside
 //     messages, system and tools everything unknown stays as it is.
-//   - [Validate] shares no code with the repair in package compaction, so that
+//   - Package events/validate shares no code with the readers or with the repair in
+//     package compaction, so that
 //     the one can check the other.
 //
 // # Concurrency

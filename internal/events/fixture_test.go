@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events/validate"
 )
 
 // fixtures returns the payloads under testdata/v1, by name. They are what
@@ -88,7 +90,7 @@ func TestTurnFixtures(t *testing.T) {
 		if d := gocmp.Diff(turn.Messages, out); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		if bad := Validate(f, out); len(bad) > 0 {
+		if bad := validate.Messages(f, out); len(bad) > 0 {
 			t.Errorf("%s: %v", name, bad)
 		}
 	}
@@ -137,7 +139,7 @@ func TestCompactedFixture(t *testing.T) {
 	if d := gocmp.Diff(want, c.Edits); d != "" {
 		t.Error(d)
 	}
-	if got := Validate(c.Format, c.Messages); len(got) > 0 {
+	if got := validate.Messages(c.Format, c.Messages); len(got) > 0 {
 		t.Error(got)
 	}
 	if !strings.Contains(string(c.Messages[1]), `"path": "a", "path": "b", "n": 1.0`) {
@@ -162,7 +164,7 @@ func TestTrimmedFixture(t *testing.T) {
 	if d := gocmp.Diff(want, c.Edits); d != "" {
 		t.Error(d)
 	}
-	if got := Validate(c.Format, c.Messages); len(got) > 0 {
+	if got := validate.Messages(c.Format, c.Messages); len(got) > 0 {
 		t.Error(got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"compactd/internal/events/validate"
 )
 
 // Whatever arrives, nothing panics; and what is taken can be read in every
@@ -34,7 +36,7 @@ func FuzzDecodeTurn(f *testing.F) {
 			t.Fatalf("marshal: %s, %v", out, err)
 		}
 		for _, format := range []Format{OpenAI, Anthropic, NeuroLink} {
-			Validate(format, turn.Messages)
+			validate.Messages(format, turn.Messages)
 			for _, raw := range turn.Messages {
 				fuzzMessage(t, format, raw)
 			}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/testkit/realsessions"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/validate"
 )
 
 // sessionLine is one line of a recorded session.
@@ -167,7 +168,7 @@ func TestRealSessions(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkSame(t, in, out)
-				for _, v := range Validate(f, out) {
+				for _, v := range validate.Messages(f, out) {
 					rules[v.Rule]++
 				}
 			}

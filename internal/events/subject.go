@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,4 +223,13 @@ func (l Location) Validate() error {
 	}
 	p.join(l.Address.Validate())
 	return p.err()
+}
+
+// PartitionOf returns the partition of a session, as the server's transform
+// computes it: FNV-1a over tenant and session.
+func PartitionOf(a Address, partitions int) int {
+	h := fnv.New32a()
+	h.Write([]byte(a.Tenant))
+	h.Write([]byte(a.Session))
+	return int(h.Sum32() % uint32(partitions))
 }

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/kv"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
@@ -128,7 +129,7 @@ func TestOldEntriesAreCondensed(t *testing.T) {
 				if !c.Compacted || c.MessagesOmitted || c.Reason != events.ReasonBackground || c.Budget.UsagePPM > 50_000 {
 					t.Fatalf("after turn %d told %+v", n, c)
 				}
-				if got := events.Validate(c.Format, c.Messages); len(got) > 0 || !strings.Contains(string(c.Messages[0]), "condensed") {
+				if got := validate.Messages(c.Format, c.Messages); len(got) > 0 || !strings.Contains(string(c.Messages[0]), "condensed") {
 					t.Fatalf("after turn %d the history begins with %s; %v", n, c.Messages[0], got)
 				}
 				generations = c.Generation

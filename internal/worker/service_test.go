@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/worker"
 )
 
@@ -78,7 +79,7 @@ func (w *world) wantContext(session string, turns [][]byte) events.ContextRespon
 	if !got.Known || got.V != events.Version || got.Generation != last.Generation || got.Through.Turn != int64(len(turns)) || got.Format != last.Format {
 		w.t.Errorf("%s: got known %v, generation %d, through %+v, %s", session, got.Known, got.Generation, got.Through, got.Format)
 	}
-	if v := events.Validate(got.Format, got.Messages); len(v) > 0 {
+	if v := validate.Messages(got.Format, got.Messages); len(v) > 0 {
 		w.t.Errorf("%s: %v", session, v)
 	}
 	return got
@@ -424,7 +425,7 @@ func TestAskingDisturbsNothing(t *testing.T) {
 		if c.Generation < last.Generation || c.Through.Turn < last.Through.Turn {
 			t.Errorf("after generation %d, turn %d came %d, %d", last.Generation, last.Through.Turn, c.Generation, c.Through.Turn)
 		}
-		if v := events.Validate(events.OpenAI, c.Messages); len(v) > 0 {
+		if v := validate.Messages(events.OpenAI, c.Messages); len(v) > 0 {
 			t.Errorf("generation %d through turn %d: %v", c.Generation, c.Through.Turn, v)
 		}
 		last = c

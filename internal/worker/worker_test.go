@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
 	"compactd/internal/worker/audit"
@@ -291,7 +292,7 @@ func TestCompacts(t *testing.T) {
 			if err := events.Unmarshal(m.Data, &c); err != nil {
 				t.Fatal(err)
 			}
-			if v := events.Validate(c.Format, c.Messages); len(v) > 0 {
+			if v := validate.Messages(c.Format, c.Messages); len(v) > 0 {
 				t.Errorf("generation %d: %v", c.Generation, v)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // Pauses and sizes have the quantiles of recorded sessions: p50 1.65 s and 638 B,
@@ -54,7 +55,7 @@ func TestMessages(t *testing.T) {
 				sizes = append(sizes, len(m))
 			}
 		}
-		if bad := events.Validate(events.Anthropic, a.history()); len(bad) > 0 {
+		if bad := validate.Messages(events.Anthropic, a.history()); len(bad) > 0 {
 			t.Fatalf("agent %d: %v", n, bad[0])
 		}
 	}

@@ -19,7 +19,7 @@
 //     is compared with it; what was not delivered is an error.
 //   - Where a history would have overflowed without compactd is an estimate: what
 //     was saved is added to what the workers published, turn by turn.
-//   - Every compacted history is checked by [events.Validate], and in a load every
+//   - Every compacted history is checked by [validate.Messages], and in a load every
 //     history that an agent made of one.
 //   - Pauses and sizes of messages of a load have the quantiles of recorded sessions
 //     ([Gaps], [Sizes]). A turn is two messages, and waits twice. The messages of an

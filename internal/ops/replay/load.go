@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 )
 
 // LoadConfig describes a load.
@@ -196,7 +197,7 @@ func (f *fleet) wait(ctx context.Context, a *agent, limiter *rate.Limiter) bool 
 }
 
 func (f *fleet) applied(a *agent) {
-	bad := len(events.Validate(events.Anthropic, a.history())) > 0
+	bad := len(validate.Messages(events.Anthropic, a.history())) > 0
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.report.Applied++

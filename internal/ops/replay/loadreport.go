@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -62,7 +63,7 @@ func (r *LoadReport) note(body any) (id string, cause uint64) {
 		if b.Compacted {
 			r.Compactions++
 			r.TokensSaved += b.TokensSaved
-			if len(events.Validate(b.Format, b.Messages)) > 0 {
+			if len(validate.Messages(b.Format, b.Messages)) > 0 {
 				r.Invalid++
 			}
 		}

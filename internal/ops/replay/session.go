@@ -2,6 +2,7 @@ package replay
 
 import (
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
 )
 
@@ -26,7 +27,7 @@ type Generation struct {
 	Stages        []events.Stage
 	Before, After int64 // tokens
 	Messages      int
-	Violations    []events.Violation
+	Violations    []validate.Violation
 }
 
 // sample is what a worker said of a session's size at a turn.
@@ -79,7 +80,7 @@ func (s *SessionReport) sample(turn, input, available int64) {
 func generation(b *events.Compacted) Generation {
 	return Generation{
 		Number: b.Generation, Turn: b.Through.Turn, Reason: b.Reason, Stages: b.StagesUsed, Before: b.TokensBefore, After: b.TokensAfter,
-		Messages: len(b.Messages), Violations: events.Validate(b.Format, b.Messages),
+		Messages: len(b.Messages), Violations: validate.Messages(b.Format, b.Messages),
 	}
 }
 

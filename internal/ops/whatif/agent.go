@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/summarize/extract"
 )
 
@@ -133,7 +134,7 @@ func (w *world) swap(b *events.Compacted, v *compaction.View) error {
 	for _, s := range b.StagesUsed {
 		f.Stages[s]++
 	}
-	if len(events.Validate(b.Format, raw)) > 0 {
+	if len(validate.Messages(b.Format, raw)) > 0 {
 		f.Invalid++
 	}
 	was := w.ruler.history

@@ -1,13 +1,17 @@
-package events
+package validate
 
-import "slices"
+import (
+	"slices"
+
+	"compactd/internal/events/codec"
+)
 
 type openaiShape struct {
 	Role         string             `json:"role"`
-	Content      Raw                `json:"content"`
+	Content      codec.Raw          `json:"content"`
 	Name         string             `json:"name"`
-	Refusal      Raw                `json:"refusal"`
-	Audio        Raw                `json:"audio"`
+	Refusal      codec.Raw          `json:"refusal"`
+	Audio        codec.Raw          `json:"audio"`
 	ToolCalls    *[]openaiCallShape `json:"tool_calls"`
 	FunctionCall *openaiCallName    `json:"function_call"`
 	ToolCallID   string             `json:"tool_call_id"`
@@ -35,7 +39,7 @@ type openaiCalls struct {
 
 const functionID = "function_call " // no tool call's id begins so
 
-func (c *checker) openai(messages []Raw) {
+func (c *checker) openai(messages []codec.Raw) {
 	var calls openaiCalls
 	spoken := false // anybody but the system
 	for i, raw := range messages {

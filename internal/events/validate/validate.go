@@ -1,8 +1,10 @@
-package events
+package validate
 
 import (
 	"fmt"
 	"strings"
+
+	"compactd/internal/events/codec"
 )
 
 // Violation is one breach of the rules of a provider.
@@ -17,9 +19,16 @@ func (v Violation) String() string {
 	return fmt.Sprintf("messages[%d] %s: %s", v.Index, v.Rule, v.Text)
 }
 
-// Rules lists what Validate checks, by dialect.
-var Rules = map[Format][]string{
-	Anthropic: {
+// The dialects, as [events.Format] names them.
+const (
+	anthropic = "anthropic"
+	openai    = "openai"
+	neurolink = "neurolink"
+)
+
+// Rules lists what [Messages] checks, by dialect.
+var Rules = map[string][]string{
+	anthropic: {
 		"bad_shape",         // a message, a block or its fields are not as the API wants them
 		"first_is_user",     // a history begins with a user
 		"roles_alternate",   // user and assistant only, in turns
@@ -31,7 +40,7 @@ var Rules = map[Format][]string{
 		"empty_text",        // a text has more than white space
 		"empty_content",     // a message has a block
 	},
-	OpenAI: {
+	openai: {
 		"bad_shape",
 		"system_first",      // system and developer messages precede all others
 		"call_answered",     // tool messages answer all calls before any other role speaks
@@ -40,27 +49,24 @@ var Rules = map[Format][]string{
 		"duplicate_call_id", // no two calls of a message share an id
 		"empty_content",     // an assistant says or calls something
 	},
-	NeuroLink: {
+	neurolink: {
 		"bad_shape",
 		"call_answered", // each tool_call has a tool_result among the tool messages after it
 		"orphan_result", // each tool_result has a tool_call among the tool messages before it; without id it may stand behind another one
 	},
 }
 
-// Validate returns every breach of f's rules: none means that the history may be
-// sent to its provider as it stands. Calls open at the very end, where their
-// results are still to come, are no breach, nor is an empty history.
-//
-// It shares no code with Read, Write or the repair of package compaction, which
-// it is there to check.
-func Validate(f Format, messages []Raw) []Violation {
+// Messages returns every breach of a dialect's rules: none means that the history can be
+// sent to its provider as it is. Calls that are open at the very end, where their results
+// are still to come, are no breach, nor is an empty history.
+func Messages[F ~string](format F, messages []codec.Raw) []Violation {
 	var c checker
-	switch f {
-	case Anthropic:
+	switch string(format) {
+	case anthropic:
 		c.anthropic(messages)
-	case OpenAI:
+	case openai:
 		c.openai(messages)
-	case NeuroLink:
+	case neurolink:
 		c.neurolink(messages)
 	default:
 		c.report("bad_shape", -1, "the format is unknown")
@@ -77,8 +83,8 @@ func (c *checker) report(rule string, index int, format string, args ...any) {
 
 // parse reads a message or block into its struct. Half surrogates fail here:
 // providers refuse a request that holds one.
-func (c *checker) parse(index int, raw Raw, v any) bool {
-	if raw.Kind() != '{' || Unmarshal(raw, v) != nil {
+func (c *checker) parse(index int, raw codec.Raw, v any) bool {
+	if raw.Kind() != '{' || codec.Unmarshal(raw, v) != nil {
 		c.report("bad_shape", index, "a message or block is not as its dialect has it")
 		return false
 	}
@@ -86,8 +92,8 @@ func (c *checker) parse(index int, raw Raw, v any) bool {
 }
 
 // list returns the elements of an array in a message that parse has taken.
-func list(raw Raw) (out []Raw) {
-	_ = Unmarshal(raw, &out) // an array of valid JSON
+func list(raw codec.Raw) (out []codec.Raw) {
+	_ = codec.Unmarshal(raw, &out) // an array of valid JSON
 	return out
 }
 

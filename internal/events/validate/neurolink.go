@@ -1,13 +1,17 @@
-package events
+package validate
 
-import "slices"
+import (
+	"slices"
+
+	"compactd/internal/events/codec"
+)
 
 type neurolinkShape struct {
-	Role       string `json:"role"`
-	Content    Raw    `json:"content"`
-	ToolCallID string `json:"toolCallId"`
-	SnakeID    string `json:"tool_call_id"`
-	Metadata   Raw    `json:"metadata"`
+	Role       string    `json:"role"`
+	Content    codec.Raw `json:"content"`
+	ToolCallID string    `json:"toolCallId"`
+	SnakeID    string    `json:"tool_call_id"`
+	Metadata   codec.Raw `json:"metadata"`
 }
 
 type neurolinkMetaShape struct {
@@ -20,7 +24,7 @@ type neurolinkCall struct {
 	id    string
 }
 
-func (c *checker) neurolink(messages []Raw) {
+func (c *checker) neurolink(messages []codec.Raw) {
 	var open []neurolinkCall // of the tool messages since anybody spoke
 	tools := false           // the message before is one
 	for i, raw := range messages {
@@ -71,7 +75,7 @@ func answers(open []neurolinkCall, id string) int {
 func neurolinkID(m neurolinkShape) string {
 	var meta neurolinkMetaShape
 	if m.Metadata.Kind() == '{' {
-		_ = Unmarshal(m.Metadata, &meta) // an id of another type is none
+		_ = codec.Unmarshal(m.Metadata, &meta) // an id of another type is none
 	}
 	switch {
 	case m.ToolCallID != "":

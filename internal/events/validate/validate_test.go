@@ -1,10 +1,12 @@
-package events
+package validate
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events/codec"
 )
 
 // planted is a history with one error: the rules it breaks, the one it was
@@ -16,8 +18,8 @@ type planted struct {
 }
 
 // Histories that their providers take as they stand.
-var valid = map[Format]map[string][]string{
-	Anthropic: {
+var valid = map[string]map[string][]string{
+	anthropic: {
 		"empty": {},
 		"long": {
 			`{"role":"user","content":"a"}`,
@@ -36,7 +38,7 @@ var valid = map[Format]map[string][]string{
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"x"}]}`,
 		},
 	},
-	OpenAI: {
+	openai: {
 		"empty": {},
 		"long": {
 			`{"role":"system","content":"a"}`,
@@ -63,7 +65,7 @@ var valid = map[Format]map[string][]string{
 			`{"role":"tool","tool_call_id":"c2","content":"x"}`,
 		},
 	},
-	NeuroLink: {
+	neurolink: {
 		"adjacent": { // B10: adjacency is all there is without ids
 			`{"role":"tool_call","content":"","tool":"n"}`,
 			`{"role":"tool_result","content":"x"}`,
@@ -93,8 +95,8 @@ var valid = map[Format]map[string][]string{
 	},
 }
 
-var plants = map[Format][]planted{
-	Anthropic: {
+var plants = map[string][]planted{
+	anthropic: {
 		{"first is an assistant", []string{`{"role":"assistant","content":"a"}`}, []string{"first_is_user"}},
 		{"two users", []string{`{"role":"user","content":"a"}`, `{"role":"user","content":"b"}`}, []string{"roles_alternate"}},
 		{"a system message", []string{`{"role":"user","content":"a"}`, `{"role":"system","content":"b"}`}, []string{"roles_alternate"}},
@@ -147,7 +149,7 @@ var plants = map[Format][]planted{
 		{"a call without input", []string{`{"role":"user","content":"a"}`, `{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"n"}]}`}, []string{"bad_shape"}},
 		{"a result without id", []string{`{"role":"user","content":[{"type":"tool_result","content":"x"}]}`}, []string{"bad_shape"}},
 	},
-	OpenAI: {
+	openai: {
 		{"a late system message", []string{`{"role":"user","content":"a"}`, `{"role":"system","content":"b"}`}, []string{"system_first"}},
 		{"a call without its result", []string{
 			`{"role":"user","content":"a"}`,
@@ -169,7 +171,7 @@ var plants = map[Format][]planted{
 		{"a call id twice", []string{
 			`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"n","arguments":"{}"}},{"id":"c1","type":"function","function":{"name":"n","arguments":"{}"}}]}`,
 		}, []string{"duplicate_call_id"}},
-		{"a silent assistant", []string{`{"role":"assistant"}`}, []string{"empty_content"}},
+		{"an empty assistant", []string{`{"role":"assistant"}`}, []string{"empty_content"}},
 		{"an assistant without parts", []string{`{"role":"assistant","content":[]}`}, []string{"empty_content"}},
 		{"unknown role", []string{`{"role":"king","content":"a"}`}, []string{"bad_shape"}},
 		{"a user without content", []string{`{"role":"user"}`}, []string{"bad_shape"}},
@@ -182,7 +184,7 @@ var plants = map[Format][]planted{
 		{"a result without id", []string{`{"role":"tool","content":"x"}`}, []string{"bad_shape"}},
 		{"no JSON", []string{`{`}, []string{"bad_shape"}},
 	},
-	NeuroLink: {
+	neurolink: {
 		{"a call without its result, by id", []string{
 			`{"role":"tool_call","content":"","tool":"n","toolCallId":"c1"}`,
 			`{"role":"tool_call","content":"","tool":"n","toolCallId":"c2"}`,
@@ -218,7 +220,7 @@ var plants = map[Format][]planted{
 func TestValidHistories(t *testing.T) {
 	for f, histories := range valid {
 		for name, history := range histories {
-			if got := Validate(f, raws(history)); len(got) > 0 {
+			if got := Messages(f, raws(history)); len(got) > 0 {
 				t.Errorf("%s %s: %v", f, name, got)
 			}
 		}
@@ -230,7 +232,7 @@ func TestPlantedErrors(t *testing.T) {
 	for f, cases := range plants {
 		for _, test := range cases {
 			var got []string
-			for _, v := range Validate(f, raws(test.history)) {
+			for _, v := range Messages(f, raws(test.history)) {
 				if v.Index < 0 || v.Index >= len(test.history) || v.Text == "" {
 					t.Errorf("%s, %s: %+v", f, test.name, v)
 				}
@@ -263,17 +265,17 @@ func TestEveryRuleHasAPlantedError(t *testing.T) {
 	}
 }
 
-func TestValidateUnknownFormat(t *testing.T) {
-	got := Validate("gemini", nil)
+func TestUnknownFormat(t *testing.T) {
+	got := Messages("gemini", nil)
 	if len(got) != 1 || got[0].String() != "messages[-1] bad_shape: the format is unknown" {
 		t.Errorf("got %v", got)
 	}
 }
 
-func raws(history []string) []Raw {
-	out := make([]Raw, len(history))
+func raws(history []string) []codec.Raw {
+	out := make([]codec.Raw, len(history))
 	for i, s := range history {
-		out[i] = Raw(s)
+		out[i] = codec.Raw(s)
 	}
 	return out
 }

@@ -1,19 +1,23 @@
-package events
+package validate
 
-import "slices"
+import (
+	"slices"
+
+	"compactd/internal/events/codec"
+)
 
 type anthropicShape struct {
-	Role    string `json:"role"`
-	Content Raw    `json:"content"`
+	Role    string    `json:"role"`
+	Content codec.Raw `json:"content"`
 }
 
 type anthropicBlockShape struct {
-	Type      string  `json:"type"`
-	Text      *string `json:"text"`
-	ID        string  `json:"id"`
-	Name      string  `json:"name"`
-	Input     Raw     `json:"input"`
-	ToolUseID string  `json:"tool_use_id"`
+	Type      string    `json:"type"`
+	Text      *string   `json:"text"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Input     codec.Raw `json:"input"`
+	ToolUseID string    `json:"tool_use_id"`
 }
 
 // anthropicTools are the calls and results of one message.
@@ -23,7 +27,7 @@ type anthropicTools struct {
 	other          bool // a block that is no result was seen
 }
 
-func (c *checker) anthropic(messages []Raw) {
+func (c *checker) anthropic(messages []codec.Raw) {
 	seen, answered := map[string]bool{}, map[string]bool{}
 	var before anthropicTools
 	for i, raw := range messages {
@@ -75,7 +79,7 @@ func (c *checker) anthropicContent(i int, m anthropicShape, tools *anthropicTool
 	switch m.Content.Kind() {
 	case '"':
 		var s string
-		if Unmarshal(m.Content, &s) == nil && blank(s) {
+		if codec.Unmarshal(m.Content, &s) == nil && blank(s) {
 			c.report("empty_text", i, "the content is white space")
 		}
 	case '[':
@@ -93,7 +97,7 @@ func (c *checker) anthropicContent(i int, m anthropicShape, tools *anthropicTool
 
 // anthropicBlock checks one block. The blocks within a tool_result are the
 // tool's own and are not looked at.
-func (c *checker) anthropicBlock(i int, raw Raw, tools *anthropicTools) {
+func (c *checker) anthropicBlock(i int, raw codec.Raw, tools *anthropicTools) {
 	var b anthropicBlockShape
 	if !c.parse(i, raw, &b) {
 		return

@@ -1,0 +1,242 @@
+package events
+
+import (
+	"strconv"
+	"strings"
+)
+
+// SubjectSessions asks for the sessions of a tenant.
+const SubjectSessions = "compactd.sessions"
+
+// Bounds of a list of sessions.
+const (
+	MaxSessions     = 500
+	DefaultSessions = 100
+)
+
+// SessionsRequest asks for the sessions of a tenant, some at a time.
+type SessionsRequest struct {
+	V      int    `json:"v,omitzero"`
+	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Limit  int64  `json:"limit,omitzero"`  // sessions to list; absent is [DefaultSessions]
+	// After is where to go on, as the answer before said; the zero value begins.
+	After SessionsCursor `json:"after,omitzero"`
+}
+
+// SessionsResponse lists sessions by partition and name. There may be fewer than
+// asked for, even none, and still more to come: each worker answers for the
+// partitions that it serves.
+type SessionsResponse struct {
+	V        int              `json:"v"`
+	Tenant   string           `json:"tenant"`
+	Sessions []SessionSummary `json:"sessions"`
+	// After is where to go on; absent says that all were listed.
+	After *SessionsCursor `json:"after,omitzero"`
+}
+
+// SessionSummary is how one session stands.
+type SessionSummary struct {
+	Session        string `json:"session"`
+	Turns          int64  `json:"turns"`
+	EstimatedInput int64  `json:"estimated_input_tokens"`
+	AvailableInput int64  `json:"available_input_tokens"`
+	Level          Level  `json:"level"`
+	Generation     int64  `json:"generation"`
+	// LastTurn is when its last turn was taken or parked, in Unix milliseconds of the
+	// log.
+	LastTurn int64 `json:"last_turn_ms"`
+}
+
+// SessionsCursor is a place in the list: behind a session, or before all of a
+// partition. On the wire it is a string that only workers read.
+type SessionsCursor struct {
+	Partition int
+	Session   string // "" is before the first
+}
+
+// String writes the cursor as it travels.
+func (c SessionsCursor) String() string { return strconv.Itoa(c.Partition) + "." + c.Session }
+
+// MarshalText writes the cursor as it travels.
+func (c SessionsCursor) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote. Its error is an [*Invalid].
+func (c *SessionsCursor) UnmarshalText(text []byte) error {
+	partition, session, ok := strings.Cut(string(text), ".")
+	n, err := strconv.ParseUint(partition, 10, 16)
+	if !ok || err != nil || session != "" && !ValidID(session) {
+		return NewInvalid(CodeOutOfRange, "after", "is none that an answer gave")
+	}
+	*c = SessionsCursor{int(n), session}
+	return nil
+}
+
+// DecodeSessionsRequest reads the payload of a compactd.sessions. Its error is an
+// [*Invalid].
+func DecodeSessionsRequest(data []byte) (*SessionsRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &SessionsRequest{V: Version, Tenant: env.tenant(), Limit: env.count("limit", 1, MaxSessions)}
+	if after := env.text("after"); after != "" {
+		env.problems.join(r.After.UnmarshalText([]byte(after)))
+	}
+	return r, env.problems.err()
+}
+
+// tenant reads the field of that name.
+func (e *envelope) tenant() string {
+	if _, ok := e.take("tenant"); !ok {
+		return DefaultTenant
+	}
+	before := len(e.problems)
+	tenant := e.text("tenant")
+	if len(e.problems) == before && !ValidID(tenant) {
+		e.problems.add(CodeBadID, "tenant", "is not 1 to 64 of A-Z a-z 0-9 _ -")
+	}
+	return tenant
+}
+
+// SubjectFiles asks which files a session has read and changed.
+const SubjectFiles = "compactd.files"
+
+// FilesPerPage is how many files an answer lists.
+const FilesPerPage = 100
+
+// FilesRequest asks for the files of a session.
+type FilesRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+	Page    int64  `json:"page,omitzero"` // from 1; absent is 1
+}
+
+// FilesResponse lists files, the one used last first, as the calls of tools name
+// them. Pages belong together when Through and Pages are equal.
+type FilesResponse struct {
+	V       int     `json:"v"`
+	Known   bool    `json:"known"` // false: no turn of the session was taken or parked
+	Files   []File  `json:"files"`
+	Through Through `json:"through"`
+	Page    int64   `json:"page"`
+	Pages   int64   `json:"pages"`
+	// Unnamed counts files of this page whose path is no longer to be had: the turn
+	// that names it has left the log, or the path is longer than 4 KiB.
+	Unnamed int64 `json:"unnamed,omitzero"`
+}
+
+// FileKind says what a session did with a file.
+type FileKind string
+
+// The kinds of files.
+const (
+	FileRead    FileKind = "read"    // it was read, never changed
+	FileChanged FileKind = "changed" // it was changed
+)
+
+// File is what a session did with one file.
+type File struct {
+	Path    string   `json:"path"`
+	Kind    FileKind `json:"kind"`
+	Turns   [2]int64 `json:"turns"` // first and last turn that use it
+	Reads   int64    `json:"reads"`
+	Changes int64    `json:"changes"`
+	// Restorable: its latest read is whole and still true, so that a compaction that
+	// hides it may show it again.
+	Restorable bool `json:"restorable"`
+}
+
+// Address names the session that is asked about.
+func (r *FilesRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// DecodeFilesRequest reads the payload of a compactd.files. Its error is an
+// [*Invalid].
+func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	return &FilesRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber)}, env.problems.err()
+}
+
+// SubjectHistory asks when and why the history of a session was changed.
+const SubjectHistory = "compactd.history"
+
+// MaxHistory bounds the entries of an answer.
+const MaxHistory = 100
+
+// HistoryRequest asks for the compactions and rewinds of a session.
+type HistoryRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+	Limit   int64  `json:"limit,omitzero"` // absent is [MaxHistory]
+}
+
+// HistoryResponse lists what was published as session.compacted, the newest first.
+type HistoryResponse struct {
+	V          int     `json:"v"`
+	Known      bool    `json:"known"` // false: no turn of the session was taken or parked
+	Generation int64   `json:"generation"`
+	Through    Through `json:"through"`
+	// Entries are what the stream of outcomes still has.
+	Entries []HistoryEntry `json:"entries"`
+	// Older counts the entries before these.
+	Older int64 `json:"older,omitzero"`
+}
+
+// HistoryEntry is one session.compacted without its messages. Fields of the same name
+// are those of [Compacted].
+type HistoryEntry struct {
+	// Time is when it was stored, in Unix milliseconds of the stream.
+	Time           int64         `json:"time_ms"`
+	ID             string        `json:"id"`
+	Generation     int64         `json:"generation"`
+	Compacted      bool          `json:"compacted"`
+	Code           Code          `json:"code,omitzero"`
+	Reason         Reason        `json:"reason"`
+	Config         string        `json:"config"`
+	CausedBy       Cause         `json:"caused_by"`
+	Request        *Cause        `json:"request,omitzero"`
+	RewoundTo      *int64        `json:"rewound_to,omitzero"`
+	Through        Through       `json:"through"`
+	StagesUsed     []Stage       `json:"stages_used"`
+	Stages         []StageReport `json:"stages"`
+	TokensBefore   int64         `json:"tokens_before"`
+	TokensAfter    int64         `json:"tokens_after"`
+	AvailableInput int64         `json:"available_input_tokens"`
+	// Messages counts those of the effective history; 0 where they were left out.
+	Messages int64 `json:"messages"`
+	// SummaryModel wrote the summary; "" where there is none.
+	SummaryModel string `json:"summary_model,omitzero"`
+	Level        Level  `json:"level"`
+}
+
+// Entry is an outcome as a history lists it, stored at a time in Unix milliseconds.
+func (b *Compacted) Entry(stored int64) HistoryEntry {
+	e := HistoryEntry{
+		Time: stored, ID: b.ID, Generation: b.Generation, Compacted: b.Compacted, Code: b.Code, Reason: b.Reason, Config: b.Config,
+		CausedBy: b.CausedBy, Request: b.Request, RewoundTo: b.RewoundTo, Through: b.Through, StagesUsed: b.StagesUsed, Stages: b.Stages,
+		TokensBefore: b.TokensBefore, TokensAfter: b.TokensAfter, AvailableInput: b.AvailableInput, Messages: int64(len(b.Messages)), Level: b.Budget.Level,
+	}
+	if b.Summary != nil {
+		e.SummaryModel = b.Summary.Model
+	}
+	return e
+}
+
+// Address names the session that is asked about.
+func (r *HistoryRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// DecodeHistoryRequest reads the payload of a compactd.history. Its error is an
+// [*Invalid].
+func DecodeHistoryRequest(data []byte) (*HistoryRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	return &HistoryRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Limit: env.count("limit", 1, MaxHistory)}, env.problems.err()
+}

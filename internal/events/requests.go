@@ -1,0 +1,188 @@
+package events
+
+import (
+	"math"
+	"strings"
+
+	"compactd/internal/events/codec"
+)
+
+// MaxFocusBytes bounds the focus of a manual compaction.
+const MaxFocusBytes = 4 << 10
+
+// Compact is a session.compact: compact now, whatever the usage.
+type Compact struct {
+	ID    string `json:"id,omitzero"`
+	Focus string `json:"focus,omitzero"` // what the summary shall keep in mind, "" for nothing
+	// Model and Policy hold for this compaction alone; nil is the session's own.
+	Model  *Model `json:"model,omitzero"`
+	Policy Raw    `json:"policy,omitzero"`
+}
+
+// DecodeCompact reads the payload of a session.compact. Its error is an [*Invalid].
+func DecodeCompact(data []byte) (*Compact, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	c := &Compact{ID: env.text("id"), Focus: env.words("focus", MaxFocusBytes), Model: env.model(), Policy: env.raw("policy", '{')}
+	return c, env.problems.err()
+}
+
+// Rewind is a session.rewind: return to the view of an earlier generation. One of
+// the two fields is set.
+type Rewind struct {
+	ID         string `json:"id,omitzero"`
+	Generation *int64 `json:"generation,omitzero"` // 0 is the history as it was published
+	Steps      int64  `json:"steps,omitzero"`      // compactions in view to undo
+}
+
+// DecodeRewind reads the payload of a session.rewind. Its error is an [*Invalid].
+func DecodeRewind(data []byte) (*Rewind, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rewind{ID: env.text("id"), Steps: env.count("steps", 1, MaxNumber)}
+	_, steps := env.take("steps")
+	if _, ok := env.take("generation"); ok {
+		n := env.count("generation", 0, MaxNumber)
+		r.Generation = &n
+	}
+	if (r.Generation != nil) == steps {
+		env.problems.add(CodeMissingField, "generation", "or steps is required, not both")
+	}
+	return r, env.problems.err()
+}
+
+// Idle is a session.idle: nothing was heard of a session since the turn at a
+// sequence of the log. Only workers publish it.
+type Idle struct {
+	Header
+	Since uint64 `json:"since"`
+}
+
+// DecodeIdle reads the payload of a session.idle. Its error is an [*Invalid].
+func DecodeIdle(data []byte) (*Idle, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	i := &Idle{Header: Header{V: Version, ID: env.text("id")}, Since: uint64(env.count("since", 1, math.MaxInt64))}
+	if i.Since == 0 && len(env.problems) == 0 {
+		env.problems.add(CodeMissingField, "since", "is required")
+	}
+	return i, env.problems.err()
+}
+
+// DecodeEnd reads the payload of a session.end, which holds an id at most. Its
+// error is an [*Invalid].
+func DecodeEnd(data []byte) (id string, err error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return "", err
+	}
+	return env.text("id"), env.problems.err()
+}
+
+// words reads a text for people or models, of at most limit bytes.
+func (e *envelope) words(name string, limit int) string {
+	v, ok := e.take(name)
+	if !ok {
+		return ""
+	}
+	s, ok := codec.Text(v)
+	switch {
+	case !ok:
+		e.problems.add(CodeBadType, name, "must be a string")
+	case len(s) > limit:
+		e.problems.add(CodeTooLarge, name, "is longer than %d bytes", limit)
+		return ""
+	}
+	return strings.TrimSpace(s)
+}
+
+// MaxOverflowBytes bounds a session.overflow. Errors of providers have some
+// hundred bytes; those that echo a whole request are cut by their SDKs.
+const MaxOverflowBytes = 256 << 10
+
+// Overflow is a session.overflow: a provider refused a call, most likely as too
+// long. Package overflow says what the error is.
+type Overflow struct {
+	ID     string `json:"id,omitzero"`
+	Error  Raw    `json:"error,omitzero"`  // string, object or array as the agent got it; nil when there was no body
+	Status int64  `json:"status,omitzero"` // HTTP status; 0 when it is not known
+	Model  *Model `json:"model,omitzero"`  // of the call; nil = that of the session
+	// Generation is the compaction the agent had applied when it made the call; −1
+	// when it does not say, which stands for the newest.
+	Generation int64 `json:"generation,omitzero"`
+}
+
+// DecodeOverflow reads the payload of a session.overflow. Its error is an
+// [*Invalid] that lists every problem; where the payload was one JSON object the
+// event comes beside it, without the fields that are wrong. It holds parts of
+// data, which must not change afterwards.
+func DecodeOverflow(data []byte) (*Overflow, error) {
+	env, err := decodeEnvelope(data, MaxOverflowBytes)
+	if err != nil {
+		return nil, err
+	}
+	o := &Overflow{
+		ID:     env.text("id"),
+		Error:  env.raw("error", '"', '{', '['),
+		Status: env.count("status", 100, 599),
+		Model:  env.model(),
+
+		Generation: -1,
+	}
+	if _, ok := env.take("generation"); ok {
+		o.Generation = env.count("generation", 0, MaxNumber)
+	}
+	_, hasError := env.take("error")
+	if _, hasStatus := env.take("status"); !hasError && !hasStatus {
+		env.problems.add(CodeMissingField, "error", "is required without status")
+	}
+	return o, env.problems.err()
+}
+
+// Forgotten is a session.forgotten: everything of a session before Seq counts as
+// never published. It says nothing of what the session held, since a replay of the
+// log, from which that is gone, must come to the same bytes.
+type Forgotten struct {
+	Header
+	Config   string `json:"config"`
+	CausedBy Cause  `json:"caused_by"`
+	Seq      uint64 `json:"seq"` // of the session.forget
+}
+
+// Erased is a session.erased: what a session.forget asked for is done. It follows
+// from no log, it is what the owner of the partition did.
+type Erased struct {
+	Header
+	CausedBy Cause  `json:"caused_by"` // the session.forget
+	Seq      uint64 `json:"seq"`       // of it
+	// What was overwritten: events of the log, and outcomes and jobs.
+	Events   int64 `json:"events"`
+	Outcomes int64 `json:"outcomes"`
+	// Files is how many ledger files were removed that had been set aside.
+	Files int64 `json:"files"`
+	// Resumed says that an earlier try was cut off: the figures are of the last one.
+	Resumed bool `json:"resumed,omitzero"`
+}
+
+// DecodeForget reads the payload of a session.forget, which holds an id at most.
+// What it erases does not come back, so a field it does not know refuses it. Its
+// error is an [*Invalid].
+func DecodeForget(data []byte) (id string, err error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range env.fields {
+		if f.Name != "v" && f.Name != "id" {
+			env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
+			break
+		}
+	}
+	return env.text("id"), env.problems.err()
+}

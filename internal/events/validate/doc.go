@@ -1,0 +1,26 @@
+// Package validate owns the rules of the providers: it checks that a history can be sent
+// as it is.
+//
+//	bad := validate.Messages(turn.Format, messages) // every breach, in order
+//
+// # Terms
+//
+//   - A rule is one demand of a provider's API, such as call_answered. [Rules] lists
+//     those of each dialect.
+//   - A [Violation] is one breach of a rule, with the index of its message.
+//
+// # Guarantees
+//
+//   - It shares no code with the readers of package events or the repair of package
+//     compaction, so that it can check both: it imports package codec alone.
+//   - A violation never quotes the content of a message.
+//
+// # Concurrency
+//
+// All functions are safe for concurrent use.
+//
+// # On failure
+//
+// There are no errors: a message that is not JSON, or not of its dialect, is a violation
+// of the rule bad_shape.
+package validate
