@@ -24,19 +24,13 @@ func AwaitCursor(ctx context.Context, js jetstream.JetStream, partitions int, se
 		if err != nil {
 			return fmt.Errorf("await cursor: %w", err)
 		}
-		for {
-			m, err := LastMarker(ctx, js.Conn(), p)
-			if err != nil {
-				return fmt.Errorf("await cursor: %w", err)
-			}
-			if m.Cursor >= last {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("await cursor: partition %d is at %d of %d: %w", p, m.Cursor, last, ctx.Err())
-			case <-time.After(awaitPause):
-			}
+		var m Stored
+		err = jsapi.Poll(ctx, awaitPause, func() (bool, error) {
+			m, err = LastMarker(ctx, js.Conn(), p)
+			return m.Cursor >= last, err
+		})
+		if err != nil {
+			return fmt.Errorf("await cursor: partition %d is at %d of %d: %w", p, m.Cursor, last, err)
 		}
 	}
 	return nil

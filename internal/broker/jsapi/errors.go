@@ -58,18 +58,20 @@ func Leaderless(err error) bool {
 	return errors.Is(err, ErrNoQuorum) || HasCode(err, CodeNoLeader, CodeNotLeader, CodeOffline, CodeOfflineReason)
 }
 
-// Transient keeps an error of a read worth another try, unless no later try can
-// do better.
+// Retryable reports whether a later try of a read may do better than one that failed with err.
+func Retryable(err error) bool {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return slices.Contains([]jetstream.ErrorCode{CodeNoLeader, CodeNotLeader, CodeInsufficient, CodeOffline, CodeOfflineReason}, api.ErrorCode)
+	}
+	return !Ended(err)
+}
+
+// Transient keeps a [Retryable] error worth another try of [Retry], and makes any other final.
 func Transient(err error) error {
-	api, isAPI := errors.AsType[*jetstream.APIError](err)
-	switch {
-	case Ended(err):
-		return backoff.Permanent(err)
-	case isAPI && !slices.Contains([]jetstream.ErrorCode{CodeNoLeader, CodeNotLeader, CodeInsufficient, CodeOffline, CodeOfflineReason}, api.ErrorCode):
-		return backoff.Permanent(err)
-	default:
+	if Retryable(err) {
 		return err
 	}
+	return backoff.Permanent(err)
 }
 
 // unreachable are the errors of nats.go that reveal nothing about the request.

@@ -40,7 +40,17 @@ func GetFromLeader(ctx context.Context, nc *nats.Conn, stream string, req GetReq
 	return RetryUntilLeader(ctx, func(ctx context.Context) (*StoredMsg, error) { return GetWithin(ctx, nc, stream, req, Timeout) })
 }
 
-// GetWithin is getFromLeader for callers that retry after a time-out of their own.
+// AwaitFromLeader is GetFromLeader without a bound of its own: it tries until there is an
+// answer, an error that no later try can change, or ctx ends.
+func AwaitFromLeader(ctx context.Context, nc *nats.Conn, stream string, req GetRequest) (*StoredMsg, error) {
+	m, err := RetryHedged(ctx, func(ctx context.Context) (*StoredMsg, error) { return GetWithin(ctx, nc, stream, req, Timeout) }, nil, Retryable)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return m, err
+}
+
+// GetWithin is GetFromLeader for callers that retry after a time-out of their own.
 func GetWithin(ctx context.Context, nc *nats.Conn, stream string, req GetRequest, timeout time.Duration) (*StoredMsg, error) {
 	body, err := events.Marshal(req)
 	if err != nil {
@@ -54,7 +64,7 @@ func GetWithin(ctx context.Context, nc *nats.Conn, stream string, req GetRequest
 	return m, Wrap(err, "read from leader of %s", stream)
 }
 
-// headers are those of the message; none when they are not in the form of the protocol, as
+// Headers are those of the message; none when they are not in the form of the protocol, as
 // the client reports them of a message that a consumer delivers.
 func (m *StoredMsg) Headers() nats.Header {
 	if len(m.Header) == 0 {
@@ -67,6 +77,7 @@ func (m *StoredMsg) Headers() nats.Header {
 	return h
 }
 
+// ParseStored reads the answer of a leader.
 func ParseStored(answer []byte) (*StoredMsg, error) {
 	var resp struct {
 		Message *StoredMsg          `json:"message"`

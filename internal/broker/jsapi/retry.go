@@ -23,6 +23,33 @@ func Retry(ctx context.Context, notify func(error, time.Duration), op func() err
 	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), notify)
 }
 
+// Poll calls op every so often until it reports that it is done, or fails, or ctx ends; then
+// the error is that of ctx.
+func Poll(ctx context.Context, every time.Duration, op func() (done bool, err error)) error {
+	return backoff.Retry(func() error {
+		done, err := op()
+		if err == nil && !done {
+			return errNotDone
+		}
+		return Permanent(err)
+	}, backoff.WithContext(backoff.NewConstantBackOff(every), ctx))
+}
+
+var errNotDone = errors.New("not done yet")
+
+// RetryHedged calls op through [Hedge] until it succeeds, until again refuses its error, or
+// until ctx ends. The error is the last one of op. This is the one layer of retries of a read:
+// what calls it does not retry.
+func RetryHedged[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T), again func(error) bool) (got T, err error) {
+	_ = Retry(ctx, nil, func() error { // err says more
+		if got, err = Hedge(ctx, op, drop); err != nil && again(err) {
+			return err
+		}
+		return Permanent(err)
+	})
+	return got, err
+}
+
 // ElectionTime is how long a cluster may be without a leader for a stream before that
 // is an error; an election takes 4 to 9 seconds, and may have to be repeated.
 const ElectionTime = 20 * time.Second
@@ -32,12 +59,7 @@ const ElectionTime = 20 * time.Second
 func RetryUntilLeader[T any](ctx context.Context, op func(context.Context) (T, error)) (got T, err error) {
 	limited, cancel := context.WithTimeout(ctx, ElectionTime)
 	defer cancel()
-	_ = Retry(limited, nil, func() error { // err says more
-		if got, err = Hedge(limited, op, nil); Leaderless(err) {
-			return err
-		}
-		return Permanent(err)
-	})
+	got, err = RetryHedged(limited, op, nil, Leaderless)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w within %s", ErrNoAnswer, ElectionTime)
 	}
@@ -53,8 +75,8 @@ const (
 	hedgeTimeout = 10 * time.Second
 )
 
-// Hedge asks, asks the same again beside it where there is no answer, and returns the
-// first answer. A request to a node that is cut off is lost, and the next one may go
+// Hedge calls op, calls it again beside the first call while there is no answer, and returns
+// the first answer. A request to a node that is cut off is lost, and the next one may go
 // elsewhere; but a cluster under load is slow, and a request that is given up early was
 // for nothing. Answers that come too late are dropped.
 func Hedge[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T)) (T, error) {

@@ -58,10 +58,7 @@ func New(js jetstream.JetStream) *Store { return &Store{js} }
 // has it. It tries until there is an answer, or ctx ends. [ErrNone] when there
 // is none.
 func (s *Store) Newest(ctx context.Context, partition int) (newest *Snapshot, err error) {
-	err = jsapi.Retry(ctx, nil, func() (err error) {
-		newest, _, err = s.newest(ctx, partition)
-		return err
-	})
+	newest, _, err = s.newest(ctx, partition)
 	if err == nil && newest == nil {
 		err = ErrNone
 	}
@@ -72,26 +69,25 @@ func (s *Store) Newest(ctx context.Context, partition int) (newest *Snapshot, er
 }
 
 // newest returns the newest snapshot, nil if there is none, and the sequence of the
-// message that describes it; 0 without one. An error that no later try can change is
-// permanent.
+// message that describes it; 0 without one.
 func (s *Store) newest(ctx context.Context, partition int) (*Snapshot, uint64, error) {
-	m, err := jsapi.GetFromLeader(ctx, s.js.Conn(), topology.SnapshotsStream, jsapi.GetRequest{LastFor: metaSubject(partition)})
+	m, err := jsapi.AwaitFromLeader(ctx, s.js.Conn(), topology.SnapshotsStream, jsapi.GetRequest{LastFor: metaSubject(partition)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, 0, jsapi.Transient(err)
+		return nil, 0, err
 	}
 	var info jetstream.ObjectInfo
 	if err := events.Unmarshal(m.Data, &info); err != nil {
-		return nil, m.Seq, jsapi.Permanent(fmt.Errorf("message %d: %w", m.Seq, err))
+		return nil, m.Seq, fmt.Errorf("message %d: %w", m.Seq, err)
 	}
 	if info.Deleted {
 		return nil, m.Seq, nil
 	}
 	found := &Snapshot{Partition: partition, Bytes: info.Size, Time: m.Time, object: info.NUID, chunks: info.Chunks, digest: info.Digest}
 	if err := events.Unmarshal([]byte(info.Metadata[metaMarker]), &found.Marker); err != nil {
-		return nil, m.Seq, jsapi.Permanent(fmt.Errorf("message %d: marker: %w", m.Seq, err))
+		return nil, m.Seq, fmt.Errorf("message %d: marker: %w", m.Seq, err)
 	}
 	found.Outcomes = jsapi.ParseSeq(info.Metadata[metaOutcomes])
 	return found, m.Seq, nil

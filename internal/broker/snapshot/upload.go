@@ -45,12 +45,10 @@ type Upload struct {
 // erased from the file and the store in between is then not put back.
 func (s *Store) Begin(ctx context.Context, partition int) (*Upload, error) {
 	u := &Upload{js: s.js, partition: partition, object: snapshotName(partition) + "-" + nuid.Next(), sum: sha256.New()}
-	err := jsapi.Retry(ctx, nil, func() (err error) {
-		if u.replaces, u.fence, err = s.newest(ctx, partition); u.fence > 0 {
-			return nil // an unreadable one is replaced
-		}
-		return err
-	})
+	var err error
+	if u.replaces, u.fence, err = s.newest(ctx, partition); u.fence > 0 {
+		err = nil // an unreadable one is replaced
+	}
 	if err == nil && u.fence == 0 {
 		// A fence of 0 would hold before and after an erasure.
 		err = u.publishInfo(ctx, &jetstream.ObjectInfo{Deleted: true})

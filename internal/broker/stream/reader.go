@@ -262,15 +262,9 @@ func (r *Reader) next(ctx context.Context, again func(error) bool) (cons jetstre
 	if last := r.order.begin(""); last > 0 {
 		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, last+1
 	}
-	_ = jsapi.Retry(ctx, nil, func() error { // err says more
-		cons, err = jsapi.Hedge(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
-			return r.create(ctx, config)
-		}, func(late jetstream.Consumer) { r.deleteConsumer(late.CachedInfo().Name) })
-		if err != nil && again(err) {
-			return err
-		}
-		return jsapi.Permanent(err)
-	})
+	cons, err = jsapi.RetryHedged(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
+		return r.create(ctx, config)
+	}, func(late jetstream.Consumer) { r.deleteConsumer(late.CachedInfo().Name) }, again)
 	if err == nil {
 		r.order.begin(cons.CachedInfo().Name)
 	}

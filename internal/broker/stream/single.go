@@ -44,18 +44,14 @@ func LastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessa
 }
 
 // one reads a message from the leader, and tries again while there is none.
-func one(ctx context.Context, nc *nats.Conn, stream string, req jsapi.GetRequest) (out LogMessage, err error) {
-	err = jsapi.Retry(ctx, nil, func() error {
-		req.NoHeader = true
-		m, err := jsapi.GetFromLeader(ctx, nc, stream, req)
-		switch {
-		case jsapi.HasCode(err, jsapi.CodeStreamNotFound):
-			return jsapi.Permanent(topology.ErrNoStreams)
-		case err != nil:
-			return jsapi.Transient(err)
-		}
-		out = LogMessage{Seq: m.Seq, Subject: m.Subject, Time: m.Time, Data: m.Data}
-		return nil
-	})
-	return out, err
+func one(ctx context.Context, nc *nats.Conn, stream string, req jsapi.GetRequest) (LogMessage, error) {
+	req.NoHeader = true
+	m, err := jsapi.AwaitFromLeader(ctx, nc, stream, req)
+	if jsapi.HasCode(err, jsapi.CodeStreamNotFound) {
+		return LogMessage{}, topology.ErrNoStreams
+	}
+	if err != nil {
+		return LogMessage{}, err
+	}
+	return logMessage(m), nil
 }

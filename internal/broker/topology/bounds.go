@@ -156,30 +156,29 @@ func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.Stre
 
 // create creates a stream, or returns the one that another worker created meanwhile,
 // whatever its settings are.
-func create(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, tries int) (jetstream.Stream, error) {
-	for {
-		s, err := js.CreateStream(ctx, c)
-		if err == nil {
-			return s, nil
+func create(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, tries int) (s jetstream.Stream, err error) {
+	err = jsapi.Poll(ctx, createPause, func() (bool, error) {
+		var err error
+		if s, err = js.CreateStream(ctx, c); err == nil {
+			return true, nil
 		}
-		if !jsapi.NoRoom(err) && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			return nil, fmt.Errorf("create %s: %w", c.Name, err)
+		full := jsapi.NoRoom(err)
+		if !full && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return false, fmt.Errorf("create %s: %w", c.Name, err)
 		}
-		if there, other := lookUp(ctx, js, c.Name); there != nil || other != nil {
-			return there, other
+		there, other := lookUp(ctx, js, c.Name)
+		if s = there; s != nil || other != nil {
+			return true, other
 		}
-		if tries--; tries < 1 {
-			if jsapi.NoRoom(err) {
-				return nil, &StorageError{"create " + c.Name, c.MaxBytes, err}
-			}
-			return nil, fmt.Errorf("create %s: %w", c.Name, err)
+		if tries--; tries > 0 {
+			return false, nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(createPause):
+		if full {
+			return false, &StorageError{"create " + c.Name, c.MaxBytes, err}
 		}
-	}
+		return false, fmt.Errorf("create %s: %w", c.Name, err)
+	})
+	return s, err
 }
 
 // lookUp returns a stream; nil when there is none.
