@@ -18,10 +18,10 @@ const (
 	forever          int64 = 1 << 62
 
 	// leastOld is what a summary of a few old words may cost all the same, in tokens:
-	// it is there to keep what they say, not to save.
+	// it is there to keep their content, not to save.
 	leastOld Tokens = 1_000
 
-	// agesPerRetention is how finely a ledger knows the age of a sequence: an entry
+	// agesPerRetention is how finely a ledger resolves the age of a sequence: an entry
 	// may count as older by that part of the retention than it is.
 	agesPerRetention = 64
 )
@@ -34,7 +34,7 @@ type age struct {
 }
 
 // date notes when an event was stored. Of what is older than three quarters of the
-// retention only that is known.
+// retention only that is stored.
 func (l *Ledger) date(seq Seq, now int64) {
 	h := l.cache.config.retention
 	switch n := len(l.ages); {
@@ -71,17 +71,17 @@ func (l *Ledger) since(now, by int64) Seq {
 	}
 }
 
-// Expired reports whether a session has been silent for as long as the log keeps an
+// Expired reports whether a session has been idle for as long as the log keeps an
 // event, so that nothing of it is left: it then counts as never published. now is in
 // Unix milliseconds of the log.
 func (l *Ledger) Expired(now int64, c *Config) bool {
 	return l.HasTurns() && c.Expired(l.lastTurnAt, now)
 }
 
-// Expired reports the same of a session that spoke at a time.
+// Expired reports the same of a session by the time of its last turn.
 func (c *Config) Expired(lastTurnAt, now int64) bool { return now-lastTurnAt >= c.retention }
 
-// Idle reports whether a session has been silent for so long that a session.idle
+// Idle reports whether a session has been idle for so long that a session.idle
 // is due under a config. now is in Unix milliseconds of the log.
 func (l *Ledger) Idle(now int64, c *Config) bool {
 	l.use(c)
@@ -91,8 +91,8 @@ func (l *Ledger) Idle(now int64, c *Config) bool {
 		l.LastTurn() > 0 && !l.idleHandled && now-l.lastTurnAt >= after
 }
 
-// Spoke is the sequence of the last turn, by which two events that tell of one
-// silence are known as the same.
+// LastTurnSeq is the sequence of the last turn. Two session.idle events with the same one
+// report the same idle period.
 func (l *Ledger) LastTurnSeq() Seq { return Seq(l.through().Seq) }
 
 // old reports whether the text of anything in view, after the system's messages, is
@@ -113,8 +113,8 @@ func (l *Ledger) fresh(part int64) Seq {
 	return l.since(l.ages[len(l.ages)-1].Time, l.cache.config.retention/part)
 }
 
-// age sees to entries that have become old, if nothing else was told: at most once
-// for each date that a ledger knows, since it looks at all that is in view.
+// age handles entries that have become old, if nothing else was emitted: at most once
+// for each date of the ledger, since it reads all that is in view.
 func (d *decision) age(before, l *Ledger) {
 	p := l.cache.policy
 	if !p.Enabled || !d.aged(before, l) || slices.ContainsFunc(d.outs, moves) || !l.old(d.now) {

@@ -10,20 +10,20 @@ import (
 	"compactd/internal/events"
 )
 
-// Outcome is what a worker tells about an event: the payload that goes out, and
-// the view to render into it.
+// Outcome is what a worker publishes about an event: the payload, and the view to render
+// into it.
 type Outcome struct {
 	Kind events.Kind
 	// Body is a *events.Compacted without messages, a *events.BudgetChanged, a
 	// *events.Rejected, a *events.Forgotten or a *events.Job.
 	Body any
-	// View is the effective history that a compaction tells; nil for any other
+	// View is the effective history that a compaction emits; nil for any other
 	// outcome.
 	View *View
 }
 
-// Apply brings a ledger up to date with an event and what was told about it. It
-// holds no judgement: the outcomes may be fresh from Decide or recorded years
+// Apply brings a ledger up to date with an event and its outcomes. It decides nothing: the
+// outcomes may be fresh from Decide or recorded years
 // ago by another version.
 func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	l.use(c)
@@ -58,14 +58,14 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	}
 }
 
-// denies reports whether an outcome says that its event was not taken.
+// rejects reports whether an outcome means that its event was not taken.
 func rejects(o Outcome) bool {
 	r, ok := o.Body.(*events.Rejected)
 	return ok && events.Codes[r.Code].Denies
 }
 
-// usageIgnored reports whether an outcome says that the turn counted without its
-// usage, as it was told before outcomes had notes: other shapes were read then.
+// usageIgnored reports whether an outcome means that the turn counted without its usage, as
+// rules 2 emitted it: outcomes had no notes, and other shapes of usage were read then.
 func usageIgnored(o Outcome) bool {
 	r, ok := o.Body.(*events.Rejected)
 	return ok && r.Code == events.CodeUsageUnknown
@@ -111,7 +111,7 @@ func (l *Ledger) take(t *Turn) {
 	}
 }
 
-// withdraw takes back the turns from number k on, parked ones included.
+// retract removes the turns from number k on, parked ones included.
 func (l *Ledger) retract(k int64) {
 	l.parked = slices.DeleteFunc(l.parked, func(p *Turn) bool { return p.number >= k })
 	if k > l.LastTurn() {
@@ -121,7 +121,7 @@ func (l *Ledger) retract(k int64) {
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
 	l.entries.cut(l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: k}) }))
 	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.from >= l.entries.n })
-	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.seq != 0 && s.to > l.entries.n }) // a summary of what is withdrawn
+	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.seq != 0 && s.to > l.entries.n }) // a summary of what is retracted
 	for i := range l.hidden {
 		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
 	}
@@ -135,7 +135,7 @@ func (l *Ledger) retract(k int64) {
 		l.edits = slices.DeleteFunc(slices.Clone(l.edits), l.retracted) // a fork shares them
 		l.changed.edit = min(l.changed.edit, first)
 	}
-	if l.compactedTo > l.entries.n { // nobody can say how much of what was saved is left
+	if l.compactedTo > l.entries.n { // how much of what was saved is left is unknown
 		l.compactedTo, l.generations = l.entries.n, slices.Clone(l.generations)
 		for i := range l.generations {
 			l.generations[i].Saved = 0
@@ -146,7 +146,7 @@ func (l *Ledger) retract(k int64) {
 	l.rescale(before)
 }
 
-// gone reports whether the entry of a mark was withdrawn.
+// retracted reports whether the entry of an edit was retracted.
 func (l *Ledger) retracted(m editRecord) bool { return int(m.entry) >= l.entries.n }
 
 func (l *Ledger) append(t *Turn) {
@@ -181,7 +181,7 @@ func (l *Ledger) append(t *Turn) {
 	l.floor()
 }
 
-// maxNoted bounds how many things of its usages an agent is told of.
+// maxNoted bounds how many problems of its usages are reported to an agent.
 const maxNoted = 8
 
 // noteUsage notes that a usage could not be read, once for each reason: an agent sends
@@ -243,7 +243,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 		return
 	}
 	l.compactedTo = l.entries.n
-	for l.Generation() < b.Generation-1 { // told about turns that have left the log
+	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
 	g := generation{Tokens(b.TokensSaved), l.Generation()}
@@ -263,7 +263,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 func (l *Ledger) edit(e events.Edit, gen int64) {
 	at := l.entries.search(func(x *Entry) int { return x.Compare(e.Position) })
 	if at == l.entries.n {
-		return // withdrawn since
+		return // retracted since
 	}
 	switch e.Op {
 	case events.OpClear, events.OpClearOld, events.OpDeduplicate, events.OpTrim:

@@ -22,12 +22,12 @@ const (
 	memory Tokens = 1_000_000
 )
 
-// calibration is what the usages of a session say about our estimates: input =
+// calibration is what the usages of a session teach about our estimates: input =
 // ratio × estimate + correction, exact at the last anchor.
 type calibration struct {
 	Ratio      PPM    `json:"ratio"` // 0 as long as it is 1
 	Correction Tokens `json:"correction"`
-	Least      PPM    `json:"least"` // share of an estimate that is left of it, whatever usages say
+	Least      PPM    `json:"least"` // share of an estimate that is left of it, whatever the usages
 
 	// The last anchor: input by the provider, estimate by us, in the view of a
 	// generation. Input is 0 when nothing can be learned from the next one.
@@ -44,11 +44,11 @@ type calibration struct {
 // is exact for the view the agent had at its generation. What is estimated from
 // then on is only what follows. at is our estimate of the same input under the
 // view of now; what later compactions saved was still in it. No call can have
-// taken more than the window, whatever its usage says.
+// taken more than the window, whatever its usage.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
 	input := min(Tokens(u.Input+u.CacheRead+u.CacheCreate), l.cache.window)
 	if input == 0 || generation > l.Generation() {
-		return // an agent cannot have applied what was not told
+		return // an agent cannot have applied what was not published
 	}
 	if generation == l.Generation() && l.cache.rate.Classes {
 		l.usage.learn(input, at, generation)
@@ -61,7 +61,7 @@ func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
 
 // learn compares what the input has grown by since the last anchor of the same
 // view with our estimate of it. No call teaches more than the bounds of the ratio,
-// since a provider also counts what the agent never told; so the ratio, a mean of
+// since a provider also counts what the agent never published; so the ratio, a mean of
 // what was taught, stays within them.
 func (c *calibration) learn(input, at Tokens, generation int64) {
 	if grown := at - c.Estimate; c.Input > 0 && c.Generation == generation && grown > 0 {
@@ -75,7 +75,7 @@ func (c *calibration) learn(input, at Tokens, generation int64) {
 	c.Input, c.Estimate, c.Generation = input, at, generation
 }
 
-// settle moves the ratio, unless by too little.
+// moveRatio sets the ratio, unless it changes by too little.
 func (c *calibration) moveRatio(ratio PPM) {
 	old := c.ratio()
 	if change := ratio - old; max(change, -change) >= PPM(hysteresis.Share(Tokens(old))) {
@@ -90,7 +90,7 @@ func (c *calibration) ratio() PPM {
 	return c.Ratio
 }
 
-// forget drops the last anchor: what the next one counts is another history.
+// dropAnchor drops the last anchor: what the next one counts is another history.
 func (c *calibration) dropAnchor() { c.Input = 0 }
 
 // scaled is an estimate at the ratio, rounded up.
@@ -101,7 +101,7 @@ func (c *calibration) unscaled(t Tokens) Tokens {
 	return measure.FloorDiv(t*measure.Million, Tokens(c.ratio()))
 }
 
-// corrected is an estimate of a whole input with what the usages said applied.
+// corrected is an estimate of a whole input, corrected by the usages.
 func (l *Ledger) corrected(estimate Tokens) Tokens {
 	return max(l.usage.scaled(estimate)+l.usage.Correction, l.usage.Least.Ceil(estimate))
 }
@@ -109,7 +109,7 @@ func (l *Ledger) corrected(estimate Tokens) Tokens {
 // floor sets the least share of our estimate that any usage leaves of it: a token
 // for each 8 bytes in view, so that a false usage cannot switch compaction off. It
 // moves with turns only: until the next one, a plan takes the same share of what
-// it leaves, and what was told of it stays true.
+// it leaves, and what was emitted about it stays true.
 func (l *Ledger) floor() {
 	g := &l.cache
 	if estimate := int64(l.prompt().Total()); estimate > 0 {
@@ -123,7 +123,7 @@ func (l *Ledger) input(history Tokens) Tokens {
 	return l.corrected(l.prompt().Total() - l.cache.visible + history)
 }
 
-// room is the largest history with which the next call takes at most total: the
+// availableFor is the largest history with which the next call takes at most total: the
 // inverse of input.
 func (l *Ledger) availableFor(total Tokens) Tokens {
 	fixed := l.prompt().Total() - l.cache.visible // system, tools and framing: no stage reduces them
@@ -134,8 +134,8 @@ func (l *Ledger) availableFor(total Tokens) Tokens {
 	return most - fixed
 }
 
-// rescale keeps the correction in proportion when turns are withdrawn, since it
-// was counted for what they said too. before is the estimate until then.
+// rescale keeps the correction in proportion when turns are retracted, since it was
+// counted for their content too. before is the estimate until then.
 func (l *Ledger) rescale(before Tokens) {
 	l.usage.dropAnchor()
 	if before > 0 {

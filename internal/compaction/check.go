@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Stats is the state of a session, for whoever asks.
+// Stats is the state of a session, for queries.
 type Stats struct {
 	Budget     events.Budget
 	Messages   int // in view
@@ -17,12 +17,12 @@ type Stats struct {
 	Through    events.Through
 	Parked     int
 	Prepared   bool // a summary is ready
-	Waiting    bool // one was asked for
+	Waiting    bool // one was requested
 }
 
 // Stats describes the session under a config as it would be with another model;
 // what want leaves empty is as the session has it. Its error, an [events.Invalid],
-// says that the model may answer more than its window.
+// means that the model may answer more than its window.
 func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	l, err := l.as(c, want)
 	if err != nil {
@@ -35,19 +35,19 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	}, nil
 }
 
-// Sketch is the state of a session in a list of many.
+// Overview is the state of a session in a list of many.
 type Overview struct {
 	Budget     events.Budget
 	LastTurnAt int64 // when it was taken or parked, in Unix milliseconds of the log
 }
 
-// Sketch describes the session under a config, from sums alone.
+// Describe returns the state of the session under a config, from sums alone.
 func (l *Ledger) Describe(c *Config) Overview {
 	l.use(c)
 	return Overview{l.Budget(), l.lastTurnAt}
 }
 
-// Through is the turn border up to which the ledger stands.
+// Through is the turn boundary that the ledger is at.
 func (l *Ledger) Through() events.Through { return l.through() }
 
 // Pending is what the next call would send beside the history. Sizes are UTF-16
@@ -93,7 +93,7 @@ func (l *Ledger) Check(c *Config, next Pending) (events.Budget, error) {
 }
 
 // as returns the ledger as it would be with another model, to be read only. What
-// was counted for one model says nothing about another.
+// was counted for one model does not hold for another.
 func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	l.use(c)
 	m := l.model
@@ -162,7 +162,7 @@ func (l *Ledger) measured(p *measure.Prompt, next *Pending) {
 	}
 }
 
-// Attach says of each attachment what it costs, and whether it should be sent, given
+// Attach returns what each attachment costs, and whether it should be sent, given
 // the budget of a call that sends them all: the smallest first, within the share
 // that files may take of what is left (B15).
 func (next *Pending) Attach(b *events.Budget) []events.AttachmentCost {

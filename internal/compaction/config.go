@@ -50,7 +50,7 @@ func NewConfig(p Policy, w Windows) (*Config, error) {
 }
 
 // WithTenants returns the config with policies of tenants in place of its own.
-// They are whole: what they take over from the config's policy stands in them.
+// They are whole: they contain what they take over from the config's policy.
 func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 	out := *c
 	out.Tenants = maps.Clone(tenants)
@@ -76,7 +76,7 @@ func (c *Config) WithRetention(seconds int64) (*Config, error) {
 	return out.build()
 }
 
-// seal validates the policies and adds text and hash.
+// build validates the policies and adds text and hash.
 func (c *Config) build() (*Config, error) {
 	if err := c.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("validate policy: %w", err)

@@ -36,8 +36,8 @@ func (r *Result) event(a events.Address) (Event, int64) {
 	return Event{r.Seq, r.ID, events.KindSummary, a}, r.Time
 }
 
-// Decide judges an event and returns what is told about it, nothing in the common
-// case. It does not change l: Apply does, with what Decide returned.
+// Decide returns the outcomes of an event, none in the common case. It does not change l:
+// Apply does, with what Decide returned.
 func Decide(l *Ledger, in Input, c *Config) []Outcome {
 	l.use(c)
 	d := decision{config: c}
@@ -94,7 +94,7 @@ func (d *decision) noteTurn(l *Ledger, t *Turn) {
 	d.noteLocked(d.config.For(l.Address.Tenant), t.override, l.override)
 }
 
-// result judges what became of a job. A summary is used at once when the session
+// result decides about the result of a job. A summary is used at once when the session
 // waits for it, or when a truncation took what it gives back; else it is kept for
 // the trigger. Should there be none, the last stage runs in its place.
 func (d *decision) result(l *Ledger, r *Result) {
@@ -131,7 +131,7 @@ func Reject(e Event, err error, c *Config) []Outcome {
 }
 
 // rejection is the text of an error that is safe to send: problems of an event
-// are written without its content, any other error says nothing.
+// are written without its content, any other error by its code alone.
 func rejection(err error) string {
 	if events.CodeOf(err) == events.CodeInternal {
 		return events.Codes[events.CodeInternal].Meaning
@@ -139,7 +139,7 @@ func rejection(err error) string {
 	return err.Error()
 }
 
-// decision collects what is told about one event.
+// decision collects the outcomes of one event.
 type decision struct {
 	event  Event
 	now    int64 // of the log, in Unix milliseconds
@@ -152,7 +152,7 @@ func (d *decision) cause() events.Cause {
 	return events.Cause{Seq: uint64(d.event.Seq), ID: d.event.ID}
 }
 
-// tell adds an outcome. Its id follows from the event and its place.
+// emit adds an outcome. Its id follows from the event and its place.
 func (d *decision) emit(k events.Kind, body func(events.Header) any) {
 	a := d.event.Address
 	name := fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s\x00%d", a.Tenant, a.Session, d.event.Seq, k, len(d.outs))
@@ -173,15 +173,15 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 	})
 }
 
-// budget compares the ledger after the turn with its window, and tells a
-// compaction, a job, or a change of level.
+// budget compares the ledger after the turn with its window, and emits a compaction, a
+// job, or a change of level.
 func (d *decision) budget(before, l *Ledger) {
 	b := l.Budget()
 	if l.cache.policy.Enabled {
 		switch {
 		case b.ShouldCompact && d.mayTry(before, l, b):
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
-				return // it tells the level too
+				return // it carries the level too
 			}
 		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, (*stage.Draft).ClearOld):
 			if b = l.Budget(); d.mayPrepare(before, l, b) {
@@ -229,7 +229,7 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
 }
 
-// mayPrepare reports whether a summary should be asked for in the background: at
+// mayPrepare reports whether a summary should be requested in the background: at
 // the share of the policy, and again each time the history has grown by a step.
 func (d *decision) mayPrepare(before, l *Ledger, b events.Budget) bool {
 	available := Tokens(b.AvailableInput)
@@ -251,10 +251,10 @@ func (l *Ledger) through() events.Through {
 	return events.Through{Seq: uint64(l.turns[n-1].seq), Turn: int64(n)}
 }
 
-// compact plans a compaction of l and tells its result: also that there is none,
-// unless a summary is under way. Then it tells only what is worth a break of the
+// compact plans a compaction of l and emits its result, also where there is none,
+// unless a summary is under way. Then it emits only what is worth a break of the
 // provider's cache, since the summary will break it again; at the hard limit
-// everything is. It reports whether a session.compacted was told.
+// everything is. It reports whether a session.compacted was emitted.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
@@ -313,13 +313,13 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	if m.Enough = m.Target; !m.Exact {
 		m.Enough = max(m.Target, l.availableFor(g.thresholds.Trigger-1))
 	}
-	if !g.policy.Summarize.Enabled { // switched off since it was asked for
+	if !g.policy.Summarize.Enabled { // switched off since it was requested
 		m.Summary = nil
 	}
 	return budgeted{stage.Run(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target, total}
 }
 
-// tellPlan tells a plan that is carried out, and brings l to the state after it.
+// emitPlan emits a compaction by a plan, and brings l to the state after it.
 func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *events.Compacted {
 	before, stages := l.input(plan.Before), l.inputs(plan.Stages)
 	l.generations = append(l.generations, generation{From: l.Generation()})
@@ -334,7 +334,7 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	return body
 }
 
-// tellNothing tells that the history stays as it is, and why.
+// emitUnchanged emits that the history stays as it is, and why.
 func (d *decision) emitUnchanged(l *Ledger, reason events.Reason, code events.Code) *events.Compacted {
 	body := d.compaction(l, reason)
 	body.Code = code
@@ -344,7 +344,7 @@ func (d *decision) emitUnchanged(l *Ledger, reason events.Reason, code events.Co
 	return body
 }
 
-// compaction is what every session.compacted says.
+// compaction is what every session.compacted contains.
 func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted {
 	b := l.Budget()
 	return &events.Compacted{
@@ -364,7 +364,7 @@ func (l *Ledger) inputs(stages []events.StageReport) []events.StageReport {
 	return stages
 }
 
-// clear tells what one of the two forms above clears, and reports whether that
+// clear emits what one of the two forms of clearing clears, and reports whether that
 // made the input smaller.
 func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.MicroPolicy) bool) bool {
 	g := &l.cache
@@ -392,7 +392,7 @@ func (d *decision) noteLocked(base *Policy, object, before events.Raw) {
 	}
 }
 
-// tellNotes puts the notes beside the last outcome that can carry them, or tells a
+// emitNotes puts the notes beside the last outcome that can carry them, or emits a
 // session.budget with them, of l as it is after the event.
 func (d *decision) emitNotes(l *Ledger) {
 	if len(d.notes) == 0 {

@@ -7,7 +7,8 @@
 //	raw, err := compaction.Render(outs[0].View, texts)           // text, when it is needed
 //
 // The package owns the [Ledger] of a session and the decisions about its events. The
-// packages below it own the rest, as functions of values; imports go down this list:
+// packages below it own the rest, as functions of values; imports go up this list. See
+// docs/adr/0020.
 //
 //	measure  sizes, entries and what they cost in tokens; context windows
 //	policy   settings, presets, thresholds; from 0.8 of the input to tokens

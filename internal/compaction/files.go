@@ -8,8 +8,8 @@ import (
 	"compactd/internal/events"
 )
 
-// KnownFile is what a ledger knows of one file: no path, since a ledger keeps no
-// text, but where it stands.
+// FileUsage is what a ledger holds about one file: no path, since a ledger keeps no text,
+// but where the log has it.
 type FileUsage struct {
 	Reads, Changes int64
 	First, Last    int64 // turns that use it

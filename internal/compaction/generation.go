@@ -13,7 +13,7 @@ type generation struct {
 	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to
 }
 
-// mark is an edit of one entry by one generation. Marks are only ever added, so
+// editRecord is an edit of one entry by one generation. Records are only ever added, so
 // that the view of any generation can be had again.
 type editRecord struct {
 	entry uint32 // its position in the ledger
@@ -31,13 +31,13 @@ const (
 )
 
 // Overedited reports whether the session has many times more edits than entries. They are
-// told whole and kept, and only rewinds and compactions by hand in turns make so many.
+// published whole and kept, and only rewinds and compactions by hand in turns make so many.
 func (l *Ledger) Overedited() bool { return len(l.edits) > editsPerEntry*l.entries.n+editsAnyway }
 
-// on puts the mark in force on its entry.
+// on puts the edit in force on its entry.
 func (m *editRecord) on(e *Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
 
-// lineage says which generations shaped the view of gen: it, the one it changed,
+// lineage returns which generations shaped the view of gen: it, the one it changed,
 // and so on. A rewind leaves out what it undid.
 func (l *Ledger) lineage(gen int64) []bool {
 	in := make([]bool, len(l.generations)+1)
@@ -104,7 +104,7 @@ func (l *Ledger) rewind() {
 	l.job, l.prepared = nil, nil
 }
 
-// View returns the effective history as it stands, repaired, and the sequences of
+// View returns the current effective history, repaired, and the sequences of
 // the turns that hold the system prompt and the tools, 0 if there are none.
 func (l *Ledger) View() (v *View, system, tools Seq) {
 	return l.ViewAt(l.Generation()), l.systemSeq, l.toolSeq
@@ -119,7 +119,7 @@ func (l *Ledger) ViewAt(generation int64) *View {
 	return l.viewOf(d.Entries())
 }
 
-// viewOf is the view of entries as the session's policy has it told.
+// viewOf is the view of entries as the session's policy has it rendered.
 func (l *Ledger) viewOf(entries []Entry) *View {
 	return &View{Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole, Entries: entries}
 }

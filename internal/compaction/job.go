@@ -11,15 +11,15 @@ import (
 	"compactd/internal/events"
 )
 
-// jobExpiry is how long a job may go without result before another may be asked
-// for, in milliseconds of the log's time.
+// jobExpiry is how long a job may go without result before another may be requested, in
+// milliseconds of the log's time.
 const jobExpiry = 15 * 60 * 1000
 
 // maxJobTurns bounds the turns that a job lists: a session may hold a million
 // empty ones, and a job must fit into a message.
 const maxJobTurns = 10_000
 
-// pendingJob is a summary that was asked for.
+// pendingJob is a summary that was requested.
 type pendingJob struct {
 	IDs      []string        `json:"ids"` // of the jobs for the one range; the first result wins
 	Lane     events.Lane     `json:"lane"`
@@ -27,7 +27,7 @@ type pendingJob struct {
 	To       events.Position `json:"to"`
 	Hash     string          `json:"hash"`
 	MaxUnits int64           `json:"max_units"`
-	Tokens   Tokens          `json:"tokens"` // estimated input when it was asked for
+	Tokens   Tokens          `json:"tokens"` // estimated input when it was requested
 	Since    int64           `json:"since"`  // Unix milliseconds
 	Manual   *events.Manual  `json:"manual,omitzero"`
 }
@@ -53,13 +53,13 @@ func (l *Ledger) waits(now int64) bool {
 	return l.job != nil && now-l.job.Since < jobExpiry && l.cache.policy.Summarize.Enabled
 }
 
-// waitsAtTrigger reports whether such a job was asked for at the trigger.
+// waitsAtTrigger reports whether such a job was requested at the trigger.
 // See docs/adr/0005.
 func (l *Ledger) waitsAtTrigger(now int64) bool {
 	return l.waits(now) && l.job.Lane != events.LaneBackground
 }
 
-// wanted says what summary is wanted.
+// jobSpec describes a summary to request.
 // See docs/adr/0007.
 type jobSpec struct {
 	lane    events.Lane
@@ -81,7 +81,7 @@ func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 		w.recent -= max(g.thresholds.Trigger-g.thresholds.Prepare, 0)
 	}
 	draft := stage.NewDraft(l.visible(), l.format, g.rate)
-	draft.DropRestored() // the next summary decides anew what is restored
+	draft.DropRestored() // the next summary decides again what is restored
 	return d.jobFor(l, draft, w)
 }
 
@@ -154,7 +154,7 @@ func (d *decision) emitJob(job *events.Job) {
 	}
 }
 
-// rangeHash is the identity of a range: that of its turns and its borders.
+// rangeHash is the identity of a range: that of its turns and its ends.
 func (l *Ledger) rangeHash(from, to events.Position) string {
 	h := sha256.New()
 	var b [8]byte
@@ -172,7 +172,7 @@ func (l *Ledger) rangeHash(from, to events.Position) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// ask notes that a summary was asked for. A second job for the same range makes
+// addJob notes that a summary was requested. A second job for the same range makes
 // the first one more urgent; either result will do.
 func (l *Ledger) addJob(b *events.Job, since int64) {
 	j := &pendingJob{
@@ -210,16 +210,16 @@ func ReadResult(data []byte, seq Seq) (*Result, []events.Message, error) {
 	}, []events.Message{m}, nil
 }
 
-// fitness says what a result means for a ledger.
+// resultMatch is how a result matches the job that a ledger waits for.
 type resultMatch uint8
 
 const (
-	stale  resultMatch = iota // nobody waits for it: rewound, condensed otherwise, or the second
+	stale  resultMatch = iota // no job waits for it: rewound, condensed otherwise, or the second
 	failed                    // there is no summary, or one that is larger than its job allowed
 	fit
 )
 
-// judge compares a result with the job the ledger waits for.
+// matchResult compares a result with the job the ledger waits for.
 func (l *Ledger) matchResult(r *Result) resultMatch {
 	j := l.job
 	if j == nil || !j.hasID(r.summary.Job) || j.Hash != l.rangeHash(j.From, j.To) {

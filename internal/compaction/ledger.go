@@ -13,7 +13,7 @@ import (
 const maxParked = 64
 
 // Ledger is what a worker keeps of one session: sizes and sequence numbers, no
-// text. It is a cache of the log and of the outcomes told.
+// text. It is a cache of the log and of the published outcomes.
 type Ledger struct {
 	Address events.Address
 
@@ -30,11 +30,11 @@ type Ledger struct {
 	entries     chunks
 	hidden      []span       // ranges that any generation took out of view, in their order
 	edits       []editRecord // edits of single entries, in the same order
-	compactedTo int          // entries up to the border of the last compaction: the agent has them repaired
+	compactedTo int          // entries that the last compaction covers: the agent has them repaired
 	parked      []*Turn
 	level       events.Level
 	lastTurnAt  int64  // when the last turn came, in Unix milliseconds of the log
-	idleHandled bool   // the silence since was told of
+	idleHandled bool   // the idle period since was handled
 	ages        []age  // when sequences were stored, roughly
 	attempted   Tokens // estimated input after the last compaction that stayed at or above the trigger
 	usage       calibration
@@ -43,7 +43,7 @@ type Ledger struct {
 
 	generations []generation // generations[i] is generation i+1
 
-	notedUsage []uint32      // hashes of what the agent was told of its usages: each is said once
+	notedUsage []uint32      // hashes of the problems of usages that were reported: each is reported once
 	notes      []events.Note // about the turns that were taken last; not stored
 
 	job      *pendingJob
@@ -55,13 +55,13 @@ type Ledger struct {
 	cache budgetCache
 }
 
-// turnMark is what a ledger keeps of one turn.
+// turnRecord is what a ledger keeps of one turn.
 type turnRecord struct {
 	hash measure.Key // of its content
 	seq  Seq         // in the log
 }
 
-// span hides the entries of positions from ≤ i < to behind a marker, or behind
+// span hides the entries of positions from ≤ i < to behind a truncation notice, or behind
 // the summary at seq.
 type span struct {
 	from, to int
@@ -70,7 +70,7 @@ type span struct {
 	units    int64
 }
 
-// gauge is what follows from a ledger, its model and a config. It is recomputed
+// budgetCache is what follows from a ledger, its model and a config. It is recomputed
 // when one of them changes, and kept up to date by sums in between.
 type budgetCache struct {
 	config     *Config
@@ -79,29 +79,29 @@ type budgetCache struct {
 	window     Tokens
 	reserve    Tokens
 	thresholds policy.Thresholds
-	visible    Tokens // the history in view: as told up to the last compaction, as it came since
+	visible    Tokens // the history in view: as emitted up to the last compaction, as it came since
 	bytes      int64  // of the contents in view
 }
 
 // NewLedger returns the ledger of a session before its first turn.
 func NewLedger(a events.Address) *Ledger { return &Ledger{Address: a, level: events.LevelOK} }
 
-// Generation is the number of compactions told so far.
+// Generation is the number of compactions so far.
 func (l *Ledger) Generation() int64 { return int64(len(l.generations)) }
 
 // LastTurn is the number of the last turn taken, 0 before the first.
 func (l *Ledger) LastTurn() int64 { return int64(len(l.turns)) }
 
-// Known reports whether the ledger holds anything worth keeping.
+// HasTurns reports whether the ledger holds any turn, taken or parked.
 func (l *Ledger) HasTurns() bool { return len(l.turns)+len(l.parked) > 0 }
 
-// Settled reports whether the turn of a number was taken, or is parked.
+// Received reports whether the turn of a number was taken, or is parked.
 func (l *Ledger) Received(number int64) bool {
 	return number <= l.LastTurn() || slices.ContainsFunc(l.parked, func(t *Turn) bool { return t.number == number })
 }
 
 // TurnSeqs returns where the log has the turns of the session, turn 1 first. Turns
-// that were withdrawn, and those that are parked, are not among them.
+// that were retracted, and those that are parked, are not among them.
 func (l *Ledger) TurnSeqs() []Seq {
 	out := make([]Seq, len(l.turns))
 	for i := range l.turns {
@@ -122,7 +122,7 @@ func (l *Ledger) fork() *Ledger {
 	return &f
 }
 
-// use makes the gauge fit a config. All it holds follows from the ledger and the
+// use makes the cache fit a config. All it holds follows from the ledger and the
 // config, so that a ledger from a checkpoint decides as the one it was made of.
 func (l *Ledger) use(c *Config) {
 	if l.cache.config == c {
@@ -161,14 +161,14 @@ func (l *Ledger) measureWith(policy *Policy) {
 // recount sums up what is visible.
 func (l *Ledger) recount() {
 	g, view := &l.cache, l.visible()
-	since := len(view) - (l.entries.n - l.compactedTo) // nothing is hidden after what was told
+	since := len(view) - (l.entries.n - l.compactedTo) // nothing is hidden after the last compaction
 	repaired, fresh := stage.NewDraft(view[:since], l.format, g.rate), stage.NewDraft(view[since:], l.format, g.rate)
 	g.visible = repaired.Repaired() + fresh.Tokens()
 	g.bytes = measure.BytesOf(view)
 }
 
 // Budget returns the state of the session's window under the config last used;
-// before the first it knows none, and is empty.
+// before the first config it is empty.
 func (l *Ledger) Budget() events.Budget {
 	if l.cache.config == nil {
 		return events.Budget{}
@@ -206,7 +206,7 @@ func (l *Ledger) visible() []Entry {
 	return l.view(l.lineage(l.Generation()))
 }
 
-// view lists the entries that a lineage leaves in view, with a marker or summary
+// view lists the entries that a lineage leaves in view, with a truncation notice or summary
 // where a range is hidden.
 func (l *Ledger) view(in []bool) []Entry {
 	gaps := l.gaps(in)
@@ -251,7 +251,7 @@ func (l *Ledger) gaps(in []bool) []span {
 	return out
 }
 
-// stand returns the entry that stands for a hidden range.
+// placeholderOf returns the entry that stands in for a hidden range.
 func (l *Ledger) placeholderOf(s span) Entry {
 	e := measure.TruncationAt(l.entries.at(s.from))
 	if s.seq != 0 {
@@ -267,7 +267,7 @@ func (l *Ledger) placeholderOf(s span) Entry {
 // turn must cost the same in any session.
 const maxLookback = 512
 
-// link gives a result what its call says: tool, file and variant. It looks no
+// link gives a result what its call contains: tool, file and variant. It looks no
 // further back than the messages since the assistant's call.
 func (l *Ledger) link(e *Entry) {
 	if e.Kind != measure.KindResult {
@@ -278,7 +278,7 @@ func (l *Ledger) link(e *Entry) {
 	}
 }
 
-// callOf returns the position of the call of a result that stands at position n,
+// callOf returns the position of the call of a result at position n,
 // −1 if there is none near.
 func (l *Ledger) callOf(e *Entry, n int) int {
 	var all, same openLately // of this exchange: any, and those of the same tool
@@ -311,7 +311,7 @@ func (l *Ledger) callOf(e *Entry, n int) int {
 	switch {
 	case e.Call != 0:
 		return -1
-	case e.Tool != 0 && len(same.calls) > 0: // without ids the tool tells, and else the order
+	case e.Tool != 0 && len(same.calls) > 0: // without ids the tool decides, and else the order
 		return same.oldest()
 	default:
 		return all.oldest()

@@ -55,7 +55,7 @@ func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
 }
 
 // planManual returns the job for a summary of what a request may condense: all
-// but the newest messages, or more where the target asks for it.
+// but the newest messages, or more where the target needs it.
 func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events.Job {
 	g := &l.cache
 	if !l.maySummarize(d.now) {
@@ -74,8 +74,8 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 	return job
 }
 
-// answerManual carries out a request under call, its own settings, and tells the
-// result for l; code says why there is no summary.
+// answerManual carries out a request under call, its own settings, and emits the
+// result for l; code is why there is no summary.
 func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means stage.Means, code events.Code) {
 	plan := call.plan(call.cache.thresholds.Target, means)
 	if call.input(plan.After) < call.input(plan.Before) {
@@ -120,7 +120,7 @@ func (d *decision) abort(before, after *Ledger) {
 	}
 }
 
-// answers reports whether the job was asked for by a request.
+// answers reports whether the job was made for a request.
 func (j *pendingJob) answers(request *events.Cause) bool {
 	return j.Manual != nil && j.Manual.Cause == *request
 }

@@ -8,14 +8,14 @@ import (
 	"compactd/internal/events"
 )
 
-// Overflow is what a provider said when it refused a call as too long.
+// Overflow is what a provider reported when it refused a call as too long.
 type Overflow struct {
 	Model *events.Model // of the call; nil is the session's
-	// Limit is what the provider takes and Actual what it counted, 0 if it did not
-	// say. Output is the maximum output that had to fit the limit too, 0 if none had.
+	// Limit is what the provider takes and Actual what it counted, 0 where it reported
+	// neither. Output is the maximum output that had to fit the limit too, 0 if none had.
 	Limit, Actual, Output Tokens
 	Generation            int64 // that the agent had applied, −1 for the newest
-	// Refused says why it is no overflow, nil when it is one.
+	// Refused is why it is no overflow, nil when it is one.
 	Refused error
 }
 
@@ -24,8 +24,8 @@ func ReadOverflow(o Overflow, id string, seq Seq) *Request {
 	return &Request{Seq: seq, ID: id, kind: events.KindOverflow, body: &o}
 }
 
-// overflowed notes what a provider said: a limit it stated holds until the model
-// changes, and its count is that of the history as it was told last.
+// overflowed notes what a provider reported: a limit it stated holds until the model
+// changes, and its count is that of the history as it was published last.
 func (l *Ledger) overflowed(o *Overflow) {
 	if m := l.completeModel(o.Model); m != nil && *m != l.model {
 		l.change(m)
@@ -38,8 +38,8 @@ func (l *Ledger) overflowed(o *Overflow) {
 	l.refused(o)
 }
 
-// known completes the model of a call: a report that only names the session's own
-// says nothing against its maximum output and window.
+// completeModel completes the model of a call: a report that only names the session's own
+// leaves its maximum output and window.
 func (l *Ledger) completeModel(m *events.Model) *events.Model {
 	if m == nil || m.Provider != l.model.Provider || m.Name != l.model.Name {
 		return m

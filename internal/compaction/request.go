@@ -5,7 +5,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Request is an event that asks something of a session, beside its turns.
+// Request is an event that requests something of a session, beside its turns.
 type Request struct {
 	Seq  Seq
 	ID   string
@@ -53,7 +53,7 @@ func (r *Request) event(a events.Address) (Event, int64) {
 	return Event{r.Seq, r.ID, r.kind, a}, r.Time
 }
 
-// request judges what is asked of a session.
+// request decides about what is requested of a session.
 func (d *decision) request(l *Ledger, r *Request) {
 	if r.kind == events.KindForget {
 		d.forget()
@@ -79,11 +79,11 @@ func (d *decision) request(l *Ledger, r *Request) {
 	}
 }
 
-// answer takes what a request changes whatever was told about it.
+// answer takes what a request changes whatever its outcomes.
 func (l *Ledger) answer(r *Request) {
 	switch b := r.body.(type) {
 	case *events.Compact:
-		l.breaker = breaker{} // whoever asks by hand wants another try
+		l.breaker = breaker{} // a request by hand tries again
 	case *Overflow:
 		l.overflowed(b)
 	case *events.Idle:
@@ -93,7 +93,7 @@ func (l *Ledger) answer(r *Request) {
 	}
 }
 
-// rewind tells the view of an earlier generation, with every turn since.
+// rewind emits the view of an earlier generation, with every turn since.
 func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	var to int64
 	ok := true
@@ -122,8 +122,8 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	d.abort(l, next)
 }
 
-// forget tells that a session counts as never published. Neither is it looked up
-// nor anything of it told, a request that waits included: once the session is
+// forget emits that a session counts as never published. It is not looked up, and nothing
+// else is emitted, a request that waits included: once the session is
 // erased, the same event finds no turns before it, and must be answered the same.
 func (d *decision) forget() {
 	d.emit(events.KindForgotten, func(h events.Header) any {

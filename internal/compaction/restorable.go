@@ -7,8 +7,8 @@ import (
 )
 
 // restorable lists the results that may be restored, newest first: of each file
-// its latest read, unless the file was changed after it, and what protected tools
-// said. What was cleared before stays cleared.
+// its latest read, unless the file was changed after it, and the results of protected
+// tools. What was cleared before stays cleared.
 func (l *Ledger) restorable() []Entry {
 	least := max(l.entries.n-maxRestoreLookback, 0)
 	written, seen := l.lastWrites(least), map[measure.Key]bool{}
@@ -43,7 +43,7 @@ func (l *Ledger) restorable() []Entry {
 // be restored: nothing older was read recently.
 const maxRestoreLookback = 4_096
 
-// written returns for each file the position of the last call that changes it.
+// lastWrites returns for each file the position of the last call that changes it.
 func (l *Ledger) lastWrites(least int) map[measure.Key]int {
 	out := map[measure.Key]int{}
 	for i := least; i < l.entries.n; i++ {
@@ -55,7 +55,7 @@ func (l *Ledger) lastWrites(least int) map[measure.Key]int {
 }
 
 // again is the entry in a view that shows a result again. Its ceiling is the whole
-// text, and what stands before it.
+// text, and its head.
 func (l *Ledger) again(at, call int) Entry {
 	e := *l.entries.at(at)
 	e.Kind, e.Role, e.Flags, e.Op, e.Images = measure.KindRestored, measure.RoleUser, measure.FlagFirst|e.Flags&measure.FlagRead, measure.OpTrim, 0
@@ -69,7 +69,7 @@ func (l *Ledger) again(at, call int) Entry {
 }
 
 // restored lists what a view shows behind a hidden range, in the order it came
-// back. Only the range that a lineage hid last has any: each decides anew.
+// back. Only the range that a lineage hid last has any: each decides again.
 func (l *Ledger) restored(s span, in []bool) []Entry {
 	i := len(l.hidden) - 1
 	for !in[l.hidden[i].gen] {

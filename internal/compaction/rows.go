@@ -17,7 +17,7 @@ type Row struct {
 	Data []byte
 }
 
-// Names of rows: the header, and the chunks of entries, turns and marks by number.
+// Names of rows: the header, and the chunks of entries, turns and edits by number.
 const (
 	rowHeader  = "h"
 	rowEntries = "e"
@@ -25,7 +25,7 @@ const (
 	rowEdits   = "m"
 )
 
-// The numbers of turns and of marks in one row.
+// The numbers of turns and of edits in one row.
 const (
 	turnsPerRow = 64
 	editsPerRow = 128
@@ -160,7 +160,7 @@ func (l *Ledger) header() header {
 
 var errRows = errors.New("the rows do not make a ledger")
 
-// SpokeOf returns when the last turn came to the ledger of some rows, in Unix
+// LastTurnAt returns when the last turn came to the ledger of some rows, in Unix
 // milliseconds of the log.
 func LastTurnAt(rows []Row) (int64, error) {
 	for _, r := range rows {
@@ -176,7 +176,7 @@ func LastTurnAt(rows []Row) (int64, error) {
 }
 
 // Restore makes a ledger of its rows, in any order. Rows beyond what the header
-// counts are left over from before a withdrawal, and ignored.
+// counts are left over from before turns were retracted, and ignored.
 func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	l := NewLedger(a)
 	var h header
@@ -215,10 +215,10 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	return l, nil
 }
 
-// markBytes is the size of a stored mark.
+// editBytes is the size of a stored edit.
 const editBytes = 3*4 + 2 + 1
 
-// fill reads entries, turns and marks.
+// fill reads entries, turns and edits.
 func (l *Ledger) fill(h header, byName map[string][]byte) error {
 	for c := 0; l.entries.n < h.Entries; c++ {
 		entries, err := readEntries(byName[rowName(rowEntries, c)])

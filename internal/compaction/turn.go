@@ -36,7 +36,7 @@ type Turn struct {
 
 // ReadTurn measures the payload of a turn for the session it belongs to: the
 // dialect of a message is that of its session. It estimates; [Config.ReadTurn]
-// counts as its config says. Its error is an [events.Invalid].
+// counts as its config sets it. Its error is an [events.Invalid].
 func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
 	return measureTurn(measure.Meter{}, l, data, seq, events.Format.ReadAll)
 }
@@ -131,7 +131,7 @@ func appendModel(b []byte, m *events.Model) []byte {
 	return strconv.AppendInt(b, m.ContextWindow, 10)
 }
 
-// verdict says what a turn means for a ledger.
+// verdict is what a turn means for a ledger.
 type verdict uint8
 
 const (
@@ -158,7 +158,7 @@ func (l *Ledger) refuse(t *Turn) error {
 	return c.fits("model.max_output_tokens", t.model, policy)
 }
 
-// admit judges a turn by its number. The code is set for deny.
+// admit decides about a turn by its number. The code is set for deny.
 func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	next := l.LastTurn() + 1
 	if v := l.seen(t, next); v != accept {

@@ -38,15 +38,15 @@ func (l *FileLimits) Budget(window, used, output Tokens) Tokens {
 	return l.Share.Share(max(window-used-output, 0))
 }
 
-// FileRead says how much of a file enters a history.
+// FileRead is how much of a file enters a history.
 type FileRead struct {
 	Cut     bool  // only the first Units UTF-16 units do
 	Units   int64 // 0 when the file is not cut
 	Preview bool  // it was too large to be measured against the budget
 }
 
-// Read says how much of a file of so many bytes enters, given the tokens left for
-// files. Its content is not known yet: four bytes count as a token.
+// Read returns how much of a file of so many bytes enters, given the tokens left for
+// files. Its content is not read yet: four bytes count as a token.
 func (l *FileLimits) Read(bytes int64, budget Tokens) FileRead {
 	switch {
 	case bytes > l.PreviewBytes:
@@ -97,14 +97,14 @@ func FileTokens(kind string, bytes int64) Tokens {
 	return Tokens(CeilDiv(bytes*c.num, c.per))
 }
 
-// File is a file of which only type and size are known.
+// File is a file by its type and size.
 type File struct {
 	Name  string
 	Kind  string
 	Bytes int64
 }
 
-// Notice says that the file did not enter, for whoever attached it.
+// Notice is a text for the user who attached the file: it did not enter.
 func (f *File) Notice() string {
 	return fmt.Sprintf("Skipped %q (%d KB) — exceeds context budget", f.Name, (f.Bytes+512)/1024)
 }
@@ -152,13 +152,13 @@ func (r Rate) CutFiles(contents []string, budget Tokens) []string {
 // fewWords is the least that is worth having of a file, in tokens.
 const fewWords Tokens = 16
 
-// FileSummary says what becomes of one file before it enters a history.
+// FileSummary is what is done with one file before it enters a history.
 type FileSummary struct {
 	File   int    // index among the files
 	Target Tokens // of its summary; 0 keeps the file as it is
 }
 
-// Room is what files may take beside the rest of a prompt, given the available
+// Available is what files may take beside the rest of a prompt, given the available
 // input: the reserve for what is no file stays free.
 func (l *FileLimits) Available(p Prompt, available Tokens) Tokens {
 	reserve := Tokens(CeilDiv(int64(max(available, 0))*int64(l.Reserve), Million))

@@ -6,7 +6,7 @@ import (
 
 // Custom is what a profile sets beside its estimator, so that a profile of the
 // reference system is that release in what numbers, tables and roles decide.
-// Customs are data: no stage asks which profile is in force.
+// Customs are data: no stage branches on the profile in force.
 type Custom struct {
 	// Windows is the table of context windows.
 	Windows func() Windows
@@ -14,8 +14,8 @@ type Custom struct {
 	MinimumTokens Tokens
 	// PlainTools counts the definitions of tools without margin and multiplier.
 	PlainTools bool
-	// Stands is who tells a summary or marker in the dialect of the reference,
-	// "" for the user, as in all others.
+	// PlaceholderRole is the role of summaries and truncation notices in the dialect of
+	// the reference, "" for the user, as in all others.
 	PlaceholderRole events.Role
 }
 
@@ -42,7 +42,7 @@ func (c Custom) Tools(r Rate, units int64) Tokens {
 	return r.Text(units)
 }
 
-// tools estimates definitions of tools that were measured.
+// Measured estimates definitions of tools that were measured.
 func (c Custom) Measured(r Rate, s Size) Tokens {
 	if c.PlainTools {
 		return c.Tools(r, s.Units)

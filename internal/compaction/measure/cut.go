@@ -70,7 +70,7 @@ func headEnd(text string, n int64) int {
 }
 
 // graphemeStart returns the beginning of the grapheme that position i, the start
-// of a rune, is inside of; i itself at a border.
+// of a rune, is inside of; i itself at a boundary.
 func graphemeStart(text string, i int) int {
 	at := boundaryBefore(text, i)
 	for state := -1; at < i; {
@@ -84,7 +84,7 @@ func graphemeStart(text string, i int) int {
 	return i
 }
 
-// borderBefore returns a border between two graphemes before position i: one that
+// boundaryBefore returns a boundary between two graphemes before position i: one that
 // is plain, or else the start of the rune that is maxCluster back.
 func boundaryBefore(text string, i int) int {
 	least := max(0, i-maxCluster)
@@ -99,8 +99,8 @@ func boundaryBefore(text string, i int) int {
 	return least
 }
 
-// plainBorder reports whether position i is between two characters of ASCII, which
-// is a border whatever stands before them, but for a CR and its LF.
+// plainBoundary reports whether position i is between two characters of ASCII, which
+// is a boundary whatever comes before them, but for a CR and its LF.
 func plainBoundary(text string, i int) bool {
 	return i < len(text) && text[i-1] < utf8.RuneSelf && text[i] < utf8.RuneSelf && text[i-1] != '\r'
 }

@@ -11,9 +11,9 @@ import (
 // Seq is a sequence number of the log.
 type Seq uint64
 
-// Key stands for a name (a call id, a tool, a path) where only equality counts:
+// Key represents a name (a call id, a tool, a path) where only equality counts:
 // the first 8 bytes of its SHA-256, so that no history can forge a collision.
-// The zero Key stands for no name.
+// The zero Key is no name.
 type Key uint64
 
 // KeyOf returns the key of a name.
@@ -34,7 +34,7 @@ func KeysOf(names []string) []Key {
 	return out
 }
 
-// Kind says what an entry holds.
+// Kind is what an entry holds.
 type Kind uint8
 
 // The kinds of entries.
@@ -42,12 +42,12 @@ const (
 	KindWords      Kind = iota // everything of a message that is neither call nor result
 	KindCall                   // one tool call
 	KindResult                 // one tool result
-	KindTruncation             // a truncation marker; in views only, never in a ledger
+	KindTruncation             // a truncation notice; in views only, never in a ledger
 	KindSummary                // a summary; in views only
 	KindRestored               // a hidden result that is shown again; in views only
 )
 
-// Role is who speaks, in one byte.
+// Role is the role of a message, in one byte.
 type Role uint8
 
 // The roles of entries.
@@ -62,17 +62,18 @@ const (
 type Flags uint8
 
 // The flags of an entry. The last two exist in views only: they are derived
-// anew at each compaction.
+// again at each compaction.
 const (
 	FlagFirst    Flags = 1 << iota // first entry of its message
 	FlagFailed                     // a result that is an error
-	FlagRead                       // a call that reads a file, or a result known as one by its text
-	FlagEmpty                      // nothing but white space, or a result told twice: it is not rendered
+	FlagRead                       // a call that reads a file, or a result recognised as one by its text
+	FlagEmpty                      // nothing but white space, or a duplicate result: it is not rendered
 	FlagThinking                   // words with a model's reasoning among them: its signature covers the text
 	FlagAnswer                     // a call that gets a placeholder result
 	FlagCall                       // a result that gets a placeholder call
 )
 
+// Has reports whether any of the flags x is set.
 func (f Flags) Has(x Flags) bool { return f&x != 0 }
 
 // Op is the edit in force on an entry.
@@ -83,7 +84,7 @@ const (
 	OpClear
 	OpDeduplicate
 	OpClearOld
-	OpRestore // of marks only
+	OpRestore // in edit records only
 	OpTrim    // to a ceiling; the four ways to cut a text are the last
 	opTail
 	opHead
@@ -107,6 +108,7 @@ func TrimOf(d Direction) Op {
 	}
 }
 
+// Direction is that of a cut, "" for one to a ceiling alone.
 func (o Op) Direction() Direction {
 	switch o {
 	case opTail:
@@ -125,7 +127,7 @@ func (o Op) Direction() Direction {
 // See docs/adr/0001.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
-	Call    Key    // call id of a call or result; of a marker or summary the end of its range; of a restored result the place of its call
+	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
 	Tool    Key    // name of the tool
 	Path    Key    // file that a read reads, or that a call writes
 	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call
@@ -181,7 +183,7 @@ func (e *Entry) Position() events.Position {
 // MessageOf drops the part of a position.
 func MessageOf(p events.Position) events.Position { p.Part = 0; return p }
 
-// Inherit takes over what the call of a result says.
+// Inherit takes over what the call of a result contains.
 func (e *Entry) Inherit(call *Entry) {
 	e.Tool = call.Tool
 	if call.Flags.Has(FlagRead) {
@@ -199,8 +201,8 @@ func (e *Entry) SameMessage(x *Entry) bool {
 	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindTruncation) == (x.Kind == KindTruncation)
 }
 
-// End is the position of the last message that the entry stands for: its own, or
-// the last of the range behind a marker or summary.
+// End is the position of the last message that the entry represents: its own, or
+// the last of the range behind a truncation notice or summary.
 func (e *Entry) End() events.Position {
 	if (e.Kind == KindTruncation || e.Kind == KindSummary) && e.Call != 0 {
 		return events.Position{Turn: int64(e.Call >> 32), Index: int64(uint32(e.Call))}
@@ -208,7 +210,7 @@ func (e *Entry) End() events.Position {
 	return e.Position()
 }
 
-// Covers makes the entry stand for a range of messages.
+// Covers makes the entry represent a range of messages.
 func (e *Entry) Covers(first, last events.Position) {
 	e.Turn, e.Index, e.Part = uint32(first.Turn), uint32(first.Index), uint32(first.Part)
 	e.Call = Key(last.Turn)<<32 | Key(uint32(last.Index))
@@ -218,7 +220,7 @@ func (e *Entry) Covers(first, last events.Position) {
 // if it has none.
 func (e *Entry) CallSeq() Seq { return Seq(e.Variant) }
 
-// markerAt returns the marker that stands in place of a range which begins with e.
+// TruncationAt returns the truncation notice for a range that begins with e.
 func TruncationAt(e *Entry) Entry {
 	return Entry{
 		Turn: e.Turn, Index: e.Index, Part: e.Part,
@@ -292,7 +294,7 @@ func (e *Entry) TrimTo(ceiling int64) Entry {
 	return x
 }
 
-// bytes are those of an entry's own content. What stands for it costs little, and
+// OwnBytes are those of an entry's own content. A placeholder of it costs little, and
 // counts none.
 func (e *Entry) OwnBytes() int64 {
 	if e.Op != OpNone || e.Flags.Has(FlagEmpty) {
@@ -301,6 +303,7 @@ func (e *Entry) OwnBytes() int64 {
 	return int64(e.Bytes)
 }
 
+// BytesOf sums up the own bytes of entries.
 func BytesOf(view []Entry) int64 {
 	var n int64
 	for i := range view {

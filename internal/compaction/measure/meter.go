@@ -18,6 +18,7 @@ type Size struct {
 // Meter measures texts. Without a counter it estimates.
 type Meter struct{ Counter Counter }
 
+// Text measures a text.
 func (m Meter) Text(s string) Size {
 	units, base := Weigh(s)
 	if m.Counter != nil {
@@ -26,7 +27,7 @@ func (m Meter) Text(s string) Size {
 	return Size{units, base, int64(len(s))}
 }
 
-// said measures the text of a part.
+// partText measures the text of a part.
 func (m Meter) partText(p *events.Part) Size {
 	if p.Quoted == nil || m.Counter != nil {
 		return m.Text(p.Said())
@@ -165,7 +166,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 		e.Flags |= FlagFailed
 	}
 	if p.CallID != "" {
-		return // its call has arguments, and they say which file it is
+		return // its call has arguments, and they name the file
 	}
 	if path := PathInText(p.Said()); path != "" {
 		by.path(e, path, 0)

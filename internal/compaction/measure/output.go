@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Direction says which end of a tool's output is kept.
+// Direction is the end of a tool's output that is kept.
 type Direction string
 
 // The directions.
 const (
-	KeepTail Direction = "tail" // where a build says what failed
+	KeepTail Direction = "tail" // where a build reports what failed
 	KeepHead Direction = "head"
 	KeepBoth Direction = "both"
 )
@@ -26,7 +26,7 @@ type OutputLimits struct {
 	// HeadShare is the head's part of both limits under KeepBoth; the tail has the
 	// rest.
 	HeadShare PPM
-	// Whole says how to get the whole output, as part of the notice; "" leaves it
+	// Whole is how to get the whole output, as part of the notice; "" leaves it
 	// out.
 	Whole string
 }
@@ -69,7 +69,7 @@ func (l *OutputLimits) headLines() int64 {
 	return max(n, 1)
 }
 
-// notice stands beside the end that is kept.
+// notice is put beside the end that is kept.
 func (l *OutputLimits) notice(from, to int) string {
 	n := fmt.Sprintf("[Output truncated from %d bytes to %d bytes]", from, to)
 	if l.Whole != "" {
@@ -78,7 +78,7 @@ func (l *OutputLimits) notice(from, to int) string {
 	return n
 }
 
-// gap stands between two ends that are kept.
+// gap is put between two ends that are kept.
 func (l *OutputLimits) gap(missing int) string {
 	n := fmt.Sprintf("%d bytes omitted", missing)
 	if l.Whole != "" {

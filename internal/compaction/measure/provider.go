@@ -31,8 +31,8 @@ var aliases = map[string]string{
 }
 
 // Provider is the one name of a provider, whatever its spelling: case, spaces
-// and the marks - _ . do not count, and some providers have aliases. A name that
-// nobody knows is only squeezed.
+// and the signs - _ . do not count, and some providers have aliases. An unknown name is
+// only squeezed.
 func Provider(provider string) string {
 	s := squeeze(provider)
 	if name, ok := aliases[s]; ok {
@@ -41,7 +41,7 @@ func Provider(provider string) string {
 	return s
 }
 
-// squeeze drops case, spaces and marks.
+// squeeze drops case, spaces and signs.
 func squeeze(name string) string {
 	return strings.ToLower(strings.Map(func(c rune) rune {
 		switch c {

@@ -5,7 +5,7 @@ package measure
 type Profile struct {
 	// Classes counts contents by the classes of their characters, or as a Counter
 	// did, and lets the usage of a session calibrate one ratio for it. The sizes
-	// below count then for texts known by their length alone.
+	// below count then for texts of which only the length is measured.
 	Classes bool
 
 	TextUnits   int64 // prose
@@ -34,7 +34,7 @@ var Profiles = map[string]Profile{
 	"blocks":  {TextUnits: 4, ResultUnits: 2, JSONUnits: 2, PerMessage: 12, PerTool: 24, PerImage: 2000, MarginPercent: 100, AddThird: true},
 }
 
-// providerPercent says how many tokens a provider's tokenizer makes of what
+// providerPercent is how many tokens a provider's tokenizer makes of what
 // OpenAI's makes 100 of. Absent providers count as 100.
 var providerPercent = map[string]int64{
 	"anthropic": 123, "bedrock": 123,
@@ -49,7 +49,7 @@ var providerTool = map[string]Tokens{"anthropic": 36, "bedrock": 36}
 // Rate turns sizes into tokens for one profile and one provider.
 type Rate struct {
 	Profile
-	// Recall counts placeholders with what they say of their originals; see
+	// Recall counts placeholders with where their originals are; see
 	// Policy.RecallNotice.
 	Recall bool
 
@@ -106,6 +106,7 @@ func (r *Rate) Entry(e *Entry) Tokens {
 	return t
 }
 
+// Body estimates one visible entry with its edits, without the framing of its message.
 func (r *Rate) Body(e *Entry) Tokens {
 	switch e.Op {
 	case OpClear, OpClearOld:
@@ -140,7 +141,7 @@ func (r *Rate) Body(e *Entry) Tokens {
 
 func (r *Rate) result(units int64) Tokens { return r.scale(CeilDiv(units, r.ResultUnits)) }
 
-// placeholder is the ceiling of what stands for a result: plain words of so many
+// placeholder is the ceiling of the placeholder of a result: plain words of so many
 // units, and a path of this size.
 func (r *Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
 	if !r.Classes {
@@ -153,11 +154,11 @@ func (r *Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
 // at least.
 const PlainUnits = 3
 
-// made is the ceiling of a message that compactd adds, whatever its form, with
+// synthetic is the ceiling of a message that compactd adds, whatever its form, with
 // plain words of so many units.
 func (r *Rate) synthetic(plain int64) Tokens { return r.syntheticWith(plain, 0) }
 
-// madeOf is the ceiling of a message that compactd adds, with plain words and
+// syntheticWith is the ceiling of a message that compactd adds, with plain words and
 // foreign text of so many units.
 func (r *Rate) syntheticWith(plain, foreign int64) Tokens {
 	t := r.PerMessage + r.PerTool
@@ -176,7 +177,7 @@ func (r *Rate) Ceiling(units int64) Tokens {
 	return r.scale(CeilDiv(units, min(r.TextUnits, r.ResultUnits)))
 }
 
-// trimmed is the ceiling of an entry whose text is cut, framing of its message
+// trimmedCost is the ceiling of an entry whose text is cut, framing of its message
 // excluded. What stays of the text counts as its share of the whole.
 func (r *Rate) trimmedCost(e *Entry) Tokens {
 	t, per := Tokens(e.Images)*r.PerImage, r.TextUnits

@@ -10,10 +10,13 @@ import (
 // Tokens is a number of tokens, estimated or counted.
 type Tokens int64
 
+// Million is 1 as a [PPM].
 const Million = 1_000_000
 
+// CeilDiv is a / b rounded up, for a ≥ 0 and b > 0.
 func CeilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
+// FloorDiv is a / b rounded down, also for a < 0; b > 0.
 func FloorDiv(a, b Tokens) Tokens {
 	if a < 0 {
 		return -((b - 1 - a) / b)

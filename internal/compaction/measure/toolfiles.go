@@ -26,7 +26,7 @@ var writeTools = []string{
 // path.
 var pathArguments = []string{"absolutepath", "file", "filename", "filepath", "notebookpath", "path", "targetfile"}
 
-// fileRead reports which file a call reads. Every argument beside the path is
+// PathRead reports which file a call reads. Every argument beside the path is
 // part of the variant: a read of some lines is covered by a read of the same
 // lines or of the whole file, never by one of other lines.
 func PathRead(tool string, args events.Raw) (path string, variant Key, ok bool) {
@@ -55,7 +55,7 @@ func readPath(args events.Raw) (path string, variant Key) {
 	return path, KeyOf(strings.Join(rest, "\x00"))
 }
 
-// fileWrite reports which file a call changes.
+// PathWritten reports which file a call changes.
 func PathWritten(tool string, args events.Raw) (path string, ok bool) {
 	if !slices.Contains(writeTools, plainName(tool)) {
 		return "", false
@@ -92,14 +92,16 @@ func isPlain(s string) bool {
 	return true
 }
 
-// readText finds a file read in the text of a result, where no arguments tell.
+// readText finds a file read in the text of a result, where there are no arguments.
 // The pattern is the reference system's, held to the words of a read.
 var readText = regexp.MustCompile("(?i)\\b(?:read_file|readFile|Read file|reading|read|cat)\\s+['\"`]?([^\\s'\"`]+)")
 
 // maxReadText bounds how much of a result is searched, in bytes: a tool that
-// says what it reads says so first.
+// names what it reads does so first.
 const maxReadText = 512
 
+// PathInText returns the path of the file that the text of a result begins with reading,
+// "" for none.
 func PathInText(s string) string {
 	m := readText.FindStringSubmatchIndex(s[:min(len(s), maxReadText)])
 	if m == nil || m[3] == maxReadText {

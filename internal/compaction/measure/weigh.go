@@ -15,14 +15,14 @@ type Counter interface {
 	Count(text string) int64
 }
 
-// class is what a byte is to a tokenizer. Which bytes follow each other tells
+// class is what a byte is to a tokenizer. Which bytes follow each other distinguishes
 // prose, code, JSON, logs, CJK and base64 apart: words are long runs of letters,
 // code changes between letters and signs, logs are digits, base64 changes with
 // every second byte.
 type class = uint8
 
 const (
-	newlines class = iota // also what stands before a text
+	newlines class = iota // also the start of a text
 	lowers
 	uppers
 	digits
@@ -94,7 +94,7 @@ func classifyHigh(b byte) class {
 	}
 }
 
-// weights says how many thousandths of a token a byte adds, by the class of the
+// weights is how many thousandths of a token a byte adds, by the class of the
 // byte before it (row) and its own (column). They are a least-squares fit to what
 // o200k_base makes of source code, documents, logs, data and 22 languages; see
 // docs/estimation.md. No usage of any provider is in them.
@@ -120,7 +120,7 @@ var weights = [classes][classes]uint16{
 // densest is the most tokens that a UTF-16 unit of valid text weighs.
 const densest = 2
 
-// FloorBytes is how many bytes a token has at most, whatever anybody says.
+// FloorBytes is how many bytes a token has at most, whatever the usages.
 const FloorBytes = 8
 
 // steps is weights in one row, class of the byte before it first, with the UTF-16
@@ -162,7 +162,7 @@ func pass[S string | []byte](sum uint64, last class, s S) (uint64, class) {
 	return sum, last
 }
 
-// weighQuoted measures the text that a JSON string stands for, without making it.
+// weighQuoted measures the text that a JSON string encodes, without making it.
 func weighQuoted(quoted events.Raw) Size {
 	var sum uint64
 	last, bytes := newlines, 0
@@ -174,8 +174,8 @@ func weighQuoted(quoted events.Raw) Size {
 	return Size{units, base, int64(bytes)}
 }
 
-// weighJSON measures JSON as a model writes and reads it: what stands escaped in
-// a string weighs as what it stands for.
+// weighJSON measures JSON as a model writes and reads it: an escape in a
+// string weighs as the character it encodes.
 func weighJSON(s []byte) (units, base int64) {
 	var sum uint64
 	last := newlines
@@ -198,7 +198,7 @@ func split(sum uint64, bytes int) (units, base int64) {
 	return int64(sum >> unitShift), max(CeilDiv(weight, 1000), CeilDiv(int64(bytes), FloorBytes))
 }
 
-// escaped is the class of what a backslash and b stand for in JSON. The four
+// escaped is the class of the character that a backslash and b encode in JSON. The four
 // digits of a \u count beside it.
 func escaped(b byte) class {
 	switch b {

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/events"
 )
 
-// defaultWindow is the context window of a model nobody knows, in tokens.
+// defaultWindow is the context window of an unknown model, in tokens.
 const defaultWindow Tokens = 128_000
 
 // providerDefault names, inside a provider's table, the window of its other
@@ -64,7 +64,7 @@ func (w Windows) With(over Windows) (Windows, error) {
 	return out, nil
 }
 
-// join adds the windows of another table; choose settles those that both have.
+// join adds the windows of another table; choose decides about those that both have.
 func (w Windows) join(other Windows, choose func(old, now Tokens) Tokens) {
 	for _, name := range slices.Sorted(maps.Keys(other)) {
 		provider := Provider(name)

@@ -33,7 +33,7 @@ func CheckBudget(p measure.Prompt, window, reserve measure.Tokens, policy *Polic
 	return b
 }
 
-// maxUsage bounds the usage told when a model leaves no input at all.
+// maxUsage bounds the usage reported when a model leaves no input at all.
 const maxUsage measure.PPM = 1000 * measure.Million
 
 func usage(total, available measure.Tokens) measure.PPM {

@@ -10,9 +10,9 @@ import (
 	"compactd/internal/events"
 )
 
-// Policy says when and how far a session is compacted.
+// Policy is when and how far a session is compacted.
 type Policy struct {
-	// Enabled switches automatic compaction. Levels are told either way.
+	// Enabled switches automatic compaction. Levels are published either way.
 	Enabled bool `json:"enabled"`
 	// Profile names the estimator, a key of Profiles.
 	Profile string `json:"profile"`
@@ -21,28 +21,28 @@ type Policy struct {
 	// smaller window has it. 0 leaves the table.
 	WindowTokens measure.Tokens `json:"window_tokens"`
 
-	// By says what sets the trigger, one of ratio, tokens and buffer: the share
-	// Trigger of the available input, the number TriggerTokens, or what is left of
+	// TriggerMode is what sets the trigger, one of ratio, tokens and buffer: the share
+	// Threshold of the available input, the number ThresholdTokens, or what is left of
 	// the window after the distances in Buffers. Under tokens and buffer the other
-	// shares keep their relation to Trigger.
+	// shares keep their relation to Threshold.
 	TriggerMode     string         `json:"trigger_mode"`
 	ThresholdTokens measure.Tokens `json:"threshold_tokens"`
 
-	// Trigger is the share of the available input at which compaction runs,
+	// Threshold is the share of the available input at which compaction runs,
 	// Target the share it aims for, Info the share at which level info begins.
 	Threshold measure.PPM `json:"threshold"`
 	Target    measure.PPM `json:"target"`
 	Info      measure.PPM `json:"info"`
 
-	// Cap is a share of the available input that the trigger is never above,
+	// ThresholdCap is a share of the available input that the trigger is never above,
 	// whatever sets it: it only ever lowers.
 	ThresholdCap measure.PPM `json:"threshold_cap"`
 	// LimitTokens is the hard limit, at most the available input; 0 leaves it where
-	// By puts it. The trigger is never above it.
+	// TriggerMode puts it. The trigger is never above it.
 	LimitTokens measure.Tokens `json:"limit_tokens"`
 	Buffers     BufferPolicy   `json:"buffers"`
 
-	// RecallNotice lets every placeholder say where its original is, for
+	// RecallNotice makes every placeholder name the place of its original, for
 	// compactd.recall.
 	RecallNotice bool `json:"recall_notice"`
 
@@ -59,7 +59,7 @@ type Policy struct {
 }
 
 // Set returns the policy with the fields of a JSON object set, objects field by
-// field, lists as a whole. It may not validate. Unknown and doubled fields, and
+// field, lists as a whole. It may not validate. Unknown and duplicate fields, and
 // wrong types, are errors.
 func (p Policy) Set(object events.Raw) (Policy, error) {
 	p.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)

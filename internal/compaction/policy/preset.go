@@ -7,7 +7,7 @@ import (
 	"compactd/internal/compaction/measure"
 )
 
-// presets are complete policies by name. They are data: no stage knows which one
+// presets are complete policies by name. They are data: no stage branches on which one
 // is in force.
 var presets = map[string]func() Policy{
 	"default":   DefaultPolicy,

@@ -29,6 +29,7 @@ func (p PrunePolicy) Scaled(n, window measure.Tokens) measure.Tokens {
 	return measure.Scaled(n, window, p.ScaleBelow)
 }
 
+// EveryTurn reports whether results are cleared after every turn.
 func (p *PrunePolicy) EveryTurn() bool { return p.Enabled && p.Micro.Enabled && p.Micro.EveryTurn }
 
 // MicroPolicy is the policy of micro-compaction: the first step of prune, which
@@ -98,7 +99,7 @@ type DedupePolicy struct {
 // stage runs only when the available input is used up, or when summaries fail.
 type SummarizePolicy struct {
 	Enabled bool `json:"enabled"`
-	// Prepare is the share of the available input at which a summary is asked for
+	// Prepare is the share of the available input at which a summary is requested
 	// in the background. At or above the threshold none is prepared.
 	Prepare measure.PPM `json:"prepare"`
 	// A summary, its record included, costs at most CeilingTokens, and at most
@@ -106,7 +107,7 @@ type SummarizePolicy struct {
 	CeilingTokens measure.Tokens `json:"ceiling_tokens"`
 	CeilingShare  measure.PPM    `json:"ceiling_share"`
 	// After so many Failures in a row, or so many compactions in a row that did
-	// not get below the threshold, no summary is asked for during
+	// not get below the threshold, no summary is requested during
 	// CooldownSeconds of the log's time.
 	Failures        int64 `json:"failures"`
 	CooldownSeconds int64 `json:"cooldown_seconds"`
@@ -124,7 +125,7 @@ type TruncatePolicy struct {
 	Fraction measure.PPM `json:"fraction"`
 }
 
-// RestorePolicy says which results come back after messages were hidden: what the
+// RestorePolicy is which results come back after messages were hidden: what the
 // agent read last, so that it need not read it again.
 type RestorePolicy struct {
 	Enabled bool `json:"enabled"`

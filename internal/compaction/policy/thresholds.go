@@ -43,9 +43,9 @@ func (p *BufferPolicy) validate(check func(ok bool, format string, args ...any))
 	check(p.ErrorTokens <= p.WarningTokens, "buffers.error_tokens must not be above buffers.warning_tokens")
 }
 
-// marks are the places on the way to a full window, in tokens of the estimated
-// input. An input has come to one when it is at or above it. The level told is
-// that of the highest mark reached.
+// Thresholds are the places on the way to a full window, in tokens of the estimated
+// input. An input has reached one when it is at or above it. The level is that of the
+// highest threshold reached.
 type Thresholds struct {
 	Available measure.Tokens // what the model can read
 	limit     measure.Tokens // the hard limit: truncation no longer waits
@@ -56,7 +56,7 @@ type Thresholds struct {
 	compacting, error, warning, info measure.Tokens // where these levels begin
 }
 
-// never is the mark of a level that a policy does not tell.
+// never is the threshold of a level that a policy does not have.
 const never measure.Tokens = 1 << 62
 
 // Reserve is the output reserve under the policy.
@@ -67,7 +67,7 @@ func (p *Policy) Reserve(reserve measure.Tokens) measure.Tokens {
 	return reserve
 }
 
-// marks returns the places for a window and its output reserve.
+// Thresholds returns the places for a window and its output reserve.
 func (p *Policy) Thresholds(window, reserve measure.Tokens) Thresholds {
 	m := Thresholds{Available: window - reserve}
 	of, in := m.Available, measure.PPM(measure.Million) // what shares are taken of
@@ -114,7 +114,7 @@ func (p *Policy) grade(m *Thresholds, window measure.Tokens) {
 	m.error = end - measure.Scaled(p.Buffers.ErrorTokens, size, p.Buffers.ScaleBelow)
 }
 
-// level is that of the highest mark that an input has come to.
+// level is that of the highest threshold that an input has reached.
 func (m *Thresholds) level(total measure.Tokens) events.Level {
 	switch {
 	case total >= m.limit:

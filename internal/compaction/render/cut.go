@@ -9,7 +9,7 @@ import (
 )
 
 // cutParts returns the parts of an entry whose text is cut. Several texts are cut
-// as one: what stands behind the cut goes. All other parts stay.
+// as one: what comes behind the cut goes. All other parts stay.
 func cutParts(m *events.Message, e *measure.Entry) []events.Part {
 	var out []events.Part
 	room, _ := e.Kept()
@@ -76,7 +76,7 @@ func shareOf(e *measure.Entry, parts []events.Part) int64 {
 	return base * kept / max(int64(e.Text), 1)
 }
 
-// light returns what keep leaves of a text at a limit of room or below: the first
+// fitWeight returns what keep leaves of a text at a limit of room or below: the first
 // that weighs at most most tokens. A part of a text may be denser than the whole.
 func fitWeight(room, most int64, keep func(room int64) string) string {
 	for {

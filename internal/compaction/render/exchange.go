@@ -6,7 +6,7 @@ import (
 	"compactd/internal/events"
 )
 
-// place is where a message stands in its exchange.
+// place is where a message belongs in its exchange.
 type place uint8
 
 const (

@@ -69,11 +69,11 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 
 // renderer assembles a history exchange by exchange: the assistant's messages,
 // then the results of their calls, placeholders last, since without ids the
-// order tells whose they are, then everything else up to the next assistant.
+// order decides whose they are, then everything else up to the next assistant.
 type renderer struct {
 	view  *View
 	texts Texts
-	pairs *stage.Pairing // nil until a placeholder asks for it
+	pairs *stage.Pairing // nil until a placeholder needs it
 
 	parts []events.Part // of the message at hand
 
@@ -151,13 +151,13 @@ func (r *renderer) message(from, to int) error {
 	return nil
 }
 
-// stand adds what stands for hidden messages.
+// addPlaceholder adds the placeholder of hidden messages.
 func (r *renderer) addPlaceholder(m events.Message) {
 	m.As = r.view.PlaceholderRole
 	r.put(rest, m)
 }
 
-// speaks reports whether a part is more than white space.
+// hasContent reports whether a part is more than white space.
 func hasContent(p events.Part) bool { return p.Kind != events.PartText || !measure.Blank(&p) }
 
 // source returns the message an entry was measured from.
@@ -221,7 +221,7 @@ func (r *renderer) result(e *measure.Entry, source events.Message, call events.P
 	return events.Message{Role: role, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: source.TimestampOf()}
 }
 
-// unknownTool stands for the name of a tool that a result does not tell.
+// unknownTool is the name of a tool whose result does not name it.
 const unknownTool = "unknown"
 
 // call is the placeholder call for a result that has none.

@@ -13,10 +13,10 @@ import (
 var IDNamespace = uuid.MustParse("6f8f4a6c-1d0e-5b7a-9c57-0c8f3d6b2a11")
 
 // Messages that compactd makes have ids in the dialects that know ids. They follow
-// from what the message stands for, so that every rendering of a history gives the
+// from what the message represents, so that every rendering of a history gives the
 // same; within a session no two are equal.
 
-// madeID is the id of a message made to complete that of an entry.
+// syntheticID is the id of a message made to complete that of an entry.
 func syntheticID(prefix string, e *measure.Entry) string {
 	return prefix + idOf("%s %d %d %d %d", prefix, e.Seq, e.Turn, e.Index, e.Part)
 }
@@ -25,7 +25,7 @@ func idOf(format string, args ...any) string {
 	return uuid.NewSHA1(IDNamespace, fmt.Appendf(nil, format, args...)).String()
 }
 
-// marker says that messages were truncated. Of its range only the end is sure: a
+// truncationMessage is a truncation notice. Of its range only the end is sure: a
 // summary may take the beginning.
 func truncationMessage(e *measure.Entry) events.Message {
 	text := measure.TruncateText

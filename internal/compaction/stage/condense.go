@@ -9,8 +9,8 @@ import (
 
 // Condense puts a summary in place of the range it covers: the messages after
 // the leading system messages, up to and including to. Earlier summaries and
-// markers in the range go with it; a marker that reaches beyond stays. Should
-// turns behind the range have been withdrawn, so that calls in it await their
+// truncation notices in the range go with it; one that reaches beyond stays. Should
+// turns behind the range have been retracted, so that calls in it await their
 // results now, nothing changes.
 func (d *Draft) Condense(seq measure.Seq, to events.Position, units int64) {
 	from := d.AfterSystem()
@@ -24,7 +24,7 @@ func (d *Draft) Condense(seq measure.Seq, to events.Position, units int64) {
 	e.Op, e.Seq, e.Units, e.To = events.OpCondense, uint64(seq), units, &to
 }
 
-// spoken returns where the history begins after the leading system messages.
+// AfterSystem returns where the history begins after the leading system messages.
 func (d *Draft) AfterSystem() int {
 	i := 0
 	for i < len(d.entries) && d.entries[i].Role == measure.RoleSystem {
@@ -43,7 +43,7 @@ func (d *Draft) Through(i int, to events.Position) int {
 
 // Condensable returns the smallest range from the beginning after which at most
 // recent tokens stay; when there is none, the largest that leaves a message, since
-// a summary says that recent ones follow; its end is 0 when there is nothing, or
+// the text of a summary promises that recent ones follow; its end is 0 when there is nothing, or
 // not more than four messages. No range ends beyond turn last. fresh is what of it
 // is not summary already.
 func (d *Draft) Condensable(recent measure.Tokens, last int64) (end int, saved, fresh measure.Tokens) {
@@ -70,7 +70,7 @@ func (d *Draft) Condensable(recent measure.Tokens, last int64) (end int, saved, 
 	return best.end, best.saved, fresh
 }
 
-// Newest returns where the newest n messages begin, markers not counted.
+// Newest returns where the newest n messages begin, truncation notices not counted.
 func (d *Draft) Newest(n int) int {
 	for i, e := range slices.Backward(d.entries) {
 		if e.Flags.Has(measure.FlagFirst) && e.Kind != measure.KindTruncation {
@@ -94,8 +94,8 @@ func (d *Draft) Old(before measure.Seq) int {
 	return 0
 }
 
-// written returns how many of n units a summary may have if its text is as dense as
-// what was said: a Chinese conversation has a Chinese summary.
+// UnitsAtDensity returns how many of n units a summary may have if its text is as dense as
+// the conversation: a Chinese conversation has a Chinese summary.
 func (d *Draft) UnitsAtDensity(n int64) int64 {
 	var said measure.Size
 	for i := range d.entries {

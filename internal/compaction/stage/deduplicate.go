@@ -55,7 +55,7 @@ func (d *Draft) referred() []bool {
 }
 
 // disowned lists the placeholders whose read is no longer below them: truncated,
-// or withdrawn.
+// or retracted.
 func (d *Draft) disowned() []int {
 	if d.pointers == 0 {
 		return nil

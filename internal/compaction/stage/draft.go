@@ -19,9 +19,9 @@ type Draft struct {
 	costs    []measure.Tokens // of each
 	tokens   measure.Tokens   // of all
 	pointers int              // placeholders that refer to a later read
-	pairs    *Pairing         // nil until it is asked for
+	pairs    *Pairing         // nil until it is needed
 
-	changes []change // since the last mark, in order
+	changes []change // since the last savepoint, in order
 }
 
 // change is an entry that put replaced. It names its place by address: a stage that
@@ -68,13 +68,13 @@ func (d *Draft) put(i int, e measure.Entry) {
 	*was = e
 }
 
-// mark returns the draft as it is, to go back to by undo.
+// savepoint returns the draft as it is, for rollback.
 func (d *Draft) savepoint() Draft {
 	d.changes = d.changes[:0]
 	return *d
 }
 
-// undo makes the draft what it was at the last mark.
+// rollback makes the draft what it was at the last savepoint.
 func (d *Draft) rollback(was Draft) {
 	if len(d.edits) == len(was.edits) {
 		return
@@ -108,7 +108,7 @@ func (d *Draft) pairing() *Pairing {
 	return d.pairs
 }
 
-// Messages counts the messages in view, markers included.
+// Messages counts the messages in view, truncation notices included.
 func (d *Draft) Messages() int { return messagesOf(d.entries) }
 
 func messagesOf(entries []measure.Entry) int {
@@ -138,7 +138,7 @@ func (d *Draft) change(i int, x events.Edit) {
 	d.edits = append(d.edits, x)
 }
 
-// note adds an edit of an entry to those that will be told.
+// note adds an edit of an entry to those of the plan.
 func (d *Draft) note(o events.Op, i int) {
 	d.edits = append(d.edits, events.Edit{Op: o, Position: d.entries[i].Position()})
 }

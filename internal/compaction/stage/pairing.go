@@ -5,19 +5,19 @@ import (
 	"compactd/internal/events"
 )
 
-// Pairing says which entries of a history belong together.
+// Pairing is which entries of a history belong together.
 type Pairing struct {
 	// exchange is for each entry where its exchange begins: at an assistant message
 	// that follows another role. In openai each assistant message begins one, since
 	// results must follow their own; in neurolink so do words of the assistant, since
-	// none may stand between a call and its result. An entry that is not rendered
+	// none may come between a call and its result. An entry that is not rendered
 	// belongs to the exchange around it.
 	exchange []int
 	// other is for each entry the position of its counterpart: the call of a
 	// result, the last result of a call; −1 where there is none. A result pairs with
 	// a call of the same exchange, by id, or where either has none by the tool, or by
 	// order. In neurolink one without id that finds no call belongs to the call or result it
-	// stands behind: nothing tells that it does not.
+	// comes behind: nothing contradicts it.
 	Other []int
 	lone  []int // the calls and results that have none
 }
@@ -58,7 +58,7 @@ func (p *Pairing) join(result, call int) {
 	}
 }
 
-// follow makes a result belong to what stands before it, if that is of a tool: to
+// follow makes a result belong to what comes before it, if that is of a tool: to
 // the call, or with another result to the call of that, or to it alone.
 func (p *Pairing) follow(entries []measure.Entry, result, before int) {
 	if before < 0 || entries[before].Kind != measure.KindCall && entries[before].Kind != measure.KindResult {
@@ -106,7 +106,7 @@ func begins(entries []measure.Entry, f events.Format, last, i int) bool {
 // openCalls finds the calls of an exchange that have no result yet.
 type openCalls struct {
 	entries []measure.Entry
-	other   []int // as far as it is known
+	other   []int // as far as it is found
 
 	exchange int // where it begins
 	oldest   int // no call of the exchange before it is open
@@ -117,7 +117,7 @@ type openCalls struct {
 	indexed int
 }
 
-// enter forgets the exchange before.
+// enter resets the state of the exchange before.
 func (c *openCalls) enter(exchange int) {
 	if exchange > c.exchange {
 		c.exchange, c.oldest, c.index, c.indexed = exchange, exchange, nil, exchange

@@ -24,7 +24,7 @@ type Plan struct {
 // Uses reports whether a stage made edits.
 func (p *Plan) Uses(s events.Stage) bool { return slices.Contains(p.Used, s) }
 
-// Failure says why a plan made nothing smaller.
+// Failure is why a plan made nothing smaller.
 func (p *Plan) Failure() events.Code {
 	if p.Messages <= MinMessages {
 		return events.CodeNotEnoughMessages
@@ -49,7 +49,7 @@ type Means struct {
 	Hidden func() []measure.Entry
 }
 
-// prepared is a summary that waits to take the place of its range.
+// Summary is a summary that waits to take the place of its range.
 type Summary struct {
 	Seq   measure.Seq     `json:"seq"` // where the log holds it
 	From  events.Position `json:"from"`
@@ -64,6 +64,7 @@ func MakePlan(entries []measure.Entry, f events.Format, r measure.Rate, p *polic
 	return Run(entries, f, r, p, window, Means{Target: target, Truncate: true, Enough: target})
 }
 
+// Run is [MakePlan] by the means that are given.
 func Run(entries []measure.Entry, f events.Format, r measure.Rate, p *policy.Policy, window measure.Tokens, m Means) Plan {
 	run := newRunner(entries, f, r)
 	d := run.draft

@@ -45,8 +45,8 @@ func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) 
 }
 
 // Limit cuts results that are larger than the limits of a tool's output: to their
-// bytes and lines. Sizes are known in units, which are never more than bytes, so
-// what is cut is larger for certain; how many lines a result has is not known, and
+// bytes and lines. Sizes are measured in units, which are never more than bytes, so
+// what is cut is larger for certain; how many lines a result has is not measured, and
 // alone no reason to cut it. Results that the agent has not answered yet stay, and
 // those with images. It reports whether it cut any.
 func (d *Draft) Limit(p *policy.OutputPolicy) bool {

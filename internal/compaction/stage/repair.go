@@ -12,8 +12,8 @@ import (
 // Repair makes the history complete. A result that came too late moves to its
 // call, one that came twice is dropped; a call without a result gets a
 // placeholder result, a result without a call a placeholder call; a placeholder
-// that refers to a read which is no longer in view says that the result is gone;
-// and where the provider wants a user to begin, a marker does. Calls of the last
+// that refers to a read which is no longer in view becomes a cleared result;
+// and where the provider wants a user to begin, a truncation notice does. Calls of the last
 // exchange await their results and stay as they are.
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
@@ -78,13 +78,13 @@ func (d *Draft) orphan(i int) bool {
 	return e.Kind == measure.KindResult && d.pairing().Other[i] < 0 && !e.Flags.Has(measure.FlagEmpty)
 }
 
-// stray reports whether entry i is a result whose call, as its id tells, may be
+// stray reports whether entry i is a result whose call, by its id, may be
 // elsewhere.
 func (d *Draft) stray(i int) bool { return d.orphan(i) && d.entries[i].Call != 0 }
 
 func (d *Draft) strays() bool { return slices.ContainsFunc(d.pairing().lone, d.stray) }
 
-// opening returns where a marker has to begin the conversation, or −1.
+// opening returns where a truncation notice has to begin the conversation, or −1.
 func (d *Draft) opening() int {
 	if i := d.firstRendered(); d.format == events.Anthropic && i >= 0 && d.assistantBegins(i) {
 		return i
@@ -92,7 +92,7 @@ func (d *Draft) opening() int {
 	return -1
 }
 
-// firstSpoken returns the first entry that is rendered and no system message.
+// firstRendered returns the first entry that is rendered and no system message.
 func (d *Draft) firstRendered() int {
 	for i := range d.entries {
 		if e := &d.entries[i]; e.Role != measure.RoleSystem && !e.Flags.Has(measure.FlagEmpty) {
@@ -134,10 +134,10 @@ func (d *Draft) awaiting() int {
 	return start
 }
 
-// lateResult is a result that stands apart from its call.
+// lateResult is a result that is apart from its call.
 type lateResult struct{ result, call int }
 
-// late lists the results that belong to an open call before their exchange. It
+// lateResults lists the results that belong to an open call before their exchange. It
 // drops those whose call has a result already or comes later, and of several
 // without a call all but the first, which gets a placeholder call of that id.
 // See docs/adr/0004.
@@ -179,7 +179,7 @@ func (d *Draft) lateResults() []lateResult {
 // move puts results behind the assistant's messages that hold their calls.
 func (d *Draft) move(late []lateResult) {
 	if len(late) == 0 {
-		d.pairs = nil // results were dropped, and others stood behind them
+		d.pairs = nil // results were dropped, and others came behind them
 		return
 	}
 	n := len(d.entries)

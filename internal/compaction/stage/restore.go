@@ -22,7 +22,7 @@ func (d *Draft) hiding(run func()) {
 	}
 }
 
-// forget takes what is restored out of view.
+// DropRestored takes what is restored out of view.
 func (d *Draft) DropRestored() {
 	restored := func(e measure.Entry) bool { return e.Kind == measure.KindRestored }
 	if slices.ContainsFunc(d.entries, restored) {
@@ -31,7 +31,7 @@ func (d *Draft) DropRestored() {
 }
 
 // release takes back what is restored, oldest first, until the history is at most
-// target tokens: what is in view else was said, and is worth more than a copy.
+// target tokens: all else in view is original, and is worth more than a copy.
 func (d *Draft) release(target measure.Tokens) {
 	over := d.Repaired() - target
 	d.set(slices.DeleteFunc(slices.Clone(d.entries), func(e measure.Entry) bool {
@@ -52,7 +52,7 @@ func (d *Draft) restore(m *Means, p *policy.RestorePolicy, most measure.Tokens) 
 	}
 }
 
-// Restore puts what the hidden messages held behind the marker or summary that
+// Restore puts what the hidden messages held behind the placeholder that
 // hides them, as words of the user: files that were read last and results of
 // protected tools, newest first, each up to its limit and as far as the history
 // stays at most most tokens. What is in view, or was cleared, does not come back.
@@ -102,7 +102,7 @@ func (s *share) take(r measure.Rate, e *measure.Entry, room measure.Tokens) (cos
 	return cost, n >= min(least, whole) && s.count > 0 && cost <= min(s.left, room)
 }
 
-// stand returns where the marker or summary of the last hidden range is, −1 if
+// lastPlaceholder returns where the placeholder of the last hidden range is, −1 if
 // nothing was hidden.
 func (d *Draft) lastPlaceholder() int {
 	for _, x := range slices.Backward(d.edits) {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// leastTrim is the size that no content is cut below: less says nothing.
+	// leastTrim is the size that no content is cut below: less is of no use.
 	leastTrim = 256
 
-	// spared is how many times larger than others a content may stay that is worth
+	// worthMoreFactor is how many times larger than others a content may stay that is worth
 	// more: the first and the last words of the user, and what the agent has not
 	// read yet. It is a factor and no order, since an order would wear everything
 	// else down to nothing for the sake of one content that may be the trouble.
@@ -38,7 +38,7 @@ func (c content) ceiling(share measure.PPM) int64 {
 // Trim cuts contents until the history is at most target tokens, and no more than
 // that takes: the largest come down to one size, some of them to a multiple of it.
 // In a history of four messages or less all come down in proportion, since each is
-// a large part of what was said. No content goes below leastTrim units. Where that
+// a large part of the conversation. No content goes below leastTrim units. Where that
 // does not reach the target it goes half the way to what it reaches, from enough
 // on, and all the way where even that is out of reach. Calls, reasoning, images,
 // summaries, words of the system and those beside calls that await their results
@@ -101,7 +101,7 @@ func (d *Draft) contents() []content {
 	return out
 }
 
-// worthMore returns what tells the contents that are spared.
+// worthMore returns whether a content is worth more than others.
 func (d *Draft) worthMore() func(i int) bool {
 	first, last, unread := -1, -1, 0
 	for i := range d.entries {
@@ -118,7 +118,7 @@ func (d *Draft) worthMore() func(i int) bool {
 	return func(i int) bool { return i == first || i == last || i >= unread }
 }
 
-// spare is the end of the last stage: what is restored gives way before contents
+// finishTruncate is the end of the last stage: what is restored gives way before contents
 // are cut, and those only while the history is over what is enough.
 func (d *Draft) finishTruncate(m *Means) {
 	if d.Repaired() > m.Enough {

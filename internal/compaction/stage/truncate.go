@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Truncate hides the oldest messages after the head behind one marker: leading
+// Truncate hides the oldest messages after the head behind one truncation notice: leading
 // system messages, the first user message and the first assistant message with
 // the results of its calls stay. It makes the smallest cut after which the
 // history is at most target tokens; when none is, it cuts the given fraction of
@@ -43,7 +43,7 @@ const MinMessages = 4
 // cut is one place to end a truncation.
 type cut struct {
 	end      int // first entry that stays
-	messages int // that go, earlier markers not counted
+	messages int // that go, earlier notices not counted
 	saved    measure.Tokens
 }
 
@@ -86,7 +86,7 @@ func (d *Draft) head() int {
 		}
 	}
 	if skip(false); few == 0 || i == len(d.entries) || d.entries[i].Kind == measure.KindTruncation {
-		i = start // nobody asked
+		i = start // no user message
 	}
 	skip(true)
 	if i == len(d.entries) || d.entries[i].Role != measure.RoleAssistant {
@@ -114,7 +114,7 @@ func (d *Draft) nextMessage(i int) int {
 	return k
 }
 
-// cuts walks over where a truncation from head may end: at a message's border, not
+// cuts walks over where a truncation from head may end: at a message's boundary, not
 // within the last exchange while its calls may be open, with something left, and
 // not between a call and its result.
 func (d *Draft) cuts(head int) iter.Seq[cut] {
@@ -140,7 +140,7 @@ func (d *Draft) cuts(head int) iter.Seq[cut] {
 	}
 }
 
-// hide replaces the entries from ≤ i < to by a marker or summary.
+// hide replaces the entries from ≤ i < to by a truncation notice or summary.
 func (d *Draft) hide(from, to int, placeholder measure.Entry) {
 	first, last := measure.MessageOf(d.entries[from].Position()), measure.MessageOf(d.entries[to-1].End())
 	placeholder.Covers(first, last)
