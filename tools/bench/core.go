@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/tools/harness"
 )
 
 const (
@@ -57,11 +58,11 @@ func measureTurn(f *fleet, o options, p printer) error {
 		longs = append(longs, float64(long.Nanoseconds())/turnsPerBlock)
 		ratios = append(ratios, long.Seconds()/short.Seconds())
 	}
-	p.line(lineTurn, median(ratios), "ratio")
-	p.line("turn_cost_10_ns", median(shorts), "ns")
-	p.line("turn_cost_10k_ns", median(longs), "ns")
-	p.line("turn_cost_10k_over_hash", median(overs), "ratio")
-	p.line("turn_cost_10k_allocs", median(allocs), "allocs")
+	p.line(lineTurn, harness.Median(ratios), "ratio")
+	p.line("turn_cost_10_ns", harness.Median(shorts), "ns")
+	p.line("turn_cost_10k_ns", harness.Median(longs), "ns")
+	p.line("turn_cost_10k_over_hash", harness.Median(overs), "ratio")
+	p.line("turn_cost_10k_allocs", harness.Median(allocs), "allocs")
 	return nil
 }
 

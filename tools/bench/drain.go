@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/tools/harness"
 )
 
 // pace is how fast a log was read.
@@ -41,12 +42,12 @@ type drained struct {
 // and the pipeline with whole histories, one after the other in every round.
 func measureDrains(ctx context.Context, f *fleet, o options, dir string, p printer) error {
 	n := f.sessions * turnsPerSession
-	w, err := openWorld(ctx, filepath.Join(dir, "log"))
+	e, err := openEnvironment(ctx, filepath.Join(dir, "log"))
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	in, err := w.publish(ctx, f, n)
+	defer e.Close()
+	in, err := e.publish(ctx, f, n)
 	if err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
@@ -62,17 +63,17 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 	var rebuilds, restored []float64
 	var pipelines, fulls []drained
 	for round := range o.rounds {
-		floor, err := w.floor(ctx, n, decodeTurn)
+		floor, err := e.floor(ctx, n, decodeTurn)
 		if err != nil {
 			return fmt.Errorf("floor: %w", err)
 		}
-		read, err := w.floor(ctx, n, readTurn)
+		read, err := e.floor(ctx, n, readTurn)
 		if err != nil {
 			return fmt.Errorf("floor: %w", err)
 		}
 		floors, reads = append(floors, floor), append(reads, read)
 		drain := func(c *compaction.Config, profile string) (drained, error) {
-			d, err := w.drain(ctx, c, n, filepath.Join(dir, "ledgers"), profile)
+			d, err := e.drain(ctx, c, n, filepath.Join(dir, "ledgers"), profile)
 			d.ratio = d.rate / floor.rate
 			return d, err
 		}
@@ -88,12 +89,12 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 			pipelines = append(pipelines, d)
 		}
 		if o.want(lineRebuild) {
-			began, err := w.start(ctx, lean, "", n)
+			began, err := e.start(ctx, lean, "", n)
 			if err != nil {
 				return fmt.Errorf("rebuild: %w", err)
 			}
 			rebuilds = append(rebuilds, float64(n)/began.Seconds())
-			if began, err = w.startAnew(ctx, lean, filepath.Join(dir, "elsewhere")); err != nil {
+			if began, err = e.startElsewhere(ctx, lean, filepath.Join(dir, "elsewhere")); err != nil {
 				return fmt.Errorf("rebuild from snapshots: %w", err)
 			}
 			restored = append(restored, float64(n)/began.Seconds())
@@ -113,8 +114,8 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 	p.drains("pipeline", pipelines, in)
 	p.drains("pipeline_full", fulls, in)
 	if len(rebuilds) > 0 {
-		p.line(lineRebuild, median(rebuilds), "turns/s")
-		p.line("rebuild_snapshot_turns_per_s", median(restored), "turns/s")
+		p.line(lineRebuild, harness.Median(rebuilds), "turns/s")
+		p.line("rebuild_snapshot_turns_per_s", harness.Median(restored), "turns/s")
 		p.line("rebuild_snapshot_over_log", ratio(restored, rebuilds), "ratio")
 	}
 	return nil
@@ -133,7 +134,7 @@ func (p printer) drains(name string, ds []drained, in int64) {
 		p.line(name+line, column(ds, func(d drained) float64 { return float64(of(d.seen).Load()) }), unit)
 	}
 	count("_bytes_out", "bytes", func(w *watch) *atomic.Int64 { return &w.bytes })
-	count("_outcomes", "count", func(w *watch) *atomic.Int64 { return &w.told })
+	count("_outcomes", "count", func(w *watch) *atomic.Int64 { return &w.emitted })
 	count("_commits", "count", func(w *watch) *atomic.Int64 { return &w.commits })
 	count("_checkpoints", "count", func(w *watch) *atomic.Int64 { return &w.checkpoints })
 }
@@ -154,8 +155,8 @@ func readTurn(data []byte) error {
 }
 
 // floor reads the log as a worker does, decodes, and does nothing else.
-func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (at pace, err error) {
-	nc, err := w.connect(ctx)
+func (e environment) floor(ctx context.Context, n int, decode func([]byte) error) (at pace, err error) {
+	nc, err := e.Connect(ctx)
 	if err != nil {
 		return at, err
 	}
@@ -185,7 +186,7 @@ func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (at
 			stop()
 		}
 	}()
-	for p := range partitions {
+	for p := range harness.Partitions {
 		stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: p}, receive)
 		if err != nil {
 			return at, err
@@ -198,15 +199,15 @@ func (w *world) floor(ctx context.Context, n int, decode func([]byte) error) (at
 	case err := <-failed:
 		return at, err
 	case <-time.After(2 * time.Minute):
-		return at, errSlow
+		return at, harness.ErrSlow
 	case <-ctx.Done():
 		return at, ctx.Err()
 	}
 }
 
 // drain lets a new worker work off the whole log.
-func (w *world) drain(ctx context.Context, c *compaction.Config, n int, ledgers, profile string) (d drained, err error) {
-	if err := errors.Join(w.forget(ctx), os.RemoveAll(ledgers)); err != nil {
+func (e environment) drain(ctx context.Context, c *compaction.Config, n int, ledgers, profile string) (d drained, err error) {
+	if err := errors.Join(e.reset(ctx), os.RemoveAll(ledgers)); err != nil {
 		return d, err
 	}
 	runtime.GC()
@@ -217,13 +218,13 @@ func (w *world) drain(ctx context.Context, c *compaction.Config, n int, ledgers,
 	defer func() { err = errors.Join(err, stopProfile()) }()
 	d.seen = newWatch(n)
 	began, cpu := time.Now(), cpuTime()
-	s, err := w.serve(ctx, c, ledgers, d.seen.listener())
+	s, err := e.serve(ctx, c, ledgers, d.seen.listener())
 	if err != nil {
 		return d, err
 	}
-	err = s.await(ctx, d.seen.done)
+	err = s.Await(ctx, d.seen.done)
 	d.pace = paceOf(n, began, cpu)
-	return d, errors.Join(err, stopProfile(), s.stop())
+	return d, errors.Join(err, stopProfile(), s.Stop())
 }
 
 // startProfile writes a CPU profile until the func it returns is called.

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/tools/harness"
 )
 
 // measureEntries fills sessions of 100 messages and divides by their entries.
@@ -40,7 +41,7 @@ func (f *fleet) weight(sessions, turns int) (bytes float64, entries int, err err
 	ledgers := map[events.Address]*compaction.Ledger{}
 	seq := compaction.Seq(0)
 	for s := range sessions {
-		at, err := events.ParseLog(fmt.Sprintf("log.%d.turn.t%d.s%d", s%partitions, s%tenants, s))
+		at, err := events.ParseLog(fmt.Sprintf("log.%d.turn.t%d.s%d", s%harness.Partitions, s%tenants, s))
 		if err != nil {
 			return 0, 0, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
+	"compactd/tools/harness"
 )
 
 // latencyRate is the turns/s that are published.
@@ -26,11 +27,11 @@ func measureLatency(ctx context.Context, o options, dir string, p printer) error
 		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 			return err
 		}
-		p50, p99, outcomes = append(p50, median(ms)), append(p99, quantile(ms, 0.99)), append(outcomes, float64(len(ms)))
+		p50, p99, outcomes = append(p50, harness.Median(ms)), append(p99, harness.Quantile(ms, 0.99)), append(outcomes, float64(len(ms)))
 	}
-	p.line(lineP50, median(p50), "ms")
-	p.line(lineP99, median(p99), "ms")
-	p.line("latency_2k_outcomes", median(outcomes), "count")
+	p.line(lineP50, harness.Median(p50), "ms")
+	p.line(lineP99, harness.Median(p99), "ms")
+	p.line("latency_2k_outcomes", harness.Median(outcomes), "count")
 	return nil
 }
 
@@ -53,21 +54,21 @@ func latencies(ctx context.Context, dir string, n int) (ms []float64, err error)
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWorld(ctx, filepath.Join(dir, "log"))
+	e, err := openEnvironment(ctx, filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
-	defer w.close()
+	defer e.Close()
 	seen := newWatch(n)
-	s, err := w.serve(ctx, c, filepath.Join(dir, "ledgers"), seen.listener())
+	s, err := e.serve(ctx, c, filepath.Join(dir, "ledgers"), seen.listener())
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := s.await(ctx, s.worker.Ready()); err != nil {
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	if err := s.Await(ctx, s.Ready()); err != nil {
 		return nil, err
 	}
-	agents, err := w.connect(ctx)
+	agents, err := e.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -77,13 +78,13 @@ func latencies(ctx context.Context, dir string, n int) (ms []float64, err error)
 		return nil, err
 	}
 	on := schedule{time.Now().Add(100 * time.Millisecond)}
-	if err := w.pace(ctx, f, n, on); err != nil {
+	if err := e.pace(ctx, f, n, on); err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}
-	if err := s.await(ctx, seen.done); err != nil {
+	if err := s.Await(ctx, seen.done); err != nil {
 		return nil, err
 	}
-	for range seen.told.Load() {
+	for range seen.emitted.Load() {
 		select {
 		case h := <-heard:
 			if h.err != nil {
@@ -91,7 +92,7 @@ func latencies(ctx context.Context, dir string, n int) (ms []float64, err error)
 			}
 			ms = append(ms, float64(h.at.Sub(on.due(h.turn)))/float64(time.Millisecond))
 		case <-time.After(10 * time.Second):
-			return nil, fmt.Errorf("heard %d of %d outcomes", len(ms), seen.told.Load())
+			return nil, fmt.Errorf("heard %d of %d outcomes", len(ms), seen.emitted.Load())
 		}
 	}
 	return ms, nil
@@ -121,14 +122,15 @@ func listen(nc *nats.Conn, n int) (<-chan arrival, error) {
 }
 
 // pace publishes every turn when it is due, without waiting for acks.
-func (w *world) pace(ctx context.Context, f *fleet, n int, on schedule) (err error) {
+func (e environment) pace(ctx context.Context, f *fleet, n int, on schedule) (err error) {
 	acks := make([]jetstream.PubAckFuture, n)
 	for i := range acks {
 		m := f.message(i)
 		time.Sleep(time.Until(on.due(i)))
-		if acks[i], err = w.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
+		if acks[i], err = e.JS.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
 			return err
 		}
 	}
-	return settle(ctx, acks)
+	_, err = harness.Acked(ctx, acks)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/tools/harness"
 )
 
 // measuredBytes is how much text one round measures.
@@ -39,8 +40,8 @@ func measureMeasure(f *fleet, o options, p printer) error {
 		speeds = append(speeds, float64(size*times)/1e6/measured.Seconds())
 		ratios = append(ratios, floor.Seconds()/measured.Seconds())
 	}
-	p.line(lineMeasure, median(speeds), "mb/s")
-	p.line("measure_over_floor", median(ratios), "ratio")
+	p.line(lineMeasure, harness.Median(speeds), "mb/s")
+	p.line("measure_over_floor", harness.Median(ratios), "ratio")
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/tools/harness"
 )
 
 const (
@@ -62,9 +63,9 @@ func (p printer) race(o options, line string, work, floor func() error) error {
 		}
 	}
 	name := strings.TrimSuffix(line, "_us")
-	p.line(line, median(us), "us")
-	p.line(name+"_over_floor", median(ratios), "ratio")
-	p.line(name+"_allocs", median(allocs), "allocs")
+	p.line(line, harness.Median(us), "us")
+	p.line(name+"_over_floor", harness.Median(ratios), "ratio")
+	p.line(name+"_allocs", harness.Median(allocs), "allocs")
 	return nil
 }
 

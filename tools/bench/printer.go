@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"slices"
 	"strings"
+
+	"compactd/tools/harness"
 )
 
 // The lines that have a goal or are asked for by name.
@@ -31,9 +31,9 @@ const (
 // printer writes results.
 type printer struct{ out io.Writer }
 
-// header says on what machine this is, and how busy it was before.
+// header describes the machine.
 func (p printer) header() {
-	fmt.Fprintf(p.out, "# %s, %d CPUs, %s %s/%s, load %s\n", cpuName(), runtime.GOMAXPROCS(0), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
+	fmt.Fprintf(p.out, "# %s, %s\n", cpuName(), harness.Machine())
 }
 
 // line writes one result; ratios, times and allocations get two decimals, CPU time one.
@@ -47,25 +47,13 @@ func (p printer) line(name string, value float64, unit string) {
 	fmt.Fprintf(p.out, "bench %s %.*f %s\n", name, decimals, value, unit)
 }
 
-// median of values; 0 of none.
-func median(values []float64) float64 { return quantile(values, 0.5) }
-
-// quantile is the value below which the share q of all values lies.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(values))
-	return s[min(int(q*float64(len(s))), len(s)-1)]
-}
-
 // column is the median of one figure of many results.
 func column[T any](results []T, of func(T) float64) float64 {
 	var values []float64
 	for _, r := range results {
 		values = append(values, of(r))
 	}
-	return median(values)
+	return harness.Median(values)
 }
 
 // ratio is the median of a over b, round by round.
@@ -74,10 +62,10 @@ func ratio(a, b []float64) float64 {
 	for i := range a {
 		out = append(out, a[i]/b[i])
 	}
-	return median(out)
+	return harness.Median(out)
 }
 
-// cpuName is what Linux says; elsewhere it is not known.
+// cpuName is read from Linux; elsewhere it is unknown.
 func cpuName() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -90,14 +78,4 @@ func cpuName() string {
 		}
 	}
 	return "unknown CPU"
-}
-
-// load is the load average of the last minute, before anything is measured.
-func load() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	one, _, _ := strings.Cut(string(b), " ")
-	return one
 }

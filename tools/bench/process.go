@@ -28,11 +28,11 @@ func buildWorker(ctx context.Context, dir string) (bin string, err error) {
 	return bin, nil
 }
 
-// startProcess starts a worker on the world's server, with one more variable and more
+// startProcess starts a worker on the environment's server, with one more variable and more
 // arguments.
-func (w *world) startProcess(ctx context.Context, bin, data, variable string, args ...string) (*process, error) {
+func (e environment) startProcess(ctx context.Context, bin, data, variable string, args ...string) (*process, error) {
 	p := &process{ended: make(chan struct{})}
-	args = append([]string{"--nats", w.server.ClientURL(), "--data", data, "--http", "off", "--log-format", "json"}, args...)
+	args = append([]string{"--nats", e.ClientURL(), "--data", data, "--http", "off", "--log-format", "json"}, args...)
 	p.cmd = exec.CommandContext(ctx, bin, args...)
 	p.cmd.Env = append(os.Environ(), variable, "NATS_URL=")
 	p.cmd.Stderr = &p.log

@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
+	"compactd/tools/harness"
 )
 
 const (
@@ -37,21 +38,21 @@ func measureRSS(ctx context.Context, o options, dir string, p printer) (err erro
 	if err != nil {
 		return err
 	}
-	w, err := openWorld(ctx, filepath.Join(dir, "rss"))
+	e, err := openEnvironment(ctx, filepath.Join(dir, "rss"))
 	if err != nil {
 		return err
 	}
-	defer w.close()
+	defer e.Close()
 	n := f.sessions * turnsPerSession
-	if err := w.publishLarge(ctx, f, n); err != nil {
+	if err := e.publishLarge(ctx, f, n); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
 	began := time.Now()
-	worker, err := w.startProcess(ctx, bin, filepath.Join(dir, "rss-ledgers"), fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), fmt.Sprintf("--set=window_tokens=%d", rssWindow))
+	worker, err := e.startProcess(ctx, bin, filepath.Join(dir, "rss-ledgers"), fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), fmt.Sprintf("--set=window_tokens=%d", rssWindow))
 	if err != nil {
 		return err
 	}
-	anon, err := watchMemory(ctx, worker, func(ctx context.Context) error { return w.awaitDrained(ctx) })
+	anon, err := watchMemory(ctx, worker, func(ctx context.Context) error { return e.awaitDrained(ctx) })
 	took := time.Since(began)
 	peak, perr := memoryOf(worker.pid(), "VmHWM")
 	worker.kill() // summaries keep it busy, and are not what is measured
@@ -67,7 +68,7 @@ func measureRSS(ctx context.Context, o options, dir string, p printer) (err erro
 }
 
 // publishLarge is publish with a large result now and then.
-func (w *world) publishLarge(ctx context.Context, f *fleet, n int) (err error) {
+func (e environment) publishLarge(ctx context.Context, f *fleet, n int) (err error) {
 	result := prose(rand.New(rand.NewPCG(3, 4)), largeResult)
 	acks := make([]jetstream.PubAckFuture, n)
 	for i := range acks {
@@ -75,11 +76,12 @@ func (w *world) publishLarge(ctx context.Context, f *fleet, n int) (err error) {
 		if i%largeEvery == largeEvery-1 {
 			m = f.largeMessage(i, result)
 		}
-		if acks[i], err = w.js.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
+		if acks[i], err = e.JS.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
 			return err
 		}
 	}
-	return settle(ctx, acks)
+	_, err = harness.Acked(ctx, acks)
+	return err
 }
 
 // largeMessage is turn i of all, with the result of a tool that was not bounded.
@@ -93,12 +95,12 @@ func (f *fleet) largeMessage(i int, result string) *nats.Msg {
 
 // awaitDrained waits until every partition is decided up to the end of the log as it
 // is now.
-func (w *world) awaitDrained(ctx context.Context) error {
-	log, err := topology.State(ctx, w.js, topology.LogStream)
+func (e environment) awaitDrained(ctx context.Context) error {
+	log, err := topology.State(ctx, e.JS, topology.LogStream)
 	if err != nil {
 		return err
 	}
-	return commit.AwaitCursor(ctx, w.js, partitions, log.Last)
+	return commit.AwaitCursor(ctx, e.JS, harness.Partitions, log.Last)
 }
 
 // watchMemory looks at a process until done returns, and gives back the most memory

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
+	"compactd/tools/harness"
 )
 
 // measureScaling lets one, two and four worker processes work off the same log, and
@@ -17,26 +18,26 @@ func measureScaling(ctx context.Context, f *fleet, o options, dir string, p prin
 	if err != nil {
 		return err
 	}
-	w, err := openWorld(ctx, filepath.Join(dir, "scaling"))
+	e, err := openEnvironment(ctx, filepath.Join(dir, "scaling"))
 	if err != nil {
 		return err
 	}
-	defer w.close()
+	defer e.Close()
 	n := f.sessions * turnsPerSession
-	if _, err := w.publish(ctx, f, n); err != nil {
+	if _, err := e.publish(ctx, f, n); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}
 	rates := map[int][]float64{}
 	for round := range o.rounds {
 		for _, workers := range []int{1, 2, 4} {
-			took, err := w.drainTogether(ctx, bin, filepath.Join(dir, fmt.Sprintf("scaling-%d-%d", round, workers)), workers)
+			took, err := e.drainTogether(ctx, bin, filepath.Join(dir, fmt.Sprintf("scaling-%d-%d", round, workers)), workers)
 			if err != nil {
 				return err
 			}
 			rates[workers] = append(rates[workers], float64(n)/took.Seconds())
 		}
 	}
-	p.line("workers_1_turns_per_s", median(rates[1]), "turns/s")
+	p.line("workers_1_turns_per_s", harness.Median(rates[1]), "turns/s")
 	p.line(lineScaling, ratio(rates[2], rates[1]), "ratio")
 	p.line("workers_4_over_1", ratio(rates[4], rates[1]), "ratio")
 	return nil
@@ -44,11 +45,11 @@ func measureScaling(ctx context.Context, f *fleet, o options, dir string, p prin
 
 // drainTogether has so many new workers decide the whole log, and says how long it
 // took them.
-func (w *world) drainTogether(ctx context.Context, bin, dir string, workers int) (time.Duration, error) {
-	if err := w.forget(ctx); err != nil {
+func (e environment) drainTogether(ctx context.Context, bin, dir string, workers int) (time.Duration, error) {
+	if err := e.reset(ctx); err != nil {
 		return 0, err
 	}
-	log, err := topology.State(ctx, w.js, topology.LogStream)
+	log, err := topology.State(ctx, e.JS, topology.LogStream)
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +59,7 @@ func (w *world) drainTogether(ctx context.Context, bin, dir string, workers int)
 	defer func() { stopAll(ps) }()
 	began := time.Now()
 	for i := range workers {
-		p, err := w.startProcess(ctx, bin, fmt.Sprintf("%s-%d", dir, i), "", "--snapshot-every=0")
+		p, err := e.startProcess(ctx, bin, fmt.Sprintf("%s-%d", dir, i), "", "--snapshot-every=0")
 		if err != nil {
 			return 0, err
 		}
@@ -68,7 +69,7 @@ func (w *world) drainTogether(ctx context.Context, bin, dir string, workers int)
 			cancel(p.err())
 		}()
 	}
-	if err := commit.AwaitCursor(alive, w.js, partitions, log.Last); err != nil {
+	if err := commit.AwaitCursor(alive, e.JS, harness.Partitions, log.Last); err != nil {
 		return 0, fmt.Errorf("%w: %w", err, context.Cause(alive))
 	}
 	return time.Since(began), nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/tools/harness"
 )
 
 // measureRestart measures starts of a worker with many sessions: from its files, from
@@ -20,12 +21,12 @@ func measureRestart(ctx context.Context, o options, dir string, p printer) error
 	if err != nil {
 		return err
 	}
-	w, err := openWorld(ctx, filepath.Join(dir, "restart"))
+	e, err := openEnvironment(ctx, filepath.Join(dir, "restart"))
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	if _, err := w.publish(ctx, f, o.idle); err != nil { // the first turn of every session
+	defer e.Close()
+	if _, err := e.publish(ctx, f, o.idle); err != nil { // the first turn of every session
 		return fmt.Errorf("publish: %w", err)
 	}
 	c, err := f.lean()
@@ -33,7 +34,7 @@ func measureRestart(ctx context.Context, o options, dir string, p printer) error
 		return err
 	}
 	ledgers := filepath.Join(dir, "restarted")
-	if _, err := w.drain(ctx, c, o.idle, ledgers, ""); err != nil {
+	if _, err := e.drain(ctx, c, o.idle, ledgers, ""); err != nil {
 		return err
 	}
 	var files, floors, snapshots, logs []float64
@@ -42,25 +43,25 @@ func measureRestart(ctx context.Context, o options, dir string, p printer) error
 		if err != nil {
 			return err
 		}
-		own, err := w.start(ctx, c, ledgers, 0)
+		own, err := e.start(ctx, c, ledgers, 0)
 		if err != nil {
 			return fmt.Errorf("restart: %w", err)
 		}
-		other, err := w.startAnew(ctx, c, filepath.Join(dir, "restarted-elsewhere"))
+		other, err := e.startElsewhere(ctx, c, filepath.Join(dir, "restarted-elsewhere"))
 		if err != nil {
 			return fmt.Errorf("restart from snapshots: %w", err)
 		}
-		log, err := w.start(ctx, c, "", o.idle)
+		log, err := e.start(ctx, c, "", o.idle)
 		if err != nil {
 			return fmt.Errorf("restart from the log: %w", err)
 		}
 		files, floors = append(files, own.Seconds()), append(floors, floor.Seconds())
 		snapshots, logs = append(snapshots, other.Seconds()), append(logs, log.Seconds())
 	}
-	p.line(lineRestart, median(files), "s")
+	p.line(lineRestart, harness.Median(files), "s")
 	p.line("restart_over_floor", ratio(files, floors), "ratio")
-	p.line("restart_snapshot_s", median(snapshots), "s")
-	p.line("restart_log_s", median(logs), "s")
+	p.line("restart_snapshot_s", harness.Median(snapshots), "s")
+	p.line("restart_log_s", harness.Median(logs), "s")
 	return nil
 }
 
@@ -79,31 +80,31 @@ func readFiles(dir string) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// startAnew starts a worker on an empty folder: it has the snapshots.
-func (w *world) startAnew(ctx context.Context, c *compaction.Config, folder string) (time.Duration, error) {
+// startElsewhere starts a worker on an empty folder: it has the snapshots.
+func (e environment) startElsewhere(ctx context.Context, c *compaction.Config, folder string) (time.Duration, error) {
 	if err := os.RemoveAll(folder); err != nil {
 		return 0, err
 	}
-	return w.start(ctx, c, folder, 0)
+	return e.start(ctx, c, folder, 0)
 }
 
 // start starts a worker on what is drained, and returns after what time it was ready.
 // It must read as many events again as replays says, and decide none.
-func (w *world) start(ctx context.Context, c *compaction.Config, ledgers string, replays int) (took time.Duration, err error) {
+func (e environment) start(ctx context.Context, c *compaction.Config, ledgers string, replays int) (took time.Duration, err error) {
 	runtime.GC()
 	seen := newWatch(1)
 	began := time.Now()
-	s, err := w.serve(ctx, c, ledgers, seen.listener())
+	s, err := e.serve(ctx, c, ledgers, seen.listener())
 	if err != nil {
 		return 0, err
 	}
-	err = s.await(ctx, s.worker.Ready())
+	err = s.Await(ctx, s.Ready())
 	took = time.Since(began)
-	if again := seen.folded.Load(); err == nil && again > 0 {
+	if again := seen.applied.Load(); err == nil && again > 0 {
 		err = fmt.Errorf("%d turns had to be decided again", again)
 	}
 	if n := seen.replayed.Load(); err == nil && n != int64(replays) {
 		err = fmt.Errorf("%d events were read again, not %d", n, replays)
 	}
-	return took, errors.Join(err, s.stop())
+	return took, errors.Join(err, s.Stop())
 }

@@ -7,14 +7,13 @@ import (
 	"compactd/internal/worker"
 )
 
-// watch follows a worker until it has decided n turns and stored all it had to
-// say about them.
+// watch follows a worker until it has decided n turns and stored all their outcomes.
 type watch struct {
 	n    int64
 	done chan struct{}
 	once sync.Once
 
-	folded, told, stored        atomic.Int64
+	applied, emitted, stored    atomic.Int64
 	bytes, commits, checkpoints atomic.Int64
 	replayed                    atomic.Int64 // events that a start read again
 }
@@ -24,8 +23,8 @@ func newWatch(n int) *watch { return &watch{n: int64(n), done: make(chan struct{
 func (w *watch) listener() worker.Listener {
 	return worker.Listener{
 		Applied: func(f worker.Applied) {
-			w.told.Add(int64(f.Outcomes)) // before folded: at the last turn told is whole
-			if w.folded.Add(1) >= w.n {
+			w.emitted.Add(int64(f.Outcomes)) // before applied: at the last turn it is whole
+			if w.applied.Add(1) >= w.n {
 				w.check()
 			}
 		},
@@ -44,7 +43,7 @@ func (w *watch) listener() worker.Listener {
 }
 
 func (w *watch) check() {
-	if w.folded.Load() >= w.n && w.stored.Load() == w.told.Load() {
+	if w.applied.Load() >= w.n && w.stored.Load() == w.emitted.Load() {
 		w.once.Do(func() { close(w.done) })
 	}
 }

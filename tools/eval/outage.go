@@ -20,6 +20,7 @@ import (
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker"
+	"compactd/tools/harness"
 )
 
 // outages are the ways in which a model fails.
@@ -70,10 +71,10 @@ func evalOutage(ctx context.Context, l load, dir string, p printer) error {
 			}
 			ratios, bad, good = append(ratios, b/g), append(bad, b), append(good, g)
 		}
-		ratio := median(ratios)
+		ratio := harness.Median(ratios)
 		worst = max(worst, ratio)
 		p.line("outage_latency_ratio/"+strings.ReplaceAll(string(mode), " ", "_"), ratio, goal{},
-			fmt.Sprintf("p99 %s over %s ms, medians of %d", number(median(bad)), number(median(good)), l.rounds))
+			fmt.Sprintf("p99 %s over %s ms, medians of %d", number(harness.Median(bad)), number(harness.Median(good)), l.rounds))
 	}
 	p.line("outage_latency_ratio", worst, atMost(1.2), "the worst of the above")
 	return nil
@@ -89,7 +90,7 @@ func pairOf(ctx context.Context, l load, mode summarizetest.Mode, badFirst bool,
 		dir := filepath.Join(dir, "outage")
 		ms, err = latencies(ctx, l, m, dir)
 		err = errors.Join(err, os.RemoveAll(dir))
-		return quantile(ms, 0.99)
+		return harness.Quantile(ms, 0.99)
 	}
 	if badFirst {
 		bad = measure(mode)
@@ -128,8 +129,8 @@ func (c *clock) of(seq uint64) (time.Time, bool) {
 }
 
 // latencies publishes turns on time to a new worker, and returns how many
-// milliseconds each took from then: until its agent heard what was told about it,
-// or else until it was decided.
+// milliseconds each took from then: until its agent received the outcome, or else
+// until it was decided.
 func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string) (ms []float64, err error) {
 	server, stop := summarizetest.Open(poorSummary)
 	defer stop()
@@ -138,15 +139,15 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 	if err != nil {
 		return nil, err
 	}
-	folded, heard := newClock(), newClock()
-	w, err := openWorld(ctx, dir, llm.New([]model.Model{m}, nil), worker.Listener{
-		Applied: func(f worker.Applied) { folded.note(uint64(f.Seq)) },
+	applied, received := newClock(), newClock()
+	w, err := openEnvironment(ctx, dir, llm.New([]model.Model{m}, nil), worker.Listener{
+		Applied: func(f worker.Applied) { applied.note(uint64(f.Seq)) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	hush, err := w.listen(heard)
+	drain, err := w.subscribe(ctx, received)
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +156,14 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(w.settle(ctx), hush()); err != nil {
+	if err := errors.Join(w.decided(ctx), drain()); err != nil {
 		return nil, err
 	}
 	_, measured := l.order()
 	for i := measured; i < len(seqs); i++ {
-		at, ok := heard.of(seqs[i])
+		at, ok := received.of(seqs[i])
 		if !ok {
-			at, ok = folded.of(seqs[i])
+			at, ok = applied.of(seqs[i])
 		}
 		if !ok {
 			return nil, fmt.Errorf("turn at %d was not decided", seqs[i])
@@ -170,22 +171,22 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 		ms = append(ms, float64(at.Sub(due[i]))/float64(time.Millisecond))
 	}
 	if mode != summarizetest.Good && server.Calls() == 0 {
-		return nil, errors.New("the model was not asked")
+		return nil, errors.New("the model was not called")
 	}
 	return ms, nil
 }
 
-// listen notes what agents hear, until hush has returned.
-func (w *world) listen(heard *clock) (hush func() error, err error) {
+// subscribe notes what agents receive, until drain has returned.
+func (w *environment) subscribe(ctx context.Context, received *clock) (drain func() error, err error) {
 	var subs []*nats.Subscription
 	done := make(chan struct{}, 2)
 	for _, k := range []events.Kind{events.KindCompacted, events.KindBudget} {
-		sub, err := w.conns[0].Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), func(m *nats.Msg) {
+		sub, err := w.Conn.Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), func(m *nats.Msg) {
 			var o struct {
 				CausedBy events.Cause `json:"caused_by"`
 			}
 			if events.Unmarshal(m.Data, &o) == nil {
-				heard.note(o.CausedBy.Seq)
+				received.note(o.CausedBy.Seq)
 			}
 		})
 		if err != nil {
@@ -199,7 +200,7 @@ func (w *world) listen(heard *clock) (hush func() error, err error) {
 			if err := sub.Drain(); err != nil {
 				return err
 			}
-			if err := w.await(done); err != nil {
+			if err := w.worker.Await(ctx, done); err != nil {
 				return err
 			}
 		}
@@ -208,7 +209,7 @@ func (w *world) listen(heard *clock) (hush func() error, err error) {
 }
 
 // pace publishes every turn when it is due.
-func (w *world) pace(ctx context.Context, l load) (due []time.Time, seqs []uint64, err error) {
+func (w *environment) pace(ctx context.Context, l load) (due []time.Time, seqs []uint64, err error) {
 	var acks []jetstream.PubAckFuture
 	turn := turnOf(16_000, 2, 500)
 	start := time.Now().Add(50 * time.Millisecond)
@@ -222,6 +223,6 @@ func (w *world) pace(ctx context.Context, l load) (due []time.Time, seqs []uint6
 		}
 		due, acks = append(due, at), append(acks, a)
 	}
-	seqs, err = acked(ctx, acks)
+	seqs, err = harness.Acked(ctx, acks)
 	return due, seqs, err
 }

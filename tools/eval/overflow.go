@@ -18,6 +18,7 @@ import (
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker"
+	"compactd/tools/harness"
 )
 
 // crowding is how much is in the way of an overflow.
@@ -30,12 +31,12 @@ type crowding struct {
 // pulled is more than the jobs that summarizers work on, or have fetched.
 const pulled = 32
 
-// refusal is what a provider says when a call is too long.
+// refusal is the answer of a provider when a call is too long.
 const refusal = `{"v":1,"id":"o","status":400,"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 20480 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
 
-// crowded is a world in which everybody waits.
+// crowded is an environment in which everything waits.
 type crowded struct {
-	*world
+	*environment
 	crowding
 	busy  int          // the partition of the overflows
 	gate  sync.RWMutex // held while turns pile up in front of that partition
@@ -44,7 +45,7 @@ type crowded struct {
 }
 
 // evalOverflow prints the time from an overflow to the compaction that its agent
-// hears, while a model hangs and jobs and turns wait.
+// receives, while a model hangs and jobs and turns wait.
 func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err error) {
 	server, stop := summarizetest.Open(nil)
 	defer stop()
@@ -55,7 +56,7 @@ func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err e
 	}
 	w := &crowded{crowding: c}
 	w.name()
-	w.world, err = openWorld(ctx, filepath.Join(dir, "overflow"), llm.New([]model.Model{m}, nil), worker.Listener{
+	w.environment, err = openEnvironment(ctx, filepath.Join(dir, "overflow"), llm.New([]model.Model{m}, nil), worker.Listener{
 		Applied: func(f worker.Applied) {
 			if f.Partition == w.busy {
 				w.gate.RLock()
@@ -85,8 +86,8 @@ func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err e
 	if waiting < c.jobs || server.Calls() == 0 {
 		return fmt.Errorf("%d jobs wait, not %d; the model was asked %d times", waiting, c.jobs, server.Calls())
 	}
-	p.line("overflow_p99_ms", quantile(ms, 0.99), atMost(250),
-		fmt.Sprintf("p50 %s, the most %s, of %d; %d jobs waited, %d turns were queued before each", number(median(ms)), number(quantile(ms, 1)), len(ms), waiting, c.turns))
+	p.line("overflow_p99_ms", harness.Quantile(ms, 0.99), atMost(250),
+		fmt.Sprintf("p50 %s, the most %s, of %d; %d jobs waited, %d turns were queued before each", number(harness.Median(ms)), number(harness.Quantile(ms, 1)), len(ms), waiting, c.turns))
 	return nil
 }
 
@@ -95,7 +96,7 @@ func (w *crowded) name() {
 	take := func(prefix string, n int) (out []string) {
 		for i := 0; len(out) < n; i++ {
 			name := fmt.Sprintf("%s%d", prefix, i)
-			if events.PartitionOf(events.Address{Tenant: "default", Session: name}, partitions) == w.busy {
+			if events.PartitionOf(events.Address{Tenant: "default", Session: name}, harness.Partitions) == w.busy {
 				out = append(out, name)
 			}
 		}
@@ -129,16 +130,16 @@ func (w *crowded) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := acked(ctx, acks); err != nil {
+	if _, err := harness.Acked(ctx, acks); err != nil {
 		return err
 	}
-	return w.settle(ctx)
+	return w.decided(ctx)
 }
 
 // waitingJobs counts the jobs that are not done, those that a worker holds back included.
 func (w *crowded) waitingJobs(ctx context.Context) (n int, err error) {
 	for _, lane := range events.Lanes {
-		c, err := w.js.Consumer(ctx, topology.OutcomesStream, "summarizer-"+string(lane))
+		c, err := w.JS.Consumer(ctx, topology.OutcomesStream, "summarizer-"+string(lane))
 		if err != nil {
 			return 0, err
 		}
@@ -152,8 +153,8 @@ func (w *crowded) waitingJobs(ctx context.Context) (n int, err error) {
 // waits for the compaction. The partition's worker stands still until all turns
 // are stored, so that not one of them is done before.
 func (w *crowded) round(ctx context.Context, name string) (time.Duration, error) {
-	heard := make(chan *nats.Msg, 1)
-	sub, err := w.conns[0].ChanSubscribe(events.Published(events.KindCompacted, events.Address{Tenant: "default", Session: name}), heard)
+	received := make(chan *nats.Msg, 1)
+	sub, err := w.Conn.ChanSubscribe(events.Published(events.KindCompacted, events.Address{Tenant: "default", Session: name}), received)
 	if err != nil {
 		return 0, err
 	}
@@ -163,7 +164,7 @@ func (w *crowded) round(ctx context.Context, name string) (time.Duration, error)
 		return 0, err
 	}
 	select {
-	case m := <-heard:
+	case m := <-received:
 		took := time.Since(began)
 		var c events.Compacted
 		if err := events.Unmarshal(m.Data, &c); err != nil {
@@ -173,7 +174,7 @@ func (w *crowded) round(ctx context.Context, name string) (time.Duration, error)
 			return 0, fmt.Errorf("session %s was told %s, code %q", name, c.Reason, c.Code)
 		}
 		return took, nil
-	case <-time.After(limit):
+	case <-time.After(harness.Limit):
 		return 0, errors.New("no compaction was told")
 	}
 }
@@ -192,7 +193,7 @@ func (w *crowded) pile(ctx context.Context, name string) (began time.Time, err e
 		}
 		acks = append(acks, a)
 	}
-	if _, err := acked(ctx, acks); err != nil {
+	if _, err := harness.Acked(ctx, acks); err != nil {
 		return began, err
 	}
 	began = time.Now()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/tools/harness"
 )
 
 // prepares are shares at which a summary could be asked for, beside the default.
@@ -35,7 +36,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 		p.line("prepared_misses_own_timing"+suffix, float64(own.late), goals[0], own.detail(c, 1))
 		p.line("prepared_share"+suffix, w.share(), goals[1], w.detail(c, drawn))
 		blocked := slices.Concat(own.blocked, w.blocked)
-		p.line("blocked_ms_p99"+suffix, quantile(blocked, 0.99), goals[2], fmt.Sprintf("the most %s of %d turns", number(quantile(blocked, 1)), len(blocked)))
+		p.line("blocked_ms_p99"+suffix, harness.Quantile(blocked, 0.99), goals[2], fmt.Sprintf("the most %s of %d turns", number(harness.Quantile(blocked, 1)), len(blocked)))
 		if err := p.prepares(ctx, c, suffix, drawn); err != nil {
 			return err
 		}

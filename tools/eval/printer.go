@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"runtime"
-	"slices"
 	"strconv"
-	"strings"
+
+	"compactd/tools/harness"
 )
 
 // goal is what a value should be; its zero value is none.
@@ -43,20 +41,8 @@ func (p printer) note(format string, args ...any) {
 	fmt.Fprintf(p.out, "# "+format+"\n", args...)
 }
 
-// header says how busy the machine is: times mean little on a busy one.
-func (p printer) header() {
-	load, _, _ := strings.Cut(readLoad(), " ")
-	p.note("%d CPUs, %s %s/%s, load %s", runtime.GOMAXPROCS(0), runtime.Version(), runtime.GOOS, runtime.GOARCH, load)
-}
-
-// readLoad is what Linux says; elsewhere it is not known.
-func readLoad() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return string(b)
-}
+// header describes the machine: times mean little on a busy one.
+func (p printer) header() { p.note("%s", harness.Machine()) }
 
 // line writes one result: its value, the goal and whether it is met, and what the
 // value is made of.
@@ -80,17 +66,6 @@ func number(v float64) string {
 	cut := float64(int64(v*1000)) / 1000
 	return strconv.FormatFloat(cut, 'f', -1, 64)
 }
-
-// quantile is the value below which the share q of all values lies, 0 of none.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(values))
-	return s[min(int(q*float64(len(s))), len(s)-1)]
-}
-
-func median(values []float64) float64 { return quantile(values, 0.5) }
 
 func mean(values []float64) float64 {
 	sum := 0.0
