@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/events/schema/gen"
 	"compactd/internal/policyfile"
-	"compactd/internal/schema"
 )
 
 // hidden is a command where none is looked for.
@@ -127,7 +127,7 @@ func checkJSON(t *testing.T, p page, b block) {
 		return
 	}
 	if p.path == "docs/format/policy.md" { // a turn with a policy
-		if err := schema.Validate("turn", []byte(b.text)); err != nil {
+		if err := gen.Validate("turn", []byte(b.text)); err != nil {
 			t.Errorf("%s:%d: %v", p.path, b.line, err)
 		}
 	}

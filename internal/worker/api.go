@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"compactd/docs/format"
 	"compactd/internal/events"
+	"compactd/internal/events/schema"
 )
 
 // Bounds of what is done at once over HTTP.
@@ -66,10 +66,10 @@ func (m *Monitor) api(mux *http.ServeMux) {
 		mux.HandleFunc(r.Path, wrongMethod(r.Method))
 	}
 	m.page(mux, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		writePage(w, "application/json", format.OpenAPI)
+		writePage(w, "application/json", schema.OpenAPI)
 	})
 	m.page(mux, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) {
-		writePage(w, "application/schema+json", func() ([]byte, error) { return format.Schema(strings.TrimSuffix(q.PathValue("name"), ".json")) })
+		writePage(w, "application/schema+json", func() ([]byte, error) { return schema.Payload(strings.TrimSuffix(q.PathValue("name"), ".json")) })
 	})
 }
 

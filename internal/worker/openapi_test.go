@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"compactd/internal/schema"
+	"compactd/internal/events/schema/gen"
 	"compactd/internal/worker"
 )
 
-var update = flag.Bool("update", false, "write docs/format/openapi.json anew")
+var update = flag.Bool("update", false, "write internal/events/schema/openapi.json anew")
 
 // statusesOf are those of refusals, by the name of the operation.
 func statusesOf(name string) []int {
@@ -35,9 +35,9 @@ func statusesOf(name string) []int {
 	return all
 }
 
-func operations() (out []schema.Operation) {
+func operations() (out []gen.Operation) {
 	for _, r := range worker.Routes() {
-		op := schema.Operation{Method: r.Method, Path: r.Path, Name: r.Endpoint, InPath: r.PathParams(), Body: r.Body, Refusals: statusesOf(r.Endpoint)}
+		op := gen.Operation{Method: r.Method, Path: r.Path, Name: r.Endpoint, InPath: r.PathParams(), Body: r.Body, Refusals: statusesOf(r.Endpoint)}
 		op.Request, op.Responses = worker.Payloads(r.Endpoint)
 		op.InQuery = map[string]string{}
 		for _, p := range r.Query {
@@ -51,22 +51,22 @@ func operations() (out []schema.Operation) {
 	return out
 }
 
-// docs/format/openapi.json is made of the routes and the schemas, and the worker
+// internal/events/schema/openapi.json is made of the routes and the schemas, and the worker
 // serves it as it is. With -update it is written anew.
 func TestOpenAPI(t *testing.T) {
-	all, err := schema.All(filepath.Join("..", "events"))
+	all, err := gen.All(filepath.Join("..", "events"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := schema.OpenAPI(operations(), all)
+	doc, err := gen.OpenAPI(operations(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := schema.Text(doc)
+	data, err := gen.Text(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("..", "..", "docs", "format", "openapi.json")
+	file := filepath.Join("..", "events", "schema", "openapi.json")
 	if *update {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)

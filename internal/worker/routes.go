@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/docs/format"
 	"compactd/internal/events"
+	"compactd/internal/events/schema"
 )
 
 // Param is a field of a request that stands in the query.
@@ -71,12 +71,12 @@ func Payloads(endpoint string) (request string, responses []string) {
 // it is over HTTP.
 func described(endpoint string) map[string]string {
 	request, responses := Payloads(endpoint)
-	out := map[string]string{"error": format.ID("error")}
+	out := map[string]string{"error": schema.ID("error")}
 	if request != "" {
-		out["request"] = format.ID(request)
+		out["request"] = schema.ID(request)
 	}
 	for i, name := range responses {
-		responses[i] = format.ID(name)
+		responses[i] = schema.ID(name)
 	}
 	out["response"] = strings.Join(responses, " ")
 	for _, r := range Routes() {

@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
-	"compactd/docs/format"
 	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
+	"compactd/internal/events/schema"
 	"compactd/internal/events/validate"
 	"compactd/internal/worker"
 )
@@ -315,7 +315,7 @@ func TestDiscovery(t *testing.T) {
 		for _, key := range []string{"request", "response", "error"} {
 			for id := range strings.FieldsSeq(e.Metadata[key]) {
 				name, ours := strings.CutPrefix(id, "urn:compactd:v1:")
-				if data, err := format.Schema(name); !ours || err != nil || !strings.Contains(string(data), `"$id": "`+id+`"`) {
+				if data, err := schema.Payload(name); !ours || err != nil || !strings.Contains(string(data), `"$id": "`+id+`"`) {
 					t.Errorf("%s: %s is %s: %v", e.Name, key, id, err)
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/schema"
+	"compactd/internal/events/schema/gen"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
@@ -31,7 +31,7 @@ func (w *world) validStream(stream, filter string, kind func(string) (events.Kin
 			return nil //nolint:nilerr // a marker, or a config: no payload of the contract
 		}
 		seen[string(k)]++
-		if err := schema.Validate(string(k), m.Data()); err != nil && string(m.Data()) != badTurn {
+		if err := gen.Validate(string(k), m.Data()); err != nil && string(m.Data()) != badTurn {
 			w.t.Errorf("%s: %v: %.300s", m.Subject(), err, m.Data())
 		}
 		return nil
@@ -127,11 +127,11 @@ func (w *world) validAnswers(session string) {
 			if reply.Header.Get(micro.ErrorCodeHeader) != "" {
 				names = []string{"error"}
 			} else if asks != "" {
-				if err := schema.Validate(asks, []byte(in)); err != nil {
+				if err := gen.Validate(asks, []byte(in)); err != nil {
 					w.t.Errorf("%s was answered: %v", in, err)
 				}
 			}
-			valid := slices.ContainsFunc(names, func(name string) bool { return schema.Validate(name, reply.Data) == nil })
+			valid := slices.ContainsFunc(names, func(name string) bool { return gen.Validate(name, reply.Data) == nil })
 			if !valid {
 				w.t.Errorf("%s %s: none of %v: %.300s", endpoint, in, names, reply.Data)
 			}

@@ -1,4 +1,4 @@
-package schema_test
+package gen_test
 
 import (
 	"bytes"
@@ -11,24 +11,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/schema"
+	"compactd/internal/events/schema/gen"
 )
 
-var update = flag.Bool("update", false, "write docs/format/schema anew")
+var update = flag.Bool("update", false, "write internal/events/schema/payloads anew")
 
-var schemas = filepath.Join("..", "..", "docs", "format", "schema")
+var schemas = filepath.Join("..", "payloads")
 
-// The schemas in docs/format/schema are those of the structs, and there are no
+// The schemas in internal/events/schema/payloads are those of the structs, and there are no
 // others. With -update they are written again.
 func TestSchemas(t *testing.T) {
-	all, err := schema.All(filepath.Join("..", "events"))
+	all, err := gen.All(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
 	for name, s := range all {
 		want = append(want, name+".json")
-		data, err := schema.Text(s)
+		data, err := gen.Text(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 		if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
-			t.Errorf("%s is not what the struct states: go test ./internal/schema -run TestSchemas -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
+			t.Errorf("%s is not what the struct states: go test ./internal/events/schema/gen -run TestSchemas -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
 		}
 	}
 	slices.Sort(want)

@@ -1,7 +1,7 @@
 // Package schema describes what travels, as JSON Schema (2020-12) and OpenAPI,
 // made of the structs of package events and their comments.
 //
-//	all, err := schema.All("../events") // what docs/format/schema holds
+//	all, err := schema.All("../events") // what package schema embeds
 //	err = schema.Validate("turn", payload)
 //
 // # Guarantees
@@ -21,4 +21,4 @@
 //
 // All fails where a struct has a type that no JSON stands for, or a rule names a
 // field that is not there: it is for tests, which write the files of docs/format.
-package schema
+package gen

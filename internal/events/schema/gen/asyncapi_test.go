@@ -1,4 +1,4 @@
-package schema_test
+package gen_test
 
 import (
 	"compress/gzip"
@@ -16,13 +16,13 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"compactd/internal/events"
-	"compactd/internal/schema"
+	"compactd/internal/events/schema/gen"
 )
 
 // page is docs/format/asyncapi.yaml, as JSON has it.
 func page(t *testing.T) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "asyncapi.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "format", "asyncapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +92,8 @@ func TestAsyncAPIInStep(t *testing.T) {
 		t.Errorf("channels (-events +page):\n%s", diff)
 	}
 	unused := map[string]bool{}
-	for _, p := range schema.Payloads() {
-		unused["./schema/"+p.Name+".json"] = true
+	for _, p := range gen.Payloads() {
+		unused["../../internal/events/schema/payloads/"+p.Name+".json"] = true
 	}
 	known := maps.Clone(unused)
 	for _, ref := range refs(doc) {
@@ -116,7 +116,7 @@ func TestAsyncAPIInStep(t *testing.T) {
 // subjects lists the subjects of requests, as the source of package events has them.
 func subjects(t *testing.T) (out []string) {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join("..", "events", "*.go"))
+	all, err := filepath.Glob(filepath.Join("..", "..", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package schema_test
+package gen_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
-	"compactd/internal/schema"
+	"compactd/internal/events/schema/gen"
 )
 
 var headings = regexp.MustCompile(`(?m)^##+ (.+)$`)
@@ -19,7 +19,7 @@ var headings = regexp.MustCompile(`(?m)^##+ (.+)$`)
 // valid, and has no field that the contract has not. Those cut short with … are left
 // out.
 func TestWirePage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "wire.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "format", "wire.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWirePage(t *testing.T) {
 			shown[name] = true
 		}
 	}
-	for _, p := range schema.Payloads() {
+	for _, p := range gen.Payloads() {
 		if !shown[p.Name] && !rarely[p.Name] {
 			t.Errorf("docs/format/wire.md shows no %s", p.Name)
 		}
@@ -55,11 +55,11 @@ var rarely = map[string]bool{"end": true, "forget": true, "idle": true, "summary
 // shownIn names the payload that an example of a section is.
 func shownIn(title string, data []byte) (string, error) {
 	var errs error
-	for _, p := range schema.Payloads() {
+	for _, p := range gen.Payloads() {
 		if !about(title, p.Name) {
 			continue
 		}
-		err := schema.Validate(p.Name, data)
+		err := gen.Validate(p.Name, data)
 		if err == nil {
 			err = events.UnmarshalStrict(data, reflect.New(p.Type).Interface())
 		}

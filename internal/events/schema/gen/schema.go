@@ -1,4 +1,4 @@
-package schema
+package gen
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"compactd/docs/format"
+	"compactd/internal/events/schema"
 )
 
 // dialect is the version of JSON Schema that is sent.
@@ -29,7 +29,7 @@ func All(source string) (map[string]*jsonschema.Schema, error) {
 		if err != nil {
 			return nil, fmt.Errorf("describe %s: %w", p.Name, err)
 		}
-		s.Schema, s.ID = dialect, format.ID(p.Name)
+		s.Schema, s.ID = dialect, schema.ID(p.Name)
 		out[p.Name] = s
 	}
 	return out, nil

@@ -1,4 +1,4 @@
-package schema
+package gen
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"compactd/docs/format"
+	"compactd/internal/events/schema"
 )
 
 // Validate checks a payload against the schema of its name, as it is shipped.
@@ -30,11 +30,11 @@ func Validate(name string, data []byte) error {
 	return nil
 }
 
-// shipped are the schemas of docs/format/schema, ready to be used.
+// shipped are the schemas of internal/events/schema/payloads, ready to be used.
 var shipped = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error) {
 	out := map[string]*jsonschema.Resolved{}
 	for _, p := range payloads {
-		data, err := format.Schema(p.Name)
+		data, err := schema.Payload(p.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package schema_test
+package gen_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"compactd/internal/schema"
+	"compactd/internal/events/schema/gen"
 )
 
 // least are the shortest payloads that a decoder takes.
@@ -35,12 +35,12 @@ var values = []string{
 // For every field of every payload that comes from outside, and every value of the
 // list, schema and decoder agree; a field of a later version is let through.
 func TestSchemasAgreeWithDecoders(t *testing.T) {
-	all, err := schema.All(filepath.Join("..", "events"))
+	all, err := gen.All(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused, taken := 0, 0
-	for _, p := range schema.Payloads() {
+	for _, p := range gen.Payloads() {
 		if !p.In {
 			continue
 		}
@@ -98,14 +98,14 @@ func validate(t *testing.T, s *jsonschema.Resolved, data []byte) error {
 
 // The payloads of version 1 that are kept for ever are valid.
 func TestOldFixturesAreValid(t *testing.T) {
-	dir := filepath.Join("..", "events", "testdata", "v1")
+	dir := filepath.Join("..", "..", "testdata", "v1")
 	for _, file := range files(t, dir) {
 		data, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(strings.TrimSuffix(file, ".json"), "-")
-		if err := schema.Validate(name, data); err != nil {
+		if err := gen.Validate(name, data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

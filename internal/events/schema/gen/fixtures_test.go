@@ -1,4 +1,4 @@
-package schema_test
+package gen_test
 
 import (
 	"encoding/json"
@@ -11,16 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
-	"compactd/internal/schema"
+	"compactd/internal/events/schema/gen"
 )
 
-var fixtures = filepath.Join("..", "..", "docs", "format", "fixtures")
+var fixtures = filepath.Join("..", "..", "..", "..", "docs", "format", "fixtures")
 
 // There is a fixture of every payload, and each stands for ever: it is valid, its
 // decoder takes it, its struct has a place for everything in it, and gives it back.
 func TestFixtures(t *testing.T) {
 	missing := map[string]bool{}
-	for _, p := range schema.Payloads() {
+	for _, p := range gen.Payloads() {
 		missing[p.Name] = true
 	}
 	for _, file := range files(t, fixtures) {
@@ -34,7 +34,7 @@ func TestFixtures(t *testing.T) {
 			continue
 		}
 		delete(missing, p.Name)
-		if err := schema.Validate(p.Name, data); err != nil {
+		if err := gen.Validate(p.Name, data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		if p.In {
@@ -62,14 +62,14 @@ func TestFixtures(t *testing.T) {
 
 // payloadOf is the payload of a fixture, whose name may go on behind that of the
 // payload.
-func payloadOf(name string) (schema.Payload, bool) {
+func payloadOf(name string) (gen.Payload, bool) {
 	for {
-		if p, ok := schema.Find(name); ok {
+		if p, ok := gen.Find(name); ok {
 			return p, true
 		}
 		cut := strings.LastIndexByte(name, '-')
 		if cut < 0 {
-			return schema.Payload{}, false
+			return gen.Payload{}, false
 		}
 		name = name[:cut]
 	}
