@@ -28,15 +28,15 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// recoveryGoal is how long a commit should take at most during which the leader dies
-// or is cut off. It is told, not held against the test: seconds depend on the machine.
+// recoveryGoal is how long a commit should take at most during which the leader crashes
+// or is cut off. It is printed, and fails no test: seconds depend on the machine.
 const recoveryGoal = 12 * time.Second
 
 // A cluster loses the leader of OUTCOMES in the middle of commits, by death and by
 // a cut, again and again: every commit is stored once, in order, and goes on
 // (P13).
 func TestFaultClusterLosesLeader(t *testing.T) {
-	w := newClusterWorld(t)
+	w := newClusterEnv(t)
 	c, reopened := w.takeOver("a"), 0
 	var want []string
 	var recovery [2][]time.Duration
@@ -50,7 +50,7 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 		}
 		marker := commit.Marker{Cursor: uint64(len(want))}
 		err := c.Commit(t.Context(), messages, marker)
-		for errors.Is(err, commit.ErrDiverged) { // a new leader may answer before it has applied all it has: begin anew, as a worker does
+		for errors.Is(err, commit.ErrDiverged) { // a new leader may answer before it has applied all it has: begin again, as a worker does
 			reopened++
 			var found commit.Stored
 			if c, found, err = commit.TakeOver(t.Context(), w.connect(), w.claim("a")); err == nil && found.Cursor < marker.Cursor {
@@ -111,7 +111,7 @@ func TestFaultClusterLosesLeader(t *testing.T) {
 // never gives; what is stored is still of one owner at a time, in the order of
 // their epochs.
 func TestFaultClusterRace(t *testing.T) {
-	w := newClusterWorld(t)
+	w := newClusterEnv(t)
 	var mu sync.Mutex
 	committed := map[string]bool{}
 	fenced := 0
@@ -167,12 +167,12 @@ func TestFaultClusterRace(t *testing.T) {
 	}
 	t.Logf("%d outcomes of 80 owners, %d fenced; retries: %s", len(stored), fenced, w.retries())
 	if fenced == 0 {
-		t.Error("nobody was fenced: nothing was raced for")
+		t.Error("no owner was fenced: there was no race")
 	}
 }
 
-// clusterWorld is a cluster with both streams on three nodes.
-type clusterWorld struct {
+// clusterEnv is a cluster with both streams on three nodes.
+type clusterEnv struct {
 	t       *testing.T
 	cluster *cluster.Cluster
 	js      jetstream.JetStream
@@ -181,9 +181,9 @@ type clusterWorld struct {
 	tries map[string]int // by why they failed
 }
 
-func newClusterWorld(t *testing.T) *clusterWorld {
+func newClusterEnv(t *testing.T) *clusterEnv {
 	t.Helper()
-	w := &clusterWorld{t: t, cluster: cluster.Start(t), tries: map[string]int{}}
+	w := &clusterEnv{t: t, cluster: cluster.Start(t), tries: map[string]int{}}
 	w.js = brokertest.NewJS(t, w.connect())
 	if _, err := topology.Ensure(t.Context(), w.js, topology.Config{Partitions: 4, Replicas: cluster.Nodes, CreateBytes: brokertest.CreateBytes}); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func newClusterWorld(t *testing.T) *clusterWorld {
 	return w
 }
 
-func (w *clusterWorld) connect() *nats.Conn {
+func (w *clusterEnv) connect() *nats.Conn {
 	w.t.Helper()
 	nc, err := connect.Open(w.t.Context(), connect.Options{URL: w.cluster.URL()})
 	if err != nil {
@@ -201,7 +201,7 @@ func (w *clusterWorld) connect() *nats.Conn {
 	return nc
 }
 
-func (w *clusterWorld) claim(owner string) commit.Claim {
+func (w *clusterEnv) claim(owner string) commit.Claim {
 	return commit.Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: time.Second, OnRetry: func(err error, _ time.Duration) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -213,7 +213,7 @@ func (w *clusterWorld) claim(owner string) commit.Claim {
 	}}
 }
 
-func (w *clusterWorld) takeOver(owner string) *commit.Committer {
+func (w *clusterEnv) takeOver(owner string) *commit.Committer {
 	w.t.Helper()
 	c, _, err := commit.TakeOver(w.t.Context(), w.connect(), w.claim(owner))
 	if err != nil {
@@ -222,7 +222,7 @@ func (w *clusterWorld) takeOver(owner string) *commit.Committer {
 	return c
 }
 
-func (w *clusterWorld) retries() string {
+func (w *clusterEnv) retries() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.TrimPrefix(fmt.Sprint(w.tries), "map")
@@ -230,14 +230,14 @@ func (w *clusterWorld) retries() string {
 
 // awaitReplicas waits until all nodes have all of OUTCOMES: one more lost would
 // otherwise leave no majority.
-func (w *clusterWorld) awaitReplicas() {
+func (w *clusterEnv) awaitReplicas() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		one, end := context.WithTimeout(ctx, time.Second) // without a leader nobody answers
+		one, end := context.WithTimeout(ctx, time.Second) // without a leader there is no answer
 		s, err := w.js.Stream(one, topology.OutcomesStream)
 		end()
 		if err == nil && s.CachedInfo().Cluster != nil && jsapi.HasQuorum(s.CachedInfo().Cluster) {
@@ -255,7 +255,7 @@ func (w *clusterWorld) awaitReplicas() {
 }
 
 // stored lists the outcomes of partition 1 in their order.
-func (w *clusterWorld) stored() []string {
+func (w *clusterEnv) stored() []string {
 	w.t.Helper()
 	out, err := w.read()
 	if err != nil {
@@ -264,7 +264,7 @@ func (w *clusterWorld) stored() []string {
 	return out
 }
 
-func (w *clusterWorld) read() (out []string, err error) {
+func (w *clusterEnv) read() (out []string, err error) {
 	err = stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, _ uint64) error {
 		if len(m.Data()) > 0 {
 			out = append(out, string(m.Data()))

@@ -22,7 +22,7 @@ import (
 // a snapshot comes back whole or its upload fails; a fenced one never takes the place
 // of a newer one, and nothing piles up (P13, P6).
 func TestFaultClusterSnapshots(t *testing.T) {
-	w := newClusterWorld(t)
+	w := newClusterEnv(t)
 	s := snapshot.New(w.js)
 	stored, stale, different, again := 0, 0, 0, 0
 	for round := range 6 {
@@ -95,7 +95,7 @@ func chunks(t *testing.T, js jetstream.JetStream) (n uint64) {
 }
 
 // readWhole reads the newest snapshot as a worker does: what seems to be gone while
-// servers catch up is asked for again.
+// servers catch up is read again.
 func readWhole(ctx context.Context, t *testing.T, s *snapshot.Store) (cursor uint64, data []byte, tries int) {
 	t.Helper()
 	tick := time.NewTicker(time.Second)

@@ -15,12 +15,12 @@ import (
 )
 
 // A leader that was cut off comes back, and for a second answers as if it still led: what
-// a stream is said to be never goes back behind what was acknowledged, and a read ends
+// a stream is reported to be never goes back behind what was acknowledged, and a read ends
 // nowhere before that, whichever copy it reads from (P13).
 func TestFaultClusterStaleLeader(t *testing.T) {
-	w := newClusterWorld(t)
+	w := newClusterEnv(t)
 	c := w.takeOver("a")
-	stored, believed, asked := 0, 0, 0
+	stored, believed, reads := 0, 0, 0
 	commit := func(n int) {
 		for range n {
 			stored++
@@ -35,9 +35,9 @@ func TestFaultClusterStaleLeader(t *testing.T) {
 		w.cluster.Cut(i)
 		commit(50)
 		w.cluster.Heal(i)
-		for healed, end := time.Now(), c.Fence(); time.Since(healed) < 3*time.Second; asked++ {
+		for healed, end := time.Now(), c.Fence(); time.Since(healed) < 3*time.Second; reads++ {
 			if one, err := w.js.Stream(t.Context(), topology.OutcomesStream); err == nil && one.CachedInfo().State.LastSeq < end {
-				believed++ // by whoever does not look who answers
+				believed++ // by a caller that does not check which server answers
 			}
 			s, err := topology.State(t.Context(), w.js, topology.OutcomesStream)
 			if err != nil || s.Last < end {
@@ -49,13 +49,13 @@ func TestFaultClusterStaleLeader(t *testing.T) {
 		}
 		w.awaitReplicas()
 	}
-	t.Logf("asked %d times; the old leader was heard %d times", asked, believed)
+	t.Logf("%d reads; the old leader answered %d times", reads, believed)
 }
 
 // A read of a cluster whose selection ends long before the stream does, or is empty,
-// ends: the copy that is read from says that it has seen it all.
+// ends: the copy that is read from reports that it has delivered it all.
 func TestFaultClusterReadsToEnd(t *testing.T) {
-	w := newClusterWorld(t)
+	w := newClusterEnv(t)
 	c := w.takeOver("a")
 	for n := range 300 {
 		if n == 5 {

@@ -20,7 +20,7 @@ type Change struct {
 	Address events.Address
 	Rows    []compaction.Row
 	Replace bool // all earlier rows go
-	Drop    bool // the ledger is forgotten; without Rows
+	Drop    bool // the ledger is deleted; without Rows
 }
 
 func (c *Change) validate() error {

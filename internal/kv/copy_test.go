@@ -52,7 +52,7 @@ func TestCopy(t *testing.T) {
 		c.Path, c.BootID = fmt.Sprint(other, i), "another boot"
 		got := mustOpen(t, c)
 		if h := hashOf(t, got); got.Position() != pos || h != states[pos.Cursor] {
-			t.Errorf("copy %d stands at %d, said %d; it holds another state: %t", i, got.Position().Cursor, pos.Cursor, h != states[pos.Cursor])
+			t.Errorf("copy %d is at %d, reported %d; it holds another state: %t", i, got.Position().Cursor, pos.Cursor, h != states[pos.Cursor])
 		}
 		got.Abandon()
 	}
@@ -73,7 +73,7 @@ func hashOf(t *testing.T, s *Store) string {
 }
 
 // What cannot be copied leaves no file: a store that is closed or damaged, a call
-// whose time is over, a folder that is not there.
+// whose time is over, a directory that is missing.
 func TestCopyFails(t *testing.T) {
 	o := options(t)
 	s := mustOpen(t, o)
@@ -84,8 +84,8 @@ func TestCopyFails(t *testing.T) {
 	if _, err := s.Copy(ended, path); !errors.Is(err, context.Canceled) {
 		t.Errorf("over: %v", err)
 	}
-	if _, err := s.Copy(t.Context(), filepath.Join(path, "no", "folder")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no folder: %v", err)
+	if _, err := s.Copy(t.Context(), filepath.Join(path, "no", "directory")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
 	}
 	if _, err := s.Copy(t.Context(), path); err != nil {
 		t.Fatal(err)

@@ -140,14 +140,14 @@ func TestFull(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprint("sync=", sync), func(t *testing.T) {
 			cmd, lines := startChild(t, "full", filepath.Join(t.TempDir(), "p.db"), sync)
-			var said []string
+			var printed []string
 			for lines.Scan() {
-				said = append(said, lines.Text())
+				printed = append(printed, lines.Text())
 			}
-			if err := cmd.Wait(); err != nil || len(said) == 0 || said[len(said)-1] != "done" {
-				t.Fatalf("%v\n%s\n%s", err, strings.Join(said, "\n"), cmd.Stderr.(*tail).b)
+			if err := cmd.Wait(); err != nil || len(printed) == 0 || printed[len(printed)-1] != "done" {
+				t.Fatalf("%v\n%s\n%s", err, strings.Join(printed, "\n"), cmd.Stderr.(*tail).b)
 			}
-			t.Log(strings.Join(said, "\n"))
+			t.Log(strings.Join(printed, "\n"))
 		})
 	}
 }

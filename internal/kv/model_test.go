@@ -43,7 +43,7 @@ func (m model) rows() (n uint64) {
 	return n
 }
 
-// hash tells states apart without keeping them.
+// hash distinguishes states without storing them.
 func (m model) hash(pos Position) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v\n", pos)

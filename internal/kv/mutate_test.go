@@ -21,7 +21,7 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// series is a list of mutations, told by a number each.
+// series is a list of mutations, identified by a number each.
 type series struct {
 	kinds []string
 	each  int
@@ -68,7 +68,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// runSeries lets children work through a series. When one dies, the next goes on
+// runSeries lets children work through a series. When one crashes, the next goes on
 // behind the mutation that killed it.
 func runSeries(t *testing.T, dir, name string) map[string]int {
 	t.Helper()
@@ -96,7 +96,7 @@ func runSeries(t *testing.T, dir, name string) map[string]int {
 			byKind[all.kind(at)+" died"]++
 			next = at + 1
 			if name == "open" { // may be; see doc.go
-				judgeDead(t, dir, name)
+				checkDead(t, dir, name)
 			} else if name != "raw" {
 				t.Errorf("%s %d: the process died: %v\n%s", all.kind(at), at, err, cmd.Stderr.(*tail).b)
 			}
@@ -108,8 +108,8 @@ func runSeries(t *testing.T, dir, name string) map[string]int {
 	return count
 }
 
-// judgeDead opens what a process left behind that died of a damaged file.
-func judgeDead(t *testing.T, dir, name string) {
+// checkDead opens what a process left that crashed on a damaged file.
+func checkDead(t *testing.T, dir, name string) {
 	t.Helper()
 	s, set, err := Open(damageOptions(filepath.Join(dir, name)))
 	if err != nil {
@@ -134,7 +134,7 @@ func makeBase(t *testing.T, dir string) {
 	states := map[uint64]string{0: m.hash(Position{})}
 	for cursor := uint64(1); cursor <= 60; cursor++ {
 		changes := drawChanges(r, 130)
-		if cursor == 55 { // enough to stand on
+		if cursor == 55 { // enough to start from
 			for i := range 130 {
 				changes = append(changes, Change{Address: address(fmt.Sprint("s-", i)), Rows: []compaction.Row{
 					{Name: "head", Data: drawData(r)}, {Name: "c0", Data: drawData(r)},
@@ -176,7 +176,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// trial is what a child knows.
+// trial is the input of a child.
 type trial struct {
 	o      Options
 	base   []byte
@@ -261,7 +261,7 @@ func (t *trial) write(b []byte) error {
 	return os.WriteFile(t.o.Path, b, 0o600)
 }
 
-// closed damages a file that nobody has open, and opens it.
+// closed damages a file that no process has open, and opens it.
 func (t *trial) closed(thorough bool, mutate func() []byte) (string, error) {
 	if err := t.write(mutate()); err != nil {
 		return "", err

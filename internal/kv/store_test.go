@@ -397,7 +397,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("writing what is open for reading: %v", err)
 	}
 	if _, _, err := Open(o); !errors.Is(err, ErrInUse) {
-		t.Errorf("open while somebody reads: %v", err)
+		t.Errorf("open while another process reads: %v", err)
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)

@@ -145,7 +145,7 @@ func (x index) add(prefix []byte, t tally) {
 	}
 }
 
-// apply adds a difference; a session without rows is forgotten.
+// apply adds a difference; a session without rows is removed.
 func (x index) apply(slot uint64, by tally) {
 	t := x.sessions[slot] + by
 	if t.rows() == 0 {

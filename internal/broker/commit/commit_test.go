@@ -112,7 +112,7 @@ func TestRepublish(t *testing.T) {
 	if err := PutConfig(t.Context(), w.JS, "cfg", []byte("text"), 0); err != nil {
 		t.Fatal(err)
 	}
-	msgs := append(budgets(2, "told"), Message{Subject: "out.1.job.normal.t.s0", Data: []byte("job")})
+	msgs := append(budgets(2, "published"), Message{Subject: "out.1.job.normal.t.s0", Data: []byte("job")})
 	if err := c.Commit(t.Context(), msgs, Marker{Cursor: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestRepublish(t *testing.T) {
 		}
 		got = append(got, m.Subject+" "+string(m.Data)+" "+m.Header.Get("Nats-Last-Sequence"))
 	}
-	want := []string{"session.budget.t.s0 told 0", "session.budget.t.s1 told 0", "session.budget.t.s0 end 4"}
+	want := []string{"session.budget.t.s0 published 0", "session.budget.t.s1 published 0", "session.budget.t.s0 end 4"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -148,7 +148,7 @@ func TestCommitLimits(t *testing.T) {
 	if err := c.Commit(t.Context(), budgets(MaxBatch+1, "x"), Marker{}); err == nil {
 		t.Error("a batch over the limit was taken")
 	}
-	// TooLargeError says how large it was with headers, so the second try fits.
+	// TooLargeError has how large it was with headers, so the second try fits.
 	big := budgets(1, strings.Repeat("x", embedded.DefaultMaxPayload))
 	err := c.Commit(t.Context(), big, Marker{Cursor: 2})
 	tooLarge, ok := errors.AsType[*TooLargeError](err)
@@ -173,7 +173,7 @@ func TestCommitLimits(t *testing.T) {
 	}
 }
 
-// A hostile id becomes neither a subject outside of the fence nor one nobody
+// A hostile id becomes neither a subject outside of the fence nor one that nothing
 // takes.
 func TestCommitSubjects(t *testing.T) {
 	w := newEnv(t)
@@ -391,7 +391,7 @@ func TestDiverged(t *testing.T) {
 	}
 }
 
-// A message that somebody wrote past the fence, or the rest of a purge, is no
+// A message that a client wrote past the fence, or the rest of a purge, is no
 // place to go on from.
 func TestNoMarker(t *testing.T) {
 	w := newEnv(t)
@@ -559,7 +559,7 @@ func TestCommitEnds(t *testing.T) {
 		t.Errorf("without a connection: %v", err)
 	}
 	if _, _, err := TakeOver(t.Context(), c.nc, Claim{Partition: 1}); err == nil {
-		t.Error("nobody took over")
+		t.Error("no owner took over")
 	}
 }
 

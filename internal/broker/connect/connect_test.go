@@ -79,14 +79,14 @@ func TestConnectToOther(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.Listener.Addr().String()
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	idle, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	defer idle.Close()
 	for want, addr := range map[string]string{
 		"is an HTTP server": serve("hello"), "is the monitoring of a NATS server": serve("<title>NATS</title>"),
-		"is the HTTP of a compactd worker": serve(`{"v":1,"name":"compactd"}`), "does not greet as NATS does": silent.Addr().String(),
+		"is the HTTP of a compactd worker": serve(`{"v":1,"name":"compactd"}`), "does not greet as NATS does": idle.Addr().String(),
 	} {
 		_, err := Open(t.Context(), Options{URL: "nats://" + addr, Timeout: time.Second})
 		if troubleOf(err) != CauseOther || !strings.Contains(err.Error(), "at "+addr) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "4222 by default") {
@@ -122,7 +122,7 @@ func troubleOf(err error) Cause {
 	return e.Cause
 }
 
-// User and password may stand in the URL; without them the error says what to do.
+// User and password may stand in the URL; without them the error contains what to do.
 func TestConnectUser(t *testing.T) {
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, Username: "joe", Password: "secret", NoLog: true, NoSigs: true})
 	if err != nil {

@@ -73,8 +73,8 @@ func parseURL(addr string) (*url.URL, error) {
 	return url.Parse(addr)
 }
 
-// probe looks at one address; other says that a program listens there that is no NATS
-// server.
+// probe connects to one address; other is true where another program than a NATS server
+// listens.
 func probe(ctx context.Context, addr string) (found string, other bool) {
 	u, err := parseURL(addr)
 	if err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
@@ -116,7 +116,7 @@ func probe(ctx context.Context, addr string) (found string, other bool) {
 
 // firstOf returns what comes first within a time, a few lines at most.
 func firstOf(conn net.Conn, within time.Duration) string {
-	_ = conn.SetReadDeadline(time.Now().Add(within)) // without one the read fails, which says as much
+	_ = conn.SetReadDeadline(time.Now().Add(within)) // without one the read fails, which means the same
 	buf := make([]byte, 4<<10)
 	n, _ := io.ReadAtLeast(conn, buf, 512)
 	return string(buf[:n])

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// change is what a watch of the leases tells.
+// change is what a watch of the leases reports.
 type change struct {
 	Partition int
 	Holder    Holder
@@ -40,7 +40,7 @@ func acquire(t *testing.T, l *Leases, partition int, h Holder) *Lease {
 	return lease
 }
 
-// One worker holds a lease at a time, until it lets go of it; everybody hears of it.
+// One worker holds a lease at a time, until it releases it; every watch reports it.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	w := brokertest.New(t)
@@ -48,32 +48,32 @@ func TestLease(t *testing.T) {
 	a, b := Holder{"a", "a-1"}, Holder{"b", "b-1"}
 	first := acquire(t, l, 3, a)
 	changes := watchLeases(t, l)
-	told := func(partition int, h Holder) { // one by one: what is written again at once is told once
+	reported := func(partition int, h Holder) { // one by one: what is written again at once is reported once
 		t.Helper()
 		if got := <-changes; got != (change{partition, h}) {
-			t.Errorf("told %+v, not that %+v has %d", got, h, partition)
+			t.Errorf("reported %+v, not that %+v has %d", got, h, partition)
 		}
 	}
-	told(3, a)
+	reported(3, a)
 	if _, err := l.Acquire(t.Context(), 3, b); !errors.Is(err, ErrHeld) {
 		t.Errorf("another worker got %v, not ErrHeld", err)
 	}
 	other := acquire(t, l, 0, b)
-	told(0, b)
+	reported(0, b)
 	for range 3 {
 		if err := l.Renew(t.Context(), first); err != nil {
 			t.Fatal(err)
 		}
-		told(3, a)
+		reported(3, a)
 	}
 	for range 2 { // the second time it is gone
 		if err := l.Release(t.Context(), first); err != nil {
 			t.Fatal(err)
 		}
 	}
-	told(3, Holder{})
+	reported(3, Holder{})
 	taken := acquire(t, l, 3, b)
-	told(3, b)
+	reported(3, b)
 	if err := l.Renew(t.Context(), first); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("the former holder renewed with %v, not ErrLeaseLost", err)
 	}
@@ -84,7 +84,7 @@ func TestLease(t *testing.T) {
 		if err := l.Renew(t.Context(), lease); err != nil {
 			t.Errorf("lease %d: %v", lease.Partition, err)
 		}
-		told(lease.Partition, b)
+		reported(lease.Partition, b)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestLeaseRace(t *testing.T) {
 	}
 }
 
-// Members come and go; a watch tells who lives.
+// Members come and go; a watch reports which run.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	w := brokertest.New(t)
@@ -138,36 +138,36 @@ func TestMembers(t *testing.T) {
 	if err := m.Heartbeat(t.Context(), Member{"a", "a-1"}); err != nil {
 		t.Fatal(err)
 	}
-	type told struct {
-		who   Member
-		lives bool
+	type event struct {
+		who     Member
+		running bool
 	}
-	changes := make(chan told, 100)
-	stop, err := m.Watch(t.Context(), func(who Member, lives bool) { changes <- told{who, lives} }, func(err error) { t.Error(err) })
+	changes := make(chan event, 100)
+	stop, err := m.Watch(t.Context(), func(who Member, running bool) { changes <- event{who, running} }, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
 	for i, step := range []struct {
 		do   func() error
-		want told
+		want event
 	}{
-		{func() error { return nil }, told{Member{"a", "a-1"}, true}},
-		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
-		{func() error { return m.Leave(t.Context(), "a") }, told{Member{Name: "a"}, false}},
-		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, told{Member{"b", "b-1"}, true}},
+		{func() error { return nil }, event{Member{"a", "a-1"}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, event{Member{"b", "b-1"}, true}},
+		{func() error { return m.Leave(t.Context(), "a") }, event{Member{Name: "a"}, false}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, event{Member{"b", "b-1"}, true}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-changes; got != step.want {
-			t.Errorf("step %d: told %+v, not %+v", i, got, step.want)
+			t.Errorf("step %d: reported %+v, not %+v", i, got, step.want)
 		}
 	}
 }
 
-// A lease and a membership end when nobody renews them, and not before; a renewed
-// one lives for hours.
+// A lease and a membership end when no worker renews them, and not before; a renewed
+// one lasts for hours.
 func TestLeaseEnds(t *testing.T) {
 	dir := t.TempDir()
 	brokertest.EmptyPools()
@@ -201,8 +201,8 @@ func TestLeaseEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stopL()
-		stopM, err := members.Watch(t.Context(), func(_ Member, lives bool) {
-			if !lives {
+		stopM, err := members.Watch(t.Context(), func(_ Member, running bool) {
+			if !running {
 				memberEnds <- time.Now()
 			}
 		}, func(err error) { t.Error(err) })
@@ -228,7 +228,7 @@ func TestLeaseEnds(t *testing.T) {
 			}
 		}
 		if err := leases.Renew(t.Context(), lease); err != nil {
-			t.Errorf("nobody took it, yet it was not renewed: %v", err)
+			t.Errorf("no worker took it, yet it was not renewed: %v", err)
 		}
 		<-leaseEnds
 		acquire(t, leases, 2, Holder{"b", "b-1"})

@@ -1,9 +1,18 @@
-// Package embedded runs a NATS server with JetStream in this process. It stands
-// apart from broker, so that what only speaks to a server does not link one.
+// Package embedded runs a NATS server with JetStream in this process. It is a
+// package of its own, so that a program that only connects to a server does not link one.
 //
 // # Guarantees
 //
-//   - One directory belongs to one server. The lock is the kernel's and dies with
+//   - One directory belongs to one server. The lock is the kernel's and ends with
 //     the process, kill -9 included.
-//   - A server listens on the loopback interface unless it is told another host.
+//   - A server listens on the loopback interface unless another host is configured.
+//
+// # Concurrency
+//
+// A [Server] is safe for concurrent use.
+//
+// # On failure
+//
+// [Start] fails when another process holds the directory, which is a [*DirInUseError], or the port.
+// A failure of the server after its start goes to the log of [Config].
 package embedded

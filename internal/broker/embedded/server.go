@@ -22,7 +22,7 @@ import (
 type Durability string
 
 const (
-	// DurableProcess: the death of the process, kill -9 included. A power loss may
+	// DurableProcess: the end of the process, kill -9 included. A power loss may
 	// take the last second. The default.
 	DurableProcess Durability = "process"
 	// DurablePower: a power loss too; every message waits for the disk.
@@ -34,7 +34,7 @@ const DefaultMaxPayload = 8 << 20
 
 // Config describes an embedded server.
 type Config struct {
-	// Dir holds the streams. Made with mode 0700 when it is not there.
+	// Dir holds the streams. Created with mode 0700 when it is missing.
 	Dir string
 	// Listen is host:port for clients; port -1 or 0 picks a free one, a missing
 	// host is 127.0.0.1. "" for no socket at all: only this process connects.
@@ -112,7 +112,7 @@ func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn
 
 // StreamBytes proposes how much one of the two streams may hold: a quarter of
 // what is free on the disk now, at most 20 GiB. It is for a stream that is
-// created now: asked again later, it would shrink with
+// created now: computed again later, it would shrink with
 // the disk that the streams themselves have filled.
 func (s *Server) StreamBytes() int64 {
 	var st unix.Statfs_t
@@ -124,7 +124,7 @@ func (s *Server) StreamBytes() int64 {
 }
 
 // Stop shuts down, waits until the store is closed, and releases the directory.
-// Close connections first: an open one would try to come back for ever. It may
+// Close connections first: an open one would try to reconnect for ever. It may
 // be called twice.
 func (s *Server) Stop() { s.stop() }
 
@@ -251,7 +251,7 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// DirInUseError says that another server holds the store directory.
+// DirInUseError: another server holds the store directory.
 type DirInUseError struct {
 	Dir    string
 	Holder string // "process 4711"

@@ -47,7 +47,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != "holding\n" {
-		t.Fatalf("the other process says %q, %v", line, err)
+		t.Fatalf("the other process printed %q, %v", line, err)
 	}
 
 	_, err = Start(Config{Dir: dir})

@@ -44,14 +44,14 @@ func TestNoConsumerIsLeft(t *testing.T) {
 			t.Errorf("%s: %d consumers are left", name, n)
 		}
 	}
-	asked, stop := context.WithCancel(t.Context())
+	waiting, stop := context.WithCancel(t.Context())
 	sub, err := w.NC.SubscribeSync("session.forget.>")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _, _ = sub.NextMsgWithContext(t.Context()); stop() }()
 	var unserved *NotErasedError
-	if _, err := Request(asked, w.JS, events.Address{Tenant: "default", Session: "s"}, "f"); !errors.As(err, &unserved) {
+	if _, err := Request(waiting, w.JS, events.Address{Tenant: "default", Session: "s"}, "f"); !errors.As(err, &unserved) {
 		t.Errorf("without a worker: %v", err)
 	}
 	if n := w.readers(topology.OutcomesStream); n != 0 {

@@ -1,5 +1,5 @@
-// Package jsapi makes requests to the JetStream API: it knows the error codes of the server, which
-// errors are worth another try, and how to read one message from the leader of a stream.
+// Package jsapi makes requests to the JetStream API: the error codes of the server, which errors
+// are worth another try, and how to read one message from the leader of a stream.
 //
 //	m, err := jsapi.GetFromLeader(ctx, nc, "OUTCOMES", jsapi.GetRequest{LastFor: "out.3.>"})
 //	err = jsapi.Retry(ctx, nil, func() error { return jsapi.Transient(try()) })

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What may succeed later is told from what would not: an answer of the server, a
-// connection that was closed for good, the end of the caller's patience.
+// What may succeed later is distinguished from what would not: an answer of the server, a
+// connection that was closed for good, the end of the caller's context.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -41,7 +41,7 @@ var errNotDone = errors.New("not done yet")
 // until ctx ends. The error is the last one of op. This is the one layer of retries of a read:
 // what calls it does not retry.
 func RetryHedged[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T), again func(error) bool) (got T, err error) {
-	_ = Retry(ctx, nil, func() error { // err says more
+	_ = Retry(ctx, nil, func() error { // err has more
 		if got, err = Hedge(ctx, op, drop); err != nil && again(err) {
 			return err
 		}
@@ -124,7 +124,7 @@ func AwaitServer(ctx context.Context, onWait func(error), op func() error) error
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	var last error
-	_ = Retry(limited, func(err error, _ time.Duration) { // last says more
+	_ = Retry(limited, func(err error, _ time.Duration) { // last has more
 		if onWait != nil {
 			onWait(err)
 		}

@@ -150,7 +150,7 @@ func TestSnapshotFence(t *testing.T) {
 	}
 }
 
-// An upload that died in the middle leaves the snapshot before it, and the next one
+// An upload that was cut off leaves the snapshot before it, and the next one
 // removes what it left.
 func TestSnapshotCutOff(t *testing.T) {
 	w := newEnv(t)
@@ -166,7 +166,7 @@ func TestSnapshotCutOff(t *testing.T) {
 		t.Error("an upload whose time is over succeeded")
 	}
 	if s, data := w.snapshot(1); s.Marker.Cursor != 1 || !bytes.Equal(data, body) || w.chunks(1) != 4 {
-		t.Errorf("after two that died: %+v, %d chunks", s.Marker, w.chunks(1))
+		t.Errorf("after two that were cut off: %+v, %d chunks", s.Marker, w.chunks(1))
 	}
 	w.put(w.begin(1), commit.Marker{Cursor: 4}, 0, body)
 	if c := w.chunks(1); c != 1 {
@@ -228,7 +228,7 @@ func TestSnapshotDamaged(t *testing.T) {
 }
 
 // After an erasure no byte of any snapshot is on the server's disk, neither of the
-// newest nor of those it replaced, nor of an upload that died.
+// newest nor of those it replaced, nor of an upload that was cut off.
 func TestSnapshotErase(t *testing.T) {
 	dir := t.TempDir()
 	w := openEnv(t, dir, topology.Config{Partitions: 4})
@@ -237,8 +237,8 @@ func TestSnapshotErase(t *testing.T) {
 		w.put(w.begin(1), commit.Marker{}, 0, slices.Concat(brokertest.Payload(uint64(i), chunkBytes), secret))
 		w.put(w.begin(2), commit.Marker{}, 0, slices.Concat(brokertest.Payload(uint64(i), 10), secret))
 	}
-	died := io.MultiReader(bytes.NewReader(append(secret, brokertest.Payload(5, chunkBytes)...)), &failing{})
-	if err := w.begin(1).Put(t.Context(), commit.Marker{}, 0, died); err == nil {
+	broken := io.MultiReader(bytes.NewReader(append(secret, brokertest.Payload(5, chunkBytes)...)), &failing{})
+	if err := w.begin(1).Put(t.Context(), commit.Marker{}, 0, broken); err == nil {
 		t.Fatal("it did not die")
 	}
 	if found := grep(t, dir, secret); len(found) == 0 {

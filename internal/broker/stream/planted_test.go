@@ -199,7 +199,7 @@ func TestHonestHeadersAreReadFromAnyCopy(t *testing.T) {
 		}
 		seqs = append(seqs, seq)
 	}
-	asked, err := w.NC.SubscribeSync(jsapi.SubjectGet + topology.LogStream)
+	requests, err := w.NC.SubscribeSync(jsapi.SubjectGet + topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestHonestHeadersAreReadFromAnyCopy(t *testing.T) {
 			t.Errorf("%+v", got[i])
 		}
 	}
-	if n, _, _ := asked.Pending(); err != nil || n > 0 {
-		t.Errorf("the leader was asked %d times; %v", n, err)
+	if n, _, _ := requests.Pending(); err != nil || n > 0 {
+		t.Errorf("the leader got %d requests; %v", n, err)
 	}
 }

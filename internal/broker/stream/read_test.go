@@ -36,7 +36,7 @@ func (w *env) partitionOf(seq uint64) int {
 }
 
 // The reader gives one partition in order, goes on across a restart of the
-// server, and is silent once it was stopped.
+// server, and delivers nothing once it was stopped.
 func TestConsumeLog(t *testing.T) {
 	dir := t.TempDir()
 	w := openEnv(t, dir, topology.Config{Partitions: 1})
@@ -211,7 +211,7 @@ func TestReadStream(t *testing.T) {
 }
 
 // What was pending is purged while it is read: the read ends, though no message
-// says that it is the last.
+// is reported as the last.
 func TestReadStreamPurged(t *testing.T) {
 	t.Parallel()
 	w := openEnv(t, t.TempDir(), topology.Config{Partitions: 1})
@@ -237,7 +237,7 @@ func TestReadStreamPurged(t *testing.T) {
 	}
 }
 
-// Bodies come in the order asked for, any number, twice the same, of any size;
+// Payloads come in the order of the sequences, any number, twice the same, of any size;
 // what is gone is listed, and the rest is still there.
 func TestGetLog(t *testing.T) {
 	t.Parallel()
@@ -263,7 +263,7 @@ func TestGetLog(t *testing.T) {
 	}
 	for i, m := range got {
 		if m.Seq != seqs[i] || string(m.Data) != fmt.Sprint(seqs[i]) || !strings.HasSuffix(m.Subject, ".turn.t.a") || time.Since(m.Time) > time.Hour {
-			t.Fatalf("%d: asked for %d, got %+v", i, seqs[i], m)
+			t.Fatalf("%d: requested %d, got %+v", i, seqs[i], m)
 		}
 	}
 	got, err = GetLog(t.Context(), w.NC, []uint64{n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 1, n + 2, n + 3, 1})
@@ -292,7 +292,7 @@ func TestGetLog(t *testing.T) {
 	}
 }
 
-// Answers that are lost with the link are asked for again.
+// Answers that are lost with the link are requested again.
 func TestGetLogLostAnswers(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t)

@@ -19,19 +19,19 @@ import (
 // that places a consumer on a node which is cut off.
 type unanswered struct {
 	jetstream.JetStream
-	silent map[int]bool // which requests, from 0
+	dropped map[int]bool // which requests, from 0
 
-	mu    sync.Mutex // guards asked
-	asked []string   // names
+	mu    sync.Mutex // guards names
+	names []string   // of the requests
 }
 
 func (u *unanswered) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	u.mu.Lock()
-	silent := u.silent[len(u.asked)]
-	u.asked = append(u.asked, c.Name)
+	dropped := u.dropped[len(u.names)]
+	u.names = append(u.names, c.Name)
 	u.mu.Unlock()
 	cons, err := u.JetStream.CreateConsumer(ctx, stream, c)
-	if silent {
+	if dropped {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -45,9 +45,9 @@ func TestReaderUnanswered(t *testing.T) {
 	t.Parallel()
 	w := openEnv(t, t.TempDir(), topology.Config{Partitions: 1})
 	w.Turn("a", "1")
-	js := &unanswered{JetStream: w.JS, silent: map[int]bool{0: true, 2: true}}
-	got, told := make(chan string, 10), make(chan error, 10)
-	stop, err := ConsumeLog(t.Context(), js, LogFrom{OnError: func(err error) { told <- err }}, func(m jetstream.Msg) { got <- string(m.Data()) })
+	js := &unanswered{JetStream: w.JS, dropped: map[int]bool{0: true, 2: true}}
+	got, reported := make(chan string, 10), make(chan error, 10)
+	stop, err := ConsumeLog(t.Context(), js, LogFrom{OnError: func(err error) { reported <- err }}, func(m jetstream.Msg) { got <- string(m.Data()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +57,8 @@ func TestReaderUnanswered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := <-told; !errors.Is(err, jetstream.ErrConsumerDeleted) {
-		t.Errorf("told is %v", err)
+	if err := <-reported; !errors.Is(err, jetstream.ErrConsumerDeleted) {
+		t.Errorf("reported: %v", err)
 	}
 	w.Turn("a", "2")
 	w.Turn("a", "3")
@@ -67,12 +67,12 @@ func TestReaderUnanswered(t *testing.T) {
 		t.Error(diff)
 	}
 	stop()
-	if names := slices.Sorted(slices.Values(js.asked)); len(names) < 4 || len(slices.Compact(names)) != len(names) {
-		t.Errorf("asked for %v", js.asked)
+	if names := slices.Sorted(slices.Values(js.names)); len(names) < 4 || len(slices.Compact(names)) != len(names) {
+		t.Errorf("requested: %v", js.names)
 	}
 	for ctx := brokertest.Within(t, time.Minute); len(w.consumers()) > 0; {
 		if ctx.Err() != nil {
-			t.Fatalf("left behind are %v of %v", w.consumers(), js.asked)
+			t.Fatalf("left behind are %v of %v", w.consumers(), js.names)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestBoundsFollowTheServer(t *testing.T) {
 	}
 }
 
-// A server that is too small for any bound is refused, and the error says what to do.
+// A server that is too small for any bound is refused, and the error contains what to do.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	js := connectTo(t, smallServer(t, 100<<20))
@@ -111,15 +111,15 @@ type limited struct {
 
 func (l limited) AccountInfo(context.Context) (*jetstream.AccountInfo, error) { return &l.info, nil }
 
-// A bound that is asked for is set, in new streams and in existing ones; one that a
+// A bound that is requested is set, in new streams and in existing ones; one that a
 // stream has outgrown is refused.
-func TestBoundsAskedFor(t *testing.T) {
+func TestBoundsRequested(t *testing.T) {
 	t.Parallel()
 	js := connectTo(t, smallServer(t, 10e9))
 	for _, c := range []struct{ log, out int64 }{{4 << 30, 1 << 30}, {1 << 30, 4 << 30}, {5 << 30, 3 << 30}} {
 		s, err := Ensure(t.Context(), js, Config{MaxBytesLog: c.log, MaxBytesOutcomes: c.out})
 		if err != nil || s.Log.MaxBytes != c.log || s.Outcomes.MaxBytes != c.out {
-			t.Errorf("asked for %+v: %+v, %v", c, s, err)
+			t.Errorf("requested %+v: %+v, %v", c, s, err)
 		}
 	}
 	_, err := Ensure(t.Context(), js, Config{MaxBytesLog: 20 << 30})
@@ -213,7 +213,7 @@ func TestEnsureTogether(t *testing.T) {
 	}
 }
 
-// A worker that dies between the two streams leaves a log with room for both, which the
+// A worker that crashes between the two streams leaves a log with room for both, which the
 // next one gives back.
 func TestRoomIsGivenBack(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func TestEnsureRefusesBuckets(t *testing.T) {
 }
 
 // The streams are as the design has them, and the partitions of an existing log
-// stay, whatever is asked for.
+// stay, whatever is requested.
 func TestEnsure(t *testing.T) {
 	w := brokertest.New(t)
 	log, _ := w.JS.Stream(t.Context(), topology.LogStream)
@@ -74,7 +74,7 @@ func TestEnsure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(w.Streams, s); diff != "" {
-		t.Errorf("asked for again: %s", diff)
+		t.Errorf("requested again: %s", diff)
 	}
 	if s.Partitions != 4 {
 		t.Errorf("partitions are %d", s.Partitions)
@@ -82,7 +82,7 @@ func TestEnsure(t *testing.T) {
 }
 
 // Age, bounds and missing subjects change in place; extra subjects stay; what is
-// not asked for stays.
+// not requested stays.
 func TestEnsureUpdates(t *testing.T) {
 	w := brokertest.New(t)
 	log, _ := w.JS.Stream(t.Context(), topology.LogStream)
@@ -114,7 +114,7 @@ func TestEnsureUpdates(t *testing.T) {
 	}
 	s, err = topology.Ensure(t.Context(), w.JS, topology.Config{})
 	if err != nil || s.MaxAge != time.Minute || s.Log.MaxBytes != brokertest.CreateBytes*2 {
-		t.Errorf("asked for nothing: %+v, %v", s, err)
+		t.Errorf("requested nothing: %+v, %v", s, err)
 	}
 }
 
@@ -247,6 +247,6 @@ func TestEnsureAges(t *testing.T) {
 		t.Errorf("two ages: %v", err)
 	}
 	if s, err := topology.Ensure(t.Context(), w.JS, topology.Config{MaxAge: time.Hour}); err != nil || s.MaxAge != time.Hour {
-		t.Errorf("one asked for: %+v, %v", s, err)
+		t.Errorf("one requested: %+v, %v", s, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The server says what patterns of subjects mean.
+// The server decides what patterns of subjects mean.
 func TestSubjects(t *testing.T) {
 	token := rapid.SampledFrom([]string{"a", "b", "*"})
 	pattern := rapid.Custom(func(t *rapid.T) string {
@@ -21,10 +21,10 @@ func TestSubjects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := pattern.Draw(t, "a"), pattern.Draw(t, "b")
 		if got, want := covers(a, b), server.SubjectMatchesFilter(b, a); got != want {
-			t.Errorf("%s covers %s: %t, the server says %t", a, b, got, want)
+			t.Errorf("%s covers %s: %t, the server has %t", a, b, got, want)
 		}
 		if got, want := collide(a, b), server.SubjectsCollide(a, b); got != want {
-			t.Errorf("%s and %s collide: %t, the server says %t", a, b, got, want)
+			t.Errorf("%s and %s collide: %t, the server has %t", a, b, got, want)
 		}
 	})
 }
