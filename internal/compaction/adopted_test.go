@@ -110,7 +110,7 @@ func newAdopted(t *testing.T, f events.Format, history []events.Raw) *adopted {
 	w := &witness{agent: newAgent(t, configOf(t, withoutSummaries()))}
 	outs := w.agent.publish(object{"replaces_from": 1, "format": f, "messages": history, "model": model(f, 1<<40)})
 	if len(outs) > 0 {
-		t.Fatalf("told %+v of an empty window", outs[0].Body)
+		t.Fatalf("emitted %+v of an empty window", outs[0].Body)
 	}
 	rows, err := w.ledger.Rows()
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *adopted) shrink() {
 		a.ledger, a.seq = l, 1
 		f := l.Format()
 		for _, o := range a.agent.publish(object{"turn": 2, "messages": []object{}, "model": model(f, max(a.size*percent/100, 10)*5/4)}) {
-			if c, ok := o.Body.(*events.Compacted); ok && a.told(c, o.View) {
+			if c, ok := o.Body.(*events.Compacted); ok && a.emitted(c, o.View) {
 				compactions++
 			}
 		}
@@ -145,9 +145,9 @@ func (a *adopted) shrink() {
 	}
 }
 
-// told checks what a compaction of the history came to, and reports whether there
+// emitted checks what a compaction of the history came to, and reports whether there
 // was one.
-func (a *adopted) told(c *events.Compacted, v *compaction.View) bool {
+func (a *adopted) emitted(c *events.Compacted, v *compaction.View) bool {
 	if !c.Compacted {
 		if c.Code != events.CodeNothingToDo && c.Code != events.CodeNotEnoughMessages {
 			a.t.Fatalf("not compacted: %q", c.Code)
@@ -243,7 +243,7 @@ func (a *adopted) thought(after []events.Message) {
 	for _, m := range after {
 		for _, x := range thinkingOf(m) {
 			if !slices.Contains(all, x) {
-				a.t.Fatalf("nobody thought %.200s", x)
+				a.t.Fatalf("no turn has the thought %.200s", x)
 			}
 		}
 		for _, id := range callsOf(m) {

@@ -7,7 +7,7 @@ import (
 	"compactd/internal/events"
 )
 
-// A session whose first turns have left the log is told of by later generations
+// A session whose first turns have left the log is covered by later generations
 // alone. Its ledger can be stored and read back, and the whole history can be
 // sent again, usage of an old generation included.
 func TestOutcomesOutliveTheirTurns(t *testing.T) {
@@ -38,6 +38,6 @@ func TestOutcomesOutliveTheirTurns(t *testing.T) {
 	outs := take(102, `{"replaces_from":1,"generation":0,"usage":{"input_tokens":900,"output_tokens":5},
 		"messages":[{"role":"user","content":"all of it"},{"role":"assistant","content":"yes"}]}`)
 	if len(outs) != 0 || l.LastTurn() != 1 || l.Generation() != 5 {
-		t.Errorf("told %v; turn %d, generation %d", outs, l.LastTurn(), l.Generation())
+		t.Errorf("emitted %v; turn %d, generation %d", outs, l.LastTurn(), l.Generation())
 	}
 }

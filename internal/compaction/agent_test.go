@@ -40,8 +40,8 @@ type simulated struct {
 	from   int          // the first turn that is not in base
 	base   []events.Raw // the history of the last outcome it applied
 	gen    int64        // of that outcome
-	since  uint64       // sequence of its last withdrawal
-	inbox  []outcome    // told, and not applied
+	since  uint64       // sequence of its last retraction
+	inbox  []outcome    // emitted, and not applied
 	held   []object     // turns that are late
 	model  object       // of the next turn
 	window int
@@ -177,7 +177,7 @@ func (s *simulated) history() []events.Raw {
 	return out
 }
 
-// regenerate withdraws the last turn, if the agent still has it.
+// regenerate retracts the last turn, if the agent still has it.
 func (s *simulated) regenerate() {
 	if len(s.turns)-1 < max(s.from, 1) || len(s.held) > 0 {
 		return
@@ -188,7 +188,7 @@ func (s *simulated) regenerate() {
 	s.say(object{"replaces_from": len(s.turns) + 1, "id": s.id()})
 }
 
-func (s *simulated) id() string { return "withdrawal " + string(rune('a'+s.seq%26)) }
+func (s *simulated) id() string { return "retraction " + string(rune('a'+s.seq%26)) }
 
 // resync sends the whole history that the agent holds; one that has applied no
 // outcome may change its dialect with it.

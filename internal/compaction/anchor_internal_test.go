@@ -9,7 +9,7 @@ import (
 )
 
 // A5: room is the exact inverse of input, whatever the usages taught: a history that
-// fills the room takes at most the total it was asked for, one token more takes more.
+// fills the room takes at most the total that was requested, one token more takes more.
 // That holds where the least share of an estimate decides, too.
 func TestRoomIsInverseOfInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

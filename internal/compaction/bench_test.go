@@ -86,7 +86,7 @@ func BenchmarkTurnWaiting(b *testing.B) {
 				for range waitingTurns {
 					outs := compaction.Decide(l, turn, a.config)
 					if len(outs) > 0 {
-						b.Fatalf("told %T", outs[0].Body)
+						b.Fatalf("emitted %T", outs[0].Body)
 					}
 					compaction.Apply(l, turn, outs, a.config)
 				}
@@ -102,7 +102,7 @@ func BenchmarkTurnWaiting(b *testing.B) {
 	}
 }
 
-// waitingTurns is how many turns of waitingSession tell nothing.
+// waitingTurns is how many turns of waitingSession have no outcome.
 const waitingTurns = 10
 
 // waitingSession is one of 4,000 messages, above its trigger with a job under way

@@ -36,7 +36,7 @@ func (m *manner) rate(provider string) compaction.Rate {
 // fields is an answer, in the words of the record.
 type fields map[string]any
 
-// answers asks the product what the reference system was asked. An answer only
+// answers asks the product what the reference system was given. An answer only
 // translates: what it says comes from the product.
 var answers = map[string]func(*vectorCase) any{
 	"estimateTokens":             answerEstimate,
@@ -49,7 +49,7 @@ var answers = map[string]func(*vectorCase) any{
 	"checkContextBudget":         answerBudget,
 }
 
-// withoutRow are functions of the reference that no row of the features asks for.
+// withoutRow are functions of the reference that no row of the features requires.
 var withoutRow = []string{"TokenUtils.estimateTokenCount", "TokenUtils.truncateToTokenLimit", "buildContextFromPointer"}
 
 // input is what the functions of the estimator and the budget take.

@@ -85,7 +85,7 @@ func answerErrorMessage(raw events.Raw, _ overflow.Failure) any {
 }
 
 // overflowWords are what the providers write that the reference takes for another
-// or for nobody.
+// or for none.
 var overflowWords = map[overflow.Provider][]string{
 	overflow.LlamaCpp:   {"available context size"},
 	overflow.Mistral:    {"too large for model with"},
@@ -118,7 +118,7 @@ func countsStated(c *vectorCase, _, _ any) string {
 func tellsApart(c *vectorCase, want, _ any) string {
 	recorded := at(want, "overflow") == true || at(want, "provider") != nil
 	if overflow.Detect(c.refusal(), 0).Overflow() == recorded {
-		return "it is told as in the record"
+		return "it is emitted as in the record"
 	}
 	return ""
 }

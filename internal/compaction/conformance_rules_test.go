@@ -15,7 +15,7 @@ import (
 type deviation struct {
 	row, function, reason string
 	// applies says which cases the rule is about; check what is wrong with our
-	// answer to one, "" if it is what the row asks for.
+	// answer to one, "" if it is what the row requires.
 	applies func(c *vectorCase, want, got any) bool
 	check   func(c *vectorCase, want, got any) string
 }
@@ -35,7 +35,7 @@ var deviations = []deviation{
 	{"B6", "SummarizationEngine.findSplitIndexByTokens", "the newest message stays, and a call with its results", always, splitIsSound},
 	{"B7", "truncateWithSlidingWindow", "the smallest cut that fits; the first exchange is whole; a call stays with its results", isLong, historyIsSound},
 	{"B8", "truncateWithSlidingWindow", "contents are cut in proportion and never grow; a small gain is kept", always, smallIsSound},
-	{"B9", "emergencyContentTruncation", "cut at borders, the dots counted, never to nothing", always, emergencyIsSound},
+	{"B9", "emergencyContentTruncation", "cut at boundaries, the dots counted, never to nothing", always, emergencyIsSound},
 	{"B10", "repairToolPairs", "parallel calls find their results; calls open at the end await theirs", always, repairIsSound},
 	{"B8", "ContextCompactor.compact", "contents of four messages or less are cut in proportion", isShort, smallCompactIsSound},
 	{"B8", "ContextCompactor.compact.summarize", "contents of four messages or less are cut in proportion", isShort, smallCompactIsSound},
@@ -98,7 +98,7 @@ func otherSpelling(c *vectorCase, _, _ any) bool {
 }
 
 // isWindowOfNamesake: the window that the model has with a provider of the table
-// whose name begins the one that was given, marks left out.
+// whose name begins the one that was given, signs left out.
 func isWindowOfNamesake(c *vectorCase, _, got any) string {
 	in := c.input()
 	letters := strings.NewReplacer("-", "", "_", "", ".", "", " ", "")

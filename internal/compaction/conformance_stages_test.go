@@ -146,7 +146,7 @@ func answerCompact(c *vectorCase) any {
 	p, r := in.policy(c.manner), c.manner.rate(in.Config.Provider)
 	plan := stage.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, in.TargetTokens-r.PerConversation)
 	out := in.compacted(c.manner, plan, read(in.Messages), nil)
-	if c.manner != mannerOfSeed { // which was not asked
+	if c.manner != mannerOfSeed { // which was not given
 		count := counted(plan.Edits)
 		out["repaired"] = fields{
 			"repaired":           count[events.OpAnswer]+count[events.OpCall] > 0,
@@ -198,7 +198,7 @@ type summaryInput struct {
 }
 
 // answerSummarize plans with the cheap stages alone; if they do not do, a summary
-// is asked for; with it, or without it when it failed, the plan is made anew.
+// is asked for; with it, or without it when it failed, the plan is made again.
 func answerSummarize(c *vectorCase) any {
 	in, _ := c.stage()
 	var said summaryInput

@@ -91,21 +91,21 @@ func (c *vectorCase) excused() bool {
 const leastPermille = 850
 
 // The answers of the product's own stages, compared with what the reference system
-// answered. COMPACTD_VECTORS names another folder of records. Each difference is
+// answered. COMPACTD_VECTORS names another directory of records. Each difference is
 // due to a rule of the table deviations, which says what our answer is instead; a
 // difference without a rule fails, as does a rule whose check does. The second line
 // asks the same of the preset "default", which need not agree: it says how far the
 // product as it comes is from its reference.
 func TestConformance(t *testing.T) {
-	folder, others := os.Getenv("COMPACTD_VECTORS"), true
-	if folder == "" {
-		folder, others = "testdata/vectors", false
+	directory, others := os.Getenv("COMPACTD_VECTORS"), true
+	if directory == "" {
+		directory, others = "testdata/vectors", false
 	}
-	files := readVectors(t, folder)
+	files := readVectors(t, directory)
 	total, functions, rules := &tally{}, map[string]*tally{}, map[string]*tally{}
 	for _, f := range files {
 		for _, c := range f.Cases {
-			v, rule, diff := judge(c)
+			v, rule, diff := compare(c)
 			if v == failed {
 				t.Errorf("%s %s %s: %s", c.manner.release, c.function, c.Name, diff)
 			}
@@ -156,14 +156,14 @@ func documented(t *testing.T) string {
 	return strings.TrimPrefix(strings.ReplaceAll("\n"+block, "\n    ", "\n"), "\n") + "\n"
 }
 
-// judge compares our answer to a case with the record.
-func judge(c *vectorCase) (v verdict, rule, diff string) {
+// compare compares our answer to a case with the record.
+func compare(c *vectorCase) (v verdict, rule, diff string) {
 	answer, ok := answers[c.function]
 	switch {
 	case !ok && slices.Contains(withoutRow, c.function):
 		return notApplicable, "", ""
 	case !ok:
-		return failed, "", "nobody answers this function"
+		return failed, "", "no answer for this function"
 	}
 	got := plain(answer(c))
 	want := c.resolved()
@@ -185,14 +185,14 @@ func judge(c *vectorCase) (v verdict, rule, diff string) {
 
 // agreement counts on how many cases the preset "default" gives the recorded answer.
 func agreement(files []*vectorFile) string {
-	agreed, asked := 0, 0
+	agreed, cases := 0, 0
 	for _, f := range files {
 		for _, c := range f.Cases {
 			answer, ok := answers[c.function]
 			if !ok {
 				continue
 			}
-			asked++
+			cases++
 			as := *c
 			as.manner = mannerOfDefault
 			if mismatch(as.resolved(), plain(answer(&as))) == "" {
@@ -200,15 +200,15 @@ func agreement(files []*vectorFile) string {
 			}
 		}
 	}
-	return fmt.Sprintf("cases=%d same=%d other=%d", asked, agreed, asked-agreed)
+	return fmt.Sprintf("cases=%d same=%d other=%d", cases, agreed, cases-agreed)
 }
 
-// readVectors reads every record under a folder; those under legacy-v9.5.3 are of
+// readVectors reads every record under a directory; those under legacy-v9.5.3 are of
 // the release that the reference documents.
-func readVectors(t *testing.T, folder string) []*vectorFile {
+func readVectors(t *testing.T, directory string) []*vectorFile {
 	t.Helper()
 	var out []*vectorFile
-	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(directory, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".json.gz") {
 			return err
 		}

@@ -31,7 +31,7 @@ func TestCustomTools(t *testing.T) {
 	}
 }
 
-// A1, C2b: the system tells what stands for hidden messages where the profile says
+// A1, C2b: the system role has the placeholders of hidden messages where the profile sets it
 // so, in the dialect of the reference alone. A history that is given back with such
 // a message keeps it in its place: it is no word of the system's.
 func TestCustomStands(t *testing.T) {
@@ -49,20 +49,20 @@ func TestCustomStands(t *testing.T) {
 		policy := withoutSummaries()
 		policy.Profile = test.profile
 		a := newAgent(t, configOf(t, policy))
-		told := a.publish(object{
+		emitted := a.publish(object{
 			"model":  object{"provider": "openai", "name": "m", "context_window": 10_100, "max_output_tokens": 100},
 			"format": test.format, "messages": longTalk(test.format),
 		})
-		if len(told) == 0 || told[0].View == nil {
-			t.Fatalf("%s, %s: told %+v", test.profile, test.format, told)
+		if len(emitted) == 0 || emitted[0].View == nil {
+			t.Fatalf("%s, %s: emitted %+v", test.profile, test.format, emitted)
 		}
-		raws, err := a.render(told[0].View)
+		raws, err := a.render(emitted[0].View)
 		if err != nil {
 			t.Fatal(err)
 		}
 		i := slices.IndexFunc(raws, func(m events.Raw) bool { return strings.Contains(string(m), compaction.TruncateText) })
 		if role := at(parsed(raws[i]), "role"); i == 0 || role != test.role {
-			t.Errorf("%s, %s: the marker is message %d, told by %v", test.profile, test.format, i, role)
+			t.Errorf("%s, %s: the notice is message %d of role %v", test.profile, test.format, i, role)
 		}
 		back, err := test.format.ReadAll(raws)
 		if err != nil {

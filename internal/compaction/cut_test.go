@@ -69,7 +69,7 @@ func TestCutProperties(t *testing.T) {
 		if !dots || !strings.HasPrefix(text, head) || !utf8.ValidString(head) {
 			t.Fatalf("%q is no head of %q", got, text)
 		}
-		if !border(text, len(head)) {
+		if !boundary(text, len(head)) {
 			t.Fatalf("%q ends inside a character of %q", got, text)
 		}
 		if longest := headOf(text, max-3); 2*len(head) < len(longest)-len("👨‍👩‍👧‍👦") {
@@ -90,8 +90,8 @@ func headOf(text string, n int64) string {
 	return text[:end]
 }
 
-// border reports whether a grapheme of text ends at i.
-func border(text string, i int) bool {
+// boundary reports whether a grapheme of text ends at i.
+func boundary(text string, i int) bool {
 	at := 0
 	for g := uniseg.NewGraphemes(text); at < i && g.Next(); {
 		_, at = g.Positions()
@@ -99,7 +99,7 @@ func border(text string, i int) bool {
 	return at == i
 }
 
-// A15: a cut to tokens costs at most the tokens asked for, under every profile and
+// A15: a cut to tokens costs at most the tokens requested, under every profile and
 // provider.
 func TestCutTokens(t *testing.T) {
 	text := strings.Repeat("The agent reads a file and says what it found. ", 200)

@@ -59,14 +59,14 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
-	line("generations %v level %s attempted %d told %d visible %d bytes %d", l.generations, l.level, l.attempted, l.compactedTo, l.cache.visible, l.cache.bytes)
-	line("hidden %+v marks %v usage %+v breaker %+v", l.hidden, l.edits, l.usage, l.breaker)
+	line("generations %v level %s attempted %d emitted %d visible %d bytes %d", l.generations, l.level, l.attempted, l.compactedTo, l.cache.visible, l.cache.bytes)
+	line("hidden %+v edits %v usage %+v breaker %+v", l.hidden, l.edits, l.usage, l.breaker)
 	job := deref(l.job)
 	manual := deref(job.Manual)
 	model := deref(manual.Model)
 	job.Manual, manual.Model = nil, nil
 	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
-	line("spoke %d idled %v ages %v noted %v", l.lastTurnAt, l.idleHandled, l.ages, l.notedUsage)
+	line("last turn %d idle %v ages %v noted %v", l.lastTurnAt, l.idleHandled, l.ages, l.notedUsage)
 	line("stated %d overflows %d system at %d tools at %d", l.stated, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}

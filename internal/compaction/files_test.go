@@ -37,7 +37,7 @@ func cost(r compaction.Rate, texts ...string) (total compaction.Tokens) {
 	return total
 }
 
-// B15: what enters fits into the share for files, every file is told of once, and
+// B15: what enters fits into the share for files, every file is reported once, and
 // none that would have fit at its turn is left out.
 func TestChooseFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

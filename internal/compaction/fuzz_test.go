@@ -13,7 +13,7 @@ import (
 )
 
 // Whatever bytes come as a turn, as the first or the second of a session with a
-// small window: nothing panics, what is told can be rendered, it costs no more than
+// small window: nothing panics, what is emitted can be rendered, it costs no more than
 // was planned, and it is valid for its provider if what was published is.
 func FuzzReadTurn(f *testing.F) {
 	for _, format := range []events.Format{events.Anthropic, events.OpenAI, events.NeuroLink} {

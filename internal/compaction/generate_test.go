@@ -99,7 +99,7 @@ func (g *generator) proper() []said {
 }
 
 // exchange is an assistant's calls and their results, which may come in another
-// order where ids tell whose they are.
+// order where ids decide whose they are.
 func (g *generator) exchange() []said {
 	a := said{role: events.RoleAssistant}
 	if g.odds(50, "words") {
@@ -120,7 +120,7 @@ func (g *generator) exchange() []said {
 }
 
 // anything is a history that no provider need take: roles in any order, results
-// missing, late, twice or of nobody's call, and empty texts.
+// missing, late, twice or of no call, and empty texts.
 func (g *generator) anything() []said {
 	var out []said
 	for range rapid.IntRange(1, 40).Draw(g.T, "things") {
@@ -158,7 +158,7 @@ func (g *generator) thing() said {
 		s.role, s.text, s.last = events.RoleUser, text, g.odds(50, "last")
 	}
 	for range rapid.IntRange(1, 3).Draw(g.T, "results") {
-		c := g.call() // nobody's
+		c := g.call() // of no call
 		switch {
 		case len(g.open) > 0 && g.odds(70, "now"):
 			c, g.open = g.open[0], g.open[1:]

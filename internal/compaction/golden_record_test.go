@@ -11,7 +11,7 @@ import (
 )
 
 // recorder makes a golden log: it publishes what agents, summarizers and workers
-// would, and writes down what is told.
+// would, and writes down what is emitted.
 type recorder struct {
 	*player
 	g     *golden
@@ -54,7 +54,7 @@ func newGolden(t *testing.T) *golden {
 			}
 		}
 	}
-	r.asked(coder)
+	r.requested(coder)
 	r.changed(helper)
 	r.broken(loop)
 	r.cleared(shell)
@@ -92,7 +92,7 @@ func (r *recorder) publish(kind events.Kind, payload string) {
 		Tenant: r.at.Tenant, Session: r.at.Session, Payload: payload,
 	}
 	outs, lines := r.decide(e)
-	r.g.log, r.g.told = append(r.g.log, e), append(r.g.told, lines...)
+	r.g.log, r.g.emitted = append(r.g.log, e), append(r.g.emitted, lines...)
 	for _, o := range outs {
 		if job, ok := o.Body.(*events.Job); ok {
 			r.jobs[r.at.Address] = append(r.jobs[r.at.Address], job)
@@ -179,8 +179,8 @@ func (r *recorder) result(job *events.Job, fails bool) {
 	r.publish(events.KindSummary, string(data))
 }
 
-// asked has a session compacted, rewound and refused by its provider: B13, B21, D4.
-func (r *recorder) asked(s *session) {
+// requested has a session compacted, rewound and refused by its provider: B13, B21, D4.
+func (r *recorder) requested(s *session) {
 	r.at = s
 	r.answer(false)
 	r.send(events.KindCompact, object{"id": "ask-1", "focus": "the parser"})
@@ -224,7 +224,7 @@ func (r *recorder) think() {
 	}
 }
 
-// changed withdraws turns, loses some, and changes model and policy: E8.
+// changed retracts turns, loses some, and changes model and policy: E8.
 func (r *recorder) changed(s *session) {
 	r.at = s
 	answer := said{role: events.RoleAssistant, text: "Yes."}
@@ -273,7 +273,7 @@ func (r *recorder) broken(s *session) {
 	r.say(object{}, said{role: events.RoleAssistant, text: "Enough."})
 }
 
-// cleared clears old results at every turn, and after a silence: B4.
+// cleared clears old results at every turn, and after an idle period: B4.
 func (r *recorder) cleared(s *session) {
 	r.at = s
 	r.say(object{"policy": object{"prune": object{"micro": object{"every_turn": true}}}}, said{role: events.RoleUser, text: "Clear."})
@@ -313,7 +313,7 @@ func (r *recorder) large(s *session) {
 }
 
 // forgotten is erased while it waits for a summary, goes on as if nothing had
-// happened, and begins anew.
+// happened, and begins again.
 func (r *recorder) forgotten() {
 	s := &session{Address: events.Address{Tenant: "default", Session: "forgotten"}, format: events.OpenAI}
 	r.at = s

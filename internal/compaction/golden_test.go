@@ -21,25 +21,25 @@ import (
 )
 
 // go test ./internal/compaction -run 'TestGolden$' -record writes the golden log
-// of this version's rules. One that is there is kept: whoever changes what is
+// of this version's rules. One that is there is kept: a change of what is
 // decided raises RulesVersion, and records beside it. Only a version that was
-// never released may be recorded anew, after its folder was removed by hand.
+// never released may be recorded again, after its directory was removed by hand.
 var record = flag.Bool("record", false, "write the golden log of the current rules, if there is none")
 
 // golden is a log that was recorded under the rules of one version, with what was
-// told about it, and the text of the config that decided so.
+// emitted about it, and the text of the config that decided so.
 type golden struct {
-	rules  int
-	config []byte
-	log    []logged
-	told   []told
+	rules   int
+	config  []byte
+	log     []logged
+	emitted []emitted
 }
 
 // The files of a golden log.
 const (
-	goldenConfig = "config.json"
-	goldenLog    = "log.jsonl"
-	goldenTold   = "told.jsonl"
+	goldenConfig   = "config.json"
+	goldenLog      = "log.jsonl"
+	goldenOutcomes = "outcomes.jsonl"
 )
 
 func goldenDir(rules int) string {
@@ -55,18 +55,18 @@ func TestGolden(t *testing.T) {
 	}
 	g := currentGolden(t)
 	p := newPlayer(t, g.parsed(t))
-	var got []told
+	var got []emitted
 	for _, e := range g.log {
 		_, lines := p.decide(e)
 		got = append(got, lines...)
 	}
-	sameTold(t, g.told, got)
+	sameOutcomes(t, g.emitted, got)
 	g.covers(t)
 	different := 0
 	if t.Failed() {
 		different = 1
 	}
-	figures.Print(t, "P10", "events", len(g.log), "outcomes", len(g.told), "different", different)
+	figures.Print(t, "P10", "events", len(g.log), "outcomes", len(g.emitted), "different", different)
 }
 
 func TestGoldenInAnotherProcess(t *testing.T) {
@@ -81,7 +81,7 @@ func TestGoldenInAnotherProcess(t *testing.T) {
 	}
 }
 
-// Golden logs of all versions up to this one: what was told is applied as it
+// Golden logs of all versions up to this one: what was emitted is applied as it
 // stands, and every history can be rendered. Under the current rules the ledgers
 // are those of a worker that decided.
 func TestGoldenApplied(t *testing.T) {
@@ -100,7 +100,7 @@ func TestGoldenApplied(t *testing.T) {
 			c = g.parsed(t)
 		}
 		applied, decided := newPlayer(t, c), newPlayer(t, c)
-		lines := byEvent(g.told)
+		lines := byEvent(g.emitted)
 		for _, e := range g.log {
 			applied.apply(e, lines[e.Seq])
 			decided.decide(e)
@@ -124,8 +124,8 @@ func TestGoldenApplied(t *testing.T) {
 	}
 }
 
-// generationOf is the last generation that was told, 0 for none.
-func generationOf(t *testing.T, lines []told) (gen int64) {
+// generationOf is the last generation that was emitted, 0 for none.
+func generationOf(t *testing.T, lines []emitted) (gen int64) {
 	for _, o := range outcomes(t, lines) {
 		if c, ok := o.Body.(*events.Compacted); ok && c.Compacted {
 			gen = c.Generation
@@ -135,7 +135,7 @@ func generationOf(t *testing.T, lines []told) (gen int64) {
 }
 
 // E6: the same log gives the same bytes, however it is cut into batches, wherever
-// a worker dies between a checkpoint, its marker and the end of what it decided,
+// a worker crashes between a checkpoint, its marker and the end of what it decided,
 // and in whatever order sessions are served.
 func TestGoldenSplit(t *testing.T) { testGoldenSplit(t, 15) }
 
@@ -143,7 +143,7 @@ func TestGoldenSplit(t *testing.T) { testGoldenSplit(t, 15) }
 // the chance there is.
 func testGoldenSplit(t *testing.T, ways uint64) {
 	g := currentGolden(t)
-	c, want := g.parsed(t), byEvent(g.told)
+	c, want := g.parsed(t), byEvent(g.emitted)
 	for way := range ways {
 		r := rand.New(rand.NewPCG(way, 0))
 		log := g.log
@@ -169,12 +169,12 @@ func testGoldenSplit(t *testing.T, ways uint64) {
 	}
 }
 
-// batch decides on events, and compares what is told with what was.
-func (p *player) batch(log []logged, want map[compaction.Seq][]told) {
+// batch decides on events, and compares what is emitted with what was.
+func (p *player) batch(log []logged, want map[compaction.Seq][]emitted) {
 	p.t.Helper()
 	for _, e := range log {
 		_, got := p.decide(e)
-		sameTold(p.t, want[e.Seq], got)
+		sameOutcomes(p.t, want[e.Seq], got)
 	}
 }
 
@@ -196,20 +196,20 @@ func sortedKeys[V any](m map[events.Address]V) []events.Address {
 	return slices.SortedFunc(maps.Keys(m), compareAddresses)
 }
 
-func sameTold(t fataler, want, got []told) {
+func sameOutcomes(t fataler, want, got []emitted) {
 	t.Helper()
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) {
-			t.Fatalf("%d outcomes, recorded were %d; the first that only one has: %s", len(got), len(want), toldLine(slices.Concat(want[min(i, len(want)):], got[min(i, len(got)):])[0]))
+			t.Fatalf("%d outcomes, recorded were %d; the first that only one has: %s", len(got), len(want), outcomeLine(slices.Concat(want[min(i, len(want)):], got[min(i, len(got)):])[0]))
 		}
-		if toldLine(want[i]) != toldLine(got[i]) {
+		if outcomeLine(want[i]) != outcomeLine(got[i]) {
 			t.Fatalf("event %d is decided otherwise than recorded; if that is meant, RulesVersion must change (see -record):\n%s",
-				want[i].Seq, cmp.Diff(toldLine(want[i]), toldLine(got[i])))
+				want[i].Seq, cmp.Diff(outcomeLine(want[i]), outcomeLine(got[i])))
 		}
 	}
 }
 
-func toldLine(line told) string {
+func outcomeLine(line emitted) string {
 	data, err := events.Marshal(line)
 	if err != nil {
 		return err.Error()
@@ -231,8 +231,8 @@ func (g *golden) covers(t *testing.T) {
 		has(t, log.String(), field)
 	}
 	var all strings.Builder
-	for _, line := range g.told {
-		all.WriteString(toldLine(line))
+	for _, line := range g.emitted {
+		all.WriteString(outcomeLine(line))
 	}
 	for _, lane := range events.Lanes {
 		has(t, all.String(), fmt.Sprintf(`"lane":%q`, lane))
@@ -299,7 +299,7 @@ func readGolden(t *testing.T, dir string) *golden {
 	}
 	g.config = bytes.TrimSpace(g.config)
 	g.log = readLines[logged](t, filepath.Join(dir, goldenLog))
-	g.told = readLines[told](t, filepath.Join(dir, goldenTold))
+	g.emitted = readLines[emitted](t, filepath.Join(dir, goldenOutcomes))
 	return g
 }
 
@@ -331,7 +331,7 @@ func recordGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{
-		goldenConfig: append(g.config, '\n'), goldenLog: writeLines(t, g.log), goldenTold: writeLines(t, g.told),
+		goldenConfig: append(g.config, '\n'), goldenLog: writeLines(t, g.log), goldenOutcomes: writeLines(t, g.emitted),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)

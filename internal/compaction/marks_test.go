@@ -14,7 +14,7 @@ import (
 )
 
 // The three ways to set the trigger (A11), and where each level begins (A12): a
-// level lasts until the next one; -1 is one that is not told.
+// level lasts until the next one; -1 is one that is not emitted.
 func TestTriggers(t *testing.T) {
 	const never = -1
 	for _, c := range []struct {
@@ -80,7 +80,7 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// What is left is told in percent of the way to the trigger (A12), where nothing
+// What is left is emitted in percent of the way to the trigger (A12), where nothing
 // is compacted of the way to the end of the input.
 func TestPercentLeft(t *testing.T) {
 	for _, c := range []struct {

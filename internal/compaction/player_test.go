@@ -24,9 +24,9 @@ func (e *logged) address() events.Address {
 	return events.Address{Tenant: e.Tenant, Session: e.Session}
 }
 
-// told is one outcome as it was committed, with the hash of its messages in place
+// emitted is one outcome as it was committed, with the hash of its messages in place
 // of the messages.
-type told struct {
+type emitted struct {
 	Seq      compaction.Seq `json:"seq"` // of the event
 	Kind     events.Kind    `json:"kind"`
 	Body     events.Raw     `json:"body"`
@@ -34,7 +34,7 @@ type told struct {
 }
 
 // player does with a log what a worker does: it decides on events, or applies what
-// was told about them.
+// was emitted about them.
 type player struct {
 	t       fataler
 	config  *compaction.Config
@@ -93,27 +93,27 @@ func timed(e logged) func(*compaction.Request, error) (compaction.Input, error) 
 	}
 }
 
-// decide decides on an event, applies it, and returns what is told.
-func (p *player) decide(e logged) ([]compaction.Outcome, []told) {
+// decide decides on an event, applies it, and returns what is emitted.
+func (p *player) decide(e logged) ([]compaction.Outcome, []emitted) {
 	in, err := p.read(e)
 	if err != nil {
 		outs := compaction.Reject(compaction.Event{Seq: e.Seq, Kind: e.Kind, Address: e.address()}, err, p.config)
-		return outs, p.told(e, outs)
+		return outs, p.emitted(e, outs)
 	}
 	l := p.ledger(e.address())
 	outs := compaction.Decide(l, in, p.config)
 	compaction.Apply(l, in, outs, p.config)
-	return outs, p.told(e, outs)
+	return outs, p.emitted(e, outs)
 }
 
-func (p *player) told(e logged, outs []compaction.Outcome) []told {
-	var out []told
+func (p *player) emitted(e logged, outs []compaction.Outcome) []emitted {
+	var out []emitted
 	for _, o := range outs {
 		body, err := events.Marshal(o.Body)
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		line := told{Seq: e.Seq, Kind: o.Kind, Body: body}
+		line := emitted{Seq: e.Seq, Kind: o.Kind, Body: body}
 		if o.View != nil {
 			line.Messages = p.hash(o.View)
 		}
@@ -139,8 +139,8 @@ func (p *player) hash(v *compaction.View) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// apply applies what was told about an event.
-func (p *player) apply(e logged, lines []told) {
+// apply applies what was emitted about an event.
+func (p *player) apply(e logged, lines []emitted) {
 	in, err := p.read(e)
 	if err != nil {
 		return // unreadable then as now
@@ -148,7 +148,7 @@ func (p *player) apply(e logged, lines []told) {
 	compaction.Apply(p.ledger(e.address()), in, outcomes(p.t, lines), p.config)
 }
 
-func outcomes(t fataler, lines []told) (outs []compaction.Outcome) {
+func outcomes(t fataler, lines []emitted) (outs []compaction.Outcome) {
 	for _, line := range lines {
 		body, err := events.DecodeOutcome(line.Kind, line.Body)
 		if err != nil {
@@ -194,9 +194,9 @@ func (p *player) crash() {
 	}
 }
 
-// byEvent groups what was told by the event it was told about.
-func byEvent(lines []told) map[compaction.Seq][]told {
-	out := map[compaction.Seq][]told{}
+// byEvent groups what was emitted by the event it was emitted about.
+func byEvent(lines []emitted) map[compaction.Seq][]emitted {
+	out := map[compaction.Seq][]emitted{}
 	for _, line := range lines {
 		out[line.Seq] = append(out[line.Seq], line)
 	}

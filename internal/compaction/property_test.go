@@ -18,7 +18,7 @@ import (
 	"compactd/internal/events/validate"
 )
 
-// What is told about a history that its provider takes is valid as it stands, no
+// What is emitted about a history that its provider takes is valid as it stands, no
 // larger than planned, and made of whole pairs; the first user message and calls
 // open at the end are in it byte for byte.
 func TestProperHistories(t *testing.T) {
@@ -43,7 +43,7 @@ func TestProperHistories(t *testing.T) {
 	})
 }
 
-// Whatever the history, what is told is valid for its provider.
+// Whatever the history, what is emitted is valid for its provider.
 func TestAnyHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGenerator(t)
@@ -54,7 +54,7 @@ func TestAnyHistory(t *testing.T) {
 	})
 }
 
-// Turns that come twice, late, or withdraw others: the ledger is the same whether
+// Turns that come twice, late, or retract others: the ledger is the same whether
 // outcomes are fresh or read back, and whether it was kept or restored.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -125,21 +125,21 @@ type witness struct {
 	rows     map[string][]byte // of the twin, as stored
 
 	jobs      []*events.Job // all there were: answered once, twice, or never
-	wholeJobs bool          // jobs part no call from its result, as its id tells
+	wholeJobs bool          // jobs part no call from its result, by its id
 
-	asked map[events.Cause]bool  // compactions asked for by hand, without an answer so far
-	told  map[int64][]events.Raw // history of each generation
+	requested map[events.Cause]bool  // compactions requested by hand, without an answer so far
+	emitted   map[int64][]events.Raw // history of each generation
 }
 
 func newWitness(g *generator) *witness {
 	a := newAgent(g.T, g.config())
 	return &witness{
 		agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{},
-		asked: map[events.Cause]bool{}, told: map[int64][]events.Raw{},
+		requested: map[events.Cause]bool{}, emitted: map[int64][]events.Raw{},
 	}
 }
 
-func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw)) {
+func (w *witness) publish(turn object, emitted func(*events.Compacted, []events.Raw)) {
 	w.now += rapid.SampledFrom([]int64{0, 1000, 5 * 60 * 1000, 40 * 60 * 1000}).Draw(w.g.T, "time")
 	t, err := w.read(turn)
 	if err != nil {
@@ -151,17 +151,17 @@ func (w *witness) publish(turn object, told func(*events.Compacted, []events.Raw
 			w.t.Fatal(err)
 		}
 		return t
-	}, told)
+	}, emitted)
 	for len(w.jobs) > 0 && w.g.odds(40, "answer") {
-		w.answer(told)
+		w.answer(emitted)
 	}
 	if w.g.odds(30, "request") {
-		w.ask(told)
+		w.ask(emitted)
 	}
 }
 
 // ask asks something of the session: B13, B21, D4.
-func (w *witness) ask(told func(*events.Compacted, []events.Raw)) {
+func (w *witness) ask(emitted func(*events.Compacted, []events.Raw)) {
 	w.seq++
 	read := func() *compaction.Request { return nil }
 	switch rapid.IntRange(0, 2).Draw(w.g.T, "kind") {
@@ -175,7 +175,7 @@ func (w *witness) ask(told func(*events.Compacted, []events.Raw)) {
 		}
 		read = w.reader(events.KindCompact, body)
 		if w.ledger.LastTurn() > 0 {
-			w.asked[events.Cause{Seq: uint64(w.seq)}] = true
+			w.requested[events.Cause{Seq: uint64(w.seq)}] = true
 		}
 	case 1:
 		body := object{"steps": rapid.IntRange(1, 3).Draw(w.g.T, "steps")}
@@ -193,7 +193,7 @@ func (w *witness) ask(told func(*events.Compacted, []events.Raw)) {
 		read = func() *compaction.Request { return compaction.ReadOverflow(o, "", seq) }
 	}
 	now := func() compaction.Input { r := read(); r.Time = w.now; return r }
-	w.event(now(), now, told)
+	w.event(now(), now, emitted)
 }
 
 func (w *witness) reader(k events.Kind, body object) func() *compaction.Request {
@@ -208,8 +208,8 @@ func (w *witness) reader(k events.Kind, body object) func() *compaction.Request 
 }
 
 // answer publishes a result of some job: of the last, of one that had its result,
-// or of one that nobody waits for.
-func (w *witness) answer(told func(*events.Compacted, []events.Raw)) {
+// or of one that no ledger waits for.
+func (w *witness) answer(emitted func(*events.Compacted, []events.Raw)) {
 	job := w.jobs[len(w.jobs)-1]
 	if w.g.odds(30, "any job") {
 		job = rapid.SampledFrom(w.jobs).Draw(w.g.T, "job")
@@ -221,11 +221,11 @@ func (w *witness) answer(told func(*events.Compacted, []events.Raw)) {
 	case w.g.odds(10, "too large"):
 		s = summary(job.ID, job.MaxUnits+1)
 	}
-	w.event(w.result(s), func() compaction.Input { return w.resultAt(s, w.seq) }, told)
+	w.event(w.result(s), func() compaction.Input { return w.resultAt(s, w.seq) }, emitted)
 }
 
 // event decides on an event and applies it. again reads it for the twin.
-func (w *witness) event(in compaction.Input, again func() compaction.Input, told func(*events.Compacted, []events.Raw)) {
+func (w *witness) event(in compaction.Input, again func() compaction.Input, emitted func(*events.Compacted, []events.Raw)) {
 	outs := w.decide(in)
 	compaction.Apply(w.ledger, in, outs, w.config)
 	w.applyRecorded(again, outs)
@@ -255,38 +255,38 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, told
 				w.settled(b)
 			}
 			w.restoredWithin(b)
-			told(b, raw)
+			emitted(b, raw)
 		}
 	}
 	w.answered(outs)
 }
 
-// answered checks that a compaction asked for by hand is answered once, and that
+// answered checks that a compaction requested by hand is answered once, and that
 // the ledger waits for the one that is not.
 func (w *witness) answered(outs []compaction.Outcome) {
 	for _, o := range outs {
 		if c, ok := o.Body.(*events.Compacted); ok && c.Request != nil {
-			if !w.asked[*c.Request] {
+			if !w.requested[*c.Request] {
 				w.t.Fatalf("%v has its second answer", c.Request)
 			}
-			delete(w.asked, *c.Request)
+			delete(w.requested, *c.Request)
 		}
 	}
 	open := map[events.Cause]bool{}
 	if m := w.ledger.Manual(); m != nil {
 		open[m.Cause] = true
 	}
-	w.same("requests without an answer", open, w.asked)
+	w.same("requests without an answer", open, w.requested)
 }
 
 // returns checks that a rewind gives the bytes its generation had, except in the
 // last message, which turns taken since may have joined.
 func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
-	w.told[c.Generation] = raw
+	w.emitted[c.Generation] = raw
 	if c.RewoundTo == nil {
 		return
 	}
-	old := w.told[*c.RewoundTo]
+	old := w.emitted[*c.RewoundTo]
 	for i := range max(0, len(old)-1) {
 		if i >= len(raw) || !bytes.Equal(old[i], raw[i]) {
 			w.t.Fatalf("generation %d was\n%sand is\n%s", *c.RewoundTo, lines(old), lines(raw))
@@ -445,7 +445,7 @@ func sameLedger(t fataler, want, got compaction.Dump) {
 	}
 }
 
-// tokens measures what was told: it is not larger than planned, and smaller than
+// tokens measures what was emitted: it is not larger than planned, and smaller than
 // before, unless a summary gives back what was truncated.
 func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
 	gives := c.Reason == events.ReasonBackground && slices.Contains(c.StagesUsed, events.StageSummarize) && !c.Budget.ShouldCompact
@@ -547,7 +547,7 @@ func (w *witness) noRepairs(raw []events.Raw) {
 
 func (w *witness) keepsFirstUser(raw []events.Raw) {
 	if slices.ContainsFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
-		return // it says what the user asked
+		return // it contains what the user asked
 	}
 	cut := func(e compaction.Entry) bool { return e.Role == measure.RoleUser && e.Op.Trims() }
 	for _, m := range w.sent() {

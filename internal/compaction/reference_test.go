@@ -163,9 +163,9 @@ func TestNoDeadZone(t *testing.T) {
 			t.Fatalf("already at 78 %%: %+v", early)
 		}
 		missing := compaction.Tokens(percent*100-a.ledger.Budget().EstimatedInput) - r.PerMessage + 1 // words may be one short
-		told := compactions(a.publish(object{"messages": messages(events.OpenAI, said{role: events.RoleUser, text: words(r, missing, "")})}))
-		if len(told) != 1 || !told[0].Compacted || told[0].Budget.ShouldCompact {
-			t.Errorf("%d %%: %+v", percent, told)
+		emitted := compactions(a.publish(object{"messages": messages(events.OpenAI, said{role: events.RoleUser, text: words(r, missing, "")})}))
+		if len(emitted) != 1 || !emitted[0].Compacted || emitted[0].Budget.ShouldCompact {
+			t.Errorf("%d %%: %+v", percent, emitted)
 		}
 	}
 }
@@ -219,6 +219,6 @@ func TestCompactionPersists(t *testing.T) {
 	}
 	again := compactions(a.publish(object{"messages": messages(events.OpenAI, said{role: events.RoleUser, text: "And now?"})}))
 	if len(again) > 0 || a.ledger.Generation() != 1 || a.ledger.Budget().EstimatedInput > after.EstimatedInput+20 {
-		t.Errorf("generation %d, %+v after %+v, told %+v", a.ledger.Generation(), a.ledger.Budget(), after, again)
+		t.Errorf("generation %d, %+v after %+v, emitted %+v", a.ledger.Generation(), a.ledger.Budget(), after, again)
 	}
 }

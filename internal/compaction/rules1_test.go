@@ -13,11 +13,11 @@ import (
 )
 
 // E6: an outcome is a fact however old. testdata/rules-1.jsonl is what a
-// worker told under rules 1, when levels were four, and outcomes knew of no
+// worker emitted under rules 1, when levels were four, and outcomes knew of no
 // request, correction, direction or way back. It is applied as it stands, whatever
 // today's rules would have said: they call the summary stale.
 func TestOutcomesOfRules1(t *testing.T) {
-	recorded := byEvent(readLines[told](t, filepath.Join("testdata", "rules-1.jsonl")))
+	recorded := byEvent(readLines[emitted](t, filepath.Join("testdata", "rules-1.jsonl")))
 	p := newPlayer(t, defaultConfig(t))
 	at := events.Address{Tenant: "default", Session: "old"}
 	for i, n := range []int{0, 1, 51, 3} { // 51 reads the file of 1

@@ -19,14 +19,14 @@ func TestOutcomesOfRules2(t *testing.T) {
 	}
 	p.apply(event(1, `{"turn":1,"messages":[{"role":"user","content":"one"},{"role":"tool","content":"`+strings.Repeat("x", 400)+`"},{"role":"assistant","content":"a"}]}`), nil)
 	unread := event(2, `{"turn":2,"usage":{"inputTokens":9000,"outputTokens":3},"messages":[{"role":"user","content":"two"},{"role":"assistant","content":"b"}]}`)
-	p.apply(unread, []told{{Seq: 2, Kind: events.KindRejected, Body: events.Raw(`{"v":1,"id":"r","config":"0011223344556677",` +
+	p.apply(unread, []emitted{{Seq: 2, Kind: events.KindRejected, Body: events.Raw(`{"v":1,"id":"r","config":"0011223344556677",` +
 		`"caused_by":{"seq":2},"seq":2,"kind":"turn","code":"usage_unknown","message":"?"}`)}})
 	l := p.ledger(at)
 	if l.LastTurn() != 2 || len(l.Entries()) != 5 {
 		t.Errorf("turn %d with %d entries", l.LastTurn(), len(l.Entries()))
 	}
 	if c := l.Budget().Breakdown.Correction; c != 0 {
-		t.Errorf("a usage that was told not to count corrects by %d", c)
+		t.Errorf("a usage that was emitted not to count corrects by %d", c)
 	}
 	view, _, _ := l.View()
 	if raw := p.render(view); len(raw) != 6 { // with the call that was made up then

@@ -29,7 +29,7 @@ import (
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1
 //	compact focus= policy= window= reserve= | rewind generation= | rewind steps=
-//	overflow limit= actual= generation= | idle since= | end                what is asked of the session
+//	overflow limit= actual= generation= | idle since= | end                what is requested of the session
 //	time DURATION           passes in the log
 //	restart                 the ledger is stored and restored
 //	stats provider= model= reserve=            with arguments, for another model
@@ -436,7 +436,7 @@ func (s *script) one(a args, i int64) string {
 	case a.text("n") != "none":
 		turn["turn"] = a.number("n") + i
 	}
-	return s.tell(s.publish(turn))
+	return s.report(s.publish(turn))
 }
 
 // summary is the result of a job.
@@ -453,7 +453,7 @@ func (s *script) summary(a args) string {
 	r := s.agent.result(answer)
 	outs := compaction.Decide(s.ledger, r, s.config)
 	compaction.Apply(s.ledger, r, outs, s.config)
-	return s.tell(outs)
+	return s.report(outs)
 }
 
 // at is the next sequence of the log.
@@ -488,7 +488,7 @@ func (s *script) requested(a args) []byte {
 	return raws(body)[0]
 }
 
-// request decides on what is asked of the session, and applies it.
+// request decides on what is requested of the session, and applies it.
 func (s *script) request(r *compaction.Request, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -496,10 +496,10 @@ func (s *script) request(r *compaction.Request, err error) string {
 	r.Time = s.now
 	outs := compaction.Decide(s.ledger, r, s.config)
 	compaction.Apply(s.ledger, r, outs, s.config)
-	return s.tell(outs)
+	return s.report(outs)
 }
 
-func (s *script) tell(outs []compaction.Outcome) string {
+func (s *script) report(outs []compaction.Outcome) string {
 	var out []string
 	for _, o := range outs {
 		out = append(out, s.outcome(o)+notes(o))
@@ -508,7 +508,7 @@ func (s *script) tell(outs []compaction.Outcome) string {
 		}
 	}
 	if out == nil {
-		return "nothing to tell; " + s.state()
+		return "nothing emitted; " + s.state()
 	}
 	return strings.Join(out, "\n")
 }
@@ -708,10 +708,10 @@ func shape(p events.Part) string {
 
 // short keeps the head of a text, placeholders and notices whole.
 func short(s string) string {
-	told := notice.FindAllString(s, -1)
+	emitted := notice.FindAllString(s, -1)
 	switch {
-	case len(told) > 0:
-		return fmt.Sprintf("%s... %d with %s", strings.TrimLeft(s, "\n")[:12], events.Units(s), strings.Join(told, " "))
+	case len(emitted) > 0:
+		return fmt.Sprintf("%s... %d with %s", strings.TrimLeft(s, "\n")[:12], events.Units(s), strings.Join(emitted, " "))
 	case len(s) <= 24 || strings.HasPrefix(s, "["):
 		return s
 	default:

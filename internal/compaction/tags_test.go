@@ -12,7 +12,7 @@ import (
 )
 
 // B12: a running history of NeuroLink that hides messages behind its own summary
-// and marker is adopted as its effective history: the hidden ones are neither
+// and truncation notice is adopted as its effective history: the hidden ones are neither
 // counted nor sent, and a result whose call is hidden gets a placeholder call.
 func TestAdoptTaggedHistory(t *testing.T) {
 	history := raws(
@@ -68,8 +68,8 @@ func contents(t *testing.T, messages []events.Raw) [][]events.Part {
 	return out
 }
 
-// B12: in the neurolink form a marker says which truncation it is; other dialects
-// have no such marks.
+// B12: in the neurolink form a truncation notice names its truncation; other dialects
+// have no such names.
 func TestMarkedMarker(t *testing.T) {
 	for _, c := range []struct {
 		format events.Format
@@ -100,7 +100,7 @@ func TestMarkedMarker(t *testing.T) {
 			}
 		}
 		if found != 1 {
-			t.Errorf("%s: %d markers", c.format, found)
+			t.Errorf("%s: %d notices", c.format, found)
 		}
 	}
 }

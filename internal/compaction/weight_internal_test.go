@@ -14,7 +14,7 @@ func TestWeight(t *testing.T) {
 		"entry": {unsafe.Sizeof(Entry{}), measure.HeldEntry},
 		"turn":  {unsafe.Sizeof(turnRecord{}), heldTurn},
 		"span":  {unsafe.Sizeof(span{}), heldSpan},
-		"mark":  {unsafe.Sizeof(editRecord{}), heldEdit},
+		"edit":  {unsafe.Sizeof(editRecord{}), heldEdit},
 	} {
 		if sizes[0] != sizes[1] {
 			t.Errorf("%s has %d bytes, not %d", name, sizes[0], sizes[1])

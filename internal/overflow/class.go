@@ -57,7 +57,7 @@ var classes = map[Class]classInfo{
 	ClassFilter:    {advice: "a content filter refused the input; change it"},
 	ClassServer:    {retryable: true, advice: "wait, then send the same call"},
 	ClassInvalid:   {advice: "the request has the wrong form; correct it"},
-	ClassUnknown:   {advice: "its text is none that is known"},
+	ClassUnknown:   {advice: "its text is unknown"},
 }
 
 // Overflow reports whether a shorter input repairs the refusal.

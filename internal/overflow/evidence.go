@@ -24,7 +24,7 @@ const (
 	maxElements = 4 // of an array
 )
 
-// Members of an error that are read, in this order, whoever made it: providers,
+// Members of an error that are read, in this order, whatever made it: providers,
 // their proxies and SDKs. What was sent (request, headers, prompt) is not
 // among them: it holds words of the user.
 var (

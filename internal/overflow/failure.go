@@ -12,7 +12,7 @@ import (
 // answer as OpenAI does.
 type Provider string
 
-// The providers whose words are known.
+// The providers whose texts have rules.
 const (
 	Anthropic  Provider = "anthropic"
 	Azure      Provider = "azure"
@@ -63,7 +63,7 @@ const minRoom = 10
 
 // Detect states what an error is. err is one JSON value as the agent got it: a
 // string, which may hold a body in JSON, an object, or an array of objects. status
-// is the HTTP status, 0 when it is not known.
+// is the HTTP status, 0 when there is none.
 func Detect(err events.Raw, status int64) Failure {
 	ev := collect(err)
 	if status >= 400 {

@@ -10,7 +10,7 @@ import (
 )
 
 // rule states what words mean. In words, a regular expression, {actual}, {limit},
-// {output} and {total} stand for counts of tokens; total is actual and output
+// {output} and {total} match counts of tokens; total is actual and output
 // together.
 type rule struct {
 	provider Provider
@@ -110,7 +110,7 @@ func (c *compiled) failure(n *counted) Failure {
 }
 
 // classify finds the class of what was stated. The order is the point of it: words that ask for
-// less input stand in the errors of rate limits and quotas too, and a status states
+// less input are in the errors of rate limits and quotas too, and a status states
 // more than words.
 func (ev *evidence) classify() Failure {
 	text := ev.text()

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// file is what stands in a file, section by section.
+// file is the content of a file, section by section.
 type file struct {
 	reader  reader
 	preset  string
@@ -80,7 +80,7 @@ func (f *file) readWindows(providers []entry) {
 // preset of its own. Its locks take the place of the worker's, but for those of the
 // command line.
 func (f *file) readTenants(s *Settings, flags flagLocks, found *problems) {
-	told := all(s.worker.policy.Validate())
+	reported := all(s.worker.policy.Validate())
 	for _, t := range f.tenants {
 		r := f.reader
 		r.prefix = "tenants." + t.key + "."
@@ -88,7 +88,7 @@ func (f *file) readTenants(s *Settings, flags flagLocks, found *problems) {
 			found.add(t.at, "tenants.%s is no tenant: a name is 1 to 64 of A-Z a-z 0-9 _ -", t.key)
 			continue
 		}
-		l, own := s.worker.clone(), told
+		l, own := s.worker.clone(), reported
 		fields := r.entries(t.value, "tenants."+t.key)
 		if i := slices.IndexFunc(fields, func(e entry) bool { return e.key == "preset" }); i >= 0 {
 			if name := r.presetName(fields[i], r.prefix); name != "" {

@@ -126,16 +126,16 @@ func (r *reader) setting(s string) object {
 
 // validate notes what is wrong with the policy as a whole, but for what was reported
 // of another policy already.
-func (l *layers) validate(prefix string, told []error, found *problems) {
+func (l *layers) validate(prefix string, reported []error, found *problems) {
 	for _, err := range all(l.policy.Validate()) {
-		known := slices.ContainsFunc(told, func(e error) bool { return e.Error() == err.Error() })
+		known := slices.ContainsFunc(reported, func(e error) bool { return e.Error() == err.Error() })
 		if !known {
 			found.add(l.blame(err.Error()), "%s%s", prefix, err)
 		}
 	}
 }
 
-// blame finds where a user wrote one of the fields that a problem speaks of.
+// blame finds where a user wrote one of the fields that a problem names.
 func (l *layers) blame(text string) place {
 	for word := range strings.FieldsSeq(text) {
 		if p, ok := l.places[word]; ok && !p.preset {

@@ -40,7 +40,7 @@ type Settings struct {
 
 	worker       layers
 	tenants      map[string]layers
-	windows      compaction.Windows // that stand in place of the table's
+	windows      compaction.Windows // that take the place of the table's
 	windowPlaces map[string]place
 }
 
@@ -114,11 +114,11 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 	if err := found.err(); err != nil {
 		return nil, err
 	}
-	return s, s.seal(table)
+	return s, s.build(table)
 }
 
-// seal makes the config.
-func (s *Settings) seal(table compaction.Windows) error {
+// build makes the config.
+func (s *Settings) build(table compaction.Windows) error {
 	c, err := compaction.NewConfig(s.worker.policy, table)
 	if err != nil {
 		return err

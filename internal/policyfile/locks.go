@@ -20,7 +20,7 @@ func (k locks) add(path string, at place, prefix string, found *problems) {
 	fields := compaction.PolicyFields(path)
 	if len(fields) == 0 {
 		text := prefix + path + " is no field of the policy"
-		if meant := nearest(path, known()); meant != "" {
+		if meant := nearest(path, paths()); meant != "" {
 			text += "; did you mean " + meant + "?"
 		}
 		found.add(at, "%s", text)
@@ -30,8 +30,8 @@ func (k locks) add(path string, at place, prefix string, found *problems) {
 	}
 }
 
-// known lists the paths that a lock can name: fields and groups of them.
-func known() (out []string) {
+// paths lists the paths that a lock can name: fields and groups of them.
+func paths() (out []string) {
 	for _, l := range leaves(&compaction.Policy{}) {
 		for path := l.path; path != ""; {
 			out = append(out, path)

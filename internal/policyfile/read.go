@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events"
 )
 
-// reader turns YAML into the JSON of a policy and notes where each value stands.
+// reader turns YAML into the JSON of a policy and notes where each value is.
 type reader struct {
 	source   string // a file, or a flag
 	flag     bool   // it has no lines

@@ -97,7 +97,7 @@ func TestLoadFile(t *testing.T) {
 	}
 }
 
-// Whatever stands in a file, reading it gives settings or an error, and what is
+// Whatever is in a file, reading it gives settings or an error, and what is
 // taken over validates.
 func FuzzParse(f *testing.F) {
 	f.Add("threshold: 0.7", "target=0.5")

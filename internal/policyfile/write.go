@@ -17,7 +17,7 @@ type Report struct {
 	Config  string             `json:"config"` // hash
 	Tenant  string             `json:"tenant,omitzero"`
 	Policy  compaction.Policy  `json:"policy"`
-	Windows compaction.Windows `json:"windows,omitzero"` // that stand in place of the table's
+	Windows compaction.Windows `json:"windows,omitzero"` // that take the place of the table's
 	// Sources has the origin of each value, by its path.
 	Sources map[string]string `json:"sources"`
 	// Locks has, for each field that sessions cannot set, what locks it.

@@ -140,7 +140,7 @@ func golden(t *testing.T) (sessions []*Session, told map[compaction.Seq][]string
 		known[a].Events = append(known[a].Events, Event{Seq: e.Seq, Time: e.Time, Kind: e.Kind, Data: []byte(e.Payload), Config: c})
 	}
 	told = map[compaction.Seq][]string{}
-	for _, o := range lines[goldenOutcome](t, dir, "told.jsonl") {
+	for _, o := range lines[goldenOutcome](t, dir, "outcomes.jsonl") {
 		told[o.Seq] = append(told[o.Seq], string(o.Kind)+" "+string(o.Body))
 	}
 	return sessions, told, c
