@@ -82,7 +82,7 @@ func reference(t *testing.T) map[string]map[string]bool {
 			command = m[1]
 			out[command] = map[string]bool{}
 		}
-		if m := regexp.MustCompile("^\\| `(--[a-z-]+)").FindStringSubmatch(line); m != nil {
+		if m := regexp.MustCompile("^- `(--[a-z-]+)").FindStringSubmatch(line); m != nil {
 			for _, before := range []string{"", " ", "["} {
 				out[command][before+m[1]], out[""][before+m[1]] = true, true
 			}

@@ -29,7 +29,7 @@ func (*watchCmd) Help() string {
   publisher watch --top                  # the fullest sessions, as they fill
   publisher watch --top --times 1
 
-A row is an outcome: a history that was compacted, rewound or left as it is, a level that was crossed, an event that was rejected or needs attention, a session that was erased; or the end of a session, which has no outcome and is not in the JSON. Ctrl-C ends it with the totals.`
+A row is an outcome: a history that was compacted, rewound or left as it is, a crossed level, an event that was rejected or needs attention, or an erased session. The end of a session is a row too, but has no outcome and is not in the JSON. Ctrl-C ends it with the totals.`
 }
 
 // Validate finds wrong usage that kong cannot find.

@@ -114,10 +114,8 @@ func TestReference(t *testing.T) {
 
 A toy.
 
-| flag | variable | default | meaning |
-|---|---|---|---|
-| ´--server URL´ | ´TOY_SERVER´ | ´a:1´ | Where to go: there. |
-| ´--quiet´ |  |  | Say nothing. Really. |
+- ´--server URL´ (´TOY_SERVER´, default ´a:1´): Where to go: there.
+- ´--quiet´: Say nothing. Really.
 
 ### toy sing
 
@@ -127,9 +125,7 @@ Sing a song.
 
 - ´[<song> ...]´: What to sing.
 
-| flag | variable | default | meaning |
-|---|---|---|---|
-| ´--voice VOICE´ |  | ´low´ | The voice (high\|low). |
+- ´--voice VOICE´ (default ´low´): The voice (high|low).
 
 ### toy dance
 
@@ -137,9 +133,7 @@ Dance; it's fun.
 
     toy dance --steps=INT [flags]
 
-| flag | variable | default | meaning |
-|---|---|---|---|
-| ´--steps STEPS´ |  | required | How many. |
+- ´--steps STEPS´ (required): How many.
 
 Examples:
 

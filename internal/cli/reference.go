@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 )
@@ -12,7 +13,7 @@ import (
 // arguments, flags and examples.
 func Reference(app *kong.Application) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, text(intro(app.Help)))
+	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, markdown(intro(app.Help)))
 	writeFlags(&b, app.Flags)
 	for _, c := range app.Leaves(true) {
 		writeCommand(&b, c)
@@ -27,9 +28,9 @@ func intro(help string) string {
 }
 
 func writeCommand(b *strings.Builder, c *kong.Node) {
-	fmt.Fprintf(b, "### %s\n\n%s\n\n    %s\n\n", c.FullPath(), text(c.Help), usage(c))
+	fmt.Fprintf(b, "### %s\n\n%s\n\n    %s\n\n", c.FullPath(), wrap(text(c.Help), ""), usage(c))
 	for _, p := range c.Positional {
-		fmt.Fprintf(b, "- `%s`: %s\n", p.Summary(), text(p.Help))
+		b.WriteString(wrap("- `"+p.Summary()+"`: "+text(p.Help), "  ") + "\n")
 	}
 	if len(c.Positional) > 0 {
 		b.WriteByte('\n')
@@ -49,13 +50,13 @@ func usage(c *kong.Node) string {
 	return root.Name + " " + strings.TrimSpace(c.Summary())
 }
 
-// markdown makes blocks of the lines that are indented.
+// markdown makes blocks of the lines that are indented, and wraps the others.
 func markdown(detail string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimSpace(detail), "\n") {
 		if code, ok := strings.CutPrefix(line, "  "); ok {
 			line = "    " + code
-		} else if line = text(line); strings.HasSuffix(line, ":") {
+		} else if line = wrap(text(line), ""); strings.HasSuffix(line, ":") {
 			line += "\n"
 		}
 		b.WriteString(line + "\n")
@@ -69,11 +70,19 @@ func writeFlags(b *strings.Builder, flags []*kong.Flag) {
 		if f.Hidden || f.Name == "help" {
 			continue
 		}
-		if rows++; rows == 1 {
-			b.WriteString("| flag | variable | default | meaning |\n|---|---|---|---|\n")
+		rows++
+		help := strings.Replace(f.Help, " ("+f.Default+")", "", 1) // it is in front
+		about := []string{}
+		for _, s := range []string{code(strings.Join(f.Envs, ", ")), preset(f)} {
+			if s != "" {
+				about = append(about, s)
+			}
 		}
-		help := strings.Replace(f.Help, " ("+f.Default+")", "", 1) // it has a column
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", code(flagName(f)), code(strings.Join(f.Envs, ", ")), preset(f), cell(text(help)))
+		item := code(flagName(f))
+		if len(about) > 0 {
+			item += " (" + strings.Join(about, ", ") + ")"
+		}
+		b.WriteString(wrap("- "+item+": "+text(help), "  ") + "\n")
 	}
 	if rows > 0 {
 		b.WriteByte('\n')
@@ -88,15 +97,17 @@ func flagName(f *kong.Flag) string {
 	return name
 }
 
-// preset is the default of a flag, or that one is required.
+// preset is the default of a flag, or that a value is required.
 func preset(f *kong.Flag) string {
 	switch {
 	case f.Required && len(f.Xor) > 0:
 		return "one of these"
 	case f.Required:
 		return "required"
+	case f.Default == "":
+		return ""
 	default:
-		return code(f.Default)
+		return "default " + code(f.Default)
 	}
 }
 
@@ -104,11 +115,44 @@ func code(s string) string {
 	if s == "" {
 		return ""
 	}
-	return "`" + cell(s) + "`"
+	return "`" + s + "`"
 }
 
 // text is for Markdown, where < begins a tag.
 func text(s string) string { return strings.ReplaceAll(s, "<", `\<`) }
 
-// cell is for a table.
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+// columns is the longest line of the reference.
+const columns = 118
+
+// wrap breaks a paragraph into lines of at most columns characters. All but the first
+// begin with indent. A code span stays on one line.
+func wrap(paragraph, indent string) string {
+	var b strings.Builder
+	used := 0
+	for i, word := range words(paragraph) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case used+1+n > columns:
+			b.WriteString("\n" + indent)
+			used = len(indent)
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String()
+}
+
+// words splits at spaces outside of code spans.
+func words(s string) []string {
+	inside := false
+	return strings.FieldsFunc(s, func(r rune) bool {
+		if r == '`' {
+			inside = !inside
+		}
+		return r == ' ' && !inside
+	})
+}

@@ -14,10 +14,10 @@ import (
 // command line.
 type Flags struct {
 	Creds    File   `env:"COMPACTD_CREDS" placeholder:"FILE" help:"Credentials (.creds)."`
-	User     string `env:"COMPACTD_NATS_USER" placeholder:"NAME" help:"User of the server, where it knows users by passwords."`
+	User     string `env:"COMPACTD_NATS_USER" placeholder:"NAME" help:"User of the server, if it identifies users by passwords."`
 	Password string `env:"COMPACTD_NATS_PASSWORD" placeholder:"TEXT" help:"Password of --user; in the environment no other user of this machine can read it."`
 	TLSCA    File   `name:"tls-ca" env:"COMPACTD_TLS_CA" placeholder:"FILE" help:"Encrypt the connection, and trust the certificates that this authority (PEM) has signed."`
-	TLSCert  File   `name:"tls-cert" env:"COMPACTD_TLS_CERT" placeholder:"FILE" help:"Certificate (PEM) of this client, where the server asks for one."`
+	TLSCert  File   `name:"tls-cert" env:"COMPACTD_TLS_CERT" placeholder:"FILE" help:"Certificate (PEM) of this client, if the server requires one."`
 	TLSKey   File   `name:"tls-key" env:"COMPACTD_TLS_KEY" placeholder:"FILE" help:"Key (PEM) of --tls-cert."`
 }
 
