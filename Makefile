@@ -27,7 +27,7 @@ SOAK ?= 30m
 export SOAK
 
 # The quick tests that make reliability reads figures from
-SHOWING = ./internal/worker ./internal/kv ./internal/compaction ./deploy/cluster
+SHOWING = ./internal/worker ./internal/worker/partition ./internal/kv ./internal/compaction ./deploy/cluster
 SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull
 READ   ?=
 
@@ -111,7 +111,7 @@ PLAIN = ./cmd/... ./docs ./examples/... ./internal/cli/... ./internal/compaction
 # The same for tests of three packages: worlds in fake time, simulations, children that are
 # killed or damaged, thousands of turns, megabytes of text.
 SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestContextPages|TestCrowded|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestTooManyEdits
-SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/worker
+SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/worker ./internal/worker/partition
 
 # Without what debuggers need, a test links in two thirds of the time.
 TEST = go test -ldflags=-w $(ARGS)

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/partition"
 )
 
 const (
@@ -27,40 +28,6 @@ const (
 
 // errTurnPending is the answer to a request whose turn was not decided in time.
 var errTurnPending = events.NewInvalid(events.CodeTurnPending, "", "the turn was not decided in time")
-
-// waiters is what requests about one session wait on.
-type waiters struct {
-	moved chan struct{} // closed with the next event of the session
-	n     int           // requests
-}
-
-// await registers a request that waits for events of a session; drop ends that. moved
-// is closed with the next event.
-func (p *partition) await(a events.Address) (moved <-chan struct{}, drop func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	on := p.waiters[a]
-	if on == nil {
-		on = &waiters{moved: make(chan struct{})}
-		p.waiters[a] = on
-	}
-	on.n++
-	return on.moved, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if on.n--; on.n == 0 && p.waiters[a] == on {
-			delete(p.waiters, a)
-		}
-	}
-}
-
-// wakeAwaiting lets the requests go on that wait for a session. The caller holds p.mu.
-func (p *partition) wakeAwaiting(a events.Address) {
-	if on := p.waiters[a]; on != nil {
-		close(on.moved)
-		delete(p.waiters, a)
-	}
-}
 
 // waitsFor reads what a request waits for; not ok is one that is answered as it stands.
 func (e *endpoint) waitsFor(request []byte) (events.Await, bool) {
@@ -175,7 +142,7 @@ func (s *service) awaitDecided(ctx context.Context, a events.Address, w events.A
 	timer := time.NewTimer(w.Limit())
 	defer timer.Stop()
 	for {
-		p := s.w.served[events.PartitionOf(a, len(s.w.served))].Load()
+		p := s.w.parts.At(events.PartitionOf(a, s.w.parts.Count()))
 		if p == nil {
 			return errNotServed
 		}
@@ -188,8 +155,8 @@ func (s *service) awaitDecided(ctx context.Context, a events.Address, w events.A
 
 // awaitMove reports whether the event was decided; if not, it returns with the next
 // event of the session.
-func (s *service) awaitMove(ctx context.Context, p *partition, a events.Address, w events.Await, late <-chan time.Time) (bool, error) {
-	moved, drop := p.await(a) // before the look, so that nothing is missed in between
+func (s *service) awaitMove(ctx context.Context, p *partition.Partition, a events.Address, w events.Await, late <-chan time.Time) (bool, error) {
+	moved, drop := p.Await(a) // before the look, so that nothing is missed in between
 	defer drop()
 	var settled bool
 	var last events.Through
@@ -217,7 +184,7 @@ func (s *service) awaitMove(ctx context.Context, p *partition, a events.Address,
 		case <-moved:
 			return false, nil
 		case <-gone.C:
-			if s.w.served[p.id].Load() != p {
+			if s.w.parts.At(p.ID) != p {
 				return false, errNotServed
 			}
 		case <-late:
@@ -232,11 +199,11 @@ func (s *service) awaitMove(ctx context.Context, p *partition, a events.Address,
 
 // refusedBefore reports whether the turn of a number was refused after the last turn
 // that was taken, as the refusals say that are stored.
-func (s *service) refusedBefore(ctx context.Context, p *partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
+func (s *service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
 	if err := s.awaitCommitted(ctx, p, a, at); err != nil {
 		return false, err
 	}
-	nc, subject := s.w.config.Read, events.Outcome(p.id, events.KindRejected, a)
+	nc, subject := s.w.config.Read, events.Outcome(p.ID, events.KindRejected, a)
 	m, err := broker.LastOf(ctx, nc, broker.OutcomesStream, subject)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -259,7 +226,7 @@ func (s *service) refusedBefore(ctx context.Context, p *partition, a events.Addr
 	if err != nil || !refused {
 		return false, orEnded(ctx, err)
 	}
-	newest, err := broker.LastOf(ctx, nc, broker.LogStream, events.Logged(p.id, events.KindTurn, a))
+	newest, err := broker.LastOf(ctx, nc, broker.LogStream, events.Logged(p.ID, events.KindTurn, a))
 	if err != nil {
 		return false, orEnded(ctx, err)
 	}

@@ -29,7 +29,7 @@ func (s *service) compactions(ctx context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	limit := int(cmp.Or(in.Limit, events.MaxHistory))
-	subject := events.Outcome(events.PartitionOf(a, len(s.w.served)), events.KindCompacted, a)
+	subject := events.Outcome(events.PartitionOf(a, s.w.parts.Count()), events.KindCompacted, a)
 	err = broker.ReadStream(ctx, s.w.js, broker.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e, err := entry(m)
 		if err != nil {

@@ -3,12 +3,14 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"compactd/internal/broker"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/partition"
 )
 
 // context answers with a session's history.
@@ -50,43 +52,39 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 		return nil, err
 	}
 	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
-	if whole.Messages, err = s.w.payloads.Render(ctx, in.Address(), view); err != nil {
+	if whole.Messages, err = s.w.parts.Payloads.Render(ctx, in.Address(), view); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	if whole.System, whole.Tools, err = s.w.payloads.Prompt(ctx, in.Address(), system, tools); err != nil {
+	if whole.System, whole.Tools, err = s.w.parts.Payloads.Prompt(ctx, in.Address(), system, tools); err != nil {
 		return nil, orEnded(ctx, err)
 	}
 	return whole.Paged(in.Page, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
 }
 
-// inspect shows the ledger of a session to read, under the lock of its partition,
-// and returns up to which event it holds. read must not keep the ledger.
-func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition, compaction.Seq, error) {
-	p := s.w.served[events.PartitionOf(a, len(s.w.served))].Load()
+// inspect shows the ledger of a session to read, and returns its partition and up to
+// which event it holds. read must not keep the ledger.
+func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition.Partition, compaction.Seq, error) {
+	p := s.w.parts.At(events.PartitionOf(a, s.w.parts.Count()))
 	if p == nil {
 		return nil, 0, errNotServed
 	}
-	p.state.Lock()
-	defer p.state.Unlock()
-	if p.isStopped() { // what it loads ledgers from may be closed
-		return nil, 0, errNotServed
+	seq, err := p.Inspect(a, read)
+	if errors.Is(err, partition.ErrNotServing) {
+		err = errNotServed
 	}
-	l, err := p.decider.Ledger(a)
 	if err != nil {
 		return nil, 0, err
 	}
-	read(l)
-	p.evict() // a question may have brought one back
-	return p, p.decided.seq, nil
+	return p, seq, nil
 }
 
 // awaitCommitted waits until the outcomes that a view rests on are committed: what is
 // only decided may be decided otherwise after a crash, under another config.
-func (s *service) awaitCommitted(ctx context.Context, p *partition, a events.Address, seq compaction.Seq) error {
+func (s *service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq compaction.Seq) error {
 	tick := time.NewTicker(commitPause)
 	defer tick.Stop()
-	for !p.hasCommitted(a, seq) {
-		if s.w.served[p.id].Load() != p {
+	for !p.HasCommitted(a, seq) {
+		if s.w.parts.At(p.ID) != p {
 			return errNotServed
 		}
 		select {
@@ -96,32 +94,4 @@ func (s *service) awaitCommitted(ctx context.Context, p *partition, a events.Add
 		}
 	}
 	return nil
-}
-
-// isStopped reports whether the partition takes no more events.
-func (p *partition) isStopped() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stopped
-}
-
-// hasCommitted reports whether every outcome for a that an event up to seq led to is
-// committed.
-func (p *partition) hasCommitted(a events.Address, seq compaction.Seq) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.end.seq < seq {
-		return false // decided, and not queued yet
-	}
-	for _, g := range p.queue {
-		if g.end.seq > seq {
-			break
-		}
-		for _, o := range g.outcomes {
-			if o.address == a {
-				return false
-			}
-		}
-	}
-	return true
 }

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker"
 	"compactd/internal/kv"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/partition"
 )
 
 // fleet serves the partitions that this worker should hold among all that live. It
@@ -38,7 +39,7 @@ type fleet struct {
 	heldOnce   map[int]bool // by this process
 	coolDown   map[int]bool // were lost; not before the next beat, or two could take one from each other without end
 	isReady    bool
-	stop       stopTime
+	stop       partition.StopTime
 	shutting   bool
 
 	goodbyes sync.WaitGroup // of a stop
@@ -70,7 +71,7 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := removeUnfinishedCopies(w.config.Dir); err != nil {
+	if err := w.parts.RemoveCopies(); err != nil {
 		release()
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 }
 
 // run serves until ctx ends, then hands everything over, in the time that s has for it.
-func (f *fleet) run(ctx context.Context, s stopTime) error {
+func (f *fleet) run(ctx context.Context, s partition.StopTime) error {
 	f.stop = s
 	defer f.releaseIdentity()
 	defer func() { f.unwatch() }()
@@ -126,7 +127,7 @@ func (f *fleet) reconcile(ctx context.Context) error {
 	f.assign()
 	for id, t := range f.held {
 		if !f.wanted[id] {
-			f.end(id, t, errHandOver)
+			f.end(id, t, partition.ErrReassigned)
 		}
 	}
 	for id := range f.w.config.Streams.Partitions {
@@ -156,7 +157,7 @@ func (f *fleet) end(id int, t *heldLease, why error) {
 	t.ending = true
 	go func() {
 		if why != nil {
-			f.w.snapshots.beforeHandOver(f.stop.all, id)
+			f.w.parts.BeforeHandOver(f.stop.All, id)
 		}
 		t.stop(why)
 	}()
@@ -168,8 +169,8 @@ func (f *fleet) assign() {
 	for _, id := range assign(f.membership.members(f.self.Name), f.w.config.Streams.Partitions)[f.self.Name] {
 		f.wanted[id] = true
 	}
-	for id := range f.w.assigned {
-		f.w.assigned[id].Store(f.wanted[id])
+	for id := range f.w.parts.Count() {
+		f.w.parts.Assign(id, f.wanted[id])
 	}
 }
 
@@ -216,23 +217,23 @@ func (f *fleet) serve(ctx context.Context, t *heldLease) error {
 	id := t.lease.Partition
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstReopen), lastReopen) {
 		began := time.Now()
-		quiet := func() {}
-		silence := func() {
+		stopAnswering := func() {}
+		unserve := func() {
 			t.acquired.Store(false)
-			f.w.served[id].Store(nil)
-			quiet()
+			f.w.parts.Unserve(id)
+			stopAnswering()
 		}
-		err := newPartition(f.w, id, func(e observe.PartitionAcquired) {
-			quiet = f.w.service.subscribe(ctx, id)
+		err := f.w.parts.Serve(ctx, f.stop, id, func(e observe.PartitionAcquired) {
+			stopAnswering = f.w.service.subscribe(ctx, id)
 			observe.Call(f.w.config.Listener.PartitionAcquired, e)
 			t.acquired.Store(true)
 			f.notify()
 		}, func() {
-			silence()
+			unserve()
 			f.drained <- t
-		}).run(ctx, f.stop)
-		silence()
-		f.w.dropErasedFile(id)
+		})
+		unserve()
+		f.w.parts.DropErasedFile(id)
 		if time.Since(began) > lastReopen { // at once where it went well for a while
 			pause = 0
 		}
@@ -265,13 +266,13 @@ func recovers(err error) bool {
 // who can bring that about would stop all. A log that was made again is no matter of one
 // partition.
 func reopens(err error) bool {
-	return err != nil && !leavesToOthers(err) && !errors.Is(err, errOtherLog)
+	return err != nil && !leavesToOthers(err) && !errors.Is(err, partition.ErrOtherLog)
 }
 
 // leavesToOthers reports whether an error says that the partition is another worker's to serve, or
 // cannot be asked for now. Its lease is given up.
 func leavesToOthers(err error) bool {
-	return errors.Is(err, broker.ErrFenced) || errors.Is(err, ErrDrain) || errors.Is(err, errLogBehind) || broker.Unreachable(err)
+	return errors.Is(err, broker.ErrFenced) || errors.Is(err, partition.ErrDrain) || errors.Is(err, partition.ErrLogBehind) || broker.Unreachable(err)
 }
 
 // A partition that has to be opened again and again, as on a failing disk, waits
@@ -328,7 +329,7 @@ func (f *fleet) bestEffort(partition int, step string, say func(context.Context)
 		return
 	}
 	do := func() {
-		ctx, cancel := context.WithTimeout(f.stop.all, bestEffortTime)
+		ctx, cancel := context.WithTimeout(f.stop.All, bestEffortTime)
 		defer cancel()
 		if err := say(ctx); err != nil {
 			f.retrying(partition, step, err)
@@ -368,7 +369,7 @@ func (f *fleet) renewAll(ctx context.Context) {
 func (f *fleet) renew(ctx context.Context, id int, t *heldLease) {
 	err := f.leases.Renew(ctx, t.lease)
 	if errors.Is(err, broker.ErrLeaseLost) {
-		t.stop(errHandOver)
+		t.stop(partition.ErrReassigned)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) { // which is the stop
 		f.retrying(id, "renew lease", err)
@@ -395,7 +396,7 @@ func (f *fleet) leave() error {
 	defer f.goodbyes.Wait()
 	var why error
 	if len(f.membership.members(f.self.Name)) > 1 {
-		why = errHandOver
+		why = partition.ErrReassigned
 	}
 	for id, t := range f.held {
 		f.end(id, t, why)

@@ -43,7 +43,7 @@ func (s *service) ownedElsewhere(e endpoint, request []byte) (partition int, yes
 		return 0, false
 	}
 	id, err := e.partition(request)
-	return id, err == nil && s.w.served[id].Load() == nil
+	return id, err == nil && s.w.parts.At(id) == nil
 }
 
 // relay gives back what the worker that serves a partition answers. Where nobody

@@ -82,7 +82,7 @@ func (s *service) endpoints() []endpoint {
 // partitionOf is the partition of the session that a request is about.
 func (s *service) partitionOf(request []byte) (int, error) {
 	a, err := events.AskedAbout(request)
-	return events.PartitionOf(a, len(s.w.served)), err
+	return events.PartitionOf(a, s.w.parts.Count()), err
 }
 
 // run answers until ctx ends, and returns when the last answer is given, or until does.
@@ -181,11 +181,11 @@ func (s *service) health(context.Context, []byte) (any, error) {
 		V: events.Version, Status: events.HealthOK,
 		Version: s.w.config.Version, Owner: s.w.config.Owner, Config: s.w.config.Compaction.Hash(),
 	}
-	for id := range s.w.served {
-		if !s.w.assigned[id].Load() {
+	for id := range s.w.parts.Count() {
+		if !s.w.parts.IsAssigned(id) {
 			continue
 		}
-		if out.Partitions++; s.w.served[id].Load() != nil {
+		if out.Partitions++; s.w.parts.At(id) != nil {
 			out.Served++
 		}
 	}

@@ -35,8 +35,8 @@ func TestNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.assigned[0].Store(true)
-	w.assigned[1].Store(true)
+	w.parts.Assign(0, true)
+	w.parts.Assign(1, true)
 	s := newService(w)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -77,29 +77,5 @@ func TestNotServed(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A view is told only when the outcomes it rests on are committed; those of other
-// sessions, and of later events, do not matter.
-func TestHasTold(t *testing.T) {
-	t.Parallel()
-	a, b := events.Address{Tenant: "t", Session: "a"}, events.Address{Tenant: "t", Session: "b"}
-	p := &partition{
-		end:   position{seq: 9},
-		queue: []group{{[]emitted{{address: b}}, position{seq: 4}}, {[]emitted{{address: b}, {address: a}}, position{seq: 7}}},
-	}
-	for _, test := range []struct {
-		address events.Address
-		seq     compaction.Seq
-		want    bool
-	}{{a, 3, true}, {b, 3, true}, {a, 4, true}, {b, 4, false}, {a, 6, true}, {a, 7, false}, {a, 9, false}, {b, 9, false}, {a, 10, false}} {
-		if got := p.hasCommitted(test.address, test.seq); got != test.want {
-			t.Errorf("%s at %d: got %v", test.address, test.seq, got)
-		}
-	}
-	p.queue = nil
-	if !p.hasCommitted(a, 9) || p.hasCommitted(a, 10) {
-		t.Error("an empty queue has told what is decided, and no more")
 	}
 }

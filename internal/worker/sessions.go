@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/partition"
 )
 
 // sessions lists the sessions of a tenant, partition by partition, for as long as
@@ -17,12 +18,12 @@ func (s *service) sessions(ctx context.Context, data []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := len(s.w.served); in.After.Partition >= n {
+	if n := s.w.parts.Count(); in.After.Partition >= n {
 		return nil, events.NewInvalid(events.CodeOutOfRange, "after", fmt.Sprintf("names partition %d of %d", in.After.Partition, n))
 	}
 	out := &events.SessionsResponse{V: events.Version, Tenant: in.Tenant, Sessions: []events.SessionSummary{}}
 	limit := int(cmp.Or(in.Limit, events.DefaultSessions))
-	for at := in.After; at.Partition < len(s.w.served); at = (events.SessionsCursor{Partition: at.Partition + 1}) {
+	for at := in.After; at.Partition < s.w.parts.Count(); at = (events.SessionsCursor{Partition: at.Partition + 1}) {
 		full, err := s.list(ctx, at, limit, out)
 		if errors.Is(err, errNotServed) && at.Partition > in.After.Partition {
 			out.After = &at
@@ -37,7 +38,7 @@ func (s *service) sessions(ctx context.Context, data []byte) (any, error) {
 // partitionAfter is the partition that a request for sessions goes on with.
 func (s *service) partitionAfter(request []byte) (int, error) {
 	in, err := events.DecodeSessionsRequest(request)
-	if err == nil && in.After.Partition >= len(s.w.served) {
+	if err == nil && in.After.Partition >= s.w.parts.Count() {
 		err = errNotServed // nobody does; any worker says so
 	}
 	if err != nil {
@@ -49,11 +50,14 @@ func (s *service) partitionAfter(request []byte) (int, error) {
 // list adds the sessions of one partition behind a cursor to an answer, up to limit
 // in all, and reports whether there are more: After says where then.
 func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int, out *events.SessionsResponse) (full bool, err error) {
-	p := s.w.served[at.Partition].Load()
+	p := s.w.parts.At(at.Partition)
 	if p == nil {
 		return false, errNotServed
 	}
-	names, err := p.sessions(out.Tenant, at.Session, limit-len(out.Sessions)+1)
+	names, err := p.Sessions(out.Tenant, at.Session, limit-len(out.Sessions)+1)
+	if errors.Is(err, partition.ErrNotServing) {
+		err = errNotServed
+	}
 	if err != nil {
 		return false, err
 	}
@@ -86,14 +90,4 @@ func (s *service) summarize(a events.Address, out *events.SessionsResponse) erro
 		})
 	})
 	return err
-}
-
-// sessions names at most n sessions of a tenant behind one, in order.
-func (p *partition) sessions(tenant, after string, n int) ([]string, error) {
-	p.state.Lock()
-	defer p.state.Unlock()
-	if p.isStopped() {
-		return nil, errNotServed
-	}
-	return p.decider.Sessions(tenant, after, n)
 }

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/worker"
+	"compactd/internal/worker/partition"
 )
 
 // A stop ends within its time, whatever became of the broker: all partitions share one
@@ -73,11 +74,11 @@ func TestStopWithoutBroker(t *testing.T) {
 				began := time.Now()
 				stop()
 				err = <-done
-				if took := time.Since(began); took > worker.DefaultDrainTimeout {
-					t.Errorf("the stop took %s, more than %s", took, worker.DefaultDrainTimeout)
+				if took := time.Since(began); took > partition.DefaultDrainTimeout {
+					t.Errorf("the stop took %s, more than %s", took, partition.DefaultDrainTimeout)
 				}
-				if !errors.Is(err, worker.ErrDrain) {
-					t.Errorf("the stop ended with %v, want %v", err, worker.ErrDrain)
+				if !errors.Is(err, partition.ErrDrain) {
+					t.Errorf("the stop ended with %v, want %v", err, partition.ErrDrain)
 				}
 				mu.Lock()
 				defer mu.Unlock()

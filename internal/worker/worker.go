@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,8 +17,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/worker/jobs"
 	"compactd/internal/worker/observe"
-	"compactd/internal/worker/payload"
-	"compactd/internal/worker/quota"
+	"compactd/internal/worker/partition"
 )
 
 // Config describes a worker. Fields without a default are required.
@@ -105,21 +103,22 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
+// DefaultDrainTimeout is how long a stop may take, from the end of Run's context to the end
+// of Run.
+const DefaultDrainTimeout = partition.DefaultDrainTimeout
+
+// ErrDrain: the stop ran out of time. No turn is lost; what is not committed is decided
+// again at the next start.
+var ErrDrain = partition.ErrDrain
+
 // Worker serves its share of the partitions of one log: all of them, when it is
 // alone.
 type Worker struct {
-	config    Config
-	js        jetstream.JetStream
-	payloads  *payload.Renderer
-	service   *service
-	snapshots *snapshots
-	quotas    *quota.Bounds
-	rendering *rendering
-	ready     sync.WaitGroup // the fleet until this worker's share is caught up, and the service
-
-	assigned        []atomic.Bool               // by number: this worker should serve it
-	erasedElsewhere []atomic.Bool               // by number: its file is from before an erasure
-	served          []atomic.Pointer[partition] // by number; nil while one is not caught up
+	config  Config
+	js      jetstream.JetStream
+	parts   *partition.Set
+	service *service
+	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 }
 
 // New returns a worker that does nothing before Run.
@@ -131,12 +130,11 @@ func New(c Config) (*Worker, error) {
 	c.Memory = cmp.Or(c.Memory, 512<<20)
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, partition.DefaultDrainTimeout)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 5*time.Minute)
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
-	c.MaxLedgerBytes = cmp.Or(c.MaxLedgerBytes, ledgersShare(c.Memory))
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
 	if err == nil {
@@ -145,18 +143,12 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{
-		config: c, js: js, payloads: payload.NewRenderer(c.Read, payloadsShare(c.Memory)), rendering: newRendering(c.Memory),
-		served:          make([]atomic.Pointer[partition], c.Streams.Partitions),
-		assigned:        make([]atomic.Bool, c.Streams.Partitions),
-		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),
-	}
-	w.snapshots = newSnapshots(w)
-	w.quotas = quota.New(quota.Config{
-		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions, Assigned: w.share,
-		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
-		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
-	})
+	w := &Worker{config: c, js: js, parts: partition.NewSet(js, partition.Config{
+		Read: c.Read, Commit: c.Commit, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener,
+		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
+		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
+		MaxAhead: c.MaxAhead, MarkEvery: c.MarkEvery, DrainTimeout: c.DrainTimeout,
+	})}
 	w.ready.Add(2)
 	w.service = newService(w)
 	return w, nil
@@ -175,24 +167,19 @@ func (w *Worker) Ready() <-chan struct{} {
 // that there was no time to commit everything. Any other end is an error. That another
 // worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {
-	c := w.config.Compaction
-	deafen := func() {}
-	defer func() { deafen() }()
+	unsubscribe := func() {}
+	defer func() { unsubscribe() }()
 	var f *fleet
 	err := broker.AwaitServer(ctx, func(err error) {
 		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "join", Err: err})
-	}, func() (err error) {
-		if err = broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), 0); err != nil {
+	}, func() error {
+		unsubscribe() // of the try before
+		stop, err := w.parts.Join(ctx)
+		if err != nil {
+			unsubscribe = func() {}
 			return err
 		}
-		deafen() // of the try before
-		if deafen, err = w.subscribeErasures(); err != nil {
-			deafen = func() {}
-			return err
-		}
-		if err = w.pruneErased(ctx); err != nil { // what it comes too late for is heard
-			return err
-		}
+		unsubscribe = stop
 		f, err = newFleet(ctx, w)
 		return err
 	})
@@ -203,15 +190,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	stop, cancel := newStopTime(ctx, w.config.DrainTimeout)
+	stop, cancel := partition.NewStopTime(ctx, w.config.DrainTimeout)
 	defer cancel()
 	g.Go(func() error { return f.run(ctx, stop) })
-	g.Go(func() error { return w.service.run(ctx, stop.all) })
-	g.Go(func() error { w.renewConfig(ctx); return nil })
-	g.Go(func() error { w.quotas.Run(ctx); return nil })
-	if w.snapshots.enabled() {
-		g.Go(func() error { w.snapshots.run(ctx); return nil })
-	}
+	g.Go(func() error { return w.service.run(ctx, stop.All) })
+	g.Go(func() error { w.parts.Run(ctx); return nil })
 	if w.config.Summarizer != nil {
 		p := jobs.Pool{NC: w.config.Read, JS: w.js, Summarizer: w.config.Summarizer, Listener: &w.config.Listener}
 		g.Go(func() error { p.Run(ctx); return nil })
@@ -220,14 +203,4 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	return nil
-}
-
-// share is how many partitions this worker should serve, 1 at least.
-func (w *Worker) share() (n int) {
-	for id := range w.assigned {
-		if w.assigned[id].Load() {
-			n++
-		}
-	}
-	return max(n, 1)
 }

@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"cmp"
@@ -21,14 +21,14 @@ import (
 const renewalsPerAge = 100
 
 // renewEvery is the time between two renewals; nothing leaves streams without an age.
-func (w *Worker) renewEvery() time.Duration {
-	return cmp.Or(w.config.Streams.MaxAge/renewalsPerAge, math.MaxInt64)
+func (set *Set) renewEvery() time.Duration {
+	return cmp.Or(set.config.Streams.MaxAge/renewalsPerAge, math.MaxInt64)
 }
 
 // renewConfig puts the text of the config in force again, until ctx ends. Workers
 // with the same config do it once between them.
-func (w *Worker) renewConfig(ctx context.Context) {
-	tick := time.NewTicker(w.renewEvery())
+func (set *Set) renewConfig(ctx context.Context) {
+	tick := time.NewTicker(set.renewEvery())
 	defer tick.Stop()
 	for {
 		select {
@@ -36,9 +36,9 @@ func (w *Worker) renewConfig(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		c := w.config.Compaction
-		if err := broker.PutConfig(ctx, w.js, c.Hash(), c.Text(), w.renewEvery()/2); err != nil && ctx.Err() == nil {
-			observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "renew config", Err: err})
+		c := set.config.Compaction
+		if err := broker.PutConfig(ctx, set.js, c.Hash(), c.Text(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
+			observe.Call(set.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "renew config", Err: err})
 		}
 	}
 }
@@ -46,8 +46,8 @@ func (w *Worker) renewConfig(ctx context.Context) {
 // sweep drops the ledgers of sessions that have expired, in memory and in the file.
 // The clock of the worker may be ahead of the server's by a tenth of the age, and the
 // partition may be behind: nothing is dropped that an event could still find.
-func (p *partition) sweep(ctx context.Context, now time.Time) error {
-	at, err := p.oldestUndecided(ctx, now.Add(-p.w.config.Streams.MaxAge/10))
+func (p *Partition) sweep(ctx context.Context, now time.Time) error {
+	at, err := p.oldestUndecided(ctx, now.Add(-p.set.config.Streams.MaxAge/10))
 	if err != nil {
 		return err
 	}
@@ -76,11 +76,11 @@ func (p *partition) sweep(ctx context.Context, now time.Time) error {
 
 // oldestUndecided is the time of the oldest event that is not decided, or an earlier one, in
 // Unix milliseconds.
-func (p *partition) oldestUndecided(ctx context.Context, at time.Time) (int64, error) {
+func (p *Partition) oldestUndecided(ctx context.Context, at time.Time) (int64, error) {
 	p.state.Lock()
 	decided := uint64(p.decided.seq)
 	p.state.Unlock()
-	oldest, err := broker.Oldest(ctx, p.w.js, p.id, decided)
+	oldest, err := broker.Oldest(ctx, p.set.js, p.ID, decided)
 	if err == nil && !oldest.IsZero() && oldest.Before(at) {
 		at = oldest
 	}
@@ -88,13 +88,13 @@ func (p *partition) oldestUndecided(ctx context.Context, at time.Time) (int64, e
 }
 
 // expiredInFile lists the ledgers of the file that have expired.
-func (p *partition) expiredInFile(at int64) (gone []events.Address, err error) {
+func (p *Partition) expiredInFile(at int64) (gone []events.Address, err error) {
 	if p.store == nil {
 		return nil, nil
 	}
 	err = p.store.Each(func(a events.Address, rows []compaction.Row) error {
 		spoke, err := compaction.LastTurnAt(rows)
-		if err == nil && p.w.config.Compaction.Expired(spoke, at) {
+		if err == nil && p.set.config.Compaction.Expired(spoke, at) {
 			gone = append(gone, a)
 		}
 		return err

@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 )
 
 // linger lets outcomes gather while there is more to read; false says that ctx ended.
-func (p *partition) linger(ctx context.Context) bool {
+func (p *Partition) linger(ctx context.Context) bool {
 	d := time.Until(p.markedAt.Add(catchUpPause))
 	if d <= 0 {
 		return true
@@ -45,8 +45,8 @@ func (p *partition) linger(ctx context.Context) bool {
 
 // commitLoop commits what is decided until ctx ends or the partition fails; the
 // commits themselves may last as long as work.
-func (p *partition) commitLoop(ctx, work context.Context) error {
-	tick := time.NewTicker(p.w.config.MarkEvery)
+func (p *Partition) commitLoop(ctx, work context.Context) error {
+	tick := time.NewTicker(p.set.config.MarkEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -78,7 +78,7 @@ func (p *partition) commitLoop(ctx, work context.Context) error {
 
 // commitQueue empties the queue, and marks a cursor that moved without outcomes
 // when it is time.
-func (p *partition) commitQueue(ctx context.Context) error {
+func (p *Partition) commitQueue(ctx context.Context) error {
 	for !p.handOverDue.Load() {
 		b, err := p.batch(ctx)
 		if err != nil {
@@ -98,17 +98,17 @@ func (p *partition) commitQueue(ctx context.Context) error {
 }
 
 // wantsMarker reports whether a marker of its own is due.
-func (p *partition) wantsMarker(end position) bool {
+func (p *Partition) wantsMarker(end position) bool {
 	age := time.Since(p.markedAt)
 	if end.seq <= p.committed {
-		return !p.markedAt.IsZero() && age >= p.w.renewEvery()
+		return !p.markedAt.IsZero() && age >= p.set.renewEvery()
 	}
 	waits := p.pending != nil && p.pending.end.seq > p.committed // a checkpoint wants it
-	return waits || age >= p.w.config.MarkEvery
+	return waits || age >= p.set.config.MarkEvery
 }
 
 // drain commits everything that is decided, and a marker at its end.
-func (p *partition) drain(ctx context.Context) error {
+func (p *Partition) drain(ctx context.Context) error {
 	failpoint.Pass("draining")
 	p.markedAt = time.Time{}
 	if err := p.commitQueue(ctx); err != nil {
@@ -136,7 +136,7 @@ type rendered struct {
 
 // batch renders the head of the queue, up to the bounds of one commit. It ends
 // at the border of an event. What does not fit any more is for the next one.
-func (p *partition) batch(ctx context.Context) (batch, error) {
+func (p *Partition) batch(ctx context.Context) (batch, error) {
 	p.mu.Lock()
 	queue, b := p.queue, batch{end: p.end}
 	p.mu.Unlock()
@@ -166,7 +166,7 @@ func (p *partition) batch(ctx context.Context) (batch, error) {
 	return b, nil
 }
 
-func (p *partition) render(ctx context.Context, g group) (*rendered, error) {
+func (p *Partition) render(ctx context.Context, g group) (*rendered, error) {
 	r := &rendered{end: g.end.seq, emitted: slices.Clone(g.outcomes)}
 	for i := range r.emitted {
 		t := &r.emitted[i]
@@ -178,7 +178,7 @@ func (p *partition) render(ctx context.Context, g group) (*rendered, error) {
 			p.retrying("render")(err)
 		}
 		t.outcome.View = nil
-		r.messages = append(r.messages, broker.Message{Subject: decide.SubjectOf(p.id, t.address, t.outcome), Data: body})
+		r.messages = append(r.messages, broker.Message{Subject: decide.SubjectOf(p.ID, t.address, t.outcome), Data: body})
 		r.bytes += len(body)
 	}
 	return r, nil
@@ -186,11 +186,11 @@ func (p *partition) render(ctx context.Context, g group) (*rendered, error) {
 
 // renderOutcome writes the payload of an outcome, without messages if its tenant is over a
 // bound.
-func (p *partition) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
+func (p *Partition) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
 	c, ok := t.outcome.Body.(*events.Compacted)
-	q, tenant := p.w.quotas, t.address.Tenant
+	q, tenant := p.set.quotas, t.address.Tenant
 	if !ok || t.outcome.View == nil {
-		data, _, err = p.w.payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+		data, _, err = p.set.Payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.set.config.Commit))
 		return data, err
 	}
 	p.countHour(ctx)
@@ -207,26 +207,26 @@ func (p *partition) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 			return nil, err
 		}
 	}
-	q.Charge(p.id, tenant, int64(len(data)))
+	q.Charge(p.ID, tenant, int64(len(data)))
 	return data, err
 }
 
 // renderWhole renders a compaction with its messages, once there is memory for it.
-func (p *partition) renderWhole(ctx context.Context, t *emitted, c *events.Compacted) (data []byte, omitted string, err error) {
-	release, err := p.w.rendering.acquire(ctx, c)
+func (p *Partition) renderWhole(ctx context.Context, t *emitted, c *events.Compacted) (data []byte, omitted string, err error) {
+	release, err := p.set.rendering.acquire(ctx, c)
 	if err != nil {
 		return nil, "", err
 	}
 	defer release()
-	return p.w.payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.w.config.Commit))
+	return p.set.Payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.set.config.Commit))
 }
 
 // countHour reads back what the partition's tenants have had stored, once.
-func (p *partition) countHour(ctx context.Context) {
+func (p *Partition) countHour(ctx context.Context) {
 	if p.counted {
 		return
 	}
-	if err := p.w.quotas.Serve(ctx, p.id, p.committer.Fence()); err != nil {
+	if err := p.set.quotas.Serve(ctx, p.ID, p.committer.Fence()); err != nil {
 		p.retrying("count outcomes")(err)
 		return
 	}
@@ -235,7 +235,7 @@ func (p *partition) countHour(ctx context.Context) {
 
 // commit stores a batch and takes it off the queue. It waits while the store is
 // full.
-func (p *partition) commit(ctx context.Context, b batch) error {
+func (p *Partition) commit(ctx context.Context, b batch) error {
 	failpoint.Pass("rendered")
 	began := time.Now()
 	for {
@@ -268,26 +268,26 @@ func (p *partition) commit(ctx context.Context, b batch) error {
 	return nil
 }
 
-func (p *partition) marker(at position) broker.Marker {
+func (p *Partition) marker(at position) broker.Marker {
 	return broker.Marker{
 		Cursor: uint64(at.seq), Chain: at.chain, LastID: at.id, LastTime: at.time,
-		Config: p.w.config.Compaction.Hash(), LogCreated: p.w.config.Streams.Log.Created.UnixNano(),
+		Config: p.set.config.Compaction.Hash(), LogCreated: p.set.config.Streams.Log.Created.UnixNano(),
 	}
 }
 
 // reportCommit passes a commit on to the listener.
-func (p *partition) reportCommit(b batch, took time.Duration) {
-	l := &p.w.config.Listener
-	observe.Call(l.Committed, observe.Committed{Partition: p.id, Cursor: b.end.seq, Outcomes: len(b.messages), Bytes: b.bytes, Took: took})
+func (p *Partition) reportCommit(b batch, took time.Duration) {
+	l := &p.set.config.Listener
+	observe.Call(l.Committed, observe.Committed{Partition: p.ID, Cursor: b.end.seq, Outcomes: len(b.messages), Bytes: b.bytes, Took: took})
 	for _, t := range b.emitted {
 		for _, n := range events.NotesOf(t.outcome.Body) {
-			observe.Call(l.Noted, observe.Noted{Partition: p.id, Address: t.address, Note: n})
+			observe.Call(l.Noted, observe.Noted{Partition: p.ID, Address: t.address, Note: n})
 		}
 		switch body := t.outcome.Body.(type) {
 		case *events.Compacted:
-			observe.Call(l.Compacted, observe.Compacted{Partition: p.id, Address: t.address, Body: body, Omitted: t.omitted})
+			observe.Call(l.Compacted, observe.Compacted{Partition: p.ID, Address: t.address, Body: body, Omitted: t.omitted})
 		case *events.Rejected:
-			observe.Call(l.Rejected, observe.Rejected{Partition: p.id, Address: t.address, Body: body})
+			observe.Call(l.Rejected, observe.Rejected{Partition: p.ID, Address: t.address, Body: body})
 		}
 	}
 }

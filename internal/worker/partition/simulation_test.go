@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"fmt"

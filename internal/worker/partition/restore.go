@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -26,9 +26,9 @@ const fetchTries = 3
 // restore puts the newest snapshot of the partition in the place of its file, when
 // the file is fresh, or so old that replaying takes longer. A snapshot that does not
 // fit, or cannot be had, is left: what it holds follows from the log.
-func (p *partition) restore(ctx context.Context, log broker.StreamState, marker position) error {
+func (p *Partition) restore(ctx context.Context, log broker.StreamState, marker position) error {
 	own := p.store.Position()
-	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && p.share(behind) < p.w.snapshots.minLag() {
+	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && p.share(behind) < p.set.snapshots.minLag() {
 		return nil
 	}
 	path := p.path() + copySuffix
@@ -60,7 +60,7 @@ func (p *partition) restore(ctx context.Context, log broker.StreamState, marker 
 }
 
 // withoutSnapshot goes on from the file as it is, unless the caller is stopping.
-func (p *partition) withoutSnapshot(ctx context.Context, err error) error {
+func (p *Partition) withoutSnapshot(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		p.retrying("restore snapshot")(err)
 	}
@@ -68,10 +68,10 @@ func (p *partition) withoutSnapshot(ctx context.Context, err error) error {
 }
 
 // findSnapshot returns the newest snapshot if it is worth fetching, else nil.
-func (p *partition) findSnapshot(ctx context.Context, own kv.Position, log broker.StreamState, marker position) (*broker.Snapshot, error) {
+func (p *Partition) findSnapshot(ctx context.Context, own kv.Position, log broker.StreamState, marker position) (*broker.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, findSnapshotTime)
 	defer cancel()
-	found, err := p.w.snapshots.store.Newest(ctx, p.id)
+	found, err := p.set.snapshots.store.Newest(ctx, p.ID)
 	if errors.Is(err, broker.ErrNoSnapshot) {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Position, log broke
 	}
 	m := found.Marker
 	switch {
-	case m.Cursor <= own.Cursor, own != (kv.Position{}) && p.share(m.Cursor-own.Cursor) < p.w.snapshots.minLag():
+	case m.Cursor <= own.Cursor, own != (kv.Position{}) && p.share(m.Cursor-own.Cursor) < p.set.snapshots.minLag():
 		return nil, nil
 	case m.Epoch >= p.committer.Epoch():
 		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which has not begun: it belongs to another history of this log", m.Cursor, m.Epoch)
@@ -94,7 +94,7 @@ func (p *partition) findSnapshot(ctx context.Context, own kv.Position, log broke
 
 // snapshotMismatch is fits for a snapshot, which must not miss events between itself and
 // the log either.
-func (p *partition) snapshotMismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
+func (p *Partition) snapshotMismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
 	switch {
 	case m.Cursor == uint64(marker.seq) && m.Chain != marker.chain && marker.chain != 0:
 		return errOtherChain, nil
@@ -105,14 +105,14 @@ func (p *partition) snapshotMismatch(ctx context.Context, m kv.Position, log bro
 }
 
 // fetch writes a snapshot to path and verifies it.
-func (p *partition) fetch(ctx context.Context, s *broker.Snapshot, path string) error {
+func (p *Partition) fetch(ctx context.Context, s *broker.Snapshot, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, moveSnapshotTime)
 	defer cancel()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	err = p.w.snapshots.store.Read(ctx, s, f)
+	err = p.set.snapshots.store.Read(ctx, s, f)
 	if err == nil {
 		err = f.Sync() // it says of itself that it is on disk
 	}

@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 // may come back. Of sessions that were forgotten meanwhile nothing may stay in them.
 
 // pruneErased looks through the files once, before any partition is served.
-func (w *Worker) pruneErased(ctx context.Context) error {
-	if _, err := os.Stat(w.config.Dir); w.config.Dir == "" || err != nil {
+func (set *Set) pruneErased(ctx context.Context) error {
+	if _, err := os.Stat(set.config.Dir); set.config.Dir == "" || err != nil {
 		return nil //nolint:nilerr // there is no file then
 	}
-	for id := range w.config.Streams.Partitions {
-		last, err := broker.LastForget(ctx, w.config.Read, id, everySession)
+	for id := range set.config.Streams.Partitions {
+		last, err := broker.LastForget(ctx, set.config.Read, id, everySession)
 		if err == nil && last > 0 {
-			err = kv.EraseUpTo(w.fileOptions(id), last)
+			err = kv.EraseUpTo(set.fileOptions(id), last)
 		}
 		if err != nil {
 			return fmt.Errorf("remove erased sessions from the file of partition %d: %w", id, err)
@@ -40,20 +40,20 @@ var everySession = events.Address{Tenant: "*", Session: "*"}
 
 // subscribeErasures removes the file of a partition that another worker serves when that
 // one has erased a session, until stop is called.
-func (w *Worker) subscribeErasures() (stop func(), err error) {
-	if w.config.Dir == "" {
+func (set *Set) subscribeErasures() (stop func(), err error) {
+	if set.config.Dir == "" {
 		return func() {}, nil
 	}
 	var busy sync.Mutex
-	s, err := w.config.Commit.Subscribe(events.Published(events.KindErased, everySession), func(m *nats.Msg) {
+	s, err := set.config.Commit.Subscribe(events.Published(events.KindErased, everySession), func(m *nats.Msg) {
 		busy.Lock()
 		defer busy.Unlock()
 		_, a, err := events.ParsePublished(m.Subject)
-		id := events.PartitionOf(a, w.config.Streams.Partitions)
-		if err == nil && w.served[id].Load() == nil {
-			w.erasedElsewhere[id].Store(true)
-			if !w.assigned[id].Load() {
-				w.dropErasedFile(id)
+		id := events.PartitionOf(a, set.config.Streams.Partitions)
+		if err == nil && set.served[id].Load() == nil {
+			set.erasedElsewhere[id].Store(true)
+			if !set.assigned[id].Load() {
+				set.DropErasedFile(id)
 			}
 		}
 	})
@@ -67,19 +67,19 @@ func (w *Worker) subscribeErasures() (stop func(), err error) {
 	}, nil
 }
 
-// dropErasedFile removes the file of a partition that this worker does not serve, if a
+// DropErasedFile removes the file of a partition that this worker does not serve, if a
 // session of it was erased since it did. One that is still being closed is removed
 // when it is.
-func (w *Worker) dropErasedFile(id int) {
-	if !w.erasedElsewhere[id].Load() {
+func (set *Set) DropErasedFile(id int) {
+	if !set.erasedElsewhere[id].Load() {
 		return
 	}
-	err := kv.Remove(w.fileOptions(id).Path)
+	err := kv.Remove(set.fileOptions(id).Path)
 	if errors.Is(err, kv.ErrInUse) {
 		return
 	}
-	w.erasedElsewhere[id].Store(false)
+	set.erasedElsewhere[id].Store(false)
 	if err != nil {
-		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "remove old file of erased session", Err: err})
+		observe.Call(set.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "remove old file of erased session", Err: err})
 	}
 }

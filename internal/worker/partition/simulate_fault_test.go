@@ -1,6 +1,6 @@
 //go:build faults
 
-package worker
+package partition
 
 import "testing"
 

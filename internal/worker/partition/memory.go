@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -51,13 +51,13 @@ func partitionShare(memory int64, partitions int) int {
 }
 
 // ledgerBounds are how many ledgers of the partition may be in memory, and their bytes.
-func (p *partition) ledgerBounds() (n, bytes int) {
-	c := &p.w.config
+func (p *Partition) ledgerBounds() (n, bytes int) {
+	c := &p.set.config
 	return c.MaxLedgers / c.Streams.Partitions, c.MaxLedgerBytes / c.Streams.Partitions
 }
 
 // evict keeps the ledgers in memory within the partition's share; state is held.
-func (p *partition) evict() int { return p.decider.Evict(p.ledgerBounds()) }
+func (p *Partition) evict() int { return p.decider.Evict(p.ledgerBounds()) }
 
 // pressureEvents is how many events are worth a checkpoint for the memory that it frees.
 const pressureEvents = 100
@@ -65,7 +65,7 @@ const pressureEvents = 100
 // memoryPressure is how many times more than their share of memory the ledgers take, as far
 // as a checkpoint can change that: those that changed can leave memory after one only.
 // state is held.
-func (p *partition) memoryPressure() int {
+func (p *Partition) memoryPressure() int {
 	if p.store == nil || p.decider.Events < pressureEvents || len(p.decider.Dirty) == 0 {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (p *partition) memoryPressure() int {
 
 // pauseIntake makes the reader wait for the next checkpoint, or lets it go on. After one it
 // goes on for crowdedEvents at least, whatever that has freed.
-func (p *partition) pauseIntake(yes bool) {
+func (p *Partition) pauseIntake(yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.intakePaused = yes
@@ -83,7 +83,7 @@ func (p *partition) pauseIntake(yes bool) {
 }
 
 // awaitMemory returns when the next event may be decided.
-func (p *partition) awaitMemory() {
+func (p *Partition) awaitMemory() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.intakePaused && !p.stopped {

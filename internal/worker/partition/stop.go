@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -13,18 +13,18 @@ const DefaultDrainTimeout = 10 * time.Second
 // ErrDrain: no turn is lost, but agents wait for the next start.
 var ErrDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
 
-// stopTime is the time of one stop. All partitions share it, so a stop takes no longer
+// StopTime is the time of one stop. All partitions share it, so a stop takes no longer
 // where there are many.
-type stopTime struct {
+type StopTime struct {
 	commits context.Context //nolint:containedctx // ends when nothing more is committed
-	all     context.Context //nolint:containedctx // ends when the stop must have ended
+	All     context.Context //nolint:containedctx // ends when the stop must have ended
 }
 
-// newStopTime begins to run when ctx ends. The last fifth is for files and leases.
-func newStopTime(ctx context.Context, limit time.Duration) (s stopTime, cancel func()) {
+// NewStopTime begins to run when ctx ends. The last fifth is for files and leases.
+func NewStopTime(ctx context.Context, limit time.Duration) (s StopTime, cancel func()) {
 	commits, cancelCommits := outlive(ctx, limit/5*4)
 	all, cancelAll := outlive(ctx, limit)
-	return stopTime{commits, all}, func() { cancelCommits(); cancelAll() }
+	return StopTime{commits, all}, func() { cancelCommits(); cancelAll() }
 }
 
 // outlive returns a context that ends d after ctx.

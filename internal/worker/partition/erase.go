@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -25,15 +25,15 @@ func (e *erasure) forget() compaction.Seq { return compaction.Seq(e.Seq) }
 // pendingErasures lists what a new owner has to erase: what was decided and not
 // told as done. Where nothing is, the file may still be from before, or from a worker
 // that died before it had overwritten its pages.
-func (p *partition) pendingErasures(ctx context.Context) error {
-	pending, err := broker.PendingErasures(ctx, p.w.js, p.id)
+func (p *Partition) pendingErasures(ctx context.Context) error {
+	pending, err := broker.PendingErasures(ctx, p.set.js, p.ID)
 	if err != nil {
 		return err
 	}
 	for _, e := range pending {
 		p.erasures = append(p.erasures, erasure{Erasure: e, resumed: true})
 	}
-	last, err := broker.LastForget(ctx, p.w.config.Read, p.id, everySession)
+	last, err := broker.LastForget(ctx, p.set.config.Read, p.ID, everySession)
 	if err != nil {
 		return err
 	}
@@ -44,15 +44,15 @@ func (p *partition) pendingErasures(ctx context.Context) error {
 }
 
 // eraseForgotten notes the erasures that a commit has told as decided.
-func (p *partition) eraseForgotten(b batch) {
+func (p *Partition) eraseForgotten(b batch) {
 	for _, t := range b.emitted {
 		if f, ok := t.outcome.Body.(*events.Forgotten); ok {
-			p.erase(erasure{Erasure: broker.Erasure{Partition: p.id, Forgotten: *f, Address: t.address}})
+			p.erase(erasure{Erasure: broker.Erasure{Partition: p.ID, Forgotten: *f, Address: t.address}})
 		}
 	}
 }
 
-func (p *partition) erase(e erasure) {
+func (p *Partition) erase(e erasure) {
 	p.mu.Lock()
 	p.erasures = append(p.erasures, e)
 	p.mu.Unlock()
@@ -70,8 +70,8 @@ func wakeUp(c chan struct{}) {
 // watchErasures does what is noted, one at a time, beside everything else the
 // partition does, until ctx ends; what is left then the next owner does. Now and then
 // it drops what has expired.
-func (p *partition) watchErasures(ctx context.Context) {
-	tick := time.NewTicker(p.w.renewEvery())
+func (p *Partition) watchErasures(ctx context.Context) {
+	tick := time.NewTicker(p.set.renewEvery())
 	defer tick.Stop()
 	for {
 		p.mu.Lock()
@@ -101,7 +101,7 @@ func (p *partition) watchErasures(ctx context.Context) {
 }
 
 // eraseUntilDone tries until it succeeds; false says that ctx ended.
-func (p *partition) eraseUntilDone(ctx context.Context, e erasure) bool {
+func (p *Partition) eraseUntilDone(ctx context.Context, e erasure) bool {
 	for {
 		err := p.eraseNow(ctx, e)
 		if err == nil || ctx.Err() != nil {
@@ -119,18 +119,18 @@ func (p *partition) eraseUntilDone(ctx context.Context, e erasure) bool {
 
 // eraseNow overwrites a session wherever the partition's owner reaches, and tells
 // so. The streams come first: what is left of a file can be made of them again.
-func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
+func (p *Partition) eraseNow(ctx context.Context, e erasure) (err error) {
 	done := events.Erased{
 		Header:   events.Header{V: events.Version, ID: "erased-" + e.ID},
 		CausedBy: e.CausedBy, Seq: e.Seq, Resumed: e.resumed,
 	}
 	if !e.local {
 		failpoint.Pass("forgotten")
-		if done.Outcomes, done.Events, err = broker.Erase(ctx, p.w.js, e.Erasure); err != nil {
+		if done.Outcomes, done.Events, err = broker.Erase(ctx, p.set.js, e.Erasure); err != nil {
 			return err
 		}
 		failpoint.Pass("streams-erased")
-		p.w.payloads.Invalidate()
+		p.set.Payloads.Invalidate()
 	}
 	if done.Files, err = p.eraseFile(ctx, &e); err != nil || e.local {
 		return err
@@ -143,7 +143,7 @@ func (p *partition) eraseNow(ctx context.Context, e erasure) (err error) {
 // once a checkpoint says that they are, and removes files that were set aside. Then
 // the snapshots go, unless another owner has seen to them; no copy of the file is
 // made meanwhile.
-func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, err error) {
+func (p *Partition) eraseFile(ctx context.Context, e *erasure) (removed int64, err error) {
 	if p.store != nil {
 		for compaction.Seq(p.store.Position().Cursor) < e.forget() {
 			select {
@@ -154,8 +154,8 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		}
 	}
 	select {
-	case p.w.snapshots.slot <- struct{}{}:
-		defer func() { <-p.w.snapshots.slot }()
+	case p.set.snapshots.slot <- struct{}{}:
+		defer func() { <-p.set.snapshots.slot }()
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
@@ -163,23 +163,23 @@ func (p *partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		if removed, err = p.scrub(); err != nil {
 			return removed, err
 		}
-		p.w.erasedElsewhere[p.id].Store(false) // what was heard before it was served here is done
+		p.set.erasedElsewhere[p.ID].Store(false) // what was heard before it was served here is done
 	}
 	failpoint.Pass("file-erased")
 	if !e.local {
-		err = p.w.snapshots.store.Erase(ctx)
+		err = p.set.snapshots.store.Erase(ctx)
 	}
 	return removed, err
 }
 
 // scrub rids the file of what no row holds, and of files set aside.
-func (p *partition) scrub() (removed int64, err error) {
+func (p *Partition) scrub() (removed int64, err error) {
 	n, err := kv.RemoveQuarantined(p.path())
 	return int64(n), errors.Join(err, p.store.Scrub())
 }
 
 // confirm queues what follows from no event.
-func (p *partition) confirm(t emitted) {
+func (p *Partition) confirm(t emitted) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {

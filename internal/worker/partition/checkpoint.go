@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -27,11 +27,11 @@ type checkpoint struct {
 // openStore opens the partition's file; one that is damaged is set aside. It comes
 // before the take-over: a worker that cannot have the file must not take the
 // partition from the one that has it.
-func (p *partition) openStore() error {
-	if p.w.config.Dir == "" {
+func (p *Partition) openStore() error {
+	if p.set.config.Dir == "" {
 		return nil
 	}
-	store, err := p.openFile(p.w.fileOptions(p.id))
+	store, err := p.openFile(p.set.fileOptions(p.ID))
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (p *partition) openStore() error {
 }
 
 // openFile opens a ledger file of the partition, and tells that it was set aside.
-func (p *partition) openFile(o kv.Options) (*kv.Store, error) {
+func (p *Partition) openFile(o kv.Options) (*kv.Store, error) {
 	store, aside, err := kv.Open(o)
 	if err == nil && aside != nil {
 		p.quarantine(aside.Reason, aside.Moved)
@@ -49,20 +49,20 @@ func (p *partition) openFile(o kv.Options) (*kv.Store, error) {
 }
 
 // path is where the partition's file is.
-func (p *partition) path() string { return p.w.fileOptions(p.id).Path }
+func (p *Partition) path() string { return p.set.fileOptions(p.ID).Path }
 
 // fileOptions say where a partition's file is, and how it is opened.
-func (w *Worker) fileOptions(id int) kv.Options {
+func (set *Set) fileOptions(id int) kv.Options {
 	return kv.Options{
-		Path:      filepath.Join(w.config.Dir, fmt.Sprintf("p%d.db", id)),
-		Partition: id, Partitions: w.config.Streams.Partitions, Sync: w.config.Sync,
+		Path:      filepath.Join(set.config.Dir, fmt.Sprintf("p%d.db", id)),
+		Partition: id, Partitions: set.config.Streams.Partitions, Sync: set.config.Sync,
 	}
 }
 
 // resume returns the border that the file stands at. One that does not fit the
 // log, or the marker, is set aside too: everything follows from the log. Where a
 // snapshot is of more use, it takes the file's place.
-func (p *partition) resume(ctx context.Context, log broker.StreamState, marker position) (position, error) {
+func (p *Partition) resume(ctx context.Context, log broker.StreamState, marker position) (position, error) {
 	if p.store == nil {
 		return position{}, nil
 	}
@@ -89,14 +89,14 @@ func (p *partition) resume(ctx context.Context, log broker.StreamState, marker p
 	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
 }
 
-func (p *partition) quarantine(reason error, moved string) {
-	observe.Call(p.w.config.Listener.Quarantined, observe.Quarantined{Partition: p.id, Reason: reason, Moved: moved})
+func (p *Partition) quarantine(reason error, moved string) {
+	observe.Call(p.set.config.Listener.Quarantined, observe.Quarantined{Partition: p.ID, Reason: reason, Moved: moved})
 }
 
 // mismatch says why a checkpoint cannot be used: the log is another one, has lost the
 // events it stands on, or OUTCOMES has lost what was told about them. err is that
 // the log cannot be asked, which says nothing about the checkpoint.
-func (p *partition) mismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
+func (p *Partition) mismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
 	switch {
 	case m == kv.Position{}:
 		return nil, nil // fresh
@@ -105,7 +105,7 @@ func (p *partition) mismatch(ctx context.Context, m kv.Position, log broker.Stre
 	case m.Cursor > log.Last || m.Cursor > uint64(marker.seq):
 		return fmt.Errorf("checkpoint is at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq), nil
 	}
-	found, err := broker.GetLog(ctx, p.w.config.Read, []uint64{m.Cursor})
+	found, err := broker.GetLog(ctx, p.set.config.Read, []uint64{m.Cursor})
 	if _, gone := errors.AsType[*broker.GoneError](err); gone {
 		return nil, nil // aged away since
 	}
@@ -119,19 +119,19 @@ func (p *partition) mismatch(ctx context.Context, m kv.Position, log broker.Stre
 }
 
 // due reports whether it is time for a checkpoint.
-func (p *partition) due() bool {
+func (p *Partition) due() bool {
 	if p.store == nil || p.pending != nil || p.writing.Load() {
 		return false
 	}
 	p.state.Lock()
 	defer p.state.Unlock()
 	n := len(p.decider.Dirty)
-	return n > 0 && (p.decider.Events >= p.w.config.CheckpointEvents || p.memoryPressure() > 0 || time.Since(p.saved) >= p.w.config.CheckpointEvery)
+	return n > 0 && (p.decider.Events >= p.set.config.CheckpointEvents || p.memoryPressure() > 0 || time.Since(p.saved) >= p.set.config.CheckpointEvery)
 }
 
 // collect takes the ledgers that changed, as they are now. Nothing may be written
 // before everything that was told up to now is committed.
-func (p *partition) collect() error {
+func (p *Partition) collect() error {
 	p.state.Lock()
 	defer p.state.Unlock()
 	changes, written, err := p.decider.Collect()
@@ -146,7 +146,7 @@ func (p *partition) collect() error {
 
 // save writes the pending checkpoint in the background, once its border is
 // committed.
-func (p *partition) save(ctx context.Context) {
+func (p *Partition) save(ctx context.Context) {
 	c := p.pending
 	if c == nil || p.committed < c.end.seq && !failpoint.CheckpointEarly() {
 		return
@@ -163,8 +163,8 @@ func (p *partition) save(ctx context.Context) {
 // no more memory than any other time, and a death in it costs little. All of it was
 // committed long ago; what was told about it is read again from where the file
 // stood.
-func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
-	if p.store == nil || p.decider.Events < p.w.config.CheckpointEvents && p.memoryPressure() == 0 {
+func (p *Partition) checkpointReplay(ctx context.Context, whole bool) error {
+	if p.store == nil || p.decider.Events < p.set.config.CheckpointEvents && p.memoryPressure() == 0 {
 		return nil
 	}
 	changes, written, err := p.decider.Collect()
@@ -187,12 +187,12 @@ func (p *partition) checkpointReplay(ctx context.Context, whole bool) error {
 // write stores a checkpoint; it tries again until it succeeds or ctx ends, since
 // its rows are nowhere else.
 // See docs/adr/0014.
-func (p *partition) write(ctx context.Context, c *checkpoint) {
+func (p *Partition) write(ctx context.Context, c *checkpoint) {
 	failpoint.Pass("before-checkpoint")
 	began := time.Now()
 	m := kv.Position{
 		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
-		LogCreated: p.w.config.Streams.Log.Created.UnixNano(), Config: p.w.config.Compaction.Hash(), Outcomes: c.outcomes,
+		LogCreated: p.set.config.Streams.Log.Created.UnixNano(), Config: p.set.config.Compaction.Hash(), Outcomes: c.outcomes,
 	}
 	for {
 		err := p.store.Checkpoint(m, c.changes)
@@ -218,14 +218,14 @@ func (p *partition) write(ctx context.Context, c *checkpoint) {
 	evicted, kept := p.evict(), len(p.decider.Cache)
 	p.state.Unlock()
 	p.pauseIntake(false)
-	observe.Call(p.w.config.Listener.Checkpointed, observe.Checkpointed{
-		Partition: p.id, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
+	observe.Call(p.set.config.Listener.Checkpointed, observe.Checkpointed{
+		Partition: p.ID, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
 	})
 }
 
 // closeStore lets go of the file. After a drain it first writes what is left; an
 // event that was decided and not committed any more keeps it from that.
-func (p *partition) closeStore(ctx context.Context, drained bool) error {
+func (p *Partition) closeStore(ctx context.Context, drained bool) error {
 	if p.store == nil {
 		return nil
 	}
@@ -246,8 +246,8 @@ func (p *partition) closeStore(ctx context.Context, drained bool) error {
 		}
 		p.background.Wait()
 	}
-	if p.last && p.w.snapshots.enabled() {
-		p.w.snapshots.take(ctx, p, 1)
+	if p.last && p.set.snapshots.enabled() {
+		p.set.snapshots.take(ctx, p, 1)
 	}
 	return p.store.Close()
 }

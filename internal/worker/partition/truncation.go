@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -21,9 +21,9 @@ const (
 
 // awaitLog returns the state of the log once it has come to cursor, or is known to have
 // lost it. The single copy of a server on its own is all there is.
-func (p *partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamState, error) {
+func (p *Partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamState, error) {
 	for end := time.Now().Add(catchUpTime); ; {
-		log, err := broker.State(ctx, p.w.js, broker.LogStream)
+		log, err := broker.State(ctx, p.set.js, broker.LogStream)
 		if err != nil || log.Last >= cursor || log.Replicas <= 1 || time.Now().After(end) {
 			return log, err
 		}
@@ -40,12 +40,12 @@ func (p *partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamS
 // sequences are issued again: to nobody yet, or to agents that came back before the
 // worker did. Then the event at the marker is of a later time than the marker says,
 // and so are all events that took the place of others.
-func (p *partition) findTruncation(ctx context.Context, log broker.StreamState, found broker.Stored) (end uint64, lost bool, err error) {
+func (p *Partition) findTruncation(ctx context.Context, log broker.StreamState, found broker.Stored) (end uint64, lost bool, err error) {
 	if found.LastTime == 0 { // of a marker that went back before, or of none
 		return log.Last, found.Cursor > log.Last, nil
 	}
 	if found.Cursor <= log.Last {
-		at, err := broker.GetLog(ctx, p.w.config.Read, []uint64{found.Cursor})
+		at, err := broker.GetLog(ctx, p.set.config.Read, []uint64{found.Cursor})
 		if _, gone := errors.AsType[*broker.GoneError](err); gone {
 			return 0, false, nil // aged away since
 		}
@@ -53,16 +53,16 @@ func (p *partition) findTruncation(ctx context.Context, log broker.StreamState, 
 			return 0, false, err // another event of that time, or an earlier one, has another hash
 		}
 	}
-	end, err = broker.LastUntil(ctx, p.w.js, broker.LogStream, time.UnixMilli(found.LastTime))
+	end, err = broker.LastUntil(ctx, p.set.js, broker.LogStream, time.UnixMilli(found.LastTime))
 	return end, true, err
 }
 
 // rollBackMarker moves the marker to the end of what the log still has of what was decided.
 // What was told about the events that are gone stays told; the sequences after it
 // are decided as the new events they are.
-func (p *partition) rollBackMarker(ctx context.Context, end, from uint64) (position, error) {
+func (p *Partition) rollBackMarker(ctx context.Context, end, from uint64) (position, error) {
 	marker := position{seq: compaction.Seq(end)}
-	at, err := broker.GetLog(ctx, p.w.config.Read, []uint64{end})
+	at, err := broker.GetLog(ctx, p.set.config.Read, []uint64{end})
 	if _, gone := errors.AsType[*broker.GoneError](err); err != nil && !gone {
 		return position{}, err
 	}
@@ -77,22 +77,22 @@ func (p *partition) rollBackMarker(ctx context.Context, end, from uint64) (posit
 	return marker, nil
 }
 
-// errLogBehind: the node that was read from has less of the log than its leader. It is
+// ErrLogBehind: the node that was read from has less of the log than its leader. It is
 // read again later.
-var errLogBehind = errors.New("the log was not read to its end: the replica that was read is behind its leader")
+var ErrLogBehind = errors.New("the log was not read to its end: the replica that was read is behind its leader")
 
 // otherChain says why a replay did not come to the marker's hash: it is another log,
 // unless the replay ended before the event of the marker, and that event is there.
-func (p *partition) otherChain(ctx context.Context, marker position) error {
+func (p *Partition) otherChain(ctx context.Context, marker position) error {
 	if p.decided.seq >= marker.seq {
 		return errOtherChain
 	}
-	_, err := broker.GetLog(ctx, p.w.config.Read, []uint64{uint64(marker.seq)})
+	_, err := broker.GetLog(ctx, p.set.config.Read, []uint64{uint64(marker.seq)})
 	if _, gone := errors.AsType[*broker.GoneError](err); gone {
 		return errOtherChain
 	}
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %d of %d", errLogBehind, p.decided.seq, marker.seq)
+	return fmt.Errorf("%w: %d of %d", ErrLogBehind, p.decided.seq, marker.seq)
 }

@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const idleEvery = time.Minute
 
 // watchIdle writes a session.idle for each session in memory that its policy calls
 // idle, until ctx ends. The event is what clears; this only says that time passed.
-func (p *partition) watchIdle(ctx context.Context) {
+func (p *Partition) watchIdle(ctx context.Context) {
 	tick := time.NewTicker(idleEvery)
 	defer tick.Stop()
 	for {
@@ -42,7 +42,7 @@ type idleSession struct {
 }
 
 // idleSessions lists the sessions that are due.
-func (p *partition) idleSessions(now int64) []idleSession {
+func (p *Partition) idleSessions(now int64) []idleSession {
 	p.state.Lock()
 	defer p.state.Unlock()
 	var out []idleSession
@@ -56,7 +56,7 @@ func (p *partition) idleSessions(now int64) []idleSession {
 
 // publishIdle publishes the event. Its id follows from the last turn, so that another
 // look, or another worker, stores it once.
-func (p *partition) publishIdle(ctx context.Context, s idleSession) error {
+func (p *Partition) publishIdle(ctx context.Context, s idleSession) error {
 	subject, err := events.Input(events.KindIdle, s.Address)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (p *partition) publishIdle(ctx context.Context, s idleSession) error {
 		return err
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	taken, err := broker.PublishOnce(ctx, p.w.js, m, events.Logged(p.id, events.KindIdle, s.Address))
+	taken, err := broker.PublishOnce(ctx, p.set.js, m, events.Logged(p.ID, events.KindIdle, s.Address))
 	if taken != nil {
 		p.retrying("publish idle")(taken)
 	}

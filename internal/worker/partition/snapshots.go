@@ -1,4 +1,4 @@
-package worker
+package partition
 
 import (
 	"cmp"
@@ -27,29 +27,29 @@ const snapshotShare = 100
 // snapshots puts copies of this worker's ledger files into the object store, from
 // where a worker without them goes on.
 type snapshots struct {
-	w     *Worker
+	set   *Set
 	store *broker.Snapshots
 	slot  chan struct{} // taken for one upload: there is one at a time
 }
 
-func newSnapshots(w *Worker) *snapshots {
-	return &snapshots{w: w, store: broker.NewSnapshots(w.js), slot: make(chan struct{}, 1)}
+func newSnapshots(set *Set) *snapshots {
+	return &snapshots{set: set, store: broker.NewSnapshots(set.js), slot: make(chan struct{}, 1)}
 }
 
 // run takes a snapshot of every partition that moved, every SnapshotEvery until ctx
 // ends.
 func (s *snapshots) run(ctx context.Context) {
-	tick := time.NewTicker(s.w.config.SnapshotEvery)
+	tick := time.NewTicker(s.set.config.SnapshotEvery)
 	defer tick.Stop()
-	rests := make([]time.Time, len(s.w.served)) // by partition: not before
+	rests := make([]time.Time, len(s.set.served)) // by partition: not before
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		for id := range s.w.served {
-			if p := s.w.served[id].Load(); p != nil && time.Now().After(rests[id]) {
+		for id := range s.set.served {
+			if p := s.set.served[id].Load(); p != nil && time.Now().After(rests[id]) {
 				rests[id] = time.Now().Add(snapshotShare * s.take(ctx, p, 1))
 			}
 		}
@@ -59,25 +59,25 @@ func (s *snapshots) run(ctx context.Context) {
 // beforeHandOver takes a snapshot of a partition that another worker is to serve, while it is
 // still served here, if the next owner would have far to go.
 func (s *snapshots) beforeHandOver(ctx context.Context, id int) {
-	p := s.w.served[id].Load()
+	p := s.set.served[id].Load()
 	if p == nil || !s.enabled() || p.unsnapped.Load() < int64(s.minLag()) {
 		return // as nearly always: it must cost a hand-over nothing
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.w.config.DrainTimeout/2)
+	ctx, cancel := context.WithTimeout(ctx, s.set.config.DrainTimeout/2)
 	defer cancel()
 	s.take(ctx, p, s.minLag())
 }
 
 // minLag is how many events of a partition are worth a snapshot: a checkpoint's. To
 // replay fewer takes about as long as to put a snapshot, or to fetch one.
-func (s *snapshots) minLag() int { return s.w.config.CheckpointEvents }
+func (s *snapshots) minLag() int { return s.set.config.CheckpointEvents }
 
 // enabled reports whether this worker takes snapshots.
-func (s *snapshots) enabled() bool { return s.w.config.Dir != "" && s.w.config.SnapshotEvery > 0 }
+func (s *snapshots) enabled() bool { return s.set.config.Dir != "" && s.set.config.SnapshotEvery > 0 }
 
 // take uploads the partition's last checkpoint, when it is at least so many events
 // ahead of the newest snapshot, and returns how long the upload took.
-func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Duration {
+func (s *snapshots) take(ctx context.Context, p *Partition, least int) time.Duration {
 	select {
 	case s.slot <- struct{}{}:
 		defer func() { <-s.slot }()
@@ -94,14 +94,14 @@ func (s *snapshots) take(ctx context.Context, p *partition, least int) time.Dura
 		p.retrying("snapshot")(err)
 	case done.Bytes > 0:
 		done.Took = time.Since(began)
-		observe.Call(s.w.config.Listener.Snapshotted, done)
+		observe.Call(s.set.config.Listener.Snapshotted, done)
 	}
 	return done.Took
 }
 
-func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done observe.Snapshotted, err error) {
+func (s *snapshots) upload(ctx context.Context, p *Partition, least int) (done observe.Snapshotted, err error) {
 	events := p.unsnapped.Load()
-	u, err := s.store.Begin(ctx, p.id) // before the copy: what is erased meanwhile must not come back
+	u, err := s.store.Begin(ctx, p.ID) // before the copy: what is erased meanwhile must not come back
 	if err != nil || p.lead(u.Replaces()) < least {
 		return done, err
 	}
@@ -128,14 +128,14 @@ func (s *snapshots) upload(ctx context.Context, p *partition, least int) (done o
 	}
 	p.unsnapped.Add(-events)
 	failpoint.Pass("snapshot-put")
-	return observe.Snapshotted{Partition: p.id, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
+	return observe.Snapshotted{Partition: p.ID, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
 }
 
 // stillOwned is an error when another owner has taken the partition over, and lets it
 // end. Whoever does so later finds the upload begun, and what it erases moves the
 // fence of that; but an owner that was frozen might begin one after the erasure.
-func (p *partition) stillOwned(ctx context.Context) error {
-	found, err := broker.LastMarker(ctx, p.w.config.Read, p.id)
+func (p *Partition) stillOwned(ctx context.Context) error {
+	found, err := broker.LastMarker(ctx, p.set.config.Read, p.ID)
 	if err == nil && found.Epoch > p.committer.Epoch() {
 		err = fmt.Errorf("%w: %s, epoch %d", broker.ErrFenced, found.Owner, found.Epoch)
 		p.fail(err)
@@ -154,7 +154,7 @@ func (r reading) Read(b []byte) (int, error) {
 // lead is how many events, at most, the partition's last checkpoint is ahead of a
 // snapshot: 0 when the snapshot is of a later owner, 1 or more when it stands
 // elsewhere.
-func (p *partition) lead(s *broker.Snapshot) int {
+func (p *Partition) lead(s *broker.Snapshot) int {
 	m := p.store.Position()
 	switch {
 	case m == kv.Position{}:
@@ -171,14 +171,14 @@ func (p *partition) lead(s *broker.Snapshot) int {
 }
 
 // share is how many of so many sequences of the log may be of one partition.
-func (p *partition) share(sequences uint64) int {
-	return max(1, int(sequences)/p.w.config.Streams.Partitions)
+func (p *Partition) share(sequences uint64) int {
+	return max(1, int(sequences)/p.set.config.Streams.Partitions)
 }
 
 // snapshotMarker describes a copy of the partition's file.
-func (p *partition) snapshotMarker(m kv.Position) broker.Marker {
+func (p *Partition) snapshotMarker(m kv.Position) broker.Marker {
 	return broker.Marker{
-		Cursor: m.Cursor, Owner: p.w.config.Owner, Epoch: p.committer.Epoch(), Config: m.Config, Chain: m.Chain,
+		Cursor: m.Cursor, Owner: p.set.config.Owner, Epoch: p.committer.Epoch(), Config: m.Config, Chain: m.Chain,
 		LastID: m.LastID, LastTime: m.LastTime, LogCreated: m.LogCreated,
 	}
 }

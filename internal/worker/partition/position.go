@@ -1,0 +1,43 @@
+package partition
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"hash/fnv"
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+)
+
+// position is a place between two events of a partition.
+type position struct {
+	seq   compaction.Seq // of the event before it
+	chain uint64         // hash over all events up to it
+	id    string         // of the event before it
+	time  int64          // of the event before it, in Unix milliseconds
+}
+
+// positionAfter is the border behind an event. A session.forget begins a new chain:
+// events before it may be erased.
+func positionAfter(before position, e decide.Event, at time.Time) position {
+	if e.Kind == events.KindForget {
+		before.chain = 0
+	}
+	return position{seq: e.Seq, chain: chain(before.chain, e), id: e.ID, time: at.UnixMilli()}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// chain extends the hash of a partition by one event. It is never 0, which
+// stands for a hash that is not known.
+func chain(before uint64, e decide.Event) uint64 {
+	var b [20]byte
+	binary.BigEndian.PutUint64(b[:], before)
+	binary.BigEndian.PutUint64(b[8:], uint64(e.Seq))
+	binary.BigEndian.PutUint32(b[16:], crc32.Checksum(e.Data, castagnoli))
+	h := fnv.New64a()
+	h.Write(b[:])
+	return max(1, h.Sum64())
+}

@@ -1,0 +1,143 @@
+package partition
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker"
+	"compactd/internal/compaction"
+	"compactd/internal/worker/observe"
+	"compactd/internal/worker/payload"
+	"compactd/internal/worker/quota"
+)
+
+// Config describes the partitions of one worker; worker.Config explains the fields that
+// it has too.
+type Config struct {
+	Read, Commit *nats.Conn
+	Streams      *broker.Streams
+	Compaction   *compaction.Config
+	Owner        string
+	Listener     observe.Listener
+
+	Dir              string
+	Sync             bool
+	CheckpointEvery  time.Duration
+	CheckpointEvents int
+	SnapshotEvery    time.Duration
+
+	MaxLedgers     int
+	MaxLedgerBytes int
+	Memory         int64
+	OutcomeBytes   int64
+	MaxAhead       int
+	MarkEvery      time.Duration
+	DrainTimeout   time.Duration
+}
+
+// Set is the partitions of a worker, and what they share: texts, bounds of tenants and
+// memory, snapshots.
+type Set struct {
+	config    Config
+	js        jetstream.JetStream
+	Payloads  *payload.Renderer
+	quotas    *quota.Bounds
+	rendering *rendering
+	snapshots *snapshots
+
+	assigned        []atomic.Bool               // by number: this worker should serve it
+	erasedElsewhere []atomic.Bool               // by number: its file is from before an erasure
+	served          []atomic.Pointer[Partition] // by number; nil while one is not caught up
+}
+
+// NewSet returns partitions of which none is served.
+func NewSet(js jetstream.JetStream, c Config) *Set {
+	if c.MaxLedgerBytes == 0 {
+		c.MaxLedgerBytes = ledgersShare(c.Memory)
+	}
+	set := &Set{
+		config: c, js: js, Payloads: payload.NewRenderer(c.Read, payloadsShare(c.Memory)), rendering: newRendering(c.Memory),
+		served:          make([]atomic.Pointer[Partition], c.Streams.Partitions),
+		assigned:        make([]atomic.Bool, c.Streams.Partitions),
+		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),
+	}
+	set.snapshots = newSnapshots(set)
+	set.quotas = quota.New(quota.Config{
+		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions, Assigned: set.share,
+		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
+		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
+	})
+	return set
+}
+
+// Count is the number of partitions of the log.
+func (set *Set) Count() int { return len(set.served) }
+
+// At returns a partition that this worker serves, nil for one that it does not.
+func (set *Set) At(id int) *Partition { return set.served[id].Load() }
+
+// Unserve notes that a partition is no longer served.
+func (set *Set) Unserve(id int) { set.served[id].Store(nil) }
+
+// Assign notes whether this worker should serve a partition.
+func (set *Set) Assign(id int, yes bool) { set.assigned[id].Store(yes) }
+
+// IsAssigned reports whether this worker should serve a partition.
+func (set *Set) IsAssigned(id int) bool { return set.assigned[id].Load() }
+
+// share is how many partitions this worker should serve, 1 at least.
+func (set *Set) share() (n int) {
+	for id := range set.assigned {
+		if set.assigned[id].Load() {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// Join makes the config in force readable for others, and brings the files of the
+// directory up to date with erasures. stop ends the watch for further ones.
+func (set *Set) Join(ctx context.Context) (stop func(), err error) {
+	c := set.config.Compaction
+	if err := broker.PutConfig(ctx, set.js, c.Hash(), c.Text(), 0); err != nil {
+		return nil, err
+	}
+	if stop, err = set.subscribeErasures(); err != nil {
+		return nil, err
+	}
+	if err = set.pruneErased(ctx); err != nil { // an erasure that comes too late for it is received
+		stop()
+		return nil, err
+	}
+	return stop, nil
+}
+
+// Run does what concerns all partitions until ctx ends: it renews the config, follows how
+// full OUTCOMES is, and takes snapshots.
+func (set *Set) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	all.Go(func() { set.renewConfig(ctx) })
+	all.Go(func() { set.quotas.Run(ctx) })
+	if set.snapshots.enabled() {
+		all.Go(func() { set.snapshots.run(ctx) })
+	}
+	all.Wait()
+}
+
+// Serve serves a partition until ctx ends or it fails. caughtUp is called when it takes
+// turns, drained when nothing more is committed before a hand-over.
+func (set *Set) Serve(ctx context.Context, s StopTime, id int, caughtUp func(observe.PartitionAcquired), drained func()) error {
+	return newPartition(set, id, caughtUp, drained).run(ctx, s)
+}
+
+// RemoveCopies removes copies of ledger files that a process left unfinished. The caller
+// has the lock of the directory.
+func (set *Set) RemoveCopies() error { return removeUnfinishedCopies(set.config.Dir) }
+
+// BeforeHandOver takes a snapshot for the next owner of a partition, where that is worth it.
+func (set *Set) BeforeHandOver(ctx context.Context, id int) { set.snapshots.beforeHandOver(ctx, id) }
