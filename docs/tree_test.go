@@ -1,0 +1,128 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The tree of docs/architecture.md has every directory of the product with Go code, and
+// no other.
+func TestTree(t *testing.T) {
+	section := architecture(t, "The tree")
+	var listed []string
+	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllStringSubmatch(section, -1) {
+		for _, dir := range span.FindAllStringSubmatch(m[1], -1) {
+			listed = append(listed, dir[1])
+			if _, err := os.Stat(filepath.Join(root, dir[1])); err != nil {
+				t.Errorf("docs/architecture.md: there is no directory %s", dir[1])
+			}
+		}
+	}
+	for _, top := range []string{"client", "cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(file string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && (d.Name() == "testdata" || d.Name() == "testkit" || strings.HasSuffix(d.Name(), "test")) {
+				return fs.SkipDir
+			}
+			dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "../")
+			if path.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") && !slices.Contains(listed, dir) {
+				listed = append(listed, dir)
+				t.Errorf("the tree of docs/architecture.md does not have %s", dir)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Each answer under "Where is …" names a file that declares the symbol.
+func TestWhereIs(t *testing.T) {
+	answers := 0
+	for line := range strings.SplitSeq(architecture(t, "Where is …"), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[2], "`") {
+			continue
+		}
+		answers++
+		file := strings.Trim(cells[2], " `")
+		declared, err := declarations(filepath.Join(root, file))
+		if err != nil {
+			t.Errorf("%s: %v", strings.TrimSpace(cells[1]), err)
+			continue
+		}
+		for _, m := range span.FindAllStringSubmatch(cells[3], -1) {
+			if !slices.Contains(declared, m[1]) {
+				t.Errorf("%s: %s does not declare %s", strings.TrimSpace(cells[1]), file, m[1])
+			}
+		}
+	}
+	if answers < 8 {
+		t.Errorf("found %d answers", answers)
+	}
+}
+
+// architecture returns a section of docs/architecture.md.
+func architecture(t *testing.T, heading string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(read(t, "docs/architecture.md"), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("docs/architecture.md has no section %q", heading)
+	}
+	section, _, _ := strings.Cut(rest, "\n## ")
+	return section
+}
+
+// declarations lists the functions, types and variables of a file, methods as Type.Method.
+func declarations(file string) (names []string, err error) {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				name = receiver(d.Recv.List[0].Type) + "." + name
+			}
+			names = append(names, name)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					names = append(names, s.Name.Name)
+				case *ast.ValueSpec:
+					for _, n := range s.Names {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
