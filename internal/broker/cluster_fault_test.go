@@ -32,7 +32,7 @@ import (
 // or is cut off. It is printed, and fails no test: seconds depend on the machine.
 const recoveryGoal = 12 * time.Second
 
-// A cluster loses the leader of OUTCOMES in the middle of commits, by death and by
+// A cluster loses the leader of OUTCOMES in the middle of commits, by crashes and by
 // a cut, again and again: every commit is stored once, in order, and goes on
 // (P13).
 func TestFaultClusterLosesLeader(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"compactd/internal/disk"
 )
 
-// A folder that is not there yet has the room of the one it will be made in.
+// A directory that is not there yet has the room of the one it will be made in.
 func TestSpace(t *testing.T) {
 	dir := t.TempDir()
 	_, want, err := disk.Space(dir)

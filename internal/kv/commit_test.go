@@ -47,7 +47,7 @@ func TestCommitFails(t *testing.T) {
 
 // The last sync of a commit fails after the meta page was replaced: the caller
 // receives it, and the store goes on from what bbolt goes on from.
-func TestCommitStandsAndFails(t *testing.T) {
+func TestCommitStoredAndFails(t *testing.T) {
 	_, s, m, changes := half(t)
 	defer s.Abandon()
 	s.commit = func(tx *bolt.Tx) error { return errors.Join(tx.Commit(), syscall.EIO) }

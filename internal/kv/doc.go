@@ -52,7 +52,7 @@
 // then on: Close, and Open again, which quarantines the file. [ErrInUse] means that another
 // process, or another Store of this one, has the file.
 //
-// One damage is beyond recovery: should a page of an open file come to name one of
+// One damage is beyond recovery: should a page of an open file refer to one of
 // its ancestors, bbolt descends until the process ends. The next Open finds it.
 //
 // docs/format/ledger-file.md describes the file.

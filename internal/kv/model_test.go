@@ -204,7 +204,7 @@ func drawData(r *rand.Rand) []byte {
 	return b[:n]
 }
 
-// Whatever checkpoints, closings and deaths come in whatever order, a store holds
+// Whatever checkpoints, closings and crashes come in whatever order, a store holds
 // what a map would, and the file always passes its own check. A copy made at any
 // moment between two checkpoints is what kill -9 would leave.
 func TestStoreIsAMap(t *testing.T) {
@@ -236,7 +236,7 @@ func TestStoreIsAMap(t *testing.T) {
 				s = mustOpen(t, o)
 				check(t, s, pos, m)
 			},
-			"die": func(t *rapid.T) {
+			"crash": func(t *rapid.T) {
 				s.Abandon()
 				s = mustOpen(t, o)
 				check(t, s, pos, m)

@@ -52,13 +52,13 @@ func TestDamagedFile(t *testing.T) {
 		{"main", []string{"quarantined", "intact"}},
 		{"more", []string{"quarantined", "intact"}},
 		{"open", []string{"noticed", "intact"}},
-		{"raw", []string{"silent", "died"}},
+		{"raw", []string{"undetected", "crashed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			n := runSeries(t, dir, c.name)
 			figures.Print(t, "P11", "mutations", allSeries[c.name].len(), "kinds", len(allSeries[c.name].kinds), "quarantined", n["quarantined"],
-				"noticed", n["noticed"], "intact", n["intact"], "silent", n["silent"], "died", n["died"])
+				"noticed", n["noticed"], "intact", n["intact"], "undetected", n["undetected"], "crashed", n["crashed"])
 			for _, word := range c.must {
 				if n[word] == 0 {
 					t.Errorf("none is %s", word)
@@ -87,18 +87,18 @@ func runSeries(t *testing.T, dir, name string) map[string]int {
 			count[word]++
 			byKind[all.kind(at)+" "+word]++
 			next = at + 1
-			if name != "raw" && (word == "silent" || word == "error") {
+			if name != "raw" && (word == "undetected" || word == "error") {
 				t.Errorf("%s %d: %s", all.kind(at), at, lines.Text())
 			}
 		}
 		if err := cmd.Wait(); err != nil && next <= at {
-			count["died"]++
-			byKind[all.kind(at)+" died"]++
+			count["crashed"]++
+			byKind[all.kind(at)+" crashed"]++
 			next = at + 1
 			if name == "open" { // may be; see doc.go
 				checkDead(t, dir, name)
 			} else if name != "raw" {
-				t.Errorf("%s %d: the process died: %v\n%s", all.kind(at), at, err, cmd.Stderr.(*tail).b)
+				t.Errorf("%s %d: the process crashed: %v\n%s", all.kind(at), at, err, cmd.Stderr.(*tail).b)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func checkDead(t *testing.T, dir, name string) {
 		t.Fatal(err)
 	}
 	defer s.Abandon()
-	t.Logf("after a death: %+v", set)
+	t.Logf("after a crash: %+v", set)
 	if set == nil {
 		t.Error("the file that killed a process is trusted")
 	}
@@ -269,7 +269,7 @@ func (t *trial) closed(thorough bool, mutate func() []byte) (string, error) {
 	return t.reopen(thorough)
 }
 
-// reopen opens the file as it lies there and judges what comes out. Then it writes
+// reopen opens the file as it is there and checks the result. Then it writes
 // to it and reads it all again, when it is thorough.
 func (t *trial) reopen(thorough bool) (string, error) {
 	s, set, err := Open(t.o)
@@ -290,7 +290,7 @@ func (t *trial) reopen(thorough bool) (string, error) {
 		return "", err
 	}
 	if t.states[s.Position().Cursor] != m.hash(s.Position()) || set != nil && len(m) > 0 {
-		return fmt.Sprintf("silent at %d", s.Position().Cursor), nil
+		return fmt.Sprintf("undetected at %d", s.Position().Cursor), nil
 	}
 	if !thorough {
 		return word, nil
@@ -315,7 +315,7 @@ func (t *trial) reopen(thorough bool) (string, error) {
 		return "", err
 	}
 	if m.hash(s.Position()) != want {
-		return "silent after checkpoints", nil
+		return "undetected after checkpoints", nil
 	}
 	return word, nil
 }
@@ -342,7 +342,7 @@ func (t *trial) open(mutate func() []byte) (string, error) {
 		case err != nil:
 			return "", err
 		case !maps.Equal(asMap(rows), want):
-			return "silent load of " + a.String(), nil
+			return "undetected load of " + a.String(), nil
 		}
 	}
 	switch m, err := dump(s); {
@@ -352,7 +352,7 @@ func (t *trial) open(mutate func() []byte) (string, error) {
 	case err != nil:
 		return "", err
 	case m.hash(s.Position()) != t.states[s.Position().Cursor]:
-		return "silent dump", nil
+		return "undetected dump", nil
 	}
 	// Who goes on in spite of it does no harm either.
 	for range 2 {
@@ -364,7 +364,7 @@ func (t *trial) open(mutate func() []byte) (string, error) {
 	}
 	s.Abandon()
 	after, err := t.reopen(true)
-	if err != nil || strings.HasPrefix(after, "silent") {
+	if err != nil || strings.HasPrefix(after, "undetected") {
 		return after, err
 	}
 	return word, nil
@@ -421,7 +421,7 @@ func (t *trial) raw(mutate func() []byte) (string, error) {
 		return "noticed", nil //nolint:nilerr // the error is what was to be seen
 	}
 	if m.hash(head.position) != t.states[head.position.Cursor] {
-		return "silent", nil
+		return "undetected", nil
 	}
 	return "intact", nil
 }

@@ -17,7 +17,7 @@ type Options struct {
 	// too. ReadOnly takes any file.
 	Partition, Partitions int
 	// Sync forces every checkpoint to disk before it returns (durability power).
-	// Without it a checkpoint survives the death of the process, not of the machine.
+	// Without it a checkpoint survives a crash of the process, not of the machine.
 	Sync bool
 	// ReadOnly takes a shared lock and changes nothing. A file that is missing,
 	// empty or not to be trusted is an error then.

@@ -61,7 +61,7 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// The process may die anywhere in Scrub: what it overwrites belongs to nothing.
+// The process may crash anywhere in Scrub: what it overwrites belongs to nothing.
 func TestScrubHalfWay(t *testing.T) {
 	o := options(t)
 	s := mustOpen(t, o)
@@ -79,7 +79,7 @@ func TestScrubHalfWay(t *testing.T) {
 }
 
 // Quarantined files go with a session.
-func TestRemoveSetAside(t *testing.T) {
+func TestRemoveQuarantined(t *testing.T) {
 	o := options(t)
 	for range 2 {
 		if _, err := mustOpen(t, o).Discard(); err != nil {

@@ -197,7 +197,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.release())
 }
 
-// Abandon lets go of the file as the death of the process would: nothing is
+// Abandon releases the file as a crash of the process would: nothing is
 // marked, nothing is synced. For tests.
 func (s *Store) Abandon() {
 	s.writing.Lock()

@@ -273,7 +273,7 @@ func TestTrust(t *testing.T) {
 
 // A file that was closed stays marked so until the first checkpoint, which takes
 // the pos away again.
-func TestCleanMark(t *testing.T) {
+func TestCleanFlag(t *testing.T) {
 	o := options(t)
 	s := mustOpen(t, o)
 	checkpoint(t, s, positionAt(1))
@@ -339,7 +339,7 @@ func TestSyncs(t *testing.T) {
 }
 
 // Three files are kept, the youngest; whatever else lies there stays.
-func TestSetAsideKeepsThree(t *testing.T) {
+func TestQuarantineKeepsThree(t *testing.T) {
 	o := options(t)
 	for i := range 5 {
 		s, set, err := Open(o)

@@ -78,9 +78,9 @@ func TestParseMarker(t *testing.T) {
 	}
 	got := map[uint64]uint64{}
 	err := stream.ReadStream(t.Context(), w.JS, topology.OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, seq uint64) error {
-		mark, ok, err := ParseMarker(m.Headers())
+		marker, ok, err := ParseMarker(m.Headers())
 		if ok {
-			got[seq] = mark.Cursor
+			got[seq] = marker.Cursor
 		}
 		return err
 	})
@@ -198,7 +198,7 @@ func TestCommitSubjects(t *testing.T) {
 	}
 }
 
-// Two that take over at once: both may come to own the partition, one after the
+// Two that take over at once: both may own the partition, one after the
 // other, but only the later one can commit.
 func TestTakeOverRace(t *testing.T) {
 	w := newEnv(t)

@@ -55,7 +55,7 @@ func TestConnectFails(t *testing.T) {
 	addr := ln.Addr().String()
 	ln.Close()
 	_, err = Open(t.Context(), Options{URL: "nats://joe:secret@" + addr + ", token@" + addr})
-	if err == nil || !strings.Contains(err.Error(), "joe:xxxxx@"+addr) || troubleOf(err) != CauseServer {
+	if err == nil || !strings.Contains(err.Error(), "joe:xxxxx@"+addr) || foundCause(err) != CauseServer {
 		t.Errorf("error is %v", err)
 	}
 	if err != nil && (strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "token")) {
@@ -89,7 +89,7 @@ func TestConnectToOther(t *testing.T) {
 		"is the HTTP of a compactd worker": serve(`{"v":1,"name":"compactd"}`), "does not greet as NATS does": idle.Addr().String(),
 	} {
 		_, err := Open(t.Context(), Options{URL: "nats://" + addr, Timeout: time.Second})
-		if troubleOf(err) != CauseOther || !strings.Contains(err.Error(), "at "+addr) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "4222 by default") {
+		if foundCause(err) != CauseOther || !strings.Contains(err.Error(), "at "+addr) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "4222 by default") {
 			t.Errorf("%s: error is %v", want, err)
 		}
 	}
@@ -111,13 +111,13 @@ func TestConnectRefused(t *testing.T) {
 		"no user was named":                        {URL: addr},
 	} {
 		_, err := Open(t.Context(), o)
-		if troubleOf(err) != CauseUser || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
+		if foundCause(err) != CauseUser || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: error is %v", want, err)
 		}
 	}
 }
 
-func troubleOf(err error) Cause {
+func foundCause(err error) Cause {
 	e, _ := errors.AsType[*Error](err)
 	return e.Cause
 }
@@ -137,7 +137,7 @@ func TestConnectUser(t *testing.T) {
 	}
 	nc.Close()
 	_, err = Open(t.Context(), Options{URL: addr})
-	if !errors.Is(err, nats.ErrAuthorization) || troubleOf(err) != CauseUser || strings.Contains(err.Error(), "--") {
+	if !errors.Is(err, nats.ErrAuthorization) || foundCause(err) != CauseUser || strings.Contains(err.Error(), "--") {
 		t.Errorf("error is %v", err)
 	}
 }

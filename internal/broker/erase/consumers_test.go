@@ -13,7 +13,7 @@ import (
 )
 
 // A server keeps the consumer of a read for minutes, and has a thousand: none is left
-// by a read that came to its end, was broken off, or found nothing, nor by a wait for
+// by a read that reached its end, was broken off, or found nothing, nor by a wait for
 // an erasure.
 func TestNoConsumerIsLeft(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestNoConsumerIsLeft(t *testing.T) {
 		t.Errorf("without a worker: %v", err)
 	}
 	if n := w.readers(topology.OutcomesStream); n != 0 {
-		t.Errorf("forget: %d consumers are left", n)
+		t.Errorf("erase: %d consumers are left", n)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // A state is believed when it comes from a leader that most copies have followed lately,
-// and from nobody else who answers (P13).
+// and from no other server that answers (P13).
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	peer := func(name string, active time.Duration) *jetstream.PeerInfo {

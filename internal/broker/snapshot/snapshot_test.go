@@ -239,7 +239,7 @@ func TestSnapshotErase(t *testing.T) {
 	}
 	broken := io.MultiReader(bytes.NewReader(append(secret, brokertest.Payload(5, chunkBytes)...)), &failing{})
 	if err := w.begin(1).Put(t.Context(), commit.Marker{}, 0, broken); err == nil {
-		t.Fatal("it did not die")
+		t.Fatal("it did not end")
 	}
 	if found := grep(t, dir, secret); len(found) == 0 {
 		t.Fatal("nothing is found before the erasure: this test is blind")

@@ -17,7 +17,7 @@ import (
 //   - Whether a message is one of a stream, its stream, sequence, time and what is behind it:
 //     off the reply subject of its delivery, which the server makes. No header is read.
 //   - Status, Description, Nats-Pending-Messages, Nats-Last-Consumer and Nats-Last-Stream: of a
-//     message that came to an inbox of ours without such a reply subject, and of none that
+//     message that arrived in an inbox of ours without such a reply subject, and of none that
 //     was stored.
 //   - Nats-Subject, Nats-Sequence and Nats-Time-Stamp of a Direct Get: the server appends its
 //     own to what was stored, so the last of each is its own, if the client has read the

@@ -55,10 +55,10 @@ func TestPlantedHeadersAreRead(t *testing.T) {
 	w := openEnv(t, t.TempDir(), topology.Config{Partitions: 1})
 	want := w.planted()
 	got := make(chan LogMessage, len(want))
-	trouble := make(chan string, 100)
+	problems := make(chan string, 100)
 	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{
-		OnError:   func(err error) { trouble <- err.Error() },
-		OnFetched: func(seq uint64, why error) { trouble <- fmt.Sprintf("%d was read by its sequence: %v", seq, why) },
+		OnError:   func(err error) { problems <- err.Error() },
+		OnFetched: func(seq uint64, why error) { problems <- fmt.Sprintf("%d was read by its sequence: %v", seq, why) },
 	}, func(m jetstream.Msg) {
 		md, _ := m.Metadata()
 		got <- logged(m, md.Sequence.Stream)
@@ -73,7 +73,7 @@ func TestPlantedHeadersAreRead(t *testing.T) {
 			if diff := cmp.Diff(m, g); diff != "" {
 				t.Fatal(diff)
 			}
-		case why := <-trouble:
+		case why := <-problems:
 			t.Fatalf("event %d of %d: %s", i, len(want), why)
 		case <-deadline:
 			t.Fatalf("event %d of %d was not read within a minute", i, len(want))

@@ -90,10 +90,10 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	}
 	defer r.Leave()
 	r.Start()
-	stall := time.NewTicker(readIdle)
-	defer stall.Stop()
+	ticker := time.NewTicker(readIdle)
+	defer ticker.Stop()
 	for {
-		stalled := false
+		idle := false
 		select {
 		case err := <-done:
 			return err
@@ -105,10 +105,10 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 			if state.Replicas == 1 { // no other copy has more
 				return nil
 			}
-		case <-stall.C:
+		case <-ticker.C:
 			// What was pending may have been purged, or aged away: then no message
 			// is ever reported as the last.
-			if stalled = r.order.idle(); !stalled {
+			if idle = r.order.idle(); !idle {
 				continue
 			}
 		}
@@ -116,7 +116,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 		if ok && (at >= upTo || state.Replicas == 1) {
 			return nil
 		}
-		if ok && stalled {
+		if ok && idle {
 			wakeUp(r.behind)
 		}
 	}

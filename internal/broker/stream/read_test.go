@@ -21,7 +21,7 @@ import (
 	"compactd/internal/events"
 )
 
-// partitionOf reads the partition that session s of tenant t came to lie in.
+// partitionOf reads the partition that session s of tenant t belongs to.
 func (w *env) partitionOf(seq uint64) int {
 	w.T.Helper()
 	got, err := GetLog(w.T.Context(), w.NC, []uint64{seq})

@@ -16,7 +16,7 @@ import (
 )
 
 // Reader reads a part of a stream in order, one message at a time, with one consumer
-// after the other: each goes on where the one before it came to.
+// after the other: each goes on where the one before it stopped.
 //
 // nats.go has an ordered consumer, which requests its next one by the same name until it
 // gets an answer. A cluster may place that on a node that is cut off, and takes that node to be
@@ -41,7 +41,7 @@ type Reader struct {
 	// onFetched is called with what was read by its sequence, and why; set before start.
 	onFetched func(seq uint64, why error)
 
-	stuck struct { // where the last consumer came to nothing
+	stuck struct { // where the last consumer delivered nothing
 		at    uint64
 		times int
 	}
@@ -197,7 +197,7 @@ func (r *Reader) consume(ctx context.Context, cons jetstream.Consumer, status <-
 	}
 }
 
-// isStuck reports whether another consumer came to nothing at the place where the one
+// isStuck reports whether another consumer delivered nothing at the place where the one
 // before it did. What is wrong with the link or with the consumer's node is another matter.
 func (r *Reader) isStuck(why error) bool {
 	for _, other := range []error{

@@ -39,7 +39,7 @@ func (u *unanswered) CreateConsumer(ctx context.Context, stream string, c jetstr
 }
 
 // A reader whose consumer is lost, and whose requests for the next one are not answered,
-// asks for others by other names, goes on where it was, and leaves no consumer behind
+// requests others by other names, goes on where it was, and leaves no consumer behind
 // (P13).
 func TestReaderUnanswered(t *testing.T) {
 	t.Parallel()

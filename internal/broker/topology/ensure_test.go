@@ -232,7 +232,7 @@ func TestTopologyInvalid(t *testing.T) {
 	}
 }
 
-// Two ages are a mismatch that asking for one of them mends.
+// Two ages are a mismatch that setting one of them repairs.
 func TestEnsureAges(t *testing.T) {
 	w := brokertest.New(t)
 	out, _ := w.JS.Stream(t.Context(), topology.OutcomesStream)
