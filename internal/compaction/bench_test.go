@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
-	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -160,7 +159,7 @@ func BenchmarkPlan10k(b *testing.B) {
 	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) / 10
 	b.ReportAllocs()
 	for b.Loop() {
-		plan := stage.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
+		plan := makePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
 		if len(plan.Used) != 3 {
 			b.Fatalf("used %v", plan.Used)
 		}
@@ -187,7 +186,7 @@ func BenchmarkPlanRender1k(b *testing.B) {
 	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) * 6 / 10
 	b.ReportAllocs()
 	for b.Loop() {
-		plan := stage.MakePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
+		plan := makePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
 		if len(plan.Stages) != 3 {
 			b.Fatalf("stages %+v", plan.Stages)
 		}
@@ -225,7 +224,7 @@ func hostilePlan(t testing.TB, n int) func() {
 	}
 	policy := a.ledger.Policy()
 	return func() {
-		stage.MakePlan(a.ledger.Visible(), events.OpenAI, a.ledger.Rate(), &policy, a.ledger.Window(), 0)
+		makePlan(a.ledger.Visible(), events.OpenAI, a.ledger.Rate(), &policy, a.ledger.Window(), 0)
 	}
 }
 

@@ -55,7 +55,7 @@ func CustomOf(profile string) measure.Custom { return measure.CustomOf(profile) 
 type Policy = policy.Policy
 
 // DefaultPolicy is the preset "default".
-func DefaultPolicy() Policy { return policy.DefaultPolicy() }
+func DefaultPolicy() Policy { return policy.Default() }
 
 // Preset returns the policy of a name, and whether there is one.
 func Preset(name string) (Policy, bool) { return policy.Preset(name) }
@@ -64,7 +64,7 @@ func Preset(name string) (Policy, bool) { return policy.Preset(name) }
 func PresetNames() []string { return policy.PresetNames() }
 
 // PolicyFields lists the paths of the fields that a path covers.
-func PolicyFields(path string) []string { return policy.PolicyFields(path) }
+func PolicyFields(path string) []string { return policy.Fields(path) }
 
 // View is an effective history in entries, ready to be rendered.
 type View = render.View

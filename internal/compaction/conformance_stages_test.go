@@ -144,7 +144,7 @@ func (in *stageInput) policy(m *manner) compaction.Policy {
 func answerCompact(c *vectorCase) any {
 	in, _ := c.stage()
 	p, r := in.policy(c.manner), c.manner.rate(in.Config.Provider)
-	plan := stage.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, in.TargetTokens-r.PerConversation)
+	plan := makePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, in.TargetTokens-r.PerConversation)
 	out := in.compacted(c.manner, plan, read(in.Messages), nil)
 	if c.manner != mannerOfSeed { // which was not given
 		count := counted(plan.Edits)
@@ -207,7 +207,7 @@ func answerSummarize(c *vectorCase) any {
 	target := in.TargetTokens - r.PerConversation
 	cheap := p
 	cheap.Truncate.Enabled = false
-	plan := stage.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &cheap, 128_000, target)
+	plan := makePlan(entriesOf(in.Messages), events.NeuroLink, r, &cheap, 128_000, target)
 	called := false
 	summary := &events.Summary{Text: said.Summarizer.Reply}
 	if plan.After > target {
@@ -217,7 +217,7 @@ func answerSummarize(c *vectorCase) any {
 		ceiling := r.Text(size) + r.PerMessage
 		var end int
 		end, called = condensable(d, target-ceiling, ceiling)
-		plan = stage.MakePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, target)
+		plan = makePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, target)
 		if called && !said.Summarizer.Fail {
 			to := entries[end-1].End()
 			to.Part = 0

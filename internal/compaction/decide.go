@@ -316,7 +316,7 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	if !g.policy.Summarize.Enabled { // switched off since it was requested
 		m.Summary = nil
 	}
-	return budgeted{stage.Run(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target, total}
+	return budgeted{stage.MakePlan(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target, total}
 }
 
 // emitPlan emits a compaction by a plan, and brings l to the state after it.
@@ -366,7 +366,7 @@ func (l *Ledger) inputs(stages []events.StageReport) []events.StageReport {
 
 // clear emits what one of the two forms of clearing clears, and reports whether that
 // made the input smaller.
-func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.MicroPolicy) bool) bool {
+func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Micro) bool) bool {
 	g := &l.cache
 	plan := stage.ClearPlan(l.visible(), l.format, g.rate, func(x *stage.Draft) { form(x, &g.policy.Prune.Micro) })
 	if l.input(plan.After) >= l.input(plan.Before) { // by the provider's count, which need not agree with ours

@@ -8,7 +8,6 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
-	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -271,10 +270,10 @@ func TestPrune(t *testing.T) {
 				events.Message{Role: role, Parts: []events.Part{p}}, compaction.Entry{Turn: 1, Index: uint32(i)})...)
 		}
 		own := withoutSummaries()
-		own.Prune = policy.PrunePolicy{Enabled: true, ProtectTokens: c.protect, MinimumTokens: c.minimum, ProtectedTools: c.protected}
+		own.Prune = policy.Prune{Enabled: true, ProtectTokens: c.protect, MinimumTokens: c.minimum, ProtectedTools: c.protected}
 		own.Deduplicate.Enabled, own.Truncate.Enabled = false, false
 		rate := compaction.NewRate(compaction.Profiles["seed"], c.provider)
-		plan := stage.MakePlan(entries, events.NeuroLink, rate, &own, 128000, 0)
+		plan := makePlan(entries, events.NeuroLink, rate, &own, 128000, 0)
 		var clears []int64
 		for _, e := range plan.Edits {
 			clears = append(clears, e.Index)

@@ -11,7 +11,6 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -144,7 +143,7 @@ func TestSomethingStays(t *testing.T) {
 		}
 		p := withoutSummaries()
 		target := compaction.Tokens(rapid.Int64Range(-10, 50).Draw(t, "target"))
-		plan := stage.MakePlan(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""), &p, 1000, target)
+		plan := makePlan(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""), &p, 1000, target)
 		got, err := compaction.Render(planView(plan, format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
 		if err != nil || len(got) == 0 {
 			t.Fatalf("%d messages of %d: %v", len(got), len(msgs), err)

@@ -16,7 +16,6 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
-	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -649,7 +648,7 @@ func (s *script) plan(a args) string {
 		p.Truncate.Fraction = compaction.PPM(n * 10_000)
 	}
 	before := s.ledger.Visible()
-	plan := stage.MakePlan(slices.Clone(before), s.format, s.ledger.Rate(), &p, s.ledger.Window(), a.tokens("target"))
+	plan := makePlan(slices.Clone(before), s.format, s.ledger.Rate(), &p, s.ledger.Window(), a.tokens("target"))
 	s.view = planView(plan, s.format)
 	return fmt.Sprintf("%d -> %d", plan.Before, plan.After) + stageLines(plan.Stages) + editLines(plan.Edits) + s.changes(before)
 }

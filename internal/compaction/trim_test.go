@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
-	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -34,7 +33,7 @@ func TestTrim(t *testing.T) {
 		p := a.ledger.Policy()
 		p.Truncate.Enabled = true
 		target := compaction.Tokens(rapid.IntRange(1, 3_000).Draw(t, "target"))
-		plan := stage.MakePlan(a.ledger.Visible(), g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
+		plan := makePlan(a.ledger.Visible(), g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
 		raw, err := a.render(planView(plan, g.format))
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +48,7 @@ func TestTrim(t *testing.T) {
 		if plan.After > target && plan.Messages > 4 {
 			return // it may cut another half of the messages
 		}
-		again := stage.MakePlan(plan.Entries, g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
+		again := makePlan(plan.Entries, g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
 		if again.After != plan.After || len(again.Used) > 0 {
 			t.Fatalf("%d -> %d -> %d by %v", plan.Before, plan.After, again.After, again.Used)
 		}

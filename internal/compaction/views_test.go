@@ -9,6 +9,13 @@ import (
 	"compactd/internal/events"
 )
 
+// makePlan plans for a target, with every stage but a summary.
+func makePlan(entries []compaction.Entry, f events.Format, r compaction.Rate, p *compaction.Policy,
+	window, target compaction.Tokens,
+) stage.Plan {
+	return stage.MakePlan(entries, f, r, p, window, stage.Means{Target: target, Truncate: true, Enough: target})
+}
+
 // planView is what a plan makes of its entries.
 func planView(p stage.Plan, f events.Format) *compaction.View {
 	return &compaction.View{Format: f, Entries: p.Entries}

@@ -84,6 +84,3 @@ type Prompt struct {
 func (p Prompt) Total() Tokens {
 	return p.System + p.History + p.Current + p.Tools + p.Files + p.Correction
 }
-
-// Fixed is the part that no compaction reduces.
-func (p Prompt) Fixed() Tokens { return p.Total() - p.History }

@@ -51,18 +51,18 @@ func (p Policy) valid() bool {
 	return p.Validate() == nil
 }
 
-// policyFields are the paths of all fields of a policy but locked, in their order.
-var policyFields = listPolicyFields()
+// allFields are the paths of all fields of a policy but locked, in their order.
+var allFields = listFields()
 
-func listPolicyFields() (out []string) {
+func listFields() (out []string) {
 	eachField(&Policy{}, &Policy{}, func(path string, _, _ reflect.Value) { out = append(out, path) })
 	return out
 }
 
-// PolicyFields lists the paths of the fields that a path covers: its own, or those of
+// Fields lists the paths of the fields that a path covers: its own, or those of
 // the group that it names. None is a path of neither.
-func PolicyFields(path string) (out []string) {
-	for _, field := range policyFields {
+func Fields(path string) (out []string) {
+	for _, field := range allFields {
 		if covers(path, field) {
 			out = append(out, field)
 		}

@@ -40,18 +40,18 @@ type Policy struct {
 	// LimitTokens is the hard limit, at most the available input; 0 leaves it where
 	// TriggerMode puts it. The trigger is never above it.
 	LimitTokens measure.Tokens `json:"limit_tokens"`
-	Buffers     BufferPolicy   `json:"buffers"`
+	Buffers     Buffers        `json:"buffers"`
 
 	// RecallNotice makes every placeholder name the place of its original, for
 	// compactd.recall.
 	RecallNotice bool `json:"recall_notice"`
 
-	Prune       PrunePolicy     `json:"prune"`
-	Deduplicate DedupePolicy    `json:"deduplicate"`
-	Summarize   SummarizePolicy `json:"summarize"`
-	Truncate    TruncatePolicy  `json:"truncate"`
-	ToolOutput  OutputPolicy    `json:"tool_output"`
-	Restore     RestorePolicy   `json:"restore"`
+	Prune       Prune       `json:"prune"`
+	Deduplicate Deduplicate `json:"deduplicate"`
+	Summarize   Summarize   `json:"summarize"`
+	Truncate    Truncate    `json:"truncate"`
+	ToolOutput  ToolOutput  `json:"tool_output"`
+	Restore     Restore     `json:"restore"`
 
 	// Locked are the paths of fields that sessions cannot set, such as
 	// summarize.enabled, or summarize for all of its fields.
@@ -154,7 +154,7 @@ func (p Policy) Validate() error {
 	p.Prune.Micro.validate(check)
 	errs = append(errs, p.ToolOutput.validate(), p.Restore.validate())
 	for _, path := range p.Locked {
-		check(slices.ContainsFunc(policyFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
+		check(slices.ContainsFunc(allFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
 	}
 	return errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import (
 // presets are complete policies by name. They are data: no stage branches on which one
 // is in force.
 var presets = map[string]func() Policy{
-	"default":   DefaultPolicy,
+	"default":   Default,
 	"neurolink": neurolinkPolicy,
 	"claude":    claudePolicy,
 }
@@ -27,8 +27,8 @@ func Preset(name string) (Policy, bool) {
 // PresetNames lists the presets.
 func PresetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// DefaultPolicy is the preset "default".
-func DefaultPolicy() Policy {
+// Default is the preset "default".
+func Default() Policy {
 	return Policy{
 		Enabled:      true,
 		Profile:      "default",
@@ -37,24 +37,24 @@ func DefaultPolicy() Policy {
 		Target:       600_000,
 		Info:         600_000,
 		ThresholdCap: measure.Million,
-		Buffers: BufferPolicy{
+		Buffers: Buffers{
 			ReserveTokens: 20_000, TriggerTokens: 13_000, BlockingTokens: 3_000,
 			WarningTokens: 20_000, ErrorTokens: 10_000, ScaleBelow: 200_000,
 		},
 		RecallNotice: true,
-		Prune: PrunePolicy{
+		Prune: Prune{
 			Enabled: true, ProtectTokens: 40_000, MinimumTokens: 20_000, ScaleBelow: 200_000,
 			ProtectedTools: []string{"skill"},
-			Micro: MicroPolicy{
+			Micro: Micro{
 				FromMessages: 10, KeepMessages: 8, IdleMinutes: 60, IdleKeep: 5,
 				Tools: []string{"Read", "Grep", "Glob", "Bash", "Edit", "Write"},
 			},
 		},
-		Deduplicate: DedupePolicy{Enabled: true, Minimum: 300_000},
-		Summarize: SummarizePolicy{
+		Deduplicate: Deduplicate{Enabled: true, Minimum: 300_000},
+		Summarize: Summarize{
 			Enabled: true, Prepare: 700_000, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800,
 		},
-		Truncate:   TruncatePolicy{Enabled: true, Fraction: 500_000},
+		Truncate:   Truncate{Enabled: true, Fraction: 500_000},
 		ToolOutput: defaultOutput(),
 		Restore:    defaultRestore(),
 	}
@@ -64,7 +64,7 @@ func DefaultPolicy() Policy {
 // documents, as far as this product has them. It prepares no summary, shrinks
 // nothing for small windows, and aims for the one target the reference states.
 func neurolinkPolicy() Policy {
-	p := DefaultPolicy()
+	p := Default()
 	p.Profile = "seed"
 	p.RecallNotice = false
 	p.Prune.MinimumTokens = measure.CustomOf(p.Profile).MinimumTokens
@@ -79,7 +79,7 @@ func neurolinkPolicy() Policy {
 // its distance from the window in tokens, and clears the results of its file and
 // shell tools first.
 func claudePolicy() Policy {
-	p := DefaultPolicy()
+	p := Default()
 	p.Profile = "blocks"
 	p.TriggerMode = modeBuffer
 	p.Prune.Micro.Enabled = true

@@ -9,8 +9,8 @@ import (
 	"compactd/internal/events"
 )
 
-// PrunePolicy is the policy of the first stage.
-type PrunePolicy struct {
+// Prune is the policy of the first stage.
+type Prune struct {
 	Enabled bool `json:"enabled"`
 	// ProtectTokens of the newest results stay whole; MinimumTokens is the least
 	// that clearing must save. Both hold for windows of ScaleBelow tokens and
@@ -21,20 +21,20 @@ type PrunePolicy struct {
 	// ProtectedTools are tools whose results are never cleared.
 	ProtectedTools []string `json:"protected_tools"`
 	// Micro is the first step of the stage.
-	Micro MicroPolicy `json:"micro"`
+	Micro Micro `json:"micro"`
 }
 
 // Scaled shrinks a number of tokens in proportion for small windows.
-func (p PrunePolicy) Scaled(n, window measure.Tokens) measure.Tokens {
+func (p Prune) Scaled(n, window measure.Tokens) measure.Tokens {
 	return measure.Scaled(n, window, p.ScaleBelow)
 }
 
 // EveryTurn reports whether results are cleared after every turn.
-func (p *PrunePolicy) EveryTurn() bool { return p.Enabled && p.Micro.Enabled && p.Micro.EveryTurn }
+func (p *Prune) EveryTurn() bool { return p.Enabled && p.Micro.Enabled && p.Micro.EveryTurn }
 
-// MicroPolicy is the policy of micro-compaction: the first step of prune, which
+// Micro is the policy of micro-compaction: the first step of prune, which
 // clears old results of some tools whatever their size.
-type MicroPolicy struct {
+type Micro struct {
 	Enabled bool `json:"enabled"`
 	// From FromMessages messages on, results outside the newest KeepMessages are
 	// cleared.
@@ -51,16 +51,16 @@ type MicroPolicy struct {
 	IdleKeep    int64 `json:"idle_keep"`
 }
 
-func (p *MicroPolicy) validate(check func(ok bool, format string, args ...any)) {
+func (p *Micro) validate(check func(ok bool, format string, args ...any)) {
 	check(0 <= p.FromMessages && p.FromMessages <= events.MaxNumber, "prune.micro.from_messages must be between 0 and %d", int64(events.MaxNumber))
 	check(0 < p.KeepMessages && p.KeepMessages <= events.MaxNumber, "prune.micro.keep_messages must be between 1 and %d", int64(events.MaxNumber))
 	check(0 <= p.IdleMinutes && p.IdleMinutes <= 1<<31, "prune.micro.idle_minutes must be between 0 and %d", 1<<31)
 	check(0 <= p.IdleKeep && p.IdleKeep <= events.MaxNumber, "prune.micro.idle_keep must be between 0 and %d", int64(events.MaxNumber))
 }
 
-// OutputPolicy bounds what one result of a tool keeps once the agent has answered
+// ToolOutput bounds what one result of a tool keeps once the agent has answered
 // it. It is part of the first stage.
-type OutputPolicy struct {
+type ToolOutput struct {
 	// A result of more than MaxBytes is cut to MaxBytes, and MaxLines of it, the
 	// notice not counted. 0 sets no limit; without MaxBytes none is cut.
 	MaxBytes int64 `json:"max_bytes"`
@@ -69,12 +69,12 @@ type OutputPolicy struct {
 	Direction measure.Direction `json:"direction"`
 }
 
-func defaultOutput() OutputPolicy {
+func defaultOutput() ToolOutput {
 	l := measure.DefaultOutputLimits()
-	return OutputPolicy{MaxBytes: l.MaxBytes, MaxLines: l.MaxLines, Direction: l.Keep}
+	return ToolOutput{MaxBytes: l.MaxBytes, MaxLines: l.MaxLines, Direction: l.Keep}
 }
 
-func (p OutputPolicy) validate() error {
+func (p ToolOutput) validate() error {
 	var errs []error
 	if p.MaxBytes < 0 || p.MaxBytes > events.MaxTurnBytes {
 		errs = append(errs, fmt.Errorf("tool_output.max_bytes must be between 0 and %d", events.MaxTurnBytes))
@@ -88,16 +88,16 @@ func (p OutputPolicy) validate() error {
 	return errors.Join(errs...)
 }
 
-// DedupePolicy is the policy of the second stage.
-type DedupePolicy struct {
+// Deduplicate is the policy of the second stage.
+type Deduplicate struct {
 	Enabled bool `json:"enabled"`
 	// Minimum is the least share of the touched reads that must be saved.
 	Minimum measure.PPM `json:"minimum"`
 }
 
-// SummarizePolicy is the policy of the third stage. While it is enabled, the last
+// Summarize is the policy of the third stage. While it is enabled, the last
 // stage runs only when the available input is used up, or when summaries fail.
-type SummarizePolicy struct {
+type Summarize struct {
 	Enabled bool `json:"enabled"`
 	// Prepare is the share of the available input at which a summary is requested
 	// in the background. At or above the threshold none is prepared.
@@ -114,20 +114,20 @@ type SummarizePolicy struct {
 }
 
 // Ceiling is the most that a summary may cost, record included.
-func (p *SummarizePolicy) Ceiling(available measure.Tokens) measure.Tokens {
+func (p *Summarize) Ceiling(available measure.Tokens) measure.Tokens {
 	return min(p.CeilingTokens, p.CeilingShare.Share(available))
 }
 
-// TruncatePolicy is the policy of the last stage.
-type TruncatePolicy struct {
+// Truncate is the policy of the last stage.
+type Truncate struct {
 	Enabled bool `json:"enabled"`
 	// Fraction of the messages after the first exchange is cut when no cut fits.
 	Fraction measure.PPM `json:"fraction"`
 }
 
-// RestorePolicy is which results come back after messages were hidden: what the
+// Restore is which results come back after messages were hidden: what the
 // agent read last, so that it need not read it again.
-type RestorePolicy struct {
+type Restore struct {
 	Enabled bool `json:"enabled"`
 	// At most Files files come back, each of at most FileTokens, of TotalTokens
 	// together.
@@ -140,8 +140,8 @@ type RestorePolicy struct {
 }
 
 // The figures are those of the third reference system.
-func defaultRestore() RestorePolicy {
-	return RestorePolicy{
+func defaultRestore() Restore {
+	return Restore{
 		Enabled: true, Files: 5, FileTokens: 5_000, TotalTokens: 50_000, SkillTokens: 5_000, SkillsTotalTokens: 25_000,
 	}
 }
@@ -149,7 +149,7 @@ func defaultRestore() RestorePolicy {
 // MaxRestored bounds the files that a policy may restore.
 const MaxRestored = 100
 
-func (p RestorePolicy) validate() error {
+func (p Restore) validate() error {
 	var errs []error
 	if p.Files < 0 || p.Files > MaxRestored {
 		errs = append(errs, fmt.Errorf("restore.files must be between 0 and %d", MaxRestored))

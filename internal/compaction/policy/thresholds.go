@@ -12,11 +12,11 @@ const (
 	modeBuffer = "buffer"
 )
 
-// BufferPolicy holds distances in tokens. Reserve, Trigger and Blocking are for
+// Buffers holds distances in tokens. Reserve, Trigger and Blocking are for
 // trigger buffer, Warning and Error for tokens too. All but ReserveTokens hold for
 // sizes of ScaleBelow tokens and more and shrink in proportion below; 0 never
 // shrinks them. The size is the window under buffer, the trigger under tokens.
-type BufferPolicy struct {
+type Buffers struct {
 	ReserveTokens  measure.Tokens `json:"reserve_tokens"`  // most that is kept free for the answer
 	TriggerTokens  measure.Tokens `json:"trigger_tokens"`  // from the trigger to the end of the input
 	BlockingTokens measure.Tokens `json:"blocking_tokens"` // from the hard limit to the end of the input
@@ -25,7 +25,7 @@ type BufferPolicy struct {
 	ScaleBelow     measure.Tokens `json:"scale_below"`
 }
 
-func (p *BufferPolicy) validate(check func(ok bool, format string, args ...any)) {
+func (p *Buffers) validate(check func(ok bool, format string, args ...any)) {
 	for _, f := range []struct {
 		name string
 		v    measure.Tokens

@@ -1,7 +1,7 @@
 // Package stage owns what makes a history smaller: the stages, and the plan that runs them
 // in order.
 //
-//	plan := stage.MakePlan(entries, format, rate, &policy, window, target)
+//	plan := stage.MakePlan(entries, format, rate, &policy, window, stage.Means{Target: target, Truncate: true})
 //	plan.Edits   // what to do, in the order it was decided
 //	plan.Entries // the effective history after it
 //	plan.After   // its tokens, a ceiling

@@ -57,15 +57,10 @@ type Summary struct {
 	Units int64           `json:"units"` // as it counts
 }
 
-// MakePlan runs the stages in their order, each only while the history is over
-// target tokens, and repairs what is left. What a stage did counts only if it made
-// the history smaller. It uses no summary.
-func MakePlan(entries []measure.Entry, f events.Format, r measure.Rate, p *policy.Policy, window, target measure.Tokens) Plan {
-	return Run(entries, f, r, p, window, Means{Target: target, Truncate: true, Enough: target})
-}
-
-// Run is [MakePlan] by the means that are given.
-func Run(entries []measure.Entry, f events.Format, r measure.Rate, p *policy.Policy, window measure.Tokens, m Means) Plan {
+// MakePlan runs the stages in their order, each only while the history is over the target
+// of m, and repairs what is left. What a stage did counts only if it made the history
+// smaller. window scales the bounds of prune.
+func MakePlan(entries []measure.Entry, f events.Format, r measure.Rate, p *policy.Policy, window measure.Tokens, m Means) Plan {
 	run := newRunner(entries, f, r)
 	d := run.draft
 	stage := func(name events.Stage, enabled, force bool, work func()) {

@@ -49,7 +49,7 @@ func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) 
 // what is cut is larger for certain; how many lines a result has is not measured, and
 // alone no reason to cut it. Results that the agent has not answered yet stay, and
 // those with images. It reports whether it cut any.
-func (d *Draft) Limit(p *policy.OutputPolicy) bool {
+func (d *Draft) Limit(p *policy.ToolOutput) bool {
 	if p.MaxBytes == 0 {
 		return false
 	}
@@ -70,7 +70,7 @@ func (d *Draft) Limit(p *policy.OutputPolicy) bool {
 // ClearOld clears the results of the policy's tools outside the newest messages,
 // and reports whether there were any. Results that the agent has not answered yet
 // stay, and so does a read that the placeholder of another points to.
-func (d *Draft) ClearOld(p *policy.MicroPolicy) bool {
+func (d *Draft) ClearOld(p *policy.Micro) bool {
 	if !p.Enabled || int64(d.Messages()) < p.FromMessages {
 		return false
 	}
@@ -82,7 +82,7 @@ func (d *Draft) ClearOld(p *policy.MicroPolicy) bool {
 // ClearIdle clears the results of the policy's tools but the newest few, and
 // reports whether there were any. It is for a session whose cache is cold; what
 // stays under [Draft.ClearOld] whatever its age stays here too.
-func (d *Draft) ClearIdle(p *policy.MicroPolicy) bool {
+func (d *Draft) ClearIdle(p *policy.Micro) bool {
 	if !p.Enabled || p.IdleMinutes == 0 {
 		return false
 	}

@@ -46,7 +46,7 @@ func (d *Draft) release(target measure.Tokens) {
 
 // restore restores what the policy allows, if the plan has hidden messages.
 // See docs/adr/0009.
-func (d *Draft) restore(m *Means, p *policy.RestorePolicy, most measure.Tokens) {
+func (d *Draft) restore(m *Means, p *policy.Restore, most measure.Tokens) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
 		d.Restore(m.Hidden(), p, most)
 	}
@@ -56,7 +56,7 @@ func (d *Draft) restore(m *Means, p *policy.RestorePolicy, most measure.Tokens) 
 // hides them, as words of the user: files that were read last and results of
 // protected tools, newest first, each up to its limit and as far as the history
 // stays at most most tokens. What is in view, or was cleared, does not come back.
-func (d *Draft) Restore(candidates []measure.Entry, p *policy.RestorePolicy, most measure.Tokens) {
+func (d *Draft) Restore(candidates []measure.Entry, p *policy.Restore, most measure.Tokens) {
 	placeholder := d.lastPlaceholder()
 	left := most - d.Repaired()
 	if placeholder < 0 || left <= 0 {
