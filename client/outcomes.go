@@ -154,7 +154,7 @@ func (s *Session) receiveRejected(b *events.Rejected) {
 	case b.Code == events.CodeSessionReset:
 		s.view.generation, s.called, s.published, s.resend = 0, 0, 0, 1
 	case i < 0 || s.refused != nil:
-	case events.Codes[b.Code].Denies:
+	case events.Codes[b.Code].Rejects:
 		e.Turn = s.view.own[i].number
 		s.refused = e
 	case b.Code == events.CodeTurnGap && b.Expected > 0:

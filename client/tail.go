@@ -57,7 +57,7 @@ func (t *tail) readRejected(ctx context.Context, nc *nats.Conn, a events.Address
 		if err := events.Unmarshal(m.Data, &b); err != nil {
 			return err
 		}
-		t.rejected[b.Seq] = t.rejected[b.Seq] || events.Codes[b.Code].Denies
+		t.rejected[b.Seq] = t.rejected[b.Seq] || events.Codes[b.Code].Rejects
 		t.resets[b.Seq] = t.resets[b.Seq] || b.Code == events.CodeSessionReset
 		return nil
 	})

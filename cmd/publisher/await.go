@@ -122,7 +122,7 @@ func (w *watcher) receive(m *nats.Msg) (decided bool, err error) {
 	switch {
 	case !ok || r.Seq != w.result.Seq:
 		return false, nil
-	case events.Codes[r.Code].Denies:
+	case events.Codes[r.Code].Rejects:
 		return true, &refusedError{r}
 	case r.Code == events.CodeTurnGap:
 		w.result.State, w.result.Code, w.result.Note, w.result.Hint = stateParked, r.Code, r.Message, r.Hint

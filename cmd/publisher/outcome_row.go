@@ -90,7 +90,7 @@ func outcomeRow(body any) tableRow {
 		}
 	case *events.Rejected:
 		kind := "rejected"
-		if !events.Codes[b.Code].Denies {
+		if !events.Codes[b.Code].Rejects {
 			kind = "attention"
 		}
 		return tableRow{kind: kind, note: strings.TrimSpace(fmt.Sprintf("%s at sequence %d: %s: %s %s", b.Kind, b.Seq, b.Code, sentence(b.Message), b.Hint))}

@@ -61,7 +61,7 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 // rejects reports whether an outcome means that its event was not taken.
 func rejects(o Outcome) bool {
 	r, ok := o.Body.(*events.Rejected)
-	return ok && events.Codes[r.Code].Denies
+	return ok && events.Codes[r.Code].Rejects
 }
 
 // usageIgnored reports whether an outcome means that the turn counted without its usage, as

@@ -131,7 +131,7 @@ func (c *Config) ReadPending(in *events.CheckRequest, format events.Format) (Pen
 		return Pending{}, err
 	}
 	by := measure.Meter{Counter: c.counter}
-	next := Pending{Model: in.Wanted(), Tokens: Tokens(in.Tokens), system: by.Field(in.System), tools: by.Field(in.Tools)}
+	next := Pending{Model: in.RequestedModel(), Tokens: Tokens(in.Tokens), system: by.Field(in.System), tools: by.Field(in.Tools)}
 	for i, m := range msgs {
 		next.added = by.Measure(next.added, m, Entry{Index: uint32(i)})
 	}

@@ -14,8 +14,8 @@ const (
 	MaxAttachments = 100
 )
 
-// CheckRequest asks whether the next call fits: the history as it stands, and what
-// is to be added to it. What is absent is as the session has it.
+// CheckRequest checks whether the next call fits: the current history, and what is to be
+// added to it. An absent field has the value of the session.
 type CheckRequest struct {
 	V       int    `json:"v,omitzero"`
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
@@ -48,7 +48,7 @@ type Attachment struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// CheckResponse says whether the next call fits.
+// CheckResponse is the budget of the next call.
 type CheckResponse struct {
 	V               int     `json:"v"`
 	Known           bool    `json:"known"`            // false: the answer is for a first call
@@ -60,8 +60,8 @@ type CheckResponse struct {
 	Generation      int64   `json:"generation"`
 	Through         Through `json:"through"`
 	Budget          Budget  `json:"budget"` // of the call
-	// Attachments says of each in the request what it costs, and whether it should
-	// be sent: the smallest first, as long as they fit the share for files.
+	// Attachments are the costs of those in the request, and whether to send each: the
+	// smallest first, as long as they fit the share for files.
 	Attachments []AttachmentCost `json:"attachments,omitzero"`
 }
 
@@ -71,11 +71,11 @@ type AttachmentCost struct {
 	Send   bool  `json:"send"`
 }
 
-// Address names the session that is asked about.
+// Address names the session of the request.
 func (r *CheckRequest) Address() Address { return Address{r.Tenant, r.Session} }
 
-// Wanted is the model that is asked about.
-func (r *CheckRequest) Wanted() Model {
+// RequestedModel is the model of the request.
+func (r *CheckRequest) RequestedModel() Model {
 	return Model{Provider: r.Provider, Name: r.Model, MaxOutputTokens: r.MaxOutputTokens, ContextWindow: r.ContextWindow}
 }
 

@@ -10,7 +10,7 @@ import (
 // people; programs act on the code.
 type Code string
 
-// Every code compactd sends. The table below says what each means.
+// Every code compactd sends. The table below describes them.
 const (
 	CodeBadJSON         Code = "bad_json"
 	CodeTrailingData    Code = "trailing_data"
@@ -53,10 +53,10 @@ const (
 
 // CodeInfo describes a code to people.
 type CodeInfo struct {
-	// Denies says that the event was not taken: it changed nothing, and a turn
+	// Rejects: the event was not taken. It changed nothing, and a turn
 	// did not use its number.
-	Denies bool
-	// Meaning is one sentence; Hint says what to do next.
+	Rejects bool
+	// Meaning is one sentence; Hint the next step.
 	Meaning, Hint string
 }
 
@@ -68,8 +68,8 @@ var Codes = map[Code]CodeInfo{
 	CodeBadType:         {true, "A field has the wrong JSON type.", "See docs/format/wire.md for the type of each field."},
 	CodeOutOfRange:      {true, "A number is negative, beyond its bound, or names a turn that cannot be replaced yet.", "See docs/format/wire.md for the range of each field."},
 	CodeMissingField:    {true, "A required field is absent or empty.", "See docs/format/wire.md for the required fields."},
-	CodeBadVersion:      {true, "The field v names a version of the contract that this worker does not speak.", "Send v 1, or update the worker."},
-	CodeUnknownKind:     {true, "The subject names a kind of event that this worker does not know.", "Publish on session.<kind>.<tenant>.<session> with a kind of the wire contract."},
+	CodeBadVersion:      {true, "The field v names a version of the contract that this worker does not support.", "Send v 1, or update the worker."},
+	CodeUnknownKind:     {true, "The subject names a kind of event that this worker does not support.", "Publish on session.<kind>.<tenant>.<session> with a kind of the wire contract."},
 	CodeUnsupportedKind: {true, "This worker does not act on this kind of event yet.", "Update the worker; the event stays in the log."},
 	CodeBadID:           {true, "A tenant or session is not 1 to 64 of A-Z a-z 0-9 _ -.", "Use an id of that alphabet in the subject."},
 	CodeTooLarge:        {true, "The event exceeds its size limit.", "Send less per turn; a turn is at most 4 MiB."},
@@ -78,8 +78,8 @@ var Codes = map[Code]CodeInfo{
 	CodeBadMessage:      {true, "A message does not have the shape of its dialect.", "Check format, and the message at the index that the text names."},
 	CodeMissingCallID:   {true, "A tool call or a tool result has no id, so that they cannot be paired.", "Send the ids as the provider gave them: id and tool_call_id in openai, id and tool_use_id in anthropic. Messages without ids are of the dialect neurolink."},
 	CodeBadPolicy:       {true, "The field policy is not a valid policy.", "See docs/format/policy.md for the settings."},
-	CodePolicyLocked:    {false, "The operator has locked fields of the policy; what the session sent for them is ignored.", "Leave the fields out, or ask the operator to unlock them."},
-	CodeOutcomesLimit:   {false, "The compactions of this tenant have filled what it may have stored for now; this one is published without its messages.", "Ask compactd.context for the history. Fewer rewinds and compactions by hand, or a higher bound of the operator, bring messages back."},
+	CodePolicyLocked:    {false, "The operator has locked fields of the policy; what the session sent for them is ignored.", "Leave the fields out, or have the operator unlock them."},
+	CodeOutcomesLimit:   {false, "The compactions of this tenant have filled what it may have stored for now; this one is published without its messages.", "Request the history from compactd.context. Fewer rewinds and compactions by hand, or a higher bound of the operator, bring messages back."},
 	CodeTurnConflict:    {true, "A turn of this number with other content was taken before.", "Continue with the next number, or withdraw the old turns with replaces_from."},
 	CodeTurnGap:         {false, "Turns are missing before this one; it is parked until they come.", "Send the turn named in expected, or resync with replaces_from."},
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
@@ -87,7 +87,7 @@ var Codes = map[Code]CodeInfo{
 	CodeUsageUnknown:    {false, "The usage could not be read; the turn counts without it.", "Send usage as the provider or the SDK gave it for the last call; docs/format/wire.md lists the shapes that are read."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
 
-	CodeSessionReset: {true, "The worker can no longer use what it keeps of this session; the session begins anew, at generation 0.", "Send the whole history again with replaces_from 1."},
+	CodeSessionReset: {true, "The worker can no longer use its state of this session; the session begins again, at generation 0.", "Send the whole history again with replaces_from 1."},
 
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
 	CodeNothingToDo:       {false, "Nothing would make the history smaller: it is within its target, or what is left of it is protected, too new, or compacted already. After a rewind: that generation is in view.", "Go on: it is tried again by itself when the history has grown. To take off more now, send session.compact with a policy that has a lower target or protects less."},
@@ -95,11 +95,11 @@ var Codes = map[Code]CodeInfo{
 	CodeUnknownSession:     {true, "The session has no turns.", "Publish a turn first, under the same tenant and session."},
 	CodeUnknownGeneration:  {true, "The session has no such generation to return to.", "Name a generation from 0 to the one before the last; generation 0 is the history as it was published."},
 	CodeUnknownTurn:        {true, "The session has no such turn, or the turn no such message.", "Name a turn from 1 to the last one taken, and a message of it, counted from 0."},
-	CodeTurnPending:        {true, "The turn that the request waits for was not decided in time.", "Ask again. If it was acknowledged, the worker is behind. A turn that was never published, or of a session that has ended, does not come."},
+	CodeTurnPending:        {true, "The turn that the request waits for was not decided in time.", "Try again. If it was acknowledged, the worker is behind. A turn that was never published, or of a session that has ended, does not come."},
 	CodeIncompleteResponse: {false, "The summarizer gave no usable summary.", "Try again, with another focus or model; the session goes on as it was."},
-	CodeAborted:            {false, "What the compaction was asked for has changed: turns were withdrawn, or another request took its place.", "Ask again if it is still wanted."},
-	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, as budget.breakdown says, or use a model with a larger window."},
-	CodeNotOverflow:        {true, "The error is none that a shorter history mends; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
+	CodeAborted:            {false, "The request has become obsolete: turns were retracted, or another request took its place.", "Request it again if it is still wanted."},
+	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, see budget.breakdown, or use a model with a larger window."},
+	CodeNotOverflow:        {true, "A shorter history would not solve the error; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
 }
 
 // Problem is one thing wrong with an event.
@@ -132,7 +132,7 @@ func (e *Invalid) Error() string {
 // Code is the code of the first problem, the one that is sent.
 func (e *Invalid) Code() Code { return e.Problems[0].Code }
 
-// Hint says what to do about the first problem.
+// Hint is the next step for the first problem.
 func (e *Invalid) Hint() string { return Codes[e.Code()].Hint }
 
 // CodeOf returns the code of the first [*Invalid] in err's chain, and
@@ -152,7 +152,7 @@ func NewInvalid(c Code, field, text string) *Invalid {
 // problems collects what is wrong with one event.
 type problems []Problem
 
-// maxProblems bounds what one event can make a worker say.
+// maxProblems bounds the problems that are listed for one event.
 const maxProblems = 16
 
 func (p *problems) add(c Code, field, format string, args ...any) {

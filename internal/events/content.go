@@ -82,25 +82,25 @@ func readPlainBlock(w *reader) Part {
 	return p
 }
 
-// answer joins the texts of a result and counts its images. A block of another
+// answer joins the text blocks of a result and counts its images. A block of another
 // type counts with its JSON: a model reads it as text of some kind.
 func (p *Part) answer(parts []Part) {
 	if len(parts) == 1 && parts[0].Kind == PartText {
 		p.Text, p.Quoted = parts[0].Text, parts[0].Quoted
 		return
 	}
-	var texts []string
+	var blocks []string
 	for _, part := range parts {
 		switch part.Kind {
 		case PartText:
-			texts = append(texts, part.Said())
+			blocks = append(blocks, part.Content())
 		case PartImage:
 			p.Images++
 		default:
-			texts = append(texts, string(part.Raw))
+			blocks = append(blocks, string(part.Raw))
 		}
 	}
-	p.Text = strings.Join(texts, "\n")
+	p.Text = strings.Join(blocks, "\n")
 }
 
 // writeContent is the reverse of readContent: a single text without a block of
@@ -130,11 +130,11 @@ func writeContent(parts []Part, block func(Part) (Raw, error)) (Raw, error) {
 	return append(out, ']'), nil
 }
 
-// blockFrame is about what stands around the text of a block.
+// blockFrame is about the size of a block without its text.
 const blockFrame = 128
 
 // appendBlock writes the block of a part as it came, with its text replaced, or
-// made by create. Text that stands for a block without any, such as an image,
+// made by create. Text in place of a block without any, such as an image,
 // becomes a text block. A call has no text to be replaced.
 func appendBlock(out Raw, p Part, create func(Part) (Raw, error)) (Raw, error) {
 	switch {

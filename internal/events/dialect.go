@@ -43,7 +43,7 @@ var (
 	errUnknownFormat = NewInvalid(CodeUnknownFormat, "format", "is none of openai, anthropic, neurolink")
 )
 
-// Read returns the model of one message. What the dialect does not know stays
+// Read returns the model of one message. Members that the dialect does not define stay
 // in the message's and the parts' Raw. The error is an [*Invalid]. The message
 // holds parts of raw, which must not change afterwards.
 func (f Format) Read(raw Raw) (Message, error) {
@@ -105,10 +105,10 @@ func (f Format) read(raw Raw, scan bool) (m Message, err error) {
 	return m, err
 }
 
-// Write returns a message in its dialect: the bytes it came in while nobody has
-// edited it, else with content and calls built anew from its parts and all other
-// members of its Raw in their order. The error says that the parts do not make a
-// message of the dialect, a defect of the caller.
+// Write returns a message in its dialect: the bytes it came in while it is
+// not edited, else with content and calls built again from its parts and all other
+// members of its Raw in their order. The error: the parts do not make a message of the
+// dialect, a defect of the caller.
 func (f Format) Write(m Message) (Raw, error) {
 	if m.Raw != nil && !m.Edited {
 		return m.Raw, nil

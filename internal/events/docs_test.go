@@ -31,7 +31,7 @@ func TestCodesAreDocumented(t *testing.T) {
 	}
 	for _, c := range slices.Sorted(maps.Keys(Codes)) {
 		taken := "event taken"
-		if Codes[c].Denies {
+		if Codes[c].Rejects {
 			taken = "event not taken"
 		}
 		want = append(want, fmt.Sprintf("`%s` (%s): %s %s", c, taken, Codes[c].Meaning, Codes[c].Hint))

@@ -148,8 +148,8 @@ func FuzzDecodeService(f *testing.F) {
 				t.Fatalf("%+v, cursor %+v, %v", r, again, err)
 			}
 		}
-		a, err := AskedAbout(data)
-		if tenant, terr := TenantAskedAbout(data); !invalid(err) && (invalid(terr) || tenant != a.Tenant || a.Validate() != nil) {
+		a, err := RequestAddress(data)
+		if tenant, terr := RequestTenant(data); !invalid(err) && (invalid(terr) || tenant != a.Tenant || a.Validate() != nil) {
 			t.Fatalf("asked about %+v, and about %q; %v", a, tenant, terr)
 		}
 		if r, err := DecodeFilesRequest(data); !invalid(err) && r.Page < 0 {

@@ -25,7 +25,7 @@ var Lanes = []Lane{LaneEmergency, LaneNormal, LaneBackground}
 // republished: agents do not see them.
 const KindJob Kind = "job"
 
-// Job asks for a summary of a range of messages. It carries no text.
+// Job requests a summary of a range of messages. It carries no text.
 type Job struct {
 	Header
 	Config   string `json:"config"`
@@ -48,11 +48,11 @@ type Job struct {
 	// MaxUnits bounds the summary message, text and record together, in UTF-16
 	// code units.
 	MaxUnits int64 `json:"max_units"`
-	// Hash is that of the turns in the range, by which a result is known as stale.
+	// Hash is that of the turns in the range, which identifies an outdated result.
 	Hash string `json:"hash"`
-	// Focus is what the user asked to keep in mind.
+	// Focus is what the summary must preserve.
 	Focus string `json:"focus,omitzero"`
-	// Manual is the session.compact that asked for the summary; nil if none did.
+	// Manual is the session.compact that requested the summary; nil if none did.
 	Manual *Manual `json:"manual,omitzero"`
 }
 
@@ -93,7 +93,7 @@ func ParseJob(subject string) (Location, Lane, error) {
 	return Location{Partition: p, Kind: KindJob, Address: Address{Tenant: t[4], Session: t[5]}}, Lane(t[3]), nil
 }
 
-// RecordKind says what a line of a record is about.
+// RecordKind is the subject of a line of a record.
 type RecordKind string
 
 // The kinds of record lines.
@@ -130,7 +130,7 @@ type Summary struct {
 	Model  string       `json:"model"`
 	Usage  SummaryUsage `json:"usage,omitzero"`
 	Prompt string       `json:"prompt,omitzero"` // hash of the prompt
-	// Failure says why there is no summary; Text is empty then.
+	// Failure is why there is no summary; Text is empty then.
 	Failure string `json:"failure,omitzero"`
 }
 
@@ -160,7 +160,7 @@ func DecodeSummary(data []byte) (*Summary, error) {
 	return &s, p.err()
 }
 
-// What stands around a summary in the message that carries it.
+// The frame of a summary in the message that carries it.
 const (
 	summaryOpen  = "<condensed-summary>"
 	summaryClose = "</condensed-summary>"
@@ -186,10 +186,10 @@ func (s *Summary) Message() Message {
 	return Message{Role: RoleUser, Parts: []Part{{Kind: PartText, Text: b.String()}}}
 }
 
-// escapeSummary keeps a text from ending the element it stands in.
+// escapeSummary keeps a text from ending the element around it.
 var escapeSummary = strings.NewReplacer(summaryOpen, "&lt;condensed-summary>", summaryClose, "&lt;/condensed-summary>").Replace
 
-// String returns the line as it stands in the message.
+// String returns the line as it is in the message.
 func (r RecordLine) String() string {
 	turns := "turn " + itoa(r.Turns[0])
 	if r.Turns[1] != r.Turns[0] {

@@ -6,7 +6,7 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// What callers of this package need of package codec, to read and write payloads.
+// The functions of package codec that callers need to read and write payloads.
 
 // Raw is one JSON value as it came.
 type Raw = codec.Raw

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// SubjectSessions asks for the sessions of a tenant.
+// SubjectSessions lists the sessions of a tenant.
 const SubjectSessions = "compactd.sessions"
 
 // Bounds of a list of sessions.
@@ -14,12 +14,12 @@ const (
 	DefaultSessions = 100
 )
 
-// SessionsRequest asks for the sessions of a tenant, some at a time.
+// SessionsRequest lists the sessions of a tenant, some at a time.
 type SessionsRequest struct {
 	V      int    `json:"v,omitzero"`
 	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]
 	Limit  int64  `json:"limit,omitzero"`  // sessions to list; absent is [DefaultSessions]
-	// After is where to go on, as the answer before said; the zero value begins.
+	// After is where to go on, as the answer before has it; the zero value begins.
 	After SessionsCursor `json:"after,omitzero"`
 }
 
@@ -30,11 +30,11 @@ type SessionsResponse struct {
 	V        int              `json:"v"`
 	Tenant   string           `json:"tenant"`
 	Sessions []SessionSummary `json:"sessions"`
-	// After is where to go on; absent says that all were listed.
+	// After is where to go on; absent when all were listed.
 	After *SessionsCursor `json:"after,omitzero"`
 }
 
-// SessionSummary is how one session stands.
+// SessionSummary is the state of one session.
 type SessionSummary struct {
 	Session        string `json:"session"`
 	Turns          int64  `json:"turns"`
@@ -98,13 +98,13 @@ func (e *envelope) tenant() string {
 	return tenant
 }
 
-// SubjectFiles asks which files a session has read and changed.
+// SubjectFiles lists the files that a session has read and changed.
 const SubjectFiles = "compactd.files"
 
 // FilesPerPage is how many files an answer lists.
 const FilesPerPage = 100
 
-// FilesRequest asks for the files of a session.
+// FilesRequest lists the files of a session.
 type FilesRequest struct {
 	V       int    `json:"v,omitzero"`
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
@@ -126,7 +126,7 @@ type FilesResponse struct {
 	Unnamed int64 `json:"unnamed,omitzero"`
 }
 
-// FileKind says what a session did with a file.
+// FileKind is what a session did with a file.
 type FileKind string
 
 // The kinds of files.
@@ -147,7 +147,7 @@ type File struct {
 	Restorable bool `json:"restorable"`
 }
 
-// Address names the session that is asked about.
+// Address names the session of the request.
 func (r *FilesRequest) Address() Address { return Address{r.Tenant, r.Session} }
 
 // DecodeFilesRequest reads the payload of a compactd.files. Its error is an
@@ -161,13 +161,13 @@ func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
 	return &FilesRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber)}, env.problems.err()
 }
 
-// SubjectHistory asks when and why the history of a session was changed.
+// SubjectHistory lists when and why the history of a session was changed.
 const SubjectHistory = "compactd.history"
 
 // MaxHistory bounds the entries of an answer.
 const MaxHistory = 100
 
-// HistoryRequest asks for the compactions and rewinds of a session.
+// HistoryRequest lists the compactions and rewinds of a session.
 type HistoryRequest struct {
 	V       int    `json:"v,omitzero"`
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
@@ -227,7 +227,7 @@ func (b *Compacted) Entry(stored int64) HistoryEntry {
 	return e
 }
 
-// Address names the session that is asked about.
+// Address names the session of the request.
 func (r *HistoryRequest) Address() Address { return Address{r.Tenant, r.Session} }
 
 // DecodeHistoryRequest reads the payload of a compactd.history. Its error is an

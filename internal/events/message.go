@@ -4,7 +4,7 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// Role says who speaks. It is the provider's word where there is one.
+// Role is the author of a message, in the word of the provider where there is one.
 type Role string
 
 // Roles of all dialects.
@@ -15,7 +15,7 @@ const (
 	RoleTool      Role = "tool" // a message that holds tool results and nothing else (openai, neurolink)
 )
 
-// PartKind says what a part holds.
+// PartKind is the content of a part.
 type PartKind uint8
 
 // The kinds of parts.
@@ -25,14 +25,14 @@ const (
 	PartResult                   // a tool's result
 	PartThinking                 // a model's reasoning with its signature
 	PartImage                    // an image or document, by value or reference
-	PartOther                    // a block of a type this version does not know
+	PartOther                    // a block of a type that this version does not define
 )
 
 // Part is the smallest piece of a message that an edit may change.
 type Part struct {
 	Kind   PartKind
 	Failed bool   // a result that the tool marked as an error
-	Edited bool   // Text stands for the content of Raw now
+	Edited bool   // Text replaces the content of Raw
 	Text   string // text, thinking, or the text of a result; empty for a call
 	Args   Raw    // arguments of a call: a JSON value
 	CallID string // of a call or result; empty where the dialect gave none
@@ -40,7 +40,7 @@ type Part struct {
 	Images int    // images inside a result
 	NoID   bool   // a call or result without the id that its dialect requires
 
-	// Quoted stands for Text where a message was scanned: the JSON string that came.
+	// Quoted takes the place of Text where a message was scanned: the JSON string that came.
 	// See [Format.ScanAll].
 	Quoted Raw
 
@@ -64,20 +64,20 @@ type Message struct {
 	Timestamp Raw
 
 	// Condensation and Truncation are for a message that compactd makes in the place
-	// of others, in a dialect with tags (neurolink): the id that [Condensed] or
-	// [Truncated] knows them by.
+	// of others, in a dialect with tags (neurolink): their id of [Condensed] or
+	// [Truncated].
 	Condensation, Truncation string
 
 	// As is the role that it is written with in that dialect, "" for Role: there the
-	// system may speak anywhere.
+	// system may be anywhere.
 	As Role
 
-	// Hidden says that the sender's own history hides the message behind another
+	// Hidden: the sender's own history hides the message behind another
 	// one: a model is not given it. It has no parts. See [Effective].
 	Hidden bool
 
-	// Edited says that Parts differ from Raw: Write builds the message anew,
-	// keeping the members of Raw that it does not know.
+	// Edited: Parts differ from Raw. Write builds the message again, with the other
+	// members of Raw as they are.
 	Edited bool
 }
 
@@ -91,8 +91,8 @@ func (m *Message) SetText(i int, text string) {
 // SetText is that of [Message], whose Edited is then the caller's to set.
 func (p *Part) SetText(text string) { p.Text, p.Images, p.Edited = text, 0, true }
 
-// Said returns the text of a part, whether it was read or scanned.
-func (p *Part) Said() string {
+// Content returns the text of a part, whether it was read or scanned.
+func (p *Part) Content() string {
 	if p.Quoted == nil {
 		return p.Text
 	}
@@ -110,15 +110,15 @@ func (m Message) Clone() Message {
 }
 
 // Tag is one of the two ways in which NeuroLink hides messages of a stored
-// history: nothing is deleted, what is hidden names the message that stands for
+// history: nothing is deleted, what is hidden names the message that replaces
 // it. Effective, Hide and Show keep the bytes of every message they do not change.
 type Tag struct {
-	parent string // member of a hidden message: the id of what stands for it
-	id     string // member of what stands for it
-	stands func(metadata, marker Raw) bool
+	parent   string                          // member of a hidden message: the id of its replacement
+	id       string                          // member of the replacement
+	replaces func(metadata, marker Raw) bool // whether a message is a replacement
 }
 
-// The tags. A summary stands for condensed messages, a marker for truncated ones.
+// The tags. A summary replaces condensed messages, a truncation notice truncated ones.
 var (
 	Condensed = Tag{"condenseParent", "condenseId", func(metadata, _ Raw) bool { return isTrue(memberOf(metadata, "isSummary")) }}
 	Truncated = Tag{"truncationParent", "truncationId", func(_, marker Raw) bool { return isTrue(marker) }}
@@ -135,8 +135,8 @@ func Effective(history []Raw) []Raw {
 	return out
 }
 
-// Hide tags the messages from ≤ i < to as hidden behind id; borders beyond the
-// history are taken to its ends. What was hidden behind another id of the tag is
+// Hide tags the messages from ≤ i < to as hidden behind id; bounds beyond the
+// history are moved to its ends. What was hidden behind another id of the tag is
 // now behind this one.
 func (t Tag) Hide(history []Raw, from, to int, id string) []Raw {
 	out := append([]Raw(nil), history...)
@@ -149,7 +149,7 @@ func (t Tag) Hide(history []Raw, from, to int, id string) []Raw {
 }
 
 // Show makes what is hidden behind id visible again, and takes away the message
-// that stood for it.
+// that replaced it.
 func (t Tag) Show(history []Raw, id string) []Raw {
 	out := make([]Raw, 0, len(history))
 	for _, raw := range history {
@@ -157,8 +157,8 @@ func (t Tag) Show(history []Raw, id string) []Raw {
 		switch {
 		case err != nil:
 			out = append(out, raw)
-		case says(codec.Lookup(ms, t.id), id) && t.stands(codec.Lookup(ms, "metadata"), codec.Lookup(ms, "isTruncationMarker")):
-		case says(codec.Lookup(ms, t.parent), id):
+		case equals(codec.Lookup(ms, t.id), id) && t.replaces(codec.Lookup(ms, "metadata"), codec.Lookup(ms, "isTruncationMarker")):
+		case equals(codec.Lookup(ms, t.parent), id):
 			out = append(out, codec.WriteObject(without(ms, t.parent)))
 		default:
 			out = append(out, raw)
@@ -195,8 +195,8 @@ func stringOf(raw Raw) string {
 	return s
 }
 
-// says reports whether a value is that string.
-func says(raw Raw, s string) bool {
+// equals reports whether a value is that string.
+func equals(raw Raw, s string) bool {
 	v, ok := codec.Text(raw)
 	return ok && v == s
 }

@@ -13,11 +13,11 @@ import (
 type neurolinkMessage struct {
 	role, content, tool, args Raw
 
-	callID Raw  // as the sender named it
-	metaID Raw  // metadata.toolCallId
-	failed bool // result.success is false
-	hidden bool // another message stands for it
-	stands bool // for other messages
+	callID   Raw  // as the sender named it
+	metaID   Raw  // metadata.toolCallId
+	failed   bool // result.success is false
+	hidden   bool // another message replaces it
+	replaces bool // it replaces other messages
 }
 
 func readNeuroLink(w reader) (Message, error) {
@@ -40,7 +40,7 @@ func readNeuroLink(w reader) (Message, error) {
 	case "user":
 		return n.words(RoleUser, text)
 	case "system":
-		if n.stands { // whoever tells it, it has its place in the conversation
+		if n.replaces { // whatever its role, it has its place in the conversation
 			return n.words(RoleUser, text)
 		}
 		return n.words(RoleSystem, text)
@@ -86,7 +86,7 @@ func (n *neurolinkMessage) read(w *reader) {
 			success := memberAt(w, "success")
 			n.failed = success.Kind() == 'f'
 		case "isTruncationMarker":
-			n.stands = isTrue(w.Value()) || n.stands
+			n.replaces = isTrue(w.Value()) || n.replaces
 		case Condensed.parent, Truncated.parent:
 			n.hidden = stringOf(w.Value()) != "" || n.hidden
 		default:
@@ -105,7 +105,7 @@ func (n *neurolinkMessage) metadata(w *reader) {
 		case "toolCallId":
 			n.metaID = v
 		case "isSummary":
-			n.stands = isTrue(v) || n.stands
+			n.replaces = isTrue(v) || n.replaces
 		}
 	})
 }
@@ -148,7 +148,7 @@ func (n *neurolinkMessage) part(k PartKind) Part {
 }
 
 // writeNeuroLink puts the parts of m into the members of its Raw. An edited
-// message, and a call or result that is made, says so in its metadata.
+// message, and a call or result that is made, has a note in its metadata.
 func writeNeuroLink(m Message, ms []codec.Member) ([]codec.Member, error) {
 	content, tool, err := neurolinkContent(m.Parts)
 	if err != nil {
@@ -166,10 +166,10 @@ func writeNeuroLink(m Message, ms []codec.Member) ([]codec.Member, error) {
 	return codec.SetMember(ms, "metadata", truncated(codec.Lookup(ms, "metadata"))), nil
 }
 
-// neurolinkContent joins the texts of parts, or returns the one content that is
+// neurolinkContent joins the text parts, or returns the one content that is
 // none, and their call or result, nil without.
 func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
-	var texts []string
+	var all []string
 	for i, p := range parts {
 		if p.Kind == PartCall || p.Kind == PartResult {
 			if tool != nil {
@@ -185,15 +185,15 @@ func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
 			}
 			content = p.Raw
 		case p.Kind == PartText || p.Kind == PartResult || p.Edited:
-			texts = append(texts, p.Text)
+			all = append(all, p.Text)
 		default:
 			return nil, nil, errCannotMake
 		}
 	}
 	switch {
 	case content == nil:
-		return codec.Quote(strings.Join(texts, "\n")), tool, nil
-	case len(texts) > 0:
+		return codec.Quote(strings.Join(all, "\n")), tool, nil
+	case len(all) > 0:
 		return nil, nil, errMisplaced
 	}
 	return content, tool, nil
@@ -229,7 +229,7 @@ func createNeuroLink(m Message, content Raw, tool *Part) []codec.Member {
 	return append(ms, codec.Member{Name: "metadata", Value: truncated(nil)})
 }
 
-// neurolinkRole is the dialect's word for who speaks.
+// neurolinkRole is the role in the words of the dialect.
 func neurolinkRole(r Role, tool *Part) string {
 	switch {
 	case tool == nil:
@@ -241,8 +241,7 @@ func neurolinkRole(r Role, tool *Part) string {
 	}
 }
 
-// toolOf says what the members of a message make it: a call, a result or, nil,
-// neither.
+// toolOf is the kind of a message by its members: a call, a result or, nil, neither.
 func toolOf(ms []codec.Member) *Part {
 	switch role, _ := codec.Text(codec.Lookup(ms, "role")); role {
 	case "tool_call":
@@ -254,7 +253,7 @@ func toolOf(ms []codec.Member) *Part {
 	}
 }
 
-// truncated returns metadata that says that the message is not what it was.
+// truncated returns metadata that marks the message as changed.
 func truncated(metadata Raw) Raw {
 	out, err := codec.WithMember(metadata, "truncated", Raw(`true`))
 	if err != nil { // there was none, or no object

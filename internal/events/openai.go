@@ -155,7 +155,7 @@ func legacyCall(raw Raw) Part {
 }
 
 // innerJSON returns the JSON that the string args holds, and args itself where
-// it holds none: models write broken arguments at times.
+// it holds none: models sometimes write invalid arguments.
 func innerJSON(args Raw) Raw {
 	if args.Kind() != '"' {
 		return args

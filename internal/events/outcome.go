@@ -16,7 +16,7 @@ const (
 	StageTruncate    Stage = "truncate"
 )
 
-// Reason says why a compaction ran.
+// Reason is why a compaction ran.
 type Reason string
 
 // Reasons of a compaction.
@@ -27,17 +27,17 @@ const (
 	ReasonBackground Reason = "background" // a summary came after the fact
 	ReasonEveryTurn  Reason = "every_turn" // the policy clears old results at every turn
 
-	ReasonManual   Reason = "manual"   // a session.compact asked for it
+	ReasonManual   Reason = "manual"   // a session.compact requested it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
 	ReasonAge      Reason = "age"      // what is older will leave the log
-	ReasonIdle     Reason = "idle"     // the session was silent, so the provider's cache is cold
-	ReasonRewind   Reason = "rewind"   // a session.rewind asked for it
+	ReasonIdle     Reason = "idle"     // the session was idle, so the provider's cache is cold
+	ReasonRewind   Reason = "rewind"   // a session.rewind requested it
 )
 
 // Level is how full a session's window is.
 type Level string
 
-// Levels, from empty to full. Which of them are told, and where they begin, is a
+// Levels, from empty to full. Which of them are published, and where they begin, is a
 // matter of the policy's trigger.
 const (
 	LevelOK         Level = "ok"
@@ -48,7 +48,7 @@ const (
 	LevelBlocking   Level = "blocking"   // at the hard limit: nothing is waited for
 )
 
-// Breakdown says what the estimated input consists of, in tokens.
+// Breakdown lists the parts of the estimated input, in tokens.
 type Breakdown struct {
 	SystemPrompt    int64 `json:"system_prompt"`
 	History         int64 `json:"history"`
@@ -126,14 +126,14 @@ type Edit struct {
 	// restored text has, notices included. A restore without takes an earlier one
 	// back.
 	Units int64 `json:"units,omitzero"`
-	// Direction says which end of a trimmed tool output is kept: tail, head or both,
+	// Direction is which end of a trimmed tool output is kept: tail, head or both,
 	// at most Lines lines of it if that is set. Without, the head is kept, up to the
 	// end of a sentence or line.
 	Direction string `json:"direction,omitzero"`
 	Lines     int64  `json:"lines,omitzero"`
 }
 
-// StageReport says what one stage achieved.
+// StageReport is what one stage achieved.
 type StageReport struct {
 	Name         Stage `json:"name"`
 	TokensBefore int64 `json:"tokens_before"`
@@ -156,7 +156,7 @@ type Compacted struct {
 	// RewoundTo is the generation whose view a rewind brought back; nil for any
 	// other reason.
 	RewoundTo *int64 `json:"rewound_to,omitzero"`
-	// Through is a turn border; an agent keeps its own turns after it.
+	// Through is a turn boundary; an agent keeps its own turns after it.
 	Through         Through       `json:"through"`
 	StagesUsed      []Stage       `json:"stages_used"`
 	Stages          []StageReport `json:"stages"`

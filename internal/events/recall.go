@@ -2,7 +2,7 @@ package events
 
 import "compactd/internal/events/codec"
 
-// SubjectRecall asks for originals: what was published, whatever a compaction has
+// SubjectRecall returns originals: what was published, whatever a compaction has
 // made of it.
 const SubjectRecall = "compactd.recall"
 
@@ -12,11 +12,11 @@ const (
 	MaxSearchBytes = 1 << 10
 	// MaxHits is the most messages that one search finds.
 	MaxHits = 100
-	// DefaultHits is how many it finds when the request does not say.
+	// DefaultHits is how many it finds when the request names none.
 	DefaultHits = 10
 )
 
-// RecallRequest asks for the messages of a turn, or for those that hold a text.
+// RecallRequest requests the messages of a turn, or those that contain a text.
 type RecallRequest struct {
 	V       int    `json:"v,omitzero"`
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
@@ -28,7 +28,7 @@ type RecallRequest struct {
 	Index *int64 `json:"index,omitzero"`
 	Page  int64  `json:"page,omitzero"` // from 1; absent is 1
 
-	// Text is to be found as it stands, in upper or lower case, in texts, calls and
+	// Text is to be found literally, in upper or lower case, in texts, calls and
 	// results of messages older than Before; nil begins with the newest.
 	Text   string    `json:"text,omitzero"`
 	Limit  int64     `json:"limit,omitzero"` // messages to find; absent is [DefaultHits]
@@ -53,7 +53,7 @@ type SearchResponse struct {
 	V     int   `json:"v"`
 	Known bool  `json:"known"`
 	Hits  []Hit `json:"hits"`
-	// Before is where to go on: older messages were not looked at. Nil says that
+	// Before is where to go on: older messages were not searched. Nil means that
 	// all were.
 	Before *Position `json:"before,omitzero"`
 	// Gone counts turns that are no longer in the log.
@@ -68,7 +68,7 @@ type Hit struct {
 	Excerpt string `json:"excerpt"` // around the first place, with "…" where it was cut
 }
 
-// Address names the session that is asked about.
+// Address names the session of the request.
 func (r *RecallRequest) Address() Address { return Address{r.Tenant, r.Session} }
 
 // DecodeRecallRequest reads the payload of a compactd.recall. Its error is an

@@ -55,7 +55,7 @@ func DecodeRewind(data []byte) (*Rewind, error) {
 	return r, env.problems.err()
 }
 
-// Idle is a session.idle: nothing was heard of a session since the turn at a
+// Idle is a session.idle: no turn of a session was published since the turn at a
 // sequence of the log. Only workers publish it.
 type Idle struct {
 	Header
@@ -107,14 +107,14 @@ func (e *envelope) words(name string, limit int) string {
 const MaxOverflowBytes = 256 << 10
 
 // Overflow is a session.overflow: a provider refused a call, most likely as too
-// long. Package overflow says what the error is.
+// long. Package overflow classifies the error.
 type Overflow struct {
 	ID     string `json:"id,omitzero"`
 	Error  Raw    `json:"error,omitzero"`  // string, object or array as the agent got it; nil when there was no body
 	Status int64  `json:"status,omitzero"` // HTTP status; 0 when it is not known
 	Model  *Model `json:"model,omitzero"`  // of the call; nil = that of the session
 	// Generation is the compaction the agent had applied when it made the call; −1
-	// when it does not say, which stands for the newest.
+	// when it is absent, which means the newest.
 	Generation int64 `json:"generation,omitzero"`
 }
 
@@ -146,8 +146,8 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 }
 
 // Forgotten is a session.forgotten: everything of a session before Seq counts as
-// never published. It says nothing of what the session held, since a replay of the
-// log, from which that is gone, must come to the same bytes.
+// never published. It has nothing of what the session held, since a replay of the
+// log, from which that is gone, must give the same bytes.
 type Forgotten struct {
 	Header
 	Config   string `json:"config"`
@@ -155,7 +155,7 @@ type Forgotten struct {
 	Seq      uint64 `json:"seq"` // of the session.forget
 }
 
-// Erased is a session.erased: what a session.forget asked for is done. It follows
+// Erased is a session.erased: the erasure of a session.forget is done. It follows
 // from no log, it is what the owner of the partition did.
 type Erased struct {
 	Header
@@ -166,12 +166,12 @@ type Erased struct {
 	Outcomes int64 `json:"outcomes"`
 	// Files is how many ledger files were removed that had been set aside.
 	Files int64 `json:"files"`
-	// Resumed says that an earlier try was cut off: the figures are of the last one.
+	// Resumed: an earlier try was interrupted; the figures are of the last one.
 	Resumed bool `json:"resumed,omitzero"`
 }
 
 // DecodeForget reads the payload of a session.forget, which holds an id at most.
-// What it erases does not come back, so a field it does not know refuses it. Its
+// The erasure cannot be undone, so an unknown field is an error. Its
 // error is an [*Invalid].
 func DecodeForget(data []byte) (id string, err error) {
 	env, err := decodeEnvelope(data, MaxRequestBytes)

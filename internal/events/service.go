@@ -20,20 +20,20 @@ const (
 )
 
 // OwnerSubject is where the worker that serves a partition answers other workers
-// that were asked: verb is the last token of a request's subject, or *.
+// that received the request: verb is the last token of a request's subject, or *.
 func OwnerSubject(partition int, verb string) string {
 	return ServiceName + ".p." + strconv.Itoa(partition) + "." + verb
 }
 
-// OfTenant returns where a request that asks about one tenant is answered too, beside
+// OfTenant returns where a request about one tenant is answered too, beside
 // subject: a server's permissions can be given for it, as they cannot for a payload.
 // The tenant "*" is any.
 func OfTenant(subject, tenant string) string { return subject + "." + tenant }
 
 // Codes that only answers have, beside those of the table.
 const (
-	// CodeForbidden: the request asks about another tenant than its subject names; over
-	// HTTP, it comes from another machine than may ask.
+	// CodeForbidden: the request is about another tenant than its subject names; over
+	// HTTP, it comes from a machine that may not send requests.
 	CodeForbidden Code = "forbidden"
 	// CodeUnavailable: no worker can answer now; try again in a moment.
 	CodeUnavailable Code = "unavailable"
@@ -49,13 +49,13 @@ const (
 // MaxRequestBytes bounds a request.
 const MaxRequestBytes = 64 << 10
 
-// ContextRequest asks for the effective history of a session.
+// ContextRequest requests the effective history of a session.
 type ContextRequest struct {
 	V       int    `json:"v,omitzero"`
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
 	Session string `json:"session"`
 	Page    int64  `json:"page,omitzero"` // from 1; absent is 1
-	// Generation asks for the history as that generation would have it, with every
+	// Generation selects the history as that generation would have it, with every
 	// turn taken since; nil is the newest, 0 the history as it was published.
 	Generation *int64 `json:"generation,omitzero"`
 	Await
@@ -67,7 +67,7 @@ type ContextResponse struct {
 	V          int     `json:"v"`
 	Known      bool    `json:"known"` // false: no turn of the session was taken or parked
 	Format     Format  `json:"format,omitzero"`
-	System     Raw     `json:"system,omitzero"` // stands on one page only, as do the tools
+	System     Raw     `json:"system,omitzero"` // on one page only, as are the tools
 	Tools      Raw     `json:"tools,omitzero"`
 	Messages   []Raw   `json:"messages"`
 	Generation int64   `json:"generation"`
@@ -76,7 +76,7 @@ type ContextResponse struct {
 	Pages      int64   `json:"pages"`
 }
 
-// StatsRequest asks how a session stands, or would stand with another model: a
+// StatsRequest requests the state of a session, with its model or another one: a
 // provider without a model is its default.
 type StatsRequest struct {
 	V       int    `json:"v,omitzero"`
@@ -89,7 +89,7 @@ type StatsRequest struct {
 	Await
 }
 
-// StatsResponse says how a session stands.
+// StatsResponse is the state of a session.
 type StatsResponse struct {
 	V               int     `json:"v"`
 	Known           bool    `json:"known"`
@@ -99,7 +99,7 @@ type StatsResponse struct {
 	Through         Through `json:"through"`
 	Parked          int64   `json:"parked"`           // turns that wait for a missing one
 	Prepared        bool    `json:"prepared"`         // a summary is ready
-	Waiting         bool    `json:"waiting"`          // a summary was asked for
+	Waiting         bool    `json:"waiting"`          // a summary was requested
 	NeedsCompaction bool    `json:"needs_compaction"` // as budget.should_compact
 	Budget          Budget  `json:"budget,omitzero"`  // absent when the session is not known
 }
@@ -114,7 +114,7 @@ const (
 	HealthDegraded Health = "degraded" // a partition was lost, or the connection that commits
 )
 
-// HealthResponse says how the worker that answers is.
+// HealthResponse is the health of the worker that answers.
 type HealthResponse struct {
 	V          int    `json:"v"`
 	Status     Health `json:"status"`
@@ -125,7 +125,7 @@ type HealthResponse struct {
 	Config     string `json:"config"` // hash of the config in force
 }
 
-// ServiceError is the payload of a refusal. Code and text stand in the headers
+// ServiceError is the payload of a refusal. Code and text are in the headers
 // Nats-Service-Error-Code and Nats-Service-Error too.
 type ServiceError struct {
 	V       int    `json:"v"`
@@ -136,19 +136,19 @@ type ServiceError struct {
 
 func (e *ServiceError) Error() string { return e.Message }
 
-// Address names the session that is asked about.
+// Address names the session of the request.
 func (r *ContextRequest) Address() Address { return Address{r.Tenant, r.Session} }
 
-// Address names the session that is asked about.
+// Address names the session of the request.
 func (r *StatsRequest) Address() Address { return Address{r.Tenant, r.Session} }
 
-// Wanted is the model that is asked about.
-func (r *StatsRequest) Wanted() Model {
+// RequestedModel is the model of the request.
+func (r *StatsRequest) RequestedModel() Model {
 	return Model{Provider: r.Provider, Name: r.Model, MaxOutputTokens: r.MaxOutputTokens}
 }
 
-// AskedAbout names the session that a request is about, whatever it asks.
-func AskedAbout(request []byte) (Address, error) {
+// RequestAddress names the session of any request.
+func RequestAddress(request []byte) (Address, error) {
 	env, err := decodeEnvelope(request, MaxCheckBytes)
 	if err != nil {
 		return Address{}, err
@@ -156,8 +156,8 @@ func AskedAbout(request []byte) (Address, error) {
 	return env.address(), env.problems.err()
 }
 
-// TenantAskedAbout names the tenant that a request is about, whatever it asks.
-func TenantAskedAbout(request []byte) (string, error) {
+// RequestTenant names the tenant of any request.
+func RequestTenant(request []byte) (string, error) {
 	env, err := decodeEnvelope(request, MaxCheckBytes)
 	if err != nil {
 		return "", err
@@ -257,7 +257,7 @@ func pageStarts(items []Raw, limit int) []int {
 	return starts
 }
 
-// How long a request waits for a turn where it does not say, and at most.
+// How long a request waits for a turn by default, and at most.
 const (
 	DefaultWait = 5 * time.Second
 	MaxWait     = 8 * time.Second
@@ -293,8 +293,7 @@ func (a Await) Within(d time.Duration) Await {
 	return a
 }
 
-// AwaitedBy reads what a request waits for, and about which session it is, whatever it
-// asks.
+// AwaitedBy reads what a request waits for, and the session of any request.
 func AwaitedBy(request []byte) (Address, Await, error) {
 	env, err := decodeEnvelope(request, MaxCheckBytes)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	KindCompact  Kind = "compact"  // compact now, with an optional focus
 	KindRewind   Kind = "rewind"   // return to the view of an earlier generation
 	KindSummary  Kind = "summary"  // what a summarizer wrote; workers only
-	KindIdle     Kind = "idle"     // the session has been silent; workers only
+	KindIdle     Kind = "idle"     // the session has been idle; workers only
 	KindEnd      Kind = "end"      // the agent is done with the session
 	KindForget   Kind = "forget"   // erase the session; operator only
 )
@@ -32,7 +32,7 @@ const (
 	KindForgotten Kind = "forgotten" // a session counts as never published
 )
 
-// KindErased tells that what a session.forget asked for is done. The owner of the
+// KindErased: the erasure of a session.forget is done. The owner of the
 // partition commits it with the outcomes, but it is decided from no event.
 const KindErased Kind = "erased"
 
@@ -61,7 +61,7 @@ const MaxIDLen = 64
 // DefaultTenant is the tenant of an agent that names none.
 const DefaultTenant = "default"
 
-// Unknown stands for a tenant or session that cannot be named in a subject.
+// Unknown replaces a tenant or session that cannot be named in a subject.
 const Unknown = "_"
 
 // Address names one session of one tenant. It comes from the subject of an
@@ -165,7 +165,7 @@ func Mark(partition int) string { return "out." + strconv.Itoa(partition) + ".ma
 // Config returns the subject under which the text of a config is kept.
 func Config(hash string) string { return configPrefix + hash }
 
-// Location is what the subject of a stored message says.
+// Location is the parsed subject of a stored message.
 type Location struct {
 	Partition int
 	Kind      Kind
@@ -173,7 +173,7 @@ type Location struct {
 }
 
 // ParseLog reads log.<p>.<kind>.<tenant>.<session>. The kind and the ids are
-// as they stand, valid or not: the error of a bad one is a rejection, not the
+// as they are, valid or not: the error of a bad one is a rejection, not the
 // end of the reader. It fails only for a subject that no transform produced.
 func ParseLog(subject string) (Location, error) { return parse("log", subject) }
 
@@ -186,7 +186,7 @@ func ParseOutcome(subject string) (Location, error) {
 	return parse("out", subject)
 }
 
-// ParsePublished reads session.<kind>.<tenant>.<session>, where an agent hears an
+// ParsePublished reads session.<kind>.<tenant>.<session>, where an agent receives an
 // outcome.
 func ParsePublished(subject string) (Kind, Address, error) {
 	t := strings.Split(subject, ".")

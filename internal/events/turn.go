@@ -42,7 +42,7 @@ type Turn struct {
 	ID           string `json:"id,omitzero"`
 	Number       int64  `json:"turn,omitzero"`          // counts from 1; 0 when the agent does not number
 	Generation   int64  `json:"generation,omitzero"`    // compaction the agent had applied when it made the call
-	ReplacesFrom int64  `json:"replaces_from,omitzero"` // withdraw turns from this number on; 0 for none
+	ReplacesFrom int64  `json:"replaces_from,omitzero"` // retract turns from this number on; 0 for none
 	Model        *Model `json:"model,omitzero"`         // of the next call; nil = unchanged
 	Format       Format `json:"format,omitzero"`        // "" = unchanged
 	System       Raw    `json:"system,omitzero"`        // nil = unchanged
@@ -252,7 +252,7 @@ type Cause struct {
 	ID  string `json:"id,omitzero"`
 }
 
-// Through is the turn border up to which an outcome stands.
+// Through is the turn boundary up to which an outcome holds.
 type Through struct {
 	Seq  uint64 `json:"seq"`
 	Turn int64  `json:"turn"`

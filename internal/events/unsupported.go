@@ -37,7 +37,7 @@ func (f Format) Complete(msgs []Message) error {
 	return bad.err()
 }
 
-// lacking says what a call or result has not.
+// lacking names what a call or result lacks.
 func (f Format) lacking(k PartKind) string {
 	switch {
 	case k == PartCall && f == Anthropic:
@@ -62,7 +62,7 @@ var roles = map[Format]string{
 var known = strings.Fields("system developer user assistant tool function tool_call tool_result model human ai bot agent data ipython " +
 	"toolCall toolResult bashExecution custom branchSummary compactionSummary")
 
-// explain says what is wrong with a message, and what it looks like.
+// explain describes what is wrong with a message, and what it looks like.
 func (f Format) explain(raw Raw, err error) string {
 	ms, bad := codec.ReadObject(raw)
 	if err != errNoRole || bad != nil { //nolint:errorlint // a sentinel of this package, never wrapped
@@ -83,8 +83,8 @@ func (f Format) explain(raw Raw, err error) string {
 	return text + " (" + roles[f] + ")" + f.suspicion(raw)
 }
 
-// suspicion says what a message looks like that is of no dialect here, "" where
-// nothing is known of it.
+// suspicion names the library that a message of no dialect here looks like, "" for
+// none.
 func (f Format) suspicion(raw Raw) string {
 	ms, err := codec.ReadObject(raw)
 	if err != nil {
@@ -153,7 +153,7 @@ func firstOf(array Raw) []codec.Member {
 	return ms
 }
 
-// arrayOf says what an array is that came in place of an event.
+// arrayOf describes an array that came in place of an event.
 func arrayOf(data Raw) string {
 	all, err := codec.ReadArray(data)
 	text := fmt.Sprintf("an array of %d, not one JSON object", len(all))

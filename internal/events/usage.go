@@ -10,9 +10,9 @@ import (
 
 // usage reads what a provider or an SDK counted for one call. It is nil without one,
 // when all counts are zero, and when it cannot be read: a usage makes the figures
-// better and never costs the turn. problem then says why, without any of its values.
+// better and never costs the turn. problem is then the reason, without any of its values.
 //
-// Shapes are told apart by the names of their fields. What each means was read in
+// Shapes are recognised by the names of their fields. What each means was read in
 // these places, in November 2026:
 //   - Anthropic: docs.anthropic.com, prompt caching. input_tokens is without the cache.
 //   - OpenAI: platform.openai.com, prompt caching. Cached tokens are part of the input,

@@ -216,7 +216,7 @@ func (s *service) refusedBefore(ctx context.Context, p *partition.Partition, a e
 	}
 	err = broker.ReadSubject(ctx, nc, broker.OutcomesStream, subject, 1, func(m broker.LogMessage) error {
 		r := rejectionIn(m.Data)
-		if refused || r == nil || r.Seq <= last.Seq || r.Kind != events.KindTurn || !events.Codes[r.Code].Denies {
+		if refused || r == nil || r.Seq <= last.Seq || r.Kind != events.KindTurn || !events.Codes[r.Code].Rejects {
 			return nil
 		}
 		number, err := s.numberOf(ctx, r.Seq)

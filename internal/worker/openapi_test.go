@@ -89,7 +89,7 @@ func TestOpenAPI(t *testing.T) {
 // against that of JSON Schema, and its references.
 func wantOpenAPI(t *testing.T, data []byte) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "schema", "testdata", "openapi-3.1.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "events", "schema", "gen", "testdata", "openapi-3.1.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func checkRejections(t *testing.T, told map[place][]outcome, want map[uint64]hos
 		delete(got, seq)
 		switch {
 		case h.code == "" && len(rs) == 0, len(rs) == 1 && rs[0].Code == h.code:
-		case h.code == anyDenial && len(rs) == 1 && events.Codes[rs[0].Code].Denies:
+		case h.code == anyDenial && len(rs) == 1 && events.Codes[rs[0].Code].Rejects:
 		case len(rs) == 0:
 			t.Errorf("%s: no rejection, want %s", h.name, h.code)
 		default:
@@ -243,7 +243,7 @@ func (w *world) publishHostile(h hostile, i int) uint64 {
 	subject := h.subject
 	if subject == "" {
 		session := fmt.Sprintf("h%d", i)
-		if i%5 == 0 && !h.lasting && events.Codes[h.code].Denies {
+		if i%5 == 0 && !h.lasting && events.Codes[h.code].Rejects {
 			session = goodSessions[i/5%len(goodSessions)]
 		}
 		subject = "session.turn.default." + session

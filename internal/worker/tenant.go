@@ -34,7 +34,7 @@ func (s *service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint
 // checkTenant refuses a request whose payload asks about another tenant than the
 // last token of its subject.
 func checkTenant(r micro.Request) error {
-	asked, err := events.TenantAskedAbout(r.Data())
+	asked, err := events.RequestTenant(r.Data())
 	if err == nil && asked != r.Subject()[strings.LastIndexByte(r.Subject(), '.')+1:] {
 		err = errOtherTenant
 	}

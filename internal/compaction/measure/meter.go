@@ -30,7 +30,7 @@ func (m Meter) Text(s string) Size {
 // partText measures the text of a part.
 func (m Meter) partText(p *events.Part) Size {
 	if p.Quoted == nil || m.Counter != nil {
-		return m.Text(p.Said())
+		return m.Text(p.Content())
 	}
 	return weighQuoted(p.Quoted)
 }
@@ -168,7 +168,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 	if p.CallID != "" {
 		return // its call has arguments, and they name the file
 	}
-	if path := PathInText(p.Said()); path != "" {
+	if path := PathInText(p.Content()); path != "" {
 		by.path(e, path, 0)
 	}
 }

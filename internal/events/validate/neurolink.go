@@ -25,7 +25,7 @@ type neurolinkCall struct {
 }
 
 func (c *checker) neurolink(messages []codec.Raw) {
-	var open []neurolinkCall // of the tool messages since anybody spoke
+	var open []neurolinkCall // of the tool messages since the last other role
 	tools := false           // the message before is one
 	for i, raw := range messages {
 		var m neurolinkShape
@@ -40,7 +40,7 @@ func (c *checker) neurolink(messages []codec.Raw) {
 			switch at := answers(open, id); {
 			case at >= 0:
 				open = slices.Delete(open, at, at+1)
-			case id != "" || !tools: // without id, it belongs to what it stands behind
+			case id != "" || !tools: // without id, it belongs to the message before it
 				c.report("orphan_result", i, "no call before it is without a result")
 			}
 		default:

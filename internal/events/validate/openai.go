@@ -41,7 +41,7 @@ const functionID = "function_call " // no tool call's id begins so
 
 func (c *checker) openai(messages []codec.Raw) {
 	var calls openaiCalls
-	spoken := false // anybody but the system
+	spoken := false // another role than system came
 	for i, raw := range messages {
 		var m openaiShape
 		if !c.parse(i, raw, &m) {
@@ -138,7 +138,7 @@ func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
 	}
 }
 
-// openaiAnswered is asked when another role speaks: at the end of a history
+// openaiAnswered is called when another role follows: at the end of a history
 // calls may be open.
 func (c *checker) openaiAnswered(calls openaiCalls) {
 	for _, id := range calls.ids {

@@ -29,11 +29,11 @@ const (
 // Rules lists what [Messages] checks, by dialect.
 var Rules = map[string][]string{
 	anthropic: {
-		"bad_shape",         // a message, a block or its fields are not as the API wants them
+		"bad_shape",         // a message, a block or its fields are not as the API requires
 		"first_is_user",     // a history begins with a user
 		"roles_alternate",   // user and assistant only, in turns
 		"call_answered",     // each tool_use has its tool_result in the next message
-		"results_first",     // tool_results stand before all other blocks of their message
+		"results_first",     // tool_results come before all other blocks of their message
 		"orphan_result",     // a tool_result answers a tool_use of the message before it
 		"duplicate_result",  // a tool_use is answered once
 		"duplicate_call_id", // no two tool_use of a history share an id
@@ -43,16 +43,16 @@ var Rules = map[string][]string{
 	openai: {
 		"bad_shape",
 		"system_first",      // system and developer messages precede all others
-		"call_answered",     // tool messages answer all calls before any other role speaks
+		"call_answered",     // tool messages answer all calls before any other role
 		"orphan_result",     // a tool message answers a call of the assistant before it
 		"duplicate_result",  // a call is answered once
 		"duplicate_call_id", // no two calls of a message share an id
-		"empty_content",     // an assistant says or calls something
+		"empty_content",     // an assistant message has content or calls
 	},
 	neurolink: {
 		"bad_shape",
 		"call_answered", // each tool_call has a tool_result among the tool messages after it
-		"orphan_result", // each tool_result has a tool_call among the tool messages before it; without id it may stand behind another one
+		"orphan_result", // each tool_result has a tool_call among the tool messages before it; without id it may follow another one
 	},
 }
 

@@ -10,7 +10,7 @@
 //     a single wrong field the two agree; rules between fields, sizes in bytes and
 //     the shape of messages are the decoder's.
 //   - Payloads that agents get have open lists: a new level or code does not break
-//     a schema, as it must not break an agent. Known values stand in examples.
+//     a schema, as it must not break an agent. Known values are in examples.
 //   - The same structs give the same bytes.
 //
 // # Concurrency
@@ -19,6 +19,6 @@
 //
 // # On failure
 //
-// All fails where a struct has a type that no JSON stands for, or a rule names a
+// All fails where a struct has a type without a JSON form, or a rule names a
 // field that is not there: it is for tests, which write the files of docs/format.
 package gen

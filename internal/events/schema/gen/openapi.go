@@ -16,15 +16,15 @@ import (
 type Operation struct {
 	Method, Path string
 	Name         string
-	Request      string            // name of the payload it stands for, "" for none
+	Request      string            // name of its payload, "" for none
 	Responses    []string          // of the payloads it is answered with: one of them
-	InPath       []string          // fields of Request that stand in the path
-	InQuery      map[string]string // fields of Request that stand in the query, with the pattern of one that is no plain value
-	Body         bool              // Request is the body, without what stands in the path
+	InPath       []string          // fields of Request in the path
+	InQuery      map[string]string // fields of Request in the query, with the pattern of one that is no plain value
+	Body         bool              // Request is the body, without the fields in the path
 	Refusals     []int             // statuses of refusals
 }
 
-// summaries say what an operation is for.
+// summaries describe the operations.
 var summaries = map[string]string{
 	"check":    "Does the next call fit, with what is to be added?",
 	"context":  "The effective history, as an agent should send it.",
@@ -33,7 +33,7 @@ var summaries = map[string]string{
 	"health":   "How the worker is that answers.",
 	"recall":   "Original messages by their place, or where a text is.",
 	"sessions": "The sessions of a tenant, some at a time.",
-	"stats":    "How a session stands.",
+	"stats":    "The state of a session.",
 }
 
 // object is a JSON object of a document.
@@ -102,7 +102,7 @@ func (op *Operation) describe(all map[string]*jsonschema.Schema, used map[string
 	return out, nil
 }
 
-// body is the request without what stands in the path.
+// body is the request without the fields in the path.
 func (op *Operation) body(all map[string]*jsonschema.Schema) *jsonschema.Schema {
 	s := component(all[op.Request])
 	s.Properties = maps.Clone(s.Properties)
@@ -145,7 +145,7 @@ func component(s *jsonschema.Schema) *jsonschema.Schema {
 	return &c
 }
 
-// plain is the schema of a field that stands in a path or a query: there is no null.
+// plain is the schema of a field in a path or a query: there is no null.
 func plain(s *jsonschema.Schema) *jsonschema.Schema {
 	p := *s
 	p.Description, p.Types = "", nil

@@ -140,7 +140,7 @@ var (
 	turnRules = with(event, model, policy, rules{
 		"": required("messages"), "generation": between(0, events.MaxNumber),
 		"turn":          both(between(1, events.MaxNumber), described("number of the turn, counted from 1; absent is the next")),
-		"replaces_from": both(between(1, events.MaxNumber), described("withdraws the turns from this number on; this turn becomes that number")),
+		"replaces_from": both(between(1, events.MaxNumber), described("retracts the turns from this number on; this turn becomes that number")),
 		"format":        both(formats, described("dialect of the messages; absent = unchanged")), "system": types("string", "array"), "tools": types("array"),
 		"messages[]": objects,
 		"usage":      described("What the provider counted for the call, in the shape that the provider or the SDK gave it; another shape is not read."),
@@ -193,8 +193,7 @@ func nullless(typ string, names ...string) map[string][]string {
 	return out
 }
 
-// closed refuses fields that the decoder does not know: what they might mean, a
-// forget cannot take back.
+// closed refuses fields that the decoder does not define: an erasure cannot be undone.
 func closed(s *jsonschema.Schema) {
 	described("A session.forget: everything of the session is erased.")(s)
 	s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}

@@ -70,7 +70,7 @@ func (p *Payload) open(s *jsonschema.Schema) {
 	p.open(s.Items)
 }
 
-// nullable lets null stand for absent where a field is not required.
+// nullable lets null mean absent where a field is not required.
 func nullable(s *jsonschema.Schema) {
 	if s == nil {
 		return
