@@ -29,7 +29,7 @@ import (
 )
 
 type replayCmd struct {
-	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play, as of Claude Code, OpenAI chats or SWE-agent, or folders of them; no server is needed. Absent: the log of --nats, or that of --data; where there is none, ~/.claude/projects, or the examples that come with the program."`
+	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play, as of Claude Code, OpenAI chats or SWE-agent, or directories of them; no server is needed. Absent: the log of --nats, or that of --data; where there is none, ~/.claude/projects, or the examples that come with the program."`
 
 	Tenant  string `placeholder:"NAME" help:"Sessions of this tenant only."`
 	Session string `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
