@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Markers that the generated part of a document stands between.
@@ -12,14 +13,14 @@ const (
 	End   = "<!-- figures: end -->"
 )
 
-// Table writes the promises with the figures that were printed, as a table in
-// Markdown. A test without figures is shown as missing; missed counts those, and
-// those whose figures are not what is demanded.
+// Table writes the promises with the figures that were printed, as a list in
+// Markdown: an item for each promise, and one below it for each test. A test without
+// figures is shown as missing; missed counts those, and those whose figures are not
+// what is demanded.
 func Table(promises []Promise, all []Figures) (table string, missed int, err error) {
 	var b strings.Builder
-	b.WriteString("| # | promise | test | tier | figures | demanded | |\n|---|---|---|---|---|---|---|\n")
 	for _, p := range promises {
-		id, text := p.Row, p.Text
+		b.WriteString(wrap("- **"+p.Row+"**: "+p.Text, "  "))
 		for _, s := range p.Shown {
 			figures, verdict, err := s.judge(p.Row, all)
 			if err != nil {
@@ -28,11 +29,46 @@ func Table(promises []Promise, all []Figures) (table string, missed int, err err
 			if verdict != "met" && verdict != "" {
 				missed++
 			}
-			fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %s | %s | %s |\n", id, text, s.Test, s.Tier, figures, code(s.Demands), verdict)
-			id, text = "", ""
+			item := "- `" + s.Test + "` (" + s.Tier
+			for _, part := range []string{verdict, code(s.Demands)} {
+				if part != "" {
+					item += ", " + part
+				}
+			}
+			item += ")"
+			if figures != "" {
+				item += ": " + figures
+			}
+			b.WriteString(wrap("  "+item, "    "))
 		}
 	}
 	return b.String(), missed, nil
+}
+
+// columns is the longest line of the list.
+const columns = 118
+
+// wrap breaks a paragraph into lines of at most columns characters, where its words
+// allow it. All but the first begin with indent.
+func wrap(paragraph, indent string) string {
+	var b strings.Builder
+	b.WriteString(paragraph[:len(paragraph)-len(strings.TrimLeft(paragraph, " "))])
+	used := b.Len()
+	for i, word := range strings.Fields(paragraph) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case used+1+n > columns:
+			b.WriteString("\n" + indent)
+			used = len(indent)
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String() + "\n"
 }
 
 // judge finds the figures of a test, and says whether they are what is demanded.
@@ -73,7 +109,7 @@ func code(demands []string) string {
 	if len(demands) == 0 {
 		return ""
 	}
-	return "`" + strings.Join(demands, " ") + "`"
+	return "demanded `" + strings.Join(demands, "` `") + "`"
 }
 
 // Insert puts text between the markers of a document.

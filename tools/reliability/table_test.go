@@ -41,13 +41,13 @@ ok  	compactd/internal/worker	1.2s
 	if err != nil || missed != 3 {
 		t.Errorf("%d missed, %v", missed, err)
 	}
-	want := `| # | promise | test | tier | figures | demanded | |
-|---|---|---|---|---|---|---|
-| P1 | nothing is lost | ` + "`TestKills` | B | kills=7 lost=0 | `kills>=7 lost=0`" + ` | met |
-|  |  | ` + "`TestFew` | C | kills=7 lost=1 | `kills>7 lost<=1`" + ` | **missed** |
-|  |  | ` + "`TestNever` | C |  | `kills>7`" + ` | **missing** |
-| P2 | nor then | ` + "`TestPower` | B | needs root | `lost=0`" + ` | **skipped** |
-`
+	want := strings.ReplaceAll(`- **P1**: nothing is lost
+  - ´TestKills´ (B, met, demanded ´kills>=7´ ´lost=0´): kills=7 lost=0
+  - ´TestFew´ (C, **missed**, demanded ´kills>7´ ´lost<=1´): kills=7 lost=1
+  - ´TestNever´ (C, **missing**, demanded ´kills>7´)
+- **P2**: nor then
+  - ´TestPower´ (B, **skipped**, demanded ´lost=0´): needs root
+`, "´", "`")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
