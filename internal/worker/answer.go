@@ -8,7 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/worker/observe"
 )
@@ -88,7 +89,7 @@ func (s *service) payload(f func() (any, error)) (data []byte, err error) {
 	if data, err = events.Marshal(v); err != nil {
 		return nil, err
 	}
-	if most := broker.MaxPayload(s.w.config.Read); len(data) > most {
+	if most := connect.MaxPayload(s.w.config.Read); len(data) > most {
 		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("a page with one value of it has %d bytes, more than the %d that the server takes", len(data), most))
 	}
 	return data, nil
@@ -107,7 +108,7 @@ func (s *service) refuse(err error) *events.ServiceError {
 func refusal(err error) *events.ServiceError {
 	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
 	bad, invalid := errors.AsType[*events.Invalid](err)
-	_, gone := errors.AsType[*broker.GoneError](err)
+	_, gone := errors.AsType[*stream.GoneError](err)
 	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
 		return refused // by another worker
 	}

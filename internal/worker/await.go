@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/partition"
@@ -204,7 +205,7 @@ func (s *service) refusedBefore(ctx context.Context, p *partition.Partition, a e
 		return false, err
 	}
 	nc, subject := s.w.config.Read, events.Outcome(p.ID, events.KindRejected, a)
-	m, err := broker.LastOf(ctx, nc, broker.OutcomesStream, subject)
+	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subject)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return false, nil
@@ -214,7 +215,7 @@ func (s *service) refusedBefore(ctx context.Context, p *partition.Partition, a e
 	if r := rejectionIn(m.Data); r == nil || r.Seq <= last.Seq {
 		return false, nil // the usual case: none since
 	}
-	err = broker.ReadSubject(ctx, nc, broker.OutcomesStream, subject, 1, func(m broker.LogMessage) error {
+	err = stream.ReadSubject(ctx, nc, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
 		r := rejectionIn(m.Data)
 		if refused || r == nil || r.Seq <= last.Seq || r.Kind != events.KindTurn || !events.Codes[r.Code].Rejects {
 			return nil
@@ -226,7 +227,7 @@ func (s *service) refusedBefore(ctx context.Context, p *partition.Partition, a e
 	if err != nil || !refused {
 		return false, orEnded(ctx, err)
 	}
-	newest, err := broker.LastOf(ctx, nc, broker.LogStream, events.Logged(p.ID, events.KindTurn, a))
+	newest, err := stream.LastOf(ctx, nc, topology.LogStream, events.Logged(p.ID, events.KindTurn, a))
 	if err != nil {
 		return false, orEnded(ctx, err)
 	}
@@ -246,8 +247,8 @@ func rejectionIn(data []byte) *events.Rejected {
 // numberOf is the number of a turn in the log; 0 for one that has none, -1 for one that
 // cannot be read or is gone.
 func (s *service) numberOf(ctx context.Context, seq uint64) (int64, error) {
-	bodies, err := broker.GetLog(ctx, s.w.config.Read, []uint64{seq})
-	if _, gone := errors.AsType[*broker.GoneError](err); gone || err == nil && len(bodies) == 0 {
+	bodies, err := stream.GetLog(ctx, s.w.config.Read, []uint64{seq})
+	if _, gone := errors.AsType[*stream.GoneError](err); gone || err == nil && len(bodies) == 0 {
 		return -1, nil
 	}
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
@@ -450,7 +450,7 @@ func TestLedgerFileDamagedInUse(t *testing.T) {
 // A session that begins anew begins anew on file.
 func TestSessionResetOnFile(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, broker.Topology{Partitions: 1})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
 	w.ledgers, w.checkpointEvery = t.TempDir(), time.Millisecond
 	stored := func() bool {
 		s := w.openLedgers(0, true)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
@@ -69,7 +69,7 @@ func newClusterCrew(t *testing.T, bin string, lease time.Duration) *crew {
 }
 
 func (c *crew) leader() int {
-	return c.cluster.Leader(c.t.Context(), c.js, broker.OutcomesStream)
+	return c.cluster.Leader(c.t.Context(), c.js, topology.OutcomesStream)
 }
 
 // loseNode kills a node, and a worker with it, for as long as it takes to tell
@@ -150,7 +150,7 @@ func (c *crew) awaitReplicas() {
 	c.until("replicas", func() bool {
 		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 		defer cancel()
-		for _, name := range []string{broker.LogStream, broker.OutcomesStream, "KV_" + broker.LeasesBucket, "KV_" + broker.MembersBucket} {
+		for _, name := range []string{topology.LogStream, topology.OutcomesStream, "KV_" + topology.LeasesBucket, "KV_" + topology.MembersBucket} {
 			s, err := c.js.Stream(ctx, name)
 			if err != nil {
 				missing = fmt.Sprintf("state of %s: %v", name, err)

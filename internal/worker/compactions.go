@@ -7,7 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -30,7 +31,7 @@ func (s *service) compactions(ctx context.Context, data []byte) (any, error) {
 	}
 	limit := int(cmp.Or(in.Limit, events.MaxHistory))
 	subject := events.Outcome(events.PartitionOf(a, s.w.parts.Count()), events.KindCompacted, a)
-	err = broker.ReadStream(ctx, s.w.js, broker.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err = stream.ReadStream(ctx, s.w.js, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e, err := entry(m)
 		if err != nil {
 			return err

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -34,7 +35,7 @@ func TestHistory(t *testing.T) {
 	w.publish(events.KindRewind, "s1", []byte(`{"id":"back","generation":0}`))
 	w.settle()
 	var want []events.HistoryEntry
-	err := broker.ReadStream(t.Context(), w.js, broker.OutcomesStream, "out.*.compacted.default.s1", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(t.Context(), w.js, topology.OutcomesStream, "out.*.compacted.default.s1", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		body, err := events.DecodeOutcome(events.KindCompacted, m.Data())
 		if err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/partition"
@@ -58,7 +58,7 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 	if whole.System, whole.Tools, err = s.w.parts.Payloads.Prompt(ctx, in.Address(), system, tools); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	return whole.Paged(in.Page, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
+	return whole.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.w.config.Read)-answerMargin))
 }
 
 // inspect shows the ledger of a session to read, and returns its partition and up to

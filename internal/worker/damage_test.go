@@ -10,8 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -54,11 +55,11 @@ func storeOf(t *testing.T, dir, stream string) string {
 // wrong backup would.
 func replaceLog(t *testing.T, dir, from string) {
 	t.Helper()
-	to := storeOf(t, dir, broker.LogStream)
+	to := storeOf(t, dir, topology.LogStream)
 	if err := os.RemoveAll(to); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(to, os.DirFS(storeOf(t, from, broker.LogStream))); err != nil {
+	if err := os.CopyFS(to, os.DirFS(storeOf(t, from, topology.LogStream))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -209,11 +210,11 @@ func TestLogMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	told := live(t, dir, "a", 1, 12, 20)
 	w := newWorld(t, dir)
-	if err := w.js.DeleteStream(t.Context(), broker.LogStream); err != nil {
+	if err := w.js.DeleteStream(t.Context(), topology.LogStream); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
+	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -245,7 +246,7 @@ func (w *world) wantRefused(text string) {
 // Outcomes that find no room wait, and go out once there is some.
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 200 << 10})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 200 << 10})
 	w.outcomeBytes = -1 // or a tenant would leave room
 	said := make(chan worker.Retrying, 1024)
 	stop := w.run("a", worker.Listener{Retrying: func(i worker.Retrying) { said <- i }})
@@ -255,7 +256,7 @@ func TestStoreFull(t *testing.T) {
 		w.publishAll(8, n)
 		select {
 		case i := <-said:
-			_, full = errors.AsType[*broker.StoreFullError](i.Err)
+			_, full = errors.AsType[*commit.StoreFullError](i.Err)
 		case <-deadline:
 			t.Fatal("the store does not get full")
 		default:
@@ -266,7 +267,7 @@ func TestStoreFull(t *testing.T) {
 		n++
 	}
 	var err error
-	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{MaxBytesOutcomes: 64 << 20}); err != nil {
+	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()
@@ -279,11 +280,11 @@ func TestStoreFull(t *testing.T) {
 // A stop that cannot store what is decided says so; the next start stores it.
 func TestStopWithFullStore(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1, MaxBytesOutcomes: 100 << 10})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})
 	w.drainTimeout, w.outcomeBytes = 100*time.Millisecond, -1
 	full := make(chan struct{}, 1024)
 	stop := w.run("a", worker.Listener{Retrying: func(i worker.Retrying) {
-		if _, ok := errors.AsType[*broker.StoreFullError](i.Err); ok {
+		if _, ok := errors.AsType[*commit.StoreFullError](i.Err); ok {
 			full <- struct{}{}
 		}
 	}})
@@ -300,7 +301,7 @@ func TestStopWithFullStore(t *testing.T) {
 		t.Errorf("the stop says %v", err)
 	}
 	var err error
-	if w.streams, err = broker.Ensure(t.Context(), w.js, broker.Topology{MaxBytesOutcomes: 64 << 20}); err != nil {
+	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
 	w.drainTimeout = 0

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
@@ -63,7 +63,7 @@ func TestFaultDuplicates(t *testing.T) {
 // rememberIDs sets how long the server knows the ids of messages.
 func (w *world) rememberIDs(window time.Duration) {
 	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), broker.LogStream)
+	s, err := w.js.Stream(w.t.Context(), topology.LogStream)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker"
@@ -59,7 +59,7 @@ func TestConfigIsGone(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.js.Stream(t.Context(), broker.OutcomesStream)
+	out, err := w.js.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
@@ -275,7 +275,7 @@ func awaitJobs(t *testing.T, url string) {
 		settle(t, url)
 		quiet = true
 		for _, lane := range events.Lanes {
-			c, err := js.Consumer(t.Context(), broker.OutcomesStream, "summarizer-"+string(lane))
+			c, err := js.Consumer(t.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +296,7 @@ func awaitJobs(t *testing.T, url string) {
 func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 	t.Helper()
 	data = copyOf(t, data)
-	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
+	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
 	taken := map[string]int{}
 	for _, a := range acks {
 		taken[a.subject]++
@@ -326,7 +326,7 @@ func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 // its checkpoints again, or from the log alone.
 func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][]outcome, replayed int) {
 	t.Helper()
-	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
+	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
 	defer w.stop()
 	w.config = w.onlyConfig()
 	if again {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -56,7 +56,7 @@ func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out 
 		seqs[i] = uint64(files[i].Seq)
 	}
 	turns, _, err := o.read(ctx, seqs)
-	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		turns = make([]*events.Turn, len(files))
 	} else if err != nil {
 		return err

@@ -10,7 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/coord"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/kv"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
@@ -22,9 +24,9 @@ import (
 // them harmless is the fence of the commits.
 type fleet struct {
 	w               *Worker
-	self            broker.Member
-	members         *broker.Members
-	leases          *broker.Leases
+	self            coord.Member
+	members         *coord.Members
+	leases          *coord.Leases
 	releaseIdentity func() // of the identity
 
 	changed chan struct{}   // something of the view is new, or a partition is caught up
@@ -47,7 +49,7 @@ type fleet struct {
 
 // heldLease is the time of one lease.
 type heldLease struct {
-	lease    *broker.Lease
+	lease    *coord.Lease
 	stop     context.CancelCauseFunc // lets the partition commit, checkpoint and end
 	ending   bool                    // it is about to be stopped
 	released bool                    // the lease is released
@@ -76,8 +78,8 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 		return nil, err
 	}
 	f := &fleet{
-		w: w, self: broker.Member{Name: name, Owner: w.config.Owner}, releaseIdentity: release,
-		members: broker.NewMembers(js, w.config.LeaseTTL), leases: broker.NewLeases(js, w.config.LeaseTTL),
+		w: w, self: coord.Member{Name: name, Owner: w.config.Owner}, releaseIdentity: release,
+		members: coord.NewMembers(js, w.config.LeaseTTL), leases: coord.NewLeases(js, w.config.LeaseTTL),
 		changed: make(chan struct{}, 1), ended: make(chan ending, w.config.Streams.Partitions),
 		drained: make(chan *heldLease, w.config.Streams.Partitions),
 		held:    map[int]*heldLease{}, heldOnce: map[int]bool{}, coolDown: map[int]bool{},
@@ -134,7 +136,7 @@ func (f *fleet) reconcile(ctx context.Context) error {
 		if !f.wanted[id] || f.held[id] != nil || f.coolDown[id] {
 			continue
 		}
-		if h := f.membership.holderOf(id); h != (broker.Holder{}) && h.Member != f.self.Name {
+		if h := f.membership.holderOf(id); h != (coord.Holder{}) && h.Member != f.self.Name {
 			continue
 		} else if h.Member == f.self.Name && h.Owner != f.self.Owner && f.heldOnce[id] {
 			return fmt.Errorf("%s runs with the name of this worker, %s: one of the two has a copy of the other's directory; delete its %s",
@@ -195,12 +197,12 @@ func (f *fleet) reportReady() {
 func (f *fleet) acquire(ctx context.Context, id int) bool {
 	limited, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3) // as in keep, which waits for it
 	defer cancel()
-	lease, err := f.leases.Acquire(limited, id, broker.Holder{Member: f.self.Name, Owner: f.self.Owner})
+	lease, err := f.leases.Acquire(limited, id, coord.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {
-		if !errors.Is(err, broker.ErrHeld) && ctx.Err() == nil {
+		if !errors.Is(err, coord.ErrHeld) && ctx.Err() == nil {
 			f.retrying(id, "acquire lease", err)
 		}
-		return !broker.Unreachable(err)
+		return !jsapi.Unreachable(err)
 	}
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
 	t := &heldLease{lease: lease, stop: stop}
@@ -258,7 +260,7 @@ func (f *fleet) serve(ctx context.Context, t *heldLease) error {
 // know: a commit that seemed lost was stored after all, or the file of the ledgers is
 // damaged.
 func recovers(err error) bool {
-	return errors.Is(err, broker.ErrDiverged) || errors.Is(err, kv.ErrDamaged)
+	return errors.Is(err, commit.ErrDiverged) || errors.Is(err, kv.ErrDamaged)
 }
 
 // reopens reports whether a partition that ended with an error is opened again while its
@@ -272,7 +274,7 @@ func reopens(err error) bool {
 // leavesToOthers reports whether an error says that the partition is another worker's to serve, or
 // cannot be asked for now. Its lease is given up.
 func leavesToOthers(err error) bool {
-	return errors.Is(err, broker.ErrFenced) || errors.Is(err, partition.ErrDrain) || errors.Is(err, partition.ErrLogBehind) || broker.Unreachable(err)
+	return errors.Is(err, commit.ErrFenced) || errors.Is(err, partition.ErrDrain) || errors.Is(err, partition.ErrLogBehind) || jsapi.Unreachable(err)
 }
 
 // A partition that has to be opened again and again, as on a failing disk, waits
@@ -310,7 +312,7 @@ func (f *fleet) finish(e ending) error {
 	delete(f.held, e.partition)
 	f.coolDown[e.partition] = e.err != nil
 	switch {
-	case errors.Is(e.err, broker.ErrFenced):
+	case errors.Is(e.err, commit.ErrFenced):
 		return nil
 	case !f.shutting && leavesToOthers(e.err):
 		return nil // the listener knows
@@ -368,7 +370,7 @@ func (f *fleet) renewAll(ctx context.Context) {
 
 func (f *fleet) renew(ctx context.Context, id int, t *heldLease) {
 	err := f.leases.Renew(ctx, t.lease)
-	if errors.Is(err, broker.ErrLeaseLost) {
+	if errors.Is(err, coord.ErrLeaseLost) {
 		t.stop(partition.ErrReassigned)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) { // which is the stop

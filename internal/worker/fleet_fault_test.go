@@ -18,8 +18,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
 )
@@ -123,7 +125,7 @@ type crew struct {
 	server  *embedded.Server
 	cluster *cluster.Cluster           // in place of the server
 	links   map[*process]*cluster.Link // between a worker and the server, where there are any
-	streams *broker.Streams
+	streams *topology.Streams
 	skew    map[*process]time.Duration // how far the clock of a worker is fast
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -155,7 +157,7 @@ func (c *crew) sign(bin string, env []string, replicas int) {
 	c.nc, c.js = dial(c.t, c.url())
 	var err error
 	c.until("streams", func() bool { // a node of a cluster may seem to be away at first
-		c.streams, err = broker.Ensure(c.t.Context(), c.js, broker.Topology{Partitions: crewPartitions, Replicas: replicas, CreateBytes: 1 << 30})
+		c.streams, err = topology.Ensure(c.t.Context(), c.js, topology.Config{Partitions: crewPartitions, Replicas: replicas, CreateBytes: 1 << 30})
 		return err == nil
 	})
 	for range 3 {
@@ -243,11 +245,11 @@ func (c *crew) stopWorkers() {
 func (c *crew) undecided() (n uint64) {
 	c.t.Helper()
 	for id := range crewPartitions {
-		m, err := broker.LastMarker(c.t.Context(), c.nc, id)
+		m, err := commit.LastMarker(c.t.Context(), c.nc, id)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		behind, err := broker.Behind(c.t.Context(), c.js, id, m.Cursor)
+		behind, err := stream.Behind(c.t.Context(), c.js, id, m.Cursor)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -262,8 +264,8 @@ func (c *crew) undecided() (n uint64) {
 func (c *crew) checkEpochs() {
 	c.t.Helper()
 	newest := map[string]uint64{} // by partition
-	err := broker.ReadStream(c.t.Context(), c.js, broker.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
-		marker, ok, err := broker.ParseMarker(m.Headers())
+	err := stream.ReadStream(c.t.Context(), c.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
+		marker, ok, err := commit.ParseMarker(m.Headers())
 		if err != nil || !ok {
 			return err
 		}
@@ -438,18 +440,18 @@ func (c *crew) awaitBalance() {
 func (c *crew) positions() string {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 	defer cancel()
-	state, err := broker.State(ctx, c.js, broker.LogStream)
+	state, err := topology.State(ctx, c.js, topology.LogStream)
 	out := fmt.Sprintf("the log ends at %d (%v); markers", state.Last, err)
 	for id := range crewPartitions {
-		m, err := broker.LastMarker(ctx, c.nc, id)
+		m, err := commit.LastMarker(ctx, c.nc, id)
 		out += fmt.Sprintf("; %d: cursor %d epoch %d %s (%v)", id, m.Cursor, m.Epoch, time.Since(m.Time).Round(time.Millisecond), err)
 	}
-	leases, err := c.js.Stream(ctx, "KV_"+broker.LeasesBucket)
+	leases, err := c.js.Stream(ctx, "KV_"+topology.LeasesBucket)
 	if err != nil {
 		return fmt.Sprintf("%s; leases: %v", out, err)
 	}
 	for id := range crewPartitions {
-		m, err := leases.GetLastMsgForSubject(ctx, fmt.Sprintf("$KV.%s.%d", broker.LeasesBucket, id))
+		m, err := leases.GetLastMsgForSubject(ctx, fmt.Sprintf("$KV.%s.%d", topology.LeasesBucket, id))
 		if err != nil {
 			out += fmt.Sprintf("; lease %d: %v", id, err)
 			continue

@@ -13,7 +13,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/coord"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
@@ -210,7 +212,7 @@ func TestFencedGoesOn(t *testing.T) {
 		w.publishAll(8, n)
 	}
 	for p := range w.streams.Partitions {
-		if _, _, err := broker.TakeOver(t.Context(), w.conn, broker.Claim{Partition: p, Owner: "thief", Config: "x"}); err != nil {
+		if _, _, err := commit.TakeOver(t.Context(), w.conn, commit.Claim{Partition: p, Owner: "thief", Config: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +225,7 @@ func TestFencedGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range r.lost["a"][:4] {
-		if !errors.Is(e.Err, broker.ErrFenced) {
+		if !errors.Is(e.Err, commit.ErrFenced) {
 			t.Errorf("partition %d was lost with %v, not ErrFenced", e.Partition, e.Err)
 		}
 	}
@@ -292,11 +294,11 @@ func TestRestartNeedNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := strings.TrimSpace(string(id))
-	if err := broker.NewMembers(w.js, time.Hour).Heartbeat(t.Context(), broker.Member{Name: name, Owner: "dead"}); err != nil {
+	if err := coord.NewMembers(w.js, time.Hour).Heartbeat(t.Context(), coord.Member{Name: name, Owner: "dead"}); err != nil {
 		t.Fatal(err)
 	}
 	for p := range w.streams.Partitions {
-		if _, err := broker.NewLeases(w.js, time.Hour).Acquire(t.Context(), p, broker.Holder{Member: name, Owner: "dead"}); err != nil {
+		if _, err := coord.NewLeases(w.js, time.Hour).Acquire(t.Context(), p, coord.Holder{Member: name, Owner: "dead"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -313,11 +315,11 @@ func TestDeadOwner(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t, t.TempDir()), newRoll(t)
 	w.leaseTTL = time.Second
-	if err := broker.NewMembers(w.js, time.Second).Heartbeat(t.Context(), broker.Member{Name: "dead", Owner: "dead"}); err != nil {
+	if err := coord.NewMembers(w.js, time.Second).Heartbeat(t.Context(), coord.Member{Name: "dead", Owner: "dead"}); err != nil {
 		t.Fatal(err)
 	}
 	for p := range w.streams.Partitions {
-		if _, err := broker.NewLeases(w.js, time.Second).Acquire(t.Context(), p, broker.Holder{Member: "dead", Owner: "dead"}); err != nil {
+		if _, err := coord.NewLeases(w.js, time.Second).Acquire(t.Context(), p, coord.Holder{Member: "dead", Owner: "dead"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -458,7 +460,7 @@ func TestStaleBeyondTheLog(t *testing.T) {
 		if name != "b" {
 			continue
 		}
-		s, err := w.js.Stream(t.Context(), broker.LogStream)
+		s, err := w.js.Stream(t.Context(), topology.LogStream)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/failpoint"
@@ -63,7 +63,7 @@ func TestFaultForget(t *testing.T) {
 			if found := append(holders(t, secret, data), holders(t, victim, filepath.Join(data, "ledgers"))...); len(found) > 0 {
 				t.Errorf("the secret or the name is in %q", found)
 			}
-			w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, broker.Topology{})
+			w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
 			defer w.stop()
 			w.config = newConfig(t, compaction.DefaultPolicy())
 			if d := cmp.Diff(bySession(w.redecided()), w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); d != "" {
@@ -78,7 +78,7 @@ func confirmation(t *testing.T, url string) (e events.Erased) {
 	t.Helper()
 	nc, js := dial(t, url)
 	defer nc.Close()
-	c, err := js.OrderedConsumer(t.Context(), broker.OutcomesStream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{"out.*.erased.>"}})
+	c, err := js.OrderedConsumer(t.Context(), topology.OutcomesStream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{"out.*.erased.>"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/erase"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -102,8 +104,8 @@ func (w *world) forget(session string) (events.Forgotten, events.Erased) {
 // answered waits until every job has its summary, and all is decided.
 func (w *world) answered() {
 	w.t.Helper()
-	count := func(stream, filter string) (n int) {
-		err := broker.ReadStream(w.t.Context(), w.js, stream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
+	count := func(from, filter string) (n int) {
+		err := stream.ReadStream(w.t.Context(), w.js, from, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -111,7 +113,7 @@ func (w *world) answered() {
 	}
 	w.settle()
 	until(w.t, "every job has its summary", func() bool {
-		return count(broker.OutcomesStream, "out.*.job.>") == count(broker.LogStream, "log.*.summary.>")
+		return count(topology.OutcomesStream, "out.*.job.>") == count(topology.LogStream, "log.*.summary.>")
 	})
 	w.settle()
 }
@@ -272,7 +274,7 @@ func TestForgetBeforeSummarized(t *testing.T) {
 	}
 	next(t, asked, "job")
 	w.settle()
-	last <- compaction.Seq(w.state(broker.LogStream).Last + 1)
+	last <- compaction.Seq(w.state(topology.LogStream).Last + 1)
 	w.publish(events.KindTurn, victim, secretTurn(13))
 	next(t, held, "turn that holds up the reading")
 	erased := make(chan *nats.Msg, 1)
@@ -315,7 +317,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 	later.Profile, later.Summarize.Enabled = "seed", false
 	var told [2][]outcome
 	for i, dir := range []string{t.TempDir(), ""} {
-		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
+		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
 		w.ledgers, w.checkpointEvery, w.markEvery = dir, 1, time.Hour // no marker but those of outcomes
 		first := w.config
 		for run, c := range []*compaction.Config{first, newConfig(t, later), newConfig(t, later)} {
@@ -502,25 +504,25 @@ func TestForgetUnserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(chan error, 1)
-	go func() { _, err := broker.RequestErasure(ctx, w.js, a, "first"); failed <- err }()
+	go func() { _, err := erase.Request(ctx, w.js, a, "first"); failed <- err }()
 	next(t, asked, "session.forget")
 	until(t, "the event is stored", func() bool {
-		seq, err := broker.LastForget(t.Context(), w.conn, events.PartitionOf(a, 4), a)
+		seq, err := erase.LastForget(t.Context(), w.conn, events.PartitionOf(a, 4), a)
 		return err == nil && seq == 2
 	})
 	cancel()
-	if unserved, ok := errors.AsType[*broker.NotErasedError](next(t, failed, "error")); !ok || unserved.Seq != 2 {
+	if unserved, ok := errors.AsType[*erase.NotErasedError](next(t, failed, "error")); !ok || unserved.Seq != 2 {
 		t.Errorf("without a worker: %v", unserved)
 	}
 	stop = w.run("b", worker.Listener{})
-	done, err := broker.RequestErasure(t.Context(), w.js, a, "second")
+	done, err := erase.Request(t.Context(), w.js, a, "second")
 	if err != nil || done.Seq != 3 {
 		t.Fatalf("with a worker: %+v, %v", done, err)
 	}
 	if found := holders(t, secret, dir); len(found) > 0 {
 		t.Errorf("the secret is in %q", found)
 	}
-	if _, err := broker.RequestErasure(t.Context(), w.js, events.Address{Tenant: "default", Session: "a b"}, ""); events.CodeOf(err) != events.CodeBadID {
+	if _, err := erase.Request(t.Context(), w.js, events.Address{Tenant: "default", Session: "a b"}, ""); events.CodeOf(err) != events.CodeBadID {
 		t.Errorf("a session that cannot be: %v", err)
 	}
 	if err := stop(); err != nil {

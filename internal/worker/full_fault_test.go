@@ -18,7 +18,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
@@ -72,13 +74,13 @@ func TestFaultDiskFull(t *testing.T) {
 	if err := publish(); err != nil {
 		t.Errorf("publish after the restart: %v", err)
 	}
-	state, err := broker.State(t.Context(), js, broker.LogStream)
+	state, err := topology.State(t.Context(), js, topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	if err := broker.AwaitCursor(ctx, js, 2, state.Last); err != nil {
+	if err := commit.AwaitCursor(ctx, js, 2, state.Last); err != nil {
 		t.Error(err)
 	}
 	p.stop()
@@ -209,7 +211,7 @@ func (p *onSmallDisk) ask(r *worker.Readiness) error {
 func (p *onSmallDisk) lost(js jetstream.JetStream, acks []ack) (lost int) {
 	p.t.Helper()
 	held := map[uint64]string{}
-	err := broker.ReadStream(p.t.Context(), js, broker.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
+	err := stream.ReadStream(p.t.Context(), js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
 		at, err := events.ParseLog(m.Subject())
 		held[seq] = events.Published(events.KindTurn, at.Address) + string(m.Data())
 		return err

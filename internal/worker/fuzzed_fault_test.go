@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
 )
@@ -32,9 +33,9 @@ func TestFaultFuzzedMessages(t *testing.T) {
 		s.goesOn(t, fmt.Sprintf("message %d of seed %d, %.200q with %d bytes", s.stored, seed, block, len(body)))
 		slowest = max(slowest, time.Since(asked))
 	}
-	state, err := broker.State(t.Context(), s.js, broker.LogStream)
+	state, err := topology.State(t.Context(), s.js, topology.LogStream)
 	if err == nil {
-		err = broker.AwaitCursor(t.Context(), s.js, 1, state.Last)
+		err = commit.AwaitCursor(t.Context(), s.js, 1, state.Last)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestFaultFuzzedMessages(t *testing.T) {
 func (s *stage) serveAgain() uint64 {
 	s.tb.Helper()
 	next := s.worker(s.tb, "next")
-	m, err := broker.LastMarker(context.Background(), s.conn, 0)
+	m, err := commit.LastMarker(context.Background(), s.conn, 0)
 	if err != nil {
 		s.tb.Fatal(err)
 	}

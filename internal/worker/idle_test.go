@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker"
@@ -27,7 +27,7 @@ func TestIdleSession(t *testing.T) {
 	ats.Register() // a clock of the server's own, which must not be one of the bubble's
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, broker.Topology{Partitions: 1}) // without a sync each second
+		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
 		defer w.stop()
 		policy, ok := compaction.Preset("claude")
 		if !ok {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -46,7 +47,7 @@ func (w *world) fill(session string, lane events.Lane) {
 func (w *world) jobs(session string) []events.Lane {
 	w.t.Helper()
 	var out []events.Lane
-	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, "out.*.job.*.default."+session, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, "out.*.job.*.default."+session, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		_, lane, err := events.ParseJob(m.Subject())
 		out = append(out, lane)
 		return err
@@ -86,7 +87,7 @@ func TestDeadJob(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := w.js.CreateConsumer(t.Context(), broker.OutcomesStream, jetstream.ConsumerConfig{
+	c, err := w.js.CreateConsumer(t.Context(), topology.OutcomesStream, jetstream.ConsumerConfig{
 		Durable: "summarizer-background", FilterSubject: events.JobFilter(events.LaneBackground),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Minute, MaxDeliver: 5, // as an older worker had it
 	})
@@ -103,7 +104,7 @@ func TestDeadJob(t *testing.T) {
 		}
 	}
 	// The fifth has a worker that knows the job's end, and dies at it all the same.
-	if _, err := w.js.UpdateConsumer(t.Context(), broker.OutcomesStream, jetstream.ConsumerConfig{
+	if _, err := w.js.UpdateConsumer(t.Context(), topology.OutcomesStream, jetstream.ConsumerConfig{
 		Durable: "summarizer-background", FilterSubject: events.JobFilter(events.LaneBackground),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Minute, MaxDeliver: -1,
 	}); err != nil {
@@ -126,7 +127,7 @@ func TestDeadJob(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	w.settle()
-	info, err := w.js.Consumer(t.Context(), broker.OutcomesStream, "summarizer-background")
+	info, err := w.js.Consumer(t.Context(), topology.OutcomesStream, "summarizer-background")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func TestSlots(t *testing.T) {
 // wantPending compares the jobs of a lane that workers have, and those that wait.
 func (w *world) wantPending(lane events.Lane, working, waiting int) {
 	w.t.Helper()
-	c, err := w.js.Consumer(w.t.Context(), broker.OutcomesStream, "summarizer-"+string(lane))
+	c, err := w.js.Consumer(w.t.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -260,7 +261,7 @@ func (w *world) jobsDone() {
 	until(w.t, "all jobs have ended", func() bool {
 		busy := false
 		for _, lane := range events.Lanes {
-			c, err := w.js.Consumer(w.t.Context(), broker.OutcomesStream, "summarizer-"+string(lane))
+			c, err := w.js.Consumer(w.t.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
 			if err != nil {
 				w.t.Fatal(err)
 			}

@@ -16,8 +16,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 )
@@ -139,12 +141,12 @@ func settle(t *testing.T, url string) {
 	defer cancel()
 	nc, js := dial(t, url)
 	defer nc.Close()
-	streams, err := broker.Describe(ctx, js)
+	streams, err := topology.Describe(ctx, js)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for last := uint64(0); ; {
-		state, err := broker.State(ctx, js, broker.LogStream)
+		state, err := topology.State(ctx, js, topology.LogStream)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +154,7 @@ func settle(t *testing.T, url string) {
 			return
 		}
 		last = state.Last
-		if err := broker.AwaitCursor(ctx, js, streams.Partitions, last); err != nil {
+		if err := commit.AwaitCursor(ctx, js, streams.Partitions, last); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +169,7 @@ func (k *killing) audit(t *testing.T, dir string, acks []ack, heard []*nats.Msg)
 	if err := os.CopyFS(folder, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	k.auditWorld(openWorld(t, embedded.Config{Dir: folder}, broker.Topology{}), acks, heard)
+	k.auditWorld(openWorld(t, embedded.Config{Dir: folder}, topology.Config{}), acks, heard)
 }
 
 // auditWorld is audit on streams that nobody needs any more.
@@ -222,7 +224,7 @@ func (k *killing) compareLog(w *world, acks []ack) {
 	}
 	log := map[uint64]entry{}
 	k.results = map[string]int{}
-	err := broker.ReadStream(w.t.Context(), w.js, broker.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
+	err := stream.ReadStream(w.t.Context(), w.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
 		at, err := events.ParseLog(m.Subject())
 		log[seq] = entry{at: at, data: m.Data()}
 		if at.Kind == events.KindSummary {
@@ -343,7 +345,7 @@ func (p place) String() string { return fmt.Sprintf("%d.%s", p.partition, p.addr
 func (w *world) toldBySession() map[place][]outcome {
 	w.t.Helper()
 	out := map[place][]outcome{}
-	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		if p, ok := placeOf(m.Subject()); ok {
 			out[p] = append(out[p], newOutcome(m.Subject(), m.Data()))
 		}
@@ -368,7 +370,7 @@ func bySession(all []outcome) map[place][]outcome {
 // forgetOutcomes purges everything told and every marker.
 func (w *world) forgetOutcomes() {
 	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), broker.OutcomesStream)
+	s, err := w.js.Stream(w.t.Context(), topology.OutcomesStream)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -87,7 +87,7 @@ func clearedTurns(n int) [][]byte {
 // edits count, which may be many.
 func TestMaxPayload(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 256 << 10}, broker.Topology{Partitions: 4})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 256 << 10}, topology.Config{Partitions: 4})
 	stop := w.run("a", worker.Listener{})
 	for n := 1; n <= 16; n++ {
 		w.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
@@ -147,7 +147,7 @@ func unwieldyTurn(n int, policy string) []byte {
 // again with every start.
 func TestTooManyEdits(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, broker.Topology{Partitions: 1})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
 	r := w.start("a", worker.Listener{})
 	for n, policy := range []string{`{"enabled":false}`, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`} {
 		w.publish(events.KindTurn, "hostile", unwieldyTurn(n+1, policy))

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/coord"
 )
 
 // membership is what a worker knows of the fleet: who lives, and who holds what. It may
@@ -15,15 +15,15 @@ type membership struct {
 	changed chan struct{} // has one when something is new
 
 	mu       sync.Mutex // guards the fields below
-	live     map[string]broker.Member
-	holders  map[int]broker.Holder
+	live     map[string]coord.Member
+	holders  map[int]coord.Holder
 	watchErr error // why changes may be missed; nil when none may
 }
 
 // watchMembership returns the fleet as it is, which follows its changes until stop.
 // changed gets one when there is something new, broken included.
-func watchMembership(ctx context.Context, members *broker.Members, leases *broker.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
-	v = &membership{changed: changed, live: map[string]broker.Member{}, holders: map[int]broker.Holder{}}
+func watchMembership(ctx context.Context, members *coord.Members, leases *coord.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
+	v = &membership{changed: changed, live: map[string]coord.Member{}, holders: map[int]coord.Holder{}}
 	stopMembers, err := members.Watch(ctx, v.member, v.fail)
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +36,7 @@ func watchMembership(ctx context.Context, members *broker.Members, leases *broke
 	return v, func() { stopMembers(); stopLeases() }, nil
 }
 
-func (v *membership) member(who broker.Member, lives bool) {
+func (v *membership) member(who coord.Member, lives bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, known := v.live[who.Name]; known == lives {
@@ -48,7 +48,7 @@ func (v *membership) member(who broker.Member, lives bool) {
 	v.signal()
 }
 
-func (v *membership) holder(partition int, h broker.Holder) {
+func (v *membership) holder(partition int, h coord.Holder) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.holders[partition] == h {
@@ -85,7 +85,7 @@ func (v *membership) members(self string) []string {
 }
 
 // holderOf says who holds a partition; the zero Holder is nobody.
-func (v *membership) holderOf(partition int) broker.Holder {
+func (v *membership) holderOf(partition int) coord.Holder {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.holders[partition]

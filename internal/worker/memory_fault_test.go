@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 )
@@ -50,7 +50,7 @@ func TestSoakMemory(t *testing.T) {
 		}
 		settle(t, p.url()) // an agent waits for its model between two turns
 	}
-	state, err := broker.State(t.Context(), js, broker.LogStream)
+	state, err := topology.State(t.Context(), js, topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
@@ -185,7 +186,7 @@ func TestReadyz(t *testing.T) {
 func TestReadyzWithoutBroker(t *testing.T) {
 	dir, listen := t.TempDir(), freePort(t)
 	c := embedded.Config{Dir: dir, Listen: listen}
-	w := openWorld(t, c, broker.Topology{Partitions: 4})
+	w := openWorld(t, c, topology.Config{Partitions: 4})
 	m := newMonitor(t, worker.MonitorConfig{})
 	r := w.monitored(m, "nats://"+listen)
 	awaitReadyz(t, m)
@@ -203,7 +204,7 @@ func TestReadyzWithoutBroker(t *testing.T) {
 
 // A stream without room is said, with what to do.
 func TestReadyzStreamFull(t *testing.T) {
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesLog: 200 << 10})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 200 << 10})
 	m := newMonitor(t, worker.MonitorConfig{})
 	w.monitored(m, "")
 	awaitReadyz(t, m)
@@ -255,8 +256,8 @@ func TestReadyzPartitions(t *testing.T) {
 	m, l = watch(worker.MonitorConfig{})
 	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
 	l.PartitionFailed(worker.PartitionFailed{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
-	l.PartitionReleased(worker.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", broker.ErrFenced)}) // another's now
-	full := &broker.StoreFullError{Code: 10077, Reason: "maximum bytes exceeded"}
+	l.PartitionReleased(worker.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", commit.ErrFenced)}) // another's now
+	full := &commit.StoreFullError{Code: 10077, Reason: "maximum bytes exceeded"}
 	l.Retrying(worker.Retrying{Partition: (p + 2) % 4, Step: "commit", Err: full})
 	l.Retrying(worker.Retrying{Partition: (p + 3) % 4, Step: "commit", Err: full})
 	l.Committed(worker.Committed{Partition: (p + 3) % 4})
@@ -278,8 +279,8 @@ func TestReadyzIsBounded(t *testing.T) {
 	m := newMonitor(t, worker.MonitorConfig{})
 	w.monitored(m, "")
 	awaitReadyz(t, m)
-	state := func() broker.StreamState {
-		s, err := broker.State(t.Context(), w.js, broker.CanaryStream)
+	state := func() topology.StreamState {
+		s, err := topology.State(t.Context(), w.js, topology.CanaryStream)
 		if err != nil {
 			t.Fatal(err)
 		}

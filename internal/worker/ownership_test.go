@@ -8,8 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker"
@@ -78,7 +79,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 		}
 	}
 	for _, c := range []*compaction.Config{before, w.config} {
-		text, err := broker.GetConfig(t.Context(), w.js, c.Hash())
+		text, err := commit.GetConfig(t.Context(), w.js, c.Hash())
 		if err != nil || string(text) != string(c.Text()) {
 			t.Errorf("text of config %s: %v", c.Hash(), err)
 		}
@@ -90,7 +91,7 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	var first map[string][]string
 	for _, p := range []int{1, 4, 16} {
-		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: p})
+		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: p})
 		if w.streams.Partitions != p {
 			t.Fatalf("%d partitions, not %d", w.streams.Partitions, p)
 		}
@@ -172,7 +173,7 @@ func TestStopMarks(t *testing.T) {
 	}
 	last := uint64(0)
 	for p := range w.streams.Partitions {
-		m, err := broker.LastMarker(t.Context(), w.conn, p)
+		m, err := commit.LastMarker(t.Context(), w.conn, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +190,7 @@ func (w *world) wantUpToMarkers() {
 	w.t.Helper()
 	want := map[place][]outcome{}
 	for p, all := range bySession(w.redecided()) {
-		m, err := broker.LastMarker(w.t.Context(), w.conn, p.partition)
+		m, err := commit.LastMarker(w.t.Context(), w.conn, p.partition)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -214,7 +215,7 @@ func (w *world) wantUpToMarkers() {
 // it, however many outcomes wait for one commit.
 func TestMarkerIsNotAhead(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
 	const total = 4000
 	js, err := jetstream.New(w.connect(), jetstream.WithPublishAsyncMaxPending(total), jetstream.WithDefaultTimeout(waitLimit))
 	if err != nil {
@@ -239,7 +240,7 @@ func TestMarkerIsNotAhead(t *testing.T) {
 			t.Fatalf("the marker is at %d when %d outcomes are stored", c.Cursor, stored)
 		}
 	}
-	if stored != total || largest < 2 || largest > broker.MaxBatch {
+	if stored != total || largest < 2 || largest > commit.MaxBatch {
 		t.Errorf("%d outcomes in %d commits, the largest of %d; want %d, in commits of several", stored, len(commits), largest, total)
 	}
 }

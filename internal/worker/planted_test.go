@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
@@ -20,7 +22,7 @@ import (
 // their sequence, and stop nobody: hostile actors, control-message look-alikes.
 func TestControlLookalikes(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, broker.Topology{Partitions: 1})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
 	stop := w.run("w", worker.Listener{Fetched: func(e worker.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
 	c, err := plant.Dial(w.server.ClientURL(), nil)
 	if err != nil {
@@ -71,7 +73,7 @@ func TestControlLookalikes(t *testing.T) {
 // from opening it, whether it has files or not: hostile actors, planted server headers.
 func TestPlantedHeadersLastInPartition(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, broker.Topology{Partitions: 1})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
 	w.ledgers = t.TempDir()
 	c, err := plant.Dial(w.server.ClientURL(), nil)
 	if err != nil {
@@ -150,7 +152,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 		t.Error("compactd_partitions_failed is not 1")
 	}
 
-	out, err := w.js.Stream(t.Context(), broker.OutcomesStream)
+	out, err := w.js.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,11 +173,11 @@ func TestPartitionFailsAlone(t *testing.T) {
 func (w *world) awaitDecided(partition int) {
 	w.t.Helper()
 	for deadline := time.Now().Add(waitLimit); ; {
-		m, err := broker.LastMarker(w.t.Context(), w.conn, partition)
+		m, err := commit.LastMarker(w.t.Context(), w.conn, partition)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		oldest, err := broker.Oldest(w.t.Context(), w.js, partition, m.Cursor)
+		oldest, err := stream.Oldest(w.t.Context(), w.js, partition, m.Cursor)
 		if err != nil {
 			w.t.Fatal(err)
 		}

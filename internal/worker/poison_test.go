@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
@@ -258,7 +258,7 @@ func (w *world) publishHostile(h hostile, i int) uint64 {
 // addSubject lets the log take what the contract does not know.
 func (w *world) addSubject(subject string) {
 	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), broker.LogStream)
+	s, err := w.js.Stream(w.t.Context(), topology.LogStream)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func (w *world) addSubject(subject string) {
 	if _, err := w.js.UpdateStream(w.t.Context(), c); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.streams, err = broker.Ensure(w.t.Context(), w.js, broker.Topology{}); err != nil {
+	if w.streams, err = topology.Ensure(w.t.Context(), w.js, topology.Config{}); err != nil {
 		w.t.Fatal(err)
 	}
 }

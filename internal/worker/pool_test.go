@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
@@ -48,7 +48,7 @@ func TestDeletedConsumers(t *testing.T) {
 	}
 	summarized()
 	for _, lane := range events.Lanes {
-		if err := w.js.DeleteConsumer(t.Context(), broker.OutcomesStream, "summarizer-"+string(lane)); err != nil {
+		if err := w.js.DeleteConsumer(t.Context(), topology.OutcomesStream, "summarizer-"+string(lane)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/figures"
 )
 
@@ -82,7 +82,7 @@ func (o *outageOfPower) run(t *testing.T, bin string) {
 		o.audit(t, dir, acks, e.stop())
 	} else {
 		o.acks = len(acks)
-		o.compareLog(openWorld(t, embedded.Config{Dir: copyOf(t, dir)}, broker.Topology{}), acks)
+		o.compareLog(openWorld(t, embedded.Config{Dir: copyOf(t, dir)}, topology.Config{}), acks)
 	}
 }
 

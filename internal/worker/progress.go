@@ -5,7 +5,7 @@ import (
 	"maps"
 	"sync"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
 	"compactd/internal/worker/observe"
@@ -35,7 +35,7 @@ func (p *progress) listener() observe.Listener {
 			p.set(e.Partition, func(at *place) { *at = place{failed: true} })
 		},
 		PartitionReleased: func(e observe.PartitionReleased) {
-			failed := e.Err != nil && !errors.Is(e.Err, broker.ErrFenced) // another worker serves it then
+			failed := e.Err != nil && !errors.Is(e.Err, commit.ErrFenced) // another worker serves it then
 			p.set(e.Partition, func(at *place) { *at = place{failed: failed} })
 		},
 		Applied: func(e observe.Applied) {
@@ -57,7 +57,7 @@ func (p *progress) listener() observe.Listener {
 			})
 		},
 		Retrying: func(e observe.Retrying) {
-			_, full := errors.AsType[*broker.StoreFullError](e.Err)
+			_, full := errors.AsType[*commit.StoreFullError](e.Err)
 			if e.Partition >= 0 && (full || errors.Is(e.Err, kv.ErrFull)) {
 				p.set(e.Partition, func(at *place) { at.full = e.Err })
 			}

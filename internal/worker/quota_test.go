@@ -8,8 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
@@ -39,7 +40,7 @@ type tenantOutcomes struct {
 func (w *world) copiedOf(tenant string) (c tenantOutcomes) {
 	w.t.Helper()
 	filter := "out.*.compacted." + tenant + ".*"
-	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var b events.Compacted
 		if err := events.Unmarshal(m.Data(), &b); err != nil {
 			return err
@@ -100,7 +101,7 @@ func TestAmplification(t *testing.T) {
 		// history is what the hostile session has published, in bytes.
 		history = 12 * 40_000
 	)
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4})
 	w.config = newConfig(t, withoutPrune())
 	w.outcomeBytes = perHour
 	seen := omissions{of: map[string]int{}, limits: map[string]int{}}
@@ -184,7 +185,7 @@ func (w *world) wantReplayed() {
 // commit finds room.
 func TestOutcomesNeverFull(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 4, MaxBytesOutcomes: 24 << 20})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 24 << 20})
 	w.config = newConfig(t, withoutPrune())
 	w.outcomeBytes = 1 << 40
 	seen := omissions{of: map[string]int{}, limits: map[string]int{}}
@@ -207,7 +208,7 @@ func TestOutcomesNeverFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	evil, good := w.copiedOf("evil"), w.copiedOf("good")
-	state, err := broker.State(t.Context(), w.js, broker.OutcomesStream)
+	state, err := topology.State(t.Context(), w.js, topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}

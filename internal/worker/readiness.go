@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/disk"
 	"compactd/internal/events"
 )
@@ -128,7 +130,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, pla
 	}
 	var found Readiness
 	err := m.queryServer(ctx, &found, w, places)
-	if err == nil || !broker.NoAnswer(err) {
+	if err == nil || !jsapi.NoAnswer(err) {
 		m.misses = 0
 	} else if m.misses++; m.misses <= maxMisses {
 		r.Problems = append(r.Problems, m.found...)
@@ -143,7 +145,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, pla
 
 // queryServer returns the first question that got no good answer.
 func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
-	if err := broker.Canary(ctx, w.js); err != nil {
+	if err := topology.Canary(ctx, w.js); err != nil {
 		return fmt.Errorf("the server takes no writes: %w", err)
 	}
 	if err := m.checkStreams(ctx, r, w); err != nil {
@@ -153,7 +155,7 @@ func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, pla
 		return err
 	}
 	for _, lane := range events.Lanes {
-		if n, err := broker.JobsWaiting(ctx, w.js, lane); err == nil {
+		if n, err := stream.JobsWaiting(ctx, w.js, lane); err == nil {
 			m.metrics.jobs.WithLabelValues(string(lane)).Set(float64(n))
 		}
 	}
@@ -161,8 +163,8 @@ func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, pla
 }
 
 func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) error {
-	for _, name := range []string{broker.LogStream, broker.OutcomesStream} {
-		s, err := broker.State(ctx, w.js, name)
+	for _, name := range []string{topology.LogStream, topology.OutcomesStream} {
+		s, err := topology.State(ctx, w.js, name)
 		if err != nil {
 			return err
 		}
@@ -181,7 +183,7 @@ func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places
 		if !at.served {
 			continue
 		}
-		oldest, err := broker.Oldest(ctx, w.js, id, uint64(at.cursor))
+		oldest, err := stream.Oldest(ctx, w.js, id, uint64(at.cursor))
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server/ats"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/worker"
 )
 
@@ -22,7 +22,7 @@ func TestReadinessOfSlowServer(t *testing.T) {
 	ats.Register() // a clock of the server's own, which must not be one of the bubble's
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, broker.Topology{Partitions: 4})
+		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 4})
 		defer w.stop()
 		m, err := worker.NewMonitor(worker.MonitorConfig{Listen: "127.0.0.1:-1", Data: dir})
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -43,7 +44,7 @@ func (s *service) recall(ctx context.Context, data []byte) (any, error) {
 	case in.Text != "":
 		return o.search(ctx, in)
 	default:
-		return o.turn(ctx, in, min(maxAnswerBytes, broker.MaxPayload(s.w.config.Read)-answerMargin))
+		return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.w.config.Read)-answerMargin))
 	}
 }
 
@@ -95,10 +96,10 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 }
 
 // read returns turns of the session, nil for those that the log does not hold, and
-// how many bytes they have. Without any it is a [*broker.GoneError].
+// how many bytes they have. Without any it is a [*stream.GoneError].
 func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, int, error) {
-	bodies, err := broker.GetLog(ctx, o.nc, seqs)
-	gone, some := errors.AsType[*broker.GoneError](err)
+	bodies, err := stream.GetLog(ctx, o.nc, seqs)
+	gone, some := errors.AsType[*stream.GoneError](err)
 	if err != nil && (!some || len(gone.Seqs) == len(seqs)) {
 		return nil, 0, fmt.Errorf("recall: %w", err)
 	}
@@ -156,7 +157,7 @@ func (o *originals) searchTurns(ctx context.Context, f *finder, from, to int) (i
 		seqs = append(seqs, uint64(seq))
 	}
 	turns, size, err := o.read(ctx, seqs)
-	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		turns = make([]*events.Turn, len(seqs))
 	} else if err != nil {
 		return 0, err

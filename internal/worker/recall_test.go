@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 )
@@ -127,7 +127,7 @@ func TestRecall(t *testing.T) {
 func TestRecallPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, broker.Topology{Partitions: 2})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
 	stop := w.run("a", worker.Listener{})
 	var messages []string
 	for i := range 24 {
@@ -260,7 +260,7 @@ func TestRecallOfGone(t *testing.T) {
 		w.publish(events.KindTurn, "s", bigTurn(n, 1_000_000, 600))
 	}
 	w.settle()
-	s, err := w.js.Stream(t.Context(), broker.LogStream)
+	s, err := w.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}

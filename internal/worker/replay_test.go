@@ -10,7 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
@@ -61,9 +63,9 @@ func (w *world) replay(s audit.Span) *audit.Replayed {
 	return r
 }
 
-func (w *world) state(stream string) broker.StreamState {
+func (w *world) state(stream string) topology.StreamState {
 	w.t.Helper()
-	s, err := broker.State(w.t.Context(), w.js, stream)
+	s, err := topology.State(w.t.Context(), w.js, stream)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func (w *world) state(stream string) broker.StreamState {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	w := replayWorld(t)
-	log, outcomes, told := w.state(broker.LogStream), w.state(broker.OutcomesStream), 0
+	log, outcomes, told := w.state(topology.LogStream), w.state(topology.OutcomesStream), 0
 	for _, bodies := range w.stored() {
 		told += len(bodies)
 	}
@@ -105,7 +107,7 @@ func TestReplay(t *testing.T) {
 	if r := w.replay(audit.Span{From: audit.Place{Time: now}, To: audit.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
 		t.Errorf("the hour: %+v", r)
 	}
-	if diff := cmp.Diff([]broker.StreamState{log, outcomes}, []broker.StreamState{w.state(broker.LogStream), w.state(broker.OutcomesStream)}); diff != "" {
+	if diff := cmp.Diff([]topology.StreamState{log, outcomes}, []topology.StreamState{w.state(topology.LogStream), w.state(topology.OutcomesStream)}); diff != "" {
 		t.Errorf("somebody wrote:\n%s", diff)
 	}
 	for _, name := range w.consumers() { // one of before may end meanwhile
@@ -118,7 +120,7 @@ func TestReplay(t *testing.T) {
 // consumers lists those of both streams by name.
 func (w *world) consumers() (names []string) {
 	w.t.Helper()
-	for _, stream := range []string{broker.LogStream, broker.OutcomesStream} {
+	for _, stream := range []string{topology.LogStream, topology.OutcomesStream} {
 		s, err := w.js.Stream(w.t.Context(), stream)
 		if err != nil {
 			w.t.Fatal(err)
@@ -134,7 +136,7 @@ func (w *world) consumers() (names []string) {
 // rewrite puts other messages in place of those in OUTCOMES; nil drops one.
 func (w *world) rewrite(messages []*nats.Msg, change func(i int, m *nats.Msg) [][]byte) {
 	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), broker.OutcomesStream)
+	s, err := w.js.Stream(w.t.Context(), topology.OutcomesStream)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,10 +159,10 @@ func (w *world) rewrite(messages []*nats.Msg, change func(i int, m *nats.Msg) []
 // outcomeMessages reads OUTCOMES, markers on their messages.
 func (w *world) outcomeMessages() (out []*nats.Msg) {
 	w.t.Helper()
-	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		h := nats.Header{}
-		if marker := m.Headers().Get(broker.HeaderMarker); marker != "" {
-			h.Set(broker.HeaderMarker, marker)
+		if marker := m.Headers().Get(commit.HeaderMarker); marker != "" {
+			h.Set(commit.HeaderMarker, marker)
 		}
 		out = append(out, &nats.Msg{Subject: m.Subject(), Header: h, Data: bytes.Clone(m.Data())})
 		return nil
@@ -249,12 +251,12 @@ func TestReplayLeavesOut(t *testing.T) {
 		t.Errorf("without the second config: %+v", r)
 	}
 	for why, n := range r.Undecidable {
-		if n != 2 || !strings.Contains(why, w.config.Hash()) || !strings.Contains(why, broker.ErrNoConfig.Error()) {
+		if n != 2 || !strings.Contains(why, w.config.Hash()) || !strings.Contains(why, commit.ErrNoConfig.Error()) {
 			t.Errorf("%d sessions: %s", n, why)
 		}
 	}
 	w.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
-	log, err := w.js.Stream(t.Context(), broker.LogStream)
+	log, err := w.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,13 +318,13 @@ func TestReplayForgotten(t *testing.T) {
 // erase removes what both streams hold of a session before an event.
 func (w *world) erase(session string, before uint64) {
 	w.t.Helper()
-	for stream, filter := range map[string]string{broker.LogStream: "log.*.*.default." + session, broker.OutcomesStream: "out.*.*.default." + session} {
-		s, err := w.js.Stream(w.t.Context(), stream)
+	for name, filter := range map[string]string{topology.LogStream: "log.*.*.default." + session, topology.OutcomesStream: "out.*.*.default." + session} {
+		s, err := w.js.Stream(w.t.Context(), name)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		err = broker.ReadStream(w.t.Context(), w.js, stream, filter, 1, 0, func(m jetstream.Msg, seq uint64) error {
-			if stream == broker.OutcomesStream {
+		err = stream.ReadStream(w.t.Context(), w.js, name, filter, 1, 0, func(m jetstream.Msg, seq uint64) error {
+			if name == topology.OutcomesStream {
 				var told struct {
 					CausedBy events.Cause `json:"caused_by"`
 				}

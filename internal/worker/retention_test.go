@@ -10,8 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
@@ -28,7 +29,7 @@ func retained(t *testing.T, test func(t *testing.T, w *world, heard chan *nats.M
 	holdClock(t)
 	synctest.Test(t, func(t *testing.T) {
 		defer keepClock()()
-		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, broker.Topology{Partitions: 1, MaxAge: 100 * time.Minute})
+		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1, MaxAge: 100 * time.Minute})
 		defer w.stop()
 		w.markEvery, w.ledgers, w.checkpointEvery, w.leaseTTL = 30*time.Second, ledgers, 30*time.Second, time.Hour
 		heard := make(chan *nats.Msg, 100)
@@ -77,24 +78,24 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 		seq := w.publish(events.KindTurn, "s", turn(1))
 		first := time.Now()
 		time.Sleep(3 * 100 * time.Minute)
-		marker, err := broker.LastMarker(t.Context(), w.conn, 0)
+		marker, err := commit.LastMarker(t.Context(), w.conn, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if age := time.Since(marker.Time); marker.Cursor != seq || age > time.Minute+w.markEvery {
 			t.Errorf("after three ages the marker stands at %d, not %d, and is %s old", marker.Cursor, seq, age)
 		}
-		if _, err := broker.GetConfig(t.Context(), w.js, marker.Config); err != nil {
+		if _, err := commit.GetConfig(t.Context(), w.js, marker.Config); err != nil {
 			t.Error(err)
 		}
-		state, err := broker.State(t.Context(), w.js, broker.OutcomesStream)
+		state, err := topology.State(t.Context(), w.js, topology.OutcomesStream)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if most := 2*100 + 20; state.Messages > uint64(most) {
 			t.Errorf("%d messages are in OUTCOMES; an idle partition writes a hundred an age, and a config text as often", state.Messages)
 		}
-		if log, err := broker.State(t.Context(), w.js, broker.LogStream); err != nil || log.Messages != 0 {
+		if log, err := topology.State(t.Context(), w.js, topology.LogStream); err != nil || log.Messages != 0 {
 			t.Errorf("the log holds %d messages, the only one of %s; %v", log.Messages, first, err)
 		}
 		if err := stop(); err != nil {
@@ -106,7 +107,7 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 		w.ledgers = ""
 		h := &watched{}
 		w.serveAs("b", h, func() { w.publish(events.KindTurn, "s", turn(1)) })
-		if again, err := broker.LastMarker(t.Context(), w.conn, 0); err != nil || again.Cursor != seq+1 || again.Epoch != marker.Epoch+1 {
+		if again, err := commit.LastMarker(t.Context(), w.conn, 0); err != nil || again.Cursor != seq+1 || again.Epoch != marker.Epoch+1 {
 			t.Errorf("the next owner stands at %d in epoch %d after %d in epoch %d; %v", again.Cursor, again.Epoch, marker.Cursor, marker.Epoch, err)
 		}
 	})

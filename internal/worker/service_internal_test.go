@@ -7,8 +7,9 @@ import (
 
 	"github.com/nats-io/nats.go/micro"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -22,7 +23,7 @@ func TestNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Stop()
-	nc, err := broker.Connect(t.Context(), broker.Options{InProcess: server})
+	nc, err := connect.Open(t.Context(), connect.Options{InProcess: server})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(Config{Read: nc, Commit: nc, Streams: &broker.Streams{Partitions: 2}, Compaction: cfg, Owner: "a"})
+	w, err := New(Config{Read: nc, Commit: nc, Streams: &topology.Streams{Partitions: 2}, Compaction: cfg, Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}

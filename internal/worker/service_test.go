@@ -13,8 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
 	"compactd/internal/events/validate"
@@ -129,7 +130,7 @@ func TestContext(t *testing.T) {
 func TestContextPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, broker.Topology{Partitions: 2})
+	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
 	stop := w.run("a", worker.Listener{})
 	first := strings.Replace(string(bigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
 	turns := [][]byte{[]byte(first)}
@@ -376,7 +377,7 @@ func TestForeignReply(t *testing.T) {
 	w.context("s1", 1) // in order behind the others of its endpoint
 	w.publish(events.KindTurn, "s1", turn(1))
 	w.settle()
-	if state, err := broker.State(t.Context(), w.js, broker.LogStream); err != nil || state.Last != 1 {
+	if state, err := topology.State(t.Context(), w.js, topology.LogStream); err != nil || state.Last != 1 {
 		t.Errorf("the log ends at %d, %v", state.Last, err)
 	}
 	if err := stop(); err != nil {
@@ -450,7 +451,7 @@ func TestPartitionOfServer(t *testing.T) {
 		return string(b)
 	}
 	for _, partitions := range []int{1, 8, 37} {
-		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: partitions})
+		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: partitions})
 		var want []events.Address
 		var acks []jetstream.PubAckFuture
 		for range 1000 {
@@ -473,7 +474,7 @@ func TestPartitionOfServer(t *testing.T) {
 			}
 		}
 		n := 0
-		err := broker.ReadStream(t.Context(), w.js, broker.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		err := stream.ReadStream(t.Context(), w.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 			at, err := events.ParseLog(m.Subject())
 			if err != nil {
 				return err

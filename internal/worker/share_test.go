@@ -8,7 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -30,7 +31,7 @@ func (w *world) fillSlowly(tenant, session, text string) {
 		w.settle()
 		jobs := 0
 		filter := "out.*.job." + string(events.LaneBackground) + "." + tenant + "." + session
-		if err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
+		if err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
 			w.t.Fatal(err)
 		}
 		if jobs > 0 {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker/failpoint"
@@ -33,7 +33,7 @@ func TestFaultSnapshots(t *testing.T) {
 	t.Cleanup(server.Stop)
 	url := server.ClientURL()
 	nc, js := dial(t, url)
-	if _, err := broker.Ensure(t.Context(), js, broker.Topology{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
+	if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
 	for s := range 3000 { // enough for files of several chunks
@@ -131,7 +131,7 @@ func awaitSnapshots(p *process) {
 // orphans counts the messages of the store that belong to no snapshot.
 func orphans(t *testing.T, js jetstream.JetStream) int {
 	t.Helper()
-	store, err := js.ObjectStore(t.Context(), broker.SnapshotsBucket)
+	store, err := js.ObjectStore(t.Context(), topology.SnapshotsBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func orphans(t *testing.T, js jetstream.JetStream) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(t.Context(), "OBJ_"+broker.SnapshotsBucket)
+	stream, err := js.Stream(t.Context(), "OBJ_"+topology.SnapshotsBucket)
 	if err != nil {
 		t.Fatal(err)
 	}

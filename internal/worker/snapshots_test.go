@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/snapshot"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
@@ -126,7 +128,7 @@ func (w *world) rows() map[string]string {
 // eraseSnapshots lets the next worker begin from zero.
 func (w *world) eraseSnapshots() {
 	w.t.Helper()
-	if err := broker.NewSnapshots(w.js).Erase(w.t.Context()); err != nil {
+	if err := snapshot.New(w.js).Erase(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -213,7 +215,7 @@ func TestSnapshotNotUsed(t *testing.T) {
 	wrong.Chain++
 	for name, c := range map[string]struct {
 		reason string
-		marker broker.Marker
+		marker commit.Marker
 		data   []byte
 	}{
 		"another log":          {"another stream", foreign.Marker, foreign.data},
@@ -245,7 +247,7 @@ func TestSnapshotBeforeTheLog(t *testing.T) {
 	t.Parallel()
 	w := withLedgers(t)
 	w.here("a", w.rounds(8, 1, 8))
-	log, err := w.js.Stream(t.Context(), broker.LogStream)
+	log, err := w.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +313,7 @@ func TestRebuildIsBounded(t *testing.T) {
 		t.Errorf("after a rebuild that was stopped %d events were replayed; ledgers differ:\n%s", rest.replayed, diff)
 	}
 
-	log, err := w.js.Stream(t.Context(), broker.LogStream)
+	log, err := w.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +348,7 @@ func TestHandOverWithSnapshot(t *testing.T) {
 	for _, turns := range []int{100, 500} {
 		t.Run(fmt.Sprint(turns), func(t *testing.T) {
 			t.Parallel()
-			w := openWorld(t, embedded.Config{Dir: t.TempDir()}, broker.Topology{Partitions: 1})
+			w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
 			w.ledgers, w.checkpointEvery, w.checkpointEvents = t.TempDir(), time.Millisecond, 200
 			stored := make(chan struct{})
 			first := w.start("a", worker.Listener{Checkpointed: func(c worker.Checkpointed) {
@@ -449,7 +451,7 @@ func TestForgetSnapshots(t *testing.T) {
 	w.publish(events.KindTurn, victim, secretTurn(1))
 	w.settle()
 	c.await(t, 4)
-	store := storeOf(t, dir, "OBJ_"+broker.SnapshotsBucket)
+	store := storeOf(t, dir, "OBJ_"+topology.SnapshotsBucket)
 	deadline := time.Now().Add(waitLimit)
 	for n := 4; len(holders(t, victim, store)) == 0; n++ { // until the victim is in one
 		if time.Now().After(deadline) {
@@ -487,17 +489,17 @@ func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 	}
 	c.await(t, 4)
 	for id := range w.streams.Partitions {
-		claim := broker.Claim{Partition: id, Owner: "b", Config: w.config.Hash(), LogCreated: w.streams.Log.Created.UnixNano()}
-		if _, _, err := broker.TakeOver(t.Context(), w.conn, claim); err != nil {
+		claim := commit.Claim{Partition: id, Owner: "b", Config: w.config.Hash(), LogCreated: w.streams.Log.Created.UnixNano()}
+		if _, _, err := commit.TakeOver(t.Context(), w.conn, claim); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.eraseSnapshots()
 	for id := range w.streams.Partitions {
-		if err := next(t, lost, "end of a partition"); !errors.Is(err, broker.ErrFenced) {
+		if err := next(t, lost, "end of a partition"); !errors.Is(err, commit.ErrFenced) {
 			t.Errorf("a partition ended with: %v", err)
 		}
-		if s, err := broker.NewSnapshots(w.js).Newest(t.Context(), id); !errors.Is(err, broker.ErrNoSnapshot) {
+		if s, err := snapshot.New(w.js).Newest(t.Context(), id); !errors.Is(err, snapshot.ErrNone) {
 			t.Errorf("there is a snapshot of partition %d: %+v, %v", id, s, err)
 		}
 	}
@@ -508,13 +510,13 @@ func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 
 // storedSnapshot is a snapshot with its bytes.
 type storedSnapshot struct {
-	*broker.Snapshot
+	*snapshot.Snapshot
 	data []byte
 }
 
 func (w *world) newestSnapshot(partition int) storedSnapshot {
 	w.t.Helper()
-	s := broker.NewSnapshots(w.js)
+	s := snapshot.New(w.js)
 	newest, err := s.Newest(w.t.Context(), partition)
 	if err != nil {
 		w.t.Fatal(err)
@@ -526,9 +528,9 @@ func (w *world) newestSnapshot(partition int) storedSnapshot {
 	return storedSnapshot{Snapshot: newest, data: []byte(b.String())}
 }
 
-func (w *world) putSnapshot(partition int, m broker.Marker, outcomes uint64, data []byte) {
+func (w *world) putSnapshot(partition int, m commit.Marker, outcomes uint64, data []byte) {
 	w.t.Helper()
-	u, err := broker.NewSnapshots(w.js).Begin(w.t.Context(), partition)
+	u, err := snapshot.New(w.js).Begin(w.t.Context(), partition)
 	if err != nil {
 		w.t.Fatal(err)
 	}

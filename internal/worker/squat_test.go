@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -35,7 +36,7 @@ func (w *world) squat(id string) {
 func (w *world) count(k events.Kind, session string) (n int) {
 	w.t.Helper()
 	filter := "log.*." + string(k) + ".default." + session
-	err := broker.ReadStream(w.t.Context(), w.js, broker.LogStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
+	err := stream.ReadStream(w.t.Context(), w.js, topology.LogStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestSquattedSummary(t *testing.T) {
 	if n := w.count(events.KindSummary, "s1"); n != 1 {
 		t.Errorf("the log holds %d summaries", n)
 	}
-	if err, ok := errors.AsType[*broker.IDTakenError](next(t, taken, "report of the id")); !ok || err.ID != job {
+	if err, ok := errors.AsType[*stream.IDTakenError](next(t, taken, "report of the id")); !ok || err.ID != job {
 		t.Errorf("reported: %v", err)
 	}
 	w.settle()
@@ -89,9 +90,9 @@ func TestPublishOnce(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	a := events.Address{Tenant: "default", Session: "s1"}
 	logged := events.Logged(events.PartitionOf(a, w.streams.Partitions), events.KindIdle, a)
-	publish := func(id string) *broker.IDTakenError {
+	publish := func(id string) *stream.IDTakenError {
 		m := &nats.Msg{Subject: "session.idle.default.s1", Data: []byte(`{"since":1}`), Header: nats.Header{nats.MsgIdHdr: {id}}}
-		taken, err := broker.PublishOnce(t.Context(), w.js, m, logged)
+		taken, err := stream.PublishOnce(t.Context(), w.js, m, logged)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,11 +105,11 @@ func TestPublishOnce(t *testing.T) {
 	}
 	w.squat("two")
 	w.squat("three")
-	stream, err := w.js.Stream(t.Context(), broker.LogStream)
+	stream, err := w.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.DeleteMsg(t.Context(), w.state(broker.LogStream).Last); err != nil {
+	if err := stream.DeleteMsg(t.Context(), w.state(topology.LogStream).Last); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"two", "three"} {
@@ -130,7 +131,7 @@ func TestSquattedIdle(t *testing.T) {
 	ats.Register()
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, broker.Topology{Partitions: 1})
+		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1})
 		defer w.stop()
 		policy, _ := compaction.Preset("claude")
 		policy.Summarize.Enabled = false

@@ -11,8 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/plant"
@@ -29,7 +31,7 @@ type stage struct {
 	raw    *plant.Conn
 
 	connect func() *nats.Conn // of a worker
-	streams *broker.Streams
+	streams *topology.Streams
 	config  *compaction.Config
 
 	ended chan error // the worker has
@@ -51,7 +53,7 @@ func newStage(tb testing.TB) *stage {
 	s := &stage{tb: tb, server: srv, ended: make(chan error, 1), wake: make(chan struct{}, 1)}
 	tb.Cleanup(srv.Stop)
 	connect := func() *nats.Conn {
-		nc, err := broker.Connect(context.Background(), broker.Options{InProcess: srv})
+		nc, err := connect.Open(context.Background(), connect.Options{InProcess: srv})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -62,7 +64,7 @@ func newStage(tb testing.TB) *stage {
 	if s.js, err = jetstream.New(s.conn, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
 		tb.Fatal(err)
 	}
-	streams, err := broker.Ensure(context.Background(), s.js, broker.Topology{Partitions: 1, CreateBytes: 4 << 30})
+	streams, err := topology.Ensure(context.Background(), s.js, topology.Config{Partitions: 1, CreateBytes: 4 << 30})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func FuzzMessages(f *testing.F) {
 func (s *stage) rejected() (n, twice int) {
 	s.tb.Helper()
 	seen := map[uint64]bool{}
-	err := broker.ReadStream(context.Background(), s.js, broker.OutcomesStream, "out.*.rejected.*.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(context.Background(), s.js, topology.OutcomesStream, "out.*.rejected.*.*", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var r events.Rejected
 		if err := events.Unmarshal(m.Data(), &r); err != nil {
 			return fmt.Errorf("%q: %w", m.Data(), err)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"compactd/internal/broker"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/figures"
 )
 
@@ -40,7 +40,7 @@ func TestFaultStartTogether(t *testing.T) {
 					}
 				}
 				_, js := dial(t, s.ClientURL())
-				found, err := broker.Describe(t.Context(), js)
+				found, err := topology.Describe(t.Context(), js)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,8 +12,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker"
 	"compactd/internal/worker/partition"
@@ -31,7 +32,7 @@ func TestStopWithoutBroker(t *testing.T) {
 			ats.Register() // a clock of the server's own, which must not be one of the bubble's
 			defer ats.Unregister()
 			synctest.Test(t, func(t *testing.T) {
-				w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, broker.Topology{Partitions: 8})
+				w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 8})
 				defer w.stop()
 				read, commit := &cable{to: w.server}, &cable{to: w.server}
 				var (
@@ -119,7 +120,7 @@ func (c *cable) InProcessConn() (net.Conn, error) {
 
 func (c *cable) connect(t *testing.T) *nats.Conn {
 	t.Helper()
-	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: c})
+	nc, err := connect.Open(context.Background(), connect.Options{InProcess: c})
 	if err != nil {
 		t.Fatal(err)
 	}

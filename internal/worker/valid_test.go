@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/schema/gen"
@@ -22,10 +23,10 @@ const badTurn = `{"messages":7}`
 
 // validStream checks what a stream holds, and counts it by kind. A turn that was
 // refused is not valid.
-func (w *world) validStream(stream, filter string, kind func(string) (events.Kind, error)) map[string]int {
+func (w *world) validStream(from, filter string, kind func(string) (events.Kind, error)) map[string]int {
 	w.t.Helper()
 	seen := map[string]int{}
-	err := broker.ReadStream(w.t.Context(), w.js, stream, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(w.t.Context(), w.js, from, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		k, err := kind(m.Subject())
 		if err != nil || len(m.Data()) == 0 || strings.HasPrefix(m.Subject(), "out.config.") {
 			return nil //nolint:nilerr // a marker, or a config: no payload of the contract
@@ -80,11 +81,11 @@ func TestWorldIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle()
-	log := w.validStream(broker.LogStream, "log.>", func(subject string) (events.Kind, error) {
+	log := w.validStream(topology.LogStream, "log.>", func(subject string) (events.Kind, error) {
 		at, err := events.ParseLog(subject)
 		return at.Kind, err
 	})
-	told := w.validStream(broker.OutcomesStream, "out.>", func(subject string) (events.Kind, error) {
+	told := w.validStream(topology.OutcomesStream, "out.>", func(subject string) (events.Kind, error) {
 		at, err := events.ParseOutcome(subject)
 		return at.Kind, err
 	})

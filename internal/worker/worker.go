@@ -12,7 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize"
 	"compactd/internal/worker/jobs"
@@ -25,8 +26,8 @@ type Config struct {
 	// Read is the connection turns come in on, Commit the one outcomes go out on.
 	// They should be two: a commit must not wait behind a backlog of turns.
 	Read, Commit *nats.Conn
-	// Streams is what broker.Ensure returned.
-	Streams *broker.Streams
+	// Streams is what topology.Ensure returned.
+	Streams *topology.Streams
 	// Compaction is what decisions depend on beside the log, whose age it gets here.
 	Compaction *compaction.Config
 	// Owner names this worker among all there ever were.
@@ -170,7 +171,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	unsubscribe := func() {}
 	defer func() { unsubscribe() }()
 	var f *fleet
-	err := broker.AwaitServer(ctx, func(err error) {
+	err := jsapi.AwaitServer(ctx, func(err error) {
 		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "join", Err: err})
 	}, func() error {
 		unsubscribe() // of the try before

@@ -12,8 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
@@ -31,7 +34,7 @@ type world struct {
 	server  *embedded.Server
 	conn    *nats.Conn
 	js      jetstream.JetStream
-	streams *broker.Streams
+	streams *topology.Streams
 	config  *compaction.Config
 
 	maxAhead     int                  // of the next worker; 0 is the default
@@ -52,10 +55,10 @@ type world struct {
 
 func newWorld(t *testing.T, dir string) *world {
 	t.Helper()
-	return openWorld(t, embedded.Config{Dir: dir}, broker.Topology{Partitions: 4})
+	return openWorld(t, embedded.Config{Dir: dir}, topology.Config{Partitions: 4})
 }
 
-func openWorld(t *testing.T, c embedded.Config, top broker.Topology) *world {
+func openWorld(t *testing.T, c embedded.Config, top topology.Config) *world {
 	t.Helper()
 	s, err := embedded.Start(c)
 	if err != nil {
@@ -68,7 +71,7 @@ func openWorld(t *testing.T, c embedded.Config, top broker.Topology) *world {
 		t.Fatal(err)
 	}
 	top.CreateBytes = 1 << 30
-	if w.streams, err = broker.Ensure(t.Context(), w.js, top); err != nil {
+	if w.streams, err = topology.Ensure(t.Context(), w.js, top); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -92,7 +95,7 @@ func newConfig(t *testing.T, p compaction.Policy) *compaction.Config {
 
 func (w *world) connect() *nats.Conn {
 	w.t.Helper()
-	nc, err := broker.Connect(context.Background(), broker.Options{InProcess: w.server})
+	nc, err := connect.Open(context.Background(), connect.Options{InProcess: w.server})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -182,11 +185,11 @@ func (w *world) settle() {
 func (w *world) settled(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
-	state, err := broker.State(ctx, w.js, broker.LogStream)
+	state, err := topology.State(ctx, w.js, topology.LogStream)
 	if err != nil {
 		return err
 	}
-	return broker.AwaitCursor(ctx, w.js, w.streams.Partitions, state.Last)
+	return commit.AwaitCursor(ctx, w.js, w.streams.Partitions, state.Last)
 }
 
 // stored reads all outcomes by subject.
@@ -228,7 +231,7 @@ func (w *world) wantAsLogSays() {
 func (w *world) onlyConfig() *compaction.Config {
 	w.t.Helper()
 	var found []*compaction.Config
-	err := broker.ReadStream(w.t.Context(), w.js, broker.OutcomesStream, events.Config("*"), 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, events.Config("*"), 1, 0, func(m jetstream.Msg, _ uint64) error {
 		c, err := compaction.ParseConfig(m.Data())
 		if err == nil && !slices.ContainsFunc(found, func(f *compaction.Config) bool { return f.Hash() == c.Hash() }) {
 			found = append(found, c) // workers that start at once may put it twice

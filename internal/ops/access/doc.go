@@ -4,7 +4,7 @@
 //	type flags struct {
 //		access.Flags
 //	}
-//	nc, err := broker.Connect(ctx, f.With(broker.Options{URL: url}))
+//	nc, err := connect.Open(ctx, f.With(connect.Options{URL: url}))
 //	hint := access.Hint(err) // names flags and variables; "" for none
 //
 // # Guarantees
@@ -17,5 +17,5 @@
 //
 // # On failure
 //
-// Nothing fails: the files are read by [broker.Connect].
+// Nothing fails: the files are read by [connect.Open].
 package access

@@ -2,7 +2,7 @@
 // process of its own, for tests of what a cluster does to those who use it.
 //
 //	c := cluster.Start(t)
-//	nc, err := broker.Connect(ctx, broker.Options{URL: c.URL()})
+//	nc, err := connect.Open(ctx, connect.Options{URL: c.URL()})
 //	i := c.Leader(ctx, js, "OUTCOMES")
 //	c.Cut(i)     // nothing reaches it any more, and nothing leaves it
 //	c.Heal(i)

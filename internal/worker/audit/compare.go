@@ -8,7 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -47,7 +48,7 @@ func (r *replayer) pair(ctx context.Context, e decide.Event, s *session, o compa
 	}
 	recorded := was.Data
 	decided, err := r.renderDecided(ctx, e.OutcomeAddress(), o, recorded)
-	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		r.out.Textless++
 		if recorded, err = withoutText(recorded); err != nil {
 			return r.unreadable(e, s, was, decided)
@@ -73,7 +74,7 @@ func (r *replayer) renderDecided(ctx context.Context, a events.Address, o compac
 	if data, err := OmittedAs(o, recorded); data != nil || err != nil {
 		return data, err
 	}
-	data, _, err := r.payloads.Outcome(ctx, a, o, broker.MaxPayload(r.nc))
+	data, _, err := r.payloads.Outcome(ctx, a, o, connect.MaxPayload(r.nc))
 	return data, err
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -44,7 +45,7 @@ func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []compactio
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)
 	}
-	streams, err := broker.Describe(ctx, js)
+	streams, err := topology.Describe(ctx, js)
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)
 	}
@@ -96,8 +97,8 @@ func (r *recorder) partition(ctx context.Context, p int, h *outcomelog.Markers, 
 // first one there.
 func (r *recorder) addresses(ctx context.Context, p int, h *outcomelog.Markers) (out []events.Address, err error) {
 	seen := map[events.Address]bool{}
-	headers := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(p), UpTo: h.End.Cursor, HeadersOnly: true}
-	err = broker.Read(ctx, r.js, headers, func(m jetstream.Msg, _ uint64) error {
+	headers := stream.Selection{Stream: topology.LogStream, Filters: r.span.logFilters(p), UpTo: h.End.Cursor, HeadersOnly: true}
+	err = stream.Read(ctx, r.js, headers, func(m jetstream.Msg, _ uint64) error {
 		e, _, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
@@ -121,8 +122,8 @@ func (r *recorder) addresses(ctx context.Context, p int, h *outcomelog.Markers) 
 func (r *recorder) session(ctx context.Context, p int, a events.Address, h *outcomelog.Markers) (Recording, error) {
 	out := Recording{Address: a}
 	one := Span{Tenant: a.Tenant, Session: a.Session}
-	all := broker.Selection{Stream: broker.LogStream, Filters: one.logFilters(p), UpTo: h.End.Cursor}
-	err := broker.Read(ctx, r.js, all, func(m jetstream.Msg, _ uint64) error {
+	all := stream.Selection{Stream: topology.LogStream, Filters: one.logFilters(p), UpTo: h.End.Cursor}
+	err := stream.Read(ctx, r.js, all, func(m jetstream.Msg, _ uint64) error {
 		e, _, err := decide.ReadEvent(m)
 		switch {
 		case err != nil:

@@ -7,7 +7,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -32,7 +34,7 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 	t := payload.NewRenderer(nc, 64<<20)
 	for p := range partitions {
 		d := decide.New(c)
-		err := broker.ReadStream(ctx, js, broker.LogStream, events.LogFilter(p), 1, 0, func(m jetstream.Msg, _ uint64) error {
+		err := stream.ReadStream(ctx, js, topology.LogStream, events.LogFilter(p), 1, 0, func(m jetstream.Msg, _ uint64) error {
 			e, _, err := decide.ReadEvent(m)
 			if err != nil {
 				return err
@@ -42,7 +44,7 @@ func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.
 				t.Put(e)
 			}
 			for _, o := range outs {
-				data, _, err := t.Outcome(ctx, e.OutcomeAddress(), o, broker.MaxPayload(nc))
+				data, _, err := t.Outcome(ctx, e.OutcomeAddress(), o, connect.MaxPayload(nc))
 				if err != nil {
 					return err
 				}

@@ -8,7 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -71,7 +72,7 @@ func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...compaction.C
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	streams, err := broker.Describe(ctx, js)
+	streams, err := topology.Describe(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -125,12 +126,12 @@ func (r *replayer) partition(ctx context.Context, id int) (err error) {
 	}
 	r.id, r.decider, r.sessions = id, decide.New(nil), map[events.Address]*session{}
 	r.inside = r.span.From == Place{}
-	r.outcomes = outcomelog.NewReader(ctx, r.js, broker.Selection{
-		Stream: broker.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.markers.End.Seq,
+	r.outcomes = outcomelog.NewReader(ctx, r.js, stream.Selection{
+		Stream: topology.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.markers.End.Seq,
 	}, r.markers)
 	defer r.outcomes.Stop()
-	log := broker.Selection{Stream: broker.LogStream, Filters: r.span.logFilters(id), UpTo: r.markers.End.Cursor}
-	err = broker.Read(ctx, r.js, log, func(m jetstream.Msg, _ uint64) error {
+	log := stream.Selection{Stream: topology.LogStream, Filters: r.span.logFilters(id), UpTo: r.markers.End.Cursor}
+	err = stream.Read(ctx, r.js, log, func(m jetstream.Msg, _ uint64) error {
 		e, _, err := decide.ReadEvent(m)
 		if err != nil {
 			return err

@@ -11,7 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/erase"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -71,8 +73,8 @@ func (p *Pool) lane(ctx context.Context, lane events.Lane) {
 // for only when a slot is free: one that lies in a buffer gives no sign of life,
 // and uses up its deliveries there.
 func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
-	c, err := p.JS.CreateOrUpdateConsumer(ctx, broker.OutcomesStream, jetstream.ConsumerConfig{
-		Durable:       broker.JobConsumer(lane),
+	c, err := p.JS.CreateOrUpdateConsumer(ctx, topology.OutcomesStream, jetstream.ConsumerConfig{
+		Durable:       stream.JobConsumer(lane),
 		FilterSubject: events.JobFilter(lane),
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       jobAckWait,
@@ -86,7 +88,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 	var busy sync.WaitGroup
 	defer tenants.drop(func(m jetstream.Msg) { p.ack("give job back", m.NakWithDelay(0)) })
 	defer busy.Wait()
-	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullHeartbeat(broker.Heartbeat))
+	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullHeartbeat(stream.Heartbeat))
 	if err != nil {
 		return err
 	}
@@ -132,9 +134,9 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	observe.Call(p.Listener.SummaryStarted, observe.SummaryStarted{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number})
 	began := time.Now()
 	var result *events.Summary
-	forgotten, err := broker.LastForget(ctx, p.NC, d.partition, d.address) // before any text is read
+	forgotten, err := erase.LastForget(ctx, p.NC, d.partition, d.address) // before any text is read
 	if err == nil && forgotten > d.job.CausedBy.Seq {
-		err = broker.ErrErased // what it is to read goes, perhaps later than this
+		err = erase.ErrErased // what it is to read goes, perhaps later than this
 	}
 	if err == nil {
 		result, err = p.result(ctx, d)
@@ -144,7 +146,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 		err = p.publish(ctx, d, result, forgotten)
 	}
 	stop()
-	if errors.Is(err, broker.ErrErased) {
+	if errors.Is(err, erase.ErrErased) {
 		p.ack("end job", m.Ack()) // nobody waits for it
 		return
 	}
@@ -246,14 +248,14 @@ func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err 
 
 // final reports whether another try would end in the same way.
 func final(err error) bool {
-	_, gone := errors.AsType[*broker.GoneError](err)
+	_, gone := errors.AsType[*stream.GoneError](err)
 	return gone || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) ||
 		errors.Is(err, summarize.ErrTooMuch) || errors.Is(err, errPanic)
 }
 
 // failureOf names a failure without quoting any text.
 func failureOf(err error) string {
-	_, gone := errors.AsType[*broker.GoneError](err)
+	_, gone := errors.AsType[*stream.GoneError](err)
 	switch {
 	case gone:
 		return "source_gone"
@@ -319,13 +321,13 @@ func (p *Pool) input(ctx context.Context, a events.Address, job *events.Job) (su
 	if job.Previous != 0 {
 		seqs = slices.Concat([]uint64{job.Previous}, seqs)
 	}
-	bodies, err := broker.GetLog(ctx, p.NC, seqs)
+	bodies, err := stream.GetLog(ctx, p.NC, seqs)
 	if err != nil {
 		return in, err
 	}
 	for _, b := range bodies {
 		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
-			return in, &broker.GoneError{Seqs: []uint64{b.Seq}} // its place in the log is another's now
+			return in, &stream.GoneError{Seqs: []uint64{b.Seq}} // its place in the log is another's now
 		}
 	}
 	if job.Previous != 0 {
@@ -362,7 +364,7 @@ func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, forg
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, s.Job)
-	taken, err := broker.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, forgotten)
+	taken, err := erase.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, forgotten)
 	if taken != nil {
 		p.retrying("publish summary", taken)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 )
 
@@ -44,8 +44,8 @@ func (c *ConfigResolver) Get(ctx context.Context, hash string) (*compaction.Conf
 	if err, ok := c.unresolved[hash]; ok {
 		return nil, err
 	}
-	text, err := broker.GetConfig(ctx, c.js, hash)
-	if err != nil && !errors.Is(err, broker.ErrNoConfig) {
+	text, err := commit.GetConfig(ctx, c.js, hash)
+	if err != nil && !errors.Is(err, commit.ErrNoConfig) {
 		return nil, err
 	}
 	if err == nil {

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -43,9 +43,9 @@ func (r *Index) Add(k events.Kind, data []byte) error {
 // ApplyMarker takes a marker. One that lies behind an earlier one says that the log had
 // lost its end: what was told about the events between belongs to events that are
 // gone.
-func (r *Index) ApplyMarker(m broker.Marker) {
+func (r *Index) ApplyMarker(m commit.Marker) {
 	if m.Before != "" { // as if the marker before it, which may be erased, were passed
-		r.ApplyMarker(broker.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
+		r.ApplyMarker(commit.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
 	}
 	cursor, n := compaction.Seq(m.Cursor), len(r.epochs)
 	taken := m.Epoch > r.epoch && n > 0

@@ -3,7 +3,7 @@ package outcomelog
 import (
 	"testing"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 )
 
@@ -12,7 +12,7 @@ import (
 // also when the markers were erased with a session that was forgotten.
 func TestReignsOfErasedMarkers(t *testing.T) {
 	r := &Index{}
-	for _, m := range []broker.Marker{
+	for _, m := range []commit.Marker{
 		{Cursor: 0, Epoch: 1, Config: "a"},
 		{Cursor: 10, Epoch: 1, Config: "a"},
 		// {Cursor: 20, Epoch: 1, Config: "a"} was erased
@@ -37,7 +37,7 @@ func TestReignsOfLostEvents(t *testing.T) {
 		20: {10: "a", 20: "b", 21: "c", 40: "c"},
 	} {
 		r := &Index{}
-		for _, m := range []broker.Marker{
+		for _, m := range []commit.Marker{
 			{Cursor: 10, Epoch: 1, Config: "a"},
 			{Cursor: 20, Epoch: 1, Config: "b"},
 			{Cursor: 30, Epoch: 1, Config: "a"},

@@ -7,7 +7,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -16,7 +18,7 @@ import (
 // which outcomes are void.
 type Markers struct {
 	Index     // without outcomes
-	End       broker.Stored
+	End       commit.Stored
 	rollbacks []rollback
 }
 
@@ -37,15 +39,15 @@ func (h *Markers) superseded(at uint64, cause compaction.Seq) bool {
 func ReadMarkers(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, partition int) (*Markers, error) {
 	h := &Markers{}
 	var err error
-	if h.End, err = broker.LastMarker(ctx, nc, partition); err != nil || h.End.Seq == 0 {
+	if h.End, err = commit.LastMarker(ctx, nc, partition); err != nil || h.End.Seq == 0 {
 		return h, err
 	}
 	var last compaction.Seq
-	all := broker.Selection{
-		Stream: broker.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, UpTo: h.End.Seq, HeadersOnly: true,
+	all := stream.Selection{
+		Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, UpTo: h.End.Seq, HeadersOnly: true,
 	}
-	return h, broker.Read(ctx, js, all, func(m jetstream.Msg, seq uint64) error {
-		marker, ok, err := broker.ParseMarker(m.Headers())
+	return h, stream.Read(ctx, js, all, func(m jetstream.Msg, seq uint64) error {
+		marker, ok, err := commit.ParseMarker(m.Headers())
 		if !ok {
 			return err
 		}

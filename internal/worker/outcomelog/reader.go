@@ -5,7 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -30,13 +30,13 @@ type Reader struct {
 }
 
 // NewReader begins to read; it ends with the outcomes, or with stop.
-func NewReader(ctx context.Context, js jetstream.JetStream, s broker.Selection, h *Markers) *Reader {
+func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, h *Markers) *Reader {
 	o := &Reader{next: make(chan Outcome), done: make(chan error, 1)}
 	ctx, o.quit = context.WithCancel(ctx)
 	go func() {
 		defer close(o.next)
 		var cause compaction.Seq
-		o.done <- broker.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
+		o.done <- stream.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
 			at, err := events.ParseOutcome(m.Subject())
 			if err != nil || at.Kind == events.KindErased {
 				return nil //nolint:nilerr // a marker, or what an owner did: it follows from no event

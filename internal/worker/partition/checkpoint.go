@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
@@ -62,7 +63,7 @@ func (set *Set) fileOptions(id int) kv.Options {
 // resume returns the border that the file stands at. One that does not fit the
 // log, or the marker, is set aside too: everything follows from the log. Where a
 // snapshot is of more use, it takes the file's place.
-func (p *Partition) resume(ctx context.Context, log broker.StreamState, marker position) (position, error) {
+func (p *Partition) resume(ctx context.Context, log topology.StreamState, marker position) (position, error) {
 	if p.store == nil {
 		return position{}, nil
 	}
@@ -96,7 +97,7 @@ func (p *Partition) quarantine(reason error, moved string) {
 // mismatch says why a checkpoint cannot be used: the log is another one, has lost the
 // events it stands on, or OUTCOMES has lost what was told about them. err is that
 // the log cannot be asked, which says nothing about the checkpoint.
-func (p *Partition) mismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
+func (p *Partition) mismatch(ctx context.Context, m kv.Position, log topology.StreamState, marker position) (reason, err error) {
 	switch {
 	case m == kv.Position{}:
 		return nil, nil // fresh
@@ -105,8 +106,8 @@ func (p *Partition) mismatch(ctx context.Context, m kv.Position, log broker.Stre
 	case m.Cursor > log.Last || m.Cursor > uint64(marker.seq):
 		return fmt.Errorf("checkpoint is at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq), nil
 	}
-	found, err := broker.GetLog(ctx, p.set.config.Read, []uint64{m.Cursor})
-	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+	found, err := stream.GetLog(ctx, p.set.config.Read, []uint64{m.Cursor})
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return nil, nil // aged away since
 	}
 	if err != nil {

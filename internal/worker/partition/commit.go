@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/connect"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -120,7 +121,7 @@ func (p *Partition) drain(ctx context.Context) error {
 // batch is what one commit stores.
 type batch struct {
 	groups   int // of the queue
-	messages []broker.Message
+	messages []commit.Message
 	emitted  []emitted
 	bytes    int
 	end      position
@@ -129,7 +130,7 @@ type batch struct {
 // rendered is a group as it is committed.
 type rendered struct {
 	end      compaction.Seq // of the group
-	messages []broker.Message
+	messages []commit.Message
 	emitted  []emitted
 	bytes    int
 }
@@ -151,7 +152,7 @@ func (p *Partition) batch(ctx context.Context) (batch, error) {
 				return batch{}, err
 			}
 		}
-		if b.groups > 0 && (len(b.messages)+len(r.messages) > broker.MaxBatch || b.bytes+r.bytes > p.allowance) {
+		if b.groups > 0 && (len(b.messages)+len(r.messages) > commit.MaxBatch || b.bytes+r.bytes > p.allowance) {
 			p.carried = r
 			break
 		}
@@ -178,7 +179,7 @@ func (p *Partition) render(ctx context.Context, g group) (*rendered, error) {
 			p.retrying("render")(err)
 		}
 		t.outcome.View = nil
-		r.messages = append(r.messages, broker.Message{Subject: decide.SubjectOf(p.ID, t.address, t.outcome), Data: body})
+		r.messages = append(r.messages, commit.Message{Subject: decide.SubjectOf(p.ID, t.address, t.outcome), Data: body})
 		r.bytes += len(body)
 	}
 	return r, nil
@@ -190,7 +191,7 @@ func (p *Partition) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	c, ok := t.outcome.Body.(*events.Compacted)
 	q, tenant := p.set.quotas, t.address.Tenant
 	if !ok || t.outcome.View == nil {
-		data, _, err = p.set.Payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.set.config.Commit))
+		data, _, err = p.set.Payloads.Outcome(ctx, t.address, t.outcome, connect.MaxPayload(p.set.config.Commit))
 		return data, err
 	}
 	p.countHour(ctx)
@@ -218,7 +219,7 @@ func (p *Partition) renderWhole(ctx context.Context, t *emitted, c *events.Compa
 		return nil, "", err
 	}
 	defer release()
-	return p.set.Payloads.Outcome(ctx, t.address, t.outcome, broker.MaxPayload(p.set.config.Commit))
+	return p.set.Payloads.Outcome(ctx, t.address, t.outcome, connect.MaxPayload(p.set.config.Commit))
 }
 
 // countHour reads back what the partition's tenants have had stored, once.
@@ -240,7 +241,7 @@ func (p *Partition) commit(ctx context.Context, b batch) error {
 	began := time.Now()
 	for {
 		err := p.committer.Commit(ctx, b.messages, p.marker(b.end))
-		if _, full := errors.AsType[*broker.StoreFullError](err); !full {
+		if _, full := errors.AsType[*commit.StoreFullError](err); !full {
 			if err != nil {
 				return err
 			}
@@ -268,8 +269,8 @@ func (p *Partition) commit(ctx context.Context, b batch) error {
 	return nil
 }
 
-func (p *Partition) marker(at position) broker.Marker {
-	return broker.Marker{
+func (p *Partition) marker(at position) commit.Marker {
+	return commit.Marker{
 		Cursor: uint64(at.seq), Chain: at.chain, LastID: at.id, LastTime: at.time,
 		Config: p.set.config.Compaction.Hash(), LogCreated: p.set.config.Streams.Log.Created.UnixNano(),
 	}

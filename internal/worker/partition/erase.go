@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/erase"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
@@ -15,7 +15,7 @@ import (
 
 // erasure is a session that has to go from the partition's streams and files.
 type erasure struct {
-	broker.Erasure
+	erase.Erasure
 	resumed bool // an earlier try was cut off
 	local   bool // another owner has done the rest: this worker's file is left
 }
@@ -26,19 +26,19 @@ func (e *erasure) forget() compaction.Seq { return compaction.Seq(e.Seq) }
 // told as done. Where nothing is, the file may still be from before, or from a worker
 // that died before it had overwritten its pages.
 func (p *Partition) pendingErasures(ctx context.Context) error {
-	pending, err := broker.PendingErasures(ctx, p.set.js, p.ID)
+	pending, err := erase.Pending(ctx, p.set.js, p.ID)
 	if err != nil {
 		return err
 	}
 	for _, e := range pending {
 		p.erasures = append(p.erasures, erasure{Erasure: e, resumed: true})
 	}
-	last, err := broker.LastForget(ctx, p.set.config.Read, p.ID, everySession)
+	last, err := erase.LastForget(ctx, p.set.config.Read, p.ID, everySession)
 	if err != nil {
 		return err
 	}
 	if p.store != nil && len(pending) == 0 && last > 0 && compaction.Seq(last) <= p.decided.seq {
-		p.erasures = append(p.erasures, erasure{Erasure: broker.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
+		p.erasures = append(p.erasures, erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func (p *Partition) pendingErasures(ctx context.Context) error {
 func (p *Partition) eraseForgotten(b batch) {
 	for _, t := range b.emitted {
 		if f, ok := t.outcome.Body.(*events.Forgotten); ok {
-			p.erase(erasure{Erasure: broker.Erasure{Partition: p.ID, Forgotten: *f, Address: t.address}})
+			p.erase(erasure{Erasure: erase.Erasure{Partition: p.ID, Forgotten: *f, Address: t.address}})
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (p *Partition) eraseNow(ctx context.Context, e erasure) (err error) {
 	}
 	if !e.local {
 		failpoint.Pass("forgotten")
-		if done.Outcomes, done.Events, err = broker.Erase(ctx, p.set.js, e.Erasure); err != nil {
+		if done.Outcomes, done.Events, err = erase.Erase(ctx, p.set.js, e.Erasure); err != nil {
 			return err
 		}
 		failpoint.Pass("streams-erased")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/erase"
 	"compactd/internal/events"
 	"compactd/internal/kv"
 	"compactd/internal/worker/observe"
@@ -24,7 +24,7 @@ func (set *Set) pruneErased(ctx context.Context) error {
 		return nil //nolint:nilerr // there is no file then
 	}
 	for id := range set.config.Streams.Partitions {
-		last, err := broker.LastForget(ctx, set.config.Read, id, everySession)
+		last, err := erase.LastForget(ctx, set.config.Read, id, everySession)
 		if err == nil && last > 0 {
 			err = kv.EraseUpTo(set.fileOptions(id), last)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -67,7 +67,7 @@ func (p *Partition) publishIdle(ctx context.Context, s idleSession) error {
 		return err
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	taken, err := broker.PublishOnce(ctx, p.set.js, m, events.Logged(p.ID, events.KindIdle, s.Address))
+	taken, err := stream.PublishOnce(ctx, p.set.js, m, events.Logged(p.ID, events.KindIdle, s.Address))
 	if taken != nil {
 		p.retrying("publish idle")(taken)
 	}

@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
@@ -30,7 +31,7 @@ type Partition struct {
 	decided position // of what the ledgers hold
 
 	// Owned by the committer.
-	committer   *broker.Committer
+	committer   *commit.Committer
 	committed   compaction.Seq
 	markedAt    time.Time
 	store       *kv.Store    // nil without checkpoints
@@ -97,10 +98,10 @@ func (p *Partition) serve(ctx context.Context, s StopTime) error {
 	if err := p.open(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
 	}
-	from := broker.LogFrom{Partition: p.ID, Seq: uint64(p.end.seq) + 1, OnError: p.retrying("read log"), OnFetched: func(seq uint64, why error) {
+	from := stream.LogFrom{Partition: p.ID, Seq: uint64(p.end.seq) + 1, OnError: p.retrying("read log"), OnFetched: func(seq uint64, why error) {
 		observe.Call(p.set.config.Listener.Fetched, observe.Fetched{Partition: p.ID, Seq: compaction.Seq(seq), Err: why})
 	}}
-	stop, err := broker.ConsumeLog(ctx, p.set.js, from, p.receive)
+	stop, err := stream.ConsumeLog(ctx, p.set.js, from, p.receive)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, true)) // what was replayed need not be again
 	}

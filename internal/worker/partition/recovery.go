@@ -9,7 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -24,14 +26,14 @@ func (p *Partition) open(ctx context.Context) error {
 	if err := p.openStore(); err != nil {
 		return err
 	}
-	claim := broker.Claim{
+	claim := commit.Claim{
 		Partition: p.ID, Owner: p.set.config.Owner, Config: p.set.config.Compaction.Hash(),
 		LogCreated: p.set.config.Streams.Log.Created.UnixNano(),
 		OnRetry:    func(err error, _ time.Duration) { p.retrying("commit")(err) },
 	}
-	var found broker.Stored
+	var found commit.Stored
 	var err error
-	if p.committer, found, err = broker.TakeOver(ctx, p.set.config.Commit, claim); err != nil {
+	if p.committer, found, err = commit.TakeOver(ctx, p.set.config.Commit, claim); err != nil {
 		return err
 	}
 	failpoint.Pass("taken-over")
@@ -79,7 +81,7 @@ func (p *Partition) open(ctx context.Context) error {
 
 // rebuild sets a file aside that led to another hash than the marker's, and replays
 // from the beginning of the log.
-func (p *Partition) rebuild(ctx context.Context, log broker.StreamState, marker position, reason error) (replayed int, err error) {
+func (p *Partition) rebuild(ctx context.Context, log topology.StreamState, marker position, reason error) (replayed int, err error) {
 	moved, err := p.store.Discard()
 	if err != nil {
 		return 0, err
@@ -96,7 +98,7 @@ func (p *Partition) rebuild(ctx context.Context, log broker.StreamState, marker 
 // replay applies the events up to the marker as they were told, each under the
 // config it was decided under. The log must have the marker's hash, if all of what
 // lies behind the ledgers is still there.
-func (p *Partition) replay(ctx context.Context, log broker.StreamState, marker position) (replayed int, err error) {
+func (p *Partition) replay(ctx context.Context, log topology.StreamState, marker position) (replayed int, err error) {
 	if marker.seq <= p.decided.seq {
 		p.end = p.decided
 		return 0, nil
@@ -109,7 +111,7 @@ func (p *Partition) replay(ctx context.Context, log broker.StreamState, marker p
 	present := p.set.config.Compaction
 	configs := outcomelog.NewConfigResolver(p.set.js, present.Parse)
 	defer func() { p.decider.Config = present }()
-	err = broker.ReadStream(ctx, p.set.js, broker.LogStream, events.LogFilter(p.ID), uint64(p.decided.seq)+1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
+	err = stream.ReadStream(ctx, p.set.js, topology.LogStream, events.LogFilter(p.ID), uint64(p.decided.seq)+1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
 		e, at, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
@@ -154,13 +156,13 @@ func (p *Partition) load(ctx context.Context) (*outcomelog.Index, error) {
 	if p.truncated {
 		r.Chains = map[compaction.Seq]uint64{}
 	}
-	err := broker.ReadStream(ctx, p.set.js, broker.OutcomesStream, events.OutcomeFilter(p.ID), p.outcomesSeq+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(ctx, p.set.js, topology.OutcomesStream, events.OutcomeFilter(p.ID), p.outcomesSeq+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
 			if err := r.Add(at.Kind, m.Data()); err != nil {
 				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
 		}
-		marker, ok, err := broker.ParseMarker(m.Headers())
+		marker, ok, err := commit.ParseMarker(m.Headers())
 		if ok {
 			r.ApplyMarker(marker)
 		}

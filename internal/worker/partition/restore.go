@@ -7,7 +7,8 @@ import (
 	"os"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/snapshot"
+	"compactd/internal/broker/topology"
 	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
 )
@@ -26,7 +27,7 @@ const fetchTries = 3
 // restore puts the newest snapshot of the partition in the place of its file, when
 // the file is fresh, or so old that replaying takes longer. A snapshot that does not
 // fit, or cannot be had, is left: what it holds follows from the log.
-func (p *Partition) restore(ctx context.Context, log broker.StreamState, marker position) error {
+func (p *Partition) restore(ctx context.Context, log topology.StreamState, marker position) error {
 	own := p.store.Position()
 	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && p.share(behind) < p.set.snapshots.minLag() {
 		return nil
@@ -41,7 +42,7 @@ func (p *Partition) restore(ctx context.Context, log broker.StreamState, marker 
 			break
 		}
 		p.retrying("restore snapshot")(errors.Join(err, os.Remove(path)))
-		if !errors.Is(err, broker.ErrSnapshotGone) || try == fetchTries {
+		if !errors.Is(err, snapshot.ErrGone) || try == fetchTries {
 			return ctx.Err()
 		}
 		select {
@@ -68,11 +69,11 @@ func (p *Partition) withoutSnapshot(ctx context.Context, err error) error {
 }
 
 // findSnapshot returns the newest snapshot if it is worth fetching, else nil.
-func (p *Partition) findSnapshot(ctx context.Context, own kv.Position, log broker.StreamState, marker position) (*broker.Snapshot, error) {
+func (p *Partition) findSnapshot(ctx context.Context, own kv.Position, log topology.StreamState, marker position) (*snapshot.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, findSnapshotTime)
 	defer cancel()
 	found, err := p.set.snapshots.store.Newest(ctx, p.ID)
-	if errors.Is(err, broker.ErrNoSnapshot) {
+	if errors.Is(err, snapshot.ErrNone) {
 		return nil, nil
 	}
 	if err != nil {
@@ -94,7 +95,7 @@ func (p *Partition) findSnapshot(ctx context.Context, own kv.Position, log broke
 
 // snapshotMismatch is fits for a snapshot, which must not miss events between itself and
 // the log either.
-func (p *Partition) snapshotMismatch(ctx context.Context, m kv.Position, log broker.StreamState, marker position) (reason, err error) {
+func (p *Partition) snapshotMismatch(ctx context.Context, m kv.Position, log topology.StreamState, marker position) (reason, err error) {
 	switch {
 	case m.Cursor == uint64(marker.seq) && m.Chain != marker.chain && marker.chain != 0:
 		return errOtherChain, nil
@@ -105,7 +106,7 @@ func (p *Partition) snapshotMismatch(ctx context.Context, m kv.Position, log bro
 }
 
 // fetch writes a snapshot to path and verifies it.
-func (p *Partition) fetch(ctx context.Context, s *broker.Snapshot, path string) error {
+func (p *Partition) fetch(ctx context.Context, s *snapshot.Snapshot, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, moveSnapshotTime)
 	defer cancel()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -130,7 +131,7 @@ func (p *Partition) fetch(ctx context.Context, s *broker.Snapshot, path string) 
 }
 
 // positionOf is where the ledgers of a snapshot stand.
-func positionOf(s *broker.Snapshot) kv.Position {
+func positionOf(s *snapshot.Snapshot) kv.Position {
 	m := s.Marker
 	return kv.Position{
 		Cursor: m.Cursor, Chain: m.Chain, LastID: m.LastID, LastTime: m.LastTime,

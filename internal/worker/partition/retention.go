@@ -7,7 +7,8 @@ import (
 	"math"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/observe"
@@ -37,7 +38,7 @@ func (set *Set) renewConfig(ctx context.Context) {
 		case <-tick.C:
 		}
 		c := set.config.Compaction
-		if err := broker.PutConfig(ctx, set.js, c.Hash(), c.Text(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
+		if err := commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
 			observe.Call(set.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "renew config", Err: err})
 		}
 	}
@@ -80,7 +81,7 @@ func (p *Partition) oldestUndecided(ctx context.Context, at time.Time) (int64, e
 	p.state.Lock()
 	decided := uint64(p.decided.seq)
 	p.state.Unlock()
-	oldest, err := broker.Oldest(ctx, p.set.js, p.ID, decided)
+	oldest, err := stream.Oldest(ctx, p.set.js, p.ID, decided)
 	if err == nil && !oldest.IsZero() && oldest.Before(at) {
 		at = oldest
 	}

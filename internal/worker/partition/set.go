@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
@@ -20,7 +21,7 @@ import (
 // it has too.
 type Config struct {
 	Read, Commit *nats.Conn
-	Streams      *broker.Streams
+	Streams      *topology.Streams
 	Compaction   *compaction.Config
 	Owner        string
 	Listener     observe.Listener
@@ -104,7 +105,7 @@ func (set *Set) share() (n int) {
 // directory up to date with erasures. stop ends the watch for further ones.
 func (set *Set) Join(ctx context.Context) (stop func(), err error) {
 	c := set.config.Compaction
-	if err := broker.PutConfig(ctx, set.js, c.Hash(), c.Text(), 0); err != nil {
+	if err := commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), 0); err != nil {
 		return nil, err
 	}
 	if stop, err = set.subscribeErasures(); err != nil {

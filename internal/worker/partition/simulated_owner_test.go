@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
@@ -243,12 +243,12 @@ func (o *owner) payload(out compaction.Outcome) []byte {
 }
 
 // store sends a commit until it is known whether it is stored, as
-// broker.Committer does; 0 is that somebody else has the partition.
+// commit.Committer does; 0 is that another owner has the partition.
 func (o *owner) store(messages []commitment, end position, fence uint64) uint64 {
 	s := o.s
 	s.commits++
 	id := s.commits
-	m := broker.Marker{
+	m := commit.Marker{
 		Cursor: uint64(end.seq), Chain: end.chain, LastID: end.id, LastTime: end.time,
 		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: o.config.Hash(),
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -54,7 +54,7 @@ type commitment struct {
 	address   events.Address
 	data      []byte
 	cause     compaction.Seq // the event it tells of
-	marker    *broker.Marker // on the last one of a commit
+	marker    *commit.Marker // on the last one of a commit
 	commit    int
 }
 
@@ -156,12 +156,12 @@ func (s *simulation) last(partition int) (uint64, commitment) {
 			return uint64(i + 1), c
 		}
 	}
-	return 0, commitment{marker: &broker.Marker{}}
+	return 0, commitment{marker: &commit.Marker{}}
 }
 
 // store is OUTCOMES taking a commit: all of it, or nothing where the fence does
 // not hold.
-func (s *simulation) store(partition int, fence uint64, messages []commitment, m broker.Marker, commit int) (uint64, bool) {
+func (s *simulation) store(partition int, fence uint64, messages []commitment, m commit.Marker, commit int) (uint64, bool) {
 	if last, _ := s.last(partition); last != fence && s.flaw != fenceOff {
 		return 0, false
 	}

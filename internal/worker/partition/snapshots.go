@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/snapshot"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
@@ -28,12 +29,12 @@ const snapshotShare = 100
 // where a worker without them goes on.
 type snapshots struct {
 	set   *Set
-	store *broker.Snapshots
+	store *snapshot.Store
 	slot  chan struct{} // taken for one upload: there is one at a time
 }
 
 func newSnapshots(set *Set) *snapshots {
-	return &snapshots{set: set, store: broker.NewSnapshots(set.js), slot: make(chan struct{}, 1)}
+	return &snapshots{set: set, store: snapshot.New(set.js), slot: make(chan struct{}, 1)}
 }
 
 // run takes a snapshot of every partition that moved, every SnapshotEvery until ctx
@@ -135,9 +136,9 @@ func (s *snapshots) upload(ctx context.Context, p *Partition, least int) (done o
 // end. Whoever does so later finds the upload begun, and what it erases moves the
 // fence of that; but an owner that was frozen might begin one after the erasure.
 func (p *Partition) stillOwned(ctx context.Context) error {
-	found, err := broker.LastMarker(ctx, p.set.config.Read, p.ID)
+	found, err := commit.LastMarker(ctx, p.set.config.Read, p.ID)
 	if err == nil && found.Epoch > p.committer.Epoch() {
-		err = fmt.Errorf("%w: %s, epoch %d", broker.ErrFenced, found.Owner, found.Epoch)
+		err = fmt.Errorf("%w: %s, epoch %d", commit.ErrFenced, found.Owner, found.Epoch)
 		p.fail(err)
 	}
 	return err
@@ -154,7 +155,7 @@ func (r reading) Read(b []byte) (int, error) {
 // lead is how many events, at most, the partition's last checkpoint is ahead of a
 // snapshot: 0 when the snapshot is of a later owner, 1 or more when it stands
 // elsewhere.
-func (p *Partition) lead(s *broker.Snapshot) int {
+func (p *Partition) lead(s *snapshot.Snapshot) int {
 	m := p.store.Position()
 	switch {
 	case m == kv.Position{}:
@@ -176,8 +177,8 @@ func (p *Partition) share(sequences uint64) int {
 }
 
 // snapshotMarker describes a copy of the partition's file.
-func (p *Partition) snapshotMarker(m kv.Position) broker.Marker {
-	return broker.Marker{
+func (p *Partition) snapshotMarker(m kv.Position) commit.Marker {
+	return commit.Marker{
 		Cursor: m.Cursor, Owner: p.set.config.Owner, Epoch: p.committer.Epoch(), Config: m.Config, Chain: m.Chain,
 		LastID: m.LastID, LastTime: m.LastTime, LogCreated: m.LogCreated,
 	}

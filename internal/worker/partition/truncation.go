@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 )
 
@@ -21,9 +23,9 @@ const (
 
 // awaitLog returns the state of the log once it has come to cursor, or is known to have
 // lost it. The single copy of a server on its own is all there is.
-func (p *Partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamState, error) {
+func (p *Partition) awaitLog(ctx context.Context, cursor uint64) (topology.StreamState, error) {
 	for end := time.Now().Add(catchUpTime); ; {
-		log, err := broker.State(ctx, p.set.js, broker.LogStream)
+		log, err := topology.State(ctx, p.set.js, topology.LogStream)
 		if err != nil || log.Last >= cursor || log.Replicas <= 1 || time.Now().After(end) {
 			return log, err
 		}
@@ -40,20 +42,20 @@ func (p *Partition) awaitLog(ctx context.Context, cursor uint64) (broker.StreamS
 // sequences are issued again: to nobody yet, or to agents that came back before the
 // worker did. Then the event at the marker is of a later time than the marker says,
 // and so are all events that took the place of others.
-func (p *Partition) findTruncation(ctx context.Context, log broker.StreamState, found broker.Stored) (end uint64, lost bool, err error) {
+func (p *Partition) findTruncation(ctx context.Context, log topology.StreamState, found commit.Stored) (end uint64, lost bool, err error) {
 	if found.LastTime == 0 { // of a marker that went back before, or of none
 		return log.Last, found.Cursor > log.Last, nil
 	}
 	if found.Cursor <= log.Last {
-		at, err := broker.GetLog(ctx, p.set.config.Read, []uint64{found.Cursor})
-		if _, gone := errors.AsType[*broker.GoneError](err); gone {
+		at, err := stream.GetLog(ctx, p.set.config.Read, []uint64{found.Cursor})
+		if _, gone := errors.AsType[*stream.GoneError](err); gone {
 			return 0, false, nil // aged away since
 		}
 		if err != nil || at[0].Time.UnixMilli() <= found.LastTime {
 			return 0, false, err // another event of that time, or an earlier one, has another hash
 		}
 	}
-	end, err = broker.LastUntil(ctx, p.set.js, broker.LogStream, time.UnixMilli(found.LastTime))
+	end, err = stream.LastUntil(ctx, p.set.js, topology.LogStream, time.UnixMilli(found.LastTime))
 	return end, true, err
 }
 
@@ -62,8 +64,8 @@ func (p *Partition) findTruncation(ctx context.Context, log broker.StreamState, 
 // are decided as the new events they are.
 func (p *Partition) rollBackMarker(ctx context.Context, end, from uint64) (position, error) {
 	marker := position{seq: compaction.Seq(end)}
-	at, err := broker.GetLog(ctx, p.set.config.Read, []uint64{end})
-	if _, gone := errors.AsType[*broker.GoneError](err); err != nil && !gone {
+	at, err := stream.GetLog(ctx, p.set.config.Read, []uint64{end})
+	if _, gone := errors.AsType[*stream.GoneError](err); err != nil && !gone {
 		return position{}, err
 	}
 	if err == nil {
@@ -87,8 +89,8 @@ func (p *Partition) otherChain(ctx context.Context, marker position) error {
 	if p.decided.seq >= marker.seq {
 		return errOtherChain
 	}
-	_, err := broker.GetLog(ctx, p.set.config.Read, []uint64{uint64(marker.seq)})
-	if _, gone := errors.AsType[*broker.GoneError](err); gone {
+	_, err := stream.GetLog(ctx, p.set.config.Read, []uint64{uint64(marker.seq)})
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return errOtherChain
 	}
 	if err != nil {

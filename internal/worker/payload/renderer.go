@@ -9,7 +9,7 @@ import (
 	"github.com/maypok86/otter/v2"
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -55,7 +55,7 @@ func (t *Renderer) get(ctx context.Context, a events.Address, seqs []compaction.
 		}
 		missing = append(missing, uint64(seq))
 	}
-	bodies, err := broker.GetLog(ctx, t.nc, missing)
+	bodies, err := stream.GetLog(ctx, t.nc, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools c
 	if tools != 0 && tools != system {
 		seqs = append(seqs, uint64(tools))
 	}
-	bodies, err := broker.GetLog(ctx, t.nc, seqs)
+	bodies, err := stream.GetLog(ctx, t.nc, seqs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read prompt: %w", err)
 	}

@@ -10,7 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/worker/observe"
 )
 
@@ -172,7 +173,7 @@ func (q *Bounds) Run(ctx context.Context) {
 // look reads how full OUTCOMES is, and, when it is so full that a tenant may be over
 // its share, who holds it. What cannot be read now is read at the next look.
 func (q *Bounds) look(ctx context.Context) {
-	state, err := broker.State(ctx, q.js, broker.OutcomesStream)
+	state, err := topology.State(ctx, q.js, topology.OutcomesStream)
 	if err != nil {
 		return
 	}
@@ -188,7 +189,7 @@ func (q *Bounds) look(ctx context.Context) {
 		return
 	}
 	found := tally{}
-	if broker.ReadCompactionSizes(ctx, q.js, 1, state.Last, func(c broker.CompactionSize) { found.add(c.Tenant, c.Bytes) }) != nil {
+	if stream.ReadCompactionSizes(ctx, q.js, 1, state.Last, func(c stream.CompactionSize) { found.add(c.Tenant, c.Bytes) }) != nil {
 		return
 	}
 	q.mu.Lock()
@@ -207,16 +208,16 @@ func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
 		return nil
 	}
 	q.mu.Unlock()
-	before, err := broker.LastUntil(ctx, q.js, broker.OutcomesStream, time.Now().Add(-quotaWindow))
+	before, err := stream.LastUntil(ctx, q.js, topology.OutcomesStream, time.Now().Add(-quotaWindow))
 	if err != nil {
 		return fmt.Errorf("read outcomes of the last hour: %w", err)
 	}
-	state, err := broker.State(ctx, q.js, broker.OutcomesStream)
+	state, err := topology.State(ctx, q.js, topology.OutcomesStream)
 	if err != nil {
 		return fmt.Errorf("read outcomes of the last hour: %w", err)
 	}
 	found, now := map[int]*hour{}, slotOf(time.Now())
-	err = broker.ReadCompactionSizes(ctx, q.js, before+1, state.Last, func(c broker.CompactionSize) {
+	err = stream.ReadCompactionSizes(ctx, q.js, before+1, state.Last, func(c stream.CompactionSize) {
 		if found[c.Partition] == nil {
 			found[c.Partition] = &hour{at: now}
 		}
