@@ -34,7 +34,7 @@ func (c *inspectCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	r, err := inspect.Look(ctx, js, filepath.Join(f.Data, "ledgers"))
+	r, err := inspect.Describe(ctx, js, filepath.Join(f.Data, "ledgers"))
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ var errProblems = errors.New("there are problems; the findings have hints")
 
 // Run prints what is as it should be and what is not. A problem is a failure.
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
-	p := inspect.Patient{Data: f.Data}
+	p := inspect.Target{Data: f.Data}
 	p.Conn, p.Unreachable = f.visit(ctx)
 	if e, ok := errors.AsType[*connect.Error](p.Unreachable); ok && e.Cause != connect.CauseServer {
 		p.Hint = strings.TrimSuffix(access.Hint(e), ".")
@@ -58,7 +58,7 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	if p.Conn != nil {
 		defer p.Conn.Close()
 	}
-	d := inspect.Examine(ctx, p)
+	d := inspect.Diagnose(ctx, p)
 	if err := f.show(c.JSON, d); err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 	progress := term.NewProgress(os.Stderr)
 	defer progress.Done()
 	for s := range source.Sessions(func(err error) { log.Warn().Err(err).Msg("left out") }) {
-		progress.Say("playing session %d: %s", r.Sessions+1, s.Name)
+		progress.Print("playing session %d: %s", r.Sessions+1, s.Name)
 		if err := r.Add(ctx, whatif.FromTranscript(s)); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 			r.LeaveOut(why.Error())
 			return nil
 		}
-		s := &whatif.Session{Address: rec.Address, Told: true}
+		s := &whatif.Session{Address: rec.Address, Decided: true}
 		for _, e := range rec.Events {
 			s.Events = append(s.Events, whatif.Event(e))
 		}

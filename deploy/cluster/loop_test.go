@@ -86,10 +86,10 @@ func TestLoop(t *testing.T) {
 func checkOperator(t *testing.T, url string) {
 	t.Helper()
 	nc := connectAs(t, url, "operator")
-	if _, err := inspect.Look(t.Context(), newJS(t, nc), t.TempDir()); err != nil {
+	if _, err := inspect.Describe(t.Context(), newJS(t, nc), t.TempDir()); err != nil {
 		t.Errorf("inspect: %v", err)
 	}
-	for _, finding := range inspect.Examine(t.Context(), inspect.Patient{Conn: nc, Data: t.TempDir()}).Findings {
+	for _, finding := range inspect.Diagnose(t.Context(), inspect.Target{Conn: nc, Data: t.TempDir()}).Findings {
 		if strings.Contains(strings.ToLower(finding.Message), "permission") {
 			t.Errorf("doctor: %s", finding.Message)
 		}

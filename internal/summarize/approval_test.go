@@ -9,7 +9,7 @@ import (
 	"compactd/internal/summarize/extract"
 )
 
-// A model that says that the user approved something is believed when a user wrote so.
+// A model that states that the user approved something is believed when a user wrote so.
 func TestApprovalsThatNoUserWrote(t *testing.T) {
 	say := func(turn int64, role events.Role, text string) summarize.Message {
 		return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}

@@ -50,7 +50,7 @@
 // # On failure
 //
 // [ErrNothing] and [ErrNoRoom] say that there is no summary, and why; another
-// try with the same input ends the same. [RetryAfterError] says when another try may
+// try with the same input ends the same. [RetryAfterError] states when another try may
 // succeed; only a caller with [Input.MaxWait] gets it. Why a model was not used is
 // reported to [Input.OnAttempt].
 package summarize

@@ -32,7 +32,7 @@ func (f *fake) Complete(ctx context.Context, r model.Request) (model.Reply, erro
 
 var wide = model.Limits{Window: 200_000, MaxOutput: 8_000}
 
-// echo is a model that does what it is asked for, in a plain way: each section is
+// echo is a model that does what it is requested, in a plain way: each section is
 // made of lines of the prompt.
 func echo() *fake {
 	return &fake{name: "echo", limits: wide, answer: func(r model.Request) (model.Reply, error) {

@@ -62,7 +62,7 @@ func (f *fallback) usage() int64 {
 }
 
 // C5: the next model answers for one that does not, the embedded summarizer for
-// the last; what the attempts cost is summed up, and each is told.
+// the last; what the attempts cost is summed up, and each is reported.
 func TestLLMFallsBack(t *testing.T) {
 	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
 	bad := func(finish model.Finish, text string) model.Reply {
@@ -141,7 +141,7 @@ func reasonOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-// A caller with patience is told when to come back; one without has its summary.
+// A caller with patience is reported when to come back; one without has its summary.
 func TestLLMPatience(t *testing.T) {
 	busy := func(after time.Duration) *fake {
 		return always("busy", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: after})

@@ -26,7 +26,7 @@ import (
 // The lines of summarize and record are a turn and a message in its dialect.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		if filepath.Ext(path) != ".txt" || filepath.Dir(path) != "testdata" { // folders are other tests
+		if filepath.Ext(path) != ".txt" || filepath.Dir(path) != "testdata" { // directories are other tests
 			return
 		}
 		var last *events.Summary

@@ -57,7 +57,7 @@ func secretive(t testing.TB, place, text string) summarize.Input {
 }
 
 // C9: a secret of any kind, in any place, whole or where a line is cut, is
-// neither sent to a model nor stored, whoever writes the summary.
+// neither sent to a model nor stored, any caller who writes the summary.
 func TestSecretsStayOut(t *testing.T) {
 	for k, c := range canaries() {
 		for i, place := range places {

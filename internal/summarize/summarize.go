@@ -11,7 +11,7 @@ import (
 
 // Errors of summarizers.
 var (
-	// ErrNothing: the range holds neither text nor tool calls that a summary could tell of.
+	// ErrNothing: the range holds neither text nor tool calls that a summary could cover.
 	ErrNothing = errors.New("nothing to summarize")
 	// ErrNoRoom: MaxUnits does not hold the frame of a summary and one line.
 	ErrNoRoom = errors.New("no room for a summary")

@@ -70,7 +70,7 @@ func measureTurn(f *fleet, o options, p printer) error {
 func (f *fleet) hash(n int) time.Duration {
 	payloads := make([][]byte, n)
 	for i := range payloads {
-		payloads[i] = vast(f.bodies[i%len(f.bodies)])
+		payloads[i] = vast(f.payloads[i%len(f.payloads)])
 	}
 	began := time.Now()
 	for _, b := range payloads {
@@ -86,10 +86,10 @@ func mallocs() float64 {
 	return float64(m.Mallocs)
 }
 
-// turns reads the bodies as turns of a model with a window.
+// turns reads the payloads as turns of a model with a window.
 func (f *fleet) turns(window int64) ([]*compaction.Turn, error) {
 	var out []*compaction.Turn
-	for i, b := range f.bodies {
+	for i, b := range f.payloads {
 		t, _, err := compaction.ReadTurn(compaction.NewLedger(someone), withWindow(b, window), compaction.Seq(i+1))
 		if err != nil {
 			return nil, err

@@ -26,7 +26,7 @@ type pace struct {
 	cpu  float64 // microseconds of all cores a turn, the server's included
 }
 
-// paceOf is the pace of n turns since a moment, and since what the CPU clock said then.
+// paceOf is the pace of n turns since a moment, and since what the CPU clock showed then.
 func paceOf(n int, began time.Time, cpu time.Duration) pace {
 	return pace{float64(n) / time.Since(began).Seconds(), float64((cpuTime() - cpu).Nanoseconds()) / 1e3 / float64(n)}
 }

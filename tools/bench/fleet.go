@@ -17,15 +17,15 @@ const (
 	tenants         = 16
 	classes         = 100  // of sessions; those of one class have one model
 	reserve         = 8192 // max_output_tokens
-	bodies          = 512  // different exchanges
+	payloads        = 512  // different exchanges
 )
 
 // fleet makes the turns of synthetic agents: an answer of the model that calls a
 // tool, and what the tool gave. All sessions run at once, turn by turn.
 type fleet struct {
 	sessions int
-	bodies   []string // the messages of a turn, a JSON array without brackets
-	sums     []int64  // sums[i] is the tokens of the bodies before i, twice around
+	payloads []string // the messages of a turn, a JSON array without brackets
+	sums     []int64  // sums[i] is the tokens of the payloads before i, twice around
 	base     int64    // tokens of a session before its first body
 }
 
@@ -36,8 +36,8 @@ const question = `{"role":"user","content":"Find out why the build fails and men
 func newFleet(n int) (*fleet, error) {
 	f := &fleet{sessions: max(n/turnsPerSession, 1)}
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range bodies {
-		f.bodies = append(f.bodies, exchange(r, i))
+	for i := range payloads {
+		f.payloads = append(f.payloads, exchange(r, i))
 	}
 	return f, f.weigh()
 }
@@ -95,9 +95,9 @@ func (f *fleet) weigh() error {
 		return err
 	}
 	f.base = l.Budget().EstimatedInput
-	for i := range 2 * bodies {
+	for i := range 2 * payloads {
 		f.sums = append(f.sums, l.Budget().EstimatedInput-f.base)
-		if err := add(f.bodies[i%bodies]); err != nil {
+		if err := add(f.payloads[i%payloads]); err != nil {
 			return err
 		}
 	}
@@ -115,16 +115,16 @@ func withWindow(messages string, window int64) []byte {
 }
 
 // body is the messages of turn k of session s, both from 0.
-func (f *fleet) body(s, k int) string { return f.bodies[(s*7+k)%bodies] }
+func (f *fleet) body(s, k int) string { return f.payloads[(s*7+k)%payloads] }
 
 // tokens is what session s costs before its turn k.
 func (f *fleet) tokens(s, k int) int64 {
-	i := s * 7 % bodies
+	i := s * 7 % payloads
 	return f.base + f.sums[i+k] - f.sums[i]
 }
 
 // perTurn is what a turn costs on average.
-func (f *fleet) perTurn() float64 { return float64(f.sums[bodies]) / bodies }
+func (f *fleet) perTurn() float64 { return float64(f.sums[payloads]) / payloads }
 
 // message is turn i of all.
 func (f *fleet) message(i int) *nats.Msg {

@@ -19,7 +19,7 @@ func measureEntries(f *fleet, o options, p printer) error {
 	return nil
 }
 
-// measureIdle makes sessions that have said something once.
+// measureIdle makes sessions with one turn.
 func measureIdle(f *fleet, o options, p printer) error {
 	bytes, _, err := f.weight(o.idle, 1)
 	if err != nil {

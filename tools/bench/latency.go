@@ -35,7 +35,7 @@ func measureLatency(ctx context.Context, o options, dir string, p printer) error
 	return nil
 }
 
-// schedule says when turn i is due.
+// schedule states when turn i is due.
 type schedule struct{ start time.Time }
 
 func (s schedule) due(i int) time.Time {
@@ -73,7 +73,7 @@ func latencies(ctx context.Context, dir string, n int) (ms []float64, err error)
 		return nil, err
 	}
 	defer agents.Close()
-	heard, err := listen(agents, n)
+	received, err := subscribe(agents, n)
 	if err != nil {
 		return nil, err
 	}
@@ -86,39 +86,39 @@ func latencies(ctx context.Context, dir string, n int) (ms []float64, err error)
 	}
 	for range seen.emitted.Load() {
 		select {
-		case h := <-heard:
+		case h := <-received:
 			if h.err != nil {
 				return nil, h.err
 			}
 			ms = append(ms, float64(h.at.Sub(on.due(h.turn)))/float64(time.Millisecond))
 		case <-time.After(10 * time.Second):
-			return nil, fmt.Errorf("heard %d of %d outcomes", len(ms), seen.emitted.Load())
+			return nil, fmt.Errorf("received %d of %d outcomes", len(ms), seen.emitted.Load())
 		}
 	}
 	return ms, nil
 }
 
-// arrival is an outcome as its agent hears it.
+// arrival is an outcome as its agent receives it.
 type arrival struct {
 	turn int // of all, from 0
 	at   time.Time
 	err  error
 }
 
-// listen hears what is republished. The one publisher of a new log makes turn i
+// subscribe receives what is republished. The one publisher of a new log makes turn i
 // its sequence i + 1.
-func listen(nc *nats.Conn, n int) (<-chan arrival, error) {
-	heard := make(chan arrival, n)
+func subscribe(nc *nats.Conn, n int) (<-chan arrival, error) {
+	received := make(chan arrival, n)
 	_, err := nc.Subscribe(events.Published(events.KindBudget, events.Address{Tenant: "*", Session: "*"}), func(m *nats.Msg) {
 		at := time.Now()
 		var b events.BudgetChanged
 		err := events.Unmarshal(m.Data, &b)
-		heard <- arrival{int(b.CausedBy.Seq) - 1, at, err}
+		received <- arrival{int(b.CausedBy.Seq) - 1, at, err}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return heard, nc.Flush()
+	return received, nc.Flush()
 }
 
 // pace publishes every turn when it is due, without waiting for acks.

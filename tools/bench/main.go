@@ -1,5 +1,5 @@
 // Command bench measures how fast compactd is on the machine it runs on. It
-// starts a NATS server of its own in a temporary folder and real workers beside
+// starts a NATS server of its own in a temporary directory and real workers beside
 // it, and prints a header and lines of the form
 //
 //	bench <name> <value> <unit>
@@ -30,16 +30,16 @@
 //
 // rebuild_turns_per_s: a worker without checkpoints starts on the drained log;
 // turns over the time until it is ready. rebuild_snapshot_turns_per_s is the same
-// for one on an empty folder that finds the snapshots of the one that drained.
+// for one on an empty directory that finds the snapshots of the one that drained.
 //
 // restart_s: from the start of a worker until it is ready, with 100,000 sessions of
-// one turn on file; restart_snapshot_s on an empty folder, restart_log_s without
+// one turn on file; restart_snapshot_s on an empty directory, restart_log_s without
 // files and snapshots. restart_over_floor is the first over reading the files once.
 //
 // rss_mb: the most memory that a worker process holds, mapped ledger files included,
 // while it works off 1 million turns over 10,000 sessions, every 5,000th with a result
 // of 900 KB, under GOMEMLIMIT=256MiB and windows that make every session compact;
-// rss_anon_mb is without the files. It takes minutes, so it must be asked for by name.
+// rss_anon_mb is without the files. It takes minutes, so it must be requested by name.
 //
 // turn_cost_10k_over_10: Decide and Apply of a turn in a session of 10,000
 // messages, over the same in a session of 10. Beside it stand both costs, the
@@ -99,7 +99,7 @@ type options struct {
 	large    int // turns that a worker process works off
 }
 
-// want reports whether one of the lines was asked for.
+// want reports whether one of the lines was requested.
 func (o *options) want(lines ...string) bool {
 	for _, l := range lines {
 		if o.run == nil || o.run.MatchString(l) {
@@ -109,7 +109,7 @@ func (o *options) want(lines ...string) bool {
 	return false
 }
 
-// named reports whether a line was asked for, and not just everything.
+// named reports whether a line was requested, and not just everything.
 func (o *options) named(line string) bool {
 	return o.run != nil && o.run.String() != "" && o.run.MatchString(line)
 }

@@ -63,10 +63,10 @@ func sum(s string) (n uint64) {
 	return n
 }
 
-// messages reads the bodies, with contents of the size that agents get, so that
+// messages reads the payloads, with contents of the size that agents get, so that
 // what a message costs by itself is little. size is that of all their text.
 func (f *fleet) messages() (msgs []events.Message, size int, err error) {
-	for _, b := range f.bodies {
+	for _, b := range f.payloads {
 		_, more, err := compaction.ReadTurn(compaction.NewLedger(someone), vast(b), 1)
 		if err != nil {
 			return nil, 0, err

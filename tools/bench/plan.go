@@ -79,7 +79,7 @@ func timed(run func() error) (time.Duration, error) {
 func (f *fleet) entries(n int) ([]compaction.Entry, error) {
 	var out []compaction.Entry
 	for i := range n {
-		_, msgs, err := compaction.ReadTurn(compaction.NewLedger(someone), vast(f.bodies[i%len(f.bodies)]), 1)
+		_, msgs, err := compaction.ReadTurn(compaction.NewLedger(someone), vast(f.payloads[i%len(f.payloads)]), 1)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (f *fleet) brim(c *compaction.Config) (*compaction.Ledger, *compaction.Turn
 	return grow(turns, n-1, c), turns[(n-1)%len(turns)], nil
 }
 
-// planned checks that a compaction is told and every stage has run.
+// planned checks that a compaction is reported and every stage has run.
 func planned(outs []compaction.Outcome) error {
 	if len(outs) == 0 {
 		return errors.New("nothing was decided")

@@ -10,7 +10,7 @@ import (
 	"compactd/tools/harness"
 )
 
-// The lines that have a goal or are asked for by name.
+// The lines that have a goal or are requested by name.
 const (
 	linePipeline = "pipeline_over_floor"
 	lineFull     = "pipeline_full_over_floor"

@@ -48,10 +48,10 @@ func (e environment) startProcess(ctx context.Context, bin, data, variable strin
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// err says why a worker ended that was to go on.
+// err states why a worker ended that was to go on.
 func (p *process) err() error {
 	log := p.log.String()
-	return fmt.Errorf("the worker ended: %w; it said: %s", p.why, log[max(0, len(log)-2000):])
+	return fmt.Errorf("the worker ended: %w; its log: %s", p.why, log[max(0, len(log)-2000):])
 }
 
 // stopAll ends workers in good order: their partitions are free then.

@@ -43,7 +43,7 @@ func measureScaling(ctx context.Context, f *fleet, o options, dir string, p prin
 	return nil
 }
 
-// drainTogether has so many new workers decide the whole log, and says how long it
+// drainTogether has so many new workers decide the whole log, and states how long it
 // took them.
 func (e environment) drainTogether(ctx context.Context, bin, dir string, workers int) (time.Duration, error) {
 	if err := e.reset(ctx); err != nil {

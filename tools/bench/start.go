@@ -65,7 +65,7 @@ func measureRestart(ctx context.Context, o options, dir string, p printer) error
 	return nil
 }
 
-// readFiles reads all files of a folder once, and does nothing with them.
+// readFiles reads all files of a directory once, and does nothing with them.
 func readFiles(dir string) (time.Duration, error) {
 	began := time.Now()
 	found, err := filepath.Glob(filepath.Join(dir, "p*.db"))
@@ -80,12 +80,12 @@ func readFiles(dir string) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// startElsewhere starts a worker on an empty folder: it has the snapshots.
-func (e environment) startElsewhere(ctx context.Context, c *compaction.Config, folder string) (time.Duration, error) {
-	if err := os.RemoveAll(folder); err != nil {
+// startElsewhere starts a worker on an empty directory: it has the snapshots.
+func (e environment) startElsewhere(ctx context.Context, c *compaction.Config, dir string) (time.Duration, error) {
+	if err := os.RemoveAll(dir); err != nil {
 		return 0, err
 	}
-	return e.start(ctx, c, folder, 0)
+	return e.start(ctx, c, dir, 0)
 }
 
 // start starts a worker on what is drained, and returns after what time it was ready.

@@ -8,7 +8,7 @@
 // A session is cut where the recorded agent compacted: what follows is a stretch
 // of its own. Before each call the estimate is compared with what the provider
 // counted for its prompt: input, cache creation and cache read. The estimator
-// knows a usage of 1, 20 or 60 calls before, or none at all; then the first call's
+// has a usage of 1, 20 or 60 calls before, or none at all; then the first call's
 // count stands for the parts that no transcript holds, the system prompt and tools.
 //
 // Columns are mean, 95th percentile and worst underestimate, in percent of what

@@ -44,7 +44,7 @@ func estimators() []estimator {
 
 func (e estimator) config() (*compaction.Config, error) {
 	p := compaction.DefaultPolicy()
-	p.Enabled, p.Profile = false, e.profile // it tells levels, and takes nothing away
+	p.Enabled, p.Profile = false, e.profile // it publishes levels, and takes nothing away
 	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil || e.counter == "" {
 		return c, err
@@ -137,7 +137,7 @@ type run struct {
 }
 
 func (r run) errors() (out errors, err error) {
-	never, told := compaction.NewLedger(address), compaction.NewLedger(address)
+	never, measured := compaction.NewLedger(address), compaction.NewLedger(address)
 	trigger := r.trigger()
 	for i, s := range r.steps {
 		r.take(never, s.said)
@@ -147,10 +147,10 @@ func (r run) errors() (out errors, err error) {
 			out.net.add(estimate(never), s.input-before)
 		}
 		r.take(never, s.answer)
-		r.take(told, s.said)
-		r.take(told, s.counted)
+		r.take(measured, s.said)
+		r.take(measured, s.counted)
 		if s.input > 0 {
-			if err := r.after(told, i, trigger, &out); err != nil {
+			if err := r.after(measured, i, trigger, &out); err != nil {
 				return out, err
 			}
 		}

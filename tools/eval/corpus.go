@@ -13,19 +13,19 @@ import (
 	"compactd/internal/ops/transcript"
 )
 
-// corpus is a folder of transcripts, measured.
+// corpus is a directory of transcripts, measured.
 type corpus struct {
 	name     string
 	sessions []*recording
 }
 
-// long are the sessions that are not too short to forget anything.
+// long are the sessions that are not too short to lose anything.
 func (c *corpus) long() []*recording {
 	return slices.DeleteFunc(slices.Clone(c.sessions), func(r *recording) bool { return len(r.turns) < shortSession })
 }
 
 // shortSession is the number of turns below which a session is left out: one of
-// a few exchanges has nothing that it could forget.
+// a few exchanges has nothing that it could lose.
 const shortSession = 40
 
 // recording is one session, read once for all its runs.
@@ -50,7 +50,7 @@ type recorded struct {
 const seqStep = 1 << 10
 
 // readCorpora reads the real sessions and the examples. Without real sessions it
-// says so, aloud: everything then comes from the examples alone.
+// prints a note: everything then comes from the examples alone.
 func readCorpora(o options, p printer) ([]*corpus, error) {
 	var out []*corpus
 	if o.real == "" {
@@ -69,7 +69,7 @@ func readCorpora(o options, p printer) ([]*corpus, error) {
 	return append(out, c), nil
 }
 
-// readCorpus reads the first n sessions of a folder, 0 for all.
+// readCorpus reads the first n sessions of a directory, 0 for all.
 func readCorpus(name, dir string, n int) (*corpus, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err

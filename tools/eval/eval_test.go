@@ -16,7 +16,7 @@ func small() options {
 	o := defaults()
 	o.real, o.examples, o.sessions = "../../examples/sessions", "../../examples/sessions", 2
 	o.timings = 2
-	o.crowding = crowding{rounds: 2, jobs: 50, turns: 20}
+	o.backlog = backlog{rounds: 2, jobs: 50, turns: 20}
 	o.load = load{modes: []summarizetest.Mode{summarizetest.Hang, summarizetest.Redirect}, rounds: 1, sessions: 4, turns: 6, warm: 10, rate: 600}
 	return o
 }

@@ -4,7 +4,7 @@
 //	eval <name> <value> [<goal> met|missed] [(<what it is made of>)]
 //
 // and lines of notes that begin with #. A missed goal is no error: the status is 1
-// only when something could not be measured. docs/quality.md says what each line
+// only when something could not be measured. docs/quality.md states what each line
 // means.
 //
 //	go run ./tools/eval                       # everything, in less than 5 minutes
@@ -30,12 +30,12 @@ import (
 // options say what to measure, and how much of it.
 type options struct {
 	run            *regexp.Regexp
-	real, examples string // folders
+	real, examples string // directories
 	sessions       int    // of each corpus, 0 for all
 
-	timings  int // drawn for each session
-	crowding crowding
-	load     load
+	timings int // drawn for each session
+	backlog backlog
+	load    load
 }
 
 // defaults are what the goals hold for.
@@ -44,7 +44,7 @@ func defaults() options {
 		real:     os.Getenv("COMPACTD_SESSIONS"),
 		examples: "examples/sessions",
 		timings:  200,
-		crowding: crowding{rounds: 100, jobs: 10_000, turns: 1_000},
+		backlog:  backlog{rounds: 100, jobs: 10_000, turns: 1_000},
 		load:     load{modes: outages, rounds: 5, sessions: 20, turns: 25, warm: 14, rate: 600},
 	}
 }
@@ -89,7 +89,7 @@ func measure(ctx context.Context, o options, out io.Writer) (err error) {
 		{"retention", func() error { return evalRetention(ctx, cs, p) }},
 		{"growth", func() error { return evalGrowth(ctx, cs[0], p) }},
 		{"prepared", func() error { return evalTiming(ctx, cs, o.timings, p) }},
-		{"overflow", func() error { return evalOverflow(ctx, o.crowding, dir, p) }},
+		{"overflow", func() error { return evalOverflow(ctx, o.backlog, dir, p) }},
 		{"outage", func() error { return evalOutage(ctx, o.load, dir, p) }},
 	} {
 		if o.run != nil && !o.run.MatchString(group.name) {

@@ -21,8 +21,8 @@ import (
 	"compactd/tools/harness"
 )
 
-// crowding is how much is in the way of an overflow.
-type crowding struct {
+// backlog is how much is in the way of an overflow.
+type backlog struct {
 	rounds int // overflows, each of a session of its own
 	jobs   int // that wait
 	turns  int // queued before each overflow, in its partition
@@ -34,19 +34,19 @@ const pulled = 32
 // refusal is the answer of a provider when a call is too long.
 const refusal = `{"v":1,"id":"o","status":400,"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 20480 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
 
-// crowded is an environment in which everything waits.
-type crowded struct {
+// overflows is an environment in which everything waits.
+type overflows struct {
 	*environment
-	crowding
+	backlog
 	busy  int          // the partition of the overflows
-	gate  sync.RWMutex // held while turns pile up in front of that partition
+	hold  sync.RWMutex // held while turns pile up in front of that partition
 	names []string     // of the sessions that overflow
 	piles []string     // of those whose turns are queued
 }
 
 // evalOverflow prints the time from an overflow to the compaction that its agent
 // receives, while a model hangs and jobs and turns wait.
-func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err error) {
+func evalOverflow(ctx context.Context, c backlog, dir string, p printer) (err error) {
 	server, stop := summarizetest.Open(nil)
 	defer stop()
 	server.Script(summarizetest.Hang)
@@ -54,13 +54,13 @@ func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err e
 	if err != nil {
 		return err
 	}
-	w := &crowded{crowding: c}
+	w := &overflows{backlog: c}
 	w.name()
 	w.environment, err = openEnvironment(ctx, filepath.Join(dir, "overflow"), llm.New([]model.Model{m}, nil), worker.Listener{
 		Applied: func(f worker.Applied) {
 			if f.Partition == w.busy {
-				w.gate.RLock()
-				defer w.gate.RUnlock()
+				w.hold.RLock()
+				defer w.hold.RUnlock()
 			}
 		},
 	})
@@ -84,7 +84,7 @@ func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err e
 		return err
 	}
 	if waiting < c.jobs || server.Calls() == 0 {
-		return fmt.Errorf("%d jobs wait, not %d; the model was asked %d times", waiting, c.jobs, server.Calls())
+		return fmt.Errorf("%d jobs wait, not %d; the model was called %d times", waiting, c.jobs, server.Calls())
 	}
 	p.line("overflow_p99_ms", harness.Quantile(ms, 0.99), atMost(250),
 		fmt.Sprintf("p50 %s, the most %s, of %d; %d jobs waited, %d turns were queued before each", number(harness.Median(ms)), number(harness.Quantile(ms, 1)), len(ms), waiting, c.turns))
@@ -92,7 +92,7 @@ func evalOverflow(ctx context.Context, c crowding, dir string, p printer) (err e
 }
 
 // name finds names of sessions in the busy partition.
-func (w *crowded) name() {
+func (w *overflows) name() {
 	take := func(prefix string, n int) (out []string) {
 		for i := 0; len(out) < n; i++ {
 			name := fmt.Sprintf("%s%d", prefix, i)
@@ -107,7 +107,7 @@ func (w *crowded) name() {
 
 // fill lets jobs pile up, more than are wanted since some are being worked on, and
 // gives the sessions that will overflow a history.
-func (w *crowded) fill(ctx context.Context) error {
+func (w *overflows) fill(ctx context.Context) error {
 	var acks []jetstream.PubAckFuture
 	send := func(session string, data []byte) error {
 		a, err := w.send(events.KindTurn, session, data)
@@ -137,7 +137,7 @@ func (w *crowded) fill(ctx context.Context) error {
 }
 
 // waitingJobs counts the jobs that are not done, those that a worker holds back included.
-func (w *crowded) waitingJobs(ctx context.Context) (n int, err error) {
+func (w *overflows) waitingJobs(ctx context.Context) (n int, err error) {
 	for _, lane := range events.Lanes {
 		c, err := w.JS.Consumer(ctx, topology.OutcomesStream, "summarizer-"+string(lane))
 		if err != nil {
@@ -152,7 +152,7 @@ func (w *crowded) waitingJobs(ctx context.Context) (n int, err error) {
 // round queues turns, then reports an overflow, and returns how long its agent
 // waits for the compaction. The partition's worker stands still until all turns
 // are stored, so that not one of them is done before.
-func (w *crowded) round(ctx context.Context, name string) (time.Duration, error) {
+func (w *overflows) round(ctx context.Context, name string) (time.Duration, error) {
 	received := make(chan *nats.Msg, 1)
 	sub, err := w.Conn.ChanSubscribe(events.Published(events.KindCompacted, events.Address{Tenant: "default", Session: name}), received)
 	if err != nil {
@@ -171,19 +171,19 @@ func (w *crowded) round(ctx context.Context, name string) (time.Duration, error)
 			return 0, err
 		}
 		if !c.Compacted || c.Reason != events.ReasonOverflow {
-			return 0, fmt.Errorf("session %s was told %s, code %q", name, c.Reason, c.Code)
+			return 0, fmt.Errorf("session %s received %s, code %q", name, c.Reason, c.Code)
 		}
 		return took, nil
 	case <-time.After(harness.Limit):
-		return 0, errors.New("no compaction was told")
+		return 0, errors.New("no compaction was published")
 	}
 }
 
 // pile queues the turns and the overflow behind them; it returns when the overflow
 // was published.
-func (w *crowded) pile(ctx context.Context, name string) (began time.Time, err error) {
-	w.gate.Lock()
-	defer w.gate.Unlock()
+func (w *overflows) pile(ctx context.Context, name string) (began time.Time, err error) {
+	w.hold.Lock()
+	defer w.hold.Unlock()
 	var acks []jetstream.PubAckFuture
 	turn := turnOf(4_000_000, 2, 220) // never compacted, however many rounds
 	for i := range w.turns {

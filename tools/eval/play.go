@@ -15,29 +15,29 @@ var address = events.Address{Tenant: "default", Session: "s"}
 // play is one run of a recording through the core, with a log of its own.
 type play struct {
 	*recording
-	config *compaction.Config
-	ledger *compaction.Ledger
-	seq    compaction.Seq
-	texts  map[compaction.Seq][]events.Message
-	made   map[uint64]*events.Summary // by sequence
-	told   func(compaction.Outcome) error
+	config  *compaction.Config
+	ledger  *compaction.Ledger
+	seq     compaction.Seq
+	texts   map[compaction.Seq][]events.Message
+	made    map[uint64]*events.Summary // by sequence
+	emitted func(compaction.Outcome) error
 }
 
-func newPlay(r *recording, c *compaction.Config, told func(compaction.Outcome) error) *play {
+func newPlay(r *recording, c *compaction.Config, emitted func(compaction.Outcome) error) *play {
 	return &play{
-		recording: r, config: c, told: told, ledger: compaction.NewLedger(address),
+		recording: r, config: c, emitted: emitted, ledger: compaction.NewLedger(address),
 		texts: map[compaction.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
 	}
 }
 
-// publish lets the core judge turn i at a time of the log.
+// publish lets the core decide turn i at a time of the log.
 func (p *play) publish(i int, now int64) error {
 	t := &p.turns[i]
 	p.seq = t.seq
 	p.texts[t.seq] = t.messages
 	turn := *t.turn
 	turn.Time = now
-	return p.judge(&turn)
+	return p.decide(&turn)
 }
 
 // answer puts a summary into the log.
@@ -53,10 +53,10 @@ func (p *play) answer(s *events.Summary, now int64) error {
 	}
 	r.Time = now
 	p.texts[p.seq], p.made[uint64(p.seq)] = messages, s
-	return p.judge(r)
+	return p.decide(r)
 }
 
-// compact asks for a compaction.
+// compact requests a compaction.
 func (p *play) compact(now int64) error {
 	p.seq++
 	r, err := compaction.ReadRequest(events.KindCompact, fmt.Appendf(nil, `{"v":1,"id":"compact-%d"}`, p.seq), p.seq)
@@ -64,17 +64,17 @@ func (p *play) compact(now int64) error {
 		return err
 	}
 	r.Time = now
-	return p.judge(r)
+	return p.decide(r)
 }
 
-func (p *play) judge(in compaction.Input) error {
+func (p *play) decide(in compaction.Input) error {
 	outs := compaction.Decide(p.ledger, in, p.config)
 	compaction.Apply(p.ledger, in, outs, p.config)
 	for _, o := range outs {
 		if r, ok := o.Body.(*events.Rejected); ok {
 			return fmt.Errorf("session %s: an event was rejected: %s", p.name, r.Code)
 		}
-		if err := p.told(o); err != nil {
+		if err := p.emitted(o); err != nil {
 			return err
 		}
 	}

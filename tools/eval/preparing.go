@@ -9,7 +9,7 @@ import (
 	"compactd/tools/harness"
 )
 
-// prepares are shares at which a summary could be asked for, beside the default.
+// prepares are shares at which a summary could be requested, beside the default.
 var prepares = []compaction.PPM{650_000, 600_000, 550_000, 500_000}
 
 // evalTiming prints how often a summary was ready when a compaction needed it, and
@@ -44,7 +44,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 	return nil
 }
 
-// prepares prints what the share would be, were summaries asked for earlier.
+// prepares prints what the share would be, were summaries requested earlier.
 func (p printer) prepares(ctx context.Context, c *corpus, suffix string, drawn int) error {
 	for _, share := range prepares {
 		policy := compaction.DefaultPolicy()
@@ -66,7 +66,7 @@ func waitsUnder(ctx context.Context, c *corpus, p compaction.Policy, drawn int) 
 	return waitsOf(ctx, c, config, drawn)
 }
 
-// detail says what a share is made of, and what it cost.
+// detail states what a share is made of, and what it cost.
 func (w *waits) detail(c *corpus, runs int) string {
 	n := float64(len(c.timed()) * runs)
 	return fmt.Sprintf("%d of %d ready; a session has %.2f jobs for %.2f summaries, %.0f %% of the input is taken after a compaction",

@@ -17,12 +17,12 @@ type kept struct {
 	lost    [][]facts.Probe // by kind
 	record  int64           // tokens, the most
 	units   []int           // of the summary message, after each compaction
-	// overfull says that a compaction was asked for that came too late: the history
+	// overfull states that a compaction was requested that came too late: the history
 	// had outgrown its window.
 	overfull bool
 }
 
-// retain publishes a session and asks for a compaction after some numbers of
+// retain publishes a session and requests a compaction after some numbers of
 // turns. It compares facts from the compaction with number first on.
 func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []int, first int) (*kept, error) {
 	c, err := compaction.NewConfig(byHand(), compaction.DefaultWindows())

@@ -18,7 +18,7 @@ const modelTime = 60 * time.Second
 
 // waits is what agents saw of summaries.
 type waits struct {
-	ready, late int       // compactions that needed a summary: it was there, or had to be asked for
+	ready, late int       // compactions that needed a summary: it was there, or had to be requested
 	blocked     []float64 // of each turn: until its history fitted, in milliseconds
 	jobs        int
 	condensed   int
@@ -39,7 +39,7 @@ type simulation struct {
 	now     int64 // Unix milliseconds
 	model   int64 // milliseconds
 	due     []dueJob
-	turning bool    // a turn is being judged, not a summary
+	turning bool    // a turn is being decided on, not a summary
 	missed  bool    // the compaction under way waits for its summary
 	since   []int64 // turns whose history does not fit yet: when they came
 }
@@ -50,11 +50,11 @@ type dueJob struct {
 	at  int64
 }
 
-// simulate publishes each turn at its time, whatever is told, as an agent does
+// simulate publishes each turn at its time, whatever is reported, as an agent does
 // that waits for nothing.
 func simulate(r *recording, at []int64, c *compaction.Config, model time.Duration) (*waits, error) {
 	s := &simulation{model: model.Milliseconds()}
-	s.play = newPlay(r, c, s.hear)
+	s.play = newPlay(r, c, s.receive)
 	for i := range r.turns {
 		if err := s.deliver(at[i]); err != nil {
 			return nil, err
@@ -100,8 +100,8 @@ func (s *simulation) unblock() {
 	s.since = s.since[:0]
 }
 
-// hear counts what is told.
-func (s *simulation) hear(o compaction.Outcome) error {
+// receive counts what is reported.
+func (s *simulation) receive(o compaction.Outcome) error {
 	switch b := o.Body.(type) {
 	case *events.Job:
 		s.jobs++

@@ -20,7 +20,7 @@ type writer struct {
 }
 
 // writers are the embedded summarizer, and a model that writes as little as it
-// may. stop ends the model; its error says that it did not write.
+// may. stop ends the model; its error states that it did not write.
 func writers() (ws []writer, stop func() error, err error) {
 	s, closeServer := summarizetest.Open(poorSummary)
 	m, err := provider.New(s.Config(summarizetest.OpenAI))

@@ -19,12 +19,12 @@ func shown(test, tier string, demands ...string) Shown { return Shown{test, tier
 
 // Promises are the rows of the table.
 var Promises = []Promise{
-	{"P1", "an acknowledged turn survives the death of any process", []Shown{
+	{"P1", "an acknowledged turn survives a crash of any process", []Shown{
 		shown("TestFaultKills", "B", "kills>=200", "failpoints_unfired=0", "lost=0", "violations=0"),
 		shown("TestFaultClusterFleet", "B", "kills>=60", "lost=0", "violations=0"),
 		shown("TestSoakKills", "C", "lost=0", "violations=0"),
 	}},
-	{"P2", "a power loss costs what `--durability` says: nothing under `power`", []Shown{
+	{"P2", "a power loss costs what `--durability` states: nothing under `power`", []Shown{
 		shown("TestFaultPower/power", "B", "rounds>=3", "acks>0", "lost=0", "violations=0"),
 		shown("TestFaultPower/process", "B", "rounds>=3", "lost>0"),
 		shown("TestSoakPower", "C", "acks>0", "lost=0", "violations=0"),
@@ -48,7 +48,7 @@ var Promises = []Promise{
 		shown("TestOneNameOneWorker", "A", "second_refused=1"),
 		shown("TestSoakFleet", "C", "zombies>=65", "stale=0", "violations=0"),
 	}},
-	{"P7", "a poisoned event blocks nobody", []Shown{
+	{"P7", "a poisoned event blocks no other session", []Shown{
 		shown("TestPoison", "A", "hostile>=200", "good_changed=0", "content_told=0"),
 		shown("TestAmplification", "A", "over=0", "omitted>0", "others_omitted=0"),
 		shown("TestEditsAreBounded", "A", "refused>0"),
@@ -76,7 +76,7 @@ var Promises = []Promise{
 		shown("TestDamagedFile/raw", "A", "undetected>0"),
 		shown("TestMutatedSnapshots", "A", "mutations>=16", "not_used>0", "different=0"),
 	}},
-	{"P12", "a full disk is said, and nothing acknowledged is lost", []Shown{
+	{"P12", "a full disk is reported, and nothing acknowledged is lost", []Shown{
 		shown("TestFaultDiskFull", "B", "acks>0", "lost=0", "told_ms<=5000"),
 	}},
 	{"P13", "a cluster loses a node or a link", []Shown{
@@ -96,7 +96,7 @@ var Promises = []Promise{
 		shown("TestFaultsAreNoticed", "B", "planted>=3", "missed=0"),
 		shown("TestFaultFleetUnfenced", "B", "planted>=1", "missed=0"),
 	}},
-	{"P16b", "a stop ends within its time, and says that it is stopping", []Shown{
+	{"P16b", "a stop ends within its time, and its log states that it is stopping", []Shown{
 		shown("TestFaultStop", "B", "late=0", "silent=0"),
 	}},
 	{"P18", "a fleet starts at once, on an empty server of any size", []Shown{

@@ -22,7 +22,7 @@ func Table(promises []Promise, all []Figures) (table string, missed int, err err
 	for _, p := range promises {
 		b.WriteString(wrap("- **"+p.Row+"**: "+p.Text, "  "))
 		for _, s := range p.Shown {
-			figures, verdict, err := s.judge(p.Row, all)
+			figures, verdict, err := s.verdict(p.Row, all)
 			if err != nil {
 				return "", 0, err
 			}
@@ -71,8 +71,8 @@ func wrap(paragraph, indent string) string {
 	return b.String() + "\n"
 }
 
-// judge finds the figures of a test, and says whether they are what is demanded.
-func (s *Shown) judge(row string, all []Figures) (figures, verdict string, err error) {
+// verdict finds the figures of a test, and says whether they are what is demanded.
+func (s *Shown) verdict(row string, all []Figures) (figures, verdict string, err error) {
 	f := s.find(row, all)
 	if f == nil {
 		return "", "**missing**", nil

@@ -1,5 +1,5 @@
 // Package access has the flags by which worker and publisher say who they are to a
-// NATS server, and what to do with them when the server lets nobody in.
+// NATS server, and what to do with them when the server refuses the connection.
 //
 //	type flags struct {
 //		access.Flags

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/broker/connect"
 )
 
-// Flags are how a process shows who it is to a server that asks. Embed them in a
+// Flags are how a process shows who it is to a server that requires it. Embed them in a
 // command line.
 type Flags struct {
 	Creds    File   `env:"COMPACTD_CREDS" placeholder:"FILE" help:"Credentials (.creds)."`
@@ -36,7 +36,7 @@ func (f *File) UnmarshalText(text []byte) error {
 		return err
 	}
 	if info.IsDir() {
-		return fmt.Errorf("%s is a folder, not a file", path)
+		return fmt.Errorf("%s is a directory, not a file", path)
 	}
 	*f = File(path)
 	return nil
@@ -72,7 +72,7 @@ var hints = map[connect.Cause]string{
 	connect.CauseCertificate: "Name a certificate that the server's authority has signed, and its key, with --tls-cert FILE and --tls-key FILE.",
 }
 
-// Hint says which flags may help against the error of a [connect.Open]; "" where
+// Hint states which flags may help against the error of a [connect.Open]; "" where
 // none is known.
 func Hint(err error) string {
 	e, ok := errors.AsType[*connect.Error](err)

@@ -11,7 +11,7 @@ import (
 
 // Change is a history before and after a compaction.
 type Change struct {
-	// Title says which compaction it is.
+	// Title states which compaction it is.
 	Title         string
 	Before, After []events.Message
 	// Count estimates messages, in tokens.
@@ -20,25 +20,25 @@ type Change struct {
 	Recall string
 }
 
-// Fate is what became of a message.
-type Fate string
+// Action is what the compaction did to a message.
+type Action string
 
-// The fates. The last two are of messages that stand in the place of others.
+// The actions. The last two are of messages that stand in the place of others.
 const (
-	Kept         Fate = "kept"
-	Cleared      Fate = "cleared"
-	Deduplicated Fate = "deduplicated"
-	Shortened    Fate = "shortened"
-	Summarized   Fate = "summarized"
-	Truncated    Fate = "truncated"
-	Summary      Fate = "the summary"
-	Marker       Fate = "the marker"
-	Added        Fate = "added"
+	Kept         Action = "kept"
+	Cleared      Action = "cleared"
+	Deduplicated Action = "deduplicated"
+	Shortened    Action = "shortened"
+	Summarized   Action = "summarized"
+	Truncated    Action = "truncated"
+	Summary      Action = "the summary"
+	Marker       Action = "the marker"
+	Added        Action = "added"
 )
 
 // Line is a message that was there before, or stands there after, or both.
 type Line struct {
-	Fate          Fate
+	Action        Action
 	Before, After *events.Message
 }
 
@@ -63,24 +63,24 @@ func Lines(before, after []events.Message) []Line {
 	for k := 0; k < len(after); {
 		var added []Line
 		for ; k < len(after) && pairs[k] < 0; k++ {
-			added = append(added, Line{Fate: standsFor(&after[k]), After: &after[k]})
+			added = append(added, Line{Action: actionOfNew(&after[k]), After: &after[k]})
 		}
 		end := len(before)
 		if k < len(after) {
 			end = pairs[k]
 		}
 		for ; next < end; next++ {
-			out = append(out, Line{Fate: went(added), Before: &before[next]})
+			out = append(out, Line{Action: went(added), Before: &before[next]})
 		}
 		out = append(out, added...)
 		if k < len(after) {
-			out = append(out, Line{Fate: fate(&before[next], &after[k]), Before: &before[next], After: &after[k]})
+			out = append(out, Line{Action: action(&before[next], &after[k]), Before: &before[next], After: &after[k]})
 			next++
 			k++
 		}
 	}
 	for ; next < len(before); next++ {
-		out = append(out, Line{Fate: Truncated, Before: &before[next]})
+		out = append(out, Line{Action: Truncated, Before: &before[next]})
 	}
 	return out
 }
@@ -89,11 +89,11 @@ func Lines(before, after []events.Message) []Line {
 func split(messages []events.Message) []events.Message {
 	var out []events.Message
 	for _, m := range messages {
-		stands := func(p events.Part) bool {
-			return standsFor(&events.Message{Parts: []events.Part{p}}) != Added
+		isPlaceholder := func(p events.Part) bool {
+			return actionOfNew(&events.Message{Parts: []events.Part{p}}) != Added
 		}
 		n := 0
-		for n < len(m.Parts) && stands(m.Parts[n]) {
+		for n < len(m.Parts) && isPlaceholder(m.Parts[n]) {
 			n++
 		}
 		if n > 0 && n < len(m.Parts) {
@@ -172,8 +172,8 @@ func text(m *events.Message) string {
 	return b.String()
 }
 
-// fate compares a message with what it became.
-func fate(before, after *events.Message) Fate {
+// action compares a message with what it became.
+func action(before, after *events.Message) Action {
 	out := Kept
 	for k := range min(len(before.Parts), len(after.Parts)) {
 		is := after.Parts[k].Text
@@ -190,8 +190,8 @@ func fate(before, after *events.Message) Fate {
 	return out
 }
 
-// standsFor is the fate of a message that is new.
-func standsFor(m *events.Message) Fate {
+// actionOfNew is the action of a message that is new.
+func actionOfNew(m *events.Message) Action {
 	for _, p := range m.Parts {
 		switch {
 		case p.Kind != events.PartText:
@@ -204,9 +204,9 @@ func standsFor(m *events.Message) Fate {
 	return Added
 }
 
-// went is the fate of messages in whose place others stand.
-func went(by []Line) Fate {
-	if slices.ContainsFunc(by, func(l Line) bool { return l.Fate == Summary }) {
+// went is the action of messages in whose place others stand.
+func went(by []Line) Action {
+	if slices.ContainsFunc(by, func(l Line) bool { return l.Action == Summary }) {
 		return Summarized
 	}
 	return Truncated

@@ -27,7 +27,7 @@ func results(parts ...events.Part) events.Message {
 	return events.Message{Role: events.RoleUser, Parts: parts}
 }
 
-// Each message before has a fate, whatever the compaction did: results that were
+// Each message before has a action, whatever the compaction did: results that were
 // cleared, messages that a summary or marker stands for, also where the provider wants
 // equal roles merged.
 func TestLines(t *testing.T) {
@@ -60,7 +60,7 @@ func TestLines(t *testing.T) {
 	} {
 		var got []string
 		for _, l := range Lines(c.before, c.after) {
-			got = append(got, string(l.Fate))
+			got = append(got, string(l.Action))
 		}
 		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

@@ -1,4 +1,4 @@
-// Package diff says message by message what a compaction changed.
+// Package diff shows message by message what a compaction changed.
 //
 //	c := diff.Change{Title: "chat-42 at turn 17", Before: before, After: after, Count: count}
 //	err := c.Write(os.Stdout)
@@ -11,7 +11,7 @@
 //
 //   - Every message of Before is in the table, or in the count of a row that stands for
 //     several, and so is every one of After.
-//   - A long history is told in at most some thirty rows.
+//   - A long history is reported in at most some thirty rows.
 //
 // # Concurrency
 //

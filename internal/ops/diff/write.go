@@ -24,8 +24,8 @@ const (
 	textLines   = 8 // of a summary
 )
 
-// fates in the order in which they are counted.
-var fates = []Fate{Kept, Cleared, Deduplicated, Shortened, Summarized, Truncated, Summary, Marker, Added}
+// actions in the order in which they are counted.
+var actions = []Action{Kept, Cleared, Deduplicated, Shortened, Summarized, Truncated, Summary, Marker, Added}
 
 // Write prints before, after, and what went.
 func (c *Change) Write(w io.Writer) error {
@@ -55,7 +55,7 @@ func tokens(n int64) string { return "~" + humanize.Comma(n) + " tokens" }
 func (c *Change) went(lines []Line) string {
 	sums := count(lines)
 	var out []string
-	for _, f := range []Fate{Cleared, Deduplicated, Shortened, Summarized, Truncated} {
+	for _, f := range []Action{Cleared, Deduplicated, Shortened, Summarized, Truncated} {
 		if n := sums[f]; n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n, f))
 		}
@@ -63,10 +63,10 @@ func (c *Change) went(lines []Line) string {
 	return strings.Join(out, ", ")
 }
 
-func count(lines []Line) map[Fate]int {
-	sums := map[Fate]int{}
+func count(lines []Line) map[Action]int {
+	sums := map[Action]int{}
 	for _, l := range lines {
-		sums[l.Fate]++
+		sums[l.Action]++
 	}
 	return sums
 }
@@ -74,7 +74,7 @@ func count(lines []Line) map[Fate]int {
 // table has a row for each message that is worth one.
 func (c *Change) table(w io.Writer, lines []Line) error {
 	t := term.NewTable(w, term.Column{Name: "#", Right: true}, term.Column{Name: "ROLE", Drop: 1}, term.Column{Name: "MESSAGE", Min: 20},
-		term.Column{Name: "BEFORE", Right: true}, term.Column{Name: "AFTER", Right: true}, term.Column{Name: "NOW", Min: 12, Style: fateStyle})
+		term.Column{Name: "BEFORE", Right: true}, term.Column{Name: "AFTER", Right: true}, term.Column{Name: "NOW", Min: 12, Style: actionStyle})
 	shown := worth(lines)
 	number := 0
 	var skipped []Line
@@ -92,17 +92,17 @@ func (c *Change) table(w io.Writer, lines []Line) error {
 		if l.Before != nil {
 			at, m = fmt.Sprint(number), l.Before
 		}
-		t.Row(at, m.Role, Gist(*m), c.tokens(l.Before), c.tokens(l.After), l.Fate)
+		t.Row(at, m.Role, Gist(*m), c.tokens(l.Before), c.tokens(l.After), l.Action)
 	}
 	c.skip(t, skipped)
 	return t.Flush()
 }
 
-// worth says which lines are shown: the first and last of each kind, and all that is new.
+// worth states which lines are shown: the first and last of each kind, and all that is new.
 func worth(lines []Line) map[int]bool {
-	of := map[Fate][]int{}
+	of := map[Action][]int{}
 	for i, l := range lines {
-		of[l.Fate] = append(of[l.Fate], i)
+		of[l.Action] = append(of[l.Action], i)
 	}
 	shown := map[int]bool{}
 	for f, at := range of {
@@ -144,7 +144,7 @@ func (c *Change) skip(t *term.Table, lines []Line) {
 	}
 	sums := count(lines)
 	var what []string
-	for _, f := range fates {
+	for _, f := range actions {
 		if n := sums[f]; n > 0 {
 			what = append(what, fmt.Sprintf("%d %s", n, f))
 		}
@@ -169,8 +169,8 @@ func (c *Change) sum(messages []events.Message) string {
 	return humanize.Comma(c.Count(messages...))
 }
 
-func fateStyle(value string) term.Style {
-	switch Fate(value) {
+func actionStyle(value string) term.Style {
+	switch Action(value) {
 	case Kept:
 		return term.Faint
 	case Cleared, Deduplicated, Shortened:
@@ -185,7 +185,7 @@ func fateStyle(value string) term.Style {
 
 // tail shows how the summary begins, and where the originals are.
 func (c *Change) tail(w io.Writer, lines []Line) error {
-	at := slices.IndexFunc(lines, func(l Line) bool { return l.Fate == Summary })
+	at := slices.IndexFunc(lines, func(l Line) bool { return l.Action == Summary })
 	if at >= 0 {
 		fmt.Fprintln(w, "\nThe summary begins:")
 		_, summary, _ := strings.Cut(text(lines[at].After), "<condensed-summary>")

@@ -1,4 +1,4 @@
-// Package facts finds what an agent must not forget of a conversation, and looks
+// Package facts finds what an agent must keep of a conversation, and looks
 // for it in a history that was made shorter.
 //
 //	f := facts.Of(turns, to)                  // of the messages up to a position

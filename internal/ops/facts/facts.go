@@ -10,7 +10,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Facts are what an agent must not forget of some messages: files that were
+// Facts are what an agent must keep of some messages: files that were
 // changed, what the user wrote, what failed, and the tasks that are open.
 type Facts struct{ Paths, Users, Failures, Todos []Probe }
 
@@ -98,7 +98,7 @@ func written(call *events.Part) string {
 	return ""
 }
 
-// failed reports a result that its dialect marks, or that says so itself where
+// failed reports a result that its dialect marks, or that states it where
 // the dialect has no mark.
 func failed(p *events.Part) bool {
 	return p.Failed || strings.HasPrefix(p.Text, "Error: ") || strings.HasPrefix(p.Text, "Traceback (most recent call last)")
@@ -153,7 +153,7 @@ func todoList(call *events.Part) (open []Probe, ok bool) {
 	return open, true
 }
 
-// oneLine makes runs of white space one space, and drops what nobody sees.
+// oneLine makes runs of white space one space, and drops invisible characters.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && !unicode.IsSpace(r) {

@@ -1,8 +1,8 @@
 // Package inspect looks at what workers have made, and changes none of it.
 //
-//	r, err := inspect.Look(ctx, js, "data/ledgers") // partitions, owners, cursors, lag, files
+//	r, err := inspect.Describe(ctx, js, "data/ledgers") // partitions, owners, cursors, lag, files
 //	err = r.Write(os.Stdout)
-//	d := inspect.Examine(ctx, inspect.Patient{Conn: nc, Data: "data"}) // is all as it should be?
+//	d := inspect.Diagnose(ctx, inspect.Target{Conn: nc, Data: "data"}) // is all as it should be?
 //	if !d.Healthy() { … }
 //
 // # Guarantees
@@ -17,6 +17,6 @@
 //
 // # On failure
 //
-// Look returns an error. Examine makes a finding of it and goes on with what it
+// Look returns an error. Diagnose makes a finding of it and goes on with what it
 // can still see.
 package inspect

@@ -25,14 +25,14 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// Level says what a finding is.
+// Level states what a finding is.
 type Level string
 
 // Levels of findings.
 const (
 	LevelOK      Level = "ok"
 	LevelNote    Level = "note"    // worth knowing; nothing is wrong
-	LevelProblem Level = "problem" // something to mend
+	LevelProblem Level = "problem" // something to repair
 )
 
 // Finding is the result of one check.
@@ -53,7 +53,7 @@ type Figures struct {
 	AgeSeconds int64  `json:"age_seconds,omitzero"` // that messages are kept, or the oldest copy has
 }
 
-// Diagnosis is what [Examine] found.
+// Diagnosis is what [Diagnose] found.
 type Diagnosis struct {
 	Findings []Finding `json:"findings"`
 }
@@ -63,15 +63,15 @@ func (d *Diagnosis) Healthy() bool {
 	return !slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == LevelProblem })
 }
 
-// Patient says what is examined.
-type Patient struct {
+// Target states what is examined.
+type Target struct {
 	// Conn is a connection to the server; nil when there is none, for the reason
 	// Unreachable.
 	Conn        *nats.Conn
 	Unreachable error
 	// Hint is what to do about it. Default: to start a worker.
 	Hint string
-	// Data is the worker's data folder.
+	// Data is the worker's data directory.
 	Data string
 	// Now is the clock of this machine. Default [time.Now].
 	Now func() time.Time
@@ -89,17 +89,17 @@ const (
 
 // doctor collects findings.
 type doctor struct {
-	Patient
+	Target
 	Diagnosis
 }
 
-// Examine checks the server, its streams, the clocks, the disk and the ledger
+// Diagnose checks the server, its streams, the clocks, the disk and the ledger
 // files.
-func Examine(ctx context.Context, p Patient) *Diagnosis {
+func Diagnose(ctx context.Context, p Target) *Diagnosis {
 	if p.Now == nil {
 		p.Now = time.Now
 	}
-	d := &doctor{Patient: p}
+	d := &doctor{Target: p}
 	var streams *topology.Streams
 	if p.Conn == nil {
 		d.problem("server", cmp.Or(p.Hint, "start a worker, or say --nats")+"; streams, durability and clock were not checked", "%s: %v", unreached(p.Unreachable), p.Unreachable)
@@ -111,7 +111,7 @@ func Examine(ctx context.Context, p Patient) *Diagnosis {
 	return &d.Diagnosis
 }
 
-// unreached says what a failed connection means.
+// unreached states what a failed connection means.
 func unreached(err error) string {
 	e, ok := errors.AsType[*connect.Error](err)
 	switch {
@@ -141,11 +141,11 @@ func (d *doctor) problem(check, hint, format string, v ...any) {
 	d.add(LevelProblem, check, hint, format, v...)
 }
 
-// server checks what can be asked over the connection.
+// server checks what can be requested over the connection.
 func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.ok("server", "%s, version %s", d.Conn.ConnectedUrlRedacted(), d.Conn.ConnectedServerVersion())
 	if got := connect.MaxPayload(d.Conn); got < minPayload {
-		d.note("server", "set max_payload: 8MB", "max_payload is %s: larger turns do not reach the server, larger histories are told without messages", units.Bytes(got))
+		d.note("server", "set max_payload: 8MB", "max_payload is %s: larger turns do not reach the server, larger histories are published without messages", units.Bytes(got))
 		d.figures(Figures{Bytes: uint64(got)})
 	}
 	js, err := jetstream.New(d.Conn)
@@ -195,12 +195,12 @@ func (d *doctor) streams(s *topology.Inspection) {
 	}
 }
 
-// crowded is how full OUTCOMES is, in percent, when it matters which tenants hold it.
-const crowded = 80
+// nearlyFull is how full OUTCOMES is, in percent, when it matters which tenants hold it.
+const nearlyFull = 80
 
 // tenants names those that hold most of OUTCOMES, when it is nearly full.
 func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s topology.StreamState) {
-	if s.MaxBytes <= 0 || s.Bytes < uint64(s.MaxBytes)/100*crowded {
+	if s.MaxBytes <= 0 || s.Bytes < uint64(s.MaxBytes)/100*nearlyFull {
 		return
 	}
 	held, err := stream.CompactedBytes(ctx, js, s.Last)
@@ -216,7 +216,7 @@ func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s topology
 		most = append(most, fmt.Sprintf("%s %s", name, units.Bytes(held[name])))
 	}
 	d.note("tenants", "see outcomes of a tenant in docs/operations.md; messages_omitted in the worker's log names who has reached a bound",
-		"%s is more than %d %% full; most of its compactions are of %s", topology.OutcomesStream, crowded, cmp.Or(strings.Join(most, ", "), "no tenant"))
+		"%s is more than %d %% full; most of its compactions are of %s", topology.OutcomesStream, nearlyFull, cmp.Or(strings.Join(most, ", "), "no tenant"))
 }
 
 // setting is one of a stream as people read it: the times are in Go's form.
@@ -233,7 +233,7 @@ func (d *doctor) durability(s *topology.Inspection) {
 		d.ok("durability", "%d copies: an acknowledged turn survives the loss of %d of their servers", least, (least-1)/2)
 	} else {
 		d.note("durability", "use three servers and replicas 3 to survive the loss of one",
-			"one copy: an acknowledged turn survives the death of the process, not the loss of the disk")
+			"one copy: an acknowledged turn survives a crash of the process, not the loss of the disk")
 	}
 	if s.Replicas[0] != s.Replicas[1] {
 		d.problem("durability", "give both the same with the nats tool", "%s has %d copies, %s has %d", topology.LogStream, s.Replicas[0], topology.OutcomesStream, s.Replicas[1])
@@ -247,7 +247,7 @@ func (d *doctor) durability(s *topology.Inspection) {
 
 func (d *doctor) clock(skew, took time.Duration) {
 	if skew.Abs() > maxSkew+took/2 {
-		d.problem("clock", "set both by NTP: lag and idle sessions are told by the clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
+		d.problem("clock", "set both by NTP: lag and idle sessions depend on the clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
 		return
 	}
 	d.ok("clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
@@ -307,7 +307,7 @@ func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topo
 	}
 }
 
-// rejections tells of the events that were rejected lately. Their sessions are in the log of
+// rejections reports the events that were rejected lately. Their sessions are in the log of
 // the workers.
 func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
 	before, err := stream.LastUntil(ctx, js, topology.OutcomesStream, d.Now().Add(-lately))

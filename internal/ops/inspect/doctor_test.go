@@ -48,10 +48,10 @@ func ensure(t *testing.T, js jetstream.JetStream) {
 }
 
 // examine wants a problem, or none for "".
-func examine(t *testing.T, p inspect.Patient, problem string) {
+func examine(t *testing.T, p inspect.Target, problem string) {
 	t.Helper()
 	p.Data = t.TempDir()
-	d := inspect.Examine(t.Context(), p)
+	d := inspect.Diagnose(t.Context(), p)
 	found := problem == ""
 	for _, f := range d.Findings {
 		is := f.Level == inspect.LevelProblem
@@ -68,7 +68,7 @@ func examine(t *testing.T, p inspect.Patient, problem string) {
 // Each thing that can be wrong with a server is a problem, alone.
 func TestExamine(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
-	p := inspect.Patient{Conn: nc}
+	p := inspect.Target{Conn: nc}
 	examine(t, p, "streams: the server has no compactd streams")
 	ensure(t, js)
 	examine(t, p, "")
@@ -102,7 +102,7 @@ func TestExamineMarkers(t *testing.T) {
 	if err := c.Commit(t.Context(), nil, commit.Marker{Cursor: 7, LogCreated: created}); err != nil {
 		t.Fatal(err)
 	}
-	p := inspect.Patient{Conn: nc}
+	p := inspect.Target{Conn: nc}
 	examine(t, p, "markers: partition 1: log truncated: last sequence 0, outcomes committed up to 7")
 	if _, err := js.Publish(t.Context(), events.Mark(0), nil); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestExamineStreams(t *testing.T) {
 		if _, err := js.UpdateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		examine(t, inspect.Patient{Conn: nc}, want)
+		examine(t, inspect.Target{Conn: nc}, want)
 	}
 }
 
@@ -146,11 +146,11 @@ func TestExamineBuckets(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: max age is 2h, not 0s")
+	examine(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: max age is 2h, not 0s")
 	if err := js.DeleteStream(t.Context(), "KV_"+topology.LeasesBucket); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, inspect.Patient{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
+	examine(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
 }
 
 // A stream without room for another event is a problem.
@@ -165,14 +165,14 @@ func TestExamineFull(t *testing.T) {
 			break
 		}
 	}
-	examine(t, inspect.Patient{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
+	examine(t, inspect.Target{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
 }
 
 // What is behind a marker is counted, partition by partition, and the consumer that
 // counted it is gone.
 func TestLook(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
-	if _, err := inspect.Look(t.Context(), js, t.TempDir()); err == nil || !strings.Contains(err.Error(), topology.ErrNoStreams.Error()) {
+	if _, err := inspect.Describe(t.Context(), js, t.TempDir()); err == nil || !strings.Contains(err.Error(), topology.ErrNoStreams.Error()) {
 		t.Errorf("without streams: %v", err)
 	}
 	ensure(t, js)
@@ -190,7 +190,7 @@ func TestLook(t *testing.T) {
 	if err := c.Commit(t.Context(), nil, commit.Marker{Cursor: 2}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := inspect.Look(t.Context(), js, t.TempDir())
+	r, err := inspect.Describe(t.Context(), js, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestLook(t *testing.T) {
 		t.Errorf("%d consumers are left", n)
 	}
 	var text strings.Builder
-	if err := r.Write(&text); err != nil || !strings.Contains(text.String(), "nobody yet") {
+	if err := r.Write(&text); err != nil || !strings.Contains(text.String(), "none yet") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 }
@@ -224,7 +224,7 @@ func TestExaminePartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := events.PartitionOf(events.Address{Tenant: "acme", Session: "s"}, 2)
-	p := inspect.Patient{Conn: nc}
+	p := inspect.Target{Conn: nc}
 	examine(t, p, "")
 	p.Now = func() time.Time { return time.Now().Add(90 * time.Second) }
 	examine(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
@@ -249,7 +249,7 @@ func TestExaminePartitions(t *testing.T) {
 	}
 	p.Now, p.Data = nil, t.TempDir()
 	want := fmt.Sprintf("2 within 1h, the last of the event at sequence %d: bad_json 2", ack.Sequence)
-	if d := inspect.Examine(t.Context(), p); !slices.ContainsFunc(d.Findings, func(f inspect.Finding) bool {
+	if d := inspect.Diagnose(t.Context(), p); !slices.ContainsFunc(d.Findings, func(f inspect.Finding) bool {
 		return f.Check == "rejections" && f.Level == inspect.LevelNote && strings.HasPrefix(f.Message, want)
 	}) {
 		t.Errorf("no %q in %+v", want, d.Findings)
@@ -268,7 +268,7 @@ func TestExamineTenants(t *testing.T) {
 		}
 	}
 	note := func() string {
-		d := inspect.Examine(t.Context(), inspect.Patient{Conn: nc, Data: t.TempDir()})
+		d := inspect.Diagnose(t.Context(), inspect.Target{Conn: nc, Data: t.TempDir()})
 		i := slices.IndexFunc(d.Findings, func(f inspect.Finding) bool { return f.Check == "tenants" })
 		if i < 0 {
 			return ""

@@ -18,7 +18,7 @@ func (d *doctor) disk(s *topology.Streams) {
 	free, size, err := disk.Space(d.Data)
 	switch {
 	case err != nil:
-		d.problem("disk", "may this user read the folder?", "%v", err)
+		d.problem("disk", "may this user read the directory?", "%v", err)
 		return
 	case disk.Scarce(free, size):
 		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s is full: %s of %s are free", d.Data, units.Bytes(free), units.Bytes(size))
@@ -57,7 +57,7 @@ func (d *doctor) files(s *topology.Streams) {
 		case errors.Is(err, fs.ErrNotExist):
 			sound++ // made, and never written
 		case err != nil:
-			d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%v", err)
+			d.problem("files", "nothing to do: the next start quarantines it and rebuilds it from the log", "%v", err)
 		default:
 			switch m := store.Position(); {
 			case s != nil && m != kv.Position{} && m.LogCreated != s.Log.Created.UnixNano():
@@ -69,7 +69,7 @@ func (d *doctor) files(s *topology.Streams) {
 		}
 	}
 	if foreign > 0 {
-		d.problem("files", "name the folder of a worker of this server with --data; if it is that, the next start sets them aside and rebuilds them from the log",
+		d.problem("files", "name the directory of a worker of this server with --data; if it is that, the next start quarantines them and rebuilds them from the log",
 			"%s in %s: of another log than the server's", units.Count(foreign, "ledger file"), ledgers)
 	}
 	if sound > 0 {
@@ -89,7 +89,7 @@ func (d *doctor) fits(at string, m kv.Position, s *topology.Streams) bool {
 	case s == nil || m == kv.Position{}:
 		return true
 	case m.Cursor > s.Log.Last:
-		d.problem("files", "nothing to do: the next start sets it aside and rebuilds it from the log", "%s stands at %d, the log ends at %d", at, m.Cursor, s.Log.Last)
+		d.problem("files", "nothing to do: the next start quarantines it and rebuilds it from the log", "%s is at %d, the log ends at %d", at, m.Cursor, s.Log.Last)
 	default:
 		return true
 	}

@@ -44,8 +44,8 @@ type Partition struct {
 	Partition int    `json:"partition"`
 	Owner     string `json:"owner"` // "" when it was never served
 	Epoch     uint64 `json:"epoch"`
-	// Leased says that a worker holds the lease; without one nobody serves the
-	// partition. One that died holds it until the lease ends.
+	// Leased states that a worker holds the lease; without one no worker serves the
+	// partition. One that crashed holds it until the lease ends.
 	Leased bool      `json:"leased"`
 	Cursor uint64    `json:"cursor"`
 	Config string    `json:"config"`
@@ -57,7 +57,7 @@ type Partition struct {
 	// Snapshot is the newest copy of the ledger file in the object store, if there is
 	// one.
 	Snapshot *Snapshot `json:"snapshot,omitzero"`
-	// File is the ledger file in this machine's data folder, if it has one.
+	// File is the ledger file in this machine's data directory, if it has one.
 	File *File `json:"file,omitzero"`
 }
 
@@ -69,7 +69,7 @@ type Snapshot struct {
 	Stored time.Time `json:"stored"`
 }
 
-// File is a ledger file, as the folder shows it.
+// File is a ledger file, as the directory shows it.
 type File struct {
 	Path        string    `json:"path"`
 	Bytes       int64     `json:"bytes"`
@@ -77,9 +77,9 @@ type File struct {
 	Quarantined int       `json:"quarantined"` // older ones that could not be trusted
 }
 
-// Look reports on the streams of a server and the ledger files of a folder. It
+// Describe reports on the streams of a server and the ledger files of a directory. It
 // fails with [topology.ErrNoStreams] where no worker ever ran.
-func Look(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report, error) {
+func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Report, error) {
 	streams, err := topology.Describe(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
@@ -123,7 +123,7 @@ func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error
 	return p, err
 }
 
-// leased reports whether somebody holds the lease of a partition.
+// leased reports whether a worker holds the lease of a partition.
 func leased(ctx context.Context, js jetstream.JetStream, id int) (bool, error) {
 	bucket, err := js.KeyValue(ctx, topology.LeasesBucket)
 	if err == nil {
@@ -183,9 +183,9 @@ func (r *Report) Write(w io.Writer) error {
 	for _, p := range r.Partitions {
 		owner, file, copied := p.Owner, "-", "-"
 		if owner == "" {
-			owner = "nobody yet"
+			owner = "none yet"
 		} else if !p.Leased {
-			owner = "nobody, last " + owner
+			owner = "none, last " + owner
 		}
 		if p.File != nil {
 			file = units.Bytes(p.File.Bytes)

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/ops/inspect"
 )
 
-// A partition whose worker is gone is told from one that is served.
+// A partition whose worker is gone is reported from one that is served.
 func TestLeased(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
@@ -21,7 +21,7 @@ func TestLeased(t *testing.T) {
 	}
 	shown := func(leased bool, last string) {
 		t.Helper()
-		r, err := inspect.Look(t.Context(), js, t.TempDir())
+		r, err := inspect.Describe(t.Context(), js, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestLeased(t *testing.T) {
 			t.Errorf("leased %t, want %t and %q:\n%s", got, leased, last, table.String())
 		}
 	}
-	shown(false, "nobody, last a")
+	shown(false, "none, last a")
 	lease, err := coord.NewLeases(js, time.Minute).Acquire(t.Context(), 1, coord.Holder{Member: "m", Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
@@ -42,5 +42,5 @@ func TestLeased(t *testing.T) {
 	if err := coord.NewLeases(js, time.Minute).Release(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
-	shown(false, "nobody, last a")
+	shown(false, "none, last a")
 }

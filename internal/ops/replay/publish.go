@@ -22,7 +22,7 @@ const retryFor = time.Minute
 // CodeDuplicateID names a [*DuplicateError] to programs.
 const CodeDuplicateID events.Code = "client_duplicate_id"
 
-// DuplicateError says that the server has the message id of an event that was sent for
+// DuplicateError states that the server has the message id of an event that was sent for
 // the first time: nothing was stored of the event. The message that has the id is an
 // earlier copy, or one of another tenant, for the server compares ids over all of them.
 type DuplicateError struct {
@@ -48,7 +48,7 @@ func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a event
 		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) && !jsapi.InProcess(err) {
 			return ack, err
 		}
-		unknown = unknown || !nobody(err) && !jsapi.InProcess(err)
+		unknown = unknown || !noStream(err) && !jsapi.InProcess(err)
 		time.Sleep(100 * time.Millisecond) // a reconnect takes about as long
 	}
 }
@@ -65,13 +65,13 @@ func MessageID(a events.Address, id string) string {
 	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%s\x00%s", a.Tenant, a.Session, id)).String()
 }
 
-// unanswered reports whether nobody said if the event was stored.
+// unanswered reports whether it is unknown that the event was stored.
 func unanswered(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || nobody(err)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || noStream(err)
 }
 
-// nobody reports whether no stream was there to store the event.
-func nobody(err error) bool {
+// noStream reports whether no stream was there to store the event.
+func noStream(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 

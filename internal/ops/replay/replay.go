@@ -27,7 +27,7 @@ type Config struct {
 	// Suffix is added to the name of each session, to replay it once more.
 	Suffix string
 	// Gap is a pause before each turn but the first of a session; it is added to
-	// what Speed asks for.
+	// what Speed requests.
 	Gap time.Duration
 	// Speed is how many times faster than recorded the turns come; 0 does not
 	// wait at all. A recorded pause counts as at most MaxPause.

@@ -30,7 +30,7 @@ type Generation struct {
 	Violations    []validate.Violation
 }
 
-// sample is what a worker said of a session's size at a turn.
+// sample is what a worker published of a session's size at a turn.
 type sample struct {
 	turn      int64
 	input     int64 // tokens of the next call, before what was done then
@@ -53,7 +53,7 @@ func (s *SessionReport) note(body any) *events.Compacted {
 	case *events.Rejected:
 		s.Rejected = append(s.Rejected, b.Code)
 	case *events.BudgetChanged:
-		if n := len(s.Generations); n == 0 || s.Generations[n-1].Turn != b.Through.Turn { // else it tells of the same
+		if n := len(s.Generations); n == 0 || s.Generations[n-1].Turn != b.Through.Turn { // else it reports the same
 			s.sample(b.Through.Turn, b.Budget.EstimatedInput, b.Budget.AvailableInput)
 		}
 	case *events.Compacted:
@@ -84,7 +84,7 @@ func generation(b *events.Compacted) Generation {
 	}
 }
 
-// Peak is the largest input that was told of, in tokens; 0 if none was.
+// Peak is the largest input that was published of, in tokens; 0 if none was.
 func (s *SessionReport) Peak() (tokens int64) {
 	for _, x := range s.samples {
 		tokens = max(tokens, x.input)
@@ -134,9 +134,9 @@ func (s *SessionReport) Invalid() (n int) {
 	return n
 }
 
-// Overflow is the turn with which the history, had nobody compacted it, would have
+// Overflow is the turn with which the history, had it not been compacted, would have
 // been larger than what its model takes; 0 if it never was. Between two turns that
-// a worker told of, tokens are shared out by the size of the payloads.
+// a worker published, tokens are shared out by the size of the payloads.
 func (s *SessionReport) Overflow() int64 {
 	var before sample
 	for _, x := range s.samples {

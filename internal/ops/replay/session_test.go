@@ -7,7 +7,7 @@ import (
 )
 
 // Where a history would have overflowed: what compactions saved is added to what
-// was told after them, and the turns between two figures have their share by size.
+// was published after them, and the turns between two figures have their share by size.
 func TestOverflow(t *testing.T) {
 	compacted := func(turn, before, after int64) *events.Compacted {
 		return &events.Compacted{

@@ -11,9 +11,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Progress is a line that says what a long command does now, on a terminal.
+// Progress is a line that states what a long command does now, on a terminal.
 type Progress struct {
-	out   io.Writer // nil where nobody sees it
+	out   io.Writer // nil where it is not shown
 	width int
 	last  time.Time
 }
@@ -30,8 +30,8 @@ func NewProgress(f *os.File) *Progress {
 	return &Progress{out: f, width: width}
 }
 
-// Say replaces the line.
-func (p *Progress) Say(format string, v ...any) {
+// Print replaces the line.
+func (p *Progress) Print(format string, v ...any) {
 	if p.out == nil || time.Since(p.last) < redraw {
 		return
 	}

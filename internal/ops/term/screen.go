@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// When says whether to colour.
+// When states whether to colour.
 type When string
 
 // Auto colours on a terminal, unless NO_COLOR is set or TERM is dumb.
@@ -54,7 +54,7 @@ func Open(f *os.File, color When) *Screen {
 	return s
 }
 
-// Terminal reports whether somebody looks at it while it is written.
+// Terminal reports whether a person may read it while it is written.
 func (s *Screen) Terminal() bool { return s.Height > 0 }
 
 // number is a variable of the environment; 0 where it is none.

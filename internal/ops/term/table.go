@@ -17,7 +17,7 @@ type Column struct {
 	Right bool
 	// Min is the least width to which values may be shortened; 0 leaves them whole.
 	Min int
-	// Drop says which column is left out first where there is no room: the one with the
+	// Drop states which column is left out first where there is no room: the one with the
 	// highest. 0 is never.
 	Drop int
 	// Wrap breaks a long value into lines below each other instead of shortening it.

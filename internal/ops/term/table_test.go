@@ -129,7 +129,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// Colour is for a terminal, unless it is asked for; COLUMNS is a width, whatever is
+// Colour is for a terminal, unless it is requested; COLUMNS is a width, whatever is
 // written to.
 func TestOpen(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "")

@@ -103,7 +103,7 @@ func (f *claudeFile) add(n int, l *claudeLine) {
 	}
 	switch {
 	case boundary:
-		c.said = append(c.said, &claudeSaid{line: n, at: l.Timestamp, compaction: true})
+		c.messages = append(c.messages, &claudeEntry{line: n, at: l.Timestamp, compaction: true})
 	case l.Summary, l.Failed, l.Message.Model == syntheticModel:
 	default:
 		c.add(f.in, n, l)
@@ -140,10 +140,10 @@ func (f *claudeFile) name(key string) string {
 }
 
 // claudeChain is one conversation.
-type claudeChain struct{ said []*claudeSaid }
+type claudeChain struct{ messages []*claudeEntry }
 
-// claudeSaid is one message as the model saw it, or a compaction.
-type claudeSaid struct {
+// claudeEntry is one message as the model saw it, or a compaction.
+type claudeEntry struct {
 	line       int
 	at         time.Time
 	compaction bool
@@ -159,8 +159,8 @@ func (c *claudeChain) add(in input, n int, l *claudeLine) {
 	m := l.Message
 	s := c.open(l.Type, m.ID)
 	if s == nil {
-		s = &claudeSaid{line: n, id: m.ID, role: l.Type}
-		c.said = append(c.said, s)
+		s = &claudeEntry{line: n, id: m.ID, role: l.Type}
+		c.messages = append(c.messages, s)
 	}
 	if s.at.Before(l.Timestamp) {
 		s.at = l.Timestamp
@@ -181,8 +181,8 @@ func (c *claudeChain) add(in input, n int, l *claudeLine) {
 }
 
 // open returns the message that another line goes on with; nil begins one.
-func (c *claudeChain) open(role, id string) *claudeSaid {
-	for i, s := range slices.Backward(c.said) {
+func (c *claudeChain) open(role, id string) *claudeEntry {
+	for i, s := range slices.Backward(c.messages) {
 		switch {
 		case s.compaction:
 			return nil
@@ -192,7 +192,7 @@ func (c *claudeChain) open(role, id string) *claudeSaid {
 			}
 			return s
 		case id != "" && s.id == id:
-			return c.said[i]
+			return c.messages[i]
 		}
 	}
 	return nil
@@ -234,7 +234,7 @@ func (c *claudeChain) recording(in input, name string) (*recording, error) {
 	r := &recording{name: in.named(name), format: events.Anthropic, model: events.Model{
 		Provider: "anthropic", Name: claudePrefix, ContextWindow: claudeWindow,
 	}}
-	for _, s := range c.said {
+	for _, s := range c.messages {
 		if s.compaction {
 			r.steps = append(r.steps, step{at: s.at, compaction: true})
 			continue
@@ -257,7 +257,7 @@ func (c *claudeChain) recording(in input, name string) (*recording, error) {
 	return r, nil
 }
 
-func (s *claudeSaid) counted() *lineUsage {
+func (s *claudeEntry) counted() *lineUsage {
 	u := s.usage
 	if u == nil || s.role != "assistant" {
 		return nil
@@ -266,7 +266,7 @@ func (s *claudeSaid) counted() *lineUsage {
 }
 
 // message has the results first, as the provider wants them.
-func (s *claudeSaid) message() events.Raw {
+func (s *claudeEntry) message() events.Raw {
 	content := []events.Raw{}
 	for _, results := range []bool{true, false} {
 		for _, b := range s.blocks {

@@ -36,7 +36,7 @@ func detect(path string) (From, error) {
 	return "", fmt.Errorf("%s %w", path, errUnknown)
 }
 
-// maxLooked is how many lines are looked at for one that tells the format.
+// maxLooked is how many lines are looked at for one that has the format.
 const maxLooked = 10
 
 // detectIn looks at the first lines, then at the whole as one document; "" is none
@@ -60,7 +60,7 @@ func detectIn(r io.Reader) From {
 	return detectValue(append(all, rest...))
 }
 
-// detectValue knows a format by the members of its first value.
+// detectValue recognises a format by the members of its first value.
 func detectValue(data []byte) From {
 	raw := events.Raw(bytes.TrimSpace(data))
 	if !raw.IsValid() {

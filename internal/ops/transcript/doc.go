@@ -5,7 +5,7 @@
 //	for _, t := range sessions[0].Turns { publish(t.Payload) }
 //
 //	source, err := transcript.Open(transcript.Auto, "/home/me/.claude/projects")
-//	for s := range source.Sessions(tell) { … }
+//	for s := range source.Sessions(report) { … }
 //
 // Four formats are read, gzip if the name ends in .gz:
 //
@@ -38,5 +38,5 @@
 // # On failure
 //
 // Errors name the file and the line, or the message in a document. [Read] ends at
-// the first; a [Source] tells each, leaves out what it is about, and goes on.
+// the first; a [Source] reports each, leaves out what it is about, and goes on.
 package transcript

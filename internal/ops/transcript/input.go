@@ -27,7 +27,7 @@ type input struct {
 	stem     string              // name of the file without its ends, for sessions that have none
 	thinking bool                // without a signature stays
 	name     func(string) string // what a session may be called; nil leaves it as it is
-	// bad is told what is wrong, and says whether to end there: with the error it
+	// bad is called with what is wrong, and returns whether to end there: with the error it
 	// returns. nil goes on without what is wrong.
 	bad func(error) error
 }
@@ -128,7 +128,7 @@ func readLine(br *bufio.Reader, most int) ([]byte, error) {
 	}
 }
 
-// atLine says where in the file an error is.
+// atLine states where in the file an error is.
 func atLine(n int, err error) error { return fmt.Errorf("line %d: %w", n, err) }
 
 // document reads all of r.

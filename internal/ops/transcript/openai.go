@@ -74,7 +74,7 @@ func (r *recording) sessions(in input) ([]Session, error) {
 	return []Session{s}, nil
 }
 
-// chat adds messages of chat completions; a bad one is told and left out.
+// chat adds messages of chat completions; a bad one is reported and left out.
 func (r *recording) chat(in input, messages []events.Raw) error {
 	for i, raw := range messages {
 		m, err := events.OpenAI.Read(raw)

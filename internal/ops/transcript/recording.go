@@ -17,7 +17,7 @@ type recording struct {
 	tools  events.Raw   // absent if they were not recorded
 	steps  []step
 
-	told      events.Model // by the turns so far
+	seenModel events.Model // by the turns so far
 	pending   []events.Raw
 	compacted bool
 	restarted bool // by a compaction since the last turn
@@ -91,7 +91,7 @@ func (r *recording) session(in input) (Session, error) {
 	return Session{Name: r.name, Format: r.format, Turns: r.turns}, nil
 }
 
-// turn takes what is pending. What no worker would take is told and left out.
+// turn takes what is pending. What no worker would take is reported and left out.
 func (r *recording) turn(in input, last step) error {
 	n := int64(len(r.turns)) + 1
 	p := payload{
@@ -102,7 +102,7 @@ func (r *recording) turn(in input, last step) error {
 	if p.Messages == nil {
 		p.Messages = []events.Raw{}
 	}
-	if r.model != r.told {
+	if r.model != r.seenModel {
 		p.Model = &r.model
 	}
 	if n == 1 {
@@ -120,7 +120,7 @@ func (r *recording) turn(in input, last step) error {
 		t.Input = u.Input + u.CacheRead + u.CacheWrite
 	}
 	r.turns = append(r.turns, t)
-	r.told, r.restarted = r.model, false
+	r.seenModel, r.restarted = r.model, false
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/events"
 )
 
-// The scripts show what sessions become of a file in each format, and what is told
+// The scripts show what sessions become of a file in each format, and what is reported
 // of it.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", "*.txt"))

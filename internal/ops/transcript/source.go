@@ -27,7 +27,7 @@ const (
 	SWEAgent   From = "swe-agent"
 )
 
-// endings are the names, without .gz, that a folder is searched for.
+// endings are the names, without .gz, that a directory is searched for.
 var endings = map[From][]string{
 	Auto:       {".jsonl", ".json", ".traj"},
 	Compactd:   {".jsonl"},
@@ -56,7 +56,7 @@ func (f From) parser(path string) parser {
 // Source is a number of files, whose sessions are read one file at a time.
 type Source struct {
 	files   []file
-	Unknown int // files of the folders that are no transcripts
+	Unknown int // files of the directories that are no transcripts
 }
 
 type file struct {
@@ -64,7 +64,7 @@ type file struct {
 	from From
 }
 
-// Open finds the files that paths stand for, folders with all below them. A file
+// Open finds the files that paths stand for, directories with all below them. A file
 // that is named must be of a known format, one that is found may not be.
 func Open(from From, paths ...string) (*Source, error) {
 	s := &Source{}
@@ -118,18 +118,18 @@ func (s *Source) add(from From, path string) error {
 }
 
 // Sessions reads the files, as often as it is called, always to the same sessions.
-// What cannot be read is told, with its file and line, and left out.
-func (s *Source) Sessions(tell func(error)) iter.Seq[Session] {
+// What cannot be read is reported, with its file and line, and left out.
+func (s *Source) Sessions(report func(error)) iter.Seq[Session] {
 	return func(yield func(Session) bool) {
 		names := map[string]int{}
 		for _, f := range s.files {
 			in := input{
 				stem: stem(f.path), name: func(name string) string { return unique(names, name) },
-				bad: func(err error) error { tell(fmt.Errorf("%s: %w", f.path, err)); return nil },
+				bad: func(err error) error { report(fmt.Errorf("%s: %w", f.path, err)); return nil },
 			}
 			sessions, err := in.parse(f.path, f.from.parser(f.path))
 			if err != nil {
-				tell(fmt.Errorf("%s: %w", f.path, err))
+				report(fmt.Errorf("%s: %w", f.path, err))
 			}
 			for _, session := range sessions {
 				if !yield(session) {

@@ -80,7 +80,7 @@ func TestRealSessionsInOtherFormats(t *testing.T) {
 	t.Logf("%d sessions", written)
 }
 
-// parts says what a conversation holds, wherever its messages begin and end.
+// parts states what a conversation holds, wherever its messages begin and end.
 func parts(t *testing.T, s Session) (out []string) {
 	t.Helper()
 	for _, turn := range s.Turns {
@@ -130,7 +130,7 @@ func asClaudeCode(t *testing.T, s Session) string {
 	return b.String()
 }
 
-// A folder stands for all that lies below it; what is no transcript is counted, and
+// A directory stands for all that lies below it; what is no transcript is counted, and
 // names are unique.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
@@ -165,7 +165,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// What a folder or a file cannot give is said.
+// What a directory or a file cannot give is messages_.
 func TestNothingToRead(t *testing.T) {
 	dir := t.TempDir()
 	for want, open := range map[string]func() (*Source, error){

@@ -10,7 +10,7 @@ import (
 
 // trajectory is a .traj file of SWE-agent.
 type trajectory struct {
-	History []events.Raw `json:"history"` // all that its agents said and saw
+	History []events.Raw `json:"history"` // all messages of its agents
 	Steps   []struct {
 		Response    string `json:"response"`
 		Observation string `json:"observation"`
@@ -60,12 +60,12 @@ func parseSWEAgent(in input, r io.Reader) (out []Session, err error) {
 // recordings sorts the history by agent; the first one has the name of the file.
 func (t *trajectory) recordings(in input) (out []*recording, err error) {
 	var agents []string
-	said := map[string][]events.Raw{}
+	byAgent := map[string][]events.Raw{}
 	for _, item := range t.items(in) {
-		if said[item.Agent] == nil {
+		if byAgent[item.Agent] == nil {
 			agents = append(agents, item.Agent)
 		}
-		said[item.Agent] = append(said[item.Agent], item.message())
+		byAgent[item.Agent] = append(byAgent[item.Agent], item.message())
 	}
 	for i, agent := range agents {
 		name := in.stem
@@ -73,7 +73,7 @@ func (t *trajectory) recordings(in input) (out []*recording, err error) {
 			name += "-" + agent
 		}
 		rec := &recording{name: in.named(name), format: events.OpenAI, model: modelNamed(t.model())}
-		if err := rec.chat(in, said[agent]); err != nil {
+		if err := rec.chat(in, byAgent[agent]); err != nil {
 			return nil, err
 		}
 		out = append(out, rec)
@@ -86,7 +86,7 @@ func (t *trajectory) items(in input) (out []historyItem) {
 	for i, raw := range t.History {
 		var item historyItem
 		if err := events.Unmarshal(raw, &item); err != nil {
-			_ = in.bad(fmt.Errorf("history[%d]: %w", i, err)) // nobody reads trajectories strictly
+			_ = in.bad(fmt.Errorf("history[%d]: %w", i, err)) // trajectories are not read strictly
 			continue
 		}
 		out = append(out, item)

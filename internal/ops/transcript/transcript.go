@@ -32,7 +32,7 @@ type Turn struct {
 	Restarted bool
 }
 
-// Read reads one file in the format compactd. A folder stands for all its *.jsonl
+// Read reads one file in the format compactd. A directory stands for all its *.jsonl
 // and *.jsonl.gz. Sessions come in the order of their first line.
 func Read(path string) ([]Session, error) { return read(path, false) }
 

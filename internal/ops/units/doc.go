@@ -1,4 +1,4 @@
-// Package units says counts, sizes and spans of time as people read them. Programs get exact
+// Package units formats counts, sizes and spans of time as people read them. Programs get exact
 // numbers instead: JSON and logs carry bytes and milliseconds.
 //
 //	units.Count(1, "turn")         // 1 turn

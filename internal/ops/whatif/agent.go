@@ -12,8 +12,8 @@ import (
 )
 
 // adapt makes of a recorded event what it would have been, once the policy has
-// told something else than was recorded; nil when it would not have been.
-func (w *world) adapt(e *Event) (*Event, error) {
+// emitted something else than was recorded; nil when it would not have been.
+func (w *simulation) adapt(e *Event) (*Event, error) {
 	if w.same {
 		return e, nil
 	}
@@ -33,7 +33,7 @@ func (w *world) adapt(e *Event) (*Event, error) {
 
 // withoutUsage is a turn without the usage that was counted for a history which is
 // the recorded one's alone.
-func (w *world) withoutUsage(e *Event) (*Event, error) {
+func (w *simulation) withoutUsage(e *Event) (*Event, error) {
 	in, err := events.DecodeTurn(e.Data)
 	if err != nil || in.Generation <= w.shared {
 		return e, nil //nolint:nilerr // it is rejected, then as now
@@ -50,7 +50,7 @@ func (w *world) withoutUsage(e *Event) (*Event, error) {
 }
 
 // deliver lets the summaries arrive that are due up to a time.
-func (w *world) deliver(ctx context.Context, now int64) error {
+func (w *simulation) deliver(ctx context.Context, now int64) error {
 	for len(w.due) > 0 && w.due[0].at <= now {
 		d := w.due[0]
 		w.due = w.due[1:]
@@ -74,7 +74,7 @@ func (w *world) deliver(ctx context.Context, now int64) error {
 }
 
 // summary counts what was read and written for a summary that has come.
-func (w *world) summary(s *events.Summary) {
+func (w *simulation) summary(s *events.Summary) {
 	if s == nil || w.jobs[s.Job] == nil {
 		return
 	}
@@ -93,16 +93,16 @@ func (w *world) summary(s *events.Summary) {
 	w.sum.Summaries.Output += w.ruler.of([]events.Message{s.Message()})
 }
 
-// hear does what agents and summarizers do with what they are told: they swap the
+// receive does what agents and summarizers do with what they are emitted: they swap the
 // history, and make summaries.
-func (w *world) hear(e *Event, outs []compaction.Outcome) error {
+func (w *simulation) receive(e *Event, outs []compaction.Outcome) error {
 	for _, o := range outs {
 		switch b := o.Body.(type) {
 		case *events.Rejected:
 			w.sum.Rejected++
 		case *events.Job:
 			w.jobs[b.ID] = b
-			w.sum.Summaries.Asked++
+			w.sum.Summaries.Requested++
 			if b.Lane != events.LaneBackground {
 				w.sum.Summaries.Late++
 			}
@@ -122,8 +122,8 @@ func (w *world) hear(e *Event, outs []compaction.Outcome) error {
 	return nil
 }
 
-// swap takes the history that a compaction tells, and checks it.
-func (w *world) swap(b *events.Compacted, v *compaction.View) error {
+// swap takes the history of a compaction, and checks it.
+func (w *simulation) swap(b *events.Compacted, v *compaction.View) error {
 	raw, history, err := w.own.render(v)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ type Compaction struct {
 }
 
 // show keeps a compaction, in place of a smaller one.
-func (w *world) show(b *events.Compacted, saved compaction.Tokens, after []events.Message) error {
+func (w *simulation) show(b *events.Compacted, saved compaction.Tokens, after []events.Message) error {
 	_, before, err := w.own.render(w.own.ledger.ViewAt(b.Generation - 1))
 	if err != nil {
 		return fmt.Errorf("the history before: %w", err)

@@ -24,8 +24,8 @@ func newCore(a events.Address) *core {
 	}
 }
 
-// judge decides on an event as a worker does, applies it, and returns what is told.
-func (c *core) judge(e *Event, config *compaction.Config) []compaction.Outcome {
+// decide decides on an event as a worker does, applies it, and returns what is reported.
+func (c *core) decide(e *Event, config *compaction.Config) []compaction.Outcome {
 	if c.ledger.Expired(e.Time, config) {
 		c.ledger = compaction.NewLedger(c.address)
 	}
@@ -92,7 +92,7 @@ func (c *core) render(v *compaction.View) (raw []events.Raw, read []events.Messa
 	return raw, read, err
 }
 
-// input is what a job asks to be summarized, as a worker reads it from the log.
+// input is what a job requests to be summarized, as a worker reads it from the log.
 func (c *core) input(j *events.Job) summarize.Input {
 	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: c.made[j.Previous]}
 	for i, seq := range j.Seqs {

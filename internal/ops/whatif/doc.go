@@ -6,13 +6,13 @@
 //	err := r.Add(ctx, s) // once for each session
 //	r.Write(os.Stdout)
 //
-// A session is replayed in the time of its own log, and the world around it is
-// simulated: what a policy asks to be summarized is summarized by the embedded
+// A session is replayed in the time of its own log, and the simulation around it is
+// simulated: what a policy requests to be summarized is summarized by the embedded
 // summarizer, and comes back [Options].Delay later.
 //
-// A session of a log has outcomes already. Until a policy tells something else
-// than was told then, its events are as they were recorded, summaries included:
-// the policy in force then comes to the recorded outcomes, byte for byte. From
+// A session of a log has outcomes already. Until a policy emits something else
+// than was published then, its events are as they were recorded, summaries included:
+// the policy in force then gives the recorded outcomes, byte for byte. From
 // there on the agent would have gone on from another history. Its messages stay
 // as they were; what belongs to the recorded history alone is left out: refusals
 // of a provider, rewinds, and usages counted after a later compaction.
@@ -31,5 +31,5 @@
 //
 // # On failure
 //
-// An error says which session it comes from; the report is then of no use.
+// An error states which session it comes from; the report is then of no use.
 package whatif

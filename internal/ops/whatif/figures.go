@@ -39,23 +39,23 @@ type Figures struct {
 	Overflow    int64 `json:"overflow_turn,omitzero"`
 	Overflowing int   `json:"would_overflow"`
 
-	// Facts of all that a session had said are looked for after each tenth of it.
+	// Facts of all that a session had published are looked for after each tenth of it.
 	Facts map[string]facts.Share `json:"facts"`
 
 	Invalid  int `json:"invalid_histories"`
 	Rejected int `json:"rejected_events"`
-	// Diverged counts the sessions in which something else was told than was
+	// Diverged counts the sessions in which something else was published than was
 	// recorded.
 	Diverged int `json:"diverged_sessions"`
 }
 
-// Summaries are what a policy asks of a summarizer.
+// Summaries are what a policy requests of a summarizer.
 type Summaries struct {
-	Asked  int `json:"asked"`
-	Late   int `json:"late"` // asked for at the trigger or after it: none was prepared
-	Made   int `json:"made"`
-	Failed int `json:"failed"`
-	Used   int `json:"used"` // put in place of their range
+	Requested int `json:"requested"`
+	Late      int `json:"late"` // asked for at the trigger or after it: none was prepared
+	Made      int `json:"made"`
+	Failed    int `json:"failed"`
+	Used      int `json:"used"` // put in place of their range
 	// Input is read to make them, Output is what they cost in a history.
 	Input  compaction.Tokens `json:"input_tokens"`
 	Output compaction.Tokens `json:"output_tokens"`
@@ -122,7 +122,7 @@ func (f *Figures) add(o *Figures) {
 }
 
 func (s *Summaries) add(o *Summaries) {
-	s.Asked += o.Asked
+	s.Requested += o.Requested
 	s.Late += o.Late
 	s.Made += o.Made
 	s.Failed += o.Failed

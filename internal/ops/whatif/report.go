@@ -8,7 +8,7 @@ import (
 	"compactd/internal/compaction"
 )
 
-// Recorded is the name of the column that says what was told when the sessions
+// Recorded is the name of the column that states what was published when the sessions
 // were recorded.
 const Recorded = "recorded"
 
@@ -18,7 +18,7 @@ type Policy struct {
 	Config *compaction.Config
 }
 
-// Options say how the world around the sessions is simulated.
+// Options say how the simulation around the sessions is simulated.
 type Options struct {
 	// Delay is how long a summary takes, in the time of the log.
 	Delay time.Duration
@@ -75,7 +75,7 @@ func NewReport(policies []Policy, o Options) *Report {
 // Add plays a session under each policy.
 func (r *Report) Add(ctx context.Context, s *Session) error {
 	for i, c := range r.Policies {
-		w := newWorld(s, c.config, r.delay)
+		w := newSimulation(s, c.config, r.delay)
 		if i == 0 {
 			w.largest = r.largest
 		}

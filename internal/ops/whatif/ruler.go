@@ -11,7 +11,7 @@ type ruler struct {
 	windows compaction.Windows
 
 	rate      compaction.Rate
-	available compaction.Tokens // what a call may carry: the window, less an answer that the agent asks room for
+	available compaction.Tokens // what a call may carry: the window, less an answer that the agent requests room for
 	system    compaction.Tokens
 	tools     compaction.Tokens
 	history   compaction.Tokens

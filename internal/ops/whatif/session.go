@@ -12,9 +12,9 @@ import (
 type Session struct {
 	Address events.Address
 	Events  []Event
-	// Told says that the events were decided on when they were recorded, each under
+	// Decided reports that the events were decided on when they were recorded, each under
 	// its Config.
-	Told bool
+	Decided bool
 }
 
 // Event is one message of the log.
@@ -29,7 +29,7 @@ type Event struct {
 }
 
 // pause is between two turns of a transcript that does not say when they came, and
-// maxPause the most that is between any two: after a month of silence a log has lost
+// maxPause the most that is between any two: after an idle month a log has lost
 // the session, and its agent sends the whole history again.
 const (
 	pause    = 10 * time.Second

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/ops/transcript"
 )
 
-// A transcript keeps its own timing, as far as it says when a turn came; it neither
+// A transcript keeps its own timing, as far as it states when a turn came; it neither
 // goes back nor is silent for more than a day.
 func TestFromTranscript(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }

@@ -20,7 +20,7 @@ type row struct {
 	of   func(*Figures) string
 }
 
-// stages and reasons in the order of their rows; those that nobody has are left out.
+// stages and reasons in the order of their rows; those that no policy has are left out.
 var (
 	stages  = []events.Stage{events.StagePrune, events.StageDeduplicate, events.StageSummarize, events.StageTruncate}
 	reasons = []events.Reason{
@@ -74,7 +74,7 @@ func (r *Report) rows() []row {
 		row{"  peak", func(f *Figures) string { return grouped(int64(f.Peak)) }},
 		row{"  all calls", func(f *Figures) string { return grouped(int64(f.Sent)) }},
 		row{"tokens saved", func(f *Figures) string { return grouped(int64(f.Saved)) }},
-		row{"summaries asked for", of(func(f *Figures) int { return f.Summaries.Asked })},
+		row{"summaries requested", of(func(f *Figures) int { return f.Summaries.Requested })},
 		row{"  at the trigger", of(func(f *Figures) int { return f.Summaries.Late })},
 		row{"  made", of(func(f *Figures) int { return f.Summaries.Made })},
 		row{"  used", of(func(f *Figures) int { return f.Summaries.Used })},

@@ -119,7 +119,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// golden reads the log that is kept for the rules in force, with what was told.
+// golden reads the log that is kept for the rules in force, with what was published.
 func golden(t *testing.T) (sessions []*Session, told map[compaction.Seq][]string, c *compaction.Config) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "compaction", "testdata", "golden", fmt.Sprintf("rules-%d", compaction.RulesVersion))
@@ -134,7 +134,7 @@ func golden(t *testing.T) (sessions []*Session, told map[compaction.Seq][]string
 	for _, e := range lines[goldenEvent](t, dir, "log.jsonl") {
 		a := events.Address{Tenant: e.Tenant, Session: e.Session}
 		if known[a] == nil {
-			known[a] = &Session{Address: a, Told: true}
+			known[a] = &Session{Address: a, Decided: true}
 			sessions = append(sessions, known[a])
 		}
 		known[a].Events = append(known[a].Events, Event{Seq: e.Seq, Time: e.Time, Kind: e.Kind, Data: []byte(e.Payload), Config: c})
@@ -177,7 +177,7 @@ func lines[T any](t *testing.T, dir, name string) (out []T) {
 	return out
 }
 
-// E6: under the recorded config a recorded log comes to the recorded outcomes, byte
+// E6: under the recorded config a recorded log gives the recorded outcomes, byte
 // for byte, also where the config is named as a policy; another policy comes to
 // others, with histories as valid.
 func TestRecordedConfig(t *testing.T) {
@@ -185,8 +185,8 @@ func TestRecordedConfig(t *testing.T) {
 	for _, policy := range []Policy{{Name: Recorded}, {Name: "the same", Config: c}} {
 		got := map[compaction.Seq][]string{}
 		for _, s := range sessions {
-			w := newWorld(s, policy.Config, time.Minute.Milliseconds())
-			w.told = func(e *Event, outs []compaction.Outcome) {
+			w := newSimulation(s, policy.Config, time.Minute.Milliseconds())
+			w.emitted = func(e *Event, outs []compaction.Outcome) {
 				for _, o := range outs {
 					body, err := events.Marshal(o.Body)
 					if err != nil {
@@ -217,7 +217,7 @@ func TestRecordedConfig(t *testing.T) {
 // belongs to the recorded history alone is left out.
 func TestAdapt(t *testing.T) {
 	sessions, _, c := golden(t)
-	w := newWorld(sessions[0], c, 0)
+	w := newSimulation(sessions[0], c, 0)
 	w.awaits["asked"] = true
 	turn := func(generation int) string {
 		return fmt.Sprintf(`{"turn":9,"generation":%d,"usage":{"input_tokens":7},"messages":[]}`, generation)
@@ -277,7 +277,7 @@ func TestCalls(t *testing.T) {
 	publish(3, 0) // too early
 	publish(2, 0) // and with it 3
 	publish(2, 2) // takes 2 and 3 back
-	w := newWorld(s, preset(t, "default").Config, 0)
+	w := newSimulation(s, preset(t, "default").Config, 0)
 	f, err := w.run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -12,22 +12,22 @@ import (
 	"compactd/internal/ops/facts"
 )
 
-// world is one session under one policy, and the agent and summarizer around it.
-type world struct {
+// simulation is one session under one policy, and the agent and summarizer around it.
+type simulation struct {
 	session *Session
 	config  *compaction.Config // nil: each event under its own
 	delay   int64              // of a summary, in milliseconds
-	told    func(*Event, []compaction.Outcome)
+	emitted func(*Event, []compaction.Outcome)
 
 	own  *core
 	base *core // as it was recorded, while same; nil when there is nothing to compare
-	// same says that nothing else was told so far than was recorded, and shared how
+	// same states that nothing else was published so far than was recorded, and shared how
 	// many generations that went for.
 	same   bool
 	shared int64
 
-	jobs   map[string]*events.Job // that were asked for
-	awaits map[string]bool        // whose result is in the log: asked for while all was the same
+	jobs   map[string]*events.Job // that were requested
+	awaits map[string]bool        // whose result is in the log: requested while all was the same
 	due    []dueJob               // whose result comes from here
 	made   compaction.Seq         // simulated events so far
 	turns  []facts.Turn
@@ -47,19 +47,19 @@ type dueJob struct {
 // and exact in the JSON of any language.
 const simulated compaction.Seq = 1 << 48
 
-func newWorld(s *Session, c *compaction.Config, delay int64) *world {
-	w := &world{
-		session: s, config: c, delay: delay, told: func(*Event, []compaction.Outcome) {},
-		own: newCore(s.Address), same: s.Told, jobs: map[string]*events.Job{}, awaits: map[string]bool{}, ruler: newRuler(), sum: newFigures(),
+func newSimulation(s *Session, c *compaction.Config, delay int64) *simulation {
+	w := &simulation{
+		session: s, config: c, delay: delay, emitted: func(*Event, []compaction.Outcome) {},
+		own: newCore(s.Address), same: s.Decided, jobs: map[string]*events.Job{}, awaits: map[string]bool{}, ruler: newRuler(), sum: newFigures(),
 	}
-	if s.Told && c != nil {
+	if s.Decided && c != nil {
 		w.base = newCore(s.Address)
 	}
 	return w
 }
 
 // run plays the session to its end.
-func (w *world) run(ctx context.Context) (*Figures, error) {
+func (w *simulation) run(ctx context.Context) (*Figures, error) {
 	tenths := w.session.tenths()
 	for i := range w.session.Events {
 		e := &w.session.Events[i]
@@ -80,9 +80,9 @@ func (w *world) run(ctx context.Context) (*Figures, error) {
 	return w.sum, w.deliver(ctx, math.MaxInt64)
 }
 
-// pass lets time pass: summaries arrive, and a session that was silent for long is
+// pass lets time pass: summaries arrive, and a session that was idle for long is
 // told so, as a worker does.
-func (w *world) pass(ctx context.Context, now int64) error {
+func (w *simulation) pass(ctx context.Context, now int64) error {
 	if err := w.deliver(ctx, now); err != nil || w.same || !w.own.ledger.Idle(now, w.config) {
 		return err
 	}
@@ -93,20 +93,20 @@ func (w *world) pass(ctx context.Context, now int64) error {
 	return w.take(w.simulate(events.KindIdle, now, data))
 }
 
-func (w *world) simulate(k events.Kind, now int64, data []byte) *Event {
+func (w *simulation) simulate(k events.Kind, now int64, data []byte) *Event {
 	w.made++
 	return &Event{Seq: simulated + w.made, Time: now, Kind: k, Data: data}
 }
 
-// take lets the policy judge an event, and counts what it tells.
-func (w *world) take(e *Event) error {
+// take lets the policy decide an event, and counts what it emits.
+func (w *simulation) take(e *Event) error {
 	config := w.config
 	if config == nil {
 		config = e.Config
 	}
 	turns, generation := w.own.ledger.LastTurn(), w.own.ledger.Generation()
-	outs := w.own.judge(e, config)
-	w.told(e, outs)
+	outs := w.own.decide(e, config)
+	w.emitted(e, outs)
 	w.compare(e, outs, generation)
 	if !w.own.ledger.HasTurns() {
 		w.turns, w.ruler.history = nil, 0
@@ -117,15 +117,15 @@ func (w *world) take(e *Event) error {
 	case events.KindSummary:
 		w.summary(w.own.made[uint64(e.Seq)])
 	}
-	return w.hear(e, outs)
+	return w.receive(e, outs)
 }
 
-// compare notes when a policy tells something else for the first time.
-func (w *world) compare(e *Event, outs []compaction.Outcome, generation int64) {
+// compare notes when a policy emits something else for the first time.
+func (w *simulation) compare(e *Event, outs []compaction.Outcome, generation int64) {
 	if !w.same || w.base == nil {
 		return
 	}
-	if was := w.base.judge(e, e.Config); !slices.EqualFunc(outs, was, sameOutcome(w.config, e.Config)) {
+	if was := w.base.decide(e, e.Config); !slices.EqualFunc(outs, was, sameOutcome(w.config, e.Config)) {
 		w.same, w.shared, w.base = false, generation, nil
 		w.sum.Diverged++
 	}
@@ -144,10 +144,10 @@ func sameOutcome(a, b *compaction.Config) func(x, y compaction.Outcome) bool {
 }
 
 // turn counts the call after a turn that was taken.
-func (w *world) turn(e *Event, before int64, outs []compaction.Outcome) error {
+func (w *simulation) turn(e *Event, before int64, outs []compaction.Outcome) error {
 	in, err := events.DecodeTurn(e.Data)
 	if err != nil { // rejected
-		return w.hear(e, outs)
+		return w.receive(e, outs)
 	}
 	number := max(in.Number, in.ReplacesFrom)
 	if number == 0 {
@@ -167,9 +167,9 @@ func (w *world) turn(e *Event, before int64, outs []compaction.Outcome) error {
 		}
 		w.ruler.history = w.ruler.of(history)
 	default: // parked, refused, or there already
-		return w.hear(e, outs)
+		return w.receive(e, outs)
 	}
-	if err := w.hear(e, outs); err != nil {
+	if err := w.receive(e, outs); err != nil {
 		return err
 	}
 	w.sum.carry(w.ruler.call(), w.ruler.available)
@@ -180,7 +180,7 @@ func (w *world) turn(e *Event, before int64, outs []compaction.Outcome) error {
 }
 
 // remember keeps the messages of a turn at their place.
-func (w *world) remember(number, from int64, messages []events.Message) {
+func (w *simulation) remember(number, from int64, messages []events.Message) {
 	if from > 0 {
 		w.turns = slices.DeleteFunc(w.turns, func(t facts.Turn) bool { return t.Number >= from })
 	}
@@ -191,7 +191,7 @@ func (w *world) remember(number, from int64, messages []events.Message) {
 }
 
 // remembers looks for the facts of all turns in the history as it is now.
-func (w *world) remembers() error {
+func (w *simulation) remembers() error {
 	history, err := w.history()
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (w *world) remembers() error {
 }
 
 // history is what the agent has now.
-func (w *world) history() ([]events.Message, error) {
+func (w *simulation) history() ([]events.Message, error) {
 	if w.own.ledger.LastTurn() == 0 {
 		return nil, nil
 	}

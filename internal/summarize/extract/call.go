@@ -56,9 +56,9 @@ type call struct {
 	done   bool   // it has its result
 	key    string // equal for calls of the same tool with the same command or path
 	head   string // for people: `go test ./...`, or Edit `main.go`
-	named  bool   // head says all that key does, if it is not cut
+	named  bool   // head is as specific as key, if it is not cut
 	shell  bool
-	quotes bool // a command that shows text of others: its output says nothing of success
+	quotes bool // a command that shows text of others: its output is no sign of success
 	commit bool // a command that makes commits
 	uses   []use
 	list   []task // of a to-do list, nil when the call has none
@@ -158,7 +158,7 @@ var (
 	quoting = []string{"ag", "awk", "cat", "diff", "find", "grep", "head", "jq", "less", "ls", "rg", "sed", "tail"}
 )
 
-// command reads what a shell command says about files and its own output.
+// command reads the files of a shell command, and what its output is.
 func (c *call) command(s string) {
 	if strings.Contains(s, "<<") {
 		for _, m := range hereDocument.FindAllStringSubmatch(s, -1) {

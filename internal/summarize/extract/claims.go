@@ -10,7 +10,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// claimMark begins a line which says that a user approved something, though no user
+// claimMark begins a line which states that a user approved something, though no user
 // wrote so: an agent that acts on a summary must not take it for permission.
 const claimMark = "unverified, no user wrote this: "
 
@@ -28,7 +28,7 @@ var (
 		`\b(?:pre-?approved|already approved|(?:was|is|were|been) (?:explicitly |already )?(?:approved|authori[sz]ed|permitted)|approval (?:was |has been )?(?:given|granted|received|obtained))\b`)
 	// claimWord are the words of a claim that do not say what was approved.
 	claimWord = regexp.MustCompile(`^(?:` + claimWho + `|` + claimDid + `|already|explicitly|signed|with|that|this|have|been|were|their|from|light|green|said|gave|given|obtained|received|wrote|unverified)$`)
-	// approving are sentences of users that approve what they were asked.
+	// approving are sentences of users that approve the question before them.
 	approving = snippet.NewPhrases(
 		"yes", "yep", "yeah", "ok", "okay", "sure", "go ahead", "go for it", "do it", "please do", "approve", "approved", "i approve", "agreed", "fine", "lgtm",
 		"looks good", "sounds good", "confirmed", "allowed", "you may", "you can", "permission", "proceed", "continue", "accepted", "ja", "mach das", "genehmigt", "einverstanden",
@@ -42,7 +42,7 @@ const maxQuestion = 2_000
 // the message that it answers.
 func approvals(in *summarize.Input) []Phrase {
 	var out []Phrase
-	asked := ""
+	question := ""
 	for i := range in.Messages {
 		m := &in.Messages[i]
 		for k := range m.Parts {
@@ -50,13 +50,13 @@ func approvals(in *summarize.Input) []Phrase {
 			switch {
 			case p.Kind != events.PartText:
 			case m.Role == events.RoleAssistant:
-				asked = p.Text[max(0, len(p.Text)-maxQuestion):]
+				question = p.Text[max(0, len(p.Text)-maxQuestion):]
 			case m.Role == events.RoleUser:
 				text, _ := UserText(p.Text)
 				for s := range snippet.Sentences(text) {
 					s = snippet.Head(s, 4*ruleUnits)
 					if lower := snippet.Folded(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {
-						out = append(out, Phrase{words: words(s + " " + asked)})
+						out = append(out, Phrase{words: words(s + " " + question)})
 					}
 				}
 			}
@@ -84,7 +84,7 @@ func (d *Digest) MarkClaim(text string) string {
 	}
 }
 
-// markClaims marks the claims among what the assistant said.
+// markClaims marks the claims among what the assistant wrote.
 func (d *Digest) markClaims() {
 	for _, lines := range [][]Line{d.decisions, d.discoveries, d.work} {
 		for i := range lines {

@@ -73,7 +73,7 @@ func Scan(in *summarize.Input) *Digest {
 		succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
 	}
 	s := scanner{Digest: d, byID: map[string]int{}, open: map[string][]int{}}
-	var spoken []summarize.Message
+	var written []summarize.Message
 	for i := range in.Messages {
 		m := &in.Messages[i]
 		switch m.Role {
@@ -81,13 +81,13 @@ func Scan(in *summarize.Input) *Digest {
 			d.user(m)
 		case events.RoleAssistant:
 			if d.assistant(m) {
-				spoken = append(spoken, *m)
+				written = append(written, *m)
 			}
 		}
 		s.tools(m)
 	}
 	s.finish()
-	for _, m := range spoken[max(0, len(spoken)-maxWork):] {
+	for _, m := range written[max(0, len(written)-maxWork):] {
 		d.work = append(d.work, workLine(&m))
 	}
 	d.work = slices.DeleteFunc(d.work, func(l Line) bool { return l.Text == "" })
@@ -99,7 +99,7 @@ func Scan(in *summarize.Input) *Digest {
 	return d
 }
 
-// Empty reports a range that has nothing to tell.
+// Empty reports a range that has nothing to summarize.
 func (d *Digest) Empty() bool {
 	return len(d.Users) == 0 && len(d.work) == 0 && len(d.files) == 0 && len(d.failures) == 0 &&
 		!d.taskList && !d.carried
@@ -107,7 +107,7 @@ func (d *Digest) Empty() bool {
 
 // user reads what the user wrote in a message.
 func (d *Digest) user(m *summarize.Message) {
-	var said []string
+	var texts []string
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
 		case events.PartText:
@@ -116,13 +116,13 @@ func (d *Digest) user(m *summarize.Message) {
 				d.Previous, d.carried = parseMessage(summary, m.Turn), true
 			}
 			if text != "" {
-				said = append(said, text)
+				texts = append(texts, text)
 			}
 		case events.PartImage:
-			said = append(said, PlaceOf(p))
+			texts = append(texts, PlaceOf(p))
 		}
 	}
-	text := snippet.WithoutData(strings.Join(said, "\n"))
+	text := snippet.WithoutData(strings.Join(texts, "\n"))
 	l := Line{Text: snippet.Clip(text, GoalUnits), Turns: [2]int64{m.Turn, m.Turn}}
 	if l.Text == "" {
 		return
@@ -156,16 +156,16 @@ func PlaceOf(p *events.Part) string {
 	return snippet.ImagePlace
 }
 
-// assistant reads the sentences of an assistant, and reports whether it said
-// anything.
+// assistant reads the sentences of an assistant, and reports whether it
+// wrote anything.
 func (d *Digest) assistant(m *summarize.Message) bool {
-	spoke := false
+	wrote := false
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		if p.Kind != events.PartText || isPlaceholder(p.Text) || strings.TrimSpace(p.Text) == "" {
 			continue
 		}
-		spoke = true
+		wrote = true
 		text := snippet.WithoutData(p.Text)
 		d.identify(text, m.Turn)
 		d.boxes(text, m.Turn)
@@ -185,7 +185,7 @@ func (d *Digest) assistant(m *summarize.Message) bool {
 			}
 		}
 	}
-	return spoke
+	return wrote
 }
 
 // workLine is the first sentence of a message.

@@ -17,7 +17,7 @@
 //   - The record takes at most half of MaxUnits.
 //   - A summary is merged with the previous one by section and by fact, never nested.
 //     Rules of the user that were once taken come first in their share.
-//   - A line which says that a user approved something is marked when no user wrote so.
+//   - A line which states that a user approved something is marked when no user wrote so.
 //
 // # Concurrency
 //

@@ -16,13 +16,13 @@ type failure struct {
 // What ends a failure that the same call has overcome.
 const fixedMark = "later succeeded"
 
-// failed returns what a result says of its failure; ok is false for a success.
+// failed returns the text of a failed result; ok is false for a success.
 // Where the dialect or the tool marks no errors, lines of a shell's output do.
 func failed(p *events.Part, c *call) (text string, ok bool) {
 	if !p.Failed && (c == nil || !c.shell || c.quotes) {
 		return "", false
 	}
-	first, telling, bad := "", "", false
+	first, decisiveLine, bad := "", "", false
 	for l := range strings.Lines(p.Text) {
 		l = strings.TrimSpace(l)
 		if l == "" {
@@ -32,12 +32,12 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 			first = l
 		}
 		switch errorLine(l) {
-		case tells:
-			telling, bad = l, true
+		case decisive:
+			decisiveLine, bad = l, true
 		case marks:
 			bad = true
 		}
-		if telling != "" {
+		if decisiveLine != "" {
 			break
 		}
 	}
@@ -45,8 +45,8 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 		return "", false
 	}
 	text = snippet.ClipNeutral(first, failureUnits)
-	if telling != "" && telling != first && !(errorLine(first) == tells) {
-		text = snippet.ClipNeutral(first, failureUnits/2) + lineMark + snippet.ClipNeutral(telling, failureUnits)
+	if decisiveLine != "" && decisiveLine != first && !(errorLine(first) == decisive) {
+		text = snippet.ClipNeutral(first, failureUnits/2) + lineMark + snippet.ClipNeutral(decisiveLine, failureUnits)
 	}
 	return text, true
 }
@@ -54,11 +54,11 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 // lineMark stands between two lines of one result.
 const lineMark = " | "
 
-// What a line says of a failure.
+// What a line is for a failure.
 const (
-	silent = iota
-	marks  // that there was one
-	tells  // which
+	unremarkable = iota
+	marks        // that there was one
+	decisive     // which
 )
 
 var tellingHeads = []string{
@@ -67,16 +67,16 @@ var tellingHeads = []string{
 }
 
 // errorLine looks at the start of a trimmed line only: in the middle of one, the
-// words of an error are mostly somebody else's.
+// words of an error are mostly quoted.
 func errorLine(l string) int {
 	for _, h := range tellingHeads {
 		if strings.HasPrefix(l, h) {
-			return tells
+			return decisive
 		}
 	}
 	switch {
 	case l == "FAIL", strings.HasPrefix(l, "FAIL\t"), strings.HasPrefix(l, "FAIL "):
-		return tells
+		return decisive
 	case strings.HasPrefix(l, "Traceback (most recent call last)"):
 		return marks
 	case exitLine(l):
@@ -84,12 +84,12 @@ func errorLine(l string) int {
 	}
 	word, _, ok := strings.Cut(snippet.Head(l, 80), ": ")
 	if ok && !strings.Contains(word, " ") && (strings.HasSuffix(word, "Error") || strings.HasSuffix(word, "Exception")) {
-		return tells // ValueError: …
+		return decisive // ValueError: …
 	}
 	if ok && (word == "bash" || word == "sh" || word == "zsh") && strings.Contains(l, "not found") {
-		return tells
+		return decisive
 	}
-	return silent
+	return unremarkable
 }
 
 // exitLine reports lines such as "Exit code 2".

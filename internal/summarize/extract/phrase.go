@@ -17,8 +17,8 @@ func words(s string) []string {
 	return slices.Compact(all)
 }
 
-// Phrase is what a line says, as far as code can tell: its words, and whether it
-// says yes or no.
+// Phrase is the meaning of a line as far as code can compare it: its words, and whether
+// it is negated.
 type Phrase struct {
 	words   []string
 	negated bool
@@ -33,7 +33,7 @@ func PhraseOf(s string) Phrase {
 	return Phrase{words(s), snippet.Matches(snippet.Folded(s), negations)}
 }
 
-// holds reports whether s says what o does, and not its opposite.
+// holds reports whether s states what o does, and not its opposite.
 func (s Phrase) holds(o Phrase, percent int) bool {
 	return s.negated == o.negated && s.Covers(o, percent)
 }
@@ -57,7 +57,7 @@ func PhrasesOf(lines []Line) []Phrase {
 	return out
 }
 
-// anyHolds reports whether one of all says what o does.
+// anyHolds reports whether one of all states what o does.
 func anyHolds(all []Phrase, o Phrase, percent int) bool {
 	return slices.ContainsFunc(all, func(s Phrase) bool { return s.holds(o, percent) })
 }
@@ -68,13 +68,13 @@ const (
 	usersPercent = 60
 )
 
-// foreignMark begins what a model took for a rule, though no user said it.
+// foreignMark begins what a model took for a rule, though no user wrote it.
 const foreignMark = "not from the user: "
 
 // RulesOf returns the rules of a summary (C1): those of the previous one and of the
 // user, in the words they have, before what a model makes of them. A rule of the
-// model that says the same is left out, and one whose words are no user's is none:
-// it is what a file, a page or a tool asked for, and marked as such.
+// model with the same meaning is left out, and one whose words are no user's is none:
+// it is what a file, a page or a tool requested, and marked as such.
 func (d *Digest) RulesOf(old, written []Line) (rules, foreign []Line) {
 	rules = United(old, d.rules)
 	known := PhrasesOf(rules)

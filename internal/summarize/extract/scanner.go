@@ -34,7 +34,7 @@ func (s *scanner) tools(m *summarize.Message) {
 	}
 }
 
-// call notes a call and what it says before it has a result.
+// call notes a call and what it shows before it has a result.
 func (s *scanner) call(p *events.Part, turn int64) {
 	c := readCall(p, turn)
 	n := len(s.calls)

@@ -84,7 +84,7 @@ func (l Line) suffix() string {
 
 var suffixes = regexp.MustCompile(` \((?:turns? (\d{1,10})(?:-(\d{1,10}))?(, ` + fixedMark + `)?|` + fixedMark + `)\)$`)
 
-// ParseLine reads a line of a text, whoever wrote it: without the mark of a list,
+// ParseLine reads a line of a text, of any author: without the mark of a list,
 // and with its turns apart. It is empty for what holds no words.
 func ParseLine(s string) Line {
 	s = strings.TrimSpace(s)

@@ -36,7 +36,7 @@ func (n *promptBuilder) accept(r *model.Reply, prompt string) (*events.Summary, 
 	return &events.Summary{Text: text, Record: record}, nil
 }
 
-// merged holds an answer against the input: what code knows better stands in
+// merged holds an answer against the input: what code has exactly is put in
 // place of what the model wrote. from is the prompt.
 func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 	own, old := n.digest.Sections(), &extract.Sections{}
@@ -63,7 +63,7 @@ func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 	return &a.Sections
 }
 
-// span is from the first to the last turn that a summary can tell of.
+// span is from the first to the last turn that a summary can cover.
 func (n *promptBuilder) span(old *extract.Sections) [2]int64 {
 	var all [2]int64
 	for _, lines := range old {

@@ -20,7 +20,7 @@ const (
 	blockNameBytes = 40
 )
 
-// round is a message of a user, or what an assistant said and did with the
+// round is a message of a user, or what an assistant wrote and did with the
 // results: the smallest piece that a prompt leaves out.
 type round struct {
 	text   string
@@ -28,7 +28,7 @@ type round struct {
 	from   int // index of its first message
 }
 
-// rounds writes the messages of a legible input down, each under a line such as
+// rounds writes the messages of a sanitized input down, each under a line such as
 // "[turn 12] user". The lines of a message begin with a space, so that none can
 // pass for one of ours.
 func rounds(in *summarize.Input) []round {
@@ -97,8 +97,8 @@ func (w *excerpt) part(role events.Role, p *events.Part) (head, text string) {
 	switch p.Kind {
 	case events.PartText:
 		if role == events.RoleUser {
-			said, _ := extract.UserText(p.Text)
-			return "user", snippet.CutMiddle(stripped(said), userBytes)
+			text, _ := extract.UserText(p.Text)
+			return "user", snippet.CutMiddle(stripped(text), userBytes)
 		}
 		return string(role), snippet.CutMiddle(stripped(p.Text), assistantBytes)
 	case events.PartCall:
@@ -119,7 +119,7 @@ func (w *excerpt) part(role events.Role, p *events.Part) (head, text string) {
 	}
 }
 
-// attachments are the types of blocks that an agent puts into its history anew
+// attachments are the types of blocks that an agent puts into its history again
 // after each compaction.
 var attachments = map[string]bool{"attachment": true, "skill_discovery": true, "skill_listing": true}
 

@@ -20,7 +20,7 @@ type Model interface {
 // Limits are what a model takes and gives, in tokens of its own counting.
 type Limits struct {
 	Window    int64 // input and output together
-	MaxOutput int64 // at most, whatever a request asks for
+	MaxOutput int64 // at most, whatever a request requests
 }
 
 // Request is one prompt. There are no tools, ever.

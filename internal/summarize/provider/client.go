@@ -167,8 +167,8 @@ func (c *client) clean(r model.Reply) (model.Reply, error) {
 	}
 	r.Usage.Input = min(max(r.Usage.Input, 0), maxUsage)
 	r.Usage.Output = min(max(r.Usage.Output, 0), maxUsage)
-	said := r.Finish == model.FinishStop || r.Finish == model.FinishOther
-	if said && strings.TrimSpace(r.Text) == "" {
+	complete := r.Finish == model.FinishStop || r.Finish == model.FinishOther
+	if complete && strings.TrimSpace(r.Text) == "" {
 		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errEmpty}
 	}
 	return r, nil

@@ -65,20 +65,20 @@ func retryAfter(err error) time.Duration {
 
 // refusal reads an answer that is no success.
 func refusal(status int, h http.Header, body []byte) *model.Error {
-	var said explanation
+	var refusal explanation
 	var v any
 	if events.UnmarshalLenient(body, &v) == nil {
-		said.read(v, 0)
+		refusal.read(v, 0)
 	} else {
-		said.message = strings.ToLower(string(body[:min(len(body), maxMessage)]))
+		refusal.message = strings.ToLower(string(body[:min(len(body), maxMessage)]))
 	}
-	said.code(strings.ToLower(h.Get("X-Amzn-Errortype")))
-	e := &model.Error{Kind: said.kind(status), Status: status, RetryAfter: said.wait(h)}
+	refusal.code(strings.ToLower(h.Get("X-Amzn-Errortype")))
+	e := &model.Error{Kind: refusal.kind(status), Status: status, RetryAfter: refusal.wait(h)}
 	switch {
 	case status >= 300 && status <= 399:
 		e.Err = errRedirect
-	case len(said.codes) > 0:
-		e.Err = codeError(strings.Join(said.codes, ", "))
+	case len(refusal.codes) > 0:
+		e.Err = codeError(strings.Join(refusal.codes, ", "))
 	}
 	return e
 }

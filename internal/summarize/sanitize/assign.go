@@ -135,11 +135,11 @@ func (f *finder) valueOf(n *name) {
 		f.table(n)
 		return
 	}
-	f.judge(n, at, how)
+	f.readValue(n, at, how)
 }
 
-// judge reads the value at a place.
-func (f *finder) judge(n *name, at int, how syntax) {
+// readValue reads the value at a place.
+func (f *finder) readValue(n *name, at int, how syntax) {
 	v, how := f.literal(at, how)
 	if v.to-v.from > maxValue {
 		v.to = v.from + maxValue
@@ -152,7 +152,7 @@ func (f *finder) judge(n *name, at int, how syntax) {
 		f.work += i
 		return // another name with its own value
 	}
-	f.work += 4 * min(len(text), judged)
+	f.work += 4 * min(len(text), maxRead)
 	secret := isSecret(text, n.weight, how)
 	if !secret && n.weight == medium && strings.HasSuffix(f.low[n.bare:n.to], "auth") && len(text) >= 8 && isLogin(text) {
 		secret = true

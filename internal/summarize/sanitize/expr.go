@@ -72,7 +72,7 @@ func chainsOf(expr string) ([]chain, error) {
 	}
 	for i := range all {
 		all[i] = all[i].joined()
-		all[i].settle()
+		all[i].keepSuffixes()
 	}
 	return all, nil
 }
@@ -239,8 +239,8 @@ func (c chain) joined() chain {
 	return out
 }
 
-// settle marks the runs that may have to give bytes back to what follows them.
-func (c chain) settle() {
+// keepSuffixes marks the runs that may have to give bytes back to what follows them.
+func (c chain) keepSuffixes() {
 	for i := range c {
 		l := &c[i]
 		if l.kind != linkRun || l.min == l.max {

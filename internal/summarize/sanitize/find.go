@@ -242,8 +242,8 @@ func (f *finder) matched(n int, c chain, at, lead int) bool {
 	if f.covered(secret) {
 		return true
 	}
-	f.work += 2 * min(secret.to-secret.from, judged)
-	if text := f.s[secret.from:min(secret.to, secret.from+4*judged)]; r.entropy > 0 && entropy(text) <= r.entropy || f.allowed(r, secret, span{lead, end}) || r.plain != nil && r.plain(text) || r.name == genericRule && harmless(f.low[lead:secret.from], text) {
+	f.work += 2 * min(secret.to-secret.from, maxRead)
+	if text := f.s[secret.from:min(secret.to, secret.from+4*maxRead)]; r.entropy > 0 && entropy(text) <= r.entropy || f.allowed(r, secret, span{lead, end}) || r.plain != nil && r.plain(text) || r.name == genericRule && harmless(f.low[lead:secret.from], text) {
 		return false
 	}
 	f.found = append(f.found, secret)
@@ -370,7 +370,7 @@ func (f *finder) allowed(r *compiled, secret, match span) bool {
 	if len(r.allow) == 0 {
 		return false
 	}
-	secret.to = min(secret.to, secret.from+4*judged)
+	secret.to = min(secret.to, secret.from+4*maxRead)
 	for _, l := range r.lists() {
 		if l.holds(f, secret, match) {
 			return true

@@ -176,10 +176,10 @@ func (f *finder) scheme(from, to int) {
 	if f.low[from:to] == "token " || f.low[from:to] == "apikey " {
 		least = 20
 	}
-	if len(v) < least || mixOf(v[:min(len(v), judged)]).digits == 0 && !(f.low[from:to] == "basic " && isLogin(v)) || placeholder(v[:min(len(v), judged)]) || isPathLike(v) || wordsOnly(v) || dashedWords(v) {
+	if len(v) < least || mixOf(v[:min(len(v), maxRead)]).digits == 0 && !(f.low[from:to] == "basic " && isLogin(v)) || placeholder(v[:min(len(v), maxRead)]) || isPathLike(v) || wordsOnly(v) || dashedWords(v) {
 		return
 	}
-	if least == 20 && (isHash(v) && len(v) < 32 || entropy(v[:min(len(v), judged)]) < 3 || isUUID(v)) {
+	if least == 20 && (isHash(v) && len(v) < 32 || entropy(v[:min(len(v), maxRead)]) < 3 || isUUID(v)) {
 		return
 	}
 	f.found = append(f.found, span{i, end})
@@ -228,7 +228,7 @@ func (f *finder) cookie(name string, v span) {
 	if len(text) < 6 || len(name) > maxName || harmlessCookies[name] {
 		return
 	}
-	text = text[:min(len(text), judged)]
+	text = text[:min(len(text), maxRead)]
 	f.work += 2 * len(text)
 	x := mixOf(text)
 	if x.digits == 0 && len(text) < 16 || x.letters == 0 && len(text) < 12 || wordsOnly(text) || placeholder(text) || strings.ContainsAny(text, "{$(") {

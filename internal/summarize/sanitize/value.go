@@ -22,13 +22,13 @@ const (
 // maxValue bounds a value; of longer ones the rest is no part of it.
 const maxValue = 2048
 
-// judged is how much of a value is looked at.
-const judged = 256
+// maxRead is how much of a value is looked at.
+const maxRead = 256
 
 // isSecret reports whether the value of a name is a secret, and not a word, an
 // expression, or a place for one.
 func isSecret(v string, w weight, how syntax) bool {
-	v = v[:min(len(v), judged)]
+	v = v[:min(len(v), maxRead)]
 	n := utf8.RuneCountInString(v)
 	if n < 4 || placeholder(v) {
 		return false
@@ -126,7 +126,7 @@ func placeholder(v string) bool {
 	if strings.HasPrefix(v, "*") || strings.HasPrefix(v, "[secret]") {
 		return true
 	}
-	var buf [judged]byte
+	var buf [maxRead]byte
 	low := append(buf[:0], v...)
 	for i, c := range low {
 		if c >= 'A' && c <= 'Z' {

@@ -127,7 +127,7 @@ func Tags(s string) int {
 }
 
 // StripInvisible removes terminal sequences and the characters that no reader sees, and that
-// could hide a word from whoever looks for it. White space stays.
+// could hide a word from a search. White space stays.
 func StripInvisible(s string) string {
 	if !strings.ContainsFunc(s, invisible) {
 		return s

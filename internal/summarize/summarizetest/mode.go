@@ -49,7 +49,7 @@ func (s *Server) behave(w http.ResponseWriter, r *http.Request, m Mode, p Prompt
 	switch m {
 	case Slow:
 		if s.wait(r, s.Delay) {
-			s.say(w, p, m)
+			s.writeAnswer(w, p, m)
 		}
 	case Hang:
 		s.wait(r, forever)
@@ -76,12 +76,12 @@ func (s *Server) behave(w http.ResponseWriter, r *http.Request, m Mode, p Prompt
 		s.refuse(w, m, p)
 	case PromptRefused:
 		if p.Dialect == Google { // which declines with status 200
-			s.say(w, p, m)
+			s.writeAnswer(w, p, m)
 		} else {
 			s.refuse(w, m, p)
 		}
 	default:
-		s.say(w, p, m)
+		s.writeAnswer(w, p, m)
 	}
 }
 

@@ -16,7 +16,9 @@ const (
 	OutputTokens = 56
 )
 
-func (s *Server) say(w http.ResponseWriter, p Prompt, m Mode) { send(w, http.StatusOK, s.reply(p, m)) }
+func (s *Server) writeAnswer(w http.ResponseWriter, p Prompt, m Mode) {
+	send(w, http.StatusOK, s.reply(p, m))
+}
 
 // reply is an answer with status 200.
 func (s *Server) reply(p Prompt, m Mode) []byte {

@@ -24,8 +24,7 @@ type outcome struct {
 	calls  int // attempts, of 3
 }
 
-// Outcomes is the contract: what a caller sees of each mode, whoever the provider
-// is, and how often the provider was called.
+// Outcomes is the contract: what a caller sees of each mode, for every provider, and how often the provider was called.
 var outcomes = map[Mode]outcome{
 	Good:          {finish: model.FinishStop, calls: 1},
 	Slow:          {finish: model.FinishStop, calls: 1},

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/summarize/extract"
 )
 
-// RunSummarizer holds a summarizer to what the worker relies on, whoever writes
+// RunSummarizer holds a summarizer to what the worker relies on, for every writer
 // its text. newSummarizer is called once for each test, inside a bubble.
 func RunSummarizer(t *testing.T, newSummarizer func(testing.TB) summarize.Summarizer) {
 	for name, test := range map[string]func(*testing.T, summarize.Summarizer){
@@ -72,7 +72,7 @@ func testBounds(t *testing.T, s summarize.Summarizer) {
 	}
 }
 
-// testRecord (C6): the facts are the same, whoever writes.
+// testRecord (C6): the facts are the same, any caller who writes.
 func testRecord(t *testing.T, s summarize.Summarizer) {
 	in := input(1, 10, 10_000, nil)
 	got, err := s.Summarize(t.Context(), in)

@@ -42,7 +42,7 @@ func NewAuthority(dir, name string) (*Authority, error) {
 }
 
 // Issue writes a certificate of 127.0.0.1 and localhost, for servers and clients, and
-// its key: NAME.pem and NAME-key.pem in the folder of the authority.
+// its key: NAME.pem and NAME-key.pem in the directory of the authority.
 func (a *Authority) Issue(name string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // Nodes is how many servers a cluster has.
 const Nodes = 3
 
-// dead is an address where nobody listens.
-const dead = "127.0.0.1:1"
+// unreachable is an address where no server listens.
+const unreachable = "127.0.0.1:1"
 
 // Cluster is three servers and the links between them.
 type Cluster struct {
@@ -29,7 +29,7 @@ type Cluster struct {
 	routes  [Nodes][Nodes]*Link // from each node to each other
 }
 
-// Start runs a cluster on loopback, with its data in a temporary folder, until the
+// Start runs a cluster on loopback, with its data in a temporary directory, until the
 // test ends. It returns when the nodes have elected a leader.
 func Start(t testing.TB) *Cluster {
 	t.Helper()

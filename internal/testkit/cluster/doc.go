@@ -12,7 +12,7 @@
 // # Guarantees
 //
 // Every route has a proxy for each direction, and so has every node for its
-// clients. Nodes advertise a dead address: gossip opens no route around a proxy.
+// clients. Nodes advertise an unreachable address: gossip opens no route around a proxy.
 //
 // The processes are this test binary again, which is a node when the environment says
 // so. They end with the test, and with the process that runs it.

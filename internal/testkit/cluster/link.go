@@ -8,16 +8,16 @@ import (
 )
 
 // Link is a proxy in front of one address. While it is cut its connections are
-// silent rather than closed, and new ones are closed at once.
+// stalled rather than closed, and new ones are closed at once.
 type Link struct {
 	to       string
 	listener net.Listener
 	work     sync.WaitGroup
 
-	mu    sync.Mutex // guards the fields below
-	mend  *sync.Cond // signalled when the link is healed or closed
-	down  bool
-	conns map[net.Conn]bool
+	mu     sync.Mutex // guards the fields below
+	healed *sync.Cond // signalled when the link is healed or closed
+	down   bool
+	conns  map[net.Conn]bool
 }
 
 // NewLink returns a proxy in front of an address, until the test ends.
@@ -28,7 +28,7 @@ func NewLink(t testing.TB, to string) *Link {
 		t.Fatal(err)
 	}
 	l := &Link{to: to, listener: listener, conns: map[net.Conn]bool{}}
-	l.mend = sync.NewCond(&l.mu)
+	l.healed = sync.NewCond(&l.mu)
 	l.work.Go(l.accept)
 	t.Cleanup(l.close)
 	return l
@@ -87,12 +87,12 @@ func (l *Link) pass(from, to net.Conn) {
 	}
 }
 
-// open waits while the link is cut; false says that the connection is no more.
+// open waits while the link is cut; false states that the connection is no more.
 func (l *Link) open(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.down && l.conns[c] {
-		l.mend.Wait()
+		l.healed.Wait()
 	}
 	return l.conns[c]
 }
@@ -104,7 +104,7 @@ func (l *Link) drop(c net.Conn) {
 	hangUp(c)
 }
 
-// Cut makes the link silent, in both directions.
+// Cut stops all traffic of the link, in both directions.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *Link) Disconnect() {
 	l.closeAll()
 }
 
-// Heal undoes Cut. It ends the connections that were silent: what they held back is lost, as it
+// Heal undoes Cut. It ends the connections that were stalled: what they held back is lost, as it
 // is where a cable was cut for long.
 func (l *Link) Heal() {
 	l.mu.Lock()
@@ -132,7 +132,7 @@ func (l *Link) closeAll() {
 		hangUp(c)
 		delete(l.conns, c)
 	}
-	l.mend.Broadcast()
+	l.healed.Broadcast()
 }
 
 func (l *Link) close() {

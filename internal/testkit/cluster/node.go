@@ -16,7 +16,7 @@ import (
 // nodeEnv makes a test binary that imports this package a node: its [node] in JSON.
 const nodeEnv = "COMPACTD_CLUSTER_NODE"
 
-// node is one server, and what its process is told.
+// node is one server, and what its process is reported.
 type node struct {
 	Name        string
 	Port        int // of its clients
@@ -52,7 +52,7 @@ func (n *node) serve() error {
 	s, err := server.NewServer(&server.Options{
 		ServerName: n.Name, Host: "127.0.0.1", Port: n.Port, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: n.Dir, JetStreamMaxStore: 4 << 30, JetStreamMaxMemory: 64 << 20,
-		Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: n.ClusterPort, Advertise: dead, NoAdvertise: true},
+		Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: n.ClusterPort, Advertise: unreachable, NoAdvertise: true},
 		Routes:  routes,
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	size   = 100
 )
 
-// Address is one of loopback, host:port, that nobody listens at. It is given again only
-// when the process has asked for about a hundred others.
+// Address is one of loopback, host:port, that no process listens at. It is given again only
+// when the process has requested about a hundred others.
 func Address() (string, error) {
 	b, err := reserved()
 	if err != nil {

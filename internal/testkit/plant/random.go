@@ -20,7 +20,7 @@ var values = []string{
 	"sub", "all", "DEL", "1s", "\x00", "\xff\xfe", ": ", "\t",
 }
 
-// Random returns a message as nobody in his right mind would send: a block of headers that is
+// Random returns a message as no honest client sends: a block of headers that is
 // one of [All] with a few bytes changed, or made of names and values as they come, and a
 // payload.
 func Random(r *rand.Rand, turn string) (block, body string) {
@@ -67,7 +67,7 @@ func inAnyCase(r *rand.Rand, s string) string {
 	}
 }
 
-// changed is s with some bytes removed, put in, doubled or other ones.
+// changed is s with some bytes removed, put in, duplicated or other ones.
 func changed(r *rand.Rand, s string) string {
 	b := []byte(s)
 	at, n := r.IntN(len(b)+1), r.IntN(8)
