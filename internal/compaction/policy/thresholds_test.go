@@ -1,4 +1,4 @@
-package compaction_test
+package policy_test
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
@@ -19,8 +18,8 @@ func TestTriggers(t *testing.T) {
 	const never = -1
 	for _, c := range []struct {
 		policy                                              string
-		window, reserve, available                          compaction.Tokens
-		info, warning, error, compacting, trigger, blocking compaction.Tokens
+		window, reserve, available                          measure.Tokens
+		info, warning, error, compacting, trigger, blocking measure.Tokens
 	}{
 		{`{}`, 200_000, 64_000, 136_000, 81_600, 108_800, never, never, 108_800, 136_000},
 		{`{"threshold":0.7,"target":0.5,"info":0.5}`, 200_000, 64_000, 136_000, 68_000, 95_200, never, never, 95_200, 136_000},
@@ -43,13 +42,13 @@ func TestTriggers(t *testing.T) {
 		{`{"trigger_mode":"buffer","threshold_cap":0.95}`, 200_000, 64_000, 180_000, 125_250, 147_000, 157_000, 167_000, 167_000, 177_000},
 	} {
 		t.Run(fmt.Sprintf("%s window %d", c.policy, c.window), func(t *testing.T) {
-			p, err := compaction.DefaultPolicy().With(events.Raw(c.policy))
+			p, err := policy.Default().With(events.Raw(c.policy))
 			if err != nil {
 				t.Fatal(err)
 			}
 			below := events.LevelOK
 			for _, x := range []struct {
-				from  compaction.Tokens
+				from  measure.Tokens
 				level events.Level
 			}{
 				{c.info, events.LevelInfo},
@@ -61,7 +60,7 @@ func TestTriggers(t *testing.T) {
 				if x.from == never {
 					continue
 				}
-				for _, at := range []compaction.Tokens{x.from - 1, x.from} {
+				for _, at := range []measure.Tokens{x.from - 1, x.from} {
 					b := policy.CheckBudget(measure.Prompt{History: at}, c.window, c.reserve, &p)
 					if b.AvailableInput != int64(c.available) {
 						t.Fatalf("available input is %d, want %d", b.AvailableInput, c.available)
@@ -85,7 +84,7 @@ func TestTriggers(t *testing.T) {
 func TestPercentLeft(t *testing.T) {
 	for _, c := range []struct {
 		policy  string
-		history compaction.Tokens
+		history measure.Tokens
 		want    int64
 	}{
 		{`{"trigger_mode":"buffer"}`, 0, 100},
@@ -96,7 +95,7 @@ func TestPercentLeft(t *testing.T) {
 		{`{"trigger_mode":"buffer","enabled":false}`, 90_000, 50},
 		{`{}`, 54_400, 50},
 	} {
-		p, err := compaction.DefaultPolicy().With(events.Raw(c.policy))
+		p, err := policy.Default().With(events.Raw(c.policy))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,14 +112,14 @@ func TestLevelsRise(t *testing.T) {
 		events.LevelOK, events.LevelInfo, events.LevelWarning, events.LevelError, events.LevelCompacting, events.LevelBlocking,
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		p := compaction.DefaultPolicy()
-		size := rapid.Custom(func(t *rapid.T) compaction.Tokens {
-			return compaction.Tokens(rapid.Int64Range(0, 1<<rapid.IntRange(0, 40).Draw(t, "bits")).Draw(t, "size"))
+		p := policy.Default()
+		size := rapid.Custom(func(t *rapid.T) measure.Tokens {
+			return measure.Tokens(rapid.Int64Range(0, 1<<rapid.IntRange(0, 40).Draw(t, "bits")).Draw(t, "size"))
 		})
 		p.Enabled = rapid.Bool().Draw(t, "enabled")
 		p.TriggerMode = rapid.SampledFrom([]string{"ratio", "tokens", "buffer"}).Draw(t, "trigger")
 		p.ThresholdTokens, p.LimitTokens = 1+size.Draw(t, "threshold"), size.Draw(t, "limit")
-		p.ThresholdCap = compaction.PPM(rapid.Int64Range(1, 1_000_000).Draw(t, "cap"))
+		p.ThresholdCap = measure.PPM(rapid.Int64Range(1, 1_000_000).Draw(t, "cap"))
 		p.Buffers.ScaleBelow = size.Draw(t, "scale")
 		window := 1 + size.Draw(t, "window")
 		reserve := min(size.Draw(t, "reserve"), window)
@@ -150,7 +149,7 @@ func TestBadTriggers(t *testing.T) {
 		`{"limit_tokens":-1}`, `{"window_tokens":-1}`, `{"buffers":{"blocking_tokens":14000}}`, `{"buffers":{"warning_tokens":9000}}`,
 		`{"buffers":{"reserve_tokens":-1}}`,
 	} {
-		if _, err := compaction.DefaultPolicy().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
+		if _, err := policy.Default().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
 			t.Errorf("%s: %v, want %s", bad, err, events.CodeBadPolicy)
 		}
 	}

@@ -1,4 +1,4 @@
-package compaction_test
+package measure_test
 
 import (
 	"strings"
@@ -6,14 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
 )
 
 // B15: contents that are too much together are cut in proportion to their size, and
 // stay within their budget; what is left of a tiny one would say nothing.
 func TestCutFiles(t *testing.T) {
-	r := compaction.NewRate(compaction.Profiles["seed"], "openai")
+	r := measure.NewRate(measure.Profiles["seed"], "openai")
 	long, half, tiny := strings.Repeat("word ", 8_000), strings.Repeat("word ", 4_000), "a few words"
 	out := r.CutFiles([]string{long, tiny, half}, 6_000)
 	if total := cost(r, out...); total > 6_000 || total < 5_000 {
@@ -30,9 +30,9 @@ func TestCutFiles(t *testing.T) {
 	}
 }
 
-func cost(r compaction.Rate, texts ...string) (total compaction.Tokens) {
+func cost(r measure.Rate, texts ...string) (total measure.Tokens) {
 	for _, text := range texts {
-		total += r.Text(size(text))
+		total += r.Text(units(text))
 	}
 	return total
 }
@@ -48,7 +48,7 @@ func TestChooseFiles(t *testing.T) {
 				Kind: rapid.SampledFrom([]string{"", "pdf", "image", "CSV", "svg"}).Draw(t, "kind"),
 			})
 		}
-		available := compaction.Tokens(rapid.Int64Range(-10, 60_000).Draw(t, "available"))
+		available := measure.Tokens(rapid.Int64Range(-10, 60_000).Draw(t, "available"))
 		l := measure.DefaultFileLimits()
 		in, out := l.Choose(files, available)
 		left := max(available, 0) * 6 / 10
@@ -69,15 +69,15 @@ func TestChooseFiles(t *testing.T) {
 // B15: files are summarized, the largest first, until they fit into their room.
 func TestFileSummaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var files []compaction.Tokens
-		p := measure.Prompt{History: compaction.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "history"))}
+		var files []measure.Tokens
+		p := measure.Prompt{History: measure.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "history"))}
 		for range rapid.IntRange(1, 8).Draw(t, "files") {
-			n := compaction.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "tokens"))
+			n := measure.Tokens(rapid.Int64Range(0, 30_000).Draw(t, "tokens"))
 			files, p.Files = append(files, n), p.Files+n
 		}
 		l := measure.DefaultFileLimits()
 		const available = 60_000
-		total, largest, kept := compaction.Tokens(0), compaction.Tokens(0), false
+		total, largest, kept := measure.Tokens(0), measure.Tokens(0), false
 		for _, s := range l.Summaries(files, p, available, 800_000) {
 			if size := files[s.File]; s.Target == 0 {
 				total, largest, kept = total+size, max(largest, size), true
@@ -106,3 +106,5 @@ func TestLimitOutputNotice(t *testing.T) {
 		}
 	}
 }
+
+func units(text string) int64 { return int64(events.Units(text)) }

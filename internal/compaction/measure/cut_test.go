@@ -1,4 +1,4 @@
-package compaction_test
+package measure_test
 
 import (
 	"strings"
@@ -8,7 +8,6 @@ import (
 	"github.com/rivo/uniseg"
 	"pgregory.net/rapid"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -103,10 +102,10 @@ func boundary(text string, i int) bool {
 // provider.
 func TestCutTokens(t *testing.T) {
 	text := strings.Repeat("The agent reads a file and says what it found. ", 200)
-	for name, p := range compaction.Profiles {
+	for name, p := range measure.Profiles {
 		for _, provider := range []string{"openai", "anthropic", "vertex", "mistral"} {
-			r := compaction.NewRate(p, provider)
-			for budget := compaction.Tokens(8); budget < 3000; budget += 7 {
+			r := measure.NewRate(p, provider)
+			for budget := measure.Tokens(8); budget < 3000; budget += 7 {
 				got, cut := r.Cut(text, budget)
 				if cost := r.Text(int64(events.Units(got))); cost > budget || cut && 2*cost < budget {
 					t.Fatalf("%s %s: %d tokens of %d: %.60q", name, provider, cost, budget, got)
