@@ -13,4 +13,5 @@
 //   - Code is that of a file that is compiled and tested; YAML is a policy, JSON is JSON.
 //   - Links and anchors lead somewhere. Flags, commands, variables, metrics, make
 //     targets, alerts and paths that a page names are there.
+//   - A sentence has at most 40 words, a line outside of code at most 120 columns.
 package docs
