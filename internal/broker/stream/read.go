@@ -57,67 +57,87 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 		return err
 	}
 	// The reader sends the first result; the one slot keeps the reader from blocking.
-	done, drained := make(chan error, 1), make(chan struct{}, 1)
-	end := func(err error) error {
-		select {
-		case done <- err:
-		default:
-		}
-		return cmp.Or(err, errEnd)
-	}
+	b := &boundedRead{r: r, fn: fn, upTo: upTo, copies: state.Replicas, done: make(chan error, 1), drained: make(chan struct{}, 1)}
 	r.OnError = func(err error) {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			_ = end(err)
+			_ = b.end(err)
 		}
 	}
-	r.Handle(func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
-		seq := md.Sequence.Stream
-		if seq <= upTo {
-			if err := fn(m, seq); err != nil {
-				return end(err)
-			}
-		}
-		if seq >= upTo {
-			return end(nil)
-		}
-		if md.NumPending == 0 {
-			wakeUp(drained)
-		}
-		return nil
-	})
+	r.Handle(b.take)
 	if r.Pending() == 0 {
-		wakeUp(drained)
+		wakeUp(b.drained)
 	}
 	defer r.Leave()
 	r.Start()
+	return b.wait(ctx)
+}
+
+// boundedRead is a read up to a sequence.
+type boundedRead struct {
+	r       *Reader
+	fn      func(jetstream.Msg, uint64) error
+	upTo    uint64
+	copies  int           // of the stream
+	done    chan error    // gets the result
+	drained chan struct{} // takes one when the consumer has no more
+}
+
+// end sends the result, unless there is one, and returns what closes the order filter.
+func (b *boundedRead) end(err error) error {
+	select {
+	case b.done <- err:
+	default:
+	}
+	return cmp.Or(err, errEnd)
+}
+
+// take is the handler of the reader.
+func (b *boundedRead) take(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+	seq := md.Sequence.Stream
+	if seq <= b.upTo {
+		if err := b.fn(m, seq); err != nil {
+			return b.end(err)
+		}
+	}
+	if seq >= b.upTo {
+		return b.end(nil)
+	}
+	if md.NumPending == 0 {
+		wakeUp(b.drained)
+	}
+	return nil
+}
+
+// wait returns when there is a result, or when the consumer has looked at all up to the end.
+func (b *boundedRead) wait(ctx context.Context) error {
 	ticker := time.NewTicker(readIdle)
 	defer ticker.Stop()
 	for {
 		idle := false
 		select {
-		case err := <-done:
+		case err := <-b.done:
 			return err
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-r.ended:
+		case err := <-b.r.ended:
 			return err
-		case <-drained:
-			if state.Replicas == 1 { // no other copy has more
+		case <-b.drained:
+			if b.copies == 1 { // no other copy has more
 				return nil
 			}
 		case <-ticker.C:
 			// What was pending may have been purged, or aged away: then no message
 			// is ever reported as the last.
-			if idle = r.order.idle(); !idle {
+			if idle = b.r.order.idle(); !idle {
 				continue
 			}
 		}
-		at, ok := r.seen(ctx)
-		if ok && (at >= upTo || state.Replicas == 1) {
+		at, ok := b.r.seen(ctx)
+		if ok && (at >= b.upTo || b.copies == 1) {
 			return nil
 		}
 		if ok && idle {
-			wakeUp(r.behind)
+			wakeUp(b.r.behind)
 		}
 	}
 }
