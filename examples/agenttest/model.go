@@ -97,7 +97,7 @@ func (m *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, m.answer(text, tokens, m.calls%2 == 1))
 }
 
-// tooLong is what the provider says of a prompt above its window.
+// tooLong is the error of the provider for a prompt above its window.
 func (m *Fake) tooLong(tokens int) object {
 	if m.format == events.Anthropic {
 		return object{"type": "error", "error": object{"type": "invalid_request_error", "message": fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, m.window)}}

@@ -32,7 +32,7 @@ func Compactd(t *testing.T) (url string) {
 	return url
 }
 
-// Start is Compactd where there is no test: in a folder, until stop is called.
+// Start is Compactd where there is no test: in a directory, until stop is called.
 func Start(ctx context.Context, dir string) (url string, stop func() error, err error) {
 	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: "127.0.0.1:-1"})
 	if err != nil {

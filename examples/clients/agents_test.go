@@ -143,7 +143,7 @@ func pythonAgent(t *testing.T) ([]string, string) {
 	return []string{"python3", "-B", "../python/demo.py"}, ""
 }
 
-// typescriptAgent compiles it in a folder of its own.
+// typescriptAgent compiles it in a directory of its own.
 func typescriptAgent(t *testing.T) ([]string, string) {
 	version, err := exec.CommandContext(t.Context(), "node", "-p", "process.versions.node.split('.')[0]").Output()
 	if major, _ := strconv.Atoi(strings.TrimSpace(string(version))); err != nil || major < 18 {

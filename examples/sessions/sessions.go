@@ -1,10 +1,10 @@
-// Package sessions holds the example sessions, for programs that have no folder of them.
+// Package sessions holds the example sessions, for programs that have no directory of them.
 //
 //	entries, err := sessions.Files.ReadDir(".") // example-….jsonl.gz
 //
 // # Guarantees
 //
-//   - The files are those of this folder when the program was built.
+//   - The files are those of this directory when the program was built.
 //
 // # Concurrency
 //

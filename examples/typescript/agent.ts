@@ -54,7 +54,7 @@ export class Session<M> { // M is a message of your provider
     return [...(this.held.messages ?? []), ...this.turns.slice(this.held.through.turn).flat()];
   }
 
-  // resync asks a worker for the history, page by page. Pages of one moment belong together.
+  // resync requests the history from a worker, page by page. Pages of one moment belong together.
   async resync(): Promise<void> {
     const pages: (History<M> & { pages: number })[] = [];
     for (let page = 1; page <= (pages[0]?.pages ?? 1); page++) {

@@ -18,7 +18,7 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// otherCanary is what another session told the same model in confidence.
+// otherCanary is what another session sent the same model in confidence.
 const otherCanary = "canary-7f3a91bd22e1-of-another"
 
 const (
@@ -79,7 +79,7 @@ func besieged(t *testing.T, place, attack string) summarize.Input {
 	return in
 }
 
-// C10, P15 and the row of hostile actors: what a history tells a model that obeys
+// C10, P15 and the row of hostile actors: what a history orders a model that obeys
 // every word does not get out of the summary. The script prints who wrote the
 // summary, why no model did, and the lines that the attack brought in.
 func TestAttacks(t *testing.T) {
@@ -160,7 +160,7 @@ func withstood(t *testing.T, pos string, in summarize.Input, s *events.Summary) 
 	}
 	for _, form := range roleForms {
 		if f := form.FindString(s.Text); f != "" && s.Model != extract.Model {
-			fail("%q has the form of somebody's message", f)
+			fail("%q has the form of another author's message", f)
 		}
 	}
 	for _, x := range turnsOf.FindAllStringSubmatch(s.Text, -1) {
@@ -173,7 +173,7 @@ func withstood(t *testing.T, pos string, in summarize.Input, s *events.Summary) 
 // maxFresh is how many lines of an attack are printed.
 const maxFresh = 8
 
-// outcome tells who wrote the summary, and the lines that are not in the one
+// outcome shows who wrote the summary, and the lines that are not in the one
 // without the attack.
 func outcome(o *obedient, got, clean *events.Summary, last summarize.Attempt) string {
 	if len(o.obeyed) == 0 {

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// C1 to C3, B17, B18: the scripts show what a model is asked and what becomes of
+// C1 to C3, B17, B18: the scripts show the prompts of a model and what becomes of
 // its answer. A change of the prompts changes the version, and is read here as a
 // difference. Commands:
 //

@@ -143,7 +143,7 @@ func TestSummaryFitsItsEvent(t *testing.T) {
 	}
 }
 
-// Reasons not to summarize are told apart.
+// Reasons not to summarize are distinguished.
 func TestErrors(t *testing.T) {
 	hello := []summarize.Message{{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "hello"}}}}}
 	for _, c := range []struct {

@@ -10,9 +10,9 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// obedient is a model that makes a summary as it is asked to, and then does all
-// that any part of the material tells it to. It keeps every prompt it ever got,
-// as a provider with a defect might, and gives it away when told to.
+// obedient is a model that makes the requested summary, and then does all
+// that any part of the material orders it to. It keeps every prompt it ever got,
+// as a provider with a defect might, and gives it away when ordered to.
 type obedient struct {
 	memory   []string
 	obeyed   []string // commands of the last request
@@ -26,7 +26,7 @@ type obedient struct {
 	endless  bool         // the analysis
 }
 
-// command is one thing that the model can be told.
+// command is one thing that the model can be ordered to do.
 type command struct {
 	words *regexp.Regexp
 	do    func(o *obedient, args []string)

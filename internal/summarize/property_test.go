@@ -274,7 +274,7 @@ func quoted(l string) []string {
 		l = strings.TrimPrefix(l, mark)
 	}
 	l = strings.TrimSuffix(strings.TrimSuffix(l, ": changed"), ": read")
-	for _, tool := range tools { // TOOL: what it said
+	for _, tool := range tools { // TOOL: its output
 		l = strings.TrimPrefix(l, tool+": ")
 	}
 	var out []string

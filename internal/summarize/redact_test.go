@@ -14,7 +14,7 @@ import (
 )
 
 // random text of an alphabet that is the same in every run, and no secret of
-// anybody. Secrets are put together here, so that no scanner finds one in this
+// any user. Secrets are put together here, so that no scanner finds one in this
 // file.
 func random(seed uint64, alphabet string, n int) string {
 	b := make([]byte, n)

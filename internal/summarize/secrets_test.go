@@ -146,7 +146,7 @@ func TestLLMAnyAnswer(t *testing.T) {
 		}
 		for _, form := range roleForms {
 			if f := form.FindString(got.Text); f != "" {
-				t.Fatalf("%q has the form of somebody's message", f)
+				t.Fatalf("%q has the form of another author's message", f)
 			}
 		}
 		if strings.Contains(message, "CANARY1234567") {

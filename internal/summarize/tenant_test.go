@@ -15,7 +15,7 @@ import (
 )
 
 // E7, hostile actors: a tenant over its quota has the embedded summary at once, with
-// the same record and whatever its patience; no model hears of it, the caller does.
+// the same record and whatever its maximum wait; no model is called, the listener is notified.
 // Another tenant still has its model.
 func TestTenantOverQuota(t *testing.T) {
 	first, second := echo(), echo()
@@ -44,11 +44,11 @@ func TestTenantOverQuota(t *testing.T) {
 	}
 	for _, a := range attempts {
 		if e, ok := errors.AsType[*model.Error](a.Err); !ok || e.Kind != model.OverQuota {
-			t.Errorf("told %+v", a)
+			t.Errorf("reported %+v", a)
 		}
 	}
 	if len(attempts) != 2 || len(first.asked) != 1 || len(second.asked) != 0 {
-		t.Errorf("%d attempts told, models asked %d and %d times", len(attempts), len(first.asked), len(second.asked))
+		t.Errorf("%d attempts reported, models called %d and %d times", len(attempts), len(first.asked), len(second.asked))
 	}
 	if s := ask("b"); s.Model != first.Name() || first.asked[1].Tenant != "b" {
 		t.Errorf("another tenant: by %s, on the account of %q", s.Model, first.asked[1].Tenant)

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/testkit/realsessions"
 )
 
-// A5, A6: on real sessions ours stays within what docs/estimation.md says was
+// A5, A6: on real sessions ours stays within what docs/estimation.md has as
 // reached, with some room, and is better than every other that does not count.
 func TestGoals(t *testing.T) {
 	dir := realsessions.Dir(t)
@@ -63,7 +63,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// A session is cut where its agent compacted, and what cannot be told apart from
+// A session is cut where its agent compacted, and what cannot be distinguished from
 // the system prompt is left out.
 func TestStretches(t *testing.T) {
 	user, answer := events.Raw(`{"role":"user","content":"u"}`), events.Raw(`{"role":"assistant","content":"a"}`)

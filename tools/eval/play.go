@@ -81,7 +81,7 @@ func (p *play) decide(in compaction.Input) error {
 	return nil
 }
 
-// input is what a job asks to be summarized, as a worker reads it from the log.
+// input is what a job has summarized, as a summarizer reads it from the log.
 func (p *play) input(j *events.Job) summarize.Input {
 	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: p.made[j.Previous]}
 	for i, seq := range j.Seqs {

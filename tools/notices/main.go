@@ -155,7 +155,7 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 	return out, nil
 }
 
-// licenceFile is the name of a file with a licence, or with what one asks to pass on.
+// licenceFile is the name of a file with a licence, or with what one requires to be passed on.
 var licenceFile = regexp.MustCompile(`(?i)^(?:un)?(?:licen[cs]e|copying|notice|patents|copyright)(?:[-.](?:md|txt|mit|apache|bsd|code|libyaml|notice|[a-z0-9-]+))?$`)
 
 // add takes the licences that hold for a package: those in its directory and in the ones

@@ -14,7 +14,7 @@
 //
 //   - The programs are static (CGO_ENABLED=0) and hold no path of the machine.
 //   - The same commit and the same Go make the same bytes: files of an archive are in a
-//     fixed order, belong to nobody's account and carry the time of the commit.
+//     fixed order, belong to no account and carry the time of the commit.
 package main
 
 import (

@@ -53,7 +53,7 @@ ok  	compactd/internal/worker	1.2s
 	}
 }
 
-// A demand that nobody can meet is a mistake in the table.
+// A demand that cannot be met is a mistake in the table.
 func TestDemands(t *testing.T) {
 	f := Figures{Pairs: []string{"kills=1.5", "mode=hang"}}
 	for demand, want := range map[string]bool{

@@ -1,5 +1,5 @@
 // Command anthropic is a whole agent on anthropic-sdk-go and compactd's client: it answers what
-// it reads from standard input, line by line, and may read files of the folder it
+// it reads from standard input, line by line, and may read files of the directory it
 // runs in. Its conversation goes on where it ended, on any machine.
 //
 //	export ANTHROPIC_API_KEY=… NATS_URL=nats://127.0.0.1:4222
@@ -148,7 +148,7 @@ func (a *agent) call(ctx context.Context, pending anthropic.MessageParam) (*anth
 // maxFile is how much of a file the model gets, in bytes.
 const maxFile = 8 << 10
 
-// use reads the file that the model asked for.
+// use reads the file that the model requested.
 func (a *agent) use(arguments []byte) string {
 	var in struct{ Path string }
 	if err := json.Unmarshal(arguments, &in); err != nil {

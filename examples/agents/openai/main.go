@@ -1,5 +1,5 @@
 // Command openai is a whole agent on openai-go and compactd's client: it answers what
-// it reads from standard input, line by line, and may read files of the folder it
+// it reads from standard input, line by line, and may read files of the directory it
 // runs in. Its conversation goes on where it ended, on any machine.
 //
 //	export OPENAI_API_KEY=… NATS_URL=nats://127.0.0.1:4222
@@ -151,7 +151,7 @@ func (a *agent) call(
 // maxFile is how much of a file the model gets, in bytes.
 const maxFile = 8 << 10
 
-// use reads the file that the model asked for.
+// use reads the file that the model requested.
 func (a *agent) use(arguments string) string {
 	var in struct{ Path string }
 	if err := json.Unmarshal([]byte(arguments), &in); err != nil {

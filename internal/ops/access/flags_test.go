@@ -21,7 +21,7 @@ func TestHint(t *testing.T) {
 			t.Errorf("%s: %q", trouble, got)
 		}
 		if strings.Contains(e.Error(), "--") || e.Error() == "connect to nats://a: no" {
-			t.Errorf("%s: %v names a flag, or says nothing of what to do", trouble, e)
+			t.Errorf("%s: %v names a flag, or has no advice", trouble, e)
 		}
 	}
 	for _, err := range []error{nil, errors.New("no"), &connect.Error{}} {

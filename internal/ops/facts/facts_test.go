@@ -41,7 +41,7 @@ func turns(t *testing.T) []facts.Turn {
 	}
 }
 
-// What must not be forgotten is found up to a position, each fact once.
+// What must not be dropped is found up to a position, each fact once.
 func TestOf(t *testing.T) {
 	first := &facts.Facts{
 		Paths:    []facts.Probe{{"/src/a.go"}},

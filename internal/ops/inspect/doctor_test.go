@@ -111,7 +111,7 @@ func TestExamineMarkers(t *testing.T) {
 }
 
 // Every setting that a worker would not start with is a problem; what it would
-// mend by itself at its start too.
+// repair by itself at its start too.
 func TestExamineStreams(t *testing.T) {
 	for want, change := range map[string]func(*jetstream.StreamConfig){
 		"streams: OUTCOMES: direct get is true":    func(c *jetstream.StreamConfig) { c.AllowDirect = true },
@@ -214,7 +214,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// Events that nobody decides are a problem, with the first of them; rejections are counted by
+// Events that no worker decides are a problem, with the first of them; rejections are counted by
 // code.
 func TestExaminePartitions(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})

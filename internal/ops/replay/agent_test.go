@@ -37,7 +37,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// The messages that agents publish have these sizes, give or take their braces.
+// The messages that agents publish have these sizes, within ± their braces.
 func TestMessages(t *testing.T) {
 	var sizes []int
 	for n := range 40 {
@@ -65,7 +65,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// The same seed says the same, another one something else.
+// The same seed makes the same turns, another one different turns.
 func TestSeed(t *testing.T) {
 	say := func(seed uint64, number int) string {
 		_, data, err := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, seed, number).nextTurn()
@@ -78,11 +78,11 @@ func TestSeed(t *testing.T) {
 		t.Errorf("seed 7 again:\n%s", diff)
 	}
 	if say(7, 1) == say(8, 1) || say(7, 1) == say(7, 2) {
-		t.Error("another seed, or another agent, says the same")
+		t.Error("another seed, or another agent, makes the same turns")
 	}
 }
 
-// A compaction replaces the turns up to through, at the next border of a turn; an
+// A compaction replaces the turns up to through, at the next boundary of a turn; an
 // older one, or one without messages, changes nothing.
 func TestApply(t *testing.T) {
 	a := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, 1, 1)

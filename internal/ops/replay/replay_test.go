@@ -17,7 +17,7 @@ import (
 	"compactd/internal/events"
 )
 
-// A turn that nobody answers for is sent again until somebody does, and is stored
+// A turn without an acknowledgement is sent again until there is one, and is stored
 // once.
 func TestUnansweredTurnIsSentAgain(t *testing.T) {
 	s, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
@@ -37,7 +37,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 	a := events.Address{Tenant: "default", Session: "s1"}
 	payload := []byte(`{"messages":[{"role":"user","content":"hi"}]}`)
 	if _, err := Publish(t.Context(), js, events.KindTurn, a, "t1", payload); err == nil || !unanswered(err) {
-		t.Fatalf("without a stream: %v; want that nobody answers", err)
+		t.Fatalf("without a stream: %v; want no answer", err)
 	}
 
 	made := make(chan error, 1)

@@ -40,7 +40,7 @@ func Dial(address string, config *tls.Config) (*Conn, error) {
 	return c, nil
 }
 
-// inboxes begin the subject that the acknowledgements of a connection come to.
+// inboxes begin the subject that the acknowledgements of a connection arrive at.
 const inboxes = "_INBOX.planted."
 
 func (c *Conn) greet(u *url.URL, config *tls.Config) error {

@@ -99,7 +99,7 @@ func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 	return payload.WithoutMessages(c, limit)
 }
 
-// withoutText is a recorded compaction as it is told without its messages.
+// withoutText is a recorded compaction as it is published without its messages.
 func withoutText(data []byte) ([]byte, error) {
 	var c events.Compacted
 	if err := events.Unmarshal(data, &c); err != nil {

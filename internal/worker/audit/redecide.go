@@ -25,7 +25,7 @@ type Redecided struct {
 // Redecide decides the whole log again under a config and passes on every
 // outcome, partition by partition, in the order it would be committed. It reads
 // only, and looks at no recorded outcome: what it gives is what the log alone
-// says. It stops at the end of the log as it was at the call.
+// states. It stops at the end of the log as it was at the call.
 func Redecide(ctx context.Context, nc *nats.Conn, partitions int, c *compaction.Config, emit func(Redecided) error) error {
 	js, err := jetstream.New(nc)
 	if err != nil {

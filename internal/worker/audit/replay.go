@@ -19,7 +19,7 @@ import (
 
 // Replayed is what came of deciding a log again.
 type Replayed struct {
-	// What was compared: outcomes, the events and sessions they were told about, and
+	// What was compared: outcomes, the events and sessions they were published about, and
 	// the configs in force. An event without outcomes counts too.
 	Events   int `json:"events"`
 	Sessions int `json:"sessions"`
@@ -42,7 +42,7 @@ type Replayed struct {
 }
 
 // Difference is the first place where a session's outcomes are not what the log
-// says.
+// states.
 type Difference struct {
 	Tenant   string         `json:"tenant"`
 	Session  string         `json:"session"`
@@ -57,7 +57,7 @@ type Difference struct {
 const maxDifferences = 100
 
 // Equal reports whether everything that was to be compared was, and is as the log
-// says.
+// states.
 func (r *Replayed) Equal() bool { return r.Differing == 0 && len(r.Undecidable) == 0 }
 
 // Replay decides again what was decided, each event under the config recorded for
@@ -113,7 +113,7 @@ type replayer struct {
 // session is what is known of one while its partition is replayed.
 type session struct {
 	out      bool // not compared: older than the log, or undecidable
-	reported bool // its first difference is told
+	reported bool // its first difference is published
 	counted  bool // counted
 }
 
@@ -198,7 +198,7 @@ func (r *replayer) session(e decide.Event) *session {
 			r.out.Older++
 		}
 	}
-	if e.Kind == events.KindForget { // it begins anew, whatever was before
+	if e.Kind == events.KindForget { // it begins again, whatever was before
 		s.out = false
 	}
 	return s
@@ -224,7 +224,7 @@ func (r *replayer) undecidable(s *session, why *outcomelog.UnknownConfigError) {
 	r.out.Undecidable[why.Error()]++
 }
 
-// missing tells of outcomes recorded about events before seq that the log does not
+// missing reports outcomes recorded about events before seq that the log does not
 // hold. What is older than the log has aged away.
 func (r *replayer) missing(ctx context.Context, seq compaction.Seq) error {
 	gone, err := r.outcomes.Before(ctx, seq)

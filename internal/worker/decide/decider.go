@@ -28,7 +28,7 @@ func New(c *compaction.Config) *Decider {
 	return &Decider{Config: c, Cache: map[events.Address]*Entry{}}
 }
 
-// Process judges an event and applies it. It reports whether the event holds text
+// Process decides an event and applies it. It reports whether the event holds text
 // that a view may show.
 func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	d.expire(e)
@@ -43,7 +43,7 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	return outs, in != nil && (e.Kind == events.KindTurn || e.Kind == events.KindSummary)
 }
 
-// maxEditsBytes bounds the edits of one compaction as JSON. They must be told
+// maxEditsBytes bounds the edits of one compaction as JSON. They must be published
 // whole, since a ledger is brought up to date by them, and must fit the smallest
 // max_payload in use, the 1 MiB that is a server's default.
 const maxEditsBytes = 768 << 10
@@ -61,20 +61,20 @@ func unwieldy(o compaction.Outcome) bool {
 	return err != nil || len(data) > maxEditsBytes
 }
 
-// ApplyRecorded applies an event and what was told about it before.
+// ApplyRecorded applies an event and what was published about it before.
 func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) error {
 	d.expire(e)
 	if slices.ContainsFunc(outs, resets) {
 		d.Reset(e.Address)
 		return nil
 	}
-	if in, err := d.read(e); err == nil { // else unreadable then as now: told as a rejection
+	if in, err := d.read(e); err == nil { // else unreadable then as now: published as a rejection
 		return d.apply(e, in, outs)
 	}
 	return nil
 }
 
-// resets reports whether an outcome says that its session begins anew.
+// resets reports whether an outcome means that its session begins again.
 func resets(o compaction.Outcome) bool {
 	r, ok := o.Body.(*events.Rejected)
 	return ok && r.Code == events.CodeSessionReset
@@ -137,7 +137,7 @@ func (d *Decider) read(e Event) (compaction.Input, error) {
 	}
 }
 
-// readRequest reads an event that asks something of a session.
+// readRequest reads an event that requests something of a session.
 func readRequest(e Event) (*compaction.Request, error) {
 	if e.Kind == events.KindOverflow {
 		return overflow.Read(e.Data, e.Seq)
@@ -146,7 +146,7 @@ func readRequest(e Event) (*compaction.Request, error) {
 }
 
 // apply brings the ledger up to date. Should the code panic half-way, the ledger
-// cannot be trusted: the session begins anew, and its agent is told so.
+// cannot be trusted: the session begins again, and its agent receives a rejection.
 func (d *Decider) apply(e Event, in compaction.Input, outs []compaction.Outcome) (err error) {
 	if in == nil {
 		return nil
@@ -173,7 +173,7 @@ func (d *Decider) apply(e Event, in compaction.Input, outs []compaction.Outcome)
 	return nil
 }
 
-// maxKind bounds a kind nobody knows, in bytes: it comes from a stranger's
+// maxKind bounds a kind that is unknown, in bytes: it comes from a stranger's
 // subject.
 const maxKind = 32
 
@@ -184,7 +184,7 @@ func (d *Decider) reject(e Event, err error) []compaction.Outcome {
 	return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: e.OutcomeAddress()}, err, d.Config)
 }
 
-// expire lets a session begin anew that was silent for as long as the log keeps an
+// expire lets a session begin again that was idle for as long as the log keeps an
 // event, by the time of the next one. It makes no difference whether the ledger was
 // dropped before that.
 func (d *Decider) expire(e Event) {

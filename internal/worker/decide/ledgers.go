@@ -14,7 +14,7 @@ import (
 // Entry is a ledger in memory.
 type Entry struct {
 	address events.Address
-	Ledger  *compaction.Ledger // nil when the session began anew
+	Ledger  *compaction.Ledger // nil when the session began again
 	used    uint64             // the event that used it last, counted
 	weight  int                // bytes it takes, as of then
 	Dirty   bool               // listed for the next checkpoint
@@ -80,7 +80,7 @@ func (d *Decider) weigh(k *Entry) {
 	d.Weight += k.weight - was
 }
 
-// Reset lets a session begin anew.
+// Reset lets a session begin again.
 func (d *Decider) Reset(a events.Address) {
 	k := d.Cache[a]
 	if k == nil {
@@ -105,7 +105,7 @@ func (d *Decider) Collect() (changes []kv.Change, written []*Entry, err error) {
 	for _, k := range d.Dirty {
 		k.Dirty, k.unsaved = failpoint.ForgetDirty(), true
 		written = append(written, k)
-		if k.Ledger == nil { // it began anew
+		if k.Ledger == nil { // it began again
 			changes = append(changes, kv.Change{Address: k.address, Drop: true})
 			continue
 		}

@@ -25,8 +25,8 @@ type laneLimits struct {
 
 // laneTerms are the terms of each lane. An agent in an emergency has had its answer
 // without a summary, and gets the better one after one try. At the trigger a
-// session has room left for a while; in the background it has more. Patience and
-// limit together stay below the 15 minutes after which a job is asked for anew.
+// session has room left for a while; in the background it has more. maxWait and
+// limit together stay below the 15 minutes after which a job is requested again.
 var laneTerms = map[events.Lane]laneLimits{
 	events.LaneEmergency:  {slots: 3, share: 2, maxWait: 0, limit: 5 * time.Minute},
 	events.LaneNormal:     {slots: 5, share: 4, maxWait: time.Minute, limit: 12 * time.Minute},
@@ -37,7 +37,7 @@ var laneTerms = map[events.Lane]laneLimits{
 // do not say for how long; it doubles with each try.
 const firstWait = 10 * time.Second
 
-// remaining is how long a job may still wait for its models, asked for so long ago. The
+// remaining is how long a job may still wait for its models, requested so long ago. The
 // last delivery waits for nothing. Clocks that differ only make it longer or
 // shorter, never longer than the lane's.
 func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration {
@@ -47,7 +47,7 @@ func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration 
 	return min(max(0, t.maxWait-age), t.maxWait)
 }
 
-// pauseBefore is the pause before the next delivery: what a provider asked for, else one
+// pauseBefore is the pause before the next delivery: what a provider requested, else one
 // that grows with the deliveries; never longer than what is left.
 func pauseBefore(l *summarize.RetryAfterError, left time.Duration, delivery uint64) time.Duration {
 	d := l.After

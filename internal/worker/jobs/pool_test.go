@@ -19,7 +19,7 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// hanging is a summarizer that answers nobody before the context ends.
+// hanging is a summarizer that does not answer before the context ends.
 type hanging struct{}
 
 func (hanging) Summarize(ctx context.Context, _ summarize.Input) (*events.Summary, error) {
@@ -48,8 +48,8 @@ func TestHangingModel(t *testing.T) {
 	}
 }
 
-// A job has its summary before the 15 minutes are over after which it is asked for
-// anew, however long models are busy, and however the last try ends.
+// A job has its summary before the 15 minutes are over after which it is requested
+// again, however long models are busy, and however the last try ends.
 func TestLanes(t *testing.T) {
 	for _, lane := range events.Lanes {
 		if l, ok := laneTerms[lane]; !ok || l.slots < 1 || l.limit <= 0 || l.maxWait+l.limit >= 15*time.Minute {
@@ -62,7 +62,7 @@ func TestLanes(t *testing.T) {
 }
 
 // Whatever providers ask for: a pause is never longer than what is left of the
-// patience, but for the least one, so that a job's pauses end with it; after the
+// maximum wait, but for the least one, so that a job's pauses end with it; after the
 // last delivery nothing is left.
 func TestPauses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -110,7 +110,7 @@ func (m *message) InProgress() error { m.beats.Add(1); return nil }
 func (m *message) NakWithDelay(d time.Duration) error { m.given = append(m.given, d); return nil }
 
 // A job under way gives a sign of life three times in the time after which another
-// worker would get it, and none once it is settled.
+// caller would get it, and none once it is resolved.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, m := Pool{Listener: &observe.Listener{}}, &message{}
@@ -123,13 +123,13 @@ func TestKeepAlive(t *testing.T) {
 		stop()
 		time.Sleep(time.Hour)
 		if n := m.beats.Load() - 3; n != 0 {
-			t.Errorf("%d signs of life of a job that is settled", n)
+			t.Errorf("%d signs of life of a job that is resolved", n)
 		}
 	})
 }
 
 // What becomes of a job without a result: models that are busy delay it, other
-// failures are told and tried again, a worker that stops leaves it at once.
+// failures are reported and tried again, a worker that stops leaves it at once.
 func TestGiveBack(t *testing.T) {
 	busy := &summarize.RetryAfterError{After: 17 * time.Second, Err: &model.Error{Kind: model.RateLimited, RetryAfter: 17 * time.Second}}
 	for _, c := range []struct {
@@ -150,7 +150,7 @@ func TestGiveBack(t *testing.T) {
 			p := Pool{Listener: &observe.Listener{
 				SummaryDelayed: func(e observe.SummaryDelayed) {
 					if delayed++; e.Pause != c.pause || e.Attempt != 2 || e.Err == nil {
-						t.Errorf("%s: told %+v", c.name, e)
+						t.Errorf("%s: reported %+v", c.name, e)
 					}
 				},
 				Retrying: func(observe.Retrying) { told++ },
@@ -163,17 +163,17 @@ func TestGiveBack(t *testing.T) {
 			m := &message{}
 			p.giveBack(ctx, m, &delivery{lane: events.LaneNormal, number: 2, requestedAt: time.Now()}, c.err)
 			if len(m.given) != 1 || m.given[0] != c.pause || delayed != c.delayed || told != c.told {
-				t.Errorf("%s: given back after %v, %d delays and %d failures told", c.name, m.given, delayed, told)
+				t.Errorf("%s: given back after %v, %d delays and %d failures reported", c.name, m.given, delayed, told)
 			}
 		})
 	}
 }
 
-// Somebody who asked for a compaction does not wait for models that are busy.
+// A user who requested a compaction does not wait for models that are busy.
 func TestManualHasNoPatience(t *testing.T) {
 	d := delivery{lane: events.LaneNormal, number: 1, requestedAt: time.Now()}
 	if d.maxWait() <= 0 {
-		t.Error("a job at the trigger has no patience")
+		t.Error("a job at the trigger has no maximum wait")
 	}
 	if d.job.Manual = (&events.Manual{}); d.maxWait() != 0 {
 		t.Errorf("a manual compaction waits %s", d.maxWait())

@@ -65,7 +65,7 @@ type PartitionAcquired struct {
 	Took      time.Duration
 }
 
-// ShareAcquired says how much a worker serves after its start.
+// ShareAcquired is how much a worker serves after its start.
 type ShareAcquired struct {
 	Partitions int // 0 where there are more workers than partitions
 }
@@ -140,7 +140,7 @@ type Compacted struct {
 	Partition int
 	Address   events.Address
 	Body      *events.Compacted
-	// Omitted says why its messages were left out: size, no_text, tenant_hour,
+	// Omitted is why its messages were left out: size, no_text, tenant_hour,
 	// tenant_burst or tenant_share; "" if they were not.
 	Omitted string
 }
@@ -182,7 +182,7 @@ type SummaryStarted struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
-	Attempt uint64 // from 1; beyond 5 only to publish the failure dead
+	Attempt uint64 // from 1; beyond 5 only to report the failure dead
 }
 
 // ModelCalled is the result of one call of a model.

@@ -21,7 +21,7 @@ import (
 const canary = "canary-7c1d5e"
 
 // Tee passes every field on, to each of its listeners, in their order; one that
-// it forgets fails here.
+// it drops fails here.
 func TestTee(t *testing.T) {
 	var got []string
 	names := reflect.TypeFor[observe.Listener]()
@@ -40,7 +40,7 @@ func TestTee(t *testing.T) {
 	for i := range v.NumField() {
 		name := names.Field(i).Name
 		if v.Field(i).IsNil() {
-			t.Errorf("Tee forgets %s", name)
+			t.Errorf("Tee drops %s", name)
 			continue
 		}
 		got = nil

@@ -5,7 +5,7 @@
 //   - [ReadMarkers] reads the markers alone; [Reader] then streams the outcomes beside the log.
 //   - [ConfigResolver] reads configs by their hash.
 //
-// Terms: a marker says up to which event a partition is decided; a config epoch is the range
+// Terms: a marker has the position up to which event a partition is decided; a config epoch is the range
 // of events decided under one config; a rollback is a marker behind an earlier one, after
 // which earlier outcomes about later events are superseded.
 //

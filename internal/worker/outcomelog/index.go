@@ -14,13 +14,13 @@ import (
 // under which configs. It is given the outcomes and markers in their order.
 type Index struct {
 	Outcomes map[compaction.Seq][]compaction.Outcome
-	Last     compaction.Seq // of told
+	Last     compaction.Seq // of applied
 	epochs   []configEpoch
-	Chains   map[compaction.Seq]uint64 // hashes at the markers; nil where nobody asks
+	Chains   map[compaction.Seq]uint64 // hashes at the markers; nil where they are not needed
 	epoch    uint64
 }
 
-// configEpoch says up to which event a config was in force.
+// configEpoch is the range up to which event a config was in force.
 type configEpoch struct {
 	to   compaction.Seq
 	hash string
@@ -40,8 +40,8 @@ func (r *Index) Add(k events.Kind, data []byte) error {
 	return nil
 }
 
-// ApplyMarker takes a marker. One that lies behind an earlier one says that the log had
-// lost its end: what was told about the events between belongs to events that are
+// ApplyMarker takes a marker. One that lies behind an earlier one shows that the log had
+// been truncated: what was published about the events between belongs to events that are
 // gone.
 func (r *Index) ApplyMarker(m commit.Marker) {
 	if m.Before != "" { // as if the marker before it, which may be erased, were passed
@@ -71,7 +71,7 @@ func (r *Index) ApplyMarker(m commit.Marker) {
 	r.epochs = r.epochs[:i+1]
 }
 
-// epochAt is the place of the reign that an event up to the last marker fell in.
+// epochAt is the place of the config epoch that an event up to the last marker fell in.
 func (r *Index) epochAt(seq compaction.Seq) int {
 	i, _ := slices.BinarySearchFunc(r.epochs, seq, func(g configEpoch, seq compaction.Seq) int { return cmp.Compare(g.to, seq) })
 	return i

@@ -7,9 +7,9 @@ import (
 	"compactd/internal/compaction"
 )
 
-// The first marker of an owner stands where the one before had come to: what lies
+// The first marker of an owner stands where the one before had reached: what lies
 // between that and the last marker that is left was decided under the old config,
-// also when the markers were erased with a session that was forgotten.
+// also when the markers were erased with a session that was erased.
 func TestReignsOfErasedMarkers(t *testing.T) {
 	r := &Index{}
 	for _, m := range []commit.Marker{
@@ -28,7 +28,7 @@ func TestReignsOfErasedMarkers(t *testing.T) {
 	}
 }
 
-// A log that lost its end takes the reigns over it along, also when it ends where one
+// A truncated log takes the config epochs over it along, also when it ends where one
 // of them did.
 func TestReignsOfLostEvents(t *testing.T) {
 	for end, want := range map[uint64]map[compaction.Seq]string{

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Markers says how far a partition is decided, which config was in force when, and
+// Markers is how far a partition is decided, which config was in force when, and
 // which outcomes are void.
 type Markers struct {
 	Index     // without outcomes
@@ -23,13 +23,13 @@ type Markers struct {
 }
 
 // rollback is a marker that lies behind an earlier one: the log had lost its end,
-// and what was told before about events behind the marker is void.
+// and what was published before about events behind the marker is superseded.
 type rollback struct {
 	at uint64 // of the marker, in OUTCOMES
 	to compaction.Seq
 }
 
-// superseded reports whether an outcome stored at a sequence of OUTCOMES was told about
+// superseded reports whether an outcome stored at a sequence of OUTCOMES was published about
 // an event that is gone.
 func (h *Markers) superseded(at uint64, cause compaction.Seq) bool {
 	return slices.ContainsFunc(h.rollbacks, func(s rollback) bool { return at < s.at && cause > s.to })

@@ -15,7 +15,7 @@ type Outcome struct {
 	Subject string
 	Address events.Address
 	Kind    events.Kind
-	Cause   compaction.Seq // the event it was told about
+	Cause   compaction.Seq // the event it was published about
 	Data    []byte
 	Err     error // it cannot be read
 }
@@ -24,7 +24,7 @@ type Outcome struct {
 type Reader struct {
 	next chan Outcome // closed at the end
 	done chan error   // gets why it ended
-	head *Outcome     // read, and not yet asked for
+	head *Outcome     // read, and not yet taken
 	over bool
 	quit context.CancelFunc
 }
@@ -43,7 +43,7 @@ func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, 
 			}
 			x := Outcome{Subject: m.Subject(), Address: at.Address, Kind: at.Kind, Data: m.Data()}
 			if _, x.Cause, x.Err = decodeOutcome(at.Kind, x.Data); x.Err != nil {
-				x.Cause = cause // about where it was told
+				x.Cause = cause // about where it was published
 			}
 			if cause = x.Cause; h.superseded(seq, cause) {
 				return nil
@@ -95,13 +95,13 @@ func (o *Reader) take(ctx context.Context, fits func(*Outcome) bool) (out []Outc
 	}
 }
 
-// Before returns the outcomes that were told about events before seq, and were
-// not asked for.
+// Before returns the outcomes that were published about events before seq, and were
+// not taken.
 func (o *Reader) Before(ctx context.Context, seq compaction.Seq) ([]Outcome, error) {
 	return o.take(ctx, func(x *Outcome) bool { return x.Cause < seq })
 }
 
-// Of returns what was told about an event; those before it must have been taken.
+// Of returns what was published about an event; those before it must have been taken.
 func (o *Reader) Of(ctx context.Context, seq compaction.Seq) ([]Outcome, error) {
 	return o.take(ctx, func(x *Outcome) bool { return x.Cause == seq })
 }

@@ -117,7 +117,7 @@ const headerBytes = 8 << 10
 
 // Outcome writes the payload of an outcome. Messages are left out when the payload
 // would be larger than limit bytes, or when their text is not to be had: the
-// error then says why, and the payload is good all the same. omitted is why they are
+// error then has the reason, and the payload is good all the same. omitted is why they are
 // left out, "" if they are not.
 func (t *Renderer) Outcome(ctx context.Context, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
 	c, ok := o.Body.(*events.Compacted)
@@ -147,9 +147,9 @@ func (t *Renderer) Outcome(ctx context.Context, a events.Address, o compaction.O
 	return data, omitted, cause
 }
 
-// WithoutMessages writes a compaction without its messages. A note says that its
+// WithoutMessages writes a compaction without its messages. A note reports that its
 // tenant is over a bound; then the repairs are left out too, which may be many, and
-// which nobody needs who does not hold the messages.
+// which is of no use without the messages.
 func WithoutMessages(c *events.Compacted, note *events.Note) ([]byte, error) {
 	out := *c
 	out.Messages, out.Summary, out.MessagesOmitted = nil, nil, true
@@ -160,7 +160,7 @@ func WithoutMessages(c *events.Compacted, note *events.Note) ([]byte, error) {
 	return events.Marshal(out)
 }
 
-// LimitNote says that messages are left out since a tenant is over a bound.
+// LimitNote reports that messages are left out since a tenant is over a bound.
 func LimitNote() *events.Note {
 	info := events.Codes[events.CodeOutcomesLimit]
 	return &events.Note{Code: events.CodeOutcomesLimit, Message: info.Meaning, Hint: info.Hint}

@@ -94,7 +94,7 @@ func (h *hour) advance(now int64) {
 }
 
 // add counts bytes that were stored at a slot; what is older than an hour is not
-// counted, and what the clock here has not come to yet is counted as now.
+// counted, and what the clock here has not reached yet is counted as now.
 func (h *hour) add(tenant string, bytes, slot int64) {
 	slot = min(slot, h.at)
 	if h.at-slot >= int64(len(h.slots)) {
@@ -120,7 +120,7 @@ func (h *hour) ofSlot(tenant string) int64 { return h.slots[h.at%int64(len(h.slo
 // Bounds are the bounds in one worker.
 type Bounds struct {
 	js         jetstream.JetStream
-	perHour    int64 // as it was asked for: 0 is the default, negative is no bound
+	perHour    int64 // as it was requested: 0 is the default, negative is no bound
 	partitions int
 	assigned   func() int // how many this worker should serve
 	limited    func(observe.OutcomesLimited)
@@ -131,9 +131,9 @@ type Bounds struct {
 	read     uint64        // sequence of OUTCOMES up to which the others are
 	held     int64         // bytes that OUTCOMES holds, about
 	most     int64         // that it may hold; 0 or less without a bound
-	tenants  tally         // of held; nil while nobody can be over a share
+	tenants  tally         // of held; nil while no worker can be over a share
 	counted  time.Time
-	reported map[string]time.Time // tenants over a bound, and when that was last told
+	reported map[string]time.Time // tenants over a bound, and when that was last reported
 }
 
 // Config describes the bounds of one worker.
@@ -312,7 +312,7 @@ func (q *Bounds) Charge(partition int, tenant string, bytes int64) {
 	}
 }
 
-// lately is what a tenant has had stored in the last hour, as far as this worker knows,
+// lately is what a tenant has had stored in the last hour, as far as this worker can see,
 // what of it in its own partitions, and there in the slot that is running; mu is held.
 func (q *Bounds) lately(tenant string) (n, own, slot int64) {
 	now := slotOf(time.Now())
@@ -336,7 +336,7 @@ func (q *Bounds) hourly() (all, own int64) {
 	return n, n * int64(q.assigned()) / int64(q.partitions)
 }
 
-// share is what a tenant may hold of OUTCOMES, negative while nobody can be over it;
+// share is what a tenant may hold of OUTCOMES, negative while no worker can be over it;
 // mu is held.
 func (q *Bounds) share() int64 {
 	if q.perHour < 0 || q.most <= 0 || q.held <= quotaShare*q.free() {

@@ -57,7 +57,7 @@ func TestQuotaHour(t *testing.T) {
 			t.Errorf("%d outcomes whole: nothing comes back with time", len(all))
 		}
 		if n := len(told); n < 20 || n > 40 {
-			t.Errorf("told %d times in 400 minutes", n)
+			t.Errorf("reported %d times in 400 minutes", n)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestQuotaBurst(t *testing.T) {
 			t.Errorf("after the bytes of an hour: %q", why)
 		}
 		if told[0].Reason != observe.OmittedBurst {
-			t.Errorf("told %+v", told[0])
+			t.Errorf("reported %+v", told[0])
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestQuotaOfShare(t *testing.T) {
 }
 
 // As OUTCOMES fills up, whoever holds most of it goes first; who holds little has
-// messages to the end, and the reserve is for nobody's messages.
+// messages to the end, and the reserve is not for messages.
 func TestQuotaShare(t *testing.T) {
 	var told []observe.OutcomesLimited
 	q := newTestQuotas(1<<40, 1000, &told)
