@@ -104,7 +104,7 @@ release-check: ## Build the release twice and compare the sums
 # Packages without goroutines of their own, and those whose goroutines others have too:
 # the measuring tools, and the scripts of the commands, which start hundreds of processes.
 # The race detector makes them five times slower, so make race runs them under it.
-PLAIN = ./cmd/... ./docs ./examples/... ./internal/cli/... ./internal/compaction/... \
+PLAIN = ./cmd/... ./docs ./examples/... ./internal/ops/cli/... ./internal/compaction/... \
 	./internal/events ./internal/events/codec ./internal/events/validate ./internal/events/schema/gen ./internal/exact ./internal/ops/facts ./internal/overflow ./internal/policyfile ./internal/summarize \
 	$(addprefix ./internal/summarize/,extract llm sanitize snippet summarizetest) ./internal/ops/transcript ./internal/ops/whatif ./tools/...
 

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"compactd/internal/cli/clitest"
+	"compactd/internal/ops/cli/clitest"
 )
 
 // docs/cli.md has every command and flag.

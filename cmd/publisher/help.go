@@ -1,6 +1,6 @@
 package main
 
-import "compactd/internal/cli"
+import "compactd/internal/ops/cli"
 
 type completionCmd struct {
 	cli.CompletionCmd `embed:""`

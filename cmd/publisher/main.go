@@ -20,9 +20,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/connect"
-	"compactd/internal/cli"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
 )
 

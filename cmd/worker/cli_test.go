@@ -6,7 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"compactd/internal/cli/clitest"
+	"compactd/internal/ops/cli/clitest"
 )
 
 // docs/cli.md has every command and flag.

@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/cli"
+	"compactd/internal/ops/cli"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md again")
