@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"compactd/internal/events/codec"
 )
 
@@ -161,7 +159,7 @@ func innerJSON(args Raw) Raw {
 		return args
 	}
 	inner := Raw(codec.TextBytes(args))
-	if !inner.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) || codec.TooDeep(inner) {
+	if codec.Check(inner) != nil || codec.TooDeep(inner) {
 		return args
 	}
 	return codec.Clean(inner)
