@@ -81,7 +81,7 @@ func (s *service) endpoints() []endpoint {
 
 // partitionOf is the partition of the session that a request is about.
 func (s *service) partitionOf(request []byte) (int, error) {
-	a, err := events.AskedAbout(request)
+	a, err := events.RequestAddress(request)
 	return events.PartitionOf(a, s.w.parts.Count()), err
 }
 
@@ -163,7 +163,7 @@ func (s *service) stats(_ context.Context, data []byte) (any, error) {
 			return
 		}
 		var st compaction.Stats
-		if st, bad = l.Stats(s.w.config.Compaction, in.Wanted()); bad != nil {
+		if st, bad = l.Stats(s.w.config.Compaction, in.RequestedModel()); bad != nil {
 			return
 		}
 		*out = events.StatsResponse{
