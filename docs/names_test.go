@@ -116,8 +116,10 @@ func TestNames(t *testing.T) {
 				t.Errorf("%s: there is no target for %s", p.path, name)
 			}
 			if p.path != "CHANGELOG.md" && file.MatchString(name) {
-				if found, err := filepath.Glob(filepath.Join(root, strings.TrimSuffix(name, "…"))); err != nil || len(found) == 0 {
-					t.Errorf("%s: there is no %s", p.path, name)
+				for _, name := range alternatives(strings.TrimSuffix(name, "…")) {
+					if found, err := filepath.Glob(filepath.Join(root, name)); err != nil || len(found) == 0 {
+						t.Errorf("%s: there is no %s", p.path, name)
+					}
 				}
 			}
 		}
@@ -127,8 +129,22 @@ func TestNames(t *testing.T) {
 var (
 	variable = regexp.MustCompile(`\bCOMPACTD_[A-Z][A-Z_]*[A-Z]\b`)
 	metric   = regexp.MustCompile(`^compactd_[a-z_]*[a-z]$`)
-	file     = regexp.MustCompile(`^(?:client|cmd|deploy|docs|examples|internal|scripts)/[\w./*-]+$`)
+	file     = regexp.MustCompile(`^(?:client|cmd|deploy|docs|examples|internal|scripts|tools)/[\w./*{},-]+$`)
 )
+
+// alternatives are the paths that a path with one pair of braces stands for.
+func alternatives(path string) []string {
+	before, rest, open := strings.Cut(path, "{")
+	list, after, closed := strings.Cut(rest, "}")
+	if !open || !closed {
+		return []string{path}
+	}
+	var out []string
+	for part := range strings.SplitSeq(list, ",") {
+		out = append(out, before+part+after)
+	}
+	return out
+}
 
 // isVariable reports whether docs/cli.md has a variable, a provider is set by it, or
 // a test or tool reads it.
