@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
+	"compactd/internal/worker/query"
 )
 
 // Bounds of what is done at once over HTTP.
@@ -54,10 +54,10 @@ func (m *Monitor) api(mux *http.ServeMux) {
 				return
 			}
 			if err == nil && !answers.take() {
-				err = errBusy
+				err = query.ErrBusy
 			}
 			if err != nil {
-				writeError(w, on.worker.service.refuse(err))
+				writeError(w, on.worker.service.Refuse(err))
 				return
 			}
 			defer answers.release()
@@ -77,12 +77,12 @@ func (m *Monitor) api(mux *http.ServeMux) {
 func (m *Monitor) serving(w http.ResponseWriter) *watched {
 	on := m.watched.Load()
 	if on == nil {
-		writeError(w, refusal(errNotServed))
+		writeError(w, query.Refusal(query.ErrNotServed))
 		return nil
 	}
 	select {
 	case <-on.stopping: // its connections may be closed
-		writeError(w, refusal(errStopping))
+		writeError(w, query.Refusal(query.ErrStopping))
 		return nil
 	default:
 		return on
@@ -98,10 +98,10 @@ func (m *Monitor) answer(w http.ResponseWriter, q *http.Request, r *Route, body 
 	request, err := r.request(q, body)
 	var data []byte
 	if err == nil {
-		data, err = on.worker.service.reply(q.Context(), r.Endpoint, request)
+		data, err = on.worker.service.Reply(q.Context(), r.Endpoint, request)
 	}
 	if err != nil {
-		writeError(w, on.worker.service.refuse(err))
+		writeError(w, on.worker.service.Refuse(err))
 		return
 	}
 	writeData(w, http.StatusOK, "application/json", data)
@@ -116,7 +116,7 @@ func readBody(w http.ResponseWriter, q *http.Request, r *Route, places slots) ([
 		return nil, nil
 	}
 	if !places.take() {
-		return nil, errBusy
+		return nil, query.ErrBusy
 	}
 	defer places.release()
 	if err := deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
@@ -185,32 +185,4 @@ func writeData(w http.ResponseWriter, status int, kind string, data []byte) {
 	w.WriteHeader(status)
 	_, _ = w.Write(data)         // whoever asked is gone, or reads it
 	_, _ = w.Write([]byte{'\n'}) // the same
-}
-
-// reply answers a request to an endpoint, by way of the worker that serves the
-// session if it is another one. The error is one for refusal.
-func (s *service) reply(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
-	for _, e := range s.endpoints() {
-		if e.name != endpoint {
-			continue
-		}
-		if w, ok := e.waitsFor(request); ok {
-			return s.replyAwaiting(ctx, e, request, w, false)
-		}
-		ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
-		defer cancel()
-		if id, elsewhere := s.ownedElsewhere(e, request); elsewhere {
-			return s.fromOwner(ctx, id, e, request)
-		}
-		if e.slow {
-			select {
-			case s.slots <- struct{}{}:
-				defer func() { <-s.slots }()
-			case <-ctx.Done():
-				return nil, whyEnded(ctx)
-			}
-		}
-		return s.payload(func() (any, error) { return e.answer(ctx, request) })
-	}
-	return nil, errors.New("reply: there is no endpoint " + endpoint)
 }

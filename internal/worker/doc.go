@@ -5,24 +5,41 @@
 //	go func() { <-w.Ready(); log.Print("ready") }()
 //	err = w.Run(ctx) // until ctx ends, then drains
 //
-// A [Monitor] tells over HTTP how it is: health, readiness, metrics. There it
-// answers what the NATS service answers, too.
+// A [Monitor] reports health, readiness and metrics over HTTP, and answers there what the
+// NATS service answers.
+//
+// Life of a worker:
+//
+//		joining ──► acquiring ──► ready ──► stopping ──► ended
+//
+//	  - joining: the config is stored, files are brought up to date with erasures, the fleet
+//	    is joined.
+//	  - acquiring: the partitions of its share are opened (worker/partition).
+//	  - ready: its share is caught up and requests are answered.
+//	  - stopping: nothing is read any more; what is decided is committed, checkpointed, and
+//	    the leases are released, within DrainTimeout.
+//
+// Where is …: deciding, committing and recovery in worker/partition, the cache of ledgers in
+// worker/decide, leases in worker/fleet, summary jobs in worker/jobs, answers in
+// worker/query, payloads in worker/payload, bounds of tenants in worker/quota, reading
+// OUTCOMES in worker/outcomelog, deciding again in worker/audit, events and logs in
+// worker/observe.
 //
 // # Guarantees
 //
 //   - Up to the committed marker the outcomes found in OUTCOMES are applied as
 //     recorded; only what lies beyond is decided. A restart, a new binary or a new
-//     policy never tells an outcome twice, and never another in its place.
+//     policy never publishes an outcome twice, and never another in its place.
 //   - An event is decided, rejected with a stable code, or recorded as known. A
-//     malformed one, or one that makes the code panic, blocks nobody else.
-//   - Memory runs ahead of what is committed, by a bounded number of events. What
-//     was told is never ahead of the log.
-//   - Workers on one log share its partitions. One that was replaced changes nothing
-//     any more, whatever it believes: its commits are refused.
-//   - Once session.erased is told, no byte that a session had before its
-//     session.forget is in the streams, in the files of living workers or in the
-//     snapshots; other sessions are replayed as before. A worker that dies on the way
-//     leaves that to the next.
+//     malformed one, or one that makes the code panic, blocks no other session.
+//   - Memory runs ahead of what is committed, by a bounded number of events. The
+//     published outcomes are never ahead of the log.
+//   - Workers on one log share its partitions. The commits of one that
+//     was replaced are refused.
+//   - Once session.erased is published, no byte that a session had before its
+//     session.forget is in the streams, in the files of running workers or in the
+//     snapshots; other sessions are replayed as before. If a worker stops on
+//     the way, the next one completes it.
 //   - No text of a conversation is logged or put into a rejection or a metric.
 //
 // # Concurrency
@@ -34,7 +51,7 @@
 // # On failure
 //
 // Run ends with an error when the outcomes are those of another log, or another worker has
-// its folder. A lost connection or a full store is waited out. A partition that another
+// its directory. A lost connection or a full store is waited out. A partition that another
 // worker took over is dropped; the lease says who is to serve it. Whatever else is wrong
 // with one partition is reported, and the partition opened again, after pauses that grow to
 // half a minute; the others go on.

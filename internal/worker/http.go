@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/query"
 )
 
 // serveHTTP answers on l until ctx ends. Nobody may hold a connection for long.
@@ -22,7 +23,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
-		WriteTimeout:      answerTimeout + 5*time.Second,
+		WriteTimeout:      query.AnswerTimeout + 5*time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },

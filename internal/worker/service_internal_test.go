@@ -38,10 +38,10 @@ func TestNotServed(t *testing.T) {
 	}
 	w.parts.Assign(0, true)
 	w.parts.Assign(1, true)
-	s := newService(w)
+	s := w.newService()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.run(ctx, t.Context()) }()
+	go func() { done <- s.Run(ctx, t.Context()) }()
 	status := func() events.HealthResponse {
 		t.Helper()
 		for {
@@ -71,7 +71,7 @@ func TestNotServed(t *testing.T) {
 		}
 	}
 	w.ready.Done() // as the fleet does
-	<-s.ready
+	<-w.Ready()
 	if h := status(); h.Status != events.HealthDegraded {
 		t.Errorf("after partitions were lost: %+v", h)
 	}

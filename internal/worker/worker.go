@@ -16,9 +16,11 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize"
+	"compactd/internal/worker/fleet"
 	"compactd/internal/worker/jobs"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
+	"compactd/internal/worker/query"
 )
 
 // Config describes a worker. Fields without a default are required.
@@ -118,7 +120,7 @@ type Worker struct {
 	config  Config
 	js      jetstream.JetStream
 	parts   *partition.Set
-	service *service
+	service *query.Service
 	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 }
 
@@ -151,8 +153,16 @@ func New(c Config) (*Worker, error) {
 		MaxAhead: c.MaxAhead, MarkEvery: c.MarkEvery, DrainTimeout: c.DrainTimeout,
 	})}
 	w.ready.Add(2)
-	w.service = newService(w)
+	w.service = w.newService()
 	return w, nil
+}
+
+func (w *Worker) newService() *query.Service {
+	return query.New(query.Config{
+		Read: w.config.Read, Commit: w.config.Commit, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
+		Listener: w.config.Listener, Owner: w.config.Owner, Version: w.config.Version,
+		Ready: w.Ready(), Subscribed: w.ready.Done, Describe: described,
+	})
 }
 
 // Ready is closed when every partition that this worker should serve is caught up
@@ -170,7 +180,7 @@ func (w *Worker) Ready() <-chan struct{} {
 func (w *Worker) Run(ctx context.Context) error {
 	unsubscribe := func() {}
 	defer func() { unsubscribe() }()
-	var f *fleet
+	var f *fleet.Fleet
 	err := jsapi.AwaitServer(ctx, func(err error) {
 		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "join", Err: err})
 	}, func() error {
@@ -181,7 +191,10 @@ func (w *Worker) Run(ctx context.Context) error {
 			return err
 		}
 		unsubscribe = stop
-		f, err = newFleet(ctx, w)
+		f, err = fleet.New(ctx, fleet.Config{
+			Commit: w.config.Commit, Dir: w.config.Dir, LeaseTTL: w.config.LeaseTTL, Owner: w.config.Owner,
+			Listener: w.config.Listener, Partitions: w.parts, Answer: w.service.Subscribe, Ready: w.ready.Done,
+		})
 		return err
 	})
 	if err != nil && errors.Is(err, ctx.Err()) {
@@ -193,8 +206,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	stop, cancel := partition.NewStopTime(ctx, w.config.DrainTimeout)
 	defer cancel()
-	g.Go(func() error { return f.run(ctx, stop) })
-	g.Go(func() error { return w.service.run(ctx, stop.All) })
+	g.Go(func() error { return f.Run(ctx, stop) })
+	g.Go(func() error { return w.service.Run(ctx, stop.All) })
 	g.Go(func() error { w.parts.Run(ctx); return nil })
 	if w.config.Summarizer != nil {
 		p := jobs.Pool{NC: w.config.Read, JS: w.js, Summarizer: w.config.Summarizer, Listener: &w.config.Listener}

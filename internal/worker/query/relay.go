@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const maxForwards = 64
 
 // forward hands a question on to the worker that serves its partition; false leaves it
 // to this one. A question comes to any worker.
-func (s *service) forward(ctx context.Context, e endpoint, r micro.Request) bool {
+func (s *Service) forward(ctx context.Context, e endpoint, r micro.Request) bool {
 	id, elsewhere := s.ownedElsewhere(e, r.Data())
 	if !elsewhere {
 		return false
@@ -26,10 +26,10 @@ func (s *service) forward(ctx context.Context, e endpoint, r micro.Request) bool
 	select {
 	case s.forwards <- struct{}{}:
 	default:
-		s.answer(r, func() (any, error) { return nil, errBusy })
+		s.answer(r, func() (any, error) { return nil, ErrBusy })
 		return true
 	}
-	data, to := r.Data(), deferredReply{s.w.config.Read, r.Reply()}
+	data, to := r.Data(), deferredReply{s.config.Read, r.Reply()}
 	go func() {
 		defer func() { <-s.forwards }()
 		s.relay(ctx, id, e, data, to)
@@ -38,17 +38,17 @@ func (s *service) forward(ctx context.Context, e endpoint, r micro.Request) bool
 }
 
 // ownedElsewhere reports whether another worker has to answer, and for which partition.
-func (s *service) ownedElsewhere(e endpoint, request []byte) (partition int, yes bool) {
+func (s *Service) ownedElsewhere(e endpoint, request []byte) (partition int, yes bool) {
 	if e.partition == nil {
 		return 0, false
 	}
 	id, err := e.partition(request)
-	return id, err == nil && s.w.parts.At(id) == nil
+	return id, err == nil && s.config.Partitions.At(id) == nil
 }
 
 // relay gives back what the worker that serves a partition answers. Where nobody
 // serves it, that is the answer.
-func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte, to deferredReply) {
+func (s *Service) relay(ctx context.Context, id int, e endpoint, request []byte, to deferredReply) {
 	reply, err := s.requestOwner(ctx, id, e, request)
 	if err != nil {
 		s.answer(to, func() (any, error) { return nil, err })
@@ -56,23 +56,23 @@ func (s *service) relay(ctx context.Context, id int, e endpoint, request []byte,
 	}
 	err = to.nc.PublishMsg(&nats.Msg{Subject: to.reply, Data: reply.Data, Header: reply.Header})
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
+		observe.Call(s.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
 	}
 }
 
 // fromOwner is the answer of the worker that serves a partition; a refusal of it is
 // the error.
-func (s *service) fromOwner(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
+func (s *Service) fromOwner(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
 	select {
 	case s.forwards <- struct{}{}:
 		defer func() { <-s.forwards }()
 	default:
-		return nil, errBusy
+		return nil, ErrBusy
 	}
 	return s.ownerAnswer(ctx, id, e, request)
 }
 
-func (s *service) ownerAnswer(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
+func (s *Service) ownerAnswer(ctx context.Context, id int, e endpoint, request []byte) ([]byte, error) {
 	reply, err := s.requestOwner(ctx, id, e, request)
 	if err != nil {
 		return nil, err
@@ -88,37 +88,37 @@ func (s *service) ownerAnswer(ctx context.Context, id int, e endpoint, request [
 }
 
 // requestOwner asks the worker that serves a partition.
-func (s *service) requestOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
+func (s *Service) requestOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
-	reply, err := s.w.config.Read.RequestMsgWithContext(ctx, &nats.Msg{Subject: events.OwnerSubject(id, e.name), Data: request})
+	reply, err := s.config.Read.RequestMsgWithContext(ctx, &nats.Msg{Subject: events.OwnerSubject(id, e.name), Data: request})
 	switch {
 	case err == nil:
 		return reply, nil
 	case ctx.Err() != nil:
 		return nil, whyEnded(ctx)
 	default:
-		return nil, errNotServed
+		return nil, ErrNotServed
 	}
 }
 
-// subscribe answers other workers about the sessions of a partition, until quiet. What
+// Subscribe answers other workers about the sessions of a partition, until quiet. What
 // keeps it from that is told, and the others answer that nobody serves it.
-func (s *service) subscribe(ctx context.Context, id int) (quiet func()) {
+func (s *Service) Subscribe(ctx context.Context, id int) (quiet func()) {
 	all := s.endpoints()
-	sub, err := s.w.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
+	sub, err := s.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 		for _, e := range all {
 			if e.partition == nil || e.name != verb || !mayReply(m.Reply) {
 				continue
 			}
-			if r := (forwarded{deferredReply{s.w.config.Read, m.Reply}, m}); !s.takeAwaiting(ctx, e, r, true) {
+			if r := (forwarded{deferredReply{s.config.Read, m.Reply}, m}); !s.takeAwaiting(ctx, e, r, true) {
 				s.handle(ctx, e, r)
 			}
 		}
 	})
 	if err != nil {
-		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "answer other workers", Err: err})
+		observe.Call(s.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "answer other workers", Err: err})
 		return func() {}
 	}
 	return func() { _ = sub.Unsubscribe() }

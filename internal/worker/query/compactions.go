@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 // compactions answers when and why a session was compacted, as the stream of outcomes has
 // it. A tenant may ask, and cannot read the stream.
-func (s *service) compactions(ctx context.Context, data []byte) (any, error) {
+func (s *Service) compactions(ctx context.Context, data []byte) (any, error) {
 	in, err := events.DecodeHistoryRequest(data)
 	if err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func (s *service) compactions(ctx context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	limit := int(cmp.Or(in.Limit, events.MaxHistory))
-	subject := events.Outcome(events.PartitionOf(a, s.w.parts.Count()), events.KindCompacted, a)
-	err = stream.ReadStream(ctx, s.w.js, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindCompacted, a)
+	err = stream.ReadStream(ctx, s.config.JS, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e, err := entry(m)
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"cmp"
@@ -13,13 +13,19 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
+	"compactd/internal/worker/partition"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
 	// maxAnswers is how many histories are rendered at once.
 	maxAnswers = 8
-	// answerTimeout bounds an answer, the wait for its turn included.
-	answerTimeout = 10 * time.Second
+	// AnswerTimeout bounds an answer, the wait for its turn included.
+	AnswerTimeout = 10 * time.Second
 	// maxAnswerBytes bounds a page of a history.
 	maxAnswerBytes = 4 << 20
 	// answerMargin is what a page stays below the server's max_payload.
@@ -30,26 +36,40 @@ const (
 )
 
 var (
-	errNotServed = errors.New("the partition of this session is not served yet")
-	errBusy      = errors.New("the worker could not answer in time")
-	errStopping  = errors.New("the worker is stopping")
+	ErrNotServed = errors.New("the partition of this session is not served yet")
+	ErrBusy      = errors.New("the worker could not answer in time")
+	ErrStopping  = errors.New("the worker is stopping")
 )
 
-// service answers requests. It holds a partition's lock only to copy what the
+// Config describes a [service]. All fields are required.
+type Config struct {
+	Read, Commit *nats.Conn
+	JS           jetstream.JetStream
+	Partitions   *partition.Set
+	Compaction   *compaction.Config
+	Listener     observe.Listener
+	Owner        string                                  // of the worker
+	Version      string                                  // of the program
+	Ready        <-chan struct{}                         // closed when the worker is caught up
+	Subscribed   func()                                  // called when requests come in from now on
+	Describe     func(endpoint string) map[string]string // metadata of an endpoint for discovery
+}
+
+// Service answers requests. It holds a partition's lock only to copy what the
 // ledger says; texts are read and rendered outside.
-type service struct {
-	w     *Worker
-	ready <-chan struct{}
-	slots chan struct{} // one for each answer that is being rendered
+type Service struct {
+	config Config
+	slots  chan struct{} // one for each answer that is being rendered
 
 	forwards chan struct{} // has one for each question that another worker is asked
 	awaiting chan struct{} // has one for each request that waits for a turn
 	ended    chan struct{} // closed when no answer is given any more
 }
 
-func newService(w *Worker) *service {
-	return &service{
-		w: w, ready: w.Ready(), slots: make(chan struct{}, maxAnswers), forwards: make(chan struct{}, maxForwards),
+// New returns a service that answers once it runs.
+func New(c Config) *Service {
+	return &Service{
+		config: c, slots: make(chan struct{}, maxAnswers), forwards: make(chan struct{}, maxForwards),
 		awaiting: make(chan struct{}, maxAwaiting), ended: make(chan struct{}),
 	}
 }
@@ -66,7 +86,7 @@ type endpoint struct {
 	partition func(request []byte) (int, error)
 }
 
-func (s *service) endpoints() []endpoint {
+func (s *Service) endpoints() []endpoint {
 	return []endpoint{
 		{"check", events.SubjectCheck, s.check, false, true, s.partitionOf},
 		{"context", events.SubjectContext, s.context, true, true, s.partitionOf},
@@ -80,17 +100,17 @@ func (s *service) endpoints() []endpoint {
 }
 
 // partitionOf is the partition of the session that a request is about.
-func (s *service) partitionOf(request []byte) (int, error) {
+func (s *Service) partitionOf(request []byte) (int, error) {
 	a, err := events.RequestAddress(request)
-	return events.PartitionOf(a, s.w.parts.Count()), err
+	return events.PartitionOf(a, s.config.Partitions.Count()), err
 }
 
-// run answers until ctx ends, and returns when the last answer is given, or until does.
-func (s *service) run(ctx, until context.Context) error {
-	svc, err := micro.AddService(s.w.config.Read, micro.Config{
+// Run answers until ctx ends, and returns when the last answer is given, or until does.
+func (s *Service) Run(ctx, until context.Context) error {
+	svc, err := micro.AddService(s.config.Read, micro.Config{
 		Name: events.ServiceName, Version: strconv.Itoa(events.Version) + ".0.0", // of the contract: a program's need not be semantic
 		Description: "answers questions about the sessions of compactd",
-		Metadata:    map[string]string{"version": s.w.config.Version, "owner": s.w.config.Owner},
+		Metadata:    map[string]string{"version": s.config.Version, "owner": s.config.Owner},
 	})
 	if err != nil {
 		return fmt.Errorf("start service: %w", err)
@@ -102,21 +122,21 @@ func (s *service) run(ctx, until context.Context) error {
 				s.handle(ctx, e, r)
 			}
 		}
-		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(described(e.name))); err != nil {
+		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(s.config.Describe(e.name))); err != nil {
 			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
 		}
 		if err := s.addOfTenant(ctx, svc, e, guarded); err != nil {
 			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
 		}
 	}
-	if err := s.w.config.Read.FlushTimeout(answerTimeout); err != nil && ctx.Err() == nil {
+	if err := s.config.Read.FlushTimeout(AnswerTimeout); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("start service: %w", err)
 	}
-	s.w.ready.Done() // the server sends questions here from now on
+	s.config.Subscribed() // the server sends questions here from now on
 	<-ctx.Done()
 	close(s.ended)
 	_ = svc.Stop()
-	if nc := s.w.config.Read; nc.IsConnected() {
+	if nc := s.config.Read; nc.IsConnected() {
 		_ = nc.FlushTimeout(time.Second) // the server sends nobody here any more; if not, the one who asks waits in vain
 	}
 	for range maxAnswers { // from here on none begins
@@ -141,7 +161,7 @@ func mayReply(subject string) bool {
 }
 
 // handle answers a request that this worker was sent.
-func (s *service) handle(ctx context.Context, e endpoint, r micro.Request) {
+func (s *Service) handle(ctx context.Context, e endpoint, r micro.Request) {
 	data := r.Data()
 	if e.slow || len(data) > events.MaxRequestBytes { // others of this endpoint would wait for it
 		s.answerLater(ctx, r, func(ctx context.Context) (any, error) { return e.answer(ctx, data) })
@@ -151,7 +171,7 @@ func (s *service) handle(ctx context.Context, e endpoint, r micro.Request) {
 }
 
 // stats answers how a session stands.
-func (s *service) stats(_ context.Context, data []byte) (any, error) {
+func (s *Service) stats(_ context.Context, data []byte) (any, error) {
 	in, err := events.DecodeStatsRequest(data)
 	if err != nil {
 		return nil, err
@@ -163,7 +183,7 @@ func (s *service) stats(_ context.Context, data []byte) (any, error) {
 			return
 		}
 		var st compaction.Stats
-		if st, bad = l.Stats(s.w.config.Compaction, in.RequestedModel()); bad != nil {
+		if st, bad = l.Stats(s.config.Compaction, in.RequestedModel()); bad != nil {
 			return
 		}
 		*out = events.StatsResponse{
@@ -176,23 +196,23 @@ func (s *service) stats(_ context.Context, data []byte) (any, error) {
 }
 
 // health answers how this worker is.
-func (s *service) health(context.Context, []byte) (any, error) {
+func (s *Service) health(context.Context, []byte) (any, error) {
 	out := &events.HealthResponse{
 		V: events.Version, Status: events.HealthOK,
-		Version: s.w.config.Version, Owner: s.w.config.Owner, Config: s.w.config.Compaction.Hash(),
+		Version: s.config.Version, Owner: s.config.Owner, Config: s.config.Compaction.Hash(),
 	}
-	for id := range s.w.parts.Count() {
-		if !s.w.parts.IsAssigned(id) {
+	for id := range s.config.Partitions.Count() {
+		if !s.config.Partitions.IsAssigned(id) {
 			continue
 		}
-		if out.Partitions++; s.w.parts.At(id) != nil {
+		if out.Partitions++; s.config.Partitions.At(id) != nil {
 			out.Served++
 		}
 	}
-	if out.Served < out.Partitions || !s.w.config.Commit.IsConnected() {
+	if out.Served < out.Partitions || !s.config.Commit.IsConnected() {
 		out.Status = events.HealthStarting
 		select {
-		case <-s.ready:
+		case <-s.config.Ready:
 			out.Status = events.HealthDegraded
 		default:
 		}

@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 
 // check answers whether the next call of a session fits (A10). It renders nothing
 // and reads no text; what is to be added is measured outside the lock.
-func (s *service) check(_ context.Context, data []byte) (any, error) {
+func (s *Service) check(_ context.Context, data []byte) (any, error) {
 	in, err := events.DecodeCheckRequest(data)
 	if err != nil {
 		return nil, err
@@ -22,14 +22,14 @@ func (s *service) check(_ context.Context, data []byte) (any, error) {
 	if format != "" && in.Format != "" && in.Format != format {
 		return nil, events.NewInvalid(events.CodeFormatChanged, "format", "is not "+string(format)+", that of the session")
 	}
-	next, err := s.w.config.Compaction.ReadPending(in, cmp.Or(format, in.Format, events.DefaultFormat(in.Provider)))
+	next, err := s.config.Compaction.ReadPending(in, cmp.Or(format, in.Format, events.DefaultFormat(in.Provider)))
 	if err != nil {
 		return nil, err
 	}
 	out := &events.CheckResponse{V: events.Version}
 	var bad error
 	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
-		out.Budget, bad = l.Check(s.w.config.Compaction, next)
+		out.Budget, bad = l.Check(s.config.Compaction, next)
 		out.Known, out.Generation, out.Through = l.HasTurns(), l.Generation(), l.Through()
 	})
 	if err := cmp.Or(err, bad); err != nil {

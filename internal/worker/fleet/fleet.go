@@ -1,4 +1,4 @@
-package worker
+package fleet
 
 import (
 	"context"
@@ -16,14 +16,30 @@ import (
 	"compactd/internal/kv"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
+
+	"github.com/nats-io/nats.go"
 )
 
-// fleet serves the partitions that this worker should hold among all that live. It
+// Config describes a [fleet]. All fields are required, but Dir.
+type Config struct {
+	Commit     *nats.Conn // of the leases: the other connection is full of turns
+	Dir        string     // of the identity; "" is a new one at each start
+	LeaseTTL   time.Duration
+	Owner      string
+	Listener   observe.Listener
+	Partitions *partition.Set
+	// Answer answers other workers about a partition, until stop is called.
+	Answer func(ctx context.Context, partition int) (stop func())
+	// Ready is called once, when everything that this worker should hold is served.
+	Ready func()
+}
+
+// Fleet serves the partitions that this worker should hold among all that live. It
 // takes the lease of each before it takes the partition over, and lets go of both
 // when another one should have them. A lease keeps workers apart; what makes two of
 // them harmless is the fence of the commits.
-type fleet struct {
-	w               *Worker
+type Fleet struct {
+	config          Config
 	self            coord.Member
 	members         *coord.Members
 	leases          *coord.Leases
@@ -63,25 +79,25 @@ type ending struct {
 	err       error
 }
 
-// newFleet joins the fleet and learns who is in it.
-func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
-	js, err := jetstream.New(w.config.Commit) // the other connection is full of turns
+// New joins the fleet and learns who is in it.
+func New(ctx context.Context, c Config) (*Fleet, error) {
+	js, err := jetstream.New(c.Commit) // the other connection is full of turns
 	if err != nil {
 		return nil, err
 	}
-	name, release, err := openIdentity(ctx, w.config.Dir)
+	name, release, err := openIdentity(ctx, c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.parts.RemoveCopies(); err != nil {
+	if err := c.Partitions.RemoveCopies(); err != nil {
 		release()
 		return nil, err
 	}
-	f := &fleet{
-		w: w, self: coord.Member{Name: name, Owner: w.config.Owner}, releaseIdentity: release,
-		members: coord.NewMembers(js, w.config.LeaseTTL), leases: coord.NewLeases(js, w.config.LeaseTTL),
-		changed: make(chan struct{}, 1), ended: make(chan ending, w.config.Streams.Partitions),
-		drained: make(chan *heldLease, w.config.Streams.Partitions),
+	f := &Fleet{
+		config: c, self: coord.Member{Name: name, Owner: c.Owner}, releaseIdentity: release,
+		members: coord.NewMembers(js, c.LeaseTTL), leases: coord.NewLeases(js, c.LeaseTTL),
+		changed: make(chan struct{}, 1), ended: make(chan ending, c.Partitions.Count()),
+		drained: make(chan *heldLease, c.Partitions.Count()),
 		held:    map[int]*heldLease{}, heldOnce: map[int]bool{}, coolDown: map[int]bool{},
 	}
 	if err = f.members.Heartbeat(ctx, f.self); err == nil {
@@ -94,14 +110,14 @@ func newFleet(ctx context.Context, w *Worker) (*fleet, error) {
 	return f, nil
 }
 
-// run serves until ctx ends, then hands everything over, in the time that s has for it.
-func (f *fleet) run(ctx context.Context, s partition.StopTime) error {
+// Run serves until ctx ends, then hands everything over, in the time that s has for it.
+func (f *Fleet) Run(ctx context.Context, s partition.StopTime) error {
 	f.stop = s
 	defer f.releaseIdentity()
 	defer func() { f.unwatch() }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	tick := time.NewTicker(f.w.config.LeaseTTL / 3)
+	tick := time.NewTicker(f.config.LeaseTTL / 3)
 	defer tick.Stop()
 	var failed error
 	for failed == nil && ctx.Err() == nil {
@@ -125,14 +141,14 @@ func (f *fleet) run(ctx context.Context, s partition.StopTime) error {
 
 // reconcile acquires what this worker should hold and is free, and hands over what
 // another one should hold.
-func (f *fleet) reconcile(ctx context.Context) error {
+func (f *Fleet) reconcile(ctx context.Context) error {
 	f.assign()
 	for id, t := range f.held {
 		if !f.wanted[id] {
 			f.end(id, t, partition.ErrReassigned)
 		}
 	}
-	for id := range f.w.config.Streams.Partitions {
+	for id := range f.config.Partitions.Count() {
 		if !f.wanted[id] || f.held[id] != nil || f.coolDown[id] {
 			continue
 		}
@@ -152,32 +168,32 @@ func (f *fleet) reconcile(ctx context.Context) error {
 
 // end lets a partition end. Where others are to go on it is served until they have a
 // snapshot to begin from.
-func (f *fleet) end(id int, t *heldLease, why error) {
+func (f *Fleet) end(id int, t *heldLease, why error) {
 	if t.ending {
 		return
 	}
 	t.ending = true
 	go func() {
 		if why != nil {
-			f.w.parts.BeforeHandOver(f.stop.All, id)
+			f.config.Partitions.BeforeHandOver(f.stop.All, id)
 		}
 		t.stop(why)
 	}()
 }
 
 // assign finds out what this worker should hold.
-func (f *fleet) assign() {
+func (f *Fleet) assign() {
 	f.wanted = map[int]bool{}
-	for _, id := range assign(f.membership.members(f.self.Name), f.w.config.Streams.Partitions)[f.self.Name] {
+	for _, id := range assign(f.membership.members(f.self.Name), f.config.Partitions.Count())[f.self.Name] {
 		f.wanted[id] = true
 	}
-	for id := range f.w.parts.Count() {
-		f.w.parts.Assign(id, f.wanted[id])
+	for id := range f.config.Partitions.Count() {
+		f.config.Partitions.Assign(id, f.wanted[id])
 	}
 }
 
 // reportReady reports once that everything this worker should hold is served.
-func (f *fleet) reportReady() {
+func (f *Fleet) reportReady() {
 	if f.isReady {
 		return
 	}
@@ -187,15 +203,15 @@ func (f *fleet) reportReady() {
 		}
 	}
 	f.isReady = true
-	observe.Call(f.w.config.Listener.ShareAcquired, observe.ShareAcquired{Partitions: len(f.wanted)})
-	f.w.ready.Done()
+	observe.Call(f.config.Listener.ShareAcquired, observe.ShareAcquired{Partitions: len(f.wanted)})
+	f.config.Ready()
 }
 
 // acquire takes a lease and serves its partition. One that another worker has got
 // is not missed: the view will say when it is free. It is false when the server cannot be
 // asked, nor then for others, while leases wait to be renewed.
-func (f *fleet) acquire(ctx context.Context, id int) bool {
-	limited, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3) // as in keep, which waits for it
+func (f *Fleet) acquire(ctx context.Context, id int) bool {
+	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // as in keep, which waits for it
 	defer cancel()
 	lease, err := f.leases.Acquire(limited, id, coord.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {
@@ -215,19 +231,19 @@ func (f *fleet) acquire(ctx context.Context, id int) bool {
 }
 
 // serve serves a partition until ctx ends or it is lost.
-func (f *fleet) serve(ctx context.Context, t *heldLease) error {
+func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 	id := t.lease.Partition
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstReopen), lastReopen) {
 		began := time.Now()
 		stopAnswering := func() {}
 		unserve := func() {
 			t.acquired.Store(false)
-			f.w.parts.Unserve(id)
+			f.config.Partitions.Unserve(id)
 			stopAnswering()
 		}
-		err := f.w.parts.Serve(ctx, f.stop, id, func(e observe.PartitionAcquired) {
-			stopAnswering = f.w.service.subscribe(ctx, id)
-			observe.Call(f.w.config.Listener.PartitionAcquired, e)
+		err := f.config.Partitions.Serve(ctx, f.stop, id, func(e observe.PartitionAcquired) {
+			stopAnswering = f.config.Answer(ctx, id)
+			observe.Call(f.config.Listener.PartitionAcquired, e)
 			t.acquired.Store(true)
 			f.notify()
 		}, func() {
@@ -235,19 +251,19 @@ func (f *fleet) serve(ctx context.Context, t *heldLease) error {
 			f.drained <- t
 		})
 		unserve()
-		f.w.parts.DropErasedFile(id)
+		f.config.Partitions.DropErasedFile(id)
 		if time.Since(began) > lastReopen { // at once where it went well for a while
 			pause = 0
 		}
 		again := reopens(err) && ctx.Err() == nil
 		if !again {
-			observe.Call(f.w.config.Listener.PartitionReleased, observe.PartitionReleased{Partition: id, Err: err})
+			observe.Call(f.config.Listener.PartitionReleased, observe.PartitionReleased{Partition: id, Err: err})
 			if recovers(err) { // by the next start
 				return nil
 			}
 			return err
 		}
-		observe.Call(f.w.config.Listener.PartitionFailed, observe.PartitionFailed{Partition: id, Err: err, Pause: pause})
+		observe.Call(f.config.Listener.PartitionFailed, observe.PartitionFailed{Partition: id, Err: err, Pause: pause})
 		select {
 		case <-ctx.Done():
 			return nil
@@ -286,7 +302,7 @@ const (
 )
 
 // notify lets run look again.
-func (f *fleet) notify() {
+func (f *Fleet) notify() {
 	select {
 	case f.changed <- struct{}{}:
 	default:
@@ -295,7 +311,7 @@ func (f *fleet) notify() {
 
 // release gives up the lease of a partition that is being stopped: the next owner need
 // not wait until the file is closed.
-func (f *fleet) release(t *heldLease) {
+func (f *Fleet) release(t *heldLease) {
 	if t.released {
 		return
 	}
@@ -307,7 +323,7 @@ func (f *fleet) release(t *heldLease) {
 // that another worker took over is no failure, nor what a hand-over could not
 // commit in time: the next owner decides it again. One that could not be opened for
 // want of a server is opened later. What else comes here, before the end, ends the worker.
-func (f *fleet) finish(e ending) error {
+func (f *Fleet) finish(e ending) error {
 	f.release(f.held[e.partition])
 	delete(f.held, e.partition)
 	f.coolDown[e.partition] = e.err != nil
@@ -326,8 +342,8 @@ const bestEffortTime = time.Second
 
 // bestEffort says that something is over. At a stop nothing waits for it but the end: of many
 // that are not answered, each would cost its time.
-func (f *fleet) bestEffort(partition int, step string, say func(context.Context) error) {
-	if !f.w.config.Commit.IsConnected() {
+func (f *Fleet) bestEffort(partition int, step string, say func(context.Context) error) {
+	if !f.config.Commit.IsConnected() {
 		return
 	}
 	do := func() {
@@ -347,8 +363,8 @@ func (f *fleet) bestEffort(partition int, step string, say func(context.Context)
 // renewAll says that this worker lives, and renews its leases, all at once: one that is
 // not answered must not cost the others. A lease that cannot be renewed because the server
 // does not answer is kept: nobody else can get it then.
-func (f *fleet) renewAll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, f.w.config.LeaseTTL/3)
+func (f *Fleet) renewAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3)
 	defer cancel()
 	clear(f.coolDown)
 	var asking sync.WaitGroup
@@ -368,7 +384,7 @@ func (f *fleet) renewAll(ctx context.Context) {
 	}
 }
 
-func (f *fleet) renew(ctx context.Context, id int, t *heldLease) {
+func (f *Fleet) renew(ctx context.Context, id int, t *heldLease) {
 	err := f.leases.Renew(ctx, t.lease)
 	if errors.Is(err, coord.ErrLeaseLost) {
 		t.stop(partition.ErrReassigned)
@@ -379,7 +395,7 @@ func (f *fleet) renew(ctx context.Context, id int, t *heldLease) {
 }
 
 // watchAgain begins anew where changes may have been missed.
-func (f *fleet) watchAgain(ctx context.Context) {
+func (f *Fleet) watchAgain(ctx context.Context) {
 	v, stop, err := watchMembership(ctx, f.members, f.leases, f.changed)
 	if err != nil {
 		f.retrying(-1, "watch the fleet", err)
@@ -393,7 +409,7 @@ func (f *fleet) watchAgain(ctx context.Context) {
 // of the stop. No lease is renewed on the way: a server that does not answer would cost the
 // time that the partitions need, and one that ends early costs only work, since commits are
 // fenced. Where nobody else is there, there is time to commit everything.
-func (f *fleet) leave() error {
+func (f *Fleet) leave() error {
 	f.shutting = true
 	defer f.goodbyes.Wait()
 	var why error
@@ -416,6 +432,6 @@ func (f *fleet) leave() error {
 	return failed
 }
 
-func (f *fleet) retrying(partition int, step string, err error) {
-	observe.Call(f.w.config.Listener.Retrying, observe.Retrying{Partition: partition, Step: step, Err: err})
+func (f *Fleet) retrying(partition int, step string, err error) {
+	observe.Call(f.config.Listener.Retrying, observe.Retrying{Partition: partition, Step: step, Err: err})
 }

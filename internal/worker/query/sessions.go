@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"cmp"
@@ -13,19 +13,19 @@ import (
 
 // sessions lists the sessions of a tenant, partition by partition, for as long as
 // this worker serves them: another one goes on from there.
-func (s *service) sessions(ctx context.Context, data []byte) (any, error) {
+func (s *Service) sessions(ctx context.Context, data []byte) (any, error) {
 	in, err := events.DecodeSessionsRequest(data)
 	if err != nil {
 		return nil, err
 	}
-	if n := s.w.parts.Count(); in.After.Partition >= n {
+	if n := s.config.Partitions.Count(); in.After.Partition >= n {
 		return nil, events.NewInvalid(events.CodeOutOfRange, "after", fmt.Sprintf("names partition %d of %d", in.After.Partition, n))
 	}
 	out := &events.SessionsResponse{V: events.Version, Tenant: in.Tenant, Sessions: []events.SessionSummary{}}
 	limit := int(cmp.Or(in.Limit, events.DefaultSessions))
-	for at := in.After; at.Partition < s.w.parts.Count(); at = (events.SessionsCursor{Partition: at.Partition + 1}) {
+	for at := in.After; at.Partition < s.config.Partitions.Count(); at = (events.SessionsCursor{Partition: at.Partition + 1}) {
 		full, err := s.list(ctx, at, limit, out)
-		if errors.Is(err, errNotServed) && at.Partition > in.After.Partition {
+		if errors.Is(err, ErrNotServed) && at.Partition > in.After.Partition {
 			out.After = &at
 			return out, nil
 		} else if full || err != nil {
@@ -36,10 +36,10 @@ func (s *service) sessions(ctx context.Context, data []byte) (any, error) {
 }
 
 // partitionAfter is the partition that a request for sessions goes on with.
-func (s *service) partitionAfter(request []byte) (int, error) {
+func (s *Service) partitionAfter(request []byte) (int, error) {
 	in, err := events.DecodeSessionsRequest(request)
-	if err == nil && in.After.Partition >= s.w.parts.Count() {
-		err = errNotServed // nobody does; any worker says so
+	if err == nil && in.After.Partition >= s.config.Partitions.Count() {
+		err = ErrNotServed // nobody does; any worker says so
 	}
 	if err != nil {
 		return 0, err
@@ -49,14 +49,14 @@ func (s *service) partitionAfter(request []byte) (int, error) {
 
 // list adds the sessions of one partition behind a cursor to an answer, up to limit
 // in all, and reports whether there are more: After says where then.
-func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int, out *events.SessionsResponse) (full bool, err error) {
-	p := s.w.parts.At(at.Partition)
+func (s *Service) list(ctx context.Context, at events.SessionsCursor, limit int, out *events.SessionsResponse) (full bool, err error) {
+	p := s.config.Partitions.At(at.Partition)
 	if p == nil {
-		return false, errNotServed
+		return false, ErrNotServed
 	}
 	names, err := p.Sessions(out.Tenant, at.Session, limit-len(out.Sessions)+1)
 	if errors.Is(err, partition.ErrNotServing) {
-		err = errNotServed
+		err = ErrNotServed
 	}
 	if err != nil {
 		return false, err
@@ -78,12 +78,12 @@ func (s *service) list(ctx context.Context, at events.SessionsCursor, limit int,
 }
 
 // summarize adds a session to an answer, if it is still there.
-func (s *service) summarize(a events.Address, out *events.SessionsResponse) error {
+func (s *Service) summarize(a events.Address, out *events.SessionsResponse) error {
 	_, _, err := s.inspect(a, func(l *compaction.Ledger) {
 		if !l.HasTurns() {
 			return
 		}
-		st := l.Describe(s.w.config.Compaction)
+		st := l.Describe(s.config.Compaction)
 		out.Sessions = append(out.Sessions, events.SessionSummary{
 			Session: a.Session, Turns: l.LastTurn(), EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
 			Level: st.Budget.Level, Generation: l.Generation(), LastTurn: st.LastTurnAt,

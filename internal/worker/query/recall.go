@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"cmp"
@@ -32,7 +32,7 @@ const (
 )
 
 // recall answers with originals of a session (C8), or with where a text is.
-func (s *service) recall(ctx context.Context, data []byte) (any, error) {
+func (s *Service) recall(ctx context.Context, data []byte) (any, error) {
 	in, err := events.DecodeRecallRequest(data)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *service) recall(ctx context.Context, data []byte) (any, error) {
 	case in.Text != "":
 		return o.search(ctx, in)
 	default:
-		return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.w.config.Read)-answerMargin))
+		return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
 	}
 }
 
@@ -58,8 +58,8 @@ type originals struct {
 }
 
 // originals lists what was taken of a session, up to what is committed.
-func (s *service) originals(ctx context.Context, a events.Address) (*originals, error) {
-	o := &originals{nc: s.w.config.Read, address: a}
+func (s *Service) originals(ctx context.Context, a events.Address) (*originals, error) {
+	o := &originals{nc: s.config.Read, address: a}
 	p, at, err := s.inspect(a, func(l *compaction.Ledger) {
 		o.known, o.format, o.seqs = l.HasTurns(), l.Format(), l.TurnSeqs()
 	})

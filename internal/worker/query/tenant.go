@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"context"
@@ -14,7 +14,7 @@ var errOtherTenant = errors.New("the request names another tenant than its subje
 
 // addOfTenant answers what asks about a session on the subjects of tenants too, which
 // a server's permissions tell apart.
-func (s *service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint, next func(context.Context, micro.Request)) error {
+func (s *Service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint, next func(context.Context, micro.Request)) error {
 	if e.partition == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (s *service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint
 		}
 		next(ctx, r)
 	}
-	return svc.AddEndpoint(e.name+"-of-tenant", micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(events.OfTenant(e.subject, "*")), micro.WithEndpointMetadata(described(e.name)))
+	return svc.AddEndpoint(e.name+"-of-tenant", micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(events.OfTenant(e.subject, "*")), micro.WithEndpointMetadata(s.config.Describe(e.name)))
 }
 
 // checkTenant refuses a request whose payload asks about another tenant than the

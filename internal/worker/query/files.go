@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"context"
@@ -15,17 +15,17 @@ const maxPathBytes = 4 << 10
 
 // files answers which files a session has read and changed. The ledger knows all but
 // their paths, which are read from the log.
-func (s *service) files(ctx context.Context, data []byte) (any, error) {
+func (s *Service) files(ctx context.Context, data []byte) (any, error) {
 	in, err := events.DecodeFilesRequest(data)
 	if err != nil {
 		return nil, err
 	}
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
-	o := &originals{nc: s.w.config.Read, address: in.Address()}
+	o := &originals{nc: s.config.Read, address: in.Address()}
 	var all []compaction.FileUsage
 	if _, _, err := s.inspect(o.address, func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {
-			all, o.format, out.Through = l.Files(s.w.config.Compaction), l.Format(), l.Through()
+			all, o.format, out.Through = l.Files(s.config.Compaction), l.Format(), l.Through()
 		}
 	}); err != nil {
 		return nil, err

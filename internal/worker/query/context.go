@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 )
 
 // context answers with a session's history.
-func (s *service) context(ctx context.Context, data []byte) (any, error) {
+func (s *Service) context(ctx context.Context, data []byte) (any, error) {
 	in, err := events.DecodeContextRequest(data)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (s *service) context(ctx context.Context, data []byte) (any, error) {
 }
 
 // history renders what is asked for.
-func (s *service) history(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
+func (s *Service) history(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
 	var view *compaction.View
 	var system, tools compaction.Seq
 	var st compaction.Stats
@@ -32,7 +32,7 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 		if !l.HasTurns() {
 			return
 		}
-		st, bad = l.Stats(s.w.config.Compaction, events.Model{})
+		st, bad = l.Stats(s.config.Compaction, events.Model{})
 		view, system, tools = l.View()
 		if in.Generation != nil && *in.Generation <= st.Generation {
 			view, st.Generation = l.ViewAt(*in.Generation), *in.Generation
@@ -52,25 +52,25 @@ func (s *service) history(ctx context.Context, in *events.ContextRequest) (*even
 		return nil, err
 	}
 	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
-	if whole.Messages, err = s.w.parts.Payloads.Render(ctx, in.Address(), view); err != nil {
+	if whole.Messages, err = s.config.Partitions.Payloads.Render(ctx, in.Address(), view); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	if whole.System, whole.Tools, err = s.w.parts.Payloads.Prompt(ctx, in.Address(), system, tools); err != nil {
+	if whole.System, whole.Tools, err = s.config.Partitions.Payloads.Prompt(ctx, in.Address(), system, tools); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	return whole.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.w.config.Read)-answerMargin))
+	return whole.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
 }
 
 // inspect shows the ledger of a session to read, and returns its partition and up to
 // which event it holds. read must not keep the ledger.
-func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition.Partition, compaction.Seq, error) {
-	p := s.w.parts.At(events.PartitionOf(a, s.w.parts.Count()))
+func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition.Partition, compaction.Seq, error) {
+	p := s.config.Partitions.At(events.PartitionOf(a, s.config.Partitions.Count()))
 	if p == nil {
-		return nil, 0, errNotServed
+		return nil, 0, ErrNotServed
 	}
 	seq, err := p.Inspect(a, read)
 	if errors.Is(err, partition.ErrNotServing) {
-		err = errNotServed
+		err = ErrNotServed
 	}
 	if err != nil {
 		return nil, 0, err
@@ -80,12 +80,12 @@ func (s *service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 
 // awaitCommitted waits until the outcomes that a view rests on are committed: what is
 // only decided may be decided otherwise after a crash, under another config.
-func (s *service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq compaction.Seq) error {
+func (s *Service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq compaction.Seq) error {
 	tick := time.NewTicker(commitPause)
 	defer tick.Stop()
 	for !p.HasCommitted(a, seq) {
-		if s.w.parts.At(p.ID) != p {
-			return errNotServed
+		if s.config.Partitions.At(p.ID) != p {
+			return ErrNotServed
 		}
 		select {
 		case <-ctx.Done():

@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"cmp"
@@ -41,12 +41,12 @@ func (e *endpoint) waitsFor(request []byte) (events.Await, bool) {
 
 // takeAwaiting answers a request that waits, from a goroutine of its own; false leaves
 // it to others. Alone keeps it from asking other workers.
-func (s *service) takeAwaiting(ctx context.Context, e endpoint, r micro.Request, alone bool) bool {
+func (s *Service) takeAwaiting(ctx context.Context, e endpoint, r micro.Request, alone bool) bool {
 	w, ok := e.waitsFor(r.Data())
 	if !ok {
 		return false
 	}
-	request, to := r.Data(), deferredReply{s.w.config.Read, r.Reply()}
+	request, to := r.Data(), deferredReply{s.config.Read, r.Reply()}
 	go func() { // bounded by awaiting
 		data, err := s.replyAwaiting(ctx, e, request, w, alone)
 		s.respond(to, data, err)
@@ -56,14 +56,14 @@ func (s *service) takeAwaiting(ctx context.Context, e endpoint, r micro.Request,
 
 // replyAwaiting answers a request when what it waits for is decided, by this worker or
 // by the one that serves the session then.
-func (s *service) replyAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
+func (s *Service) replyAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
 	select {
 	case s.awaiting <- struct{}{}:
 		defer func() { <-s.awaiting }()
 	default:
-		return nil, errBusy
+		return nil, ErrBusy
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, w.Limit()+answerTimeout, errBusy)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.Limit()+AnswerTimeout, ErrBusy)
 	defer cancel()
 	for end := time.Now().Add(w.Limit()); ; {
 		left := max(time.Until(end), 0)
@@ -80,7 +80,7 @@ func (s *service) replyAwaiting(ctx context.Context, e endpoint, request []byte,
 		case <-ctx.Done():
 			return nil, whyEnded(ctx)
 		case <-s.ended:
-			return nil, errStopping
+			return nil, ErrStopping
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (s *service) replyAwaiting(ctx context.Context, e endpoint, request []byte,
 // unserved reports whether nobody serves the partition just now.
 func unserved(err error) bool {
 	refused, ok := errors.AsType[*events.ServiceError](err)
-	return errors.Is(err, errNotServed) || errors.Is(err, errNoReply) || ok && refused.Code == events.CodeUnavailable
+	return errors.Is(err, ErrNotServed) || errors.Is(err, errNoReply) || ok && refused.Code == events.CodeUnavailable
 }
 
 func isPending(err error) bool {
@@ -100,20 +100,20 @@ func isPending(err error) bool {
 var errNoReply = errors.New("the worker that serves the partition has not answered")
 
 // tryAwaiting waits and answers here, or has the worker do so that serves the partition.
-func (s *service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
+func (s *Service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
 	id, elsewhere := s.ownedElsewhere(e, request)
 	switch {
 	case elsewhere && alone:
-		return nil, errNotServed
+		return nil, ErrNotServed
 	case elsewhere:
 		request, err := events.WithAwait(request, w.Within(min(w.Limit(), awaitSlice)))
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, errBusy)
+		ctx, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, ErrBusy)
 		defer cancel()
 		data, err := s.ownerAnswer(ctx, id, e, request)
-		if errors.Is(err, errBusy) {
+		if errors.Is(err, ErrBusy) {
 			err = errNoReply
 		}
 		return data, err
@@ -132,20 +132,20 @@ func (s *service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w
 		case <-ctx.Done():
 			return nil, whyEnded(ctx)
 		case <-s.ended:
-			return nil, errStopping
+			return nil, ErrStopping
 		}
 	}
 	return s.payload(func() (any, error) { return e.answer(ctx, request) })
 }
 
 // awaitDecided waits until an event of a session was decided by this worker.
-func (s *service) awaitDecided(ctx context.Context, a events.Address, w events.Await) error {
+func (s *Service) awaitDecided(ctx context.Context, a events.Address, w events.Await) error {
 	timer := time.NewTimer(w.Limit())
 	defer timer.Stop()
 	for {
-		p := s.w.parts.At(events.PartitionOf(a, s.w.parts.Count()))
+		p := s.config.Partitions.At(events.PartitionOf(a, s.config.Partitions.Count()))
 		if p == nil {
-			return errNotServed
+			return ErrNotServed
 		}
 		done, err := s.awaitMove(ctx, p, a, w, timer.C)
 		if done || err != nil {
@@ -156,7 +156,7 @@ func (s *service) awaitDecided(ctx context.Context, a events.Address, w events.A
 
 // awaitMove reports whether the event was decided; if not, it returns with the next
 // event of the session.
-func (s *service) awaitMove(ctx context.Context, p *partition.Partition, a events.Address, w events.Await, late <-chan time.Time) (bool, error) {
+func (s *Service) awaitMove(ctx context.Context, p *partition.Partition, a events.Address, w events.Await, late <-chan time.Time) (bool, error) {
 	moved, drop := p.Await(a) // before the look, so that nothing is missed in between
 	defer drop()
 	var settled bool
@@ -185,26 +185,26 @@ func (s *service) awaitMove(ctx context.Context, p *partition.Partition, a event
 		case <-moved:
 			return false, nil
 		case <-gone.C:
-			if s.w.parts.At(p.ID) != p {
-				return false, errNotServed
+			if s.config.Partitions.At(p.ID) != p {
+				return false, ErrNotServed
 			}
 		case <-late:
 			return false, errTurnPending
 		case <-ctx.Done():
 			return false, whyEnded(ctx)
 		case <-s.ended:
-			return false, errStopping
+			return false, ErrStopping
 		}
 	}
 }
 
 // refusedBefore reports whether the turn of a number was refused after the last turn
 // that was taken, as the refusals say that are stored.
-func (s *service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
+func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
 	if err := s.awaitCommitted(ctx, p, a, at); err != nil {
 		return false, err
 	}
-	nc, subject := s.w.config.Read, events.Outcome(p.ID, events.KindRejected, a)
+	nc, subject := s.config.Read, events.Outcome(p.ID, events.KindRejected, a)
 	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subject)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -246,8 +246,8 @@ func rejectionIn(data []byte) *events.Rejected {
 
 // numberOf is the number of a turn in the log; 0 for one that has none, -1 for one that
 // cannot be read or is gone.
-func (s *service) numberOf(ctx context.Context, seq uint64) (int64, error) {
-	bodies, err := stream.GetLog(ctx, s.w.config.Read, []uint64{seq})
+func (s *Service) numberOf(ctx context.Context, seq uint64) (int64, error) {
+	bodies, err := stream.GetLog(ctx, s.config.Read, []uint64{seq})
 	if _, gone := errors.AsType[*stream.GoneError](err); gone || err == nil && len(bodies) == 0 {
 		return -1, nil
 	}

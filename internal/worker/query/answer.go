@@ -1,4 +1,4 @@
-package worker
+package query
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 )
 
 // answerLater waits for a slot and leaves the work to a goroutine of its own.
-func (s *service) answerLater(ctx context.Context, r micro.Request, f func(context.Context) (any, error)) {
-	work, cancel := context.WithTimeoutCause(ctx, answerTimeout, errBusy)
+func (s *Service) answerLater(ctx context.Context, r micro.Request, f func(context.Context) (any, error)) {
+	work, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	select {
 	case s.slots <- struct{}{}:
 	case <-work.Done():
@@ -24,7 +24,7 @@ func (s *service) answerLater(ctx context.Context, r micro.Request, f func(conte
 		cancel()
 		return
 	}
-	to := deferredReply{s.w.config.Read, r.Reply()}
+	to := deferredReply{s.config.Read, r.Reply()}
 	go func() {
 		defer func() { <-s.slots }()
 		defer cancel()
@@ -34,10 +34,10 @@ func (s *service) answerLater(ctx context.Context, r micro.Request, f func(conte
 
 // whyEnded says why the work on an answer ended early.
 func whyEnded(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), errBusy) {
-		return errBusy
+	if errors.Is(context.Cause(ctx), ErrBusy) {
+		return ErrBusy
 	}
-	return errStopping
+	return ErrStopping
 }
 
 // orEnded returns err, or why ctx ended where that is the reason.
@@ -56,27 +56,27 @@ type responder interface {
 
 // answer sends what f returns. What the worker did not expect is told to the
 // listener; the one who asked learns no more than that.
-func (s *service) answer(to responder, f func() (any, error)) {
+func (s *Service) answer(to responder, f func() (any, error)) {
 	data, err := s.payload(f)
 	s.respond(to, data, err)
 }
 
 // respond sends an answer, or refuses it with an error.
-func (s *service) respond(to responder, data []byte, err error) {
+func (s *Service) respond(to responder, data []byte, err error) {
 	if err == nil {
 		err = to.Respond(data)
 	} else {
-		e := s.refuse(err)
+		e := s.Refuse(err)
 		data, _ = events.Marshal(e) // of strings
 		err = to.Error(string(e.Code), e.Message, data)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
+		observe.Call(s.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
 	}
 }
 
 // payload writes an answer. A panic is an error of this answer alone.
-func (s *service) payload(f func() (any, error)) (data []byte, err error) {
+func (s *Service) payload(f func() (any, error)) (data []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("answer: panic: %v", r)
@@ -89,23 +89,23 @@ func (s *service) payload(f func() (any, error)) (data []byte, err error) {
 	if data, err = events.Marshal(v); err != nil {
 		return nil, err
 	}
-	if most := connect.MaxPayload(s.w.config.Read); len(data) > most {
+	if most := connect.MaxPayload(s.config.Read); len(data) > most {
 		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("a page with one value of it has %d bytes, more than the %d that the server takes", len(data), most))
 	}
 	return data, nil
 }
 
-// refuse is refusal, and tells the listener what nobody expected.
-func (s *service) refuse(err error) *events.ServiceError {
-	e := refusal(err)
+// Refuse is refusal, and tells the listener what nobody expected.
+func (s *Service) Refuse(err error) *events.ServiceError {
+	e := Refusal(err)
 	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
-		observe.Call(s.w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
+		observe.Call(s.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "answer", Err: err})
 	}
 	return e
 }
 
-// refusal is what the one who asked is told about an error.
-func refusal(err error) *events.ServiceError {
+// Refusal is what the one who asked is told about an error.
+func Refusal(err error) *events.ServiceError {
 	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
 	bad, invalid := errors.AsType[*events.Invalid](err)
 	_, gone := errors.AsType[*stream.GoneError](err)
@@ -117,7 +117,7 @@ func refusal(err error) *events.ServiceError {
 		e.Code, e.Message, e.Hint = events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too."
 	case invalid:
 		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
-	case errors.Is(err, errNotServed), errors.Is(err, errBusy), errors.Is(err, errStopping):
+	case errors.Is(err, ErrNotServed), errors.Is(err, ErrBusy), errors.Is(err, ErrStopping):
 		e.Code, e.Message, e.Hint = events.CodeUnavailable, err.Error(), "Ask again in a moment."
 	case gone:
 		e.Code, e.Message, e.Hint = events.CodeGone, "a text of this session is no longer in the log", "Send the whole history again with replaces_from 1."
@@ -142,4 +142,32 @@ func (l deferredReply) Error(code, description string, data []byte, _ ...micro.R
 	return l.nc.PublishMsg(&nats.Msg{Subject: l.reply, Data: data, Header: nats.Header{
 		micro.ErrorHeader: {description}, micro.ErrorCodeHeader: {code},
 	}})
+}
+
+// Reply answers a request to an endpoint, by way of the worker that serves the
+// session if it is another one. The error is one for refusal.
+func (s *Service) Reply(ctx context.Context, endpoint string, request []byte) ([]byte, error) {
+	for _, e := range s.endpoints() {
+		if e.name != endpoint {
+			continue
+		}
+		if w, ok := e.waitsFor(request); ok {
+			return s.replyAwaiting(ctx, e, request, w, false)
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+		defer cancel()
+		if id, elsewhere := s.ownedElsewhere(e, request); elsewhere {
+			return s.fromOwner(ctx, id, e, request)
+		}
+		if e.slow {
+			select {
+			case s.slots <- struct{}{}:
+				defer func() { <-s.slots }()
+			case <-ctx.Done():
+				return nil, whyEnded(ctx)
+			}
+		}
+		return s.payload(func() (any, error) { return e.answer(ctx, request) })
+	}
+	return nil, errors.New("reply: there is no endpoint " + endpoint)
 }
