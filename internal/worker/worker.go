@@ -117,11 +117,12 @@ var ErrDrain = partition.ErrDrain
 // Worker serves its share of the partitions of one log: all of them, when it is
 // alone.
 type Worker struct {
-	config  Config
-	js      jetstream.JetStream
-	parts   *partition.Set
-	service *query.Service
-	ready   sync.WaitGroup // the fleet until this worker's share is caught up, and the service
+	config   Config
+	js       jetstream.JetStream
+	parts    *partition.Set
+	service  *query.Service
+	ready    sync.WaitGroup // the fleet until this worker's share is caught up, and the service
+	caughtUp chan struct{}  // closed when ready is done
 }
 
 // New returns a worker that does nothing before Run.
@@ -146,13 +147,14 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{config: c, js: js, parts: partition.NewSet(js, partition.Config{
+	w := &Worker{config: c, js: js, caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
 		Read: c.Read, Commit: c.Commit, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
 		MaxAhead: c.MaxAhead, MarkEvery: c.MarkEvery, DrainTimeout: c.DrainTimeout,
 	})}
 	w.ready.Add(2)
+	go func() { w.ready.Wait(); close(w.caughtUp) }()
 	w.service = w.newService()
 	return w, nil
 }
@@ -167,11 +169,7 @@ func (w *Worker) newService() *query.Service {
 
 // Ready is closed when every partition that this worker should serve is caught up
 // and requests are answered. It stays open when Run ends before that.
-func (w *Worker) Ready() <-chan struct{} {
-	done := make(chan struct{})
-	go func() { w.ready.Wait(); close(done) }()
-	return done
-}
+func (w *Worker) Ready() <-chan struct{} { return w.caughtUp }
 
 // Run serves until ctx ends, then stops reading, commits what is decided, hands
 // its partitions over, and returns nil, all of it within DrainTimeout; [ErrDrain] says
