@@ -74,7 +74,7 @@ func run(out, version string, platforms []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	r.out = out
 	pages, err := r.manuals(filepath.Join(work, "host"))
 	if err != nil {
