@@ -9,15 +9,22 @@ import (
 
 // What callers use of the packages below, under one import.
 
-// Sizes and what they cost; see package measure.
 type (
-	Tokens  = measure.Tokens
-	PPM     = measure.PPM
-	Seq     = measure.Seq
-	Entry   = measure.Entry
+	// Tokens counts tokens; see [measure.Tokens].
+	Tokens = measure.Tokens
+	// PPM is a share in parts per million; see [measure.PPM].
+	PPM = measure.PPM
+	// Seq is a sequence of the log; see [measure.Seq].
+	Seq = measure.Seq
+	// Entry is one call, one result or one run of words of a message; see [measure.Entry].
+	Entry = measure.Entry
+	// Profile estimates tokens from classes of characters; see [measure.Profile].
 	Profile = measure.Profile
-	Rate    = measure.Rate
+	// Rate turns sizes into tokens for a profile and a provider; see [measure.Rate].
+	Rate = measure.Rate
+	// Counter counts the tokens of a text; see [measure.Counter].
 	Counter = measure.Counter
+	// Windows are the windows of models; see [measure.Windows].
 	Windows = measure.Windows
 )
 

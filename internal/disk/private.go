@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// ExposedError: other users of the machine may read or change a directory.
+// ExposedError reports that other users of the machine may read or change a directory.
 type ExposedError struct {
 	Path string
 	Mode fs.FileMode

@@ -35,7 +35,7 @@ var (
 	ErrOtherBoot = errors.New("file was left open by another boot")
 )
 
-// DamagedError: the file changed under an open store. An empty address means the file
+// DamagedError reports that the file changed under an open store. An empty address means the file
 // as a whole.
 type DamagedError struct {
 	Path    string
@@ -55,7 +55,7 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // Is makes every DamagedError an [ErrDamaged].
 func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
-// WriteError: a checkpoint was not written. The store is as it was.
+// WriteError reports that a checkpoint was not written. The store is as it was.
 type WriteError struct {
 	Path string
 	Full bool // the same as errors.Is(err, ErrFull)

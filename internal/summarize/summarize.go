@@ -53,6 +53,7 @@ type Input struct {
 // unit, twice where every character is escaped, and the members of record lines.
 const maxUnits = 200_000
 
+// Limit returns the longest text that a summary may have, in UTF-16 units.
 func (in *Input) Limit() int { return int(min(max(in.MaxUnits, 0), maxUnits)) }
 
 // Summarizer makes a summary of a range. Job and Header are the caller's to fill.
@@ -101,13 +102,20 @@ func Room(maxMessage int64, record []events.RecordLine) int {
 	return max(0, left)
 }
 
-// The sizes of what stands around the text, and around a record, in a message.
-var Frame, RecordFrame = func() (text, record int) {
+// Frame is the size of what a message has around the text, in UTF-16 units.
+var Frame = frameOf(nil)
+
+// RecordFrame is the size of what a message has around a record, in UTF-16 units.
+var RecordFrame = func() int {
 	one := events.RecordLine{Kind: events.RecordUser, Text: "x"}
-	s := &events.Summary{Text: "x"}
-	text = events.Units(s.Message().Parts[0].Text) - 1
-	s.Record = []events.RecordLine{one}
-	return text, events.Units(s.Message().Parts[0].Text) - 1 - text - RecordCost(one)
+	return frameOf([]events.RecordLine{one}) - Frame - RecordCost(one)
 }()
 
+// frameOf returns the size of a message of one unit and a record, without that unit.
+func frameOf(record []events.RecordLine) int {
+	s := &events.Summary{Text: "x", Record: record}
+	return events.Units(s.Message().Parts[0].Text) - 1
+}
+
+// RecordCost returns how many UTF-16 units a line of the record takes in a message.
 func RecordCost(r events.RecordLine) int { return events.Units("- " + r.String() + "\n") }

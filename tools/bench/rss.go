@@ -52,7 +52,7 @@ func measureRSS(ctx context.Context, o options, dir string, p printer) (err erro
 	if err != nil {
 		return err
 	}
-	anon, err := watchMemory(ctx, worker, func(ctx context.Context) error { return e.awaitDrained(ctx) })
+	anon, err := watchMemory(ctx, worker, e.awaitDrained)
 	took := time.Since(began)
 	peak, perr := memoryOf(worker.pid(), "VmHWM")
 	worker.kill() // summaries keep it busy, and are not what is measured

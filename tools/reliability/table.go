@@ -29,13 +29,13 @@ func Table(promises []Promise, all []Figures) (table string, missed int, err err
 			if verdict != "met" && verdict != "" {
 				missed++
 			}
-			item := "- `" + s.Test + "` (" + s.Tier
+			notes := []string{s.Tier}
 			for _, part := range []string{verdict, code(s.Demands)} {
 				if part != "" {
-					item += ", " + part
+					notes = append(notes, part)
 				}
 			}
-			item += ")"
+			item := "- `" + s.Test + "` (" + strings.Join(notes, ", ") + ")"
 			if figures != "" {
 				item += ": " + figures
 			}

@@ -23,6 +23,7 @@ type Wire struct {
 // Fault is what a [Wire] loses.
 type Fault int
 
+// What a [Wire] can lose.
 const (
 	None        Fault = iota // nothing
 	LoseRequest              // nothing of it gets to the server
@@ -40,7 +41,7 @@ func NewWire(t *testing.T, target string) *Wire {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.accept(&wg) })
 	t.Cleanup(func() {
-		ln.Close()
+		_ = ln.Close()
 		w.Cut()
 		wg.Wait()
 	})
@@ -64,7 +65,7 @@ func (w *Wire) Cut() {
 	defer w.mu.Unlock()
 	w.fault = None
 	for _, c := range w.conns {
-		c.Close()
+		_ = c.Close()
 	}
 	w.conns = nil
 }
@@ -77,7 +78,7 @@ func (w *Wire) accept(wg *sync.WaitGroup) {
 		}
 		server, err := net.Dial("tcp", w.target)
 		if err != nil {
-			client.Close()
+			_ = client.Close()
 			continue
 		}
 		w.mu.Lock()
@@ -101,8 +102,8 @@ func (w *Wire) copy(dst, src net.Conn, pass func([]byte) bool) {
 			break
 		}
 	}
-	src.Close()
-	dst.Close()
+	_ = src.Close()
+	_ = dst.Close()
 }
 
 // up sees what the client sends.

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// StoreFullError: the server has no room. Nothing was stored by this
+// StoreFullError reports that the server has no room. Nothing was stored by this
 // try; the same commit may be tried again when there is room.
 type StoreFullError struct {
 	Code   int // of the server
@@ -23,7 +23,7 @@ func (e *StoreFullError) Error() string {
 	return fmt.Sprintf("%s is full: %s (%d); raise its size, shorten its age, or free disk space", topology.OutcomesStream, e.Reason, e.Code)
 }
 
-// TooLargeError: a message does not fit. Nothing was sent when Limit is
+// TooLargeError reports that a message does not fit. Nothing was sent when Limit is
 // set; otherwise the server refused it whole.
 type TooLargeError struct {
 	Subject string

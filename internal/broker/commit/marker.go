@@ -116,7 +116,7 @@ func ParseMarker(h nats.Header) (Marker, bool, error) {
 	return t.Marker, ok, err
 }
 
-// NoMarkerError: the newest message of a partition carries no marker.
+// NoMarkerError reports that the newest message of a partition carries no marker.
 type NoMarkerError struct {
 	Seq     uint64 // in OUTCOMES
 	Subject string

@@ -251,7 +251,7 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// DirInUseError: another server holds the store directory.
+// DirInUseError reports that another server holds the store directory.
 type DirInUseError struct {
 	Dir    string
 	Holder string // "process 4711"

@@ -14,14 +14,14 @@ import (
 	"compactd/internal/events"
 )
 
-// RefusedError: a worker refused the event.
+// RefusedError reports that a worker refused the event.
 type RefusedError struct{ events.Rejected }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the worker refused it: %s: %s; %s", e.Code, e.Message, e.Hint)
 }
 
-// NotErasedError: an erasure is requested, and was not published as done while
+// NotErasedError reports that an erasure is requested, and was not published as done while
 // the caller waited.
 type NotErasedError struct {
 	Seq uint64 // of the session.forget

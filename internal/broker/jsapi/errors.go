@@ -48,6 +48,7 @@ const (
 	CodeBatchesInFlight     jetstream.ErrorCode = 10210 // atomic publish too many inflight
 )
 
+// HasCode reports whether err is an answer of the JetStream API with one of the codes.
 func HasCode(err error, codes ...jetstream.ErrorCode) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && slices.Contains(codes, api.ErrorCode)

@@ -12,6 +12,7 @@ import (
 // 4 s after the last message of theirs.
 const followerTimeout = 3 * time.Second
 
+// ErrNoQuorum is the error of an answer that no leader with a quorum gave.
 var ErrNoQuorum = errors.New("the server that answers does not lead most copies of the stream")
 
 // HasQuorum reports whether the server that answered with c is the leader that most copies

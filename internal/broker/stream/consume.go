@@ -31,7 +31,7 @@ type LogFrom struct {
 	OnFetched func(seq uint64, why error)
 }
 
-// BeyondEndError: a read was to start past the end of the log. The log was recreated, or
+// BeyondEndError reports that a read was to start past the end of the log. The log was recreated, or
 // truncated. The server would have waited without an error.
 type BeyondEndError struct {
 	Stream    string

@@ -13,7 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// IDTakenError: the server took an event for a copy of another message of
+// IDTakenError reports that the server took an event for a copy of another message of
 // the log, because that one carries the same Nats-Msg-Id. The server compares ids
 // over all tenants. The event itself was stored under a random id.
 type IDTakenError struct {

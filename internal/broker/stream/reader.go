@@ -85,24 +85,24 @@ func OpenReader(ctx context.Context, js jetstream.JetStream, from string, config
 	return r, err
 }
 
-// handle sets what gets the messages, before start. An error of fn ends the reading.
+// Handle sets what gets the messages, before Start. An error of fn ends the reading.
 func (r *Reader) Handle(fn func(jetstream.Msg, *jetstream.MsgMetadata) error) { r.order.fn = fn }
 
-// pending is how much the server had for the first consumer when it was made.
+// Pending is how much the server had for the first consumer when it was made.
 func (r *Reader) Pending() uint64 { return r.first.CachedInfo().NumPending }
 
-// start reads until stop, or until the connection is closed.
+// Start reads until Stop, or until the connection is closed.
 func (r *Reader) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	r.work.Go(func() { r.run(ctx) })
 }
 
-// stop waits for the filter's fn and lets nothing pass any more. fn must not call it. The end
+// Stop waits for the filter's fn and lets nothing pass any more. fn must not call it. The end
 // of the consumer is not waited for.
 func (r *Reader) Stop() { r.deleteConsumer(r.halt()) }
 
-// leave is stop for callers that read one part after the other: it waits until the consumer
+// Leave is Stop for callers that read one part after the other: it waits until the consumer
 // is deleted, or there would soon be a thousand.
 func (r *Reader) Leave() {
 	newest := r.halt()

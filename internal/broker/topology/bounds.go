@@ -34,7 +34,7 @@ const (
 // and half of it again stays free for what reserves nothing, such as snapshots.
 func roomFor(maxBytes int64) int64 { return maxBytes / 2 * 5 }
 
-// StorageError: the server, or the account, has no room for a stream.
+// StorageError reports that the server, or the account, has no room for a stream.
 type StorageError struct {
 	Step  string // such as "create SESSIONS"
 	Bytes int64  // requested last

@@ -58,4 +58,5 @@ func checkBucket(c jetstream.StreamConfig) []Mismatch {
 	return m.list
 }
 
+// StreamOf returns the name of the stream that holds a key-value bucket.
 func StreamOf(bucket string) string { return "KV_" + bucket }

@@ -79,6 +79,7 @@ func (f Flags) Has(x Flags) bool { return f&x != 0 }
 // Op is the edit in force on an entry.
 type Op uint8
 
+// The edits that stages make.
 const (
 	OpNone Op = iota
 	OpClear

@@ -19,26 +19,26 @@ type Size struct {
 type Meter struct{ Counter Counter }
 
 // Text measures a text.
-func (m Meter) Text(s string) Size {
+func (by Meter) Text(s string) Size {
 	units, base := Weigh(s)
-	if m.Counter != nil {
-		base = m.Counter.Count(s)
+	if by.Counter != nil {
+		base = by.Counter.Count(s)
 	}
 	return Size{units, base, int64(len(s))}
 }
 
 // partText measures the text of a part.
-func (m Meter) partText(p *events.Part) Size {
-	if p.Quoted == nil || m.Counter != nil {
-		return m.Text(p.Content())
+func (by Meter) partText(p *events.Part) Size {
+	if p.Quoted == nil || by.Counter != nil {
+		return by.Text(p.Content())
 	}
 	return weighQuoted(p.Quoted)
 }
 
-func (m Meter) json(raw events.Raw) Size {
+func (by Meter) json(raw events.Raw) Size {
 	units, base := weighJSON(raw)
-	if m.Counter != nil {
-		base = m.Counter.Count(string(raw))
+	if by.Counter != nil {
+		base = by.Counter.Count(string(raw))
 	}
 	return Size{units, base, int64(len(raw))}
 }

@@ -111,7 +111,7 @@ func (w *Walker) skipNested() {
 
 // Object calls member for each key of the next value, duplicates included;
 // member must consume exactly one value. It returns the whole object.
-func (w *Walker) Object(Member func(key []byte)) Raw {
+func (w *Walker) Object(member func(key []byte)) Raw {
 	if w.Kind() != '{' {
 		return w.fail(errNotObject)
 	}
@@ -126,7 +126,7 @@ func (w *Walker) Object(Member func(key []byte)) Raw {
 			return
 		}
 		w.at++
-		Member(TextBytes(key))
+		member(TextBytes(key))
 	})
 }
 

@@ -29,6 +29,7 @@ var negations = snippet.NewPhrases(
 	"stop", "without", "won't",
 )
 
+// PhraseOf returns the words of a line, and whether it negates.
 func PhraseOf(s string) Phrase {
 	return Phrase{words(s), snippet.Matches(snippet.Folded(s), negations)}
 }
@@ -49,6 +50,7 @@ func (s Phrase) Covers(o Phrase, percent int) bool {
 	return len(o.words) > 0 && known*100 >= len(o.words)*percent
 }
 
+// PhrasesOf returns the phrase of each line.
 func PhrasesOf(lines []Line) []Phrase {
 	out := make([]Phrase, len(lines))
 	for i, l := range lines {

@@ -29,6 +29,7 @@ func Identifiers(s string, found func(string)) {
 	}
 }
 
+// IdentByte reports whether c may be part of an identifier.
 func IdentByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '#'
 }
@@ -37,6 +38,7 @@ func isIdentifier(w string) bool {
 	return isNumber(w) || isHash(w) || isUUID(w) || isIssue(w)
 }
 
+// Digits returns how many decimal digits s has.
 func Digits(s string) int {
 	n := 0
 	for i := range len(s) {

@@ -25,11 +25,12 @@ var (
 	)
 )
 
-// phrases are words to look for, by their first byte.
-type phrases [256][]string
+// Phrases are words to look for, by their first byte.
+type Phrases [256][]string
 
-func NewPhrases(words ...string) *phrases {
-	var p phrases
+// NewPhrases returns words, in small letters, to look for with [Matches].
+func NewPhrases(words ...string) *Phrases {
+	var p Phrases
 	for _, w := range words {
 		p[w[0]] = append(p[w[0]], w)
 	}
@@ -37,7 +38,7 @@ func NewPhrases(words ...string) *phrases {
 }
 
 // Matches reports whether lower, a text without capitals, holds one of words.
-func Matches(lower string, words *phrases) bool {
+func Matches(lower string, words *Phrases) bool {
 	for i := range len(lower) {
 		for _, w := range words[lower[i]] {
 			if strings.HasPrefix(lower[i:], w) && !letterBefore(lower[:i]) && !LetterAfter(lower[i+len(w):]) {
@@ -53,6 +54,7 @@ func letterBefore(s string) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_'
 }
 
+// LetterAfter reports whether s begins with a letter, a digit or an underscore.
 func LetterAfter(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_'

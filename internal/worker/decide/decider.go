@@ -24,6 +24,7 @@ type Decider struct {
 	LoadErr error    // a ledger could not be loaded: the file cannot be trusted
 }
 
+// New returns a decider without ledgers that decides under c.
 func New(c *compaction.Config) *Decider {
 	return &Decider{Config: c, Cache: map[events.Address]*Entry{}}
 }

@@ -104,14 +104,14 @@ func note(path, line string) error {
 // Planted defects, to see that the tests notice them: COMPACTD_FAULT names one.
 var defect = os.Getenv("COMPACTD_FAULT")
 
-// IgnoreMarker: the worker decides again what it has published.
+// IgnoreMarker makes the worker decide again what it has published.
 func IgnoreMarker() bool { return defect == "ignore-marker" }
 
-// CheckpointEarly: a checkpoint is written before its position is committed.
+// CheckpointEarly makes the worker write a checkpoint before its position is committed.
 func CheckpointEarly() bool { return defect == "checkpoint-early" }
 
 var listed atomic.Uint64
 
-// ForgetDirty: every second ledger that changes again after a checkpoint is not
-// listed for the next.
+// ForgetDirty leaves every second ledger that changes again after a checkpoint out of
+// the list for the next.
 func ForgetDirty() bool { return defect == "forget-dirty" && listed.Add(1)%2 == 0 }

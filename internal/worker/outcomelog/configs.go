@@ -26,7 +26,7 @@ func NewConfigResolver(js jetstream.JetStream, parse func([]byte) (*compaction.C
 	return &ConfigResolver{js, parse, map[string]*compaction.Config{}, map[string]error{}}
 }
 
-// UnknownConfigError: a config is no longer stored, or this binary cannot decide under it.
+// UnknownConfigError reports that a config is no longer stored, or this binary cannot decide under it.
 type UnknownConfigError struct {
 	hash string
 	err  error

@@ -148,6 +148,7 @@ func (p *Partition) replay(ctx context.Context, log topology.StreamState, marker
 
 var errOtherChain = errors.New("the log is not the one the outcomes were decided on: its hash differs at the marker; restore SESSIONS and OUTCOMES from one backup")
 
+// ErrOtherLog reports that SESSIONS was created again after outcomes were committed.
 var ErrOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again; purge OUTCOMES, or use another --data")
 
 // load reads the outcomes told about events up to the marker.

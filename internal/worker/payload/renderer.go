@@ -23,13 +23,14 @@ type Renderer struct {
 	cache *otter.Cache[compaction.Seq, entry]
 }
 
-// text is one event of the log that holds text.
+// entry is one event of the log that holds text.
 type entry struct {
 	address events.Address
 	kind    events.Kind
 	data    []byte
 }
 
+// NewRenderer returns a renderer that reads texts over nc and caches up to bytes of them.
 func NewRenderer(nc *nats.Conn, bytes uint64) *Renderer {
 	return &Renderer{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, entry]{
 		MaximumWeight: bytes,

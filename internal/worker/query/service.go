@@ -35,6 +35,7 @@ const (
 	commitPause = 2 * time.Millisecond
 )
 
+// Why a request is refused; the caller may send it again.
 var (
 	ErrNotServed = errors.New("the partition of this session is not served yet")
 	ErrBusy      = errors.New("the worker could not answer in time")

@@ -1,8 +1,8 @@
-// Package schema describes what travels, as JSON Schema (2020-12) and OpenAPI,
+// Package gen describes what travels, as JSON Schema (2020-12) and OpenAPI,
 // made of the structs of package events and their comments.
 //
-//	all, err := schema.All("../events") // what package schema embeds
-//	err = schema.Validate("turn", payload)
+//	all, err := gen.All("../events") // what package schema embeds
+//	err = gen.Validate("turn", payload)
 //
 // # Guarantees
 //
