@@ -26,7 +26,7 @@ const (
 	agesPerRetention = 64
 )
 
-// age says that the log stored what begins with Seq at Time, in Unix milliseconds,
+// age records that the log stored what begins with Seq at Time, in Unix milliseconds,
 // or later.
 type age struct {
 	Seq  Seq   `json:"seq"`

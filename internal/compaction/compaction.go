@@ -43,7 +43,7 @@ var Profiles = measure.Profiles
 // NewRate returns the rate of a provider under a profile.
 func NewRate(p Profile, provider string) Rate { return measure.NewRate(p, provider) }
 
-// Measure returns the entries of one message, with estimates; at says where it is.
+// Measure returns the entries of one message, with estimates; at is its position.
 func Measure(m events.Message, at Entry) []Entry { return measure.Measure(m, at) }
 
 // Provider is the one name of a provider, whatever its spelling.
@@ -58,7 +58,7 @@ func OutputReserve(window, maxOutput Tokens) Tokens { return measure.OutputReser
 // CustomOf returns what a profile sets beside its estimator.
 func CustomOf(profile string) measure.Custom { return measure.CustomOf(profile) }
 
-// Policy says when and how far a session is compacted; see package policy.
+// Policy defines when and how far a session is compacted; see package policy.
 type Policy = policy.Policy
 
 // DefaultPolicy is the preset "default".

@@ -20,7 +20,7 @@
 // An entry is a tool call, a tool result or other content of one message. The effective
 // history, a view, is what the agent sends next: the entries in view, edited. Each
 // compaction or rewind makes a generation of it. An outcome is what the worker publishes
-// about an event. A job asks for a summary of a range of messages.
+// about an event. A job requests a summary of a range of messages.
 //
 // # Lifecycle of a turn
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // Row is one piece of a ledger as it is stored. Rows of one ledger have distinct
-// names; their data is opaque to everybody else, and has no checksum of its own.
+// names; their data is opaque to other packages, and has no checksum of its own.
 type Row struct {
 	Name string
 	Data []byte
@@ -160,7 +160,7 @@ func (l *Ledger) header() header {
 
 var errRows = errors.New("the rows do not make a ledger")
 
-// LastTurnAt returns when the last turn came to the ledger of some rows, in Unix
+// LastTurnAt returns when the last turn entered the ledger of some rows, in Unix
 // milliseconds of the log.
 func LastTurnAt(rows []Row) (int64, error) {
 	for _, r := range rows {

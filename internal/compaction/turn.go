@@ -99,7 +99,7 @@ func formatOf(l *Ledger, in *events.Turn) events.Format {
 }
 
 // hashTurn is the identity of a turn's content: what is sent twice under one
-// number and is equal in it was sent by mistake. Withdrawing turns is an act, so
+// number and is equal in it was sent by mistake. Retracting turns is an act, so
 // the event's id belongs to it.
 func hashTurn(in *events.Turn) measure.Key {
 	h := sha256.New()

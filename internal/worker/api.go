@@ -37,8 +37,8 @@ func (s slots) take() bool {
 
 func (s slots) release() { <-s }
 
-// api adds the requests of the service over HTTP. Until there is a worker nobody can
-// answer them. A request takes its slot when its body is there: bodies that come
+// api adds the requests of the service over HTTP. Until there is a worker nothing can
+// answer them. A request takes its slot when its body is there: payloads that come
 // slowly hold places of their own, and keep no other request from its answer.
 func (m *Monitor) api(mux *http.ServeMux) {
 	answers, bodies := make(slots, maxRequests), make(slots, maxBodies)
@@ -183,6 +183,6 @@ func writePage(w http.ResponseWriter, kind string, read func() ([]byte, error)) 
 func writeData(w http.ResponseWriter, status int, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_, _ = w.Write(data)         // whoever asked is gone, or reads it
+	_, _ = w.Write(data)         // the caller is gone, or reads it
 	_, _ = w.Write([]byte{'\n'}) // the same
 }

@@ -52,7 +52,7 @@
 //
 // Run ends with an error when the outcomes are those of another log, or another worker has
 // its directory. A lost connection or a full store is waited out. A partition that another
-// worker took over is dropped; the lease says who is to serve it. Whatever else is wrong
+// worker took over is dropped; the lease names its owner. Whatever else is wrong
 // with one partition is reported, and the partition opened again, after pauses that grow to
 // half a minute; the others go on.
 package worker

@@ -17,7 +17,7 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// serveHTTP answers on l until ctx ends. Nobody may hold a connection for long.
+// serveHTTP answers on l until ctx ends. No client may hold a connection for long.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
 		Handler:           h,
@@ -35,7 +35,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 		return err
 	case <-ctx.Done():
 	}
-	_ = s.Close() // an answer under way may be cut off: whoever asks, asks again
+	_ = s.Close() // an answer under way may be cut off: the caller requests it again
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -97,7 +97,7 @@ func (m *Monitor) index() index {
 // guard refuses requests without the token. Without a token only programs of this
 // machine may ask, under its own name: a page in a browser here could come under a
 // name of its own that leads to loopback. A page of another site is refused in any
-// case: what a browser sends by itself says where the request comes from.
+// case: what a browser sends by itself shows where the request comes from.
 func (m *Monitor) guard(next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(m.config.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -165,5 +165,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // whoever asked is gone, or reads it
+	_, _ = w.Write(append(data, '\n')) // the caller is gone, or reads it
 }

@@ -26,7 +26,7 @@ type MonitorConfig struct {
 	// Token is what a request must carry, as Authorization: Bearer. At least 16
 	// characters; "" for none.
 	Token string
-	// Data is the folder whose disk is watched. Required.
+	// Data is the directory whose disk is watched. Required.
 	Data string
 	// Version of the program. Default "dev".
 	Version string
@@ -68,7 +68,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Monitor tells over HTTP how a worker is. It is there before the worker, so that
+// Monitor reports over HTTP how a worker is. It is there before the worker, so that
 // a long start can be watched.
 type Monitor struct {
 	config   MonitorConfig
@@ -113,12 +113,12 @@ func NewMonitor(c MonitorConfig) (*Monitor, error) {
 // Addr is where the monitor listens, host:port.
 func (m *Monitor) Addr() string { return m.listener.Addr().String() }
 
-// Listener is what the worker must tell of itself ([Config].Listener).
+// Listener is what the worker must report of itself ([Config].Listener).
 func (m *Monitor) Listener() observe.Listener {
 	return observe.Tee(m.metrics.listener(), m.progress.listener())
 }
 
-// Watch says which worker it is about, and what is closed when that is told to
+// Watch sets the worker to report on, and the channel that is closed when that worker is to
 // stop: it is ready no more then. Call it once, before the worker's Run.
 func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
 	js, err := jetstream.New(w.config.Commit)

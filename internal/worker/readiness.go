@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// checkEvery is how long the result of a check is good for: whoever asks more
+	// checkEvery is how long the result of a check is good for: a caller that checks more
 	// often gets the same answer, and writes no more canaries.
 	checkEvery = time.Second
 	// checkTimeout bounds a check.
@@ -31,7 +31,7 @@ const (
 	checkStarted    = "started"    // all partitions were caught up once, and it is not stopping
 	checkPartitions = "partitions" // none ended with an error
 	checkBroker     = "broker"     // a canary written through the commit connection was stored
-	checkDisk       = "disk"       // the disk of the data folder has room
+	checkDisk       = "disk"       // the disk of the data directory has room
 	checkStreams    = "streams"    // both streams have room
 	checkLag        = "lag"        // no partition is far behind
 )
@@ -67,7 +67,7 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 	if time.Since(m.last.Checked) < checkEvery {
 		return m.last
 	}
-	// Others wait for the answer too: the one who asked first may hang up.
+	// Others wait for the answer too: the first caller may hang up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	r := Readiness{Problems: []Problem{}}
@@ -121,7 +121,7 @@ func (m *Monitor) checkWorker(r *Readiness, w *watched) {
 	}
 }
 
-// checkServer checks what only the server knows. While it misses an answer, what the last
+// checkServer checks what only the server can report. While it misses an answer, what the last
 // check found is good: one that is not answered in time found nothing.
 func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
 	if !w.worker.config.Commit.IsConnected() {

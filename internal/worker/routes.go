@@ -26,7 +26,7 @@ type Route struct {
 	Method, Path string
 	Endpoint     string  // name of the endpoint
 	Query        []Param // those of the path are all texts
-	Body         bool    // the payload is the body, together with what the path says
+	Body         bool    // the payload is the body, together with what the path contains
 }
 
 // Routes lists the requests over HTTP, beside the pages that describe them.
@@ -54,8 +54,8 @@ func (r *Route) awaits(q *http.Request) bool {
 	return waits && (q.URL.Query().Has("turn") || q.URL.Query().Has("seq"))
 }
 
-// Payloads names the schemas of what an endpoint is asked and answers: one of the
-// answers; "" where nothing is asked.
+// Payloads names the schemas of what an endpoint receives and answers: one of the
+// answers; "" where nothing is received.
 func Payloads(endpoint string) (request string, responses []string) {
 	responses = []string{endpoint + "-response"}
 	switch endpoint {
@@ -67,7 +67,7 @@ func Payloads(endpoint string) (request string, responses []string) {
 	return endpoint + "-request", responses
 }
 
-// described is what discovery says of an endpoint: the ids of its schemas, and where
+// described is what discovery reports of an endpoint: the ids of its schemas, and where
 // it is over HTTP.
 func described(endpoint string) map[string]string {
 	request, responses := Payloads(endpoint)
@@ -99,7 +99,7 @@ func (r *Route) PathParams() []string {
 }
 
 // request is the payload that a request over HTTP stands for. What is wrong with it
-// the decoder of the payload says: a field that comes twice is there twice.
+// the decoder of the payload reports: a field that comes twice is there twice.
 func (r *Route) request(q *http.Request, body []byte) ([]byte, error) {
 	var fields []string
 	add := func(name string, value []byte) {

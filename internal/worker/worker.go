@@ -34,16 +34,16 @@ type Config struct {
 	Compaction *compaction.Config
 	// Owner names this worker among all there ever were.
 	Owner string
-	// LeaseTTL is how long the partitions of a worker that died stay without an
-	// owner, and how long it may be silent. In whole seconds; a restart on the same
+	// LeaseTTL is how long the partitions of a worker that crashed stay without an
+	// owner, and how long it may be unreachable. In whole seconds; a restart on the same
 	// Dir need not wait. Default 10 s, at least 1 s.
 	LeaseTTL time.Duration
 	// Summarizer works on the jobs of all partitions. Nil leaves them to other
 	// workers.
 	Summarizer summarize.Summarizer
-	// Listener is told what happens. Default none.
+	// Listener receives what happens. Default none.
 	Listener observe.Listener
-	// Version of the program, for whoever asks. Default "dev".
+	// Version of the program, for any caller. Default "dev".
 	Version string
 
 	// Dir is where the ledgers are checkpointed, a file for each partition. ""
@@ -172,7 +172,7 @@ func (w *Worker) newService() *query.Service {
 func (w *Worker) Ready() <-chan struct{} { return w.caughtUp }
 
 // Run serves until ctx ends, then stops reading, commits what is decided, hands
-// its partitions over, and returns nil, all of it within DrainTimeout; [ErrDrain] says
+// its partitions over, and returns nil, all of it within DrainTimeout; [ErrDrain] means
 // that there was no time to commit everything. Any other end is an error. That another
 // worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {

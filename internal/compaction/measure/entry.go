@@ -263,8 +263,8 @@ func (e *Entry) Cuttable() bool {
 	}
 }
 
-// Kept returns how many units of a text that is cut may stay, and how many what is
-// said of the cut may have.
+// Kept returns how many units of a text that is cut may stay, and how many
+// the notice about the cut may have.
 func (e *Entry) Kept() (text, notice int64) {
 	switch {
 	case e.Kind == KindRestored:

@@ -52,8 +52,8 @@ func limited(e *measure.Entry, text string, most int64) string {
 	})
 }
 
-// cutText returns the head of a text, at most room units and most tokens of it, and
-// says so.
+// cutText returns the head of a text, at most room units and most tokens of it, with a
+// notice that it is cut.
 func cutText(e *measure.Entry, text string, room, most int64) string {
 	head := fitWeight(room, most, func(room int64) string {
 		s, _ := measure.CutUnits(text, room)

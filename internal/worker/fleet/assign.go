@@ -13,11 +13,11 @@ type claim struct {
 	member, partition int
 }
 
-// assign says which member should hold which partition: rendezvous hashing with
+// assign computes which member should hold which partition: rendezvous hashing with
 // bounded load. Every pair has a score of its own, and the highest goes first, as
 // long as the member has room: all hold the same number, or one more. So
-// everybody who knows the same members comes to the same answer, and few
-// partitions move when one joins or leaves. No members: nobody holds anything.
+// all workers that have the same members compute the same answer, and few
+// partitions move when one joins or leaves. Without members no partition is assigned.
 func assign(members []string, partitions int) map[string][]int {
 	members = slices.Compact(slices.Sorted(slices.Values(members)))
 	if len(members) == 0 {

@@ -73,7 +73,7 @@ type heldLease struct {
 	acquired atomic.Bool // the listener has the acquisition, and the partition is served
 }
 
-// ending says that a partition is no longer served.
+// ending reports that a partition is no longer served.
 type ending struct {
 	partition int
 	err       error
@@ -208,8 +208,8 @@ func (f *Fleet) reportReady() {
 }
 
 // acquire takes a lease and serves its partition. One that another worker has got
-// is not missed: the view will say when it is free. It is false when the server cannot be
-// asked, nor then for others, while leases wait to be renewed.
+// is not missed: the view shows when it is free. It is false when the server cannot be
+// reached, nor then for others, while leases wait to be renewed.
 func (f *Fleet) acquire(ctx context.Context, id int) bool {
 	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // as in keep, which waits for it
 	defer cancel()
@@ -220,7 +220,7 @@ func (f *Fleet) acquire(ctx context.Context, id int) bool {
 		}
 		return !jsapi.Unreachable(err)
 	}
-	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, and says why
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, with a cause
 	t := &heldLease{lease: lease, stop: stop}
 	f.held[id], f.heldOnce[id] = t, true
 	go func() {
@@ -272,8 +272,8 @@ func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 	}
 }
 
-// recovers reports whether an error says that what is in the streams is all there is to
-// know: a commit that seemed lost was stored after all, or the file of the ledgers is
+// recovers reports whether an error means that the streams hold all that can be
+// known: a commit that seemed lost was stored after all, or the file of the ledgers is
 // damaged.
 func recovers(err error) bool {
 	return errors.Is(err, commit.ErrDiverged) || errors.Is(err, kv.ErrDamaged)
@@ -287,8 +287,8 @@ func reopens(err error) bool {
 	return err != nil && !leavesToOthers(err) && !errors.Is(err, partition.ErrOtherLog)
 }
 
-// leavesToOthers reports whether an error says that the partition is another worker's to serve, or
-// cannot be asked for now. Its lease is given up.
+// leavesToOthers reports whether an error means that another worker serves the partition, or
+// that it cannot be acquired now. Its lease is given up.
 func leavesToOthers(err error) bool {
 	return errors.Is(err, commit.ErrFenced) || errors.Is(err, partition.ErrDrain) || errors.Is(err, partition.ErrLogBehind) || jsapi.Unreachable(err)
 }
@@ -331,16 +331,16 @@ func (f *Fleet) finish(e ending) error {
 	case errors.Is(e.err, commit.ErrFenced):
 		return nil
 	case !f.shutting && leavesToOthers(e.err):
-		return nil // the listener knows
+		return nil // the listener has the error
 	default:
 		return e.err
 	}
 }
 
-// bestEffortTime bounds a farewell. What it would end ends by itself, later.
+// bestEffortTime bounds a release. What it would end expires by itself, later.
 const bestEffortTime = time.Second
 
-// bestEffort says that something is over. At a stop nothing waits for it but the end: of many
+// bestEffort announces that something is over. At a stop nothing waits for it but the end: of many
 // that are not answered, each would cost its time.
 func (f *Fleet) bestEffort(partition int, step string, say func(context.Context) error) {
 	if !f.config.Commit.IsConnected() {
@@ -360,9 +360,9 @@ func (f *Fleet) bestEffort(partition int, step string, say func(context.Context)
 	do()
 }
 
-// renewAll says that this worker lives, and renews its leases, all at once: one that is
+// renewAll announces that this worker runs, and renews its leases, all at once: one that is
 // not answered must not cost the others. A lease that cannot be renewed because the server
-// does not answer is kept: nobody else can get it then.
+// does not answer is kept: no other worker can get it then.
 func (f *Fleet) renewAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3)
 	defer cancel()
@@ -394,7 +394,7 @@ func (f *Fleet) renew(ctx context.Context, id int, t *heldLease) {
 	}
 }
 
-// watchAgain begins anew where changes may have been missed.
+// watchAgain watches again where changes may have been missed.
 func (f *Fleet) watchAgain(ctx context.Context) {
 	v, stop, err := watchMembership(ctx, f.members, f.leases, f.changed)
 	if err != nil {
@@ -408,7 +408,7 @@ func (f *Fleet) watchAgain(ctx context.Context) {
 // leave lets the others begin, while the partitions commit, checkpoint and end, in the time
 // of the stop. No lease is renewed on the way: a server that does not answer would cost the
 // time that the partitions need, and one that ends early costs only work, since commits are
-// fenced. Where nobody else is there, there is time to commit everything.
+// fenced. Without another worker there is time to commit everything.
 func (f *Fleet) leave() error {
 	f.shutting = true
 	defer f.goodbyes.Wait()

@@ -16,9 +16,9 @@ import (
 	"compactd/internal/kv"
 )
 
-// identityFile holds the name of a worker among all, beside its ledgers. Whoever
-// starts on the same folder is the same member: it finds its files, and may have
-// the leases that a process before it left behind, since the lock says that this
+// identityFile holds the name of a worker among all, beside its ledgers. A process that
+// starts on the same directory is the same member: it finds its files, and may have
+// the leases that a process before it left behind, since the lock shows that this
 // one is gone.
 const identityFile = "worker.id"
 
@@ -26,7 +26,7 @@ const identityFile = "worker.id"
 const identityWait = time.Second
 
 // openIdentity returns the name, made at the first start, and what gives up the
-// lock. Without a folder the name is new each time.
+// lock. Without a directory the name is new each time.
 func openIdentity(ctx context.Context, dir string) (name string, release func(), err error) {
 	if dir == "" {
 		return nuid.Next(), func() {}, nil

@@ -9,8 +9,8 @@ import (
 	"compactd/internal/broker/coord"
 )
 
-// membership is what a worker knows of the fleet: who lives, and who holds what. It may
-// be behind; what it says is a reason to try, and the lease decides.
+// membership is the fleet as a worker has it: who lives, and who holds what. It may
+// be behind; its content is a reason to try, and the lease decides.
 type membership struct {
 	changed chan struct{} // has one when something is new
 
@@ -65,7 +65,7 @@ func (v *membership) fail(err error) {
 	v.signal()
 }
 
-// signal says that something is new.
+// signal reports a change.
 func (v *membership) signal() {
 	select {
 	case v.changed <- struct{}{}:
@@ -84,7 +84,7 @@ func (v *membership) members(self string) []string {
 	return names
 }
 
-// holderOf says who holds a partition; the zero Holder is nobody.
+// holderOf returns who holds a partition; the zero Holder means no worker.
 func (v *membership) holderOf(partition int) coord.Holder {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -27,9 +27,9 @@ const (
 	// jobAckWait is how long a job may go without a sign of life before another
 	// worker gets it.
 	jobAckWait = 30 * time.Second
-	// jobDeliveries is how often a job is tried before it is told as failed. The
-	// server knows no bound: a job whose deliveries all ended with their worker is
-	// delivered once more, to be told as dead, and none is lost without a word.
+	// jobDeliveries is how often a job is tried before it is published as failed. The
+	// server has no bound: a job whose deliveries all ended with their worker is
+	// delivered once more, to be published as failed, and none is lost without an outcome.
 	jobDeliveries = 5
 	// lanePause is how long a lane rests before its consumer is made again.
 	lanePause = time.Second
@@ -37,7 +37,7 @@ const (
 	jobPause = 5 * time.Second
 )
 
-// Pool works on the jobs of all partitions, whoever owns them.
+// Pool works on the jobs of all partitions, whichever worker owns them.
 type Pool struct {
 	NC         *nats.Conn
 	JS         jetstream.JetStream
@@ -69,8 +69,8 @@ func (p *Pool) lane(ctx context.Context, lane events.Lane) {
 	}
 }
 
-// consume works on what one consumer delivers, and ends with it. A job is asked
-// for only when a slot is free: one that lies in a buffer gives no sign of life,
+// consume works on what one consumer delivers, and ends with it. A job is requested
+// only when a slot is free: one that lies in a buffer gives no sign of life,
 // and uses up its deliveries there.
 func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 	c, err := p.JS.CreateOrUpdateConsumer(ctx, topology.OutcomesStream, jetstream.ConsumerConfig{
@@ -120,7 +120,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 }
 
 // work handles one delivery of a job: its result is published before the job is
-// acknowledged, so that a death in between only repeats it. The first result of a
+// acknowledged, so that a crash in between only repeats it. The first result of a
 // job wins.
 func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	stop := p.keepAlive(ctx, m)
@@ -128,7 +128,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	d, err := readDelivery(m)
 	if err != nil {
 		p.retrying("read job", err)
-		p.ack("end job", m.Term()) // nobody can read it
+		p.ack("end job", m.Term()) // no worker can read it
 		return
 	}
 	observe.Call(p.Listener.SummaryStarted, observe.SummaryStarted{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number})
@@ -147,7 +147,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	}
 	stop()
 	if errors.Is(err, erase.ErrErased) {
-		p.ack("end job", m.Ack()) // nobody waits for it
+		p.ack("end job", m.Ack()) // no partition waits for it
 		return
 	}
 	if err != nil {
@@ -185,7 +185,7 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 }
 
 // maxWait is how long the job can still wait for its models; not at all when
-// somebody waits for it, who has asked for a compaction.
+// a caller that requested a compaction waits for it.
 func (d *delivery) maxWait() time.Duration {
 	if d.job.Manual != nil {
 		return 0
@@ -210,7 +210,7 @@ func (p *Pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err e
 	p.ack("give job back", m.NakWithDelay(pause))
 }
 
-// keepAlive tells the server that the job is being worked on, until stop returns.
+// keepAlive reports to the server that the job is being worked on, until stop returns.
 func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -231,7 +231,7 @@ func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 }
 
 // result summarizes. Its error is worth another try; what is not becomes a
-// summary that says why there is none. What every worker died of is not tried.
+// summary that states why there is none. A job that every worker crashed on is not tried.
 func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	if err = errDead; d.number <= jobDeliveries {
 		s, err = p.summarize(ctx, d)
@@ -304,7 +304,7 @@ func (p *Pool) write(ctx context.Context, limit time.Duration, in summarize.Inpu
 	return s, err
 }
 
-// attempted tells the listener what becomes of each model that is asked.
+// attempted reports to the listener the result of each model that is tried.
 func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 	return func(a summarize.Attempt) {
 		if e, ok := errors.AsType[*model.Error](a.Err); ok && e.Kind == model.OverQuota {

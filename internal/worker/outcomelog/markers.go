@@ -22,7 +22,7 @@ type Markers struct {
 	rollbacks []rollback
 }
 
-// rollback is a marker that lies behind an earlier one: the log had lost its end,
+// rollback is a marker that lies behind an earlier one: the log was truncated,
 // and what was published before about events behind the marker is superseded.
 type rollback struct {
 	at uint64 // of the marker, in OUTCOMES

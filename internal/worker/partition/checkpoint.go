@@ -16,7 +16,7 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// checkpoint is a partition's ledgers at a border, as far as they changed since
+// checkpoint is a partition's ledgers at a position, as far as they changed since
 // the last one.
 type checkpoint struct {
 	end      position
@@ -25,7 +25,7 @@ type checkpoint struct {
 	written  []*decide.Entry // marked as stored when it is
 }
 
-// openStore opens the partition's file; one that is damaged is set aside. It comes
+// openStore opens the partition's file; one that is damaged is quarantined. It comes
 // before the take-over: a worker that cannot have the file must not take the
 // partition from the one that has it.
 func (p *Partition) openStore() error {
@@ -40,7 +40,7 @@ func (p *Partition) openStore() error {
 	return nil
 }
 
-// openFile opens a ledger file of the partition, and tells that it was set aside.
+// openFile opens a ledger file of the partition, and reports that it was quarantined.
 func (p *Partition) openFile(o kv.Options) (*kv.Store, error) {
 	store, aside, err := kv.Open(o)
 	if err == nil && aside != nil {
@@ -60,8 +60,8 @@ func (set *Set) fileOptions(id int) kv.Options {
 	}
 }
 
-// resume returns the border that the file stands at. One that does not fit the
-// log, or the marker, is set aside too: everything follows from the log. Where a
+// resume returns the position that the file is at. One that does not fit the
+// log, or the marker, is quarantined too: everything follows from the log. Where a
 // snapshot is of more use, it takes the file's place.
 func (p *Partition) resume(ctx context.Context, log topology.StreamState, marker position) (position, error) {
 	if p.store == nil {
@@ -94,9 +94,9 @@ func (p *Partition) quarantine(reason error, moved string) {
 	observe.Call(p.set.config.Listener.Quarantined, observe.Quarantined{Partition: p.ID, Reason: reason, Moved: moved})
 }
 
-// mismatch says why a checkpoint cannot be used: the log is another one, has lost the
-// events it stands on, or OUTCOMES has lost what was told about them. err is that
-// the log cannot be asked, which says nothing about the checkpoint.
+// mismatch returns why a checkpoint cannot be used: the log is another one, has lost the
+// events it follows, or OUTCOMES has lost what was committed about them. err is that
+// the log cannot be read, which means nothing for the checkpoint.
 func (p *Partition) mismatch(ctx context.Context, m kv.Position, log topology.StreamState, marker position) (reason, err error) {
 	switch {
 	case m == kv.Position{}:
@@ -131,7 +131,7 @@ func (p *Partition) due() bool {
 }
 
 // collect takes the ledgers that changed, as they are now. Nothing may be written
-// before everything that was told up to now is committed.
+// before everything that was emitted up to now is committed.
 func (p *Partition) collect() error {
 	p.state.Lock()
 	defer p.state.Unlock()
@@ -145,7 +145,7 @@ func (p *Partition) collect() error {
 	return nil
 }
 
-// save writes the pending checkpoint in the background, once its border is
+// save writes the pending checkpoint in the background, once its position is
 // committed.
 func (p *Partition) save(ctx context.Context) {
 	c := p.pending
@@ -161,8 +161,8 @@ func (p *Partition) save(ctx context.Context) {
 }
 
 // checkpointReplay writes a checkpoint when one is due, so that a long replay needs
-// no more memory than any other time, and a death in it costs little. All of it was
-// committed long ago; what was told about it is read again from where the file
+// no more memory than any other time, and a crash in it costs little. All of it was
+// committed long ago; what was published about it is read again from where the file
 // stood.
 func (p *Partition) checkpointReplay(ctx context.Context, whole bool) error {
 	if p.store == nil || p.decider.Events < p.set.config.CheckpointEvents && p.memoryPressure() == 0 {

@@ -28,7 +28,7 @@ const (
 	catchUpPause = 100 * time.Millisecond
 )
 
-// linger lets outcomes gather while there is more to read; false says that ctx ended.
+// linger lets outcomes gather while there is more to read; false means that ctx ended.
 func (p *Partition) linger(ctx context.Context) bool {
 	d := time.Until(p.markedAt.Add(catchUpPause))
 	if d <= 0 {
@@ -136,7 +136,7 @@ type rendered struct {
 }
 
 // batch renders the head of the queue, up to the bounds of one commit. It ends
-// at the border of an event. What does not fit any more is for the next one.
+// at the boundary of an event. What does not fit any more is for the next one.
 func (p *Partition) batch(ctx context.Context) (batch, error) {
 	p.mu.Lock()
 	queue, b := p.queue, batch{end: p.end}

@@ -23,7 +23,7 @@
 //	  - closed: the file is closed, the lease may be released.
 //
 // Terms: a position is a place between two events of a partition; the marker is the header of
-// a commit that says up to where events are decided; a checkpoint is the ledgers in the file
+// a commit that holds up to where events are decided; a checkpoint is the ledgers in the file
 // at a position; a snapshot is a copy of that file in the object store.
 //
 // # Guarantees

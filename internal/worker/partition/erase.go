@@ -23,8 +23,8 @@ type erasure struct {
 func (e *erasure) forget() compaction.Seq { return compaction.Seq(e.Seq) }
 
 // pendingErasures lists what a new owner has to erase: what was decided and not
-// told as done. Where nothing is, the file may still be from before, or from a worker
-// that died before it had overwritten its pages.
+// published as done. Where nothing is, the file may still be from before, or from a worker
+// that crashed before it had overwritten its pages.
 func (p *Partition) pendingErasures(ctx context.Context) error {
 	pending, err := erase.Pending(ctx, p.set.js, p.ID)
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Partition) pendingErasures(ctx context.Context) error {
 	return nil
 }
 
-// eraseForgotten notes the erasures that a commit has told as decided.
+// eraseForgotten notes the erasures that a commit has published as decided.
 func (p *Partition) eraseForgotten(b batch) {
 	for _, t := range b.emitted {
 		if f, ok := t.outcome.Body.(*events.Forgotten); ok {
@@ -100,7 +100,7 @@ func (p *Partition) watchErasures(ctx context.Context) {
 	}
 }
 
-// eraseUntilDone tries until it succeeds; false says that ctx ended.
+// eraseUntilDone tries until it succeeds; false means that ctx ended.
 func (p *Partition) eraseUntilDone(ctx context.Context, e erasure) bool {
 	for {
 		err := p.eraseNow(ctx, e)
@@ -117,8 +117,8 @@ func (p *Partition) eraseUntilDone(ctx context.Context, e erasure) bool {
 	}
 }
 
-// eraseNow overwrites a session wherever the partition's owner reaches, and tells
-// so. The streams come first: what is left of a file can be made of them again.
+// eraseNow overwrites a session wherever the partition's owner reaches, and publishes
+// that. The streams come first: what is left of a file can be made of them again.
 func (p *Partition) eraseNow(ctx context.Context, e erasure) (err error) {
 	done := events.Erased{
 		Header:   events.Header{V: events.Version, ID: "erased-" + e.ID},
@@ -140,7 +140,7 @@ func (p *Partition) eraseNow(ctx context.Context, e erasure) (err error) {
 }
 
 // eraseFile overwrites what the partition's file holds of ledgers that are gone,
-// once a checkpoint says that they are, and removes files that were set aside. Then
+// once a checkpoint confirms that they are, and removes files that were quarantined. Then
 // the snapshots go, unless another owner has seen to them; no copy of the file is
 // made meanwhile.
 func (p *Partition) eraseFile(ctx context.Context, e *erasure) (removed int64, err error) {
@@ -163,7 +163,7 @@ func (p *Partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 		if removed, err = p.scrub(); err != nil {
 			return removed, err
 		}
-		p.set.erasedElsewhere[p.ID].Store(false) // what was heard before it was served here is done
+		p.set.erasedElsewhere[p.ID].Store(false) // what was received before it was served here is done
 	}
 	failpoint.Pass("file-erased")
 	if !e.local {
@@ -172,7 +172,7 @@ func (p *Partition) eraseFile(ctx context.Context, e *erasure) (removed int64, e
 	return removed, err
 }
 
-// scrub rids the file of what no row holds, and of files set aside.
+// scrub rids the file of what no row holds, and of quarantined files.
 func (p *Partition) scrub() (removed int64, err error) {
 	n, err := kv.RemoveQuarantined(p.path())
 	return int64(n), errors.Join(err, p.store.Scrub())
@@ -183,7 +183,7 @@ func (p *Partition) confirm(t emitted) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {
-		return // the next owner erases again, finds nothing, and tells it
+		return // the next owner erases again, finds nothing, and publishes it
 	}
 	g := group{[]emitted{t}, p.end}
 	p.queue = append(p.queue, g)

@@ -16,7 +16,7 @@ import (
 )
 
 // A worker keeps the files of partitions that it had and another has now, since they
-// may come back. Of sessions that were forgotten meanwhile nothing may stay in them.
+// may come back. Of sessions that were erased meanwhile nothing may stay in them.
 
 // pruneErased looks through the files once, before any partition is served.
 func (set *Set) pruneErased(ctx context.Context) error {

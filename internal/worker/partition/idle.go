@@ -12,12 +12,12 @@ import (
 	"compactd/internal/events"
 )
 
-// idleEvery is how often a partition looks for sessions that have been silent for
+// idleEvery is how often a partition looks for sessions that have been idle for
 // long: what is then cleared must be cleared before the next call, not at once.
 const idleEvery = time.Minute
 
 // watchIdle writes a session.idle for each session in memory that its policy calls
-// idle, until ctx ends. The event is what clears; this only says that time passed.
+// idle, until ctx ends. The event is what clears; this only records that time passed.
 func (p *Partition) watchIdle(ctx context.Context) {
 	tick := time.NewTicker(idleEvery)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (p *Partition) watchIdle(ctx context.Context) {
 	}
 }
 
-// idleSession is a session that nothing was heard of since a sequence of the log.
+// idleSession is a session of which nothing was received since a sequence of the log.
 type idleSession struct {
 	events.Address
 	since compaction.Seq

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// group is what is told about one event.
+// group is what is emitted about one event.
 type group struct {
 	outcomes []emitted
 	end      position

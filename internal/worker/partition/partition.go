@@ -35,17 +35,17 @@ type Partition struct {
 	committed   compaction.Seq
 	markedAt    time.Time
 	store       *kv.Store    // nil without checkpoints
-	outcomesSeq uint64       // sequence in OUTCOMES that the store stands at
+	outcomesSeq uint64       // sequence in OUTCOMES that the store is at
 	snapshot    uint64       // cursor of the snapshot that the store came from; 0 without one
-	unsnapped   atomic.Int64 // events since the newest snapshot, as far as this owner knows
+	unsnapped   atomic.Int64 // events since the newest snapshot, as far as this owner has counted
 	pending     *checkpoint  // collected, waits for its commit
 	saved       time.Time    // when the last one was collected
 	writing     atomic.Bool  // one is being written
 	unwritten   bool         // one was given up: its rows are lost, so none may follow
 	carried     *rendered    // did not fit the last commit; nil for none
 	counted     bool         // what the tenants have had stored lately is read
-	truncated   bool         // the log was found to have lost its end
-	last        bool         // nobody is there to go on: the last one becomes a snapshot
+	truncated   bool         // the log was found truncated
+	last        bool         // no worker is there to go on: the last one becomes a snapshot
 
 	background sync.WaitGroup
 
@@ -141,7 +141,7 @@ var ErrReassigned = errors.New("partition reassigned")
 const handOverTime = 20 * time.Millisecond
 
 // commitTime returns the context of the commits, which outlives ctx: a commit that is
-// given up half-way leaves behind that nobody knows whether it is stored. It ends with the
+// given up half-way leaves it unknown whether it is stored. It ends with the
 // time of a stop, and DrainTimeout after ctx where there is a hand-over only.
 func (p *Partition) commitTime(ctx context.Context, s StopTime) (context.Context, context.CancelFunc) {
 	work, cancel := outlive(ctx, p.set.config.DrainTimeout)

@@ -19,7 +19,7 @@ type position struct {
 	time  int64          // of the event before it, in Unix milliseconds
 }
 
-// positionAfter is the border behind an event. A session.forget begins a new chain:
+// positionAfter is the position behind an event. A session.forget begins a new chain:
 // events before it may be erased.
 func positionAfter(before position, e decide.Event, at time.Time) position {
 	if e.Kind == events.KindForget {

@@ -37,7 +37,7 @@ func (p *Partition) open(ctx context.Context) error {
 		return err
 	}
 	failpoint.Pass("taken-over")
-	log, err := p.awaitLog(ctx, found.Cursor) // after the take-over: nobody moves the marker any more
+	log, err := p.awaitLog(ctx, found.Cursor) // after the take-over: no other worker moves the marker any more
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (p *Partition) rebuild(ctx context.Context, log topology.StreamState, marke
 	return p.replay(ctx, log, marker)
 }
 
-// replay applies the events up to the marker as they were told, each under the
+// replay applies the events up to the marker as they were published, each under the
 // config it was decided under. The log must have the marker's hash, if all of what
 // lies behind the ledgers is still there.
 func (p *Partition) replay(ctx context.Context, log topology.StreamState, marker position) (replayed int, err error) {
@@ -151,7 +151,7 @@ var errOtherChain = errors.New("the log is not the one the outcomes were decided
 // ErrOtherLog reports that SESSIONS was created again after outcomes were committed.
 var ErrOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again; purge OUTCOMES, or use another --data")
 
-// load reads the outcomes told about events up to the marker.
+// load reads the outcomes published about events up to the marker.
 func (p *Partition) load(ctx context.Context) (*outcomelog.Index, error) {
 	r := &outcomelog.Index{}
 	if p.truncated {

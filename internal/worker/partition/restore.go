@@ -13,7 +13,7 @@ import (
 	"compactd/internal/worker/failpoint"
 )
 
-// askSnapshot is how long a take-over asks for a snapshot before it reads the log
+// askSnapshot is how long a take-over tries to get a snapshot before it reads the log
 // instead, and moveSnapshot how long one may be on its way, here or to the store.
 const (
 	findSnapshotTime = 10 * time.Second
@@ -115,7 +115,7 @@ func (p *Partition) fetch(ctx context.Context, s *snapshot.Snapshot, path string
 	}
 	err = p.set.snapshots.store.Read(ctx, s, f)
 	if err == nil {
-		err = f.Sync() // it says of itself that it is on disk
+		err = f.Sync() // its content states that it is on disk
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err

@@ -64,7 +64,7 @@ func (p *Partition) sweep(ctx context.Context, now time.Time) error {
 		}
 	}
 	for _, a := range gone {
-		l, err := p.decider.Ledger(a) // it may have spoken since
+		l, err := p.decider.Ledger(a) // it may have sent events since
 		if err != nil {
 			return err
 		}

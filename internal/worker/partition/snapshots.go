@@ -133,7 +133,7 @@ func (s *snapshots) upload(ctx context.Context, p *Partition, least int) (done o
 }
 
 // stillOwned is an error when another owner has taken the partition over, and lets it
-// end. Whoever does so later finds the upload begun, and what it erases moves the
+// end. An owner that does so later finds the upload begun, and what it erases moves the
 // fence of that; but an owner that was frozen might begin one after the erasure.
 func (p *Partition) stillOwned(ctx context.Context) error {
 	found, err := commit.LastMarker(ctx, p.set.config.Read, p.ID)
@@ -165,7 +165,7 @@ func (p *Partition) lead(s *snapshot.Snapshot) int {
 	case s.Marker.Epoch > p.committer.Epoch(), s.Marker.Cursor == m.Cursor:
 		return 0
 	case s.Marker.Cursor > m.Cursor:
-		return 1 // the log had lost its end
+		return 1 // the log was truncated
 	default:
 		return p.share(m.Cursor - s.Marker.Cursor)
 	}
@@ -184,7 +184,7 @@ func (p *Partition) snapshotMarker(m kv.Position) commit.Marker {
 	}
 }
 
-// removeUnfinishedCopies removes what a process that died had on its way.
+// removeUnfinishedCopies removes what a process that crashed was copying.
 func removeUnfinishedCopies(dir string) error {
 	if dir == "" {
 		return nil

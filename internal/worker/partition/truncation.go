@@ -17,11 +17,11 @@ const (
 	// decided: a leader that was just elected answers before it has applied all it
 	// has. What is still missing then is lost.
 	catchUpTime = 10 * time.Second
-	// catchUpPoll is how often it is asked.
+	// catchUpPoll is how often its state is read.
 	catchUpPoll = 100 * time.Millisecond
 )
 
-// awaitLog returns the state of the log once it has come to cursor, or is known to have
+// awaitLog returns the state of the log once it has reached cursor, or is known to have
 // lost it. The single copy of a server on its own is all there is.
 func (p *Partition) awaitLog(ctx context.Context, cursor uint64) (topology.StreamState, error) {
 	for end := time.Now().Add(catchUpTime); ; {
@@ -39,8 +39,8 @@ func (p *Partition) awaitLog(ctx context.Context, cursor uint64) (topology.Strea
 
 // findTruncation returns where the log stops being the one that was decided on; lost is
 // false while it is so up to the marker. A power loss takes the end of a log, and its
-// sequences are issued again: to nobody yet, or to agents that came back before the
-// worker did. Then the event at the marker is of a later time than the marker says,
+// sequences are issued again: to no agent yet, or to agents that came back before the
+// worker did. Then the event at the marker is of a later time than the marker holds,
 // and so are all events that took the place of others.
 func (p *Partition) findTruncation(ctx context.Context, log topology.StreamState, found commit.Stored) (end uint64, lost bool, err error) {
 	if found.LastTime == 0 { // of a marker that went back before, or of none
@@ -60,7 +60,7 @@ func (p *Partition) findTruncation(ctx context.Context, log topology.StreamState
 }
 
 // rollBackMarker moves the marker to the end of what the log still has of what was decided.
-// What was told about the events that are gone stays told; the sequences after it
+// What was published about the events that are gone stays published; the sequences after it
 // are decided as the new events they are.
 func (p *Partition) rollBackMarker(ctx context.Context, end, from uint64) (position, error) {
 	marker := position{seq: compaction.Seq(end)}
@@ -83,7 +83,7 @@ func (p *Partition) rollBackMarker(ctx context.Context, end, from uint64) (posit
 // read again later.
 var ErrLogBehind = errors.New("the log was not read to its end: the replica that was read is behind its leader")
 
-// otherChain says why a replay did not come to the marker's hash: it is another log,
+// otherChain returns why a replay did not reach the marker's hash: it is another log,
 // unless the replay ended before the event of the marker, and that event is there.
 func (p *Partition) otherChain(ctx context.Context, marker position) error {
 	if p.decided.seq >= marker.seq {

@@ -45,7 +45,7 @@ func (t *Renderer) Put(e decide.Event) { t.cache.Set(e.Seq, entry{e.Address, e.K
 func (t *Renderer) Invalidate() { t.cache.InvalidateAll() }
 
 // get returns events by sequence. They must belong to the session a: a log that
-// lost its end in a power loss issues sequences twice.
+// was truncated by a power loss issues sequences twice.
 func (t *Renderer) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]entry, error) {
 	have := make(map[compaction.Seq]entry, len(seqs))
 	var missing []uint64

@@ -32,7 +32,7 @@ func (s *Service) answerLater(ctx context.Context, r micro.Request, f func(conte
 	}()
 }
 
-// whyEnded says why the work on an answer ended early.
+// whyEnded returns why the work on an answer ended early.
 func whyEnded(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), ErrBusy) {
 		return ErrBusy
@@ -54,8 +54,8 @@ type responder interface {
 	Error(code, description string, data []byte, opts ...micro.RespondOpt) error
 }
 
-// answer sends what f returns. What the worker did not expect is told to the
-// listener; the one who asked learns no more than that.
+// answer sends what f returns. What the worker did not expect is reported to the
+// listener; the caller learns no more than that.
 func (s *Service) answer(to responder, f func() (any, error)) {
 	data, err := s.payload(f)
 	s.respond(to, data, err)
@@ -95,7 +95,7 @@ func (s *Service) payload(f func() (any, error)) (data []byte, err error) {
 	return data, nil
 }
 
-// Refuse is refusal, and tells the listener what nobody expected.
+// Refuse is refusal, and reports to the listener what was not expected.
 func (s *Service) Refuse(err error) *events.ServiceError {
 	e := Refusal(err)
 	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
@@ -104,7 +104,7 @@ func (s *Service) Refuse(err error) *events.ServiceError {
 	return e
 }
 
-// Refusal is what the one who asked is told about an error.
+// Refusal is what the caller receives about an error.
 func Refusal(err error) *events.ServiceError {
 	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
 	bad, invalid := errors.AsType[*events.Invalid](err)

@@ -19,7 +19,7 @@ import (
 const (
 	// maxAwaiting is how many requests may wait for a turn at once.
 	maxAwaiting = 1024
-	// awaitSlice is how long another worker is asked to wait at once: one that dies
+	// awaitSlice is how long another worker is to wait at once: one that crashes
 	// answers nothing.
 	awaitSlice = 2 * time.Second
 	// unservedPause is how long a request that waits leaves between two tries to reach
@@ -36,7 +36,7 @@ func (e *endpoint) waitsFor(request []byte) (events.Await, bool) {
 		return events.Await{}, false
 	}
 	_, w, err := events.AwaitedBy(request)
-	return w, err == nil && w.Waits() // what is wrong with it the answer says
+	return w, err == nil && w.Waits() // the answer reports what is wrong with it
 }
 
 // takeAwaiting answers a request that waits, from a goroutine of its own; false leaves
@@ -85,7 +85,7 @@ func (s *Service) replyAwaiting(ctx context.Context, e endpoint, request []byte,
 	}
 }
 
-// unserved reports whether nobody serves the partition just now.
+// unserved reports whether no worker serves the partition just now.
 func unserved(err error) bool {
 	refused, ok := errors.AsType[*events.ServiceError](err)
 	return errors.Is(err, ErrNotServed) || errors.Is(err, errNoReply) || ok && refused.Code == events.CodeUnavailable

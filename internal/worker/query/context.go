@@ -22,7 +22,7 @@ func (s *Service) context(ctx context.Context, data []byte) (any, error) {
 	return s.history(ctx, in)
 }
 
-// history renders what is asked for.
+// history renders what is requested.
 func (s *Service) history(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
 	var view *compaction.View
 	var system, tools compaction.Seq

@@ -10,10 +10,10 @@ import (
 	"compactd/internal/events"
 )
 
-// maxPathBytes bounds a path that is told.
+// maxPathBytes bounds a path that is returned.
 const maxPathBytes = 4 << 10
 
-// files answers which files a session has read and changed. The ledger knows all but
+// files answers which files a session has read and changed. The ledger has all but
 // their paths, which are read from the log.
 func (s *Service) files(ctx context.Context, data []byte) (any, error) {
 	in, err := events.DecodeFilesRequest(data)

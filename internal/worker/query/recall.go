@@ -21,7 +21,7 @@ import (
 const (
 	// searchChunk is how many turns are read at once: with the largest turns 32 MiB.
 	searchChunk = 8
-	// maxSearched is how many bytes of turns one search reads before it says where
+	// maxSearched is how many bytes of turns one search reads before it returns where
 	// to go on, a second's work at worst; a little more, since a chunk is read as
 	// a whole. A turn counts as turnCost at least.
 	maxSearched = 16 << 20

@@ -17,7 +17,7 @@ import (
 const maxForwards = 64
 
 // forward hands a question on to the worker that serves its partition; false leaves it
-// to this one. A question comes to any worker.
+// to this one. Any worker may receive a question.
 func (s *Service) forward(ctx context.Context, e endpoint, r micro.Request) bool {
 	id, elsewhere := s.ownedElsewhere(e, r.Data())
 	if !elsewhere {
@@ -46,7 +46,7 @@ func (s *Service) ownedElsewhere(e endpoint, request []byte) (partition int, yes
 	return id, err == nil && s.config.Partitions.At(id) == nil
 }
 
-// relay gives back what the worker that serves a partition answers. Where nobody
+// relay gives back what the worker that serves a partition answers. Where no worker
 // serves it, that is the answer.
 func (s *Service) relay(ctx context.Context, id int, e endpoint, request []byte, to deferredReply) {
 	reply, err := s.requestOwner(ctx, id, e, request)
@@ -87,7 +87,7 @@ func (s *Service) ownerAnswer(ctx context.Context, id int, e endpoint, request [
 	return reply.Data, nil
 }
 
-// requestOwner asks the worker that serves a partition.
+// requestOwner sends a request to the worker that serves a partition.
 func (s *Service) requestOwner(ctx context.Context, id int, e endpoint, request []byte) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
@@ -103,7 +103,7 @@ func (s *Service) requestOwner(ctx context.Context, id int, e endpoint, request 
 }
 
 // Subscribe answers other workers about the sessions of a partition, until quiet. What
-// keeps it from that is told, and the others answer that nobody serves it.
+// keeps it from that is reported, and the others answer that no worker serves it.
 func (s *Service) Subscribe(ctx context.Context, id int) (quiet func()) {
 	all := s.endpoints()
 	sub, err := s.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {

@@ -57,12 +57,12 @@ type Config struct {
 }
 
 // Service answers requests. It holds a partition's lock only to copy what the
-// ledger says; texts are read and rendered outside.
+// ledger holds; texts are read and rendered outside.
 type Service struct {
 	config Config
 	slots  chan struct{} // one for each answer that is being rendered
 
-	forwards chan struct{} // has one for each question that another worker is asked
+	forwards chan struct{} // has one for each question that is sent to another worker
 	awaiting chan struct{} // has one for each request that waits for a turn
 	ended    chan struct{} // closed when no answer is given any more
 }
@@ -75,15 +75,15 @@ func New(c Config) *Service {
 	}
 }
 
-// endpoint is what may be asked, whatever way the question comes.
+// endpoint is what may be requested, whatever way the request comes.
 type endpoint struct {
 	name, subject string
 	answer        func(context.Context, []byte) (any, error)
 	slow          bool // reads the log: each answer has a slot
 	awaits        bool // a request may wait for a turn
-	// partition says whose question it is: only the worker that serves the partition
+	// partition returns whose question it is: only the worker that serves the partition
 	// can answer. Nil leaves it to any worker. An error leaves it to any, too: the
-	// answer says what is wrong.
+	// answer reports what is wrong.
 	partition func(request []byte) (int, error)
 }
 
@@ -138,7 +138,7 @@ func (s *Service) Run(ctx, until context.Context) error {
 	close(s.ended)
 	_ = svc.Stop()
 	if nc := s.config.Read; nc.IsConnected() {
-		_ = nc.FlushTimeout(time.Second) // the server sends nobody here any more; if not, the one who asks waits in vain
+		_ = nc.FlushTimeout(time.Second) // the server sends no request here any more; if not, the caller waits in vain
 	}
 	for range maxAnswers { // from here on none begins
 		select {

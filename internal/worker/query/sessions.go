@@ -39,7 +39,7 @@ func (s *Service) sessions(ctx context.Context, data []byte) (any, error) {
 func (s *Service) partitionAfter(request []byte) (int, error) {
 	in, err := events.DecodeSessionsRequest(request)
 	if err == nil && in.After.Partition >= s.config.Partitions.Count() {
-		err = ErrNotServed // nobody does; any worker says so
+		err = ErrNotServed // no worker does; any worker may answer so
 	}
 	if err != nil {
 		return 0, err
@@ -48,7 +48,7 @@ func (s *Service) partitionAfter(request []byte) (int, error) {
 }
 
 // list adds the sessions of one partition behind a cursor to an answer, up to limit
-// in all, and reports whether there are more: After says where then.
+// in all, and reports whether there are more: After is then where they begin.
 func (s *Service) list(ctx context.Context, at events.SessionsCursor, limit int, out *events.SessionsResponse) (full bool, err error) {
 	p := s.config.Partitions.At(at.Partition)
 	if p == nil {

@@ -12,8 +12,8 @@ import (
 
 var errOtherTenant = errors.New("the request names another tenant than its subject")
 
-// addOfTenant answers what asks about a session on the subjects of tenants too, which
-// a server's permissions tell apart.
+// addOfTenant answers requests about a session on the subjects of tenants too, which
+// a server's permissions distinguish.
 func (s *Service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint, next func(context.Context, micro.Request)) error {
 	if e.partition == nil {
 		return nil
@@ -31,7 +31,7 @@ func (s *Service) addOfTenant(ctx context.Context, svc micro.Service, e endpoint
 	return svc.AddEndpoint(e.name+"-of-tenant", micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(events.OfTenant(e.subject, "*")), micro.WithEndpointMetadata(s.config.Describe(e.name)))
 }
 
-// checkTenant refuses a request whose payload asks about another tenant than the
+// checkTenant refuses a request whose payload names another tenant than the
 // last token of its subject.
 func checkTenant(r micro.Request) error {
 	asked, err := events.RequestTenant(r.Data())
