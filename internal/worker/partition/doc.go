@@ -12,10 +12,10 @@
 //		   │           │ failed, fenced         ▲
 //		   └───────────┴────────────────────────┘
 //
-//	  - opening (recovery.go): 1. open the ledger file; 2. take over at the fence with the next
-//	    epoch; 3. find out whether the log was truncated (truncation.go); 4. resume from the
-//	    file or from a newer snapshot (checkpoint.go, restore.go); 5. apply log and recorded
-//	    outcomes up to the marker.
+//	  - opening (recovery.go; docs/adr/0022): 1. open the ledger file; 2. take over at the
+//	    fence with the next epoch; 3. find out whether the log was truncated (truncation.go);
+//	    4. resume from the file or from a newer snapshot (checkpoint.go, restore.go); 5. apply
+//	    log and recorded outcomes up to the marker.
 //	  - serving: intake.go reads and decides, commit.go renders and commits, checkpoint.go
 //	    writes ledgers, erase.go erases sessions, idle.go and retention.go watch the clock.
 //	  - draining: nothing is read; what is decided is committed and checkpointed. Before a
