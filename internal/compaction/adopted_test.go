@@ -145,7 +145,7 @@ func (a *adopted) shrink() {
 	}
 }
 
-// emitted checks what a compaction of the history came to, and reports whether there
+// emitted checks the result of a compaction of the history, and reports whether there
 // was one.
 func (a *adopted) emitted(c *events.Compacted, v *compaction.View) bool {
 	if !c.Compacted {
@@ -176,7 +176,7 @@ func (a *adopted) emitted(c *events.Compacted, v *compaction.View) bool {
 	return true
 }
 
-// reached checks that a history above its target had every stage, and says so where
+// reached checks that a history above its target had every stage, and logs where
 // the next call does not fit.
 func (a *adopted) reached(c *events.Compacted) {
 	tried := len(c.Stages) > 0 && c.Stages[len(c.Stages)-1].Name == events.StageTruncate

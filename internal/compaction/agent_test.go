@@ -35,7 +35,7 @@ type simulated struct {
 	g      *generator
 	format events.Format
 
-	script [][]said     // what will be said, a turn each
+	script [][]said     // the messages to send, a turn each
 	turns  [][]said     // its turns, by number
 	from   int          // the first turn that is not in base
 	base   []events.Raw // the history of the last outcome it applied

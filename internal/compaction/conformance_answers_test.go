@@ -36,8 +36,8 @@ func (m *manner) rate(provider string) compaction.Rate {
 // fields is an answer, in the words of the record.
 type fields map[string]any
 
-// answers asks the product what the reference system was given. An answer only
-// translates: what it says comes from the product.
+// answers gives the product what the reference system was given. An answer only
+// translates: its content comes from the product.
 var answers = map[string]func(*vectorCase) any{
 	"estimateTokens":             answerEstimate,
 	"estimateMessagesTokens":     answerEstimateMessages,
@@ -150,7 +150,7 @@ func answerAvailable(c *vectorCase) any {
 	return fields{"tokens": in.available(c.manner)}
 }
 
-// answerThreshold asks where compaction is triggered. A number of tokens overrides
+// answerThreshold computes where compaction is triggered. A number of tokens overrides
 // the ratio: the session's before the environment's.
 func answerThreshold(c *vectorCase) any {
 	in := c.input()

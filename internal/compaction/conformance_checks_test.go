@@ -12,7 +12,7 @@ import (
 )
 
 // What our answer has to be where it is not the recorded one. Each check looks at
-// the answer alone, and says what is wrong with it, "" if nothing is.
+// the answer alone, and returns what is wrong with it, "" if nothing is.
 
 // cutIsSound: a head of the text with "..." behind, whole runes, within the budget.
 func cutIsSound(c *vectorCase, _, got any) string {
@@ -161,7 +161,7 @@ func smallIsSound(c *vectorCase, _, got any) string {
 }
 
 // smallCompactIsSound: so is the whole answer, which is of the last stage, valid for
-// its provider, and as large as it says.
+// its provider, and as large as it reports.
 func smallCompactIsSound(c *vectorCase, want, got any) string {
 	var in stageInput
 	c.into(&in)

@@ -86,7 +86,7 @@ func answerFileTokens(c *vectorCase) any {
 	return fields{"tokens": measure.FileTokens(in.FileType, in.SizeBytes)}
 }
 
-// recordedFile is a file of which the record knows no content.
+// recordedFile is a file of which the record has no content.
 type recordedFile struct {
 	Name      string `json:"name"`
 	SizeBytes int64  `json:"sizeBytes"`

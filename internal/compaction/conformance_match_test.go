@@ -30,7 +30,7 @@ func (c *vectorCase) resolved() any {
 // placeholder in the record: the same UUID stands wherever {{uuid1}} does.
 type matcher struct{ bound map[string]string }
 
-// mismatch says where got is not what want says, "" if it is.
+// mismatch returns where got differs from want, "" if it is.
 func mismatch(want, got any) string {
 	m := matcher{map[string]string{}}
 	return m.value("", want, got)

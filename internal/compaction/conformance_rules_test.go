@@ -14,7 +14,7 @@ import (
 // the features decides otherwise.
 type deviation struct {
 	row, function, reason string
-	// applies says which cases the rule is about; check what is wrong with our
+	// applies selects which cases the rule is about; check what is wrong with our
 	// answer to one, "" if it is what the row requires.
 	applies func(c *vectorCase, want, got any) bool
 	check   func(c *vectorCase, want, got any) string

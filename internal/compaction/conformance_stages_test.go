@@ -188,7 +188,7 @@ func (in *stageInput) compacted(m *manner, plan stage.Plan, texts []events.Messa
 	}
 }
 
-// summaryInput is the part of a compaction with a summarizer that says what it
+// summaryInput is the part of a compaction with a summarizer that contains what it
 // answered.
 type summaryInput struct {
 	Summarizer struct {
@@ -198,7 +198,7 @@ type summaryInput struct {
 }
 
 // answerSummarize plans with the cheap stages alone; if they do not do, a summary
-// is asked for; with it, or without it when it failed, the plan is made again.
+// is requested; with it, or without it when it failed, the plan is made again.
 func answerSummarize(c *vectorCase) any {
 	in, _ := c.stage()
 	var said summaryInput
@@ -229,7 +229,7 @@ func answerSummarize(c *vectorCase) any {
 	return out
 }
 
-// answerSplit asks which messages a summary would stand for. The record counts with
+// answerSplit computes which messages a summary would stand for. The record counts with
 // an estimator of its own: a quarter more, no framing.
 func answerSplit(c *vectorCase) any {
 	var in struct {

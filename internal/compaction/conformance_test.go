@@ -78,7 +78,7 @@ func (t *tally) String() string {
 		t.cases, t.by[passed], t.by[deviated], t.by[notApplicable], t.by[failed])
 }
 
-// excused reports whether the record itself says that its answer need not be ours:
+// excused reports whether the record itself shows that its answer need not be ours:
 // a defect, a result over its target, or bytes that no Go string holds.
 func (c *vectorCase) excused() bool {
 	return slices.ContainsFunc(c.Tags, func(t string) bool {
@@ -92,7 +92,7 @@ const leastPermille = 850
 
 // The answers of the product's own stages, compared with what the reference system
 // answered. COMPACTD_VECTORS names another directory of records. Each difference is
-// due to a rule of the table deviations, which says what our answer is instead; a
+// due to a rule of the table deviations, which states what our answer is instead; a
 // difference without a rule fails, as does a rule whose check does. The second line
 // asks the same of the preset "default", which need not agree: it says how far the
 // product as it comes is from its reference.

@@ -218,7 +218,7 @@ func outcomeLine(line emitted) string {
 }
 
 // covers checks that the log has events and outcomes of all kinds: a golden log
-// that avoids a rule says nothing of it.
+// that avoids a rule proves nothing about it.
 func (g *golden) covers(t *testing.T) {
 	var log strings.Builder
 	for _, e := range g.log {

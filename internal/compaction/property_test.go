@@ -160,7 +160,7 @@ func (w *witness) publish(turn object, emitted func(*events.Compacted, []events.
 	}
 }
 
-// ask asks something of the session: B13, B21, D4.
+// ask requests something of the session: B13, B21, D4.
 func (w *witness) ask(emitted func(*events.Compacted, []events.Raw)) {
 	w.seq++
 	read := func() *compaction.Request { return nil }
@@ -474,7 +474,7 @@ func tokensOf(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) c
 }
 
 // restoredWithin checks what came back (B16): results that are not in view, no more
-// files than the policy says, within the target.
+// files than the policy allows, within the target.
 func (w *witness) restoredWithin(c *events.Compacted) {
 	files, inView := int64(0), map[events.Position]bool{}
 	for _, e := range w.ledger.Visible() {
@@ -638,7 +638,7 @@ func TestChunks(t *testing.T) {
 				n := rapid.IntRange(0, len(model)).Draw(t, "cut")
 				list.Cut(n)
 				model = model[:n:n]
-			case 3: // a fork takes a turn, and is forgotten
+			case 3: // a fork takes a turn, and is erased
 				fork := list
 				fork.Cut(rapid.IntRange(0, len(model)).Draw(t, "fork cut"))
 				for range rapid.IntRange(0, 50).Draw(t, "fork entries") {

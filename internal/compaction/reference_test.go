@@ -17,7 +17,7 @@ import (
 // What the reference system gets wrong, each with the right behaviour instead.
 
 // B10: calls made in parallel find their results by id, or by their order where
-// there are no ids; repair, for which the reference knows neighbours only, leaves
+// there are no ids; repair, for which the reference has neighbours only, leaves
 // them as they are.
 func TestParallelCallsStayWhole(t *testing.T) {
 	for _, format := range []events.Format{events.NeuroLink, events.OpenAI, events.Anthropic} {
@@ -70,7 +70,7 @@ func texts(raws []events.Raw) []string {
 	return out
 }
 
-// B5: a text that says "read" is no read. The reference takes the word behind it
+// B5: a text that contains "read" is no read. The reference takes the word behind it
 // for a path, and the second result of a search for the same file.
 func TestWordsAreNoPath(t *testing.T) {
 	long := strings.Repeat(" and so on", 200)
@@ -151,7 +151,7 @@ func TestSomethingStays(t *testing.T) {
 	})
 }
 
-// B2: the reference asks for a compaction at 0.8 and acts above 1.0. Here the turn
+// B2: the reference requests a compaction at 0.8 and acts above 1.0. Here the turn
 // that reaches 0.8 is answered by a compaction that ends below it, wherever between
 // 0.8 and 1.0 the turn ends.
 func TestNoDeadZone(t *testing.T) {

@@ -566,7 +566,7 @@ func (s *script) outcome(o compaction.Outcome) string {
 	return "?"
 }
 
-// request says which request an outcome answers, or what a rewind went back to.
+// request returns which request an outcome answers, or what a rewind went back to.
 func request(b *events.Compacted) string {
 	switch {
 	case b.Request != nil:
@@ -718,5 +718,5 @@ func short(s string) string {
 	}
 }
 
-// notice finds what a text that was cut or restored says of it.
+// notice finds what a text that was cut or restored reports of it.
 var notice = regexp.MustCompile(`\[(?:Content cut|Output truncated|The whole output|\.\.\. \d+ bytes omitted|Restored after)[^\]]*\]`)

@@ -15,7 +15,7 @@ type said struct {
 	role    events.Role // RoleTool for results
 	text    string
 	image   bool // of a user
-	last    bool // results stand behind the text, as Anthropic does not want it
+	last    bool // results follow the text, as Anthropic does not want it
 	calls   []call
 	results []result
 }
@@ -204,7 +204,7 @@ func summary(job string, units int64) *events.Summary {
 	return s
 }
 
-// failure is the answer to a job that came to nothing.
+// failure is the answer to a job that failed.
 func failure(job string) *events.Summary {
 	return &events.Summary{Header: events.Header{V: events.Version}, Job: job, Failure: "no_room", Record: []events.RecordLine{}}
 }

@@ -95,7 +95,7 @@ func comesFrom(p, sent events.Part) bool {
 	return p.Text == sent.Text || p.Kind == events.PartResult && strings.HasPrefix(p.Text, "[")
 }
 
-// limited finds what a limited output says of it.
+// limited finds what a limited output reports of it.
 var limited = regexp.MustCompile(`\n\n\[(?:Output truncated from|\.\.\. \d+ bytes omitted)[^?]*ask compactd\.recall for it(?: \.\.\.)?\]`)
 
 // B9: of a content with several texts the first stay. Images, reasoning, results

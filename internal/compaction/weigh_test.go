@@ -17,7 +17,7 @@ func measureText(s string) compaction.Entry {
 	return compaction.Measure(m, compaction.Entry{})[0]
 }
 
-// A6: one pass knows all sizes of a text: its UTF-16 units, its bytes, and tokens
+// A6: one pass computes all sizes of a text: its UTF-16 units, its bytes, and tokens
 // that are neither under a token for each 8 bytes nor over the densest class.
 func TestMeasureSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

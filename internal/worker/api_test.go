@@ -17,14 +17,14 @@ import (
 	"compactd/internal/worker"
 )
 
-// httpAnswer is what a monitor says to a request over HTTP.
+// httpAnswer is what a monitor answers to a request over HTTP.
 type httpAnswer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// send asks a monitor over HTTP.
+// send sends a request to a monitor over HTTP.
 func send(t *testing.T, m *worker.Monitor, method, path, body string) httpAnswer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+m.Addr()+path, strings.NewReader(body))

@@ -15,8 +15,8 @@ func shortTurn(n int) []byte {
 	return fmt.Appendf(nil, `{"turn":%d,"messages":[{"role":"user","content":"question %d"},{"role":"assistant","content":"answer"}]}`, n, n)
 }
 
-// In a fleet of three a history that is asked for with the turn that was acknowledged
-// last never lacks it, whichever worker is asked; nor with the sequence of its
+// In a fleet of three a history that is requested with the turn that was acknowledged
+// last never lacks it, whichever worker answers; nor with the sequence of its
 // acknowledgement.
 func TestReadYourTurns(t *testing.T) {
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestReadYourTurns(t *testing.T) {
 	}
 }
 
-// through asks for a history or figures, and returns up to which turn they stand.
+// through requests a history or figures, and returns up to which turn they stand.
 func (w *world) through(subject, request string) (events.Through, error) {
 	m, err := w.conn.Request(subject, []byte(request), waitLimit)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *world) through(subject, request string) (events.Through, error) {
 
 // A turn that was refused or is parked is decided: its answer comes at once, also from a
 // worker that took the partition over since. One that does not come is waited for until
-// the time is over, and one that comes meanwhile ends the wait, whoever serves it then.
+// the time is over, and one that comes meanwhile ends the wait, whichever worker serves it then.
 func TestAwaitTurns(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t, t.TempDir()), newRoll(t)
@@ -155,7 +155,7 @@ func TestAwaitTurns(t *testing.T) {
 		t.Errorf("turn 5: through %+v, %v", through, err)
 	}
 	select {
-	case err := <-answers: // the worker that was asked may have stopped: then it says so at once
+	case err := <-answers: // the worker that got the request may have stopped: then it answers so at once
 		if err != nil && code(err) != events.CodeUnavailable {
 			t.Errorf("asked before the take-over: %v", err)
 		}

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/worker"
 )
 
-// check asks whether a call fits, and fails the test on a refusal.
+// check requests whether a call fits, and fails the test on a refusal.
 func (w *world) check(session, more string) events.CheckResponse {
 	w.t.Helper()
 	var out events.CheckResponse
@@ -68,7 +68,7 @@ func TestCheckForesees(t *testing.T) {
 	}
 }
 
-// A10: what does not fit is said, with how much is too much; tokens of the caller,
+// A10: what does not fit is reported, with how much is too much; tokens of the caller,
 // system prompt, tools and another model count; B15: attachments, the smallest first.
 func TestCheck(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 	"compactd/internal/worker"
 )
 
-// watched is what the listener of a worker with checkpoints heard.
+// watched is what the listener of a worker with checkpoints received.
 type watched struct {
 	checkpointed func(worker.Checkpointed) // called under mu; may be nil
 
@@ -130,7 +130,7 @@ func TestRestartFromCheckpoint(t *testing.T) {
 }
 
 // Every checkpoint is one to start from, also one that was taken while events and
-// commits were coming in: with an old file the worker goes on as the log says.
+// commits were coming in: with an old file the worker goes on as the log has it.
 func TestAnyCheckpointWillDo(t *testing.T) {
 	t.Parallel()
 	w := withLedgers(t)
@@ -206,7 +206,7 @@ func TestLedgersLeaveMemory(t *testing.T) {
 }
 
 // Ledgers that changed leave memory too, however seldom checkpoints are due; and one
-// that alone is larger than all may be holds up nobody (P14).
+// that alone is larger than all may be holds up no other (P14).
 func TestCrowdedLedgersLeaveMemory(t *testing.T) {
 	t.Parallel()
 	for sessions, rounds := range map[int]int{150: 12, 1: 450} {
@@ -235,7 +235,7 @@ func (w *world) wantLedgersLeave(sessions int) {
 	w.wantAsLogSays()
 }
 
-// A file that is damaged, of another log, or ahead of the marker is set aside, and
+// A file that is damaged, of another log, or ahead of the marker is quarantined, and
 // the ledgers follow from the log.
 func TestLedgerFileSetAside(t *testing.T) {
 	t.Parallel()
@@ -291,7 +291,7 @@ func TestLedgerFileSetAside(t *testing.T) {
 }
 
 // A ledger that is whole as a row and makes no sense is found while events are
-// replayed, or decided: the file is set aside, and the partition goes on.
+// replayed, or decided: the file is quarantined, and the partition goes on.
 func TestStoredLedgerMakesNoSense(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
@@ -347,7 +347,7 @@ func (w *world) openLedgers(partition int, readOnly bool) *kv.Store {
 }
 
 // P11, end to end: whatever becomes of a ledger file between two starts, and while
-// it is in use, what is told is what the log says.
+// it is in use, what is published is what the log contains.
 func TestMutatedLedgerFiles(t *testing.T) {
 	t.Parallel()
 	w := withLedgers(t)
@@ -415,7 +415,7 @@ func mutateFile(t *testing.T, r *rand.Rand, path, old string) {
 	}
 }
 
-// A file that is damaged while a worker has it open is set aside under way.
+// A file that is damaged while a worker has it open is quarantined under way.
 func TestLedgerFileDamagedInUse(t *testing.T) {
 	t.Parallel()
 	w := withLedgers(t)
@@ -447,7 +447,7 @@ func TestLedgerFileDamagedInUse(t *testing.T) {
 	w.wantAsLogSays()
 }
 
-// A session that begins anew begins anew on file.
+// A session that begins again begins again on file.
 func TestSessionResetOnFile(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})

@@ -19,7 +19,7 @@ import (
 // Three workers on a cluster of three servers, every stream with three copies. Both
 // are killed, alone and together (P1), and the leader of OUTCOMES is cut off from the
 // others and from its clients (P13): nothing that was acknowledged is lost, nothing is
-// told twice, and turns are told again soon.
+// published twice, and turns are answered again soon.
 func TestFaultClusterFleet(t *testing.T) {
 	t.Parallel()
 	c := newClusterCrew(t, buildWorker(t, "-tags", "faults"), 2*time.Second)
@@ -72,7 +72,7 @@ func (c *crew) leader() int {
 	return c.cluster.Leader(c.t.Context(), c.js, topology.OutcomesStream)
 }
 
-// loseNode kills a node, and a worker with it, for as long as it takes to tell
+// loseNode kills a node, and a worker with it, for as long as it takes to publish
 // something without them.
 func (c *crew) loseNode(i int, p *process) {
 	c.t.Helper()
@@ -89,7 +89,7 @@ func (c *crew) loseNode(i int, p *process) {
 }
 
 // cutLeader cuts the leader of OUTCOMES off and returns how long it takes until turns
-// that were acknowledged after it are told, in every partition.
+// that were acknowledged after it are answered, in every partition.
 func (c *crew) cutLeader() time.Duration {
 	c.t.Helper()
 	c.work()
@@ -114,7 +114,7 @@ func (f *fleet) newest() (seq uint64) {
 	return seq
 }
 
-// partitionsAfter counts the partitions of which outcomes of later events were heard.
+// partitionsAfter counts the partitions of which outcomes of later events were received.
 func (e *ears) partitionsAfter(seq uint64) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -164,7 +164,7 @@ func (c *crew) awaitReplicas() {
 	})
 }
 
-// incomplete says what a stream lacks, "" for nothing.
+// incomplete returns what a stream lacks, "" for nothing.
 func incomplete(i *jetstream.StreamInfo) string {
 	if i.Cluster == nil || len(i.Cluster.Replicas) != cluster.Nodes-1 {
 		return i.Config.Name + " has other copies"

@@ -41,7 +41,7 @@ func live(t *testing.T, dir, owner string, from, to, flavour int) map[place][]ou
 	return w.toldBySession()
 }
 
-// storeOf is where the server of a folder keeps a stream.
+// storeOf is where the server of a directory keeps a stream.
 func storeOf(t *testing.T, dir, stream string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream))
@@ -51,7 +51,7 @@ func storeOf(t *testing.T, dir, stream string) string {
 	return found[0]
 }
 
-// replaceLog puts the log that another folder has into dir, as a power loss or a
+// replaceLog puts the log that another directory has into dir, as a power loss or a
 // wrong backup would.
 func replaceLog(t *testing.T, dir, from string) {
 	t.Helper()
@@ -73,8 +73,8 @@ func copyOf(t *testing.T, dir string) string {
 	return to
 }
 
-// A log that lost its end goes on where it stops, with an interruption that says
-// so. What was told about the lost events stays told and plays no part any more,
+// A truncated log goes on where it stops, with an interruption that reports
+// so. What was published about the lost events stays published and plays no part any more,
 // after this start and after the next.
 //
 // Agents that come back before the worker does take the sequences that were lost, up
@@ -203,8 +203,8 @@ func TestLogHasOtherEvents(t *testing.T) {
 	}
 }
 
-// A log that was made anew beside old outcomes is refused, again and again, with
-// an error that says what to do.
+// A log that was recreated beside old outcomes is refused, again and again, with
+// an error that states what to do.
 func TestLogMadeAnew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -277,7 +277,7 @@ func TestStoreFull(t *testing.T) {
 	w.wantAsLogSays()
 }
 
-// A stop that cannot store what is decided says so; the next start stores it.
+// A stop that cannot store what is decided reports that; the next start stores it.
 func TestStopWithFullStore(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})

@@ -60,7 +60,7 @@ func TestFaultDuplicates(t *testing.T) {
 		"after_window", d.duplicates-d.dropped, "reordered", d.reordered, "applied_twice", twice, "missing", missing, "out_of_order", o.different)
 }
 
-// rememberIDs sets how long the server knows the ids of messages.
+// rememberIDs sets how long the server keeps the ids of messages.
 func (w *world) rememberIDs(window time.Duration) {
 	w.t.Helper()
 	s, err := w.js.Stream(w.t.Context(), topology.LogStream)

@@ -15,7 +15,7 @@ import (
 
 // A worker with another config goes on from a checkpoint as it does from the log
 // alone: what a ledger learned from usages is what the config of then made of them
-// (P4, P10). It says when the text of that config is gone.
+// (P4, P10). It reports when the text of that config is gone.
 func TestAnotherConfigFromTheLog(t *testing.T) {
 	t.Parallel()
 	next := compaction.DefaultPolicy()
@@ -48,8 +48,8 @@ func TestAnotherConfigFromTheLog(t *testing.T) {
 	}
 }
 
-// A config whose text is gone keeps nobody from starting: the present one takes
-// its place, and the worker says so.
+// A config whose text is gone keeps no worker from starting: the present one takes
+// its place, and the worker reports it.
 func TestConfigIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())
@@ -89,7 +89,7 @@ func TestConfigIsGone(t *testing.T) {
 }
 
 // usageTurn is a turn of about 500 tokens. The first six say what the provider
-// counted: more than anybody estimates.
+// counted: more than any estimate.
 func usageTurn(n int) []byte {
 	text, usage := strings.Repeat(fmt.Sprintf("word %d ", n), 150), ""
 	if n <= 6 {

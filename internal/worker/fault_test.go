@@ -37,7 +37,7 @@ var passings = map[string]int{
 
 // A worker with its server in one process is killed at random and at every
 // failpoint, while a fleet publishes whose sessions are summarized. What was
-// acknowledged is in the log (P1); what was told, and every job, is what the log
+// acknowledged is in the log (P1); what was published, and every job, is what the log
 // alone says, once (P4); every job has its result; no ledger file is lost. What is
 // told next is the same from checkpoints and from zero (P10).
 func TestFaultKills(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFaultKills(t *testing.T) {
 	f.report(t)
 }
 
-// The same for as long as SOAK says, with other moments and more of them.
+// The same for as long as SOAK sets, with other moments and more of them.
 func TestSoakKills(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t, "-tags", "faults")
@@ -211,7 +211,7 @@ func (f *faults) run(t *testing.T, bin string) {
 	f.audit(t, filepath.Join(data, "nats"), acks, e.stop())
 }
 
-// end kills the process, if it still runs, and looks at what it said.
+// end kills the process, if it still runs, and looks at what it printed.
 func (f *faults) end(p *process) {
 	p.kill()
 	f.kills++
@@ -322,7 +322,7 @@ func (f *faults) goOn(t *testing.T, data string, acks []ack) {
 	}
 }
 
-// resume decides on what is left in a folder and returns all that is told then: from
+// resume decides on what is left in a directory and returns all that is published then: from
 // its checkpoints again, or from the log alone.
 func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][]outcome, replayed int) {
 	t.Helper()
@@ -343,7 +343,7 @@ func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][
 		t.Fatal(err)
 	}
 	told = w.toldBySession()
-	if again { // and all of it is what the log says
+	if again { // and all of it is what the log contains
 		w.wantAsLogSays()
 	}
 	for a := range told {

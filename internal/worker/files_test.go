@@ -34,8 +34,8 @@ func (w *world) files(session string, page int) events.FilesResponse {
 	return out
 }
 
-// What a session read and changed is told file by file, the last used first; a read
-// that a change made stale is not restorable; withdrawn turns are forgotten.
+// What a session read and changed is returned file by file, the last used first; a read
+// that a change made stale is not restorable; retracted turns no longer count.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, t.TempDir())

@@ -35,7 +35,7 @@ func TestFaultFleetCut(t *testing.T) {
 	c.report(t, "cuts", cuts)
 }
 
-// cutOff makes the link of a worker silent until others have its partitions.
+// cutOff blocks the link of a worker until others have its partitions.
 func (c *crew) cutOff(p *process) {
 	c.t.Helper()
 	c.work()
@@ -74,7 +74,7 @@ func TestSoakFleetClock(t *testing.T) {
 const skewEnv = "COMPACTD_TEST_SKEW"
 
 // skewedTime returns an overlay of the standard library in which [time.Now] is off by
-// what the environment says. Nothing else of the program knows.
+// what the environment sets. Nothing else of the program is changed.
 func skewedTime(t *testing.T) string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()

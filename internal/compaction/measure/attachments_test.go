@@ -92,7 +92,7 @@ func TestFileSummaries(t *testing.T) {
 	})
 }
 
-// B14: the notice says how to get the whole.
+// B14: the notice states how to get the whole.
 func TestLimitOutputNotice(t *testing.T) {
 	text := strings.Repeat("line\n", 10)
 	for keep, want := range map[measure.Direction]string{

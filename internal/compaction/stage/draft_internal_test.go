@@ -13,8 +13,8 @@ import (
 )
 
 // A draft keeps what follows from its entries instead of working it out again.
-// Whatever the stages do to it (B2, B3, B9, B11), it says what the slow and plain
-// ways below say.
+// Whatever the stages do to it (B2, B3, B9, B11), it returns what the slow and plain
+// ways below return.
 func TestDraftAgreesWithOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom([]events.Format{events.Anthropic, events.OpenAI, events.NeuroLink}).Draw(t, "format")
