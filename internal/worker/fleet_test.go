@@ -83,6 +83,18 @@ func (r *roll) await(want map[string]int) {
 	})
 }
 
+// both lists the partitions that two workers hold: those of a hand-over that goes on.
+func (r *roll) both(one, other string) (out []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.held[one] {
+		if r.held[other][id] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // until waits until ok, which is called under the lock.
 func (r *roll) until(what string, ok func() bool) {
 	r.t.Helper()
