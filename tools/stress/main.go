@@ -1,7 +1,7 @@
 // Command stress runs the tests on a busy machine: `make test` several times beside
 // processes that keep every core busy, in shuffled order and uncached, then each of the
-// slowest tests many times under the same load, without the race detector. It finds tests
-// whose outcome depends on the speed of the machine.
+// slowest tests many times under the same load, several tests at once, without the race
+// detector. It finds tests whose outcome depends on the speed of the machine.
 //
 //	go run ./tools/stress                            # what `make stress` runs
 //	go run ./tools/stress -runs 0 -tests TestKill    # only these tests, many times
@@ -31,8 +31,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // busyArgument makes the program one of the busy processes.
@@ -48,6 +52,7 @@ func main() {
 	flag.IntVar(&s.runs, "runs", 3, "runs of make test")
 	flag.IntVar(&s.slowest, "slowest", 20, "how many of the slowest `tests` are repeated")
 	flag.IntVar(&s.times, "times", 50, "how often each of them is repeated")
+	flag.IntVar(&s.parallel, "parallel", 6, "how many of them are repeated at once")
 	flag.Func("tests", "repeat these tests instead of the slowest, `names` joined by commas", func(v string) error {
 		s.tests = strings.Split(v, ",")
 		return nil
@@ -67,9 +72,11 @@ func main() {
 
 // stress is one run of the command.
 type stress struct {
-	busy, runs, slowest, times int
-	tests                      []string
-	seconds                    map[test]float64 // of the slowest run of each test
+	busy, runs, slowest, times, parallel int
+	tests                                []string
+
+	mu      sync.Mutex
+	seconds map[test]float64 // of the slowest run of each test
 }
 
 // test is a top-level test of a package.
@@ -100,20 +107,35 @@ func (s *stress) run(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	failedTests := 0
-	for i, t := range repeated {
-		began := time.Now()
-		failed, err := s.goTest(ctx, exec.CommandContext(ctx, "go", "test", "-count="+strconv.Itoa(s.times), "-run=^"+t.name+"$", "-json", "-timeout=120m", t.pkg))
-		if err != nil {
-			return false, err
-		}
-		fmt.Printf("test %d of %d: %s %s, %d times: %.0f s, %s\n", i+1, len(repeated), t.pkg, t.name, s.times, time.Since(began).Seconds(), verdict(failed))
-		if len(failed) > 0 {
-			failedTests++
-		}
+	failedTests, err := s.repeat(ctx, repeated)
+	if err != nil {
+		return false, err
 	}
 	fmt.Printf("stress runs=%d failed_runs=%d repeated=%d times=%d failed_tests=%d busy=%d\n", s.runs, failedRuns, len(repeated), s.times, failedTests, s.busy)
 	return failedRuns+failedTests == 0, nil
+}
+
+// repeat runs each of the tests many times, and returns how many of them failed.
+func (s *stress) repeat(ctx context.Context, tests []test) (failedTests int, err error) {
+	var failing atomic.Int32
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(s.parallel)
+	for i, t := range tests {
+		group.Go(func() error {
+			began := time.Now()
+			failed, err := s.goTest(ctx, exec.CommandContext(ctx, "go", "test", "-count="+strconv.Itoa(s.times), "-run=^"+t.name+"$", "-json", "-timeout=240m", t.pkg))
+			if err != nil {
+				return err
+			}
+			fmt.Printf("test %d of %d: %s %s, %d times: %.0f s, %s\n", i+1, len(tests), t.pkg, t.name, s.times, time.Since(began).Seconds(), verdict(failed))
+			if len(failed) > 0 {
+				failing.Add(1)
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return int(failing.Load()), err
 }
 
 func verdict(failed []string) string {
@@ -220,7 +242,9 @@ func (s *stress) collect(r io.Reader) (failed []string, err error) {
 			delete(outputs, t)
 		case "pass":
 			if !part && top != "" {
+				s.mu.Lock()
 				s.seconds[t] = max(s.seconds[t], e.Elapsed)
+				s.mu.Unlock()
 			}
 			if !part {
 				delete(outputs, t)
