@@ -161,7 +161,7 @@ func (a *adopted) emitted(c *events.Compacted, v *compaction.View) bool {
 	a.reached(c)
 	a.valid(raw)
 	a.tokens(c, raw)
-	a.settled(c)
+	a.stable(c)
 	a.restoredWithin(c)
 	if a.proper {
 		a.keepsOpenCalls(raw)

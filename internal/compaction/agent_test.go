@@ -35,8 +35,8 @@ type simulated struct {
 	g      *generator
 	format events.Format
 
-	script [][]said     // the messages to send, a turn each
-	turns  [][]said     // its turns, by number
+	script [][]msg      // the messages to send, a turn each
+	turns  [][]msg      // its turns, by number
 	from   int          // the first turn that is not in base
 	base   []events.Raw // the history of the last outcome it applied
 	gen    int64        // of that outcome
@@ -66,18 +66,18 @@ func newSimulated(g *generator, c *compaction.Config) *simulated {
 }
 
 // closed is a proper history that begins with a user and ends with an assistant.
-func (g *generator) closed() []said {
+func (g *generator) closed() []msg {
 	h := g.proper()
 	for len(h) > 0 && (h[len(h)-1].role != events.RoleAssistant || len(h[len(h)-1].calls) > 0) {
 		h = h[:len(h)-1]
 	}
-	return slices.DeleteFunc(h, func(s said) bool { return s.role == events.RoleSystem })
+	return slices.DeleteFunc(h, func(s msg) bool { return s.role == events.RoleSystem })
 }
 
 func (s *simulated) step() {
 	switch rapid.IntRange(0, 14).Draw(s.g.T, "step") {
 	default:
-		s.say(object{})
+		s.publishNext(object{})
 	case 6, 7:
 		s.apply(len(s.inbox) - 1)
 	case 8:
@@ -99,12 +99,12 @@ func (s *simulated) step() {
 	}
 }
 
-// say publishes what comes next in the script.
-func (s *simulated) say(turn object) {
+// publishNext publishes what comes next in the script.
+func (s *simulated) publishNext(turn object) {
 	if len(s.script) == 0 {
 		return
 	}
-	var next []said
+	var next []msg
 	next, s.script = s.script[0], s.script[1:]
 	s.turns = append(s.turns, next)
 	turn["turn"], turn["messages"], turn["generation"] = len(s.turns), messages(s.format, next...), s.gen
@@ -127,10 +127,10 @@ func (s *simulated) say(turn object) {
 	}
 }
 
-func (s *simulated) send(turn object) { s.hear(s.publish(turn)) }
+func (s *simulated) send(turn object) { s.receive(s.publish(turn)) }
 
-// hear keeps compactions for later, and has the summarizer answer at once or not.
-func (s *simulated) hear(outs []compaction.Outcome) {
+// receive keeps compactions for later, and has the summarizer answer at once or not.
+func (s *simulated) receive(outs []compaction.Outcome) {
 	for _, o := range outs {
 		switch b := o.Body.(type) {
 		case *events.Compacted:
@@ -146,7 +146,7 @@ func (s *simulated) hear(outs []compaction.Outcome) {
 				r := s.result(summary(b.ID, b.MaxUnits/2))
 				outs := compaction.Decide(s.ledger, r, s.config)
 				compaction.Apply(s.ledger, r, outs, s.config)
-				s.hear(outs)
+				s.receive(outs)
 			}
 		case *events.Rejected:
 			if b.Code != events.CodeTurnGap && b.Code != events.CodeUnknownGeneration && b.Code != events.CodeUnknownSession {
@@ -182,10 +182,10 @@ func (s *simulated) regenerate() {
 	if len(s.turns)-1 < max(s.from, 1) || len(s.held) > 0 {
 		return
 	}
-	s.script = append([][]said{s.turns[len(s.turns)-1]}, s.script...)
+	s.script = append([][]msg{s.turns[len(s.turns)-1]}, s.script...)
 	s.turns = s.turns[:len(s.turns)-1]
 	s.since = uint64(s.seq + 1)
-	s.say(object{"replaces_from": len(s.turns) + 1, "id": s.id()})
+	s.publishNext(object{"replaces_from": len(s.turns) + 1, "id": s.id()})
 }
 
 func (s *simulated) id() string { return "retraction " + string(rune('a'+s.seq%26)) }
@@ -205,7 +205,7 @@ func (s *simulated) resync() {
 func (s *simulated) adopt() {
 	all := s.history()
 	s.held, s.since = nil, uint64(s.seq+1)
-	s.base, s.turns, s.from = all, [][]said{nil}, 1
+	s.base, s.turns, s.from = all, [][]msg{nil}, 1
 	s.send(object{"turn": 1, "replaces_from": 1, "id": s.id(), "format": s.format, "messages": all, "generation": s.gen})
 }
 
@@ -233,7 +233,7 @@ func (s *simulated) ask() {
 	}
 	outs := compaction.Decide(s.ledger, r, s.config)
 	compaction.Apply(s.ledger, r, outs, s.config)
-	s.hear(outs)
+	s.receive(outs)
 }
 
 func (s *simulated) check() {

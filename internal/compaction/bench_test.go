@@ -16,9 +16,9 @@ const roundMessages = 4
 
 // round is what an agent appends between two questions: a question, a call, its
 // result, and an answer.
-func round(i int) []said {
+func round(i int) []msg {
 	c := call{id: fmt.Sprintf("call_%d", i), tool: "read", args: fmt.Sprintf(`{"path":"src/%d.go"}`, i%50)}
-	return []said{
+	return []msg{
 		{role: events.RoleUser, text: strings.Repeat("why ", 20)},
 		{role: events.RoleAssistant, text: "looking", calls: []call{c}},
 		{role: events.RoleTool, results: []result{{id: c.id, text: strings.Repeat("line\n", 200)}}},
@@ -125,7 +125,7 @@ func waitingSession(t testing.TB, waits bool) (*agent, *compaction.Turn) {
 	}
 	a.publish(last)
 	large := words(a.ledger.Rate(), compaction.Tokens(window*6/100), "")
-	a.publish(object{"messages": messages(events.Anthropic, said{role: events.RoleUser, text: large})})
+	a.publish(object{"messages": messages(events.Anthropic, msg{role: events.RoleUser, text: large})})
 	st, err := a.ledger.Stats(a.config, events.Model{})
 	if err != nil {
 		t.Fatal(err)
@@ -172,13 +172,13 @@ func BenchmarkPlanRender1k(b *testing.B) {
 	a := newAgent(b, defaultConfig(b))
 	text := strings.Repeat("some text ", 80)
 	for i := range 100 {
-		var talk []said
+		var talk []msg
 		for k := range 3 {
 			c := call{id: fmt.Sprintf("call_%d_%d", i, k), tool: "read", args: fmt.Sprintf(`{"path":"src/%d.go"}`, (3*i+k)%90)}
-			talk = append(talk, said{role: events.RoleAssistant, text: text, calls: []call{c}}, said{role: events.RoleTool, results: []result{{id: c.id, text: text}}})
+			talk = append(talk, msg{role: events.RoleAssistant, text: text, calls: []call{c}}, msg{role: events.RoleTool, results: []result{{id: c.id, text: text}}})
 		}
-		talk = append(talk, said{role: events.RoleAssistant, text: text}, said{role: events.RoleUser, text: text},
-			said{role: events.RoleAssistant, text: text}, said{role: events.RoleUser, text: text})
+		talk = append(talk, msg{role: events.RoleAssistant, text: text}, msg{role: events.RoleUser, text: text},
+			msg{role: events.RoleAssistant, text: text}, msg{role: events.RoleUser, text: text})
 		a.publish(object{"messages": messages(events.Anthropic, talk...), "model": object{"provider": "anthropic", "context_window": 1 << 38}})
 	}
 	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
@@ -206,7 +206,7 @@ func BenchmarkHostilePlan(b *testing.B) {
 }
 
 func hostilePlan(t testing.TB, n int) func() {
-	var calls, late said
+	var calls, late msg
 	calls.role, late.role = events.RoleAssistant, events.RoleTool
 	for i := range n {
 		id := fmt.Sprintf("c%d", i)
@@ -215,7 +215,7 @@ func hostilePlan(t testing.TB, n int) func() {
 	}
 	slices.Reverse(late.results)
 	a := newAgent(t, defaultConfig(t))
-	for i, s := range []said{{role: events.RoleUser, text: "go"}, calls, {role: events.RoleUser, text: "wait"}, {role: events.RoleAssistant, text: "why"}, late} {
+	for i, s := range []msg{{role: events.RoleUser, text: "go"}, calls, {role: events.RoleUser, text: "wait"}, {role: events.RoleAssistant, text: "why"}, late} {
 		turn := object{"messages": messages(events.OpenAI, s)}
 		if i == 0 {
 			turn["model"] = object{"provider": "openai", "context_window": 1 << 30}

@@ -157,15 +157,15 @@ func (c *Config) fits(field string, m *events.Model, p *Policy) error {
 	return nil
 }
 
-// windowOf is the window of a model: the smaller of what the turn and the policy
-// say, else that of the table.
+// windowOf returns the window of a model: the smaller of those that the turn and the policy
+// state, else that of the table.
 func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
-	said := Tokens(m.ContextWindow)
+	stated := Tokens(m.ContextWindow)
 	switch {
-	case said > 0 && p.WindowTokens > 0:
-		return min(said, p.WindowTokens)
-	case said+p.WindowTokens > 0:
-		return said + p.WindowTokens
+	case stated > 0 && p.WindowTokens > 0:
+		return min(stated, p.WindowTokens)
+	case stated+p.WindowTokens > 0:
+		return stated + p.WindowTokens
 	default:
 		return c.Windows.Window(m.Provider, m.Name)
 	}

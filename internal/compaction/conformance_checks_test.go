@@ -168,12 +168,12 @@ func smallCompactIsSound(c *vectorCase, want, got any) string {
 	if bad := smallIsSound(c, want, got); bad != "" {
 		return bad
 	}
-	said, cost := at(got, "tokensAfter").(float64), history(rawOf(got), c.manner.rate(in.Config.Provider))
+	reported, cost := at(got, "tokensAfter").(float64), history(rawOf(got), c.manner.rate(in.Config.Provider))
 	switch stages, _ := at(got, "stagesUsed").([]any); {
 	case len(stages) != 1 || stages[0] != string(events.StageTruncate):
 		return fmt.Sprintf("stages are %v", stages)
-	case float64(cost) > said:
-		return fmt.Sprintf("it costs %d tokens, and says %v", cost, said)
+	case float64(cost) > reported:
+		return fmt.Sprintf("it costs %d tokens, and reports %v", cost, reported)
 	}
 	return violations(got)
 }

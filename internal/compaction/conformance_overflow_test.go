@@ -103,7 +103,7 @@ func namesProvider(c *vectorCase, _, _ any) string {
 	return ""
 }
 
-// countsStated: an overflow, and both counts stand in its text.
+// countsStated: an overflow, and both counts are in its text.
 func countsStated(c *vectorCase, _, _ any) string {
 	raw := c.refusal()
 	f, text := overflow.Detect(raw, 0), strings.ReplaceAll(string(raw), ",", "")
@@ -114,8 +114,8 @@ func countsStated(c *vectorCase, _, _ any) string {
 	return ""
 }
 
-// tellsApart: what the record takes for an overflow is none, or the reverse.
-func tellsApart(c *vectorCase, want, _ any) string {
+// disagrees: what the record takes for an overflow is none, or the reverse.
+func disagrees(c *vectorCase, want, _ any) string {
 	recorded := at(want, "overflow") == true || at(want, "provider") != nil
 	if overflow.Detect(c.refusal(), 0).Overflow() == recorded {
 		return "it is emitted as in the record"

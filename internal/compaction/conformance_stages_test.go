@@ -201,15 +201,15 @@ type summaryInput struct {
 // is requested; with it, or without it when it failed, the plan is made again.
 func answerSummarize(c *vectorCase) any {
 	in, _ := c.stage()
-	var said summaryInput
-	c.into(&said)
+	var recorded summaryInput
+	c.into(&recorded)
 	p, r := in.policy(c.manner), c.manner.rate(in.Config.Provider)
 	target := in.TargetTokens - r.PerConversation
 	cheap := p
 	cheap.Truncate.Enabled = false
 	plan := makePlan(entriesOf(in.Messages), events.NeuroLink, r, &cheap, 128_000, target)
 	called := false
-	summary := &events.Summary{Text: said.Summarizer.Reply}
+	summary := &events.Summary{Text: recorded.Summarizer.Reply}
 	if plan.After > target {
 		entries := plan.Entries
 		d := compaction.NewDraft(entries, events.NeuroLink, r)
@@ -218,7 +218,7 @@ func answerSummarize(c *vectorCase) any {
 		var end int
 		end, called = condensable(d, target-ceiling, ceiling)
 		plan = makePlan(entriesOf(in.Messages), events.NeuroLink, r, &p, 128_000, target)
-		if called && !said.Summarizer.Fail {
+		if called && !recorded.Summarizer.Fail {
 			to := entries[end-1].End()
 			to.Part = 0
 			plan = compaction.PlanWithSummary(entriesOf(in.Messages), events.NeuroLink, r, &p, target, 2, to, size)
@@ -229,7 +229,7 @@ func answerSummarize(c *vectorCase) any {
 	return out
 }
 
-// answerSplit computes which messages a summary would stand for. The record counts with
+// answerSplit computes which messages a summary would replace. The record counts with
 // an estimator of its own: a quarter more, no framing.
 func answerSplit(c *vectorCase) any {
 	var in struct {

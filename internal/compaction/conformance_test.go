@@ -94,7 +94,7 @@ const leastPermille = 850
 // answered. COMPACTD_VECTORS names another directory of records. Each difference is
 // due to a rule of the table deviations, which states what our answer is instead; a
 // difference without a rule fails, as does a rule whose check does. The second line
-// asks the same of the preset "default", which need not agree: it says how far the
+// counts the same for the preset "default", which need not agree: it shows how far the
 // product as it comes is from its reference.
 func TestConformance(t *testing.T) {
 	directory, others := os.Getenv("COMPACTD_VECTORS"), true
@@ -139,7 +139,7 @@ func TestConformance(t *testing.T) {
 			t.Errorf("only %d of %d untagged cases pass without a rule", total.untaggedPassed, total.untagged)
 		}
 		if diff := cmp.Diff(documented(t), report.String()); diff != "" {
-			t.Errorf("docs/conformance.md says something else: %s", diff)
+			t.Errorf("docs/conformance.md has another report: %s", diff)
 		}
 	}
 }

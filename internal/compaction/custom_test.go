@@ -34,7 +34,7 @@ func TestCustomTools(t *testing.T) {
 // A1, C2b: the system role has the placeholders of hidden messages where the profile sets it
 // so, in the dialect of the reference alone. A history that is given back with such
 // a message keeps it in its place: it is no word of the system's.
-func TestCustomStands(t *testing.T) {
+func TestCustomPlaceholders(t *testing.T) {
 	for _, test := range []struct {
 		profile string
 		format  events.Format
@@ -76,9 +76,9 @@ func TestCustomStands(t *testing.T) {
 
 // longTalk is more than a window of 10,100 tokens takes.
 func longTalk(f events.Format) []events.Raw {
-	var list []said
+	var list []msg
 	for range 20 {
-		list = append(list, said{role: events.RoleUser, text: strings.Repeat("word ", 250)}, said{role: events.RoleAssistant, text: strings.Repeat("word ", 250)})
+		list = append(list, msg{role: events.RoleUser, text: strings.Repeat("word ", 250)}, msg{role: events.RoleAssistant, text: strings.Repeat("word ", 250)})
 	}
 	return messages(f, list...)
 }

@@ -121,7 +121,7 @@ func atFloor(t *testing.T, f events.Format, message events.Raw, input int64) {
 	estimate := func(usage string) (int64, *compaction.Ledger) {
 		a := newAgent(t, configOf(t, withoutSummaries()))
 		data := fmt.Appendf(nil, `{"format":%q,"messages":[%s,%s],"model":{"provider":"openai","context_window":1099511627776}%s}`,
-			f, message, messages(f, said{role: events.RoleAssistant, text: "ok"})[0], usage)
+			f, message, messages(f, msg{role: events.RoleAssistant, text: "ok"})[0], usage)
 		turn, _, err := compaction.ReadTurn(a.ledger, data, 1)
 		if err != nil {
 			t.Skip(err) // its event is not well-formed as a whole

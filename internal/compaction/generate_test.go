@@ -65,24 +65,24 @@ func (g *generator) result(c call) result {
 }
 
 // proper is a history that its provider takes, calls open at its end included.
-func (g *generator) proper() []said {
-	var out []said
+func (g *generator) proper() []msg {
+	var out []msg
 	if g.format != events.Anthropic && g.odds(50, "system") {
-		out = append(out, said{role: events.RoleSystem, text: g.text()})
+		out = append(out, msg{role: events.RoleSystem, text: g.text()})
 	}
 	rounds := rapid.IntRange(1, 8).Draw(g.T, "rounds")
 	for i := range rounds {
-		out = append(out, said{role: events.RoleUser, text: g.text(), image: g.format != events.NeuroLink && g.odds(10, "image")})
+		out = append(out, msg{role: events.RoleUser, text: g.text(), image: g.format != events.NeuroLink && g.odds(10, "image")})
 		for range rapid.IntRange(0, 3).Draw(g.T, "exchanges") {
 			out = append(out, g.exchange()...)
 		}
 		if i < rounds-1 || g.odds(50, "answered") {
-			out = append(out, said{role: events.RoleAssistant, text: g.text()})
+			out = append(out, msg{role: events.RoleAssistant, text: g.text()})
 		}
 	}
 	if g.odds(40, "open") {
 		if out[len(out)-1].role == events.RoleAssistant {
-			out = append(out, said{role: events.RoleUser, text: g.text()})
+			out = append(out, msg{role: events.RoleUser, text: g.text()})
 		}
 		open := g.exchange()
 		if g.noIDs || g.odds(50, "none came") {
@@ -91,7 +91,7 @@ func (g *generator) proper() []said {
 			for i := 1; i < len(open); i++ {
 				open[i].results = open[i].results[:len(open[i].results)/2]
 			}
-			open = slices.DeleteFunc(open, func(s said) bool { return s.role == events.RoleTool && len(s.results) == 0 })
+			open = slices.DeleteFunc(open, func(s msg) bool { return s.role == events.RoleTool && len(s.results) == 0 })
 		}
 		out = append(out, open...)
 	}
@@ -100,8 +100,8 @@ func (g *generator) proper() []said {
 
 // exchange is an assistant's calls and their results, which may come in another
 // order where ids decide whose they are.
-func (g *generator) exchange() []said {
-	a := said{role: events.RoleAssistant}
+func (g *generator) exchange() []msg {
+	a := msg{role: events.RoleAssistant}
 	if g.odds(50, "words") {
 		a.text = g.text()
 	}
@@ -112,24 +112,24 @@ func (g *generator) exchange() []said {
 	if !g.noIDs && g.odds(30, "shuffle") {
 		answered = rapid.Permutation(answered).Draw(g.T, "order")
 	}
-	results := said{role: events.RoleTool}
+	results := msg{role: events.RoleTool}
 	for _, c := range answered {
 		results.results = append(results.results, g.result(c))
 	}
-	return []said{a, results}
+	return []msg{a, results}
 }
 
 // anything is a history that no provider need take: roles in any order, results
 // missing, late, twice or of no call, and empty texts.
-func (g *generator) anything() []said {
-	var out []said
+func (g *generator) anything() []msg {
+	var out []msg
 	for range rapid.IntRange(1, 40).Draw(g.T, "things") {
 		out = append(out, g.thing())
 	}
 	return out
 }
 
-func (g *generator) thing() said {
+func (g *generator) thing() msg {
 	text := g.text()
 	if g.odds(15, "nothing") {
 		text = g.blank()
@@ -137,15 +137,15 @@ func (g *generator) thing() said {
 	switch rapid.IntRange(0, 9).Draw(g.T, "thing") {
 	case 0:
 		if g.format != events.Anthropic { // which has no system messages
-			return said{role: events.RoleSystem, text: text}
+			return msg{role: events.RoleSystem, text: text}
 		}
 		fallthrough
 	case 1, 2:
-		return said{role: events.RoleUser, text: text}
+		return msg{role: events.RoleUser, text: text}
 	case 3, 4:
-		return said{role: events.RoleAssistant, text: text}
+		return msg{role: events.RoleAssistant, text: text}
 	case 5, 6:
-		a := said{role: events.RoleAssistant, text: text}
+		a := msg{role: events.RoleAssistant, text: text}
 		for range rapid.IntRange(1, 3).Draw(g.T, "calls") {
 			a.calls = append(a.calls, g.call())
 		}
@@ -153,7 +153,7 @@ func (g *generator) thing() said {
 		g.past = append(g.past, a.calls...)
 		return a
 	}
-	s := said{role: events.RoleTool}
+	s := msg{role: events.RoleTool}
 	if g.odds(20, "with words") {
 		s.role, s.text, s.last = events.RoleUser, text, g.odds(50, "last")
 	}
@@ -173,7 +173,7 @@ func (g *generator) thing() said {
 }
 
 // turns spreads a history over turns of a session with a small window.
-func (g *generator) turns(history []said) []object {
+func (g *generator) turns(history []msg) []object {
 	var out []object
 	for len(history) > 0 {
 		n := rapid.IntRange(1, min(6, len(history))).Draw(g.T, "in turn")

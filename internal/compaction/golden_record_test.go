@@ -59,7 +59,7 @@ func newGolden(t *testing.T) *golden {
 	r.broken(loop)
 	r.cleared(shell)
 	r.large(reader)
-	r.forgotten()
+	r.erased()
 	r.refused()
 	return g
 }
@@ -104,8 +104,8 @@ func (r *recorder) send(kind events.Kind, body object) {
 	r.publish(kind, strings.ReplaceAll(string(raws(body)[0]), half, `\ud83d`))
 }
 
-// say publishes the next turn.
-func (r *recorder) say(fields object, list ...said) {
+// turn publishes the next turn.
+func (r *recorder) turn(fields object, list ...msg) {
 	r.at.turn++
 	body := object{"turn": r.at.turn, "messages": messages(r.at.format, list...)}
 	maps.Copy(body, fields)
@@ -114,11 +114,11 @@ func (r *recorder) say(fields object, list ...said) {
 
 func (r *recorder) begin(s *session, provider string, window int) {
 	r.at = s
-	r.say(object{
+	r.turn(object{
 		"format": s.format, "system": "You are brief.", "tools": []object{{"name": "read"}, {"name": "bash"}},
 		"model": object{"provider": provider, "name": "m-1", "context_window": window, "max_output_tokens": window / 5},
-	}, said{role: events.RoleUser, text: "Make the parser of policies strict, and keep the tests green. " + half},
-		said{role: events.RoleAssistant, text: "I read it first."})
+	}, msg{role: events.RoleUser, text: "Make the parser of policies strict, and keep the tests green. " + half},
+		msg{role: events.RoleAssistant, text: "I read it first."})
 }
 
 // prose is a text of n sentences.
@@ -140,8 +140,8 @@ func (r *recorder) call(tool string, i int) call {
 // their results and an answer.
 func (r *recorder) round(i int) {
 	read, run := r.call([]string{"read", "read", "write"}[i%3], i), r.call("bash", i+1)
-	r.say(object{}, said{role: events.RoleUser, text: prose(i, 1), image: i == 5 && r.at.format != events.NeuroLink},
-		said{role: events.RoleAssistant, text: "Both.", calls: []call{read, run}})
+	r.turn(object{}, msg{role: events.RoleUser, text: prose(i, 1), image: i == 5 && r.at.format != events.NeuroLink},
+		msg{role: events.RoleAssistant, text: "Both.", calls: []call{read, run}})
 	fields := object{}
 	if l := r.ledger(r.at.Address); i%4 == 1 { // what a provider would count, at times for the view before
 		input, old := l.Budget().EstimatedInput*int64(92+i)/100, l.Generation() > 0 && i%8 == 5
@@ -150,10 +150,10 @@ func (r *recorder) round(i int) {
 			fields["usage"], fields["generation"] = object{"input_tokens": input + 1500, "output_tokens": 60}, l.Generation()-1
 		}
 	}
-	r.say(fields, said{role: events.RoleTool, results: []result{
+	r.turn(fields, msg{role: events.RoleTool, results: []result{
 		{id: run.id, tool: run.tool, text: prose(i, 2), failed: i%5 == 4},
 		{id: read.id, tool: read.tool, text: prose(i%4, 4)},
-	}}, said{role: events.RoleAssistant, text: prose(i, 1)})
+	}}, msg{role: events.RoleAssistant, text: prose(i, 1)})
 }
 
 // answer publishes a result of every open job of the session.
@@ -227,26 +227,26 @@ func (r *recorder) think() {
 // changed retracts turns, loses some, and changes model and policy: E8.
 func (r *recorder) changed(s *session) {
 	r.at = s
-	answer := said{role: events.RoleAssistant, text: "Yes."}
-	r.say(object{"turn": s.turn}, answer)                                                    // a conflict
-	r.say(object{"turn": s.turn + 1}, said{role: events.RoleUser, text: "Behind a gap."})    // parked
-	r.say(object{"turn": s.turn - 1}, said{role: events.RoleUser, text: "The missing one."}) // releases it
+	answer := msg{role: events.RoleAssistant, text: "Yes."}
+	r.turn(object{"turn": s.turn}, answer)                                                   // a conflict
+	r.turn(object{"turn": s.turn + 1}, msg{role: events.RoleUser, text: "Behind a gap."})    // parked
+	r.turn(object{"turn": s.turn - 1}, msg{role: events.RoleUser, text: "The missing one."}) // releases it
 	s.turn--
-	r.say(object{"turn": s.turn - 3, "replaces_from": s.turn - 3, "id": "regenerate"}, said{role: events.RoleUser, text: prose(1, 1)}, answer)
+	r.turn(object{"turn": s.turn - 3, "replaces_from": s.turn - 3, "id": "regenerate"}, msg{role: events.RoleUser, text: prose(1, 1)}, answer)
 	s.turn -= 4
-	r.say(object{"format": events.Anthropic}, answer)
+	r.turn(object{"format": events.Anthropic}, answer)
 	s.turn--
-	r.say(object{"usage": object{"tokens": 12}}, said{role: events.RoleUser, text: "Usage of no known shape."}, answer)
-	r.say(object{"policy": object{"threshold": 0.9}}, said{role: events.RoleUser, text: "Later."}, answer)
-	r.say(object{"policy": object{"threshold": 7}}, answer)
+	r.turn(object{"usage": object{"tokens": 12}}, msg{role: events.RoleUser, text: "Usage of no known shape."}, answer)
+	r.turn(object{"policy": object{"threshold": 0.9}}, msg{role: events.RoleUser, text: "Later."}, answer)
+	r.turn(object{"policy": object{"threshold": 7}}, answer)
 	s.turn--
-	r.say(object{"model": object{"provider": "openai", "name": "m-2", "context_window": 2200, "max_output_tokens": 400}},
-		said{role: events.RoleUser, text: "A smaller model."}, answer)
+	r.turn(object{"model": object{"provider": "openai", "name": "m-2", "context_window": 2200, "max_output_tokens": 400}},
+		msg{role: events.RoleUser, text: "A smaller model."}, answer)
 	for i := range 4 {
 		r.round(40 + i)
 		r.answer(i%2 == 0)
 	}
-	r.say(object{"turn": 1, "replaces_from": 1, "id": "adopt"}, said{role: events.RoleUser, text: prose(2, 3)}, said{role: events.RoleAssistant, text: prose(3, 2)})
+	r.turn(object{"turn": 1, "replaces_from": 1, "id": "adopt"}, msg{role: events.RoleUser, text: prose(2, 3)}, msg{role: events.RoleAssistant, text: prose(3, 2)})
 	s.turn = 1
 	for i := range 5 {
 		r.round(50 + i)
@@ -262,25 +262,25 @@ func (r *recorder) broken(s *session) {
 	r.at = s
 	for i := range 5 {
 		a, b, c := r.call("read", i), r.call("bash", i), r.call("read", i+1)
-		r.say(object{}, said{role: events.RoleUser, text: prose(i, 1)}, said{role: events.RoleAssistant, text: "All.", calls: []call{a, b, c}},
-			said{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}})
-		r.say(object{}, said{role: events.RoleUser, text: "Hurry."}, said{role: events.RoleAssistant, text: "Yes."},
-			said{role: events.RoleTool, results: []result{{id: b.id, tool: b.tool, text: prose(i, 3)}}},
-			said{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: "again"}}},
-			said{role: events.RoleTool, results: []result{{id: "nobody", tool: "read", text: prose(i, 1)}}})
+		r.turn(object{}, msg{role: events.RoleUser, text: prose(i, 1)}, msg{role: events.RoleAssistant, text: "All.", calls: []call{a, b, c}},
+			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}})
+		r.turn(object{}, msg{role: events.RoleUser, text: "Hurry."}, msg{role: events.RoleAssistant, text: "Yes."},
+			msg{role: events.RoleTool, results: []result{{id: b.id, tool: b.tool, text: prose(i, 3)}}},
+			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: "again"}}},
+			msg{role: events.RoleTool, results: []result{{id: "nobody", tool: "read", text: prose(i, 1)}}})
 		r.answer(true)
 	}
-	r.say(object{}, said{role: events.RoleAssistant, text: "Enough."})
+	r.turn(object{}, msg{role: events.RoleAssistant, text: "Enough."})
 }
 
 // cleared clears old results at every turn, and after an idle period: B4.
 func (r *recorder) cleared(s *session) {
 	r.at = s
-	r.say(object{"policy": object{"prune": object{"micro": object{"every_turn": true}}}}, said{role: events.RoleUser, text: "Clear."})
+	r.turn(object{"policy": object{"prune": object{"micro": object{"every_turn": true}}}}, msg{role: events.RoleUser, text: "Clear."})
 	for i := range 3 {
 		r.round(60 + i)
 	}
-	r.say(object{"policy": object{"prune": object{"micro": object{"every_turn": false, "idle_keep": 1}}}}, said{role: events.RoleUser, text: "Rest."})
+	r.turn(object{"policy": object{"prune": object{"micro": object{"every_turn": false, "idle_keep": 1}}}}, msg{role: events.RoleUser, text: "Rest."})
 	r.now += 2 * 60 * 60 * 1000
 	since := object{"since": r.ledger(r.at.Address).LastSeq()}
 	r.send(events.KindIdle, since)
@@ -292,12 +292,12 @@ func (r *recorder) cleared(s *session) {
 func (r *recorder) large(s *session) {
 	r.at = s
 	r.answer(false)
-	r.say(object{"policy": object{"tool_output": object{"max_bytes": 900}}}, said{role: events.RoleUser, text: "Long outputs come."})
+	r.turn(object{"policy": object{"tool_output": object{"max_bytes": 900}}}, msg{role: events.RoleUser, text: "Long outputs come."})
 	for i := range 3 {
 		c := r.call("read", i)
-		r.say(object{}, said{role: events.RoleUser, text: prose(i, 1)}, said{role: events.RoleAssistant, text: "Look.", calls: []call{c}},
-			said{role: events.RoleTool, results: []result{{id: c.id, tool: c.tool, text: prose(i, 50)}}})
-		r.say(object{}, said{role: events.RoleAssistant, text: "Seen."})
+		r.turn(object{}, msg{role: events.RoleUser, text: prose(i, 1)}, msg{role: events.RoleAssistant, text: "Look.", calls: []call{c}},
+			msg{role: events.RoleTool, results: []result{{id: c.id, tool: c.tool, text: prose(i, 50)}}})
+		r.turn(object{}, msg{role: events.RoleAssistant, text: "Seen."})
 	}
 	job := r.jobs[s.Address]
 	r.answer(false)
@@ -308,13 +308,13 @@ func (r *recorder) large(s *session) {
 	s.turn = 0
 	r.at = &session{Address: events.Address{Tenant: "default", Session: "short"}, format: events.OpenAI}
 	r.begin(r.at, "openai", 1500)
-	r.say(object{}, said{role: events.RoleUser, text: prose(1, 70)})
+	r.turn(object{}, msg{role: events.RoleUser, text: prose(1, 70)})
 	r.send(events.KindCompact, object{})
 }
 
-// forgotten is erased while it waits for a summary, goes on as if nothing had
-// happened, and begins again.
-func (r *recorder) forgotten() {
+// erased publishes a session.forget while a job is open, later turns as if nothing had
+// happened, and a first turn again.
+func (r *recorder) erased() {
 	s := &session{Address: events.Address{Tenant: "default", Session: "forgotten"}, format: events.OpenAI}
 	r.at = s
 	r.begin(s, "openai", 1500)
@@ -325,7 +325,7 @@ func (r *recorder) forgotten() {
 	r.send(events.KindForget, object{})
 	r.round(90)
 	r.answer(false)
-	r.say(object{"turn": 1, "replaces_from": 1, "id": "again"}, said{role: events.RoleUser, text: prose(2, 3)}, said{role: events.RoleAssistant, text: prose(3, 2)})
+	r.turn(object{"turn": 1, "replaces_from": 1, "id": "again"}, msg{role: events.RoleUser, text: prose(2, 3)}, msg{role: events.RoleAssistant, text: prose(3, 2)})
 	s.turn = 1
 	r.round(91)
 }

@@ -178,7 +178,7 @@ func (p *player) checkpoint() {
 	}
 }
 
-// crash forgets all ledgers, and restores those that are stored.
+// crash drops all ledgers, and restores those that are stored.
 func (p *player) crash() {
 	clear(p.ledgers)
 	for a, have := range p.stored {

@@ -252,7 +252,7 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, emit
 			}
 			w.tokens(b, raw)
 			if b.Reason != events.ReasonRewind && b.Reason != events.ReasonManual && b.Reason != events.ReasonOverflow {
-				w.settled(b)
+				w.stable(b)
 			}
 			w.restoredWithin(b)
 			emitted(b, raw)
@@ -318,16 +318,16 @@ func (w *witness) original() {
 	}
 }
 
-// partition checks that every entry is in view or behind one stand.
+// partition checks that every entry is in view or replaced by one.
 func (w *witness) partition() {
 	view := w.ledger.Visible()
 	for _, e := range w.ledger.Entries() {
 		places := 0
 		for i := range view {
 			v, at := &view[i], e.Position()
-			switch stands := v.Kind == measure.KindTruncation || v.Kind == measure.KindSummary; {
+			switch replaces := v.Kind == measure.KindTruncation || v.Kind == measure.KindSummary; {
 			case v.Kind == measure.KindRestored: // a copy
-			case stands && v.Position().Compare(at) <= 0 && at.Compare(v.End()) <= 0, !stands && v.Position() == at:
+			case replaces && v.Position().Compare(at) <= 0 && at.Compare(v.End()) <= 0, !replaces && v.Position() == at:
 				places++
 			}
 		}
@@ -501,9 +501,9 @@ func (w *witness) restoredWithin(c *events.Compacted) {
 	}
 }
 
-// settled plans again at once: under the target nothing runs, and above it only
+// stable plans again at once: under the target nothing runs, and above it only
 // another cut of a fraction may.
-func (w *witness) settled(c *events.Compacted) {
+func (w *witness) stable(c *events.Compacted) {
 	policy := w.ledger.Policy()
 	if c.Reason == events.ReasonEveryTurn {
 		w.clearedAll(&policy)
@@ -547,7 +547,7 @@ func (w *witness) noRepairs(raw []events.Raw) {
 
 func (w *witness) keepsFirstUser(raw []events.Raw) {
 	if slices.ContainsFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
-		return // it contains what the user asked
+		return // it contains the words of the user
 	}
 	cut := func(e compaction.Entry) bool { return e.Role == measure.RoleUser && e.Op.Trims() }
 	for _, m := range w.sent() {

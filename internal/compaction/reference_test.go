@@ -33,9 +33,9 @@ func TestParallelCallsStayWhole(t *testing.T) {
 				results = append(results, result{id: id(i), tool: "read", text: fmt.Sprint("content ", i)})
 			}
 			want := messages(format,
-				said{role: events.RoleUser, text: "Compare the three."}, said{role: events.RoleAssistant, calls: calls},
-				said{role: events.RoleTool, results: results}, said{role: events.RoleAssistant, text: "They are equal."},
-				said{role: events.RoleUser, text: "Thanks."})
+				msg{role: events.RoleUser, text: "Compare the three."}, msg{role: events.RoleAssistant, calls: calls},
+				msg{role: events.RoleTool, results: results}, msg{role: events.RoleAssistant, text: "They are equal."},
+				msg{role: events.RoleUser, text: "Thanks."})
 			msgs, err := format.ReadAll(want)
 			if err != nil {
 				t.Fatal(err)
@@ -162,7 +162,7 @@ func TestNoDeadZone(t *testing.T) {
 			t.Fatalf("already at 78 %%: %+v", early)
 		}
 		missing := compaction.Tokens(percent*100-a.ledger.Budget().EstimatedInput) - r.PerMessage + 1 // words may be one short
-		emitted := compactions(a.publish(object{"messages": messages(events.OpenAI, said{role: events.RoleUser, text: words(r, missing, "")})}))
+		emitted := compactions(a.publish(object{"messages": messages(events.OpenAI, msg{role: events.RoleUser, text: words(r, missing, "")})}))
 		if len(emitted) != 1 || !emitted[0].Compacted || emitted[0].Budget.ShouldCompact {
 			t.Errorf("%d %%: %+v", percent, emitted)
 		}
@@ -172,11 +172,11 @@ func TestNoDeadZone(t *testing.T) {
 // filled is a turn that fills a window with room for 10,000 tokens of input
 // to about so many percent, in many messages.
 func filled(r compaction.Rate, percent int64) object {
-	list := []said{{role: events.RoleUser, text: "Begin."}}
+	list := []msg{{role: events.RoleUser, text: "Begin."}}
 	for range 19 {
 		list = append(list,
-			said{role: events.RoleAssistant, text: words(r, compaction.Tokens(percent*100/40), "")},
-			said{role: events.RoleUser, text: words(r, compaction.Tokens(percent*100/40), "")})
+			msg{role: events.RoleAssistant, text: words(r, compaction.Tokens(percent*100/40), "")},
+			msg{role: events.RoleUser, text: words(r, compaction.Tokens(percent*100/40), "")})
 	}
 	return object{
 		"model":    object{"provider": "openai", "name": "m", "context_window": 10_100, "max_output_tokens": 100},
@@ -216,7 +216,7 @@ func TestCompactionPersists(t *testing.T) {
 	if got := a.ledger.Budget(); got != after {
 		t.Errorf("restored %+v, was %+v", got, after)
 	}
-	again := compactions(a.publish(object{"messages": messages(events.OpenAI, said{role: events.RoleUser, text: "And now?"})}))
+	again := compactions(a.publish(object{"messages": messages(events.OpenAI, msg{role: events.RoleUser, text: "And now?"})}))
 	if len(again) > 0 || a.ledger.Generation() != 1 || a.ledger.Budget().EstimatedInput > after.EstimatedInput+20 {
 		t.Errorf("generation %d, %+v after %+v, emitted %+v", a.ledger.Generation(), a.ledger.Budget(), after, again)
 	}

@@ -12,7 +12,7 @@ type Request struct {
 	Time int64 // of the log, in Unix milliseconds
 
 	kind events.Kind
-	body any // *events.Compact, *events.Rewind, *events.Idle or *Overflow; nil for an end or forget
+	body any // *events.Compact, *events.Rewind, *events.Idle or *Overflow; nil for session.end and session.forget
 }
 
 // ReadRequest reads the payload of a session.compact, session.rewind,
@@ -56,7 +56,7 @@ func (r *Request) event(a events.Address) (Event, int64) {
 // request decides about what is requested of a session.
 func (d *decision) request(l *Ledger, r *Request) {
 	if r.kind == events.KindForget {
-		d.forget()
+		d.erase()
 		return
 	}
 	if l.LastTurn() == 0 {
@@ -88,7 +88,7 @@ func (l *Ledger) answer(r *Request) {
 		l.overflowed(b)
 	case *events.Idle:
 		l.idleHandled = l.idleHandled || Seq(b.Since) == l.LastTurnSeq()
-	case nil: // the end, or forget
+	case nil: // session.end or session.forget
 		*l = *NewLedger(l.Address)
 	}
 }
@@ -122,10 +122,10 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	d.abort(l, next)
 }
 
-// forget emits that a session counts as never published. It is not looked up, and nothing
-// else is emitted, a request that waits included: once the session is
-// erased, the same event finds no turns before it, and must be answered the same.
-func (d *decision) forget() {
+// erase emits that a session counts as never published. The ledger is not looked up, and
+// nothing else is emitted, not even an answer to an open request: once the session is
+// erased, the same event finds no turns before it, and must have the same outcome.
+func (d *decision) erase() {
 	d.emit(events.KindForgotten, func(h events.Header) any {
 		return &events.Forgotten{Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq)}
 	})

@@ -13,9 +13,9 @@ import (
 )
 
 // E6: an outcome is a fact however old. testdata/rules-1.jsonl is what a
-// worker emitted under rules 1, when levels were four, and outcomes knew of no
-// request, correction, direction or way back. It is applied as it stands, whatever
-// today's rules would have said: they call the summary stale.
+// worker emitted under rules 1, when levels were four, and outcomes had no
+// request, correction, direction or way back. It is applied unchanged, whatever
+// today's rules would emit: they call the summary stale.
 func TestOutcomesOfRules1(t *testing.T) {
 	recorded := byEvent(readLines[emitted](t, filepath.Join("testdata", "rules-1.jsonl")))
 	p := newPlayer(t, defaultConfig(t))
@@ -33,10 +33,10 @@ func TestOutcomesOfRules1(t *testing.T) {
 	if l.Generation() != 3 || l.LastTurn() != 4 {
 		t.Errorf("generation %d, turn %d", l.Generation(), l.LastTurn())
 	}
-	for gen, stands := range [][]string{
+	for gen, want := range [][]string{
 		{}, {compaction.ClearText, refers}, {compaction.ClearText, compaction.TruncateText}, {"They read two files."},
 	} {
-		p.shows(l.ViewAt(int64(gen)), stands)
+		p.shows(l.ViewAt(int64(gen)), want)
 	}
 	p.checkpoint()
 	p.crash()
@@ -44,12 +44,12 @@ func TestOutcomesOfRules1(t *testing.T) {
 	sameLedger(t, l.Dump(), p.ledger(at).Dump())
 }
 
-// refers is the end of what stands for a read that came again.
+// refers is the end of the placeholder of a read that was repeated.
 const refers = "refer to latest read below"
 
-// shows checks that a view is valid, and that these texts stand in it, once each,
+// shows checks that a view is valid, and that these texts are in it, once each,
 // and no other that compactd puts in place of messages.
-func (p *player) shows(v *compaction.View, stands []string) {
+func (p *player) shows(v *compaction.View, texts []string) {
 	p.t.Helper()
 	raw := p.render(v)
 	if bad := validate.Messages(v.Format, raw); len(bad) > 0 {
@@ -58,7 +58,7 @@ func (p *player) shows(v *compaction.View, stands []string) {
 	text := fmt.Sprintf("%s", raw)
 	for _, s := range []string{compaction.ClearText, compaction.TruncateText, refers, "They read two files."} {
 		want := 0
-		if slices.Contains(stands, s) {
+		if slices.Contains(texts, s) {
 			want = 1
 		}
 		if got := strings.Count(text, s); got != want {

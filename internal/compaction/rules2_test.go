@@ -9,7 +9,7 @@ import (
 )
 
 // E6: what was published under rules 2 is applied as it was decided then. A
-// turn whose results have no ids was taken, and stays; a usage that no reader knew then
+// turn whose results have no ids was taken, and stays; a usage that no reader recognised then
 // does not count, though it can be read now.
 func TestOutcomesOfRules2(t *testing.T) {
 	p := newPlayer(t, defaultConfig(t))

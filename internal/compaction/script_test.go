@@ -234,7 +234,7 @@ func budgetLine(b events.Budget) string {
 		b.EstimatedInput, b.AvailableInput, b.UsagePPM/1_000_000, b.UsagePPM%1_000_000/100, b.Level)
 }
 
-// begin starts a session; what its first turn says besides messages waits for it.
+// begin starts a session; what its first turn has besides messages waits for it.
 func (s *script) begin(t *testing.T, a args) {
 	p := withoutSummaries()
 	p.Profile = cmp.Or(a.text("profile"), "plain")
@@ -318,12 +318,12 @@ func (s *script) next(lines string) object {
 }
 
 // parse reads one line of the script.
-func (s *script) parse(line string, r compaction.Rate) []said {
+func (s *script) parse(line string, r compaction.Rate) []msg {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
 	case "tool":
 		c, opt := s.call(rest)
-		return []said{{role: events.RoleAssistant, calls: []call{c}}, s.result(c, opt, r)}
+		return []msg{{role: events.RoleAssistant, calls: []call{c}}, s.result(c, opt, r)}
 	case "calls":
 		var calls []call
 		for one := range strings.SplitSeq(rest, ";") {
@@ -331,7 +331,7 @@ func (s *script) parse(line string, r compaction.Rate) []said {
 			calls = append(calls, c)
 			s.calls = append(s.calls, c)
 		}
-		return []said{{role: events.RoleAssistant, calls: calls}}
+		return []msg{{role: events.RoleAssistant, calls: calls}}
 	case "result":
 		c, opt := s.call(rest)
 		s.called--
@@ -339,10 +339,10 @@ func (s *script) parse(line string, r compaction.Rate) []said {
 			c = s.calls[i]
 			s.calls = slices.Delete(s.calls, i, i+1)
 		}
-		return []said{s.result(c, opt, r)}
+		return []msg{s.result(c, opt, r)}
 	default:
 		text, opt := options(rest)
-		return []said{{role: events.Role(verb), text: padded(text, opt, r)}}
+		return []msg{{role: events.Role(verb), text: padded(text, opt, r)}}
 	}
 }
 
@@ -389,8 +389,8 @@ func (s *script) call(line string) (call, map[string]string) {
 	return c, opt
 }
 
-func (s *script) result(c call, opt map[string]string, r compaction.Rate) said {
-	return said{role: events.RoleTool, results: []result{
+func (s *script) result(c call, opt map[string]string, r compaction.Rate) msg {
+	return msg{role: events.RoleTool, results: []result{
 		{id: c.id, tool: c.tool, text: padded("", opt, r), failed: opt["failed"] != ""},
 	}}
 }
@@ -546,12 +546,12 @@ func (s *script) outcome(o compaction.Outcome) string {
 		}
 		return out
 	case *events.Forgotten:
-		return fmt.Sprintf("forgotten up to %d", b.Seq)
+		return fmt.Sprintf("erased up to %d", b.Seq)
 	case *events.BudgetChanged:
 		return "budget " + budgetLine(b.Budget)
 	case *events.Compacted:
 		if got := s.ledger.Budget(); got != b.Budget {
-			return fmt.Sprintf("the ledger says %+v, the outcome %+v", got, b.Budget)
+			return fmt.Sprintf("the ledger has %+v, the outcome %+v", got, b.Budget)
 		}
 		if !b.Compacted {
 			return fmt.Sprintf("not compacted: %s%s; %s", b.Code, request(b), budgetLine(b.Budget))

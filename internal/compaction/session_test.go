@@ -9,9 +9,9 @@ import (
 	"compactd/internal/events"
 )
 
-// said is one thing said in a test's conversation, whatever its dialect: a role's
+// msg is one message of a test's conversation, in no dialect: a role's
 // text, an assistant's calls, or the results of calls.
-type said struct {
+type msg struct {
 	role    events.Role // RoleTool for results
 	text    string
 	image   bool // of a user
@@ -29,8 +29,8 @@ type result struct {
 
 type object map[string]any
 
-// raws writes what was said in a dialect.
-func (s said) raws(f events.Format) []events.Raw {
+// raws writes the message in a dialect.
+func (s msg) raws(f events.Format) []events.Raw {
 	switch f {
 	case events.Anthropic:
 		return raws(s.anthropic())
@@ -53,7 +53,7 @@ func raws(objects ...object) []events.Raw {
 	return out
 }
 
-func (s said) anthropic() object {
+func (s msg) anthropic() object {
 	role := s.role
 	if role == events.RoleTool {
 		role = events.RoleUser
@@ -80,7 +80,7 @@ func (s said) anthropic() object {
 	return object{"role": role, "content": append(blocks, results...)}
 }
 
-func (s said) openai() []object {
+func (s msg) openai() []object {
 	var out []object
 	for _, r := range s.results {
 		out = append(out, object{"role": "tool", "tool_call_id": r.id, "content": r.text})
@@ -105,7 +105,7 @@ func (s said) openai() []object {
 	return append(out, m)
 }
 
-func (s said) neurolink() []object {
+func (s msg) neurolink() []object {
 	var out []object
 	for _, r := range s.results {
 		m := object{"role": "tool_result", "content": r.text, "tool": r.tool, "result": object{"success": !r.failed}}
@@ -225,7 +225,7 @@ func (a *agent) render(v *compaction.View) ([]events.Raw, error) {
 	return compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
 }
 
-func messages(f events.Format, list ...said) []events.Raw {
+func messages(f events.Format, list ...msg) []events.Raw {
 	out := []events.Raw{}
 	for _, s := range list {
 		out = append(out, s.raws(f)...)

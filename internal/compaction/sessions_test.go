@@ -26,8 +26,8 @@ func sessionsBy(t *testing.T, read func(path string) ([]transcript.Session, erro
 }
 
 // Every compaction of every real session gives a history that is valid for its
-// provider, costs no more than its plan said, and leaves a ledger that says what
-// the outcome said. The agent's own turns after it keep it valid.
+// provider, costs no more than planned, and leaves a ledger whose budget is that of
+// the outcome. The agent's own turns after it keep it valid.
 func TestRealSessions(t *testing.T) {
 	cfg := defaultConfig(t)
 	for _, s := range realSessions(t) {
@@ -53,7 +53,7 @@ func TestRealSessions(t *testing.T) {
 						continue
 					}
 					if got := l.Budget(); got != c.Budget {
-						t.Errorf("turn %d: ledger says %+v, outcome says %+v", i+1, got, c.Budget)
+						t.Errorf("turn %d: ledger has %+v, outcome %+v", i+1, got, c.Budget)
 					}
 					if o.View == nil {
 						t.Logf("turn %d: %s at %d of %d", i+1, c.Code, c.TokensBefore, c.AvailableInput)

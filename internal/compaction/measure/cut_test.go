@@ -101,7 +101,7 @@ func boundary(text string, i int) bool {
 // A15: a cut to tokens costs at most the tokens requested, under every profile and
 // provider.
 func TestCutTokens(t *testing.T) {
-	text := strings.Repeat("The agent reads a file and says what it found. ", 200)
+	text := strings.Repeat("The agent reads a file and names what it found. ", 200)
 	for name, p := range measure.Profiles {
 		for _, provider := range []string{"openai", "anthropic", "vertex", "mistral"} {
 			r := measure.NewRate(p, provider)

@@ -97,15 +97,15 @@ func (d *Draft) Old(before measure.Seq) int {
 // UnitsAtDensity returns how many of n units a summary may have if its text is as dense as
 // the conversation: a Chinese conversation has a Chinese summary.
 func (d *Draft) UnitsAtDensity(n int64) int64 {
-	var said measure.Size
+	var words measure.Size
 	for i := range d.entries {
 		if e := &d.entries[i]; e.Kind == measure.KindWords && e.JSON == 0 {
-			said.Units += int64(e.Text)
-			said.Base += int64(e.Base)
+			words.Units += int64(e.Text)
+			words.Base += int64(e.Base)
 		}
 	}
-	if !d.rate.Classes || said.Base*measure.SummaryUnits <= said.Units {
+	if !d.rate.Classes || words.Base*measure.SummaryUnits <= words.Units {
 		return n
 	}
-	return n / measure.SummaryUnits * said.Units / said.Base
+	return n / measure.SummaryUnits * words.Units / words.Base
 }
