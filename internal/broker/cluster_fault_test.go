@@ -202,7 +202,7 @@ func (w *clusterEnv) connect() *nats.Conn {
 }
 
 func (w *clusterEnv) claim(owner string) commit.Claim {
-	return commit.Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: time.Second, OnRetry: func(err error, _ time.Duration) {
+	return commit.Claim{Partition: 1, Owner: owner, Config: "cfg", ReplyTimeout: time.Second, OnRetry: func(err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		why := "no answer"

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 )
 
@@ -53,17 +53,16 @@ type refusal struct {
 func (r *refusal) Unwrap() error { return r.APIError }
 
 // classify returns what a failed try means: unknown whether it was stored, or an error
-// that is [backoff.Permanent] or worth another try.
+// that is [retry.Final] or worth another try.
 func classify(err error) (unknown bool, _ error) {
-	var p *backoff.PermanentError
-	var r *refusal
+	r, refused := errors.AsType[*refusal](err)
 	switch {
-	case errors.As(err, &p):
+	case retry.IsFinal(err):
 		return false, err
-	case errors.As(err, &r):
+	case refused:
 		return r.classify()
 	case jsapi.Ended(err):
-		return false, backoff.Permanent(err)
+		return false, retry.Final(err)
 	default:
 		return true, err
 	}
@@ -78,14 +77,14 @@ func (r *refusal) classify() (unknown bool, _ error) {
 		return false, r
 	case jsapi.CodeStoreFailed:
 		if strings.Contains(r.Description, "message too large") {
-			return false, backoff.Permanent(&TooLargeError{Subject: r.subject, Size: r.size})
+			return false, retry.Final(&TooLargeError{Subject: r.subject, Size: r.size})
 		}
-		return false, backoff.Permanent(&StoreFullError{int(r.ErrorCode), r.Description})
+		return false, retry.Final(&StoreFullError{int(r.ErrorCode), r.Description})
 	case jsapi.CodeAccountExceeded, jsapi.CodeInsufficient, jsapi.CodeStorageExceeded, jsapi.CodeStreamBytesExceeded:
-		return false, backoff.Permanent(&StoreFullError{int(r.ErrorCode), r.Description})
+		return false, retry.Final(&StoreFullError{int(r.ErrorCode), r.Description})
 	case jsapi.CodeMessageTooLarge, jsapi.CodeHeaderTooLarge:
-		return false, backoff.Permanent(&TooLargeError{Subject: r.subject, Size: r.size})
+		return false, retry.Final(&TooLargeError{Subject: r.subject, Size: r.size})
 	default:
-		return false, backoff.Permanent(r)
+		return false, retry.Final(r)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
@@ -25,7 +26,7 @@ func AwaitCursor(ctx context.Context, js jetstream.JetStream, partitions int, se
 			return fmt.Errorf("await cursor: %w", err)
 		}
 		var m Stored
-		err = jsapi.Poll(ctx, awaitPause, func() (bool, error) {
+		err = retry.Every(awaitPause).Until(ctx, func() (bool, error) {
 			m, err = LastMarker(ctx, js.Conn(), p)
 			return m.Cursor >= last, err
 		})

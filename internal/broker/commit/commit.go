@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
@@ -40,9 +40,8 @@ type Claim struct {
 	// ReplyTimeout is how long one try waits before the marker is read. Default
 	// 2 s; too short a time costs work, never correctness.
 	ReplyTimeout time.Duration
-	// OnRetry receives why a commit is tried again, and after what pause. It must
-	// not block.
-	OnRetry func(err error, pause time.Duration)
+	// OnRetry receives why a commit is tried again. It must not block.
+	OnRetry func(error)
 }
 
 // Committer writes the outcomes of one partition as long as it owns it. It is
@@ -92,7 +91,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 		if errors.Is(err, ErrFenced) || errors.Is(err, ErrDiverged) {
 			return err // raced: read the marker again
 		}
-		return jsapi.Permanent(err)
+		return retry.Final(err)
 	})
 	if err != nil {
 		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)
@@ -171,9 +170,9 @@ func (c *Committer) resolve(found Stored, id string, cause error) error {
 	case found.Seq == c.fence && found.commit == c.last:
 		return fmt.Errorf("not stored: %w", cmp.Or(cause, jsapi.ErrNoAnswer))
 	case found.Epoch > c.epoch, found.Epoch == c.epoch && found.Owner != c.claim.Owner:
-		return backoff.Permanent(fmt.Errorf("%w: %s, epoch %d", ErrFenced, found.Owner, found.Epoch))
+		return retry.Final(fmt.Errorf("%w: %s, epoch %d", ErrFenced, found.Owner, found.Epoch))
 	default:
-		return backoff.Permanent(fmt.Errorf("%w: at sequence %d, not %d", ErrDiverged, found.Seq, c.fence))
+		return retry.Final(fmt.Errorf("%w: at sequence %d, not %d", ErrDiverged, found.Seq, c.fence))
 	}
 }
 
@@ -182,7 +181,7 @@ func (c *Committer) resolve(found Stored, id string, cause error) error {
 // batch id of its own: the server may still hold the messages of the one before.
 func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error) {
 	if err := c.fits(batch); err != nil { // the limit may fall with a reconnect
-		return 0, backoff.Permanent(err)
+		return 0, retry.Final(err)
 	}
 	last := batch[len(batch)-1]
 	if len(batch) > 1 {
@@ -208,7 +207,7 @@ func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error)
 		return 0, &refusal{a.Error, last.Subject, headerSize(last.Header) + len(last.Data)}
 	}
 	if a.Stream != topology.OutcomesStream || a.Seq == 0 || len(batch) > 1 && a.Count != len(batch) {
-		return 0, backoff.Permanent(fmt.Errorf("commit of %d messages was answered by %q with sequence %d, count %d", len(batch), a.Stream, a.Seq, a.Count))
+		return 0, retry.Final(fmt.Errorf("commit of %d messages was answered by %q with sequence %d, count %d", len(batch), a.Stream, a.Seq, a.Count))
 	}
 	return a.Seq, nil
 }

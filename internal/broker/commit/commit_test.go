@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/nats-io/nats-server/v2/server/ats"
@@ -22,6 +21,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
@@ -473,7 +473,7 @@ func TestTooManyBatches(t *testing.T) {
 		free := sync.OnceFunc(func() { stage("abandoned7", "2", true) })
 		nc := w.Connect(connect.Options{})
 		defer nc.Close()
-		c, _, err := TakeOver(t.Context(), nc, Claim{Partition: 1, Owner: "me", OnRetry: func(err error, _ time.Duration) {
+		c, _, err := TakeOver(t.Context(), nc, Claim{Partition: 1, Owner: "me", OnRetry: func(err error) {
 			api, _ := errors.AsType[*jetstream.APIError](err)
 			codes = append(codes, api.ErrorCode)
 			free()
@@ -499,7 +499,6 @@ func TestTooManyBatches(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	kind := func(err error) string {
 		unknown, err := classify(err)
-		var final *backoff.PermanentError
 		_, full := errors.AsType[*StoreFullError](err)
 		_, large := errors.AsType[*TooLargeError](err)
 		switch {
@@ -509,7 +508,7 @@ func TestAnswers(t *testing.T) {
 			return "full"
 		case large:
 			return "large"
-		case errors.As(err, &final):
+		case retry.IsFinal(err):
 			return "final"
 		default:
 			return "again"

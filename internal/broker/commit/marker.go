@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
@@ -130,7 +131,7 @@ func (e *NoMarkerError) Error() string {
 // retryable keeps an error of a read worth another try, unless no later try can do better.
 func retryable(err error) error {
 	if _, ok := errors.AsType[*NoMarkerError](err); ok {
-		return jsapi.Permanent(err)
+		return retry.Final(err)
 	}
 	return jsapi.Transient(err)
 }

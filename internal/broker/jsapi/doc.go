@@ -10,8 +10,8 @@
 //   - [GetFromLeader] reads from the leader of a stream, which has every message that was
 //     acknowledged. A leader that was cut off may still answer for about a second: a write must
 //     confirm what is decided on such an answer. [RetryUntilLeader] with [HasQuorum] excludes it.
-//   - [Retry] is the only loop with pauses around requests of this tree: from 5 ms to half a
-//     second, until success, a permanent error, or the end of the context.
+//   - [Retry] tries a request again, with pauses from 5 ms to half a second, until success, a
+//     final error, or the end of the context (package retry).
 //   - [Hedge] sends a request a second time beside the first when no answer comes: a node that is
 //     cut off never answers.
 //

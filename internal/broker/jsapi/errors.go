@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/retry"
 )
 
 // NoRoom reports whether a stream is larger than what the server, the account, or every
@@ -72,7 +73,7 @@ func Transient(err error) error {
 	if Retryable(err) {
 		return err
 	}
-	return backoff.Permanent(err)
+	return retry.Final(err)
 }
 
 // unreachable are the errors of nats.go that reveal nothing about the request.
@@ -96,14 +97,6 @@ func InProcess(err error) bool { return HasCode(err, codeDuplicateInProcess) }
 // NoAnswer reports whether err means only that no answer came in time.
 func NoAnswer(err error) bool {
 	return slices.ContainsFunc([]error{context.DeadlineExceeded, ErrNoAnswer, nats.ErrTimeout}, func(e error) bool { return errors.Is(err, e) })
-}
-
-// Permanent makes an error final; nil stays nil.
-func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return backoff.Permanent(err)
 }
 
 // Ended reports whether the caller gave up, or the connection was closed for good.

@@ -7,35 +7,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/retry"
 )
 
-// Retry calls op until it succeeds, returns a [backoff.Permanent] error, or ctx
-// ends; then the error is that of ctx. The pauses grow from 5 ms to half a second.
-func Retry(ctx context.Context, notify func(error, time.Duration), op func() error) error {
-	b := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(500*time.Millisecond),
-		backoff.WithMaxElapsedTime(0),
-	)
-	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), notify)
-}
+// pauses are those between the tries of a request.
+var pauses = retry.Pauses{First: 5 * time.Millisecond, Last: 500 * time.Millisecond}
 
-// Poll calls op every so often until it reports that it is done, or fails, or ctx ends; then
-// the error is that of ctx.
-func Poll(ctx context.Context, every time.Duration, op func() (done bool, err error)) error {
-	return backoff.Retry(func() error {
-		done, err := op()
-		if err == nil && !done {
-			return errNotDone
-		}
-		return Permanent(err)
-	}, backoff.WithContext(backoff.NewConstantBackOff(every), ctx))
+// Retry calls op until it succeeds, returns an error of [retry.Final], or ctx ends; then the
+// error is that of ctx. The pauses grow from 5 ms to half a second.
+func Retry(ctx context.Context, onRetry func(error), op func() error) error {
+	return pauses.Do(ctx, onRetry, op)
 }
-
-var errNotDone = errors.New("not done yet")
 
 // RetryHedged calls op through [Hedge] until it succeeds, until again refuses its error, or
 // until ctx ends. The error is the last one of op. This is the one layer of retries of a read:
@@ -45,7 +29,7 @@ func RetryHedged[T any](ctx context.Context, op func(context.Context) (T, error)
 		if got, err = Hedge(ctx, op, drop); err != nil && again(err) {
 			return err
 		}
-		return Permanent(err)
+		return retry.Final(err)
 	})
 	return got, err
 }
@@ -124,17 +108,13 @@ func AwaitServer(ctx context.Context, onWait func(error), op func() error) error
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	var last error
-	_ = Retry(limited, func(err error, _ time.Duration) { // last has more
-		if onWait != nil {
-			onWait(err)
-		}
-	}, func() error {
+	_ = Retry(limited, onWait, func() error { // last has more
 		last = op()
 		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount)
 		if ctx.Err() == nil && !off && (Unreachable(last) || HasCode(last, codeNoPeers) && !NoRoom(last)) {
 			return last
 		}
-		return Permanent(last)
+		return retry.Final(last)
 	})
 	return last
 }

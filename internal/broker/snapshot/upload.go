@@ -9,7 +9,6 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
@@ -17,6 +16,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
@@ -170,13 +170,13 @@ func (u *Upload) publish(ctx context.Context, m *nats.Msg, id string) (seq uint6
 func classifyUpload(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return backoff.Permanent(ctx.Err())
+		return retry.Final(ctx.Err())
 	case jsapi.HasCode(err, jsapi.CodeWrongLastSequence):
-		return backoff.Permanent(ErrMoved)
+		return retry.Final(ErrMoved)
 	case jsapi.HasCode(err, jsapi.CodeWrongLastConstant, jsapi.CodeSequenceNotReady), jsapi.Unreachable(err):
 		return err
 	default:
-		return backoff.Permanent(err)
+		return retry.Final(err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 )
 
 const (
@@ -157,7 +158,7 @@ func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.Stre
 // create creates a stream, or returns the one that another worker created meanwhile,
 // whatever its settings are.
 func create(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, tries int) (s jetstream.Stream, err error) {
-	err = jsapi.Poll(ctx, createPause, func() (bool, error) {
+	err = retry.Every(createPause).Until(ctx, func() (bool, error) {
 		var err error
 		if s, err = js.CreateStream(ctx, c); err == nil {
 			return true, nil

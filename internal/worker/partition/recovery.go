@@ -29,7 +29,7 @@ func (p *Partition) open(ctx context.Context) error {
 	claim := commit.Claim{
 		Partition: p.ID, Owner: p.set.config.Owner, Config: p.set.config.Compaction.Hash(),
 		LogCreated: p.set.config.Streams.Log.Created.UnixNano(),
-		OnRetry:    func(err error, _ time.Duration) { p.retrying("commit")(err) },
+		OnRetry:    p.retrying("commit"),
 	}
 	var found commit.Stored
 	var err error

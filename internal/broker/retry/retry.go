@@ -1,0 +1,67 @@
+// Package retry calls an operation again, with pauses, until it succeeds. It is the one loop of
+// this kind in broker, worker and client, over cenkalti/backoff. What calls it is called by no
+// other such loop: a read that waits out an election waits in one place.
+//
+//	err := retry.Every(time.Second).Do(ctx, report, func() error {
+//		err := write()
+//		if !isFull(err) {
+//			return retry.Final(err) // nil is success
+//		}
+//		return err
+//	})
+package retry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Pauses are between the tries of an operation: First at the beginning, then twice as long each
+// time, up to Last. Where the two differ, each pause is up to half longer or shorter, so that
+// many clients do not try at the same moment.
+type Pauses struct{ First, Last time.Duration }
+
+// Every is the same pause each time.
+func Every(d time.Duration) Pauses { return Pauses{d, d} }
+
+// Do calls op until it returns nil, or an error of [Final], or ctx ends; then the error is that
+// of ctx. onRetry, if any, receives the error before each pause.
+func (p Pauses) Do(ctx context.Context, onRetry func(error), op func() error) error {
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(p.First), backoff.WithMultiplier(2), backoff.WithMaxInterval(p.Last), backoff.WithMaxElapsedTime(0),
+	)
+	if p.First == p.Last {
+		b.RandomizationFactor = 0
+	}
+	return backoff.RetryNotify(op, backoff.WithContext(b, ctx), func(err error, _ time.Duration) {
+		if onRetry != nil {
+			onRetry(err)
+		}
+	})
+}
+
+// Until calls op until it reports that it is done, or fails, or ctx ends; then the error is that
+// of ctx.
+func (p Pauses) Until(ctx context.Context, op func() (done bool, err error)) error {
+	return p.Do(ctx, nil, func() error {
+		done, err := op()
+		if err == nil && !done {
+			return errNotDone
+		}
+		return Final(err)
+	})
+}
+
+var errNotDone = errors.New("not done yet")
+
+// Final makes an error one that ends the tries; nil stays nil.
+func Final(err error) error { return backoff.Permanent(err) }
+
+// IsFinal reports whether an error is one of [Final].
+func IsFinal(err error) bool {
+	_, ok := errors.AsType[*backoff.PermanentError](err)
+	return ok
+}
