@@ -105,7 +105,7 @@ release-check: ## Build the release twice and compare the sums
 # the measuring tools, and the scripts of the commands, which start hundreds of processes.
 # The race detector makes them five times slower, so make race runs them under it.
 PLAIN = ./cmd/... ./docs ./examples/... ./internal/ops/cli/... ./internal/compaction/... \
-	./internal/events ./internal/events/codec ./internal/events/validate ./internal/events/schema/gen ./internal/exact ./internal/ops/facts ./internal/overflow ./internal/policyfile ./internal/summarize \
+	./internal/events ./internal/events/codec ./internal/events/validate ./internal/events/schema/schematest ./internal/exact ./internal/ops/facts ./internal/overflow ./internal/policyfile ./internal/summarize \
 	$(addprefix ./internal/summarize/,extract llm sanitize snippet summarizetest) ./internal/ops/transcript ./internal/ops/whatif ./tools/...
 
 # The same for tests of three packages: worlds in fake time, simulations, children that are
@@ -232,7 +232,7 @@ size: ## Count lines by directory: product, tools, tests, docs (ARGS='-at COMMIT
 
 .PHONY: schemas
 schemas: ## Write internal/events/schema from the structs and routes
-	go test ./internal/events/schema/gen -run 'TestSchemas$$' -update
+	go test ./internal/events/schema/schematest -run 'TestSchemas$$' -update
 	go test ./internal/worker -run 'TestOpenAPI$$' -update
 
 .PHONY: notices

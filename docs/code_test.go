@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 	"compactd/internal/policyfile"
 )
 
@@ -127,7 +127,7 @@ func checkJSON(t *testing.T, p page, b block) {
 		return
 	}
 	if p.path == "docs/format/policy.md" { // a turn with a policy
-		if err := gen.Validate("turn", []byte(b.text)); err != nil {
+		if err := schematest.Validate("turn", []byte(b.text)); err != nil {
 			t.Errorf("%s:%d: %v", p.path, b.line, err)
 		}
 	}

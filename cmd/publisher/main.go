@@ -57,10 +57,7 @@ type flags struct {
 	History historyCmd `cmd:"" help:"Print when and why a session was compacted, and what a compaction changed."`
 	Stats   statsCmd   `cmd:"" help:"Print the state of a session: turns, tokens, level."`
 
-	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
-	Man        manCmd        `cmd:"" help:"Print the manual page."`
-	HelpOf     helpCmd       `cmd:"" name:"help" help:"Explain a command."`
-	VersionOf  versionCmd    `cmd:"" name:"version" help:"Print the version."`
+	cli.Commands
 
 	abort    func(error) // ends the command, which lacks a permission
 	optional []string    // parts of permissions that the command can do without

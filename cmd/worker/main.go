@@ -98,10 +98,7 @@ type flags struct {
 
 	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
 
-	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
-	Man        manCmd        `cmd:"" help:"Print the manual page."`
-	HelpOf     helpCmd       `cmd:"" name:"help" help:"Explain a command."`
-	VersionOf  versionCmd    `cmd:"" name:"version" help:"Print the version."`
+	cli.Commands
 
 	settings *policyfile.Settings // of the flags above, set by Validate
 	models   []model.Model        // of --summarizer, set by Validate

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 	"compactd/internal/worker"
 )
 
@@ -35,9 +35,9 @@ func statusesOf(name string) []int {
 	return all
 }
 
-func operations() (out []gen.Operation) {
+func operations() (out []schematest.Operation) {
 	for _, r := range worker.Routes() {
-		op := gen.Operation{Method: r.Method, Path: r.Path, Name: r.Endpoint, InPath: r.PathParams(), Body: r.Body, Refusals: statusesOf(r.Endpoint)}
+		op := schematest.Operation{Method: r.Method, Path: r.Path, Name: r.Endpoint, InPath: r.PathParams(), Body: r.Body, Refusals: statusesOf(r.Endpoint)}
 		op.Request, op.Responses = worker.Payloads(r.Endpoint)
 		op.InQuery = map[string]string{}
 		for _, p := range r.Query {
@@ -54,15 +54,15 @@ func operations() (out []gen.Operation) {
 // internal/events/schema/openapi.json is made of the routes and the schemas, and the worker
 // serves it as it is. With -update it is written anew.
 func TestOpenAPI(t *testing.T) {
-	all, err := gen.All(filepath.Join("..", "events"))
+	all, err := schematest.All(filepath.Join("..", "events"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := gen.OpenAPI(operations(), all)
+	doc, err := schematest.OpenAPI(operations(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := gen.Text(doc)
+	data, err := schematest.Text(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestOpenAPI(t *testing.T) {
 // against that of JSON Schema, and its references.
 func wantOpenAPI(t *testing.T, data []byte) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "events", "schema", "gen", "testdata", "openapi-3.1.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "events", "schema", "schematest", "testdata", "openapi-3.1.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 )
@@ -32,7 +32,7 @@ func (w *world) validStream(from, filter string, kind func(string) (events.Kind,
 			return nil //nolint:nilerr // a marker, or a config: no payload of the contract
 		}
 		seen[string(k)]++
-		if err := gen.Validate(string(k), m.Data()); err != nil && string(m.Data()) != badTurn {
+		if err := schematest.Validate(string(k), m.Data()); err != nil && string(m.Data()) != badTurn {
 			w.t.Errorf("%s: %v: %.300s", m.Subject(), err, m.Data())
 		}
 		return nil
@@ -128,11 +128,11 @@ func (w *world) validAnswers(session string) {
 			if reply.Header.Get(micro.ErrorCodeHeader) != "" {
 				names = []string{"error"}
 			} else if asks != "" {
-				if err := gen.Validate(asks, []byte(in)); err != nil {
+				if err := schematest.Validate(asks, []byte(in)); err != nil {
 					w.t.Errorf("%s was answered: %v", in, err)
 				}
 			}
-			valid := slices.ContainsFunc(names, func(name string) bool { return gen.Validate(name, reply.Data) == nil })
+			valid := slices.ContainsFunc(names, func(name string) bool { return schematest.Validate(name, reply.Data) == nil })
 			if !valid {
 				w.t.Errorf("%s %s: none of %v: %.300s", endpoint, in, names, reply.Data)
 			}

@@ -1,5 +1,5 @@
 // Package schema owns the machine-readable contract, which workers serve as it is: the
-// JSON Schemas of the payloads and the OpenAPI document. Package gen writes both.
+// JSON Schemas of the payloads and the OpenAPI document. Package schematest writes both.
 //
 //	data, err := schema.Payload("turn")
 //

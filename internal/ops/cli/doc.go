@@ -1,14 +1,15 @@
 // Package cli makes from a command line's model what people need beside --help:
-// completion for their shell, the manual page, and the reference in docs/cli.md; and it lays --help out.
+// completion for their shell and the manual page; and it lays --help out. Package clitest
+// writes the reference in docs/cli.md.
 //
 //	type flags struct {
-//		Completion cli.CompletionCmd `cmd:"" help:"Print a completion script for a shell."`
+//		cli.Commands
 //	}
-//	page := cli.Reference(kong.Must(&flags{}, kong.Name("worker")).Model)
+//	k := cli.Arrange(kong.Must(&flags{}, kong.Name("worker"), cli.Help()))
 //
 // # Guarantees
 //
-//   - Every flag and command that is not hidden is in the script and the reference,
+//   - Every flag and command that is not hidden is in the script and the page,
 //     in the order of the struct.
 //   - A script holds all it needs: nothing is called when a word is completed.
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -20,9 +21,21 @@ type Group struct {
 	Flags []string
 }
 
+// Commands are those that every program has.
+type Commands struct {
+	Completion CompletionCmd `cmd:"" help:"Print a completion script for a shell."`
+	Man        ManCmd        `cmd:"" help:"Print the manual page."`
+	HelpOf     HelpCmd       `cmd:"" name:"help" help:"Explain a command."`
+	VersionOf  VersionCmd    `cmd:"" name:"version" help:"Print the version."`
+}
+
 // Arrange puts flags of the program into groups, in their order, behind those that are
-// in none. It panics where there is no such flag, which is a mistake in the program.
+// in none, and its name into the help of [Commands]. It panics where there is no such
+// flag, which is a mistake in the program.
 func Arrange(k *kong.Kong, groups ...Group) *kong.Kong {
+	for _, c := range k.Model.Children {
+		c.Detail = strings.ReplaceAll(c.Detail, "PROGRAM", k.Model.Name)
+	}
 	var grouped []*kong.Flag
 	for _, g := range groups {
 		for _, name := range g.Flags {
@@ -50,6 +63,9 @@ type HelpCmd struct {
 	Command []string `arg:"" optional:"" help:"Command to explain; absent explains the program."`
 }
 
+// Help has examples.
+func (*HelpCmd) Help() string { return "Examples:\n  PROGRAM help\n  PROGRAM help replay" }
+
 // Validate finds a command that there is not.
 func (c *HelpCmd) Validate(k *kong.Context) error {
 	trace, err := kong.Trace(k.Kong, c.Command)
@@ -67,6 +83,9 @@ func (c *HelpCmd) Run(k *kong.Context) error {
 
 // VersionCmd prints the version of the program.
 type VersionCmd struct{}
+
+// Help has examples.
+func (*VersionCmd) Help() string { return "Examples:\n  PROGRAM version" }
 
 // Run prints the same as --version.
 func (*VersionCmd) Run(k *kong.Context) error {

@@ -1,123 +1,37 @@
 package sanitize
 
 import (
+	_ "embed" // the programs
 	"slices"
 	"strings"
 )
 
-// program is a command with its flags for a password, which have no name of one.
-type program struct {
-	joined   []string // -pvalue
-	separate []string // -p value
-	pair     []string // -u user:value
-	header   []string // -H name:value
-	last     int      // the place of a password among the arguments without flags, from the end; 0 for none
-	verbs    []string // one of them must be among the arguments, unless there are none
-}
+// program has, by kind, the flags for a password that a command has; see
+// rules/programs.txt.
+type program map[string][]string
 
-var programs = map[string]program{
-	"mysql":          {joined: []string{"-p"}},
-	"mysqldump":      {joined: []string{"-p"}},
-	"mysqladmin":     {joined: []string{"-p"}},
-	"mysqlimport":    {joined: []string{"-p"}},
-	"mysqlsh":        {joined: []string{"-p"}},
-	"mariadb":        {joined: []string{"-p"}},
-	"mariadb-dump":   {joined: []string{"-p"}},
-	"mycli":          {joined: []string{"-p"}},
-	"7z":             {joined: []string{"-p"}},
-	"7za":            {joined: []string{"-p"}},
-	"rar":            {joined: []string{"-p", "-hp"}},
-	"unrar":          {joined: []string{"-p"}},
-	"sshpass":        {joined: []string{"-p"}, separate: []string{"-p"}},
-	"docker":         {separate: []string{"-p"}, verbs: []string{"login"}},
-	"podman":         {separate: []string{"-p"}, verbs: []string{"login"}},
-	"buildah":        {separate: []string{"-p"}, verbs: []string{"login"}},
-	"skopeo":         {separate: []string{"-p"}, pair: []string{"--creds", "--src-creds", "--dest-creds"}},
-	"helm":           {separate: []string{"-p"}, verbs: []string{"login"}},
-	"oc":             {separate: []string{"-p"}, verbs: []string{"login"}},
-	"az":             {separate: []string{"-p"}, verbs: []string{"login"}},
-	"redis-cli":      {separate: []string{"-a"}},
-	"mongo":          {separate: []string{"-p"}},
-	"mongosh":        {separate: []string{"-p"}},
-	"mongodump":      {separate: []string{"-p"}},
-	"mongorestore":   {separate: []string{"-p"}},
-	"cqlsh":          {separate: []string{"-p"}},
-	"sqlcmd":         {separate: []string{"-P"}, joined: []string{"-P"}},
-	"bcp":            {separate: []string{"-P"}, joined: []string{"-P"}},
-	"isql":           {separate: []string{"-P"}},
-	"tsql":           {separate: []string{"-P"}},
-	"clickhouse":     {separate: []string{"--password"}},
-	"ldapsearch":     {separate: []string{"-w"}, joined: []string{"-w"}},
-	"ldapmodify":     {separate: []string{"-w"}},
-	"ldapadd":        {separate: []string{"-w"}},
-	"ldapwhoami":     {separate: []string{"-w"}},
-	"zip":            {separate: []string{"-P"}},
-	"unzip":          {separate: []string{"-P"}},
-	"plink":          {separate: []string{"-pw"}},
-	"pscp":           {separate: []string{"-pw"}},
-	"psftp":          {separate: []string{"-pw"}},
-	"rdesktop":       {separate: []string{"-p"}},
-	"xfreerdp":       {joined: []string{"/p:"}},
-	"mosquitto_pub":  {separate: []string{"-P"}},
-	"mosquitto_sub":  {separate: []string{"-P"}},
-	"ipmitool":       {separate: []string{"-P"}},
-	"snmpwalk":       {separate: []string{"-A", "-X"}},
-	"curl":           {pair: []string{"-u", "--user", "-U", "--proxy-user"}, header: []string{"-H", "--header"}},
-	"http":           {pair: []string{"-a", "--auth"}},
-	"https":          {pair: []string{"-a", "--auth"}},
-	"smbclient":      {pair: []string{"-U"}},
-	"lftp":           {pair: []string{"-u"}},
-	"mount.cifs":     {},
-	"htpasswd":       {last: 1, verbs: []string{"-b"}},
-	"rabbitmqctl":    {last: 1, verbs: []string{"add_user", "change_password"}},
-	"vncpasswd":      {},
-	"gpg":            {separate: []string{"--passphrase"}},
-	"keytool":        {separate: []string{"-storepass", "-keypass", "-srcstorepass", "-deststorepass"}},
-	"jarsigner":      {separate: []string{"-storepass", "-keypass"}},
-	"signtool":       {separate: []string{"/p"}},
-	"impdp":          {},
-	"nats":           {separate: []string{"--password"}},
-	"influx":         {separate: []string{"-p", "-t"}},
-	"kinit":          {},
-	"svn":            {separate: []string{"--password"}},
-	"wget":           {separate: []string{"--password"}},
-	"psexec":         {separate: []string{"-p"}},
-	"cmdkey":         {joined: []string{"/pass:"}},
-	"schtasks":       {separate: []string{"/rp", "/p"}},
-	"certutil":       {separate: []string{"-p"}},
-	"git-credential": {},
-	"crackmapexec":   {separate: []string{"-p"}},
-	"evil-winrm":     {separate: []string{"-p"}},
-	"hydra":          {separate: []string{"-p"}},
-	"sqlplus":        {},
-	"expect":         {},
-	"pg_restore":     {},
-	"cloudflared":    {separate: []string{"--token"}},
-	"ngrok":          {last: 1, verbs: []string{"add-authtoken"}},
-	"tailscale":      {separate: []string{"--authkey"}},
-	"openvpn":        {},
-	"wpa_passphrase": {last: 1},
-	"nmcli":          {},
-	"netsh":          {},
-	"elasticsearch":  {},
-	"snowsql":        {},
-	"doctl":          {separate: []string{"-t"}},
-	"vault":          {last: 1, verbs: []string{"login"}},
-	"sentry-cli":     {},
-	"useradd":        {separate: []string{"-p"}},
-	"usermod":        {separate: []string{"-p"}},
-}
+//go:embed rules/programs.txt
+var programLines string
 
-func programWords() []string {
-	var out []string
-	for name, p := range programs {
-		if len(p.joined)+len(p.separate)+len(p.pair)+p.last > 0 {
-			out = append(out, name)
+// programs has them by name.
+var programs = func() map[string]program {
+	out := map[string]program{}
+	for line := range strings.Lines(programLines) {
+		names, kinds, ok := strings.Cut(line, ":")
+		if !ok || line[0] == '#' {
+			continue
+		}
+		p := program{}
+		for kind := range strings.SplitSeq(kinds, ", ") {
+			words := strings.Fields(kind)
+			p[words[0]] = words[1:]
+		}
+		for name := range strings.FieldsSeq(names) {
+			out[name] = p
 		}
 	}
-	slices.Sort(out)
 	return out
-}
+}()
 
 // maxCommand bounds how much of a command is read.
 const maxCommand = 400
@@ -147,38 +61,38 @@ func (f *finder) command(from, to int) {
 	name := f.low[from:to]
 	args, end := f.arguments(k)
 	f.work += 2 * (end - from)
-	if p := programs[name]; f.passwords(&p, args) {
+	if f.passwords(programs[name], args) {
 		f.state.command = end
 	}
 	f.state.command = max(f.state.command, min(end, from+40))
 }
 
 // hasVerb reports one of the program's verbs; flags may be written as one.
-func (p *program) hasVerb(a argument) bool {
-	return slices.Contains(p.verbs, a.text) || slices.Contains(p.verbs, "-b") && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "b")
+func (p program) hasVerb(a argument) bool {
+	return slices.Contains(p["verbs"], a.text) || slices.Contains(p["verbs"], "-b") && strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "b")
 }
 
 // passwords notes those among the arguments that a program takes as such.
-func (f *finder) passwords(p *program, args []argument) (any bool) {
-	if len(p.verbs) > 0 && !slices.ContainsFunc(args, p.hasVerb) {
+func (f *finder) passwords(p program, args []argument) (any bool) {
+	if len(p["verbs"]) > 0 && !slices.ContainsFunc(args, p.hasVerb) {
 		return false
 	}
 	var bare []argument
 	for i, a := range args {
-		if !strings.HasPrefix(a.text, "-") && !slices.Contains(p.verbs, a.text) {
+		if !strings.HasPrefix(a.text, "-") && !slices.Contains(p["verbs"], a.text) {
 			bare = append(bare, a)
 		}
-		for _, flag := range p.separate {
+		for _, flag := range p["separate"] {
 			if a.text == flag && i+1 < len(args) && !strings.HasPrefix(args[i+1].text, "-") {
 				any = f.password(args[i+1].span) || any
 			}
 		}
-		for _, flag := range p.joined {
+		for _, flag := range p["joined"] {
 			if rest, ok := strings.CutPrefix(a.text, flag); ok && rest != "" && !strings.HasPrefix(a.text, "--") && (len(flag) > 2 || !flagWord(a.text)) {
 				any = f.password(span{a.from + len(flag), a.to}) || any
 			}
 		}
-		for _, flag := range p.pair {
+		for _, flag := range p["pair"] {
 			v, ok := argument{}, false
 			if a.text == flag && i+1 < len(args) {
 				v, ok = args[i+1], true
@@ -202,7 +116,7 @@ func (f *finder) passwords(p *program, args []argument) (any bool) {
 		}
 	}
 	for i, a := range args {
-		for _, flag := range p.header {
+		for _, flag := range p["header"] {
 			if rest, ok := strings.CutPrefix(a.text, flag); ok && rest != "" {
 				any = f.headerValue(span{a.from + len(flag), a.to}) || any
 			} else if ok && i+1 < len(args) {
@@ -210,8 +124,8 @@ func (f *finder) passwords(p *program, args []argument) (any bool) {
 			}
 		}
 	}
-	if p.last > 0 && len(bare) >= p.last+min(1, len(p.verbs)) {
-		any = f.password(bare[len(bare)-p.last].span) || any
+	if _, last := p["last"]; last && len(bare) > min(1, len(p["verbs"])) {
+		any = f.password(bare[len(bare)-1].span) || any
 	}
 	return any
 }

@@ -10,8 +10,8 @@
 // A text is normalized, and looked through once for all words that a secret has or
 // stands near: prefixes of tokens, names of passwords and keys, marks of headers,
 // URLs, private keys and commands. At each word the rules that have it look a bounded
-// way around it. The rules of gitleaks are a table that tools/gitleaks writes; the
-// others are here. Tokens that are broken into lines, and what is written as base64,
+// way around it. The rules are tables in rules/: those of gitleaks, which tools/gitleaks
+// writes, and our own. Tokens that are broken into lines, and what is written as base64,
 // are looked through as well.
 //
 // # Guarantees
@@ -32,4 +32,4 @@
 // with [ErrBudget].
 package sanitize
 
-//go:generate go -C ../../../tools/gitleaks run . ../../internal/summarize/sanitize/rules_gitleaks.go
+//go:generate go -C ../../../tools/gitleaks run . ../../internal/summarize/sanitize/rules/gitleaks.txt

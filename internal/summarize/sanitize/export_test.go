@@ -10,15 +10,6 @@ func PathSegment(s string) bool { return pathSegment(s) }
 // Words are all words by which a text is looked through.
 func Words() []string { return theMachine().words }
 
-// Rules are the names of all rules, and the beginnings of what they find.
-func Rules() []string {
-	var out []string
-	for _, r := range gitleaksRules {
-		out = append(out, r.name)
-	}
-	return out
-}
-
 // Samples are texts that every rule looks at for long: its shortest match, and that
 // without its end.
 func Samples() []string {

@@ -27,7 +27,6 @@ type finder struct {
 	runs  []stretch // by the number of the class
 	ops   []int     // by rule: the last sign that was looked behind
 	done  []int     // by rule: the end of its last match
-	near  map[string]int
 
 	found  []span
 	whole  []span // those of found that have the form of a token
@@ -43,7 +42,7 @@ type stretch struct{ from, to int }
 func newFinder(s string) *finder {
 	m := theMachine()
 	low := lowered(s)
-	f := &finder{m: m, s: s, low: low, bytes: []byte(low), runs: make([]stretch, len(m.classes)), ops: make([]int, len(m.rules)), done: make([]int, len(m.rules)), near: map[string]int{}}
+	f := &finder{m: m, s: s, low: low, bytes: []byte(low), runs: make([]stretch, len(m.classes)), ops: make([]int, len(m.rules)), done: make([]int, len(m.rules))}
 	for i := range f.ops {
 		f.ops[i] = -1
 	}
@@ -98,11 +97,6 @@ func (f *finder) chain(n, which, at int) {
 	r := &f.m.rules[n]
 	if at < f.done[n] {
 		return // part of what it has matched
-	}
-	if r.near != "" {
-		if last, ok := f.near[r.near]; !ok || at-last > maxNear {
-			return
-		}
 	}
 	f.matched(n, r.chains[which], at, at)
 }

@@ -1,7 +1,9 @@
 package sanitize
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -10,7 +12,7 @@ import (
 var handled = map[string]bool{
 	"curl-auth-header": true, "curl-auth-user": true, // header, command
 	"private-key":              true, // pem
-	"sourcegraph-access-token": true, // ownRules, with a bound between the word and the token
+	"sourcegraph-access-token": true, // digests, with a bound between the word and the token
 }
 
 // forms are secrets that are known by what stands around them, other than a name.
@@ -25,8 +27,8 @@ func forms() []ownUse {
 		{[]string{"private-lines:"}, (*finder).puttyKey},
 		{[]string{"login "}, (*finder).netrc},
 		{[]string{":5432:", ":5433:", ":5434:", ":6432:", ":26257:", ":3306:", ":1433:", ":1521:", ":27017:", ":6379:", ":*:"}, (*finder).pgpass},
-		{[]string{"sourcegraph"}, func(f *finder, _, to int) { f.near["sourcegraph"] = to; f.digests(to) }},
-		{programWords(), (*finder).command},
+		{[]string{"sourcegraph"}, (*finder).digests},
+		{slices.Collect(maps.Keys(programs)), (*finder).command},
 		{[]string{"chpasswd", "sudo -s", "password-stdin", "passwd --stdin"}, (*finder).piped},
 		{[]string{"pass:", "identified by", "identified with", "otpauth://"}, (*finder).marked},
 	}
@@ -270,7 +272,7 @@ func (f *finder) pgpass(from, to int) {
 }
 
 // digests finds the tokens of 40 digits that stand near the word for their service.
-func (f *finder) digests(at int) {
+func (f *finder) digests(_, at int) {
 	end := min(len(f.s), at+maxNear)
 	run := 0
 	for i := max(at, f.state.digest); i <= end; i++ {

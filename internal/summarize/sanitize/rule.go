@@ -20,7 +20,6 @@ type rule struct {
 	entropy float64 // bits a character; a secret has more
 	group   int
 	allow   []allowed
-	near    string // a word before it, without which it does not count
 	plain   func(secret string) bool
 }
 
@@ -102,14 +101,18 @@ type machine struct {
 
 // machines is made once, in a few milliseconds.
 var theMachine = sync.OnceValue(func() *machine {
-	m, err := newMachine(slices.Concat(gitleaksRules, ownRules))
+	m, err := newMachine()
 	if err != nil {
 		panic("rules of redaction: " + err.Error()) // they are part of the program
 	}
 	return m
 })
 
-func newMachine(rules []rule) (*machine, error) {
+func newMachine() (*machine, error) {
+	rules, err := readRules(gitleaksRules + ownRules)
+	if err != nil {
+		return nil, err
+	}
 	m := &machine{classes: map[class]int{}}
 	words := map[string][]use{}
 	for _, o := range ownUses() {

@@ -33,7 +33,7 @@ func Reference(t *testing.T, app *kong.Application) {
 	if !ok || !found {
 		t.Fatalf("docs/cli.md has no part for %s between its markers", app.Name)
 	}
-	want := cli.Reference(app)
+	want := describe(app)
 	if *update {
 		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package gen_test
+package schematest_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 )
 
 var fixtures = filepath.Join("..", "..", "..", "..", "docs", "format", "fixtures")
@@ -20,7 +20,7 @@ var fixtures = filepath.Join("..", "..", "..", "..", "docs", "format", "fixtures
 // decoder takes it, its struct has a place for everything in it, and gives it back.
 func TestFixtures(t *testing.T) {
 	missing := map[string]bool{}
-	for _, p := range gen.Payloads() {
+	for _, p := range schematest.Payloads() {
 		missing[p.Name] = true
 	}
 	for _, file := range files(t, fixtures) {
@@ -34,7 +34,7 @@ func TestFixtures(t *testing.T) {
 			continue
 		}
 		delete(missing, p.Name)
-		if err := gen.Validate(p.Name, data); err != nil {
+		if err := schematest.Validate(p.Name, data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		if p.In {
@@ -62,14 +62,14 @@ func TestFixtures(t *testing.T) {
 
 // payloadOf is the payload of a fixture, whose name may go on behind that of the
 // payload.
-func payloadOf(name string) (gen.Payload, bool) {
+func payloadOf(name string) (schematest.Payload, bool) {
 	for {
-		if p, ok := gen.Find(name); ok {
+		if p, ok := schematest.Find(name); ok {
 			return p, true
 		}
 		cut := strings.LastIndexByte(name, '-')
 		if cut < 0 {
-			return gen.Payload{}, false
+			return schematest.Payload{}, false
 		}
 		name = name[:cut]
 	}

@@ -1,8 +1,8 @@
-// Package gen describes what travels, as JSON Schema (2020-12) and OpenAPI,
+// Package schematest describes what travels, as JSON Schema (2020-12) and OpenAPI,
 // made of the structs of package events and their comments.
 //
-//	all, err := gen.All("../events") // what package schema embeds
-//	err = gen.Validate("turn", payload)
+//	all, err := schematest.All("../events") // what package schema embeds
+//	err = schematest.Validate("turn", payload)
 //
 // # Guarantees
 //
@@ -21,4 +21,4 @@
 //
 // All fails where a struct has a type without a JSON form, or a rule names a
 // field that is not there: it is for tests, which write the files of docs/format.
-package gen
+package schematest

@@ -1,4 +1,4 @@
-package gen_test
+package schematest_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 )
 
 // least are the shortest payloads that a decoder takes.
@@ -35,12 +35,12 @@ var values = []string{
 // For every field of every payload that comes from outside, and every value of the
 // list, schema and decoder agree; a field of a later version is let through.
 func TestSchemasAgreeWithDecoders(t *testing.T) {
-	all, err := gen.All(filepath.Join("..", ".."))
+	all, err := schematest.All(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused, taken := 0, 0
-	for _, p := range gen.Payloads() {
+	for _, p := range schematest.Payloads() {
 		if !p.In {
 			continue
 		}
@@ -105,7 +105,7 @@ func TestOldFixturesAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(strings.TrimSuffix(file, ".json"), "-")
-		if err := gen.Validate(name, data); err != nil {
+		if err := schematest.Validate(name, data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

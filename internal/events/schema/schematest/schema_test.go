@@ -1,4 +1,4 @@
-package gen_test
+package schematest_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 )
 
 var update = flag.Bool("update", false, "write internal/events/schema/payloads anew")
@@ -21,14 +21,14 @@ var schemas = filepath.Join("..", "payloads")
 // The schemas in internal/events/schema/payloads are those of the structs, and there are no
 // others. With -update they are written again.
 func TestSchemas(t *testing.T) {
-	all, err := gen.All(filepath.Join("..", ".."))
+	all, err := schematest.All(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
 	for name, s := range all {
 		want = append(want, name+".json")
-		data, err := gen.Text(s)
+		data, err := schematest.Text(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 		if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
-			t.Errorf("%s is not what the struct states: go test ./internal/events/schema/gen -run TestSchemas -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
+			t.Errorf("%s is not what the struct states: go test ./internal/events/schema/schematest -run TestSchemas -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
 		}
 	}
 	slices.Sort(want)

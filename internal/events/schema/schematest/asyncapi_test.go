@@ -1,4 +1,4 @@
-package gen_test
+package schematest_test
 
 import (
 	"compress/gzip"
@@ -16,7 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"compactd/internal/events"
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 )
 
 // page is docs/format/asyncapi.yaml, as JSON has it.
@@ -92,7 +92,7 @@ func TestAsyncAPIInStep(t *testing.T) {
 		t.Errorf("channels (-events +page):\n%s", diff)
 	}
 	unused := map[string]bool{}
-	for _, p := range gen.Payloads() {
+	for _, p := range schematest.Payloads() {
 		unused["../../internal/events/schema/payloads/"+p.Name+".json"] = true
 	}
 	known := maps.Clone(unused)

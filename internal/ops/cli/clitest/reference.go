@@ -1,19 +1,20 @@
-package cli
+package clitest
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+
+	"compactd/internal/ops/cli"
 )
 
-// Reference describes a program in Markdown: its flags, then each command with its
+// describe is the part of docs/cli.md about a program: its flags, then each command with its
 // arguments, flags and examples.
-func Reference(app *kong.Application) string {
+func describe(app *kong.Application) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, markdown(intro(app.Help)))
+	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, paragraphs(intro(app.Help)))
 	writeFlags(&b, app.Flags)
 	for _, c := range app.Leaves(true) {
 		writeCommand(&b, c)
@@ -28,40 +29,28 @@ func intro(help string) string {
 }
 
 func writeCommand(b *strings.Builder, c *kong.Node) {
-	fmt.Fprintf(b, "### %s\n\n%s\n\n    %s\n\n", c.FullPath(), wrap(text(c.Help), ""), usage(c))
+	fmt.Fprintf(b, "### %s\n\n%s\n\n    %s\n\n", c.FullPath(), wrap(cli.Text(c.Help), ""), cli.Usage(c))
 	for _, p := range c.Positional {
-		b.WriteString(wrap("- `"+p.Summary()+"`: "+text(p.Help), "  ") + "\n")
+		b.WriteString(wrap("- `"+p.Summary()+"`: "+cli.Text(p.Help), "  ") + "\n")
 	}
 	if len(c.Positional) > 0 {
 		b.WriteByte('\n')
 	}
 	writeFlags(b, c.Flags)
 	if c.Detail != "" {
-		fmt.Fprintf(b, "%s\n\n", markdown(c.Detail))
+		fmt.Fprintf(b, "%s\n\n", paragraphs(c.Detail))
 	}
 }
 
-// usage is the summary of a command with the name of its program.
-func usage(c *kong.Node) string {
-	root := c
-	for root.Parent != nil {
-		root = root.Parent
-	}
-	return root.Name + " " + strings.TrimSpace(c.Summary())
-}
-
-// markdown makes blocks of the lines that are indented, and wraps the others.
-func markdown(detail string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(strings.TrimSpace(detail), "\n") {
-		if code, ok := strings.CutPrefix(line, "  "); ok {
-			line = "    " + code
-		} else if line = wrap(text(line), ""); strings.HasSuffix(line, ":") {
-			line += "\n"
+// paragraphs wraps the lines that are no block.
+func paragraphs(detail string) string {
+	lines := strings.Split(cli.Markdown(detail), "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "    ") {
+			lines[i] = wrap(line, "")
 		}
-		b.WriteString(line + "\n")
 	}
-	return strings.TrimSpace(b.String())
+	return strings.Join(lines, "\n")
 }
 
 func writeFlags(b *strings.Builder, flags []*kong.Flag) {
@@ -78,23 +67,15 @@ func writeFlags(b *strings.Builder, flags []*kong.Flag) {
 				about = append(about, s)
 			}
 		}
-		item := code(flagName(f))
+		item := code(cli.FlagName(f))
 		if len(about) > 0 {
 			item += " (" + strings.Join(about, ", ") + ")"
 		}
-		b.WriteString(wrap("- "+item+": "+text(help), "  ") + "\n")
+		b.WriteString(wrap("- "+item+": "+cli.Text(help), "  ") + "\n")
 	}
 	if rows > 0 {
 		b.WriteByte('\n')
 	}
-}
-
-func flagName(f *kong.Flag) string {
-	name := "--" + f.Name
-	if takesValue(f) {
-		name += " " + strings.ToUpper(cmp.Or(f.PlaceHolder, f.Name))
-	}
-	return name
 }
 
 // preset is the default of a flag, or that a value is required.
@@ -118,9 +99,6 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// text is for Markdown, where < begins a tag.
-func text(s string) string { return strings.ReplaceAll(s, "<", `\<`) }
-
 // columns is the longest line of the reference.
 const columns = 118
 
@@ -129,7 +107,7 @@ const columns = 118
 func wrap(paragraph, indent string) string {
 	var b strings.Builder
 	used := 0
-	for i, word := range words(paragraph) {
+	for i, word := range spans(paragraph) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
@@ -146,8 +124,8 @@ func wrap(paragraph, indent string) string {
 	return b.String()
 }
 
-// words splits at spaces outside of code spans.
-func words(s string) []string {
+// spans splits at spaces outside of code spans.
+func spans(s string) []string {
 	inside := false
 	return strings.FieldsFunc(s, func(r rune) bool {
 		if r == '`' {

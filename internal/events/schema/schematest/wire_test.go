@@ -1,4 +1,4 @@
-package gen_test
+package schematest_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
-	"compactd/internal/events/schema/gen"
+	"compactd/internal/events/schema/schematest"
 )
 
 var headings = regexp.MustCompile(`(?m)^##+ (.+)$`)
@@ -42,7 +42,7 @@ func TestWirePage(t *testing.T) {
 			shown[name] = true
 		}
 	}
-	for _, p := range gen.Payloads() {
+	for _, p := range schematest.Payloads() {
 		if !shown[p.Name] && !rarely[p.Name] {
 			t.Errorf("docs/format/wire.md shows no %s", p.Name)
 		}
@@ -55,11 +55,11 @@ var rarely = map[string]bool{"end": true, "forget": true, "idle": true, "summary
 // shownIn names the payload that an example of a section is.
 func shownIn(title string, data []byte) (string, error) {
 	var errs error
-	for _, p := range gen.Payloads() {
+	for _, p := range schematest.Payloads() {
 		if !about(title, p.Name) {
 			continue
 		}
-		err := gen.Validate(p.Name, data)
+		err := schematest.Validate(p.Name, data)
 		if err == nil {
 			err = events.UnmarshalStrict(data, reflect.New(p.Type).Interface())
 		}
