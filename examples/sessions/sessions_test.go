@@ -117,8 +117,8 @@ func compactions(t *testing.T, s transcript.Session, p compaction.Policy) (out [
 			t.Fatalf("turn %d: %v", i+1, err)
 		}
 		texts[seq] = msgs
-		outs := compaction.Decide(l, turn, config)
-		compaction.Apply(l, turn, outs, config)
+		outs, next := compaction.Decide(l, turn, config)
+		next.Install(l)
 		for _, o := range outs {
 			c, ok := o.Body.(*events.Compacted)
 			if !ok || o.View == nil {

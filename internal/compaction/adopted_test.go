@@ -277,7 +277,8 @@ func (a *adopted) returns() {
 	a.seq++
 	r := a.reader(events.KindRewind, object{"generation": 0})()
 	view, _, _ := a.ledger.View()
-	for _, o := range compaction.Decide(a.ledger, r, a.config) {
+	outs, _ := compaction.Decide(a.ledger, r, a.config)
+	for _, o := range outs {
 		if o.View != nil {
 			view = o.View
 		}

@@ -19,11 +19,12 @@ func TestOutcomesOutliveTheirTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		outs := recorded
-		if outs == nil {
-			outs = compaction.Decide(l, turn, c)
+		if recorded != nil {
+			compaction.Apply(l, turn, recorded, c)
+			return recorded
 		}
-		compaction.Apply(l, turn, outs, c)
+		outs, next := compaction.Decide(l, turn, c)
+		next.Install(l)
 		return outs
 	}
 	take(101, `{"turn":9,"messages":[{"role":"user","content":"still here"}]}`,

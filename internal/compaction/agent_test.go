@@ -144,8 +144,8 @@ func (s *simulated) receive(outs []compaction.Outcome) {
 		case *events.Job:
 			if s.g.odds(70, "summary") {
 				r := s.result(summary(b.ID, b.MaxUnits/2))
-				outs := compaction.Decide(s.ledger, r, s.config)
-				compaction.Apply(s.ledger, r, outs, s.config)
+				outs, next := compaction.Decide(s.ledger, r, s.config)
+				next.Install(s.ledger)
 				s.receive(outs)
 			}
 		case *events.Rejected:
@@ -231,8 +231,8 @@ func (s *simulated) ask() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	outs := compaction.Decide(s.ledger, r, s.config)
-	compaction.Apply(s.ledger, r, outs, s.config)
+	outs, next := compaction.Decide(s.ledger, r, s.config)
+	next.Install(s.ledger)
 	s.receive(outs)
 }
 

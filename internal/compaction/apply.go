@@ -22,9 +22,9 @@ type Outcome struct {
 	View *View
 }
 
-// Apply brings a ledger up to date with an event and its outcomes. It decides nothing: the
-// outcomes may be fresh from Decide or recorded years
-// ago by another version.
+// Apply brings a ledger up to date with an event and the outcomes that were recorded for
+// it, years ago or by another version. It decides nothing. What was decided a moment ago
+// is installed instead; see [Decide].
 func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	l.use(c)
 	var now int64
@@ -34,8 +34,8 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 			if slices.ContainsFunc(outs, usageIgnored) {
 				e = e.withoutUsage()
 			}
-			l.take(e)
-			l.lastTurnAt, l.idleHandled = now, false
+			v, _ := l.admit(e)
+			l.take(e, v)
 		}
 	case *Result:
 		now = e.Time
@@ -46,6 +46,11 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 			l.answer(e)
 		}
 	}
+	l.carryOut(outs, now)
+}
+
+// carryOut takes over what outcomes say about a session.
+func (l *Ledger) carryOut(outs []Outcome, now int64) {
 	for _, o := range outs {
 		switch b := o.Body.(type) {
 		case *events.Compacted:
@@ -77,11 +82,10 @@ func (t *Turn) withoutUsage() *Turn {
 	return &out
 }
 
-// take adds a turn that was not denied: at its place, to the parked ones, or not
-// at all when it is there already. Parked turns follow as soon as they can.
-func (l *Ledger) take(t *Turn) {
-	l.notes = nil
-	v, _ := l.admit(t)
+// take adds a turn that was not denied, as it was admitted: at its place, to the parked
+// ones, or not at all when it is there already. Parked turns follow as soon as they can.
+func (l *Ledger) take(t *Turn, v verdict) {
+	l.notes, l.lastTurnAt, l.idleHandled = nil, t.Time, false
 	if v == accept || v == park {
 		l.date(t.Seq, t.Time)
 	}
@@ -118,6 +122,7 @@ func (l *Ledger) retract(k int64) {
 		return
 	}
 	before := l.prompt().Total()
+	l.hidden = slices.Clone(l.hidden)    // a fork shares them
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
 	l.entries.cut(l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: k}) }))
 	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.from >= l.entries.n })

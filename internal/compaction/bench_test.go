@@ -57,7 +57,8 @@ func BenchmarkTurn(b *testing.B) {
 			for b.Loop() {
 				l := a.ledger.Fork()
 				for range turns {
-					compaction.Apply(l, turn, compaction.Decide(l, turn, a.config), a.config)
+					_, next := compaction.Decide(l, turn, a.config)
+					next.Install(l)
 				}
 			}
 			one := float64(b.Elapsed().Nanoseconds()) / float64(b.N) / float64(turns)
@@ -83,11 +84,11 @@ func BenchmarkTurnWaiting(b *testing.B) {
 			for b.Loop() {
 				l := a.ledger.Fork()
 				for range waitingTurns {
-					outs := compaction.Decide(l, turn, a.config)
+					outs, next := compaction.Decide(l, turn, a.config)
 					if len(outs) > 0 {
 						b.Fatalf("emitted %T", outs[0].Body)
 					}
-					compaction.Apply(l, turn, outs, a.config)
+					next.Install(l)
 				}
 			}
 			one := float64(b.Elapsed().Nanoseconds()) / float64(b.N) / waitingTurns

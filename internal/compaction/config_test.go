@@ -53,13 +53,13 @@ func TestTenants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		outs := compaction.Decide(l, turn, c)
+		outs, next := compaction.Decide(l, turn, c)
 		for _, o := range outs {
 			if r, ok := o.Body.(*events.Rejected); ok {
 				t.Fatalf("%s %s: %s", tenant, policy, r.Message)
 			}
 		}
-		compaction.Apply(l, turn, outs, c)
+		next.Install(l)
 		return l
 	}
 	for _, x := range []struct {

@@ -36,56 +36,76 @@ func (r *Result) event(a events.Address) (Event, int64) {
 	return Event{r.Seq, r.ID, events.KindSummary, a}, r.Time
 }
 
-// Decide returns the outcomes of an event, none in the common case. It does not change l:
-// Apply does, with what Decide returned.
-func Decide(l *Ledger, in Input, c *Config) []Outcome {
+// Next is a ledger as an event and its outcomes leave it.
+type Next struct {
+	ledger Ledger // after the event, before its outcomes
+	outs   []Outcome
+	now    int64
+}
+
+// Install makes l, the ledger that was decided about, the next one. Nothing may have
+// happened to l in between.
+func (n *Next) Install(l *Ledger) {
+	*l = n.ledger
+	l.carryOut(n.outs, n.now)
+}
+
+// Decide returns the outcomes of an event, none in the common case, and the next ledger,
+// the one that [Apply] would make of l with the same outcomes. For its callers l stays as
+// it is until they install that. In memory the two share what grows: Decide writes beyond
+// its end, so of several decisions about l only the last can be installed.
+func Decide(l *Ledger, in Input, c *Config) ([]Outcome, Next) {
 	l.use(c)
 	d := decision{config: c}
 	d.event, d.now = in.event(l.Address)
+	next := *l.fork()
 	switch e := in.(type) {
 	case *Turn:
-		d.turn(l, e)
+		d.turn(l, &next, e)
 	case *Result:
-		d.result(l, e)
+		next.receive(e)
+		d.result(l, next.fork(), e)
 	case *Request:
-		d.request(l, e)
+		if d.request(l, e); !slices.ContainsFunc(d.outs, rejects) {
+			next.answer(e)
+		}
 	}
-	return d.outs
+	return d.outs, Next{next, d.outs, d.now}
 }
 
-func (d *decision) turn(l *Ledger, t *Turn) {
-	switch v, code := l.admit(t); v {
-	case reject:
+// turn decides about a turn, which next takes unless it is rejected.
+func (d *decision) turn(l, next *Ledger, t *Turn) {
+	v, code := l.admit(t)
+	if v == reject {
 		d.reject(code, l)
 		return
-	case ignore:
-		return
-	case park:
+	}
+	if v != ignore {
 		if err := l.refuse(t); err != nil {
 			d.outs = Reject(d.event, err, d.config)
 			return
 		}
-		if len(l.parked) == 0 {
-			d.reject(events.CodeTurnGap, l)
-		}
-		d.noteTurn(l, t)
-		d.emitNotes(l)
-		return
 	}
-	if err := l.refuse(t); err != nil {
-		d.outs = Reject(d.event, err, d.config)
+	next.take(t, v)
+	if v == ignore {
 		return
 	}
 	d.noteTurn(l, t)
-	next := l.fork()
-	next.take(t)
+	if v == park {
+		if len(l.parked) == 0 {
+			d.reject(events.CodeTurnGap, l)
+		}
+		d.emitNotes(l)
+		return
+	}
 	d.notes = append(d.notes, next.notes...)
+	trial := next.fork() // compactions bring it to the state after them
 	retracted := next.job == nil
-	d.budget(l, next)
-	d.age(l, next)
-	d.emitNotes(next)
+	d.budget(l, trial)
+	d.age(l, trial)
+	d.emitNotes(trial)
 	if retracted || slices.ContainsFunc(d.outs, isJob) { // it waited too long
-		d.abort(l, next)
+		d.abort(l, trial)
 	}
 }
 
@@ -96,15 +116,14 @@ func (d *decision) noteTurn(l *Ledger, t *Turn) {
 
 // result decides about the result of a job. A summary is used at once when the session
 // waits for it, or when a truncation took what it gives back; else it is kept for
-// the trigger. Should there be none, the last stage runs in its place.
-func (d *decision) result(l *Ledger, r *Result) {
+// the trigger. Should there be none, the last stage runs in its place. next has received
+// the result.
+func (d *decision) result(l, next *Ledger, r *Result) {
 	fitness := l.matchResult(r)
 	if fitness == stale {
 		return
 	}
 	urgent, request := l.job.Lane != events.LaneBackground, l.job.Manual
-	next := l.fork()
-	next.receive(r)
 	b := next.Budget()
 	switch {
 	case request != nil:

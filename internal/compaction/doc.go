@@ -2,8 +2,8 @@
 // how a history that nears its context window is reduced.
 //
 //	turn, msgs, err := compaction.ReadTurn(ledger, payload, seq) // measure
-//	outs := compaction.Decide(ledger, turn, config)              // every decision
-//	compaction.Apply(ledger, turn, outs, config)                 // none
+//	outs, next := compaction.Decide(ledger, turn, config)        // every decision
+//	next.Install(ledger)                                         // none
 //	raw, err := compaction.Render(outs[0].View, texts)           // text, when it is needed
 //
 // The package owns the [Ledger] of a session and the decisions about its events. The
@@ -24,8 +24,8 @@
 //
 // # Lifecycle of a turn
 //
-//	payload ─ ReadTurn ─▶ Turn ─ Decide ─▶ outcomes ─ commit (worker) ─▶ Apply ─▶ ledger
-//	                                        │
+//	payload ─ ReadTurn ─▶ Turn ─ Decide ─▶ outcomes ─▶ commit (worker)
+//	                                        │  and [Next] ─ Install ─▶ ledger
 //	        [Ledger.Budget] ≥ trigger? ─────┤ no: nothing, or a change of level
 //	                                        ├ a summary may help: job ─▶ [ReadResult] ─▶ Decide
 //	                                        └ stages ─▶ plan ─▶ session.compacted

@@ -52,8 +52,8 @@ func FuzzReadTurn(f *testing.F) {
 				return
 			}
 			a.texts[a.seq] = msgs
-			outs := compaction.Decide(a.ledger, turn, a.config)
-			compaction.Apply(a.ledger, turn, outs, a.config)
+			outs, next := compaction.Decide(a.ledger, turn, a.config)
+			next.Install(a.ledger)
 			for _, o := range outs {
 				if o.View == nil {
 					continue

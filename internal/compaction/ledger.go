@@ -117,7 +117,7 @@ func (l *Ledger) Format() events.Format { return l.format }
 // beyond the ends of what the two share, so of many forks only the last is whole.
 func (l *Ledger) fork() *Ledger {
 	f := *l
-	f.hidden = slices.Clone(l.hidden)
+	f.hidden = slices.Clip(l.hidden)
 	f.parked = slices.Clone(l.parked)
 	return &f
 }

@@ -101,8 +101,8 @@ func (p *player) decide(e logged) ([]compaction.Outcome, []emitted) {
 		return outs, p.emitted(e, outs)
 	}
 	l := p.ledger(e.address())
-	outs := compaction.Decide(l, in, p.config)
-	compaction.Apply(l, in, outs, p.config)
+	outs, next := compaction.Decide(l, in, p.config)
+	next.Install(l)
 	return outs, p.emitted(e, outs)
 }
 

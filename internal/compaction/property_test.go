@@ -108,7 +108,8 @@ func TestGaps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				compaction.Apply(a.ledger, turn, compaction.Decide(a.ledger, turn, a.config), a.config)
+				_, next := compaction.Decide(a.ledger, turn, a.config)
+				next.Install(a.ledger)
 			}
 			return a.ledger.Dump()
 		}
@@ -226,8 +227,8 @@ func (w *witness) answer(emitted func(*events.Compacted, []events.Raw)) {
 
 // event decides on an event and applies it. again reads it for the twin.
 func (w *witness) event(in compaction.Input, again func() compaction.Input, emitted func(*events.Compacted, []events.Raw)) {
-	outs := w.decide(in)
-	compaction.Apply(w.ledger, in, outs, w.config)
+	outs, next := w.decide(in)
+	next.Install(w.ledger)
 	w.applyRecorded(again, outs)
 	w.partition()
 	for _, o := range outs {
@@ -368,11 +369,11 @@ func (w *witness) job(j *events.Job) {
 }
 
 // decide decides twice: the ledger stays as it was, and so does the answer.
-func (w *witness) decide(t compaction.Input) []compaction.Outcome {
+func (w *witness) decide(t compaction.Input) ([]compaction.Outcome, compaction.Next) {
 	compaction.Apply(w.ledger, nil, nil, w.config) // the cache of sums fits the config from here on
 	before := w.ledger.Dump()
-	outs := compaction.Decide(w.ledger, t, w.config)
-	again := compaction.Decide(w.ledger, t, w.config)
+	outs, _ := compaction.Decide(w.ledger, t, w.config)
+	again, next := compaction.Decide(w.ledger, t, w.config)
 	sameLedger(w.t, before, w.ledger.Dump())
 	w.same("number of outcomes", len(outs), len(again))
 	for i := range outs {
@@ -381,7 +382,7 @@ func (w *witness) decide(t compaction.Input) []compaction.Outcome {
 			w.t.Fatal("the same decision has two views")
 		}
 	}
-	return outs
+	return outs, next
 }
 
 // applyRecorded brings the twin up to date with outcomes that were written and

@@ -450,8 +450,8 @@ func (s *script) summary(a args) string {
 		answer = failure(job)
 	}
 	r := s.agent.result(answer)
-	outs := compaction.Decide(s.ledger, r, s.config)
-	compaction.Apply(s.ledger, r, outs, s.config)
+	outs, next := compaction.Decide(s.ledger, r, s.config)
+	next.Install(s.ledger)
 	return s.report(outs)
 }
 
@@ -493,8 +493,8 @@ func (s *script) request(r *compaction.Request, err error) string {
 		return "error: " + err.Error()
 	}
 	r.Time = s.now
-	outs := compaction.Decide(s.ledger, r, s.config)
-	compaction.Apply(s.ledger, r, outs, s.config)
+	outs, next := compaction.Decide(s.ledger, r, s.config)
+	next.Install(s.ledger)
 	return s.report(outs)
 }
 

@@ -215,8 +215,8 @@ func (a *agent) publish(turn object) []compaction.Outcome {
 	if err != nil {
 		return compaction.Reject(compaction.Event{Seq: a.seq, Kind: events.KindTurn, Address: a.ledger.Address}, err, a.config)
 	}
-	outs := compaction.Decide(a.ledger, t, a.config)
-	compaction.Apply(a.ledger, t, outs, a.config)
+	outs, next := compaction.Decide(a.ledger, t, a.config)
+	next.Install(a.ledger)
 	return outs
 }
 

@@ -45,8 +45,8 @@ func TestRealSessions(t *testing.T) {
 				}
 				texts[seq] = msgs
 				history = append(history, tn.Messages...)
-				outs := compaction.Decide(l, turn, cfg)
-				compaction.Apply(l, turn, outs, cfg)
+				outs, next := compaction.Decide(l, turn, cfg)
+				next.Install(l)
 				for _, o := range outs {
 					c, ok := o.Body.(*events.Compacted)
 					if !ok {

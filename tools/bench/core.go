@@ -111,7 +111,8 @@ func take(l *compaction.Ledger, turns []*compaction.Turn, n int, c *compaction.C
 	began := time.Now()
 	for i := range n {
 		t := turns[i%len(turns)]
-		compaction.Apply(l, t, compaction.Decide(l, t, c), c)
+		_, next := compaction.Decide(l, t, c)
+		next.Install(l)
 	}
 	return time.Since(began)
 }

@@ -52,7 +52,8 @@ func (f *fleet) weight(sessions, turns int) (bytes float64, entries int, err err
 			if err != nil {
 				return 0, 0, err
 			}
-			compaction.Apply(l, t, compaction.Decide(l, t, c), c)
+			_, next := compaction.Decide(l, t, c)
+			next.Install(l)
 			for _, m := range msgs {
 				entries += len(compaction.Measure(m, compaction.Entry{}))
 			}

@@ -41,7 +41,7 @@
 // of 900 KB, under GOMEMLIMIT=256MiB and windows that make every session compact;
 // rss_anon_mb is without the files. It takes minutes, so it must be requested by name.
 //
-// turn_cost_10k_over_10: Decide and Apply of a turn in a session of 10,000
+// turn_cost_10k_over_10: Decide and Install of a turn in a session of 10,000
 // messages, over the same in a session of 10. Beside it stand both costs, the
 // allocations of a turn in the long one, and its cost over that of looking at every
 // byte of the turn once (turn_cost_10k_over_hash, SHA-256).

@@ -38,7 +38,11 @@ func measurePlan(f *fleet, o options, p printer) error {
 	}
 	rate := compaction.NewRate(compaction.Profiles[policy.Profile], "anthropic")
 	floor := func() error { return estimate(slices.Clone(entries), rate) }
-	return p.race(o, linePlan, func() error { return planned(compaction.Decide(l, last, c)) }, floor)
+	work := func() error {
+		outs, _ := compaction.Decide(l, last, c)
+		return planned(outs)
+	}
+	return p.race(o, linePlan, work, floor)
 }
 
 // race runs work and its floor in turn, and writes what work took and made, and

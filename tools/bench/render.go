@@ -31,7 +31,7 @@ func measureRender(o options, p printer) error {
 	}
 	var raws []events.Raw
 	work := func() error {
-		outs := compaction.Decide(t.ledger, t.last, c)
+		outs, _ := compaction.Decide(t.ledger, t.last, c)
 		if err := planned(outs); err != nil {
 			return err
 		}
@@ -80,7 +80,8 @@ func readTalk(turns []string, window int64, c *compaction.Config) (*talk, error)
 			return nil, err
 		}
 		if t.texts[seq], t.last = msgs, turn; i < len(turns)-1 {
-			compaction.Apply(t.ledger, turn, compaction.Decide(t.ledger, turn, c), c)
+			_, next := compaction.Decide(t.ledger, turn, c)
+			next.Install(t.ledger)
 		}
 	}
 	return t, nil

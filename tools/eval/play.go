@@ -68,8 +68,8 @@ func (p *play) compact(now int64) error {
 }
 
 func (p *play) decide(in compaction.Input) error {
-	outs := compaction.Decide(p.ledger, in, p.config)
-	compaction.Apply(p.ledger, in, outs, p.config)
+	outs, next := compaction.Decide(p.ledger, in, p.config)
+	next.Install(p.ledger)
 	for _, o := range outs {
 		if r, ok := o.Body.(*events.Rejected); ok {
 			return fmt.Errorf("session %s: an event was rejected: %s", p.name, r.Code)

@@ -34,8 +34,8 @@ func (c *core) decide(e *Event, config *compaction.Config) []compaction.Outcome 
 		return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: c.address}, err, config)
 	}
 	known := c.ledger.HasTurns()
-	outs := compaction.Decide(c.ledger, in, config)
-	compaction.Apply(c.ledger, in, outs, config)
+	outs, next := compaction.Decide(c.ledger, in, config)
+	next.Install(c.ledger)
 	if known && !c.ledger.HasTurns() { // it has ended
 		c.ledger = compaction.NewLedger(c.address)
 	}

@@ -32,16 +32,23 @@ func New(c *compaction.Config) *Decider {
 // Process decides an event and applies it. It reports whether the event holds text
 // that a view may show.
 func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
-	d.expire(e)
-	outs, in := d.decide(e)
-	if slices.ContainsFunc(outs, unwieldy) {
-		d.Reset(e.Address)
-		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), false
-	}
-	if err := d.apply(e, in, outs); err != nil {
+	k, err := d.open(e)
+	if err != nil {
 		return d.reject(e, err), false
 	}
-	return outs, in != nil && (e.Kind == events.KindTurn || e.Kind == events.KindSummary)
+	l := k.ledger()
+	outs, next, err := d.decide(e, l)
+	if err != nil {
+		return d.reject(e, err), false
+	}
+	if slices.ContainsFunc(outs, unwieldy) {
+		d.reset(k)
+		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), false
+	}
+	if err := d.change(k, e.Kind, l, next.Install); err != nil {
+		return d.reject(e, err), false
+	}
+	return outs, e.Kind == events.KindTurn || e.Kind == events.KindSummary
 }
 
 // maxEditsBytes bounds the edits of one compaction as JSON. They must be published
@@ -64,15 +71,20 @@ func unwieldy(o compaction.Outcome) bool {
 
 // ApplyRecorded applies an event and what was published about it before.
 func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) error {
-	d.expire(e)
+	k, err := d.open(e)
+	if err != nil {
+		return nil // as now, so then
+	}
 	if slices.ContainsFunc(outs, resets) {
-		d.Reset(e.Address)
+		d.reset(k)
 		return nil
 	}
-	if in, err := d.read(e); err == nil { // else unreadable then as now: published as a rejection
-		return d.apply(e, in, outs)
+	l := k.ledger()
+	in, err := d.read(e, l)
+	if err != nil {
+		return nil // unreadable then as now: published as a rejection
 	}
-	return nil
+	return d.change(k, e.Kind, l, func(l *compaction.Ledger) { compaction.Apply(l, in, outs, d.Config) })
 }
 
 // resets reports whether an outcome means that its session begins again.
@@ -81,40 +93,47 @@ func resets(o compaction.Outcome) bool {
 	return ok && r.Code == events.CodeSessionReset
 }
 
-// decide decides without changing a ledger.
-func (d *Decider) decide(e Event) (outs []compaction.Outcome, in compaction.Input) {
-	defer func() {
-		if r := recover(); r != nil {
-			outs, in = d.reject(e, fmt.Errorf("decide: panic: %v", r)), nil
-		}
-	}()
-	in, err := d.read(e)
-	if err != nil {
-		return d.reject(e, err), nil
-	}
-	l, err := d.Ledger(e.Address)
-	if err != nil {
-		d.LoadErr = err
-		return nil, nil
-	}
-	if (e.Kind == events.KindCompact || e.Kind == events.KindRewind) && l.Overedited() {
-		return d.reject(e, events.NewInvalid(events.CodeTooManyEdits, "", "the session has many times more edits than messages")), nil
-	}
-	return compaction.Decide(l, in, d.Config), in
-}
-
-// read reads an event of a kind that is acted on.
-func (d *Decider) read(e Event) (compaction.Input, error) {
+// open returns the session that an event is about. An error is the reason to reject the
+// event, or that the ledger cannot be loaded. A session begins again that was idle
+// for as long as the log keeps an event, by the time of the next one: it makes no
+// difference whether the ledger was dropped before that.
+func (d *Decider) open(e Event) (*Entry, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
+	k, err := d.entry(e.Address)
+	if err != nil {
+		d.LoadErr = err
+		return nil, err
+	}
+	if k.Ledger != nil && k.Ledger.Expired(e.Time, d.Config) {
+		d.reset(k)
+	}
+	return k, nil
+}
+
+// decide decides without changing a ledger. An error is the reason to reject the event.
+func (d *Decider) decide(e Event, l *compaction.Ledger) (outs []compaction.Outcome, next compaction.Next, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("decide: panic: %v", r)
+		}
+	}()
+	in, err := d.read(e, l)
+	if err != nil {
+		return nil, next, err
+	}
+	if (e.Kind == events.KindCompact || e.Kind == events.KindRewind) && l.Overedited() {
+		return nil, next, events.NewInvalid(events.CodeTooManyEdits, "", "the session has many times more edits than messages")
+	}
+	outs, next = compaction.Decide(l, in, d.Config)
+	return outs, next, nil
+}
+
+// read reads an event of a kind that is acted on.
+func (d *Decider) read(e Event, l *compaction.Ledger) (compaction.Input, error) {
 	switch e.Kind {
 	case events.KindTurn:
-		l, err := d.Ledger(e.Address)
-		if err != nil {
-			d.LoadErr = err
-			return nil, err
-		}
 		turn, err := d.Config.MeasureTurn(l, e.Data, e.Seq)
 		if err != nil {
 			return nil, err
@@ -146,30 +165,22 @@ func readRequest(e Event) (*compaction.Request, error) {
 	return compaction.ReadRequest(e.Kind, e.Data, e.Seq)
 }
 
-// apply brings the ledger up to date. Should the code panic half-way, the ledger
+// change changes the ledger of a session. Should the code panic half-way, the ledger
 // cannot be trusted: the session begins again, and its agent receives a rejection.
-func (d *Decider) apply(e Event, in compaction.Input, outs []compaction.Outcome) (err error) {
-	if in == nil {
-		return nil
-	}
+func (d *Decider) change(k *Entry, kind events.Kind, l *compaction.Ledger, by func(*compaction.Ledger)) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			d.Reset(e.Address)
+			d.reset(k)
 			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins anew")
 		}
 	}()
-	l, err := d.Ledger(e.Address)
-	if err != nil {
-		d.LoadErr = err
-		return nil
-	}
 	known := l.HasTurns()
-	compaction.Apply(l, in, outs, d.Config)
+	by(l)
 	switch {
 	case l.HasTurns():
-		d.put(e.Address, l)
-	case known || e.Kind == events.KindForget: // it has ended, or is to leave the file too
-		d.Reset(e.Address)
+		d.put(k, l)
+	case known || kind == events.KindForget: // it has ended, or is to leave the file too
+		d.reset(k)
 	}
 	return nil
 }
@@ -183,21 +194,4 @@ func (d *Decider) reject(e Event, err error) []compaction.Outcome {
 		e.Kind = events.Kind(strings.ToValidUTF8(string(e.Kind[:maxKind]), ""))
 	}
 	return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: e.OutcomeAddress()}, err, d.Config)
-}
-
-// expire lets a session begin again that was idle for as long as the log keeps an
-// event, by the time of the next one. It makes no difference whether the ledger was
-// dropped before that.
-func (d *Decider) expire(e Event) {
-	if e.Validate() != nil {
-		return
-	}
-	l, err := d.Ledger(e.Address)
-	if err != nil {
-		d.LoadErr = err
-		return
-	}
-	if l.Expired(e.Time, d.Config) {
-		d.Reset(e.Address)
-	}
 }

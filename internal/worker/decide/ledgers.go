@@ -17,6 +17,7 @@ type Entry struct {
 	Ledger  *compaction.Ledger // nil when the session began again
 	used    uint64             // the event that used it last, counted
 	weight  int                // bytes it takes, as of then
+	cached  bool               // it is in the cache
 	Dirty   bool               // listed for the next checkpoint
 	replace bool               // what is stored of it is of no use
 	unsaved bool               // taken for a checkpoint that is not written yet
@@ -28,50 +29,63 @@ type Store interface {
 	List(tenant, after string, n int) ([]string, error)
 }
 
+// ledger is that of the entry, an empty one that is not kept if it has none.
+func (k *Entry) ledger() *compaction.Ledger {
+	if k.Ledger == nil {
+		return compaction.NewLedger(k.address)
+	}
+	return k.Ledger
+}
+
 // Ledger returns the ledger of a session, an empty one that is not kept if it
 // has none.
 func (d *Decider) Ledger(a events.Address) (*compaction.Ledger, error) {
+	k, err := d.entry(a)
+	if err != nil {
+		return nil, err
+	}
+	return k.ledger(), nil
+}
+
+// entry returns the entry of a session, an empty one that is not in the cache if it has
+// no ledger.
+func (d *Decider) entry(a events.Address) (*Entry, error) {
 	d.clock++
 	if k := d.Cache[a]; k != nil {
 		k.used = d.clock
-		if k.Ledger == nil {
-			return compaction.NewLedger(a), nil
-		}
-		return k.Ledger, nil
+		return k, nil
 	}
+	k := &Entry{address: a, used: d.clock}
 	if d.Store == nil {
-		return compaction.NewLedger(a), nil
+		return k, nil
 	}
 	rows, err := d.Store.Load(a)
 	if err != nil {
 		return nil, fmt.Errorf("load ledger: %w", err)
 	}
 	if rows == nil {
-		return compaction.NewLedger(a), nil
+		return k, nil
 	}
-	l, err := compaction.Restore(a, rows)
-	if err != nil {
+	if k.Ledger, err = compaction.Restore(a, rows); err != nil {
 		return nil, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
 	}
-	d.Cache[a] = &Entry{address: a, Ledger: l, used: d.clock}
-	d.weigh(d.Cache[a])
-	return l, nil
+	d.cache(k)
+	return k, nil
 }
 
 // put notes that a ledger changed.
-func (d *Decider) put(a events.Address, l *compaction.Ledger) {
-	k := d.Cache[a]
-	if k == nil {
-		k = &Entry{address: a, used: d.clock}
-		d.Cache[a] = k
-	}
+func (d *Decider) put(k *Entry, l *compaction.Ledger) {
 	k.Ledger = l
-	d.weigh(k)
+	d.cache(k)
 	d.markDirty(k)
 }
 
-// weigh keeps the sum of what the ledgers in memory take.
-func (d *Decider) weigh(k *Entry) {
+// cache puts an entry into the cache, and keeps the sum of what the ledgers there take.
+func (d *Decider) cache(k *Entry) {
+	if !k.cached {
+		k.cached = true
+		d.Cache[k.address] = k
+	}
 	was := k.weight
 	k.weight = 0
 	if k.Ledger != nil {
@@ -85,10 +99,14 @@ func (d *Decider) Reset(a events.Address) {
 	k := d.Cache[a]
 	if k == nil {
 		k = &Entry{address: a, used: d.clock}
-		d.Cache[a] = k
 	}
+	d.reset(k)
+}
+
+// reset is Reset for an entry at hand.
+func (d *Decider) reset(k *Entry) {
 	k.Ledger, k.replace = nil, true
-	d.weigh(k)
+	d.cache(k)
 	d.markDirty(k)
 }
 
