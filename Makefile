@@ -108,9 +108,9 @@ PLAIN = ./cmd/... ./docs ./examples/... ./internal/ops/cli/... ./internal/compac
 	./internal/events ./internal/events/codec ./internal/events/validate ./internal/events/schema/schematest ./internal/exact ./internal/ops/facts ./internal/overflow ./internal/policyfile ./internal/summarize \
 	$(addprefix ./internal/summarize/,extract llm sanitize snippet summarizetest) ./internal/ops/transcript ./internal/ops/whatif ./tools/...
 
-# The same for tests of three packages: worlds in fake time, simulations, children that are
+# The same for tests of three packages: servers in fake time, simulations, children that are
 # killed or damaged, thousands of turns, megabytes of text.
-SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestContextPages|TestCrowded|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestTooManyEdits
+SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestChangedLedgers|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestTooManyEdits
 SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/worker ./internal/worker/partition
 
 # Without what debuggers need, a test links in two thirds of the time.

@@ -74,7 +74,7 @@ func (m *Monitor) api(mux *http.ServeMux) {
 }
 
 // serving is the worker that answers; nil when there is none, after a refusal.
-func (m *Monitor) serving(w http.ResponseWriter) *watched {
+func (m *Monitor) serving(w http.ResponseWriter) *ledgerEvents {
 	on := m.watched.Load()
 	if on == nil {
 		writeError(w, query.Refusal(query.ErrNotServed))

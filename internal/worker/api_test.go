@@ -43,63 +43,63 @@ func send(t *testing.T, m *worker.Monitor, method, path, body string) httpAnswer
 	return httpAnswer{status: resp.StatusCode, header: resp.Header, body: strings.TrimSuffix(string(data), "\n")}
 }
 
-// asked is a request by both ways.
-type asked struct {
+// request is one request, as it is sent over NATS and over HTTP.
+type request struct {
 	endpoint, payload  string
 	method, path, body string
 }
 
-func get1(endpoint, payload, path string) asked {
-	return asked{endpoint: endpoint, payload: payload, method: "GET", path: path, body: ""}
+func getRequest(endpoint, payload, path string) request {
+	return request{endpoint: endpoint, payload: payload, method: "GET", path: path, body: ""}
 }
 
-// Every request has one answer, whether it comes by NATS or by HTTP, and to whichever
-// worker: also a refusal, whose code sets the status.
+// Every request has the same answer over NATS and over HTTP, and from any worker. So has a
+// refusal, whose code sets the status.
 func TestHTTPAnswersAsNATS(t *testing.T) {
 	t.Parallel()
-	w, r := newWorld(t, t.TempDir()), newRoll(t)
+	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
 	m := newMonitor(t, worker.MonitorConfig{})
-	first := w.monitored(m, "")
+	first := env.monitored(m, "")
 	<-first.worker.Ready()
-	second := w.start("b", r.listener("b"))
+	second := env.start("b", owners.listener("b"))
 	<-second.worker.Ready()
-	r.await(map[string]int{"b": 2})
+	owners.await(map[string]int{"b": 2})
 	const system = `"system":"be brief","tools":[{"name":"f"}],`
 	for i := range 6 { // in partitions of either worker
 		for n := 1; n <= 8; n++ {
-			w.publish(events.KindTurn, fmt.Sprintf("s%d", i), []byte(strings.Replace(string(turn(n)), `"messages"`, system+`"messages"`, 1)))
+			env.publish(events.KindTurn, fmt.Sprintf("s%d", i), []byte(strings.Replace(string(turn(n)), `"messages"`, system+`"messages"`, 1)))
 		}
 	}
-	w.settle()
-	var all []asked
+	env.awaitDecided()
+	var all []request
 	for i := range 6 {
 		s, at := fmt.Sprintf(`{"session":"s%d"`, i), fmt.Sprintf("/v1/sessions/default/s%d", i)
 		check := `"messages":[{"role":"user","content":"é"}],"tokens":5`
 		all = append(all,
-			get1("context", s+`}`, at+"/context"),
-			get1("context", s+`,"generation":0,"page":1}`, at+"/context?generation=0&page=1"),
-			get1("context", s+`,"generation":99}`, at+"/context?generation=99"),
-			get1("stats", s+`,"provider":"openai","model":"gpt-4"}`, at+"/stats?provider=openai&model=gpt-4"),
-			get1("files", s+`}`, at+"/files"),
-			get1("recall", s+`,"turn":3,"index":1}`, at+"/recall?turn=3&index=1"),
-			get1("recall", s+`,"turn":99}`, at+"/recall?turn=99"),
-			get1("recall", s+`,"text":"word 7","limit":2,"before":{"turn":7,"index":1}}`, at+"/recall?text="+url.QueryEscape("word 7")+"&limit=2&before=7.1"),
-			asked{endpoint: "check", payload: s + "," + check + `}`, method: "POST", path: at + "/check", body: "{" + check + "}"},
-			asked{endpoint: "check", payload: s + `}`, method: "POST", path: at + "/check", body: ""},
+			getRequest("context", s+`}`, at+"/context"),
+			getRequest("context", s+`,"generation":0,"page":1}`, at+"/context?generation=0&page=1"),
+			getRequest("context", s+`,"generation":99}`, at+"/context?generation=99"),
+			getRequest("stats", s+`,"provider":"openai","model":"gpt-4"}`, at+"/stats?provider=openai&model=gpt-4"),
+			getRequest("files", s+`}`, at+"/files"),
+			getRequest("recall", s+`,"turn":3,"index":1}`, at+"/recall?turn=3&index=1"),
+			getRequest("recall", s+`,"turn":99}`, at+"/recall?turn=99"),
+			getRequest("recall", s+`,"text":"word 7","limit":2,"before":{"turn":7,"index":1}}`, at+"/recall?text="+url.QueryEscape("word 7")+"&limit=2&before=7.1"),
+			request{endpoint: "check", payload: s + "," + check + `}`, method: "POST", path: at + "/check", body: "{" + check + "}"},
+			request{endpoint: "check", payload: s + `}`, method: "POST", path: at + "/check", body: ""},
 		)
 	}
 	all = append(all,
-		get1("sessions", `{"limit":3,"after":"2."}`, "/v1/sessions?limit=3&after=2."),
-		get1("sessions", `{"tenant":"other"}`, "/v1/sessions?tenant=other"),
-		get1("sessions", `{"limit":"many"}`, "/v1/sessions?limit=many"),
-		get1("sessions", `{"limit":"007"}`, "/v1/sessions?limit=007"),
-		get1("stats", `{"tenant":"a.b","session":"s"}`, "/v1/sessions/a.b/s/stats"),
-		get1("recall", `{"session":"s0","text":"12","turn":1}`, "/v1/sessions/default/s0/recall?text=12&turn=1"),
-		get1("recall", `{"session":"s0","text":"12","before":"now"}`, "/v1/sessions/default/s0/recall?text=12&before=now"),
-		get1("context", `{"session":"s0","page":1,"page":2}`, "/v1/sessions/default/s0/context?page=1&page=2"),
-		asked{endpoint: "check", payload: `{"session":"s0","session":"s1"}`, method: "POST", path: "/v1/sessions/default/s0/check", body: `{"session":"s1"}`},
-		asked{endpoint: "check", payload: `[]`, method: "POST", path: "/v1/sessions/default/s0/check", body: `[]`},
-		asked{endpoint: "check", payload: `{"session":"s0","format":"anthropic"}`, method: "POST", path: "/v1/sessions/default/s0/check", body: `{"format":"anthropic"}`},
+		getRequest("sessions", `{"limit":3,"after":"2."}`, "/v1/sessions?limit=3&after=2."),
+		getRequest("sessions", `{"tenant":"other"}`, "/v1/sessions?tenant=other"),
+		getRequest("sessions", `{"limit":"many"}`, "/v1/sessions?limit=many"),
+		getRequest("sessions", `{"limit":"007"}`, "/v1/sessions?limit=007"),
+		getRequest("stats", `{"tenant":"a.b","session":"s"}`, "/v1/sessions/a.b/s/stats"),
+		getRequest("recall", `{"session":"s0","text":"12","turn":1}`, "/v1/sessions/default/s0/recall?text=12&turn=1"),
+		getRequest("recall", `{"session":"s0","text":"12","before":"now"}`, "/v1/sessions/default/s0/recall?text=12&before=now"),
+		getRequest("context", `{"session":"s0","page":1,"page":2}`, "/v1/sessions/default/s0/context?page=1&page=2"),
+		request{endpoint: "check", payload: `{"session":"s0","session":"s1"}`, method: "POST", path: "/v1/sessions/default/s0/check", body: `{"session":"s1"}`},
+		request{endpoint: "check", payload: `[]`, method: "POST", path: "/v1/sessions/default/s0/check", body: `[]`},
+		request{endpoint: "check", payload: `{"session":"s0","format":"anthropic"}`, method: "POST", path: "/v1/sessions/default/s0/check", body: `{"format":"anthropic"}`},
 	)
 	statuses := map[string]int{"unknown_turn": 404, "unknown_generation": 404, "format_changed": 409}
 	described := map[string][]int{}
@@ -108,7 +108,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	}
 	refused := 0
 	for _, a := range all {
-		want, err := w.conn.Request("compactd."+a.endpoint, []byte(a.payload), waitLimit)
+		want, err := env.conn.Request("compactd."+a.endpoint, []byte(a.payload), waitLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 			if status = statuses[code]; status == 0 {
 				status = 400
 			}
-			if a.body != "" { // its text may say body for payload
+			if a.body != "" { // over HTTP its text has body for payload
 				body = strings.Replace(body, "the payload is", "the body is", 1)
 			}
 		}
@@ -135,7 +135,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 		}
 	}
 	if refused < 20 {
-		t.Errorf("%d requests were refused: the test shows too little", refused)
+		t.Errorf("%d requests were refused, want at least 20", refused)
 	}
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	}
 }
 
-// What is no request of the service is refused in the same shape, with a hint.
+// What is not a request of the service is refused in the same shape, with a hint.
 func TestHTTPRefusals(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t, worker.MonitorConfig{})
@@ -197,7 +197,7 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 }
 
-// Whoever comes to / is told where everything is, and all of it is there.
+// The index at / lists every path of the worker, and each of them exists.
 func TestHTTPIndex(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t, worker.MonitorConfig{Version: "v7"})
@@ -218,12 +218,12 @@ func TestHTTPIndex(t *testing.T) {
 	}
 }
 
-// A body that is larger than a request may be is refused, and not read to its end.
+// A body that is larger than the limit is refused, and not read to its end.
 func TestHTTPLargeBody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
+	env := newEnv(t, t.TempDir())
 	m := newMonitor(t, worker.MonitorConfig{})
-	r := w.monitored(m, "")
+	r := env.monitored(m, "")
 	<-r.worker.Ready()
 	body := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", events.MaxCheckBytes) + `"}]}`
 	got := send(t, m, "POST", "/v1/sessions/default/s/check", body)

@@ -10,19 +10,18 @@ import (
 	"compactd/internal/events"
 )
 
-// turns of these tests: short ones, so that each is decided in a moment.
+// shortTurn is a turn of a few tokens, which is decided quickly.
 func shortTurn(n int) []byte {
 	return fmt.Appendf(nil, `{"turn":%d,"messages":[{"role":"user","content":"question %d"},{"role":"assistant","content":"answer"}]}`, n, n)
 }
 
-// In a fleet of three a history that is requested with the turn that was acknowledged
-// last never lacks it, whichever worker answers; nor with the sequence of its
-// acknowledgement.
+// In a fleet of three, a request that names the last acknowledged turn, or the sequence of
+// its acknowledgement, never gets a history without it, whichever worker answers.
 func TestReadYourTurns(t *testing.T) {
 	t.Parallel()
-	w, r := newWorld(t, t.TempDir()), newRoll(t)
-	stops := []func() error{w.run("a", r.listener("a")), w.run("b", r.listener("b")), w.run("c", r.listener("c"))}
-	r.until("four partitions", func() bool { return len(r.held["a"])+len(r.held["b"])+len(r.held["c"]) == 4 })
+	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
+	stops := []func() error{env.run("a", owners.listener("a")), env.run("b", owners.listener("b")), env.run("c", owners.listener("c"))}
+	owners.until("four partitions", func() bool { return len(owners.held["a"])+len(owners.held["b"])+len(owners.held["c"]) == 4 })
 	const sessions, turns = 6, 50
 	var wg sync.WaitGroup
 	lacking := make([]int, sessions)
@@ -30,7 +29,7 @@ func TestReadYourTurns(t *testing.T) {
 		wg.Go(func() {
 			session := fmt.Sprintf("s%d", s)
 			for n := 1; n <= turns; n++ {
-				ack, err := w.js.Publish(t.Context(), "session.turn.default."+session, shortTurn(n))
+				ack, err := env.js.Publish(t.Context(), "session.turn.default."+session, shortTurn(n))
 				if err != nil {
 					t.Error(err)
 					return
@@ -40,7 +39,7 @@ func TestReadYourTurns(t *testing.T) {
 					wait = fmt.Sprintf(`"seq":%d`, ack.Sequence)
 				}
 				for _, subject := range []string{events.SubjectContext, events.SubjectStats} {
-					through, e := w.through(subject, fmt.Sprintf(`{"session":%q,%s}`, session, wait))
+					through, e := env.through(subject, fmt.Sprintf(`{"session":%q,%s}`, session, wait))
 					if e != nil {
 						t.Errorf("%s, turn %d: %v", session, n, e)
 					} else if through.Turn < int64(n) {
@@ -57,7 +56,7 @@ func TestReadYourTurns(t *testing.T) {
 	}
 	t.Logf("%d of %d answers lacked a turn that was acknowledged", total, 2*sessions*turns)
 	if total > 0 {
-		t.Errorf("%d answers lacked it", total)
+		t.Errorf("%d answers lacked an acknowledged turn", total)
 	}
 	for _, stop := range stops {
 		if err := stop(); err != nil {
@@ -66,9 +65,9 @@ func TestReadYourTurns(t *testing.T) {
 	}
 }
 
-// through requests a history or figures, and returns up to which turn they stand.
-func (w *world) through(subject, request string) (events.Through, error) {
-	m, err := w.conn.Request(subject, []byte(request), waitLimit)
+// through requests a history or figures, and returns the turn that they include last.
+func (env *testEnv) through(subject, request string) (events.Through, error) {
+	m, err := env.conn.Request(subject, []byte(request), waitLimit)
 	if err != nil {
 		return events.Through{}, err
 	}
@@ -86,18 +85,18 @@ func (w *world) through(subject, request string) (events.Through, error) {
 	return out.Through, nil
 }
 
-// A turn that was refused or is parked is decided: its answer comes at once, also from a
-// worker that took the partition over since. One that does not come is waited for until
-// the time is over, and one that comes meanwhile ends the wait, whichever worker serves it then.
+// A refused or parked turn counts as decided: the answer comes at once, also from a worker
+// that has taken the partition over since. For a turn that is not in the log the request
+// waits until its time is over, or until the turn arrives, at whichever worker serves it then.
 func TestAwaitTurns(t *testing.T) {
 	t.Parallel()
-	w, r := newWorld(t, t.TempDir()), newRoll(t)
-	stopA := w.run("a", r.listener("a"))
-	r.await(map[string]int{"a": 4})
+	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
+	stopA := env.run("a", owners.listener("a"))
+	owners.await(map[string]int{"a": 4})
 	const forever = `"wait_ms":8000`
 	ask := func(n int, wait string) (events.Through, error) {
 		t.Helper()
-		return w.through(events.SubjectContext, fmt.Sprintf(`{"session":"s","turn":%d,%s}`, n, wait))
+		return env.through(events.SubjectContext, fmt.Sprintf(`{"session":"s","turn":%d,%s}`, n, wait))
 	}
 	code := func(err error) events.Code {
 		e, _ := errors.AsType[*events.ServiceError](err)
@@ -109,8 +108,8 @@ func TestAwaitTurns(t *testing.T) {
 	if _, err := ask(1, `"wait_ms":1`); code(err) != events.CodeTurnPending {
 		t.Errorf("a session that has no turns: %v", err)
 	}
-	w.publish(events.KindTurn, "s", shortTurn(1))
-	w.publish(events.KindTurn, "s", []byte(`{"turn":2,"messages":[{"role":"tool","content":"x"}]}`)) // refused
+	env.publish(events.KindTurn, "s", shortTurn(1))
+	env.publish(events.KindTurn, "s", []byte(`{"turn":2,"messages":[{"role":"tool","content":"x"}]}`)) // refused
 	decided := func(who string) {
 		t.Helper()
 		for n, want := range []int64{1: 1, 2: 1} {
@@ -125,7 +124,7 @@ func TestAwaitTurns(t *testing.T) {
 		}
 	}
 	decided("the worker that refused it")
-	w.publish(events.KindTurn, "s", shortTurn(4)) // parked
+	env.publish(events.KindTurn, "s", shortTurn(4)) // parked
 	if through, err := ask(4, forever); err != nil || through.Turn != 1 {
 		t.Errorf("a parked turn: through %+v, %v", through, err)
 	}
@@ -133,7 +132,7 @@ func TestAwaitTurns(t *testing.T) {
 		t.Errorf("a turn that does not come: %v", err)
 	}
 
-	answers := make(chan error, 1) // asked of one worker, and answered after another took over
+	answers := make(chan error, 1) // requested from one worker, and answered after another took over
 	go func() {
 		through, err := ask(5, forever)
 		if err == nil && through.Turn != 5 {
@@ -141,28 +140,28 @@ func TestAwaitTurns(t *testing.T) {
 		}
 		answers <- err
 	}()
-	stopB := w.run("b", r.listener("b"))
-	r.until("both serve", func() bool { return len(r.held["a"]) == 2 && len(r.held["b"]) == 2 })
+	stopB := env.run("b", owners.listener("b"))
+	owners.until("both serve", func() bool { return len(owners.held["a"]) == 2 && len(owners.held["b"]) == 2 })
 	if err := stopA(); err != nil {
 		t.Error(err)
 	}
-	r.await(map[string]int{"b": 4})
+	owners.await(map[string]int{"b": 4})
 	decided("the worker that took over")
 	for _, n := range []int{2, 3, 5} {
-		w.publish(events.KindTurn, "s", shortTurn(n))
+		env.publish(events.KindTurn, "s", shortTurn(n))
 	}
 	if through, err := ask(5, forever); err != nil || through.Turn != 5 {
 		t.Errorf("turn 5: through %+v, %v", through, err)
 	}
 	select {
-	case err := <-answers: // the worker that got the request may have stopped: then it answers so at once
+	case err := <-answers: // the worker that got the request may have stopped: then it refuses at once
 		if err != nil && code(err) != events.CodeUnavailable {
-			t.Errorf("asked before the take-over: %v", err)
+			t.Errorf("requested before the take-over: %v", err)
 		}
 	case <-time.After(waitLimit):
 		t.Error("no answer")
 	}
-	if _, err := w.through(events.SubjectContext, `{"session":"s","turn":5,"wait_ms":8001}`); code(err) != events.CodeOutOfRange {
+	if _, err := env.through(events.SubjectContext, `{"session":"s","turn":5,"wait_ms":8001}`); code(err) != events.CodeOutOfRange {
 		t.Errorf("a wait that is too long: %v", err)
 	}
 	if err := stopB(); err != nil {

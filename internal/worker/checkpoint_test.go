@@ -18,153 +18,153 @@ import (
 	"compactd/internal/worker"
 )
 
-// watched is what the listener of a worker with checkpoints received.
-type watched struct {
+// ledgerEvents counts what the listener of a worker receives about ledgers and their files.
+type ledgerEvents struct {
 	checkpointed func(worker.Checkpointed) // called under mu; may be nil
 
-	mu                         sync.Mutex // guards the fields below
-	replayed, written, evicted int
-	aside                      []worker.Quarantined
-	lost                       []error
+	mu                             sync.Mutex // guards the fields below
+	replayed, checkpoints, evicted int
+	quarantined                    []worker.Quarantined
+	failed                         []error
 }
 
-func (h *watched) listener() worker.Listener {
+func (seen *ledgerEvents) listener() worker.Listener {
 	return worker.Listener{
 		PartitionAcquired: func(a worker.PartitionAcquired) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.replayed += a.Replayed
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.replayed += a.Replayed
 		},
 		PartitionFailed: func(l worker.PartitionFailed) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.lost = append(h.lost, l.Err)
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.failed = append(seen.failed, l.Err)
 		},
 		PartitionReleased: func(l worker.PartitionReleased) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
 			if l.Err != nil {
-				h.lost = append(h.lost, l.Err)
+				seen.failed = append(seen.failed, l.Err)
 			}
 		},
 		Checkpointed: func(c worker.Checkpointed) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.written++
-			h.evicted += c.Evicted
-			if h.checkpointed != nil {
-				h.checkpointed(c)
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.checkpoints++
+			seen.evicted += c.Evicted
+			if seen.checkpointed != nil {
+				seen.checkpointed(c)
 			}
 		},
 		Quarantined: func(s worker.Quarantined) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.aside = append(h.aside, s)
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.quarantined = append(seen.quarantined, s)
 		},
 	}
 }
 
-// withLedgers is a world whose workers have checkpoints, and make them often.
-func withLedgers(t *testing.T) *world {
+// withLedgers returns an environment whose workers write checkpoints, and often.
+func withLedgers(t *testing.T) *testEnv {
 	t.Helper()
-	w := newWorld(t, t.TempDir())
-	w.ledgers, w.checkpointEvery = t.TempDir(), time.Millisecond
-	return w
+	env := newEnv(t, t.TempDir())
+	env.ledgers, env.checkpointEvery = t.TempDir(), time.Millisecond
+	return env
 }
 
-// serve runs a worker until all is decided that do publishes, then stops it.
-func (w *world) serve(owner string, do func()) *watched {
-	w.t.Helper()
-	h := &watched{}
-	w.serveAs(owner, h, do)
-	return h
+// serve runs a worker until everything that do publishes is decided, then stops it.
+func (env *testEnv) serve(owner string, do func()) *ledgerEvents {
+	env.t.Helper()
+	seen := &ledgerEvents{}
+	env.serveAs(owner, seen, do)
+	return seen
 }
 
-func (w *world) serveAs(owner string, h *watched, do func()) {
-	w.t.Helper()
-	stop := w.run(owner, h.listener())
+func (env *testEnv) serveAs(owner string, seen *ledgerEvents, do func()) {
+	env.t.Helper()
+	stop := env.run(owner, seen.listener())
 	do()
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 }
 
 // rounds publishes turns from ≤ n < to of some sessions.
-func (w *world) rounds(sessions, from, to int) func() {
+func (env *testEnv) rounds(sessions, from, to int) func() {
 	return func() {
-		w.t.Helper()
+		env.t.Helper()
 		for n := from; n < to; n++ {
 			for s := range sessions {
-				w.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s%30, n))
+				env.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s%30, n))
 			}
 		}
 	}
 }
 
-// A restart replays only what is behind the checkpoint, and decides as if there
-// had been none.
+// A restart replays only the events after the checkpoint, and decides as if there had been
+// no restart.
 func TestRestartFromCheckpoint(t *testing.T) {
 	t.Parallel()
-	w := withLedgers(t)
-	h := w.serve("a", w.rounds(12, 1, 12))
-	if h.written < 4 {
-		t.Errorf("%d checkpoints, want some of every partition", h.written)
+	env := withLedgers(t)
+	seen := env.serve("a", env.rounds(12, 1, 12))
+	if seen.checkpoints < 4 {
+		t.Errorf("%d checkpoints, want some of every partition", seen.checkpoints)
 	}
-	if h = w.serve("b", w.rounds(12, 12, 14)); h.replayed != 0 {
-		t.Errorf("after a stop in good order %d events were replayed", h.replayed)
+	if seen = env.serve("b", env.rounds(12, 12, 14)); seen.replayed != 0 {
+		t.Errorf("after a stop in good order %d events were replayed", seen.replayed)
 	}
-	ledgers := w.ledgers
-	w.ledgers = "" // the next worker leaves the files where they are
-	if h = w.serve("c", w.rounds(12, 14, 17)); h.replayed != 12*13 {
-		t.Errorf("without a file %d events were replayed, not all %d", h.replayed, 12*13)
+	ledgers := env.ledgers
+	env.ledgers = "" // the next worker leaves the files where they are
+	if seen = env.serve("c", env.rounds(12, 14, 17)); seen.replayed != 12*13 {
+		t.Errorf("without a file %d events were replayed, not all %d", seen.replayed, 12*13)
 	}
-	w.ledgers = ledgers
-	if h = w.serve("d", w.rounds(12, 17, 30)); h.replayed != 12*3 {
-		t.Errorf("%d events were replayed, not the %d behind the checkpoints", h.replayed, 12*3)
+	env.ledgers = ledgers
+	if seen = env.serve("d", env.rounds(12, 17, 30)); seen.replayed != 12*3 {
+		t.Errorf("%d events were replayed, not the %d behind the checkpoints", seen.replayed, 12*3)
 	}
-	if len(h.aside) > 0 {
-		t.Errorf("set aside: %v", h.aside)
+	if len(seen.quarantined) > 0 {
+		t.Errorf("quarantined: %v", seen.quarantined)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-// Every checkpoint is one to start from, also one that was taken while events and
-// commits were coming in: with an old file the worker goes on as the log has it.
+// A worker can start from any checkpoint, also from one that was taken while events arrived
+// and commits were under way: from an old file it continues as the log has it.
 func TestAnyCheckpointWillDo(t *testing.T) {
 	t.Parallel()
-	w := withLedgers(t)
+	env := withLedgers(t)
 	const sessions = 40
 	files := map[int][]string{} // copies by partition
-	h := &watched{}
+	seen := &ledgerEvents{}
 	keep := t.TempDir()
-	h.checkpointed = func(c worker.Checkpointed) { // nothing is written meanwhile
+	seen.checkpointed = func(c worker.Checkpointed) { // nothing is written meanwhile
 		to := filepath.Join(keep, fmt.Sprintf("p%d-%d.db", c.Partition, c.Cursor))
-		copyFile(t, filepath.Join(w.ledgers, fmt.Sprintf("p%d.db", c.Partition)), to)
+		copyFile(t, filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", c.Partition)), to)
 		files[c.Partition] = append(files[c.Partition], to)
 	}
-	w.serveAs("a", h, func() {
+	env.serveAs("a", seen, func() {
 		for n := 1; n < 21; n++ {
 			for s := range sessions {
 				subject := events.Published(events.KindTurn, events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprintf("s%d", s)})
-				if _, err := w.js.PublishAsync(subject, agentTurn(s%30, n)); err != nil {
+				if _, err := env.js.PublishAsync(subject, agentTurn(s%30, n)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		<-w.js.PublishAsyncComplete()
+		<-env.js.PublishAsyncComplete()
 	})
 	r := rand.New(rand.NewPCG(1, 1))
 	trials, replayed := 4, 0
 	for i := range trials {
 		for p, all := range files {
-			copyFile(t, all[r.IntN(len(all))], filepath.Join(w.ledgers, fmt.Sprintf("p%d.db", p)))
+			copyFile(t, all[r.IntN(len(all))], filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)))
 		}
-		h := w.serve(fmt.Sprint("b", i), w.rounds(sessions, 21+2*i, 23+2*i))
-		if len(h.aside) > 0 {
-			t.Errorf("set aside: %v", h.aside)
+		seen := env.serve(fmt.Sprint("b", i), env.rounds(sessions, 21+2*i, 23+2*i))
+		if len(seen.quarantined) > 0 {
+			t.Errorf("quarantined: %v", seen.quarantined)
 		}
-		replayed += h.replayed
+		replayed += seen.replayed
 	}
 	copies := 0
 	for _, all := range files {
@@ -172,9 +172,9 @@ func TestAnyCheckpointWillDo(t *testing.T) {
 	}
 	fmt.Printf("checkpoints: %d under load, %d starts from them, %d events replayed\n", copies, trials, replayed)
 	if replayed == 0 {
-		t.Error("nothing was behind the checkpoints")
+		t.Error("no event came after the checkpoints: the test shows nothing")
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
 func copyFile(t *testing.T, from, to string) {
@@ -187,71 +187,70 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// Ledgers that leave memory come back as they were, whether they are too many or too
-// large (P14).
+// Ledgers are evicted when they are too many or too large, and loaded again as they were (P14).
 func TestLedgersLeaveMemory(t *testing.T) {
 	t.Parallel()
 	t.Run("many", func(t *testing.T) {
 		t.Parallel()
-		w := withLedgers(t)
-		w.maxLedgers = 8
-		w.wantLedgersLeave(150)
+		env := withLedgers(t)
+		env.maxLedgers = 8
+		env.wantLedgersLeave(150)
 	})
 	t.Run("large", func(t *testing.T) {
 		t.Parallel()
-		w := withLedgers(t)
-		w.maxLedgerBytes = 64 << 10
-		w.wantLedgersLeave(150)
+		env := withLedgers(t)
+		env.maxLedgerBytes = 64 << 10
+		env.wantLedgersLeave(150)
 	})
 }
 
-// Ledgers that changed leave memory too, however seldom checkpoints are due; and one
-// that alone is larger than all may be holds up no other (P14).
-func TestCrowdedLedgersLeaveMemory(t *testing.T) {
+// Changed ledgers are evicted too, however rarely checkpoints are due. A ledger that alone is
+// larger than the limit delays no other (P14).
+func TestChangedLedgersLeaveMemory(t *testing.T) {
 	t.Parallel()
 	for sessions, rounds := range map[int]int{150: 12, 1: 450} {
-		w := withLedgers(t)
-		w.checkpointEvery, w.maxLedgerBytes = time.Hour, 4<<10
-		h := w.serve("a", w.rounds(sessions, 1, 1+rounds))
-		if h.evicted < sessions {
-			t.Errorf("of %d sessions %d ledgers left memory", sessions, h.evicted)
+		env := withLedgers(t)
+		env.checkpointEvery, env.maxLedgerBytes = time.Hour, 4<<10
+		seen := env.serve("a", env.rounds(sessions, 1, 1+rounds))
+		if seen.evicted < sessions {
+			t.Errorf("of %d sessions %d ledgers left memory", sessions, seen.evicted)
 		}
-		w.wantAsLogSays()
+		env.wantRedecided()
 	}
 }
 
-func (w *world) wantLedgersLeave(sessions int) {
-	t := w.t
+func (env *testEnv) wantLedgersLeave(sessions int) {
+	t := env.t
 	t.Helper()
 	evicted := 0
 	for i := range 3 {
-		h := w.serve(fmt.Sprint(i), w.rounds(sessions, 1+3*i, 4+3*i))
-		evicted += h.evicted
+		seen := env.serve(fmt.Sprint(i), env.rounds(sessions, 1+3*i, 4+3*i))
+		evicted += seen.evicted
 	}
-	fmt.Printf("ledgers: %d sessions, at most %d, or %d bytes, in memory, %d left it\n", sessions, w.maxLedgers, w.maxLedgerBytes, evicted)
+	fmt.Printf("ledgers: %d sessions, at most %d, or %d bytes, in memory, %d left it\n", sessions, env.maxLedgers, env.maxLedgerBytes, evicted)
 	if evicted < 2*sessions {
 		t.Errorf("only %d ledgers left memory", evicted)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-// A file that is damaged, of another log, or ahead of the marker is quarantined, and
-// the ledgers follow from the log.
-func TestLedgerFileSetAside(t *testing.T) {
+// A file that is damaged, belongs to another log, or is ahead of the marker is quarantined,
+// and the ledgers are rebuilt from the log.
+func TestLedgerFileQuarantined(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w := newWorld(t, dir)
-	w.rounds(8, 1, 10)()
-	w.stop()
-	early := copyOf(t, dir) // nothing is decided there
-	w = newWorld(t, dir)
-	w.ledgers, w.checkpointEvery = t.TempDir(), time.Millisecond
-	w.serve("a", func() {})
+	env := newEnv(t, dir)
+	env.rounds(8, 1, 10)()
+	env.stop()
+	early := copyDir(t, dir) // nothing is decided there
+	env = newEnv(t, dir)
+	env.ledgers, env.checkpointEvery = t.TempDir(), time.Millisecond
+	env.serve("a", func() {})
 
 	other := withLedgers(t)
 	other.serve("x", other.rounds(8, 1, 4))
 
-	file := filepath.Join(w.ledgers, "p0.db")
+	file := filepath.Join(env.ledgers, "p0.db")
 	for i, c := range []struct {
 		name, reason string
 		spoil        func()
@@ -269,44 +268,44 @@ func TestLedgerFileSetAside(t *testing.T) {
 			}
 		}},
 		{"another log", "another stream", func() { copyFile(t, filepath.Join(other.ledgers, "p0.db"), file) }},
-		{"another partition", "another partition", func() { copyFile(t, filepath.Join(w.ledgers, "p1.db"), file) }},
+		{"another partition", "another partition", func() { copyFile(t, filepath.Join(env.ledgers, "p1.db"), file) }},
 	} {
 		c.spoil()
-		h := w.serve(c.name, w.rounds(8, 10+i, 11+i))
-		if len(h.aside) != 1 || h.aside[0].Partition != 0 || !strings.Contains(h.aside[0].Reason.Error(), c.reason) {
-			t.Errorf("%s: set aside: %v", c.name, h.aside)
-		} else if _, err := os.Stat(h.aside[0].Moved); err != nil {
+		seen := env.serve(c.name, env.rounds(8, 10+i, 11+i))
+		if len(seen.quarantined) != 1 || seen.quarantined[0].Partition != 0 || !strings.Contains(seen.quarantined[0].Reason.Error(), c.reason) {
+			t.Errorf("%s: quarantined: %v", c.name, seen.quarantined)
+		} else if _, err := os.Stat(seen.quarantined[0].Moved); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		w.wantAsLogSays()
+		env.wantRedecided()
 	}
 
-	behind := newWorld(t, early)
-	behind.ledgers, behind.checkpointEvery = w.ledgers, w.checkpointEvery
-	h := behind.serve("early", behind.rounds(8, 10, 14))
-	if len(h.aside) != 4 || !strings.Contains(h.aside[0].Reason.Error(), "and the marker at 0") {
-		t.Errorf("ahead of the marker: set aside: %v", h.aside)
+	behind := newEnv(t, early)
+	behind.ledgers, behind.checkpointEvery = env.ledgers, env.checkpointEvery
+	seen := behind.serve("early", behind.rounds(8, 10, 14))
+	if len(seen.quarantined) != 4 || !strings.Contains(seen.quarantined[0].Reason.Error(), "and the marker at 0") {
+		t.Errorf("ahead of the marker: quarantined: %v", seen.quarantined)
 	}
-	behind.wantAsLogSays()
+	behind.wantRedecided()
 }
 
-// A ledger that is whole as a row and makes no sense is found while events are
-// replayed, or decided: the file is quarantined, and the partition goes on.
-func TestStoredLedgerMakesNoSense(t *testing.T) {
+// A ledger whose checksum is right and whose content is invalid is found when events are
+// replayed or decided. The file is quarantined, and the partition continues.
+func TestStoredLedgerIsInvalid(t *testing.T) {
 	t.Parallel()
 	for _, replayed := range []bool{true, false} {
 		t.Run(fmt.Sprint("replayed=", replayed), func(t *testing.T) {
 			t.Parallel()
-			w := withLedgers(t)
-			w.serve("a", w.rounds(8, 1, 5))
+			env := withLedgers(t)
+			env.serve("a", env.rounds(8, 1, 5))
 			if replayed {
-				ledgers := w.ledgers
-				w.ledgers = ""
-				w.serve("b", w.rounds(8, 5, 6))
-				w.ledgers = ledgers
+				ledgers := env.ledgers
+				env.ledgers = ""
+				env.serve("b", env.rounds(8, 5, 6))
+				env.ledgers = ledgers
 			}
-			for p := range w.streams.Partitions {
-				s := w.openLedgers(p, false)
+			for p := range env.streams.Partitions {
+				s := env.openLedgers(p, false)
 				for n := range 8 {
 					a := events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprintf("s%d", n)}
 					rows, err := s.Load(a)
@@ -324,64 +323,64 @@ func TestStoredLedgerMakesNoSense(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h := w.serve("c", w.rounds(8, 6, 8))
-			if len(h.aside) == 0 || len(h.lost) != len(h.aside) {
-				t.Errorf("set aside: %v; lost: %v", h.aside, h.lost)
+			seen := env.serve("c", env.rounds(8, 6, 8))
+			if len(seen.quarantined) == 0 || len(seen.failed) != len(seen.quarantined) {
+				t.Errorf("quarantined: %v; failed: %v", seen.quarantined, seen.failed)
 			}
-			w.wantAsLogSays()
+			env.wantRedecided()
 		})
 	}
 }
 
 // openLedgers opens a file that no worker has open.
-func (w *world) openLedgers(partition int, readOnly bool) *kv.Store {
-	w.t.Helper()
-	s, aside, err := kv.Open(kv.Options{
-		Path:      filepath.Join(w.ledgers, fmt.Sprintf("p%d.db", partition)),
-		Partition: partition, Partitions: w.streams.Partitions, ReadOnly: readOnly,
+func (env *testEnv) openLedgers(partition int, readOnly bool) *kv.Store {
+	env.t.Helper()
+	s, quarantined, err := kv.Open(kv.Options{
+		Path:      filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", partition)),
+		Partition: partition, Partitions: env.streams.Partitions, ReadOnly: readOnly,
 	})
-	if err != nil || aside != nil {
-		w.t.Fatalf("open ledgers of partition %d: %v, %v", partition, aside, err)
+	if err != nil || quarantined != nil {
+		env.t.Fatalf("open ledgers of partition %d: %v, %v", partition, quarantined, err)
 	}
 	return s
 }
 
-// P11, end to end: whatever becomes of a ledger file between two starts, and while
-// it is in use, what is published is what the log contains.
+// P11, end to end: whatever damage a ledger file takes between two starts, the published
+// outcomes are those that follow from the log.
 func TestMutatedLedgerFiles(t *testing.T) {
 	t.Parallel()
-	w := withLedgers(t)
-	w.maxLedgers = 8
+	env := withLedgers(t)
+	env.maxLedgers = 8
 	const sessions, mutations = 12, 60
-	w.serve("a", w.rounds(sessions, 1, 10))
+	env.serve("a", env.rounds(sessions, 1, 10))
 	r := rand.New(rand.NewPCG(1, 2))
 	var olds [4]string
 	keep := t.TempDir()
 	for p := range olds {
 		olds[p] = filepath.Join(keep, fmt.Sprint(p))
-		copyFile(t, filepath.Join(w.ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
+		copyFile(t, filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
 	}
-	w.serve("b", w.rounds(sessions, 10, 12))
-	aside, done := 0, 0
+	env.serve("b", env.rounds(sessions, 10, 12))
+	quarantined, done := 0, 0
 	round := 12
 	for done < mutations {
 		for p := range 3 { // the fourth is left alone
-			mutateFile(t, r, filepath.Join(w.ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
+			mutateFile(t, r, filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
 			done++
 		}
-		h := w.serve(fmt.Sprint(done), w.rounds(sessions, round, round+1))
-		aside += len(h.aside)
+		seen := env.serve(fmt.Sprint(done), env.rounds(sessions, round, round+1))
+		quarantined += len(seen.quarantined)
 		round++
 	}
-	fmt.Printf("ledger files: %d mutations, %d set aside, %d used\n", done, aside, done-aside)
-	if aside == 0 || aside == done {
-		t.Error("the mutations are all of one kind")
+	fmt.Printf("ledger files: %d mutations, %d quarantined, %d used\n", done, quarantined, done-quarantined)
+	if quarantined == 0 || quarantined == done {
+		t.Error("of the mutated files all or none were quarantined: the test shows nothing")
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-// mutateFile flips bits, clears pages, truncates, puts pages or the whole file
-// back as they were.
+// mutateFile flips a bit, clears a page, truncates the file, or restores pages or the whole
+// file from an older copy.
 func mutateFile(t *testing.T, r *rand.Rand, path, old string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -415,16 +414,16 @@ func mutateFile(t *testing.T, r *rand.Rand, path, old string) {
 	}
 }
 
-// A file that is damaged while a worker has it open is quarantined under way.
+// A file that is damaged while a worker has it open is quarantined while the worker runs.
 func TestLedgerFileDamagedInUse(t *testing.T) {
 	t.Parallel()
-	w := withLedgers(t)
-	w.maxLedgers = 4
-	h := w.serve("a", func() {
-		w.rounds(40, 1, 6)()
-		w.settle()
-		for p := range w.streams.Partitions {
-			f, err := os.OpenFile(filepath.Join(w.ledgers, fmt.Sprintf("p%d.db", p)), os.O_RDWR, 0)
+	env := withLedgers(t)
+	env.maxLedgers = 4
+	seen := env.serve("a", func() {
+		env.rounds(40, 1, 6)()
+		env.awaitDecided()
+		for p := range env.streams.Partitions {
+			f, err := os.OpenFile(filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)), os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -439,21 +438,21 @@ func TestLedgerFileDamagedInUse(t *testing.T) {
 			}
 			f.Close()
 		}
-		w.rounds(40, 6, 12)()
+		env.rounds(40, 6, 12)()
 	})
-	if len(h.aside) == 0 {
-		t.Error("nobody noticed")
+	if len(seen.quarantined) == 0 {
+		t.Error("the damage was not noticed")
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-// A session that begins again begins again on file.
+// A session that was reset is removed from its file, and stored again once it has a new history.
 func TestSessionResetOnFile(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
-	w.ledgers, w.checkpointEvery = t.TempDir(), time.Millisecond
+	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
+	env.ledgers, env.checkpointEvery = t.TempDir(), time.Millisecond
 	stored := func() bool {
-		s := w.openLedgers(0, true)
+		s := env.openLedgers(0, true)
 		defer s.Close()
 		rows, err := s.Load(events.Address{Tenant: events.DefaultTenant, Session: "hostile"})
 		if err != nil {
@@ -462,46 +461,45 @@ func TestSessionResetOnFile(t *testing.T) {
 		return rows != nil
 	}
 	turn := func(n int, policy string) {
-		w.publish(events.KindTurn, "hostile", unwieldyTurn(n, policy))
-		w.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
+		env.publish(events.KindTurn, "hostile", unwieldyTurn(n, policy))
+		env.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
 	}
-	w.serve("a", func() { turn(1, `{"enabled":false}`) })
+	env.serve("a", func() { turn(1, `{"enabled":false}`) })
 	if !stored() {
 		t.Fatal("the session is not on file")
 	}
-	w.serve("b", func() { turn(2, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`) })
+	env.serve("b", func() { turn(2, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`) })
 	if stored() {
 		t.Error("the session is still on file")
 	}
-	w.serve("c", func() {
-		w.publish(events.KindTurn, "hostile", []byte(`{"turn":3,"messages":[]}`))
-		w.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
+	env.serve("c", func() {
+		env.publish(events.KindTurn, "hostile", []byte(`{"turn":3,"messages":[]}`))
+		env.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
 	})
 	if !stored() {
-		t.Error("the session that began anew is not on file")
+		t.Error("the session with a new history is not on file")
 	}
-	w.serve("d", func() { w.publish(events.KindTurn, "good", bigTurn(3, 10_000, 12_000)) })
-	w.wantAsLogSays()
-	if told := w.stored()["out.0.rejected.default.hostile"]; len(told) < 2 || !strings.Contains(told[0], "session_reset") || !strings.Contains(told[1], "turn_gap") {
-		t.Errorf("the session was told %q", told)
+	env.serve("d", func() { env.publish(events.KindTurn, "good", bigTurn(3, 10_000, 12_000)) })
+	env.wantRedecided()
+	if rejections := env.stored()["out.0.rejected.default.hostile"]; len(rejections) < 2 || !strings.Contains(rejections[0], "session_reset") || !strings.Contains(rejections[1], "turn_gap") {
+		t.Errorf("rejections of the session: %q", rejections)
 	}
 }
 
-// A worker that is stopped while it starts leaves its files as they are: what
-// cannot be read is not lost.
+// A worker that is stopped while it starts leaves its files as they are, and quarantines none.
 func TestStopWhileOpening(t *testing.T) {
 	t.Parallel()
-	w := withLedgers(t)
-	w.serve("a", w.rounds(24, 1, 8))
-	h := &watched{}
+	env := withLedgers(t)
+	env.serve("a", env.rounds(24, 1, 8))
+	seen := &ledgerEvents{}
 	for i := range 60 {
-		r := w.start(fmt.Sprint("b", i), h.listener())
+		r := env.start(fmt.Sprint("b", i), seen.listener())
 		pause(t, time.Duration(i)*200*time.Microsecond)
-		_ = r.stop() // an error is what a stop at a bad time may be
+		_ = r.stop() // a stop during the start may return an error
 	}
-	w.serve("c", w.rounds(24, 8, 14))
-	if len(h.aside) > 0 {
-		t.Errorf("%d files set aside, the first: %v", len(h.aside), h.aside[0])
+	env.serve("c", env.rounds(24, 8, 14))
+	if len(seen.quarantined) > 0 {
+		t.Errorf("%d files quarantined, the first: %v", len(seen.quarantined), seen.quarantined[0])
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }

@@ -9,8 +9,8 @@ import (
 	_ "github.com/nats-io/nats-server/v2/server/ats"
 )
 
-// The server has a clock of its own for what expires, read off by a goroutine that
-// lives outside of any bubble: there it would show the year in which the test runs.
+// The server has a clock of its own for what expires. The goroutine that updates it runs outside
+// of any synctest bubble, so it would show the real time.
 var (
 	//go:linkname serverClock github.com/nats-io/nats-server/v2/server/ats.utime
 	serverClock atomic.Int64
@@ -18,7 +18,7 @@ var (
 	serverClockUsers atomic.Int64
 )
 
-// holdClock keeps that goroutine from starting, until the test ends.
+// holdClock prevents that goroutine from starting until the test ends.
 func holdClock(t *testing.T) {
 	if n := serverClockUsers.Add(1); n != 1 {
 		t.Fatalf("%d servers run beside the test", n-1)

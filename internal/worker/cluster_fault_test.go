@@ -22,90 +22,90 @@ import (
 // published twice, and turns are answered again soon.
 func TestFaultClusterFleet(t *testing.T) {
 	t.Parallel()
-	c := newClusterCrew(t, buildWorker(t, "-tags", "faults"), 2*time.Second)
-	c.begin()
+	f := newClusterFleet(t, buildWorker(t, "-tags", "faults"), 2*time.Second)
+	f.begin()
 	nodes, both := 0, 0
 	var recovery []time.Duration
 	for round := range 12 {
 		for range 3 {
-			c.restarted(c.one())
+			f.restart(f.randomWorker())
 		}
-		c.loseNode(c.rnd.IntN(cluster.Nodes), nil)
+		f.loseNode(f.rnd.IntN(cluster.Nodes), nil)
 		nodes++
 		if round%2 == 0 {
-			c.loseNode(c.leader(), c.one())
+			f.loseNode(f.leader(), f.randomWorker())
 			nodes, both = nodes+1, both+1
 		}
 		if round%3 == 2 {
-			recovery = append(recovery, c.cutLeader())
+			recovery = append(recovery, f.cutLeader())
 		}
 	}
-	c.awaitBalance()
-	c.end()
-	for _, v := range c.violations {
+	f.awaitBalance()
+	f.end()
+	for _, v := range f.violations {
 		t.Error(v)
 	}
 	slowest := time.Duration(0)
 	for _, d := range recovery {
 		slowest = max(slowest, d)
 	}
-	found := c.found()
-	figures.Print(t, "P1", "replicas", cluster.Nodes, "kills", c.kills+nodes, "workers", c.kills, "nodes", nodes, "both", both,
-		"acks", c.acks, "lost", found[lostTurn], "outcomes", c.outcomes, "twice", found[twiceStored], "missing", found[missing],
-		"stale", found[staleWrite], "violations", len(c.violations))
-	figures.Print(t, "P13", "cuts", len(recovery), "kills", nodes, "acks", c.acks, "lost", found[lostTurn],
+	found := f.found()
+	figures.Print(t, "P1", "replicas", cluster.Nodes, "kills", f.kills+nodes, "workers", f.kills, "nodes", nodes, "both", both,
+		"acks", f.acks, "lost", found[lostTurn], "outcomes", f.outcomes, "twice", found[twiceStored], "missing", found[missing],
+		"stale", found[staleWrite], "violations", len(f.violations))
+	figures.Print(t, "P13", "cuts", len(recovery), "kills", nodes, "acks", f.acks, "lost", found[lostTurn],
 		"recovery_ms", slowest.Milliseconds())
-	if c.acks == 0 || c.outcomes == 0 || c.heard == 0 {
-		t.Error("the test saw nothing of something")
+	if f.acks == 0 || f.outcomes == 0 || f.received == 0 {
+		t.Error("a count is zero: the test shows nothing")
 	}
 }
 
-func newClusterCrew(t *testing.T, bin string, lease time.Duration) *crew {
+func newClusterFleet(t *testing.T, bin string, lease time.Duration) *workerFleet {
 	t.Helper()
-	c := newIdleCrew(t, lease)
-	c.cluster = cluster.Start(t)
-	c.sign(bin, nil, cluster.Nodes)
-	return c
+	f := newIdleFleet(t, lease)
+	f.cluster = cluster.Start(t)
+	f.prepare(bin, nil, cluster.Nodes)
+	return f
 }
 
-func (c *crew) leader() int {
-	return c.cluster.Leader(c.t.Context(), c.js, topology.OutcomesStream)
+func (f *workerFleet) leader() int {
+	return f.cluster.Leader(f.t.Context(), f.js, topology.OutcomesStream)
 }
 
-// loseNode kills a node, and a worker with it, for as long as it takes to publish
-// something without them.
-func (c *crew) loseNode(i int, p *process) {
-	c.t.Helper()
-	c.work()
-	c.cluster.Kill(i)
+// loseNode kills a node, and a worker with it unless p is nil, and restarts the node once
+// outcomes were published without it.
+func (f *workerFleet) loseNode(i int, p *process) {
+	f.t.Helper()
+	f.awaitOutcomes()
+	f.cluster.Kill(i)
 	if p != nil {
 		p.kill()
-		c.kills++
+		f.kills++
 		p.start()
 	}
-	c.work()
-	c.cluster.Restart(i)
-	c.awaitReplicas()
+	f.awaitOutcomes()
+	f.cluster.Restart(i)
+	f.awaitReplicas()
 }
 
-// cutLeader cuts the leader of OUTCOMES off and returns how long it takes until turns
-// that were acknowledged after it are answered, in every partition.
-func (c *crew) cutLeader() time.Duration {
-	c.t.Helper()
-	c.work()
-	i := c.leader()
+// cutLeader cuts the leader of OUTCOMES off, and returns how long it takes until turns that
+// were acknowledged after the cut have outcomes, in every partition.
+func (f *workerFleet) cutLeader() time.Duration {
+	f.t.Helper()
+	f.awaitOutcomes()
+	i := f.leader()
 	began := time.Now()
-	c.cluster.Cut(i)
-	border := c.agents.newest()
-	c.until("outcomes of later turns in every partition", func() bool { return c.ears.partitionsAfter(border) == crewPartitions })
+	f.cluster.Cut(i)
+	newest := f.agents.newest()
+	f.until("outcomes of later turns in every partition", func() bool { return f.sub.partitionsAfter(newest) == fleetPartitions })
 	took := time.Since(began)
-	c.cluster.Heal(i)
-	c.awaitReplicas()
+	f.cluster.Heal(i)
+	f.awaitReplicas()
 	return took
 }
 
 // newest is the sequence of the last turn that was acknowledged.
-func (f *fleet) newest() (seq uint64) {
+func (f *agentFleet) newest() (seq uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, a := range f.acks {
@@ -115,43 +115,43 @@ func (f *fleet) newest() (seq uint64) {
 }
 
 // partitionsAfter counts the partitions of which outcomes of later events were received.
-func (e *ears) partitionsAfter(seq uint64) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (sub *subscriber) partitionsAfter(seq uint64) int {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
 	found := map[int]bool{}
-	for i := len(e.heard) - 1; i >= 0 && len(found) < crewPartitions; i-- {
+	for i := len(sub.received) - 1; i >= 0 && len(found) < fleetPartitions; i-- {
 		var body struct {
 			Cause events.Cause `json:"caused_by"`
 		}
-		_, at, err := events.ParsePublished(e.heard[i].Subject)
+		_, at, err := events.ParsePublished(sub.received[i].Subject)
 		if err == nil {
-			err = events.Unmarshal(e.heard[i].Data, &body)
+			err = events.Unmarshal(sub.received[i].Data, &body)
 		}
 		if err == nil && body.Cause.Seq > seq {
-			found[events.PartitionOf(at, crewPartitions)] = true
+			found[events.PartitionOf(at, fleetPartitions)] = true
 		}
-		if len(e.heard)-i > 5000 {
+		if len(sub.received)-i > 5000 {
 			break
 		}
 	}
 	return len(found)
 }
 
-// awaitReplicas waits until every node has all of every stream: one more lost would
-// otherwise leave no majority.
-func (c *crew) awaitReplicas() {
-	c.t.Helper()
+// awaitReplicas waits until every node has all of every stream. Otherwise the loss of another
+// node would leave no majority.
+func (f *workerFleet) awaitReplicas() {
+	f.t.Helper()
 	missing := ""
 	defer func() {
-		if c.t.Failed() {
-			c.t.Log(missing)
+		if f.t.Failed() {
+			f.t.Log(missing)
 		}
 	}()
-	c.until("replicas", func() bool {
-		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
+	f.until("replicas", func() bool {
+		ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
 		defer cancel()
 		for _, name := range []string{topology.LogStream, topology.OutcomesStream, "KV_" + topology.LeasesBucket, "KV_" + topology.MembersBucket} {
-			s, err := c.js.Stream(ctx, name)
+			s, err := f.js.Stream(ctx, name)
 			if err != nil {
 				missing = fmt.Sprintf("state of %s: %v", name, err)
 				return false

@@ -17,36 +17,36 @@ import (
 	"compactd/internal/worker"
 )
 
-// live lets a worker decide on turns from ≤ n < to of some sessions, in a world
-// on dir that is gone afterwards. Without an owner the turns are only published.
-func live(t *testing.T, dir, owner string, from, to, flavour int) map[place][]outcome {
+// publishAndDecide publishes turns from ≤ n < to of four sessions on a server in dir, has a
+// worker decide them, stops both, and returns the outcomes. Without an owner it only publishes.
+func publishAndDecide(t *testing.T, dir, owner string, from, to, flavour int) map[place][]outcome {
 	t.Helper()
-	w := newWorld(t, dir)
-	defer w.stop()
+	env := newEnv(t, dir)
+	defer env.stop()
 	if owner != "" {
 		defer func(stop func() error) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-		}(w.run(owner, worker.Listener{}))
+		}(env.run(owner, worker.Listener{}))
 	}
 	for n := from; n < to; n++ {
 		for s := range 4 {
-			w.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(flavour+s, n))
+			env.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(flavour+s, n))
 		}
 	}
 	if owner != "" {
-		w.settle()
+		env.awaitDecided()
 	}
-	return w.toldBySession()
+	return env.outcomesBySession()
 }
 
-// storeOf is where the server of a directory keeps a stream.
-func storeOf(t *testing.T, dir, stream string) string {
+// streamDir is the directory of a stream, below the directory of its server.
+func streamDir(t *testing.T, dir, stream string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream))
 	if err != nil || len(found) != 1 {
-		t.Fatalf("folder of %s: %v %v", stream, found, err)
+		t.Fatalf("directory of %s: %v %v", stream, found, err)
 	}
 	return found[0]
 }
@@ -55,16 +55,16 @@ func storeOf(t *testing.T, dir, stream string) string {
 // wrong backup would.
 func replaceLog(t *testing.T, dir, from string) {
 	t.Helper()
-	to := storeOf(t, dir, topology.LogStream)
+	to := streamDir(t, dir, topology.LogStream)
 	if err := os.RemoveAll(to); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(to, os.DirFS(storeOf(t, from, topology.LogStream))); err != nil {
+	if err := os.CopyFS(to, os.DirFS(streamDir(t, from, topology.LogStream))); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func copyOf(t *testing.T, dir string) string {
+func copyDir(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
 	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
@@ -73,69 +73,68 @@ func copyOf(t *testing.T, dir string) string {
 	return to
 }
 
-// A truncated log goes on where it stops, with an interruption that reports
-// so. What was published about the lost events stays published and plays no part any more,
-// after this start and after the next.
+// A worker continues at the end of a truncated log and reports the truncation. Outcomes of
+// the lost events stay published and are ignored, after this start and after the next.
 //
-// Agents that come back before the worker does take the sequences that were lost, up
-// to the marker and beyond.
-func TestLogLostItsEnd(t *testing.T) {
+// Agents that publish before the worker starts take the lost sequences, up to the marker
+// and beyond.
+func TestLogTruncated(t *testing.T) {
 	t.Parallel()
-	for name, early := range map[string]int{"nobody came": 12, "some came": 13, "all came": 30} {
+	for name, early := range map[string]int{"no new turns": 12, "some new turns": 13, "many new turns": 30} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testLostEnd(t, early)
+			testLogTruncated(t, early)
 		})
 	}
 }
 
-// testLostEnd has turns up to early, without 12, published before the worker is there.
-func testLostEnd(t *testing.T, upTo int) {
+// testLogTruncated publishes turns up to upTo, without 12, before the worker starts.
+func testLogTruncated(t *testing.T, upTo int) {
 	dir := t.TempDir()
-	live(t, dir, "a", 1, 12, 20)
-	early := newWorld(t, dir)
+	publishAndDecide(t, dir, "a", 1, 12, 20)
+	early := newEnv(t, dir)
 	end := early.streams.Log.Last
 	early.stop()
-	before := copyOf(t, dir)
-	lost := live(t, dir, "b", 12, 24, 20)
-	live(t, before, "", 13, upTo+1, 27)
+	before := copyDir(t, dir)
+	lost := publishAndDecide(t, dir, "b", 12, 24, 20)
+	publishAndDecide(t, before, "", 13, upTo+1, 27)
 	replaceLog(t, dir, before)
 
-	w := newWorld(t, dir)
-	said := make(chan worker.Retrying, 64)
-	stop := w.run("c", worker.Listener{Retrying: func(i worker.Retrying) { said <- i }})
-	told := false
-	for range len(said) {
-		i := <-said
-		told = told || i.Step == "open" && strings.Contains(i.Err.Error(), "log truncated")
+	env := newEnv(t, dir)
+	retries := make(chan worker.Retrying, 64)
+	stop := env.run("c", worker.Listener{Retrying: func(i worker.Retrying) { retries <- i }})
+	reported := false
+	for range len(retries) {
+		i := <-retries
+		reported = reported || i.Step == "open" && strings.Contains(i.Err.Error(), "log truncated")
 	}
-	if !told {
-		t.Error("the log was truncated, and no listener was called")
+	if !reported {
+		t.Error("the log was truncated, and the worker did not report it")
 	}
 	for n := 12; n < 18; n++ {
 		for s := range 4 {
-			w.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(27+s, n))
+			env.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(27+s, n))
 		}
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantBeside(lost, end)
-	w.stop()
+	env.wantRedecidedBeside(lost, end)
+	env.stop()
 
-	after := live(t, dir, "d", 18, 30, 27)
-	again := newWorld(t, dir)
-	again.wantBeside(lost, end)
-	if diff := cmp.Diff(after, again.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+	after := publishAndDecide(t, dir, "d", 18, 30, 27)
+	again := newEnv(t, dir)
+	again.wantRedecidedBeside(lost, end)
+	if diff := cmp.Diff(after, again.outcomesBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
 		t.Errorf("a restart changed what is stored: %s", diff)
 	}
 }
 
-// wantBeside wants what the log says, and beside it what was told about events
-// after end before the log lost them.
-func (w *world) wantBeside(lost map[place][]outcome, end uint64) {
-	w.t.Helper()
+// wantRedecidedBeside wants the outcomes that follow from the log, and beside them those that
+// were published of events after end, before the log lost them.
+func (env *testEnv) wantRedecidedBeside(lost map[place][]outcome, end uint64) {
+	env.t.Helper()
 	gone := map[outcome]bool{}
 	for _, all := range lost {
 		for _, o := range all {
@@ -143,7 +142,7 @@ func (w *world) wantBeside(lost map[place][]outcome, end uint64) {
 				Cause events.Cause `json:"caused_by"`
 			}
 			if err := events.Unmarshal([]byte(o.data), &body); err != nil {
-				w.t.Fatal(err)
+				env.t.Fatal(err)
 			}
 			if body.Cause.Seq > end {
 				gone[o] = true
@@ -151,10 +150,10 @@ func (w *world) wantBeside(lost map[place][]outcome, end uint64) {
 		}
 	}
 	if len(gone) == 0 {
-		w.t.Fatal("nothing was told about the lost events")
+		env.t.Fatal("no outcome of a lost event was published: the test shows nothing")
 	}
 	have := map[place][]outcome{}
-	for p, all := range w.toldBySession() {
+	for p, all := range env.outcomesBySession() {
 		for _, o := range all {
 			if !gone[o] {
 				have[p] = append(have[p], o)
@@ -163,30 +162,30 @@ func (w *world) wantBeside(lost map[place][]outcome, end uint64) {
 		}
 	}
 	if len(gone) > 0 {
-		w.t.Errorf("%d outcomes about lost events are no longer stored", len(gone))
+		env.t.Errorf("%d outcomes of lost events are no longer stored", len(gone))
 	}
-	if diff := cmp.Diff(bySession(w.redecided()), have, cmp.AllowUnexported(outcome{}, place{})); diff != "" {
-		w.t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", diff)
+	if diff := cmp.Diff(bySession(env.redecided()), have, cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+		env.t.Errorf("stored outcomes differ from those of the log (-log +stored):\n%s", diff)
 	}
 }
 
-// A log of the same age and length with other events is not taken for the one
-// that the outcomes were decided on.
+// A log of the same age and length with other events is not mistaken for the one that the
+// outcomes were decided on.
 func TestLogHasOtherEvents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	live(t, dir, "a", 1, 12, 20)
-	other := copyOf(t, dir)
-	live(t, other, "", 12, 20, 24) // earlier: they did not take the place of what was lost
-	live(t, dir, "b", 12, 20, 20)
+	publishAndDecide(t, dir, "a", 1, 12, 20)
+	other := copyDir(t, dir)
+	publishAndDecide(t, other, "", 12, 20, 24) // published before those that are lost: they did not replace them
+	publishAndDecide(t, dir, "b", 12, 20, 20)
 	replaceLog(t, dir, other)
-	w := newWorld(t, dir)
+	env := newEnv(t, dir)
 	failed := make(chan worker.PartitionFailed, 100)
-	r := w.start("refused", worker.Listener{
+	r := env.start("refused", worker.Listener{
 		PartitionFailed:   func(e worker.PartitionFailed) { failed <- e },
 		PartitionAcquired: func(e worker.PartitionAcquired) { t.Errorf("partition %d takes turns", e.Partition) },
 	})
-	for range 2 * w.streams.Partitions { // each is tried again
+	for range 2 * env.streams.Partitions { // each is tried again
 		select {
 		case e := <-failed:
 			if !strings.Contains(e.Err.Error(), "restore SESSIONS and OUTCOMES from one backup") {
@@ -203,59 +202,59 @@ func TestLogHasOtherEvents(t *testing.T) {
 	}
 }
 
-// A log that was recreated beside old outcomes is refused, again and again, with
-// an error that states what to do.
-func TestLogMadeAnew(t *testing.T) {
+// A log that was recreated beside old outcomes is refused at every start, with an error that
+// states what to do.
+func TestLogRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	told := live(t, dir, "a", 1, 12, 20)
-	w := newWorld(t, dir)
-	if err := w.js.DeleteStream(t.Context(), topology.LogStream); err != nil {
+	before := publishAndDecide(t, dir, "a", 1, 12, 20)
+	env := newEnv(t, dir)
+	if err := env.js.DeleteStream(t.Context(), topology.LogStream); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
+	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		w.wantRefused("the outcomes belong to another log")
+		env.wantRefused("the outcomes belong to another log")
 		for n := 1; n < 20; n++ { // as long as the old one, and longer
-			w.publishAll(4, n)
+			env.publishAll(4, n)
 		}
 	}
-	if diff := cmp.Diff(told, w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+	if diff := cmp.Diff(before, env.outcomesBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
 		t.Errorf("a refused worker changed what is stored: %s", diff)
 	}
 }
 
-// wantRefused wants a worker's Run to end with an error that holds text.
-func (w *world) wantRefused(text string) {
-	w.t.Helper()
-	r := w.start("refused", worker.Listener{})
+// wantRefused wants a worker's Run to end with an error that contains text.
+func (env *testEnv) wantRefused(text string) {
+	env.t.Helper()
+	r := env.start("refused", worker.Listener{})
 	select {
 	case err := <-r.done:
 		if err == nil || !strings.Contains(err.Error(), text) {
-			w.t.Errorf("the worker ended with %v, not with: %s", err, text)
+			env.t.Errorf("the worker ended with %v, not with: %s", err, text)
 		}
 	case <-r.worker.Ready():
-		w.t.Error("the worker took turns")
+		env.t.Error("the worker took turns")
 		_ = r.stop() // the test has failed already
 	}
 }
 
-// Outcomes that find no room wait, and go out once there is some.
+// Outcomes wait while their stream is full, and are published once it has room.
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 200 << 10})
-	w.outcomeBytes = -1 // or a tenant would leave room
-	said := make(chan worker.Retrying, 1024)
-	stop := w.run("a", worker.Listener{Retrying: func(i worker.Retrying) { said <- i }})
+	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 200 << 10})
+	env.outcomeBytes = -1 // or the quota of a tenant would leave room
+	retries := make(chan worker.Retrying, 1024)
+	stop := env.run("a", worker.Listener{Retrying: func(i worker.Retrying) { retries <- i }})
 	deadline := time.After(waitLimit)
 	n := 1
 	for full := false; !full; n++ {
-		w.publishAll(8, n)
+		env.publishAll(8, n)
 		select {
-		case i := <-said:
+		case i := <-retries:
 			_, full = errors.AsType[*commit.StoreFullError](i.Err)
 		case <-deadline:
 			t.Fatal("the store does not get full")
@@ -263,34 +262,34 @@ func TestStoreFull(t *testing.T) {
 		}
 	}
 	for range 5 { // an agent does not wait
-		w.publishAll(8, n)
+		env.publishAll(8, n)
 		n++
 	}
 	var err error
-	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
+	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-// A stop that cannot store what is decided reports that; the next start stores it.
+// A stop that cannot store the decided outcomes reports that; the next start stores them.
 func TestStopWithFullStore(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})
-	w.drainTimeout, w.outcomeBytes = 100*time.Millisecond, -1
+	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})
+	env.drainTimeout, env.outcomeBytes = 100*time.Millisecond, -1
 	full := make(chan struct{}, 1024)
-	stop := w.run("a", worker.Listener{Retrying: func(i worker.Retrying) {
+	stop := env.run("a", worker.Listener{Retrying: func(i worker.Retrying) {
 		if _, ok := errors.AsType[*commit.StoreFullError](i.Err); ok {
 			full <- struct{}{}
 		}
 	}})
 	deadline := time.After(waitLimit)
 	for n := 1; len(full) == 0; n++ {
-		w.publishAll(8, n)
+		env.publishAll(8, n)
 		select {
 		case <-deadline:
 			t.Fatal("the store does not get full")
@@ -298,17 +297,17 @@ func TestStopWithFullStore(t *testing.T) {
 		}
 	}
 	if err := stop(); err == nil || !strings.Contains(err.Error(), "ran out of time") {
-		t.Errorf("the stop says %v", err)
+		t.Errorf("the stop returned %v", err)
 	}
 	var err error
-	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
+	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	w.drainTimeout = 0
-	stop = w.run("b", worker.Listener{})
-	w.settle()
+	env.drainTimeout = 0
+	stop = env.run("b", worker.Listener{})
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }

@@ -18,26 +18,26 @@ import (
 	"compactd/internal/worker"
 )
 
-// P3: agents whose turns overtake each other, and that say turns again, within the
-// server's memory of ids and after it, are heard once, in order.
+// P3: turns that overtake each other or are published again, within the server's duplicate
+// window and after it, are applied once and in order.
 func TestFaultDuplicates(t *testing.T) {
 	t.Parallel()
 	const sessions, turns = 30, 60
-	w := newWorld(t, t.TempDir())
-	w.rememberIDs(100 * time.Millisecond)
-	stop := w.run("a", worker.Listener{})
-	d := disorder{world: w, rnd: rand.New(rand.NewPCG(3, 1))}
+	env := newEnv(t, t.TempDir())
+	env.rememberIDs(100 * time.Millisecond)
+	stop := env.run("a", worker.Listener{})
+	d := disorder{testEnv: env, rnd: rand.New(rand.NewPCG(3, 1))}
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {
-			d.speak(s, n)
+			d.publishTurn(s, n)
 		}
 	}
 	for s := range sessions {
 		d.release(s)
-		d.muchLater(s, turns/2)
+		d.republishLater(s, turns/2)
 	}
-	w.settle()
-	o := originals{world: w}
+	env.awaitDecided()
+	o := originals{testEnv: env}
 	missing, twice := 0, 0
 	for s := range sessions {
 		var want []events.Raw
@@ -55,36 +55,36 @@ func TestFaultDuplicates(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 	figures.Print(t, "P3", "sessions", sessions, "turns", sessions*turns, "offered", d.offered, "duplicates", d.duplicates,
 		"after_window", d.duplicates-d.dropped, "reordered", d.reordered, "applied_twice", twice, "missing", missing, "out_of_order", o.different)
 }
 
-// rememberIDs sets how long the server keeps the ids of messages.
-func (w *world) rememberIDs(window time.Duration) {
-	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), topology.LogStream)
+// rememberIDs sets the duplicate window of the log.
+func (env *testEnv) rememberIDs(window time.Duration) {
+	env.t.Helper()
+	s, err := env.js.Stream(env.t.Context(), topology.LogStream)
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	c := s.CachedInfo().Config
 	c.Duplicates = window
-	if _, err := w.js.UpdateStream(w.t.Context(), c); err != nil {
-		w.t.Fatal(err)
+	if _, err := env.js.UpdateStream(env.t.Context(), c); err != nil {
+		env.t.Fatal(err)
 	}
 }
 
-// disorder is what happens between agents and the log.
+// disorder publishes turns late, twice and in another order, and counts them.
 type disorder struct {
-	*world
+	*testEnv
 	rnd  *rand.Rand
-	held map[int]int // a turn of a session that is late
+	held map[int]int // the late turn of a session
 
 	offered, duplicates, dropped, reordered int
 }
 
-// speak publishes a turn: now, or after the next one, or twice.
-func (d *disorder) speak(session, n int) {
+// publishTurn publishes a turn: now, or after the next one, or twice.
+func (d *disorder) publishTurn(session, n int) {
 	d.t.Helper()
 	switch r := d.rnd.IntN(100); {
 	case r < 8 && d.held[session] == 0:
@@ -94,10 +94,10 @@ func (d *disorder) speak(session, n int) {
 		d.held[session] = n
 		return
 	case r < 11:
-		d.offer(session, n)
-		d.again(session, n)
+		d.send(session, n)
+		d.republish(session, n)
 	default:
-		d.offer(session, n)
+		d.send(session, n)
 	}
 	if d.rnd.IntN(2) == 0 {
 		d.release(session)
@@ -110,29 +110,30 @@ func (d *disorder) release(session int) {
 	if n := d.held[session]; n > 0 {
 		delete(d.held, session)
 		d.reordered++
-		d.offer(session, n)
+		d.send(session, n)
 	}
 }
 
-func (d *disorder) again(session, n int) {
+func (d *disorder) republish(session, n int) {
 	d.t.Helper()
 	d.duplicates++
-	if d.offer(session, n).Duplicate {
+	if d.send(session, n).Duplicate {
 		d.dropped++
 	}
 }
 
-// muchLater says a turn again until the server has forgotten its id, and takes it.
-func (d *disorder) muchLater(session, n int) {
+// republishLater publishes a turn again until the duplicate window is over and the server
+// stores it.
+func (d *disorder) republishLater(session, n int) {
 	d.t.Helper()
-	until(d.t, "the id is forgotten", func() bool {
+	until(d.t, "the duplicate window is over", func() bool {
 		before := d.dropped
-		d.again(session, n)
+		d.republish(session, n)
 		return d.dropped == before
 	})
 }
 
-func (d *disorder) offer(session, n int) *jetstream.PubAck {
+func (d *disorder) send(session, n int) *jetstream.PubAck {
 	d.t.Helper()
 	d.offered++
 	subject := events.Published(events.KindTurn, events.Address{Tenant: "default", Session: fmt.Sprintf("s%d", session)})

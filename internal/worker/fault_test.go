@@ -25,21 +25,21 @@ import (
 	"compactd/internal/worker/failpoint"
 )
 
-// random stands for a kill at a moment of chance.
+// random is a kill at a random moment, in a plan of failpoints.
 const random = "random"
 
-// passings bounds the number of passings of a failpoint before it kills: small
-// where it is passed once for a partition, or seldom; 3 where nothing is said.
-var passings = map[string]int{
+// maxHits bounds how often a failpoint is passed before it kills: small where it is passed
+// once for a partition, or rarely; 3 for those that are not listed.
+var maxHits = map[string]int{
 	"decided": 300, "rendered": 80, "committed": 80, "collected": 6, "before-checkpoint": 6, "checkpointed": 6,
 	"summarized": 5, "summary-published": 5, "taken-over": 4, "replayed": 4, "draining": 2,
 }
 
-// A worker with its server in one process is killed at random and at every
-// failpoint, while a fleet publishes whose sessions are summarized. What was
-// acknowledged is in the log (P1); what was published, and every job, is what the log
-// alone says, once (P4); every job has its result; no ledger file is lost. What is
-// told next is the same from checkpoints and from zero (P10).
+// A worker with its server in one process is killed at random and at every failpoint, while
+// agents publish and their sessions are summarized. Acknowledged turns are in the log (P1).
+// Outcomes and jobs are those that follow from the log alone, each once (P4). Every job has
+// its result, and no ledger file is lost. The next outcomes are the same from checkpoints
+// and from zero (P10).
 func TestFaultKills(t *testing.T) {
 	t.Parallel()
 	f := faults{killing: killing{sessions: 24}, plan: killPlan(200), seed: 1}
@@ -47,7 +47,7 @@ func TestFaultKills(t *testing.T) {
 	f.report(t)
 }
 
-// The same for as long as SOAK sets, with other moments and more of them.
+// The same for as long as SOAK sets, with other seeds.
 func TestSoakKills(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t, "-tags", "faults")
@@ -65,8 +65,8 @@ func TestSoakKills(t *testing.T) {
 		"lost", sum.found()[lostTurn], "violations", len(sum.violations))
 }
 
-// killPlan has so many kills or a few more: one at random and one at a failpoint in
-// turns, at every failpoint equally often.
+// killPlan has at least so many kills, at random and at a failpoint alternately, at every
+// failpoint equally often.
 func killPlan(kills int) (plan []string) {
 	for len(plan) < kills {
 		for _, name := range failpoint.Names {
@@ -92,18 +92,18 @@ func (f *faults) report(t *testing.T) {
 	found := f.found()
 	figures.Print(t, "P1", "kills", f.kills, "random", f.kills-f.planned, "before_up", f.early, "at_failpoints", f.planned,
 		"failpoints", len(f.fired), "failpoints_unfired", unfired, "acks", f.acks, "lost", found[lostTurn],
-		"heard", f.heard, "heard_twice", found[twiceHeard], "files_quarantined", found[notTrusted],
-		"checks", f.acks+f.outcomes+f.heard+f.jobs+2*f.next, "violations", len(f.violations))
+		"received", f.received, "received_twice", found[twiceReceived], "files_quarantined", found[notTrusted],
+		"checks", f.acks+f.outcomes+f.received+f.jobs+2*f.next, "violations", len(f.violations))
 	figures.Print(t, "P4", "events", f.events, "summaries", len(f.results), "outcomes", f.outcomes, "jobs", f.jobs,
 		"twice", found[twiceStored], "missing", found[missing], "different", found[otherBytes]+found[otherOrder]+found[notInLog],
 		"jobs_without_result", found[unanswered])
-	figures.Print(t, "P10", "from_checkpoints", f.kept, "from_zero", f.anew, "outcomes", f.next, "different", found[otherReplay])
-	if f.acks == 0 || len(f.results) == 0 || f.jobs == 0 || f.heard == 0 || f.next == 0 || f.kept >= f.anew {
-		t.Error("the test saw nothing of something")
+	figures.Print(t, "P10", "from_checkpoints", f.fromCheckpoints, "from_zero", f.fromZero, "outcomes", f.next, "different", found[otherReplay])
+	if f.acks == 0 || len(f.results) == 0 || f.jobs == 0 || f.received == 0 || f.next == 0 || f.fromCheckpoints >= f.fromZero {
+		t.Error("a count is zero: the test shows nothing")
 	}
 }
 
-// Workers with a planted defect are found out within a few kills.
+// A planted defect of the worker is found within a few kills.
 func TestFaultsAreNoticed(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t, "-tags", "faults")
@@ -127,7 +127,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 				missed++
 			}
 			if found[lostTurn] > 0 {
-				t.Error("the planted defect loses no turns, yet the check says so")
+				t.Error("the planted defect loses no turns, and the check reports lost turns")
 			}
 		})
 	}
@@ -137,14 +137,14 @@ func TestFaultsAreNoticed(t *testing.T) {
 // faults is one run over a plan.
 type faults struct {
 	killing
-	plan    []string // failpoints, with :n where it matters, and random
+	plan    []string // failpoints, some with :n for the nth pass, and random
 	seed    uint64
-	control bool // only the check of what is stored
+	control bool // checks only what is stored
 
-	planned    int            // kills at failpoints
-	fired      map[string]int // by failpoint
-	next       int            // outcomes compared between a start from checkpoints and one from zero
-	kept, anew int            // events that they replayed
+	planned                   int            // kills at failpoints
+	fired                     map[string]int // by failpoint
+	next                      int            // outcomes compared between a start from checkpoints and one from zero
+	fromCheckpoints, fromZero int            // events that those starts replayed
 }
 
 func (f *faults) run(t *testing.T, bin string) {
@@ -157,70 +157,70 @@ func (f *faults) run(t *testing.T, bin string) {
 	p.start()
 	t.Cleanup(p.kill)
 	p.awaitReady()
-	e := newEars(t, p.url())
-	agents := newFleet(t, p.url(), f.sessions, 200)
-	e.await(1)
-	f.end(p)
+	sub := newSubscriber(t, p.url())
+	agents := newAgentFleet(t, p.url(), f.sessions, 200)
+	sub.await(1)
+	f.kill(p)
 	r := rand.New(rand.NewPCG(f.seed, 1))
 	for n, name := range f.plan {
 		p.env = f.env
 		if name != random {
 			at := name
 			if !strings.Contains(at, ":") {
-				at = fmt.Sprintf("%s:%d", name, 1+r.IntN(cmp.Or(passings[name], 3)))
+				at = fmt.Sprintf("%s:%d", name, 1+r.IntN(cmp.Or(maxHits[name], 3)))
 			}
 			p.env = slices.Concat(f.env, []string{"COMPACTD_FAILPOINT=" + at, "COMPACTD_FAILPOINT_LOG=" + log})
 		}
 		p.start()
 		switch {
-		case name == random && n%6 == 4: // before it is up, often
+		case name == random && n%6 == 4: // often before it is ready
 			f.early++
 			pause(t, time.Duration(r.IntN(300))*time.Millisecond)
 		case name == random:
 			p.awaitReady()
-			e.await(e.count() + 1 + r.IntN(40))
-			pause(t, time.Duration(r.IntN(1500))*time.Millisecond) // over the next checkpoint, often
+			sub.await(sub.count() + 1 + r.IntN(40))
+			pause(t, time.Duration(r.IntN(1500))*time.Millisecond) // often beyond the next checkpoint
 		case name == "draining":
 			p.awaitReady()
-			e.await(e.count() + 1 + r.IntN(40))
+			sub.await(sub.count() + 1 + r.IntN(40))
 			p.signal(syscall.SIGTERM)
 			fallthrough
 		default:
 			p.awaitKilled(name)
 			f.planned++
 		}
-		f.end(p)
+		f.kill(p)
 	}
 	p.env = f.env
 	p.start()
 	p.awaitReady()
-	e.await(e.count() + 1)
+	sub.await(sub.count() + 1)
 	acks := agents.stop()
 	f.fired = linesOf(t, log)
 	if !f.control {
-		f.end(p) // before all is decided, and behind the checkpoints
-		f.goOn(t, data, acks)
+		f.kill(p) // before everything is decided, with events after the checkpoints
+		f.compareStarts(t, data, acks)
 		p.start()
 		p.awaitReady()
 		awaitJobs(t, p.url())
-		f.answered = true
+		f.resultsDue = true
 	}
-	settle(t, p.url())
+	awaitDecided(t, p.url())
 	p.terminate()
-	f.look(p)
-	f.audit(t, filepath.Join(data, "nats"), acks, e.stop())
+	f.findQuarantined(p)
+	f.audit(t, filepath.Join(data, "nats"), acks, sub.stop())
 }
 
-// end kills the process, if it still runs, and looks at what it printed.
-func (f *faults) end(p *process) {
+// kill kills the process, if it still runs, and reads its log.
+func (f *faults) kill(p *process) {
 	p.kill()
 	f.kills++
-	f.look(p)
+	f.findQuarantined(p)
 }
 
-// look finds ledger files that were quarantined: kill -9 leaves none that cannot be
-// trusted, and no other is used here.
-func (f *faults) look(p *process) {
+// findQuarantined finds quarantined ledger files in the log of a process: kill -9 damages
+// none, so each of them is a violation.
+func (f *faults) findQuarantined(p *process) {
 	for line := range strings.Lines(p.log.text()) {
 		if strings.Contains(line, "ledger file quarantined") {
 			f.add(notTrusted, "%s", strings.TrimSpace(line))
@@ -264,90 +264,90 @@ func linesOf(t *testing.T, path string) map[string]int {
 	return out
 }
 
-// awaitJobs waits until every job is ended, and what came of it is decided: jobs
-// of a process that was killed are given out again after half a minute.
+// awaitJobs waits until every job has ended and its result is decided. Jobs of a process that
+// was killed are delivered again after half a minute.
 func awaitJobs(t *testing.T, url string) {
 	t.Helper()
 	nc, js := dial(t, url)
 	defer nc.Close()
 	deadline := time.Now().Add(2 * waitLimit)
-	for quiet := false; !quiet; {
-		settle(t, url)
-		quiet = true
+	for idle := false; !idle; {
+		awaitDecided(t, url)
+		idle = true
 		for _, lane := range events.Lanes {
 			c, err := js.Consumer(t.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if i := c.CachedInfo(); i.NumPending > 0 || i.NumAckPending > 0 {
-				quiet = false
+				idle = false
 			}
 		}
-		if !quiet && time.Now().After(deadline) {
+		if !idle && time.Now().After(deadline) {
 			t.Fatal("jobs do not end")
 		}
 		pause(t, 50*time.Millisecond)
 	}
-	settle(t, url)
+	awaitDecided(t, url)
 }
 
-// goOn publishes further turns to a copy of the data, and lets one worker decide
-// on them that starts from the checkpoints, and one that has lost them (P10).
-func (f *faults) goOn(t *testing.T, data string, acks []ack) {
+// compareStarts publishes further turns to a copy of the data. It compares the outcomes of a
+// worker that starts from the checkpoints with those of one without them (P10).
+func (f *faults) compareStarts(t *testing.T, data string, acks []ack) {
 	t.Helper()
-	data = copyOf(t, data)
-	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
+	data = copyDir(t, data)
+	env := openEnv(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
 	taken := map[string]int{}
 	for _, a := range acks {
 		taken[a.subject]++
 	}
-	for n := range 20 { // the first of them may be known
+	for n := range 20 { // the first of them may be in the log already
 		for s := range f.sessions {
 			subject := subjectOfAgent(s)
-			if _, err := w.js.Publish(t.Context(), subject, agentTurn(s, taken[subject]+1+n)); err != nil {
+			if _, err := env.js.Publish(t.Context(), subject, agentTurn(s, taken[subject]+1+n)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	w.stop()
-	anew := copyOf(t, data)
-	var kept, forgotten map[place][]outcome
-	kept, f.kept = f.resume(t, data, true)
-	forgotten, f.anew = f.resume(t, anew, false)
-	for a := range merged(kept, forgotten) {
-		f.next += len(kept[a])
-		if !slices.Equal(kept[a], forgotten[a]) {
-			f.add(otherReplay, "%s: %d outcomes from checkpoints, %d from zero", a, len(kept[a]), len(forgotten[a]))
+	env.stop()
+	second := copyDir(t, data)
+	var fromCheckpoints, fromZero map[place][]outcome
+	fromCheckpoints, f.fromCheckpoints = f.resume(t, data, true)
+	fromZero, f.fromZero = f.resume(t, second, false)
+	for a := range merged(fromCheckpoints, fromZero) {
+		f.next += len(fromCheckpoints[a])
+		if !slices.Equal(fromCheckpoints[a], fromZero[a]) {
+			f.add(otherReplay, "%s: %d outcomes from checkpoints, %d from zero", a, len(fromCheckpoints[a]), len(fromZero[a]))
 		}
 	}
 }
 
-// resume decides on what is left in a directory and returns all that is published then: from
-// its checkpoints again, or from the log alone.
-func (f *faults) resume(t *testing.T, data string, again bool) (told map[place][]outcome, replayed int) {
+// resume lets a worker decide the rest of the log in a directory and returns the new outcomes.
+// The worker starts from the checkpoints there, or from the log alone.
+func (f *faults) resume(t *testing.T, data string, again bool) (outcomes map[place][]outcome, replayed int) {
 	t.Helper()
-	w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
-	defer w.stop()
-	w.config = w.onlyConfig()
+	env := openEnv(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
+	defer env.stop()
+	env.config = env.onlyConfig()
 	if again {
-		w.ledgers = filepath.Join(data, "ledgers")
+		env.ledgers = filepath.Join(data, "ledgers")
 	}
-	before := w.toldBySession()
+	before := env.outcomesBySession()
 	var n atomic.Int64
-	stop := w.run("next", worker.Listener{
+	stop := env.run("next", worker.Listener{
 		PartitionAcquired: func(a worker.PartitionAcquired) { n.Add(int64(a.Replayed)) },
 		Quarantined:       func(s worker.Quarantined) { t.Errorf("ledger file quarantined: %v", s.Reason) },
 	})
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	told = w.toldBySession()
-	if again { // and all of it is what the log contains
-		w.wantAsLogSays()
+	outcomes = env.outcomesBySession()
+	if again { // and all outcomes follow from the log
+		env.wantRedecided()
 	}
-	for a := range told {
-		told[a] = told[a][len(before[a]):]
+	for a := range outcomes {
+		outcomes[a] = outcomes[a][len(before[a]):]
 	}
-	return told, int(n.Load())
+	return outcomes, int(n.Load())
 }

@@ -12,8 +12,8 @@ import (
 	"compactd/internal/worker"
 )
 
-// calls is a session.turn of an anthropic agent that makes calls, given as
-// tool:path, and has their results in the same turn.
+// calls is a session.turn of an Anthropic agent with tool calls, given as tool:path, and
+// their results.
 func calls(n int, named ...string) []byte {
 	var uses, results []string
 	for i, c := range named {
@@ -25,27 +25,27 @@ func calls(n int, named ...string) []byte {
 		n, strings.Join(uses, ","), strings.Join(results, ","))
 }
 
-func (w *world) files(session string, page int) events.FilesResponse {
-	w.t.Helper()
+func (env *testEnv) files(session string, page int) events.FilesResponse {
+	env.t.Helper()
 	var out events.FilesResponse
-	if e := w.request(events.SubjectFiles, fmt.Sprintf(`{"session":%q,"page":%d}`, session, page), &out); e != nil {
-		w.t.Fatalf("files %s, page %d: %s %s", session, page, e.Code, e.Message)
+	if e := env.request(events.SubjectFiles, fmt.Sprintf(`{"session":%q,"page":%d}`, session, page), &out); e != nil {
+		env.t.Fatalf("files %s, page %d: %s %s", session, page, e.Code, e.Message)
 	}
 	return out
 }
 
-// What a session read and changed is returned file by file, the last used first; a read
-// that a change made stale is not restorable; retracted turns no longer count.
+// The files that a session read and changed are listed, the last used first. A read before a
+// later change is not restorable. Retracted turns do not count.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
-	w.publish(events.KindTurn, "s1", calls(1, "read_file:/a.go", "read_file:/b.go", "bash:/no-file"))
-	w.publish(events.KindTurn, "s1", calls(2, "write_file:/a.go", "read_file:/c.go", "edit:/long/"+strings.Repeat("x", 5_000)))
-	w.publish(events.KindTurn, "s1", calls(3, "read_file:/b.go"))
-	w.publish(events.KindTurn, "s2", calls(1, "read_file:/other.go"))
-	w.settle()
-	got := w.files("s1", 1)
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
+	env.publish(events.KindTurn, "s1", calls(1, "read_file:/a.go", "read_file:/b.go", "bash:/no-file"))
+	env.publish(events.KindTurn, "s1", calls(2, "write_file:/a.go", "read_file:/c.go", "edit:/long/"+strings.Repeat("x", 5_000)))
+	env.publish(events.KindTurn, "s1", calls(3, "read_file:/b.go"))
+	env.publish(events.KindTurn, "s2", calls(1, "read_file:/other.go"))
+	env.awaitDecided()
+	got := env.files("s1", 1)
 	want := events.FilesResponse{
 		V: 1, Known: true, Page: 1, Pages: 1, Unnamed: 1, Through: got.Through, Files: []events.File{
 			{Path: "/b.go", Kind: events.FileRead, Turns: [2]int64{1, 3}, Reads: 2, Restorable: true},
@@ -56,33 +56,33 @@ func TestFiles(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || got.Through.Turn != 3 {
 		t.Errorf("through %+v (-want +got):\n%s", got.Through, diff)
 	}
-	w.publish(events.KindTurn, "s1", []byte(strings.Replace(string(calls(2, "read_file:/d.go")), `"turn"`, `"replaces_from":2,"turn"`, 1)))
-	w.settle()
-	got = w.files("s1", 1)
+	env.publish(events.KindTurn, "s1", []byte(strings.Replace(string(calls(2, "read_file:/d.go")), `"turn"`, `"replaces_from":2,"turn"`, 1)))
+	env.awaitDecided()
+	got = env.files("s1", 1)
 	want.Unnamed, want.Through, want.Files = 0, got.Through, []events.File{
 		{Path: "/d.go", Kind: events.FileRead, Turns: [2]int64{2, 2}, Reads: 1, Restorable: true},
 		{Path: "/b.go", Kind: events.FileRead, Turns: [2]int64{1, 1}, Reads: 1, Restorable: true},
 		{Path: "/a.go", Kind: events.FileRead, Turns: [2]int64{1, 1}, Reads: 1, Restorable: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("after a withdrawal (-want +got):\n%s", diff)
+		t.Errorf("after a retraction (-want +got):\n%s", diff)
 	}
-	if got := w.files("nobody", 7); got.Known || len(got.Files) != 0 || got.Page != 1 {
-		t.Errorf("of nobody: %+v", got)
+	if got := env.files("unknown", 7); got.Known || len(got.Files) != 0 || got.Page != 1 {
+		t.Errorf("of an unknown session: %+v", got)
 	}
-	if e := w.request(events.SubjectFiles, `{"session":"s1","page":2}`, nil); e == nil || e.Code != events.CodeOutOfRange {
-		t.Errorf("a page too far: %+v", e)
+	if e := env.request(events.SubjectFiles, `{"session":"s1","page":2}`, nil); e == nil || e.Code != events.CodeOutOfRange {
+		t.Errorf("a page beyond the last: %+v", e)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Many files come in pages, each once; those whose turn has left the log are counted.
+// Many files are listed in pages, each once. Files whose turn has left the log are counted.
 func TestFilesPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	var want []string
 	first := uint64(0)
 	for n := 1; n <= 5; n++ {
@@ -90,15 +90,15 @@ func TestFilesPages(t *testing.T) {
 		for i := range 50 {
 			named = append(named, fmt.Sprintf("read_file:/%d/%d.go", n, i))
 		}
-		seq := w.publish(events.KindTurn, "s1", calls(n, named...))
+		seq := env.publish(events.KindTurn, "s1", calls(n, named...))
 		if n == 1 {
 			first = seq
 			continue
 		}
 		want = append(want, named...)
 	}
-	w.settle()
-	log, err := w.js.Stream(t.Context(), "SESSIONS")
+	env.awaitDecided()
+	log, err := env.js.Stream(t.Context(), "SESSIONS")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestFilesPages(t *testing.T) {
 	var got []string
 	unnamed := int64(0)
 	for page := 1; page <= 3; page++ {
-		f := w.files("s1", page)
+		f := env.files("s1", page)
 		if f.Pages != 3 || f.Page != int64(page) {
 			t.Errorf("page %d is %d of %d", page, f.Page, f.Pages)
 		}

@@ -16,58 +16,58 @@ import (
 	"compactd/internal/testkit/cluster"
 )
 
-// P6: a worker that is cut off from its server for longer than its lease still
-// believes in it. When the link is back it writes nothing that stands.
+// P6: a worker that is cut off from its server for longer than its lease does not notice that
+// it is no longer the owner. When the link is back, the fence refuses its commits.
 func TestFaultFleetCut(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, buildWorker(t), time.Second, nil)
-	c.links = map[*process]*cluster.Link{}
-	for _, p := range c.workers {
-		c.links[p] = cluster.NewLink(t, c.listen)
-		p.args[1] = "nats://" + c.links[p].Address()
+	f := newWorkerFleet(t, buildWorker(t), time.Second, nil)
+	f.links = map[*process]*cluster.Link{}
+	for _, p := range f.workers {
+		f.links[p] = cluster.NewLink(t, f.listen)
+		p.args[1] = "nats://" + f.links[p].Address()
 	}
-	c.begin()
+	f.begin()
 	const cuts = 6
 	for range cuts {
-		c.cutOff(c.one())
+		f.cutOff(f.randomWorker())
 	}
-	c.end()
-	c.report(t, "cuts", cuts)
+	f.end()
+	f.report(t, "cuts", cuts)
 }
 
 // cutOff blocks the link of a worker until others have its partitions.
-func (c *crew) cutOff(p *process) {
-	c.t.Helper()
-	c.work()
+func (f *workerFleet) cutOff(p *process) {
+	f.t.Helper()
+	f.awaitOutcomes()
 	held, since := heldBy(p), time.Now()
-	c.links[p].Cut()
-	c.awaitServed(held, since, p)
-	c.work()
-	c.links[p].Heal()
-	c.awaitBalance()
+	f.links[p].Cut()
+	f.awaitServed(held, since, p)
+	f.awaitOutcomes()
+	f.links[p].Heal()
+	f.awaitBalance()
 }
 
 // P6: workers whose clocks are an hour fast, an hour slow and right hand over to each
 // other as if all were right. The build of the whole standard library takes minutes.
 func TestSoakFleetClock(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, buildWorker(t, "-overlay", skewedTime(t)), time.Second, nil)
-	c.skew = map[*process]time.Duration{}
+	f := newWorkerFleet(t, buildWorker(t, "-overlay", skewedTime(t)), time.Second, nil)
+	f.skew = map[*process]time.Duration{}
 	for i, skew := range []time.Duration{time.Hour, -time.Hour, 0} {
-		p := c.workers[i]
-		c.skew[p], p.env = skew, []string{fmt.Sprintf("%s=%d", skewEnv, int(skew.Seconds()))}
+		p := f.workers[i]
+		f.skew[p], p.env = skew, []string{fmt.Sprintf("%s=%d", skewEnv, int(skew.Seconds()))}
 	}
-	c.begin()
+	f.begin()
 	const rounds = 2
 	for range rounds {
-		for _, p := range c.workers {
-			c.restarted(p)
-			c.frozen([]*process{p})
+		for _, p := range f.workers {
+			f.restart(p)
+			f.freeze([]*process{p})
 		}
 	}
-	c.wantSkew()
-	c.end()
-	c.report(t, "rounds", rounds, "kills", c.kills)
+	f.wantSkew()
+	f.end()
+	f.report(t, "rounds", rounds, "kills", f.kills)
 }
 
 // skewEnv is how many seconds the clock of a worker is fast.
@@ -114,17 +114,16 @@ var testSkew = func() (n int64) {
 	return overlay
 }
 
-// wantSkew wants the log lines of the workers to show their clocks: otherwise nothing
-// was skewed.
-func (c *crew) wantSkew() {
-	c.t.Helper()
-	for i, p := range c.workers {
-		said := tenures(p)
-		if len(said) == 0 {
-			c.t.Fatalf("worker %d says nothing", i)
+// wantSkew wants the times in the logs of the workers to be skewed.
+func (f *workerFleet) wantSkew() {
+	f.t.Helper()
+	for i, p := range f.workers {
+		logged := ownershipLines(p)
+		if len(logged) == 0 {
+			f.t.Fatalf("worker %d has logged no partition", i)
 		}
-		if off := time.Until(said[len(said)-1].Time) - c.skew[p]; off.Abs() > 10*time.Minute {
-			c.t.Errorf("the clock of worker %d is %s from what it should be", i, off)
+		if off := time.Until(logged[len(logged)-1].Time) - f.skew[p]; off.Abs() > 10*time.Minute {
+			f.t.Errorf("the clock of worker %d is %s from what it should be", i, off)
 		}
 	}
 }

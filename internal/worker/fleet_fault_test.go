@@ -26,96 +26,95 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// Three workers share a log on one server. They are killed, restarted, frozen until
-// others have their partitions and then let go on, and asked to leave, while agents
-// publish; then their server goes away, for a moment and for longer than a lease.
-// Nothing is lost or told twice, and no frozen owner writes anything after it was
-// replaced (P6).
+// Three workers share a log on one server, while agents publish. Workers are killed, restarted,
+// stopped, and frozen until others have their partitions. Then the server restarts, at once and
+// after longer than a lease. Nothing is lost or published twice, and no frozen owner commits
+// anything after it was replaced (P6).
 func TestFaultFleet(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, buildWorker(t, "-tags", "faults"), 2*time.Second, nil)
-	c.begin()
+	f := newWorkerFleet(t, buildWorker(t, "-tags", "faults"), 2*time.Second, nil)
+	f.begin()
 	for range 4 {
-		c.killed(c.one())
-		c.restarted(c.one())
-		c.left(c.one())
+		f.kill(f.randomWorker())
+		f.restart(f.randomWorker())
+		f.leave(f.randomWorker())
 	}
-	for c.zombies < 6 {
-		c.frozen(c.some())
+	for f.zombies < 6 {
+		f.freeze(f.randomWorkers())
 	}
-	c.restartServer(0)
-	c.restartServer(2 * c.lease) // every lease and every membership ends
-	c.end()
-	c.report(t, "kills", c.kills, "leaves", len(c.leaves))
-	fmt.Printf("takeover_ms after kill -9, lease %s: p50 %d, p99 %d (%d partitions)\n", c.lease, c.ms(c.deaths, 50), c.ms(c.deaths, 99), len(c.deaths))
-	fmt.Printf("takeover_ms after a graceful leave: p50 %d, p99 %d (%d partitions)\n", c.ms(c.leaves, 50), c.ms(c.leaves, 99), len(c.leaves))
-	if len(c.deaths) == 0 || len(c.leaves) == 0 || c.epochs < 3*c.zombies {
-		t.Error("the test saw nothing of something")
+	f.restartServer(0)
+	f.restartServer(2 * f.lease) // every lease and every membership expires
+	f.end()
+	f.report(t, "kills", f.kills, "leaves", len(f.leaves))
+	fmt.Printf("takeover_ms after kill -9, lease %s: p50 %d, p99 %d (%d partitions)\n", f.lease, f.ms(f.crashes, 50), f.ms(f.crashes, 99), len(f.crashes))
+	fmt.Printf("takeover_ms after a graceful leave: p50 %d, p99 %d (%d partitions)\n", f.ms(f.leaves, 50), f.ms(f.leaves, 99), len(f.leaves))
+	if len(f.crashes) == 0 || len(f.leaves) == 0 || f.epochs < 3*f.zombies {
+		t.Error("a count is zero: the test shows nothing")
 	}
-	if leave, death := c.ms(c.leaves, 50), c.ms(c.deaths, 50); leave >= death {
-		t.Errorf("a graceful leave takes %d ms, a death %d ms: the others wait for the end of its leases", leave, death)
+	if leave, crash := f.ms(f.leaves, 50), f.ms(f.crashes, 50); leave >= crash {
+		t.Errorf("a take-over takes %d ms after a graceful leave and %d ms after a crash: the others wait for the leases to expire", leave, crash)
 	}
 }
 
-// The same with many more frozen owners.
+// The same as TestFaultFleet, with many more frozen owners.
 func TestSoakFleet(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, buildWorker(t, "-tags", "faults"), time.Second, nil)
-	c.begin()
-	for c.zombies < 65 {
-		c.frozen(c.some())
+	f := newWorkerFleet(t, buildWorker(t, "-tags", "faults"), time.Second, nil)
+	f.begin()
+	for f.zombies < 65 {
+		f.freeze(f.randomWorkers())
 	}
-	c.end()
-	c.report(t)
+	f.end()
+	f.report(t)
 }
 
 // report fails the test for every violation and prints the figures of P6.
-func (c *crew) report(t *testing.T, more ...any) {
+func (f *workerFleet) report(t *testing.T, more ...any) {
 	t.Helper()
-	for _, v := range c.violations {
+	for _, v := range f.violations {
 		t.Error(v)
 	}
-	found := c.found()
+	found := f.found()
 	figures.Print(t, "P6", slices.Concat([]any{
-		"zombies", c.zombies, "takeovers", c.epochs, "stale", found[staleWrite], "acks", c.acks, "lost", found[lostTurn], "outcomes", c.outcomes,
-		"twice", found[twiceStored], "missing", found[missing], "violations", len(c.violations),
+		"zombies", f.zombies, "takeovers", f.epochs, "stale", found[staleWrite], "acks", f.acks, "lost", found[lostTurn], "outcomes", f.outcomes,
+		"twice", found[twiceStored], "missing", found[missing], "violations", len(f.violations),
 	}, more)...)
-	if c.acks == 0 || c.outcomes == 0 || c.heard == 0 {
-		t.Error("the test saw nothing of something")
+	if f.acks == 0 || f.outcomes == 0 || f.received == 0 {
+		t.Error("a count is zero: the test shows nothing")
 	}
 }
 
-// Without the fence frozen owners do write after they were replaced, and the checks
-// above see it.
+// Without the fence frozen owners do commit after they were replaced, and the checks of
+// TestFaultFleet find it.
 func TestFaultFleetUnfenced(t *testing.T) {
 	t.Parallel()
-	c := newCrew(t, buildWorker(t, "-tags", "faults"), time.Second, []string{"COMPACTD_FAULT=no-fence"})
-	c.begin()
-	for c.zombies < 3 {
-		c.frozen(c.some())
+	f := newWorkerFleet(t, buildWorker(t, "-tags", "faults"), time.Second, []string{"COMPACTD_FAULT=no-fence"})
+	f.begin()
+	for f.zombies < 3 {
+		f.freeze(f.randomWorkers())
 	}
-	c.end()
-	found := c.found()
-	t.Logf("without the fence: %d zombies, %d outcomes stored; found %v", c.zombies, c.outcomes, found)
-	figures.Print(t, "P6", "zombies", c.zombies, "stale", found[staleWrite], "twice", found[twiceStored], "other_order", found[otherOrder])
+	f.end()
+	found := f.found()
+	t.Logf("without the fence: %d zombies, %d outcomes stored; found %v", f.zombies, f.outcomes, found)
+	figures.Print(t, "P6", "zombies", f.zombies, "stale", found[staleWrite], "twice", found[twiceStored], "other_order", found[otherOrder])
 	missed := 0
 	if found[staleWrite] == 0 || found[twiceStored]+found[otherOrder] == 0 {
-		t.Error("owners that were replaced wrote, and the check did not notice")
+		t.Error("owners that were replaced committed, and the check did not find it")
 		missed = 1
 	}
 	figures.Print(t, "P16", "planted", 1, "caught", 1-missed, "missed", missed)
 	if found[lostTurn] > 0 {
-		t.Error("the planted defect loses no turns, yet the check says so")
+		t.Error("the planted defect loses no turns, and the check reports lost turns")
 	}
 }
 
-// staleWrite is the violation that a fence keeps from happening.
+// staleWrite is the violation that the fence prevents.
 const staleWrite = "owner wrote after it was replaced"
 
-const crewPartitions = 6
+const fleetPartitions = 6
 
-// crew is three worker processes on one server.
-type crew struct {
+// workerFleet is three worker processes on one server.
+type workerFleet struct {
 	killing
 	t       *testing.T
 	lease   time.Duration
@@ -130,213 +129,212 @@ type crew struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	workers []*process
-	ears    *ears
-	agents  *fleet
+	sub     *subscriber
+	agents  *agentFleet
 
 	zombies, epochs int
-	deaths, leaves  []time.Duration // from the death or the signal until another one serves, by partition
+	crashes, leaves []time.Duration // from the crash or the signal until another worker serves, one for each partition
 }
 
-func newCrew(t *testing.T, bin string, lease time.Duration, env []string) *crew {
+func newWorkerFleet(t *testing.T, bin string, lease time.Duration, env []string) *workerFleet {
 	t.Helper()
-	c := newIdleCrew(t, lease)
-	c.dir, c.listen = t.TempDir(), freePort(t)
-	c.startServer()
-	t.Cleanup(func() { c.server.Stop() })
-	c.sign(bin, env, 1)
-	return c
+	f := newIdleFleet(t, lease)
+	f.dir, f.listen = t.TempDir(), freePort(t)
+	f.startServer()
+	t.Cleanup(func() { f.server.Stop() })
+	f.prepare(bin, env, 1)
+	return f
 }
 
-func newIdleCrew(t *testing.T, lease time.Duration) *crew {
-	return &crew{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1))}
+func newIdleFleet(t *testing.T, lease time.Duration) *workerFleet {
+	return &workerFleet{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1))}
 }
 
-// sign makes the streams, with so many copies, and the workers.
-func (c *crew) sign(bin string, env []string, replicas int) {
-	c.t.Helper()
-	c.nc, c.js = dial(c.t, c.url())
+// prepare creates the streams, with so many replicas, and the processes of the workers.
+func (f *workerFleet) prepare(bin string, env []string, replicas int) {
+	f.t.Helper()
+	f.nc, f.js = dial(f.t, f.url())
 	var err error
-	c.until("streams", func() bool { // a node of a cluster may seem to be away at first
-		c.streams, err = topology.Ensure(c.t.Context(), c.js, topology.Config{Partitions: crewPartitions, Replicas: replicas, CreateBytes: 1 << 30})
+	f.until("streams", func() bool { // a node of a cluster may be unreachable at first
+		f.streams, err = topology.Ensure(f.t.Context(), f.js, topology.Config{Partitions: fleetPartitions, Replicas: replicas, CreateBytes: 1 << 30})
 		return err == nil
 	})
 	for range 3 {
-		p := &process{t: c.t, bin: bin, data: c.t.TempDir(), env: env, args: []string{"--nats", c.url(), "--lease-ttl", c.lease.String()}}
-		c.workers = append(c.workers, p)
-		c.t.Cleanup(p.kill)
+		p := &process{t: f.t, bin: bin, data: f.t.TempDir(), env: env, args: []string{"--nats", f.url(), "--lease-ttl", f.lease.String()}}
+		f.workers = append(f.workers, p)
+		f.t.Cleanup(p.kill)
 	}
 }
 
-func (c *crew) url() string {
-	if c.cluster != nil {
-		return c.cluster.URL()
+func (f *workerFleet) url() string {
+	if f.cluster != nil {
+		return f.cluster.URL()
 	}
-	return c.server.ClientURL()
+	return f.server.ClientURL()
 }
 
-func (c *crew) startServer() {
-	c.t.Helper()
+func (f *workerFleet) startServer() {
+	f.t.Helper()
 	var err error
-	if c.server, err = embedded.Start(embedded.Config{Dir: c.dir, Listen: c.listen}); err != nil {
-		c.t.Fatal(err)
+	if f.server, err = embedded.Start(embedded.Config{Dir: f.dir, Listen: f.listen}); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-// restartServer takes the server away for a while, with everybody connected.
-func (c *crew) restartServer(away time.Duration) {
-	c.t.Helper()
-	c.work()
-	c.server.Stop()
-	pause(c.t, away)
-	c.startServer()
-	c.work()
-	c.awaitBalance()
+// restartServer stops the server for a while, with all clients connected.
+func (f *workerFleet) restartServer(away time.Duration) {
+	f.t.Helper()
+	f.awaitOutcomes()
+	f.server.Stop()
+	pause(f.t, away)
+	f.startServer()
+	f.awaitOutcomes()
+	f.awaitBalance()
 }
 
-// begin starts everybody.
-func (c *crew) begin() {
-	c.t.Helper()
-	for _, p := range c.workers {
+// begin starts the workers, a subscriber and the agents.
+func (f *workerFleet) begin() {
+	f.t.Helper()
+	for _, p := range f.workers {
 		p.start()
 	}
-	c.awaitBalance()
-	c.ears = newEars(c.t, c.url())
-	c.agents = newFleet(c.t, c.url(), 24, 300)
-	c.ears.await(1)
+	f.awaitBalance()
+	f.sub = newSubscriber(f.t, f.url())
+	f.agents = newAgentFleet(f.t, f.url(), 24, 300)
+	f.sub.await(1)
 }
 
-// end stops everybody in good order and checks what they did.
-func (c *crew) end() {
-	c.t.Helper()
-	c.ears.await(c.ears.count() + 1)
-	acks := c.agents.stop()
-	for c.stopWorkers(); c.undecided() > 0; c.stopWorkers() { // a summary may come to the log as they stop
-		for _, p := range c.workers {
+// end stops agents and workers gracefully, and checks what is stored.
+func (f *workerFleet) end() {
+	f.t.Helper()
+	f.sub.await(f.sub.count() + 1)
+	acks := f.agents.stop()
+	for f.stopWorkers(); f.undecided() > 0; f.stopWorkers() { // a summary may be published as they stop
+		for _, p := range f.workers {
 			p.start()
 		}
-		c.awaitBalance()
+		f.awaitBalance()
 	}
-	c.checkEpochs()
-	heard := c.ears.stop()
-	if c.cluster != nil {
-		c.auditWorld(&world{t: c.t, conn: c.nc, js: c.js, streams: c.streams}, acks, heard)
+	f.checkEpochs()
+	received := f.sub.stop()
+	if f.cluster != nil {
+		f.auditStreams(&testEnv{t: f.t, conn: f.nc, js: f.js, streams: f.streams}, acks, received)
 		return
 	}
-	c.nc.Close()
-	c.server.Stop()
-	c.audit(c.t, c.dir, acks, heard)
+	f.nc.Close()
+	f.server.Stop()
+	f.audit(f.t, f.dir, acks, received)
 }
 
-// stopWorkers stops all of them when what is in the log is decided.
-func (c *crew) stopWorkers() {
-	c.t.Helper()
-	settle(c.t, c.url())
-	for _, p := range c.workers {
+// stopWorkers stops all workers once the log is decided.
+func (f *workerFleet) stopWorkers() {
+	f.t.Helper()
+	awaitDecided(f.t, f.url())
+	for _, p := range f.workers {
 		select {
 		case err := <-p.exited:
-			c.t.Fatalf("a worker ended by itself: %v\n%s", err, p.log.text())
+			f.t.Fatalf("a worker ended by itself: %v\n%s", err, p.log.text())
 		default:
 			p.terminate()
 		}
 	}
 }
 
-// undecided counts the events of the log behind the markers.
-func (c *crew) undecided() (n uint64) {
-	c.t.Helper()
-	for id := range crewPartitions {
-		m, err := commit.LastMarker(c.t.Context(), c.nc, id)
+// undecided counts the events of the log after the markers.
+func (f *workerFleet) undecided() (n uint64) {
+	f.t.Helper()
+	for id := range fleetPartitions {
+		m, err := commit.LastMarker(f.t.Context(), f.nc, id)
 		if err != nil {
-			c.t.Fatal(err)
+			f.t.Fatal(err)
 		}
-		behind, err := stream.Behind(c.t.Context(), c.js, id, m.Cursor)
+		behind, err := stream.Behind(f.t.Context(), f.js, id, m.Cursor)
 		if err != nil {
-			c.t.Fatal(err)
+			f.t.Fatal(err)
 		}
 		if n += behind; behind > 0 {
-			c.t.Logf("partition %d was stopped %d events behind its log, at %d", id, behind, m.Cursor)
+			f.t.Logf("partition %d was stopped %d events behind its log, at %d", id, behind, m.Cursor)
 		}
 	}
 	return n
 }
 
 // checkEpochs finds commits of an owner that came after those of a later one.
-func (c *crew) checkEpochs() {
-	c.t.Helper()
+func (f *workerFleet) checkEpochs() {
+	f.t.Helper()
 	newest := map[string]uint64{} // by partition
-	err := stream.ReadStream(c.t.Context(), c.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
+	err := stream.ReadStream(f.t.Context(), f.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
 		marker, ok, err := commit.ParseMarker(m.Headers())
 		if err != nil || !ok {
 			return err
 		}
 		partition := strings.Split(m.Subject(), ".")[1]
 		if marker.Epoch < newest[partition] {
-			c.add(staleWrite, "%s at %d: epoch %d after %d", m.Subject(), seq, marker.Epoch, newest[partition])
+			f.add(staleWrite, "%s at %d: epoch %d after %d", m.Subject(), seq, marker.Epoch, newest[partition])
 		}
 		newest[partition] = max(newest[partition], marker.Epoch)
 		return nil
 	})
 	if err != nil {
-		c.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for _, epoch := range newest {
-		c.epochs += int(epoch)
+		f.epochs += int(epoch)
 	}
 }
 
-// one returns a worker, some one or two.
-func (c *crew) one() *process { return c.workers[c.rnd.IntN(len(c.workers))] }
+// randomWorker returns one worker, randomWorkers one or two.
+func (f *workerFleet) randomWorker() *process { return f.workers[f.rnd.IntN(len(f.workers))] }
 
-func (c *crew) some() []*process {
-	i := c.rnd.IntN(len(c.workers))
-	out := []*process{c.workers[i]}
-	if c.rnd.IntN(2) == 0 {
-		out = append(out, c.workers[(i+1)%len(c.workers)])
+func (f *workerFleet) randomWorkers() []*process {
+	i := f.rnd.IntN(len(f.workers))
+	out := []*process{f.workers[i]}
+	if f.rnd.IntN(2) == 0 {
+		out = append(out, f.workers[(i+1)%len(f.workers)])
 	}
 	return out
 }
 
-// killed ends a worker for good, until the others have its partitions.
-func (c *crew) killed(p *process) {
-	c.t.Helper()
-	c.work()
+// kill kills a worker, and starts it again once the others have its partitions.
+func (f *workerFleet) kill(p *process) {
+	f.t.Helper()
+	f.awaitOutcomes()
 	held, since := heldBy(p), time.Now()
 	p.kill()
-	c.kills++
-	c.deaths = append(c.deaths, c.awaitServed(held, since, p)...)
+	f.kills++
+	f.crashes = append(f.crashes, f.awaitServed(held, since, p)...)
 	p.start()
-	c.awaitBalance()
+	f.awaitBalance()
 }
 
-// restarted ends a worker that comes back at once.
-func (c *crew) restarted(p *process) {
-	c.t.Helper()
-	c.work()
+// restart kills a worker and starts it again at once.
+func (f *workerFleet) restart(p *process) {
+	f.t.Helper()
+	f.awaitOutcomes()
 	p.kill()
-	c.kills++
+	f.kills++
 	p.start()
-	c.awaitBalance()
+	f.awaitBalance()
 }
 
-// left asks a worker to stop.
-func (c *crew) left(p *process) {
-	c.t.Helper()
-	c.work()
+// leave stops a worker gracefully, and starts it again once the others have its partitions.
+func (f *workerFleet) leave(p *process) {
+	f.t.Helper()
+	f.awaitOutcomes()
 	held, since := heldBy(p), time.Now()
 	p.signal(syscall.SIGTERM)
-	c.leaves = append(c.leaves, c.awaitServed(held, since, p)...)
+	f.leaves = append(f.leaves, f.awaitServed(held, since, p)...)
 	if err := <-p.exited; err != nil {
-		c.t.Errorf("the worker did not stop in good order: %v\n%s", err, p.log.text())
+		f.t.Errorf("the worker did not stop gracefully: %v\n%s", err, p.log.text())
 	}
 	p.start()
-	c.awaitBalance()
+	f.awaitBalance()
 }
 
-// frozen stops workers at whatever they do, until others have their partitions, and
-// lets them go on.
-func (c *crew) frozen(all []*process) {
-	c.t.Helper()
-	c.work()
+// freeze suspends workers until others have their partitions, and resumes them.
+func (f *workerFleet) freeze(all []*process) {
+	f.t.Helper()
+	f.awaitOutcomes()
 	since := time.Now()
 	var held []int
 	for _, p := range all {
@@ -344,38 +342,38 @@ func (c *crew) frozen(all []*process) {
 	}
 	for _, p := range all {
 		p.signal(syscall.SIGSTOP)
-		c.zombies++
+		f.zombies++
 	}
-	c.awaitServed(held, since, all...)
-	c.work()
+	f.awaitServed(held, since, all...)
+	f.awaitOutcomes()
 	for _, p := range all {
 		p.signal(syscall.SIGCONT)
 	}
-	c.awaitBalance()
+	f.awaitBalance()
 }
 
-// work lets a random number of outcomes be told.
-func (c *crew) work() {
-	c.t.Helper()
-	c.ears.await(c.ears.count() + 1 + c.rnd.IntN(20))
-	pause(c.t, time.Duration(c.rnd.IntN(50_000))*time.Microsecond)
+// awaitOutcomes waits until a random number of outcomes is published.
+func (f *workerFleet) awaitOutcomes() {
+	f.t.Helper()
+	f.sub.await(f.sub.count() + 1 + f.rnd.IntN(20))
+	pause(f.t, time.Duration(f.rnd.IntN(50_000))*time.Microsecond)
 }
 
-// said is what a worker's log says of a partition.
-type said struct {
+// logLine is a line of a worker's log about partitions.
+type logLine struct {
 	Message   string    `json:"message"`
 	Time      time.Time `json:"time"`
 	Partition int       `json:"partition"`
-	Acquired  string    `json:"acquired"` // those of a start: 0-3,6
+	Acquired  string    `json:"acquired"` // a list, as 0-3,6, in the line of a start
 }
 
-// each returns a line of many partitions as one of each.
-func (s said) each(t *testing.T) []said {
+// each splits a line about several partitions into one for each.
+func (s logLine) each(t *testing.T) []logLine {
 	t.Helper()
 	if s.Acquired == "" {
-		return []said{s}
+		return []logLine{s}
 	}
-	var out []said
+	var out []logLine
 	for part := range strings.SplitSeq(s.Acquired, ",") {
 		from, to, isRange := strings.Cut(part, "-")
 		first, err := strconv.Atoi(from)
@@ -387,17 +385,17 @@ func (s said) each(t *testing.T) []said {
 			t.Fatalf("the log has acquired %q: %v", s.Acquired, err)
 		}
 		for id := first; id <= last; id++ {
-			out = append(out, said{Message: "partition acquired", Time: s.Time, Partition: id})
+			out = append(out, logLine{Message: "partition acquired", Time: s.Time, Partition: id})
 		}
 	}
 	return out
 }
 
-// tenures reads what a worker says it got and gave up, in order.
-func tenures(p *process) []said {
-	var out []said
+// ownershipLines reads the lines of a worker's log about acquired and released partitions.
+func ownershipLines(p *process) []logLine {
+	var out []logLine
 	for line := range strings.Lines(p.log.text()) {
-		var s said
+		var s logLine
 		if (strings.Contains(line, `"partition `) || strings.Contains(line, `"partitions acquired"`)) &&
 			json.Unmarshal([]byte(line), &s) == nil { // the last line may be half of one
 			out = append(out, s.each(p.t)...)
@@ -406,10 +404,10 @@ func tenures(p *process) []said {
 	return out
 }
 
-// heldBy lists what a worker says it serves.
+// heldBy lists the partitions that a worker serves, by its log.
 func heldBy(p *process) []int {
 	held := map[int]bool{}
-	for _, s := range tenures(p) {
+	for _, s := range ownershipLines(p) {
 		if delete(held, s.Partition); s.Message == "partition acquired" {
 			held[s.Partition] = true
 		}
@@ -417,40 +415,40 @@ func heldBy(p *process) []int {
 	return slices.Sorted(maps.Keys(held))
 }
 
-// shares lists who serves what.
-func (c *crew) shares() (all [][]int) {
-	for _, p := range c.workers {
+// shares lists the partitions of each worker.
+func (f *workerFleet) shares() (all [][]int) {
+	for _, p := range f.workers {
 		all = append(all, heldBy(p))
 	}
 	return all
 }
 
-// awaitBalance waits until everybody has its share, and every partition one owner.
-func (c *crew) awaitBalance() {
-	c.t.Helper()
-	c.until("balance", func() bool {
-		shares := c.shares()
+// awaitBalance waits until every worker has its share, and every partition one owner.
+func (f *workerFleet) awaitBalance() {
+	f.t.Helper()
+	f.until("balance", func() bool {
+		shares := f.shares()
 		sorted := slices.Sorted(slices.Values(slices.Concat(shares...)))
-		return len(sorted) == crewPartitions && len(slices.Compact(sorted)) == crewPartitions &&
-			!slices.ContainsFunc(shares, func(s []int) bool { return len(s) != crewPartitions/len(shares) })
+		return len(sorted) == fleetPartitions && len(slices.Compact(sorted)) == fleetPartitions &&
+			!slices.ContainsFunc(shares, func(s []int) bool { return len(s) != fleetPartitions/len(shares) })
 	})
 }
 
-// positions says how far each partition is behind.
-func (c *crew) positions() string {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+// positions describes how far each partition is behind, and who holds its lease.
+func (f *workerFleet) positions() string {
+	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
 	defer cancel()
-	state, err := topology.State(ctx, c.js, topology.LogStream)
+	state, err := topology.State(ctx, f.js, topology.LogStream)
 	out := fmt.Sprintf("the log ends at %d (%v); markers", state.Last, err)
-	for id := range crewPartitions {
-		m, err := commit.LastMarker(ctx, c.nc, id)
+	for id := range fleetPartitions {
+		m, err := commit.LastMarker(ctx, f.nc, id)
 		out += fmt.Sprintf("; %d: cursor %d epoch %d %s (%v)", id, m.Cursor, m.Epoch, time.Since(m.Time).Round(time.Millisecond), err)
 	}
-	leases, err := c.js.Stream(ctx, "KV_"+topology.LeasesBucket)
+	leases, err := f.js.Stream(ctx, "KV_"+topology.LeasesBucket)
 	if err != nil {
 		return fmt.Sprintf("%s; leases: %v", out, err)
 	}
-	for id := range crewPartitions {
+	for id := range fleetPartitions {
 		m, err := leases.GetLastMsgForSubject(ctx, fmt.Sprintf("$KV.%s.%d", topology.LeasesBucket, id))
 		if err != nil {
 			out += fmt.Sprintf("; lease %d: %v", id, err)
@@ -461,8 +459,8 @@ func (c *crew) positions() string {
 	return out
 }
 
-// troubles are the last lines that do not tell of daily work.
-func (l *lines) troubles(n int) string {
+// lastUnusual returns the last n lines, without those of ordinary work.
+func (l *lines) lastUnusual(n int) string {
 	var out []string
 	for line := range strings.Lines(l.text()) {
 		if !strings.Contains(line, `"summary done"`) && !strings.Contains(line, `"session compacted"`) {
@@ -472,31 +470,31 @@ func (l *lines) troubles(n int) string {
 	return strings.Join(out[max(0, len(out)-n):], "")
 }
 
-func (c *crew) until(what string, ok func() bool) {
-	c.t.Helper()
-	for deadline := time.Now().Add(waitLimit); !ok(); pause(c.t, 20*time.Millisecond) {
+func (f *workerFleet) until(what string, ok func() bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(waitLimit); !ok(); pause(f.t, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
-			for i, p := range c.workers {
-				c.t.Logf("worker %d says at last:\n%s", i, p.log.troubles(12))
+			for i, p := range f.workers {
+				f.t.Logf("the last lines of worker %d:\n%s", i, p.log.lastUnusual(12))
 			}
-			c.t.Log(c.positions())
-			c.t.Fatalf("no %s; served are %v", what, c.shares())
+			f.t.Log(f.positions())
+			f.t.Fatalf("no %s in time; the workers serve %v", what, f.shares())
 		}
 	}
 }
 
-// awaitServed waits until workers other than the victims say that they serve
-// partitions since a moment, and returns how long each took.
-func (c *crew) awaitServed(partitions []int, since time.Time, victims ...*process) []time.Duration {
-	c.t.Helper()
+// awaitServed waits until workers other than the victims have acquired partitions after a
+// moment, and returns how long each took.
+func (f *workerFleet) awaitServed(partitions []int, since time.Time, victims ...*process) []time.Duration {
+	f.t.Helper()
 	took := map[int]time.Duration{}
-	c.until("take-over", func() bool {
-		for _, p := range c.workers {
+	f.until("take-over", func() bool {
+		for _, p := range f.workers {
 			if slices.Contains(victims, p) {
 				continue
 			}
-			for _, s := range tenures(p) {
-				d := s.Time.Add(-c.skew[p]).Sub(since)
+			for _, s := range ownershipLines(p) {
+				d := s.Time.Add(-f.skew[p]).Sub(since)
 				if s.Message == "partition acquired" && d > 0 && slices.Contains(partitions, s.Partition) {
 					took[s.Partition] = d
 				}
@@ -508,7 +506,7 @@ func (c *crew) awaitServed(partitions []int, since time.Time, victims ...*proces
 }
 
 // ms is a percentile in milliseconds.
-func (c *crew) ms(all []time.Duration, percent int) int64 {
+func (f *workerFleet) ms(all []time.Duration, percent int) int64 {
 	if len(all) == 0 {
 		return 0
 	}

@@ -17,8 +17,8 @@ import (
 	"compactd/internal/worker/failpoint"
 )
 
-// E8: a worker with its server dies at each step of an erasure. The next one goes on
-// by itself; once it has told so, no file holds a byte of the session, and all others
+// E8: a worker with its server crashes at each step of an erasure. The next worker completes
+// it. Once that is published, no file contains a byte of the session, and the other sessions
 // are as they were.
 func TestFaultForget(t *testing.T) {
 	t.Parallel()
@@ -43,9 +43,9 @@ func TestFaultForget(t *testing.T) {
 				}
 				send(events.KindTurn, victim, secretTurn(n))
 			}
-			settle(t, p.url())
-			if len(holders(t, secret, data)) == 0 {
-				t.Fatal("the victim left nothing behind: the test is blind")
+			awaitDecided(t, p.url())
+			if len(filesContaining(t, secret, data)) == 0 {
+				t.Fatal("the secret is in no file before the erasure: the test shows nothing")
 			}
 			send(events.KindForget, victim, []byte(`{}`))
 			p.awaitKilled(at)
@@ -55,19 +55,19 @@ func TestFaultForget(t *testing.T) {
 			if e := confirmation(t, p.url()); !e.Resumed {
 				t.Errorf("confirmed by %+v", e)
 			}
-			if found := holders(t, secret, data); len(found) > 0 {
+			if found := filesContaining(t, secret, data); len(found) > 0 {
 				t.Errorf("while it runs the secret is in %q", found)
 			}
-			settle(t, p.url())
+			awaitDecided(t, p.url())
 			p.terminate()
-			if found := append(holders(t, secret, data), holders(t, victim, filepath.Join(data, "ledgers"))...); len(found) > 0 {
+			if found := append(filesContaining(t, secret, data), filesContaining(t, victim, filepath.Join(data, "ledgers"))...); len(found) > 0 {
 				t.Errorf("the secret or the name is in %q", found)
 			}
-			w := openWorld(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
-			defer w.stop()
-			w.config = newConfig(t, compaction.DefaultPolicy())
-			if d := cmp.Diff(bySession(w.redecided()), w.toldBySession(), cmp.AllowUnexported(outcome{}, place{})); d != "" {
-				t.Errorf("stored outcomes are not what the log says (-log +stored):\n%s", d)
+			env := openEnv(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
+			defer env.stop()
+			env.config = newConfig(t, compaction.DefaultPolicy())
+			if d := cmp.Diff(bySession(env.redecided()), env.outcomesBySession(), cmp.AllowUnexported(outcome{}, place{})); d != "" {
+				t.Errorf("stored outcomes differ from those of the log (-log +stored):\n%s", d)
 			}
 		})
 	}

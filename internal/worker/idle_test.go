@@ -18,43 +18,43 @@ import (
 	"compactd/internal/worker"
 )
 
-// B4: a session that has been silent for an hour has a cold cache: its old results
-// are cleared before the next call, and once only.
+// B4: a session that has been idle for an hour has a cold cache at the provider: its old results
+// are cleared before the next call, once.
 func TestIdleSession(t *testing.T) {
 	dir := t.TempDir()
 	emptyPools()
 	defer emptyPools()
-	ats.Register() // a clock of the server's own, which must not be one of the bubble's
+	ats.Register() // starts the server's own clock outside of the bubble
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
-		defer w.stop()
+		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
+		defer env.stop()
 		policy, ok := compaction.Preset("claude")
 		if !ok {
 			t.Fatal("no preset claude")
 		}
 		policy.Summarize.Enabled = false
-		w.config, w.markEvery = newConfig(t, policy), time.Minute
-		heard := make(chan *nats.Msg, 100)
-		if _, err := w.conn.ChanSubscribe("session.compacted.*.*", heard); err != nil {
+		env.config, env.markerEvery = newConfig(t, policy), time.Minute
+		received := make(chan *nats.Msg, 100)
+		if _, err := env.conn.ChanSubscribe("session.compacted.*.*", received); err != nil {
 			t.Fatal(err)
 		}
-		stop := w.run("a", worker.Listener{})
-		w.publish(events.KindTurn, "s", toolTurn(8))
+		stop := env.run("a", worker.Listener{})
+		env.publish(events.KindTurn, "s", toolTurn(8))
 		time.Sleep(50 * time.Minute)
-		if len(heard) > 0 {
-			t.Errorf("told before the hour: %s", (<-heard).Data)
+		if len(received) > 0 {
+			t.Errorf("published before the hour: %s", (<-received).Data)
 		}
 		time.Sleep(3 * time.Hour)
-		if len(heard) != 1 {
-			t.Fatalf("%d compactions in three hours; want one", len(heard))
+		if len(received) != 1 {
+			t.Fatalf("%d compactions in three hours; want one", len(received))
 		}
-		body, err := events.DecodeOutcome(events.KindCompacted, (<-heard).Data)
+		body, err := events.DecodeOutcome(events.KindCompacted, (<-received).Data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c := body.(*events.Compacted); c.Reason != events.ReasonIdle || len(c.Edits) != 3 {
-			t.Errorf("told %s with edits %v; want idle, and all but 5 of 8 results cleared", c.Reason, c.Edits)
+			t.Errorf("compacted for %s with edits %v; want idle, and all but 5 of 8 results cleared", c.Reason, c.Edits)
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
@@ -62,8 +62,8 @@ func TestIdleSession(t *testing.T) {
 	})
 }
 
-// emptyPools empties the pools of nats.go: a timer of one bubble is fatal outside of
-// it. The first collection moves what is in a pool, the second drops it.
+// emptyPools empties the pools of nats.go: a timer of one bubble is fatal outside of it. The
+// first collection moves the contents of a pool, the second drops them.
 func emptyPools() {
 	runtime.GC()
 	runtime.GC()

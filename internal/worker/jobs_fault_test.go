@@ -8,6 +8,6 @@ import (
 	"compactd/internal/worker/jobs"
 )
 
-// Jobs wait for failing models once here, and not for the minutes of a lane: TestFaultOutages
-// has twenty ways to fail.
+// Jobs whose model fails are retried at once here, not after the minutes of a lane:
+// TestFaultOutages has twenty failing models.
 func init() { jobs.ShortenWaits(time.Millisecond) }

@@ -24,9 +24,9 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// A worker with its server in one process is killed ten times while a fleet
-// publishes. What was acknowledged is in the log, and what was told is what the
-// log alone says, once.
+// A worker with its server in one process is killed ten times while agents publish.
+// Acknowledged turns are in the log, and the outcomes are those that follow from the log
+// alone, each once.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	r := killing{sessions: 36, kills: 10}
@@ -36,14 +36,14 @@ func TestKill(t *testing.T) {
 	}
 	found := r.found()
 	figures.Print(t, "P1", "kills", r.kills, "before_up", r.early, "acks", r.acks, "lost", found[lostTurn], "outcomes", r.outcomes,
-		"jobs", r.jobs, "twice", found[twiceStored], "missing", found[missing], "heard", r.heard, "heard_twice", found[twiceHeard])
-	if r.acks == 0 || r.outcomes == 0 || r.jobs == 0 || r.heard == 0 {
-		t.Error("nothing happened: the test saw nothing")
+		"jobs", r.jobs, "twice", found[twiceStored], "missing", found[missing], "received", r.received, "received_twice", found[twiceReceived])
+	if r.acks == 0 || r.outcomes == 0 || r.jobs == 0 || r.received == 0 {
+		t.Error("a count is zero: the test shows nothing")
 	}
 }
 
-// The same, with a worker that decides again what its marker says is told. A
-// check that finds nothing here would find nothing anywhere.
+// The same with a worker that ignores its marker, and decides again what is published. A check
+// that finds nothing here would find nothing anywhere.
 func TestKillNoticesIgnoredMarker(t *testing.T) {
 	t.Parallel()
 	r := killing{sessions: 8, kills: 3, env: []string{"COMPACTD_FAULT=ignore-marker"}}
@@ -53,47 +53,47 @@ func TestKillNoticesIgnoredMarker(t *testing.T) {
 	missed := 0
 	if found[twiceStored] == 0 {
 		missed = 1
-		t.Error("outcomes were told twice, and the check did not notice")
+		t.Error("outcomes were published twice, and the check did not find it")
 	}
 	if found[lostTurn] > 0 {
-		t.Error("the planted defect loses no turns, yet the check says so")
+		t.Error("the planted defect loses no turns, and the check reports lost turns")
 	}
 	figures.Print(t, "P16", "planted", 1, "caught", 1-missed, "missed", missed)
 }
 
 // Kinds of violations.
 const (
-	lostTurn     = "acknowledged turn is not in the log"
-	notInLog     = "outcome does not follow from the log"
-	missing      = "outcome is missing"
-	twiceStored  = "outcome is stored twice"
-	otherBytes   = "outcome has other bytes than the log says"
-	otherOrder   = "outcomes are in another order than the log says"
-	notCommitted = "outcome was heard and is not stored"
-	twiceHeard   = "outcome was heard twice"
-	unanswered   = "job has no result in the log"
-	notTrusted   = "ledger file was quarantined"
-	otherReplay  = "outcome differs between a start from a checkpoint and one from zero"
+	lostTurn      = "acknowledged turn is not in the log"
+	notInLog      = "outcome does not follow from the log"
+	missing       = "outcome is missing"
+	twiceStored   = "outcome is stored twice"
+	otherBytes    = "outcome has other bytes than decided again from the log"
+	otherOrder    = "outcomes are in another order than decided again from the log"
+	notCommitted  = "outcome was received and is not stored"
+	twiceReceived = "outcome was received twice"
+	unanswered    = "job has no result in the log"
+	notTrusted    = "ledger file was quarantined"
+	otherReplay   = "outcome differs between a start from a checkpoint and one from zero"
 )
 
-// violation is one promise that was not kept.
+// violation is one broken promise, with its kind.
 type violation struct{ kind, what string }
 
 func (v violation) String() string { return v.kind + ": " + v.what }
 
-// killing is one run: what is asked for, and what came of it.
+// killing is one run: its parameters, its counts and its violations.
 type killing struct {
 	sessions, kills int
 	env             []string
 
-	early                               int // kills before the worker had told anything
-	acks, events, outcomes, jobs, heard int
-	results                             map[string]int // summaries in the log, by job
-	answered                            bool           // every job must have one
-	violations                          []violation
+	early                                  int // kills before the worker had published anything
+	acks, events, outcomes, jobs, received int
+	results                                map[string]int // summaries in the log, by job
+	resultsDue                             bool           // every job must have one
+	violations                             []violation
 }
 
-// turnsPerSecond keeps the log small enough to be decided again in a moment.
+// turnsPerSecond is low enough that the log can be decided again quickly.
 const turnsPerSecond = 1500
 
 func (k *killing) run(t *testing.T, bin string) {
@@ -102,30 +102,29 @@ func (k *killing) run(t *testing.T, bin string) {
 	p.start()
 	t.Cleanup(p.kill)
 	p.awaitReady()
-	e := newEars(t, p.url())
-	f := newFleet(t, p.url(), k.sessions, turnsPerSecond)
+	sub := newSubscriber(t, p.url())
+	agents := newAgentFleet(t, p.url(), k.sessions, turnsPerSecond)
 	r := rand.New(rand.NewPCG(1, uint64(k.kills)))
 	for n := range k.kills {
-		e.await(e.count() + 1 + r.IntN(120))
+		sub.await(sub.count() + 1 + r.IntN(120))
 		pause(t, time.Duration(r.IntN(20_000))*time.Microsecond)
 		p.kill()
 		p.start()
-		if n%3 == 2 { // once more before it is up, or while it is coming up
+		if n%3 == 2 { // once more before it is ready
 			pause(t, time.Duration(r.IntN(300))*time.Millisecond)
 			p.kill()
 			p.start()
 			k.early++
 		}
 	}
-	e.await(e.count() + 1)
-	acks := f.stop()
-	settle(t, p.url())
+	sub.await(sub.count() + 1)
+	acks := agents.stop()
+	awaitDecided(t, p.url())
 	p.terminate()
-	k.audit(t, filepath.Join(data, "nats"), acks, e.stop())
+	k.audit(t, filepath.Join(data, "nats"), acks, sub.stop())
 }
 
-// pause lets a random time pass: the moment of a kill is what is varied here,
-// nothing is waited for.
+// pause lets time pass, to vary the moment of a kill or to poll. It waits for no condition.
 func pause(t *testing.T, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -133,9 +132,9 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// settle waits until the workers have decided on all that is in the log, and
-// nothing more comes.
-func settle(t *testing.T, url string) {
+// awaitDecided waits until the workers have decided every event of the log, and the log does
+// not grow any more.
+func awaitDecided(t *testing.T, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
@@ -160,40 +159,40 @@ func settle(t *testing.T, url string) {
 	}
 }
 
-// audit compares the ledger of acknowledgements and what was heard with a copy
-// of what the server has, and the outcomes there with those that its log alone
-// says: only the texts of configs are kept for that.
-func (k *killing) audit(t *testing.T, dir string, acks []ack, heard []*nats.Msg) {
+// audit compares acknowledgements and received outcomes with a copy of the server's streams. It
+// also compares the stored outcomes with those decided again from the log and the texts of
+// the configs.
+func (k *killing) audit(t *testing.T, dir string, acks []ack, received []*nats.Msg) {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(folder, os.DirFS(dir)); err != nil {
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	k.auditWorld(openWorld(t, embedded.Config{Dir: folder}, topology.Config{}), acks, heard)
+	k.auditStreams(openEnv(t, embedded.Config{Dir: copied}, topology.Config{}), acks, received)
 }
 
-// auditWorld is audit on streams that nobody needs any more.
-func (k *killing) auditWorld(w *world, acks []ack, heard []*nats.Msg) {
-	w.t.Helper()
-	k.acks, k.heard = len(acks), len(heard)
-	k.compareLog(w, acks)
-	stored := w.toldBySession()
-	k.compareHeard(stored, heard)
-	w.forgetOutcomes()
-	w.config = w.onlyConfig()
-	said := bySession(w.redecided())
-	for _, a := range slices.SortedFunc(maps.Keys(merged(said, stored)), func(a, b place) int { return strings.Compare(a.String(), b.String()) }) {
+// auditStreams is audit on the streams of an environment; it purges their outcomes.
+func (k *killing) auditStreams(env *testEnv, acks []ack, received []*nats.Msg) {
+	env.t.Helper()
+	k.acks, k.received = len(acks), len(received)
+	k.compareLog(env, acks)
+	stored := env.outcomesBySession()
+	k.compareReceived(stored, received)
+	env.purgeOutcomes()
+	env.config = env.onlyConfig()
+	redecided := bySession(env.redecided())
+	for _, a := range slices.SortedFunc(maps.Keys(merged(redecided, stored)), func(a, b place) int { return strings.Compare(a.String(), b.String()) }) {
 		k.outcomes += len(stored[a])
 		for _, o := range stored[a] {
 			if !o.isJob() {
 				continue
 			}
 			k.jobs++
-			if k.answered && k.results[o.id] == 0 {
+			if k.resultsDue && k.results[o.id] == 0 {
 				k.add(unanswered, "%s of %s", o.id, o.subject)
 			}
 		}
-		k.compareOutcomes(a, said[a], stored[a])
+		k.compareOutcomes(a, redecided[a], stored[a])
 	}
 }
 
@@ -216,15 +215,15 @@ func (k *killing) add(kind, format string, args ...any) {
 	k.violations = append(k.violations, violation{kind: kind, what: fmt.Sprintf(format, args...)})
 }
 
-func (k *killing) compareLog(w *world, acks []ack) {
-	w.t.Helper()
+func (k *killing) compareLog(env *testEnv, acks []ack) {
+	env.t.Helper()
 	type entry struct {
 		at   events.Location
 		data []byte
 	}
 	log := map[uint64]entry{}
 	k.results = map[string]int{}
-	err := stream.ReadStream(w.t.Context(), w.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
+	err := stream.ReadStream(env.t.Context(), env.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
 		at, err := events.ParseLog(m.Subject())
 		log[seq] = entry{at: at, data: m.Data()}
 		if at.Kind == events.KindSummary {
@@ -237,7 +236,7 @@ func (k *killing) compareLog(w *world, acks []ack) {
 		return err
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	k.events = len(log)
 	for _, a := range acks {
@@ -252,22 +251,22 @@ func (k *killing) compareLog(w *world, acks []ack) {
 	}
 }
 
-func (k *killing) compareHeard(stored map[place][]outcome, heard []*nats.Msg) {
-	bodies := map[string]outcome{} // by id
+func (k *killing) compareReceived(stored map[place][]outcome, received []*nats.Msg) {
+	byID := map[string]outcome{} // by id
 	for _, all := range stored {
 		for _, o := range all {
 			if !o.isJob() {
-				bodies[o.id] = o
+				byID[o.id] = o
 			}
 		}
 	}
 	seen := map[string]int{}
-	for _, m := range heard {
+	for _, m := range received {
 		o := newOutcome(m.Subject, m.Data)
 		if seen[o.id]++; seen[o.id] == 2 {
-			k.add(twiceHeard, "%s on %s", o.id, m.Subject)
+			k.add(twiceReceived, "%s on %s", o.id, m.Subject)
 		}
-		if b, ok := bodies[o.id]; !ok || b.data != o.data || "session."+afterToken(b.subject, 2) != m.Subject {
+		if b, ok := byID[o.id]; !ok || b.data != o.data || "session."+afterToken(b.subject, 2) != m.Subject {
 			k.add(notCommitted, "%s on %s", o.id, m.Subject)
 		}
 	}
@@ -276,7 +275,7 @@ func (k *killing) compareHeard(stored map[place][]outcome, heard []*nats.Msg) {
 // afterToken drops the first n tokens of a subject.
 func afterToken(subject string, n int) string { return strings.SplitN(subject, ".", n+1)[n] }
 
-func (k *killing) compareOutcomes(a place, said, stored []outcome) {
+func (k *killing) compareOutcomes(a place, redecided, stored []outcome) {
 	first := map[string]outcome{} // of what is stored, by id
 	var once []string
 	for _, o := range stored {
@@ -288,7 +287,7 @@ func (k *killing) compareOutcomes(a place, said, stored []outcome) {
 		once = append(once, o.id)
 	}
 	var ids []string
-	for _, o := range said {
+	for _, o := range redecided {
 		s, ok := first[o.id]
 		delete(first, o.id)
 		switch {
@@ -309,7 +308,7 @@ func (k *killing) compareOutcomes(a place, said, stored []outcome) {
 	}
 }
 
-// outcome is one outcome as it is stored, or as the log says.
+// outcome is one outcome, as it is stored or as it was decided again.
 type outcome struct{ subject, id, data string }
 
 func newOutcome(subject string, data []byte) outcome {
@@ -320,20 +319,20 @@ func newOutcome(subject string, data []byte) outcome {
 	return outcome{subject: subject, id: h.ID, data: string(data)}
 }
 
-// place is where the outcomes of a session have an order: one partition. What
-// has no address is rejected in the partition of its subject.
+// place is a session in a partition, within which outcomes have an order. An event without a
+// valid address is rejected in the partition of its subject.
 type place struct {
 	partition int
 	address   events.Address
 }
 
-// placeOf is false for what is no outcome and no job.
+// placeOf returns the place of an outcome or a job, and false for any other subject.
 func placeOf(subject string) (place, bool) {
 	at, err := events.ParseOutcome(subject)
 	return place{partition: at.Partition, address: at.Address}, err == nil && (at.Kind == events.KindJob || slices.Contains(events.OutcomeKinds, at.Kind))
 }
 
-// isJob reports whether an outcome is a job, which agents are not told.
+// isJob reports whether an outcome is a job, which agents do not receive.
 func (o outcome) isJob() bool {
 	_, _, err := events.ParseJob(o.subject)
 	return err == nil
@@ -341,18 +340,18 @@ func (o outcome) isJob() bool {
 
 func (p place) String() string { return fmt.Sprintf("%d.%s", p.partition, p.address) }
 
-// toldBySession reads what is stored, in the order of its commits.
-func (w *world) toldBySession() map[place][]outcome {
-	w.t.Helper()
+// outcomesBySession reads the stored outcomes, in the order of their commits.
+func (env *testEnv) outcomesBySession() map[place][]outcome {
+	env.t.Helper()
 	out := map[place][]outcome{}
-	err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		if p, ok := placeOf(m.Subject()); ok {
 			out[p] = append(out[p], newOutcome(m.Subject(), m.Data()))
 		}
 		return nil
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return out
 }
@@ -367,19 +366,19 @@ func bySession(all []outcome) map[place][]outcome {
 	return out
 }
 
-// forgetOutcomes purges everything told and every marker.
-func (w *world) forgetOutcomes() {
-	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), topology.OutcomesStream)
+// purgeOutcomes purges every outcome and every marker.
+func (env *testEnv) purgeOutcomes() {
+	env.t.Helper()
+	s, err := env.js.Stream(env.t.Context(), topology.OutcomesStream)
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
-	for p := range w.streams.Partitions {
-		if err := s.Purge(w.t.Context(), jetstream.WithPurgeSubject(events.OutcomeFilter(p))); err != nil {
-			w.t.Fatal(err)
+	for p := range env.streams.Partitions {
+		if err := s.Purge(env.t.Context(), jetstream.WithPurgeSubject(events.OutcomeFilter(p))); err != nil {
+			env.t.Fatal(err)
 		}
 	}
-	if left := w.toldBySession(); len(left) > 0 {
-		w.t.Fatalf("%d sessions have outcomes after a purge of all", len(left))
+	if left := env.outcomesBySession(); len(left) > 0 {
+		env.t.Fatalf("%d sessions have outcomes after a purge of all", len(left))
 	}
 }

@@ -12,29 +12,29 @@ import (
 	"compactd/internal/worker"
 )
 
-// bigTurn is turn n of a session with a window of that many tokens: one exchange
-// with a text of so many bytes.
+// bigTurn is turn n of a session with a window of that many tokens: one exchange with a text
+// of that many bytes.
 func bigTurn(n, window, bytes int) []byte {
 	return fmt.Appendf(nil, `{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":%d,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
 		n, window, strings.Repeat("lorem ipsum ", bytes/12))
 }
 
 // compactions reads the session.compacted of one session.
-func (w *world) compactions(session string) []events.Compacted {
-	w.t.Helper()
+func (env *testEnv) compactions(session string) []events.Compacted {
+	env.t.Helper()
 	var out []events.Compacted
-	for p, all := range w.toldBySession() {
+	for p, all := range env.outcomesBySession() {
 		for _, o := range all {
 			at, err := events.ParseOutcome(o.subject)
 			if err != nil {
-				w.t.Fatal(err)
+				env.t.Fatal(err)
 			}
 			if p.address.Session != session || at.Kind != events.KindCompacted {
 				continue
 			}
 			var c events.Compacted
 			if err := events.Unmarshal([]byte(o.data), &c); err != nil {
-				w.t.Fatal(err)
+				env.t.Fatal(err)
 			}
 			out = append(out, c)
 		}
@@ -42,27 +42,27 @@ func (w *world) compactions(session string) []events.Compacted {
 	return out
 }
 
-// A history of more than 6 MiB is told without its messages, and the session
-// goes on; a smaller one beside it is told whole.
+// A history of more than 6 MiB is published without its messages, and the session continues.
+// A smaller one is published whole.
 func TestMessagesOmitted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= 44; n++ {
-		w.publish(events.KindTurn, "large", bigTurn(n, 3_400_000, 550_000))
-		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 4_700))
+		env.publish(events.KindTurn, "large", bigTurn(n, 3_400_000, 550_000))
+		env.publish(events.KindTurn, "small", bigTurn(n, 10_000, 4_700))
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantOmitted("large", true)
-	w.wantOmitted("small", false)
-	w.wantAsLogSays()
+	env.wantOmitted("large", true)
+	env.wantOmitted("small", false)
+	env.wantRedecided()
 }
 
-// clearedTurns are turns that end with a compaction which clears n tool results:
-// besides its messages it has an edit for each.
+// clearedTurns are turns that end with a compaction that clears n tool results, with an edit
+// for each.
 func clearedTurns(n int) [][]byte {
 	const perTurn = 200
 	var out [][]byte
@@ -83,30 +83,30 @@ func clearedTurns(n int) [][]byte {
 	return out
 }
 
-// A history that the server would not take is told without its messages too;
-// edits count, which may be many.
+// A history that is larger than the server accepts is published without its messages too. Its
+// edits count in its size.
 func TestMaxPayload(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 256 << 10}, topology.Config{Partitions: 4})
-	stop := w.run("a", worker.Listener{})
+	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 256 << 10}, topology.Config{Partitions: 4})
+	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= 16; n++ {
-		w.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
-		w.publish(events.KindTurn, "small", bigTurn(n, 10_000, 6_000))
+		env.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
+		env.publish(events.KindTurn, "small", bigTurn(n, 10_000, 6_000))
 	}
 	for n := 850; n <= 1350; n += 50 { // from 225 KiB to 335 KiB, a sixth of it edits
 		for _, data := range clearedTurns(n) {
-			w.publish(events.KindTurn, fmt.Sprintf("cleared%d", n), data)
+			env.publish(events.KindTurn, fmt.Sprintf("cleared%d", n), data)
 		}
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantOmitted("large", true)
-	w.wantOmitted("small", false)
+	env.wantOmitted("large", true)
+	env.wantOmitted("small", false)
 	whole := 0
 	for n := 850; n <= 1350; n += 50 {
-		all := w.compactions(fmt.Sprintf("cleared%d", n))
+		all := env.compactions(fmt.Sprintf("cleared%d", n))
 		if len(all) != 1 || len(all[0].Edits) != n {
 			t.Errorf("%d results: %d compactions", n, len(all))
 			continue
@@ -116,54 +116,53 @@ func TestMaxPayload(t *testing.T) {
 		}
 	}
 	if whole == 0 || whole == 11 {
-		t.Errorf("%d of 11 histories around the limit were told whole: the limit was not tried", whole)
+		t.Errorf("%d of 11 histories around the limit were published whole: the limit was not reached", whole)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-func (w *world) wantOmitted(session string, omitted bool) {
-	w.t.Helper()
-	all := w.compactions(session)
+func (env *testEnv) wantOmitted(session string, omitted bool) {
+	env.t.Helper()
+	all := env.compactions(session)
 	if len(all) < 2 {
-		w.t.Errorf("%s: %d compactions, want more", session, len(all))
+		env.t.Errorf("%s: %d compactions, want more", session, len(all))
 	}
 	for _, c := range all {
 		if c.MessagesOmitted != omitted || (len(c.Messages) == 0) != omitted {
-			w.t.Errorf("%s: generation %d has %d messages, omitted %v; want omitted %v", session, c.Generation, len(c.Messages), c.MessagesOmitted, omitted)
+			env.t.Errorf("%s: generation %d has %d messages, omitted %v; want omitted %v", session, c.Generation, len(c.Messages), c.MessagesOmitted, omitted)
 		}
 	}
 }
 
-// unwieldyTurn is a turn with thousands of messages that need an edit each once
-// the policy lets the session be compacted.
+// unwieldyTurn is a turn with thousands of messages, each of which needs an edit when the
+// session is compacted.
 func unwieldyTurn(n int, policy string) []byte {
 	orphans := strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 15_000)
 	clearable := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("result ", 100) + `"},`
 	return fmt.Appendf(nil, `{"turn":%d,"policy":%s,"model":{"context_window":100000},"messages":[%s%s{"role":"assistant","content":"done"}]}`, n, policy, clearable, orphans)
 }
 
-// A compaction whose edits alone are more than a server takes resets its own
-// session and stops nobody. Without that bound the worker would end, and end
-// again with every start.
+// A compaction whose edits alone exceed what the server accepts resets its own session and
+// stops no other. Without that bound the worker would end, at every start again.
 func TestTooManyEdits(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
-	r := w.start("a", worker.Listener{})
+	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
+	r := env.start("a", worker.Listener{})
 	for n, policy := range []string{`{"enabled":false}`, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`} {
-		w.publish(events.KindTurn, "hostile", unwieldyTurn(n+1, policy))
-		w.publish(events.KindTurn, "good", bigTurn(n+1, 10_000, 12_000))
+		env.publish(events.KindTurn, "hostile", unwieldyTurn(n+1, policy))
+		env.publish(events.KindTurn, "good", bigTurn(n+1, 10_000, 12_000))
 	}
-	w.publish(events.KindTurn, "hostile", []byte(`{"turn":3,"messages":[]}`))
-	w.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
+	env.publish(events.KindTurn, "hostile", []byte(`{"turn":3,"messages":[]}`))
+	env.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
 	for n := 3; n <= 8; n++ {
-		w.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
+		env.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
 	}
-	settled := make(chan error, 1)
-	go func() { settled <- w.settled(t.Context()) }()
+	decided := make(chan error, 1)
+	go func() { decided <- env.untilDecided(t.Context()) }()
 	select {
 	case err := <-r.done:
 		t.Fatalf("the worker ended: %v", err)
-	case err := <-settled:
+	case err := <-decided:
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,9 +170,9 @@ func TestTooManyEdits(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantOmitted("good", false)
+	env.wantOmitted("good", false)
 	var told []string
-	for _, o := range w.toldBySession()[place{partition: 0, address: events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
+	for _, o := range env.outcomesBySession()[place{partition: 0, address: events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
 		var body events.Rejected
 		if err := events.Unmarshal([]byte(o.data), &body); err != nil {
 			t.Fatal(err)
@@ -184,7 +183,7 @@ func TestTooManyEdits(t *testing.T) {
 		told = append(told, fmt.Sprintf("%s %d", body.Code, body.Expected))
 	}
 	if want := []string{"session_reset 0", "turn_gap 1"}; !slices.Equal(told, want) {
-		t.Errorf("the hostile session was told %q, not %q", told, want)
+		t.Errorf("rejections of the hostile session are %q, not %q", told, want)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }

@@ -17,9 +17,8 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// P14: a worker with its server in one process takes a million turns of ten thousand
-// sessions, and outputs of 900 KB among them, under GOMEMLIMIT=256MiB. SOAK_TURNS asks
-// for fewer.
+// P14: a worker with its server in one process takes a million turns of ten thousand sessions,
+// some with outputs of 900 KB, under GOMEMLIMIT=256MiB. SOAK_TURNS sets a smaller number.
 func TestSoakMemory(t *testing.T) {
 	turns := 1_000_000
 	if s := os.Getenv("SOAK_TURNS"); s != "" {
@@ -48,7 +47,7 @@ func TestSoakMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		settle(t, p.url()) // an agent waits for its model between two turns
+		awaitDecided(t, p.url()) // an agent waits for its model between two turns
 	}
 	state, err := topology.State(t.Context(), js, topology.LogStream)
 	if err != nil {
@@ -83,7 +82,7 @@ func publishLarge(t *testing.T, js jetstream.JetStream, session, n int) jetstrea
 	}
 }
 
-// memory is a line of the process's status, in MB.
+// memory returns a line of the process's status in /proc, in MB.
 func (p *process) memory(line string) int {
 	p.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

@@ -19,8 +19,8 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// What a listener is told is counted, under names and units as Prometheus wants
-// them; values from strangers become other.
+// Events of a listener are counted, under names and units that follow the conventions of
+// Prometheus. Label values outside of the closed sets become other.
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := newMetrics(reg, "v1")
@@ -41,7 +41,7 @@ func TestMetrics(t *testing.T) {
 	done(observe.SummaryDone{Lane: events.LaneNormal, Model: "openai/b"})
 	done(observe.SummaryDone{Lane: events.LaneNormal, Model: "embedded"})
 	done(observe.SummaryDone{Lane: events.LaneBackground, Failure: "no_room"})
-	done(observe.SummaryDone{Lane: events.LaneBackground, Failure: "Said: acme"})
+	done(observe.SummaryDone{Lane: events.LaneBackground, Failure: "Reason: acme"})
 	l.ModelCalled(observe.ModelCalled{Model: "openai/b"})
 	l.ModelCalled(observe.ModelCalled{Model: "openai/b", Err: &model.Error{Kind: model.Auth}})
 	l.ModelCalled(observe.ModelCalled{Model: "openai/b", Err: errors.New("of s1-secret")})
@@ -89,7 +89,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, unwanted := range []string{"sesame", "secret", "acme", `saved_tokens_total{reason="rewind"}`, `partition="4"`} {
 		if strings.Contains(got, unwanted) {
-			t.Errorf("%s is told", unwanted)
+			t.Errorf("the metrics contain %s", unwanted)
 		}
 	}
 	if t.Failed() {
@@ -97,8 +97,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// docs/operations.md says what each metric means, with its labels, and of no other;
-// alerts, dashboard and scaler too are on metrics that there are.
+// docs/operations.md lists every metric with its labels, and no other. Alerts, dashboard and
+// scaler use only metrics that exist.
 func TestMetricsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

@@ -43,7 +43,7 @@ func newMonitor(t *testing.T, c worker.MonitorConfig) *worker.Monitor {
 	return m
 }
 
-// get asks a monitor; token and host may be "".
+// get sends a GET to a monitor; token and host may be "".
 func get(t *testing.T, m *worker.Monitor, path, token, host string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.Addr()+path, http.NoBody)
@@ -95,13 +95,13 @@ func awaitReadyz(t *testing.T, m *worker.Monitor, want ...string) time.Duration 
 			return time.Since(began)
 		}
 		if time.Since(began) > waitLimit {
-			t.Fatalf("readyz says %+v, want %q", r, want)
+			t.Fatalf("readyz reports %+v, want %q", r, want)
 		}
 		<-tick.C
 	}
 }
 
-// awaitMetric waits until /metrics has a text.
+// awaitMetric waits until /metrics contains a text.
 func awaitMetric(t *testing.T, m *worker.Monitor, want string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -125,22 +125,22 @@ type monitored struct {
 	begin  func()
 }
 
-// prepare makes a worker on connections of its own, and does not begin it.
-func (w *world) prepare(url string, l worker.Listener) *monitored {
-	w.t.Helper()
-	connect := w.connect
+// prepare makes a worker on connections of its own, and does not run it.
+func (env *testEnv) prepare(url string, l worker.Listener) *monitored {
+	env.t.Helper()
+	connect := env.connect
 	if url != "" {
-		connect = func() *nats.Conn { nc, _ := dial(w.t, url); return nc }
+		connect = func() *nats.Conn { nc, _ := dial(env.t, url); return nc }
 	}
 	wk, err := worker.New(worker.Config{
-		Read: connect(), Commit: connect(), Streams: w.streams, Compaction: w.config, Owner: "watched", Listener: l,
-		Summarizer: w.summarizer, MarkEvery: 50 * time.Millisecond,
+		Read: connect(), Commit: connect(), Streams: env.streams, Compaction: env.config, Owner: "watched", Listener: l,
+		Summarizer: env.summarizer, MarkEvery: 50 * time.Millisecond,
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	w.t.Cleanup(cancel)
+	env.t.Cleanup(cancel)
 	done := make(chan error, 1)
 	return &monitored{
 		worker: wk, ctx: ctx,
@@ -150,25 +150,25 @@ func (w *world) prepare(url string, l worker.Listener) *monitored {
 }
 
 // monitored starts a worker that a monitor watches.
-func (w *world) monitored(m *worker.Monitor, url string) *monitored {
-	w.t.Helper()
-	r := w.prepare(url, m.Listener())
+func (env *testEnv) monitored(m *worker.Monitor, url string) *monitored {
+	env.t.Helper()
+	r := env.prepare(url, m.Listener())
 	if err := m.Watch(r.worker, r.ctx.Done()); err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	r.begin()
 	return r
 }
 
-// A worker is alive from the first, ready once it is caught up, and not ready any
-// more when it is told to stop.
+// A worker is healthy from its start, ready once it has caught up, and not ready any more once
+// it is stopped.
 func TestReadyz(t *testing.T) {
-	w := newWorld(t, t.TempDir())
+	env := newEnv(t, t.TempDir())
 	m := newMonitor(t, worker.MonitorConfig{})
 	if failed, _ := readyz(t, m); !slices.Equal(failed, []string{"started"}) {
 		t.Errorf("without a worker: %q", failed)
 	}
-	r := w.monitored(m, "")
+	r := env.monitored(m, "")
 	awaitReadyz(t, m)
 	if _, got := readyz(t, m); got.Served != 4 {
 		t.Errorf("%d of 4 partitions served", got.Served)
@@ -182,18 +182,18 @@ func TestReadyz(t *testing.T) {
 	awaitReadyz(t, m, "started")
 }
 
-// A broker that is gone is a problem, until it comes back.
+// A broker that is stopped is a problem, until it is started again.
 func TestReadyzWithoutBroker(t *testing.T) {
 	dir, listen := t.TempDir(), freePort(t)
 	c := embedded.Config{Dir: dir, Listen: listen}
-	w := openWorld(t, c, topology.Config{Partitions: 4})
+	env := openEnv(t, c, topology.Config{Partitions: 4})
 	m := newMonitor(t, worker.MonitorConfig{})
-	r := w.monitored(m, "nats://"+listen)
+	r := env.monitored(m, "nats://"+listen)
 	awaitReadyz(t, m)
-	w.server.Stop()
+	env.server.Stop()
 	awaitReadyz(t, m, "broker")
 	var err error
-	if w.server, err = embedded.Start(c); err != nil {
+	if env.server, err = embedded.Start(c); err != nil {
 		t.Fatal(err)
 	}
 	awaitReadyz(t, m)
@@ -202,15 +202,15 @@ func TestReadyzWithoutBroker(t *testing.T) {
 	}
 }
 
-// A stream without room is said, with what to do.
+// A full stream is reported, with what to do.
 func TestReadyzStreamFull(t *testing.T) {
-	w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 200 << 10})
+	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 200 << 10})
 	m := newMonitor(t, worker.MonitorConfig{})
-	w.monitored(m, "")
+	env.monitored(m, "")
 	awaitReadyz(t, m)
 	at := events.Published(events.KindTurn, events.Address{Tenant: "default", Session: "s1"})
-	for n := 1; ; n++ { // as much as it takes
-		if _, err := w.js.Publish(t.Context(), at, turn(n)[:1000]); err != nil {
+	for n := 1; ; n++ { // as many as it stores
+		if _, err := env.js.Publish(t.Context(), at, turn(n)[:1000]); err != nil {
 			break
 		}
 	}
@@ -220,11 +220,11 @@ func TestReadyzStreamFull(t *testing.T) {
 	}
 }
 
-// A partition that is too many events behind, or whose oldest is too old, is said;
-// so are a partition that ended with an error, and one that cannot write.
+// A partition that is too many events behind, or whose oldest event is too old, is reported. So
+// are a partition that ended with an error, and one that cannot write.
 func TestReadyzPartitions(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	r := w.prepare("", worker.Listener{}) // and never begun
+	env := newEnv(t, t.TempDir())
+	r := env.prepare("", worker.Listener{}) // and never run
 	watch := func(c worker.MonitorConfig) (*worker.Monitor, worker.Listener) {
 		m := newMonitor(t, c)
 		if err := m.Watch(r.worker, nil); err != nil {
@@ -232,7 +232,7 @@ func TestReadyzPartitions(t *testing.T) {
 		}
 		return m, m.Listener()
 	}
-	w.publish(events.KindTurn, "s1", turn(1))
+	env.publish(events.KindTurn, "s1", turn(1))
 	p := events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, 4)
 
 	m, l := watch(worker.MonitorConfig{MaxLag: time.Nanosecond})
@@ -250,13 +250,13 @@ func TestReadyzPartitions(t *testing.T) {
 		t.Errorf("too many: %+v", got)
 	}
 	if _, body := get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("compactd_lag_events{partition=\"%d\"} 6\n", p)) {
-		t.Errorf("the lag is not told:\n%s", body)
+		t.Errorf("the lag is not reported:\n%s", body)
 	}
 
 	m, l = watch(worker.MonitorConfig{})
 	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
 	l.PartitionFailed(worker.PartitionFailed{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
-	l.PartitionReleased(worker.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", commit.ErrFenced)}) // another's now
+	l.PartitionReleased(worker.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", commit.ErrFenced)}) // another worker has it now
 	full := &commit.StoreFullError{Code: 10077, Reason: "maximum bytes exceeded"}
 	l.Retrying(worker.Retrying{Partition: (p + 2) % 4, Step: "commit", Err: full})
 	l.Retrying(worker.Retrying{Partition: (p + 3) % 4, Step: "commit", Err: full})
@@ -273,37 +273,36 @@ func TestReadyzPartitions(t *testing.T) {
 	}
 }
 
-// However many ask, the server is asked, and written to, once a second.
+// However many requests arrive, the server is queried, and written to, once a second.
 func TestReadyzIsBounded(t *testing.T) {
-	w := newWorld(t, t.TempDir())
+	env := newEnv(t, t.TempDir())
 	m := newMonitor(t, worker.MonitorConfig{})
-	w.monitored(m, "")
+	env.monitored(m, "")
 	awaitReadyz(t, m)
 	state := func() topology.StreamState {
-		s, err := topology.State(t.Context(), w.js, topology.CanaryStream)
+		s, err := topology.State(t.Context(), env.js, topology.CanaryStream)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	before, began := state(), time.Now()
-	var asking sync.WaitGroup
+	var requests sync.WaitGroup
 	for range 50 {
-		asking.Go(func() { readyz(t, m) })
+		requests.Go(func() { readyz(t, m) })
 	}
-	asking.Wait()
+	requests.Wait()
 	after := state()
 	if most := 1 + uint64(time.Since(began)/time.Second); after.Last-before.Last > most {
-		t.Errorf("%d canaries written for 50 questions", after.Last-before.Last)
+		t.Errorf("%d canaries written for 50 requests", after.Last-before.Last)
 	}
 	if after.Messages != 1 {
-		t.Errorf("%d canaries kept", after.Messages)
+		t.Errorf("%d canaries are stored", after.Messages)
 	}
 }
 
-// Hostile actors, open metrics: nobody asks without the token, or, where there is
-// none, under a name that is not this machine's; profiles and methods that change
-// something are not there.
+// Hostile actors, open metrics: a request needs the token or, where there is none, a host name
+// of this machine. There are no profiles, and no methods that change something.
 func TestHTTPIsGuarded(t *testing.T) {
 	const token = "0123456789abcdef"
 	guarded, open := newMonitor(t, worker.MonitorConfig{Token: token}), newMonitor(t, worker.MonitorConfig{})
@@ -343,7 +342,7 @@ func TestHTTPIsGuarded(t *testing.T) {
 	}
 }
 
-// Nothing listens for other machines without a token.
+// A monitor does not listen for other machines without a token.
 func TestMonitorRefuses(t *testing.T) {
 	for listen, want := range map[string]string{
 		"0.0.0.0:0":     "others can reach it: set a token",
@@ -369,17 +368,17 @@ func TestMonitorRefuses(t *testing.T) {
 	}
 }
 
-// Hostile actors, secrets in metrics: after good, hostile and compacted sessions no
-// word, tenant or session comes out of any endpoint.
-func TestMetricsNameNobody(t *testing.T) {
-	w := newWorld(t, t.TempDir())
-	w.summarizer = llm.New(nil, nil)
-	w.config = newConfig(t, compaction.DefaultPolicy())
+// Hostile actors, secrets in metrics: after good, hostile and compacted sessions no endpoint
+// returns a word, a tenant or a session of them.
+func TestMetricsNameNoSession(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.summarizer = llm.New(nil, nil)
+	env.config = newConfig(t, compaction.DefaultPolicy())
 	m := newMonitor(t, worker.MonitorConfig{})
-	r := w.monitored(m, "")
+	r := env.monitored(m, "")
 	publish := func(kind events.Kind, data string) {
 		at := events.Published(kind, events.Address{Tenant: "t-" + canary, Session: "s-" + canary})
-		if _, err := w.js.Publish(t.Context(), at, []byte(data)); err != nil {
+		if _, err := env.js.Publish(t.Context(), at, []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -388,7 +387,7 @@ func TestMetricsNameNobody(t *testing.T) {
 	}
 	publish(events.KindTurn, `{"`+canary+`"`)
 	publish(events.KindCompact, `{"v":1,"id":"`+canary+`","focus":"`+canary+`"}`)
-	w.settle()
+	env.awaitDecided()
 	awaitReadyz(t, m)
 	awaitMetric(t, m, `summaries_total{by="embedded",`)
 	if err := r.stop(); err != nil {
@@ -400,11 +399,11 @@ func TestMetricsNameNobody(t *testing.T) {
 		all.WriteString(body)
 	}
 	if strings.Contains(all.String(), canary) {
-		t.Errorf("the canary got out:\n%s", all.String())
+		t.Errorf("an endpoint returns the canary:\n%s", all.String())
 	}
 	for _, want := range []string{`rejected_total{code="bad_json"} 1`, `result="compacted"`, `saved_tokens_total{reason=`} {
 		if !strings.Contains(all.String(), want) {
-			t.Errorf("no %s: the canary proves nothing\n%s", want, all.String())
+			t.Errorf("no %s: the test shows nothing\n%s", want, all.String())
 		}
 	}
 }

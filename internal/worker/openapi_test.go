@@ -18,9 +18,9 @@ import (
 	"compactd/internal/worker"
 )
 
-var update = flag.Bool("update", false, "write internal/events/schema/openapi.json anew")
+var update = flag.Bool("update", false, "write internal/events/schema/openapi.json")
 
-// statusesOf are those of refusals, by the name of the operation.
+// statusesOf lists the statuses of refusals of an operation.
 func statusesOf(name string) []int {
 	all := []int{400, 401, 403, 405, 500, 503}
 	switch name {
@@ -51,8 +51,8 @@ func operations() (out []schematest.Operation) {
 	return out
 }
 
-// internal/events/schema/openapi.json is made of the routes and the schemas, and the worker
-// serves it as it is. With -update it is written anew.
+// internal/events/schema/openapi.json is generated from the routes and the schemas, and the
+// worker serves it unchanged. With -update it is written again.
 func TestOpenAPI(t *testing.T) {
 	all, err := schematest.All(filepath.Join("..", "events"))
 	if err != nil {
@@ -73,7 +73,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
-		t.Errorf("%s is not in step: go test ./internal/worker -run TestOpenAPI -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
+		t.Errorf("%s is out of date: go test ./internal/worker -run TestOpenAPI -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
 	}
 	m := newMonitor(t, worker.MonitorConfig{})
 	if status, body := get(t, m, "/v1/openapi.json", "", ""); status != 200 || body != string(data)+"\n" && !*update {
@@ -115,7 +115,7 @@ func wantOpenAPI(t *testing.T, data []byte) {
 	spoiled := maps.Clone(doc)
 	spoiled["pathz"] = doc["paths"]
 	if resolved.Validate(spoiled) == nil {
-		t.Error("the meta-schema takes anything")
+		t.Error("the meta-schema accepts anything")
 	}
 	components := doc["components"].(map[string]any)["schemas"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(components)) {
@@ -134,7 +134,7 @@ func wantOpenAPI(t *testing.T, data []byte) {
 	for _, ref := range refs(doc) {
 		name, ours := bytes.CutPrefix([]byte(ref), []byte("#/components/schemas/"))
 		if !ours || components[string(name)] == nil {
-			t.Errorf("%s leads nowhere", ref)
+			t.Errorf("the reference %s has no target", ref)
 		}
 	}
 }

@@ -15,31 +15,30 @@ import (
 	"compactd/internal/worker"
 )
 
-// P5: however often sessions were pruned, summarized and truncated, the history as it
-// was published comes back byte for byte, and so does the view of every generation
-// there ever was, when the session is rewound to it; also by a worker that has only
-// the log.
+// P5: however often sessions were pruned, summarized and truncated, the history as it was
+// published is returned byte for byte. So is the view of every generation, when the session
+// is rewound to it. Both hold for a worker that has only the log.
 func TestFaultOriginals(t *testing.T) {
 	t.Parallel()
 	const sessions, turns = 9, 30
-	w := newWorld(t, t.TempDir())
-	w.ledgers, w.config, w.summarizer = t.TempDir(), newConfig(t, compaction.DefaultPolicy()), extract.New()
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	env.ledgers, env.config, env.summarizer = t.TempDir(), newConfig(t, compaction.DefaultPolicy()), extract.New()
+	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {
-			w.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s+12, n))
+			env.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s+12, n))
 		}
-		w.jobsDone()
-		w.settle()
+		env.jobsDone()
+		env.awaitDecided()
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(w.ledgers); err != nil {
+	if err := os.RemoveAll(env.ledgers); err != nil {
 		t.Fatal(err)
 	}
-	stop = w.run("b", worker.Listener{})
-	o := originals{world: w}
+	stop = env.run("b", worker.Listener{})
+	o := originals{testEnv: env}
 	for s := range sessions {
 		o.check(fmt.Sprintf("s%d", s), s+12, turns)
 	}
@@ -48,13 +47,13 @@ func TestFaultOriginals(t *testing.T) {
 	}
 	figures.Print(t, "P5", "sessions", sessions, "messages", o.messages, "compactions", o.views, "generations", o.rewinds, "different", o.different)
 	if o.rewinds < 2*sessions {
-		t.Error("there was little to rewind")
+		t.Error("too few rewinds: the test shows little")
 	}
 }
 
 // originals counts what was compared.
 type originals struct {
-	*world
+	*testEnv
 	messages, views, rewinds, different int
 }
 
@@ -77,22 +76,22 @@ func (o *originals) check(session string, flavour, turns int) {
 		return out
 	}
 	o.same(session+" as it was published", after(0), o.historyOf(session, `,"generation":0`))
-	all := o.told(session)
+	all := o.compacted(session)
 	for i, c := range all {
 		o.publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s-%d","generation":%d}`, session, i, c.Generation))
-		o.settle()
+		o.awaitDecided()
 		o.rewinds++
 		want := append(append([]events.Raw{}, c.Messages...), after(c.Through.Turn)...)
 		o.same(fmt.Sprintf("%s rewound to %d", session, c.Generation), want, o.historyOf(session, ""))
 	}
 	o.publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s","generation":0}`, session))
-	o.settle()
+	o.awaitDecided()
 	o.rewinds++
 	o.same(session+" rewound to 0", after(0), o.historyOf(session, ""))
 }
 
-// told lists those that told a new generation.
-func (o *originals) told(session string) (out []events.Compacted) {
+// compacted lists the compactions that made a new generation.
+func (o *originals) compacted(session string) (out []events.Compacted) {
 	for _, c := range o.compactions(session) {
 		if c.Compacted {
 			out = append(out, c)
@@ -118,7 +117,7 @@ func (o *originals) same(what string, want, got []events.Raw) {
 	o.t.Helper()
 	if hashOf(want) != hashOf(got) {
 		o.different++
-		o.t.Errorf("%s: %d messages are not the %d there were", what, len(got), len(want))
+		o.t.Errorf("%s: %d messages differ from the %d published", what, len(got), len(want))
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 	outageTurns    = 40 // of 1,000 tokens, in a window of 16,000
 )
 
-// outage is what became of sessions while a model failed in one way.
+// outage counts what happened to sessions while a model failed in one way.
 type outage struct {
 	mu        sync.Mutex // guards the fields below
 	compacted map[string]int
@@ -53,43 +53,42 @@ func (o *outage) see(c worker.Compacted) {
 	}
 }
 
-// endless are the modes that keep a summarizer busy for longer than the test.
+// endless are the modes in which a call takes longer than the test.
 var endless = []summarizetest.Mode{summarizetest.Slow, summarizetest.Hang, summarizetest.Drip}
 
-// Whatever a model does, every session that outgrows its window is compacted, and
-// fits at its end (P8). Where the model fails at once, there are summaries too, by
-// the embedded summarizer.
+// Whatever a model does, every session that outgrows its window is compacted and fits at its
+// end (P8). Where the model fails at once, the embedded summarizer makes the summaries.
 func TestFaultOutages(t *testing.T) {
 	t.Parallel()
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "model\tsessions\tcompacted\tfit at the end\tcompactions\twith a summary\ttruncated\tstill over\tmodel asked")
+	fmt.Fprintln(table, "model\tsessions\tcompacted\tfit at the end\tcompactions\twith a summary\ttruncated\tstill over\tmodel calls")
 	modes, blocked, over, compactions := 0, 0, 0, 0
 	for _, mode := range summarizetest.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
 			s := summarizetest.Start(t, nil)
 			s.Script(mode)
 			c := s.Config(summarizetest.OpenAI)
-			c.Attempts = 1 // pauses would only make the test longer
+			c.Attempts = 1 // retries would only make the test longer
 			m, err := provider.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			o := &outage{compacted: map[string]int{}}
-			w := newWorld(t, t.TempDir())
-			w.config = newConfig(t, compaction.DefaultPolicy())
-			w.summarizer = llm.New([]model.Model{m}, nil)
-			stop := w.run("a", worker.Listener{Compacted: o.see})
+			env := newEnv(t, t.TempDir())
+			env.config = newConfig(t, compaction.DefaultPolicy())
+			env.summarizer = llm.New([]model.Model{m}, nil)
+			stop := env.run("a", worker.Listener{Compacted: o.see})
 			for n := 1; n <= outageTurns; n++ {
 				for k := range outageSessions {
-					w.publish(events.KindTurn, fmt.Sprintf("s%d", k), turn(n))
+					env.publish(events.KindTurn, fmt.Sprintf("s%d", k), turn(n))
 				}
-				w.settle()
+				env.awaitDecided()
 				if !slices.Contains(endless, mode) {
-					w.jobsDone()
-					w.settle()
+					env.jobsDone()
+					env.awaitDecided()
 				}
 			}
-			fit := w.fitting()
+			fit := env.fitting()
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +107,7 @@ func TestFaultOutages(t *testing.T) {
 				t.Error("no summary was made")
 			}
 			if s.Calls() == 0 {
-				t.Error("the model was never asked")
+				t.Error("the model was never called")
 			}
 		})
 	}
@@ -119,11 +118,11 @@ func TestFaultOutages(t *testing.T) {
 }
 
 // fitting counts the sessions whose next call fits.
-func (w *world) fitting() (n int) {
+func (env *testEnv) fitting() (n int) {
 	for k := range outageSessions {
 		var s events.StatsResponse
-		if e := w.request(events.SubjectStats, fmt.Sprintf(`{"session":"s%d"}`, k), &s); e != nil {
-			w.t.Fatalf("stats: %s", e.Message)
+		if e := env.request(events.SubjectStats, fmt.Sprintf(`{"session":"s%d"}`, k), &s); e != nil {
+			env.t.Fatalf("stats: %s", e.Message)
 		}
 		if s.Known && s.Budget.WithinBudget {
 			n++

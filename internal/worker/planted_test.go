@@ -18,13 +18,13 @@ import (
 	"compactd/internal/worker"
 )
 
-// Empty messages that look like the server's own are rejected like any malformed event, under
-// their sequence, and stop nobody: hostile actors, control-message look-alikes.
+// Hostile actors, control-message look-alikes: empty messages that look like the server's own
+// are rejected like any malformed event, under their sequence, and stop no session.
 func TestControlLookalikes(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
-	stop := w.run("w", worker.Listener{Fetched: func(e worker.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
-	c, err := plant.Dial(w.server.ClientURL(), nil)
+	env := openEnv(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
+	stop := env.run("w", worker.Listener{Fetched: func(e worker.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
+	c, err := plant.Dial(env.server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +40,17 @@ func TestControlLookalikes(t *testing.T) {
 		}
 		planted[seq] = b.Name
 		good++
-		w.publish(events.KindTurn, "good", turn(good))
+		env.publish(events.KindTurn, "good", turn(good))
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.run("next", worker.Listener{})(); err != nil { // reads what was told
+	if err := env.run("next", worker.Listener{})(); err != nil { // reads the outcomes
 		t.Error(err)
 	}
 	count := len(planted)
-	for subject, all := range w.stored() {
+	for subject, all := range env.stored() {
 		for _, o := range all {
 			var r events.Rejected
 			if !strings.Contains(subject, ".rejected.") || events.Unmarshal([]byte(o), &r) != nil {
@@ -65,23 +65,23 @@ func TestControlLookalikes(t *testing.T) {
 	for seq, name := range planted {
 		t.Errorf("event %d (%s) was not rejected", seq, name)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 	figures.Print(t, "P20", "planted", count, "unrejected", len(planted))
 }
 
-// A turn with headers that look like a server's answer, last in its partition, keeps no worker
-// from opening it, whether it has files or not: hostile actors, planted server headers.
+// Hostile actors, planted server headers: a worker opens a partition whose last turn has headers
+// that look like a server's answer, with ledger files and without.
 func TestPlantedHeadersLastInPartition(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
-	w.ledgers = t.TempDir()
-	c, err := plant.Dial(w.server.ClientURL(), nil)
+	env := openEnv(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
+	env.ledgers = t.TempDir()
+	c, err := plant.Dial(env.server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	for i, b := range plant.Answers() {
-		stop := w.run(fmt.Sprintf("w%d", i), worker.Listener{
+		stop := env.run(fmt.Sprintf("w%d", i), worker.Listener{
 			PartitionFailed: func(e worker.PartitionFailed) { t.Errorf("before %s: %v", b.Name, e.Err) },
 			PartitionReleased: func(e worker.PartitionReleased) {
 				if e.Err != nil {
@@ -89,35 +89,35 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 				}
 			},
 		})
-		w.publish(events.KindTurn, "good", turn(i+1))
+		env.publish(events.KindTurn, "good", turn(i+1))
 		if _, err := c.Publish("session.turn.default.evil", b.Text, string(turn(i+1))); err != nil && !errors.Is(err, plant.ErrDuplicate) {
 			t.Fatalf("%s: %v", b.Name, err)
 		}
-		w.settle()
+		env.awaitDecided()
 		if err := stop(); err != nil {
 			t.Fatalf("after %s: %v", b.Name, err)
 		}
 		if i%2 == 1 {
-			w.ledgers = t.TempDir()
+			env.ledgers = t.TempDir()
 		}
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 	figures.Print(t, "P20", "last_in_partition", len(plant.Answers()), "failed_opens", one(t.Failed()))
 }
 
-// A partition that cannot be opened is tried again and reported, and ends neither the worker
-// nor the other partitions. It is served once nothing is wrong with it.
+// A partition that cannot be opened is tried again and reported, and stops neither the worker
+// nor the other partitions. It is served once its cause is removed.
 func TestPartitionFailsAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
+	env := newEnv(t, t.TempDir())
 	const bad = 2
-	ack, err := w.js.Publish(t.Context(), events.Outcome(bad, events.KindBudget, events.Address{Tenant: "t", Session: "s"}), []byte("{}"))
+	ack, err := env.js.Publish(t.Context(), events.Outcome(bad, events.KindBudget, events.Address{Tenant: "t", Session: "s"}), []byte("{}"))
 	if err != nil { // an outcome that no worker wrote
 		t.Fatal(err)
 	}
 	m := newMonitor(t, worker.MonitorConfig{})
 	failed, acquired := make(chan worker.PartitionFailed, 1000), make(chan int, 100)
-	r := w.prepare("", worker.Tee(m.Listener(), worker.Listener{
+	r := env.prepare("", worker.Tee(m.Listener(), worker.Listener{
 		PartitionFailed:   func(e worker.PartitionFailed) { failed <- e },
 		PartitionAcquired: func(e worker.PartitionAcquired) { acquired <- e.Partition },
 	}))
@@ -130,20 +130,20 @@ func TestPartitionFailsAlone(t *testing.T) {
 			t.Errorf("partition %d failed with %v", e.Partition, e.Err)
 		}
 	}
-	for range w.streams.Partitions - 1 {
+	for range env.streams.Partitions - 1 {
 		if p := <-acquired; p == bad {
 			t.Errorf("partition %d is served", p)
 		}
 	}
 	for i := range 8 {
-		w.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
+		env.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
 	}
-	for p := range w.streams.Partitions {
+	for p := range env.streams.Partitions {
 		if p != bad {
-			w.awaitDecided(p)
+			env.awaitPartition(p)
 		}
 	}
-	if _, got := readyz(t, m); got.Served != w.streams.Partitions-1 || !slices.ContainsFunc(got.Problems, func(p worker.Problem) bool {
+	if _, got := readyz(t, m); got.Served != env.streams.Partitions-1 || !slices.ContainsFunc(got.Problems, func(p worker.Problem) bool {
 		return p.Check == "partitions" && strings.Contains(p.Message, fmt.Sprintf("partition %d ended with an error and is opened again", bad))
 	}) {
 		t.Errorf("%+v", got)
@@ -152,7 +152,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 		t.Error("compactd_partitions_failed is not 1")
 	}
 
-	out, err := w.js.Stream(t.Context(), topology.OutcomesStream)
+	out, err := env.js.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,31 +162,31 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if p := <-acquired; p != bad {
 		t.Errorf("partition %d is served, not %d", p, bad)
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	figures.Print(t, "P20", "partitions", w.streams.Partitions, "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
+	figures.Print(t, "P20", "partitions", env.streams.Partitions, "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
 }
 
 // awaitDecided waits until all events of a partition are decided, and their outcomes stored.
-func (w *world) awaitDecided(partition int) {
-	w.t.Helper()
+func (env *testEnv) awaitPartition(partition int) {
+	env.t.Helper()
 	for deadline := time.Now().Add(waitLimit); ; {
-		m, err := commit.LastMarker(w.t.Context(), w.conn, partition)
+		m, err := commit.LastMarker(env.t.Context(), env.conn, partition)
 		if err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
-		oldest, err := stream.Oldest(w.t.Context(), w.js, partition, m.Cursor)
+		oldest, err := stream.Oldest(env.t.Context(), env.js, partition, m.Cursor)
 		if err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 		if oldest.IsZero() {
 			return
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("partition %d is at %d, and the event of %s waits", partition, m.Cursor, oldest)
+			env.t.Fatalf("partition %d is at %d, and the event of %s waits", partition, m.Cursor, oldest)
 		}
-		pause(w.t, 10*time.Millisecond)
+		pause(env.t, 10*time.Millisecond)
 	}
 }

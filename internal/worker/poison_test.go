@@ -16,36 +16,35 @@ import (
 	"compactd/internal/worker"
 )
 
-// canary is in the content of every hostile event. It must not come out in a
-// log, nor in a rejection.
+// canary is in the content of every hostile event. It must not appear in a log, nor in a
+// rejection.
 const canary = "canary-7c1d5e"
 
-// hostile is an event that no well-meaning agent sends. code is that of the
-// rejection it must get, "" when it is to be taken in silence.
+// hostile is an event that no well-meaning agent sends. code is that of its rejection, "" when
+// it must be accepted without a rejection or note.
 type hostile struct {
 	name    string
-	subject string // "" for a turn of a session of its own, or of a good one where nothing is taken
+	subject string // "" for a turn of its own session, or of a good one if the event is rejected
 	data    string
 	code    events.Code
-	lasting bool // belongs to a session that has others in this list: not to be sent elsewhere
+	lasting bool // shares its session with other events of the list, so it is sent to no other
 }
 
-// anyDenial is for a payload that is wrong in whatever way its kind is read.
-const anyDenial events.Code = "any"
+// anyRejection is for a payload that is wrong for every kind, whatever the code.
+const anyRejection events.Code = "any"
 
-// Hostile events among good sessions get the code they deserve, under their
-// sequence, and change nothing for anybody else. None of what they hold is
-// logged or sent back.
+// Hostile events among good sessions are rejected with the right code, under their sequence,
+// and change nothing for other sessions. None of their content is logged or sent back.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	clean, poisoned := newWorld(t, t.TempDir()), newWorld(t, t.TempDir())
+	clean, poisoned := newEnv(t, t.TempDir()), newEnv(t, t.TempDir())
 	poisoned.addSubject("session.bogus.*.*")
 
 	stop := clean.run("clean", worker.Listener{})
 	for n := 1; n <= goodTurns; n++ {
 		clean.publishGood(n)
 	}
-	clean.settle()
+	clean.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,34 +60,34 @@ func TestPoison(t *testing.T) {
 			want[poisoned.publishHostile(h, from+i)] = h
 		}
 	}
-	poisoned.settle()
+	poisoned.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 
-	told := poisoned.toldBySession()
-	byCode := checkRejections(t, told, want)
-	changed := cmp.Diff(goodOutcomes(t, clean.toldBySession()), goodOutcomes(t, told))
+	outcomes := poisoned.outcomesBySession()
+	byCode := checkRejections(t, outcomes, want)
+	changed := cmp.Diff(goodOutcomes(t, clean.outcomesBySession()), goodOutcomes(t, outcomes))
 	if changed != "" {
-		t.Errorf("good sessions were told something else beside hostile ones (-alone +beside):\n%s", changed)
+		t.Errorf("outcomes of good sessions are others beside hostile ones (-alone +beside):\n%s", changed)
 	}
-	poisoned.wantAsLogSays()
+	poisoned.wantRedecided()
 	logged := strings.Contains(log.String(), canary)
 	if logged {
-		t.Error("the log holds content of an event")
+		t.Error("the log contains content of an event")
 	}
 	if !strings.Contains(log.String(), `"code":"duplicate_key"`) {
-		t.Error("rejections were not logged: the canary proves nothing")
+		t.Error("rejections were not logged: the test shows nothing")
 	}
 	if len(all) < 200 {
 		t.Errorf("%d hostile events are fewer than 200", len(all))
 	}
 	t.Logf("rejected by code: %v", byCode)
 	figures.Print(t, "P7", "hostile", len(all), "good_turns", goodTurns*len(goodSessions), "codes", len(byCode),
-		"good_changed", one(changed != ""), "content_told", one(logged)+leaks(told))
+		"good_changed", one(changed != ""), "content_leaked", one(logged)+leaks(outcomes))
 }
 
-// one counts what is so.
+// one is 1 for true, to count.
 func one(so bool) int {
 	if so {
 		return 1
@@ -97,8 +96,8 @@ func one(so bool) int {
 }
 
 // leaks counts outcomes that quote a hostile event.
-func leaks(told map[place][]outcome) (n int) {
-	for _, all := range told {
+func leaks(outcomes map[place][]outcome) (n int) {
+	for _, all := range outcomes {
 		for _, o := range all {
 			short := strings.Contains(o.subject, "."+string(events.KindRejected)+".") || strings.Contains(o.subject, "."+string(events.KindBudget)+".")
 			n += one(short && strings.Contains(o.data, canary))
@@ -108,11 +107,11 @@ func leaks(told map[place][]outcome) (n int) {
 }
 
 // checkRejections compares the rejections of hostile events with those wanted.
-func checkRejections(t *testing.T, told map[place][]outcome, want map[uint64]hostile) map[events.Code]int {
+func checkRejections(t *testing.T, outcomes map[place][]outcome, want map[uint64]hostile) map[events.Code]int {
 	t.Helper()
 	byCode := map[events.Code]int{}
 	got := map[uint64][]events.Rejected{}
-	for _, o := range slices.Concat(slices.Collect(values(told))...) {
+	for _, o := range slices.Concat(slices.Collect(values(outcomes))...) {
 		at, err := events.ParseOutcome(o.subject)
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +134,7 @@ func checkRejections(t *testing.T, told map[place][]outcome, want map[uint64]hos
 		delete(got, seq)
 		switch {
 		case h.code == "" && len(rs) == 0, len(rs) == 1 && rs[0].Code == h.code:
-		case h.code == anyDenial && len(rs) == 1 && events.Codes[rs[0].Code].Rejects:
+		case h.code == anyRejection && len(rs) == 1 && events.Codes[rs[0].Code].Rejects:
 		case len(rs) == 0:
 			t.Errorf("%s: no rejection, want %s", h.name, h.code)
 		default:
@@ -148,7 +147,7 @@ func checkRejections(t *testing.T, told map[place][]outcome, want map[uint64]hos
 	return byCode
 }
 
-// rejectionOrNote reads what is refused of an event, or noted about one that was taken.
+// rejectionOrNote reads a rejection, or the first note about an event that was accepted.
 func rejectionOrNote(t *testing.T, k events.Kind, data string) (r events.Rejected, ok bool) {
 	t.Helper()
 	body, err := events.DecodeOutcome(k, []byte(data))
@@ -181,14 +180,13 @@ const goodTurns = 24
 
 var goodSessions = []string{"g0", "g1", "g2", "g3", "g4", "g5"}
 
-func (w *world) publishGood(n int) {
+func (env *testEnv) publishGood(n int) {
 	for i, s := range goodSessions {
-		w.publish(events.KindTurn, s, agentTurn(15+i, n))
+		env.publish(events.KindTurn, s, agentTurn(15+i, n))
 	}
 }
 
-// good is what a good session is told, without what depends on where in the log
-// it stands.
+// good is an outcome of a good session, without what depends on its position in the log.
 type good struct {
 	Kind                            events.Kind
 	Generation, Turn, Before, After int64
@@ -198,10 +196,10 @@ type good struct {
 	Stages                          []events.Stage
 }
 
-func goodOutcomes(t *testing.T, told map[place][]outcome) map[string][]good {
+func goodOutcomes(t *testing.T, outcomes map[place][]outcome) map[string][]good {
 	t.Helper()
 	out := map[string][]good{}
-	for p, all := range told {
+	for p, all := range outcomes {
 		s := p.address.Session
 		for _, o := range all {
 			if !slices.Contains(goodSessions, s) {
@@ -231,15 +229,15 @@ func goodOutcomes(t *testing.T, told map[place][]outcome) map[string][]good {
 		}
 	}
 	if len(out) < len(goodSessions) {
-		t.Errorf("%d of %d good sessions were told something", len(out), len(goodSessions))
+		t.Errorf("%d of %d good sessions have outcomes", len(out), len(goodSessions))
 	}
 	return out
 }
 
-// publishHostile sends event i. Each fifth of those that can change nothing goes
-// into a good session.
-func (w *world) publishHostile(h hostile, i int) uint64 {
-	w.t.Helper()
+// publishHostile sends event i. Each fifth of the events that must be rejected goes into a good
+// session.
+func (env *testEnv) publishHostile(h hostile, i int) uint64 {
+	env.t.Helper()
 	subject := h.subject
 	if subject == "" {
 		session := fmt.Sprintf("h%d", i)
@@ -248,27 +246,27 @@ func (w *world) publishHostile(h hostile, i int) uint64 {
 		}
 		subject = "session.turn.default." + session
 	}
-	a, err := w.js.Publish(w.t.Context(), subject, []byte(h.data))
+	a, err := env.js.Publish(env.t.Context(), subject, []byte(h.data))
 	if err != nil {
-		w.t.Fatalf("%s: %v", h.name, err)
+		env.t.Fatalf("%s: %v", h.name, err)
 	}
 	return a.Sequence
 }
 
-// addSubject lets the log take what the contract does not know.
-func (w *world) addSubject(subject string) {
-	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), topology.LogStream)
+// addSubject lets the log take a subject that is not in the contract.
+func (env *testEnv) addSubject(subject string) {
+	env.t.Helper()
+	s, err := env.js.Stream(env.t.Context(), topology.LogStream)
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	c := s.CachedInfo().Config
 	c.Subjects = append(c.Subjects, subject)
-	if _, err := w.js.UpdateStream(w.t.Context(), c); err != nil {
-		w.t.Fatal(err)
+	if _, err := env.js.UpdateStream(env.t.Context(), c); err != nil {
+		env.t.Fatal(err)
 	}
-	if w.streams, err = topology.Ensure(w.t.Context(), w.js, topology.Config{}); err != nil {
-		w.t.Fatal(err)
+	if env.streams, err = topology.Ensure(env.t.Context(), env.js, topology.Config{}); err != nil {
+		env.t.Fatal(err)
 	}
 }
 
@@ -419,7 +417,7 @@ func wrongSubjects() []hostile {
 			hostile{name: fmt.Sprintf("tenant id %.20q", id), subject: "session.turn." + id + ".s", data: data, code: events.CodeBadID})
 	}
 	for _, k := range events.LogKinds {
-		code := anyDenial
+		code := anyRejection
 		if k != events.KindTurn {
 			out = append(out,
 				hostile{name: "kind " + string(k), subject: "session." + string(k) + ".default.k", data: data, code: code},
@@ -459,7 +457,7 @@ func wrongSizes() []hostile {
 	)
 }
 
-// conflicts are events that only their session's state makes wrong.
+// conflicts are events that are wrong because of their session's state.
 func conflicts() []hostile {
 	var out []hostile
 	add := func(name, session, data string, code events.Code) {
@@ -476,8 +474,8 @@ func conflicts() []hostile {
 	add("replaces beyond the end", "conflict", `{"replaces_from":9,"messages":[`+goodMessage+`]}`, events.CodeOutOfRange)
 	add("another dialect", "conflict", `{"turn":3,"format":"anthropic","messages":[`+goodMessage+`]}`, events.CodeFormatChanged)
 	add("another dialect by its model", "conflict", `{"turn":3,"model":{"provider":"anthropic","name":"x"},"messages":[`+goodMessage+`]}`, "")
-	add("withdraws a turn", "conflict", `{"replaces_from":2,"messages":[`+goodMessage+`]}`, "")
-	add("begins anew in another dialect", "conflict", `{"replaces_from":1,"format":"neurolink","messages":[`+goodMessage+`]}`, "")
+	add("retracts a turn", "conflict", `{"replaces_from":2,"messages":[`+goodMessage+`]}`, "")
+	add("begins again in another dialect", "conflict", `{"replaces_from":1,"format":"neurolink","messages":[`+goodMessage+`]}`, "")
 
 	add("first turn", "gap", numbered(1, "a"), "")
 	add("a gap", "gap", numbered(3, "c"), events.CodeTurnGap)
@@ -494,7 +492,7 @@ func conflicts() []hostile {
 	return out
 }
 
-// tolerated are oddities that cost no turn.
+// tolerated are oddities for which a turn is not rejected.
 func tolerated() []hostile {
 	tool := func(content string) string {
 		return `{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":1,\"a\":2}"}}]},` +

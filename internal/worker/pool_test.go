@@ -11,15 +11,15 @@ import (
 	"compactd/internal/worker"
 )
 
-// Summaries go on when somebody deletes the consumers that jobs are read by.
+// Jobs are read again after their consumers were deleted.
 func TestDeletedConsumers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	w.config = newConfig(t, compaction.DefaultPolicy())
-	w.summarizer = extract.New()
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, compaction.DefaultPolicy())
+	env.summarizer = extract.New()
 	lanes := make(chan struct{}, 16)
 	done := make(chan worker.SummaryDone, 1024)
-	stop := w.run("a", worker.Listener{
+	stop := env.run("a", worker.Listener{
 		Retrying: func(i worker.Retrying) {
 			if i.Step == "read jobs" {
 				lanes <- struct{}{}
@@ -33,7 +33,7 @@ func TestDeletedConsumers(t *testing.T) {
 		deadline := time.After(waitLimit)
 		for {
 			n++
-			w.publish(events.KindTurn, "s1", turn(n))
+			env.publish(events.KindTurn, "s1", turn(n))
 			select {
 			case d := <-done:
 				if d.Failure != "" {
@@ -42,13 +42,13 @@ func TestDeletedConsumers(t *testing.T) {
 				return
 			case <-deadline:
 				t.Fatal("no summary is made")
-			case <-time.After(5 * time.Millisecond): // an agent thinks
+			case <-time.After(5 * time.Millisecond): // the time of a model call
 			}
 		}
 	}
 	summarized()
 	for _, lane := range events.Lanes {
-		if err := w.js.DeleteConsumer(t.Context(), topology.OutcomesStream, "summarizer-"+string(lane)); err != nil {
+		if err := env.js.DeleteConsumer(t.Context(), topology.OutcomesStream, "summarizer-"+string(lane)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestDeletedConsumers(t *testing.T) {
 		select {
 		case <-lanes:
 		case <-time.After(waitLimit):
-			t.Fatal("a lane does not notice that its consumer is gone")
+			t.Fatal("a lane does not report that its consumer is gone")
 		}
 	}
 	for len(done) > 0 {

@@ -22,9 +22,9 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// P2: the machine loses power while agents publish. Under --durability power nothing
-// that was acknowledged or told is lost; under process something is, or the test would
-// be blind.
+// P2: the machine loses power while agents publish. Under --durability power nothing that was
+// acknowledged or published is lost. Under process something is, or the test would show
+// nothing.
 func TestFaultPower(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t)
@@ -37,14 +37,14 @@ func TestFaultPower(t *testing.T) {
 	}
 }
 
-// The same under power, again and again.
+// The same under power, in many rounds.
 func TestSoakPower(t *testing.T) {
 	o := outageOfPower{killing: killing{sessions: 12}, rounds: 60, seed: 2, durability: "power"}
 	o.run(t, buildWorker(t))
 	o.report(t)
 }
 
-// outageOfPower is one run: a worker with its server on a disk of its own.
+// outageOfPower is one run: a worker with its server on a file system of its own.
 type outageOfPower struct {
 	killing
 	rounds     int
@@ -59,12 +59,12 @@ func (o *outageOfPower) run(t *testing.T, bin string) {
 	p.start()
 	t.Cleanup(p.kill)
 	p.awaitReady()
-	v.sync() // that there are streams is not at stake
-	e := newEars(t, p.url())
-	f := newFleet(t, p.url(), o.sessions, 300)
+	v.sync() // the creation of the streams is not tested
+	sub := newSubscriber(t, p.url())
+	agents := newAgentFleet(t, p.url(), o.sessions, 300)
 	r := rand.New(rand.NewPCG(o.seed, 2))
 	for range o.rounds {
-		e.await(e.count() + 20 + r.IntN(20))
+		sub.await(sub.count() + 20 + r.IntN(20))
 		pause(t, time.Duration(r.IntN(800))*time.Millisecond)
 		p.freeze() // nothing is acknowledged after the power is gone
 		v.losePower()
@@ -74,15 +74,15 @@ func (o *outageOfPower) run(t *testing.T, bin string) {
 		p.awaitReady()
 		o.kills++
 	}
-	e.await(e.count() + 1)
-	acks := f.stop()
-	settle(t, p.url())
+	sub.await(sub.count() + 1)
+	acks := agents.stop()
+	awaitDecided(t, p.url())
 	p.terminate()
 	if dir := filepath.Join(p.data, "nats"); o.durability == "power" {
-		o.audit(t, dir, acks, e.stop())
+		o.audit(t, dir, acks, sub.stop())
 	} else {
 		o.acks = len(acks)
-		o.compareLog(openWorld(t, embedded.Config{Dir: copyOf(t, dir)}, topology.Config{}), acks)
+		o.compareLog(openEnv(t, embedded.Config{Dir: copyDir(t, dir)}, topology.Config{}), acks)
 	}
 }
 
@@ -93,17 +93,17 @@ func (o *outageOfPower) report(t *testing.T) {
 	if o.durability == "process" {
 		figures.Print(t, "P2", "rounds", o.kills, "acks", o.acks, "lost", lost)
 		if lost == 0 {
-			t.Error("no turn was lost without syncs: the test is blind")
+			t.Error("no turn was lost without syncs: the test shows nothing")
 		}
 		return
 	}
 	for _, v := range o.violations {
 		t.Error(v)
 	}
-	figures.Print(t, "P2", "rounds", o.kills, "acks", o.acks, "lost", lost, "outcomes", o.outcomes, "heard", o.heard,
-		"heard_and_lost", found[notCommitted], "violations", len(o.violations))
-	if o.acks == 0 || o.outcomes == 0 || o.heard == 0 {
-		t.Error("the test saw nothing of something")
+	figures.Print(t, "P2", "rounds", o.kills, "acks", o.acks, "lost", lost, "outcomes", o.outcomes, "received", o.received,
+		"received_and_lost", found[notCommitted], "violations", len(o.violations))
+	if o.acks == 0 || o.outcomes == 0 || o.received == 0 {
+		t.Error("a count is zero: the test shows nothing")
 	}
 }
 
@@ -137,14 +137,14 @@ func (p *process) frozen() bool {
 	return true
 }
 
-// ext4Shutdown makes an ext4 drop what it has not written yet, its journal too, as a
-// loss of power does: EXT4_IOC_SHUTDOWN, _IOR('X', 125, __u32).
+// ext4Shutdown makes an ext4 file system drop what it has not written yet, its journal too, as
+// a loss of power does: EXT4_IOC_SHUTDOWN, _IOR('X', 125, __u32).
 const (
 	ext4Shutdown   = 0x8004587d
 	ext4NoLogFlush = 2
 )
 
-// volume is an ext4 in a file. What was synced to it survives losePower, since the
+// volume is an ext4 file system in a file. What was synced to it survives losePower, since the
 // file's own pages stay.
 type volume struct {
 	t          *testing.T

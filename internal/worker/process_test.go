@@ -23,11 +23,11 @@ import (
 	"compactd/internal/testkit/freeport"
 )
 
-// process is the worker's binary, on a folder and a port that stay the same.
+// process is the worker's binary, on a directory and a port that stay the same.
 type process struct {
 	t                 *testing.T
 	bin, data, listen string
-	args              []string // in place of those for an embedded server
+	args              []string // instead of those for an embedded server
 	env               []string
 
 	cmd    *exec.Cmd
@@ -40,7 +40,7 @@ func (p *process) url() string { return "nats://" + p.listen }
 func (p *process) start() {
 	p.t.Helper()
 	p.log = &lines{more: make(chan struct{}, 1)}
-	for _, dir := range []string{"", "nats", "ledgers"} { // t.TempDir lets others in, as does a copy
+	for _, dir := range []string{"", "nats", "ledgers"} { // other users may read a t.TempDir, and a copy of it
 		if err := os.Chmod(filepath.Join(p.data, dir), 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			p.t.Fatal(err)
 		}
@@ -93,14 +93,14 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
-// terminate asks the process to stop, and wants it to do so without an error.
+// terminate sends SIGTERM, and wants the process to end without an error.
 func (p *process) terminate() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := <-p.exited; err != nil {
-		p.t.Errorf("the worker did not stop in good order: %v\n%s", err, p.log.text())
+		p.t.Errorf("the worker did not stop gracefully: %v\n%s", err, p.log.text())
 	}
 	p.cmd = nil
 }
@@ -141,7 +141,7 @@ func buildWorker(t *testing.T, flags ...string) string {
 	return bin
 }
 
-// freePort finds an address that a process can keep over its restarts.
+// freePort finds an address that a process can use again after a restart.
 func freePort(t *testing.T) string {
 	t.Helper()
 	at, err := freeport.Address()
@@ -151,7 +151,7 @@ func freePort(t *testing.T) string {
 	return at
 }
 
-// dial opens a connection that comes back for ever, and soon.
+// dial opens a connection that reconnects without limit, after short pauses.
 func dial(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(10*time.Millisecond, 0),
@@ -167,22 +167,22 @@ func dial(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 	return nc, js
 }
 
-// ears is a plain subscriber to all outcomes.
-type ears struct {
+// subscriber is a plain subscriber to all outcomes.
+type subscriber struct {
 	t    *testing.T
 	nc   *nats.Conn
 	more chan struct{}
 
-	mu    sync.Mutex // guards heard
-	heard []*nats.Msg
+	mu       sync.Mutex // guards received
+	received []*nats.Msg
 }
 
-func newEars(t *testing.T, url string) *ears {
+func newSubscriber(t *testing.T, url string) *subscriber {
 	t.Helper()
 	nc, _ := dial(t, url)
-	e := &ears{t: t, nc: nc, more: make(chan struct{}, 1)}
+	sub := &subscriber{t: t, nc: nc, more: make(chan struct{}, 1)}
 	for _, k := range events.OutcomeKinds {
-		s, err := nc.Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), e.hear)
+		s, err := nc.Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), sub.receive)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,43 +193,43 @@ func newEars(t *testing.T, url string) *ears {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return sub
 }
 
-func (e *ears) hear(m *nats.Msg) {
-	e.mu.Lock()
-	e.heard = append(e.heard, m)
-	e.mu.Unlock()
+func (sub *subscriber) receive(m *nats.Msg) {
+	sub.mu.Lock()
+	sub.received = append(sub.received, m)
+	sub.mu.Unlock()
 	select {
-	case e.more <- struct{}{}:
+	case sub.more <- struct{}{}:
 	default:
 	}
 }
 
-func (e *ears) count() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.heard)
+func (sub *subscriber) count() int {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return len(sub.received)
 }
 
-// await waits until n outcomes were heard in all.
-func (e *ears) await(n int) {
-	e.t.Helper()
+// await waits until n outcomes were received in all.
+func (sub *subscriber) await(n int) {
+	sub.t.Helper()
 	deadline := time.After(waitLimit)
-	for e.count() < n {
+	for sub.count() < n {
 		select {
-		case <-e.more:
+		case <-sub.more:
 		case <-deadline:
-			e.t.Fatalf("heard %d outcomes, not %d: no progress", e.count(), n)
+			sub.t.Fatalf("received %d outcomes, not %d: no progress", sub.count(), n)
 		}
 	}
 }
 
-func (e *ears) stop() []*nats.Msg {
-	e.nc.Close()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.heard
+func (sub *subscriber) stop() []*nats.Msg {
+	sub.nc.Close()
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return sub.received
 }
 
 // ack is one acknowledged turn.
@@ -239,10 +239,10 @@ type ack struct {
 	data    []byte
 }
 
-// fleet is a number of agents on a few connections, that publish until they are
-// stopped. A turn without acknowledgement is sent again: with a message id in
-// every other session, without one in the others.
-type fleet struct {
+// agentFleet is a number of agents on a few connections. They publish until they are stopped. A
+// turn without acknowledgement is sent again: with a message id in every other session,
+// without one in the others.
+type agentFleet struct {
 	t      *testing.T
 	conns  []*nats.Conn
 	cancel context.CancelFunc
@@ -253,10 +253,10 @@ type fleet struct {
 	acks []ack
 }
 
-func newFleet(t *testing.T, url string, sessions int, perSecond rate.Limit) *fleet {
+func newAgentFleet(t *testing.T, url string, sessions int, perSecond rate.Limit) *agentFleet {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &fleet{t: t, cancel: cancel, limit: rate.NewLimiter(perSecond, 10)}
+	f := &agentFleet{t: t, cancel: cancel, limit: rate.NewLimiter(perSecond, 10)}
 	t.Cleanup(cancel)
 	for range 4 {
 		nc, _ := dial(t, url)
@@ -272,7 +272,7 @@ func newFleet(t *testing.T, url string, sessions int, perSecond rate.Limit) *fle
 	return f
 }
 
-func (f *fleet) agent(ctx context.Context, js jetstream.JetStream, session int) {
+func (f *agentFleet) agent(ctx context.Context, js jetstream.JetStream, session int) {
 	subject := subjectOfAgent(session)
 	for n := 1; f.limit.Wait(ctx) == nil; n++ {
 		m := &nats.Msg{Subject: subject, Data: agentTurn(session, n), Header: nats.Header{}}
@@ -295,15 +295,15 @@ func subjectOfAgent(session int) string {
 	return events.Published(events.KindTurn, events.Address{Tenant: fmt.Sprintf("t%d", session%3), Session: fmt.Sprintf("s%d", session)})
 }
 
-func (f *fleet) note(a ack) {
+func (f *agentFleet) note(a ack) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.acks = append(f.acks, a)
 }
 
-// stop ends the agents and returns their acknowledgements. What they have sent
-// has come to the server then.
-func (f *fleet) stop() []ack {
+// stop ends the agents and returns their acknowledgements. The server has received everything
+// that they sent.
+func (f *agentFleet) stop() []ack {
 	f.t.Helper()
 	f.cancel()
 	f.wg.Wait()
@@ -311,15 +311,15 @@ func (f *fleet) stop() []ack {
 		for err := nc.FlushTimeout(waitLimit); err != nil; err = nc.FlushTimeout(waitLimit) {
 			if nc.IsClosed() || errors.Is(err, nats.ErrTimeout) {
 				f.t.Fatal(err)
-			} // else it was just coming back
+			} // otherwise the connection was being restored
 		}
 		nc.Close()
 	}
 	return f.acks
 }
 
-// agentTurn is turn n of a session: larger in sessions of a higher number, in
-// one of three forms, with a window that a few turns fill.
+// agentTurn is turn n of a session: larger in sessions of a higher number, in one of three
+// forms, with a window that is full after a few turns.
 func agentTurn(session, n int) []byte {
 	text := strings.Repeat(fmt.Sprintf("word %d of %d. ", n, session), 10+3*session)
 	path := fmt.Sprintf("src/file%d.go", n%5)

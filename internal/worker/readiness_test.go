@@ -13,24 +13,24 @@ import (
 	"compactd/internal/worker"
 )
 
-// A server that misses an answer does not make a worker not ready: it takes three checks in
-// a row. A server that answers again in between begins the count again.
+// A worker is not ready when its server has missed three checks in a row. An answer in between
+// resets the count.
 func TestReadinessOfSlowServer(t *testing.T) {
 	dir := t.TempDir()
 	emptyPools()
 	defer emptyPools()
-	ats.Register() // a clock of the server's own, which must not be one of the bubble's
+	ats.Register() // starts the server's own clock outside of the bubble
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 4})
-		defer w.stop()
+		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 4})
+		defer env.stop()
 		m, err := worker.NewMonitor(worker.MonitorConfig{Listen: "127.0.0.1:-1", Data: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
-		link := &cable{to: w.server}
+		link := &cable{to: env.server}
 		wk, err := worker.New(worker.Config{
-			Read: w.connect(), Commit: link.connect(t), Streams: w.streams, Compaction: w.config, Owner: "a", Listener: m.Listener(),
+			Read: env.connect(), Commit: link.connect(t), Streams: env.streams, Compaction: env.config, Owner: "a", Listener: m.Listener(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestReadinessOfSlowServer(t *testing.T) {
 		<-wk.Ready()
 		want := func(when string, ready bool) {
 			t.Helper()
-			time.Sleep(1100 * time.Millisecond) // the last result is no longer good
+			time.Sleep(1100 * time.Millisecond) // the last result has expired
 			if r := m.Readiness(ctx); r.Ready != ready {
 				t.Errorf("%s: %+v, want ready %t", when, r, ready)
 			}

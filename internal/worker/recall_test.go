@@ -16,77 +16,77 @@ import (
 	"compactd/internal/worker"
 )
 
-// recall asks for originals and fails the test on a refusal.
-func (w *world) recall(in string) events.RecallResponse {
-	w.t.Helper()
+// recall requests originals and fails the test on a refusal.
+func (env *testEnv) recall(in string) events.RecallResponse {
+	env.t.Helper()
 	var out events.RecallResponse
-	if e := w.request(events.SubjectRecall, in, &out); e != nil {
-		w.t.Fatalf("recall %s: %s %s", in, e.Code, e.Message)
+	if e := env.request(events.SubjectRecall, in, &out); e != nil {
+		env.t.Fatalf("recall %s: %s %s", in, e.Code, e.Message)
 	}
 	return out
 }
 
 // wantRecalled compares what is recalled of a session with what was published.
-func (w *world) wantRecalled(session string, turns [][]byte) {
-	w.t.Helper()
+func (env *testEnv) wantRecalled(session string, turns [][]byte) {
+	env.t.Helper()
 	for i, data := range turns {
 		turn, err := events.DecodeTurn(data)
 		if err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 		n := int64(i + 1)
-		got := w.recall(fmt.Sprintf(`{"session":%q,"turn":%d}`, session, n))
+		got := env.recall(fmt.Sprintf(`{"session":%q,"turn":%d}`, session, n))
 		if !got.Known || got.Turn != n || got.Index != 0 || got.Pages != 1 || got.Format != events.OpenAI || got.Seq == 0 {
-			w.t.Errorf("turn %d: %+v", n, got)
+			env.t.Errorf("turn %d: %+v", n, got)
 		}
 		if d := cmp.Diff(turn.Messages, got.Messages); d != "" {
-			w.t.Errorf("turn %d (-published +recalled):\n%s", n, d)
+			env.t.Errorf("turn %d (-published +recalled):\n%s", n, d)
 		}
 		for k := range turn.Messages {
-			one := w.recall(fmt.Sprintf(`{"session":%q,"tenant":"default","turn":%d,"index":%d}`, session, n, k))
+			one := env.recall(fmt.Sprintf(`{"session":%q,"tenant":"default","turn":%d,"index":%d}`, session, n, k))
 			if one.Index != int64(k) || len(one.Messages) != 1 || string(one.Messages[0]) != string(turn.Messages[k]) {
-				w.t.Errorf("turn %d, message %d: %+v", n, k, one)
+				env.t.Errorf("turn %d, message %d: %+v", n, k, one)
 			}
 		}
 	}
 }
 
-// C8, P5: whatever compactions have made of a session, every message of it comes
-// back byte for byte, by turn and index; after a restart, and from the file of the
-// ledgers, too. Withdrawn turns are those that took their place.
+// C8, P5: whatever compactions have changed, every message of a session is recalled byte for
+// byte, by turn and index. So it is after a restart, and from a ledger file. For a retracted
+// turn the turn that replaced it is recalled.
 func TestRecall(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	w.ledgers = t.TempDir()
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	env.ledgers = t.TempDir()
+	stop := env.run("a", worker.Listener{})
 	var turns [][]byte
 	for n := 1; n <= 24; n++ {
 		turns = append(turns, turn(n))
-		w.publish(events.KindTurn, "s1", turn(n))
+		env.publish(events.KindTurn, "s1", turn(n))
 	}
 	again := slices.Clone(turns[:20])
 	again = append(again, []byte(strings.Replace(string(turn(21)), `"turn":21`, `"turn":21,"replaces_from":21`, 1)), turn(22))
 	again[20] = []byte(strings.ReplaceAll(string(again[20]), "word 21", `w\u006frd \/ again`))
-	w.publish(events.KindTurn, "s2", turn(1))
-	w.publish(events.KindTurn, "s1", turn(26)) // parked
-	w.settle()
-	if len(w.compactions("s1")) == 0 {
+	env.publish(events.KindTurn, "s2", turn(1))
+	env.publish(events.KindTurn, "s1", turn(26)) // parked
+	env.awaitDecided()
+	if len(env.compactions("s1")) == 0 {
 		t.Fatal("no compaction: the test shows nothing")
 	}
-	w.wantRecalled("s1", turns)
-	w.wantRecalled("s2", turns[:1])
+	env.wantRecalled("s1", turns)
+	env.wantRecalled("s2", turns[:1])
 	for _, data := range again[20:] {
-		w.publish(events.KindTurn, "s1", data)
+		env.publish(events.KindTurn, "s1", data)
 	}
-	w.settle()
-	w.wantRecalled("s1", again)
+	env.awaitDecided()
+	env.wantRecalled("s1", again)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	stop = w.run("b", worker.Listener{})
-	w.wantRecalled("s1", again)
+	stop = env.run("b", worker.Listener{})
+	env.wantRecalled("s1", again)
 	for in, want := range map[string]events.Code{
-		`{"session":"s1","turn":23}`:                                      events.CodeUnknownTurn, // withdrawn
+		`{"session":"s1","turn":23}`:                                      events.CodeUnknownTurn, // retracted
 		`{"session":"s1","turn":26}`:                                      events.CodeUnknownTurn, // parked
 		`{"session":"s1","turn":1,"index":2}`:                             events.CodeUnknownTurn,
 		`{"session":"s2","turn":2}`:                                       events.CodeUnknownTurn, // of another session
@@ -108,14 +108,14 @@ func TestRecall(t *testing.T) {
 		`{"session":"s1","turn":1,"turn":2}`:                              events.CodeDuplicateKey,
 		`{"session":"s1","text":"x","before":{"turn":99999999999999999}}`: events.CodeOutOfRange,
 	} {
-		if e := w.request(events.SubjectRecall, in, nil); e == nil || e.Code != want || e.Hint == "" {
+		if e := env.request(events.SubjectRecall, in, nil); e == nil || e.Code != want || e.Hint == "" {
 			t.Errorf("recall %.60s: got %+v, want %s", in, e, want)
 		}
 	}
-	if got := w.recall(`{"session":"nobody","turn":1}`); got.Known || len(got.Messages) != 0 {
-		t.Errorf("a session that nobody knows: %+v", got)
+	if got := env.recall(`{"session":"unknown","turn":1}`); got.Known || len(got.Messages) != 0 {
+		t.Errorf("an unknown session: %+v", got)
 	}
-	if got := w.recall(`{"session":"s1","tenant":"other","turn":1}`); got.Known || len(got.Messages) != 0 {
+	if got := env.recall(`{"session":"s1","tenant":"other","turn":1}`); got.Known || len(got.Messages) != 0 {
 		t.Errorf("a session of another tenant: %+v", got)
 	}
 	if err := stop(); err != nil {
@@ -123,22 +123,22 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// A turn larger than an answer comes in pages that make the whole.
+// A turn larger than an answer is recalled in pages, which together are the whole turn.
 func TestRecallPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := w.run("a", worker.Listener{})
+	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
+	stop := env.run("a", worker.Listener{})
 	var messages []string
 	for i := range 24 {
 		messages = append(messages, fmt.Sprintf(`{"role":"user","content":"%d %s"}`, i, strings.Repeat("lorem ", 1_700)))
 	}
-	w.publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[`+strings.Join(messages, ",")+`]}`))
-	w.settle()
-	first := w.recall(`{"session":"s","turn":1}`)
+	env.publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[`+strings.Join(messages, ",")+`]}`))
+	env.awaitDecided()
+	first := env.recall(`{"session":"s","turn":1}`)
 	var got []string
 	for page := int64(1); page <= first.Pages; page++ {
-		r := w.recall(fmt.Sprintf(`{"session":"s","turn":1,"page":%d}`, page))
+		r := env.recall(fmt.Sprintf(`{"session":"s","turn":1,"page":%d}`, page))
 		if r.Index != int64(len(got)) || r.Page != page || r.Seq != first.Seq {
 			t.Errorf("page %d begins at %d, want %d", page, r.Index, len(got))
 		}
@@ -154,31 +154,31 @@ func TestRecallPages(t *testing.T) {
 	}
 }
 
-// C8, B14: what the notice of a cut output names is what was cut.
+// C8, B14: the turn and message that the notice of a cut output names are those of the output.
 func TestRecallOfCutOutput(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	output := "first line of the output\n" + strings.Repeat("line of the output\n", 6_000) + "last line"
 	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, output)
-	w.publish(events.KindTurn, "s", turn(1))
-	w.publish(events.KindTurn, "s", []byte(`{"turn":2,"model":{"provider":"openai","name":"gpt-4o","context_window":50000},"messages":[{"role":"user","content":"run it"},`+
+	env.publish(events.KindTurn, "s", turn(1))
+	env.publish(events.KindTurn, "s", []byte(`{"turn":2,"model":{"provider":"openai","name":"gpt-4o","context_window":50000},"messages":[{"role":"user","content":"run it"},`+
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]},`+tool+`,{"role":"assistant","content":"done"}]}`))
-	w.publish(events.KindTurn, "s", []byte(`{"turn":3,"messages":[{"role":"user","content":"go on"},{"role":"assistant","content":"yes"}]}`))
-	w.settle()
-	all := w.compactions("s")
+	env.publish(events.KindTurn, "s", []byte(`{"turn":3,"messages":[{"role":"user","content":"go on"},{"role":"assistant","content":"yes"}]}`))
+	env.awaitDecided()
+	all := env.compactions("s")
 	if len(all) == 0 {
 		t.Fatal("no compaction: the test shows nothing")
 	}
-	var told strings.Builder
+	var text strings.Builder
 	for _, m := range all[len(all)-1].Messages {
-		told.Write(m)
+		text.Write(m)
 	}
-	at := regexp.MustCompile(`kept as turn (\d+), message (\d+): ask compactd\.recall`).FindStringSubmatch(told.String())
-	if at == nil || strings.Contains(told.String(), "first line of the output") {
-		t.Fatalf("no notice, or the whole: %v %v %.300s", all[len(all)-1].StagesUsed, all[len(all)-1].Edits, told.String())
+	at := regexp.MustCompile(`kept as turn (\d+), message (\d+): ask compactd\.recall`).FindStringSubmatch(text.String())
+	if at == nil || strings.Contains(text.String(), "first line of the output") {
+		t.Fatalf("no notice, or the whole output: %v %v %.300s", all[len(all)-1].StagesUsed, all[len(all)-1].Edits, text.String())
 	}
-	got := w.recall(fmt.Sprintf(`{"session":"s","turn":%s,"index":%s}`, at[1], at[2]))
+	got := env.recall(fmt.Sprintf(`{"session":"s","turn":%s,"index":%s}`, at[1], at[2]))
 	if len(got.Messages) != 1 || string(got.Messages[0]) != tool {
 		t.Errorf("turn %s, message %s is %d messages, %.200s", at[1], at[2], len(got.Messages), got.Messages)
 	}
@@ -187,12 +187,12 @@ func TestRecallOfCutOutput(t *testing.T) {
 	}
 }
 
-// C8: a search finds what a reader of all turns would find, newest first, in steps
-// of any size, and nothing of other sessions.
+// C8: a search finds every message of the session that contains the text, the newest first, with
+// any limit, and none of other sessions.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	words := []string{"Needle", "nEEDLE (x)", "hay", "", "STRASSE needle needle", "straw"}
 	var want []events.Position // newest first
 	for n := 1; n <= 37; n++ {
@@ -204,18 +204,18 @@ func TestSearch(t *testing.T) {
 				want = append(want, events.Position{Turn: int64(n), Index: int64(i)})
 			}
 		}
-		w.publish(events.KindTurn, "s", fmt.Appendf(nil, `{"turn":%d,"model":{"context_window":1000000},"messages":[%s]}`, n, strings.Join(messages, ",")))
-		w.publish(events.KindTurn, "other", fmt.Appendf(nil, `{"turn":%d,"messages":[{"role":"user","content":"needle"}]}`, n))
+		env.publish(events.KindTurn, "s", fmt.Appendf(nil, `{"turn":%d,"model":{"context_window":1000000},"messages":[%s]}`, n, strings.Join(messages, ",")))
+		env.publish(events.KindTurn, "other", fmt.Appendf(nil, `{"turn":%d,"messages":[{"role":"user","content":"needle"}]}`, n))
 	}
 	slices.Reverse(want)
-	w.settle()
+	env.awaitDecided()
 	for _, limit := range []int{1, 3, 10, 100} {
-		if d := cmp.Diff(want, w.searchAll("needle", limit)); d != "" {
+		if d := cmp.Diff(want, env.searchAll("needle", limit)); d != "" {
 			t.Errorf("steps of %d (-published +found):\n%s", limit, d)
 		}
 	}
-	for text, found := range map[string]int{"n.*dle": 0, "NEEDLE (X)": 1, "straw": 1, "nobody wrote this": 0, "(": 1} {
-		if got := w.searchAll(text, 100); (len(got) > 0) != (found > 0) {
+	for text, found := range map[string]int{"n.*dle": 0, "NEEDLE (X)": 1, "straw": 1, "text of no message": 0, "(": 1} {
+		if got := env.searchAll(text, 100); (len(got) > 0) != (found > 0) {
 			t.Errorf("%q is found in %d messages", text, len(got))
 		}
 	}
@@ -224,24 +224,24 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// searchAll goes on until everything was looked at.
-func (w *world) searchAll(text string, limit int) []events.Position {
-	w.t.Helper()
+// searchAll searches until the whole session is searched.
+func (env *testEnv) searchAll(text string, limit int) []events.Position {
+	env.t.Helper()
 	var all []events.Position
 	in := fmt.Sprintf(`{"session":"s","text":%s,"limit":%d`, strconv.Quote(text), limit)
 	for before := ""; ; {
 		var out events.SearchResponse
-		if e := w.request(events.SubjectRecall, in+before+"}", &out); e != nil {
-			w.t.Fatalf("search %q: %+v", text, e)
+		if e := env.request(events.SubjectRecall, in+before+"}", &out); e != nil {
+			env.t.Fatalf("search %q: %+v", text, e)
 		}
 		for _, h := range out.Hits {
 			all = append(all, events.Position{Turn: h.Turn, Index: h.Index})
 			if !strings.Contains(strings.ToLower(h.Excerpt), strings.ToLower(text)) || len(h.Excerpt) > 400 || h.Role != events.RoleUser {
-				w.t.Errorf("%q in %+v", text, h)
+				env.t.Errorf("%q in %+v", text, h)
 			}
 		}
 		if !out.Known || len(out.Hits) > limit || out.Gone != 0 {
-			w.t.Fatalf("search %q: %+v", text, out)
+			env.t.Fatalf("search %q: %+v", text, out)
 		}
 		if out.Before == nil {
 			return all
@@ -250,17 +250,16 @@ func (w *world) searchAll(text string, limit int) []events.Position {
 	}
 }
 
-// A search among turns that have left the log says how many; one of them by its
-// place is gone.
+// A search counts the turns that have left the log; a recall of one of them is refused as gone.
 func TestRecallOfGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= 12; n++ {
-		w.publish(events.KindTurn, "s", bigTurn(n, 1_000_000, 600))
+		env.publish(events.KindTurn, "s", bigTurn(n, 1_000_000, 600))
 	}
-	w.settle()
-	s, err := w.js.Stream(t.Context(), topology.LogStream)
+	env.awaitDecided()
+	s, err := env.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +271,7 @@ func TestRecallOfGone(t *testing.T) {
 		}
 	}
 	var out events.SearchResponse
-	if e := w.request(events.SubjectRecall, `{"session":"s","text":"LOREM","limit":100}`, &out); e != nil {
+	if e := env.request(events.SubjectRecall, `{"session":"s","text":"LOREM","limit":100}`, &out); e != nil {
 		t.Fatal(e)
 	}
 	var turns []int64
@@ -282,7 +281,7 @@ func TestRecallOfGone(t *testing.T) {
 	if d := cmp.Diff([]int64{12, 11, 3}, turns); d != "" || out.Gone != 9 || out.Before != nil {
 		t.Errorf("%d gone, before %v, %s", out.Gone, out.Before, d)
 	}
-	if e := w.request(events.SubjectRecall, `{"session":"s","turn":2}`, nil); e == nil || e.Code != events.CodeGone {
+	if e := env.request(events.SubjectRecall, `{"session":"s","turn":2}`, nil); e == nil || e.Code != events.CodeGone {
 		t.Errorf("a turn that is gone: %+v", e)
 	}
 	if err := stop(); err != nil {

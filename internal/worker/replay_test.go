@@ -20,97 +20,97 @@ import (
 	"compactd/internal/worker/audit"
 )
 
-// replayWorld holds two sessions, decided under two configs, one after the other,
-// with summaries, a rewind and a rejection. No worker runs any more.
-func replayWorld(t *testing.T) *world {
-	w := newWorld(t, t.TempDir())
-	w.summarizer = extract.New()
-	w.config = newConfig(t, compaction.DefaultPolicy())
-	stop := w.run("a", worker.Listener{})
+// newReplayEnv returns an environment with two sessions, decided under two configs, one after the
+// other, with summaries, a rewind and a rejection. No worker runs any more.
+func newReplayEnv(t *testing.T) *testEnv {
+	env := newEnv(t, t.TempDir())
+	env.summarizer = extract.New()
+	env.config = newConfig(t, compaction.DefaultPolicy())
+	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= 20; n++ {
-		w.publish(events.KindTurn, "s1", turn(n))
+		env.publish(events.KindTurn, "s1", turn(n))
 		if n == 10 {
-			w.settle() // a summary comes in between
+			env.awaitDecided() // a summary arrives before the other turns
 		}
 	}
-	w.publish(events.KindTurn, "s1", turn(1)[:20])
-	w.publish(events.KindRewind, "s1", []byte(`{"v":1,"id":"r","steps":1}`))
-	w.settle()
+	env.publish(events.KindTurn, "s1", turn(1)[:20])
+	env.publish(events.KindRewind, "s1", []byte(`{"v":1,"id":"r","steps":1}`))
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	p := withoutSummaries()
 	p.Profile = "seed"
-	w.config = newConfig(t, p)
-	stop = w.run("b", worker.Listener{})
+	env.config = newConfig(t, p)
+	stop = env.run("b", worker.Listener{})
 	for n := 1; n <= 20; n++ {
-		w.publish(events.KindTurn, "s2", usageTurn(n))
-		w.publish(events.KindTurn, "s1", turn(20+n))
+		env.publish(events.KindTurn, "s2", usageTurn(n))
+		env.publish(events.KindTurn, "s1", turn(20+n))
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return env
 }
 
-func (w *world) replay(s audit.Span) *audit.Replayed {
-	w.t.Helper()
-	r, err := audit.Replay(w.t.Context(), w.conn, s)
+func (env *testEnv) replay(s audit.Span) *audit.Replayed {
+	env.t.Helper()
+	r, err := audit.Replay(env.t.Context(), env.conn, s)
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return r
 }
 
-func (w *world) state(stream string) topology.StreamState {
-	w.t.Helper()
-	s, err := topology.State(w.t.Context(), w.js, stream)
+func (env *testEnv) state(stream string) topology.StreamState {
+	env.t.Helper()
+	s, err := topology.State(env.t.Context(), env.js, stream)
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return s
 }
 
-// E6, P10: what was told follows from the log, each event under its own config:
-// all of it, a session, a span. Nothing is written, and no consumer is left.
+// E6, P10: the published outcomes follow from the log, each event under its own config: all of
+// them, those of a session, those of a span. A replay writes nothing and leaves no consumer.
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	w := replayWorld(t)
-	log, outcomes, told := w.state(topology.LogStream), w.state(topology.OutcomesStream), 0
-	for _, bodies := range w.stored() {
-		told += len(bodies)
+	env := newReplayEnv(t)
+	log, outcomes, stored := env.state(topology.LogStream), env.state(topology.OutcomesStream), 0
+	for _, payloads := range env.stored() {
+		stored += len(payloads)
 	}
-	consumers := w.consumers()
-	all := w.replay(audit.Span{})
+	consumers := env.consumers()
+	all := env.replay(audit.Span{})
 	if want := (&audit.Replayed{
-		Events: int(log.Last), Sessions: 2, Outcomes: told, Configs: 2, Differences: []audit.Difference{},
+		Events: int(log.Last), Sessions: 2, Outcomes: stored, Configs: 2, Differences: []audit.Difference{},
 	}); !cmp.Equal(want, all) || !all.Equal() {
 		t.Errorf("everything (-want +got):\n%s", cmp.Diff(want, all))
 	}
-	one := w.replay(audit.Span{Tenant: "default", Session: "s2"})
-	if one.Sessions != 1 || one.Events != 20 || one.Configs != 1 || one.Outcomes == 0 || one.Outcomes >= told || !one.Equal() {
+	one := env.replay(audit.Span{Tenant: "default", Session: "s2"})
+	if one.Sessions != 1 || one.Events != 20 || one.Configs != 1 || one.Outcomes == 0 || one.Outcomes >= stored || !one.Equal() {
 		t.Errorf("one session: %+v", one)
 	}
-	if none := w.replay(audit.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
+	if none := env.replay(audit.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
 		t.Errorf("no such tenant: %+v", none)
 	}
 	middle := compaction.Seq(log.Last / 2)
-	early, late := w.replay(audit.Span{To: audit.Place{Seq: middle}}), w.replay(audit.Span{From: audit.Place{Seq: middle + 1}})
+	early, late := env.replay(audit.Span{To: audit.Place{Seq: middle}}), env.replay(audit.Span{From: audit.Place{Seq: middle + 1}})
 	if early.Events != int(middle) || early.Events+late.Events != all.Events || early.Outcomes+late.Outcomes != all.Outcomes || !early.Equal() || !late.Equal() {
 		t.Errorf("two spans: %+v and %+v", early, late)
 	}
 	now := log.Created.UnixMilli()
-	if r := w.replay(audit.Span{From: audit.Place{Time: now + 3_600_000}}); r.Events != 0 {
-		t.Errorf("what is to come: %+v", r)
+	if r := env.replay(audit.Span{From: audit.Place{Time: now + 3_600_000}}); r.Events != 0 {
+		t.Errorf("a span in the future: %+v", r)
 	}
-	if r := w.replay(audit.Span{From: audit.Place{Time: now}, To: audit.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
+	if r := env.replay(audit.Span{From: audit.Place{Time: now}, To: audit.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
 		t.Errorf("the hour: %+v", r)
 	}
-	if diff := cmp.Diff([]topology.StreamState{log, outcomes}, []topology.StreamState{w.state(topology.LogStream), w.state(topology.OutcomesStream)}); diff != "" {
-		t.Errorf("somebody wrote:\n%s", diff)
+	if diff := cmp.Diff([]topology.StreamState{log, outcomes}, []topology.StreamState{env.state(topology.LogStream), env.state(topology.OutcomesStream)}); diff != "" {
+		t.Errorf("the replay wrote:\n%s", diff)
 	}
-	for _, name := range w.consumers() { // one of before may end meanwhile
+	for _, name := range env.consumers() { // a consumer from before may end meanwhile
 		if !slices.Contains(consumers, name) {
 			t.Errorf("consumer %s is left", name)
 		}
@@ -118,14 +118,14 @@ func TestReplay(t *testing.T) {
 }
 
 // consumers lists those of both streams by name.
-func (w *world) consumers() (names []string) {
-	w.t.Helper()
+func (env *testEnv) consumers() (names []string) {
+	env.t.Helper()
 	for _, stream := range []string{topology.LogStream, topology.OutcomesStream} {
-		s, err := w.js.Stream(w.t.Context(), stream)
+		s, err := env.js.Stream(env.t.Context(), stream)
 		if err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
-		for name := range s.ConsumerNames(w.t.Context()).Name() {
+		for name := range s.ConsumerNames(env.t.Context()).Name() {
 			names = append(names, name)
 		}
 	}
@@ -133,33 +133,33 @@ func (w *world) consumers() (names []string) {
 	return names
 }
 
-// rewrite puts other messages in place of those in OUTCOMES; nil drops one.
-func (w *world) rewrite(messages []*nats.Msg, change func(i int, m *nats.Msg) [][]byte) {
-	w.t.Helper()
-	s, err := w.js.Stream(w.t.Context(), topology.OutcomesStream)
+// rewrite replaces the messages of OUTCOMES by those that change returns.
+func (env *testEnv) rewrite(messages []*nats.Msg, change func(i int, m *nats.Msg) [][]byte) {
+	env.t.Helper()
+	s, err := env.js.Stream(env.t.Context(), topology.OutcomesStream)
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	c := s.CachedInfo().Config
-	if err := w.js.DeleteStream(w.t.Context(), c.Name); err != nil {
-		w.t.Fatal(err)
+	if err := env.js.DeleteStream(env.t.Context(), c.Name); err != nil {
+		env.t.Fatal(err)
 	}
-	if _, err := w.js.CreateStream(w.t.Context(), c); err != nil {
-		w.t.Fatal(err)
+	if _, err := env.js.CreateStream(env.t.Context(), c); err != nil {
+		env.t.Fatal(err)
 	}
 	for i, m := range messages {
 		for _, data := range change(i, m) {
-			if _, err := w.js.PublishMsg(w.t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: data}); err != nil {
-				w.t.Fatal(err)
+			if _, err := env.js.PublishMsg(env.t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: data}); err != nil {
+				env.t.Fatal(err)
 			}
 		}
 	}
 }
 
-// outcomeMessages reads OUTCOMES, markers on their messages.
-func (w *world) outcomeMessages() (out []*nats.Msg) {
-	w.t.Helper()
-	err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+// outcomeMessages reads OUTCOMES, with the markers in the headers.
+func (env *testEnv) outcomeMessages() (out []*nats.Msg) {
+	env.t.Helper()
+	err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		h := nats.Header{}
 		if marker := m.Headers().Get(commit.HeaderMarker); marker != "" {
 			h.Set(commit.HeaderMarker, marker)
@@ -168,16 +168,16 @@ func (w *world) outcomeMessages() (out []*nats.Msg) {
 		return nil
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return out
 }
 
-// Every change of what is stored is told, with its place: the first of a session.
+// Every change of a stored outcome is reported, with its path; of a session only the first.
 func TestReplayDiffers(t *testing.T) {
 	t.Parallel()
-	w := replayWorld(t)
-	messages := w.outcomeMessages()
+	env := newReplayEnv(t)
+	messages := env.outcomeMessages()
 	find := func(subject, text string) int {
 		for i, m := range messages {
 			if strings.HasPrefix(m.Subject, "out.") && strings.Contains(m.Subject, subject) && strings.Contains(string(m.Data), text) {
@@ -207,13 +207,13 @@ func TestReplayDiffers(t *testing.T) {
 		{"an event that is not there", ".budget.default.s2", "", edit(`"seq":`, `"seq":1000`), audit.Difference{Session: "s2", Kind: "budget"}},
 	} {
 		at := find(x.subject, x.text)
-		w.rewrite(messages, func(i int, m *nats.Msg) [][]byte {
+		env.rewrite(messages, func(i int, m *nats.Msg) [][]byte {
 			if i != at {
 				return [][]byte{m.Data}
 			}
 			return x.change(m.Data)
 		})
-		r := w.replay(audit.Span{})
+		r := env.replay(audit.Span{})
 		if r.Equal() || r.Differing != 1 || len(r.Differences) != 1 {
 			t.Errorf("%s: %+v", x.name, r)
 			continue
@@ -223,56 +223,55 @@ func TestReplayDiffers(t *testing.T) {
 			x.want.Recorded != "" && d.Recorded != x.want.Recorded || x.want.Decided != "" && d.Decided != x.want.Decided {
 			t.Errorf("%s: %+v", x.name, d)
 		}
-		if other := w.replay(audit.Span{To: audit.Place{Seq: 1}}); !other.Equal() {
+		if other := env.replay(audit.Span{To: audit.Place{Seq: 1}}); !other.Equal() {
 			t.Errorf("%s: a span before it differs: %+v", x.name, other)
 		}
 	}
-	w.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
-	if r := w.replay(audit.Span{}); !r.Equal() {
+	env.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
+	if r := env.replay(audit.Span{}); !r.Equal() {
 		t.Errorf("unchanged: %+v", r)
 	}
 }
 
-// Sessions that cannot be decided again are counted, and not compared: those whose
-// beginning has left the log, and those whose config nobody can read any more,
-// which is no success.
+// Sessions that cannot be decided again are counted and not compared: those whose first turns
+// have left the log, and those whose config is gone. The latter make a replay fail.
 func TestReplayLeavesOut(t *testing.T) {
 	t.Parallel()
-	w := replayWorld(t)
-	messages := w.outcomeMessages()
-	w.rewrite(messages, func(_ int, m *nats.Msg) [][]byte {
-		if m.Subject == events.Config(w.config.Hash()) {
+	env := newReplayEnv(t)
+	messages := env.outcomeMessages()
+	env.rewrite(messages, func(_ int, m *nats.Msg) [][]byte {
+		if m.Subject == events.Config(env.config.Hash()) {
 			return nil
 		}
 		return [][]byte{m.Data}
 	})
-	r := w.replay(audit.Span{})
+	r := env.replay(audit.Span{})
 	if r.Equal() || r.Differing != 0 || len(r.Undecidable) != 1 || r.Sessions != 1 {
 		t.Errorf("without the second config: %+v", r)
 	}
 	for why, n := range r.Undecidable {
-		if n != 2 || !strings.Contains(why, w.config.Hash()) || !strings.Contains(why, commit.ErrNoConfig.Error()) {
+		if n != 2 || !strings.Contains(why, env.config.Hash()) || !strings.Contains(why, commit.ErrNoConfig.Error()) {
 			t.Errorf("%d sessions: %s", n, why)
 		}
 	}
-	w.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
-	log, err := w.js.Stream(t.Context(), topology.LogStream)
+	env.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
+	log, err := env.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(5)); err != nil {
 		t.Fatal(err)
 	}
-	r = w.replay(audit.Span{})
+	r = env.replay(audit.Span{})
 	if !r.Equal() || r.Older != 1 || r.Sessions != 1 || r.Events != 20 {
 		t.Errorf("without the first turns: %+v", r)
 	}
 	left := 0
-	err = audit.Recordings(t.Context(), w.conn, audit.Span{}, nil, func(rec audit.Recording, why error) error {
+	err = audit.Recordings(t.Context(), env.conn, audit.Span{}, nil, func(rec audit.Recording, why error) error {
 		switch {
 		case why != nil && rec.Address.Session == "s1" && len(rec.Events) == 0:
 			left++
-		case why != nil || rec.Address.Session != "s2" || len(rec.Events) != 20 || rec.Events[0].Config.Hash() != w.config.Hash():
+		case why != nil || rec.Address.Session != "s2" || len(rec.Events) != 20 || rec.Events[0].Config.Hash() != env.config.Hash():
 			t.Errorf("%s: %d events, %v", rec.Address, len(rec.Events), why)
 		}
 		return nil
@@ -282,65 +281,65 @@ func TestReplayLeavesOut(t *testing.T) {
 	}
 }
 
-// A session that was forgotten is erased from both streams, markers with it, and
-// every other one can still be decided again, across a change of the config.
-func TestReplayForgotten(t *testing.T) {
+// When a session is erased from both streams, with the markers of its messages, every other
+// session can still be decided again, across a change of the config.
+func TestReplayErased(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= 20; n++ {
-		w.publish(events.KindTurn, "s1", usageTurn(n))
-		w.publish(events.KindTurn, "s2", usageTurn(n))
+		env.publish(events.KindTurn, "s1", usageTurn(n))
+		env.publish(events.KindTurn, "s2", usageTurn(n))
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	p := withoutSummaries()
 	p.Profile = "seed"
-	w.config = newConfig(t, p)
-	stop = w.run("b", worker.Listener{})
-	forgotten := w.publish(events.KindForget, "s2", []byte(`{"v":1,"id":"f"}`))
-	w.publish(events.KindTurn, "s2", usageTurn(1))
+	env.config = newConfig(t, p)
+	stop = env.run("b", worker.Listener{})
+	erased := env.publish(events.KindForget, "s2", []byte(`{"v":1,"id":"f"}`))
+	env.publish(events.KindTurn, "s2", usageTurn(1))
 	for n := 21; n <= 40; n++ {
-		w.publish(events.KindTurn, "s1", usageTurn(n))
+		env.publish(events.KindTurn, "s1", usageTurn(n))
 	}
-	w.settle()
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.erase("s2", forgotten)
-	if r := w.replay(audit.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
+	env.erase("s2", erased)
+	if r := env.replay(audit.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// erase removes what both streams hold of a session before an event.
-func (w *world) erase(session string, before uint64) {
-	w.t.Helper()
+// erase removes the messages of a session before an event from both streams.
+func (env *testEnv) erase(session string, before uint64) {
+	env.t.Helper()
 	for name, filter := range map[string]string{topology.LogStream: "log.*.*.default." + session, topology.OutcomesStream: "out.*.*.default." + session} {
-		s, err := w.js.Stream(w.t.Context(), name)
+		s, err := env.js.Stream(env.t.Context(), name)
 		if err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
-		err = stream.ReadStream(w.t.Context(), w.js, name, filter, 1, 0, func(m jetstream.Msg, seq uint64) error {
+		err = stream.ReadStream(env.t.Context(), env.js, name, filter, 1, 0, func(m jetstream.Msg, seq uint64) error {
 			if name == topology.OutcomesStream {
-				var told struct {
+				var body struct {
 					CausedBy events.Cause `json:"caused_by"`
 				}
-				if err := events.Unmarshal(m.Data(), &told); err != nil {
+				if err := events.Unmarshal(m.Data(), &body); err != nil {
 					return err
 				}
-				if told.CausedBy.Seq >= before {
+				if body.CausedBy.Seq >= before {
 					return nil
 				}
 			} else if seq >= before {
 				return nil
 			}
-			return s.DeleteMsg(w.t.Context(), seq)
+			return s.DeleteMsg(env.t.Context(), seq)
 		})
 		if err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Before its partitions are caught up a worker says so, and how to go on; when it
-// has lost them too.
+// A worker whose partitions have not caught up refuses requests with a hint, and so does one that
+// has lost them.
 func TestNotServed(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.Start(embedded.Config{Dir: t.TempDir()})

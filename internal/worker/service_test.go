@@ -22,76 +22,76 @@ import (
 	"compactd/internal/worker"
 )
 
-// request asks the service; a refusal is returned, anything else that is not an
+// request sends a request to the service. A refusal is returned; anything else that is not an
 // answer fails the test.
-func (w *world) request(subject, in string, out any) *events.ServiceError {
-	w.t.Helper()
-	m, err := w.conn.Request(subject, []byte(in), waitLimit)
+func (env *testEnv) request(subject, in string, out any) *events.ServiceError {
+	env.t.Helper()
+	m, err := env.conn.Request(subject, []byte(in), waitLimit)
 	if err != nil {
-		w.t.Fatalf("%s %s: %v", subject, in, err)
+		env.t.Fatalf("%s %s: %v", subject, in, err)
 	}
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		e := &events.ServiceError{}
 		if err := events.Unmarshal(m.Data, e); err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 		if string(e.Code) != code || e.Message != m.Header.Get(micro.ErrorHeader) || e.V != events.Version {
-			w.t.Errorf("%s %s: headers %v, payload %+v", subject, in, m.Header, e)
+			env.t.Errorf("%s %s: headers %v, payload %+v", subject, in, m.Header, e)
 		}
 		return e
 	}
 	if err := events.Unmarshal(m.Data, out); err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return nil
 }
 
-// context asks for one page and fails the test on a refusal.
-func (w *world) context(session string, page int) events.ContextResponse {
-	w.t.Helper()
+// context requests one page and fails the test on a refusal.
+func (env *testEnv) context(session string, page int) events.ContextResponse {
+	env.t.Helper()
 	var out events.ContextResponse
-	if e := w.request(events.SubjectContext, fmt.Sprintf(`{"session":%q,"page":%d}`, session, page), &out); e != nil {
-		w.t.Fatalf("context %s, page %d: %s %s", session, page, e.Code, e.Message)
+	if e := env.request(events.SubjectContext, fmt.Sprintf(`{"session":%q,"page":%d}`, session, page), &out); e != nil {
+		env.t.Fatalf("context %s, page %d: %s %s", session, page, e.Code, e.Message)
 	}
 	return out
 }
 
 // wantContext compares a session's context with the agent's rule: the messages
 // of its last compaction, and the turns after it as they were sent.
-func (w *world) wantContext(session string, turns [][]byte) events.ContextResponse {
-	w.t.Helper()
-	all := w.compactions(session)
+func (env *testEnv) wantContext(session string, turns [][]byte) events.ContextResponse {
+	env.t.Helper()
+	all := env.compactions(session)
 	if len(all) == 0 {
-		w.t.Fatal("no compaction: the test shows nothing")
+		env.t.Fatal("no compaction: the test shows nothing")
 	}
 	last := all[len(all)-1]
 	want := last.Messages
 	for _, data := range turns[last.Through.Turn:] {
 		turn, err := events.DecodeTurn(data)
 		if err != nil {
-			w.t.Fatal(err)
+			env.t.Fatal(err)
 		}
 		want = append(want, turn.Messages...)
 	}
-	got := w.context(session, 1)
+	got := env.context(session, 1)
 	if diff := cmp.Diff(want, got.Messages, cmp.Transformer("string", func(r events.Raw) string { return string(r) })); diff != "" {
-		w.t.Errorf("messages of %s (-rule +context):\n%s", session, diff)
+		env.t.Errorf("messages of %s (-rule +context):\n%s", session, diff)
 	}
 	if !got.Known || got.V != events.Version || got.Generation != last.Generation || got.Through.Turn != int64(len(turns)) || got.Format != last.Format {
-		w.t.Errorf("%s: got known %v, generation %d, through %+v, %s", session, got.Known, got.Generation, got.Through, got.Format)
+		env.t.Errorf("%s: got known %v, generation %d, through %+v, %s", session, got.Known, got.Generation, got.Through, got.Format)
 	}
 	if v := validate.Messages(got.Format, got.Messages); len(v) > 0 {
-		w.t.Errorf("%s: %v", session, v)
+		env.t.Errorf("%s: %v", session, v)
 	}
 	return got
 }
 
-// The context is what an agent has that follows the rule, system prompt and tools
-// beside it, and it is the same after a restart.
+// The context is the history of an agent that follows the rule, with system prompt and tools. It
+// is the same after a restart.
 func TestContext(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	const system, tools = `"be\u0020brief"`, `[{"name":"f","n":1.0}]`
 	turns := [][]byte{[]byte(strings.Replace(string(turn(1)), `"messages"`, `"system":`+system+`,"messages"`, 1))}
 	for n := 2; n <= 22; n++ {
@@ -99,25 +99,25 @@ func TestContext(t *testing.T) {
 	}
 	turns[2] = []byte(strings.Replace(string(turns[2]), `"messages"`, `"tools":`+tools+`,"messages"`, 1))
 	for _, data := range turns {
-		w.publish(events.KindTurn, "s1", data)
+		env.publish(events.KindTurn, "s1", data)
 	}
-	w.publish(events.KindTurn, "s2", turn(1))
-	w.settle()
-	before := w.wantContext("s1", turns)
+	env.publish(events.KindTurn, "s2", turn(1))
+	env.awaitDecided()
+	before := env.wantContext("s1", turns)
 	if string(before.System) != system || string(before.Tools) != tools || before.Page != 1 || before.Pages != 1 {
 		t.Errorf("system %s, tools %s, page %d of %d", before.System, before.Tools, before.Page, before.Pages)
 	}
-	if small := w.context("s2", 1); len(small.Messages) != 2 || small.Generation != 0 || small.System != nil || small.Tools != nil {
+	if small := env.context("s2", 1); len(small.Messages) != 2 || small.Generation != 0 || small.System != nil || small.Tools != nil {
 		t.Errorf("the other session is %+v", small)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.conn.Request(events.SubjectContext, []byte(`{"session":"s1"}`), time.Second); err == nil {
-		t.Error("somebody answers without a worker")
+	if _, err := env.conn.Request(events.SubjectContext, []byte(`{"session":"s1"}`), time.Second); err == nil {
+		t.Error("a request is answered without a worker")
 	}
-	stop = w.run("b", worker.Listener{})
-	if diff := cmp.Diff(before, w.wantContext("s1", turns)); diff != "" {
+	stop = env.run("b", worker.Listener{})
+	if diff := cmp.Diff(before, env.wantContext("s1", turns)); diff != "" {
 		t.Errorf("after a restart: %s", diff)
 	}
 	if err := stop(); err != nil {
@@ -125,13 +125,13 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// A history larger than an answer comes in pages that fit, which make the whole;
-// none is empty, and a page beyond the last is refused.
+// A history larger than an answer is returned in pages, which together are the whole history.
+// None is empty, and a page beyond the last is refused.
 func TestContextPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	w := openWorld(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := w.run("a", worker.Listener{})
+	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
+	stop := env.run("a", worker.Listener{})
 	first := strings.Replace(string(bigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
 	turns := [][]byte{[]byte(first)}
 	for n := 2; n <= 12; n++ {
@@ -139,25 +139,25 @@ func TestContextPages(t *testing.T) {
 	}
 	var want []events.Raw
 	for _, data := range turns {
-		w.publish(events.KindTurn, "s", data)
+		env.publish(events.KindTurn, "s", data)
 		turn, err := events.DecodeTurn(data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, turn.Messages...)
 	}
-	w.settle()
+	env.awaitDecided()
 	var got []events.Raw
-	system, tools, pages := 0, 0, w.context("s", 1).Pages
+	system, tools, pages := 0, 0, env.context("s", 1).Pages
 	for page := 1; page <= int(pages); page++ {
-		m, err := w.conn.Request(events.SubjectContext, fmt.Appendf(nil, `{"session":"s","page":%d}`, page), waitLimit)
+		m, err := env.conn.Request(events.SubjectContext, fmt.Appendf(nil, `{"session":"s","page":%d}`, page), waitLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(m.Data) > maxPayload-64<<10 {
 			t.Errorf("page %d has %d bytes", page, len(m.Data))
 		}
-		c := w.context("s", page)
+		c := env.context("s", page)
 		if c.Pages != pages || c.Page != int64(page) || c.Through.Turn != 12 {
 			t.Errorf("page %d: %d of %d, through %+v", page, c.Page, c.Pages, c.Through)
 		}
@@ -173,7 +173,7 @@ func TestContextPages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pages together: %s", diff)
 	}
-	e := w.request(events.SubjectContext, fmt.Sprintf(`{"session":"s","page":%d}`, pages+1), nil)
+	e := env.request(events.SubjectContext, fmt.Sprintf(`{"session":"s","page":%d}`, pages+1), nil)
 	if e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("the page after the last is %+v", e)
 	}
@@ -182,19 +182,19 @@ func TestContextPages(t *testing.T) {
 	}
 }
 
-// What nobody published is an answer; what nobody can read is refused with the
-// code of the table.
+// A request about an unknown session is answered. One that cannot be read is refused with a code
+// of the contract.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
-	for _, in := range []string{`{"session":"nobody"}`, `{"v":1,"tenant":"default","session":"nobody","page":7,"later":true}`} {
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
+	for _, in := range []string{`{"session":"unknown"}`, `{"v":1,"tenant":"default","session":"unknown","page":7,"later":true}`} {
 		var c events.ContextResponse
-		if e := w.request(events.SubjectContext, in, &c); e != nil || c.Known || len(c.Messages) != 0 || c.V != events.Version {
+		if e := env.request(events.SubjectContext, in, &c); e != nil || c.Known || len(c.Messages) != 0 || c.V != events.Version {
 			t.Errorf("context %s: %+v, %+v", in, c, e)
 		}
 		var s events.StatsResponse
-		if e := w.request(events.SubjectStats, in, &s); e != nil {
+		if e := env.request(events.SubjectStats, in, &s); e != nil {
 			t.Errorf("stats %s: %+v", in, e)
 		}
 		if diff := cmp.Diff(events.StatsResponse{V: events.Version}, s); diff != "" {
@@ -219,9 +219,9 @@ func TestRequests(t *testing.T) {
 	} {
 		for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.SubjectStats} {
 			if subject == events.SubjectCheck && want == events.CodeTooLarge {
-				continue // it may be as large as a turn
+				continue // a check may be as large as a turn
 			}
-			if e := w.request(subject, in, nil); e == nil || e.Code != want || e.Hint == "" {
+			if e := env.request(subject, in, nil); e == nil || e.Code != want || e.Hint == "" {
 				t.Errorf("%s %.40s: got %+v, want %s", subject, in, e, want)
 			}
 		}
@@ -231,7 +231,7 @@ func TestRequests(t *testing.T) {
 		`{"session":"s","page":-1}`:  events.CodeOutOfRange,
 		`{"session":"s","page":"1"}`: events.CodeBadType,
 	} {
-		if e := w.request(events.SubjectContext, in, nil); e == nil || e.Code != want {
+		if e := env.request(events.SubjectContext, in, nil); e == nil || e.Code != want {
 			t.Errorf("context %s: got %+v, want %s", in, e, want)
 		}
 	}
@@ -241,7 +241,7 @@ func TestRequests(t *testing.T) {
 		`{"session":"s","max_output_tokens":0}`:      events.CodeOutOfRange,
 		`{"session":"s","max_output_tokens":"many"}`: events.CodeBadType,
 	} {
-		if e := w.request(events.SubjectStats, in, nil); e == nil || e.Code != want {
+		if e := env.request(events.SubjectStats, in, nil); e == nil || e.Code != want {
 			t.Errorf("stats %s: got %+v, want %s", in, e, want)
 		}
 	}
@@ -250,26 +250,26 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Stats are those of the last outcome, and count what waits.
+// Stats are those of the last outcome, with the number of parked turns.
 func TestStats(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= 20; n++ {
-		w.publish(events.KindTurn, "s1", turn(n))
+		env.publish(events.KindTurn, "s1", turn(n))
 	}
-	w.publish(events.KindTurn, "s1", turn(22))
-	parked := w.publish(events.KindTurn, "gap", turn(5))
-	w.settle()
-	all := w.compactions("s1")
+	env.publish(events.KindTurn, "s1", turn(22))
+	parked := env.publish(events.KindTurn, "gap", turn(5))
+	env.awaitDecided()
+	all := env.compactions("s1")
 	if len(all) == 0 {
 		t.Fatal("no compaction: the test shows nothing")
 	}
 	var s events.StatsResponse
-	if e := w.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
+	if e := env.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
 		t.Fatal(e)
 	}
-	history := w.context("s1", 1)
+	history := env.context("s1", 1)
 	want := events.StatsResponse{
 		V: events.Version, Known: true, Turns: 20, Messages: int64(len(history.Messages)), Generation: all[len(all)-1].Generation,
 		Through: history.Through, Parked: 1,
@@ -281,18 +281,18 @@ func TestStats(t *testing.T) {
 		t.Errorf("budget is %+v, needs compaction %v", b, s.NeedsCompaction)
 	}
 	var other events.StatsResponse // A14: with another model
-	if e := w.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4"}`, &other); e != nil ||
+	if e := env.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4"}`, &other); e != nil ||
 		other.Budget.ContextWindow != 8192 || !other.NeedsCompaction || other.Messages != s.Messages {
 		t.Errorf("with gpt-4: %+v, %+v", other, e)
 	}
-	if e := w.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4","max_output_tokens":8192}`, nil); e == nil || e.Code != events.CodeOutOfRange {
+	if e := env.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4","max_output_tokens":8192}`, nil); e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("with an answer as large as the window: %+v", e)
 	}
 	var gap events.StatsResponse
-	if e := w.request(events.SubjectStats, `{"session":"gap"}`, &gap); e != nil || !gap.Known || gap.Turns != 0 || gap.Parked != 1 {
+	if e := env.request(events.SubjectStats, `{"session":"gap"}`, &gap); e != nil || !gap.Known || gap.Turns != 0 || gap.Parked != 1 {
 		t.Errorf("with a turn parked at %d: %+v, %+v", parked, gap, e)
 	}
-	if c := w.context("gap", 1); !c.Known || len(c.Messages) != 0 || c.Pages != 1 {
+	if c := env.context("gap", 1); !c.Known || len(c.Messages) != 0 || c.Pages != 1 {
 		t.Errorf("with a turn parked: %+v", c)
 	}
 	if err := stop(); err != nil {
@@ -304,10 +304,10 @@ func TestStats(t *testing.T) {
 // the worker.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	var info micro.Info
-	if e := w.request("$SRV.INFO."+events.ServiceName, "", &info); e != nil {
+	if e := env.request("$SRV.INFO."+events.ServiceName, "", &info); e != nil {
 		t.Fatal(e)
 	}
 	found := map[string]string{}
@@ -325,14 +325,14 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s: %v", e.Name, e.Metadata)
 		}
 	}
-	w.check("s1", "")
+	env.check("s1", "")
 	var counted struct {
 		Endpoints []struct {
 			Name     string `json:"name"`
 			Requests int    `json:"num_requests"`
 		} `json:"endpoints"`
 	}
-	if e := w.request("$SRV.STATS."+events.ServiceName, "", &counted); e != nil {
+	if e := env.request("$SRV.STATS."+events.ServiceName, "", &counted); e != nil {
 		t.Fatal(e)
 	}
 	for _, e := range counted.Endpoints {
@@ -348,11 +348,11 @@ func TestDiscovery(t *testing.T) {
 		t.Error(diff)
 	}
 	var h events.HealthResponse
-	if e := w.request(events.SubjectHealth, "", &h); e != nil {
+	if e := env.request(events.SubjectHealth, "", &h); e != nil {
 		t.Fatal(e)
 	}
 	healthy := events.HealthResponse{
-		V: events.Version, Status: events.HealthOK, Partitions: 4, Served: 4, Version: "dev", Owner: "a", Config: w.config.Hash(),
+		V: events.Version, Status: events.HealthOK, Partitions: 4, Served: 4, Version: "dev", Owner: "a", Config: env.config.Hash(),
 	}
 	if diff := cmp.Diff(healthy, h); diff != "" {
 		t.Error(diff)
@@ -362,66 +362,65 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// A request whose answers would go into a stream gets none.
+// A request whose reply subject belongs to a stream gets no answer.
 func TestForeignReply(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	for _, reply := range []string{"session.turn.default.s1", "out.0.mark", "out.1.compacted.default.s1", "$JS.API.STREAM.DELETE.SESSIONS"} {
 		for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.OfTenant(events.SubjectContext, "default"), events.SubjectRecall, events.SubjectStats, events.SubjectHealth} {
-			if err := w.conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
+			if err := env.conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	w.context("s1", 1) // in order behind the others of its endpoint
-	w.publish(events.KindTurn, "s1", turn(1))
-	w.settle()
-	if state, err := topology.State(t.Context(), w.js, topology.LogStream); err != nil || state.Last != 1 {
+	env.context("s1", 1) // answered after the others of its endpoint
+	env.publish(events.KindTurn, "s1", turn(1))
+	env.awaitDecided()
+	if state, err := topology.State(t.Context(), env.js, topology.LogStream); err != nil || state.Last != 1 {
 		t.Errorf("the log ends at %d, %v", state.Last, err)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-// Questions in the middle of turns change nothing, and every answer is one that
-// an agent could have had.
-func TestAskingDisturbsNothing(t *testing.T) {
+// Requests between turns change nothing, and every answer is a history that an agent could have.
+func TestRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for n := 1; n <= 60; n++ {
-			w.publish(events.KindTurn, "s1", turn(n))
+			env.publish(events.KindTurn, "s1", turn(n))
 		}
 	}()
 	var seen []events.ContextResponse
-	for asking := true; asking; {
+	for more := true; more; {
 		select {
 		case <-done:
-			asking = false
+			more = false
 		default:
 		}
-		seen = append(seen, w.context("s1", 1))
+		seen = append(seen, env.context("s1", 1))
 		var s events.StatsResponse
-		if e := w.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
+		if e := env.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
 			t.Fatal(e)
 		}
 	}
-	w.settle()
-	told := map[int64]int64{0: 0} // by generation, through which turn
-	for _, c := range w.compactions("s1") {
-		told[c.Generation] = c.Through.Turn
+	env.awaitDecided()
+	published := map[int64]int64{0: 0} // by generation, through which turn
+	for _, c := range env.compactions("s1") {
+		published[c.Generation] = c.Through.Turn
 	}
 	last := events.ContextResponse{}
 	for _, c := range seen {
-		through, ok := told[c.Generation]
+		through, ok := published[c.Generation]
 		if !ok || c.Through.Turn < through {
-			t.Errorf("generation %d through turn %d was never told", c.Generation, c.Through.Turn)
+			t.Errorf("generation %d through turn %d was never published", c.Generation, c.Through.Turn)
 		}
 		if c.Generation < last.Generation || c.Through.Turn < last.Through.Turn {
 			t.Errorf("after generation %d, turn %d came %d, %d", last.Generation, last.Through.Turn, c.Generation, c.Through.Turn)
@@ -434,11 +433,11 @@ func TestAskingDisturbsNothing(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantAsLogSays()
+	env.wantRedecided()
 }
 
-// PartitionOf is what the server's transform computes, for any ids and several
-// numbers of partitions: a session would be looked for in the wrong place else.
+// PartitionOf computes the same as the server's subject transform, for any ids and several numbers
+// of partitions. Otherwise a session would be looked up in the wrong partition.
 func TestPartitionOfServer(t *testing.T) {
 	t.Parallel()
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -451,7 +450,7 @@ func TestPartitionOfServer(t *testing.T) {
 		return string(b)
 	}
 	for _, partitions := range []int{1, 8, 37} {
-		w := openWorld(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: partitions})
+		env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: partitions})
 		var want []events.Address
 		var acks []jetstream.PubAckFuture
 		for range 1000 {
@@ -460,7 +459,7 @@ func TestPartitionOfServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ack, err := w.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: []byte(`{}`)})
+			ack, err := env.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: []byte(`{}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -474,7 +473,7 @@ func TestPartitionOfServer(t *testing.T) {
 			}
 		}
 		n := 0
-		err := stream.ReadStream(t.Context(), w.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		err := stream.ReadStream(t.Context(), env.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 			at, err := events.ParseLog(m.Subject())
 			if err != nil {
 				return err

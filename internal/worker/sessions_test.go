@@ -11,18 +11,17 @@ import (
 	"compactd/internal/events"
 )
 
-// sessions lists all sessions of a tenant, some at a time, and how many requests
-// that took.
-func (w *world) sessions(tenant string, limit int) (all []events.SessionSummary, requests int) {
-	w.t.Helper()
+// sessions lists all sessions of a tenant in pages, and returns how many requests that took.
+func (env *testEnv) sessions(tenant string, limit int) (all []events.SessionSummary, requests int) {
+	env.t.Helper()
 	for after := ""; ; {
 		requests++
 		var out events.SessionsResponse
-		if e := w.request(events.SubjectSessions, fmt.Sprintf(`{"tenant":%q,"limit":%d,"after":%q}`, tenant, limit, after), &out); e != nil {
-			w.t.Fatalf("sessions after %q: %s %s", after, e.Code, e.Message)
+		if e := env.request(events.SubjectSessions, fmt.Sprintf(`{"tenant":%q,"limit":%d,"after":%q}`, tenant, limit, after), &out); e != nil {
+			env.t.Fatalf("sessions after %q: %s %s", after, e.Code, e.Message)
 		}
 		if len(out.Sessions) > limit || out.Tenant != tenant {
-			w.t.Errorf("%d sessions of %s, at most %d were wanted", len(out.Sessions), out.Tenant, limit)
+			env.t.Errorf("%d sessions of %s, at most %d were wanted", len(out.Sessions), out.Tenant, limit)
 		}
 		all = append(all, out.Sessions...)
 		if out.After == nil {
@@ -40,38 +39,38 @@ func names(all []events.SessionSummary) (out []string) {
 	return out
 }
 
-// Every session of a tenant is listed once, whatever the size of a page and whoever
-// serves its partition, in memory or not; not one that has ended.
+// Every session of a tenant that has not ended is listed once, whatever the size of a page,
+// whichever worker serves its partition, in memory or not.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	w, r := newWorld(t, t.TempDir()), newRoll(t)
-	w.ledgers, w.maxLedgers, w.checkpointEvery = t.TempDir(), 4, 20*time.Millisecond
-	first := w.start("a", r.listener("a"))
+	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
+	env.ledgers, env.maxLedgers, env.checkpointEvery = t.TempDir(), 4, 20*time.Millisecond
+	first := env.start("a", owners.listener("a"))
 	<-first.worker.Ready()
 	var want []string
 	for i := range 30 {
 		session := fmt.Sprintf("s%02d", i)
-		w.publish(events.KindTurn, session, turn(1))
+		env.publish(events.KindTurn, session, turn(1))
 		if i%5 == 0 {
-			w.publish(events.KindEnd, session, []byte(`{}`))
+			env.publish(events.KindEnd, session, []byte(`{}`))
 			continue
 		}
 		want = append(want, session)
 	}
-	w.publish(events.KindTurn, "parked", turn(3))
+	env.publish(events.KindTurn, "parked", turn(3))
 	want = append([]string{"parked"}, want...)
-	w.settle()
-	w.ledgers = t.TempDir()
-	second := w.start("b", r.listener("b"))
+	env.awaitDecided()
+	env.ledgers = t.TempDir()
+	second := env.start("b", owners.listener("b"))
 	<-second.worker.Ready()
-	r.await(map[string]int{"a": 2, "b": 2})
+	owners.await(map[string]int{"a": 2, "b": 2})
 	for _, limit := range []int{1, 7, 500} {
-		all, _ := w.sessions("default", limit)
+		all, _ := env.sessions("default", limit)
 		if diff := cmp.Diff(want, names(all)); diff != "" {
 			t.Errorf("in pages of %d (-want +listed):\n%s", limit, diff)
 		}
 		for _, s := range all {
-			st := w.stats(s.Session)
+			st := env.stats(s.Session)
 			like := events.SessionSummary{
 				Session: s.Session, Turns: st.Turns, EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
 				Level: st.Budget.Level, Generation: st.Generation, LastTurn: s.LastTurn,
@@ -84,7 +83,7 @@ func TestSessions(t *testing.T) {
 			}
 		}
 	}
-	if all, requests := w.sessions("others", 500); len(all) != 0 || requests > 5 {
+	if all, requests := env.sessions("others", 500); len(all) != 0 || requests > 5 {
 		t.Errorf("another tenant has %v, after %d requests", all, requests)
 	}
 	for in, code := range map[string]events.Code{
@@ -96,7 +95,7 @@ func TestSessions(t *testing.T) {
 		`{"after":"4."}`:    events.CodeOutOfRange,
 		`{"after":7}`:       events.CodeBadType,
 	} {
-		if e := w.request(events.SubjectSessions, in, nil); e == nil || e.Code != code || e.Hint == "" {
+		if e := env.request(events.SubjectSessions, in, nil); e == nil || e.Code != code || e.Hint == "" {
 			t.Errorf("%s: got %+v, want %s", in, e, code)
 		}
 	}

@@ -17,38 +17,38 @@ import (
 	"compactd/internal/worker"
 )
 
-// slowTexts are what redaction has most to do with.
+// slowTexts are texts that take long to redact.
 var slowTexts = []string{"password=", "Authorization: Bearer ", "-----end", "otpauth://=", "cookie:", "token is "}
 
 // fillSlowly publishes turns of a tenant's session until it has a job in the
 // background.
-func (w *world) fillSlowly(tenant, session, text string) {
-	w.t.Helper()
+func (env *testEnv) fillSlowly(tenant, session, text string) {
+	env.t.Helper()
 	for n := 1; n <= 60; n++ {
-		w.publishOf(tenant, events.KindTurn, session, fmt.Appendf(nil,
+		env.publishOf(tenant, events.KindTurn, session, fmt.Appendf(nil,
 			`{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":8000,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
 			n, strings.Repeat(text, 1+900/len(text))))
-		w.settle()
+		env.awaitDecided()
 		jobs := 0
 		filter := "out.*.job." + string(events.LaneBackground) + "." + tenant + "." + session
-		if err := stream.ReadStream(w.t.Context(), w.js, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
-			w.t.Fatal(err)
+		if err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
+			env.t.Fatal(err)
 		}
 		if jobs > 0 {
 			return
 		}
 	}
-	w.t.Fatalf("no job of %s.%s in 60 turns", tenant, session)
+	env.t.Fatalf("no job of %s.%s in 60 turns", tenant, session)
 }
 
-// Hostile actors: the jobs of a tenant whose texts are redacted without end fill its
-// share of the slots and what is held beyond, and the summaries of another tenant go
-// on. When they end, those that waited get theirs (P21).
+// Hostile actors: jobs of a tenant whose texts take very long to redact fill only its share of
+// the slots, and the summaries of another tenant are made. When they end, its waiting jobs are
+// done too (P21).
 func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 	t.Parallel()
 	const hostile, sessions, others = "hostile", 5, 3
 	release := make(chan struct{})
-	w := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	env := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		if in.Tenant == hostile {
 			select {
 			case <-release:
@@ -59,7 +59,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 		return extract.New().Summarize(ctx, in)
 	}))
 	started, done := make(chan worker.SummaryStarted, 1024), make(chan worker.SummaryDone, 1024)
-	stop := w.run("a", worker.Listener{
+	stop := env.run("a", worker.Listener{
 		SummaryStarted: func(s worker.SummaryStarted) {
 			if s.Address.Tenant == hostile && s.Lane == events.LaneBackground {
 				started <- s
@@ -72,7 +72,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 		},
 	})
 	for n := range sessions {
-		w.fillSlowly(hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
+		env.fillSlowly(hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
 	}
 	share := 0
 	for ; share < 2; share++ {
@@ -80,7 +80,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 	}
 	summarized := 0
 	for n := range others {
-		w.fillSlowly("default", fmt.Sprintf("s%d", n), "lorem ipsum ")
+		env.fillSlowly("default", fmt.Sprintf("s%d", n), "lorem ipsum ")
 		if d := next(t, done, "summary of the other tenant"); d.Address.Tenant == hostile || d.Failure != "" {
 			t.Fatalf("%+v", d)
 		}

@@ -19,10 +19,10 @@ import (
 	"compactd/internal/worker/failpoint"
 )
 
-// A worker is killed at each step of a snapshot on its way to the store and back,
-// several times over, while agents publish. The next one, on an empty folder, goes on
-// from the newest whole snapshot; what is told in the end is what the log says, and
-// no part of an upload that died is left (P1, P10).
+// A worker is killed at each step of storing and restoring a snapshot, several times, while agents
+// publish. The next one, on an empty directory, continues from the newest complete snapshot. At
+// the end the outcomes follow from the log, and no part of an unfinished upload is left (P1,
+// P10).
 func TestFaultSnapshots(t *testing.T) {
 	t.Parallel()
 	bin, dir := buildWorker(t, "-tags", "faults"), t.TempDir()
@@ -51,9 +51,9 @@ func TestFaultSnapshots(t *testing.T) {
 	}
 	first := start()
 	first.awaitReady()
-	ears := newEars(t, url)
-	agents := newFleet(t, url, 12, 100)
-	ears.await(1)
+	sub := newSubscriber(t, url)
+	agents := newAgentFleet(t, url, 12, 100)
+	sub.await(1)
 	awaitSnapshots(first)
 	first.kill()
 
@@ -68,22 +68,22 @@ func TestFaultSnapshots(t *testing.T) {
 			next := start()
 			next.awaitReady()
 			restored += restoredBy(next)
-			ears.await(ears.count() + 1)
+			sub.await(sub.count() + 1)
 			next.kill()
 			k.kills++
 		}
 	}
 	last := start()
 	awaitSnapshots(last)
-	ears.await(ears.count() + 1)
+	sub.await(sub.count() + 1)
 	acks := agents.stop()
-	settle(t, url)
+	awaitDecided(t, url)
 	last.terminate()
 	parts := orphans(t, js)
 	nc.Close()
-	heard := ears.stop()
+	received := sub.stop()
 	server.Stop()
-	k.audit(t, dir, acks, heard)
+	k.audit(t, dir, acks, received)
 	for _, v := range k.violations {
 		t.Error(v)
 	}
@@ -91,7 +91,7 @@ func TestFaultSnapshots(t *testing.T) {
 	figures.Print(t, "P10", "kills", k.kills, "restored", restored, "acks", k.acks, "lost", found[lostTurn], "outcomes", k.outcomes,
 		"twice", found[twiceStored], "missing", found[missing], "parts_left", parts)
 	if restored < 20 || k.acks == 0 || k.outcomes == 0 {
-		t.Errorf("%d partitions went on from snapshots: the test saw nothing", restored)
+		t.Errorf("%d partitions continued from snapshots: the test shows nothing", restored)
 	}
 	if parts > 0 {
 		t.Errorf("%d parts of uploads are left", parts)
@@ -150,7 +150,7 @@ func orphans(t *testing.T, js jetstream.JetStream) int {
 	return left
 }
 
-// restoredBy is how many partitions a worker says that it went on with from a snapshot.
+// restoredBy counts the partitions that a worker has restored from a snapshot, by its log.
 func restoredBy(p *process) (n int) {
 	for line := range strings.Lines(p.log.text()) {
 		var acquired struct {

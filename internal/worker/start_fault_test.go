@@ -11,7 +11,7 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// Workers that are started together on an empty server serve, all of them, whatever room
+// Workers that are started together on an empty server all become ready, whatever disk space
 // the server has (P18).
 func TestFaultStartTogether(t *testing.T) {
 	t.Parallel()
@@ -25,14 +25,14 @@ func TestFaultStartTogether(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(s.Stop)
-				var crew []*process
+				var started []*process
 				for range workers {
 					p := &process{t: t, bin: bin, data: t.TempDir(), args: []string{"--nats", s.ClientURL(), "--http", "off"}}
 					t.Cleanup(p.kill)
 					p.start()
-					crew = append(crew, p)
+					started = append(started, p)
 				}
-				for _, p := range crew {
+				for _, p := range started {
 					starts++
 					if err := p.awaitReadyOrEnd(); err != nil {
 						failed++

@@ -17,13 +17,13 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// A stop ends: on SIGTERM the process says that it is stopping, and ends within its drain
-// time of 10 seconds, whatever it waits for (P16b).
+// On SIGTERM the process logs that it is stopping, and ends within its drain timeout of 10
+// seconds, whatever it waits for (P16b).
 func TestFaultStop(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t)
 	const limit = 11 * time.Second // and a second for the process itself
-	counts, late, silent := []any{}, 0, 0
+	counts, late, unlogged := []any{}, 0, 0
 	for _, c := range []struct {
 		name string
 		stop func(t *testing.T, bin string) (took time.Duration, log string)
@@ -38,18 +38,18 @@ func TestFaultStop(t *testing.T) {
 				t.Errorf("the stop took %s\n%s", took, log)
 			}
 			if !strings.Contains(log, `"message":"stopping"`) {
-				silent++
-				t.Errorf("the log does not say that it is stopping\n%s", log)
+				unlogged++
+				t.Errorf("the log has no message stopping\n%s", log)
 			}
 			if _, after, _ := strings.Cut(log, `"message":"stopping"`); strings.Contains(after, "renew lease") {
 				t.Errorf("leases were renewed\n%s", after)
 			}
 		})
 	}
-	figures.Print(t, "P16b", append(counts, "late", late, "silent", silent)...)
+	figures.Print(t, "P16b", append(counts, "late", late, "unlogged", unlogged)...)
 }
 
-// end asks the process to stop, and returns how long that took, in whatever order.
+// end sends SIGTERM, and returns how long the process took to end, with or without an error.
 func (p *process) end() (took time.Duration, log string) {
 	p.t.Helper()
 	began := time.Now()
@@ -86,14 +86,14 @@ func stopBrokerGone(t *testing.T, bin string) (time.Duration, string) {
 	p := newProcess(t, bin, "--nats", s.ClientURL())
 	p.start()
 	p.awaitReady()
-	e := newEars(t, s.ClientURL())
-	newFleet(t, s.ClientURL(), 24, 2000)
-	e.await(100)
+	sub := newSubscriber(t, s.ClientURL())
+	newAgentFleet(t, s.ClientURL(), 24, 2000)
+	sub.await(100)
 	s.Stop()
 	return p.end()
 }
 
-// stopBrokerFrozen stops a worker whose broker does not answer, and does not hang up.
+// stopBrokerFrozen stops a worker whose broker does not answer, and does not close connections.
 func stopBrokerFrozen(t *testing.T, bin string) (time.Duration, string) {
 	listen := freePort(t)
 	broker := newProcess(t, bin, "--listen", listen)
@@ -102,9 +102,9 @@ func stopBrokerFrozen(t *testing.T, bin string) (time.Duration, string) {
 	p := newProcess(t, bin, "--nats", "nats://"+listen)
 	p.start()
 	p.awaitReady()
-	e := newEars(t, "nats://"+listen)
-	newFleet(t, "nats://"+listen, 24, 2000)
-	e.await(100)
+	sub := newSubscriber(t, "nats://"+listen)
+	newAgentFleet(t, "nats://"+listen, 24, 2000)
+	sub.await(100)
 	broker.signal(syscall.SIGSTOP)
 	pause(t, time.Second)
 	return p.end()
@@ -126,7 +126,7 @@ func stopModelHangs(t *testing.T, bin string) (time.Duration, string) {
 	}
 	for deadline := time.Now().Add(waitLimit); s.Calls() == 0; pause(t, 10*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("no model is asked\n%s", p.log.text())
+			t.Fatalf("no model is called\n%s", p.log.text())
 		}
 	}
 	return p.end()

@@ -20,21 +20,21 @@ import (
 	"compactd/internal/worker/partition"
 )
 
-// A stop ends within its time, whatever became of the broker: all partitions share one
-// deadline, and no lease is renewed on the way. Outcomes wait for a commit in every
-// partition, so each of them uses its time.
+// A stop ends within the drain timeout, whether the broker is gone or frozen: all partitions share
+// one deadline, and no lease is renewed meanwhile. Outcomes wait for a commit in every partition,
+// so each of them waits for the deadline.
 func TestStopWithoutBroker(t *testing.T) {
 	for name, lose := range map[string]func(*cable){"gone": (*cable).cut, "frozen": (*cable).freeze} {
 		t.Run(name, func(t *testing.T) {
 			dir, ledgers := t.TempDir(), t.TempDir()
 			emptyPools()
 			defer emptyPools()
-			ats.Register() // a clock of the server's own, which must not be one of the bubble's
+			ats.Register() // starts the server's own clock outside of the bubble
 			defer ats.Unregister()
 			synctest.Test(t, func(t *testing.T) {
-				w := openWorld(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 8})
-				defer w.stop()
-				read, commit := &cable{to: w.server}, &cable{to: w.server}
+				env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 8})
+				defer env.stop()
+				read, commit := &cable{to: env.server}, &cable{to: env.server}
 				var (
 					mu       sync.Mutex // guards the fields below
 					stopping bool
@@ -42,7 +42,7 @@ func TestStopWithoutBroker(t *testing.T) {
 				)
 				waiting := make(chan int, 1000) // partitions with outcomes to commit
 				wk, err := worker.New(worker.Config{
-					Read: read.connect(t), Commit: commit.connect(t), Streams: w.streams, Compaction: w.config, Owner: "a", Dir: ledgers,
+					Read: read.connect(t), Commit: commit.connect(t), Streams: env.streams, Compaction: env.config, Owner: "a", Dir: ledgers,
 					Listener: worker.Listener{
 						Applied: func(f worker.Applied) { waiting <- f.Partition },
 						Retrying: func(i worker.Retrying) {
@@ -63,8 +63,8 @@ func TestStopWithoutBroker(t *testing.T) {
 				go func() { done <- wk.Run(ctx) }()
 				<-wk.Ready()
 				lose(commit)
-				for seen, n := map[int]bool{}, 0; len(seen) < w.streams.Partitions; n++ {
-					w.publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
+				for seen, n := map[int]bool{}, 0; len(seen) < env.streams.Partitions; n++ {
+					env.publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
 					seen[<-waiting] = true
 				}
 				lose(read)
@@ -86,15 +86,15 @@ func TestStopWithoutBroker(t *testing.T) {
 				if len(late) > 0 {
 					t.Errorf("%d renewals while it was stopping: %+v", len(late), late)
 				}
-				read.cut() // lets go of what is blocked
+				read.cut() // unblocks what waits for the connections
 				commit.cut()
 			})
 		})
 	}
 }
 
-// cable is a way to a server that can be cut, or freeze: what is sent is lost then, no
-// answer comes, and nobody notices.
+// cable is a link to a server that can be cut or frozen. A frozen link drops what is sent and
+// returns nothing, without an error.
 type cable struct {
 	to *embedded.Server
 
@@ -132,7 +132,7 @@ func (c *cable) cut() { c.lose(func(f *frozenConn) { _ = f.Close() }) }
 
 func (c *cable) freeze() { c.lose((*frozenConn).freeze) }
 
-// hold keeps what is sent, until release.
+// hold buffers what is sent, until release.
 func (c *cable) hold() { c.each((*frozenConn).hold) }
 
 func (c *cable) release() { c.each((*frozenConn).release) }
@@ -154,15 +154,15 @@ func (c *cable) lose(how func(*frozenConn)) {
 	}
 }
 
-// frozenConn is a connection that may freeze.
+// frozenConn is a connection that can be frozen, or held for a while.
 type frozenConn struct {
 	net.Conn
 	once, twice    sync.Once
 	frozen, closed chan struct{}
 
-	mu   sync.Mutex // guards the fields below
-	held bool
-	kept []byte
+	mu       sync.Mutex // guards the fields below
+	held     bool
+	buffered []byte
 }
 
 func (f *frozenConn) hold() {
@@ -174,8 +174,8 @@ func (f *frozenConn) hold() {
 func (f *frozenConn) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, _ = f.Conn.Write(f.kept) // who reads an error notices it later
-	f.held, f.kept = false, nil
+	_, _ = f.Conn.Write(f.buffered) // the reader gets the error
+	f.held, f.buffered = false, nil
 }
 
 func (f *frozenConn) freeze() { f.once.Do(func() { close(f.frozen) }) }
@@ -194,7 +194,7 @@ func (f *frozenConn) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.held {
-		f.kept = append(f.kept, b...)
+		f.buffered = append(f.buffered, b...)
 		return len(b), nil
 	}
 	return f.Conn.Write(b)

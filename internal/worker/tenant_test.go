@@ -9,20 +9,20 @@ import (
 	"compactd/internal/worker"
 )
 
-// A subject with a tenant is answered about that tenant only, as the subject without
-// one is: permissions on subjects hold for what is asked (hostile actors).
+// Hostile actors: a request on a subject with a tenant is answered for that tenant only, as on the
+// subject without one. So permissions on subjects separate tenants.
 func TestTenantSubjects(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
-	w.publish(events.KindTurn, "s1", turn(1))
-	w.settle()
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
+	env.publish(events.KindTurn, "s1", turn(1))
+	env.awaitDecided()
 	var plain, own events.StatsResponse
-	if e := w.request(events.SubjectStats, `{"session":"s1"}`, &plain); e != nil || !plain.Known {
+	if e := env.request(events.SubjectStats, `{"session":"s1"}`, &plain); e != nil || !plain.Known {
 		t.Fatalf("without a tenant: %v, %+v", e, plain)
 	}
 	for _, payload := range []string{`{"session":"s1"}`, `{"tenant":"default","session":"s1"}`} {
-		if e := w.request("compactd.stats.default", payload, &own); e != nil || !cmp.Equal(plain, own) {
+		if e := env.request("compactd.stats.default", payload, &own); e != nil || !cmp.Equal(plain, own) {
 			t.Errorf("%s: %v, %s", payload, e, cmp.Diff(plain, own))
 		}
 	}
@@ -39,7 +39,7 @@ func TestTenantSubjects(t *testing.T) {
 		{"acme", `[]`, events.CodeBadJSON},
 	} {
 		for _, subject := range []string{events.SubjectContext, events.SubjectRecall, events.SubjectStats} {
-			e := w.request(events.OfTenant(subject, c.tenant), c.payload, &events.StatsResponse{})
+			e := env.request(events.OfTenant(subject, c.tenant), c.payload, &events.StatsResponse{})
 			if e == nil || e.Code != c.code {
 				t.Errorf("%s of %s, %s: %+v, not %s", subject, c.tenant, c.payload, e, c.code)
 			}

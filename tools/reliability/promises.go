@@ -49,7 +49,7 @@ var Promises = []Promise{
 		shown("TestSoakFleet", "C", "zombies>=65", "stale=0", "violations=0"),
 	}},
 	{"P7", "a poisoned event blocks no other session", []Shown{
-		shown("TestPoison", "A", "hostile>=200", "good_changed=0", "content_told=0"),
+		shown("TestPoison", "A", "hostile>=200", "good_changed=0", "content_leaked=0"),
 		shown("TestAmplification", "A", "over=0", "omitted>0", "others_omitted=0"),
 		shown("TestEditsAreBounded", "A", "refused>0"),
 		shown("TestOutcomesNeverFull", "A", "percent<=95", "omitted>0", "others_omitted=0"),
@@ -77,7 +77,7 @@ var Promises = []Promise{
 		shown("TestMutatedSnapshots", "A", "mutations>=16", "not_used>0", "different=0"),
 	}},
 	{"P12", "a full disk is reported, and nothing acknowledged is lost", []Shown{
-		shown("TestFaultDiskFull", "B", "acks>0", "lost=0", "told_ms<=5000"),
+		shown("TestFaultDiskFull", "B", "acks>0", "lost=0", "reported_ms<=5000"),
 	}},
 	{"P13", "a cluster loses a node or a link", []Shown{
 		shown("TestFaultClusterFleet", "B", "cuts>=4", "lost=0", "recovery_ms<=12000"),
@@ -97,7 +97,7 @@ var Promises = []Promise{
 		shown("TestFaultFleetUnfenced", "B", "planted>=1", "missed=0"),
 	}},
 	{"P16b", "a stop ends within its time, and its log states that it is stopping", []Shown{
-		shown("TestFaultStop", "B", "late=0", "silent=0"),
+		shown("TestFaultStop", "B", "late=0", "unlogged=0"),
 	}},
 	{"P18", "a fleet starts at once, on an empty server of any size", []Shown{
 		shown("TestFaultStartTogether", "B", "starts>=51", "failed=0"),

@@ -26,9 +26,9 @@ import (
 	"compactd/internal/worker"
 )
 
-// P12: a worker whose disk fills up says so within five seconds, and loses nothing
-// that was acknowledged; with room again, and after the restart that the server
-// needs, it goes on.
+// P12: a worker whose disk fills up reports it within five seconds, and loses nothing that was
+// acknowledged. With free space again, and after the restart that the server needs, it
+// continues.
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newSmallDisk(t, "8m")
@@ -56,10 +56,10 @@ func TestFaultDiskFull(t *testing.T) {
 		refused = publish()
 	}
 	began := time.Now()
-	said := p.await(false)
+	problems := p.await(false)
 	took := time.Since(began)
 	if found := d.do(fmt.Sprintf("%s doctor --listen %s --data %s/data 2>/dev/null; [ $? = 1 ]", p.bin, listen, d.dir)); !strings.Contains(found, "the disk of "+d.dir+"/data is full") {
-		t.Errorf("the doctor says\n%s", found)
+		t.Errorf("the doctor reports\n%s", found)
 	}
 	p.stop()
 
@@ -84,10 +84,10 @@ func TestFaultDiskFull(t *testing.T) {
 		t.Error(err)
 	}
 	p.stop()
-	t.Logf("refused with %q; not ready: %s", refused, said)
-	figures.Print(t, "P12", "acks", len(acks), "lost", lost, "told_ms", took.Milliseconds())
+	t.Logf("refused with %q; not ready: %s", refused, problems)
+	figures.Print(t, "P12", "acks", len(acks), "lost", lost, "reported_ms", took.Milliseconds())
 	if len(acks) < 10 {
-		t.Error("the disk was full from the first")
+		t.Error("the disk was full too early")
 	}
 }
 
@@ -125,25 +125,25 @@ func newSmallDisk(t *testing.T, size string) *smallDisk {
 	return d
 }
 
-// do runs a command that sees the disk, and returns what it says.
+// do runs a command in the namespace of the disk, and returns what it prints.
 func (d *smallDisk) do(command string) string {
 	d.t.Helper()
 	fmt.Fprintf(d.shell, "%s; echo $?\n", command)
-	var said []string
+	var output []string
 	for {
 		select {
 		case line := <-d.done:
 			if line == "0" {
-				return strings.Join(said, "\n")
+				return strings.Join(output, "\n")
 			}
-			said = append(said, line)
+			output = append(output, line)
 		case <-time.After(waitLimit):
-			d.t.Fatalf("%s: %q", command, said)
+			d.t.Fatalf("%s: %q", command, output)
 		}
 	}
 }
 
-// lineWriter passes lines on; the shell writes whole ones.
+// lineWriter sends each line that is written; the shell writes whole ones.
 type lineWriter chan<- string
 
 func (w lineWriter) Write(b []byte) (int, error) {
@@ -167,7 +167,7 @@ func (p *onSmallDisk) start() {
 		p.bin, p.disk.dir, p.listen, p.http, p.log))
 }
 
-// stop ends the worker in whatever order it still can.
+// stop sends SIGTERM and waits; with a full disk the exit may be an error.
 func (p *onSmallDisk) stop() {
 	p.t.Helper()
 	p.disk.do("kill $pid; wait $pid; true")
@@ -180,20 +180,20 @@ func (p *onSmallDisk) await(ready bool) string {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); <-tick.C {
-		if err := p.ask(&r); err == nil && r.Ready == ready {
-			var said []string
+		if err := p.readiness(&r); err == nil && r.Ready == ready {
+			var problems []string
 			for _, one := range r.Problems {
-				said = append(said, one.Check+": "+one.Message)
+				problems = append(problems, one.Check+": "+one.Message)
 			}
-			return strings.Join(said, "; ")
+			return strings.Join(problems, "; ")
 		}
 	}
 	log, _ := os.ReadFile(p.log) // for the message only
-	p.t.Fatalf("readyz says %+v, want ready %t\n%s", r, ready, log)
+	p.t.Fatalf("readyz reports %+v, want ready %t\n%s", r, ready, log)
 	return ""
 }
 
-func (p *onSmallDisk) ask(r *worker.Readiness) error {
+func (p *onSmallDisk) readiness(r *worker.Readiness) error {
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+p.http+"/readyz", http.NoBody)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (p *onSmallDisk) ask(r *worker.Readiness) error {
 	return json.NewDecoder(resp.Body).Decode(r)
 }
 
-// lost counts the acknowledged turns that the log does not hold as they were.
+// lost counts the acknowledged turns that the log does not contain as they were published.
 func (p *onSmallDisk) lost(js jetstream.JetStream, acks []ack) (lost int) {
 	p.t.Helper()
 	held := map[uint64]string{}

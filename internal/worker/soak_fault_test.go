@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// soakTime is how long a loop of the soak tests goes on: what SOAK says, 30 minutes
-// without it.
+// soakTime is how long a loop of the soak tests runs: the duration in SOAK, 30 minutes without
+// it.
 func soakTime(t *testing.T) time.Duration {
 	t.Helper()
 	s := os.Getenv("SOAK")

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/worker"
 )
 
-// statusOf is the status of a GET with headers of the caller's choice.
+// statusOf returns the status of a request with some headers.
 func statusOf(t *testing.T, m *worker.Monitor, method, path string, header http.Header) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+m.Addr()+path, http.NoBody)
@@ -30,8 +30,8 @@ func statusOf(t *testing.T, m *worker.Monitor, method, path string, header http.
 	return resp.StatusCode
 }
 
-// A page of another site does not ask a worker through the browser of its user, also
-// not on loopback where no token is needed.
+// A page of another site cannot query a worker through the browser of its user, also not on
+// loopback, where no token is needed.
 func TestForeignPagesAreRefused(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
@@ -78,7 +78,7 @@ func TestTokenIsBearer(t *testing.T) {
 		want   int
 	}{
 		{"/metrics", []string{"Bearer " + token}, http.StatusOK},
-		{"/metrics", []string{"bearer  " + token}, http.StatusOK}, // the scheme knows no case
+		{"/metrics", []string{"bearer  " + token}, http.StatusOK}, // the scheme is case-insensitive
 		{"/metrics", []string{token}, http.StatusUnauthorized},
 		{"/metrics", []string{"Token " + token}, http.StatusUnauthorized},
 		{"/metrics", []string{"Basic " + token}, http.StatusUnauthorized},
@@ -95,8 +95,8 @@ func TestTokenIsBearer(t *testing.T) {
 	}
 }
 
-// slowBody begins a request whose body does not come, and returns the first line of
-// what is answered: 100 Continue when the worker waits for the body.
+// slowBody sends a request without its body, and returns the first line of the answer: 100
+// Continue when the worker waits for the body.
 func slowBody(t *testing.T, m *worker.Monitor) string {
 	t.Helper()
 	c, err := net.Dial("tcp", m.Addr())
@@ -112,26 +112,26 @@ func slowBody(t *testing.T, m *worker.Monitor) string {
 	return strings.TrimSpace(line)
 }
 
-// Bodies that do not come keep no other request from its answer, and are not read without bound.
+// Requests whose body does not arrive block no other request, and their number is bounded.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
+	env := newEnv(t, t.TempDir())
 	m := newMonitor(t, worker.MonitorConfig{})
-	r := w.monitored(m, "")
+	r := env.monitored(m, "")
 	<-r.worker.Ready()
 	waiting := 0
-	for ; waiting < 100; waiting++ { // slots are 32, places for bodies are 32
+	for ; waiting < 100; waiting++ { // 32 requests at a time, and 32 bodies that are read
 		if line := slowBody(t, m); line != "HTTP/1.1 100 Continue" {
 			if !strings.HasPrefix(line, "HTTP/1.1 503 ") {
-				t.Errorf("a body too many: %s", line)
+				t.Errorf("a request beyond the limit: %s", line)
 			}
 			break
 		}
 	}
 	if waiting == 100 {
-		t.Error("100 bodies are waited for at once")
+		t.Error("the worker waits for 100 bodies at once")
 	}
 	if got := statusOf(t, m, "GET", "/v1/sessions", http.Header{}); got != http.StatusOK {
-		t.Errorf("with %d bodies that do not come, another request: %d", waiting, got)
+		t.Errorf("with %d bodies that do not arrive, another request: %d", waiting, got)
 	}
 }

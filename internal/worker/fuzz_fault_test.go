@@ -15,23 +15,23 @@ import (
 	"compactd/internal/testkit/plant"
 )
 
-// For a minute, and at least 20,000 messages, anything is stored beside a good session, whose
-// next turn is decided each time; another worker that begins with nothing comes to the same
-// place (P20).
+// For a minute, and at least 20,000 messages, random messages are stored beside a good session,
+// whose next turn is decided each time. A second worker without files reaches the same
+// position (P20).
 func TestFaultFuzzedMessages(t *testing.T) {
 	t.Parallel()
 	const least = 20_000
-	s := newStage(t)
+	s := newFuzzTarget(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	var slowest time.Duration
 	for began := time.Now(); s.stored < least || time.Since(began) < time.Minute; {
 		block, body := plant.Random(r, string(turn(1+r.IntN(3))))
-		s.hostile(block, body)
-		asked := time.Now()
-		s.goesOn(t, fmt.Sprintf("message %d of seed %d, %.200q with %d bytes", s.stored, seed, block, len(body)))
-		slowest = max(slowest, time.Since(asked))
+		s.publishHostile(block, body)
+		sent := time.Now()
+		s.wantDecided(t, fmt.Sprintf("message %d of seed %d, %.200q with %d bytes", s.stored, seed, block, len(body)))
+		slowest = max(slowest, time.Since(sent))
 	}
 	state, err := topology.State(t.Context(), s.js, topology.LogStream)
 	if err == nil {
@@ -49,14 +49,14 @@ func TestFaultFuzzedMessages(t *testing.T) {
 	}
 	again := s.serveAgain()
 	if state.Last != again {
-		t.Errorf("a worker with nothing comes to %d of %d", again, state.Last)
+		t.Errorf("a worker without files is at %d of %d", again, state.Last)
 	}
 	figures.Print(t, "P20", "messages", s.stored, "refused", s.refused, "rejected", rejected, "rejected_twice", twice,
 		"good_turns", s.turns, "stalls", 0, "slowest_ms", slowest.Milliseconds())
 }
 
-// serveAgain opens the partition with a worker without files, and says where it stands.
-func (s *stage) serveAgain() uint64 {
+// serveAgain opens the partition with a worker without files, and returns its position.
+func (s *fuzzTarget) serveAgain() uint64 {
 	s.tb.Helper()
 	next := s.worker(s.tb, "next")
 	m, err := commit.LastMarker(context.Background(), s.conn, 0)

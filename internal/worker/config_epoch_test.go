@@ -13,57 +13,56 @@ import (
 	"compactd/internal/worker"
 )
 
-// A worker with another config goes on from a checkpoint as it does from the log
-// alone: what a ledger learned from usages is what the config of then made of them
-// (P4, P10). It reports when the text of that config is gone.
+// A worker with another config continues from a checkpoint as it does from the log alone:
+// events before the change are replayed under the config that they were decided under (P4, P10).
 func TestAnotherConfigFromTheLog(t *testing.T) {
 	t.Parallel()
 	next := compaction.DefaultPolicy()
 	next.Profile, next.Summarize.Enabled = "seed", false
-	var told [2]map[string][]string
+	var outcomes [2]map[string][]string
 	for i, dir := range []string{t.TempDir(), ""} {
-		w := newWorld(t, t.TempDir())
-		w.ledgers = dir
-		stop := w.run("a", worker.Listener{})
+		env := newEnv(t, t.TempDir())
+		env.ledgers = dir
+		stop := env.run("a", worker.Listener{})
 		for n := 1; n <= 6; n++ {
-			w.publish(events.KindTurn, "s", usageTurn(n))
+			env.publish(events.KindTurn, "s", usageTurn(n))
 		}
-		w.settle()
+		env.awaitDecided()
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		w.config = newConfig(t, next)
-		stop = w.run("b", worker.Listener{Retrying: noRetry(t)})
+		env.config = newConfig(t, next)
+		stop = env.run("b", worker.Listener{Retrying: noRetry(t)})
 		for n := 7; n <= 20; n++ {
-			w.publish(events.KindTurn, "s", usageTurn(n))
+			env.publish(events.KindTurn, "s", usageTurn(n))
 		}
-		w.settle()
+		env.awaitDecided()
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		told[i] = w.stored()
+		outcomes[i] = env.stored()
 	}
-	if diff := cmp.Diff(told[0], told[1]); diff != "" {
-		t.Errorf("told from a checkpoint and from the log (-checkpoint +log):\n%s", diff)
+	if diff := cmp.Diff(outcomes[0], outcomes[1]); diff != "" {
+		t.Errorf("outcomes from a checkpoint and from the log differ (-checkpoint +log):\n%s", diff)
 	}
 }
 
-// A config whose text is gone keeps no worker from starting: the present one takes
-// its place, and the worker reports it.
+// A worker starts although the text of an older config is gone: it uses the present config
+// instead, and reports it.
 func TestConfigIsGone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
-	w.publish(events.KindTurn, "s", usageTurn(1))
-	w.settle()
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
+	env.publish(events.KindTurn, "s", usageTurn(1))
+	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.js.Stream(t.Context(), topology.OutcomesStream)
+	out, err := env.js.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := w.config.Hash()
+	gone := env.config.Hash()
 	last, err := out.GetLastMsgForSubject(t.Context(), events.Config(gone))
 	if err != nil {
 		t.Fatal(err)
@@ -73,23 +72,23 @@ func TestConfigIsGone(t *testing.T) {
 	}
 	p := withoutSummaries()
 	p.Profile = "seed"
-	w.config = newConfig(t, p)
-	said := make(chan error, 8)
-	if err := w.run("b", worker.Listener{Retrying: func(e worker.Retrying) { said <- e.Err }})(); err != nil {
+	env.config = newConfig(t, p)
+	reported := make(chan error, 8)
+	if err := env.run("b", worker.Listener{Retrying: func(e worker.Retrying) { reported <- e.Err }})(); err != nil {
 		t.Fatal(err)
 	}
-	close(said)
+	close(reported)
 	var all []string
-	for err := range said {
+	for err := range reported {
 		all = append(all, err.Error())
 	}
 	if len(all) != 1 || !strings.Contains(all[0], gone) {
-		t.Errorf("the worker says %q, and nothing else was to be said than that config %s is gone", all, gone)
+		t.Errorf("the worker reported %q, want only that config %s is gone", all, gone)
 	}
 }
 
-// usageTurn is a turn of about 500 tokens. The first six say what the provider
-// counted: more than any estimate.
+// usageTurn is a turn of about 500 tokens. The first six carry the usage of a provider that
+// counted more than any estimate.
 func usageTurn(n int) []byte {
 	text, usage := strings.Repeat(fmt.Sprintf("word %d ", n), 150), ""
 	if n <= 6 {

@@ -21,9 +21,9 @@ import (
 	"compactd/internal/worker"
 )
 
-// stage is a worker on a log of one partition, in which a good session goes on beside whatever
-// comes.
-type stage struct {
+// fuzzTarget is a worker on a log of one partition, in which good sessions continue beside any
+// other messages.
+type fuzzTarget struct {
 	tb     testing.TB
 	server *embedded.Server
 	conn   *nats.Conn
@@ -34,23 +34,23 @@ type stage struct {
 	streams *topology.Streams
 	config  *compaction.Config
 
-	ended chan error // the worker has
+	ended chan error // gets what Run returned
 	stop  func() error
 
-	folded  atomic.Uint64 // sequence of the last event that was decided
+	applied atomic.Uint64 // sequence of the last event that was decided
 	wake    chan struct{}
 	turns   int // of the good sessions
 	stored  int // hostile events
 	refused int // by the server
 }
 
-func newStage(tb testing.TB) *stage {
+func newFuzzTarget(tb testing.TB) *fuzzTarget {
 	tb.Helper()
 	srv, err := embedded.Start(embedded.Config{Dir: tb.TempDir(), Listen: "-1"})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &stage{tb: tb, server: srv, ended: make(chan error, 1), wake: make(chan struct{}, 1)}
+	s := &fuzzTarget{tb: tb, server: srv, ended: make(chan error, 1), wake: make(chan struct{}, 1)}
 	tb.Cleanup(srv.Stop)
 	connect := func() *nats.Conn {
 		nc, err := connect.Open(context.Background(), connect.Options{InProcess: srv})
@@ -78,13 +78,13 @@ func newStage(tb testing.TB) *stage {
 }
 
 // worker starts a worker and waits until it serves the partition.
-func (s *stage) worker(tb testing.TB, owner string) (stop func() error) {
+func (s *fuzzTarget) worker(tb testing.TB, owner string) (stop func() error) {
 	tb.Helper()
 	wk, err := worker.New(worker.Config{
 		Read: s.connect(), Commit: s.connect(), Streams: s.streams, Compaction: s.config, Owner: owner, LeaseTTL: time.Second,
 		Listener: worker.Listener{
 			Applied: func(e worker.Applied) {
-				s.folded.Store(uint64(e.Seq))
+				s.applied.Store(uint64(e.Seq))
 				select {
 				case s.wake <- struct{}{}:
 				default:
@@ -107,7 +107,7 @@ func (s *stage) worker(tb testing.TB, owner string) (stop func() error) {
 }
 
 // goodTurn is the next one of a good session: each has fifty.
-func (s *stage) goodTurn() uint64 {
+func (s *fuzzTarget) goodTurn() uint64 {
 	session, n := s.turns/50, 1+s.turns%50
 	s.turns++
 	body := fmt.Sprintf(`{"v":1,"turn":%d,"messages":[{"role":"user","content":"go on"}]}`, n)
@@ -119,7 +119,7 @@ func (s *stage) goodTurn() uint64 {
 }
 
 // hostile stores a message, unless the server refuses it.
-func (s *stage) hostile(block, body string) {
+func (s *fuzzTarget) publishHostile(block, body string) {
 	if s.raw == nil {
 		var err error
 		if s.raw, err = plant.Dial(s.server.ClientURL(), nil); err != nil {
@@ -132,49 +132,49 @@ func (s *stage) hostile(block, body string) {
 		s.stored++
 	case errors.Is(err, plant.ErrDuplicate):
 		s.refused++
-	default: // of a message of whose like the server takes no more over this link
+	default: // the server has closed the connection or refused the message
 		s.refused++
 		s.raw.Close()
 		s.raw = nil
 	}
 }
 
-// goesOn fails unless a good turn is decided now.
-func (s *stage) goesOn(t testing.TB, what string) {
+// wantDecided publishes a good turn and waits until it is decided.
+func (s *fuzzTarget) wantDecided(t testing.TB, what string) {
 	t.Helper()
 	seq := s.goodTurn()
 	deadline := time.NewTimer(waitLimit)
 	defer deadline.Stop()
-	for s.folded.Load() < seq {
+	for s.applied.Load() < seq {
 		select {
 		case <-s.wake:
 		case err := <-s.ended:
 			t.Fatalf("after %s: the worker ended: %v", what, err)
 		case <-deadline.C:
-			t.Fatalf("after %s: the partition is at %d, a good turn at %d waits", what, s.folded.Load(), seq)
+			t.Fatalf("after %s: the partition is at %d, a good turn at %d is not decided", what, s.applied.Load(), seq)
 		}
 	}
 }
 
-// FuzzMessages stores any message before each of a good session, which goes on.
+// FuzzMessages stores any message before each turn of a good session, which continues.
 func FuzzMessages(f *testing.F) {
 	for _, b := range plant.All() {
 		f.Add(b.Text, "")
 	}
 	f.Add("", string(turn(1)))
 	f.Add(plant.Headers("Status", "100"), string(turn(1)))
-	s := newStage(f)
+	s := newFuzzTarget(f)
 	f.Fuzz(func(t *testing.T, block, body string) {
 		if len(block)+len(body) > 1<<20 {
 			t.Skip()
 		}
-		s.hostile(block, body)
-		s.goesOn(t, fmt.Sprintf("%.200q with %d bytes", block, len(body)))
+		s.publishHostile(block, body)
+		s.wantDecided(t, fmt.Sprintf("%.200q with %d bytes", block, len(body)))
 	})
 }
 
-// rejected counts the events that were rejected, once each.
-func (s *stage) rejected() (n, twice int) {
+// rejected counts the rejected events, and those that were rejected twice.
+func (s *fuzzTarget) rejected() (n, twice int) {
 	s.tb.Helper()
 	seen := map[uint64]bool{}
 	err := stream.ReadStream(context.Background(), s.js, topology.OutcomesStream, "out.*.rejected.*.*", 1, 0, func(m jetstream.Msg, _ uint64) error {

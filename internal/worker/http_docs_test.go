@@ -14,8 +14,8 @@ import (
 	"compactd/internal/worker"
 )
 
-// Every command of docs/http.md is run with curl, as it stands but for the port, and
-// answers what the page says.
+// Every command of docs/http.md is run with curl, unchanged but for the port, and gives the
+// answer of the page.
 func TestHTTPPage(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -25,13 +25,13 @@ func TestHTTPPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, t.TempDir())
+	env := newEnv(t, t.TempDir())
 	m := newMonitor(t, worker.MonitorConfig{})
-	r := w.monitored(m, "")
+	r := env.monitored(m, "")
 	<-r.worker.Ready()
-	w.publish(events.KindTurn, "s1", calls(1, "read_file:/repo/retry.go"))
-	w.publish(events.KindTurn, "s1", calls(2, "read_file:/repo/retry.go"))
-	w.settle()
+	env.publish(events.KindTurn, "s1", calls(1, "read_file:/repo/retry.go"))
+	env.publish(events.KindTurn, "s1", calls(2, "read_file:/repo/retry.go"))
+	env.awaitDecided()
 	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```\n```json\n(.*?)```").FindAllSubmatch(page, -1)
 	if len(blocks) != strings.Count(string(page), "```sh") || len(blocks) < 6 {
 		t.Fatalf("%d commands of %d have an answer", len(blocks), strings.Count(string(page), "```sh"))
@@ -54,7 +54,7 @@ func TestHTTPPage(t *testing.T) {
 	}
 }
 
-// jsonValues reads JSON values, one behind the other.
+// jsonValues reads a sequence of JSON values.
 func jsonValues(t *testing.T, data []byte) (out []any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(data)))

@@ -12,30 +12,31 @@ import (
 )
 
 // check requests whether a call fits, and fails the test on a refusal.
-func (w *world) check(session, more string) events.CheckResponse {
-	w.t.Helper()
+func (env *testEnv) check(session, more string) events.CheckResponse {
+	env.t.Helper()
 	var out events.CheckResponse
-	if e := w.request(events.SubjectCheck, fmt.Sprintf(`{"session":%q%s}`, session, more), &out); e != nil {
-		w.t.Fatalf("check %s%s: %s %s", session, more, e.Code, e.Message)
+	if e := env.request(events.SubjectCheck, fmt.Sprintf(`{"session":%q%s}`, session, more), &out); e != nil {
+		env.t.Fatalf("check %s%s: %s %s", session, more, e.Code, e.Message)
 	}
 	return out
 }
 
-func (w *world) stats(session string) events.StatsResponse {
-	w.t.Helper()
+func (env *testEnv) stats(session string) events.StatsResponse {
+	env.t.Helper()
 	var out events.StatsResponse
-	if e := w.request(events.SubjectStats, fmt.Sprintf(`{"session":%q}`, session), &out); e != nil {
-		w.t.Fatalf("stats %s: %s %s", session, e.Code, e.Message)
+	if e := env.request(events.SubjectStats, fmt.Sprintf(`{"session":%q}`, session), &out); e != nil {
+		env.t.Fatalf("stats %s: %s %s", session, e.Code, e.Message)
 	}
 	return out
 }
 
-// A10: what a check says of messages before a call is what stats say once they are
-// published, in a new session and in one with a history; and it changes nothing.
-func TestCheckForesees(t *testing.T) {
+// A10: the budget that a check returns for messages before a call is the one that stats
+// return once they are published, in a new session and in one with a history. A check changes
+// nothing.
+func TestCheckMatchesStats(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
 	const model = `"provider":"openai","model":"gpt-4o","context_window":16000`
 	for n := 1; n <= 3; n++ {
 		data := turn(n)
@@ -47,20 +48,20 @@ func TestCheckForesees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := w.check("s1", "")
-		got := w.check("s1", `,`+model+`,"messages":`+string(messages))
-		if n > 1 && !cmp.Equal(w.stats("s1").Budget, before.Budget) {
-			t.Errorf("turn %d: checking changed %s", n, cmp.Diff(w.stats("s1").Budget, before.Budget))
+		before := env.check("s1", "")
+		got := env.check("s1", `,`+model+`,"messages":`+string(messages))
+		if n > 1 && !cmp.Equal(env.stats("s1").Budget, before.Budget) {
+			t.Errorf("turn %d: checking changed %s", n, cmp.Diff(env.stats("s1").Budget, before.Budget))
 		}
 		if got.Known != (n > 1) || got.Through.Turn != int64(n-1) || !got.Fits || got.Added < 500 {
 			t.Errorf("turn %d: %+v", n, got)
 		}
-		w.publish(events.KindTurn, "s1", data)
-		w.settle()
-		want := w.stats("s1").Budget
+		env.publish(events.KindTurn, "s1", data)
+		env.awaitDecided()
+		want := env.stats("s1").Budget
 		want.Breakdown.CurrentPrompt, want.Breakdown.History = got.Added, want.Breakdown.History-got.Added
 		if diff := cmp.Diff(want, got.Budget); diff != "" {
-			t.Errorf("turn %d (-told after it +foreseen):\n%s", n, diff)
+			t.Errorf("turn %d (-stats after it +check before it):\n%s", n, diff)
 		}
 	}
 	if err := stop(); err != nil {
@@ -68,42 +69,43 @@ func TestCheckForesees(t *testing.T) {
 	}
 }
 
-// A10: what does not fit is reported, with how much is too much; tokens of the caller,
-// system prompt, tools and another model count; B15: attachments, the smallest first.
+// A10: a check reports whether a call fits, and how many tokens are too many. Tokens that the
+// caller gives, system prompt, tools and another model count. B15: of attachments the smallest
+// are taken first.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	stop := w.run("a", worker.Listener{})
-	w.publish(events.KindTurn, "s1", turn(1))
-	w.settle()
-	bare := w.check("s1", "")
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
+	env.publish(events.KindTurn, "s1", turn(1))
+	env.awaitDecided()
+	bare := env.check("s1", "")
 	if !bare.Known || !bare.Fits || bare.Level != events.LevelOK || bare.NeedsCompaction || bare.Added != 0 || bare.Attachments != nil {
-		t.Errorf("as it stands: %+v", bare)
+		t.Errorf("without anything added: %+v", bare)
 	}
-	full := w.check("s1", fmt.Sprintf(`,"tokens":%d`, bare.Room))
+	full := env.check("s1", fmt.Sprintf(`,"tokens":%d`, bare.Room))
 	if !full.Fits || full.Room != 0 || !full.NeedsCompaction || full.Level != events.LevelBlocking || full.Added != bare.Room {
 		t.Errorf("with all the room taken: %+v", full)
 	}
-	if over := w.check("s1", fmt.Sprintf(`,"tokens":%d`, bare.Room+7)); over.Fits || over.Room != -7 {
+	if over := env.check("s1", fmt.Sprintf(`,"tokens":%d`, bare.Room+7)); over.Fits || over.Room != -7 {
 		t.Errorf("with 7 tokens too many: %+v", over)
 	}
 	text := strings.Repeat("be brief ", 100)
-	if got := w.check("s1", fmt.Sprintf(`,"system":%q,"tools":[{"name":%q}]`, text, text)); got.Budget.Breakdown.SystemPrompt < 100 || got.Budget.Breakdown.ToolDefinitions < 100 || got.Added != 0 {
+	if got := env.check("s1", fmt.Sprintf(`,"system":%q,"tools":[{"name":%q}]`, text, text)); got.Budget.Breakdown.SystemPrompt < 100 || got.Budget.Breakdown.ToolDefinitions < 100 || got.Added != 0 {
 		t.Errorf("with system prompt and tools: %+v", got)
 	}
-	if got := w.check("s1", `,"provider":"openai","model":"gpt-4"`); got.Budget.ContextWindow != 8192 {
+	if got := env.check("s1", `,"provider":"openai","model":"gpt-4"`); got.Budget.ContextWindow != 8192 {
 		t.Errorf("with gpt-4: %+v", got)
 	}
-	files := w.check("s1", `,"attachments":[{"type":"text","bytes":4000000},{"type":"PDF","bytes":100000},{"bytes":400}]`)
+	files := env.check("s1", `,"attachments":[{"type":"text","bytes":4000000},{"type":"PDF","bytes":100000},{"bytes":400}]`)
 	want := []events.AttachmentCost{{Tokens: 1_330_000}, {Tokens: 1_000, Send: true}, {Tokens: 133, Send: true}}
 	if diff := cmp.Diff(want, files.Attachments); diff != "" || files.Fits || files.Added != 1_331_133 {
 		t.Errorf("with attachments: %+v %s", files, diff)
 	}
-	if got := w.check("nobody", ``); got.Known || !got.Fits || got.Budget.ContextWindow != 128_000 || got.Budget.EstimatedInput != 0 {
-		t.Errorf("of nobody: %+v", got)
+	if got := env.check("unknown", ``); got.Known || !got.Fits || got.Budget.ContextWindow != 128_000 || got.Budget.EstimatedInput != 0 {
+		t.Errorf("of an unknown session: %+v", got)
 	}
 	big := `,"messages":[{"role":"user","content":"` + strings.Repeat("many words ", 30_000) + `"}]`
-	if got := w.check("s1", big); got.Fits || got.Added < 50_000 {
+	if got := env.check("s1", big); got.Fits || got.Added < 50_000 {
 		t.Errorf("with a message of 330 kB: %+v", got)
 	}
 	for in, code := range map[string]events.Code{
@@ -122,7 +124,7 @@ func TestCheck(t *testing.T) {
 		`,"messages":[],"messages":[]`:       events.CodeDuplicateKey,
 		`,"attachments":[` + strings.Repeat(`{"bytes":1},`, 100) + `{"bytes":1}]`: events.CodeTooLarge,
 	} {
-		if e := w.request(events.SubjectCheck, `{"session":"s1"`+in+`}`, nil); e == nil || e.Code != code || e.Hint == "" {
+		if e := env.request(events.SubjectCheck, `{"session":"s1"`+in+`}`, nil); e == nil || e.Code != code || e.Hint == "" {
 			t.Errorf("%.60s: got %+v, want %s", in, e, code)
 		}
 	}

@@ -18,48 +18,48 @@ import (
 	"compactd/internal/worker"
 )
 
-// badTurn is refused.
+// badTurn is a turn that is rejected.
 const badTurn = `{"messages":7}`
 
-// validStream checks what a stream holds, and counts it by kind. A turn that was
-// refused is not valid.
-func (w *world) validStream(from, filter string, kind func(string) (events.Kind, error)) map[string]int {
-	w.t.Helper()
+// validStream validates the messages of a stream, and counts them by kind. badTurn may be
+// invalid.
+func (env *testEnv) validStream(from, filter string, kind func(string) (events.Kind, error)) map[string]int {
+	env.t.Helper()
 	seen := map[string]int{}
-	err := stream.ReadStream(w.t.Context(), w.js, from, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(env.t.Context(), env.js, from, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		k, err := kind(m.Subject())
 		if err != nil || len(m.Data()) == 0 || strings.HasPrefix(m.Subject(), "out.config.") {
 			return nil //nolint:nilerr // a marker, or a config: no payload of the contract
 		}
 		seen[string(k)]++
 		if err := schematest.Validate(string(k), m.Data()); err != nil && string(m.Data()) != badTurn {
-			w.t.Errorf("%s: %v: %.300s", m.Subject(), err, m.Data())
+			env.t.Errorf("%s: %v: %.300s", m.Subject(), err, m.Data())
 		}
 		return nil
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return seen
 }
 
-// Everything that a world holds at its end, and every answer of its service, is what
-// the schemas say: events of all kinds that a worker takes, and all that it tells.
-func TestWorldIsValid(t *testing.T) {
+// Every message in the streams and every answer of the service is valid by its schema: events of
+// all kinds that a worker takes, and all outcomes that it publishes.
+func TestPayloadsMatchSchemas(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, t.TempDir())
-	w.config, w.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
+	env := newEnv(t, t.TempDir())
+	env.config, env.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
 	summarized := make(chan worker.SummaryDone, 64)
-	stop := w.run("a", worker.Listener{SummaryDone: func(e worker.SummaryDone) { summarized <- e }})
-	w.publish(events.KindTurn, "s1", turn(1))
+	stop := env.run("a", worker.Listener{SummaryDone: func(e worker.SummaryDone) { summarized <- e }})
+	env.publish(events.KindTurn, "s1", turn(1))
 	for n := 1; n <= 24; n++ {
-		w.publish(events.KindTurn, "s2", turn(n))
+		env.publish(events.KindTurn, "s2", turn(n))
 	}
-	w.publish(events.KindTurn, "s3", calls(1, "read_file:/a.go", "write_file:/b.go"))
-	last := w.publish(events.KindTurn, "s3", calls(3, "read_file:/a.go"))
+	env.publish(events.KindTurn, "s3", calls(1, "read_file:/a.go", "write_file:/b.go"))
+	last := env.publish(events.KindTurn, "s3", calls(3, "read_file:/a.go"))
 	next(t, summarized, "summary")
-	w.settle()
-	erased, err := w.conn.SubscribeSync(events.Published(events.KindErased, events.Address{Tenant: "default", Session: "s1"}))
+	env.awaitDecided()
+	erased, err := env.conn.SubscribeSync(events.Published(events.KindErased, events.Address{Tenant: "default", Session: "s1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,24 +68,24 @@ func TestWorldIsValid(t *testing.T) {
 		session, data string
 	}{
 		{events.KindTurn, "s3", badTurn},
-		{events.KindCompact, "s2", `{"id":"ask-1","focus":"the parser","policy":{"target":0.5}}`},
+		{events.KindCompact, "s2", `{"id":"compact-1","focus":"the parser","policy":{"target":0.5}}`},
 		{events.KindRewind, "s2", `{"id":"back-1","generation":0}`},
 		{events.KindOverflow, "s2", `{"id":"o1","status":400,"error":"prompt is too long: 20000 tokens > 16000 maximum"}`},
 		{events.KindIdle, "s3", fmt.Sprintf(`{"v":1,"id":"i1","since":%d}`, last)},
 		{events.KindEnd, "s3", `{"id":"e1"}`},
 		{events.KindForget, "s1", `{"id":"f1"}`},
 	} {
-		w.publish(e.kind, e.session, []byte(e.data))
+		env.publish(e.kind, e.session, []byte(e.data))
 	}
 	if _, err := erased.NextMsg(waitLimit); err != nil {
 		t.Fatal(err)
 	}
-	w.settle()
-	log := w.validStream(topology.LogStream, "log.>", func(subject string) (events.Kind, error) {
+	env.awaitDecided()
+	log := env.validStream(topology.LogStream, "log.>", func(subject string) (events.Kind, error) {
 		at, err := events.ParseLog(subject)
 		return at.Kind, err
 	})
-	told := w.validStream(topology.OutcomesStream, "out.>", func(subject string) (events.Kind, error) {
+	outcomes := env.validStream(topology.OutcomesStream, "out.>", func(subject string) (events.Kind, error) {
 		at, err := events.ParseOutcome(subject)
 		return at.Kind, err
 	})
@@ -95,19 +95,19 @@ func TestWorldIsValid(t *testing.T) {
 		}
 	}
 	for _, k := range append(slices.Clone(events.OutcomeKinds), events.KindErased, events.KindJob) {
-		if told[string(k)] == 0 {
-			t.Errorf("no %s among the outcomes: %v", k, told)
+		if outcomes[string(k)] == 0 {
+			t.Errorf("no %s among the outcomes: %v", k, outcomes)
 		}
 	}
-	w.validAnswers("s2")
+	env.validAnswers("s2")
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// validAnswers asks everything about a session; request and answer must be valid.
-func (w *world) validAnswers(session string) {
-	w.t.Helper()
+// validAnswers sends every kind of request about a session, and validates requests and answers.
+func (env *testEnv) validAnswers(session string) {
+	env.t.Helper()
 	for endpoint, more := range map[string][]string{
 		"check":    {``, `,"messages":[{"role":"user","content":"x"}],"attachments":[{"bytes":7}]`, `,"tokens":-1`},
 		"context":  {``, `,"generation":0`, `,"page":99`},
@@ -117,24 +117,24 @@ func (w *world) validAnswers(session string) {
 		"stats":    {``, `,"provider":"openai","model":"gpt-4"`},
 		"health":   {``},
 	} {
-		asks, answers := worker.Payloads(endpoint)
+		request, answers := worker.Payloads(endpoint)
 		for _, m := range more {
 			in := fmt.Sprintf(`{"session":%q%s}`, session, m)
-			reply, err := w.conn.Request("compactd."+endpoint, []byte(in), waitLimit)
+			reply, err := env.conn.Request("compactd."+endpoint, []byte(in), waitLimit)
 			if err != nil {
-				w.t.Fatal(err)
+				env.t.Fatal(err)
 			}
 			names := answers
 			if reply.Header.Get(micro.ErrorCodeHeader) != "" {
 				names = []string{"error"}
-			} else if asks != "" {
-				if err := schematest.Validate(asks, []byte(in)); err != nil {
-					w.t.Errorf("%s was answered: %v", in, err)
+			} else if request != "" {
+				if err := schematest.Validate(request, []byte(in)); err != nil {
+					env.t.Errorf("%s was answered: %v", in, err)
 				}
 			}
 			valid := slices.ContainsFunc(names, func(name string) bool { return schematest.Validate(name, reply.Data) == nil })
 			if !valid {
-				w.t.Errorf("%s %s: none of %v: %.300s", endpoint, in, names, reply.Data)
+				env.t.Errorf("%s %s: none of %v: %.300s", endpoint, in, names, reply.Data)
 			}
 		}
 	}
