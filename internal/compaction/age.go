@@ -101,7 +101,7 @@ func (l *Ledger) old(now int64) bool { return l.holds(l.since(now, l.cache.confi
 
 // holds reports whether anything in view is from before a sequence.
 func (l *Ledger) holds(before Seq) bool {
-	return before > 0 && stage.NewDraft(l.visible(), l.format, l.cache.rate).Old(before) > 0
+	return before > 0 && l.draft().Old(before) > 0
 }
 
 // fresh returns the first sequence that was not older than a part of the retention
@@ -155,7 +155,7 @@ func moves(o Outcome) bool {
 // restored goes with what hides it.
 func (d *decision) planOld(l *Ledger) *events.Job {
 	g := &l.cache
-	draft := stage.NewDraft(l.visible(), l.format, g.rate)
+	draft := l.draft()
 	draft.DropRestored()
 	entries, from, n := draft.Entries(), draft.AfterSystem(), max(draft.Old(l.fresh(4)), 1)
 	if from < len(entries) && entries[from].Kind == measure.KindSummary {
@@ -168,7 +168,8 @@ func (d *decision) planOld(l *Ledger) *events.Job {
 // truncateOld hides what is old behind a truncation notice, the first exchange included.
 func (d *decision) truncateOld(l *Ledger) {
 	g := &l.cache
-	plan := stage.TruncateOldPlan(l.visible(), l.format, g.rate, l.fresh(2))
+	before := l.fresh(2)
+	plan := l.history().Plan(0, stage.Step{Name: events.StageTruncate, Force: true, Run: func(x *stage.Draft) { x.TruncateOld(before) }})
 	if plan.Uses(events.StageTruncate) {
 		d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}, events.ReasonAge)
 	}

@@ -191,7 +191,7 @@ func BenchmarkPlanRender1k(b *testing.B) {
 		if len(plan.Stages) != 3 {
 			b.Fatalf("stages %+v", plan.Stages)
 		}
-		if _, err := a.render(planView(plan, events.Anthropic)); err != nil {
+		if _, err := compaction.Render(planView(plan, events.Anthropic), func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

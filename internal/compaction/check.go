@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -29,7 +28,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 		return Stats{}, err
 	}
 	return Stats{
-		Budget: l.Budget(), Messages: stage.NewDraft(l.visible(), l.format, l.cache.rate).Messages(),
+		Budget: l.Budget(), Messages: l.draft().Messages(),
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
 		Prepared: l.prepared != nil, Waiting: l.job != nil,
 	}, nil

@@ -335,7 +335,7 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	if !g.policy.Summarize.Enabled { // switched off since it was requested
 		m.Summary = nil
 	}
-	return budgeted{stage.MakePlan(l.visible(), l.format, g.rate, g.policy, g.window, m), m.Target, total}
+	return budgeted{stage.MakePlan(l.history(), g.policy, g.window, m), m.Target, total}
 }
 
 // emitPlan emits a compaction by a plan, and brings l to the state after it.
@@ -387,7 +387,7 @@ func (l *Ledger) inputs(stages []events.StageReport) []events.StageReport {
 // made the input smaller.
 func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Micro) bool) bool {
 	g := &l.cache
-	plan := stage.ClearPlan(l.visible(), l.format, g.rate, func(x *stage.Draft) { form(x, &g.policy.Prune.Micro) })
+	plan := l.history().Plan(0, stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { form(x, &g.policy.Prune.Micro) }})
 	if l.input(plan.After) >= l.input(plan.Before) { // by the provider's count, which need not agree with ours
 		return false
 	}

@@ -43,7 +43,7 @@ func (l *Ledger) Policy() Policy { return *l.cache.policy }
 
 // Replan plans once more for a target, without a summary.
 func (l *Ledger) Replan(p *Policy, target Tokens) stage.Plan {
-	return stage.MakePlan(l.visible(), l.format, l.cache.rate, p, l.cache.window,
+	return stage.MakePlan(l.history(), p, l.cache.window,
 		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.cache.thresholds.Trigger - 1), Hidden: l.restorable})
 }
 
@@ -147,7 +147,7 @@ var NewDraft = stage.NewDraft
 // PlanWithSummary runs the stages with a summary at seq, of so many units, of
 // everything up to a message.
 func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) stage.Plan {
-	return stage.MakePlan(entries, f, r, p, 0, stage.Means{Target: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
+	return stage.MakePlan(stage.History{View: func(out []Entry) []Entry { return append(out, entries...) }, Format: f, Rate: r}, p, 0, stage.Means{Target: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
 }
 
 // Input is what the next call takes with a history of so many tokens.

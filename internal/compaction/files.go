@@ -68,9 +68,5 @@ func FileOf(p *events.Part) string {
 	if p.Kind == events.PartResult {
 		return measure.PathInText(p.Text)
 	}
-	if path, _, ok := measure.PathRead(p.Tool, p.Args); ok {
-		return path
-	}
-	path, _ := measure.PathWritten(p.Tool, p.Args)
-	return path
+	return cmp.Or(measure.PathRead(p.Tool, p.Args), measure.PathWritten(p.Tool, p.Args))
 }

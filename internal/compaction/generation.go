@@ -78,7 +78,7 @@ func (l *Ledger) visibleAt(gen int64) []Entry {
 			edits[l.entries.at(int(m.entry)).Position()] = m
 		}
 	}
-	out := l.view(in)
+	out := l.view(nil, in)
 	for i := range out {
 		if e := &out[i]; e.Kind < measure.KindTruncation {
 			m := edits[e.Position()]

@@ -80,7 +80,7 @@ func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 	if lane == events.LaneBackground { // the history grows until the trigger
 		w.recent -= max(g.thresholds.Trigger-g.thresholds.Prepare, 0)
 	}
-	draft := stage.NewDraft(l.visible(), l.format, g.rate)
+	draft := l.draft()
 	draft.DropRestored() // the next summary decides again what is restored
 	return d.jobFor(l, draft, w)
 }

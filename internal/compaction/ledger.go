@@ -202,19 +202,30 @@ func (l *Ledger) prompt() measure.Prompt {
 }
 
 // visible lists the entries in view.
-func (l *Ledger) visible() []Entry {
-	return l.view(l.lineage(l.Generation()))
+func (l *Ledger) visible() []Entry { return l.appendVisible(nil) }
+
+// appendVisible appends the entries in view.
+func (l *Ledger) appendVisible(out []Entry) []Entry {
+	return l.view(out, l.lineage(l.Generation()))
 }
 
-// view lists the entries that a lineage leaves in view, with a truncation notice or summary
+// draft is the history in view under the stages.
+func (l *Ledger) draft() *stage.Draft { return stage.NewDraft(l.visible(), l.format, l.cache.rate) }
+
+// history is the history in view, for a plan.
+func (l *Ledger) history() stage.History {
+	return stage.History{View: l.appendVisible, Format: l.format, Rate: l.cache.rate}
+}
+
+// view appends the entries that a lineage leaves in view, with a truncation notice or summary
 // where a range is hidden.
-func (l *Ledger) view(in []bool) []Entry {
+func (l *Ledger) view(out []Entry, in []bool) []Entry {
 	gaps := l.gaps(in)
 	n := l.entries.n + len(gaps)
 	for _, s := range gaps {
 		n -= s.to - s.from
 	}
-	out, from := make([]Entry, 0, n), 0
+	out, from := slices.Grow(out, n), 0
 	for _, s := range gaps {
 		out = append(l.entries.appendTo(out, from, s.from), l.placeholderOf(s))
 		out = append(out, l.restored(s, in)...)

@@ -61,7 +61,7 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 	if !l.maySummarize(d.now) {
 		return nil
 	}
-	draft := stage.NewDraft(l.visible(), l.format, g.rate)
+	draft := l.draft()
 	draft.DropRestored()
 	ceiling := g.policy.Summarize.Ceiling(g.thresholds.Available)
 	keep := max(stage.MinMessages, int(measure.CeilDiv(int64(draft.Messages())*int64(manualKeep), measure.Million)))

@@ -123,7 +123,7 @@ func (p *player) emitted(e logged, outs []compaction.Outcome) []emitted {
 }
 
 func (p *player) render(v *compaction.View) []events.Raw {
-	raw, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return p.texts[s], nil })
+	raw, err := render(p.t, v, p.texts)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -524,7 +524,7 @@ func (w *witness) stable(c *events.Compacted) {
 
 // clearedAll clears again what is cleared at every turn: there is no more.
 func (w *witness) clearedAll(policy *compaction.Policy) {
-	p := stage.ClearPlan(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate(), func(d *stage.Draft) { d.ClearOld(&policy.Prune.Micro) })
+	p := historyOf(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate()).Plan(0, stage.Step{Name: events.StagePrune, Run: func(d *stage.Draft) { d.ClearOld(&policy.Prune.Micro) }})
 	if len(p.Used) > 0 {
 		w.t.Fatalf("%d more results are cleared", p.Stages[0].Edits)
 	}

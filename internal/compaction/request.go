@@ -113,10 +113,10 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 		return
 	}
 	next.generations = append(next.generations, generation{From: to})
-	plan := budgeted{
-		Plan:  stage.RewindPlan(l.visible(), next.visibleAt(next.Generation()), l.format, l.cache.rate),
-		total: next.cache.thresholds.Target,
-	}
+	h := l.history()
+	h.View = func(out []Entry) []Entry { return append(out, next.visibleAt(next.Generation())...) }
+	plan := budgeted{Plan: h.Plan(0), total: next.cache.thresholds.Target}
+	plan.Before = l.draft().Repaired()
 	next.generations = next.generations[:l.Generation()]
 	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to
 	d.abort(l, next)

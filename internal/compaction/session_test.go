@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"bytes"
+	"slices"
 	"sort"
 	"strings"
 
@@ -222,7 +223,28 @@ func (a *agent) publish(turn object) []compaction.Outcome {
 
 // render writes a view from the texts published.
 func (a *agent) render(v *compaction.View) ([]events.Raw, error) {
-	return compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+	return render(a.t, v, a.texts)
+}
+
+// render writes a view from texts. Those that are unread give the same.
+func render(t fataler, v *compaction.View, texts map[compaction.Seq][]events.Message) ([]events.Raw, error) {
+	out, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
+	if err != nil {
+		return nil, err
+	}
+	again, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) {
+		list := slices.Clone(texts[s])
+		for i, m := range list {
+			if m.Raw != nil {
+				list[i] = events.Message{Raw: m.Raw}
+			}
+		}
+		return list, nil
+	})
+	if err != nil || !slices.EqualFunc(out, again, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+		t.Fatalf("of unread texts: %v\n%swant\n%s", err, lines(again), lines(out))
+	}
+	return out, nil
 }
 
 func messages(f events.Format, list ...msg) []events.Raw {

@@ -13,7 +13,12 @@ import (
 func makePlan(entries []compaction.Entry, f events.Format, r compaction.Rate, p *compaction.Policy,
 	window, target compaction.Tokens,
 ) stage.Plan {
-	return stage.MakePlan(entries, f, r, p, window, stage.Means{Target: target, Truncate: true, Enough: target})
+	return stage.MakePlan(historyOf(entries, f, r), p, window, stage.Means{Target: target, Truncate: true, Enough: target})
+}
+
+// historyOf is a history of entries, for a plan.
+func historyOf(entries []compaction.Entry, f events.Format, r compaction.Rate) stage.History {
+	return stage.History{View: func(out []compaction.Entry) []compaction.Entry { return append(out, entries...) }, Format: f, Rate: r}
 }
 
 // planView is what a plan makes of its entries.

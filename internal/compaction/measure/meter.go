@@ -154,7 +154,7 @@ func (by Meter) call(e *Entry, p *events.Part) {
 			by.path(e, path, variant)
 		}
 	case slices.Contains(writeTools, tool):
-		e.Path = KeyOf(writePath(p.Args))
+		e.Path = KeyOf(pathOf(p.Args))
 	}
 }
 

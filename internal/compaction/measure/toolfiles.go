@@ -26,19 +26,23 @@ var writeTools = []string{
 // path.
 var pathArguments = []string{"absolutepath", "file", "filename", "filepath", "notebookpath", "path", "targetfile"}
 
-// PathRead reports which file a call reads. Every argument beside the path is
-// part of the variant: a read of some lines is covered by a read of the same
-// lines or of the whole file, never by one of other lines.
-func PathRead(tool string, args events.Raw) (path string, variant Key, ok bool) {
-	if !slices.Contains(readTools, plainName(tool)) {
-		return "", 0, false
+// PathRead returns the file that a call reads, "" for none.
+func PathRead(tool string, args events.Raw) string { return pathIf(readTools, tool, args) }
+
+// PathWritten returns the file that a call changes, "" for none.
+func PathWritten(tool string, args events.Raw) string { return pathIf(writeTools, tool, args) }
+
+// pathIf returns the path among the arguments of a call of one of some tools.
+func pathIf(tools []string, tool string, args events.Raw) string {
+	if !slices.Contains(tools, plainName(tool)) {
+		return ""
 	}
-	path, variant = readPath(args)
-	return path, variant, path != ""
+	return pathOf(args)
 }
 
 // readPath returns the path among the arguments of a read, "" for none, and the
-// variant that the others make.
+// variant that the others make: a read of some lines is covered by a read of the same
+// lines or of the whole file, never by one of other lines.
 func readPath(args events.Raw) (path string, variant Key) {
 	var rest []string
 	for name, value := range events.Members(args) {
@@ -55,16 +59,8 @@ func readPath(args events.Raw) (path string, variant Key) {
 	return path, KeyOf(strings.Join(rest, "\x00"))
 }
 
-// PathWritten reports which file a call changes.
-func PathWritten(tool string, args events.Raw) (path string, ok bool) {
-	if !slices.Contains(writeTools, plainName(tool)) {
-		return "", false
-	}
-	path = writePath(args)
-	return path, path != ""
-}
-
-func writePath(args events.Raw) string {
+// pathOf returns the path among the arguments of a call, "" for none.
+func pathOf(args events.Raw) string {
 	for name, value := range events.Members(args) {
 		if s, isText := events.Text(value); isText && s != "" && slices.Contains(pathArguments, plainName(name)) {
 			return s

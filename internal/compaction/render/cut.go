@@ -8,31 +8,27 @@ import (
 	"compactd/internal/events"
 )
 
-// cutParts returns the parts of an entry whose text is cut. Several texts are cut
+// cut adds the parts of an entry whose text is cut. Several texts are cut
 // as one: what comes behind the cut goes. All other parts stay.
-func cutParts(m *events.Message, e *measure.Entry) []events.Part {
-	var out []events.Part
+func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 	room, _ := e.Kept()
-	most := shareOf(e, m.Parts[e.Part:e.Part+e.Parts])
-	for k := int(e.Part); k < int(e.Part+e.Parts); k++ {
-		p := &m.Parts[k]
+	most := shareOf(e, parts)
+	for _, p := range parts {
 		n, base := measure.Weigh(p.Text)
 		switch {
 		case p.Kind == events.PartResult && e.Op != measure.OpTrim:
-			m.SetText(k, limited(e, p.Text, most))
+			p.SetText(limited(e, p.Text, most))
 		case p.Kind != events.PartResult && p.Kind != events.PartText:
 			n, base = 0, 0
 		case room <= 0:
-			m.Edited = true
 			continue
 		case n >= room || base > most:
-			m.SetText(k, cutText(e, p.Text, room, most))
+			p.SetText(cutText(e, p.Text, room, most))
 			n = room
 		}
 		room, most = room-n, most-base
-		out = append(out, *p)
+		r.parts = append(r.parts, p)
 	}
-	return out
 }
 
 // limited returns the end or ends of a tool's output that are kept. The ceiling of

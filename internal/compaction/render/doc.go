@@ -14,7 +14,7 @@
 //
 // # Guarantees
 //
-//   - Messages that no edit touches keep their bytes.
+//   - Messages that no edit touches keep their bytes, and are not decoded.
 //   - Synthetic messages have the same ids in every rendering of a session.
 //   - A rendered history never costs more tokens than its plan reported.
 //

@@ -3,30 +3,33 @@ package render
 import (
 	"slices"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
-// place is where a message belongs in its exchange.
-type place uint8
+// rank is where a message belongs in its exchange.
+type rank uint8
 
 const (
-	speech  place = iota // of the assistant, with its calls
-	results              // of the calls
-	answers              // placeholders for results that there are none of
-	rest                 // all else, up to the next assistant
+	speech  rank = iota // of the assistant, with its calls
+	results             // of the calls
+	answers             // placeholders for results that there are none of
+	rest                // all else, up to the next assistant
 )
 
 // add puts a message into the open exchange, or begins the next one: with the
 // placeholders for the results that its calls are missing, and the placeholder calls of
 // its results.
-func (r *renderer) add(m events.Message, missing, calls []events.Message) {
-	if m.Role == events.RoleSystem {
+func (r *renderer) add(m message, missing, calls []message) error {
+	if m.role == measure.RoleSystem {
 		r.system = append(r.system, m)
-		return
+		return nil
 	}
-	if m.Role == events.RoleAssistant {
+	if m.role == measure.RoleAssistant {
 		if r.view.Format != events.Anthropic || slices.Contains(r.ranks, results) || slices.Contains(r.ranks, rest) {
-			r.flush()
+			if err := r.flush(); err != nil {
+				return err
+			}
 		}
 		r.put(speech, m)
 	}
@@ -35,53 +38,55 @@ func (r *renderer) add(m events.Message, missing, calls []events.Message) {
 	}
 	for _, call := range calls {
 		if !r.calls() {
-			r.flush()
+			if err := r.flush(); err != nil {
+				return err
+			}
 		}
 		if r.view.Format != events.Anthropic { // before an exchange whose calls may be open
 			r.out = slices.Insert(r.out, r.open, call, m)
 			r.open += 2
-			return
+			return nil
 		}
 		r.put(speech, call)
 	}
 	switch {
-	case m.Role == events.RoleAssistant:
-	case slices.Contains(r.ranks, speech) && (m.Role == events.RoleTool || slices.ContainsFunc(m.Parts, isResultPart)):
+	case m.role == measure.RoleAssistant:
+	case slices.Contains(r.ranks, speech) && (m.role == measure.RoleTool || m.results):
 		r.put(results, m)
 	default:
 		r.put(rest, m)
 	}
+	return nil
 }
 
 // put adds a message to the open exchange.
-func (r *renderer) put(at place, m events.Message) {
+func (r *renderer) put(at rank, m message) {
 	r.out, r.ranks = append(r.out, m), append(r.ranks, at)
 }
 
 // calls reports whether the open exchange has a call.
 func (r *renderer) calls() bool {
 	for i, at := range r.ranks {
-		if at == speech && slices.ContainsFunc(r.out[r.open+i].Parts, isCallPart) {
+		if at == speech && r.out[r.open+i].calls {
 			return true
 		}
 	}
 	return false
 }
 
-func isCallPart(p events.Part) bool { return p.Kind == events.PartCall }
-
-func isResultPart(p events.Part) bool { return p.Kind == events.PartResult }
-
 // flush ends the open exchange: its messages come into their places, and where
 // roles alternate equal neighbours become one message.
-func (r *renderer) flush() {
+func (r *renderer) flush() error {
 	if !slices.IsSorted(r.ranks) {
 		r.sort()
 	}
 	if r.view.Format == events.Anthropic {
-		r.join()
+		if err := r.join(); err != nil {
+			return err
+		}
 	}
 	r.open, r.ranks = len(r.out), r.ranks[:0]
+	return nil
 }
 
 func (r *renderer) sort() {
@@ -96,12 +101,14 @@ func (r *renderer) sort() {
 	}
 }
 
-func (r *renderer) join() {
+func (r *renderer) join() (err error) {
 	n := r.open
 	for i := r.open; i < len(r.out); i++ {
 		switch {
-		case n > 0 && r.out[n-1].Role == r.out[i].Role:
-			r.out[n-1] = merge(r.out[n-1], r.out[i])
+		case n > 0 && r.out[n-1].role == r.out[i].role:
+			if r.out[n-1], err = r.merge(r.out[n-1], r.out[i]); err != nil {
+				return err
+			}
 			continue
 		case n < i:
 			r.out[n] = r.out[i]
@@ -109,18 +116,27 @@ func (r *renderer) join() {
 		n++
 	}
 	r.out = r.out[:n]
+	return nil
 }
 
 // merge joins two messages of one role; results come first.
-func merge(a, b events.Message) events.Message {
-	parts := slices.Concat(a.Parts, b.Parts)
-	slices.SortStableFunc(parts, byRank)
-	return events.Message{Role: a.Role, Parts: parts, Raw: a.Raw, Edited: true}
+func (r *renderer) merge(a, b message) (message, error) {
+	m, err := r.readRaw(a.raw)
+	if err != nil {
+		return a, err
+	}
+	behind, err := r.readRaw(b.raw)
+	if err != nil {
+		return a, err
+	}
+	m.Parts, m.Edited = append(m.Parts, behind.Parts...), true
+	slices.SortStableFunc(m.Parts, byRank)
+	return r.made(a.role, m)
 }
 
-func byRank(x, y events.Part) int { return rank(x) - rank(y) }
+func byRank(x, y events.Part) int { return rankOf(x) - rankOf(y) }
 
-func rank(p events.Part) int {
+func rankOf(p events.Part) int {
 	if p.Kind == events.PartResult {
 		return 0
 	}

@@ -1,10 +1,9 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
+	"sync"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
@@ -33,39 +32,27 @@ func (v *View) Seqs() []measure.Seq {
 	return slices.Compact(out)
 }
 
-// messages counts those that the entries belong to.
-func (v *View) messages() (n int) {
-	for i := range v.Entries {
-		if v.Entries[i].Flags.Has(measure.FlagFirst) {
-			n++
-		}
-	}
-	return n
-}
-
 // Weight is how many bytes of memory the entries of the view take.
 func (v *View) Weight() int { return len(v.Entries) * measure.HeldEntry }
 
-// Texts returns the messages of the turn at a sequence of the log.
+// Texts returns the messages of the turn at a sequence of the log. They are not changed,
+// and may be unread: a message without role and parts is read from its Raw when an edit
+// needs it.
 type Texts func(measure.Seq) ([]events.Message, error)
 
 // Render writes the view in the session's own dialect, valid for its provider.
-// Messages that no edit touches keep their bytes.
+// Messages that no edit touches are the Raw of their texts, not a copy.
 func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderer{view: v, texts: texts, out: make([]events.Message, 0, v.messages())}
-	for from := 0; from < len(v.Entries); {
-		to := from + 1
-		for to < len(v.Entries) && v.Entries[from].SameMessage(&v.Entries[to]) {
-			to++
-		}
-		if err := r.message(from, to); err != nil {
-			return nil, err
-		}
-		from = to
-	}
-	r.flush()
-	return v.Format.WriteAll(slices.Insert(r.out, 0, r.system...))
+	r := renderers.Get().(*renderer)
+	r.view, r.texts = v, texts
+	out, err := r.render()
+	r.reset()
+	renderers.Put(r)
+	return out, err
 }
+
+// renderers are those that are done: a large history takes large lists.
+var renderers = sync.Pool{New: func() any { return new(renderer) }}
 
 // renderer assembles a history exchange by exchange: the assistant's messages,
 // then the results of their calls, placeholders last, since without ids the
@@ -73,179 +60,197 @@ func Render(v *View, texts Texts) ([]events.Raw, error) {
 type renderer struct {
 	view  *View
 	texts Texts
-	pairs *stage.Pairing // nil until a placeholder needs it
 
-	parts []events.Part // of the message at hand
+	seq    measure.Seq // of the turn at hand, 0 for none
+	turn   []events.Message
+	parts  []events.Part  // of the message at hand
+	pairs  *stage.Pairing // nil until a placeholder needs it
+	moved  map[place]bool // messages that have lost parts to other places
+	system []message
+	out    []message
+	open   int    // in out, where the open exchange begins
+	ranks  []rank // of its messages
+}
 
-	system, out []events.Message
-	open        int     // in out, where the open exchange begins
-	ranks       []place // of its messages
+// message is one of the history that is rendered.
+type message struct {
+	raw            events.Raw
+	role           measure.Role
+	calls, results bool // it has any
+}
+
+// place is that of a message in the log.
+type place struct {
+	seq   measure.Seq
+	index uint32
+}
+
+func placeOf(e *measure.Entry) place { return place{e.Seq, e.Index} }
+
+// reset drops the history, and what its texts refer to.
+func (r *renderer) reset() {
+	clear(r.parts[:cap(r.parts)])
+	clear(r.out[:cap(r.out)])
+	*r = renderer{parts: r.parts[:0], out: r.out[:0], ranks: r.ranks[:0]}
+}
+
+func (r *renderer) render() ([]events.Raw, error) {
+	for from := 0; from < len(r.view.Entries); {
+		to := from + 1
+		for to < len(r.view.Entries) && r.view.Entries[from].SameMessage(&r.view.Entries[to]) {
+			to++
+		}
+		if err := r.message(from, to); err != nil {
+			return nil, err
+		}
+		from = to
+	}
+	if err := r.flush(); err != nil {
+		return nil, err
+	}
+	out := make([]events.Raw, 0, len(r.system)+len(r.out))
+	for _, list := range [][]message{r.system, r.out} {
+		for i := range list {
+			out = append(out, list[i].raw)
+		}
+	}
+	return out, nil
 }
 
 // message adds the message of entries from ≤ i < to.
 func (r *renderer) message(from, to int) error {
 	first := &r.view.Entries[from]
-	if first.Kind == measure.KindSummary {
-		msgs, err := r.texts(first.Seq)
-		if err != nil || len(msgs) != 1 {
-			return fmt.Errorf("render summary at %d: %d messages: %w", first.Seq, len(msgs), err)
-		}
-		r.addPlaceholder(summarized(first, msgs[0]))
-		return nil
-	}
-	if first.Kind == measure.KindTruncation {
-		r.addPlaceholder(truncationMessage(first))
-		return nil
-	}
-	if first.Kind == measure.KindRestored {
+	switch first.Kind {
+	case measure.KindSummary:
+		return r.summary(first)
+	case measure.KindTruncation:
+		return r.placeholder(truncationMessage(first))
+	case measure.KindRestored:
 		return r.restored(first)
 	}
-	m, err := r.source(first)
+	source, err := r.source(first)
 	if err != nil {
 		return err
 	}
-	for i := from; i < to; i++ {
-		if r.view.Entries[i].Op.Trims() { // in place
-			m = m.Clone()
-			break
-		}
+	if out, ok := r.untouched(source, from, to); ok {
+		return r.add(out, nil, nil)
 	}
-	var answers, calls []events.Message
-	r.parts = r.parts[:0]
+	return r.edited(source, from, to)
+}
+
+// untouched returns the message as it came, if no edit and no rule of the dialect
+// changes it. Entries alone decide that.
+func (r *renderer) untouched(source *events.Message, from, to int) (out message, ok bool) {
+	strict := r.view.Format == events.Anthropic // blank texts are refused, and results come first
+	var parts uint32
+	content, other := false, false
 	for i := from; i < to; i++ {
 		e := &r.view.Entries[i]
-		if e.Flags.Has(measure.FlagEmpty) && e.Kind == measure.KindResult {
-			continue
+		empty, result := e.Flags.Has(measure.FlagEmpty), e.Kind == measure.KindResult
+		switch {
+		case e.Op != measure.OpNone, e.Part != parts, e.Flags.Has(measure.FlagAnswer | measure.FlagCall), empty && (result || strict):
+			return out, false
+		case strict && (result && other || !result && e.Parts > 1): // one of several may be blank
+			return out, false
 		}
-		if e.Op.Trims() {
-			r.parts = append(r.parts, cutParts(&m, e)...)
-		}
-		for k := e.Part; k < e.Part+e.Parts && !e.Op.Trims(); k++ {
-			p := m.Parts[k]
-			if err := r.edit(&p, i); err != nil {
-				return err
+		parts += e.Parts
+		content, other = content || !empty, other || !result
+		out.holds(e)
+	}
+	if unread(source) && r.lost(&r.view.Entries[from]) || !unread(source) && int(parts) != len(source.Parts) {
+		return out, false
+	}
+	out.raw = source.Raw
+	return out, content
+}
+
+// holds notes that the message has an entry.
+func (m *message) holds(e *measure.Entry) {
+	m.role = e.Role
+	m.calls = m.calls || e.Kind == measure.KindCall
+	m.results = m.results || e.Kind == measure.KindResult
+}
+
+// lost reports whether parts of a message are at another place, behind their calls.
+func (r *renderer) lost(e *measure.Entry) bool {
+	if r.moved == nil {
+		r.moved = map[place]bool{}
+		for i := range r.view.Entries {
+			x := &r.view.Entries[i]
+			if x.Part > 0 && x.Kind < measure.KindTruncation && (i == 0 || !r.view.Entries[i-1].SameMessage(x)) {
+				r.moved[placeOf(x)] = true
 			}
-			r.parts, m.Edited = append(r.parts, p), m.Edited || p.Edited
-		}
-		if e.Flags.Has(measure.FlagAnswer) {
-			answers = append(answers, r.result(e, m, m.Parts[e.Part]))
-		}
-		if e.Flags.Has(measure.FlagCall) {
-			calls = append(calls, r.call(e, m, m.Parts[e.Part]))
 		}
 	}
-	if !slices.ContainsFunc(r.parts, hasContent) {
-		return nil
-	}
-	if r.view.Format == events.Anthropic { // blank texts are refused, and results come first
-		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
-		if !slices.IsSortedFunc(r.parts, byRank) {
-			slices.SortStableFunc(r.parts, byRank)
-			m.Edited = true
-		}
-	}
-	if m.Edited || len(r.parts) != len(m.Parts) {
-		m.Parts, m.Edited = slices.Clone(r.parts), true
-	}
-	r.add(m, answers, calls)
-	return nil
+	return r.moved[placeOf(e)]
 }
-
-// addPlaceholder adds the placeholder of hidden messages.
-func (r *renderer) addPlaceholder(m events.Message) {
-	m.As = r.view.PlaceholderRole
-	r.put(rest, m)
-}
-
-// hasContent reports whether a part is more than white space.
-func hasContent(p events.Part) bool { return p.Kind != events.PartText || !measure.Blank(&p) }
 
 // source returns the message an entry was measured from.
-func (r *renderer) source(e *measure.Entry) (events.Message, error) {
-	msgs, err := r.texts(e.Seq)
-	if err != nil {
-		return events.Message{}, fmt.Errorf("render turn at %d: %w", e.Seq, err)
+func (r *renderer) source(e *measure.Entry) (*events.Message, error) {
+	if r.turn == nil || r.seq != e.Seq {
+		turn, err := r.texts(e.Seq)
+		if err != nil {
+			return nil, fmt.Errorf("render turn at %d: %w", e.Seq, err)
+		}
+		r.seq, r.turn = e.Seq, turn
 	}
-	if int(e.Index) >= len(msgs) || int(e.Part+e.Parts) > len(msgs[e.Index].Parts) {
-		return events.Message{}, fmt.Errorf("render turn at %d: it has no part %d of message %d", e.Seq, e.Part, e.Index)
+	if int(e.Index) >= len(r.turn) {
+		return nil, fmt.Errorf("render turn at %d: it has no message %d", e.Seq, e.Index)
 	}
-	return msgs[e.Index], nil
+	return &r.turn[e.Index], nil
 }
 
-// edit carries out the op of entry i on a part.
-func (r *renderer) edit(p *events.Part, i int) error {
-	e := &r.view.Entries[i]
-	switch e.Op {
-	case measure.OpClear:
-		p.SetText(e.Recall(measure.ClearText))
-	case measure.OpClearOld:
-		p.SetText(e.Recall(measure.ClearOldText))
-	case measure.OpDeduplicate:
-		path, err := r.path(*p, i)
-		if err != nil {
-			return err
-		}
-		p.SetText(e.Recall(measure.DedupeHead + path + measure.DedupeTail))
+func unread(m *events.Message) bool { return m.Role == "" }
+
+// read returns a message with its parts.
+func (r *renderer) read(m *events.Message) (events.Message, error) {
+	if !unread(m) {
+		return *m, nil
+	}
+	return r.readRaw(m.Raw)
+}
+
+func (r *renderer) readRaw(raw events.Raw) (events.Message, error) {
+	list, err := r.view.Format.ReadAll([]events.Raw{raw})
+	if err != nil {
+		return events.Message{}, fmt.Errorf("render: %w", err)
+	}
+	return list[0], nil
+}
+
+// part returns the first part of an entry.
+func (r *renderer) part(e *measure.Entry) (p events.Part, err error) {
+	source, err := r.source(e)
+	if err != nil {
+		return p, err
+	}
+	m, err := r.read(source)
+	if err == nil {
+		err = holdsParts(&m, e)
+	}
+	if err != nil {
+		return p, err
+	}
+	return m.Parts[e.Part], nil
+}
+
+func holdsParts(m *events.Message, e *measure.Entry) error {
+	if int(e.Part+e.Parts) > len(m.Parts) {
+		return fmt.Errorf("render turn at %d: it has no part %d of message %d", e.Seq, e.Part, e.Index)
 	}
 	return nil
 }
 
-// path finds the file that the result at entry i read.
-func (r *renderer) path(result events.Part, i int) (string, error) {
-	if r.pairs == nil {
-		r.pairs = stage.Pair(r.view.Entries, r.view.Format)
-	}
-	c := r.pairs.Other[i]
-	if c < 0 {
-		return measure.PathInText(result.Text), nil
-	}
-	call := &r.view.Entries[c]
-	m, err := r.source(call)
+// made writes a message that compactd makes.
+func (r *renderer) made(role measure.Role, m events.Message) (message, error) {
+	raw, err := r.view.Format.Write(m)
 	if err != nil {
-		return "", err
+		return message{}, fmt.Errorf("render: %w", err)
 	}
-	p := m.Parts[call.Part]
-	if path, _, ok := measure.PathRead(p.Tool, p.Args); ok {
-		return path, nil
+	out := message{raw: raw, role: role}
+	for i := range m.Parts {
+		out.calls = out.calls || m.Parts[i].Kind == events.PartCall
+		out.results = out.results || m.Parts[i].Kind == events.PartResult
 	}
-	return measure.PathInText(result.Text), nil
-}
-
-// result is the placeholder for the result of a call that has none.
-func (r *renderer) result(e *measure.Entry, source events.Message, call events.Part) events.Message {
-	role := events.RoleTool
-	if r.view.Format == events.Anthropic {
-		role = events.RoleUser
-	}
-	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: measure.AnswerText}
-	return events.Message{Role: role, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: source.TimestampOf()}
-}
-
-// unknownTool is the name of a tool whose result does not name it.
-const unknownTool = "unknown"
-
-// call is the placeholder call for a result that has none.
-func (r *renderer) call(e *measure.Entry, source events.Message, result events.Part) events.Message {
-	tool := headUnits(result.Tool, measure.MaxToolUnits)
-	m := textMessage(events.RoleAssistant, measure.CallTextHead+cmp.Or(tool, unknownTool)+measure.CallTextTail)
-	if r.view.Format != events.NeuroLink { // others refuse a call without a name
-		tool = cmp.Or(tool, unknownTool)
-	}
-	m.ID, m.Timestamp = syntheticID("repair-call-", e), source.TimestampOf()
-	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool})
-	return m
-}
-
-func textMessage(role events.Role, text string) events.Message {
-	return events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}
-}
-
-// headUnits returns the longest head of s with at most n UTF-16 units.
-func headUnits(s string, n int) string {
-	for i, c := range s {
-		if n -= len(string(c)); n < 0 { // bytes, which are never fewer than units
-			return s[:i]
-		}
-	}
-	return strings.Clone(s)
+	return out, nil
 }

@@ -11,33 +11,30 @@ import (
 func (r *renderer) restored(e *measure.Entry) error {
 	own := *e
 	own.Parts = 1
-	m, err := r.source(&own)
+	result, err := r.part(&own)
 	if err != nil {
 		return err
 	}
-	result := m.Parts[e.Part]
 	name, err := r.nameOf(e, &result)
 	if err != nil {
 		return err
 	}
 	text := result.Text
 	if room, _ := e.Kept(); int64(events.Units(text)) > room {
-		text = cutText(e, text, room, shareOf(&own, m.Parts[e.Part:e.Part+1]))
+		text = cutText(e, text, room, shareOf(&own, []events.Part{result}))
 	}
-	r.put(rest, textMessage(events.RoleUser, fmt.Sprintf(measure.RestoreHead, name, e.Turn)+text))
-	return nil
+	return r.addMade(textMessage(events.RoleUser, fmt.Sprintf(measure.RestoreHead, name, e.Turn)+text))
 }
 
 // nameOf is the file that a restored result was read from, or the tool it is from.
 func (r *renderer) nameOf(e *measure.Entry, result *events.Part) (string, error) {
 	tool := result.Tool
 	if e.CallSeq() != 0 {
-		m, err := r.source(&measure.Entry{Seq: e.CallSeq(), Index: uint32(e.Call >> 32), Part: uint32(e.Call), Parts: 1})
+		call, err := r.part(&measure.Entry{Seq: e.CallSeq(), Index: uint32(e.Call >> 32), Part: uint32(e.Call), Parts: 1})
 		if err != nil {
 			return "", err
 		}
-		call := m.Parts[uint32(e.Call)]
-		if path, _, ok := measure.PathRead(call.Tool, call.Args); ok && e.Flags.Has(measure.FlagRead) {
+		if path := measure.PathRead(call.Tool, call.Args); path != "" && e.Flags.Has(measure.FlagRead) {
 			return path, nil
 		}
 		tool = call.Tool

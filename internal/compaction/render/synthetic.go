@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -39,9 +41,70 @@ func truncationMessage(e *measure.Entry) events.Message {
 	return m
 }
 
-// summarized is the message of a summary, with its id.
-func summarized(e *measure.Entry, m events.Message) events.Message {
+// summary adds the message of a summary, with its id.
+func (r *renderer) summary(e *measure.Entry) error {
+	msgs, err := r.texts(e.Seq)
+	if err != nil || len(msgs) != 1 {
+		return fmt.Errorf("render summary at %d: %d messages: %w", e.Seq, len(msgs), err)
+	}
+	m := msgs[0]
 	m.Condensation = idOf("condensation %d", e.Seq)
 	m.ID = "summary-" + m.Condensation
-	return m
+	return r.placeholder(m)
+}
+
+// placeholder adds the placeholder of hidden messages.
+func (r *renderer) placeholder(m events.Message) error {
+	m.As = r.view.PlaceholderRole
+	return r.addMade(m)
+}
+
+// addMade adds a user's message that compactd makes, and that answers nothing.
+func (r *renderer) addMade(m events.Message) error {
+	out, err := r.made(measure.RoleUser, m)
+	if err == nil {
+		r.put(rest, out)
+	}
+	return err
+}
+
+// result is the placeholder for the result of a call that has none.
+func (r *renderer) result(e *measure.Entry, source *events.Message) (message, error) {
+	role, as := measure.RoleTool, events.RoleTool
+	if r.view.Format == events.Anthropic {
+		role, as = measure.RoleUser, events.RoleUser
+	}
+	call := &source.Parts[e.Part]
+	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: measure.AnswerText}
+	return r.made(role, events.Message{Role: as, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: source.TimestampOf()})
+}
+
+// unknownTool is the name of a tool whose result does not name it.
+const unknownTool = "unknown"
+
+// call is the placeholder call for a result that has none.
+func (r *renderer) call(e *measure.Entry, source *events.Message) (message, error) {
+	result := &source.Parts[e.Part]
+	tool := headUnits(result.Tool, measure.MaxToolUnits)
+	m := textMessage(events.RoleAssistant, measure.CallTextHead+cmp.Or(tool, unknownTool)+measure.CallTextTail)
+	if r.view.Format != events.NeuroLink { // others refuse a call without a name
+		tool = cmp.Or(tool, unknownTool)
+	}
+	m.ID, m.Timestamp = syntheticID("repair-call-", e), source.TimestampOf()
+	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool})
+	return r.made(measure.RoleAssistant, m)
+}
+
+func textMessage(role events.Role, text string) events.Message {
+	return events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}
+}
+
+// headUnits returns the longest head of s with at most n UTF-16 units.
+func headUnits(s string, n int) string {
+	for i, c := range s {
+		if n -= len(string(c)); n < 0 { // bytes, which are never fewer than units
+			return s[:i]
+		}
+	}
+	return strings.Clone(s)
 }

@@ -1,7 +1,8 @@
 // Package stage owns what makes a history smaller: the stages, and the plan that runs them
 // in order.
 //
-//	plan := stage.MakePlan(entries, format, rate, &policy, window, stage.Means{Target: target, Truncate: true})
+//	history := stage.History{View: appendEntries, Format: format, Rate: rate}
+//	plan := stage.MakePlan(history, &policy, window, stage.Means{Target: target, Truncate: true})
 //	plan.Edits   // what to do, in the order it was decided
 //	plan.Entries // the effective history after it
 //	plan.After   // its tokens, a ceiling
@@ -11,7 +12,8 @@
 // A [Draft] is an effective history under the stages. A stage edits it; a savepoint allows
 // a stage that does not help to be rolled back. A pairing joins calls and results. A
 // placeholder stands in for a cleared result or for a hidden range of messages; a
-// truncation notice is the placeholder of a range that has no summary.
+// truncation notice is the placeholder of a range that has no summary. A [Step] is a stage
+// of a plan: [History.Plan] takes steps over one draft, and makes a [Plan] of what they did.
 //
 // # Order
 //

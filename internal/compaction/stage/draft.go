@@ -18,18 +18,27 @@ type Draft struct {
 	// What follows from entries, so that a stage costs what it changes.
 	costs    []measure.Tokens // of each
 	tokens   measure.Tokens   // of all
-	pointers int              // placeholders that refer to a later read
-	pairs    *Pairing         // nil until it is needed
+	messages int
+	pointers int // placeholders that refer to a later read
+	restored int // results that are shown again
+	pairs    Pairing
+	paired   bool // pairs are those of entries
 
 	changes []change // since the last savepoint, in order
+
+	before measure.Tokens  // what a plan began with
+	room   []measure.Entry // where a plan begins, used again by the next
 }
 
 // change is an entry that put replaced. It names its place by address: a stage that
 // hides messages goes on with other entries, and what is put there later is no
 // change of the marked ones.
 type change struct {
-	at  *measure.Entry
-	was measure.Entry
+	at      *measure.Entry
+	ceiling uint32
+	lines   uint16
+	flags   measure.Flags
+	op      measure.Op
 }
 
 // NewDraft takes over entries.
@@ -41,21 +50,29 @@ func NewDraft(entries []measure.Entry, f events.Format, r measure.Rate) *Draft {
 
 // set makes the draft hold other entries.
 func (d *Draft) set(entries []measure.Entry) {
-	d.entries, d.costs = entries, make([]measure.Tokens, len(entries))
-	d.tokens, d.pointers, d.pairs = 0, 0, nil
+	d.entries, d.costs = entries, slices.Grow(d.costs[:0], len(entries))[:len(entries)]
+	d.tokens, d.messages, d.pointers, d.restored, d.paired = 0, 0, 0, 0, false
 	for i := range entries {
-		d.costs[i] = d.rate.Entry(&entries[i])
-		d.tokens += d.costs[i]
-		if entries[i].Op == measure.OpDeduplicate {
+		e := &entries[i]
+		t := d.rate.Entry(e)
+		d.costs[i] = t
+		d.tokens += t
+		if e.Flags.Has(measure.FlagFirst) {
+			d.messages++
+		}
+		if e.Op == measure.OpDeduplicate {
 			d.pointers++
+		}
+		if e.Kind == measure.KindRestored {
+			d.restored++
 		}
 	}
 }
 
-// put replaces an entry by one that pairs as it does.
+// put replaces an entry by one that differs in its edit or its flags, and pairs as it does.
 func (d *Draft) put(i int, e measure.Entry) {
 	was := &d.entries[i]
-	d.changes = append(d.changes, change{was, *was})
+	d.changes = append(d.changes, change{was, was.Ceiling, was.Lines, was.Flags, was.Op})
 	if was.Op == measure.OpDeduplicate {
 		d.pointers--
 	}
@@ -65,25 +82,31 @@ func (d *Draft) put(i int, e measure.Entry) {
 	d.tokens -= d.costs[i]
 	d.costs[i] = d.rate.Entry(&e)
 	d.tokens += d.costs[i]
-	*was = e
+	was.Ceiling, was.Lines, was.Flags, was.Op = e.Ceiling, e.Lines, e.Flags, e.Op
+}
+
+// savepoint is a draft as it was.
+type savepoint struct {
+	entries []measure.Entry
+	edits   []events.Edit
 }
 
 // savepoint returns the draft as it is, for rollback.
-func (d *Draft) savepoint() Draft {
+func (d *Draft) savepoint() savepoint {
 	d.changes = d.changes[:0]
-	return *d
+	return savepoint{d.entries, d.edits}
 }
 
 // rollback makes the draft what it was at the last savepoint.
-func (d *Draft) rollback(was Draft) {
+func (d *Draft) rollback(was savepoint) {
 	if len(d.edits) == len(was.edits) {
 		return
 	}
 	for _, c := range slices.Backward(d.changes) {
-		*c.at = c.was
+		c.at.Ceiling, c.at.Lines, c.at.Flags, c.at.Op = c.ceiling, c.lines, c.flags, c.op
 	}
-	*d = was
-	d.set(d.entries)
+	d.edits = was.edits
+	d.set(was.entries)
 }
 
 // Tokens estimates the history as it is, without the framing of a conversation.
@@ -96,30 +119,24 @@ func (d *Draft) Entries() []measure.Entry { return d.entries }
 func (d *Draft) Edits() []events.Edit { return d.edits }
 
 // TokensFrom estimates the entries from position i on as a history of their own.
-func (d *Draft) TokensFrom(i int) measure.Tokens {
-	return NewDraft(d.entries[i:], d.format, d.rate).Tokens()
+func (d *Draft) TokensFrom(i int) (sum measure.Tokens) {
+	for _, t := range d.costs[i:] {
+		sum += t
+	}
+	return sum
 }
 
 // pairing returns what belongs together.
 func (d *Draft) pairing() *Pairing {
-	if d.pairs == nil {
-		d.pairs = Pair(d.entries, d.format)
+	if !d.paired {
+		d.pairs.find(d.entries, d.format)
+		d.paired = true
 	}
-	return d.pairs
+	return &d.pairs
 }
 
 // Messages counts the messages in view, truncation notices included.
-func (d *Draft) Messages() int { return messagesOf(d.entries) }
-
-func messagesOf(entries []measure.Entry) int {
-	n := 0
-	for i := range entries {
-		if entries[i].Flags.Has(measure.FlagFirst) {
-			n++
-		}
-	}
-	return n
-}
+func (d *Draft) Messages() int { return d.messages }
 
 // edit sets the op of entries and notes it.
 func (d *Draft) edit(o events.Op, at []int) {

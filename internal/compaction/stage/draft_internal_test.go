@@ -130,9 +130,9 @@ func slowTokens(d *Draft) (sum measure.Tokens) {
 }
 
 // slowPairs looks for the call of each result from the beginning of its exchange.
-func slowPairs(d *Draft) []int {
+func slowPairs(d *Draft) []int32 {
 	exchange := exchanges(d.entries, d.format)
-	out := slices.Repeat([]int{-1}, len(d.entries))
+	out := slices.Repeat([]int32{-1}, len(d.entries))
 	for i, e := range d.entries {
 		if e.Kind != measure.KindResult || e.Flags.Has(measure.FlagEmpty) {
 			continue
@@ -157,13 +157,13 @@ func slowPairs(d *Draft) []int {
 			switch {
 			case k < 0 || d.entries[k].Kind != measure.KindCall && d.entries[k].Kind != measure.KindResult:
 			case out[k] < 0 || d.entries[out[k]].Kind != measure.KindCall:
-				out[i] = k
+				out[i] = int32(k)
 			default:
-				call = out[k]
+				call = int(out[k])
 			}
 		}
 		if call >= 0 {
-			out[i], out[call] = call, i
+			out[i], out[call] = int32(call), int32(i)
 		}
 	}
 	return out

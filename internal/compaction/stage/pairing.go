@@ -1,61 +1,86 @@
 package stage
 
 import (
+	"slices"
+
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
 // Pairing is which entries of a history belong together.
+//
+// An exchange begins at an assistant message that follows another role. In openai each
+// assistant message begins one, since results must follow their own; in neurolink so do
+// words of the assistant, since none may come between a call and its result. An entry
+// that is not rendered belongs to the exchange around it.
 type Pairing struct {
-	// exchange is for each entry where its exchange begins: at an assistant message
-	// that follows another role. In openai each assistant message begins one, since
-	// results must follow their own; in neurolink so do words of the assistant, since
-	// none may come between a call and its result. An entry that is not rendered
-	// belongs to the exchange around it.
-	exchange []int
-	// other is for each entry the position of its counterpart: the call of a
+	// Other is for each entry the position of its counterpart: the call of a
 	// result, the last result of a call; −1 where there is none. A result pairs with
 	// a call of the same exchange, by id, or where either has none by the tool, or by
 	// order. In neurolink one without id that finds no call belongs to the call or result it
 	// comes behind: nothing contradicts it.
-	Other []int
-	lone  []int // the calls and results that have none
+	Other []int32
+
+	lone     []int // the calls and results that are rendered and have none
+	unpaired int   // how many these are
+	last     int   // where the last exchange begins
 }
 
 // Pair finds what belongs together. It costs the same for an entry however many
 // calls an exchange has.
 func Pair(entries []measure.Entry, f events.Format) *Pairing {
-	p := &Pairing{exchange: exchanges(entries, f), Other: make([]int, len(entries))}
+	p := &Pairing{}
+	p.find(entries, f)
+	return p
+}
+
+// find makes p that of entries.
+func (p *Pairing) find(entries []measure.Entry, f events.Format) {
+	p.Other = slices.Grow(p.Other[:0], len(entries))[:len(entries)]
+	p.lone, p.unpaired, p.last = p.lone[:0], 0, 0
 	calls := openCalls{entries: entries, other: p.Other}
 	before := -1 // the entry rendered before
 	for i := range entries {
 		e := &entries[i]
 		p.Other[i] = -1
-		calls.enter(p.exchange[i])
 		if e.Flags.Has(measure.FlagEmpty) {
 			continue
 		}
-		if e.Kind == measure.KindResult {
+		if e.Role == measure.RoleAssistant && before >= 0 && begins(entries, f, before, i) {
+			calls.enter(i)
+			p.last = i
+		}
+		switch e.Kind {
+		case measure.KindCall:
+			p.unpaired++
+		case measure.KindResult:
 			p.join(i, calls.of(i))
 			if f == events.NeuroLink && e.Call == 0 && p.Other[i] < 0 {
 				p.follow(entries, i, before)
 			}
+			if p.Other[i] < 0 {
+				p.unpaired++
+			}
 		}
 		before = i
 	}
-	for i, other := range p.Other {
-		if k := entries[i].Kind; other < 0 && (k == measure.KindCall || k == measure.KindResult) {
+	for i := len(entries) - 1; len(p.lone) < p.unpaired; i-- { // most are at the end
+		if e := &entries[i]; p.Other[i] < 0 && (e.Kind == measure.KindCall || e.Kind == measure.KindResult) && !e.Flags.Has(measure.FlagEmpty) {
 			p.lone = append(p.lone, i)
 		}
 	}
-	return p
+	slices.Reverse(p.lone)
 }
 
 // join pairs a result with a call, unless there is none.
 func (p *Pairing) join(result, call int) {
-	if call >= 0 {
-		p.Other[result], p.Other[call] = call, result
+	if call < 0 {
+		return
 	}
+	if p.Other[call] < 0 {
+		p.unpaired--
+	}
+	p.Other[result], p.Other[call] = int32(call), int32(result)
 }
 
 // follow makes a result belong to what comes before it, if that is of a tool: to
@@ -64,12 +89,13 @@ func (p *Pairing) follow(entries []measure.Entry, result, before int) {
 	if before < 0 || entries[before].Kind != measure.KindCall && entries[before].Kind != measure.KindResult {
 		return
 	}
-	p.Other[result] = before
-	if call := p.Other[before]; call >= 0 && entries[call].Kind == measure.KindCall {
+	p.Other[result] = int32(before)
+	if call := int(p.Other[before]); call >= 0 && entries[call].Kind == measure.KindCall {
 		p.join(result, call)
 	}
 }
 
+// exchanges returns for each entry where its exchange begins.
 func exchanges(entries []measure.Entry, f events.Format) []int {
 	out := make([]int, len(entries))
 	start, last := 0, -1
@@ -106,10 +132,9 @@ func begins(entries []measure.Entry, f events.Format, last, i int) bool {
 // openCalls finds the calls of an exchange that have no result yet.
 type openCalls struct {
 	entries []measure.Entry
-	other   []int // as far as it is found
+	other   []int32 // as far as it is found
 
-	exchange int // where it begins
-	oldest   int // no call of the exchange before it is open
+	oldest int // no call of the exchange before it is open
 
 	// An index of the exchange up to an entry, made when a search would be long: an
 	// agent may send a hundred thousand calls in a turn.
@@ -117,12 +142,8 @@ type openCalls struct {
 	indexed int
 }
 
-// enter resets the state of the exchange before.
-func (c *openCalls) enter(exchange int) {
-	if exchange > c.exchange {
-		c.exchange, c.oldest, c.index, c.indexed = exchange, exchange, nil, exchange
-	}
-}
+// enter begins an exchange.
+func (c *openCalls) enter(at int) { c.oldest, c.index, c.indexed = at, nil, at }
 
 // of returns the open call that the result at position i answers: the oldest of its
 // id, or of those without one; for a result without id the oldest of its tool, or

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"slices"
+	"sync"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
@@ -57,19 +58,29 @@ type Summary struct {
 	Units int64           `json:"units"` // as it counts
 }
 
-// MakePlan runs the stages in their order, each only while the history is over the target
-// of m, and repairs what is left. What a stage did counts only if it made the history
-// smaller. window scales the bounds of prune.
-func MakePlan(entries []measure.Entry, f events.Format, r measure.Rate, p *policy.Policy, window measure.Tokens, m Means) Plan {
-	run := newRunner(entries, f, r)
-	d := run.draft
-	stage := func(name events.Stage, enabled, force bool, work func()) {
-		if enabled && (run.plan.After > m.Target || force) {
-			run.stage(name, force, work)
+// History is what a plan begins with.
+type History struct {
+	View   func(out []measure.Entry) []measure.Entry // appends the entries in view
+	Format events.Format
+	Rate   measure.Rate
+}
+
+// Step is a stage of a plan.
+type Step struct {
+	Name  events.Stage
+	Force bool // whatever the usage, and even where it makes the history no smaller
+	Run   func(*Draft)
+}
+
+// MakePlan runs the stages of a policy in their order. window scales the bounds of prune.
+func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan {
+	var steps []Step
+	stage := func(enabled bool, s Step) {
+		if enabled {
+			steps = append(steps, s)
 		}
 	}
-	most := min(m.Target, run.plan.Before-1) // what is restored must not make a history larger
-	stage(events.StagePrune, p.Prune.Enabled, false, func() {
+	stage(p.Prune.Enabled, Step{Name: events.StagePrune, Run: func(d *Draft) {
 		if d.Limit(&p.ToolOutput) && d.Repaired() <= m.Target {
 			return
 		}
@@ -77,92 +88,60 @@ func MakePlan(entries []measure.Entry, f events.Format, r measure.Rate, p *polic
 			return
 		}
 		d.Prune(p.Prune.Scaled(p.Prune.ProtectTokens, window), p.Prune.Scaled(p.Prune.MinimumTokens, window), p.Prune.ProtectedTools)
-	})
-	stage(events.StageDeduplicate, p.Deduplicate.Enabled, false, func() { d.Deduplicate(p.Deduplicate.Minimum) })
-	stage(events.StageSummarize, m.Summary != nil, m.Force, func() {
+	}})
+	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
+	stage(m.Summary != nil, Step{events.StageSummarize, m.Force, func(d *Draft) {
 		d.hiding(func() { d.Condense(m.Summary.Seq, m.Summary.To, m.Summary.Units) })
-		d.restore(&m, &p.Restore, most)
-	})
-	stage(events.StageTruncate, p.Truncate.Enabled && m.Truncate, false, func() {
+		d.restore(&m, &p.Restore)
+	}})
+	stage(p.Truncate.Enabled && m.Truncate, Step{Name: events.StageTruncate, Run: func(d *Draft) {
 		d.hiding(func() { d.Truncate(m.Target, p.Truncate.Fraction) })
 		d.finishTruncate(&m)
-		d.restore(&m, &p.Restore, most)
-	})
-	return run.done()
+		d.restore(&m, &p.Restore)
+	}})
+	return h.Plan(m.Target, steps...)
 }
 
-// ClearPlan is a plan of the stage prune alone, in which work does the clearing. It
-// makes no edits where the history would not become smaller.
-func ClearPlan(entries []measure.Entry, f events.Format, r measure.Rate, work func(*Draft)) Plan {
-	run := newRunner(entries, f, r)
-	run.stage(events.StagePrune, false, func() { work(run.draft) })
-	return run.done()
-}
+// drafts are those of plans that were made: a large history takes large lists.
+var drafts = sync.Pool{New: func() any { return new(Draft) }}
 
-// TruncateOldPlan hides what is from before a sequence behind a truncation notice, the
-// first exchange included, since its text will be gone. It makes no edits where calls of
-// what is old are still open, or nothing newer is there.
-func TruncateOldPlan(entries []measure.Entry, f events.Format, r measure.Rate, before measure.Seq) Plan {
-	run := newRunner(entries, f, r)
-	d := run.draft
-	run.stage(events.StageTruncate, true, func() {
-		d.hiding(func() {
-			start := d.AfterSystem()
-			end := start + max(d.Old(before), 1)
-			for c := range d.cuts(start) {
-				if c.end >= end {
-					d.hide(start, c.end, measure.TruncationAt(&d.entries[start]))
-					return
-				}
-			}
-		})
-	})
-	return run.done()
-}
-
-// RewindPlan puts an earlier view in the place of another, repaired.
-func RewindPlan(from, to []measure.Entry, f events.Format, r measure.Rate) Plan {
-	run := newRunner(to, f, r)
-	run.plan.Before = NewDraft(from, f, r).Repaired()
-	plan := run.done()
-	plan.After = run.draft.Tokens()
+// Plan runs steps in their order, each only while the history is over a target, and repairs
+// what is left. What a step did counts only if it made the history smaller.
+func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
+	d := drafts.Get().(*Draft)
+	d.format, d.rate, d.room = h.Format, h.Rate, h.View(d.room[:0])
+	d.set(d.room)
+	d.before = d.Repaired()
+	plan := Plan{Before: d.before, After: d.before, Messages: d.messages}
+	for _, s := range steps {
+		if plan.After > target || s.Force {
+			plan.take(d, s)
+		}
+	}
+	d.Repair()
+	plan.Edits, plan.Entries = d.edits, d.entries
+	if len(d.entries) > 0 && &d.entries[0] == &d.room[0] {
+		plan.Entries = slices.Clone(d.entries)
+	}
+	clear(d.changes[:cap(d.changes)])
+	d.entries, d.edits = nil, nil
+	drafts.Put(d)
 	return plan
 }
 
-// runner runs stages over a draft, and makes a plan of what they did.
-type runner struct {
-	draft *Draft
-	plan  Plan
-}
-
-func newRunner(entries []measure.Entry, f events.Format, r measure.Rate) *runner {
-	d := NewDraft(entries, f, r)
-	tokens := d.Repaired()
-	return &runner{d, Plan{Before: tokens, After: tokens, Messages: d.Messages()}}
-}
-
-// stage runs one stage. What it did is undone where it did not make the history
-// smaller, unless it is forced.
-func (r *runner) stage(name events.Stage, force bool, work func()) {
-	plan, d := &r.plan, r.draft
-	report := events.StageReport{Name: name, TokensBefore: int64(plan.After)}
+// take takes one step.
+func (p *Plan) take(d *Draft, s Step) {
+	report := events.StageReport{Name: s.Name, TokensBefore: int64(p.After)}
 	was := d.savepoint()
-	work()
-	if after := d.Repaired(); after < plan.After || force {
-		plan.After = after
+	s.Run(d)
+	if after := d.Repaired(); after < p.After || s.Force {
+		p.After = after
 	} else {
 		d.rollback(was)
 	}
-	report.TokensAfter, report.Edits = int64(plan.After), int64(len(d.edits)-len(was.edits))
-	plan.Stages = append(plan.Stages, report)
+	report.TokensAfter, report.Edits = int64(p.After), int64(len(d.edits)-len(was.edits))
+	p.Stages = append(p.Stages, report)
 	if report.Edits > 0 {
-		plan.Used = append(plan.Used, name)
+		p.Used = append(p.Used, s.Name)
 	}
-}
-
-// done repairs what the stages left, and returns the plan.
-func (r *runner) done() Plan {
-	r.draft.Repair()
-	r.plan.Edits, r.plan.Entries = r.draft.edits, r.draft.entries
-	return r.plan
 }

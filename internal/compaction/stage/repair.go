@@ -117,18 +117,15 @@ func (d *Draft) assistantBegins(i int) bool {
 // the last one, when nothing but results follows its assistant messages. System
 // messages do not count, they are rendered elsewhere.
 func (d *Draft) awaiting() int {
-	exchange := d.pairing().exchange
-	start := len(d.entries)
-	for i := len(d.entries) - 1; i >= 0; i-- {
+	last, start := d.pairing().last, len(d.entries)
+	for i := len(d.entries) - 1; i >= last; i-- {
 		e := &d.entries[i]
 		switch {
 		case e.Flags.Has(measure.FlagEmpty) || e.Role == measure.RoleSystem:
-		case start < len(d.entries) && exchange[i] != start:
-			return start
 		case e.Role != measure.RoleAssistant && e.Kind != measure.KindResult:
 			return len(d.entries)
 		default:
-			start = exchange[i]
+			start = last
 		}
 	}
 	return start
@@ -167,7 +164,7 @@ func (d *Draft) lateResults() []lateResult {
 			d.put(i, dropped)
 			d.note(events.OpDrop, i)
 		default:
-			other[call], other[i] = i, call
+			other[call], other[i] = int32(i), int32(call)
 			to := d.entries[call].Position()
 			d.edits = append(d.edits, events.Edit{Op: events.OpMove, Position: e.Position(), To: &to})
 			out = append(out, lateResult{i, call})
@@ -179,7 +176,7 @@ func (d *Draft) lateResults() []lateResult {
 // move puts results behind the assistant's messages that hold their calls.
 func (d *Draft) move(late []lateResult) {
 	if len(late) == 0 {
-		d.pairs = nil // results were dropped, and others came behind them
+		d.paired = false // results were dropped, and others came behind them
 		return
 	}
 	n := len(d.entries)
@@ -212,7 +209,7 @@ func (d *Draft) move(late []lateResult) {
 // behindCalls returns for each entry where the run of assistant entries of its
 // exchange ends.
 func (d *Draft) behindCalls() []int {
-	exchange := d.pairing().exchange
+	exchange := exchanges(d.entries, d.format)
 	out := make([]int, len(d.entries))
 	for i := len(d.entries) - 1; i >= 0; i-- {
 		out[i] = i + 1

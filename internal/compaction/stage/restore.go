@@ -17,22 +17,24 @@ func hides(x events.Edit) bool { return x.Op == events.OpTruncate || x.Op == eve
 func (d *Draft) hiding(run func()) {
 	was, edits := d.entries, len(d.edits)
 	d.DropRestored()
-	if run(); !slices.ContainsFunc(d.edits[edits:], hides) {
+	if run(); len(d.entries) != len(was) && !slices.ContainsFunc(d.edits[edits:], hides) {
 		d.set(was)
 	}
 }
 
 // DropRestored takes what is restored out of view.
 func (d *Draft) DropRestored() {
-	restored := func(e measure.Entry) bool { return e.Kind == measure.KindRestored }
-	if slices.ContainsFunc(d.entries, restored) {
-		d.set(slices.DeleteFunc(slices.Clone(d.entries), restored))
+	if d.restored > 0 {
+		d.set(slices.DeleteFunc(slices.Clone(d.entries), func(e measure.Entry) bool { return e.Kind == measure.KindRestored }))
 	}
 }
 
 // release takes back what is restored, oldest first, until the history is at most
 // target tokens: all else in view is original, and is worth more than a copy.
 func (d *Draft) release(target measure.Tokens) {
+	if d.restored == 0 {
+		return
+	}
 	over := d.Repaired() - target
 	d.set(slices.DeleteFunc(slices.Clone(d.entries), func(e measure.Entry) bool {
 		if e.Kind != measure.KindRestored || over <= 0 {
@@ -46,9 +48,9 @@ func (d *Draft) release(target measure.Tokens) {
 
 // restore restores what the policy allows, if the plan has hidden messages.
 // See docs/adr/0009.
-func (d *Draft) restore(m *Means, p *policy.Restore, most measure.Tokens) {
+func (d *Draft) restore(m *Means, p *policy.Restore) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
-		d.Restore(m.Hidden(), p, most)
+		d.Restore(m.Hidden(), p, min(m.Target, d.before-1)) // it must not make a history larger
 	}
 }
 
@@ -59,12 +61,12 @@ func (d *Draft) restore(m *Means, p *policy.Restore, most measure.Tokens) {
 func (d *Draft) Restore(candidates []measure.Entry, p *policy.Restore, most measure.Tokens) {
 	placeholder := d.lastPlaceholder()
 	left := most - d.Repaired()
-	if placeholder < 0 || left <= 0 {
+	if placeholder < 0 || left <= 0 || len(candidates) == 0 {
 		return
 	}
 	files := share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}
 	skills := share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}
-	skip := d.unrestorable()
+	skip := d.unrestorable(candidates[len(candidates)-1].Position())
 	var out []measure.Entry
 	for _, e := range candidates {
 		from := &skills
@@ -107,24 +109,29 @@ func (s *share) take(r measure.Rate, e *measure.Entry, room measure.Tokens) (cos
 func (d *Draft) lastPlaceholder() int {
 	for _, x := range slices.Backward(d.edits) {
 		if hides(x) {
-			return slices.IndexFunc(d.entries, func(e measure.Entry) bool {
-				return (e.Kind == measure.KindTruncation || e.Kind == measure.KindSummary) && e.Position() == x.Position
-			})
+			for i := range d.entries {
+				if e := &d.entries[i]; (e.Kind == measure.KindTruncation || e.Kind == measure.KindSummary) && e.Position() == x.Position {
+					return i
+				}
+			}
+			return -1
 		}
 	}
 	return -1
 }
 
-// unrestorable marks the results that are in view, and those cleared just now.
-func (d *Draft) unrestorable() map[events.Position]bool {
+// unrestorable marks the results from a position on that are in view, and those cleared
+// just now.
+func (d *Draft) unrestorable(oldest events.Position) map[events.Position]bool {
 	out := map[events.Position]bool{}
 	for i := range d.entries {
-		if e := &d.entries[i]; e.Kind == measure.KindResult {
+		if e := &d.entries[i]; e.Kind == measure.KindResult && int64(e.Turn) >= oldest.Turn {
 			out[e.Position()] = true
 		}
 	}
-	for _, x := range d.edits {
-		if x.Op == events.OpClear || x.Op == events.OpClearOld || x.Op == events.OpDeduplicate {
+	for i := range d.edits {
+		x := &d.edits[i]
+		if x.Turn >= oldest.Turn && (x.Op == events.OpClear || x.Op == events.OpClearOld || x.Op == events.OpDeduplicate) {
 			out[x.Position] = true
 		}
 	}

@@ -30,10 +30,36 @@ func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 		notice.Text = uint32(measure.UnitsOf(measure.TruncateText + measure.RecallMarker))
 	}
 	excess := d.Repaired() + d.rate.Entry(&notice) - target
-	most := max(2, int(fraction.Share(measure.Tokens(messagesOf(d.entries[head:]))))&^1)
+	most := max(2, int(fraction.Share(measure.Tokens(d.messages-messagesOf(d.entries[:head]))))&^1)
 	if end := choose(d.cuts(head), excess, most); end > 0 {
 		d.hide(head, end, notice)
 	}
+}
+
+// TruncateOld hides what is from before a sequence behind a truncation notice, the
+// first exchange included, since its text will be gone. It changes nothing where calls
+// of what is old are still open, or nothing newer is there.
+func (d *Draft) TruncateOld(before measure.Seq) {
+	d.hiding(func() {
+		start := d.AfterSystem()
+		end := start + max(d.Old(before), 1)
+		for c := range d.cuts(start) {
+			if c.end >= end {
+				d.hide(start, c.end, measure.TruncationAt(&d.entries[start]))
+				return
+			}
+		}
+	})
+}
+
+// messagesOf counts the messages that entries belong to.
+func messagesOf(entries []measure.Entry) (n int) {
+	for i := range entries {
+		if entries[i].Flags.Has(measure.FlagFirst) {
+			n++
+		}
+	}
+	return n
 }
 
 // MinMessages is the size up to which a history is not truncated: cutting so few
@@ -99,7 +125,7 @@ func (d *Draft) head() int {
 			break
 		}
 		if e.Role == measure.RoleAssistant {
-			last = max(last, other[i])
+			last = max(last, int(other[i]))
 		}
 	}
 	return i
@@ -134,7 +160,7 @@ func (d *Draft) cuts(head int) iter.Seq[cut] {
 			}
 			c.saved += d.costs[i]
 			if e.Kind == measure.KindCall {
-				last = max(last, other[i])
+				last = max(last, int(other[i]))
 			}
 		}
 	}

@@ -398,7 +398,7 @@ func (s *simulation) render(v *compaction.View) []events.Raw {
 		if !ok {
 			return nil, fmt.Errorf("no text at %d", seq)
 		}
-		return payload.ReadKind(e.Kind, v.Format, e.Data)
+		return payload.Texts(e.Kind, e.Data)
 	})
 	if err != nil {
 		s.violated("render: %w", err)

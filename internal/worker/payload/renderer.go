@@ -85,23 +85,31 @@ func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.V
 	}
 	messages := make(map[compaction.Seq][]events.Message, len(have))
 	for seq, e := range have {
-		if messages[seq], err = ReadKind(e.kind, v.Format, e.data); err != nil {
+		if messages[seq], err = Texts(e.kind, e.data); err != nil {
 			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
 	return compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 }
 
-// ReadKind returns the messages that an event of the log stands for.
-func ReadKind(k events.Kind, f events.Format, data []byte) ([]events.Message, error) {
-	if k != events.KindSummary {
-		return ReadMessages(f, data)
+// Texts returns the messages that an event of the log stands for, those of a turn unread.
+func Texts(k events.Kind, data []byte) ([]events.Message, error) {
+	if k == events.KindSummary {
+		s, err := events.DecodeSummary(data)
+		if err != nil {
+			return nil, err
+		}
+		return []events.Message{s.Message()}, nil
 	}
-	s, err := events.DecodeSummary(data)
+	in, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, err
 	}
-	return []events.Message{s.Message()}, nil
+	out := make([]events.Message, len(in.Messages))
+	for i := range out {
+		out[i].Raw = in.Messages[i]
+	}
+	return out, nil
 }
 
 // ReadMessages returns the messages of a turn.

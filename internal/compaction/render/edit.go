@@ -1,0 +1,116 @@
+package render
+
+import (
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
+
+// edited adds the message of entries from ≤ i < to with their edits, unless nothing of it
+// is left.
+func (r *renderer) edited(source *events.Message, from, to int) error {
+	m, err := r.read(source)
+	if err != nil {
+		return err
+	}
+	var out message
+	var answers, calls []message
+	r.parts = r.parts[:0]
+	for i := from; i < to; i++ {
+		e := &r.view.Entries[i]
+		if err := holdsParts(&m, e); err != nil {
+			return err
+		}
+		if e.Flags.Has(measure.FlagEmpty) && e.Kind == measure.KindResult {
+			continue
+		}
+		out.holds(e)
+		if err := r.edit(&m, i); err != nil {
+			return err
+		}
+		if e.Flags.Has(measure.FlagAnswer) {
+			a, err := r.result(e, &m)
+			if err != nil {
+				return err
+			}
+			answers = append(answers, a)
+		}
+		if e.Flags.Has(measure.FlagCall) {
+			c, err := r.call(e, &m)
+			if err != nil {
+				return err
+			}
+			calls = append(calls, c)
+		}
+	}
+	if !slices.ContainsFunc(r.parts, hasContent) {
+		return nil
+	}
+	if out.raw, err = r.write(m); err != nil {
+		return err
+	}
+	return r.add(out, answers, calls)
+}
+
+// write writes a message with the parts that are left of it.
+func (r *renderer) write(m events.Message) (events.Raw, error) {
+	if r.view.Format == events.Anthropic { // blank texts are refused, and results come first
+		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
+		if !slices.IsSortedFunc(r.parts, byRank) {
+			slices.SortStableFunc(r.parts, byRank)
+			m.Edited = true
+		}
+	}
+	m.Edited = m.Edited || len(r.parts) != len(m.Parts) || slices.ContainsFunc(r.parts, isEdited)
+	m.Parts = r.parts
+	return r.view.Format.Write(m)
+}
+
+func isEdited(p events.Part) bool { return p.Edited }
+
+// hasContent reports whether a part is more than white space.
+func hasContent(p events.Part) bool { return p.Kind != events.PartText || !measure.Blank(&p) }
+
+// edit carries out the op of entry i on its parts.
+func (r *renderer) edit(m *events.Message, i int) error {
+	e := &r.view.Entries[i]
+	parts := m.Parts[e.Part : e.Part+e.Parts]
+	if e.Op.Trims() {
+		r.cut(parts, e)
+		return nil
+	}
+	n := len(r.parts)
+	r.parts = append(r.parts, parts...)
+	switch e.Op {
+	case measure.OpClear:
+		r.parts[n].SetText(e.Recall(measure.ClearText))
+	case measure.OpClearOld:
+		r.parts[n].SetText(e.Recall(measure.ClearOldText))
+	case measure.OpDeduplicate:
+		path, err := r.path(&parts[0], i)
+		if err != nil {
+			return err
+		}
+		r.parts[n].SetText(e.Recall(measure.DedupeHead + path + measure.DedupeTail))
+	}
+	return nil
+}
+
+// path finds the file that the result at entry i read.
+func (r *renderer) path(result *events.Part, i int) (string, error) {
+	if r.pairs == nil {
+		r.pairs = stage.Pair(r.view.Entries, r.view.Format)
+	}
+	if c := r.pairs.Other[i]; c >= 0 {
+		call, err := r.part(&r.view.Entries[c])
+		if err != nil {
+			return "", err
+		}
+		if path := measure.PathRead(call.Tool, call.Args); path != "" {
+			return path, nil
+		}
+	}
+	return measure.PathInText(result.Text), nil
+}
