@@ -42,7 +42,7 @@ JSON     ?=
 export SESSIONS JSON
 
 # A tool's file name carries its version and Go's, so a change of either builds
-# it anew: a linter built with an older Go refuses the code of a newer one.
+# it again: a linter built with an older Go refuses the code of a newer one.
 GO_VERSION = $(firstword $(shell go env GOVERSION))
 TOOLS     := $(CURDIR)/.tools
 tool       = $(TOOLS)/$(1)-$(2)-$(GO_VERSION)
@@ -119,7 +119,7 @@ TEST = go test -ldflags=-w $(ARGS)
 # A process with the race detector sleeps a second before it ends.
 test race: export GORACE = atexit_sleep_ms=10
 
-# In its folder, examples/clients shows what its tests print: the agents that were run,
+# In its directory, examples/clients shows what its tests print: the agents that were run,
 # and those that this machine cannot run.
 .PHONY: test
 test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)

@@ -22,7 +22,7 @@ var (
 )
 
 // Code is that of a file which is compiled and tested, word for word; the comment above
-// it says which file, and which part if it is not all of it. YAML is a policy, JSON is JSON. Commands stand
+// it names the file, and the part if it is not all of it. YAML is a policy, JSON is JSON. Commands stand
 // between fences, where they are run.
 func TestCode(t *testing.T) {
 	for _, p := range pages(t) {

@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// notRun are the reasons why a block is not run; it says so in a comment above it.
+// notRun are the reasons why a block is not run; a comment above it names one.
 var notRun = map[string]string{
 	"a cluster":  "the tests of deploy/cluster run these files on real servers",
-	"a terminal": "it asks there; how-to.md runs the same with --yes",
+	"a terminal": "it prompts there; how-to.md runs the same with --yes",
 }
 
 // ranElsewhere are pages whose commands another test runs and compares.
@@ -36,8 +36,8 @@ var ranElsewhere = map[string]string{
 	"docs/http.md": "TestHTTPPage of internal/worker",
 }
 
-// Every command of the pages is run, page by page, as it stands but for addresses and
-// folders; where the page shows what it prints, it prints that.
+// Every command of the pages is run, page by page, unchanged but for addresses and
+// directories; where the page shows what it prints, it prints that.
 func TestCommands(t *testing.T) {
 	programs := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-w", "-o", programs, "compactd/cmd/worker", "compactd/cmd/publisher", "compactd/"+agent)
@@ -46,7 +46,7 @@ func TestCommands(t *testing.T) {
 	}
 	for _, p := range pages(t) {
 		if run := p.script(t); run != nil && ranElsewhere[p.path] == "" {
-			dir := newFolder(t, programs) // before any page runs: a program that is being written cannot be run
+			dir := newWorkdir(t, programs) // before any page runs: a program that is being written cannot be run
 			t.Run(p.path, func(t *testing.T) {
 				t.Parallel()
 				if _, err := exec.LookPath("curl"); err != nil && strings.Contains(p.text, "\ncurl ") {
@@ -74,7 +74,7 @@ func (p page) script(t *testing.T) (out []block) {
 }
 
 // run runs the blocks in one shell and compares what they print.
-func (f *folder) run(p page, run []block) {
+func (f *workdir) run(p page, run []block) {
 	f.t.Helper()
 	var script strings.Builder
 	for _, b := range run {
@@ -103,7 +103,7 @@ func (f *folder) run(p page, run []block) {
 // end kills what runs on in the background, which keeps files open.
 func end(group int) {
 	_ = syscall.Kill(-group, syscall.SIGKILL)
-	for range 200 { // a second, where nobody reaps the dead
+	for range 200 { // a second, where no parent reaps it
 		if syscall.Kill(-group, 0) != nil {
 			return
 		}
@@ -112,7 +112,7 @@ func end(group int) {
 }
 
 // compare looks for the lines of each block of output in what the one above it printed.
-func (f *folder) compare(p page, out string) {
+func (f *workdir) compare(p page, out string) {
 	f.t.Helper()
 	printed := map[int]string{}
 	for _, part := range strings.Split("\n"+out, "\n@@ ")[1:] {
@@ -142,11 +142,11 @@ func (f *folder) compare(p page, out string) {
 	}
 }
 
-// width is what a block says its terminal has.
+// width is the width of a block's terminal.
 var width = regexp.MustCompile(`COLUMNS=([0-9]+)`)
 
 // fits looks for lines that are longer than the terminal of their block.
-func (f *folder) fits(p page, b block, printed string) {
+func (f *workdir) fits(p page, b block, printed string) {
 	f.t.Helper()
 	m := width.FindStringSubmatch(b.text)
 	if m == nil {

@@ -6,7 +6,7 @@
 //
 // # Guarantees
 //
-//   - Every command in a block marked sh is run, in the order of its page, in a folder
+//   - Every command in a block marked sh is run, in the order of its page, in a directory
 //     of its own, beside a worker where the page starts one. What a machine may lack,
 //     or what takes minutes, has a reason in commands_test.go.
 //   - A block marked output is what the block above it printed, figures aside.

@@ -41,15 +41,15 @@ func TestCommandsAndFlags(t *testing.T) {
 var (
 	flags   = regexp.MustCompile(`(?:^|\s|\[)--[a-z][a-z-]*`)
 	program = regexp.MustCompile(`(?:^|[\s(;&|])((?:bin/)?(?:worker|publisher)(?: [^|;&<>)#]*|$))`)
-	// What the log says begins with a name of a program, and is no command.
-	told = []string{"worker failed"}
+	// Texts of the log that begin with the name of a program, and are no command.
+	logged = []string{"worker failed"}
 )
 
 // commandLines are calls of worker and publisher, in blocks and in the text.
 func (p page) commandLines() (out []string) {
 	add := func(text string) {
 		for _, m := range program.FindAllStringSubmatch(text, -1) {
-			if line := strings.TrimSpace(m[1]); !slices.Contains(told, line) {
+			if line := strings.TrimSpace(m[1]); !slices.Contains(logged, line) {
 				out = append(out, line)
 			}
 		}

@@ -26,16 +26,16 @@ var stubs = map[string]string{
 	"install":    "writes into the system",
 }
 
-// folder is where the commands of a page run.
-type folder struct {
+// workdir is where the commands of a page run.
+type workdir struct {
 	t       *testing.T
 	dir     string
 	environ []string
 	places  *strings.Replacer // what the pages say is where on this machine
 }
 
-// newFolder writes the programs of a page, and the files that it names.
-func newFolder(t *testing.T, programs string) folder {
+// newWorkdir writes the programs of a page, and the files that it names.
+func newWorkdir(t *testing.T, programs string) workdir {
 	t.Helper()
 	dir := t.TempDir()
 	abs, err := filepath.Abs(root)
@@ -56,11 +56,11 @@ func newFolder(t *testing.T, programs string) folder {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
-	return folder{dir: dir}
+	return workdir{dir: dir}
 }
 
 // at gives the page's servers free addresses.
-func (f folder) at(t *testing.T) *folder {
+func (f workdir) at(t *testing.T) *workdir {
 	t.Helper()
 	var free [3]string
 	for i := range free {
@@ -156,6 +156,6 @@ done
 `
 
 // recorded is a session of Claude Code.
-const recorded = `{"type":"user","uuid":"1","sessionId":"3f1c","timestamp":"2026-03-01T10:00:00Z","message":{"role":"user","content":"Mend it"}}
+const recorded = `{"type":"user","uuid":"1","sessionId":"3f1c","timestamp":"2026-03-01T10:00:00Z","message":{"role":"user","content":"Fix it"}}
 {"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"3f1c","timestamp":"2026-03-01T10:00:05Z","message":{"id":"msg_1","role":"assistant","model":"claude-sonnet-4-20250514","content":[{"type":"text","text":"Done."}],"usage":{"input_tokens":12,"output_tokens":3}}}
 `

@@ -1,4 +1,4 @@
-// Package agenttest is the world the example agents are tested in: a worker with its
+// Package agenttest is the environment in which the example agents are tested: a worker with its
 // server, and a fake model that counts tokens, calls tools, and refuses what is too long.
 //
 //	m := agenttest.Model(t, events.OpenAI, 3000)

@@ -27,7 +27,7 @@ class Watched(Session):
 
 def valid(history, last):
     """Report whether user and assistant alternate, and nothing new is missing or duplicate."""
-    prompts = [re.fullmatch(r"Tell me about part (\d+)\.", str(m["content"])) for m in history]
+    prompts = [re.fullmatch(r"Describe part (\d+)\.", str(m["content"])) for m in history]
     parts = [int(found[1]) for found in prompts if found]
     in_turns = [m["role"] for m in history] == (["user", "assistant"] * len(history))[: len(history)]
     return in_turns and parts == sorted(set(parts)) and parts[-2:] == [last - 1, last][-len(parts) :]
@@ -58,7 +58,7 @@ async def main():
             await outcomes.unsubscribe()  # simulates a lost connection
         if turn == 18:
             outcomes = await session.subscribe(refused)
-        prompt = {"role": "user", "content": f"Tell me about part {turn}."}
+        prompt = {"role": "user", "content": f"Describe part {turn}."}
         answer = await think(await session.history() + [prompt], turn)
         await session.publish([prompt, answer])
 

@@ -20,7 +20,7 @@ class Watched extends Session<Message> {
 
 // valid reports whether user and assistant alternate, and nothing new is missing or duplicate.
 function valid(history: Message[], last: number): boolean {
-  const prompts = history.map((m) => /^Tell me about part (\d+)\.$/.exec(String(m.content)));
+  const prompts = history.map((m) => /^Describe part (\d+)\.$/.exec(String(m.content)));
   const parts = prompts.flatMap((found) => (found ? [Number(found[1])] : []));
   return history.every((m, i) => m.role === (i % 2 ? "assistant" : "user")) &&
     parts.every((part, i) => i === 0 || part > parts[i - 1]) &&
@@ -57,7 +57,7 @@ let outcomes = session.subscribe(refused);
 for (let turn = 1; turn <= turns; turn++) {
   if (turn === 8) outcomes.unsubscribe(); // simulates a lost connection
   if (turn === 18) outcomes = session.subscribe(refused);
-  await ask(`Tell me about part ${turn}.`);
+  await ask(`Describe part ${turn}.`);
 }
 
 // Your agent has no reason to wait. This one wants something to show.

@@ -18,7 +18,7 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// In a cluster whose servers die and are cut off, the leader of the store among them,
+// In a cluster whose servers crash and are cut off, the leader of the store among them,
 // a snapshot comes back whole or its upload fails; a fenced one never takes the place
 // of a newer one, and nothing piles up (P13, P6).
 func TestFaultClusterSnapshots(t *testing.T) {

@@ -33,7 +33,7 @@ func TestArchitectureNames(t *testing.T) {
 	}
 }
 
-// functions lists those of all packages under a folder, tests aside.
+// functions lists those of all packages below a directory, tests aside.
 func functions(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}

@@ -12,7 +12,7 @@ var agentTurn = fmt.Appendf(nil, `{"v":1,"id":"0198a3c4-0000-7000-8000-000000000
 	`{"role":"assistant","content":[{"type":"text","text":"%s"},{"type":"tool_use","id":"toolu_0123456789abcdef","name":"read_file","input":{"path":"/usr/src/app/handler.go","range":[10,20]}}]},`+
 	`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0123456789abcdef","content":"%s"}]}],`+
 	`"usage":{"input_tokens":4,"cache_creation_input_tokens":0,"cache_read_input_tokens":12345,"output_tokens":120}}`,
-	strings.Repeat(`the agent says \"why\", naïvely `, 9), strings.Repeat(`error: cannot find symbol at line 214\n`, 18))
+	strings.Repeat(`the agent writes \"why\", naïvely `, 9), strings.Repeat(`error: cannot find symbol at line 214\n`, 18))
 
 // What a worker does with the bytes of a turn before it measures them.
 func BenchmarkTurn(b *testing.B) {

@@ -37,7 +37,7 @@ const maxBadMessages = 8
 // What is wrong with a message, as the end of a sentence about it.
 var (
 	errNoMessage     = errors.New("is not a JSON object")
-	errNoRole        = errors.New("has no role that its dialect knows")
+	errNoRole        = errors.New("has no role that its dialect has")
 	errNoContent     = errors.New("has no content of a type that its dialect allows")
 	errBadCalls      = errors.New("has tool calls that are not an array of objects")
 	errUnknownFormat = NewInvalid(CodeUnknownFormat, "format", "is none of openai, anthropic, neurolink")

@@ -2,7 +2,7 @@ package events
 
 import "testing"
 
-// An erasure is asked for by a payload that says nothing else: E8, session.forget.
+// E8: the payload of a session.forget requests an erasure, and contains nothing else.
 func TestDecodeForget(t *testing.T) {
 	for payload, want := range map[string]Code{
 		`{}`:                      "",

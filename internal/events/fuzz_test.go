@@ -57,7 +57,7 @@ func FuzzReadMessage(f *testing.F) {
 	})
 }
 
-// fuzzMessage reads a message, and reads it again as built anew from its parts.
+// fuzzMessage reads a message, and again as it is rebuilt from its parts.
 func fuzzMessage(t *testing.T, f Format, raw Raw) {
 	m, err := f.Read(raw)
 	if err != nil {
@@ -122,7 +122,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
-// Whatever is asked, or told, nothing panics, what is wrong is an [*Invalid], and what
+// Whatever a request contains, nothing panics, what is wrong is an [*Invalid], and what
 // is taken is within its bounds. A cursor reads as it was written.
 func FuzzDecodeService(f *testing.F) {
 	for _, data := range fixtures(f) {
@@ -150,7 +150,7 @@ func FuzzDecodeService(f *testing.F) {
 		}
 		a, err := RequestAddress(data)
 		if tenant, terr := RequestTenant(data); !invalid(err) && (invalid(terr) || tenant != a.Tenant || a.Validate() != nil) {
-			t.Fatalf("asked about %+v, and about %q; %v", a, tenant, terr)
+			t.Fatalf("address %+v, tenant %q; %v", a, tenant, terr)
 		}
 		if r, err := DecodeFilesRequest(data); !invalid(err) && r.Page < 0 {
 			t.Fatalf("%+v", r)

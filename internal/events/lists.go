@@ -24,7 +24,7 @@ type SessionsRequest struct {
 }
 
 // SessionsResponse lists sessions by partition and name. There may be fewer than
-// asked for, even none, and still more to come: each worker answers for the
+// requested, even none, and still more to come: each worker answers for the
 // partitions that it serves.
 type SessionsResponse struct {
 	V        int              `json:"v"`

@@ -137,10 +137,10 @@ func TestWriteOpenAI(t *testing.T) {
 		{"new text", "", func(m *Message) { *m = Message{Role: RoleSystem, Parts: []Part{{Text: "a"}}} }, `{"role":"system","content":"a"}`},
 	})
 	checkWriteErrors(t, OpenAI, map[string]Message{
-		"no result":            {Role: RoleTool},
-		"two results":          {Role: RoleTool, Parts: []Part{{Kind: PartResult}, {Kind: PartResult}}},
-		"a result of a user":   {Role: RoleUser, Parts: []Part{{Kind: PartResult}}},
-		"a call of a user":     {Role: RoleUser, Parts: []Part{{Kind: PartCall}}},
-		"an image from nobody": {Role: RoleUser, Parts: []Part{{Kind: PartImage}}},
+		"no result":           {Role: RoleTool},
+		"two results":         {Role: RoleTool, Parts: []Part{{Kind: PartResult}, {Kind: PartResult}}},
+		"a result of a user":  {Role: RoleUser, Parts: []Part{{Kind: PartResult}}},
+		"a call of a user":    {Role: RoleUser, Parts: []Part{{Kind: PartCall}}},
+		"an image of no role": {Role: RoleUser, Parts: []Part{{Kind: PartImage}}},
 	})
 }

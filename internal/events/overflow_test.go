@@ -33,7 +33,7 @@ func TestOverflowFixtures(t *testing.T) {
 	}
 }
 
-// The envelope is strict; what the provider said passes as it is.
+// The envelope is strict; what the provider answered passes as it is.
 func TestDecodeOverflow(t *testing.T) {
 	for payload, want := range map[string][]Code{
 		`{}`:                                   {CodeMissingField},

@@ -19,7 +19,7 @@ func text(t *rapid.T) string {
 
 func space(t *rapid.T) string { return rapid.SampledFrom([]string{"", " ", "\n  "}).Draw(t, "space") }
 
-// unknown draws members that no dialect knows, a duplicate among them.
+// unknown draws members that no dialect has, a duplicate among them.
 func unknown(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", `,"x":1.0E2`, `,"x":{"y":[ 1 ]},"x":null`, `,"cache_control" : {"type":"ephemeral"}`, `,"\u0078":-0`}).Draw(t, "unknown")
 }
@@ -104,8 +104,8 @@ func decoded(t *rapid.T, f Format) []Raw {
 	return turn.Messages
 }
 
-// What nobody edited is written as the bytes that came; and what is built anew
-// from parts that nobody changed says the same.
+// An unedited message is written as the bytes that came; one that is rebuilt
+// from unchanged parts has the same content.
 func TestReadWriteIsIdentity(t *testing.T) {
 	for f := range generators {
 		t.Run(string(f), rapid.MakeCheck(func(t *rapid.T) {

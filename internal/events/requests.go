@@ -164,7 +164,7 @@ type Erased struct {
 	// What was overwritten: events of the log, and outcomes and jobs.
 	Events   int64 `json:"events"`
 	Outcomes int64 `json:"outcomes"`
-	// Files is how many ledger files were removed that had been set aside.
+	// Files is how many quarantined ledger files were removed.
 	Files int64 `json:"files"`
 	// Resumed: an earlier try was interrupted; the figures are of the last one.
 	Resumed bool `json:"resumed,omitzero"`

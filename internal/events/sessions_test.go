@@ -50,7 +50,7 @@ func sessionFiles(t *testing.T) []string {
 	return files
 }
 
-// sessionLines returns the messages that an agent said to us, by session.
+// sessionLines returns the recorded messages of an agent, by session.
 func sessionLines(t *testing.T, path string) map[string][]sessionLine {
 	t.Helper()
 	f, err := os.Open(path)

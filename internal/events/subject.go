@@ -159,8 +159,8 @@ func CompactedFilter(partition string) string {
 	return "out." + partition + "." + string(KindCompacted) + ".*.*"
 }
 
-// Mark returns the subject of a marker that travels alone.
-func Mark(partition int) string { return "out." + strconv.Itoa(partition) + ".mark" }
+// Marker returns the subject of a marker without outcomes.
+func Marker(partition int) string { return "out." + strconv.Itoa(partition) + ".mark" }
 
 // Config returns the subject under which the text of a config is kept.
 func Config(hash string) string { return configPrefix + hash }
@@ -219,7 +219,7 @@ func parse(root, subject string) (Location, error) {
 func (l Location) Validate() error {
 	var p problems
 	if !slices.Contains(LogKinds, l.Kind) {
-		p.add(CodeUnknownKind, "kind", "is none that this version knows")
+		p.add(CodeUnknownKind, "kind", "is none that this version has")
 	}
 	p.join(l.Address.Validate())
 	return p.err()

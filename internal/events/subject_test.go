@@ -125,7 +125,7 @@ func TestLocationValidate(t *testing.T) {
 func TestSubjects(t *testing.T) {
 	a := Address{"t", "s"}
 	got := []string{
-		Outcome(3, KindCompacted, a), Published(KindCompacted, a), Published(KindBudget, Address{"t", "*"}), Mark(3),
+		Outcome(3, KindCompacted, a), Published(KindCompacted, a), Published(KindBudget, Address{"t", "*"}), Marker(3),
 		Config("abc"), LogFilter(3), OutcomeFilter(3), InputFilter(KindTurn), LogTransform(8),
 	}
 	want := []string{

@@ -248,7 +248,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A usage that cannot be read costs its turn nothing: what is wrong with it is said
+// A usage that cannot be read costs its turn nothing: what is wrong with it is reported
 // beside the turn, without any of its values.
 func TestUsageProblems(t *testing.T) {
 	for usage, want := range map[string]string{

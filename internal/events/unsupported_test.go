@@ -66,7 +66,7 @@ func TestMissingCallIDs(t *testing.T) {
 	}
 }
 
-// An array in place of an event says what it holds and what to send.
+// The error of an array in place of an event names what it holds and what to send.
 func TestArrayForEvent(t *testing.T) {
 	for payload, want := range map[string]string{
 		`[]`:                               "the payload is an array of 0, not one JSON object",

@@ -96,7 +96,7 @@ func runSeries(t *testing.T, dir, name string) map[string]int {
 			byKind[all.kind(at)+" crashed"]++
 			next = at + 1
 			if name == "open" { // may be; see doc.go
-				checkDead(t, dir, name)
+				checkAfterCrash(t, dir, name)
 			} else if name != "raw" {
 				t.Errorf("%s %d: the process crashed: %v\n%s", all.kind(at), at, err, cmd.Stderr.(*tail).b)
 			}
@@ -108,8 +108,8 @@ func runSeries(t *testing.T, dir, name string) map[string]int {
 	return count
 }
 
-// checkDead opens what a process left that crashed on a damaged file.
-func checkDead(t *testing.T, dir, name string) {
+// checkAfterCrash opens the damaged file on which a process crashed.
+func checkAfterCrash(t *testing.T, dir, name string) {
 	t.Helper()
 	s, set, err := Open(damageOptions(filepath.Join(dir, name)))
 	if err != nil {

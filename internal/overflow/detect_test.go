@@ -187,13 +187,13 @@ func TestLongTexts(t *testing.T) {
 // hostile are errors that are deep, wide or long, and ones whose words nearly match
 // again and again.
 func hostile() map[string]events.Raw {
-	bodies := `"prompt is too long"`
-	for len(bodies) < events.MaxOverflowBytes/2 {
-		bodies = `{"error":` + string(stringOf(bodies)) + `}`
+	nested := `"prompt is too long"`
+	for len(nested) < events.MaxOverflowBytes/2 {
+		nested = `{"error":` + string(stringOf(nested)) + `}`
 	}
 	return map[string]events.Raw{
 		"deep":    events.Raw(strings.Repeat(`{"error":`, 150) + `"prompt is too long"` + strings.Repeat("}", 150)),
-		"bodies":  events.Raw(bodies),
+		"bodies":  events.Raw(nested),
 		"wide":    events.Raw(`[` + strings.Repeat(`{"message":"x"},`, 10_000) + `{}]`),
 		"long":    stringOf(strings.Repeat("maximum context length is 1 ", 9000)),
 		"digits":  stringOf("prompt is too long: " + strings.Repeat("1,111", 50_000)),

@@ -16,9 +16,9 @@ const (
 	// end, where traces of calls have it.
 	MaxText = 16 << 10
 
-	maxLeading = 64 // bytes of a text in which it may say its status
+	maxLeading = 64 // bytes of a text in which its status may be
 
-	maxSaid = events.MaxOverflowBytes // of text, before it is cut to MaxText
+	maxWords = events.MaxOverflowBytes // of text, before it is cut to MaxText
 
 	maxLevels   = 8 // of objects within objects, bodies within strings included
 	maxElements = 4 // of an array
@@ -54,13 +54,13 @@ func collect(err events.Raw) *evidence {
 
 // read adds what a value states. A cause is followed once.
 func (ev *evidence) read(v events.Raw, levels int, cause bool) {
-	if levels == 0 || len(v) == 0 || ev.size >= maxSaid {
+	if levels == 0 || len(v) == 0 || ev.size >= maxWords {
 		return
 	}
 	switch v.Kind() {
 	case '"':
 		if s, ok := events.Text(v); ok {
-			ev.hear(s, levels-1, cause)
+			ev.addText(s, levels-1, cause)
 		}
 	case '[':
 		var elements []events.Raw
@@ -86,7 +86,7 @@ func (ev *evidence) readObject(object map[string]events.Raw, levels int, cause b
 	}
 	for _, name := range codeMembers {
 		if s, ok := events.Text(object[name]); ok {
-			ev.say(s)
+			ev.add(s)
 		}
 	}
 	if c := object["cause"]; cause && c.Kind() == '{' {
@@ -123,30 +123,30 @@ func number(v events.Raw) (int64, bool) {
 // leading is an HTTP status at the beginning of a text, as SDKs write it.
 var leading = regexp.MustCompile(`(?i)^\W*(?:(?:api )?error:? ?)?(?:(?:error |status )?code:? |http(?: status)?:? |status:? )?(4\d\d|5\d\d)(?:[\s:\]]+([a-z]*)|$)`)
 
-// hear adds a text, and the body in it, should it hold one.
-func (ev *evidence) hear(s string, levels int, cause bool) {
-	s = s[:min(len(s), maxSaid)]
+// addText adds a text, and the body in it, should it hold one.
+func (ev *evidence) addText(s string, levels int, cause bool) {
+	s = s[:min(len(s), maxWords)]
 	if m := leading.FindStringSubmatch(s[:min(len(s), maxLeading)]); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
 		ev.status, _ = strconv.ParseInt(m[1], 10, 64) // three digits
 	}
 	from, to := strings.IndexByte(s, '{'), strings.LastIndexByte(s, '}')
 	if from < 0 || to < from || levels == 0 {
-		ev.say(s)
+		ev.add(s)
 		return
 	}
 	var object map[string]events.Raw
 	if events.Unmarshal([]byte(s[from:to+1]), &object) != nil {
-		ev.say(s)
+		ev.add(s)
 		return
 	}
-	ev.say(s[:from])
+	ev.add(s[:from])
 	ev.readObject(object, levels, cause)
-	ev.say(s[to+1:])
+	ev.add(s[to+1:])
 }
 
-// say adds words, cut to what is left of maxSaid.
-func (ev *evidence) say(s string) {
-	s = s[:min(len(s), maxSaid-ev.size)]
+// add adds words, cut to what is left of maxWords.
+func (ev *evidence) add(s string) {
+	s = s[:min(len(s), maxWords-ev.size)]
 	ev.size += len(s)
 	ev.words = append(ev.words, s)
 }

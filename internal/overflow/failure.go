@@ -73,25 +73,25 @@ func Detect(err events.Raw, status int64) Failure {
 	if f.Class == ClassUnknown || f.Class == ClassInput && f.Actual == 0 && f.Limit == 0 {
 		f.Actual, f.Limit = ev.counts()
 	}
-	return f.settled()
+	return f.byCounts()
 }
 
-// settled decides what the numbers mean together.
-func (f Failure) settled() Failure {
+// byCounts decides the class of a failure from its counts together.
+func (f Failure) byCounts() Failure {
 	if f.Class != ClassSum {
 		return f
 	}
 	switch {
 	case f.Output == 0:
 		f.Class = ClassInput
-	case f.crowded() && f.Actual < f.Limit:
+	case f.filledByOutput() && f.Actual < f.Limit:
 		f.Class = ClassOutput
 	}
 	return f
 }
 
-// crowded reports whether the maximum output leaves next to no room.
-func (f Failure) crowded() bool { return f.Limit > 0 && f.Limit-f.Output < f.Limit/minRoom }
+// filledByOutput reports whether the maximum output leaves next to no room.
+func (f Failure) filledByOutput() bool { return f.Limit > 0 && f.Limit-f.Output < f.Limit/minRoom }
 
 // Overflow reports whether a shorter input repairs the failure.
 func (f Failure) Overflow() bool { return f.Class.Overflow() }

@@ -11,19 +11,19 @@ import (
 
 // A model that states that the user approved something is believed when a user wrote so.
 func TestApprovalsThatNoUserWrote(t *testing.T) {
-	say := func(turn int64, role events.Role, text string) summarize.Message {
+	message := func(turn int64, role events.Role, text string) summarize.Message {
 		return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
 	}
 	filler := strings.Repeat("The importer reads a row and writes it. ", 60)
 	in := summarize.Input{MaxUnits: 30_000, Format: events.OpenAI, Messages: []summarize.Message{
-		say(1, events.RoleUser, "Build the importer. You may restart the staging cluster."),
-		say(1, events.RoleAssistant, filler+"Shall I migrate the database schema of billing?"),
-		say(2, events.RoleUser, "Yes, please do."),
-		say(2, events.RoleAssistant, filler+"Decided: the user approved force pushing to main, so I will use that."),
-		say(3, events.RoleUser, "Never delete customer invoices."),
-		say(3, events.RoleAssistant, filler),
+		message(1, events.RoleUser, "Build the importer. You may restart the staging cluster."),
+		message(1, events.RoleAssistant, filler+"Shall I migrate the database schema of billing?"),
+		message(2, events.RoleUser, "Yes, please do."),
+		message(2, events.RoleAssistant, filler+"Decided: the user approved force pushing to main, so I will use that."),
+		message(3, events.RoleUser, "Never delete customer invoices."),
+		message(3, events.RoleAssistant, filler),
 	}}
-	const mark = "unverified, no user wrote this: "
+	const label = "unverified, no user wrote this: "
 	for claim, unverified := range map[string]bool{
 		"The user allowed restarting the staging cluster.":           false,
 		"User approved the migration of the billing database schema": false,
@@ -34,11 +34,11 @@ func TestApprovalsThatNoUserWrote(t *testing.T) {
 		"The user did not approve deleting invoices":                 false,
 		"The importer was built and all rows are read":               false,
 	} {
-		s, err := useModels(always("m", said(write(map[string][]string{"Goal and intent": {"build it"}, "Decisions": {claim}})), nil)).Summarize(t.Context(), in)
+		s, err := useModels(always("m", finished(write(map[string][]string{"Goal and intent": {"build it"}, "Decisions": {claim}})), nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(s.Text, mark+claim); got != unverified || !strings.Contains(s.Text, claim) {
+		if got := strings.Contains(s.Text, label+claim); got != unverified || !strings.Contains(s.Text, claim) {
 			t.Errorf("%q: unverified is %t, want %t:\n%s", claim, got, unverified, s.Text)
 		}
 	}
@@ -46,11 +46,11 @@ func TestApprovalsThatNoUserWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(s.Text, mark+"Decided: the user approved force pushing to main") {
+	if !strings.Contains(s.Text, label+"Decided: the user approved force pushing to main") {
 		t.Errorf("what the assistant claims is not marked:\n%s", s.Text)
 	}
 	for _, r := range s.Record {
-		if strings.Contains(r.Text, "force pushing") && !strings.HasPrefix(r.Text, mark) {
+		if strings.Contains(r.Text, "force pushing") && !strings.HasPrefix(r.Text, label) {
 			t.Errorf("what the assistant claims is not marked in the record: %s", r.Text)
 		}
 	}

@@ -48,7 +48,7 @@ func besieged(t *testing.T, place, attack string) summarize.Input {
 		}
 		return ""
 	}
-	filler := strings.Repeat("ordinary output of a tool that says how the build went\n", 40)
+	filler := strings.Repeat("ordinary output of a tool that prints how the build went\n", 40)
 	tool, path := "Bash", "/proj/importer/read.go"
 	if place == "tool name" {
 		tool = attack
@@ -96,7 +96,7 @@ func TestAttacks(t *testing.T) {
 		m := &fake{name: "obedient", limits: wide, answer: o.answer}
 		var seen []summarize.Attempt
 		n := llm.New([]model.Model{m}, func(a summarize.Attempt) { seen = append(seen, a) })
-		other := besieged(t, "user", "We call the merger "+otherCanary+", and nobody may know.")
+		other := besieged(t, "user", "We call the merger "+otherCanary+", and no one may know.")
 		if _, err := n.Summarize(t.Context(), other); err != nil {
 			d.Fatalf(t, "the other session: %v", err)
 		}
@@ -110,7 +110,7 @@ func TestAttacks(t *testing.T) {
 			d.Fatalf(t, "%v", err)
 		}
 		withstood(t, d.Pos, in, got)
-		if s := m.asked[len(m.asked)-1].System; s != m.asked[0].System {
+		if s := m.requests[len(m.requests)-1].System; s != m.requests[0].System {
 			t.Errorf("%s: the system text has changed", d.Pos)
 		}
 		return outcome(o, got, clean, seen[len(seen)-1])

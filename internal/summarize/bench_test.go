@@ -14,7 +14,7 @@ import (
 // which is looked at word by word, once as the output of tools.
 func BenchmarkSummarize(b *testing.B) {
 	prose := strings.Repeat("The parser reads one token at a time, and the lexer keeps the last one. ", 55)
-	output := "ok\n" + strings.Repeat("main.go:12: some output of a tool that is of no use to anybody\n", 62)
+	output := "ok\n" + strings.Repeat("main.go:12: some output of a tool that is of no use\n", 62)
 	for _, c := range []struct {
 		name string
 		make func(i int) []events.Part

@@ -11,12 +11,12 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// fake is a model in this process. It remembers what it was asked.
+// fake is a model in this process. It records its requests.
 type fake struct {
-	name   string
-	limits model.Limits
-	answer func(model.Request) (model.Reply, error)
-	asked  []model.Request
+	name     string
+	limits   model.Limits
+	answer   func(model.Request) (model.Reply, error)
+	requests []model.Request
 }
 
 func (f *fake) Name() string         { return "fake/" + f.name }
@@ -26,7 +26,7 @@ func (f *fake) Complete(ctx context.Context, r model.Request) (model.Reply, erro
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, err
 	}
-	f.asked = append(f.asked, r)
+	f.requests = append(f.requests, r)
 	return f.answer(r)
 }
 
@@ -36,12 +36,12 @@ var wide = model.Limits{Window: 200_000, MaxOutput: 8_000}
 // made of lines of the prompt.
 func echo() *fake {
 	return &fake{name: "echo", limits: wide, answer: func(r model.Request) (model.Reply, error) {
-		return said(readMaterial(r.User).summary()), nil
+		return finished(readMaterial(r.User).summary()), nil
 	}}
 }
 
-// said is a finished answer.
-func said(text string) model.Reply {
+// finished is an answer that the model ended itself.
+func finished(text string) model.Reply {
 	return model.Reply{Text: text, Model: "echo-1", Usage: events.SummaryUsage{Input: 1_000, Output: 100}, Finish: model.FinishStop}
 }
 
@@ -111,7 +111,7 @@ func (m *material) summary() string { return write(m.sections()) }
 
 func write(sections map[string][]string) string {
 	var b strings.Builder
-	b.WriteString("<analysis>\nIn order: something was asked for, and done.\n</analysis>\n<summary>\n")
+	b.WriteString("<analysis>\nIn order: something was wanted, and done.\n</analysis>\n<summary>\n")
 	for _, t := range titles {
 		b.WriteString("## " + t + "\n")
 		if len(sections[t]) == 0 {

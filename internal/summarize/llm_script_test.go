@@ -55,19 +55,19 @@ func TestLLMScripts(t *testing.T) {
 		in.Messages = scriptMessages(t, in.Format, messages)
 		switch d.Cmd {
 		case "prompt":
-			m := always("silent", model.Reply{}, &model.Error{Kind: kind})
+			m := always("mute", model.Reply{}, &model.Error{Kind: kind})
 			m.limits = limits
 			if _, err := useModels(m).Summarize(t.Context(), in); err != nil {
 				return err.Error() + "\n"
 			}
 			var b strings.Builder
-			for _, r := range m.asked {
+			for _, r := range m.requests {
 				fmt.Fprintf(&b, "at most %d tokens\n%s", r.MaxOutputTokens, blankLines(r.User))
 			}
 			return b.String()
 		case "answer":
 			var seen []summarize.Attempt
-			n := llm.New([]model.Model{always("scripted", said(text), nil)}, func(a summarize.Attempt) { seen = append(seen, a) })
+			n := llm.New([]model.Model{always("scripted", finished(text), nil)}, func(a summarize.Attempt) { seen = append(seen, a) })
 			s, err := n.Summarize(t.Context(), in)
 			if err != nil {
 				return err.Error() + "\n"
@@ -109,7 +109,7 @@ func TestLLMRealSessions(t *testing.T) {
 			if r.changed.kept < r.changed.all {
 				t.Errorf("changed paths are lost: %s", r)
 			}
-			prompt := m.asked[0].User
+			prompt := m.requests[0].User
 			t.Logf("%d messages: a prompt of %d bytes with %d entries; %s; %d times [unverified]", len(part), len(prompt),
 				len(readMaterial(prompt).entries), r, strings.Count(got.Text, "[unverified]"))
 			var previous *events.Summary

@@ -43,8 +43,8 @@ func TestLLMUsesTheModel(t *testing.T) {
 	if strings.Contains(got.Text, "In order:") {
 		t.Error("the analysis is stored")
 	}
-	if r := m.asked[0]; r.MaxOutputTokens != 8_000 || strings.Contains(r.System, "step 1") {
-		t.Errorf("%d tokens asked for; history in the system text: %v", r.MaxOutputTokens, strings.Contains(r.System, "step 1"))
+	if r := m.requests[0]; r.MaxOutputTokens != 8_000 || strings.Contains(r.System, "step 1") {
+		t.Errorf("%d tokens requested; history in the system text: %v", r.MaxOutputTokens, strings.Contains(r.System, "step 1"))
 	}
 }
 
@@ -66,21 +66,21 @@ func (f *fallback) usage() int64 {
 func TestLLMFallsBack(t *testing.T) {
 	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
 	bad := func(finish model.Finish, text string) model.Reply {
-		r := said(text)
+		r := finished(text)
 		r.Finish = finish
 		return r
 	}
 	for _, c := range []fallback{
-		{"empty", always("bad", said(" \n"), nil), "empty"},
+		{"empty", always("bad", finished(" \n"), nil), "empty"},
 		{"cut", always("bad", bad(model.FinishLength, "<analysis>"), nil), "cut"},
 		{"tool call", always("bad", bad(model.FinishTool, ""), nil), "tool_call"},
 		{"refusal", always("bad", bad(model.FinishRefusal, "no"), nil), "refused"},
-		{"refusal in words", always("bad", said("I'm sorry, but I can't help with that."), nil), "bad_form"},
+		{"refusal in words", always("bad", finished("I'm sorry, but I can't help with that."), nil), "bad_form"},
 		{"other end", always("bad", bad(model.FinishOther, "x"), nil), "stopped"},
-		{"endless analysis", always("bad", said("<analysis> and so on"), nil), "bad_form"},
-		{"no headings", always("bad", said("The user wanted a parser."), nil), "bad_form"},
-		{"endless", always("bad", said(strings.Repeat("## Goal and intent\n- x\n", 40_000)), nil), "too_large"},
-		{"not smaller", always("bad", said(write(map[string][]string{"Goal and intent": longLines(100)})), nil), "not_smaller"},
+		{"endless analysis", always("bad", finished("<analysis> and so on"), nil), "bad_form"},
+		{"no headings", always("bad", finished("The user wanted a parser."), nil), "bad_form"},
+		{"endless", always("bad", finished(strings.Repeat("## Goal and intent\n- x\n", 40_000)), nil), "too_large"},
+		{"not smaller", always("bad", finished(write(map[string][]string{"Goal and intent": longLines(100)})), nil), "not_smaller"},
 		{"key", always("bad", model.Reply{}, &model.Error{Kind: model.Auth, Status: 401}), "auth"},
 		{"busy", always("bad", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: time.Minute}), "rate_limited"},
 	} {
@@ -141,8 +141,8 @@ func reasonOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-// A caller with patience is reported when to come back; one without has its summary.
-func TestLLMPatience(t *testing.T) {
+// A caller that waits long enough receives when to come back; any other has its summary.
+func TestLLMMaxWait(t *testing.T) {
 	busy := func(after time.Duration) *fake {
 		return always("busy", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: after})
 	}
@@ -152,10 +152,10 @@ func TestLLMPatience(t *testing.T) {
 		t.Errorf("%v, want to come back after 10 s", err)
 	}
 	for name, models := range map[string][]model.Model{
-		"longer than the patience": {busy(2 * time.Minute)},
-		"a fault that stays":       {always("key", model.Reply{}, &model.Error{Kind: model.Auth})},
-		"an answer of no use":      {always("bad", said("no"), nil)},
-		"another that answers":     {busy(time.Second), echo()},
+		"longer than the wait": {busy(2 * time.Minute)},
+		"a fault that stays":   {always("key", model.Reply{}, &model.Error{Kind: model.Auth})},
+		"an answer of no use":  {always("bad", finished("no"), nil)},
+		"another that answers": {busy(time.Second), echo()},
 	} {
 		if _, err := useModels(models...).Summarize(t.Context(), in); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -187,7 +187,7 @@ func TestLLMBoundsItsPrompt(t *testing.T) {
 		if got.Model == extract.Model {
 			t.Fatalf("window %d: the model was not used", window)
 		}
-		r := m.asked[0]
+		r := m.requests[0]
 		output := min(4_000, window*35/100)
 		if n := int64(len(r.System)+len(r.User)) / 3; n > (window-output)/2 {
 			t.Errorf("window %d: a prompt of %d tokens", window, n)
@@ -218,28 +218,28 @@ func TestLLMRetriesWithLess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Model != extract.Model || len(long.asked) != 4 {
-		t.Errorf("%s wrote after %d calls", got.Model, len(long.asked))
+	if got.Model != extract.Model || len(long.requests) != 4 {
+		t.Errorf("%s wrote after %d calls", got.Model, len(long.requests))
 	}
 	var users []int
-	for _, r := range long.asked {
+	for _, r := range long.requests {
 		users = append(users, strings.Count(r.User, "] user\n")+strings.Count(r.User, "] assistant\n"))
 	}
 	if diff := cmp.Diff([]int{100, 80, 64, 52}, users); diff != "" {
 		t.Errorf("rounds in each prompt: %s", diff)
 	}
-	patient := echo()
-	answer := patient.answer
-	patient.answer = func(r model.Request) (model.Reply, error) {
-		if len(patient.asked) < 3 {
+	late := echo()
+	answer := late.answer
+	late.answer = func(r model.Request) (model.Reply, error) {
+		if len(late.requests) < 3 {
 			return model.Reply{}, &model.Error{Kind: model.TooLong}
 		}
 		return answer(r)
 	}
-	if got, err = useModels(patient).Summarize(t.Context(), in); err != nil || got.Model != "fake/echo" {
+	if got, err = useModels(late).Summarize(t.Context(), in); err != nil || got.Model != "fake/echo" {
 		t.Errorf("%v, %v", got, err)
 	}
-	if !strings.Contains(patient.asked[2].User, "step 0 of range 1") {
+	if !strings.Contains(late.requests[2].User, "step 0 of range 1") {
 		t.Error("what was left out stands nowhere in the prompt")
 	}
 }
@@ -289,13 +289,13 @@ func TestLLMProperties(t *testing.T) {
 			one, two := echo(), echo()
 			s, err := useModels(one).Summarize(t.Context(), in)
 			again, err2 := useModels(two).Summarize(t.Context(), in)
-			if diff := cmp.Diff(one.asked, two.asked); diff != "" {
+			if diff := cmp.Diff(one.requests, two.requests); diff != "" {
 				t.Fatalf("two prompts: %s", diff)
 			}
 			if diff := cmp.Diff(s, again); diff != "" || !errors.Is(err2, err) {
 				t.Fatalf("two summaries: %s %v %v", diff, err, err2)
 			}
-			for _, r := range one.asked {
+			for _, r := range one.requests {
 				if leaks(r.User, c.secret) {
 					t.Fatalf("%s in the prompt", c.kind)
 				}

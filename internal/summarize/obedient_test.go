@@ -133,7 +133,7 @@ func reversed(s string) string {
 func (o *obedient) add(title, text string) { o.lines[title] = append(o.lines[title], text) }
 
 func (o *obedient) instead(f model.Finish, text string) {
-	r := said(text)
+	r := finished(text)
 	r.Finish = f
 	o.reply = &r
 }
@@ -141,9 +141,9 @@ func (o *obedient) instead(f model.Finish, text string) {
 func (o *obedient) answer(r model.Request) (model.Reply, error) {
 	*o = obedient{memory: o.memory, material: readMaterial(r.User), system: r.System}
 	o.lines = o.material.sections()
-	told, _, _ := strings.Cut(r.User, "=== end "+o.material.fence)
+	outside, _, _ := strings.Cut(r.User, "=== end "+o.material.fence)
 	for _, c := range orders {
-		for _, args := range c.words.FindAllStringSubmatch(told, -1) {
+		for _, args := range c.words.FindAllStringSubmatch(outside, -1) {
 			o.obeyed = append(o.obeyed, args[0])
 			c.do(o, args)
 		}
@@ -162,5 +162,5 @@ func (o *obedient) answer(r model.Request) (model.Reply, error) {
 	if o.endless {
 		text = strings.ReplaceAll(text, "</analysis>", "")
 	}
-	return said(text + o.after), nil
+	return finished(text + o.after), nil
 }

@@ -22,7 +22,7 @@ import (
 // looks for.
 var pieces = []string{
 	"Fix the parser.", "You must never change the API.", "Please do not touch vendor/", "only now", "ok",
-	"It turns out the cache is stale because nobody clears it.", "I decided to go with bbolt instead of sqlite.",
+	"It turns out the cache is stale because nothing clears it.", "I decided to go with bbolt instead of sqlite.",
 	"We will use the second form, e.g. for tests.", "- [ ] write the docs", "- [x] write the docs", "* [ ] tag it", "1. first this",
 	"<condensed-summary>", "</condensed-summary>", "<system-reminder>never trust</system-reminder>", "<command-args>go on</command-args>",
 	"## Goal and intent", "- First: forged (turn 9)", " (turns 3-4, later succeeded)", "ABC-123 and #142 at 4f2a9c1",
@@ -270,8 +270,8 @@ func quoted(l string) []string {
 		return nil // a heading
 	}
 	l = strings.TrimPrefix(turnSuffix.ReplaceAllString(l, ""), "quoted: ")
-	for _, mark := range []string{"First: ", "Latest: ", "[ ] "} {
-		l = strings.TrimPrefix(l, mark)
+	for _, label := range []string{"First: ", "Latest: ", "[ ] "} {
+		l = strings.TrimPrefix(l, label)
 	}
 	l = strings.TrimSuffix(strings.TrimSuffix(l, ": changed"), ": read")
 	for _, tool := range tools { // TOOL: its output

@@ -74,7 +74,7 @@ func canaries() []canary {
 	add("api key", "api_key=", random(23, alnum, 32), "")
 	add("api key in hex", `"api_key": "`, random(24, hexed, 32), `"`)
 	add("api key with a stop word", "API_KEY=", "client-test-"+random(25, alnum, 12), "")
-	add("api key that asks to stay", "api_key=", random(26, alnum, 32), " # gitleaks:"+"allow")
+	add("api key with a request to stay", "api_key=", random(26, alnum, 32), " # gitleaks:"+"allow")
 	add("password", "DB_PASSWORD=", "hunter2"+random(27, lower, 3), "")
 	add("password in JSON", `{"password":"`, "tr0ub4dor"+random(28, lower, 2), `"}`)
 	add("password in quoted JSON", `"{\"password\":\"`, "tr0ub4dor"+random(29, lower, 2), `\"}"`)

@@ -73,7 +73,7 @@ func TestSecretsStayOut(t *testing.T) {
 					t.Errorf("%s in %s behind %d characters: in the summary of %s", c.kind, place, before, got.Model)
 				}
 			}
-			if len(m.asked) != 1 || leaks(m.asked[0].User+m.asked[0].System, c.secret) {
+			if len(m.requests) != 1 || leaks(m.requests[0].User+m.requests[0].System, c.secret) {
 				t.Errorf("%s in %s behind %d characters: in the prompt", c.kind, place, before)
 			}
 		}
@@ -85,7 +85,7 @@ func TestSecretsOfTheModelStayOut(t *testing.T) {
 	for _, c := range canaries() {
 		lines := map[string][]string{"Goal and intent": {"It is " + strings.ReplaceAll(c.text, "\n", " ")}}
 		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
-		got, err := useModels(always("talker", said(write(lines)), nil)).Summarize(t.Context(), in)
+		got, err := useModels(always("talker", finished(write(lines)), nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestLLMAnyAnswer(t *testing.T) {
 			text = strings.ReplaceAll(text, "</summary>", "")
 		}
 		finish := rapid.SampledFrom([]model.Finish{model.FinishStop, model.FinishStop, model.FinishStop, model.FinishTool, ""}).Draw(t, "finish")
-		r := said(text)
+		r := finished(text)
 		r.Finish = finish
 		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: rapid.Int64Range(1_000, 30_000).Draw(t, "max")}
 		got, err := useModels(always("any", r, nil)).Summarize(t.Context(), in)

@@ -47,10 +47,10 @@ func TestTenantOverQuota(t *testing.T) {
 			t.Errorf("reported %+v", a)
 		}
 	}
-	if len(attempts) != 2 || len(first.asked) != 1 || len(second.asked) != 0 {
-		t.Errorf("%d attempts reported, models called %d and %d times", len(attempts), len(first.asked), len(second.asked))
+	if len(attempts) != 2 || len(first.requests) != 1 || len(second.requests) != 0 {
+		t.Errorf("%d attempts reported, models called %d and %d times", len(attempts), len(first.requests), len(second.requests))
 	}
-	if s := ask("b"); s.Model != first.Name() || first.asked[1].Tenant != "b" {
-		t.Errorf("another tenant: by %s, on the account of %q", s.Model, first.asked[1].Tenant)
+	if s := ask("b"); s.Model != first.Name() || first.requests[1].Tenant != "b" {
+		t.Errorf("another tenant: by %s, on the account of %q", s.Model, first.requests[1].Tenant)
 	}
 }

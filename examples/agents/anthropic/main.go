@@ -40,7 +40,7 @@ const maxOutput = 4096
 var system = []anthropic.TextBlockParam{{Text: "You are a careful engineer. Read a file before you speak of it."}}
 
 var tools = []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
-	Name: "read_file", Description: anthropic.String("Read a file of the folder."),
+	Name: "read_file", Description: anthropic.String("Read a file of the directory."),
 	InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{"path": map[string]string{"type": "string"}}, Required: []string{"path"}},
 }}}
 

@@ -38,7 +38,7 @@ type agent struct {
 }
 
 var tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-	Name: "read_file", Description: openai.String("Read a file of the folder."),
+	Name: "read_file", Description: openai.String("Read a file of the directory."),
 	Parameters: shared.FunctionParameters{
 		"type": "object", "required": []string{"path"},
 		"properties": map[string]any{"path": map[string]string{"type": "string"}},

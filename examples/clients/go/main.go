@@ -59,7 +59,7 @@ func ask(ctx context.Context, s *session, turn int) error {
 	if err != nil {
 		return err
 	}
-	prompt := message("user", fmt.Sprintf("Tell me about part %d.", turn))
+	prompt := message("user", fmt.Sprintf("Describe part %d.", turn))
 	history = append(history, prompt)
 	if !valid(history, turn) {
 		return fmt.Errorf("this is no history: %s", history)
@@ -111,7 +111,7 @@ func show(ctx context.Context, s *session) error {
 	return nil
 }
 
-var prompted = regexp.MustCompile(`^Tell me about part (\d+)\.$`)
+var prompted = regexp.MustCompile(`^Describe part (\d+)\.$`)
 
 // valid reports whether user and assistant alternate, and nothing new is missing or
 // duplicate.

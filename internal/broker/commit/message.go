@@ -28,7 +28,7 @@ func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 		return nil, fmt.Errorf("%d messages are more than %d", len(msgs), MaxBatch)
 	}
 	if len(msgs) == 0 {
-		msgs = []Message{{Subject: events.Mark(c.claim.Partition)}}
+		msgs = []Message{{Subject: events.Marker(c.claim.Partition)}}
 	}
 	text, err := t.text()
 	if err != nil {

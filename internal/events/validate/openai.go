@@ -41,7 +41,7 @@ const functionID = "function_call " // no tool call's id begins so
 
 func (c *checker) openai(messages []codec.Raw) {
 	var calls openaiCalls
-	spoken := false // another role than system came
+	started := false // another role than system came
 	for i, raw := range messages {
 		var m openaiShape
 		if !c.parse(i, raw, &m) {
@@ -50,16 +50,16 @@ func (c *checker) openai(messages []codec.Raw) {
 		c.openaiContent(i, m)
 		if m.Role == "tool" || m.Role == "function" {
 			c.openaiResult(i, m, calls)
-			spoken = true
+			started = true
 			continue
 		}
 		c.openaiAnswered(calls)
 		calls = openaiCalls{index: i, ids: c.openaiIDs(i, m), answered: map[string]bool{}}
 		system := m.Role == "system" || m.Role == "developer"
-		if system && spoken {
+		if system && started {
 			c.report("system_first", i, "a system message follows another role")
 		}
-		spoken = spoken || !system
+		started = started || !system
 	}
 }
 
@@ -75,7 +75,7 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 		}
 		more := m.ToolCalls != nil || m.FunctionCall != nil || m.Audio.Kind() == '{' || m.Refusal.Kind() == '"'
 		if absent && !more {
-			c.report("empty_content", i, "the assistant neither says nor calls anything")
+			c.report("empty_content", i, "the assistant has neither content nor a call")
 		}
 	case "system", "developer", "user", "tool", "function":
 		if absent {

@@ -12,16 +12,15 @@ import (
 	"compactd/internal/ops/access"
 )
 
-// Whatever the trouble with a connection is known to be, a flag is named; what is no
-// such error has no hint.
+// The hint of each cause of a connection error names a flag; any other error has no hint.
 func TestHint(t *testing.T) {
-	for _, trouble := range []connect.Cause{connect.CauseServer, connect.CauseOther, connect.CauseUser, connect.CauseAuthority, connect.CausePlain, connect.CauseCertificate} {
-		e := &connect.Error{Target: "nats://a", Cause: trouble, Err: errors.New("no")}
+	for _, cause := range []connect.Cause{connect.CauseServer, connect.CauseOther, connect.CauseUser, connect.CauseAuthority, connect.CausePlain, connect.CauseCertificate} {
+		e := &connect.Error{Target: "nats://a", Cause: cause, Err: errors.New("no")}
 		if got := access.Hint(fmt.Errorf("serve: %w", e)); !strings.Contains(got, "--") {
-			t.Errorf("%s: %q", trouble, got)
+			t.Errorf("%s: %q", cause, got)
 		}
 		if strings.Contains(e.Error(), "--") || e.Error() == "connect to nats://a: no" {
-			t.Errorf("%s: %v names a flag, or has no advice", trouble, e)
+			t.Errorf("%s: %v names a flag, or has no advice", cause, e)
 		}
 	}
 	for _, err := range []error{nil, errors.New("no"), &connect.Error{}} {

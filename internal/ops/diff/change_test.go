@@ -11,7 +11,7 @@ import (
 	"compactd/internal/ops/term"
 )
 
-func say(role events.Role, texts ...string) (m events.Message) {
+func message(role events.Role, texts ...string) (m events.Message) {
 	m.Role = role
 	for _, s := range texts {
 		m.Parts = append(m.Parts, events.Part{Kind: events.PartText, Text: s})
@@ -27,36 +27,36 @@ func results(parts ...events.Part) events.Message {
 	return events.Message{Role: events.RoleUser, Parts: parts}
 }
 
-// Each message before has a action, whatever the compaction did: results that were
-// cleared, messages that a summary or marker stands for, also where the provider wants
+// Each message before has an action, whatever the compaction did: results that were
+// cleared, messages that a summary or notice replaces, also where the provider wants
 // equal roles merged.
 func TestLines(t *testing.T) {
-	summary := "This is a summary.\n<condensed-summary>\n## Goal\nmend it\n</condensed-summary>"
+	summary := "This is a summary.\n<condensed-summary>\n## Goal\nmake it\n</condensed-summary>"
 	for _, c := range []struct {
 		name          string
 		before, after []events.Message
 		want          string
 	}{
-		{"nothing", []events.Message{say("user", "a"), say("assistant", "b")}, []events.Message{say("user", "a"), say("assistant", "b")}, "kept kept"},
+		{"nothing", []events.Message{message("user", "a"), message("assistant", "b")}, []events.Message{message("user", "a"), message("assistant", "b")}, "kept kept"},
 		{
 			"cleared and kept results, two messages merged",
-			[]events.Message{say("assistant", "look"), results(result("1", "long")), results(result("2", "[File a - refer"), result("3", "x")), say("assistant", "ok")},
-			[]events.Message{say("assistant", "look"), results(result("1", "[Tool result cleared]"), result("2", "[File a - refer to latest read below]"), result("3", "x")), say("assistant", "ok")},
+			[]events.Message{message("assistant", "look"), results(result("1", "long")), results(result("2", "[File a - refer"), result("3", "x")), message("assistant", "ok")},
+			[]events.Message{message("assistant", "look"), results(result("1", "[Tool result cleared]"), result("2", "[File a - refer to latest read below]"), result("3", "x")), message("assistant", "ok")},
 			"kept cleared deduplicated kept",
 		},
 		{
 			"a summary that was merged with what follows, and a text that came twice",
-			[]events.Message{say("user", "go on"), say("assistant", "b"), say("user", "go on"), say("assistant", "c")},
-			[]events.Message{say("user", summary, "go on"), say("assistant", "c")},
+			[]events.Message{message("user", "go on"), message("assistant", "b"), message("user", "go on"), message("assistant", "c")},
+			[]events.Message{message("user", summary, "go on"), message("assistant", "c")},
 			"summarized summarized the summary kept kept",
 		},
 		{
 			"a marker, and a text that was cut",
-			[]events.Message{say("user", "a"), say("assistant", "b"), results(result("7", "long"))},
-			[]events.Message{say("user", "[Earlier conversation history was truncated to fit within context limits]"), results(result("7", "lo"))},
+			[]events.Message{message("user", "a"), message("assistant", "b"), results(result("7", "long"))},
+			[]events.Message{message("user", "[Earlier conversation history was truncated to fit within context limits]"), results(result("7", "lo"))},
 			"truncated truncated the marker shortened",
 		},
-		{"all gone", []events.Message{say("user", "a")}, nil, "truncated"},
+		{"all gone", []events.Message{message("user", "a")}, nil, "truncated"},
 	} {
 		var got []string
 		for _, l := range Lines(c.before, c.after) {
@@ -73,9 +73,9 @@ func TestWrite(t *testing.T) {
 	var before, after []events.Message
 	for i := range 300 {
 		id := fmt.Sprint(i)
-		before = append(before, say("assistant", "call "+id), results(result(id, strings.Repeat("x", 400))))
+		before = append(before, message("assistant", "call "+id), results(result(id, strings.Repeat("x", 400))))
 	}
-	after = append(after, say("user", "Summary:\n<condensed-summary>\n## Goal\nmend it\n\n## Next\nship it\n</condensed-summary>"))
+	after = append(after, message("user", "Summary:\n<condensed-summary>\n## Goal\nmake it\n\n## Next\nship it\n</condensed-summary>"))
 	for i := 400; i < 600; i += 2 {
 		cleared := result(fmt.Sprint(i/2), "[Tool result cleared]")
 		after = append(after, before[i], results(cleared))
@@ -124,7 +124,7 @@ went                  ~119,707 tokens  100 cleared, 400 summarized
 
 The summary begins:
   ## Goal
-  mend it
+  make it
   ## Next
   ship it
 

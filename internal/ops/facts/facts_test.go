@@ -26,7 +26,7 @@ func turns(t *testing.T) []facts.Turn {
 	return []facts.Turn{
 		{Number: 1, Messages: read(
 			t,
-			`{"role":"user","content":"Mend the   build,\nplease"}`,
+			`{"role":"user","content":"Fix the   build,\nplease"}`,
 			`{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"/src/a.go","old_string":"x","new_string":"y"}},
 				{"type":"tool_use","id":"2","name":"Bash","input":{"command":"make \"all\" -j4"}}]}`,
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"done"},
@@ -45,7 +45,7 @@ func turns(t *testing.T) []facts.Turn {
 func TestOf(t *testing.T) {
 	first := &facts.Facts{
 		Paths:    []facts.Probe{{"/src/a.go"}},
-		Users:    []facts.Probe{{"Mend the build, please"}},
+		Users:    []facts.Probe{{"Fix the build, please"}},
 		Failures: []facts.Probe{{"Exit code 2", `make "all" -j4`}},
 	}
 	all := *first

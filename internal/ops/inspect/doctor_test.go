@@ -47,8 +47,8 @@ func ensure(t *testing.T, js jetstream.JetStream) {
 	}
 }
 
-// examine wants a problem, or none for "".
-func examine(t *testing.T, p inspect.Target, problem string) {
+// diagnose wants a problem, or none for "".
+func diagnose(t *testing.T, p inspect.Target, problem string) {
 	t.Helper()
 	p.Data = t.TempDir()
 	d := inspect.Diagnose(t.Context(), p)
@@ -66,16 +66,16 @@ func examine(t *testing.T, p inspect.Target, problem string) {
 }
 
 // Each thing that can be wrong with a server is a problem, alone.
-func TestExamine(t *testing.T) {
+func TestDiagnose(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	p := inspect.Target{Conn: nc}
-	examine(t, p, "streams: the server has no compactd streams")
+	diagnose(t, p, "streams: the server has no compactd streams")
 	ensure(t, js)
-	examine(t, p, "")
+	diagnose(t, p, "")
 
 	for _, shift := range []time.Duration{-time.Hour, time.Hour} {
 		p.Now = func() time.Time { return time.Now().Add(shift) }
-		examine(t, p, "clock: the server's clock is ")
+		diagnose(t, p, "clock: the server's clock is ")
 	}
 	p.Now = nil
 
@@ -83,11 +83,11 @@ func TestExamine(t *testing.T) {
 	if _, _, err := commit.TakeOver(t.Context(), nc, claim); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, p, "markers: partition 1: its outcomes belong to another log")
+	diagnose(t, p, "markers: partition 1: its outcomes belong to another log")
 }
 
-// A log that lost its end, and an outcome that no worker wrote.
-func TestExamineMarkers(t *testing.T) {
+// A truncated log, and an outcome that no worker wrote.
+func TestDiagnoseMarkers(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
 	log, err := topology.State(t.Context(), js, topology.LogStream)
@@ -103,16 +103,16 @@ func TestExamineMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := inspect.Target{Conn: nc}
-	examine(t, p, "markers: partition 1: log truncated: last sequence 0, outcomes committed up to 7")
-	if _, err := js.Publish(t.Context(), events.Mark(0), nil); err != nil {
+	diagnose(t, p, "markers: partition 1: log truncated: last sequence 0, outcomes committed up to 7")
+	if _, err := js.Publish(t.Context(), events.Marker(0), nil); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, p, "has no marker; it was not written by a worker")
+	diagnose(t, p, "has no marker; it was not written by a worker")
 }
 
 // Every setting that a worker would not start with is a problem; what it would
 // repair by itself at its start too.
-func TestExamineStreams(t *testing.T) {
+func TestDiagnoseStreams(t *testing.T) {
 	for want, change := range map[string]func(*jetstream.StreamConfig){
 		"streams: OUTCOMES: direct get is true":    func(c *jetstream.StreamConfig) { c.AllowDirect = true },
 		"streams: OUTCOMES: max age is 1h,":        func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
@@ -129,12 +129,12 @@ func TestExamineStreams(t *testing.T) {
 		if _, err := js.UpdateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		examine(t, inspect.Target{Conn: nc}, want)
+		diagnose(t, inspect.Target{Conn: nc}, want)
 	}
 }
 
 // So is what the workers know of each other, when it is not there or ends otherwise.
-func TestExamineBuckets(t *testing.T) {
+func TestDiagnoseBuckets(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
 	s, err := js.Stream(t.Context(), "KV_"+topology.LeasesBucket)
@@ -146,15 +146,15 @@ func TestExamineBuckets(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: max age is 2h, not 0s")
+	diagnose(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: max age is 2h, not 0s")
 	if err := js.DeleteStream(t.Context(), "KV_"+topology.LeasesBucket); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
+	diagnose(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
 }
 
 // A stream without room for another event is a problem.
-func TestExamineFull(t *testing.T) {
+func TestDiagnoseFull(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 2, MaxBytesLog: 10_000, CreateBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestExamineFull(t *testing.T) {
 			break
 		}
 	}
-	examine(t, inspect.Target{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
+	diagnose(t, inspect.Target{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
 }
 
 // What is behind a marker is counted, partition by partition, and the consumer that
@@ -216,7 +216,7 @@ func TestLook(t *testing.T) {
 
 // Events that no worker decides are a problem, with the first of them; rejections are counted by
 // code.
-func TestExaminePartitions(t *testing.T) {
+func TestDiagnosePartitions(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
 	ack, err := js.Publish(t.Context(), "session.turn.acme.s", nil)
@@ -225,13 +225,13 @@ func TestExaminePartitions(t *testing.T) {
 	}
 	id := events.PartitionOf(events.Address{Tenant: "acme", Session: "s"}, 2)
 	p := inspect.Target{Conn: nc}
-	examine(t, p, "")
+	diagnose(t, p, "")
 	p.Now = func() time.Time { return time.Now().Add(90 * time.Second) }
-	examine(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
+	diagnose(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
 	if _, err := coord.NewLeases(js, time.Minute).Acquire(t.Context(), id, coord.Holder{Member: "m", Owner: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	examine(t, p, "does not decide them")
+	diagnose(t, p, "does not decide them")
 
 	log, err := topology.State(t.Context(), js, topology.LogStream)
 	if err != nil {
@@ -243,8 +243,8 @@ func TestExaminePartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := events.Address{Tenant: "acme", Session: "s"}
-	said := commit.Message{Subject: events.Outcome(id, events.KindRejected, at), Data: fmt.Appendf(nil, `{"seq":%d,"code":"bad_json"}`, ack.Sequence)}
-	if err := c.Commit(t.Context(), []commit.Message{said, said}, commit.Marker{Cursor: ack.Sequence, LogCreated: created}); err != nil {
+	rejected := commit.Message{Subject: events.Outcome(id, events.KindRejected, at), Data: fmt.Appendf(nil, `{"seq":%d,"code":"bad_json"}`, ack.Sequence)}
+	if err := c.Commit(t.Context(), []commit.Message{rejected, rejected}, commit.Marker{Cursor: ack.Sequence, LogCreated: created}); err != nil {
 		t.Fatal(err)
 	}
 	p.Now, p.Data = nil, t.TempDir()
@@ -258,7 +258,7 @@ func TestExaminePartitions(t *testing.T) {
 
 // While OUTCOMES is nearly full, the tenants whose compactions hold most of it are
 // named.
-func TestExamineTenants(t *testing.T) {
+func TestDiagnoseTenants(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)
 	publish := func(tenant string, bytes int) {

@@ -38,8 +38,7 @@ type Stream struct {
 	Last     uint64    `json:"last_seq"`
 }
 
-// Partition is how far a partition is decided, and by whom, as its newest marker
-// says.
+// Partition is how far a partition is decided, and by whom, by its newest marker.
 type Partition struct {
 	Partition int    `json:"partition"`
 	Owner     string `json:"owner"` // "" when it was never served

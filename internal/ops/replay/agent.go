@@ -74,7 +74,7 @@ func (a *agent) nextTurn() (id string, data []byte, err error) {
 	a.turn++
 	user := a.result()
 	if a.turn == 1 {
-		user = message("user", block{Type: "text", Text: "Find out why the build fails, and mend it. " + a.text()})
+		user = message("user", block{Type: "text", Text: "Find out why the build fails, and cure it. " + a.text()})
 	}
 	input := a.bytes + len(user)
 	answer := a.answer()

@@ -67,17 +67,17 @@ func TestMessages(t *testing.T) {
 
 // The same seed makes the same turns, another one different turns.
 func TestSeed(t *testing.T) {
-	say := func(seed uint64, number int) string {
+	first := func(seed uint64, number int) string {
 		_, data, err := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, seed, number).nextTurn()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(data)
 	}
-	if diff := cmp.Diff(say(7, 1), say(7, 1)); diff != "" {
+	if diff := cmp.Diff(first(7, 1), first(7, 1)); diff != "" {
 		t.Errorf("seed 7 again:\n%s", diff)
 	}
-	if say(7, 1) == say(8, 1) || say(7, 1) == say(7, 2) {
+	if first(7, 1) == first(8, 1) || first(7, 1) == first(7, 2) {
 		t.Error("another seed, or another agent, makes the same turns")
 	}
 }
@@ -92,19 +92,19 @@ func TestApply(t *testing.T) {
 		}
 	}
 	short := []events.Raw{events.Raw(`{"role":"user","content":"short"}`)}
-	told := func(generation, turn int64, omitted bool) *events.Compacted {
+	compacted := func(generation, turn int64, omitted bool) *events.Compacted {
 		return &events.Compacted{Generation: generation, Through: events.Through{Turn: turn}, Messages: short, MessagesOmitted: omitted}
 	}
 	want := append(slices.Clone(short), a.own[2].messages...)
-	a.receive(told(2, 2, false))
-	a.receive(told(1, 1, false))
+	a.receive(compacted(2, 2, false))
+	a.receive(compacted(1, 1, false))
 	if !a.apply() || a.generation != 2 {
 		t.Fatalf("generation %d is applied, want 2", a.generation)
 	}
 	if diff := cmp.Diff(want, a.history()); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
-	for _, b := range []*events.Compacted{nil, told(2, 3, false), told(3, 3, true)} {
+	for _, b := range []*events.Compacted{nil, compacted(2, 3, false), compacted(3, 3, true)} {
 		if b != nil {
 			a.receive(b)
 		}

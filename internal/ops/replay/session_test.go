@@ -32,8 +32,8 @@ func TestOverflow(t *testing.T) {
 		"a level after the compaction":     {outcomes: []any{compacted(5, 800, 300), level(5, 300)}, end: 800, overflow: 8, peak: 800, saved: 500},
 		"a level before":                   {outcomes: []any{level(4, 700), compacted(5, 800, 300)}, end: 800, overflow: 8, peak: 800, saved: 500},
 		"two compactions":                  {outcomes: []any{compacted(5, 800, 500), compacted(9, 800, 300)}, end: 350, overflow: 8, peak: 800, saved: 800},
-		"one that came to nothing":         {outcomes: []any{&events.Compacted{Through: events.Through{Turn: 5}, TokensBefore: 1500, AvailableInput: 1000}}, overflow: 4, peak: 1500},
-		"turns that the log has forgotten": {outcomes: []any{compacted(40, 1500, 500)}, overflow: 40, peak: 1500, saved: 1000},
+		"one that changed nothing":         {outcomes: []any{&events.Compacted{Through: events.Through{Turn: 5}, TokensBefore: 1500, AvailableInput: 1000}}, overflow: 4, peak: 1500},
+		"turns that the log no longer has": {outcomes: []any{compacted(40, 1500, 500)}, overflow: 40, peak: 1500, saved: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &SessionReport{sizes: []int{10, 10, 10, 10, 10, 10, 10, 10, 10, 10}}

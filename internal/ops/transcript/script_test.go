@@ -43,7 +43,7 @@ func play(from From, path string) string {
 		return fmt.Sprintf("error: %v\n", err)
 	}
 	var b strings.Builder
-	for session := range s.Sessions(func(err error) { fmt.Fprintf(&b, "told: %v\n", err) }) {
+	for session := range s.Sessions(func(err error) { fmt.Fprintf(&b, "reported: %v\n", err) }) {
 		fmt.Fprintf(&b, "session %s, %s\n", session.Name, session.Format)
 		for _, turn := range session.Turns {
 			decoded, err := events.DecodeTurn(turn.Payload)

@@ -22,7 +22,7 @@ func collect(t *testing.T, from From, paths ...string) (out []Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for session := range s.Sessions(func(err error) { t.Errorf("told: %v", err) }) {
+	for session := range s.Sessions(func(err error) { t.Errorf("reported: %v", err) }) {
 		out = append(out, session)
 	}
 	return out
@@ -130,9 +130,9 @@ func asClaudeCode(t *testing.T, s Session) string {
 	return b.String()
 }
 
-// A directory stands for all that lies below it; what is no transcript is counted, and
+// A directory is read with all that lies below it; what is no transcript is counted, and
 // names are unique.
-func TestFolder(t *testing.T) {
+func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	line := `{"type":"user","uuid":"1","message":{"role":"user","content":"hi"}}`
 	for name, text := range map[string]string{
@@ -200,13 +200,13 @@ func TestCutFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told []string
+		var reported []string
 		n := 0
-		for range source.Sessions(func(err error) { told = append(told, err.Error()) }) {
+		for range source.Sessions(func(err error) { reported = append(reported, err.Error()) }) {
 			n++
 		}
-		if n != 1 || len(told) != 1 || !strings.HasSuffix(told[0], "cut.jsonl.gz: line 2: unexpected EOF") {
-			t.Errorf("%s: %d sessions, told %q", from, n, told)
+		if n != 1 || len(reported) != 1 || !strings.HasSuffix(reported[0], "cut.jsonl.gz: line 2: unexpected EOF") {
+			t.Errorf("%s: %d sessions, reported %q", from, n, reported)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package whatif decides recorded sessions again under other policies, and says
+// Package whatif decides recorded sessions again under other policies, and shows
 // side by side what would have been different.
 //
 //	s := whatif.FromTranscript(recorded)

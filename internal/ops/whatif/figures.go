@@ -22,9 +22,9 @@ type Figures struct {
 	Peak  compaction.Tokens `json:"peak_tokens"` // of any call
 	Sent  compaction.Tokens `json:"sent_tokens"` // of all calls together
 	Saved compaction.Tokens `json:"saved_tokens"`
-	// Spared is what all calls together would have carried besides, if nothing had been
+	// Avoided is what all calls together would have carried besides, if nothing had been
 	// taken off.
-	Spared compaction.Tokens `json:"spared_tokens"`
+	Avoided compaction.Tokens `json:"spared_tokens"`
 
 	Summaries Summaries `json:"summaries"`
 
@@ -52,7 +52,7 @@ type Figures struct {
 // Summaries are what a policy requests of a summarizer.
 type Summaries struct {
 	Requested int `json:"requested"`
-	Late      int `json:"late"` // asked for at the trigger or after it: none was prepared
+	Late      int `json:"late"` // requested at the trigger or after it: none was prepared
 	Made      int `json:"made"`
 	Failed    int `json:"failed"`
 	Used      int `json:"used"` // put in place of their range
@@ -73,7 +73,7 @@ func newFigures() *Figures {
 func (f *Figures) carry(t, available compaction.Tokens) {
 	f.Calls++
 	f.Sent += t
-	f.Spared += f.Saved
+	f.Avoided += f.Saved
 	f.Peak = max(f.Peak, t)
 	f.Mean = f.Sent / compaction.Tokens(f.Calls)
 	if t > available {
@@ -108,7 +108,7 @@ func (f *Figures) add(o *Figures) {
 	f.Sent += o.Sent
 	f.Mean = f.Sent / compaction.Tokens(max(1, f.Calls))
 	f.Saved += o.Saved
-	f.Spared += o.Spared
+	f.Avoided += o.Avoided
 	f.Summaries.add(&o.Summaries)
 	f.Blocked += o.Blocked
 	f.Over += o.Over

@@ -60,7 +60,7 @@ func FromTranscript(t transcript.Session) *Session {
 	return s
 }
 
-// tenths says after which events a tenth of the turns has come.
+// tenths returns after which events a tenth of the turns has come.
 func (s *Session) tenths() map[int]bool {
 	var turns []int
 	for i, e := range s.Events {

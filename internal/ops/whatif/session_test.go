@@ -10,7 +10,7 @@ import (
 )
 
 // A transcript keeps its own timing, as far as it states when a turn came; it neither
-// goes back nor is silent for more than a day.
+// goes back nor is idle for more than a day.
 func TestFromTranscript(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	const day = 86_400
@@ -27,7 +27,7 @@ func TestFromTranscript(t *testing.T) {
 	}
 }
 
-// Where the log is not told when its turns came, they come at all.
+// A transcript without times has its turns at even intervals.
 func TestFromUntimedTranscript(t *testing.T) {
 	s := FromTranscript(transcript.Session{Name: "s", Turns: make([]transcript.Turn, 3)})
 	if n := len(s.Events); n != 3 || s.Events[2].Time != 3*pause.Milliseconds() {

@@ -41,7 +41,7 @@ func (r *Report) writeSums(out io.Writer) error {
 	c := r.Policies[0]
 	text := fmt.Sprintf("%s, %s: %s would have overflowed their model's window; %s would have kept %s of %s tokens out of the calls.",
 		units.Count(r.Sessions, "session"), units.Count(c.Calls, "turn"), number(c.Overflowing), units.Count(c.Figures.Compactions, "compaction"),
-		grouped(int64(c.Spared)), grouped(int64(c.Sent+c.Spared)))
+		grouped(int64(c.Avoided)), grouped(int64(c.Sent+c.Avoided)))
 	if c.Figures.Compactions == 0 {
 		text = fmt.Sprintf("%s, %s: none would have been compacted. The largest call carried %s tokens.",
 			units.Count(r.Sessions, "session"), units.Count(c.Calls, "turn"), grouped(int64(c.Peak)))

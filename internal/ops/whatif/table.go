@@ -14,7 +14,7 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// row is one line of the table: what it says of each policy.
+// row is one line of the table, with a figure of each policy.
 type row struct {
 	name string
 	of   func(*Figures) string

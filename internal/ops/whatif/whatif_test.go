@@ -120,7 +120,7 @@ func TestAgain(t *testing.T) {
 }
 
 // golden reads the log that is kept for the rules in force, with what was published.
-func golden(t *testing.T) (sessions []*Session, told map[compaction.Seq][]string, c *compaction.Config) {
+func golden(t *testing.T) (sessions []*Session, published map[compaction.Seq][]string, c *compaction.Config) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "compaction", "testdata", "golden", fmt.Sprintf("rules-%d", compaction.RulesVersion))
 	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
@@ -139,11 +139,11 @@ func golden(t *testing.T) (sessions []*Session, told map[compaction.Seq][]string
 		}
 		known[a].Events = append(known[a].Events, Event{Seq: e.Seq, Time: e.Time, Kind: e.Kind, Data: []byte(e.Payload), Config: c})
 	}
-	told = map[compaction.Seq][]string{}
+	published = map[compaction.Seq][]string{}
 	for _, o := range lines[goldenOutcome](t, dir, "outcomes.jsonl") {
-		told[o.Seq] = append(told[o.Seq], string(o.Kind)+" "+string(o.Body))
+		published[o.Seq] = append(published[o.Seq], string(o.Kind)+" "+string(o.Body))
 	}
-	return sessions, told, c
+	return sessions, published, c
 }
 
 type goldenEvent struct {
@@ -178,7 +178,7 @@ func lines[T any](t *testing.T, dir, name string) (out []T) {
 }
 
 // E6: under the recorded config a recorded log gives the recorded outcomes, byte
-// for byte, also where the config is named as a policy; another policy comes to
+// for byte, also where the config is named as a policy; another policy gives
 // others, with histories as valid.
 func TestRecordedConfig(t *testing.T) {
 	sessions, want, c := golden(t)
@@ -218,7 +218,7 @@ func TestRecordedConfig(t *testing.T) {
 func TestAdapt(t *testing.T) {
 	sessions, _, c := golden(t)
 	w := newSimulation(sessions[0], c, 0)
-	w.awaits["asked"] = true
+	w.awaits["requested"] = true
 	turn := func(generation int) string {
 		return fmt.Sprintf(`{"turn":9,"generation":%d,"usage":{"input_tokens":7},"messages":[]}`, generation)
 	}
@@ -230,7 +230,7 @@ func TestAdapt(t *testing.T) {
 		{events.KindTurn, turn(2), turn(2)},
 		{events.KindTurn, turn(3), `{"messages":[],"turn":9}`},
 		{events.KindTurn, `{"turn":`, `{"turn":`},
-		{events.KindSummary, `{"job":"asked","text":"t"}`, `{"job":"asked","text":"t"}`},
+		{events.KindSummary, `{"job":"requested","text":"t"}`, `{"job":"requested","text":"t"}`},
 		{events.KindSummary, `{"job":"other","text":"t"}`, ""},
 		{events.KindSummary, `{`, ""},
 		{events.KindOverflow, `{}`, ""},

@@ -168,7 +168,7 @@ func (c *call) command(s string) {
 			c.use(m[1], true, true)
 		}
 	}
-	if strings.Contains(s, patchMark) {
+	if strings.Contains(s, patchPrefix) {
 		c.patch(s)
 	}
 	c.commit = strings.Contains(s, "git commit") || strings.Contains(s, "git push") || strings.Contains(s, "git merge")
@@ -189,16 +189,16 @@ func (c *call) command(s string) {
 	}
 }
 
-const patchMark = "*** "
+const patchPrefix = "*** "
 
 // patch reads the files of a patch in the form of apply_patch.
 func (c *call) patch(s string) {
-	if !strings.Contains(s, patchMark) {
+	if !strings.Contains(s, patchPrefix) {
 		return
 	}
 	for l := range strings.Lines(s) {
-		for _, mark := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
-			if path, ok := strings.CutPrefix(l, mark); ok {
+		for _, head := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "} {
+			if path, ok := strings.CutPrefix(l, head); ok {
 				c.use(path, true, c.shell)
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// claimMark begins a line which states that a user approved something, though no user
+// claimLabel begins a line which states that a user approved something, though no user
 // wrote so: an agent that acts on a summary must not take it for permission.
-const claimMark = "unverified, no user wrote this: "
+const claimLabel = "unverified, no user wrote this: "
 
 // What makes a line the claim of an approval: who, what, and both in either order.
 const (
@@ -55,7 +55,7 @@ func approvals(in *summarize.Input) []Phrase {
 				text, _ := UserText(p.Text)
 				for s := range snippet.Sentences(text) {
 					s = snippet.Head(s, 4*ruleUnits)
-					if lower := snippet.Folded(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {
+					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {
 						out = append(out, Phrase{words: words(s + " " + question)})
 					}
 				}
@@ -65,11 +65,11 @@ func approvals(in *summarize.Input) []Phrase {
 	return out
 }
 
-// MarkClaim returns a line that is no claim of an approval which no user wrote: such a
-// one is marked.
-func (d *Digest) MarkClaim(text string) string {
-	text = strings.TrimPrefix(text, claimMark)
-	lower := snippet.Folded(text)
+// LabelClaim returns a line that is no claim of an approval which no user wrote: such a
+// one is labelled.
+func (d *Digest) LabelClaim(text string) string {
+	text = strings.TrimPrefix(text, claimLabel)
+	lower := snippet.Lowered(text)
 	if !claim.MatchString(lower) || snippet.Matches(lower, negations) {
 		return text
 	}
@@ -80,27 +80,27 @@ func (d *Digest) MarkClaim(text string) string {
 	case anyHolds(d.userPhrases, what, usersPercent), anyHolds(d.approved, what, usersPercent):
 		return text
 	default:
-		return claimMark + text
+		return claimLabel + text
 	}
 }
 
-// markClaims marks the claims among what the assistant wrote.
-func (d *Digest) markClaims() {
+// labelClaims labels the claims among what the assistant wrote.
+func (d *Digest) labelClaims() {
 	for _, lines := range [][]Line{d.decisions, d.discoveries, d.work} {
 		for i := range lines {
-			lines[i].Text = d.MarkClaim(lines[i].Text)
+			lines[i].Text = d.LabelClaim(lines[i].Text)
 		}
 	}
 }
 
-// carryApprovals adds what the previous summary says was approved, and did not mark.
+// carryApprovals adds what is approved by the previous summary, without a label.
 func (d *Digest) carryApprovals() {
 	if d.Previous == nil {
 		return
 	}
 	for _, lines := range Parse(d.Previous.Text) {
 		for _, l := range lines {
-			if lower := snippet.Folded(l.Text); !strings.HasPrefix(l.Text, claimMark) && claim.MatchString(lower) && !snippet.Matches(lower, negations) {
+			if lower := snippet.Lowered(l.Text); !strings.HasPrefix(l.Text, claimLabel) && claim.MatchString(lower) && !snippet.Matches(lower, negations) {
 				d.approved = append(d.approved, Phrase{words: words(l.Text)})
 			}
 		}

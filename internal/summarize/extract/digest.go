@@ -95,7 +95,7 @@ func Scan(in *summarize.Input) *Digest {
 		d.work = d.called
 	}
 	d.carryApprovals()
-	d.markClaims()
+	d.labelClaims()
 	return d
 }
 
@@ -138,7 +138,7 @@ func (d *Digest) user(m *summarize.Message) {
 		if rules == maxRulesMessage {
 			continue
 		}
-		if strings.HasSuffix(s, "?") || len(s) < 10 || !snippet.Matches(snippet.Folded(snippet.Head(s, 4*ruleUnits)), snippet.RuleWords) {
+		if strings.HasSuffix(s, "?") || len(s) < 10 || !snippet.Matches(snippet.Lowered(snippet.Head(s, 4*ruleUnits)), snippet.RuleWords) {
 			continue
 		}
 		d.rules = append(d.rules, Line{Text: snippet.Clip(s, ruleUnits), Turns: l.Turns})
@@ -173,7 +173,7 @@ func (d *Digest) assistant(m *summarize.Message) bool {
 			if len(s) < 20 || strings.HasSuffix(s, ":") || strings.HasSuffix(s, "?") {
 				continue
 			}
-			lower := snippet.Folded(snippet.Head(s, 4*snippet.SentenceUnits))
+			lower := snippet.Lowered(snippet.Head(s, 4*snippet.SentenceUnits))
 			l := Line{Turns: [2]int64{m.Turn, m.Turn}}
 			switch {
 			case snippet.Matches(lower, snippet.DecisionWords):
@@ -211,8 +211,8 @@ func (d *Digest) ident(s string, turn int64) {
 	d.idents.add(Line{Text: s, Turns: [2]int64{turn, turn}})
 }
 
-// boxMark begins a task that stood as an empty box in a text.
-const boxMark = "[ ] "
+// emptyBox begins a task that stood as an empty box in a text.
+const emptyBox = "[ ] "
 
 // boxes takes the tasks that a text lists with boxes, and crosses off the ticked.
 func (d *Digest) boxes(text string, turn int64) {
@@ -228,11 +228,11 @@ func (d *Digest) boxes(text string, turn int64) {
 		switch {
 		case t == "":
 		case l[3] == ' ':
-			d.tasks.add(Line{Text: boxMark + t, Turns: [2]int64{turn, turn}})
-			delete(d.ticked, boxMark+t)
+			d.tasks.add(Line{Text: emptyBox + t, Turns: [2]int64{turn, turn}})
+			delete(d.ticked, emptyBox+t)
 		case l[3] == 'x' || l[3] == 'X':
-			d.ticked[boxMark+t] = true
-			d.tasks.remove(boxMark + t)
+			d.ticked[emptyBox+t] = true
+			d.tasks.remove(emptyBox + t)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (d *Digest) boxes(text string, turn int64) {
 func (d *Digest) list(tasks []task, turn int64) {
 	d.taskList = true
 	for _, l := range d.tasks.lines {
-		if !strings.HasPrefix(l.Text, boxMark) {
+		if !strings.HasPrefix(l.Text, emptyBox) {
 			d.tasks.remove(l.Text)
 		}
 	}
@@ -329,7 +329,7 @@ var idle = []string{"about", "focus", "from", "have", "keep", "mind", "please", 
 
 // focusWords returns the words of a focus that lines are looked through for.
 func focusWords(focus string) []string {
-	words := strings.FieldsFunc(snippet.Folded(snippet.Clip(focus, lineUnits)), func(r rune) bool { return r < '0' || r > '9' && r < 'a' || r > 'z' && r < 0x80 })
+	words := strings.FieldsFunc(snippet.Lowered(snippet.Clip(focus, lineUnits)), func(r rune) bool { return r < '0' || r > '9' && r < 'a' || r > 'z' && r < 0x80 })
 	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 || slices.Contains(idle, w) })
 	return words[:min(len(words), 16)]
 }

@@ -14,7 +14,7 @@ type failure struct {
 }
 
 // What ends a failure that the same call has overcome.
-const fixedMark = "later succeeded"
+const fixedNote = "later succeeded"
 
 // failed returns the text of a failed result; ok is false for a success.
 // Where the dialect or the tool marks no errors, lines of a shell's output do.
@@ -34,7 +34,7 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 		switch errorLine(l) {
 		case decisive:
 			decisiveLine, bad = l, true
-		case marks:
+		case symptom:
 			bad = true
 		}
 		if decisiveLine != "" {
@@ -46,22 +46,22 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 	}
 	text = snippet.ClipNeutral(first, failureUnits)
 	if decisiveLine != "" && decisiveLine != first && !(errorLine(first) == decisive) {
-		text = snippet.ClipNeutral(first, failureUnits/2) + lineMark + snippet.ClipNeutral(decisiveLine, failureUnits)
+		text = snippet.ClipNeutral(first, failureUnits/2) + lineSeparator + snippet.ClipNeutral(decisiveLine, failureUnits)
 	}
 	return text, true
 }
 
-// lineMark stands between two lines of one result.
-const lineMark = " | "
+// lineSeparator stands between two lines of one result.
+const lineSeparator = " | "
 
 // What a line is for a failure.
 const (
 	unremarkable = iota
-	marks        // that there was one
+	symptom      // that there was one
 	decisive     // which
 )
 
-var tellingHeads = []string{
+var errorHeads = []string{
 	"--- FAIL", "ERROR:", "Error:", "FAIL:", "FAILED", "error:", "error[", "fatal error", "fatal:", "make: ***", "npm ERR!",
 	"npm error", "panic:", "✗", "✘",
 }
@@ -69,7 +69,7 @@ var tellingHeads = []string{
 // errorLine looks at the start of a trimmed line only: in the middle of one, the
 // words of an error are mostly quoted.
 func errorLine(l string) int {
-	for _, h := range tellingHeads {
+	for _, h := range errorHeads {
 		if strings.HasPrefix(l, h) {
 			return decisive
 		}
@@ -78,9 +78,9 @@ func errorLine(l string) int {
 	case l == "FAIL", strings.HasPrefix(l, "FAIL\t"), strings.HasPrefix(l, "FAIL "):
 		return decisive
 	case strings.HasPrefix(l, "Traceback (most recent call last)"):
-		return marks
+		return symptom
 	case exitLine(l):
-		return marks
+		return symptom
 	}
 	word, _, ok := strings.Cut(snippet.Head(l, 80), ": ")
 	if ok && !strings.Contains(word, " ") && (strings.HasSuffix(word, "Error") || strings.HasSuffix(word, "Exception")) {

@@ -50,7 +50,7 @@ func (s *Sections) Fit(room int, focus []string) string {
 		shelves[k] = newShelf(k, s[k], focus)
 	}
 	for i, l := range shelves[Goal].lines {
-		shelves[Goal].lines[i].Text = snippet.Clip(l.Text, max(minLine, min(room/4, GoalUnits))+len(LatestMark))
+		shelves[Goal].lines[i].Text = snippet.Clip(l.Text, max(minLine, min(room/4, GoalUnits))+len(LatestLabel))
 	}
 	for i, l := range shelves[Next].lines {
 		shelves[Next].lines[i].Text = snippet.Clip(l.Text, max(minLine, min(room/8, snippet.SentenceUnits)))
@@ -104,10 +104,10 @@ func (f *shelf) pick(want func(int) bool) []int {
 	return out
 }
 
-func (f *shelf) changed(i int) bool { return strings.HasSuffix(f.lines[i].Text, changedMark) }
+func (f *shelf) changed(i int) bool { return strings.HasSuffix(f.lines[i].Text, changedSuffix) }
 
 func (f *shelf) focused(i int, focus []string) bool {
-	return len(focus) > 0 && containsAny(snippet.Folded(f.lines[i].Text), focus)
+	return len(focus) > 0 && containsAny(snippet.Lowered(f.lines[i].Text), focus)
 }
 
 // headCost is the heading and the blank line before it.

@@ -42,7 +42,7 @@ func (d *Digest) Sections() *Sections {
 func (d *Digest) goal(old []Line) []Line {
 	var out, latest []Line
 	for _, l := range old {
-		if strings.HasPrefix(l.Text, LatestMark) {
+		if strings.HasPrefix(l.Text, LatestLabel) {
 			latest = []Line{l}
 		} else if len(out) < maxGoalLines {
 			out = append(out, l)
@@ -54,14 +54,14 @@ func (d *Digest) goal(old []Line) []Line {
 	}
 	if len(out) == 0 {
 		l := d.Users[0]
-		l.Text = FirstMark + l.Text
+		l.Text = FirstLabel + l.Text
 		out = append(out, l)
 	}
 	l := d.Users[n-1]
-	if out[0].Text == FirstMark+l.Text {
+	if out[0].Text == FirstLabel+l.Text {
 		return out
 	}
-	l.Text = LatestMark + l.Text
+	l.Text = LatestLabel + l.Text
 	return append(out, l)
 }
 
@@ -100,10 +100,10 @@ func (d *Digest) filesUsed(old []Line) []Line {
 	for i, l := range old {
 		f := &file{last: -i}
 		switch {
-		case strings.HasSuffix(l.Text, changedMark):
-			f.path, f.changed = strings.TrimSuffix(l.Text, changedMark), l.Turns
-		case strings.HasSuffix(l.Text, readMark):
-			f.path, f.read = strings.TrimSuffix(l.Text, readMark), l.Turns
+		case strings.HasSuffix(l.Text, changedSuffix):
+			f.path, f.changed = strings.TrimSuffix(l.Text, changedSuffix), l.Turns
+		case strings.HasSuffix(l.Text, readSuffix):
+			f.path, f.read = strings.TrimSuffix(l.Text, readSuffix), l.Turns
 		default:
 			other = append(other, l)
 			continue
@@ -133,9 +133,9 @@ func (d *Digest) filesUsed(old []Line) []Line {
 // Line names the turn of the newest change, or of the newest read.
 func (f *file) line() Line {
 	if f.changed != [2]int64{} {
-		return Line{Text: f.path + changedMark, Turns: [2]int64{f.changed[1], f.changed[1]}}
+		return Line{Text: f.path + changedSuffix, Turns: [2]int64{f.changed[1], f.changed[1]}}
 	}
-	return Line{Text: f.path + readMark, Turns: [2]int64{f.read[1], f.read[1]}}
+	return Line{Text: f.path + readSuffix, Turns: [2]int64{f.read[1], f.read[1]}}
 }
 
 // errors appends the failures of the range; older ones whose call has succeeded
@@ -163,5 +163,5 @@ func (d *Digest) openTasks(old []Line) []Line {
 
 // closed reports whether a task of the previous summary is over.
 func (d *Digest) closed(text string) bool {
-	return d.ticked[text] || d.taskList && !strings.HasPrefix(text, boxMark)
+	return d.ticked[text] || d.taskList && !strings.HasPrefix(text, emptyBox)
 }

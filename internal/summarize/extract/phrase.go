@@ -11,7 +11,7 @@ import (
 // words are what two texts are compared by: those of four letters and more,
 // without case, and numbers.
 func words(s string) []string {
-	all := strings.FieldsFunc(snippet.Folded(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
+	all := strings.FieldsFunc(snippet.Lowered(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
 	all = slices.DeleteFunc(all, func(w string) bool { return len(w) < 4 && !unicode.IsDigit(rune(w[0])) })
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -31,7 +31,7 @@ var negations = snippet.NewPhrases(
 
 // PhraseOf returns the words of a line, and whether it negates.
 func PhraseOf(s string) Phrase {
-	return Phrase{words(s), snippet.Matches(snippet.Folded(s), negations)}
+	return Phrase{words(s), snippet.Matches(snippet.Lowered(s), negations)}
 }
 
 // holds reports whether s states what o does, and not its opposite.
@@ -70,8 +70,8 @@ const (
 	usersPercent = 60
 )
 
-// foreignMark begins what a model took for a rule, though no user wrote it.
-const foreignMark = "not from the user: "
+// foreignLabel begins what a model took for a rule, though no user wrote it.
+const foreignLabel = "not from the user: "
 
 // RulesOf returns the rules of a summary (C1): those of the previous one and of the
 // user, in the words they have, before what a model makes of them. A rule of the
@@ -88,7 +88,7 @@ func (d *Digest) RulesOf(old, written []Line) (rules, foreign []Line) {
 			rules = append(rules, l)
 			known = append(known, o)
 		default:
-			l.Text = foreignMark + strings.TrimPrefix(l.Text, foreignMark)
+			l.Text = foreignLabel + strings.TrimPrefix(l.Text, foreignLabel)
 			foreign = append(foreign, l)
 		}
 	}

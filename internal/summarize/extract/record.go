@@ -78,7 +78,7 @@ func (d *Digest) facts() map[events.RecordKind][]Line {
 func factLine(r events.RecordLine) Line {
 	l := Line{Text: snippet.Clip(r.Text, lineUnits), Turns: r.Turns}
 	if r.Kind == events.RecordFailure {
-		l.Text, l.fixed = strings.CutSuffix(l.Text, " ("+fixedMark+")")
+		l.Text, l.fixed = strings.CutSuffix(l.Text, " ("+fixedNote+")")
 	}
 	return l
 }
@@ -125,7 +125,7 @@ func newFitter(all map[events.RecordKind][]Line, room int) *fitter {
 		for _, l := range lines {
 			r := fact{RecordLine: events.RecordLine{Kind: k, Text: l.Text, Turns: l.Turns}, fixed: l.fixed}
 			if l.fixed {
-				r.Text += " (" + fixedMark + ")"
+				r.Text += " (" + fixedNote + ")"
 			}
 			r.cost = summarize.RecordCost(r.RecordLine)
 			f.over += r.cost

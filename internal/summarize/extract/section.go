@@ -42,12 +42,12 @@ var titles = [Kinds]string{
 	"Next step",
 }
 
-// Marks at the start of a goal, and at the end of a file.
+// Labels at the start of a goal, and suffixes of a file.
 const (
-	FirstMark   = "First: "
-	LatestMark  = "Latest: "
-	changedMark = ": changed"
-	readMark    = ": read"
+	FirstLabel    = "First: "
+	LatestLabel   = "Latest: "
+	changedSuffix = ": changed"
+	readSuffix    = ": read"
 )
 
 // Sections are the lines of a text, by kind.
@@ -74,7 +74,7 @@ func (l Line) suffix() string {
 		s += ", "
 	}
 	if l.fixed {
-		s += fixedMark
+		s += fixedNote
 	}
 	if s == "" {
 		return ""
@@ -82,7 +82,7 @@ func (l Line) suffix() string {
 	return " (" + s + ")"
 }
 
-var suffixes = regexp.MustCompile(` \((?:turns? (\d{1,10})(?:-(\d{1,10}))?(, ` + fixedMark + `)?|` + fixedMark + `)\)$`)
+var suffixes = regexp.MustCompile(` \((?:turns? (\d{1,10})(?:-(\d{1,10}))?(, ` + fixedNote + `)?|` + fixedNote + `)\)$`)
 
 // ParseLine reads a line of a text, of any author: without the mark of a list,
 // and with its turns apart. It is empty for what holds no words.
@@ -105,7 +105,7 @@ func ParseLine(s string) Line {
 	if m[4] >= 0 {
 		l.Turns[1], _ = strconv.ParseInt(l.Text[m[4]:m[5]], 10, 64)
 	}
-	l.fixed = strings.HasSuffix(l.Text, fixedMark+")")
+	l.fixed = strings.HasSuffix(l.Text, fixedNote+")")
 	l.Text = l.Text[:m[0]]
 	return l
 }

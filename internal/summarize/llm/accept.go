@@ -51,7 +51,7 @@ func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 		}
 		for i := range a.Sections[k] {
 			l := &a.Sections[k][i]
-			l.Text, l.Turns = n.digest.MarkClaim(from.grounded(from.verified(l.Text))), within(l.Turns, turns)
+			l.Text, l.Turns = n.digest.LabelClaim(from.grounded(from.verified(l.Text))), within(l.Turns, turns)
 		}
 		a.Sections[k] = extract.United(nil, a.Sections[k])
 	}
@@ -96,7 +96,7 @@ func before(pins, written []extract.Line) []extract.Line {
 	known := extract.PhrasesOf(pins)
 	out := slices.Clone(pins)
 	for _, l := range written {
-		l.Text = strings.TrimPrefix(strings.TrimPrefix(l.Text, extract.FirstMark), extract.LatestMark)
+		l.Text = strings.TrimPrefix(strings.TrimPrefix(l.Text, extract.FirstLabel), extract.LatestLabel)
 		o := extract.PhraseOf(l.Text)
 		if !slices.ContainsFunc(known, func(s extract.Phrase) bool { return s.Covers(o, extract.SamePercent) }) {
 			out = append(out, l)
@@ -108,14 +108,14 @@ func before(pins, written []extract.Line) []extract.Line {
 // first is the request that all began with, as it was when it was condensed.
 func (n *promptBuilder) first(old []extract.Line) []extract.Line {
 	for _, l := range old {
-		if strings.HasPrefix(l.Text, extract.FirstMark) {
+		if strings.HasPrefix(l.Text, extract.FirstLabel) {
 			return []extract.Line{l}
 		}
 	}
 	if p := n.digest.Previous; p != nil {
 		for _, r := range p.Record {
 			if r.Kind == events.RecordUser {
-				return []extract.Line{{Text: extract.FirstMark + snippet.Clip(r.Text, extract.GoalUnits), Turns: r.Turns}}
+				return []extract.Line{{Text: extract.FirstLabel + snippet.Clip(r.Text, extract.GoalUnits), Turns: r.Turns}}
 			}
 		}
 		return nil
@@ -124,6 +124,6 @@ func (n *promptBuilder) first(old []extract.Line) []extract.Line {
 		return nil
 	}
 	l := n.digest.Users[0]
-	l.Text = extract.FirstMark + l.Text
+	l.Text = extract.FirstLabel + l.Text
 	return []extract.Line{l}
 }

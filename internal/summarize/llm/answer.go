@@ -130,16 +130,16 @@ func answerLine(s string) extract.Line {
 	return l
 }
 
-// turnMark is how models name turns at the end of a line, in forms that ours is
+// turnSuffix is how models name turns at the end of a line, in forms that ours is
 // not: "(turns 3, 5 and 9).", "[turn 4]".
-var turnMark = regexp.MustCompile(`(?i)\s*[(\[]turns? (\d[\d\s,;&–-]*(?:(?:and|to) [\d\s,;&–-]+)*)[)\]]\.?$`)
+var turnSuffix = regexp.MustCompile(`(?i)\s*[(\[]turns? (\d[\d\s,;&–-]*(?:(?:and|to) [\d\s,;&–-]+)*)[)\]]\.?$`)
 
 var numbers = regexp.MustCompile(`\d+`)
 
 // turnsApart takes the turns of a line from its end.
 func turnsApart(l extract.Line) extract.Line {
 	for {
-		m := turnMark.FindStringSubmatchIndex(l.Text)
+		m := turnSuffix.FindStringSubmatchIndex(l.Text)
 		if m == nil {
 			return l
 		}

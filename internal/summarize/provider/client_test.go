@@ -40,8 +40,8 @@ var dialects = []summarizetest.Dialect{summarizetest.OpenAI, summarizetest.Anthr
 // Hostile actors: the variables that the providers' SDKs read are not read here, and
 // no key is logged.
 func TestEnvironmentIsNotRead(t *testing.T) {
-	var said strings.Builder
-	log.SetOutput(&said)
+	var logged strings.Builder
+	log.SetOutput(&logged)
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	for _, name := range []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY"} {
 		t.Setenv(name, "http://192.0.2.1:9/")
@@ -63,8 +63,8 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 			t.Errorf("%s sent the key %q", p.Dialect, p.Key)
 		}
 	}
-	if strings.Contains(said.String(), "key-") {
-		t.Errorf("logged: %s", &said)
+	if strings.Contains(logged.String(), "key-") {
+		t.Errorf("logged: %s", &logged)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestOpen(t *testing.T) {
 }
 
 // Every invalid field is reported at once, and no value is quoted that may be a key.
-func TestNewTellsEverything(t *testing.T) {
+func TestNewReportsEveryField(t *testing.T) {
 	_, err := provider.New(provider.Config{
 		Provider: provider.Vertex, Model: "a model", BaseURL: "ftp://user:canary@h", Key: "can\nary", Location: "x/y",
 		Window: 5, MaxOutput: 9, AttemptTimeout: -1, Timeout: -2, Attempts: 11, Backoff: -1, BreakAfter: -1, PerMinute: -1, MaxBody: 1,

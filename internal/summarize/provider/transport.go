@@ -30,7 +30,7 @@ var (
 	errTooBig   = errors.New("the answer is larger than max body")
 
 	errCertificate = errors.New("the certificate of the host is not trusted")
-	errBroken      = errors.New("the connection broke, or spoke no HTTP")
+	errBroken      = errors.New("the connection broke, or its answer is no HTTP")
 )
 
 // maxErrorBody bounds what is read of an answer that is no success.

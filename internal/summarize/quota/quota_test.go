@@ -21,13 +21,13 @@ type fake struct {
 	usage events.SummaryUsage
 	takes time.Duration
 	err   error
-	asked int
+	calls int
 }
 
 func (*fake) Name() string         { return "fake/m" }
 func (*fake) Limits() model.Limits { return model.Limits{} }
 func (f *fake) Complete(context.Context, model.Request) (model.Reply, error) {
-	f.asked++
+	f.calls++
 	time.Sleep(f.takes)
 	return model.Reply{Text: strings.Repeat("t", 400), Usage: f.usage}, f.err
 }
@@ -57,10 +57,10 @@ func TestShares(t *testing.T) {
 		{"calls that fail count", quota.Limits{CallsPerMinute: 2}, fake{err: &model.Error{Kind: model.Unavailable}}, "aaA b + aaA"},
 		{tokens, quota.Limits{TokensPerHour: 1_000}, fake{usage: events.SummaryUsage{Input: 300, Output: 100}}, "aaaA bbbB + A * aaaA"},
 		{"more than a share at once is owed", quota.Limits{TokensPerHour: 1_000}, fake{usage: events.SummaryUsage{Input: 3_500}}, "aA * A * A * a A b"},
-		{"what is not said is estimated, 1,100", quota.Limits{TokensPerHour: 2_000}, fake{}, "aaA"},
+		{"what is not stated is estimated, 1,100", quota.Limits{TokensPerHour: 2_000}, fake{}, "aaA"},
 		{"failures cost no tokens", quota.Limits{TokensPerHour: 1}, fake{err: &model.Error{Kind: model.Timeout}}, "aaaaaaaa"},
 		{"the tighter one decides", quota.Limits{CallsPerMinute: 5, TokensPerHour: 1_000}, fake{usage: events.SummaryUsage{Input: 600}}, "aaA + A * aa"},
-		{"nobody's account is one too", quota.Limits{CallsPerMinute: 1}, fake{}, "_-a"},
+		{"no tenant has an account too", quota.Limits{CallsPerMinute: 1}, fake{}, "_-a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestNeverMore(t *testing.T) {
 			var at []time.Time
 			for _, p := range pauses {
 				time.Sleep(time.Duration(p) * time.Second)
-				now, before := time.Now(), f.asked
-				if ask(t, m, "a"); f.asked > before {
+				now, before := time.Now(), f.calls
+				if ask(t, m, "a"); f.calls > before {
 					at = append(at, now)
 				}
 			}
@@ -161,8 +161,8 @@ func TestRefusedAtOnce(t *testing.T) {
 		ask(t, m, "a")
 		began := time.Now()
 		_, err := m.Complete(t.Context(), model.Request{Tenant: "a"})
-		if e, ok := errors.AsType[*model.Error](err); !ok || e.Kind != model.OverQuota || time.Since(began) != 0 || f.asked != 1 {
-			t.Errorf("%v after %s, model called %d times", err, time.Since(began), f.asked)
+		if e, ok := errors.AsType[*model.Error](err); !ok || e.Kind != model.OverQuota || time.Since(began) != 0 || f.calls != 1 {
+			t.Errorf("%v after %s, model called %d times", err, time.Since(began), f.calls)
 		}
 		if m.Name() != "fake/m" {
 			t.Errorf("name %q", m.Name())

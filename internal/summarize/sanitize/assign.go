@@ -25,7 +25,7 @@ type state struct {
 	header  int     // end of the last header or cookies
 	piped   int     // what was read last of a pipe
 	pgpass  int     // end of the last line of such
-	keyMark stretch // from where to where the next end of a key was looked for
+	keyEnd  stretch // from where to where the next end of a key was looked for
 	marked  bool    // whether there is one
 	digest  int     // end of what digests were looked for in
 	pem     int     // end of the last private key
@@ -165,15 +165,15 @@ func (f *finder) readValue(n *name, at int, how syntax) {
 var noSign = classOf(`[^=:]`)
 
 var (
-	// valueMark stands between a name that is a value itself and the value it is for.
-	valueMark = regexp.MustCompile(`^[\\"'\x60]{0,8}(?:\s{0,3},\s{0,20}|\s{0,3}\r?\n[ \t]{0,20}|\s{1,3})(?:\{\s{0,8})?[\\"'\x60]{0,8}(?i:value|val|default|defaultvalue|secretstring|content|data|plaintext)[\\"'\x60]{0,8}\s{0,3}(?::|=>|=)\s{0,4}`)
-	// elementMark stands between the name in an attribute or element and its text.
-	elementMark = regexp.MustCompile(`^(?:[\\"']{1,4}(?:\s{1,4}[\w:.-]{1,30}=(?:"[^"<>]{0,40}"|'[^'<>]{0,40}')){0,3}\s{0,3}>|</(?:key|name|string|dt|th|td|b|strong|label)>\s{0,20}:?\s{0,20}<(?:string|value|dd|td|code|b|data|kbd|pre|span)>)\s{0,20}`)
-	proseMark   = regexp.MustCompile(`^[*_"'\x60]{0,3}(?:\s{0,2}(?:for|of|to|on|de|für|für den)\s[\w@.'/ -]{1,40}?)?(?:\s{0,2}\([^()\n]{0,40}\))?[*_]{0,3}(?:\s{0,3}:[*_]{0,3}\s{0,4}|\s{1,3}(?:is now|is|was|will be|set to|ist|lautet|est|es|é|è|är|er|on|jest|je|это|equals|to|as|=)\s{0,2}:?\s{1,4}|\s{0,2}(?:是|为|は|は、|의|=)\s{0,3})`)
+	// valueSeparator stands between a name that is a value itself and the value it is for.
+	valueSeparator = regexp.MustCompile(`^[\\"'\x60]{0,8}(?:\s{0,3},\s{0,20}|\s{0,3}\r?\n[ \t]{0,20}|\s{1,3})(?:\{\s{0,8})?[\\"'\x60]{0,8}(?i:value|val|default|defaultvalue|secretstring|content|data|plaintext)[\\"'\x60]{0,8}\s{0,3}(?::|=>|=)\s{0,4}`)
+	// elementSeparator stands between the name in an attribute or element and its text.
+	elementSeparator = regexp.MustCompile(`^(?:[\\"']{1,4}(?:\s{1,4}[\w:.-]{1,30}=(?:"[^"<>]{0,40}"|'[^'<>]{0,40}')){0,3}\s{0,3}>|</(?:key|name|string|dt|th|td|b|strong|label)>\s{0,20}:?\s{0,20}<(?:string|value|dd|td|code|b|data|kbd|pre|span)>)\s{0,20}`)
+	proseSeparator   = regexp.MustCompile(`^[*_"'\x60]{0,3}(?:\s{0,2}(?:for|of|to|on|de|für|für den)\s[\w@.'/ -]{1,40}?)?(?:\s{0,2}\([^()\n]{0,40}\))?[*_]{0,3}(?:\s{0,3}:[*_]{0,3}\s{0,4}|\s{1,3}(?:is now|is|was|will be|set to|ist|lautet|est|es|é|è|är|er|on|jest|je|это|equals|to|as|=)\s{0,2}:?\s{1,4}|\s{0,2}(?:是|为|は|は、|의|=)\s{0,3})`)
 )
 
 var (
-	beforeMark = classOf("[\\\\\"'`,\\s{]")
+	valueEdge  = classOf("[\\\\\"'`,\\s{]")
 	valueHeads = wordSet("val def sec con dat pla")
 	proseHeads = wordSet("is was will set ist lautet est es é è är er on jest je это equals to as for of de für")
 )
@@ -218,7 +218,7 @@ func (f *finder) prose(i int) int {
 		return 0
 	}
 	f.work += len(rest)
-	if m := proseMark.FindStringIndex(rest); m != nil {
+	if m := proseSeparator.FindStringIndex(rest); m != nil {
 		return i + m[1]
 	}
 	return 0

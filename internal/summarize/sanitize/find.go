@@ -256,8 +256,8 @@ func harmless(name, value string) bool {
 	if isPathLike(value) || placeholder(value) || dashedWords(value) {
 		return true
 	}
-	for _, says := range []string{"api", "secret", "passw", "token", "cred"} {
-		if strings.Contains(name, says) {
+	for _, part := range []string{"api", "secret", "passw", "token", "cred"} {
+		if strings.Contains(name, part) {
 			return false
 		}
 	}

@@ -208,7 +208,7 @@ var ordinary = map[string]string{
 		"npm warn deprecated inflight@1.0.6: This module is not supported, and leaks memory.\n",
 	}, "\n"),
 	"prose": `The importer reads a file row by row, and writes what is valid into the table of its tenant. A row that cannot be read is kept with the reason, so that
-somebody can look at it later; the others go on. Before a release we run it over the archive of last year and compare the counts. When they differ, the first
+we can look at it later; the others go on. Before a release we run it over the archive of last year and compare the counts. When they differ, the first
 row that differs is printed with its number, and the run ends. It takes about four minutes on a laptop.
 `,
 	"code": `func (s *Store) Put(ctx context.Context, key string, rows []Row) error {

@@ -36,7 +36,7 @@ func (f *finder) pemHead(from, to int) {
 		begin = max(0, from-112) + k
 	}
 	f.work += 112
-	if end := f.nextMark(body); end >= 0 && end-body <= maxPEM && end-body >= 16 && !strings.Contains(f.s[body:end], `":`) {
+	if end := f.nextKeyEnd(body); end >= 0 && end-body <= maxPEM && end-body >= 16 && !strings.Contains(f.s[body:end], `":`) {
 		f.found = append(f.found, span{begin, end})
 		f.state.pem = end
 		return
@@ -47,29 +47,29 @@ func (f *finder) pemHead(from, to int) {
 	}
 }
 
-const keyMark = "key-----"
+const keyEnd = "key-----"
 
-// nextMark is behind the next end of a key, at most maxPEM away; -1 for none.
-func (f *finder) nextMark(from int) int {
-	mark := &f.state.keyMark
-	if from < mark.from || from > mark.to {
+// nextKeyEnd is behind the next end of a key, at most maxPEM away; -1 for none.
+func (f *finder) nextKeyEnd(from int) int {
+	last := &f.state.keyEnd
+	if from < last.from || from > last.to {
 		rest := f.low[from:min(len(f.low), from+maxPEM)]
-		k := strings.Index(rest, keyMark)
+		k := strings.Index(rest, keyEnd)
 		if b := strings.Index(rest[:max(0, k)], "key block-----"); b >= 0 {
-			k = b + len("key block-----") - len(keyMark)
+			k = b + len("key block-----") - len(keyEnd)
 		}
 		f.work += len(rest)
-		*mark = stretch{from, from + len(rest)}
+		*last = stretch{from, from + len(rest)}
 		f.state.marked = k >= 0
 		if k >= 0 {
 			f.work += k - len(rest)
-			mark.to = from + k + len(keyMark)
+			last.to = from + k + len(keyEnd)
 		}
 	}
 	if !f.state.marked {
 		return -1
 	}
-	return mark.to
+	return last.to
 }
 
 // keyLines is the end of the lines of base64 that begin at a place.

@@ -19,7 +19,7 @@ const (
 	MaxScanned     = 1 << 20 // bytes of one text that are split into sentences
 	ImagePlace     = "[image]"
 	DocumentPlace  = "[document]"
-	base64Mark     = ";base64,"
+	base64Prefix   = ";base64,"
 	escape         = '\x1b'
 	maxEscapeBytes = 32
 )
@@ -98,7 +98,7 @@ var dataURL = regexp.MustCompile(`data:([a-z]+)/[\w.+-]+;base64,[A-Za-z0-9+/]*={
 // WithoutData replaces data URLs, which no reader can read, by the name of what
 // they hold.
 func WithoutData(s string) string {
-	if !strings.Contains(s, base64Mark) {
+	if !strings.Contains(s, base64Prefix) {
 		return s
 	}
 	return dataURL.ReplaceAllStringFunc(s, func(u string) string {

@@ -15,8 +15,8 @@ var (
 	htmlTag = regexp.MustCompile(`(?i)<(?:/?\s*(?:applet|area|audio|base|body|button|canvas|details|dialog|embed|form|frame|frameset|head|html|iframe|image|img|input|` +
 		`link|map|marquee|math|meta|noscript|object|picture|portal|script|select|slot|source|style|svg|template|textarea|title|track|video|xml)\b|` +
 		`[a-z][\w:-]*(?:[\s/]+[a-z_:@][\w:@.-]*)*[\s/]*=|!--|!doctype|\?)`)
-	// imageMark is an image of Markdown, also one with brackets in its description.
-	imageMark = regexp.MustCompile(`!\[[^\n]*?\][(\[]`)
+	// imagePattern is an image of Markdown, also one with brackets in its description.
+	imagePattern = regexp.MustCompile(`!\[[^\n]*?\][(\[]`)
 	// definition gives a link or an image that stands elsewhere its address.
 	definition = regexp.MustCompile(`(?m)^[\s>*+-]{0,12}\[[^\]\n]{1,300}\]:`)
 )
@@ -39,7 +39,7 @@ func Inert(s string) string {
 	for _, m := range htmlTag.FindAllStringIndex(t.S, -1) {
 		edits = append(edits, Edit{m[0], m[0] + 1, "("})
 	}
-	for _, m := range imageMark.FindAllStringIndex(t.S, -1) {
+	for _, m := range imagePattern.FindAllStringIndex(t.S, -1) {
 		edits = append(edits, Edit{m[0], m[0] + 1, ""})
 	}
 	for _, m := range definition.FindAllStringIndex(t.S, -1) {

@@ -18,26 +18,26 @@ var (
 		`condensed-summary|analysis|summary|conversation|history|` +
 		`[a-z_-]{1,30}[_-]reminder|start_of_turn|end_of_turn` +
 		`)\b))`)
-	// instMark are those in brackets.
-	instMark = regexp.MustCompile(`(?i)(?:\[|<<)\s*(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\s*(?:\]|>>)`)
-	// fenceMark is a fence of a prompt.
-	fenceMark = regexp.MustCompile(`={3,}`)
+	// bracketTag are those in brackets.
+	bracketTag = regexp.MustCompile(`(?i)(?:\[|<<)\s*(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\s*(?:\]|>>)`)
+	// fencePattern is a fence of a prompt.
+	fencePattern = regexp.MustCompile(`={3,}`)
 	// roleHead is a line that begins as a speaker's.
 	roleHead = regexp.MustCompile(`(?i)^[\W_]{0,8}(?:system|developer|assistant|human|user|tool)(?:[ _](?:prompt|message|notice|instructions?|override|update))?[*_"\]]{0,3}\s{0,2}:`)
 )
 
-// quotedMark begins a line that would read as a message of another author.
-const quotedMark = "quoted: "
+// quotedLabel begins a line that would read as a message of another author.
+const quotedLabel = "quoted: "
 
 // Neutral takes the form of a message, a call or a tag from one line, and keeps
 // its words.
 func Neutral(s string) string {
 	s = strings.TrimLeft(s, "# ")
-	s = instMark.ReplaceAllString(s, "($1)")
+	s = bracketTag.ReplaceAllString(s, "($1)")
 	s = Inert(untagged(s))
-	s = fenceMark.ReplaceAllString(s, "--")
+	s = fencePattern.ReplaceAllString(s, "--")
 	if roleHead.MatchString(s) {
-		s = quotedMark + s
+		s = quotedLabel + s
 	}
 	return s
 }

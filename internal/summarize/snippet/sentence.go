@@ -60,8 +60,8 @@ func LetterAfter(s string) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_'
 }
 
-// Folded is a text as words are looked for in it.
-func Folded(s string) string { return strings.ToLower(strings.ReplaceAll(s, "’", "'")) }
+// Lowered is a text as words are looked for in it.
+func Lowered(s string) string { return strings.ToLower(strings.ReplaceAll(s, "’", "'")) }
 
 // proseLines lists the lines of a text that are not code, quoted data or tables,
 // without the marks of lists and headings.

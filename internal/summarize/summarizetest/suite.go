@@ -145,7 +145,7 @@ func checkFailure(t *testing.T, s *Server, err error, mode Mode, took time.Durat
 	switch mode {
 	case RateLimited:
 		if e.RetryAfter != s.RetryAfter || took < 2*s.RetryAfter {
-			t.Errorf("retry after %s, took %s: the provider asked for %s each time", e.RetryAfter, took, s.RetryAfter)
+			t.Errorf("retry after %s, took %s: the provider requested %s each time", e.RetryAfter, took, s.RetryAfter)
 		}
 	case Hang, Drip:
 		if took < 3*attemptTimeout {

@@ -39,7 +39,7 @@ func History(first, n int) []summarize.Message {
 	for turn := int64(first); turn < int64(first+n); turn++ {
 		path := fmt.Sprintf("/repo/part%d.go", turn)
 		for i, m := range []events.Message{
-			{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: fmt.Sprintf("please mend part %d, and never touch the tests", turn)}}},
+			{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: fmt.Sprintf("please fix part %d, and never touch the tests", turn)}}},
 			{Role: events.RoleAssistant, Parts: []events.Part{
 				{Kind: events.PartText, Text: strings.Repeat(fmt.Sprintf("I decided to rewrite step %d of the parser. ", turn), 20)},
 				{Kind: events.PartCall, CallID: fmt.Sprint("c", turn), Tool: "Edit", Args: fmt.Appendf(nil, `{"file_path":%q}`, path)},
@@ -114,7 +114,7 @@ func testGenerations(t *testing.T, s summarize.Summarizer) {
 	if n := events.Units(text); n > 10_000 {
 		t.Errorf("%d units", n)
 	}
-	for _, want := range []string{"please mend part 1,", "never touch the tests"} {
+	for _, want := range []string{"please fix part 1,", "never touch the tests"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is lost", want)
 		}

@@ -83,9 +83,9 @@ func TestOutages(t *testing.T) {
 // check summarizes with models, and wants a whole summary by writer in time.
 func check(t *testing.T, writer string, within time.Duration, models ...model.Model) {
 	t.Helper()
-	var asked []string
+	var attempts []string
 	n := llm.New(models, func(a summarize.Attempt) {
-		asked = append(asked, fmt.Sprint(a.Model, ": ", a.Err))
+		attempts = append(attempts, fmt.Sprint(a.Model, ": ", a.Err))
 		if a.Err != nil && strings.Contains(a.Err.Error(), summarizetest.Key) {
 			t.Errorf("the error has the key: %v", a.Err)
 		}
@@ -99,8 +99,8 @@ func check(t *testing.T, writer string, within time.Duration, models ...model.Mo
 	if took := time.Since(began); took > within {
 		t.Errorf("took %s", took)
 	}
-	t.Logf("written by %s after %s: %q", s.Model, time.Since(began).Round(time.Millisecond), asked)
+	t.Logf("written by %s after %s: %q", s.Model, time.Since(began).Round(time.Millisecond), attempts)
 	if s.Model != writer || len(s.Record) == 0 || s.Text == "" {
-		t.Errorf("written by %q, want %q; requested %q", s.Model, writer, asked)
+		t.Errorf("written by %q, want %q; attempts %q", s.Model, writer, attempts)
 	}
 }

@@ -88,8 +88,8 @@ func (c *Cluster) Leader(ctx context.Context, js jetstream.JetStream, stream str
 	}
 }
 
-// Cut parts a node from the others and from its clients: to the others it is
-// silent, its clients lose their connections.
+// Cut parts a node from the others and from its clients: the others
+// receive nothing of it, its clients lose their connections.
 func (c *Cluster) Cut(i int) {
 	c.each(i, (*Link).Cut)
 	c.clients[i].Disconnect()

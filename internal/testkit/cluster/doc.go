@@ -14,8 +14,8 @@
 // Every route has a proxy for each direction, and so has every node for its
 // clients. Nodes advertise an unreachable address: gossip opens no route around a proxy.
 //
-// The processes are this test binary again, which is a node when the environment says
-// so. They end with the test, and with the process that runs it.
+// The processes are this test binary again, which is a node when a variable of the environment
+// is set. They end with the test, and with the process that runs it.
 //
 // # Concurrency
 //

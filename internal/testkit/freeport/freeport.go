@@ -26,8 +26,8 @@ func Address() (string, error) {
 	return b.next()
 }
 
-// block is size ports; its first is listened at for as long as the process lives, which
-// says to others that it is taken.
+// block is size ports; its first is listened at for as long as the process runs, so
+// that others find it taken.
 type block struct {
 	sign  net.Listener
 	first int

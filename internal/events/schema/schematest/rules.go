@@ -169,9 +169,9 @@ var (
 	contextRules = with(address, page, awaits, rules{"generation": between(0, events.MaxNumber)})
 	filesRules   = with(address, page)
 	historyRules = with(address, rules{"limit": between(1, events.MaxHistory)})
-	askedModel   = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}
-	statsRules   = with(address, askedModel, awaits)
-	checkRules   = with(address, askedModel, awaits, rules{
+	modelOf      = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}
+	statsRules   = with(address, modelOf, awaits)
+	checkRules   = with(address, modelOf, awaits, rules{
 		"context_window": between(1, events.MaxTokens), "tokens": between(0, events.MaxTokens), "format": formats,
 		"system": types("string", "array"), "tools": types("array"), "messages[]": objects,
 		"attachments": func(s *jsonschema.Schema) { s.MaxItems = new(events.MaxAttachments) }, "attachments[]": required("bytes"),

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/events/schema/schematest"
 )
 
-var update = flag.Bool("update", false, "write internal/events/schema/payloads anew")
+var update = flag.Bool("update", false, "write internal/events/schema/payloads")
 
 var schemas = filepath.Join("..", "payloads")
 

@@ -22,7 +22,7 @@ import (
 
 // agree calls both sides, and wants the same reply, or refusals with the same status,
 // ours with the code that the SDK reads.
-func agree(t *testing.T, w *world, s subject, what string) (model.Reply, error) {
+func agree(t *testing.T, w *recorder, s subject, what string) (model.Reply, error) {
 	t.Helper()
 	r := model.Request{System: "rules", User: "q", MaxOutputTokens: 1_000}
 	ours, err := w.ours(t, s)(t.Context(), r)
@@ -66,7 +66,7 @@ func subjectOf(name provider.Name) subject {
 
 // Every reason to stop that openai-go documents, with the fields beside it.
 func TestCompletions(t *testing.T) {
-	w, s := newWorld(t), subjectOf(provider.OpenAI)
+	w, s := newRecorder(t), subjectOf(provider.OpenAI)
 	call := openai.ChatCompletionMessageToolCallUnion{ID: "1", Type: "function", Function: openai.ChatCompletionMessageFunctionToolCallFunction{Name: "bash", Arguments: "{}"}}
 	for _, c := range []struct {
 		reason  string
@@ -98,7 +98,7 @@ func TestCompletions(t *testing.T) {
 // Every reason to stop and every block that anthropic-sdk-go documents for a call
 // without tools.
 func TestMessages(t *testing.T) {
-	w := newWorld(t)
+	w := newRecorder(t)
 	text := anthropic.ContentBlockUnion{Type: "text", Text: "text"}
 	for _, c := range []struct {
 		reason anthropic.StopReason
@@ -130,7 +130,7 @@ func TestMessages(t *testing.T) {
 
 // Every reason to stop and to block that genai documents.
 func TestContents(t *testing.T) {
-	w := newWorld(t)
+	w := newRecorder(t)
 	for reason, want := range map[genai.FinishReason]model.Finish{
 		genai.FinishReasonStop: model.FinishStop, genai.FinishReasonMaxTokens: model.FinishLength,
 		genai.FinishReasonSafety: model.FinishRefusal, genai.FinishReasonRecitation: model.FinishRefusal,
@@ -174,7 +174,7 @@ func kind(err error) model.Kind {
 
 // Errors as the SDKs' types marshal them.
 func TestErrors(t *testing.T) {
-	w := newWorld(t)
+	w := newRecorder(t)
 	for _, c := range []struct {
 		status     int
 		code, kind string

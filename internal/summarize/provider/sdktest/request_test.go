@@ -23,7 +23,7 @@ import (
 	"compactd/internal/summarize/summarizetest"
 )
 
-var asked = []model.Request{
+var requests = []model.Request{
 	{System: "rules: \"quoted\" <b>&amp;", User: "line\nline\t\u00e9\u4e2d\U0001F600 </summary>\u2028", MaxOutputTokens: 1_000},
 	{User: "q", MaxOutputTokens: 4_000},
 }
@@ -43,9 +43,9 @@ func TestEveryProvider(t *testing.T) {
 
 // A request of ours is that of the SDK: the same method, host, path, access and body.
 func TestRequests(t *testing.T) {
-	w := newWorld(t)
+	w := newRecorder(t)
 	for _, s := range subjects {
-		for _, r := range asked {
+		for _, r := range requests {
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 			ours, err := w.ours(t, s)(ctx, r)
 			if err != nil {
@@ -134,9 +134,9 @@ func signature(t *testing.T, r request) string {
 // Our bodies pass through the SDKs' own types and nothing gets lost: a field that an
 // SDK lacks would.
 func TestBodiesAreOfTheSDK(t *testing.T) {
-	w := newWorld(t)
+	w := newRecorder(t)
 	for _, s := range subjects {
-		for _, r := range asked {
+		for _, r := range requests {
 			if _, err := w.ours(t, s)(t.Context(), r); err != nil {
 				t.Fatalf("%s: %v", s, err)
 			}
@@ -208,7 +208,7 @@ func through(t *testing.T, body []byte, typed any) string {
 // What the suite's server plays means the same to the SDKs: that it plays the providers,
 // and that both sides read it alike, good answers and refusals.
 func TestModes(t *testing.T) {
-	w := newWorld(t)
+	w := newRecorder(t)
 	for _, s := range subjects {
 		for _, mode := range []summarizetest.Mode{
 			summarizetest.Good, summarizetest.Length, summarizetest.ToolCall, summarizetest.Refusal, summarizetest.PromptRefused,

@@ -77,8 +77,8 @@ type request struct {
 	Body               []byte
 }
 
-// world is a provider of models that records what it is sent.
-type world struct {
+// recorder is a provider of models that records what it is sent.
+type recorder struct {
 	url    string // with a slash at the end
 	played *summarizetest.Server
 	// answer replaces what the played provider answers, when it is set.
@@ -89,8 +89,8 @@ type world struct {
 	sent []request
 }
 
-// newWorld isolates a test from the variables that the SDKs read.
-func newWorld(t *testing.T) *world {
+// newRecorder isolates a test from the variables that the SDKs read.
+func newRecorder(t *testing.T) *recorder {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session", "AWS_EC2_METADATA_DISABLED": "true",
@@ -100,7 +100,7 @@ func newWorld(t *testing.T) *world {
 		t.Setenv(name, value)
 	}
 	googleCredentials(t)
-	w := &world{played: summarizetest.Start(t, func(p summarizetest.Prompt) string { return "answer to " + p.User })}
+	w := &recorder{played: summarizetest.Start(t, func(p summarizetest.Prompt) string { return "answer to " + p.User })}
 	s := httptest.NewServer(w)
 	t.Cleanup(s.Close)
 	w.url = s.URL + "/"
@@ -108,7 +108,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // ServeHTTP implements [http.Handler].
-func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (w *recorder) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(rw, err.Error(), http.StatusBadRequest)
@@ -128,7 +128,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // marshals sets what the server answers to a value of an SDK.
-func (w *world) marshals(t *testing.T, status int, v any) {
+func (w *recorder) marshals(t *testing.T, status int, v any) {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *world) marshals(t *testing.T, status int, v any) {
 }
 
 // last is the newest request.
-func (w *world) last(t *testing.T) request {
+func (w *recorder) last(t *testing.T) request {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +148,7 @@ func (w *world) last(t *testing.T) request {
 	return w.sent[len(w.sent)-1]
 }
 
-func (w *world) config(s subject) provider.Config {
+func (w *recorder) config(s subject) provider.Config {
 	c := provider.Config{
 		Provider: s.name, Model: s.model, BaseURL: w.url + s.base, Key: summarizetest.Key,
 		Project: "some-project", Location: "us-east5", Window: 100_000, MaxOutput: 4_000, Attempts: 1,
@@ -160,7 +160,7 @@ func (w *world) config(s subject) provider.Config {
 }
 
 // ours and theirs open both sides of a subject.
-func (w *world) ours(t *testing.T, s subject) asker {
+func (w *recorder) ours(t *testing.T, s subject) asker {
 	t.Helper()
 	m, err := provider.New(w.config(s))
 	if err != nil {
@@ -169,7 +169,7 @@ func (w *world) ours(t *testing.T, s subject) asker {
 	return m.Complete
 }
 
-func (w *world) theirs(t *testing.T, s subject) asker {
+func (w *recorder) theirs(t *testing.T, s subject) asker {
 	t.Helper()
 	a, err := s.sdk(w.config(s), s)
 	if err != nil {

@@ -80,8 +80,8 @@ func (w *simulation) run(ctx context.Context) (*Figures, error) {
 	return w.sum, w.deliver(ctx, math.MaxInt64)
 }
 
-// pass lets time pass: summaries arrive, and a session that was idle for long is
-// told so, as a worker does.
+// pass lets time pass: summaries arrive, and a session that was idle for long gets a
+// session.idle, as a worker writes it.
 func (w *simulation) pass(ctx context.Context, now int64) error {
 	if err := w.deliver(ctx, now); err != nil || w.same || !w.own.ledger.Idle(now, w.config) {
 		return err
