@@ -48,7 +48,7 @@ func besieged(t *testing.T, place, attack string) summarize.Input {
 		}
 		return ""
 	}
-	filler := strings.Repeat("ordinary output of a tool that prints how the build went\n", 40)
+	filler := strings.Repeat("ordinary output of a tool that logs how the build went\n", 40)
 	tool, path := "Bash", "/proj/importer/read.go"
 	if place == "tool name" {
 		tool = attack
