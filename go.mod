@@ -39,12 +39,16 @@ require (
 )
 
 require (
+	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20241223144023-3abc09e42ca8 // indirect
 	google.golang.org/grpc v1.67.3 // indirect
 )
 
-require github.com/jedib0t/go-pretty/v6 v6.8.3
+require (
+	github.com/KimMachineGun/automemlimit v1.0.1
+	github.com/jedib0t/go-pretty/v6 v6.8.3
+)
 
 require (
 	cloud.google.com/go/compute/metadata v0.6.0 // indirect

@@ -9,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -62,6 +60,8 @@ type flags struct {
 	DrainTimeout time.Duration `name:"drain-timeout" env:"COMPACTD_DRAIN_TIMEOUT" default:"10s" placeholder:"TIME" help:"How long a stop may take, with or without the server: it commits what is decided, and hands over (${default})."`
 
 	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
+
+	Memory memorySize `env:"COMPACTD_MEMORY" placeholder:"SIZE" help:"Limit of the process's memory, such as 512MiB: the Go runtime collects before it, and half is for what grows with the work. GOMEMLIMIT overrides it. Absent: half of what the control group or the machine has, 1 GiB at most."`
 
 	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
@@ -133,7 +133,7 @@ func parser(f *flags, logFormat string) *kong.Kong {
 	k := kong.Must(f, kong.Name("worker"), kong.Description(description), cli.Help(),
 		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
 	return cli.Arrange(k, cli.Connection("nats"),
-		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every"}},
+		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every", "memory"}},
 		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "max-ledgers"}},
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
 		cli.Group{Title: "HTTP", Flags: []string{"http", "http-token", "http-token-file"}})
@@ -221,6 +221,8 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 }
 
 func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
+	limit := f.limitMemory()
+	go releaseMemory(ctx)
 	config := f.settings.Config
 	if err := disk.Private(f.Data, f.dataOf("nats"), f.dataOf("ledgers")); err != nil {
 		return fmt.Errorf("--data: %w", err)
@@ -246,7 +248,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		Memory: memory(), MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
+		Memory: limit, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(),
 		Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
@@ -395,15 +397,6 @@ func serverLog(log zerolog.Logger) func(level, text string) {
 			log.WithLevel(min(l, zerolog.ErrorLevel)).Str("server", text).Msg("embedded server")
 		}
 	}
-}
-
-// memory is half of what GOMEMLIMIT allows, for the server and the collector of garbage
-// need room too; 0 when nothing is set.
-func memory() int64 {
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		return limit / 2
-	}
-	return 0
 }
 
 // owner names this process among all there ever were.

@@ -42,7 +42,8 @@
 // A [Store] is safe for concurrent use and has no goroutines of its own. One
 // checkpoint runs at a time; loads go on meanwhile and see the state before or
 // after it. [Store.Each] sees one state throughout; its function must not call
-// Checkpoint or Close. Memory is some 40 bytes per session, plus one checkpoint.
+// Checkpoint or Close. Memory is some 40 bytes per session, plus one checkpoint, plus a few
+// MiB of the mapped file, whose pages are given back.
 //
 // # On failure
 //

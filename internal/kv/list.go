@@ -25,6 +25,7 @@ func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	var out []string
 	err := guard(func() error {
 		return s.db.View(func(tx *bolt.Tx) (err error) {
+			defer unmap(tx)
 			out, err = list(tx, tenant, after, n)
 			return err
 		})

@@ -76,6 +76,7 @@ func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err err
 			return err
 		}
 		defer tx.Rollback()
+		s.looked(tx)
 		b := tx.Bucket(bucketRows)
 		if b == nil {
 			return nil
@@ -136,6 +137,7 @@ func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 		if rows == nil {
 			return nil
 		}
+		s.looked(tx)
 		if err := fn(a, rows); err != nil {
 			return err
 		}

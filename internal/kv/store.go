@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -15,9 +16,10 @@ import (
 
 // Store is the open file of one partition.
 type Store struct {
-	opt  Options
-	file *os.File // the one that bbolt reads and writes; it closes it
-	db   *bolt.DB
+	opt     Options
+	file    *os.File // the one that bbolt reads and writes; it closes it
+	db      *bolt.DB
+	lookups atomic.Int64 // of ledgers, in the mapped file
 	// commit ends a transaction; tests put failures here.
 	commit func(*bolt.Tx) error
 
@@ -142,6 +144,9 @@ func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 	})
 	if err != nil && isFull(err) {
 		return nil, writeError(o.Path, err)
+	}
+	if err == nil {
+		s.unmapAll() // bbolt has looked at every page
 	}
 	return s, err
 }

@@ -21,6 +21,7 @@ type Decider struct {
 	Weight  int      // bytes that the ledgers in kept take, about
 	Events  int      // since the last checkpoint
 	clock   uint64   // uses of ledgers so far
+	seen    uint64   // clock when EvictUnused was last called
 	LoadErr error    // a ledger could not be loaded: the file cannot be trusted
 }
 

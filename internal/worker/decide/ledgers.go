@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"compactd/internal/compaction"
@@ -167,6 +168,24 @@ func (d *Decider) Evict(n, bytes int) int {
 		d.Weight -= k.weight
 	}
 	return len(idle)
+}
+
+// EvictUnused lets every ledger that is stored leave memory if none was used since the call
+// before. A session whose idleness is still to be noticed stays.
+func (d *Decider) EvictUnused() {
+	unused := d.clock == d.seen
+	if d.seen = d.clock; !unused || d.Store == nil {
+		return
+	}
+	stay := map[events.Address]*Entry{} // a map that is emptied would not shrink
+	d.Weight = 0
+	for a, k := range d.Cache {
+		if k.Dirty || k.unsaved || k.Ledger != nil && k.Ledger.Idle(math.MaxInt64, d.Config) {
+			stay[a] = k
+			d.Weight += k.weight
+		}
+	}
+	d.Cache = stay
 }
 
 // Sessions names at most n sessions of a tenant behind one, in order: those in memory

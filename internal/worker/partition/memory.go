@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -54,6 +55,31 @@ func partitionShare(memory int64, partitions int) int {
 func (p *Partition) ledgerBounds() (n, bytes int) {
 	c := &p.set.config
 	return c.MaxLedgers / c.Streams.Partitions, c.MaxLedgerBytes / c.Streams.Partitions
+}
+
+// unusedEvery is how often it is checked what was used since the last time.
+const unusedEvery = 10 * time.Second
+
+// releaseUnused lets the texts, and the ledgers of each partition, leave memory when none
+// was used for a while, until ctx ends.
+func (set *Set) releaseUnused(ctx context.Context) {
+	tick := time.NewTicker(unusedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		set.Payloads.InvalidateUnused()
+		for id := range set.served {
+			if p := set.At(id); p != nil {
+				p.state.Lock()
+				p.decider.EvictUnused()
+				p.state.Unlock()
+			}
+		}
+	}
 }
 
 // evict keeps the ledgers in memory within the partition's share; state is held.

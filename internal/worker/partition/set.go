@@ -119,11 +119,12 @@ func (set *Set) Join(ctx context.Context) (stop func(), err error) {
 }
 
 // Run does what concerns all partitions until ctx ends: it renews the config, follows how
-// full OUTCOMES is, and takes snapshots.
+// full OUTCOMES is, gives memory back, and takes snapshots.
 func (set *Set) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { set.renewConfig(ctx) })
 	all.Go(func() { set.quotas.Run(ctx) })
+	all.Go(func() { set.releaseUnused(ctx) })
 	if set.snapshots.enabled() {
 		all.Go(func() { set.snapshots.run(ctx) })
 	}

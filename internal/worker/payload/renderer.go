@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/nats-io/nats.go"
@@ -21,6 +22,7 @@ import (
 type Renderer struct {
 	nc    *nats.Conn
 	cache *otter.Cache[compaction.Seq, entry]
+	used  atomic.Bool // since InvalidateUnused was last called
 }
 
 // entry is one event of the log that holds text.
@@ -39,14 +41,25 @@ func NewRenderer(nc *nats.Conn, bytes uint64) *Renderer {
 }
 
 // Put keeps an event that has just been read.
-func (t *Renderer) Put(e decide.Event) { t.cache.Set(e.Seq, entry{e.Address, e.Kind, e.Data}) }
+func (t *Renderer) Put(e decide.Event) {
+	t.used.Store(true)
+	t.cache.Set(e.Seq, entry{e.Address, e.Kind, e.Data})
+}
 
 // Invalidate drops every text: it is not known which are of a session.
 func (t *Renderer) Invalidate() { t.cache.InvalidateAll() }
 
+// InvalidateUnused drops every text if none was used since the call before.
+func (t *Renderer) InvalidateUnused() {
+	if !t.used.Swap(false) {
+		t.cache.InvalidateAll()
+	}
+}
+
 // get returns events by sequence. They must belong to the session a: a log that
 // was truncated by a power loss issues sequences twice.
 func (t *Renderer) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]entry, error) {
+	t.used.Store(true)
 	have := make(map[compaction.Seq]entry, len(seqs))
 	var missing []uint64
 	for _, seq := range seqs {

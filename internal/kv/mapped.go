@@ -1,0 +1,39 @@
+package kv
+
+import (
+	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+
+	"compactd/internal/events"
+)
+
+// mappedLedgers is after how many look-ups of a ledger the pages that they brought into
+// the process are given back. Linux maps 64 KiB around a page that is read, so a store
+// has a few MiB of its file in memory between two checkpoints.
+const mappedLedgers = 32
+
+// looked counts ledgers that were looked up in the mapped file, and gives its pages back
+// from time to time.
+func (s *Store) looked(tx *bolt.Tx) {
+	if s.lookups.Add(1)%mappedLedgers == 0 {
+		unmap(tx)
+	}
+}
+
+// unmapAll gives the pages of the mapped file back.
+func (s *Store) unmapAll() {
+	err := guard(func() error {
+		return s.db.View(func(tx *bolt.Tx) error { unmap(tx); return nil })
+	})
+	if err != nil {
+		_ = s.damage(events.Address{}, err) // for the next that uses the file
+	}
+}
+
+// unmap gives the pages of the mapped file back. The next look at one takes it from the
+// system's cache; nothing is lost, since bbolt does not write by its mapping. A transaction
+// holds the mapping where it is. A system that ignores the advice takes pages back when it
+// needs memory.
+func unmap(tx *bolt.Tx) {
+	_, _, _ = unix.Syscall(unix.SYS_MADVISE, tx.DB().Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED)
+}
