@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/schema"
 	"compactd/internal/worker/query"
 )
 
@@ -64,15 +65,37 @@ func (m *Monitor) handler() http.Handler {
 		m.Readiness(r.Context()) // lag and room are as fresh as a check
 		collected.ServeHTTP(w, r)
 	})
-	m.api(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, errNoPage) })
+	m.page(mux, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		writePage(w, "application/json", schema.OpenAPI)
+	})
+	m.page(mux, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) {
+		writePage(w, "application/schema+json", func() ([]byte, error) { return schema.Payload(strings.TrimSuffix(q.PathValue("name"), ".json")) })
+	})
+	query.ServeHTTP(mux, m.service)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
 	return m.guard(mux)
 }
 
 // page answers GET and HEAD at a path, and refuses any other method.
 func (m *Monitor) page(mux *http.ServeMux, path string, h http.HandlerFunc) {
 	mux.HandleFunc("GET "+path, h)
-	mux.HandleFunc(path, wrongMethod("GET, HEAD"))
+	mux.HandleFunc(path, query.WrongMethod("GET, HEAD"))
+}
+
+var errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNotFound, Message: "there is no such path", Hint: "GET / says where health, metrics and the API are, GET /v1/openapi.json lists all requests."}
+
+// service is what answers requests, or why nothing does.
+func (m *Monitor) service() (*query.Service, error) {
+	on := m.watched.Load()
+	if on == nil {
+		return nil, query.ErrNotServed
+	}
+	select {
+	case <-on.stopping: // its connections may be closed
+		return nil, query.ErrStopping
+	default:
+		return on.worker.service, nil
+	}
 }
 
 // index is what / answers: where everything is.
@@ -107,12 +130,12 @@ func (m *Monitor) guard(next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(bearer(r)))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
-			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."})
+			query.WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."})
 		case crossSite(r):
-			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."})
+			query.WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."})
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			writeError(w, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."})
+			query.WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."})
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -160,10 +183,17 @@ func hostOf(r *http.Request) string {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	data, err := events.Marshal(v)
 	if err != nil {
-		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
+		query.WriteError(w, query.Refusal(err))
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the caller is gone, or reads it
+	query.WriteData(w, status, "application/json", data)
+}
+
+func writePage(w http.ResponseWriter, kind string, read func() ([]byte, error)) {
+	data, err := read()
+	if err != nil {
+		query.WriteError(w, errNoPage)
+		return
+	}
+	query.WriteData(w, http.StatusOK, kind, data)
 }

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/worker"
+	"compactd/internal/worker/query"
 )
 
 // Every command of docs/http.md is run with curl, unchanged but for the port, and gives the
@@ -44,7 +45,7 @@ func TestHTTPPage(t *testing.T) {
 		}
 		wantLike(t, command, jsonValues(t, b[2]), jsonValues(t, out))
 	}
-	for _, route := range worker.Routes() {
+	for _, route := range query.Operations() {
 		if !strings.Contains(string(page), "| `"+route.Method+" "+route.Path+"` |") {
 			t.Errorf("docs/http.md does not have %s %s", route.Method, route.Path)
 		}

@@ -76,7 +76,7 @@ type Monitor struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	progress progress
-	watched  atomic.Pointer[ledgerEvents]
+	watched  atomic.Pointer[watched]
 
 	mu     sync.Mutex // guards the fields below, and is held for one check
 	last   Readiness
@@ -85,7 +85,7 @@ type Monitor struct {
 }
 
 // watched is a worker, and its commit connection.
-type ledgerEvents struct {
+type watched struct {
 	worker   *Worker
 	js       jetstream.JetStream
 	ready    <-chan struct{}
@@ -125,7 +125,7 @@ func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
 	if err != nil {
 		return fmt.Errorf("watch worker: %w", err)
 	}
-	m.watched.Store(&ledgerEvents{w, js, w.Ready(), stopping})
+	m.watched.Store(&watched{w, js, w.Ready(), stopping})
 	return nil
 }
 

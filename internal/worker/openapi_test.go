@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/worker"
+	"compactd/internal/worker/query"
 )
 
 var update = flag.Bool("update", false, "write internal/events/schema/openapi.json")
@@ -36,11 +37,12 @@ func statusesOf(name string) []int {
 }
 
 func operations() (out []schematest.Operation) {
-	for _, r := range worker.Routes() {
-		op := schematest.Operation{Method: r.Method, Path: r.Path, Name: r.Endpoint, InPath: r.PathParams(), Body: r.Body, Refusals: statusesOf(r.Endpoint)}
-		op.Request, op.Responses = worker.Payloads(r.Endpoint)
-		op.InQuery = map[string]string{}
-		for _, p := range r.Query {
+	for _, o := range query.Operations() {
+		op := schematest.Operation{
+			Method: o.Method, Path: o.Path, Name: o.Name, InPath: o.PathParams(), InQuery: map[string]string{}, Body: o.Body,
+			Request: o.Request(), Responses: o.Responses, Refusals: statusesOf(o.Name),
+		}
+		for _, p := range o.Query {
 			op.InQuery[p.Name] = ""
 			if p.Place {
 				op.InQuery[p.Name] = `^[0-9]+\.[0-9]+$`

@@ -108,7 +108,7 @@ func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
 	m.metrics.failed.Set(float64(failed))
 }
 
-func (m *Monitor) checkWorker(r *Readiness, w *ledgerEvents) {
+func (m *Monitor) checkWorker(r *Readiness, w *watched) {
 	select {
 	case <-w.ready:
 	default:
@@ -123,7 +123,7 @@ func (m *Monitor) checkWorker(r *Readiness, w *ledgerEvents) {
 
 // checkServer checks what only the server can report. While it misses an answer, what the last
 // check found is good: one that is not answered in time found nothing.
-func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *ledgerEvents, places map[int]place) {
+func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
 	if !w.worker.config.Commit.IsConnected() {
 		r.add(checkBroker, "there is no connection to the server")
 		return
@@ -144,7 +144,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *ledgerEvents
 }
 
 // queryServer returns the first question that got no good answer.
-func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *ledgerEvents, places map[int]place) error {
+func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
 	if err := topology.Canary(ctx, w.js); err != nil {
 		return fmt.Errorf("the server takes no writes: %w", err)
 	}
@@ -162,7 +162,7 @@ func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *ledgerEvents
 	return nil
 }
 
-func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *ledgerEvents) error {
+func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) error {
 	for _, name := range []string{topology.LogStream, topology.OutcomesStream} {
 		s, err := topology.State(ctx, w.js, name)
 		if err != nil {
@@ -177,7 +177,7 @@ func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *ledgerEvent
 	return nil
 }
 
-func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *ledgerEvents, places map[int]place) error {
+func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		at := places[id]
 		if !at.served {

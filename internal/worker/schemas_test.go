@@ -16,6 +16,7 @@ import (
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
+	"compactd/internal/worker/query"
 )
 
 // badTurn is a turn that is rejected.
@@ -117,7 +118,8 @@ func (env *testEnv) validAnswers(session string) {
 		"stats":    {``, `,"provider":"openai","model":"gpt-4"`},
 		"health":   {``},
 	} {
-		request, answers := worker.Payloads(endpoint)
+		at := slices.IndexFunc(query.Operations(), func(o query.Operation) bool { return o.Name == endpoint })
+		request, answers := query.Operations()[at].Request(), query.Operations()[at].Responses
 		for _, m := range more {
 			in := fmt.Sprintf(`{"session":%q%s}`, session, m)
 			reply, err := env.conn.Request("compactd."+endpoint, []byte(in), waitLimit)

@@ -163,7 +163,7 @@ func (w *Worker) newService() *query.Service {
 	return query.New(query.Config{
 		Read: w.config.Read, Commit: w.config.Commit, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
 		Listener: w.config.Listener, Owner: w.config.Owner, Version: w.config.Version,
-		Ready: w.Ready(), Subscribed: w.ready.Done, Describe: described,
+		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 }
 

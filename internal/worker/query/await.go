@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nats.go/micro"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -30,78 +30,26 @@ const (
 // errTurnPending is the answer to a request whose turn was not decided in time.
 var errTurnPending = events.NewInvalid(events.CodeTurnPending, "", "the turn was not decided in time")
 
-// waitsFor reads what a request waits for; not ok is one that is answered as it stands.
-func (e *endpoint) waitsFor(request []byte) (events.Await, bool) {
-	if !e.awaits {
-		return events.Await{}, false
-	}
-	_, w, err := events.AwaitedBy(request)
-	return w, err == nil && w.Waits() // the answer reports what is wrong with it
-}
-
-// takeAwaiting answers a request that waits, from a goroutine of its own; false leaves
-// it to others. Alone keeps it from asking other workers.
-func (s *Service) takeAwaiting(ctx context.Context, e endpoint, r micro.Request, alone bool) bool {
-	w, ok := e.waitsFor(r.Data())
-	if !ok {
-		return false
-	}
-	request, to := r.Data(), deferredReply{s.config.Read, r.Reply()}
-	go func() { // bounded by awaiting
-		data, err := s.replyAwaiting(ctx, e, request, w, alone)
-		s.respond(to, data, err)
-	}()
-	return true
-}
-
-// replyAwaiting answers a request when what it waits for is decided, by this worker or
+// awaitAndAnswer answers a request when what it waits for is decided, by this worker or
 // by the one that serves the session then.
-func (s *Service) replyAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
-	select {
-	case s.awaiting <- struct{}{}:
-		defer func() { <-s.awaiting }()
-	default:
-		return nil, ErrBusy
-	}
+func (s *Service) awaitAndAnswer(ctx context.Context, o *Operation, request []byte, w events.Await, alone bool) (data []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.Limit()+AnswerTimeout, ErrBusy)
 	defer cancel()
-	for end := time.Now().Add(w.Limit()); ; {
-		left := max(time.Until(end), 0)
-		data, err := s.tryAwaiting(ctx, e, request, w.Within(left), alone)
-		again := !alone && (unserved(err) || events.CodeOf(err) == events.CodeTurnPending || isPending(err))
-		if !again || time.Until(end) <= 0 {
-			return data, err
+	defer context.AfterFunc(s.answering, cancel)()
+	end := time.Now().Add(w.Limit())
+	err = retry.Every(unservedPause).Do(ctx, nil, func() error {
+		data, err = s.tryAwaiting(ctx, o, request, w.Within(max(time.Until(end), 0)), alone)
+		if again := Refusal(err).Code; alone || time.Until(end) <= 0 || again != events.CodeUnavailable && again != events.CodeTurnPending {
+			return retry.Final(err)
 		}
-		if !unserved(err) {
-			continue // another worker has waited for its share
-		}
-		select {
-		case <-time.After(unservedPause):
-		case <-ctx.Done():
-			return nil, whyEnded(ctx)
-		case <-s.ended:
-			return nil, ErrStopping
-		}
-	}
+		return err
+	})
+	return data, orEnded(ctx, err)
 }
-
-// unserved reports whether no worker serves the partition just now.
-func unserved(err error) bool {
-	refused, ok := errors.AsType[*events.ServiceError](err)
-	return errors.Is(err, ErrNotServed) || errors.Is(err, errNoReply) || ok && refused.Code == events.CodeUnavailable
-}
-
-func isPending(err error) bool {
-	refused, ok := errors.AsType[*events.ServiceError](err)
-	return ok && refused.Code == events.CodeTurnPending
-}
-
-// errNoReply: the worker that served the partition has not answered.
-var errNoReply = errors.New("the worker that serves the partition has not answered")
 
 // tryAwaiting waits and answers here, or has the worker do so that serves the partition.
-func (s *Service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w events.Await, alone bool) ([]byte, error) {
-	id, elsewhere := s.ownedElsewhere(e, request)
+func (s *Service) tryAwaiting(ctx context.Context, o *Operation, request []byte, w events.Await, alone bool) ([]byte, error) {
+	id, elsewhere := s.ownedElsewhere(o, request)
 	switch {
 	case elsewhere && alone:
 		return nil, ErrNotServed
@@ -112,11 +60,7 @@ func (s *Service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, ErrBusy)
 		defer cancel()
-		data, err := s.ownerAnswer(ctx, id, e, request)
-		if errors.Is(err, ErrBusy) {
-			err = errNoReply
-		}
-		return data, err
+		return s.ownerAnswer(ctx, id, o, request)
 	}
 	a, _, err := events.AwaitedBy(request)
 	if err != nil {
@@ -125,17 +69,13 @@ func (s *Service) tryAwaiting(ctx context.Context, e endpoint, request []byte, w
 	if err := s.awaitDecided(ctx, a, w); err != nil {
 		return nil, err
 	}
-	if e.slow {
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-		case <-ctx.Done():
-			return nil, whyEnded(ctx)
-		case <-s.ended:
-			return nil, ErrStopping
+	if o.slow {
+		if err := s.slots.await(ctx); err != nil {
+			return nil, err
 		}
+		defer s.slots.release()
 	}
-	return s.payload(func() (any, error) { return e.answer(ctx, request) })
+	return s.answer(ctx, o, request)
 }
 
 // awaitDecided waits until an event of a session was decided by this worker.
@@ -192,8 +132,6 @@ func (s *Service) awaitMove(ctx context.Context, p *partition.Partition, a event
 			return false, errTurnPending
 		case <-ctx.Done():
 			return false, whyEnded(ctx)
-		case <-s.ended:
-			return false, ErrStopping
 		}
 	}
 }

@@ -10,11 +10,7 @@ import (
 
 // check answers whether the next call of a session fits (A10). It renders nothing
 // and reads no text; what is to be added is measured outside the lock.
-func (s *Service) check(_ context.Context, data []byte) (any, error) {
-	in, err := events.DecodeCheckRequest(data)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) check(_ context.Context, in *events.CheckRequest) (*events.CheckResponse, error) {
 	var format events.Format
 	if _, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) { format = l.Format() }); err != nil {
 		return nil, err

@@ -15,11 +15,7 @@ import (
 
 // compactions answers when and why a session was compacted, as the stream of outcomes has
 // it. A tenant may ask, and cannot read the stream.
-func (s *Service) compactions(ctx context.Context, data []byte) (any, error) {
-	in, err := events.DecodeHistoryRequest(data)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*events.HistoryResponse, error) {
 	a := in.Address()
 	out := &events.HistoryResponse{V: events.Version, Entries: []events.HistoryEntry{}}
 	if _, _, err := s.inspect(a, func(l *compaction.Ledger) {
@@ -31,7 +27,7 @@ func (s *Service) compactions(ctx context.Context, data []byte) (any, error) {
 	}
 	limit := int(cmp.Or(in.Limit, events.MaxHistory))
 	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindCompacted, a)
-	err = stream.ReadStream(ctx, s.config.JS, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(ctx, s.config.JS, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e, err := entry(m)
 		if err != nil {
 			return err

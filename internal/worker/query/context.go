@@ -5,25 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"compactd/internal/broker/connect"
+	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/partition"
 )
 
 // context answers with a session's history.
-func (s *Service) context(ctx context.Context, data []byte) (any, error) {
-	in, err := events.DecodeContextRequest(data)
-	if err != nil {
-		return nil, err
-	}
-	return s.history(ctx, in)
-}
-
-// history renders what is requested.
-func (s *Service) history(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
+func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
 	var view *compaction.View
 	var system, tools compaction.Seq
 	var st compaction.Stats
@@ -81,17 +72,14 @@ func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 // awaitCommitted waits until the outcomes that a view rests on are committed: what is
 // only decided may be decided otherwise after a crash, under another config.
 func (s *Service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq compaction.Seq) error {
-	tick := time.NewTicker(commitPause)
-	defer tick.Stop()
-	for !p.HasCommitted(a, seq) {
+	err := retry.Every(commitPause).Until(ctx, func() (bool, error) {
+		if p.HasCommitted(a, seq) {
+			return true, nil
+		}
 		if s.config.Partitions.At(p.ID) != p {
-			return ErrNotServed
+			return false, ErrNotServed
 		}
-		select {
-		case <-ctx.Done():
-			return whyEnded(ctx)
-		case <-tick.C:
-		}
-	}
-	return nil
+		return false, nil
+	})
+	return orEnded(ctx, err)
 }

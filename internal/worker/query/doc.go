@@ -1,12 +1,20 @@
 // Package query answers requests about sessions: context, stats, check, files, history,
-// recall, sessions and health, over NATS, and for the HTTP API by [Service.Reply].
+// recall, sessions and health, over NATS and over HTTP.
 //
 //	s := query.New(query.Config{…})
-//	err := s.Run(ctx, until)
+//	err := s.Run(ctx, until)                                                  // over NATS
+//	query.ServeHTTP(mux, func() (*query.Service, error) { return s, nil })  // over HTTP
 //
-// One file each: the service and its endpoints (service.go), waiting for a turn (await.go),
-// forwarding to the worker that serves a partition (relay.go), subjects of tenants
-// (tenant.go), writing answers and refusals (answer.go), and one for each endpoint.
+// An [Operation] is one function from a request to an answer. To add one, write it in a file of
+// its own, with a decoder in package events, and add it to [Operations]: it is then answered
+// over both, described by discovery and in the OpenAPI document.
+//
+//	NATS  (nats.go) ──┐                    ┌─ here, at once or in a slot
+//	owner (nats.go) ──┼─► admit ─► task ───┼─ here, when a turn is decided (await.go)
+//	HTTP  (http.go) ──┘  a place           └─ by the worker that serves the partition (relay.go)
+//
+// [Refusal] makes of any error what the caller receives: its code is a header over NATS, and a
+// status over HTTP.
 //
 // # Guarantees
 //

@@ -15,11 +15,7 @@ const maxPathBytes = 4 << 10
 
 // files answers which files a session has read and changed. The ledger has all but
 // their paths, which are read from the log.
-func (s *Service) files(ctx context.Context, data []byte) (any, error) {
-	in, err := events.DecodeFilesRequest(data)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.FilesResponse, error) {
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
 	o := &originals{nc: s.config.Read, address: in.Address()}
 	var all []compaction.FileUsage

@@ -32,11 +32,7 @@ const (
 )
 
 // recall answers with originals of a session (C8), or with where a text is.
-func (s *Service) recall(ctx context.Context, data []byte) (any, error) {
-	in, err := events.DecodeRecallRequest(data)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, error) {
 	o, err := s.originals(ctx, in.Address())
 	switch {
 	case err != nil:

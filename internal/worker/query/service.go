@@ -1,16 +1,13 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/micro"
-
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/observe"
@@ -22,8 +19,10 @@ import (
 )
 
 const (
-	// maxAnswers is how many histories are rendered at once.
+	// maxAnswers is how many answers may read the log at once.
 	maxAnswers = 8
+	// maxForwards is how many requests may wait for the answer of another worker.
+	maxForwards = 64
 	// AnswerTimeout bounds an answer, the wait for its turn included.
 	AnswerTimeout = 10 * time.Second
 	// maxAnswerBytes bounds a page of a history.
@@ -42,62 +41,89 @@ var (
 	ErrStopping  = errors.New("the worker is stopping")
 )
 
-// Config describes a [service]. All fields are required.
+// errOtherTenant: permissions on subjects hold for what is requested.
+var errOtherTenant = errors.New("the request names another tenant than its subject")
+
+// Config describes a [Service]. All fields are required.
 type Config struct {
 	Read, Commit *nats.Conn
 	JS           jetstream.JetStream
 	Partitions   *partition.Set
 	Compaction   *compaction.Config
 	Listener     observe.Listener
-	Owner        string                                  // of the worker
-	Version      string                                  // of the program
-	Ready        <-chan struct{}                         // closed when the worker is caught up
-	Subscribed   func()                                  // called when requests come in from now on
-	Describe     func(endpoint string) map[string]string // metadata of an endpoint for discovery
+	Owner        string          // of the worker
+	Version      string          // of the program
+	Ready        <-chan struct{} // closed when the worker is caught up
+	Subscribed   func()          // called when requests come in from now on
 }
 
 // Service answers requests. It holds a partition's lock only to copy what the
 // ledger holds; texts are read and rendered outside.
 type Service struct {
-	config Config
-	slots  chan struct{} // one for each answer that is being rendered
+	config     Config
+	operations []Operation
 
-	forwards chan struct{} // has one for each question that is sent to another worker
-	awaiting chan struct{} // has one for each request that waits for a turn
-	ended    chan struct{} // closed when no answer is given any more
+	slots    places // of answers that read the log
+	forwards places // of requests that are sent to another worker
+	awaiting places // of requests that wait for a turn
+
+	answering context.Context //nolint:containedctx // ends with Run: then no answer is given any more
+	end       context.CancelFunc
 }
 
-// New returns a service that answers once it runs.
+// New returns a service that answers over NATS once it runs.
 func New(c Config) *Service {
-	return &Service{
-		config: c, slots: make(chan struct{}, maxAnswers), forwards: make(chan struct{}, maxForwards),
-		awaiting: make(chan struct{}, maxAwaiting), ended: make(chan struct{}),
+	s := &Service{
+		config: c, operations: Operations(), slots: make(places, maxAnswers), forwards: make(places, maxForwards), awaiting: make(places, maxAwaiting),
+	}
+	s.answering, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// places bound what is done at once.
+type places chan struct{}
+
+// take is false when all places are taken.
+func (p places) take() bool {
+	select {
+	case p <- struct{}{}:
+		return true
+	default:
+		return false
 	}
 }
 
-// endpoint is what may be requested, whatever way the request comes.
-type endpoint struct {
-	name, subject string
-	answer        func(context.Context, []byte) (any, error)
-	slow          bool // reads the log: each answer has a slot
-	awaits        bool // a request may wait for a turn
-	// partition returns whose question it is: only the worker that serves the partition
-	// can answer. Nil leaves it to any worker. An error leaves it to any, too: the
-	// answer reports what is wrong.
-	partition func(request []byte) (int, error)
+// await waits for a place until ctx ends, and returns why it did.
+func (p places) await(ctx context.Context) error {
+	select {
+	case p <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return whyEnded(ctx)
+	}
 }
 
-func (s *Service) endpoints() []endpoint {
-	return []endpoint{
-		{"check", events.SubjectCheck, s.check, false, true, s.partitionOf},
-		{"context", events.SubjectContext, s.context, true, true, s.partitionOf},
-		{"files", events.SubjectFiles, s.files, true, false, s.partitionOf},
-		{"history", events.SubjectHistory, s.compactions, true, false, s.partitionOf},
-		{"recall", events.SubjectRecall, s.recall, true, false, s.partitionOf},
-		{"sessions", events.SubjectSessions, s.sessions, true, false, s.partitionAfter},
-		{"stats", events.SubjectStats, s.stats, false, true, s.partitionOf},
-		{"health", events.SubjectHealth, s.health, false, false, nil},
+func (p places) release() { <-p }
+
+// hold takes a place for a task.
+func (p places) hold(t task) (task, error) {
+	if !p.take() {
+		return nil, ErrBusy
 	}
+	return func() ([]byte, error) {
+		defer p.release()
+		return t()
+	}, nil
+}
+
+// find returns the operation of a name, nil for none.
+func (s *Service) find(name string) *Operation {
+	for i := range s.operations {
+		if s.operations[i].Name == name {
+			return &s.operations[i]
+		}
+	}
+	return nil
 }
 
 // partitionOf is the partition of the session that a request is about.
@@ -106,117 +132,119 @@ func (s *Service) partitionOf(request []byte) (int, error) {
 	return events.PartitionOf(a, s.config.Partitions.Count()), err
 }
 
-// Run answers until ctx ends, and returns when the last answer is given, or until does.
-func (s *Service) Run(ctx, until context.Context) error {
-	svc, err := micro.AddService(s.config.Read, micro.Config{
-		Name: events.ServiceName, Version: strconv.Itoa(events.Version) + ".0.0", // of the contract: a program's need not be semantic
-		Description: "answers questions about the sessions of compactd",
-		Metadata:    map[string]string{"version": s.config.Version, "owner": s.config.Owner},
-	})
+// Answer answers a request, by way of the worker that serves the session if it is another
+// one. Its error is an [*events.ServiceError].
+func (s *Service) Answer(ctx context.Context, o *Operation, request []byte) ([]byte, error) {
+	run, _, err := s.admit(ctx, o, request, false)
+	var answer []byte
+	if err == nil {
+		answer, err = run()
+	}
 	if err != nil {
-		return fmt.Errorf("start service: %w", err)
+		return nil, s.refuse(err)
 	}
-	defer func() { _ = svc.Stop() }() // fails only on a closed connection, where nothing is left to stop
-	for _, e := range s.endpoints() {
-		guarded := func(ctx context.Context, r micro.Request) {
-			if mayReply(r.Reply()) && !s.takeAwaiting(ctx, e, r, false) && !s.forward(ctx, e, r) {
-				s.handle(ctx, e, r)
-			}
-		}
-		if err := svc.AddEndpoint(e.name, micro.ContextHandler(ctx, guarded), micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(s.config.Describe(e.name))); err != nil {
-			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
-		}
-		if err := s.addOfTenant(ctx, svc, e, guarded); err != nil {
-			return fmt.Errorf("start service: endpoint %s: %w", e.name, err)
-		}
-	}
-	if err := s.config.Read.FlushTimeout(AnswerTimeout); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("start service: %w", err)
-	}
-	s.config.Subscribed() // the server sends questions here from now on
-	<-ctx.Done()
-	close(s.ended)
-	_ = svc.Stop()
-	if nc := s.config.Read; nc.IsConnected() {
-		_ = nc.FlushTimeout(time.Second) // the server sends no request here any more; if not, the caller waits in vain
-	}
-	for range maxAnswers { // from here on none begins
-		select {
-		case s.slots <- struct{}{}:
-		case <-until.Done():
-			return nil
-		}
-	}
-	return nil
+	return answer, nil
 }
 
-// mayReply reports whether answers may go to a subject: a request must not make
-// the worker publish where others may not.
-func mayReply(subject string) bool {
-	root, _, _ := strings.Cut(subject, ".")
-	switch root {
-	case "", "session", "log", "out", events.ServiceName:
-		return false
+// task answers one request, once, and gives its place back.
+type task func() ([]byte, error)
+
+// admit takes the place that a request needs while it is answered, and returns what answers
+// it. It is quick where it waits for nothing. Alone keeps it from other workers.
+func (s *Service) admit(ctx context.Context, o *Operation, request []byte, alone bool) (t task, quick bool, err error) {
+	wait, waits := o.waitsFor(request)
+	id, elsewhere := s.ownedElsewhere(o, request)
+	switch {
+	case waits:
+		t, err = s.awaiting.hold(func() ([]byte, error) { return s.awaitAndAnswer(ctx, o, request, wait, alone) })
+		return t, false, err
+	case elsewhere && !alone:
+		t, err = s.forwards.hold(func() ([]byte, error) { return s.ownerAnswer(ctx, id, o, request) })
+		return t, false, err
+	case o.slow || len(request) > events.MaxRequestBytes: // others of this operation would wait for it
+		limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+		if err := s.slots.await(limited); err != nil {
+			cancel()
+			return nil, false, err
+		}
+		return func() ([]byte, error) {
+			defer cancel()
+			defer s.slots.release()
+			return s.answer(limited, o, request)
+		}, false, nil
+	default:
+		return func() ([]byte, error) { return s.answer(ctx, o, request) }, true, nil
 	}
-	return root[0] != '$'
 }
 
-// handle answers a request that this worker was sent.
-func (s *Service) handle(ctx context.Context, e endpoint, r micro.Request) {
-	data := r.Data()
-	if e.slow || len(data) > events.MaxRequestBytes { // others of this endpoint would wait for it
-		s.answerLater(ctx, r, func(ctx context.Context) (any, error) { return e.answer(ctx, data) })
-		return
-	}
-	s.answer(r, func() (any, error) { return e.answer(ctx, data) })
-}
-
-// stats answers how a session stands.
-func (s *Service) stats(_ context.Context, data []byte) (any, error) {
-	in, err := events.DecodeStatsRequest(data)
+// answer answers a request here. A panic is an error of this answer alone.
+func (s *Service) answer(ctx context.Context, o *Operation, request []byte) (data []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("answer: panic: %v", r)
+		}
+	}()
+	v, err := o.answer(s, ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	out := &events.StatsResponse{V: events.Version}
-	var bad error
-	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
-		if !l.HasTurns() {
-			return
-		}
-		var st compaction.Stats
-		if st, bad = l.Stats(s.config.Compaction, in.RequestedModel()); bad != nil {
-			return
-		}
-		*out = events.StatsResponse{
-			V: events.Version, Known: true, Turns: st.Turns, Messages: int64(st.Messages), Generation: st.Generation,
-			Through: st.Through, Parked: int64(st.Parked), Prepared: st.Prepared, Waiting: st.Waiting,
-			NeedsCompaction: st.Budget.ShouldCompact, Budget: st.Budget,
-		}
-	})
-	return out, cmp.Or(err, bad)
+	if data, err = events.Marshal(v); err != nil {
+		return nil, err
+	}
+	if most := connect.MaxPayload(s.config.Read); len(data) > most {
+		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("a page with one value of it has %d bytes, more than the %d that the server takes", len(data), most))
+	}
+	return data, nil
 }
 
-// health answers how this worker is.
-func (s *Service) health(context.Context, []byte) (any, error) {
-	out := &events.HealthResponse{
-		V: events.Version, Status: events.HealthOK,
-		Version: s.config.Version, Owner: s.config.Owner, Config: s.config.Compaction.Hash(),
+// whyEnded returns why the work on an answer ended early.
+func whyEnded(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), ErrBusy) {
+		return ErrBusy
 	}
-	for id := range s.config.Partitions.Count() {
-		if !s.config.Partitions.IsAssigned(id) {
-			continue
-		}
-		if out.Partitions++; s.config.Partitions.At(id) != nil {
-			out.Served++
-		}
+	return ErrStopping
+}
+
+// orEnded returns err, or why ctx ended where that is the reason.
+func orEnded(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return whyEnded(ctx)
 	}
-	if out.Served < out.Partitions || !s.config.Commit.IsConnected() {
-		out.Status = events.HealthStarting
-		select {
-		case <-s.config.Ready:
-			out.Status = events.HealthDegraded
-		default:
-		}
+	return err
+}
+
+// refuse is [Refusal], and reports to the listener what was not expected.
+func (s *Service) refuse(err error) *events.ServiceError {
+	e := Refusal(err)
+	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {
+		s.retrying(-1, "answer", err)
 	}
-	return out, nil
+	return e
+}
+
+func (s *Service) retrying(partition int, step string, err error) {
+	observe.Call(s.config.Listener.Retrying, observe.Retrying{Partition: partition, Step: step, Err: err})
+}
+
+// Refusal is what the caller receives about an error.
+func Refusal(err error) *events.ServiceError {
+	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
+	bad, invalid := errors.AsType[*events.Invalid](err)
+	_, gone := errors.AsType[*stream.GoneError](err)
+	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
+		return refused // by another worker
+	}
+	switch {
+	case errors.Is(err, errOtherTenant):
+		e.Code, e.Message, e.Hint = events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too."
+	case invalid:
+		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
+	case errors.Is(err, ErrNotServed), errors.Is(err, ErrBusy), errors.Is(err, ErrStopping):
+		e.Code, e.Message, e.Hint = events.CodeUnavailable, err.Error(), "Ask again in a moment."
+	case gone:
+		e.Code, e.Message, e.Hint = events.CodeGone, "a text of this session is no longer in the log", "Send the whole history again with replaces_from 1."
+	default:
+		e.Message, e.Hint = "a defect of the worker kept it from answering", "See the log of the worker, and report it."
+	}
+	return e
 }

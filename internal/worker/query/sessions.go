@@ -13,11 +13,7 @@ import (
 
 // sessions lists the sessions of a tenant, partition by partition, for as long as
 // this worker serves them: another one goes on from there.
-func (s *Service) sessions(ctx context.Context, data []byte) (any, error) {
-	in, err := events.DecodeSessionsRequest(data)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*events.SessionsResponse, error) {
 	if n := s.config.Partitions.Count(); in.After.Partition >= n {
 		return nil, events.NewInvalid(events.CodeOutOfRange, "after", fmt.Sprintf("names partition %d of %d", in.After.Partition, n))
 	}
