@@ -212,7 +212,7 @@ func (l *Ledger) change(m *events.Model) {
 	if m != nil && *m != l.model {
 		l.model, l.stated, l.overflows = *m, 0, 0
 	}
-	l.attempted, l.usage = 0, calibration{}
+	l.attempted, l.whileOpen, l.usage = 0, false, calibration{}
 	l.measure()
 	l.floor()
 }
@@ -231,8 +231,8 @@ func (t *Turn) answer() int {
 // compacted carries out the edits of a compaction, or a rewind.
 func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	l.level = b.Budget.Level
-	if l.attempted = 0; b.Budget.ShouldCompact {
-		l.attempted = Tokens(b.Budget.EstimatedInput)
+	if l.attempted, l.whileOpen = 0, false; b.Budget.ShouldCompact {
+		l.attempted, l.whileOpen = Tokens(b.Budget.EstimatedInput), l.awaitsResults()
 	}
 	switch {
 	case !b.Budget.ShouldCompact:
@@ -263,6 +263,29 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 		l.edit(e, b.Generation)
 	}
 	l.recount()
+}
+
+// awaitsResults reports whether the newest calls have fewer results than they are.
+func (l *Ledger) awaitsResults() bool {
+	balance, calls := 0, false // results without a call, from the end on
+	for i := l.entries.n - 1; i >= 0; i-- {
+		switch l.entries.at(i).Kind {
+		case measure.KindCall:
+			if balance, calls = balance-1, true; balance < 0 {
+				return true
+			}
+		case measure.KindResult:
+			if calls && balance <= 0 {
+				return false
+			}
+			balance++
+		default:
+			if calls || l.entries.at(i).Role != measure.RoleAssistant {
+				return false
+			}
+		}
+	}
+	return false
 }
 
 func (l *Ledger) edit(e events.Edit, gen int64) {

@@ -243,6 +243,9 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	if since == 0 || b.Level == events.LevelBlocking && before.level != events.LevelBlocking {
 		return true
 	}
+	if l.whileOpen && !l.awaitsResults() { // what had to stay then may go now
+		return true
+	}
 	step := max(retryShare.Share(Tokens(b.AvailableInput)), 1)
 	was, now := Tokens(before.Budget().EstimatedInput)-since, Tokens(b.EstimatedInput)-since
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)

@@ -37,6 +37,7 @@ type Ledger struct {
 	idleHandled bool   // the idle period since was handled
 	ages        []age  // when sequences were stored, roughly
 	attempted   Tokens // estimated input after the last compaction that stayed at or above the trigger
+	whileOpen   bool   // calls were open then, which nothing may change
 	usage       calibration
 	stated      Tokens // the limit that a provider stated for this model, 0 for none
 	overflows   int64  // refusals as too long since a call last succeeded

@@ -53,6 +53,7 @@ type header struct {
 	IdleHandled bool           `json:"idle_handled"`
 	Ages        []age          `json:"ages,omitzero"`
 	Attempted   Tokens         `json:"attempted"`
+	WhileOpen   bool           `json:"while_open,omitzero"`
 	Generations []generation   `json:"generations,omitzero"`
 	Edits       int            `json:"edits"`
 	Usage       calibration    `json:"usage"`
@@ -137,7 +138,7 @@ func (l *Ledger) header() header {
 	h := header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
-		Override: l.override, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted,
+		Override: l.override, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.stated, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage,
 	}
@@ -189,7 +190,8 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	}
 	l.model, l.format, l.override, l.compactedTo = h.Model, h.Format, h.Override, h.CompactedTo
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
-	l.generations, l.level, l.attempted, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.Attempted, h.LastTurnAt, h.IdleHandled, h.Ages
+	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
+	l.attempted, l.whileOpen = h.Attempted, h.WhileOpen
 	l.usage, l.stated, l.overflows = h.Usage, h.Stated, h.Overflows
 	l.job, l.prepared, l.breaker, l.notedUsage = h.Job, h.Prepared, h.Breaker, h.Noted
 	for _, s := range h.Hidden {

@@ -135,14 +135,17 @@ const blockFrame = 128
 
 // appendBlock writes the block of a part as it came, with its text replaced, or
 // made by create. Text in place of a block without any, such as an image,
-// becomes a text block. A call has no text to be replaced.
+// becomes a text block. Of a call the arguments are replaced.
 func appendBlock(out Raw, p Part, create func(Part) (Raw, error)) (Raw, error) {
 	switch {
 	case p.Raw == nil:
 		made, err := create(p)
 		return append(out, made...), err
-	case !p.Edited || p.Kind == PartCall:
+	case !p.Edited:
 		return append(out, p.Raw...), nil
+	case p.Kind == PartCall:
+		block, err := codec.WithMember(p.Raw, "input", p.Args)
+		return append(out, block...), err
 	case p.Kind == PartThinking:
 		return codec.AppendWithText(out, p.Raw, "thinking", p.Text)
 	case p.Kind == PartResult:

@@ -32,7 +32,7 @@ const (
 type Part struct {
 	Kind   PartKind
 	Failed bool   // a result that the tool marked as an error
-	Edited bool   // Text replaces the content of Raw
+	Edited bool   // Text, of a call Args, replaces the content of Raw
 	Text   string // text, thinking, or the text of a result; empty for a call
 	Args   Raw    // arguments of a call: a JSON value
 	CallID string // of a call or result; empty where the dialect gave none
@@ -90,6 +90,10 @@ func (m *Message) SetText(i int, text string) {
 
 // SetText is that of [Message], whose Edited is then the caller's to set.
 func (p *Part) SetText(text string) { p.Text, p.Images, p.Edited = text, 0, true }
+
+// SetArgs replaces the arguments of a call by another JSON value of their kind. Everything
+// else of the block stays.
+func (p *Part) SetArgs(args Raw) { p.Args, p.Edited = args, true }
 
 // Content returns the text of a part, whether it was read or scanned.
 func (p *Part) Content() string {

@@ -160,6 +160,9 @@ func writeNeuroLink(m Message, ms []codec.Member) ([]codec.Member, error) {
 	if neurolinkRole(m.Role, tool) != neurolinkRole(m.Role, toolOf(ms)) {
 		return nil, errMisplaced // without its call a message is to be dropped, not edited
 	}
+	if tool != nil && tool.Kind == PartCall && tool.Edited {
+		ms = codec.SetMember(ms, "args", tool.Args)
+	}
 	if was := codec.Lookup(ms, "content"); was != nil || string(content) != `""` {
 		ms = codec.SetMember(ms, "content", content)
 	}

@@ -172,6 +172,9 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 	var content []Part
 	var calls []Raw
 	legacy := legacyPart(m.Parts, codec.Lookup(ms, "function_call"))
+	if legacy >= 0 && m.Parts[legacy].Edited {
+		ms = codec.SetMember(ms, "function_call", openAICall(m.Parts[legacy]))
+	}
 	for i, p := range m.Parts {
 		switch {
 		case p.Kind == PartResult, p.Kind == PartCall && m.Role != RoleAssistant:
@@ -181,7 +184,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 		case p.Raw == nil:
 			calls = append(calls, createOpenAICall(p))
 		case i != legacy:
-			calls = append(calls, p.Raw)
+			calls = append(calls, openAICall(p))
 		}
 	}
 	if ms == nil {
@@ -205,6 +208,22 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 		ms = codec.SetMember(ms, "tool_calls", codec.WriteArray(calls))
 	}
 	return ms, nil
+}
+
+// openAICall returns a call as it came, with its arguments replaced where they were edited.
+func openAICall(p Part) Raw {
+	if !p.Edited {
+		return p.Raw
+	}
+	args := openAIArguments(p)
+	for _, x := range []struct{ object, arguments string }{{"function", "arguments"}, {"custom", "input"}} {
+		if inner, err := codec.WithMember(memberOf(p.Raw, x.object), x.arguments, args); err == nil {
+			raw, _ := codec.WithMember(p.Raw, x.object, inner) // an object: it was read as one
+			return raw
+		}
+	}
+	raw, _ := codec.WithMember(p.Raw, "arguments", args)
+	return raw
 }
 
 // legacyPart returns which part is the function_call, -1 for none: the last that
@@ -240,10 +259,15 @@ func createOpenAIBlock(p Part) (Raw, error) {
 }
 
 func createOpenAICall(p Part) Raw {
-	args := arguments(p)
-	if args.Kind() != '"' { // a string is arguments that were no JSON
-		args = codec.Quote(string(args))
-	}
-	function := codec.WriteObject([]codec.Member{{Name: "name", Value: codec.Quote(p.Tool)}, {Name: "arguments", Value: args}})
+	function := codec.WriteObject([]codec.Member{{Name: "name", Value: codec.Quote(p.Tool)}, {Name: "arguments", Value: openAIArguments(p)}})
 	return codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Quote(p.CallID)}, {Name: "type", Value: Raw(`"function"`)}, {Name: "function", Value: function}})
+}
+
+// openAIArguments are the arguments of a call in a string.
+func openAIArguments(p Part) Raw {
+	args := arguments(p)
+	if args.Kind() == '"' { // arguments that were no JSON
+		return args
+	}
+	return codec.Quote(string(args))
 }

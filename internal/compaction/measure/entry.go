@@ -251,13 +251,16 @@ func (e *Entry) Reads() bool { return e.Tried() && !e.Flags.Has(FlagFailed) }
 func (e *Entry) Tried() bool { return e.Whole() && e.Op == OpNone && e.Flags.Has(FlagRead) }
 
 // Cuttable reports whether the text of an entry may be cut: a result without
-// images, or words of a user or assistant without reasoning or unknown blocks.
+// images, the arguments of a call, or words of a user or assistant without reasoning or
+// unknown blocks.
 func (e *Entry) Cuttable() bool {
 	switch {
 	case e.Flags.Has(FlagEmpty) || e.Role == RoleSystem || e.Op != OpNone && !e.Op.Trims():
 		return false
 	case e.Kind == KindResult:
 		return e.Images == 0
+	case e.Kind == KindCall:
+		return true
 	default:
 		return e.Kind == KindWords && e.JSON == 0 && !e.Flags.Has(FlagThinking)
 	}
@@ -277,15 +280,24 @@ func (e *Entry) Kept() (text, notice int64) {
 	default:
 		notice = LimitNotice
 	}
-	return min(max(int64(e.Ceiling)-notice, 0), int64(e.Text)), notice
+	return min(max(int64(e.Ceiling)-notice, 0), e.content()), notice
 }
 
-// Size is the number of UTF-16 units of text that are in view.
+// content is the number of UTF-16 units that a cut shortens: of a call its arguments, of
+// anything else its text.
+func (e *Entry) content() int64 {
+	if e.Kind == KindCall {
+		return int64(e.JSON)
+	}
+	return int64(e.Text)
+}
+
+// Size is the number of UTF-16 units of text, or of a call's arguments, that are in view.
 func (e *Entry) Size() int64 {
 	if e.Op.Trims() {
 		return int64(e.Ceiling)
 	}
-	return int64(e.Text)
+	return e.content()
 }
 
 // TrimTo is the entry under a trim to so many units.

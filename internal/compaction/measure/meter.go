@@ -36,7 +36,7 @@ func (by Meter) partText(p *events.Part) Size {
 }
 
 func (by Meter) json(raw events.Raw) Size {
-	units, base := weighJSON(raw)
+	units, base := WeighJSON(raw)
 	if by.Counter != nil {
 		base = by.Counter.Count(string(raw))
 	}

@@ -180,19 +180,26 @@ func (r *Rate) Ceiling(units int64) Tokens {
 // trimmedCost is the ceiling of an entry whose text is cut, framing of its message
 // excluded. What stays of the text counts as its share of the whole.
 func (r *Rate) trimmedCost(e *Entry) Tokens {
-	t, per := Tokens(e.Images)*r.PerImage, r.TextUnits
-	if e.Kind == KindResult {
+	t, per, name := Tokens(e.Images)*r.PerImage, r.TextUnits, int64(0)
+	switch e.Kind {
+	case KindResult:
 		t, per = t+r.PerTool, r.ResultUnits
+	case KindCall:
+		if t += r.PerTool; r.JSONUnits == 0 {
+			return t
+		}
+		per, name = r.JSONUnits, int64(e.Text)
 	}
 	kept, notice := e.Kept()
+	size := max(e.content(), 1)
 	if r.Classes && e.Base > 0 {
-		base := CeilDiv(int64(e.Base)*kept, max(int64(e.Text), 1)) + CeilDiv(notice, PlainUnits) + 1
+		base := CeilDiv(int64(e.Base)*kept, size) + min(name*densest, int64(e.Base)) + CeilDiv(notice, PlainUnits) + 1
 		if e.Kind == KindRestored {
 			base += int64(e.PathBase)
 		}
 		return t + r.scale(base)
 	}
-	return t + r.scale(CeilDiv(CeilDiv(int64(e.Text), per)*kept, max(int64(e.Text), 1))+CeilDiv(notice, per))
+	return t + r.scale(CeilDiv(name, r.TextUnits)+CeilDiv(CeilDiv(size, per)*kept, size)+CeilDiv(notice, per))
 }
 
 // Units is the size of a text that costs at most t tokens as a message.

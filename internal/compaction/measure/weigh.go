@@ -174,9 +174,9 @@ func weighQuoted(quoted events.Raw) Size {
 	return Size{units, base, int64(bytes)}
 }
 
-// weighJSON measures JSON as a model writes and reads it: an escape in a
+// WeighJSON measures JSON as a model writes and reads it: an escape in a
 // string weighs as the character it encodes.
-func weighJSON(s []byte) (units, base int64) {
+func WeighJSON[S ~string | ~[]byte](s S) (units, base int64) {
 	var sum uint64
 	last := newlines
 	for i := 0; i < len(s); i++ {

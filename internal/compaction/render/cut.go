@@ -11,6 +11,12 @@ import (
 // cut adds the parts of an entry whose text is cut. Several texts are cut
 // as one: what comes behind the cut goes. All other parts stay.
 func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
+	if e.Kind == measure.KindCall {
+		p := parts[0]
+		p.SetArgs(cutArgs(e, p.Args))
+		r.parts = append(r.parts, p)
+		return
+	}
 	room, _ := e.Kept()
 	most := shareOf(e, parts)
 	for _, p := range parts {
@@ -41,7 +47,7 @@ func limited(e *measure.Entry, text string, most int64) string {
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64
 	}
-	return fitWeight(room, most+measure.CeilDiv(notice, measure.PlainUnits), func(room int64) string {
+	return fitWeight(measure.Weigh, room, most+measure.CeilDiv(notice, measure.PlainUnits), func(room int64) string {
 		l.MaxBytes = room
 		s, _ := measure.LimitOutput(text, l)
 		return s
@@ -51,7 +57,7 @@ func limited(e *measure.Entry, text string, most int64) string {
 // cutText returns the head of a text, at most room units and most tokens of it, with a
 // notice that it is cut.
 func cutText(e *measure.Entry, text string, room, most int64) string {
-	head := fitWeight(room, most, func(room int64) string {
+	head := fitWeight(measure.Weigh, room, most, func(room int64) string {
 		s, _ := measure.CutUnits(text, room)
 		return s
 	})
@@ -74,10 +80,10 @@ func shareOf(e *measure.Entry, parts []events.Part) int64 {
 
 // fitWeight returns what keep leaves of a text at a limit of room or below: the first
 // that weighs at most most tokens. A part of a text may be denser than the whole.
-func fitWeight(room, most int64, keep func(room int64) string) string {
+func fitWeight(weigh func(string) (units, base int64), room, most int64, keep func(room int64) string) string {
 	for {
 		s := keep(room)
-		_, base := measure.Weigh(s)
+		_, base := weigh(s)
 		if base <= most || room <= 0 {
 			return s
 		}

@@ -40,9 +40,9 @@ func (c content) ceiling(share measure.PPM) int64 {
 // In a history of four messages or less all come down in proportion, since each is
 // a large part of the conversation. No content goes below leastTrim units. Where that
 // does not reach the target it goes half the way to what it reaches, from enough
-// on, and all the way where even that is out of reach. Calls, reasoning, images,
-// summaries, words of the system and those beside calls that await their results
-// stay.
+// on, and all the way where even that is out of reach. Of calls that have their results
+// the arguments are cut. Calls that await them and the words beside them stay, and reasoning,
+// images, summaries and words of the system.
 func (d *Draft) Trim(target, enough measure.Tokens) {
 	contents := d.contents()
 	total := d.Repaired()
@@ -80,10 +80,13 @@ func (d *Draft) cutting(c content, share measure.PPM) measure.Tokens {
 func (d *Draft) contents() []content {
 	var out []content
 	var largest int64
-	awaiting := d.awaiting()
+	awaiting, other := d.awaiting(), d.pairing().Other
 	for i := range d.entries {
 		e := &d.entries[i]
-		if !e.Cuttable() || e.Size() <= leastTrim || i >= awaiting && e.Role == measure.RoleAssistant {
+		if !e.Cuttable() || e.Size() <= leastTrim {
+			continue
+		}
+		if i >= awaiting && e.Role == measure.RoleAssistant && (e.Kind != measure.KindCall || other[i] < 0) {
 			continue
 		}
 		out = append(out, content{i, e.Size()})

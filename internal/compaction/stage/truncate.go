@@ -9,8 +9,10 @@ import (
 )
 
 // Truncate hides the oldest messages after the head behind one truncation notice: leading
-// system messages, the first user message and the first assistant message with
-// the results of its calls stay. It makes the smallest cut after which the
+// system messages stay, and with them a summary, or else the first user message and the
+// first assistant message with the results of its calls. Where what cannot be cut of these
+// takes more than headShare of the target, the assistant's go too, and then the user's, unless its text can
+// be cut. Truncate makes the smallest cut after which the
 // history is at most target tokens; when none is, it cuts the given fraction of
 // the messages after the head, rounded down to an even number, but two of them at
 // least. An even number of messages goes if one message more, or where the fraction
@@ -21,7 +23,7 @@ func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 	if d.Messages() <= MinMessages {
 		return
 	}
-	head := d.head()
+	head := d.head(max(headShare.Share(target), leastHead))
 	if head == len(d.entries) {
 		return
 	}
@@ -97,14 +99,38 @@ func choose(cuts iter.Seq[cut], excess measure.Tokens, most int) int {
 	return best.end
 }
 
-// head returns the number of entries at the front that are never cut. The first
-// user message is looked for among the first few: an assistant may greet, and a
-// task may come in pieces.
-func (d *Draft) head() int {
-	start := 0
-	for start < len(d.entries) && d.entries[start].Role == measure.RoleSystem {
-		start++
+// headShare is how much of the target the first exchange may take of what cannot be cut,
+// and leastHead how many tokens it may take whatever the target. A larger one is part of
+// what is too long, and would stay until the session ends.
+const (
+	headShare measure.PPM    = 500_000
+	leastHead measure.Tokens = 3_000
+)
+
+// head returns the number of entries at the front that are never cut: see Truncate. What
+// stays beside the system's messages costs at most most tokens, as far as it cannot be cut.
+func (d *Draft) head(most measure.Tokens) int {
+	start := d.AfterSystem()
+	summaries := start
+	for summaries < len(d.entries) && d.entries[summaries].Kind == measure.KindSummary {
+		summaries++
 	}
+	if summaries > start {
+		return summaries
+	}
+	user := d.firstUser(start)
+	for _, end := range []int{d.firstAnswer(user), user} {
+		if d.least(start, end) <= most {
+			return end
+		}
+	}
+	return start
+}
+
+// firstUser returns the end of the first message of the user, start if there is none. It is
+// looked for among the first few messages: an assistant may greet, and a task may come in
+// pieces.
+func (d *Draft) firstUser(start int) int {
 	i, few := start, MinMessages
 	skip := func(user bool) {
 		for ; few > 0 && i < len(d.entries) && d.entries[i].Kind != measure.KindTruncation && (d.entries[i].Role == measure.RoleUser) == user; few-- {
@@ -115,6 +141,12 @@ func (d *Draft) head() int {
 		i = start // no user message
 	}
 	skip(true)
+	return i
+}
+
+// firstAnswer returns the end of the assistant's message at i with the results of its
+// calls, i if another message is there.
+func (d *Draft) firstAnswer(i int) int {
 	if i == len(d.entries) || d.entries[i].Role != measure.RoleAssistant {
 		return i
 	}
@@ -129,6 +161,17 @@ func (d *Draft) head() int {
 		}
 	}
 	return i
+}
+
+// least is what the entries from ≤ i < to cost when all of them are cut as far as they can be.
+func (d *Draft) least(from, to int) (sum measure.Tokens) {
+	for i := from; i < to; i++ {
+		sum += d.costs[i]
+		if e := &d.entries[i]; e.Cuttable() {
+			sum -= d.cutting(content{at: i}, 0)
+		}
+	}
+	return sum
 }
 
 // nextMessage returns the position behind the message at i.

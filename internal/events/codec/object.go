@@ -230,3 +230,24 @@ func Members(raw Raw) iter.Seq2[string, Raw] {
 		}
 	}
 }
+
+// MapStrings returns a valid value in which each string that is no member's name is what
+// change makes of it. Everything else keeps its bytes.
+func MapStrings(raw Raw, change func(quoted Raw) Raw) Raw {
+	out := make(Raw, 0, len(raw))
+	for w := (Walker{raw: raw}); w.at < len(raw); {
+		start := w.at
+		if raw[start] != '"' {
+			w.at++
+			out = append(out, raw[start])
+			continue
+		}
+		w.skipString()
+		value, end := w.from(start), w.at
+		if w.Kind() != ':' {
+			value = change(value)
+		}
+		w.at, out = end, append(out, value...)
+	}
+	return out
+}

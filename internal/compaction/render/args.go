@@ -1,0 +1,93 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+	"compactd/internal/events/codec"
+)
+
+// leastString is the size in UTF-16 units that no string of arguments is cut below, its
+// notice not counted.
+const leastString = 64
+
+// cutArgs returns arguments of a call that have at most the units of a trimmed entry:
+// first the longest strings of the JSON come down to one size. Where strings are not what
+// makes the arguments long, the head of their text is the one member that stays.
+func cutArgs(e *measure.Entry, args events.Raw) events.Raw {
+	kept, notice := e.Kept()
+	_, base := measure.WeighJSON(args)
+	most := base*kept/max(int64(e.JSON), 1) + measure.CeilDiv(notice, measure.PlainUnits)
+	tail := fmt.Sprintf(measure.TrimTail, e.Turn, e.Index)
+	return events.Raw(fitWeight(measure.WeighJSON, kept+notice, most, func(room int64) string {
+		return string(argsWithin(args, room, tail))
+	}))
+}
+
+// argsWithin returns arguments of at most room units.
+func argsWithin(args events.Raw, room int64, tail string) events.Raw {
+	if args.Kind() == '"' { // not JSON, or the text of a custom tool
+		text, _ := codec.Text(args)
+		return quoteWithin(text, room, tail)
+	}
+	longest := longestWithin(args, room, tail)
+	if longest < leastString {
+		const head, end = `{"arguments":`, `}`
+		return slices.Concat(events.Raw(head), quoteWithin(string(args), room-measure.UnitsOf(head+end), tail), events.Raw(end))
+	}
+	return codec.MapStrings(args, func(quoted events.Raw) events.Raw { return cutString(quoted, longest, tail) })
+}
+
+// longestWithin returns how many units a string of the arguments may have at most, so that
+// all together have at most room; less than leastString where even that is too much.
+func longestWithin(args events.Raw, room int64, tail string) int64 {
+	var sizes []int64
+	total, _ := measure.WeighJSON(args)
+	codec.MapStrings(args, func(quoted events.Raw) events.Raw {
+		n, _ := measure.WeighJSON(quoted)
+		sizes = append(sizes, n)
+		return quoted
+	})
+	notice := quotedUnits(tail)
+	after := func(longest int64) int64 {
+		sum := total
+		for _, n := range sizes {
+			sum -= max(n-longest-notice, 0)
+		}
+		return sum
+	}
+	return int64(sort.Search(int(max(room, leastString)), func(n int) bool { return after(int64(n)) > room })) - 1
+}
+
+// cutString cuts a JSON string of more than longest units and the notice.
+func cutString(quoted events.Raw, longest int64, tail string) events.Raw {
+	room := longest + quotedUnits(tail)
+	if n, _ := measure.WeighJSON(quoted); n <= room {
+		return quoted
+	}
+	text, _ := codec.Text(quoted)
+	return quoteWithin(text, room, tail)
+}
+
+// quoteWithin returns the head of a text with the notice behind, as a JSON string of at
+// most room units, or of the notice alone.
+func quoteWithin(text string, room int64, tail string) events.Raw {
+	for n := max(room-quotedUnits(tail), 0); ; {
+		head, _ := measure.CutUnits(text, n)
+		quoted := codec.Quote(head + tail)
+		units, _ := measure.WeighJSON(quoted)
+		if units <= room || n == 0 {
+			return quoted
+		}
+		n = min(n*max(room, 0)/units, n-1)
+	}
+}
+
+// quotedUnits is the size of a text as JSON, without the quotes around it.
+func quotedUnits(text string) int64 {
+	units, _ := measure.WeighJSON(codec.Quote(text))
+	return units - 2
+}
