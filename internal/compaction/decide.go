@@ -243,7 +243,7 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	if since == 0 || b.Level == events.LevelBlocking && before.level != events.LevelBlocking {
 		return true
 	}
-	if l.whileOpen && !l.awaitsResults() { // what had to stay then may go now
+	if l.whileOpen && !l.awaitsResults() { // what had to stay then may be cut now
 		return true
 	}
 	step := max(retryShare.Share(Tokens(b.AvailableInput)), 1)

@@ -29,6 +29,9 @@ func (l *Ledger) Calibration() string {
 // ChunkStart is where chunk c begins.
 var ChunkStart = chunkStart
 
+// AwaitsResults reports whether the newest calls have no results yet.
+func (l *Ledger) AwaitsResults() bool { return l.awaitsResults() }
+
 // Visible lists the entries in view.
 func (l *Ledger) Visible() []Entry { return l.visible() }
 

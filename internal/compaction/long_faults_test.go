@@ -9,3 +9,6 @@ func TestFaultAdopted(t *testing.T) { testAdopted(t, 1) }
 
 // TestGoldenSplit in many more ways.
 func TestFaultGoldenSplit(t *testing.T) { testGoldenSplit(t, 1000) }
+
+// TestNothingPinned on all real sessions.
+func TestFaultNothingPinned(t *testing.T) { nothingPinned(t, realSessions(t)) }

@@ -8,6 +8,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/ops/transcript"
+	"compactd/internal/testkit/figures"
 )
 
 // P17: a large call behind a summary or in the first exchange does not keep a session above
@@ -32,9 +34,14 @@ func largeCall(t *testing.T, f events.Format, before int, args string) {
 	a := newAgent(t, defaultConfig(t))
 	model := object{"provider": "openai", "context_window": 20_000}
 	n := 0
-	publish := func(list ...said) []compaction.Outcome {
+	publish := func(list ...msg) {
 		n++
-		return a.publish(object{"turn": n, "format": f, "model": model, "messages": messages(f, list...), "generation": a.ledger.Generation()})
+		for _, o := range a.publish(object{"turn": n, "format": f, "model": model, "messages": messages(f, list...), "generation": a.ledger.Generation()}) {
+			if job, ok := o.Body.(*events.Job); ok && n%2 == 0 {
+				_, next := compaction.Decide(a.ledger, a.result(summary(job.ID, 2000)), a.config)
+				next.Install(a.ledger)
+			}
+		}
 	}
 	within := func() {
 		t.Helper()
@@ -52,18 +59,69 @@ func largeCall(t *testing.T, f events.Format, before int, args string) {
 		}
 	}
 	text := strings.Repeat("Words of the conversation go here. ", 74)
-	publish(said{role: events.RoleUser, text: "Please write the files."})
+	publish(msg{role: events.RoleUser, text: "Please write the files."})
 	for range before {
-		publish(said{role: events.RoleAssistant, text: text}, said{role: events.RoleUser, text: "Go on."})
+		publish(msg{role: events.RoleAssistant, text: text}, msg{role: events.RoleUser, text: "Go on."})
 		within()
 	}
-	publish(said{role: events.RoleAssistant, calls: []call{{"call-1", "write", args}}})
+	publish(msg{role: events.RoleAssistant, calls: []call{{"call-1", "write", args}}})
 	a.seq++
 	refused := compaction.ReadOverflow(compaction.Overflow{Generation: -1}, "", a.seq)
-	compaction.Apply(a.ledger, refused, compaction.Decide(a.ledger, refused, a.config), a.config)
-	publish(said{role: events.RoleTool, results: []result{{id: "call-1", tool: "write", text: "ok"}}})
+	_, next := compaction.Decide(a.ledger, refused, a.config)
+	next.Install(a.ledger)
+	publish(msg{role: events.RoleTool, results: []result{{id: "call-1", tool: "write", text: "ok"}}})
 	for range 40 {
-		publish(said{role: events.RoleAssistant, text: "Done."}, said{role: events.RoleUser, text: "Next, please: " + text[:200]})
+		publish(msg{role: events.RoleAssistant, text: "Done."}, msg{role: events.RoleUser, text: "Next, please: " + text[:200]})
 		within()
 	}
+}
+
+// P17 on three real sessions; TestFaultNothingPinned takes all.
+func TestNothingPinned(t *testing.T) {
+	all := realSessions(t)
+	nothingPinned(t, []transcript.Session{all[0], all[len(all)/2], all[len(all)-1]})
+}
+
+// nothingPinned plays sessions at three windows: no history stays above the available
+// input for more than one turn after which no call is open, unless its system prompt and its
+// tools take more than half of it.
+func nothingPinned(t *testing.T, sessions []transcript.Session) {
+	cases, compactions, over := 0, 0, 0
+	for _, s := range sessions {
+		for _, window := range []int64{8_000, 20_000, 200_000} {
+			cases++
+			generations, pinned := playAt(t, s, window)
+			if compactions += int(generations); pinned != "" {
+				over++
+				t.Errorf("%s at %d: %s", s.Name, window, pinned)
+			}
+		}
+	}
+	figures.Print(t, "P17", "cases", cases, "compactions", compactions, "over", over)
+}
+
+// playAt publishes the turns of a session with a window, and describes the turn at which
+// its history is above the available input for too long, "" if there is none.
+func playAt(t *testing.T, s transcript.Session, window int64) (generations int64, pinned string) {
+	a := newAgent(t, defaultConfig(t))
+	above := 0
+	for i, recorded := range s.Turns {
+		turn := object{}
+		if err := events.Unmarshal(recorded.Payload, &turn); err != nil {
+			t.Fatal(err)
+		}
+		delete(turn, "usage")
+		turn["model"] = object{"provider": "openai", "context_window": window}
+		a.publish(turn)
+		b := a.ledger.Budget()
+		switch fixed := b.EstimatedInput - b.Breakdown.History; {
+		case b.WithinBudget:
+			above = 0
+		case !a.ledger.AwaitsResults() && fixed < b.AvailableInput/2:
+			if above++; above > 1 {
+				return a.ledger.Generation(), fmt.Sprintf("turn %d: %d of %d tokens for %d turns: %+v", i+1, b.EstimatedInput, b.AvailableInput, above, b.Breakdown)
+			}
+		}
+	}
+	return a.ledger.Generation(), ""
 }

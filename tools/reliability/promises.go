@@ -99,6 +99,10 @@ var Promises = []Promise{
 	{"P16b", "a stop ends within its time, and its log states that it is stopping", []Shown{
 		shown("TestFaultStop", "B", "late=0", "unlogged=0"),
 	}},
+	{"P17", "no message keeps a session above its window", []Shown{
+		shown("TestNothingPinned", "A", "cases>=9", "over=0"),
+		shown("TestFaultNothingPinned", "B", "cases>=372", "over=0"),
+	}},
 	{"P18", "a fleet starts at once, on an empty server of any size", []Shown{
 		shown("TestFaultStartTogether", "B", "starts>=51", "failed=0"),
 	}},
