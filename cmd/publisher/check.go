@@ -80,21 +80,13 @@ func writeCheck(w io.Writer, a events.Address, r *events.CheckResponse) error {
 	if !r.Known {
 		known = ", of which no turn was taken"
 	}
-	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})
-	t.Row("session", a.String()+known)
-	for _, row := range []struct {
-		name  string
-		value any
-	}{
-		{"fits", r.Fits},
-		{"level", r.Level},
-		{"room", fmt.Sprintf("%d tokens", r.Room)},
-		{"added", fmt.Sprintf("%d tokens", r.Added)},
-		{"estimated input", fmt.Sprintf("%d tokens", r.Budget.EstimatedInput)},
-		{"available input", fmt.Sprintf("%d tokens", r.Budget.AvailableInput)},
-		{"needs compaction", r.NeedsCompaction},
-	} {
-		t.Row(row.name, row.value)
-	}
-	return t.Flush()
+	return term.Pairs(w,
+		"session", a.String()+known,
+		"fits", r.Fits,
+		"level", r.Level,
+		"room", fmt.Sprintf("%d tokens", r.Room),
+		"added", fmt.Sprintf("%d tokens", r.Added),
+		"estimated input", fmt.Sprintf("%d tokens", r.Budget.EstimatedInput),
+		"available input", fmt.Sprintf("%d tokens", r.Budget.AvailableInput),
+		"needs compaction", r.NeedsCompaction)
 }

@@ -77,7 +77,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil || shown == nil {
 		return err
 	}
-	shown.Title = fmt.Sprintf("%s, generation %d at turn %d, %s", a, e.Generation, e.Through.Turn, because(e.Reason, e.StagesUsed))
+	shown.Title = fmt.Sprintf("%s, generation %d at turn %d, %s", a, e.Generation, e.Through.Turn, diff.Because(e.Reason, e.StagesUsed))
 	return shown.Write(f.screen())
 }
 
@@ -189,17 +189,4 @@ func change(ctx context.Context, nc *nats.Conn, a events.Address, generation int
 		out.Before, out.After = out.Before[:len(out.Before)-since], out.After[:messages]
 	}
 	return out, nil
-}
-
-// because names why and how a history was compacted.
-func because(reason events.Reason, stages []events.Stage) string {
-	names := make([]string, len(stages))
-	for i, s := range stages {
-		names[i] = string(s)
-	}
-	text := "for " + strings.ReplaceAll(string(reason), "_", " ")
-	if len(names) > 0 {
-		text += ", by " + strings.Join(names, ", ")
-	}
-	return text
 }

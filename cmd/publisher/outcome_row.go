@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 )
 
 // tableRow is an outcome in one line.
@@ -111,11 +112,7 @@ func compactedRow(b *events.Compacted) tableRow {
 	case b.RewoundTo != nil:
 		r.kind, r.note = "rewound", fmt.Sprintf("to generation %d", *b.RewoundTo)
 	default:
-		stages := make([]string, len(b.StagesUsed))
-		for i, s := range b.StagesUsed {
-			stages[i] = string(s)
-		}
-		r.note = strings.TrimSuffix(r.note+": "+strings.Join(stages, ", "), ": ")
+		r.note = strings.TrimSuffix(r.note+": "+units.List(b.StagesUsed), ": ")
 		if b.Code != "" {
 			r.note += "; " + string(b.Code)
 		}

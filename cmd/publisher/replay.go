@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/schollz/progressbar/v3"
 
+	"compactd/internal/ops/diff"
 	"compactd/internal/ops/replay"
 	"compactd/internal/ops/transcript"
 )
@@ -90,7 +91,7 @@ func (*replayCmd) writeLargest(ctx context.Context, w io.Writer, nc *nats.Conn, 
 	if err != nil || shown == nil {
 		return err
 	}
-	shown.Title = fmt.Sprintf("One of them: %s, generation %d at turn %d, %s", a.Session, g.Number, g.Turn, because(g.Reason, g.Stages))
+	shown.Title = fmt.Sprintf("One of them: %s, generation %d at turn %d, %s", a.Session, g.Number, g.Turn, diff.Because(g.Reason, g.Stages))
 	fmt.Fprintln(w)
 	return shown.Write(w)
 }

@@ -51,25 +51,17 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		summary = "requested"
 	}
 	b := &s.Budget
-	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})
-	for _, row := range []struct {
-		name  string
-		value any
-	}{
-		{"session", a},
-		{"turns", s.Turns},
-		{"parked turns", s.Parked},
-		{"messages", s.Messages},
-		{"generation", s.Generation},
-		{"level", b.Level},
-		{"estimated input", fmt.Sprintf("%d tokens", b.EstimatedInput)},
-		{"available input", fmt.Sprintf("%d tokens", b.AvailableInput)},
-		{"usage", fmt.Sprintf("%.1f %%", float64(b.UsagePPM)/10_000)},
-		{"left to the trigger", fmt.Sprintf("%d %%", b.PercentLeft)},
-		{"needs compaction", s.NeedsCompaction},
-		{"summary", summary},
-	} {
-		t.Row(row.name, row.value)
-	}
-	return t.Flush()
+	return term.Pairs(w,
+		"session", a,
+		"turns", s.Turns,
+		"parked turns", s.Parked,
+		"messages", s.Messages,
+		"generation", s.Generation,
+		"level", b.Level,
+		"estimated input", fmt.Sprintf("%d tokens", b.EstimatedInput),
+		"available input", fmt.Sprintf("%d tokens", b.AvailableInput),
+		"usage", fmt.Sprintf("%.1f %%", float64(b.UsagePPM)/10_000),
+		"left to the trigger", fmt.Sprintf("%d %%", b.PercentLeft),
+		"needs compaction", s.NeedsCompaction,
+		"summary", summary)
 }

@@ -21,7 +21,6 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
-	"compactd/internal/worker/audit"
 )
 
 // waitLimit is how long a test waits for what takes milliseconds on an idle machine.
@@ -201,20 +200,6 @@ func bySubject(sessions map[place][]outcome) map[string][]string {
 		for _, o := range all {
 			out[o.subject] = append(out[o.subject], o.data)
 		}
-	}
-	return out
-}
-
-// redecided decides the log again and returns the outcomes, partition by partition.
-func (env *testEnv) redecided() []outcome {
-	env.t.Helper()
-	var out []outcome
-	err := audit.Redecide(env.t.Context(), env.conn, env.streams.Partitions, env.config, func(r audit.Redecided) error {
-		out = append(out, newOutcome(r.Subject, r.Data))
-		return nil
-	})
-	if err != nil {
-		env.t.Fatal(err)
 	}
 	return out
 }

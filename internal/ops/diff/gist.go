@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 )
 
 // maxGist is how much of a part is shown, in characters.
@@ -44,6 +45,29 @@ func FirstLine(s string) string {
 		s += " …"
 	}
 	return s
+}
+
+// Because names why and how a history was compacted.
+func Because(reason events.Reason, stages []events.Stage) string {
+	text := "for " + strings.ReplaceAll(string(reason), "_", " ")
+	if len(stages) > 0 {
+		text += ", by " + units.List(stages)
+	}
+	return text
+}
+
+// Stages are those of compactions, in the order in which they run.
+var Stages = []events.Stage{events.StagePrune, events.StageDeduplicate, events.StageSummarize, events.StageTruncate}
+
+// Used names the stages that took part in so many compactions.
+func Used(times map[events.Stage]int) string {
+	var out []string
+	for _, s := range Stages {
+		if n := times[s]; n > 0 {
+			out = append(out, fmt.Sprintf("%s %d", s, n))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // Estimate returns what counts messages of a dialect, by the profile default.

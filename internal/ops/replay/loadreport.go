@@ -109,25 +109,17 @@ func (r *LoadReport) Summary() LoadSummary {
 // WriteTable writes the report for people.
 func (r *LoadReport) WriteTable(w io.Writer) error {
 	s := r.Summary()
-	t := term.NewTable(w, term.Column{}, term.Column{Wrap: true, Min: 20})
-	for _, row := range []struct {
-		name  string
-		value string
-	}{
-		{"sessions", fmt.Sprint(s.Sessions)},
-		{"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", s.Turns, s.TurnsPerSecond, units.Bytes(s.Bytes))},
-		{"acknowledgement", latencies(len(r.Acks), s.AckP50, s.AckP99)},
-		{"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", s.Compactions, s.TokensSaved, s.Applied)},
-		{"levels published", fmt.Sprint(s.Levels)},
-		{"turn to outcome", latencies(len(r.Outcomes), s.OutcomeP50, s.OutcomeP99)},
-		{"invalid histories", fmt.Sprint(s.InvalidHistories)},
-		{"rejected events", fmt.Sprint(s.Rejected)},
-		{"undelivered outcomes", fmt.Sprint(s.Undelivered)},
-		{"errors", fmt.Sprint(len(s.Errors))},
-	} {
-		t.Row(row.name, row.value)
-	}
-	return t.Flush()
+	return term.Pairs(w,
+		"sessions", s.Sessions,
+		"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", s.Turns, s.TurnsPerSecond, units.Bytes(s.Bytes)),
+		"acknowledgement", latencies(len(r.Acks), s.AckP50, s.AckP99),
+		"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", s.Compactions, s.TokensSaved, s.Applied),
+		"levels published", s.Levels,
+		"turn to outcome", latencies(len(r.Outcomes), s.OutcomeP50, s.OutcomeP99),
+		"invalid histories", s.InvalidHistories,
+		"rejected events", s.Rejected,
+		"undelivered outcomes", s.Undelivered,
+		"errors", len(s.Errors))
 }
 
 // latencies formats two quantiles of n measurements, in milliseconds.

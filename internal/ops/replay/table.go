@@ -1,13 +1,12 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
-	"compactd/internal/events"
+	"compactd/internal/ops/diff"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -39,7 +38,7 @@ func (r *Report) writeSessions(w io.Writer) error {
 				continue
 			}
 		}
-		t.Row(s.Name, s.Turns, known(s.Peak()), len(s.Generations), stages(s.Stages()), known(s.Saved()), without(s.Overflow()), s.verdict())
+		t.Row(s.Name, s.Turns, known(s.Peak()), len(s.Generations), cmp.Or(diff.Used(s.Stages()), "-"), known(s.Saved()), without(s.Overflow()), s.verdict())
 	}
 	if err := t.Flush(); err != nil || quiet <= maxQuietRows {
 		return err
@@ -62,19 +61,11 @@ func (r *Report) writeCompactions(w io.Writer) error {
 	for _, s := range r.Sessions {
 		name := s.Name
 		for _, g := range s.Generations {
-			t.Row(name, g.Number, g.Turn, fmt.Sprintf("%d → %d", g.Before, g.After), join(g.Stages), g.verdict())
+			t.Row(name, g.Number, g.Turn, fmt.Sprintf("%d → %d", g.Before, g.After), units.List(g.Stages), g.verdict())
 			name = ""
 		}
 	}
 	return t.Flush()
-}
-
-func join(stages []events.Stage) string {
-	s := make([]string, len(stages))
-	for i, x := range stages {
-		s[i] = string(x)
-	}
-	return strings.Join(s, ", ")
 }
 
 func (g Generation) verdict() string {
@@ -119,22 +110,6 @@ func without(overflow int64) string {
 		return "fits"
 	}
 	return fmt.Sprintf("overflow at turn ~%d", overflow)
-}
-
-// stages lists counts in the order in which stages run.
-func stages(n map[events.Stage]int) string {
-	if len(n) == 0 {
-		return "-"
-	}
-	var out []string
-	for _, s := range slices.SortedFunc(maps.Keys(n), func(a, b events.Stage) int { return order(a) - order(b) }) {
-		out = append(out, fmt.Sprintf("%s %d", s, n[s]))
-	}
-	return strings.Join(out, ", ")
-}
-
-func order(s events.Stage) int {
-	return slices.Index([]events.Stage{events.StagePrune, events.StageDeduplicate, events.StageSummarize, events.StageTruncate}, s)
 }
 
 func (s *SessionReport) verdict() string {

@@ -82,6 +82,15 @@ func (t *Table) Flush() error {
 	return t.screen.write(t.columns, widths, rows, t.head)
 }
 
+// Pairs writes names and values in turn, two on a line.
+func Pairs(w io.Writer, all ...any) error {
+	t := NewTable(w, Column{}, Column{Wrap: true, Min: 20})
+	for pair := range slices.Chunk(all, 2) {
+		t.Row(pair...)
+	}
+	return t.Flush()
+}
+
 func names(columns []Column) []string {
 	out := make([]string, len(columns))
 	for i, c := range columns {

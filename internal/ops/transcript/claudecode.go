@@ -41,7 +41,7 @@ const compactAgent = "acompact-"
 
 // parseClaudeCode reads a session and, as sessions of their own, the sidechains
 // in which its sub-agents ran.
-func parseClaudeCode(in input, r io.Reader) ([]Session, error) {
+func parseClaudeCode(in input, r io.Reader) (out []Session) {
 	f := claudeFile{in: in, chainOf: map[string]string{}, chains: map[string]*claudeChain{}}
 	for n, got := range lines(r, maxLine) {
 		var l claudeLine
@@ -50,28 +50,15 @@ func parseClaudeCode(in input, r io.Reader) ([]Session, error) {
 			err = events.Unmarshal(got.line, &l)
 		}
 		if err != nil {
-			if err := in.bad(atLine(n, err)); err != nil {
-				return nil, err
-			}
+			in.bad(atLine(n, err))
 			continue
 		}
 		f.add(n, &l)
 	}
-	var out []Session
 	for _, key := range f.order {
-		rec, err := f.chains[key].recording(in, f.name(key))
-		if err != nil {
-			return nil, err
-		}
-		s, err := rec.session(in)
-		if err != nil {
-			return nil, err
-		}
-		if len(s.Turns) > 0 {
-			out = append(out, s)
-		}
+		out = append(out, f.chains[key].recording(in, f.name(key)).sessions(in)...)
 	}
-	return out, nil
+	return out
 }
 
 // claudeFile is what the lines of a file are sorted into.
@@ -171,7 +158,7 @@ func (c *claudeChain) add(in input, n int, l *claudeLine) {
 	s.model = m.Model
 	blocks, err := claudeBlocks(m.Content)
 	if err != nil {
-		_ = in.bad(atLine(n, err)) // an empty message is left out
+		in.bad(atLine(n, err)) // an empty message is left out
 	}
 	for _, b := range blocks {
 		if keepBlock(b) {
@@ -230,7 +217,7 @@ func keepBlock(b block) bool {
 // largeWindow is that of Claude's models for long contexts, in tokens.
 const largeWindow = 1_000_000
 
-func (c *claudeChain) recording(in input, name string) (*recording, error) {
+func (c *claudeChain) recording(in input, name string) *recording {
 	r := &recording{name: in.named(name), format: events.Anthropic, model: events.Model{
 		Provider: "anthropic", Name: claudePrefix, ContextWindow: claudeWindow,
 	}}
@@ -244,9 +231,7 @@ func (c *claudeChain) recording(in input, name string) (*recording, error) {
 		}
 		st := step{at: s.at, messages: []events.Raw{s.message()}, answer: s.role == "assistant", model: s.model, usage: s.counted()}
 		if _, err := events.Anthropic.Read(st.messages[0]); err != nil {
-			if err := in.bad(atLine(s.line, err)); err != nil {
-				return nil, err
-			}
+			in.bad(atLine(s.line, err))
 			continue
 		}
 		if u := st.usage; u != nil && u.sane() && u.Input+u.CacheRead+u.CacheWrite > claudeWindow {
@@ -254,7 +239,7 @@ func (c *claudeChain) recording(in input, name string) (*recording, error) {
 		}
 		r.steps = append(r.steps, st)
 	}
-	return r, nil
+	return r
 }
 
 func (s *claudeEntry) counted() *lineUsage {

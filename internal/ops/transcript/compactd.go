@@ -50,15 +50,13 @@ func (b *block) UnmarshalJSON(data []byte) error {
 }
 
 // parseCompactd reads lines of any number of sessions.
-func parseCompactd(in input, r io.Reader) ([]Session, error) {
+func parseCompactd(in input, r io.Reader) (out []Session) {
 	byName := map[string]*native{}
 	var order []*native
 	for n, got := range lines(r, maxLine) {
 		l, err := readNative(n, got)
 		if err != nil {
-			if err := in.bad(atLine(n, err)); err != nil {
-				return nil, err
-			}
+			in.bad(atLine(n, err))
 			continue
 		}
 		s := byName[l.Session]
@@ -69,19 +67,10 @@ func parseCompactd(in input, r io.Reader) ([]Session, error) {
 		}
 		s.lines = append(s.lines, l)
 	}
-	out := make([]Session, 0, len(order))
 	for _, n := range order {
-		rec, err := n.recording(in)
-		if err != nil {
-			return nil, err
-		}
-		s, err := rec.session(in)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
+		out = append(out, n.recording(in).session(in))
 	}
-	return out, nil
+	return out
 }
 
 func readNative(n int, got result) (l line, err error) {
@@ -105,7 +94,7 @@ type native struct {
 	thinking bool // without a signature stays
 }
 
-func (s *native) recording(in input) (*recording, error) {
+func (s *native) recording(in input) *recording {
 	r := &recording{name: in.named(s.name)}
 	r.format, r.model = s.detect()
 	for _, l := range s.lines {
@@ -115,15 +104,13 @@ func (s *native) recording(in input) (*recording, error) {
 		case l.Kind == "message" && l.Meta.Summary == nil:
 			messages := s.messages(r.format, l)
 			if _, err := r.format.ReadAll(messages); err != nil {
-				if err := in.bad(atLine(l.number, err)); err != nil {
-					return nil, err
-				}
+				in.bad(atLine(l.number, err))
 				continue
 			}
 			r.steps = append(r.steps, step{at: l.TS, messages: messages, answer: l.Role == "assistant", model: l.Model, usage: l.Usage})
 		}
 	}
-	return r, nil
+	return r
 }
 
 // Models of transcripts that do not say more.

@@ -37,6 +37,6 @@
 //
 // # On failure
 //
-// Errors name the file and the line, or the message in a document. [Read] ends at
-// the first; a [Source] reports each, leaves out what it is about, and goes on.
+// Errors name the file and the line, or the message in a document. A [Source] reports
+// each, leaves out what it is about, and goes on; [Read] returns the first.
 package transcript

@@ -25,13 +25,9 @@ func fuzzFormat(f *testing.F, script string, p parser) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		names := map[string]int{}
-		in := input{stem: "s", name: func(s string) string { return unique(names, s) }, bad: func(error) error { return nil }}
-		sessions, err := p(in, bytes.NewReader(data))
-		if err != nil {
-			return
-		}
+		in := input{stem: "s", named: func(s string) string { return unique(names, s) }, bad: func(error) {}}
 		seen := map[string]bool{}
-		for _, s := range sessions {
+		for _, s := range p(in, bytes.NewReader(data)) {
 			if !events.ValidID(s.Name) || seen[s.Name] {
 				t.Fatalf("name %q", s.Name)
 			}

@@ -26,31 +26,24 @@ var errLong = errors.New("is too long to be read")
 type input struct {
 	stem     string              // name of the file without its ends, for sessions that have none
 	thinking bool                // without a signature stays
-	name     func(string) string // what a session may be called; nil leaves it as it is
-	// bad is called with what is wrong, and returns whether to end there: with the error it
-	// returns. nil goes on without what is wrong.
-	bad func(error) error
-}
-
-func (in input) named(name string) string {
-	if in.name == nil {
-		return name
-	}
-	return in.name(name)
+	named    func(string) string // what a session may be called
+	bad      func(error)         // is called with what is wrong, and left out
 }
 
 // parser reads the sessions of one file.
-type parser func(in input, r io.Reader) ([]Session, error)
+type parser func(in input, r io.Reader) []Session
 
-func (in input) parse(path string, p parser) ([]Session, error) {
+func (in input) parse(path string, p parser) []Session {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		in.bad(err)
+		return nil
 	}
 	defer f.Close()
 	r, err := unzip(path, f)
 	if err != nil {
-		return nil, err
+		in.bad(err)
+		return nil
 	}
 	return p(in, r)
 }

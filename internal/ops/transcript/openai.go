@@ -16,20 +16,19 @@ type openaiDocument struct {
 }
 
 // parseOpenAI reads one conversation.
-func parseOpenAI(in input, r io.Reader) ([]Session, error) {
+func parseOpenAI(in input, r io.Reader) (out []Session) {
 	data, err := document(r)
-	if err != nil {
-		return nil, in.bad(err)
+	if err == nil {
+		out, err = in.conversation(data, in.stem)
 	}
-	s, err := in.conversation(data, in.stem)
 	if err != nil {
-		return nil, in.bad(err)
+		in.bad(err)
 	}
-	return s, nil
+	return out
 }
 
 // parseOpenAILines reads one conversation a line.
-func parseOpenAILines(in input, r io.Reader) (out []Session, err error) {
+func parseOpenAILines(in input, r io.Reader) (out []Session) {
 	for n, got := range lines(r, maxLine) {
 		err := got.err
 		if err == nil {
@@ -38,12 +37,10 @@ func parseOpenAILines(in input, r io.Reader) (out []Session, err error) {
 			out = append(out, s...)
 		}
 		if err != nil {
-			if err := in.bad(atLine(n, err)); err != nil {
-				return nil, err
-			}
+			in.bad(atLine(n, err))
 		}
 	}
-	return out, nil
+	return out
 }
 
 func (in input) conversation(data []byte, name string) ([]Session, error) {
@@ -59,34 +56,29 @@ func (in input) conversation(data []byte, name string) ([]Session, error) {
 	if d.Tools.Kind() == '[' {
 		rec.tools = d.Tools
 	}
-	if err := rec.chat(in, d.Messages); err != nil {
-		return nil, err
-	}
-	return rec.sessions(in)
+	rec.chat(in, d.Messages)
+	return rec.sessions(in), nil
 }
 
 // sessions is the one session, unless it has nothing.
-func (r *recording) sessions(in input) ([]Session, error) {
-	s, err := r.session(in)
-	if err != nil || len(s.Turns) == 0 {
-		return nil, err
+func (r *recording) sessions(in input) []Session {
+	s := r.session(in)
+	if len(s.Turns) == 0 {
+		return nil
 	}
-	return []Session{s}, nil
+	return []Session{s}
 }
 
 // chat adds messages of chat completions; a bad one is reported and left out.
-func (r *recording) chat(in input, messages []events.Raw) error {
+func (r *recording) chat(in input, messages []events.Raw) {
 	for i, raw := range messages {
 		m, err := events.OpenAI.Read(raw)
 		if err != nil {
-			if err := in.bad(fmt.Errorf("messages[%d]: %w", i, err)); err != nil {
-				return err
-			}
+			in.bad(fmt.Errorf("messages[%d]: %w", i, err))
 			continue
 		}
 		r.steps = append(r.steps, step{messages: []events.Raw{raw}, answer: m.Role == events.RoleAssistant})
 	}
-	return nil
 }
 
 // modelNamed reads names as they stand in transcripts: gpt-4o, claude-opus-4-1, or

@@ -67,7 +67,7 @@ type anthropicUsage struct {
 }
 
 // session cuts the recording into turns.
-func (r *recording) session(in input) (Session, error) {
+func (r *recording) session(in input) Session {
 	for _, s := range r.steps {
 		if s.compaction {
 			r.compacted, r.restarted = true, true
@@ -78,21 +78,17 @@ func (r *recording) session(in input) (Session, error) {
 		}
 		r.pending = append(r.pending, s.messages...)
 		if s.answer {
-			if err := r.turn(in, s); err != nil {
-				return Session{}, err
-			}
+			r.turn(in, s)
 		}
 	}
 	if len(r.pending) > 0 { // the agent never answered
-		if err := r.turn(in, r.steps[len(r.steps)-1]); err != nil {
-			return Session{}, err
-		}
+		r.turn(in, r.steps[len(r.steps)-1])
 	}
-	return Session{Name: r.name, Format: r.format, Turns: r.turns}, nil
+	return Session{Name: r.name, Format: r.format, Turns: r.turns}
 }
 
 // turn takes what is pending. What no worker would take is reported and left out.
-func (r *recording) turn(in input, last step) error {
+func (r *recording) turn(in input, last step) {
 	n := int64(len(r.turns)) + 1
 	p := payload{
 		V: events.Version, ID: turnID(r.name, n), Turn: n,
@@ -113,7 +109,8 @@ func (r *recording) turn(in input, last step) error {
 		err = fmt.Errorf("%d messages have %d bytes together, more than a turn may: %d", len(p.Messages), len(data), events.MaxTurnBytes)
 	}
 	if err != nil {
-		return in.bad(fmt.Errorf("session %s: turn %d: %w", r.name, n, err))
+		in.bad(fmt.Errorf("session %s: turn %d: %w", r.name, n, err))
+		return
 	}
 	t := Turn{ID: p.ID, Number: n, At: last.at, Payload: data, Messages: p.Messages, Restarted: r.restarted}
 	if u := last.usage; u != nil && u.sane() {
@@ -121,7 +118,6 @@ func (r *recording) turn(in input, last step) error {
 	}
 	r.turns = append(r.turns, t)
 	r.seenModel, r.restarted = r.model, false
-	return nil
 }
 
 var turnSpace = uuid.MustParse("0d3c2a3e-5f0c-5b63-9a55-4f4f6d1f7c20")

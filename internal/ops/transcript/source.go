@@ -57,6 +57,8 @@ func (f From) parser(path string) parser {
 type Source struct {
 	files   []file
 	Unknown int // files of the directories that are no transcripts
+
+	thinking bool // without a signature stays
 }
 
 type file struct {
@@ -124,14 +126,10 @@ func (s *Source) Sessions(report func(error)) iter.Seq[Session] {
 		names := map[string]int{}
 		for _, f := range s.files {
 			in := input{
-				stem: stem(f.path), name: func(name string) string { return unique(names, name) },
-				bad: func(err error) error { report(fmt.Errorf("%s: %w", f.path, err)); return nil },
+				stem: stem(f.path), thinking: s.thinking, named: func(name string) string { return unique(names, name) },
+				bad: func(err error) { report(fmt.Errorf("%s: %w", f.path, err)) },
 			}
-			sessions, err := in.parse(f.path, f.from.parser(f.path))
-			if err != nil {
-				report(fmt.Errorf("%s: %w", f.path, err))
-			}
-			for _, session := range sessions {
+			for _, session := range in.parse(f.path, f.from.parser(f.path)) {
 				if !yield(session) {
 					return
 				}

@@ -31,34 +31,17 @@ type historyItem struct {
 var errNoHistory = errors.New("has neither history nor trajectory")
 
 // parseSWEAgent reads a trajectory: a session for each of its agents.
-func parseSWEAgent(in input, r io.Reader) (out []Session, err error) {
-	data, err := document(r)
-	if err != nil {
-		return nil, in.bad(err)
-	}
+func parseSWEAgent(in input, r io.Reader) (out []Session) {
 	var t trajectory
-	if err := events.Unmarshal(data, &t); err != nil {
-		return nil, in.bad(err)
+	data, err := document(r)
+	if err == nil {
+		err = events.Unmarshal(data, &t)
 	}
-	recs, err := t.recordings(in)
 	if err != nil {
-		return nil, err
+		in.bad(err)
+		return nil
 	}
-	if len(recs) == 0 {
-		return nil, in.bad(errNoHistory)
-	}
-	for _, rec := range recs {
-		s, err := rec.sessions(in)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s...)
-	}
-	return out, nil
-}
-
-// recordings sorts the history by agent; the first one has the name of the file.
-func (t *trajectory) recordings(in input) (out []*recording, err error) {
+	// The history is sorted by agent; the first one has the name of the file.
 	var agents []string
 	byAgent := map[string][]events.Raw{}
 	for _, item := range t.items(in) {
@@ -67,18 +50,19 @@ func (t *trajectory) recordings(in input) (out []*recording, err error) {
 		}
 		byAgent[item.Agent] = append(byAgent[item.Agent], item.message())
 	}
+	if len(agents) == 0 {
+		in.bad(errNoHistory)
+	}
 	for i, agent := range agents {
 		name := in.stem
 		if i > 0 {
 			name += "-" + agent
 		}
 		rec := &recording{name: in.named(name), format: events.OpenAI, model: modelNamed(t.model())}
-		if err := rec.chat(in, byAgent[agent]); err != nil {
-			return nil, err
-		}
-		out = append(out, rec)
+		rec.chat(in, byAgent[agent])
+		out = append(out, rec.sessions(in)...)
 	}
-	return out, nil
+	return out
 }
 
 // items is the history, or what the steps of the trajectory say where none was kept.
@@ -86,7 +70,7 @@ func (t *trajectory) items(in input) (out []historyItem) {
 	for i, raw := range t.History {
 		var item historyItem
 		if err := events.Unmarshal(raw, &item); err != nil {
-			_ = in.bad(fmt.Errorf("history[%d]: %w", i, err)) // trajectories are not read strictly
+			in.bad(fmt.Errorf("history[%d]: %w", i, err))
 			continue
 		}
 		out = append(out, item)

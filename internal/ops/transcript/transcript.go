@@ -1,9 +1,7 @@
 package transcript
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
+	"cmp"
 	"time"
 
 	"compactd/internal/events"
@@ -32,48 +30,22 @@ type Turn struct {
 	Restarted bool
 }
 
-// Read reads one file in the format compactd. A directory stands for all its *.jsonl
-// and *.jsonl.gz. Sessions come in the order of their first line.
+// Read reads a file in the format compactd, or all of a directory. What cannot be read is
+// an error.
 func Read(path string) ([]Session, error) { return read(path, false) }
 
 // ReadThinking reads as Read does, but keeps thinking whose signature was not
 // recorded. It was part of the prompts, and counts; no provider takes it back.
 func ReadThinking(path string) ([]Session, error) { return read(path, true) }
 
-func read(path string, thinking bool) ([]Session, error) {
-	info, err := os.Stat(path)
+func read(path string, thinking bool) (out []Session, failed error) {
+	source, err := Open(Compactd, path)
 	if err != nil {
-		return nil, fmt.Errorf("read transcript: %w", err)
+		return nil, err
 	}
-	if !info.IsDir() {
-		return readFile(path, thinking)
+	source.thinking = thinking
+	for s := range source.Sessions(func(err error) { failed = cmp.Or(failed, err) }) {
+		out = append(out, s)
 	}
-	var out []Session
-	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
-		files, err := filepath.Glob(filepath.Join(path, pattern))
-		if err != nil {
-			return nil, fmt.Errorf("read transcript: %w", err)
-		}
-		for _, f := range files {
-			s, err := readFile(f, thinking)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, s...)
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("read transcript: %s holds no *.jsonl or *.jsonl.gz", path)
-	}
-	return out, nil
-}
-
-// readFile ends at the first bad line.
-func readFile(path string, thinking bool) ([]Session, error) {
-	in := input{stem: stem(path), thinking: thinking, bad: func(err error) error { return err }}
-	s, err := in.parse(path, parseCompactd)
-	if err != nil {
-		return nil, fmt.Errorf("read transcript %s: %w", filepath.Base(path), err)
-	}
-	return s, nil
+	return out, failed
 }

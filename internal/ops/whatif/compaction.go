@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"fmt"
-	"strings"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -23,13 +22,8 @@ func (w *simulation) show(b *events.Compacted, saved compaction.Tokens, after []
 	if err != nil {
 		return fmt.Errorf("the history before: %w", err)
 	}
-	stages := make([]string, len(b.StagesUsed))
-	for i, s := range b.StagesUsed {
-		stages[i] = string(s)
-	}
 	*w.largest = Compaction{
-		title: fmt.Sprintf("%s at turn %d, for %s, by %s", w.session.Address.Session, b.Through.Turn,
-			strings.ReplaceAll(string(b.Reason), "_", " "), strings.Join(stages, ", ")),
+		title: fmt.Sprintf("%s at turn %d, %s", w.session.Address.Session, b.Through.Turn, diff.Because(b.Reason, b.StagesUsed)),
 		saved: saved, before: before, after: after, ruler: *w.ruler,
 	}
 	return nil

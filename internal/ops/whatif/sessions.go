@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
+	"github.com/dustin/go-humanize"
+
+	"compactd/internal/ops/diff"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -26,7 +28,7 @@ func (r *Report) WriteSessions(out io.Writer) error {
 		term.Column{Name: "WITHOUT COMPACTD", Style: overflowing}, term.Column{Name: "COMPACTED", Right: true}, term.Column{Name: "STAGES", Min: 12, Drop: 1},
 		term.Column{Name: "SAVED", Right: true})
 	for _, s := range rows[:min(len(rows), maxRows)] {
-		t.Row(s.Session, s.Calls, grouped(int64(s.Peak)), without(s.Overflow), s.Compactions, used(s.Figures), grouped(int64(s.Saved)))
+		t.Row(s.Session, s.Calls, humanize.Comma(int64(s.Peak)), without(s.Overflow), s.Compactions, diff.Used(s.Stages), humanize.Comma(int64(s.Saved)))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -41,10 +43,10 @@ func (r *Report) writeSums(out io.Writer) error {
 	c := r.Policies[0]
 	text := fmt.Sprintf("%s, %s: %s would have overflowed their model's window; %s would have kept %s of %s tokens out of the calls.",
 		units.Count(r.Sessions, "session"), units.Count(c.Calls, "turn"), number(c.Overflowing), units.Count(c.Figures.Compactions, "compaction"),
-		grouped(int64(c.Avoided)), grouped(int64(c.Sent+c.Avoided)))
+		humanize.Comma(int64(c.Avoided)), humanize.Comma(int64(c.Sent+c.Avoided)))
 	if c.Figures.Compactions == 0 {
 		text = fmt.Sprintf("%s, %s: none would have been compacted. The largest call carried %s tokens.",
-			units.Count(r.Sessions, "session"), units.Count(c.Calls, "turn"), grouped(int64(c.Peak)))
+			units.Count(r.Sessions, "session"), units.Count(c.Calls, "turn"), humanize.Comma(int64(c.Peak)))
 	}
 	if c.Figures.Invalid > 0 {
 		text += fmt.Sprintf(" %d histories are NOT VALID for their provider.", c.Figures.Invalid)
@@ -74,15 +76,4 @@ func overflowing(value string) term.Style {
 		return term.Plain
 	}
 	return term.Bad
-}
-
-// used lists the stages in the order in which they run.
-func used(f *Figures) string {
-	var out []string
-	for _, s := range stages {
-		if n := f.Stages[s]; n > 0 {
-			out = append(out, fmt.Sprintf("%s %d", s, n))
-		}
-	}
-	return strings.Join(out, ", ")
 }

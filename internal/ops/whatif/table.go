@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"compactd/internal/events"
+	"compactd/internal/ops/diff"
 	"compactd/internal/ops/facts"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
@@ -20,14 +23,11 @@ type row struct {
 	of   func(*Figures) string
 }
 
-// stages and reasons in the order of their rows; those that no policy has are left out.
-var (
-	stages  = []events.Stage{events.StagePrune, events.StageDeduplicate, events.StageSummarize, events.StageTruncate}
-	reasons = []events.Reason{
-		events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn,
-		events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonAge, events.ReasonRewind,
-	}
-)
+// reasons in the order of their rows; those that no policy has are left out.
+var reasons = []events.Reason{
+	events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn,
+	events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonAge, events.ReasonRewind,
+}
 
 // Write prints the policies side by side.
 func (r *Report) Write(out io.Writer) error {
@@ -62,7 +62,7 @@ func (r *Report) rows() []row {
 		{"calls", of(func(f *Figures) int64 { return f.Calls })},
 		{"compactions", of(func(f *Figures) int { return f.Compactions })},
 	}
-	for _, s := range stages {
+	for _, s := range diff.Stages {
 		rows = r.known(rows, "  with "+string(s), func(f *Figures) int { return f.Stages[s] })
 	}
 	for _, why := range reasons {
@@ -70,16 +70,16 @@ func (r *Report) rows() []row {
 	}
 	rows = r.known(rows, "nothing to do", func(f *Figures) int { return f.Nothing })
 	rows = append(rows,
-		row{"tokens of a call, mean", func(f *Figures) string { return grouped(int64(f.Mean)) }},
-		row{"  peak", func(f *Figures) string { return grouped(int64(f.Peak)) }},
-		row{"  all calls", func(f *Figures) string { return grouped(int64(f.Sent)) }},
-		row{"tokens saved", func(f *Figures) string { return grouped(int64(f.Saved)) }},
+		row{"tokens of a call, mean", func(f *Figures) string { return humanize.Comma(int64(f.Mean)) }},
+		row{"  peak", func(f *Figures) string { return humanize.Comma(int64(f.Peak)) }},
+		row{"  all calls", func(f *Figures) string { return humanize.Comma(int64(f.Sent)) }},
+		row{"tokens saved", func(f *Figures) string { return humanize.Comma(int64(f.Saved)) }},
 		row{"summaries requested", of(func(f *Figures) int { return f.Summaries.Requested })},
 		row{"  at the trigger", of(func(f *Figures) int { return f.Summaries.Late })},
 		row{"  made", of(func(f *Figures) int { return f.Summaries.Made })},
 		row{"  used", of(func(f *Figures) int { return f.Summaries.Used })},
-		row{"  tokens read", func(f *Figures) string { return grouped(int64(f.Summaries.Input)) }},
-		row{"  tokens written", func(f *Figures) string { return grouped(int64(f.Summaries.Output)) }},
+		row{"  tokens read", func(f *Figures) string { return humanize.Comma(int64(f.Summaries.Input)) }},
+		row{"  tokens written", func(f *Figures) string { return humanize.Comma(int64(f.Summaries.Output)) }},
 		row{"turns over the limit", of(func(f *Figures) int { return f.Blocked })},
 		row{"calls over the window", of(func(f *Figures) int { return f.Over })},
 	)
@@ -101,17 +101,4 @@ func (r *Report) known(rows []row, name string, n func(*Figures) int) []row {
 
 func of[N int | int64](n func(*Figures) N) func(*Figures) string {
 	return func(f *Figures) string { return strconv.FormatInt(int64(n(f)), 10) }
-}
-
-// grouped writes a number with a comma every three digits.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	first := 1
-	if n < 0 {
-		first = 2
-	}
-	for i := len(s) - 3; i >= first; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -4,9 +4,8 @@
 //	found, err := audit.Replay(ctx, nc, audit.Span{Tenant: "acme"})
 //	ok := err == nil && found.Equal()
 //
-// [Replay] compares byte for byte, each event under the config recorded for it. [Redecide]
-// decides the whole log under one config. [Recordings] passes on sessions with their events,
-// for comparing policies. A [Span] selects sessions and a range of events.
+// [Replay] compares byte for byte, each event under the config recorded for it. [Recordings]
+// passes on sessions with their events, for comparing policies. A [Span] selects sessions and a range of events.
 //
 // # Guarantees
 //
