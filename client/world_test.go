@@ -97,7 +97,7 @@ func (w *world) start(t tester) {
 	t.Helper()
 	read, commit := w.connect(t), w.connect(t)
 	wk, err := worker.New(worker.Config{
-		Read: read, Commit: commit, Streams: w.streams, Compaction: w.config, Owner: "w", Summarizer: extract.New(), MarkEvery: 20 * time.Millisecond,
+		Read: read, Commit: commit, Streams: w.streams, Compaction: w.config, Owner: "w", Summarizer: extract.New(), MarkerEvery: 20 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -196,7 +196,7 @@ func startOwner(t testing.TB, url, owner string, top topology.Config) *aWorker {
 	}
 	wk, err := worker.New(worker.Config{
 		Read: read, Commit: w.connect(url, "worker"), Streams: w.streams, Compaction: config, Owner: owner, Dir: t.TempDir(),
-		MarkEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second, Summarizer: extract.New(),
+		MarkerEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second, Summarizer: extract.New(),
 		Listener: worker.Listener{
 			Retrying: func(i worker.Retrying) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) },
 			SummaryDone: func(d worker.SummaryDone) {

@@ -121,7 +121,7 @@ func (env *testEnv) start(owner string, l worker.Listener) *running {
 	env.t.Helper()
 	wk, err := worker.New(worker.Config{
 		Read: env.connect(), Commit: env.connect(), Streams: env.streams, Compaction: env.config, Owner: owner, Listener: l,
-		MarkEvery: max(env.markerEvery, 50*time.Millisecond), MaxAhead: env.maxAhead,
+		MarkerEvery: max(env.markerEvery, 50*time.Millisecond), MaxAhead: env.maxAhead,
 		DrainTimeout: env.drainTimeout, Summarizer: env.summarizer, Dir: env.ledgers, CheckpointEvery: env.checkpointEvery, MaxLedgers: env.maxLedgers,
 		LeaseTTL: env.leaseTTL, SnapshotEvery: env.snapshotEvery, CheckpointEvents: env.checkpointEvents,
 		MaxLedgerBytes: env.maxLedgerBytes, OutcomeBytes: env.outcomeBytes,

@@ -134,7 +134,7 @@ func (env *testEnv) prepare(url string, l worker.Listener) *monitored {
 	}
 	wk, err := worker.New(worker.Config{
 		Read: connect(), Commit: connect(), Streams: env.streams, Compaction: env.config, Owner: "watched", Listener: l,
-		Summarizer: env.summarizer, MarkEvery: 50 * time.Millisecond,
+		Summarizer: env.summarizer, MarkerEvery: 50 * time.Millisecond,
 	})
 	if err != nil {
 		env.t.Fatal(err)

@@ -219,8 +219,8 @@ func TestSnapshotNotUsed(t *testing.T) {
 		data   []byte
 	}{
 		"another log":          {"another stream", foreign.Marker, foreign.data},
-		"another log, hidden":  {"its metadata says", sound.Marker, foreign.data},
-		"another partition":    {"its metadata says", sound.Marker, env.newestSnapshot(1).data},
+		"another log, hidden":  {"its metadata names", sound.Marker, foreign.data},
+		"another partition":    {"its metadata names", sound.Marker, env.newestSnapshot(1).data},
 		"another history":      {"has not begun", late, sound.data},
 		"another chain":        {"not the one the outcomes were decided on", wrong, sound.data},
 		"damaged when put":     {"damaged", sound.Marker, flipped},

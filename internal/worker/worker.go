@@ -75,9 +75,9 @@ type Config struct {
 	// Default a 64th of what OUTCOMES may hold, 256 MiB at least; negative is no bound.
 	OutcomeBytes int64
 
-	// MarkEvery is the longest time a cursor that moved without outcomes goes
+	// MarkerEvery is the longest time a cursor that moved without outcomes goes
 	// unmarked. Default 1 s.
-	MarkEvery time.Duration
+	MarkerEvery time.Duration
 	// DrainTimeout bounds a stop: the last commits, checkpoints and snapshots, and the
 	// release of the leases. Default [DefaultDrainTimeout].
 	DrainTimeout time.Duration
@@ -133,7 +133,7 @@ func New(c Config) (*Worker, error) {
 	c.Version = cmp.Or(c.Version, "dev")
 	c.Memory = cmp.Or(c.Memory, 512<<20)
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
-	c.MarkEvery = cmp.Or(c.MarkEvery, time.Second)
+	c.MarkerEvery = cmp.Or(c.MarkerEvery, time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, partition.DefaultDrainTimeout)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
@@ -151,7 +151,7 @@ func New(c Config) (*Worker, error) {
 		Read: c.Read, Commit: c.Commit, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
-		MaxAhead: c.MaxAhead, MarkEvery: c.MarkEvery, DrainTimeout: c.DrainTimeout,
+		MaxAhead: c.MaxAhead, MarkerEvery: c.MarkerEvery, DrainTimeout: c.DrainTimeout,
 	})}
 	w.ready.Add(2)
 	go func() { w.ready.Wait(); close(w.caughtUp) }()

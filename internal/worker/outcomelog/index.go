@@ -2,10 +2,16 @@ package outcomelog
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -24,6 +30,44 @@ type Index struct {
 type configEpoch struct {
 	to   compaction.Seq
 	hash string
+}
+
+// ReadIndex reads what a partition has in OUTCOMES between two sequences, both included, with
+// the hashes at the markers or without.
+func ReadIndex(ctx context.Context, js jetstream.JetStream, partition int, from, upTo uint64, chains bool) (*Index, error) {
+	r := &Index{}
+	if chains {
+		r.Chains = map[compaction.Seq]uint64{}
+	}
+	all := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, From: from, UpTo: upTo}
+	return r, read(ctx, js, all, func(at events.Location, m jetstream.Msg, _ uint64) error {
+		if err := r.Add(at.Kind, m.Data()); err != nil {
+			return fmt.Errorf("read %s: %w", m.Subject(), err)
+		}
+		return nil
+	}, func(m commit.Marker, _ uint64) { r.ApplyMarker(m) })
+}
+
+// read passes on what is selected of OUTCOMES, in order. A message may be an outcome, a
+// marker or both. What an owner did follows from no event, and is left out.
+func read(ctx context.Context, js jetstream.JetStream, s stream.Selection, outcome func(events.Location, jetstream.Msg, uint64) error, marker func(commit.Marker, uint64)) error {
+	return stream.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
+		if outcome != nil {
+			if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
+				if err := outcome(at, m, seq); err != nil {
+					return err
+				}
+			}
+		}
+		if marker == nil {
+			return nil
+		}
+		found, ok, err := commit.ParseMarker(m.Headers())
+		if ok {
+			marker(found, seq)
+		}
+		return err
+	})
 }
 
 // Add takes one outcome.

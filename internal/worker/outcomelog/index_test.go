@@ -7,10 +7,10 @@ import (
 	"compactd/internal/compaction"
 )
 
-// The first marker of an owner stands where the one before had reached: what lies
+// The first marker of an owner is where the one before had ended: what lies
 // between that and the last marker that is left was decided under the old config,
 // also when the markers were erased with a session that was erased.
-func TestReignsOfErasedMarkers(t *testing.T) {
+func TestConfigEpochsOfErasedMarkers(t *testing.T) {
 	r := &Index{}
 	for _, m := range []commit.Marker{
 		{Cursor: 0, Epoch: 1, Config: "a"},
@@ -30,7 +30,7 @@ func TestReignsOfErasedMarkers(t *testing.T) {
 
 // A truncated log takes the config epochs over it along, also when it ends where one
 // of them did.
-func TestReignsOfLostEvents(t *testing.T) {
+func TestConfigEpochsOfLostEvents(t *testing.T) {
 	for end, want := range map[uint64]map[compaction.Seq]string{
 		10: {10: "a", 11: "c", 40: "c"},
 		15: {10: "a", 15: "b", 16: "c", 40: "c"},

@@ -46,16 +46,11 @@ func ReadMarkers(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, par
 	all := stream.Selection{
 		Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, UpTo: h.End.Seq, HeadersOnly: true,
 	}
-	return h, stream.Read(ctx, js, all, func(m jetstream.Msg, seq uint64) error {
-		marker, ok, err := commit.ParseMarker(m.Headers())
-		if !ok {
-			return err
-		}
+	return h, read(ctx, js, all, nil, func(marker commit.Marker, seq uint64) {
 		if at := compaction.Seq(marker.Cursor); at < last {
 			h.rollbacks = append(h.rollbacks, rollback{seq, at})
 		}
 		last = compaction.Seq(marker.Cursor)
 		h.ApplyMarker(marker)
-		return nil
 	})
 }

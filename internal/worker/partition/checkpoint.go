@@ -3,12 +3,11 @@ package partition
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"compactd/internal/broker/stream"
-	"compactd/internal/broker/topology"
+	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
@@ -25,230 +24,143 @@ type checkpoint struct {
 	written  []*decide.Entry // marked as stored when it is
 }
 
-// openStore opens the partition's file; one that is damaged is quarantined. It comes
-// before the take-over: a worker that cannot have the file must not take the
-// partition from the one that has it.
-func (p *Partition) openStore() error {
-	if p.set.config.Dir == "" {
+// checkpointer writes the ledgers that changed into the file, one checkpoint at a time. It
+// is for the goroutine of [Partition.commitLoop], and writes in one of its own.
+type checkpointer struct {
+	scope
+	file    *file
+	ledgers *ledgers
+	queue   *queue
+	fail    func(error)
+
+	epoch   uint64      // of the owner
+	pending *checkpoint // collected, waits for its commit
+	saved   time.Time   // when the last one was collected
+
+	background sync.WaitGroup
+	writing    atomic.Bool // one is being written
+	unwritten  bool        // one was given up: its rows are lost, so none may follow. Read after background
+}
+
+// begin sets what checkpoints and snapshots of an owner follow.
+func (c *checkpointer) begin(epoch uint64) { c.epoch, c.saved = epoch, time.Now() }
+
+// wait returns when no checkpoint is being written.
+func (c *checkpointer) wait() { c.background.Wait() }
+
+// collectDue collects a checkpoint if it is time for one.
+func (c *checkpointer) collectDue(outcomes uint64) error {
+	if c.pending != nil || c.writing.Load() {
 		return nil
 	}
-	store, err := p.openFile(p.set.fileOptions(p.ID))
-	if err != nil {
-		return err
+	if some, enough := c.ledgers.changed(); !enough && (!some || time.Since(c.saved) < c.set.config.CheckpointEvery) {
+		return nil
 	}
-	p.store, p.decider.Store = store, store
-	return nil
-}
-
-// openFile opens a ledger file of the partition, and reports that it was quarantined.
-func (p *Partition) openFile(o kv.Options) (*kv.Store, error) {
-	store, aside, err := kv.Open(o)
-	if err == nil && aside != nil {
-		p.quarantine(aside.Reason, aside.Moved)
-	}
-	return store, err
-}
-
-// path is where the partition's file is.
-func (p *Partition) path() string { return p.set.fileOptions(p.ID).Path }
-
-// fileOptions say where a partition's file is, and how it is opened.
-func (set *Set) fileOptions(id int) kv.Options {
-	return kv.Options{
-		Path:      filepath.Join(set.config.Dir, fmt.Sprintf("p%d.db", id)),
-		Partition: id, Partitions: set.config.Streams.Partitions, Sync: set.config.Sync,
-	}
-}
-
-// resume returns the position that the file is at. One that does not fit the
-// log, or the marker, is quarantined too: everything follows from the log. Where a
-// snapshot is of more use, it takes the file's place.
-func (p *Partition) resume(ctx context.Context, log topology.StreamState, marker position) (position, error) {
-	if p.store == nil {
-		return position{}, nil
-	}
-	m := p.store.Position()
-	reason, err := p.mismatch(ctx, m, log, marker)
-	if err != nil {
-		return position{}, err
-	}
-	if reason != nil {
-		moved, err := p.store.Discard()
-		if err != nil {
-			return position{}, err
-		}
-		p.quarantine(reason, moved)
-		if err := p.openStore(); err != nil {
-			return position{}, err
-		}
-	}
-	if err := p.restore(ctx, log, marker); err != nil {
-		return position{}, err
-	}
-	m = p.store.Position()
-	p.outcomesSeq = m.Outcomes
-	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}, nil
-}
-
-func (p *Partition) quarantine(reason error, moved string) {
-	observe.Call(p.set.config.Listener.Quarantined, observe.Quarantined{Partition: p.ID, Reason: reason, Moved: moved})
-}
-
-// mismatch returns why a checkpoint cannot be used: the log is another one, has lost the
-// events it follows, or OUTCOMES has lost what was committed about them. err is that
-// the log cannot be read, which means nothing for the checkpoint.
-func (p *Partition) mismatch(ctx context.Context, m kv.Position, log topology.StreamState, marker position) (reason, err error) {
-	switch {
-	case m == kv.Position{}:
-		return nil, nil // fresh
-	case m.LogCreated != log.Created.UnixNano():
-		return errors.New("checkpoint belongs to another stream"), nil
-	case m.Cursor > log.Last || m.Cursor > uint64(marker.seq):
-		return fmt.Errorf("checkpoint is at %d, the log ends at %d and the marker at %d", m.Cursor, log.Last, marker.seq), nil
-	}
-	found, err := stream.GetLog(ctx, p.set.config.Read, []uint64{m.Cursor})
-	if _, gone := errors.AsType[*stream.GoneError](err); gone {
-		return nil, nil // aged away since
-	}
-	if err != nil {
-		return nil, err
-	}
-	if at := found[0].Time.UnixMilli(); at != m.LastTime {
-		return fmt.Errorf("the event at the checkpoint has another time: %d, not %d", at, m.LastTime), nil
-	}
-	return nil, nil
-}
-
-// due reports whether it is time for a checkpoint.
-func (p *Partition) due() bool {
-	if p.store == nil || p.pending != nil || p.writing.Load() {
-		return false
-	}
-	p.state.Lock()
-	defer p.state.Unlock()
-	n := len(p.decider.Dirty)
-	return n > 0 && (p.decider.Events >= p.set.config.CheckpointEvents || p.memoryPressure() > 0 || time.Since(p.saved) >= p.set.config.CheckpointEvery)
+	return c.collect(outcomes)
 }
 
 // collect takes the ledgers that changed, as they are now. Nothing may be written
 // before everything that was emitted up to now is committed.
-func (p *Partition) collect() error {
-	p.state.Lock()
-	defer p.state.Unlock()
-	changes, written, err := p.decider.Collect()
-	if err != nil {
+func (c *checkpointer) collect(outcomes uint64) (err error) {
+	if c.pending, err = c.ledgers.collect(); err != nil {
 		return err
 	}
-	c := &checkpoint{end: p.decided, outcomes: p.committer.Fence(), changes: changes, written: written}
-	p.pending, p.saved = c, time.Now()
+	c.pending.outcomes, c.saved = outcomes, time.Now()
 	failpoint.Pass("collected")
 	return nil
 }
 
-// save writes the pending checkpoint in the background, once its position is
-// committed.
-func (p *Partition) save(ctx context.Context) {
-	c := p.pending
-	if c == nil || p.committed < c.end.seq && !failpoint.CheckpointEarly() {
-		return
+// wanted is the position that has to be committed for the pending checkpoint; 0 for none.
+func (c *checkpointer) wanted() compaction.Seq {
+	if c.pending == nil {
+		return 0
 	}
-	p.pending = nil
-	p.writing.Store(true)
-	p.background.Go(func() {
-		defer p.writing.Store(false)
-		p.write(ctx, c)
-	})
+	return c.pending.end.seq
 }
 
-// checkpointReplay writes a checkpoint when one is due, so that a long replay needs
-// no more memory than any other time, and a crash in it costs little. All of it was
-// committed long ago; what was published about it is read again from where the file
-// stood.
-func (p *Partition) checkpointReplay(ctx context.Context, whole bool) error {
-	if p.store == nil || p.decider.Events < p.set.config.CheckpointEvents && p.memoryPressure() == 0 {
+// save writes the pending checkpoint in the background, once its position is
+// committed.
+func (c *checkpointer) save(ctx context.Context, committed compaction.Seq) {
+	due := c.pending
+	if due == nil || committed < due.end.seq && !failpoint.CheckpointEarly() {
+		return
+	}
+	c.pending = nil
+	c.writing.Store(true)
+	c.background.Go(func() {
+		defer c.writing.Store(false)
+		if err := c.write(ctx, due); err != nil {
+			if c.unwritten = true; ctx.Err() == nil {
+				c.fail(err)
+			}
+		}
+	})
+	if failpoint.CheckpointEarly() {
+		c.background.Wait()
+	}
+}
+
+// replayed writes a checkpoint when one is due, so that a long replay needs no more memory
+// than any other time, and a crash in it costs little. All of it was committed long ago;
+// what was published about it is read again from where the file was. chained means that the
+// hash of the ledgers is that of the log.
+func (c *checkpointer) replayed(ctx context.Context, chained bool) error {
+	if _, enough := c.ledgers.changed(); !enough {
 		return nil
 	}
-	changes, written, err := p.decider.Collect()
+	due, err := c.ledgers.collect()
 	if err != nil {
 		return err
 	}
-	end := p.decided
-	if !whole {
-		end.chain = 0 // not known
+	if due.outcomes = c.file.position().Outcomes; !chained {
+		due.end.chain = 0 // not known
 	}
-	p.write(ctx, &checkpoint{end: end, outcomes: p.outcomesSeq, changes: changes, written: written})
-	select {
-	case err := <-p.failed:
-		return err
-	default:
-		return ctx.Err()
-	}
+	return c.write(ctx, due)
 }
 
-// write stores a checkpoint; it tries again until it succeeds or ctx ends, since
-// its rows are nowhere else.
+// write stores a checkpoint; it tries again until it succeeds, the file is damaged or ctx
+// ends, since its rows are nowhere else.
 // See docs/adr/0014.
-func (p *Partition) write(ctx context.Context, c *checkpoint) {
+func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	failpoint.Pass("before-checkpoint")
 	began := time.Now()
 	m := kv.Position{
-		Cursor: uint64(c.end.seq), Chain: c.end.chain, LastID: c.end.id, LastTime: c.end.time,
-		LogCreated: p.set.config.Streams.Log.Created.UnixNano(), Config: p.set.config.Compaction.Hash(), Outcomes: c.outcomes,
+		Cursor: uint64(due.end.seq), Chain: due.end.chain, LastID: due.end.id, LastTime: due.end.time,
+		LogCreated: c.set.config.Streams.Log.Created.UnixNano(), Config: c.set.config.Compaction.Hash(), Outcomes: due.outcomes,
 	}
-	for {
-		err := p.store.Checkpoint(m, c.changes)
-		if err == nil {
-			break
-		}
+	if err := c.retry(ctx, "checkpoint", func() error {
+		err := c.file.checkpoint(m, due.changes)
 		if _, damaged := errors.AsType[*kv.DamagedError](err); damaged {
-			p.fail(err)
-			return
+			return retry.Final(err)
 		}
-		p.retrying("checkpoint")(err)
-		select {
-		case <-ctx.Done():
-			p.unwritten = true
-			return
-		case <-time.After(fullPause):
-		}
-	}
-	failpoint.Pass("checkpointed")
-	wakeUp(p.checkpointed)
-	p.state.Lock()
-	p.decider.MarkStored(c.written)
-	evicted, kept := p.evict(), len(p.decider.Cache)
-	p.state.Unlock()
-	p.pauseIntake(false)
-	observe.Call(p.set.config.Listener.Checkpointed, observe.Checkpointed{
-		Partition: p.ID, Cursor: c.end.seq, Ledgers: len(c.changes), Evicted: evicted, Kept: kept, Took: time.Since(began),
-	})
-}
-
-// closeStore lets go of the file. After a drain it first writes what is left; an
-// event that was decided and not committed any more keeps it from that.
-func (p *Partition) closeStore(ctx context.Context, drained bool) error {
-	if p.store == nil {
-		return nil
-	}
-	p.background.Wait()
-	if p.decider.LoadErr != nil {
-		moved, err := p.store.Discard()
-		p.quarantine(p.decider.LoadErr, moved)
+		return err
+	}); err != nil {
 		return err
 	}
-	for drained && !p.unwritten && (p.pending != nil || len(p.decider.Dirty) > 0) {
-		if p.pending == nil {
-			if err := p.collect(); err != nil {
-				return errors.Join(err, p.store.Close())
+	failpoint.Pass("checkpointed")
+	evicted, left := c.ledgers.stored(due)
+	c.queue.pause(false)
+	observe.Call(c.set.config.Listener.Checkpointed, observe.Checkpointed{
+		Partition: c.ID, Cursor: due.end.seq, Ledgers: len(due.changes), Evicted: evicted, Kept: left, Took: time.Since(began),
+	})
+	return nil
+}
+
+// finish writes what is left after a drain. An event that was decided and not committed any
+// more keeps it from that.
+func (c *checkpointer) finish(ctx context.Context, committed compaction.Seq, outcomes uint64) error {
+	for c.background.Wait(); !c.unwritten; c.background.Wait() {
+		if some, _ := c.ledgers.changed(); c.pending == nil && !some {
+			return nil
+		}
+		if c.pending == nil {
+			if err := c.collect(outcomes); err != nil {
+				return err
 			}
 		}
-		if p.save(ctx); p.pending != nil {
-			break
+		if c.save(ctx, committed); c.pending != nil {
+			return nil
 		}
-		p.background.Wait()
 	}
-	if p.last && p.set.snapshots.enabled() {
-		p.set.snapshots.take(ctx, p, 1)
-	}
-	return p.store.Close()
+	return nil
 }

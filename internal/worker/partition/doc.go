@@ -6,21 +6,36 @@
 //	stop, err := set.Join(ctx)
 //	err = set.Serve(ctx, stopTime, 3, caughtUp, drained) // until ctx ends or it fails
 //
-// Life of a partition:
+// Phases of a partition (phase.go; any other transition panics):
 //
 //		opening ──► serving ──► draining ──► closed
-//		   │           │ failed, fenced         ▲
-//		   └───────────┴────────────────────────┘
+//		   │ failed                             ▲
+//		   └────────────────────────────────────┘
 //
-//	  - opening (recovery.go; docs/adr/0022): 1. open the ledger file; 2. take over at the
-//	    fence with the next epoch; 3. find out whether the log was truncated (truncation.go);
-//	    4. resume from the file or from a newer snapshot (checkpoint.go, restore.go); 5. apply
-//	    log and recorded outcomes up to the marker.
-//	  - serving: intake.go reads and decides, commit.go renders and commits, checkpoint.go
-//	    writes ledgers, erase.go erases sessions, idle.go and retention.go watch the clock.
-//	  - draining: nothing is read; what is decided is committed and checkpointed. Before a
-//	    hand-over a snapshot may be taken (snapshots.go).
-//	  - closed: the file is closed, the lease may be released.
+//	  - opening: recovery (docs/adr/0022) takes five steps: 1. open the ledger file; 2. takeOver:
+//	    fence the former owner with the next epoch; 3. findEnd: find whether the log was
+//	    truncated, and roll the marker back; 4. resume: from the file or from a newer snapshot;
+//	    5. replay: apply log and recorded outcomes up to the marker.
+//	  - serving: events are read, decided and committed, until the context ends or a component
+//	    fails.
+//	  - draining: nothing is read, and requests are refused. What is decided is committed, unless
+//	    a component has failed.
+//	  - closed: the last checkpoint is written and the file closed. The lease may be released.
+//
+// Components, each with its own state:
+//
+//		log ──► intake ──► queue ──► committer ──► OUTCOMES
+//		          │                      │
+//		          ▼                      ▼ session.forgotten
+//		       ledgers ──► checkpointer  eraser ──► log, OUTCOMES, file, snapshots
+//		          ▲           │            │
+//		          └── file ◄──┴────────────┘
+//
+//	  - intake (intake.go) decides events in the ledgers (ledgers.go), and queues the outcomes.
+//	    It waits while the queue (queue.go) is full or memory is short.
+//	  - committer (commit.go) renders what is queued, and has one commit under way.
+//	  - checkpointer (checkpoint.go, snapshots.go) writes ledgers into the file (file.go).
+//	  - eraser (erase.go, retention.go) erases sessions, and drops expired ones.
 //
 // Terms: a position is a place between two events of a partition; the marker is the header of
 // a commit that holds up to where events are decided; a checkpoint is the ledgers in the file
@@ -36,9 +51,14 @@
 //
 // # Concurrency
 //
-// One goroutine reads and decides; state guards the ledgers. One renders and commits. A
-// queue, guarded by mu, joins them. Checkpoints, erasures and idle checks run beside them.
-// The methods in reads.go may be called from any goroutine.
+//   - The goroutine of Serve changes the phase, and runs recovery, committer and checkpointer.
+//   - The reader of the log runs intake.receive.
+//   - A checkpoint is written in a goroutine of its own, one at a time.
+//   - The eraser and the watch for idle sessions have a goroutine each.
+//
+// They share queue, ledgers and file. The first two have a lock each; no goroutine holds both.
+// The file is replaced in opening only. The exported methods of a Partition may be
+// called from any goroutine.
 //
 // # On failure
 //

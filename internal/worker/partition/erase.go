@@ -2,14 +2,12 @@ package partition
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"sync"
 	"time"
 
 	"compactd/internal/broker/erase"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
 )
 
@@ -20,122 +18,101 @@ type erasure struct {
 	local   bool // another owner has done the rest: this worker's file is left
 }
 
-func (e *erasure) forget() compaction.Seq { return compaction.Seq(e.Seq) }
+// eraser removes erased sessions from streams, file and snapshots, one at a time, and drops
+// the ledgers of expired ones. It has a goroutine of its own, run; any may call add.
+type eraser struct {
+	scope
+	file    *file
+	ledgers *ledgers
+	queue   *queue
 
-// pendingErasures lists what a new owner has to erase: what was decided and not
-// published as done. Where nothing is, the file may still be from before, or from a worker
-// that crashed before it had overwritten its pages.
-func (p *Partition) pendingErasures(ctx context.Context) error {
-	pending, err := erase.Pending(ctx, p.set.js, p.ID)
+	added chan struct{} // one slot
+	mu    sync.Mutex    // guards the field below
+	due   []erasure
+}
+
+// find lists what a new owner has to erase: what was decided and not published as done.
+// Where nothing is, the file may still be from before, or from a worker that crashed before
+// it had overwritten its pages.
+func (e *eraser) find(ctx context.Context) error {
+	pending, err := erase.Pending(ctx, e.set.js, e.ID)
 	if err != nil {
 		return err
 	}
-	for _, e := range pending {
-		p.erasures = append(p.erasures, erasure{Erasure: e, resumed: true})
+	for _, p := range pending {
+		e.add(erasure{Erasure: p, resumed: true})
 	}
-	last, err := erase.LastForget(ctx, p.set.config.Read, p.ID, everySession)
-	if err != nil {
-		return err
+	last, err := erase.LastForget(ctx, e.set.config.Read, e.ID, everySession)
+	if err == nil && e.file.exists() && len(pending) == 0 && last > 0 && compaction.Seq(last) <= e.ledgers.position().seq {
+		e.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
 	}
-	if p.store != nil && len(pending) == 0 && last > 0 && compaction.Seq(last) <= p.decided.seq {
-		p.erasures = append(p.erasures, erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
-	}
-	return nil
+	return err
 }
 
-// eraseForgotten notes the erasures that a commit has published as decided.
-func (p *Partition) eraseForgotten(b batch) {
-	for _, t := range b.emitted {
-		if f, ok := t.outcome.Body.(*events.Forgotten); ok {
-			p.erase(erasure{Erasure: erase.Erasure{Partition: p.ID, Forgotten: *f, Address: t.address}})
-		}
+// add notes an erasure that is published as decided.
+func (e *eraser) add(due erasure) {
+	e.mu.Lock()
+	e.due = append(e.due, due)
+	e.mu.Unlock()
+	wakeUp(e.added)
+}
+
+// take takes the erasure off the list that was noted first, if there is one.
+func (e *eraser) take() (due erasure, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ok = len(e.due) > 0; ok {
+		due, e.due = e.due[0], e.due[1:]
 	}
+	return due, ok
 }
 
-func (p *Partition) erase(e erasure) {
-	p.mu.Lock()
-	p.erasures = append(p.erasures, e)
-	p.mu.Unlock()
-	wakeUp(p.forgotten)
-}
-
-// wakeUp signals a channel of one slot.
-func wakeUp(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// watchErasures does what is noted, one at a time, beside everything else the
-// partition does, until ctx ends; what is left then the next owner does. Now and then
-// it drops what has expired.
-func (p *Partition) watchErasures(ctx context.Context) {
-	tick := time.NewTicker(p.set.renewEvery())
+// run does what is noted, until ctx ends; what is left then the next owner does. Now and
+// then it drops what has expired.
+func (e *eraser) run(ctx context.Context) {
+	tick := time.NewTicker(e.set.renewEvery())
 	defer tick.Stop()
 	for {
-		p.mu.Lock()
-		due := slices.Clone(p.erasures)
-		p.mu.Unlock()
-		for _, e := range due {
-			if !p.eraseUntilDone(ctx, e) {
+		for due, ok := e.take(); ok; due, ok = e.take() {
+			if err := e.retry(ctx, "erase session", func() error {
+				err := e.erase(ctx, due)
+				due.resumed = true
+				return err
+			}); err != nil {
 				return
 			}
-			p.mu.Lock()
-			p.erasures = p.erasures[1:]
-			p.mu.Unlock()
-		}
-		if len(due) > 0 {
-			continue
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.forgotten:
+		case <-e.added:
 		case <-tick.C:
-			if err := p.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				p.retrying("drop expired sessions")(err)
+			if err := e.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				e.retrying("drop expired sessions")(err)
 			}
 		}
 	}
 }
 
-// eraseUntilDone tries until it succeeds; false means that ctx ended.
-func (p *Partition) eraseUntilDone(ctx context.Context, e erasure) bool {
-	for {
-		err := p.eraseNow(ctx, e)
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err() == nil
-		}
-		p.retrying("erase session")(err)
-		e.resumed = true
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(fullPause):
-		}
-	}
-}
-
-// eraseNow overwrites a session wherever the partition's owner reaches, and publishes
-// that. The streams come first: what is left of a file can be made of them again.
-func (p *Partition) eraseNow(ctx context.Context, e erasure) (err error) {
+// erase overwrites a session wherever the partition's owner reaches, and publishes that.
+// The streams come first: what is left of a file can be made of them again.
+func (e *eraser) erase(ctx context.Context, due erasure) (err error) {
 	done := events.Erased{
-		Header:   events.Header{V: events.Version, ID: "erased-" + e.ID},
-		CausedBy: e.CausedBy, Seq: e.Seq, Resumed: e.resumed,
+		Header:   events.Header{V: events.Version, ID: "erased-" + due.ID},
+		CausedBy: due.CausedBy, Seq: due.Seq, Resumed: due.resumed,
 	}
-	if !e.local {
+	if !due.local {
 		failpoint.Pass("forgotten")
-		if done.Outcomes, done.Events, err = erase.Erase(ctx, p.set.js, e.Erasure); err != nil {
+		if done.Outcomes, done.Events, err = erase.Erase(ctx, e.set.js, due.Erasure); err != nil {
 			return err
 		}
 		failpoint.Pass("streams-erased")
-		p.set.Payloads.Invalidate()
+		e.set.Payloads.Invalidate()
 	}
-	if done.Files, err = p.eraseFile(ctx, &e); err != nil || e.local {
+	if done.Files, err = e.eraseFile(ctx, &due); err != nil || due.local {
 		return err
 	}
-	p.confirm(emitted{address: e.Address, outcome: compaction.Outcome{Kind: events.KindErased, Body: &done}})
+	e.queue.confirm(emitted{address: due.Address, outcome: compaction.Outcome{Kind: events.KindErased, Body: &done}})
 	return nil
 }
 
@@ -143,50 +120,22 @@ func (p *Partition) eraseNow(ctx context.Context, e erasure) (err error) {
 // once a checkpoint confirms that they are, and removes files that were quarantined. Then
 // the snapshots go, unless another owner has seen to them; no copy of the file is
 // made meanwhile.
-func (p *Partition) eraseFile(ctx context.Context, e *erasure) (removed int64, err error) {
-	if p.store != nil {
-		for compaction.Seq(p.store.Position().Cursor) < e.forget() {
-			select {
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			case <-p.checkpointed:
-			}
-		}
+func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, err error) {
+	if err := e.file.await(ctx, compaction.Seq(due.Seq)); err != nil {
+		return 0, err
 	}
-	select {
-	case p.set.snapshots.slot <- struct{}{}:
-		defer func() { <-p.set.snapshots.slot }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	release, err := e.set.snapshots.hold(ctx)
+	if err != nil {
+		return 0, err
 	}
-	if p.store != nil {
-		if removed, err = p.scrub(); err != nil {
-			return removed, err
-		}
-		p.set.erasedElsewhere[p.ID].Store(false) // what was received before it was served here is done
+	defer release()
+	if removed, err = e.file.scrub(); err != nil {
+		return removed, err
 	}
+	e.set.erasedElsewhere[e.ID].Store(false) // what was received before it was served here is done
 	failpoint.Pass("file-erased")
-	if !e.local {
-		err = p.set.snapshots.store.Erase(ctx)
+	if !due.local {
+		err = e.set.snapshots.store.Erase(ctx)
 	}
 	return removed, err
-}
-
-// scrub rids the file of what no row holds, and of quarantined files.
-func (p *Partition) scrub() (removed int64, err error) {
-	n, err := kv.RemoveQuarantined(p.path())
-	return int64(n), errors.Join(err, p.store.Scrub())
-}
-
-// confirm queues what follows from no event.
-func (p *Partition) confirm(t emitted) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stopped {
-		return // the next owner erases again, finds nothing, and publishes it
-	}
-	g := group{[]emitted{t}, p.end}
-	p.queue = append(p.queue, g)
-	p.queued += g.weight()
-	wakeUp(p.wake)
 }

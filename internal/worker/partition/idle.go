@@ -19,20 +19,13 @@ const idleEvery = time.Minute
 // watchIdle writes a session.idle for each session in memory that its policy calls
 // idle, until ctx ends. The event is what clears; this only records that time passed.
 func (p *Partition) watchIdle(ctx context.Context) {
-	tick := time.NewTicker(idleEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		for _, s := range p.idleSessions(time.Now().UnixMilli()) {
+	every(ctx, idleEvery, func() {
+		for _, s := range p.ledgers.idle(time.Now().UnixMilli()) {
 			if err := p.publishIdle(ctx, s); err != nil && ctx.Err() == nil {
 				p.retrying("publish idle session")(err)
 			}
 		}
-	}
+	})
 }
 
 // idleSession is a session of which nothing was received since a sequence of the log.
@@ -41,13 +34,12 @@ type idleSession struct {
 	since compaction.Seq
 }
 
-// idleSessions lists the sessions that are due.
-func (p *Partition) idleSessions(now int64) []idleSession {
-	p.state.Lock()
-	defer p.state.Unlock()
-	var out []idleSession
-	for a, k := range p.decider.Cache {
-		if k.Ledger != nil && k.Ledger.Idle(now, p.decider.Config) {
+// idle lists the sessions that are due.
+func (l *ledgers) idle(now int64) (out []idleSession) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for a, k := range l.decider.Cache {
+		if k.Ledger != nil && k.Ledger.Idle(now, l.decider.Config) {
 			out = append(out, idleSession{a, k.Ledger.LastTurnSeq()})
 		}
 	}

@@ -1,95 +1,84 @@
 package partition
 
 import (
+	"context"
+	"sync/atomic"
+	"time"
+
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
-	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
 )
 
-// group is what is emitted about one event.
-type group struct {
-	outcomes []emitted
-	end      position
+// While a partition is more than a backlog of events behind, commits come at most
+// every catchUpPause, until it has caught up: many small ones would hold up the
+// reading they wait for.
+const (
+	backlog      = 1000
+	catchUpPause = 100 * time.Millisecond
+)
+
+// intake reads the log, decides each event, and queues what is to be emitted. The reader of
+// the log calls receive, in order; it waits there while memory is short or the queue full.
+type intake struct {
+	scope
+	ledgers *ledgers
+	queue   *queue
+	fail    func(error)
+
+	behind   atomic.Bool   // the log holds more than a backlog of unread events
+	logEmpty chan struct{} // one slot: the log had nothing more, for the moment
 }
 
-// weight is about how many bytes of memory the group takes until it is committed.
-func (g *group) weight() (n int) {
-	for _, t := range g.outcomes {
-		n += 1 << 10
-		if v := t.outcome.View; v != nil {
-			n += v.Weight()
-		}
-	}
-	return n
+// consume begins to read behind the marker, until stop is called or ctx ends.
+func (i *intake) consume(ctx context.Context) (stop func(), err error) {
+	from := stream.LogFrom{Partition: i.ID, Seq: uint64(i.ledgers.position().seq) + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
+		observe.Call(i.set.config.Listener.Fetched, observe.Fetched{Partition: i.ID, Seq: compaction.Seq(seq), Err: why})
+	}}
+	return stream.ConsumeLog(ctx, i.set.js, from, i.receive)
 }
 
-// emitted is one outcome on its way.
-type emitted struct {
-	address events.Address
-	outcome compaction.Outcome
-	omitted string // why its messages are left out, "" if they are not
-}
-
-// receive handles one message of the log. The reader calls it, in order.
-func (p *Partition) receive(m jetstream.Msg) {
+// receive handles one message of the log.
+func (i *intake) receive(m jetstream.Msg) {
 	e, at, err := decide.ReadEvent(m)
 	if err != nil {
-		p.fail(err)
+		i.fail(err)
 		return
 	}
-	p.behind.Store(e.Pending > backlog)
-	p.awaitMemory()
-	p.state.Lock()
-	outs, text := p.decider.Process(e)
-	p.decider.Events++
-	p.decided = positionAfter(p.decided, e, at)
-	p.unsnapped.Add(1)
-	g, lost := group{end: p.decided}, p.decider.LoadErr
-	crowding := p.memoryPressure()
-	p.state.Unlock()
-	if crowding > 0 {
-		p.pauseIntake(crowding > 1)
-		wakeUp(p.wake)
+	i.behind.Store(e.Pending > backlog)
+	i.queue.awaitMemory()
+	g, text, pressure, err := i.ledgers.decide(e, at)
+	if pressure > 0 {
+		i.queue.pause(pressure > 1)
+		wakeUp(i.queue.filled)
 	}
-	if lost != nil {
-		p.fail(lost)
+	if err != nil {
+		i.fail(err)
 		return
 	}
 	failpoint.Pass("decided")
-	if text && !p.behind.Load() { // a backlog runs through the cache before its sessions come back to it
-		p.set.Payloads.Put(e)
+	if text && !i.behind.Load() { // a backlog runs through the cache before its sessions come back to it
+		i.set.Payloads.Put(e)
 	}
-	for _, o := range outs {
-		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: o})
-	}
-	p.push(g, e.Address)
+	i.queue.push(g, e.Address)
 	if e.Pending == 0 {
-		wakeUp(p.logEmpty)
+		wakeUp(i.logEmpty)
 	}
-	observe.Call(p.set.config.Listener.Applied, observe.Applied{Partition: p.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(outs), Pending: e.Pending})
+	observe.Call(i.set.config.Listener.Applied, observe.Applied{Partition: i.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(g.outcomes), Pending: e.Pending})
 }
 
-// push queues what was decided about one event of a session and waits while too much
-// is queued.
-func (p *Partition) push(g group, a events.Address) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for (len(p.queue) >= p.set.config.MaxAhead || p.queued > p.allowance) && !p.stopped {
-		p.space.Wait()
-	}
-	if p.stopped {
-		return // it will be read and decided again
-	}
-	p.end = g.end
-	p.wakeAwaiting(a)
-	if len(g.outcomes) == 0 {
+// linger lets outcomes gather after a commit while there is a backlog to read.
+func (i *intake) linger(ctx context.Context, committed time.Time) {
+	if !i.behind.Load() {
 		return
 	}
-	p.queue = append(p.queue, g)
-	p.queued += g.weight()
-	wakeUp(p.wake)
+	select {
+	case <-ctx.Done():
+	case <-i.logEmpty:
+	case <-time.After(time.Until(committed.Add(catchUpPause))):
+	}
 }

@@ -51,9 +51,9 @@ func partitionShare(memory int64, partitions int) int {
 	return int(min(max(memory/8/int64(partitions), 1<<20), 8<<20))
 }
 
-// ledgerBounds are how many ledgers of the partition may be in memory, and their bytes.
-func (p *Partition) ledgerBounds() (n, bytes int) {
-	c := &p.set.config
+// bounds are how many ledgers of the partition may be in memory, and their bytes.
+func (l *ledgers) bounds() (n, bytes int) {
+	c := &l.set.config
 	return c.MaxLedgers / c.Streams.Partitions, c.MaxLedgerBytes / c.Streams.Partitions
 }
 
@@ -63,56 +63,37 @@ const unusedEvery = 10 * time.Second
 // releaseUnused lets the texts, and the ledgers of each partition, leave memory when none
 // was used for a while, until ctx ends.
 func (set *Set) releaseUnused(ctx context.Context) {
-	tick := time.NewTicker(unusedEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, unusedEvery, func() {
 		set.Payloads.InvalidateUnused()
 		for id := range set.served {
 			if p := set.At(id); p != nil {
-				p.state.Lock()
-				p.decider.EvictUnused()
-				p.state.Unlock()
+				p.evictUnused()
 			}
 		}
-	}
+	})
 }
 
-// evict keeps the ledgers in memory within the partition's share; state is held.
-func (p *Partition) evict() int { return p.decider.Evict(p.ledgerBounds()) }
+// evict keeps the ledgers in memory within the partition's share. The caller holds mu.
+func (l *ledgers) evict() int { return l.decider.Evict(l.bounds()) }
+
+// evictUnused lets all ledgers leave memory when none was used for a while.
+func (l *ledgers) evictUnused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.decider.EvictUnused()
+}
 
 // pressureEvents is how many events are worth a checkpoint for the memory that it frees.
 const pressureEvents = 100
 
 // memoryPressure is how many times more than their share of memory the ledgers take, as far
-// as a checkpoint can change that: those that changed can leave memory after one only.
-// state is held.
-func (p *Partition) memoryPressure() int {
-	if p.store == nil || p.decider.Events < pressureEvents || len(p.decider.Dirty) == 0 {
+// as a checkpoint can change that: those that changed can leave memory after one only. From
+// 2 on intake waits for the checkpoint; after one it goes on for pressureEvents at least,
+// whatever that has freed. The caller holds mu.
+func (l *ledgers) memoryPressure() int {
+	if l.decider.Events < pressureEvents || len(l.decider.Dirty) == 0 {
 		return 0
 	}
-	_, bytes := p.ledgerBounds()
-	return p.decider.Weight / (bytes + bytes/8 + 1)
-}
-
-// pauseIntake makes the reader wait for the next checkpoint, or lets it go on. After one it
-// goes on for crowdedEvents at least, whatever that has freed.
-func (p *Partition) pauseIntake(yes bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.intakePaused = yes
-	p.space.Broadcast()
-}
-
-// awaitMemory returns when the next event may be decided.
-func (p *Partition) awaitMemory() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.intakePaused && !p.stopped {
-		p.space.Wait()
-	}
+	_, bytes := l.bounds()
+	return l.decider.Weight / (bytes + bytes/8 + 1)
 }

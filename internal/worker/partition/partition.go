@@ -5,85 +5,46 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"compactd/internal/broker/commit"
-	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
-	"compactd/internal/events"
-	"compactd/internal/kv"
-	"compactd/internal/worker/decide"
+	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
 )
 
-// Partition serves one partition of the log.
+// Partition serves one partition of the log: its components, and the phase they are in.
+// Any goroutine may call its exported methods.
 type Partition struct {
-	set       *Set
-	ID        int
-	allowance int // bytes of what is decided and not committed, and of one commit
-	caughtUp  func(observe.PartitionAcquired)
-	drained   func()     // nothing more is committed; called when others are to go on
-	failed    chan error // the first reason to stop reading
+	scope
+	life   lifecycle
+	failed chan error // the first reason to stop serving
 
-	state   sync.Mutex // guards the fields below; never held while waiting for room
-	decider *decide.Decider
-	decided position // of what the ledgers hold
-
-	// Owned by the committer.
-	committer   *commit.Committer
-	committed   compaction.Seq
-	markedAt    time.Time
-	store       *kv.Store    // nil without checkpoints
-	outcomesSeq uint64       // sequence in OUTCOMES that the store is at
-	snapshot    uint64       // cursor of the snapshot that the store came from; 0 without one
-	unsnapped   atomic.Int64 // events since the newest snapshot, as far as this owner has counted
-	pending     *checkpoint  // collected, waits for its commit
-	saved       time.Time    // when the last one was collected
-	writing     atomic.Bool  // one is being written
-	unwritten   bool         // one was given up: its rows are lost, so none may follow
-	carried     *rendered    // did not fit the last commit; nil for none
-	counted     bool         // what the tenants have had stored lately is read
-	truncated   bool         // the log was found truncated
-	last        bool         // no worker is there to go on: the last one becomes a snapshot
-
-	background sync.WaitGroup
-
-	mu           sync.Mutex // guards the fields below
-	space        *sync.Cond // signalled when queue shrinks or the partition stops
-	queue        []group    // decided, not yet committed
-	queued       int        // bytes of memory that it takes, about
-	end          position   // of what is decided
-	intakePaused bool       // nothing more is decided before ledgers have left memory
-	stopped      bool
-	erasures     []erasure // under way or to be done
-	waiters      map[events.Address]*waiters
-
-	wake         chan struct{} // the queue has something
-	logEmpty     chan struct{} // the log had nothing more, for the moment
-	forgotten    chan struct{} // there is another erasure
-	checkpointed chan struct{} // the file has moved
-	handOverDue  atomic.Bool   // another worker waits for the partition: no commit begins any more
-	behind       atomic.Bool   // the log holds more than a backlog of unread events
+	*ledgers     // Inspect, Sessions
+	*queue       // HasCommitted, Await
+	file         *file
+	intake       *intake
+	committer    *committer
+	checkpointer *checkpointer
+	eraser       *eraser
 }
 
-func newPartition(set *Set, id int, caughtUp func(observe.PartitionAcquired), drained func()) *Partition {
-	p := &Partition{
-		set: set, ID: id, allowance: partitionShare(set.config.Memory, set.config.Streams.Partitions), caughtUp: caughtUp, drained: drained,
-		failed:    make(chan error, 1),
-		decider:   decide.New(set.config.Compaction),
-		waiters:   map[events.Address]*waiters{},
-		wake:      make(chan struct{}, 1),
-		logEmpty:  make(chan struct{}, 1),
-		forgotten: make(chan struct{}, 1), checkpointed: make(chan struct{}, 1),
-	}
-	p.space = sync.NewCond(&p.mu)
+func newPartition(set *Set, id int) *Partition {
+	s, allowance := scope{id, set}, partitionShare(set.config.Memory, set.config.Streams.Partitions)
+	p := &Partition{scope: s, failed: make(chan error, 1)}
+	p.file = &file{scope: s, moved: make(chan struct{}, 1)}
+	p.ledgers = &ledgers{scope: s, life: &p.life}
+	p.ledgers.begin(nil, position{})
+	p.queue = newQueue(set.config.MaxAhead, allowance)
+	p.intake = &intake{scope: s, ledgers: p.ledgers, queue: p.queue, fail: p.fail, logEmpty: make(chan struct{}, 1)}
+	p.eraser = &eraser{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, added: make(chan struct{}, 1)}
+	p.committer = &committer{scope: s, queue: p.queue, eraser: p.eraser, allowance: allowance}
+	p.checkpointer = &checkpointer{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, fail: p.fail}
 	return p
 }
 
 // run owns the partition until ctx ends or it is lost.
-func (p *Partition) run(ctx context.Context, s StopTime) error {
-	err := p.serve(ctx, s)
+func (p *Partition) run(ctx context.Context, s StopTime, caughtUp func(observe.PartitionAcquired), drained func()) error {
+	err := p.serve(ctx, s, caughtUp, drained)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // stopped before it began
 	}
@@ -93,17 +54,19 @@ func (p *Partition) run(ctx context.Context, s StopTime) error {
 	return nil
 }
 
-func (p *Partition) serve(ctx context.Context, s StopTime) error {
+func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe.PartitionAcquired), drained func()) error {
 	defer p.set.quotas.Release(p.ID)
-	if err := p.open(ctx); err != nil {
-		return errors.Join(fmt.Errorf("open: %w", err), p.closeStore(ctx, false))
-	}
-	from := stream.LogFrom{Partition: p.ID, Seq: uint64(p.end.seq) + 1, OnError: p.retrying("read log"), OnFetched: func(seq uint64, why error) {
-		observe.Call(p.set.config.Listener.Fetched, observe.Fetched{Partition: p.ID, Seq: compaction.Seq(seq), Err: why})
-	}}
-	stop, err := stream.ConsumeLog(ctx, p.set.js, from, p.receive)
+	acquired, err := p.open(ctx)
 	if err != nil {
-		return errors.Join(fmt.Errorf("read log: %w", err), p.closeStore(ctx, true)) // what was replayed need not be again
+		return errors.Join(fmt.Errorf("open: %w", err), p.close(ctx, false, false))
+	}
+	p.life.enter(serving)
+	p.set.served[p.ID].Store(p)
+	caughtUp(acquired)
+	stop, err := p.intake.consume(ctx)
+	if err != nil {
+		p.life.enter(draining)
+		return errors.Join(fmt.Errorf("read log: %w", err), p.close(ctx, true, false)) // what was replayed need not be again
 	}
 	stop = sync.OnceFunc(stop)
 	defer context.AfterFunc(ctx, stop)() // at once: a queue that is filled on and on has no end
@@ -112,25 +75,92 @@ func (p *Partition) serve(ctx context.Context, s StopTime) error {
 	watch, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watchIdle(watch) })
-	watching.Go(func() { p.watchErasures(watch) })
+	watching.Go(func() { p.eraser.run(watch) })
 	err = p.commitLoop(ctx, work)
 	unwatch()
-	p.halt()
+	p.life.enter(draining)
+	p.queue.close()
 	stop()
 	if err == nil {
-		err = p.drain(work)
+		err = p.committer.drain(work)
 	}
 	if err != nil && work.Err() != nil {
 		err = ErrDrain
 	}
 	others := errors.Is(context.Cause(ctx), ErrReassigned)
 	if others {
-		p.drained()
+		drained()
 	}
 	watching.Wait() // for the file: to look through it, or overwrite it, may take seconds
-	whole := err == nil && !p.handOverDue.Load()
-	p.last = whole && ctx.Err() != nil && !others
-	return errors.Join(err, p.closeStore(work, whole))
+	whole := err == nil && !p.committer.stopped.Load()
+	return errors.Join(err, p.close(work, whole, whole && !others))
+}
+
+// open takes the partition over, and brings its components to the marker.
+func (p *Partition) open(ctx context.Context) (acquired observe.PartitionAcquired, err error) {
+	began := time.Now()
+	r := &recovery{scope: p.scope, file: p.file, ledgers: p.ledgers, checkpointer: p.checkpointer}
+	if err := r.run(ctx); err != nil {
+		return acquired, err
+	}
+	at := p.ledgers.position()
+	p.queue.begin(at)
+	p.committer.begin(r.fenced, r.marker)
+	p.checkpointer.begin(r.fenced.Epoch())
+	if err := p.eraser.find(ctx); err != nil {
+		return acquired, err
+	}
+	failpoint.Pass("replayed")
+	n, _ := p.ledgers.cached()
+	return observe.PartitionAcquired{
+		Partition: p.ID, Epoch: r.fenced.Epoch(), Cursor: r.marker.seq, Snapshot: compaction.Seq(r.snapshot), Replayed: r.replayed,
+		Sessions: n, Took: time.Since(began),
+	}, nil
+}
+
+// commitLoop commits what is decided, and writes checkpoints, until ctx ends or the
+// partition fails; the commits themselves may last as long as work.
+func (p *Partition) commitLoop(ctx, work context.Context) error {
+	tick := time.NewTicker(p.set.config.MarkerEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-p.failed:
+			return err
+		case <-p.queue.filled:
+			p.intake.linger(ctx, p.committer.markedAt)
+		case <-tick.C:
+		}
+		if err := p.checkpointer.collectDue(p.committer.fence()); err != nil {
+			return err
+		}
+		if failpoint.CheckpointEarly() {
+			p.checkpointer.save(work, p.committer.committed)
+		}
+		if err := p.committer.commitQueue(work, p.checkpointer.wanted()); err != nil {
+			return err
+		}
+		p.checkpointer.save(work, p.committer.committed)
+	}
+}
+
+// close leaves the file. What was decided and committed it writes before, if whole; last
+// means that no worker is there to go on, and the file becomes a snapshot.
+func (p *Partition) close(ctx context.Context, whole, last bool) (err error) {
+	p.life.enter(closed)
+	p.checkpointer.wait()
+	if _, damaged := p.ledgers.cached(); damaged != nil {
+		return p.file.discard(damaged)
+	}
+	if whole {
+		err = p.checkpointer.finish(ctx, p.committer.committed, p.committer.fence())
+	}
+	if err == nil && last && p.set.snapshots.enabled() {
+		p.set.snapshots.take(ctx, p.checkpointer, 1)
+	}
+	return errors.Join(err, p.file.close())
 }
 
 // ErrReassigned is why ctx ends when another worker is to go on. What is not committed
@@ -147,7 +177,7 @@ func (p *Partition) commitTime(ctx context.Context, s StopTime) (context.Context
 	work, cancel := outlive(ctx, p.set.config.DrainTimeout)
 	context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), ErrReassigned) {
-			late := time.AfterFunc(handOverTime, func() { p.handOverDue.Store(true) })
+			late := time.AfterFunc(handOverTime, func() { p.committer.stopped.Store(true) })
 			context.AfterFunc(work, func() { late.Stop() })
 		}
 	})
@@ -155,24 +185,11 @@ func (p *Partition) commitTime(ctx context.Context, s StopTime) (context.Context
 	return work, func() { ended(); cancel() }
 }
 
-// halt lets nothing more into the queue.
-func (p *Partition) halt() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopped = true
-	p.space.Broadcast()
-}
-
+// fail ends serving with the first reason; nothing more is decided.
 func (p *Partition) fail(err error) {
 	select {
 	case p.failed <- err:
 	default:
 	}
-	p.halt()
-}
-
-func (p *Partition) retrying(step string) func(error) {
-	return func(err error) {
-		observe.Call(p.set.config.Listener.Retrying, observe.Retrying{Partition: p.ID, Step: step, Err: err})
-	}
+	p.queue.close()
 }

@@ -6,8 +6,10 @@ import (
 	"hash/fnv"
 	"time"
 
+	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 )
 
@@ -17,6 +19,15 @@ type position struct {
 	chain uint64         // hash over all events up to it
 	id    string         // of the event before it
 	time  int64          // of the event before it, in Unix milliseconds
+}
+
+// positionOfMarker and positionOfFile are where a marker and a checkpoint are.
+func positionOfMarker(m commit.Marker) position {
+	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}
+}
+
+func positionOfFile(m kv.Position) position {
+	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}
 }
 
 // positionAfter is the position behind an event. A session.forget begins a new chain:
@@ -31,7 +42,7 @@ func positionAfter(before position, e decide.Event, at time.Time) position {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // chain extends the hash of a partition by one event. It is never 0, which
-// stands for a hash that is not known.
+// is a hash that is not known.
 func chain(before uint64, e decide.Event) uint64 {
 	var b [20]byte
 	binary.BigEndian.PutUint64(b[:], before)

@@ -1,173 +1,193 @@
 package partition
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
-	"compactd/internal/worker/observe"
 	"compactd/internal/worker/outcomelog"
 )
 
-// open takes the partition over and brings its ledgers to the marker.
-func (p *Partition) open(ctx context.Context) error {
-	began := time.Now()
-	if err := p.openStore(); err != nil {
-		return err
+// recovery brings file and ledgers to the marker, in the steps of run. It is a value of
+// opening alone.
+type recovery struct {
+	scope
+	file         *file
+	ledgers      *ledgers
+	checkpointer *checkpointer
+
+	fenced    *commit.Committer    // by takeOver
+	found     commit.Stored        // the marker before that
+	log       topology.StreamState // by findEnd
+	marker    position             // up to where outcomes are applied as recorded
+	truncated bool                 // the log has lost events before the marker that was found
+	from      kv.Position          // of the file that is resumed from
+	snapshot  uint64               // cursor of the snapshot that the file came from; 0 without one
+	replayed  int
+}
+
+// run is the recovery protocol.
+func (r *recovery) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{r.openFile, r.takeOver, r.findEnd, r.resume, r.replay} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	claim := commit.Claim{
-		Partition: p.ID, Owner: p.set.config.Owner, Config: p.set.config.Compaction.Hash(),
-		LogCreated: p.set.config.Streams.Log.Created.UnixNano(),
-		OnRetry:    p.retrying("commit"),
-	}
-	var found commit.Stored
-	var err error
-	if p.committer, found, err = commit.TakeOver(ctx, p.set.config.Commit, claim); err != nil {
-		return err
-	}
-	failpoint.Pass("taken-over")
-	log, err := p.awaitLog(ctx, found.Cursor) // after the take-over: no other worker moves the marker any more
-	if err != nil {
-		return err
-	}
-	if found.Seq > 0 && found.LogCreated != log.Created.UnixNano() {
-		return ErrOtherLog
-	}
-	marker := position{seq: compaction.Seq(found.Cursor), chain: found.Chain, id: found.LastID, time: found.LastTime}
-	end, lost, err := p.findTruncation(ctx, log, found)
-	if err == nil && lost {
-		marker, err = p.rollBackMarker(ctx, end, found.Cursor)
-	}
-	if err != nil {
-		return err
-	}
-	if failpoint.IgnoreMarker() {
-		marker = position{}
-	}
-	p.committed, p.markedAt, p.saved = marker.seq, time.Now(), time.Now()
-	if p.decided, err = p.resume(ctx, log, marker); err != nil {
-		return err
-	}
-	from := p.decided.seq
-	replayed, err := p.replay(ctx, log, marker)
-	if errors.Is(err, errOtherChain) && from > 0 {
-		replayed, err = p.rebuild(ctx, log, marker, err)
-	}
-	if err != nil {
-		return err
-	}
-	if err := p.pendingErasures(ctx); err != nil {
-		return err
-	}
-	failpoint.Pass("replayed")
-	p.set.served[p.ID].Store(p)
-	p.caughtUp(observe.PartitionAcquired{
-		Partition: p.ID, Epoch: p.committer.Epoch(), Cursor: marker.seq, Snapshot: compaction.Seq(p.snapshot), Replayed: replayed,
-		Sessions: len(p.decider.Cache), Took: time.Since(began),
-	})
 	return nil
 }
 
-// rebuild sets a file aside that led to another hash than the marker's, and replays
-// from the beginning of the log.
-func (p *Partition) rebuild(ctx context.Context, log topology.StreamState, marker position, reason error) (replayed int, err error) {
-	moved, err := p.store.Discard()
-	if err != nil {
-		return 0, err
+// openFile comes before the take-over: a worker that cannot have the file must not take the
+// partition from the one that has it.
+func (r *recovery) openFile(context.Context) error { return r.file.open() }
+
+// takeOver fences the owner before: no other worker moves the marker any more.
+func (r *recovery) takeOver(ctx context.Context) (err error) {
+	r.fenced, r.found, err = commit.TakeOver(ctx, r.set.config.Commit, commit.Claim{
+		Partition: r.ID, Owner: r.set.config.Owner, Config: r.set.config.Compaction.Hash(),
+		LogCreated: r.set.config.Streams.Log.Created.UnixNano(),
+		OnRetry:    r.retrying("commit"),
+	})
+	if err == nil {
+		failpoint.Pass("taken-over")
 	}
-	p.quarantine(reason, moved)
-	p.decider = decide.New(p.set.config.Compaction)
-	p.decided, p.outcomesSeq, p.snapshot = position{}, 0, 0
-	if err := p.openStore(); err != nil {
-		return 0, err
-	}
-	return p.replay(ctx, log, marker)
+	return err
 }
 
-// replay applies the events up to the marker as they were published, each under the
-// config it was decided under. The log must have the marker's hash, if all of what
-// lies behind the ledgers is still there.
-func (p *Partition) replay(ctx context.Context, log topology.StreamState, marker position) (replayed int, err error) {
-	if marker.seq <= p.decided.seq {
-		p.end = p.decided
-		return 0, nil
+// findEnd finds up to where the log is the one that was decided on, and moves the marker
+// there.
+func (r *recovery) findEnd(ctx context.Context) (err error) {
+	if err := r.awaitLog(ctx); err != nil {
+		return err
 	}
-	whole := log.First <= uint64(p.decided.seq)+1 && (p.decided.seq == 0 || p.decided.chain != 0)
-	recorded, err := p.load(ctx)
+	if r.found.Seq > 0 && r.found.LogCreated != r.log.Created.UnixNano() {
+		return ErrOtherLog
+	}
+	r.marker = positionOfMarker(r.found.Marker)
+	end, truncated, err := r.findTruncation(ctx)
+	if err == nil && truncated {
+		err = r.rollBackMarker(ctx, end)
+	}
+	if failpoint.IgnoreMarker() {
+		r.marker = position{}
+	}
+	return err
+}
+
+// resume finds the checkpoint to go on from. A file that does not fit the log, or the
+// marker, is quarantined: everything follows from the log. Where a snapshot is of more use,
+// it takes the file's place.
+func (r *recovery) resume(ctx context.Context) error {
+	if r.file.exists() {
+		reason, err := r.mismatch(ctx, r.file.position())
+		if reason != nil {
+			err = r.file.restart(reason)
+		}
+		if err == nil {
+			err = r.restore(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.begin()
+	return nil
+}
+
+// begin sets the ledgers to what the file holds.
+func (r *recovery) begin() {
+	r.from = r.file.position()
+	r.ledgers.begin(r.file.ledgers(), positionOfFile(r.from))
+}
+
+// mismatch returns why a checkpoint cannot be used: the log is another one, has lost the
+// events it follows, or OUTCOMES has lost what was committed about them. err is that
+// the log cannot be read, which means nothing for the checkpoint.
+func (r *recovery) mismatch(ctx context.Context, m kv.Position) (reason, err error) {
+	switch {
+	case m == kv.Position{}:
+		return nil, nil // fresh
+	case m.LogCreated != r.log.Created.UnixNano():
+		return errors.New("checkpoint belongs to another stream"), nil
+	case m.Cursor > r.log.Last || m.Cursor > uint64(r.marker.seq):
+		return fmt.Errorf("checkpoint is at %d, the log ends at %d and the marker at %d", m.Cursor, r.log.Last, r.marker.seq), nil
+	}
+	found, err := r.eventAt(ctx, m.Cursor)
+	if err == nil && found != nil && found.Time.UnixMilli() != m.LastTime {
+		return fmt.Errorf("the event at the checkpoint has another time: %d, not %d", found.Time.UnixMilli(), m.LastTime), nil
+	}
+	return nil, err
+}
+
+// replay applies the events up to the marker as they were published. A file that leads to
+// another hash than the marker's is quarantined, and the log replayed from its beginning.
+func (r *recovery) replay(ctx context.Context) error {
+	err := r.applyRecorded(ctx)
+	if errors.Is(err, errOtherChain) && r.from.Cursor > 0 {
+		if err = r.file.restart(err); err != nil {
+			return err
+		}
+		r.snapshot = 0
+		r.begin()
+		err = r.applyRecorded(ctx)
+	}
+	return err
+}
+
+// applyRecorded applies the events up to the marker, each under the config it was decided
+// under. The log must have the marker's hash, if all of what is behind the ledgers is still
+// there.
+func (r *recovery) applyRecorded(ctx context.Context) error {
+	r.replayed = 0
+	if uint64(r.marker.seq) <= r.from.Cursor {
+		return nil
+	}
+	whole := r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
+	recorded, err := outcomelog.ReadIndex(ctx, r.set.js, r.ID, r.from.Outcomes+1, r.fenced.Fence(), r.truncated)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	present := p.set.config.Compaction
-	configs := outcomelog.NewConfigResolver(p.set.js, present.Parse)
-	defer func() { p.decider.Config = present }()
-	err = stream.ReadStream(ctx, p.set.js, topology.LogStream, events.LogFilter(p.ID), uint64(p.decided.seq)+1, uint64(marker.seq), func(m jetstream.Msg, _ uint64) error {
+	present := r.set.config.Compaction
+	configs := outcomelog.NewConfigResolver(r.set.js, present.Parse)
+	err = stream.ReadStream(ctx, r.set.js, topology.LogStream, events.LogFilter(r.ID), r.from.Cursor+1, uint64(r.marker.seq), func(m jetstream.Msg, _ uint64) error {
 		e, at, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
 		}
-		if p.decider.Config, err = configs.GetOr(ctx, recorded.ConfigAt(e.Seq), present, p.retrying("replay")); err != nil {
+		config, err := configs.GetOr(ctx, recorded.ConfigAt(e.Seq), present, r.retrying("replay"))
+		if err != nil {
 			return err
 		}
-		if err := p.decider.ApplyRecorded(e, recorded.Outcomes[e.Seq]); err != nil {
-			p.retrying("replay")(err)
+		end, err := r.ledgers.applyRecorded(e, at, config, recorded.Outcomes[e.Seq], r.retrying("replay"))
+		if err != nil {
+			return err
 		}
 		delete(recorded.Outcomes, e.Seq)
-		if p.decider.LoadErr != nil {
-			return p.decider.LoadErr
-		}
-		p.decider.Events++
-		p.decided = positionAfter(p.decided, e, at)
-		replayed++
-		p.unsnapped.Add(1)
-		if c := recorded.Chains[e.Seq]; whole && c != 0 && c != p.decided.chain {
+		r.replayed++
+		if c := recorded.Chains[e.Seq]; whole && c != 0 && c != end.chain {
 			return errOtherChain
 		}
-		return p.checkpointReplay(ctx, whole)
+		return r.checkpointer.replayed(ctx, whole)
 	})
 	if err != nil {
-		return replayed, err
+		return err
 	}
-	if whole && marker.chain != 0 && p.decided.chain != marker.chain {
-		return replayed, p.otherChain(ctx, marker)
+	if end := r.ledgers.position(); whole && r.marker.chain != 0 && end.chain != r.marker.chain {
+		return r.otherChain(ctx, end)
 	}
-	p.decided.seq, p.decided.chain = marker.seq, cmp.Or(marker.chain, p.decided.chain)
-	p.end = p.decided
-	return replayed, nil
+	r.ledgers.reach(r.marker)
+	return nil
 }
 
 var errOtherChain = errors.New("the log is not the one the outcomes were decided on: its hash differs at the marker; restore SESSIONS and OUTCOMES from one backup")
 
 // ErrOtherLog reports that SESSIONS was created again after outcomes were committed.
 var ErrOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again; purge OUTCOMES, or use another --data")
-
-// load reads the outcomes published about events up to the marker.
-func (p *Partition) load(ctx context.Context) (*outcomelog.Index, error) {
-	r := &outcomelog.Index{}
-	if p.truncated {
-		r.Chains = map[compaction.Seq]uint64{}
-	}
-	err := stream.ReadStream(ctx, p.set.js, topology.OutcomesStream, events.OutcomeFilter(p.ID), p.outcomesSeq+1, p.committer.Fence(), func(m jetstream.Msg, _ uint64) error {
-		if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
-			if err := r.Add(at.Kind, m.Data()); err != nil {
-				return fmt.Errorf("read %s: %w", m.Subject(), err)
-			}
-		}
-		marker, ok, err := commit.ParseMarker(m.Headers())
-		if ok {
-			r.ApplyMarker(marker)
-		}
-		return err
-	})
-	return r, err
-}

@@ -7,14 +7,14 @@ import (
 	"os"
 	"time"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/snapshot"
-	"compactd/internal/broker/topology"
 	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
 )
 
-// askSnapshot is how long a take-over tries to get a snapshot before it reads the log
-// instead, and moveSnapshot how long one may be on its way, here or to the store.
+// findSnapshotTime is how long a take-over tries to get a snapshot before it reads the log
+// instead, and moveSnapshotTime how long one may be on its way, here or to the store.
 const (
 	findSnapshotTime = 10 * time.Second
 	moveSnapshotTime = 5 * time.Minute
@@ -27,93 +27,83 @@ const fetchTries = 3
 // restore puts the newest snapshot of the partition in the place of its file, when
 // the file is fresh, or so old that replaying takes longer. A snapshot that does not
 // fit, or cannot be had, is left: what it holds follows from the log.
-func (p *Partition) restore(ctx context.Context, log topology.StreamState, marker position) error {
-	own := p.store.Position()
-	if behind := uint64(marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && p.share(behind) < p.set.snapshots.minLag() {
+func (r *recovery) restore(ctx context.Context) error {
+	own := r.file.position()
+	if behind := uint64(r.marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && r.portion(behind) < r.set.snapshots.minLag() {
 		return nil
 	}
-	path := p.path() + copySuffix
-	for try := 1; ; try++ {
-		found, err := p.findSnapshot(ctx, own, log, marker)
-		if found == nil || err != nil {
-			return p.withoutSnapshot(ctx, err)
+	path, tries := r.file.path()+copySuffix, 0
+	var found *snapshot.Snapshot
+	err := r.retry(ctx, "restore snapshot", func() (err error) {
+		if found, err = r.findSnapshot(ctx, own); found == nil || err != nil {
+			return retry.Final(err)
 		}
-		if err = p.fetch(ctx, found, path); err == nil {
-			break
+		err = r.fetch(ctx, found, path)
+		if tries++; errors.Is(err, snapshot.ErrGone) && tries < fetchTries {
+			return err
 		}
-		p.retrying("restore snapshot")(errors.Join(err, os.Remove(path)))
-		if !errors.Is(err, snapshot.ErrGone) || try == fetchTries {
-			return ctx.Err()
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(fullPause):
-		}
+		return retry.Final(err)
+	})
+	if err != nil && ctx.Err() == nil {
+		r.retrying("restore snapshot")(err)
+	}
+	if err != nil || found == nil {
+		return ctx.Err()
 	}
 	failpoint.Pass("restoring")
-	if err := errors.Join(p.store.Close(), os.Rename(path, p.path()), p.openStore()); err != nil {
+	if err := r.file.replace(path); err != nil {
 		return err
 	}
 	failpoint.Pass("restored")
-	p.snapshot = p.store.Position().Cursor
+	r.snapshot = r.file.position().Cursor
 	return nil
 }
 
-// withoutSnapshot goes on from the file as it is, unless the caller is stopping.
-func (p *Partition) withoutSnapshot(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() == nil {
-		p.retrying("restore snapshot")(err)
-	}
-	return ctx.Err()
-}
-
 // findSnapshot returns the newest snapshot if it is worth fetching, else nil.
-func (p *Partition) findSnapshot(ctx context.Context, own kv.Position, log topology.StreamState, marker position) (*snapshot.Snapshot, error) {
+func (r *recovery) findSnapshot(ctx context.Context, own kv.Position) (*snapshot.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, findSnapshotTime)
 	defer cancel()
-	found, err := p.set.snapshots.store.Newest(ctx, p.ID)
+	found, err := r.set.snapshots.store.Newest(ctx, r.ID)
 	if errors.Is(err, snapshot.ErrNone) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	m := found.Marker
+	at := fileOf(found)
+	var reason error
 	switch {
-	case m.Cursor <= own.Cursor, own != (kv.Position{}) && p.share(m.Cursor-own.Cursor) < p.set.snapshots.minLag():
+	case at.Cursor <= own.Cursor, own != (kv.Position{}) && r.portion(at.Cursor-own.Cursor) < r.set.snapshots.minLag():
 		return nil, nil
-	case m.Epoch >= p.committer.Epoch():
-		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which has not begun: it belongs to another history of this log", m.Cursor, m.Epoch)
+	case found.Marker.Epoch >= r.fenced.Epoch():
+		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which has not begun: it belongs to another history of this log", at.Cursor, found.Marker.Epoch)
+	case at.Cursor == uint64(r.marker.seq) && at.Chain != r.marker.chain && r.marker.chain != 0:
+		reason = errOtherChain
+	case at.Cursor != uint64(r.marker.seq) && at.Cursor+1 < r.log.First: // it misses events
+		reason = fmt.Errorf("it is at %d, and the log begins at %d", at.Cursor, r.log.First)
+	default:
+		reason, err = r.mismatch(ctx, at)
 	}
-	reason, err := p.snapshotMismatch(ctx, positionOf(found), log, marker)
 	if reason != nil {
-		return nil, fmt.Errorf("the snapshot at %d does not fit: %w", m.Cursor, reason)
+		return nil, fmt.Errorf("the snapshot at %d does not fit: %w", at.Cursor, reason)
 	}
 	return found, err
 }
 
-// snapshotMismatch is fits for a snapshot, which must not miss events between itself and
-// the log either.
-func (p *Partition) snapshotMismatch(ctx context.Context, m kv.Position, log topology.StreamState, marker position) (reason, err error) {
-	switch {
-	case m.Cursor == uint64(marker.seq) && m.Chain != marker.chain && marker.chain != 0:
-		return errOtherChain, nil
-	case m.Cursor != uint64(marker.seq) && m.Cursor+1 < log.First:
-		return fmt.Errorf("it is at %d, and the log begins at %d", m.Cursor, log.First), nil
-	}
-	return p.mismatch(ctx, m, log, marker)
-}
-
 // fetch writes a snapshot to path and verifies it.
-func (p *Partition) fetch(ctx context.Context, s *snapshot.Snapshot, path string) error {
+func (r *recovery) fetch(ctx context.Context, s *snapshot.Snapshot, path string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, moveSnapshotTime)
 	defer cancel()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	err = p.set.snapshots.store.Read(ctx, s, f)
+	err = r.set.snapshots.store.Read(ctx, s, f)
 	if err == nil {
 		err = f.Sync() // its content states that it is on disk
 	}
@@ -124,14 +114,14 @@ func (p *Partition) fetch(ctx context.Context, s *snapshot.Snapshot, path string
 	if err != nil {
 		return err
 	}
-	if m := store.Position(); m != positionOf(s) {
-		err = fmt.Errorf("the snapshot is at %d, its metadata says %d", m.Cursor, s.Marker.Cursor)
+	if m := store.Position(); m != fileOf(s) {
+		err = fmt.Errorf("the snapshot is at %d, its metadata names %d", m.Cursor, s.Marker.Cursor)
 	}
 	return errors.Join(err, store.Close())
 }
 
-// positionOf is where the ledgers of a snapshot stand.
-func positionOf(s *snapshot.Snapshot) kv.Position {
+// fileOf is the position of the ledgers of a snapshot.
+func fileOf(s *snapshot.Snapshot) kv.Position {
 	m := s.Marker
 	return kv.Position{
 		Cursor: m.Cursor, Chain: m.Chain, LastID: m.LastID, LastTime: m.LastTime,

@@ -11,7 +11,6 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/worker/observe"
 )
 
 // Log and outcomes keep a message for their age. What has to outlive it, the newest
@@ -29,17 +28,24 @@ func (set *Set) renewEvery() time.Duration {
 // renewConfig puts the text of the config in force again, until ctx ends. Workers
 // with the same config do it once between them.
 func (set *Set) renewConfig(ctx context.Context) {
-	tick := time.NewTicker(set.renewEvery())
+	every(ctx, set.renewEvery(), func() {
+		c := set.config.Compaction
+		if err := commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
+			scope{-1, set}.retrying("renew config")(err)
+		}
+	})
+}
+
+// every calls do at each tick until ctx ends.
+func every(ctx context.Context, d time.Duration, do func()) {
+	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		c := set.config.Compaction
-		if err := commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
-			observe.Call(set.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "renew config", Err: err})
+			do()
 		}
 	}
 }
@@ -47,58 +53,54 @@ func (set *Set) renewConfig(ctx context.Context) {
 // sweep drops the ledgers of sessions that have expired, in memory and in the file.
 // The clock of the worker may be ahead of the server's by a tenth of the age, and the
 // partition may be behind: nothing is dropped that an event could still find.
-func (p *Partition) sweep(ctx context.Context, now time.Time) error {
-	at, err := p.oldestUndecided(ctx, now.Add(-p.set.config.Streams.MaxAge/10))
+func (e *eraser) sweep(ctx context.Context, now time.Time) error {
+	at := now.Add(-e.set.config.Streams.MaxAge / 10)
+	undecided, err := stream.Oldest(ctx, e.set.js, e.ID, uint64(e.ledgers.position().seq))
 	if err != nil {
 		return err
 	}
-	gone, err := p.expiredInFile(at)
+	if !undecided.IsZero() && undecided.Before(at) {
+		at = undecided
+	}
+	expired, err := e.file.expired(at.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("find expired sessions: %w", err)
 	}
-	p.state.Lock()
-	defer p.state.Unlock()
-	for a, k := range p.decider.Cache {
-		if k.Ledger != nil && k.Ledger.Expired(at, p.decider.Config) {
-			p.decider.Reset(a)
-		}
-	}
-	for _, a := range gone {
-		l, err := p.decider.Ledger(a) // it may have sent events since
-		if err != nil {
-			return err
-		}
-		if l.Expired(at, p.decider.Config) {
-			p.decider.Reset(a)
-		}
-	}
-	return nil
+	return e.ledgers.expire(at.UnixMilli(), expired)
 }
 
-// oldestUndecided is the time of the oldest event that is not decided, or an earlier one, in
-// Unix milliseconds.
-func (p *Partition) oldestUndecided(ctx context.Context, at time.Time) (int64, error) {
-	p.state.Lock()
-	decided := uint64(p.decided.seq)
-	p.state.Unlock()
-	oldest, err := stream.Oldest(ctx, p.set.js, p.ID, decided)
-	if err == nil && !oldest.IsZero() && oldest.Before(at) {
-		at = oldest
-	}
-	return at.UnixMilli(), err
-}
-
-// expiredInFile lists the ledgers of the file that have expired.
-func (p *Partition) expiredInFile(at int64) (gone []events.Address, err error) {
-	if p.store == nil {
+// expired lists the ledgers of the file that have expired.
+func (f *file) expired(at int64) (gone []events.Address, err error) {
+	if f.store == nil {
 		return nil, nil
 	}
-	err = p.store.Each(func(a events.Address, rows []compaction.Row) error {
-		spoke, err := compaction.LastTurnAt(rows)
-		if err == nil && p.set.config.Compaction.Expired(spoke, at) {
+	err = f.store.Each(func(a events.Address, rows []compaction.Row) error {
+		last, err := compaction.LastTurnAt(rows)
+		if err == nil && f.set.config.Compaction.Expired(last, at) {
 			gone = append(gone, a)
 		}
 		return err
 	})
 	return gone, err
+}
+
+// expire drops the ledgers that have expired, of those in memory and those stored.
+func (l *ledgers) expire(at int64, stored []events.Address) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for a, k := range l.decider.Cache {
+		if k.Ledger != nil && k.Ledger.Expired(at, l.decider.Config) {
+			l.decider.Reset(a)
+		}
+	}
+	for _, a := range stored {
+		found, err := l.decider.Ledger(a) // it may have sent events since
+		if err != nil {
+			return err
+		}
+		if found.Expired(at, l.decider.Config) {
+			l.decider.Reset(a)
+		}
+	}
+	return nil
 }

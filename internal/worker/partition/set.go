@@ -37,7 +37,7 @@ type Config struct {
 	Memory         int64
 	OutcomeBytes   int64
 	MaxAhead       int
-	MarkEvery      time.Duration
+	MarkerEvery    time.Duration
 	DrainTimeout   time.Duration
 }
 
@@ -134,12 +134,5 @@ func (set *Set) Run(ctx context.Context) {
 // Serve serves a partition until ctx ends or it fails. caughtUp is called when it takes
 // turns, drained when nothing more is committed before a hand-over.
 func (set *Set) Serve(ctx context.Context, s StopTime, id int, caughtUp func(observe.PartitionAcquired), drained func()) error {
-	return newPartition(set, id, caughtUp, drained).run(ctx, s)
+	return newPartition(set, id).run(ctx, s, caughtUp, drained)
 }
-
-// RemoveCopies removes copies of ledger files that a process left unfinished. The caller
-// has the lock of the directory.
-func (set *Set) RemoveCopies() error { return removeUnfinishedCopies(set.config.Dir) }
-
-// BeforeHandOver takes a snapshot for the next owner of a partition, where that is worth it.
-func (set *Set) BeforeHandOver(ctx context.Context, id int) { set.snapshots.beforeHandOver(ctx, id) }

@@ -4,7 +4,7 @@ package partition
 
 import "testing"
 
-// P10: the same as TestSimulation, in ten times as many worlds.
+// P10: the same as TestSimulation, ten times as often.
 func TestFaultSimulation(t *testing.T) { simulate(t, max(*seeds, 25_000)) }
 
 // The same, ten times as many again.

@@ -15,11 +15,11 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// go test ./internal/worker -run 'Simulation$' -seed 17 -v tells the story of one
-// world.
+// go test ./internal/worker/partition -run 'Simulation$' -seed 17 -v prints what happens in one
+// simulation.
 var (
-	oneSeed = flag.Uint64("seed", 0, "simulate the world of this seed alone, and tell what happens in it")
-	seeds   = flag.Uint64("seeds", 2000, "how many worlds to simulate")
+	oneSeed = flag.Uint64("seed", 0, "run the simulation of this seed alone, and print what happens in it")
+	seeds   = flag.Uint64("seeds", 2000, "how many simulations to run")
 )
 
 // flaw is a defect planted to see that the audit notices it.
@@ -29,9 +29,9 @@ const (
 	sound              flaw = ""
 	markerIgnored      flaw = "a new owner ignores the marker"
 	checkpointAhead    flaw = "a checkpoint is written before its commit"
-	checkpointOfNow    flaw = "a checkpoint names a later border"
+	checkpointOfNow    flaw = "a checkpoint names a later position"
 	outcomesSkipped    flaw = "a checkpoint names a later outcome"
-	changeForgotten    flaw = "a changed ledger is not written"
+	changeOmitted      flaw = "a changed ledger is not written"
 	unsavedEvicted     flaw = "a ledger leaves memory unsaved"
 	dropIgnored        flaw = "rows of an ended session stay"
 	fenceOff           flaw = "the fence is off"
@@ -39,24 +39,24 @@ const (
 	answerGuessed      flaw = "a lost answer is taken for a refusal"
 	staleSummaryTaken  flaw = "a stale summary is taken"
 	rewindsNotReplayed flaw = "rewinds are not replayed"
-	decidedAnew        flaw = "what was told is decided again"
-	presentConfig      flaw = "what was told is applied under the present config"
-	lostEventsTold     flaw = "what was told of lost events is replayed"
+	decidedAgain       flaw = "what was published is decided again"
+	presentConfig      flaw = "what was published is applied under the present config"
+	lostEventsReplayed flaw = "what was published about lost events is replayed"
 	lostDiskTaken      flaw = "a disk of lost events is taken"
 	outcomeLost        flaw = "an outcome is not queued"
 	editsOmitted       flaw = "edits are left out with the messages"
 )
 
 var flaws = []flaw{
-	markerIgnored, checkpointAhead, checkpointOfNow, outcomesSkipped, changeForgotten, unsavedEvicted, dropIgnored,
-	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAnew, presentConfig, lostEventsTold, lostDiskTaken,
+	markerIgnored, checkpointAhead, checkpointOfNow, outcomesSkipped, changeOmitted, unsavedEvicted, dropIgnored,
+	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAgain, presentConfig, lostEventsReplayed, lostDiskTaken,
 	outcomeLost, editsOmitted,
 }
 
-// Whatever dies, comes twice, late or from an owner that has lost its partition:
+// Whatever crashes, arrives twice, late or from an owner that has lost its partition:
 // each turn is applied once and in order (P3), every outcome follows from the log
 // and the config it names (P4), originals are all there (P5), and a checkpoint
-// holds what the log says (P10).
+// holds what follows from the log (P10).
 func TestSimulation(t *testing.T) {
 	if *oneSeed > 0 {
 		s := newSimulation(*oneSeed, sound)
@@ -69,9 +69,9 @@ func TestSimulation(t *testing.T) {
 	simulate(t, *seeds)
 }
 
-// simulate runs worlds, as many at a time as there are cores.
+// simulate runs simulations, as many at a time as there are cores.
 func simulate(t *testing.T, n uint64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // worlds are small, and gone at once
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // they are small, and gone at once
 	var sum counts
 	var mu sync.Mutex // guards sum and failed
 	failed := map[uint64]error{}
@@ -92,7 +92,7 @@ func simulate(t *testing.T, n uint64) {
 	cores.Wait()
 	perSecond := float64(sum.Seeds) / time.Since(began).Seconds()
 	for seed, err := range failed {
-		t.Errorf("%v\nseed %d fails, with %d steps: go test ./internal/worker -run 'Simulation$' -v -seed %[2]d", err, seed, shortest(seed))
+		t.Errorf("%v\nseed %d fails, with %d steps: go test ./internal/worker/partition -run 'Simulation$' -v -seed %[2]d", err, seed, shortest(seed))
 	}
 	v := reflect.ValueOf(sum)
 	for i := range v.NumField() {
@@ -120,7 +120,7 @@ func simulateSome(next *atomic.Uint64, n uint64) (sum counts, seed uint64, err e
 	return sum, 0, nil
 }
 
-// shortest is the least number of steps after which a world fails.
+// shortest is the least number of steps after which a simulation fails.
 func shortest(seed uint64) int {
 	for n := 0; ; n++ {
 		if newSimulation(seed, sound).run(n) != nil {
@@ -156,7 +156,7 @@ func TestSimulationNotices(t *testing.T) {
 	figures.Print(t, "P16", "planted", len(flaws), "caught", len(flaws)-missed, "missed", missed)
 }
 
-// runFlawed runs a world with a defect; a panic is noticed too.
+// runFlawed runs a simulation with a defect; a panic is noticed too.
 func runFlawed(seed uint64, f flaw) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

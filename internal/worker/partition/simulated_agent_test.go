@@ -10,42 +10,41 @@ import (
 	"compactd/internal/worker/decide"
 )
 
-// speaker is an agent, its operator and its summarizer: everybody who publishes
-// for one session.
-type speaker struct {
+// agent is an agent, its operator and its summarizer: all that publish for one session.
+type agent struct {
 	s         *simulation
 	partition int
 	address   events.Address
-	said      []said // all turns there ever were
-	number    int    // of the last one
-	held      []said // that are late
+	sent      []message // all turns there ever were
+	number    int       // of the last one
+	held      []message // that are late
 	jobs      []*events.Job
-	gen       int64 // told last
+	gen       int64 // of the last compaction
 	window    int
-	asked     int // events without a number
+	ids       int // so far
 }
 
-// said is a message that was published, and may be again.
-type said struct {
+// message was published, and may be again.
+type message struct {
 	kind events.Kind
 	id   string
 	data []byte
 }
 
-func newSpeaker(s *simulation, partition int, session string) *speaker {
-	return &speaker{
+func newAgent(s *simulation, partition int, session string) *agent {
+	return &agent{
 		s: s, partition: partition, address: events.Address{Tenant: "default", Session: session},
 		window: []int{250, 350, 500}[s.IntN(3)],
 	}
 }
 
-func (a *speaker) step() {
+func (a *agent) step() {
 	switch n := a.s.IntN(100); {
 	case n < 62:
 		a.turn(0)
-	case n < 69 && len(a.said) > 0: // its acknowledgement was lost
+	case n < 69 && len(a.sent) > 0: // its acknowledgement was lost
 		a.s.counts.Resent++
-		a.publish(a.said[a.s.IntN(len(a.said))])
+		a.publish(a.sent[a.s.IntN(len(a.sent))])
 	case n < 72 && a.number > 1:
 		a.turn(1 + a.s.IntN(a.number))
 	case n < 74 && a.number > 0: // another turn of that number
@@ -63,35 +62,35 @@ func (a *speaker) step() {
 		a.ask(events.KindEnd, `"v":1`)
 		a.number = 0
 	case n < 86:
-		a.publish(said{events.KindTurn, "", malformed})
+		a.publish(message{events.KindTurn, "", malformed})
 	default:
 		a.answer()
 	}
 }
 
-func (a *speaker) rewind() string {
+func (a *agent) rewind() string {
 	if a.s.odds(50) {
 		return `"steps":1`
 	}
 	return fmt.Sprintf(`"generation":%d`, a.s.Int64N(a.gen+1))
 }
 
-func (a *speaker) publish(m said) { a.s.publish(a.partition, m.kind, a.address, m.id, m.data) }
+func (a *agent) publish(m message) { a.s.publish(a.partition, m.kind, a.address, m.id, m.data) }
 
-func (a *speaker) id() string {
-	a.asked++
-	return fmt.Sprintf("%s-%d", a.address.Session, a.asked)
+func (a *agent) id() string {
+	a.ids++
+	return fmt.Sprintf("%s-%d", a.address.Session, a.ids)
 }
 
-func (a *speaker) ask(k events.Kind, body string) {
+func (a *agent) ask(k events.Kind, body string) {
 	id := a.id()
-	m := said{k, id, fmt.Appendf(nil, `{"id":%q,%s}`, id, body)}
-	a.said = append(a.said, m)
+	m := message{k, id, fmt.Appendf(nil, `{"id":%q,%s}`, id, body)}
+	a.sent = append(a.sent, m)
 	a.publish(m)
 }
 
-// turn says what comes next; one that replaces others takes their place.
-func (a *speaker) turn(from int) {
+// turn publishes what comes next; one that replaces others takes their place.
+func (a *agent) turn(from int) {
 	id, more := a.id(), ""
 	if a.number++; from > 0 {
 		a.number, more = from, fmt.Sprintf(`"replaces_from":%d,`, from)
@@ -100,12 +99,12 @@ func (a *speaker) turn(from int) {
 		more += fmt.Sprintf(`"format":"openai","model":{"provider":%q,"name":"m","context_window":%d,"max_output_tokens":%d},`,
 			[]string{"openai", "anthropic"}[a.s.IntN(2)], a.window, a.window/5)
 	}
-	messages, spoke := a.messages(id)
-	if spoke && a.s.odds(30) {
+	messages, answered := a.messages(id)
+	if answered && a.s.odds(30) {
 		more += fmt.Sprintf(`"generation":%d,"usage":{"input_tokens":%d},`, a.gen, 1+a.s.IntN(a.window))
 	}
-	m := said{events.KindTurn, id, fmt.Appendf(nil, `{"id":%q,"turn":%d,%s"messages":[%s]}`, id, a.number, more, messages)}
-	a.said = append(a.said, m)
+	m := message{events.KindTurn, id, fmt.Appendf(nil, `{"id":%q,"turn":%d,%s"messages":[%s]}`, id, a.number, more, messages)}
+	a.sent = append(a.sent, m)
 	if from == 0 && a.number > 1 && a.s.odds(6) {
 		a.s.counts.Gaps++
 		a.held = append(a.held, m)
@@ -120,14 +119,14 @@ func (a *speaker) turn(from int) {
 // malformed is no turn.
 var malformed = []byte(`{"turn":-1,"messages":7}`)
 
-// filler is text to say.
+// filler is text to publish.
 var filler = strings.Repeat("the quick brown fox jumps over the lazy dog ", 20)
 
-func (a *speaker) text(id string) string { return id + " " + filler[:10+a.s.IntN(a.window/3)] }
+func (a *agent) text(id string) string { return id + " " + filler[:10+a.s.IntN(a.window/3)] }
 
 // messages are those of one turn: of the user, or of the assistant, with a file
 // that it read or without.
-func (a *speaker) messages(id string) (_ string, assistant bool) {
+func (a *agent) messages(id string) (_ string, assistant bool) {
 	switch a.s.IntN(3) {
 	case 0:
 		return fmt.Sprintf(`{"role":"user","content":%q}`, a.text(id)), false
@@ -139,7 +138,7 @@ func (a *speaker) messages(id string) (_ string, assistant bool) {
 }
 
 // release publishes the turns that are late, the last one first.
-func (a *speaker) release() {
+func (a *agent) release() {
 	for len(a.held) > 0 {
 		n := len(a.held) - 1
 		a.publish(a.held[n])
@@ -147,8 +146,8 @@ func (a *speaker) release() {
 	}
 }
 
-// hear takes an outcome that was committed.
-func (a *speaker) hear(o compaction.Outcome) {
+// receive takes an outcome that was committed.
+func (a *agent) receive(o compaction.Outcome) {
 	switch b := o.Body.(type) {
 	case *events.Job:
 		a.jobs = append(a.jobs, b)
@@ -165,8 +164,8 @@ func (a *speaker) hear(o compaction.Outcome) {
 }
 
 // answer publishes a result of some job: mostly of the last one; also late, twice,
-// failed, or larger than was asked for.
-func (a *speaker) answer() {
+// failed, or larger than was requested.
+func (a *agent) answer() {
 	if len(a.jobs) == 0 {
 		return
 	}
@@ -180,16 +179,16 @@ func (a *speaker) answer() {
 		text, fail = "", "no_room"
 	case n == 1:
 		text = strings.Repeat(text, 1+int(job.MaxUnits)/len(text))
-	case n == 2: // of another summarizer, which knows nothing of the first
+	case n == 2: // of another summarizer, which has not seen the first
 		id = a.id()
 	}
 	a.s.counts.Summaries++
-	a.publish(said{events.KindSummary, id, fmt.Appendf(nil, `{"v":1,"id":%q,"job":%q,"text":%q,"record":[],"model":"m","failure":%q}`, id, job.ID, text, fail)})
+	a.publish(message{events.KindSummary, id, fmt.Appendf(nil, `{"v":1,"id":%q,"job":%q,"text":%q,"record":[],"model":"m","failure":%q}`, id, job.ID, text, fail)})
 }
 
 // relabel makes a summary answer the last job of its session.
 func (s *simulation) relabel(e decide.Event) []byte {
-	for _, a := range s.speakers {
+	for _, a := range s.agents {
 		if n := len(a.jobs); a.address == e.Address && n > 0 {
 			for _, j := range a.jobs {
 				e.Data = bytes.ReplaceAll(e.Data, []byte(j.ID), []byte(a.jobs[n-1].ID))

@@ -16,24 +16,24 @@ import (
 
 // audit derives everything again from the log alone, and compares.
 func (s *simulation) audit() error {
-	s.counts.Seeds, s.counts.Sessions, s.counts.Events = 1, len(s.speakers), len(s.log)
+	s.counts.Seeds, s.counts.Sessions, s.counts.Events = 1, len(s.agents), len(s.log)
 	for p := range s.current {
-		told, configs, err := s.read(p)
+		published, configs, err := s.read(p)
 		if err != nil {
 			return err
 		}
-		if err := s.rederive(p, told, configs); err != nil {
+		if err := s.rederive(p, published, configs); err != nil {
 			return err
 		}
 	}
 	return s.found
 }
 
-// read lists what OUTCOMES says about each event of a partition, and the config it
+// read lists what OUTCOMES holds about each event of a partition, and the config it
 // was decided under: that of the commit that passes it. Commits follow each other,
-// and each tells of the events it passes.
-func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs []string, err error) {
-	told, configs = map[compaction.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
+// and each has the outcomes of the events it passes.
+func (s *simulation) read(p int) (published map[compaction.Seq][]commitment, configs []string, err error) {
+	published, configs = map[compaction.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
 	var cursor uint64
 	var open []commitment
 	for _, c := range s.outcomes {
@@ -53,7 +53,7 @@ func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs 
 			if !s.lost[c.marker.Cursor] || c.kind != "" {
 				return nil, nil, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
 			}
-			maps.DeleteFunc(told, func(seq compaction.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
+			maps.DeleteFunc(published, func(seq compaction.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
 			configs = configs[:c.marker.Cursor+1]
 		}
 		for seq := cursor + 1; seq <= c.marker.Cursor; seq++ {
@@ -63,20 +63,20 @@ func (s *simulation) read(p int) (told map[compaction.Seq][]commitment, configs 
 			if uint64(o.cause) <= cursor || uint64(o.cause) > c.marker.Cursor {
 				return nil, nil, fmt.Errorf("an outcome of event %d is in a commit from %d to %d", o.cause, cursor, c.marker.Cursor)
 			}
-			told[o.cause] = append(told[o.cause], o)
+			published[o.cause] = append(published[o.cause], o)
 		}
 		cursor, open = c.marker.Cursor, nil
 	}
 	if cursor < uint64(len(s.log)) {
 		configs = append(configs, make([]string, uint64(len(s.log))-cursor)...) // perhaps of another partition
 	}
-	return told, configs, nil
+	return published, configs, nil
 }
 
 // rederive decides a partition again in one go, with the config that was in force
-// at each event. What was told must be what comes of it, each disk what the
-// ledgers were where it stands, and the ledgers hold every turn once, in order.
-func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, configs []string) error {
+// at each event. What was published must be what results, each disk what the
+// ledgers were at its position, and the ledgers hold every turn once, in order.
+func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, configs []string) error {
 	d := decide.New(nil)
 	disks := append(slices.Clone(s.disks[p]), s.current[p].disk)
 	books := map[events.Address]*book{}
@@ -91,11 +91,11 @@ func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, confi
 		if text {
 			s.texts[e.Seq] = e
 		}
-		if err := s.compare(e, outs, told[e.Seq]); err != nil {
+		if err := s.compare(e, outs, published[e.Seq]); err != nil {
 			return err
 		}
 		for _, disk := range disks {
-			if disk.mark.Cursor == uint64(e.Seq) && disk.fits(s.log, e.Seq) {
+			if disk.at.Cursor == uint64(e.Seq) && disk.fits(s.log, e.Seq) {
 				if err := disk.compare(d); err != nil {
 					return fmt.Errorf("disk at %d: %w", e.Seq, err)
 				}
@@ -106,7 +106,7 @@ func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, confi
 		}
 		books[e.Address].enter(e)
 	}
-	for _, a := range s.speakers {
+	for _, a := range s.agents {
 		if b := books[a.address]; b != nil {
 			if err := s.original(d, a.address, b); err != nil {
 				return err
@@ -116,27 +116,27 @@ func (s *simulation) rederive(p int, told map[compaction.Seq][]commitment, confi
 	return nil
 }
 
-// compare holds what was told about an event against what follows from the log.
-func (s *simulation) compare(e decide.Event, outs []compaction.Outcome, told []commitment) error {
-	if len(outs) != len(told) {
-		return fmt.Errorf("event %d (%s) has %d outcomes, of which %d were told", e.Seq, e.Kind, len(outs), len(told))
+// compare checks what was published about an event against what follows from the log.
+func (s *simulation) compare(e decide.Event, outs []compaction.Outcome, published []commitment) error {
+	if len(outs) != len(published) {
+		return fmt.Errorf("event %d (%s) has %d outcomes, of which %d were published", e.Seq, e.Kind, len(outs), len(published))
 	}
 	for i, o := range outs {
-		want, err := audit.OmittedAs(o, told[i].data)
+		want, err := audit.OmittedAs(o, published[i].data)
 		if err != nil {
 			return err
 		}
 		if want == nil {
 			want = s.body(o)
 		}
-		if o.Kind != told[i].kind || !bytes.Equal(want, told[i].data) {
-			return fmt.Errorf("event %d (%s): told\n%s\nthe log says\n%s", e.Seq, e.Kind, told[i].data, want)
+		if o.Kind != published[i].kind || !bytes.Equal(want, published[i].data) {
+			return fmt.Errorf("event %d (%s): published\n%s\nfrom the log follows\n%s", e.Seq, e.Kind, published[i].data, want)
 		}
 	}
 	return nil
 }
 
-// compare holds the rows of a disk against the ledgers.
+// compare checks the rows of a disk against the ledgers.
 func (d *simulatedDisk) compare(at *decide.Decider) error {
 	for a, rows := range d.rows {
 		if k := at.Cache[a]; k == nil || k.Ledger == nil {

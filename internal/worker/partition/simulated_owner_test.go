@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
@@ -15,31 +17,29 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// owner is a partition's worker, as partition.go is: the same decider, the same
+// owner is a partition's worker, as partition.go is: the same ledgers and queue, the same
 // rules for markers, commits and checkpoints, in steps that a seed puts in order.
 type owner struct {
 	s         *simulation
 	partition int
 	epoch     uint64
-	config    *compaction.Config
-	decider   *decide.Decider
-	decided   position
+	set       *Set // of this owner alone: its config
+	ledgers   *ledgers
+	queue     *queue
 	committed compaction.Seq
 	fence     uint64
-	queue     []group
 	disk      *simulatedDisk
 	pending   *checkpoint
 	ended     bool
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
-	o := &owner{s: s, partition: p, config: c, decider: decide.New(c), disk: d}
-	o.decider.Store = d
-	return o
+	set := &Set{config: Config{Compaction: c, Streams: &topology.Streams{Partitions: 1}}}
+	return &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
 }
 
-// open is partition.open: fence the former owner, resume from the disk, and apply
-// what was told up to the marker.
+// open is recovery.run: fence the former owner, resume from the disk, and apply what was
+// published up to the marker.
 func (o *owner) open() {
 	s := o.s
 	last, found := s.last(o.partition)
@@ -50,11 +50,11 @@ func (o *owner) open() {
 	}
 	m := *found.marker
 	o.epoch = m.Epoch + 1
-	if o.fence = o.store(nil, position{compaction.Seq(m.Cursor), m.Chain, m.LastID, m.LastTime}, last); o.fence == 0 {
+	marker := positionOfMarker(m)
+	if o.fence = o.store(nil, marker, last); o.fence == 0 {
 		o.end()
 		return
 	}
-	marker := position{compaction.Seq(m.Cursor), m.Chain, m.LastID, m.LastTime}
 	if len(s.log) < int(m.Cursor) {
 		marker = position{seq: compaction.Seq(len(s.log))}
 		if o.fence = o.store(nil, marker, o.fence); o.fence == 0 {
@@ -64,25 +64,24 @@ func (o *owner) open() {
 	}
 	if s.flaw != lostDiskTaken && !o.disk.fits(s.log, marker.seq) {
 		o.disk = newDisk()
-		o.decider.Store = o.disk
 	}
 	if s.flaw == markerIgnored && s.odds(20) {
 		marker = position{}
 	}
 	o.committed = marker.seq
-	mark := o.disk.mark
-	o.decided = position{compaction.Seq(mark.Cursor), mark.Chain, mark.LastID, mark.LastTime}
-	if mark.Cursor > 0 {
+	at := o.disk.at
+	o.ledgers.begin(o.disk, positionOfFile(at))
+	if at.Cursor > 0 {
 		s.counts.Resumed++
 	}
-	s.note("owner %d of partition %d, config %.6s: disk at %d, marker at %d", o.epoch, o.partition, o.config.Hash(), mark.Cursor, m.Cursor)
+	s.note("owner %d of partition %d, config %.6s: disk at %d, marker at %d", o.epoch, o.partition, o.set.config.Compaction.Hash(), at.Cursor, m.Cursor)
 	o.replay(marker)
 }
 
-// replay is partition.replay.
+// replay is recovery.applyRecorded.
 func (o *owner) replay(marker position) {
 	s, r := o.s, outcomelog.Index{}
-	for _, c := range s.outcomes[o.disk.mark.Outcomes:o.fence] {
+	for _, c := range s.outcomes[o.disk.at.Outcomes:o.fence] {
 		if c.partition != o.partition {
 			continue
 		}
@@ -91,7 +90,7 @@ func (o *owner) replay(marker position) {
 				s.violated("read outcome: %w", err)
 			}
 		}
-		if c.marker != nil && (s.flaw != lostEventsTold || compaction.Seq(c.marker.Cursor) >= r.Last) {
+		if c.marker != nil && (s.flaw != lostEventsReplayed || compaction.Seq(c.marker.Cursor) >= r.Last) {
 			r.ApplyMarker(*c.marker)
 		}
 	}
@@ -101,33 +100,35 @@ func (o *owner) replay(marker position) {
 			return
 		}
 		s.counts.Replays++
-		if s.flaw != presentConfig && s.flaw != decidedAnew {
-			o.decider.Config = configNamed(r.ConfigAt(e.Seq))
+		config := configNamed(r.ConfigAt(e.Seq))
+		if s.flaw == presentConfig {
+			config = o.set.config.Compaction
 		}
 		switch {
 		case s.flaw == rewindsNotReplayed && e.Kind == events.KindRewind:
-		case s.flaw == decidedAnew:
-			o.decider.Process(e)
+			o.ledgers.advance(e, storedAt(&e))
+		case s.flaw == decidedAgain:
+			_, _, _, _ = o.ledgers.decide(e, storedAt(&e))
 		default:
-			if err := o.decider.ApplyRecorded(e, r.Outcomes[e.Seq]); err != nil {
+			if _, err := o.ledgers.applyRecorded(e, storedAt(&e), config, r.Outcomes[e.Seq], func(err error) {
 				s.violated("replay %d: %w", e.Seq, err)
+			}); err != nil {
+				s.violated("load ledger at %d: %w", e.Seq, err)
 			}
 		}
-		o.decider.Events++
-		o.decided = positionAfter(o.decided, e, storedAt(&e))
 	}
-	o.decider.Config = o.config
-	if marker.chain != 0 && o.decided.chain != marker.chain {
+	if end := o.ledgers.position(); marker.chain != 0 && end.chain != marker.chain {
 		s.violated("the log has another hash at the marker, %d", marker.seq)
 	}
-	o.decided.seq, o.decided.chain = marker.seq, cmp.Or(marker.chain, o.decided.chain)
+	o.ledgers.reach(marker)
+	o.queue.begin(o.ledgers.position())
 }
 
 // unread lists the events of the partition behind what is decided, up to a
 // sequence.
 func (o *owner) unread(to compaction.Seq) func(func(decide.Event) bool) {
 	return func(yield func(decide.Event) bool) {
-		for _, e := range o.s.log[min(o.decided.seq, to):to] {
+		for _, e := range o.s.log[min(o.ledgers.position().seq, to):to] {
 			if e.Partition == o.partition && !yield(e) {
 				return
 			}
@@ -142,15 +143,21 @@ func (o *owner) step() {
 	case n < 45:
 		o.read(1 + o.s.IntN(4))
 	case n < 70:
-		o.commit(o.s.IntN(len(o.queue) + 1))
+		o.commit(o.s.IntN(o.queued() + 1))
 	case n < 85:
 		o.collect()
 	default:
 		if o.pending != nil {
-			o.commit(len(o.queue)) // else its time may never come
+			o.commit(o.queued()) // else its time may never come
 		}
 		o.save()
 	}
+}
+
+// queued is how many groups the queue holds.
+func (o *owner) queued() int {
+	groups, _ := o.queue.head()
+	return len(groups)
 }
 
 // read decides the next events.
@@ -163,44 +170,45 @@ func (o *owner) read(n int) {
 	}
 }
 
-// decide is partition.receive.
+// decide is intake.receive.
 func (o *owner) decide(e decide.Event) {
 	s := o.s
-	read := e
+	read, before := e, o.ledgers.position()
 	if s.flaw == staleSummaryTaken && e.Kind == events.KindSummary {
 		read.Data = s.relabel(e)
 	}
-	outs, text := o.decider.Process(read)
-	o.decider.Events++
-	o.decided = positionAfter(o.decided, e, storedAt(&e))
+	g, text, _, err := o.ledgers.decide(read, storedAt(&e))
+	if err != nil {
+		s.violated("load ledger at %d: %w", e.Seq, err)
+	}
+	if s.flaw == staleSummaryTaken {
+		g.end = positionAfter(before, e, storedAt(&e))
+		o.ledgers.decided = g.end
+	}
 	if text {
 		s.texts[e.Seq] = read
 	}
-	if len(outs) == 0 || s.flaw == outcomeLost && s.odds(5) {
-		return
+	if s.flaw == outcomeLost && len(g.outcomes) > 0 && s.odds(5) {
+		g.outcomes = nil
 	}
-	g := group{end: o.decided}
-	for _, out := range outs {
-		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: out})
-	}
-	o.queue = append(o.queue, g)
+	o.queue.push(g, e.Address)
 }
 
-// commit is partition.commit for the first n groups of the queue; without any it
+// commit is committer.commit for the first n groups of the queue; without any it
 // commits a marker at the end of what is decided.
 func (o *owner) commit(n int) {
-	end := o.decided
-	if n < len(o.queue) {
+	groups, end := o.queue.head()
+	if n < len(groups) {
 		if n == 0 {
 			return
 		}
-		end = o.queue[n-1].end
+		end = groups[n-1].end
 	}
 	if end.seq <= o.committed {
 		return
 	}
 	var messages []commitment
-	for _, g := range o.queue[:n] {
+	for _, g := range groups[:n] {
 		for _, t := range g.outcomes {
 			messages = append(messages, commitment{kind: t.outcome.Kind, address: t.address, data: o.payload(t.outcome), cause: g.end.seq})
 		}
@@ -215,15 +223,16 @@ func (o *owner) commit(n int) {
 		o.end()
 		return
 	}
-	o.hear(messages, n)
+	o.publish(messages, groups[:n])
 	if o.s.odds(2) {
 		o.crash("after a commit")
 		return
 	}
-	o.fence, o.committed, o.queue = fence, end.seq, o.queue[n:]
+	o.fence, o.committed = fence, end.seq
+	o.queue.remove(n)
 }
 
-// payload is partition.body: the tenant is over a bound now and then.
+// payload is committer.renderOutcome: the tenant is over a bound now and then.
 func (o *owner) payload(out compaction.Outcome) []byte {
 	c, ok := out.Body.(*events.Compacted)
 	if !ok || out.View == nil || !o.s.odds(20) {
@@ -250,7 +259,7 @@ func (o *owner) store(messages []commitment, end position, fence uint64) uint64 
 	id := s.commits
 	m := commit.Marker{
 		Cursor: uint64(end.seq), Chain: end.chain, LastID: end.id, LastTime: end.time,
-		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: o.config.Hash(),
+		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: o.set.config.Compaction.Hash(),
 	}
 	for {
 		seq, ok := s.store(o.partition, fence, messages, m, id)
@@ -269,44 +278,44 @@ func (o *owner) store(messages []commitment, end position, fence uint64) uint64 
 	}
 }
 
-// hear counts what was told, and has agents and summarizers hear of it.
-func (o *owner) hear(messages []commitment, n int) {
+// publish counts what was committed, and has agents and summarizers receive it.
+func (o *owner) publish(messages []commitment, groups []group) {
 	for _, c := range messages {
 		o.s.counts.Outcomes++
-		o.s.note("told %s %s %.200s", c.kind, c.address.Session, c.data)
+		o.s.note("published %s %s %.200s", c.kind, c.address.Session, c.data)
 	}
-	for _, g := range o.queue[:n] {
+	for _, g := range groups {
 		for _, t := range g.outcomes {
-			for _, a := range o.s.speakers {
+			for _, a := range o.s.agents {
 				if a.address == t.address {
-					a.hear(t.outcome)
+					a.receive(t.outcome)
 				}
 			}
 		}
 	}
 }
 
-// collect is partition.collect.
+// collect is checkpointer.collect.
 func (o *owner) collect() {
-	if o.pending != nil || len(o.decider.Dirty) == 0 {
+	d := o.ledgers.decider
+	if some, _ := o.ledgers.changed(); o.pending != nil || !some {
 		return
 	}
-	c := &checkpoint{end: o.decided, outcomes: o.fence}
-	if o.s.flaw == changeForgotten && len(o.decider.Dirty) > 1 {
-		o.decider.Dirty[0].Dirty = false
-		o.decider.Dirty = o.decider.Dirty[1:]
+	if o.s.flaw == changeOmitted && len(d.Dirty) > 1 {
+		d.Dirty[0].Dirty = false
+		d.Dirty = d.Dirty[1:]
 	}
 	var err error
-	if c.changes, c.written, err = o.decider.Collect(); err != nil {
+	if o.pending, err = o.ledgers.collect(); err != nil {
 		o.s.violated("collect: %w", err)
 	}
-	o.pending = c
+	o.pending.outcomes = o.fence
 	if o.s.flaw == checkpointAhead {
 		o.write()
 	}
 }
 
-// save is partition.save: nothing is written before its border is committed.
+// save is checkpointer.save: nothing is written before its position is committed.
 func (o *owner) save() {
 	if o.ended || o.pending == nil || o.committed < o.pending.end.seq {
 		return
@@ -326,7 +335,7 @@ func (o *owner) write() {
 	o.pending = nil
 	end, outcomes := c.end, c.outcomes
 	if s.flaw == checkpointOfNow {
-		end = o.decided
+		end = o.ledgers.position()
 	}
 	if s.flaw == outcomesSkipped {
 		outcomes = o.fence
@@ -336,26 +345,28 @@ func (o *owner) write() {
 	}, c.changes, s.flaw)
 	s.note("checkpoint of owner %d at %d, %d ledgers", o.epoch, end.seq, len(c.changes))
 	s.counts.Checkpoints++
-	o.decider.MarkStored(c.written)
-	if s.flaw == unsavedEvicted {
-		for _, k := range o.decider.Dirty {
+	if d := o.ledgers.decider; s.flaw == unsavedEvicted {
+		for _, k := range d.Dirty {
 			k.Dirty = false
 		}
-		o.decider.Dirty = nil
+		d.Dirty = nil
 	}
-	if s.odds(50) {
-		s.counts.Evicted += o.decider.Evict(0, 0)
+	if o.set.config.MaxLedgers = math.MaxInt32; s.odds(50) {
+		o.set.config.MaxLedgers = 0
 	}
+	o.set.config.MaxLedgerBytes = o.set.config.MaxLedgers
+	evicted, _ := o.ledgers.stored(c)
+	s.counts.Evicted += evicted
 }
 
-// settle decides and stores everything, checkpoint included. It is false when the
-// owner did not live to see it.
-func (o *owner) settle() bool {
-	for more := true; more && !o.ended; more = o.committed < o.decided.seq { // a summary may answer a commit
-		o.commit(len(o.queue))
+// finish decides and stores everything, checkpoint included. It is false when the
+// owner crashed before that.
+func (o *owner) finish() bool {
+	for more := true; more && !o.ended; more = o.committed < o.ledgers.position().seq { // a summary may answer a commit
+		o.commit(o.queued())
 		o.read(len(o.s.log))
 	}
-	for !o.ended && (o.pending != nil || len(o.decider.Dirty) > 0) {
+	for !o.ended && (o.pending != nil || len(o.ledgers.decider.Dirty) > 0) {
 		o.collect()
 		o.save()
 	}
@@ -363,7 +374,7 @@ func (o *owner) settle() bool {
 }
 
 func (o *owner) crash(where string) {
-	o.s.note("owner %d of partition %d dies %s", o.epoch, o.partition, where)
+	o.s.note("owner %d of partition %d crashes %s", o.epoch, o.partition, where)
 	o.s.counts.Crashes++
 	o.end()
 }
@@ -378,7 +389,7 @@ func (o *owner) end() {
 	o.s.disks[o.partition] = append(o.s.disks[o.partition], o.disk)
 }
 
-// body is what goes out: the payload with the history it tells.
+// body is what is published: the payload with its history.
 func (s *simulation) body(o compaction.Outcome) []byte {
 	if c, ok := o.Body.(*events.Compacted); ok && o.View != nil {
 		full := *c
@@ -408,25 +419,25 @@ func (s *simulation) render(v *compaction.View) []events.Raw {
 
 // simulatedDisk is the file of a partition, as package kv keeps it.
 type simulatedDisk struct {
-	mark kv.Position
+	at   kv.Position
 	rows map[events.Address]map[string][]byte
 }
 
 func newDisk() *simulatedDisk { return &simulatedDisk{rows: map[events.Address]map[string][]byte{}} }
 
 func (d *simulatedDisk) clone() *simulatedDisk {
-	c := &simulatedDisk{mark: d.mark, rows: map[events.Address]map[string][]byte{}}
+	c := &simulatedDisk{at: d.at, rows: map[events.Address]map[string][]byte{}}
 	for a, rows := range d.rows {
 		c.rows[a] = maps.Clone(rows)
 	}
 	return c
 }
 
-// fits is partition.fits: a disk may stand on events that the log has lost, or on
+// fits is recovery.mismatch: a disk may be at events that the log has lost, or at
 // others of their sequences.
 func (d *simulatedDisk) fits(log []decide.Event, marker compaction.Seq) bool {
-	at := compaction.Seq(d.mark.Cursor)
-	return at == 0 || at <= marker && log[at-1].Time == d.mark.LastTime
+	at := compaction.Seq(d.at.Cursor)
+	return at == 0 || at <= marker && log[at-1].Time == d.at.LastTime
 }
 
 // Load is kv.Store.Load.
@@ -453,7 +464,7 @@ func (d *simulatedDisk) List(tenant, after string, n int) ([]string, error) {
 
 // checkpoint is kv.Store.Checkpoint.
 func (d *simulatedDisk) checkpoint(m kv.Position, changes []kv.Change, f flaw) {
-	d.mark = m
+	d.at = m
 	for _, c := range changes {
 		if (c.Drop || c.Replace) && f != dropIgnored {
 			delete(d.rows, c.Address)

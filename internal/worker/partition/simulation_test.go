@@ -12,22 +12,22 @@ import (
 	"compactd/internal/worker/decide"
 )
 
-// simulation is a world that follows from a seed: agents that publish, a log,
-// OUTCOMES with its fence, disks, and owners that die at any point or do not know
-// that they were replaced. What an owner decides, keeps, records and stores is the
-// product's code; what stands in for NATS, bbolt and goroutines is here.
+// simulation follows from a seed: agents that publish, a log, OUTCOMES with its fence,
+// disks, and owners that crash at any point or have not noticed that they were replaced.
+// What an owner decides, queues, records and collects is the product's code; what replaces
+// NATS, bbolt and goroutines is here.
 type simulation struct {
 	*rand.Rand
 	flaw  flaw
 	steps int
 	frail bool                             // its server loses power
-	trace func(format string, args ...any) // nil unless somebody reads it
+	trace func(format string, args ...any) // nil unless it is read
 
-	log      []decide.Event
-	now      int64
-	ids      map[string]int64 // when a message id was stored
-	lost     map[uint64]bool  // where the log once lost its end
-	speakers []*speaker
+	log    []decide.Event
+	now    int64
+	ids    map[string]int64 // when a message id was stored
+	lost   map[uint64]bool  // where the log was once truncated
+	agents []*agent
 
 	outcomes []commitment
 	commits  int
@@ -37,10 +37,10 @@ type simulation struct {
 	texts    map[compaction.Seq]decide.Event
 
 	counts counts
-	found  error // the first promise not kept that the world itself sees
+	found  error // the first violation that the simulation itself finds
 }
 
-// counts says what happened, so that a simulation in which nothing happens is
+// counts is what happened, so that a simulation in which nothing happens is
 // noticed.
 type counts struct {
 	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps      int
@@ -53,12 +53,12 @@ type commitment struct {
 	kind      events.Kind // "" for a bare marker
 	address   events.Address
 	data      []byte
-	cause     compaction.Seq // the event it tells of
+	cause     compaction.Seq // the event it is about
 	marker    *commit.Marker // on the last one of a commit
 	commit    int
 }
 
-// duplicateWindow is how long the log remembers ids, in milliseconds.
+// duplicateWindow is how long the log has ids, in milliseconds.
 const duplicateWindow = 120_000
 
 func newSimulation(seed uint64, f flaw) *simulation {
@@ -69,7 +69,7 @@ func newSimulation(seed uint64, f flaw) *simulation {
 	partitions := 1 + s.IntN(4)/3
 	s.current, s.disks = make([]*owner, partitions), make([][]*simulatedDisk, partitions)
 	for i := range 1 + s.IntN(5)/2 {
-		s.speakers = append(s.speakers, newSpeaker(s, i%partitions, fmt.Sprintf("s%d", i)))
+		s.agents = append(s.agents, newAgent(s, i%partitions, fmt.Sprintf("s%d", i)))
 	}
 	s.frail = s.odds(30)
 	s.steps = 8 + s.IntN(30)
@@ -85,17 +85,17 @@ func (s *simulation) note(format string, args ...any) {
 	}
 }
 
-// run lets the world live for some steps, and then come to rest: every agent has
-// said what it held back, and the last owners have stored all there is.
+// run takes some steps, and then ends: every agent has published what it delayed, and the
+// last owners have stored all there is.
 func (s *simulation) run(steps int) error {
 	for range min(steps, s.steps) {
 		s.step()
 	}
-	for _, a := range s.speakers {
+	for _, a := range s.agents {
 		a.release()
 	}
 	for p := range s.current {
-		for s.found == nil && (s.current[p] == nil || !s.current[p].settle()) {
+		for s.found == nil && (s.current[p] == nil || !s.current[p].finish()) {
 			s.takeOver(p)
 		}
 	}
@@ -109,7 +109,7 @@ func (s *simulation) step() {
 	s.now += int64(s.IntN(3)) * 1000
 	switch n := s.IntN(100); {
 	case n < 45:
-		s.speakers[s.IntN(len(s.speakers))].step()
+		s.agents[s.IntN(len(s.agents))].step()
 	case n < 88:
 		p := s.IntN(len(s.current))
 		if s.current[p] == nil {
@@ -134,7 +134,7 @@ func (s *simulation) step() {
 	}
 }
 
-// publish stores an event, unless the log remembers its id.
+// publish stores an event, unless the log has its id.
 func (s *simulation) publish(partition int, k events.Kind, a events.Address, id string, data []byte) {
 	if at, ok := s.ids[id]; ok && id != "" && s.now-at < duplicateWindow {
 		s.counts.Duplicates++
@@ -182,8 +182,8 @@ func (s *simulation) store(partition int, fence uint64, messages []commitment, m
 	return uint64(len(s.outcomes)), true
 }
 
-// takeOver gives a partition to a new owner: with the disk of one that died, with
-// a copy as of some time, or with none. The former one may live on.
+// takeOver gives a partition to a new owner: with the disk of one that crashed, with
+// a copy as of some time, or with none. The former one may still run.
 func (s *simulation) takeOver(p int) {
 	if old := s.current[p]; old != nil {
 		s.zombies = append(s.zombies, old)
@@ -204,8 +204,8 @@ func (s *simulation) takeOver(p int) {
 	s.current[p].open()
 }
 
-// losePower takes the end of the log, as a server does that did not sync it, and
-// with it everybody who knew of it. What was told of it stays told.
+// losePower truncates the log, as a server does that did not sync it, and ends
+// with it every owner. What was published about it stays published.
 func (s *simulation) losePower() {
 	for _, o := range append(slices.Clone(s.zombies), s.current...) {
 		if o != nil {
@@ -226,7 +226,7 @@ func (s *simulation) losePower() {
 	}
 }
 
-// violated notes a promise that was not kept.
+// violated notes a violation.
 func (s *simulation) violated(format string, args ...any) {
 	if s.found == nil {
 		s.found = fmt.Errorf(format, args...)

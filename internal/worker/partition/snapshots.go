@@ -40,33 +40,26 @@ func newSnapshots(set *Set) *snapshots {
 // run takes a snapshot of every partition that moved, every SnapshotEvery until ctx
 // ends.
 func (s *snapshots) run(ctx context.Context) {
-	tick := time.NewTicker(s.set.config.SnapshotEvery)
-	defer tick.Stop()
 	rests := make([]time.Time, len(s.set.served)) // by partition: not before
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, s.set.config.SnapshotEvery, func() {
 		for id := range s.set.served {
-			if p := s.set.served[id].Load(); p != nil && time.Now().After(rests[id]) {
-				rests[id] = time.Now().Add(snapshotShare * s.take(ctx, p, 1))
+			if p := s.set.At(id); p != nil && time.Now().After(rests[id]) {
+				rests[id] = time.Now().Add(snapshotShare * s.take(ctx, p.checkpointer, 1))
 			}
 		}
-	}
+	})
 }
 
-// beforeHandOver takes a snapshot of a partition that another worker is to serve, while it is
+// BeforeHandOver takes a snapshot of a partition that another worker is to serve, while it is
 // still served here, if the next owner would have far to go.
-func (s *snapshots) beforeHandOver(ctx context.Context, id int) {
-	p := s.set.served[id].Load()
-	if p == nil || !s.enabled() || p.unsnapped.Load() < int64(s.minLag()) {
+func (set *Set) BeforeHandOver(ctx context.Context, id int) {
+	p, s := set.At(id), set.snapshots
+	if p == nil || !s.enabled() || p.unsnapped() < int64(s.minLag()) {
 		return // as nearly always: it must cost a hand-over nothing
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.set.config.DrainTimeout/2)
+	ctx, cancel := context.WithTimeout(ctx, set.config.DrainTimeout/2)
 	defer cancel()
-	s.take(ctx, p, s.minLag())
+	s.take(ctx, p.checkpointer, s.minLag())
 }
 
 // minLag is how many events of a partition are worth a snapshot: a checkpoint's. To
@@ -76,23 +69,32 @@ func (s *snapshots) minLag() int { return s.set.config.CheckpointEvents }
 // enabled reports whether this worker takes snapshots.
 func (s *snapshots) enabled() bool { return s.set.config.Dir != "" && s.set.config.SnapshotEvery > 0 }
 
-// take uploads the partition's last checkpoint, when it is at least so many events
-// ahead of the newest snapshot, and returns how long the upload took.
-func (s *snapshots) take(ctx context.Context, p *Partition, least int) time.Duration {
+// hold waits until no copy of a file is made, and lets none begin until release.
+func (s *snapshots) hold(ctx context.Context) (release func(), err error) {
 	select {
 	case s.slot <- struct{}{}:
-		defer func() { <-s.slot }()
+		return func() { <-s.slot }, nil
 	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// take uploads the partition's last checkpoint, when it is at least so many events
+// ahead of the newest snapshot, and returns how long the upload took.
+func (s *snapshots) take(ctx context.Context, c *checkpointer, least int) time.Duration {
+	release, err := s.hold(ctx)
+	if err != nil {
 		return 0
 	}
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, moveSnapshotTime)
 	defer cancel()
 	began := time.Now()
-	done, err := s.upload(ctx, p, least)
+	done, err := s.upload(ctx, c, least)
 	switch {
 	case errors.Is(err, kv.ErrClosed), errors.Is(err, context.Canceled):
 	case err != nil:
-		p.retrying("snapshot")(err)
+		c.retrying("snapshot")(err)
 	case done.Bytes > 0:
 		done.Took = time.Since(began)
 		observe.Call(s.set.config.Listener.Snapshotted, done)
@@ -100,18 +102,18 @@ func (s *snapshots) take(ctx context.Context, p *Partition, least int) time.Dura
 	return done.Took
 }
 
-func (s *snapshots) upload(ctx context.Context, p *Partition, least int) (done observe.Snapshotted, err error) {
-	events := p.unsnapped.Load()
-	u, err := s.store.Begin(ctx, p.ID) // before the copy: what is erased meanwhile must not come back
-	if err != nil || p.lead(u.Replaces()) < least {
+func (s *snapshots) upload(ctx context.Context, c *checkpointer, least int) (done observe.Snapshotted, err error) {
+	events := c.ledgers.unsnapped()
+	u, err := s.store.Begin(ctx, c.ID) // before the copy: what is erased meanwhile must not come back
+	if err != nil || c.lead(u.Replaces()) < least {
 		return done, err
 	}
-	if err := p.stillOwned(ctx); err != nil {
+	if err := c.stillOwned(ctx); err != nil {
 		return done, err
 	}
 	failpoint.Pass("snapshot-begun")
-	path := p.path() + copySuffix
-	m, err := p.store.Copy(ctx, path)
+	path := c.file.path() + copySuffix
+	m, err := c.file.copy(ctx, path)
 	if err != nil {
 		return done, err
 	}
@@ -124,22 +126,22 @@ func (s *snapshots) upload(ctx context.Context, p *Partition, least int) (done o
 	if err != nil {
 		return done, err
 	}
-	if err := u.Put(ctx, p.snapshotMarker(m), m.Outcomes, reading{f}); err != nil {
+	if err := u.Put(ctx, c.snapshotMarker(m), m.Outcomes, reading{f}); err != nil {
 		return done, err
 	}
-	p.unsnapped.Add(-events)
+	c.ledgers.snapshotted(events)
 	failpoint.Pass("snapshot-put")
-	return observe.Snapshotted{Partition: p.ID, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
+	return observe.Snapshotted{Partition: c.ID, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
 }
 
 // stillOwned is an error when another owner has taken the partition over, and lets it
 // end. An owner that does so later finds the upload begun, and what it erases moves the
 // fence of that; but an owner that was frozen might begin one after the erasure.
-func (p *Partition) stillOwned(ctx context.Context) error {
-	found, err := commit.LastMarker(ctx, p.set.config.Read, p.ID)
-	if err == nil && found.Epoch > p.committer.Epoch() {
+func (c *checkpointer) stillOwned(ctx context.Context) error {
+	found, err := commit.LastMarker(ctx, c.set.config.Read, c.ID)
+	if err == nil && found.Epoch > c.epoch {
 		err = fmt.Errorf("%w: %s, epoch %d", commit.ErrFenced, found.Owner, found.Epoch)
-		p.fail(err)
+		c.fail(err)
 	}
 	return err
 }
@@ -153,43 +155,39 @@ func (r reading) Read(b []byte) (int, error) {
 }
 
 // lead is how many events, at most, the partition's last checkpoint is ahead of a
-// snapshot: 0 when the snapshot is of a later owner, 1 or more when it stands
+// snapshot: 0 when the snapshot is of a later owner, 1 or more when it is
 // elsewhere.
-func (p *Partition) lead(s *snapshot.Snapshot) int {
-	m := p.store.Position()
+func (c *checkpointer) lead(s *snapshot.Snapshot) int {
+	m := c.file.position()
 	switch {
 	case m == kv.Position{}:
 		return 0
 	case s == nil || s.Marker.LogCreated != m.LogCreated:
-		return p.share(m.Cursor)
-	case s.Marker.Epoch > p.committer.Epoch(), s.Marker.Cursor == m.Cursor:
+		return c.portion(m.Cursor)
+	case s.Marker.Epoch > c.epoch, s.Marker.Cursor == m.Cursor:
 		return 0
 	case s.Marker.Cursor > m.Cursor:
 		return 1 // the log was truncated
 	default:
-		return p.share(m.Cursor - s.Marker.Cursor)
+		return c.portion(m.Cursor - s.Marker.Cursor)
 	}
 }
 
-// share is how many of so many sequences of the log may be of one partition.
-func (p *Partition) share(sequences uint64) int {
-	return max(1, int(sequences)/p.set.config.Streams.Partitions)
-}
-
 // snapshotMarker describes a copy of the partition's file.
-func (p *Partition) snapshotMarker(m kv.Position) commit.Marker {
+func (c *checkpointer) snapshotMarker(m kv.Position) commit.Marker {
 	return commit.Marker{
-		Cursor: m.Cursor, Owner: p.set.config.Owner, Epoch: p.committer.Epoch(), Config: m.Config, Chain: m.Chain,
+		Cursor: m.Cursor, Owner: c.set.config.Owner, Epoch: c.epoch, Config: m.Config, Chain: m.Chain,
 		LastID: m.LastID, LastTime: m.LastTime, LogCreated: m.LogCreated,
 	}
 }
 
-// removeUnfinishedCopies removes what a process that crashed was copying.
-func removeUnfinishedCopies(dir string) error {
-	if dir == "" {
+// RemoveCopies removes copies of ledger files that a process left unfinished. The caller
+// has the lock of the directory.
+func (set *Set) RemoveCopies() error {
+	if set.config.Dir == "" {
 		return nil
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "p*.db"+copySuffix))
+	found, err := filepath.Glob(filepath.Join(set.config.Dir, "p*.db"+copySuffix))
 	for _, path := range found {
 		err = cmp.Or(err, os.Remove(path))
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"compactd/internal/broker/commit"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -21,80 +21,83 @@ const (
 	catchUpPoll = 100 * time.Millisecond
 )
 
-// awaitLog returns the state of the log once it has reached cursor, or is known to have
+// awaitLog reads the state of the log once it has reached the marker, or is known to have
 // lost it. The single copy of a server on its own is all there is.
-func (p *Partition) awaitLog(ctx context.Context, cursor uint64) (topology.StreamState, error) {
-	for end := time.Now().Add(catchUpTime); ; {
-		log, err := topology.State(ctx, p.set.js, topology.LogStream)
-		if err != nil || log.Last >= cursor || log.Replicas <= 1 || time.Now().After(end) {
-			return log, err
-		}
-		select {
-		case <-ctx.Done():
-			return log, ctx.Err()
-		case <-time.After(catchUpPoll):
-		}
-	}
+func (r *recovery) awaitLog(ctx context.Context) error {
+	end := time.Now().Add(catchUpTime)
+	return retry.Every(catchUpPoll).Until(ctx, func() (_ bool, err error) {
+		r.log, err = topology.State(ctx, r.set.js, topology.LogStream)
+		return r.log.Last >= r.found.Cursor || r.log.Replicas <= 1 || time.Now().After(end), err
+	})
 }
 
-// findTruncation returns where the log stops being the one that was decided on; lost is
+// eventAt returns an event of the log, nil for one that has aged away.
+func (r *recovery) eventAt(ctx context.Context, seq uint64) (*stream.LogMessage, error) {
+	found, err := stream.GetLog(ctx, r.set.config.Read, []uint64{seq})
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// findTruncation returns where the log stops being the one that was decided on; truncated is
 // false while it is so up to the marker. A power loss takes the end of a log, and its
 // sequences are issued again: to no agent yet, or to agents that came back before the
 // worker did. Then the event at the marker is of a later time than the marker holds,
 // and so are all events that took the place of others.
-func (p *Partition) findTruncation(ctx context.Context, log topology.StreamState, found commit.Stored) (end uint64, lost bool, err error) {
-	if found.LastTime == 0 { // of a marker that went back before, or of none
-		return log.Last, found.Cursor > log.Last, nil
+func (r *recovery) findTruncation(ctx context.Context) (end uint64, truncated bool, err error) {
+	if r.found.LastTime == 0 { // of a marker that was rolled back, or of none
+		return r.log.Last, r.found.Cursor > r.log.Last, nil
 	}
-	if found.Cursor <= log.Last {
-		at, err := stream.GetLog(ctx, p.set.config.Read, []uint64{found.Cursor})
-		if _, gone := errors.AsType[*stream.GoneError](err); gone {
-			return 0, false, nil // aged away since
-		}
-		if err != nil || at[0].Time.UnixMilli() <= found.LastTime {
+	if r.found.Cursor <= r.log.Last {
+		at, err := r.eventAt(ctx, r.found.Cursor)
+		if err != nil || at == nil || at.Time.UnixMilli() <= r.found.LastTime {
 			return 0, false, err // another event of that time, or an earlier one, has another hash
 		}
 	}
-	end, err = stream.LastUntil(ctx, p.set.js, topology.LogStream, time.UnixMilli(found.LastTime))
+	end, err = stream.LastUntil(ctx, r.set.js, topology.LogStream, time.UnixMilli(r.found.LastTime))
 	return end, true, err
 }
 
 // rollBackMarker moves the marker to the end of what the log still has of what was decided.
 // What was published about the events that are gone stays published; the sequences after it
 // are decided as the new events they are.
-func (p *Partition) rollBackMarker(ctx context.Context, end, from uint64) (position, error) {
-	marker := position{seq: compaction.Seq(end)}
-	at, err := stream.GetLog(ctx, p.set.config.Read, []uint64{end})
-	if _, gone := errors.AsType[*stream.GoneError](err); err != nil && !gone {
-		return position{}, err
+func (r *recovery) rollBackMarker(ctx context.Context, end uint64) error {
+	r.marker = position{seq: compaction.Seq(end)}
+	at, err := r.eventAt(ctx, end)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		marker.time = at[0].Time.UnixMilli() // should the power go again
+	if at != nil {
+		r.marker.time = at.Time.UnixMilli() // should the power go again
 	}
-	if err := p.committer.Commit(ctx, nil, p.marker(marker)); err != nil {
-		return position{}, err
+	if err := r.fenced.Commit(ctx, nil, r.scope.marker(r.marker)); err != nil {
+		return err
 	}
-	p.truncated = true
-	p.retrying("open")(fmt.Errorf("log truncated: last sequence %d, outcomes committed up to %d", end, from))
-	return marker, nil
+	r.truncated = true
+	r.retrying("open")(fmt.Errorf("log truncated: last sequence %d, outcomes committed up to %d", end, r.found.Cursor))
+	return nil
 }
 
 // ErrLogBehind: the node that was read from has less of the log than its leader. It is
 // read again later.
 var ErrLogBehind = errors.New("the log was not read to its end: the replica that was read is behind its leader")
 
-// otherChain returns why a replay did not reach the marker's hash: it is another log,
-// unless the replay ended before the event of the marker, and that event is there.
-func (p *Partition) otherChain(ctx context.Context, marker position) error {
-	if p.decided.seq >= marker.seq {
+// otherChain returns why a replay that ended at a position did not reach the marker's hash:
+// it is another log, unless the event of the marker is there, and was not read.
+func (r *recovery) otherChain(ctx context.Context, end position) error {
+	if end.seq >= r.marker.seq {
 		return errOtherChain
 	}
-	_, err := stream.GetLog(ctx, p.set.config.Read, []uint64{uint64(marker.seq)})
-	if _, gone := errors.AsType[*stream.GoneError](err); gone {
-		return errOtherChain
-	}
-	if err != nil {
+	at, err := r.eventAt(ctx, uint64(r.marker.seq))
+	switch {
+	case err != nil:
 		return err
+	case at == nil:
+		return errOtherChain
 	}
-	return fmt.Errorf("%w: %d of %d", ErrLogBehind, p.decided.seq, marker.seq)
+	return fmt.Errorf("%w: %d of %d", ErrLogBehind, end.seq, r.marker.seq)
 }

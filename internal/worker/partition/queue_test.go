@@ -7,26 +7,26 @@ import (
 	"compactd/internal/events"
 )
 
-// A view is shown only when the outcomes it rests on are committed; those of other
+// A view is shown only when the outcomes it follows from are committed; those of other
 // sessions, and of later events, do not matter.
 func TestHasCommitted(t *testing.T) {
 	t.Parallel()
 	a, b := events.Address{Tenant: "t", Session: "a"}, events.Address{Tenant: "t", Session: "b"}
-	p := &Partition{
-		end:   position{seq: 9},
-		queue: []group{{[]emitted{{address: b}}, position{seq: 4}}, {[]emitted{{address: b}, {address: a}}, position{seq: 7}}},
+	q := &queue{
+		end:    position{seq: 9},
+		groups: []group{{[]emitted{{address: b}}, position{seq: 4}}, {[]emitted{{address: b}, {address: a}}, position{seq: 7}}},
 	}
 	for _, test := range []struct {
 		address events.Address
 		seq     compaction.Seq
 		want    bool
 	}{{a, 3, true}, {b, 3, true}, {a, 4, true}, {b, 4, false}, {a, 6, true}, {a, 7, false}, {a, 9, false}, {b, 9, false}, {a, 10, false}} {
-		if got := p.HasCommitted(test.address, test.seq); got != test.want {
+		if got := q.HasCommitted(test.address, test.seq); got != test.want {
 			t.Errorf("%s at %d: got %v", test.address, test.seq, got)
 		}
 	}
-	p.queue = nil
-	if !p.HasCommitted(a, 9) || p.HasCommitted(a, 10) {
+	q.groups = nil
+	if !q.HasCommitted(a, 9) || q.HasCommitted(a, 10) {
 		t.Error("an empty queue has committed what is decided, and no more")
 	}
 }

@@ -1,0 +1,133 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"compactd/internal/compaction"
+	"compactd/internal/kv"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/observe"
+)
+
+// file is the ledger file of a partition. Recovery opens and replaces it; from then on its
+// methods may be called from any goroutine. Without a directory there is none, and it is
+// always at the zero position.
+type file struct {
+	scope
+	store *kv.Store     // nil without a directory
+	moved chan struct{} // one slot: a checkpoint is written
+}
+
+// fileOptions say where a partition's file is, and how it is opened.
+func (set *Set) fileOptions(id int) kv.Options {
+	return kv.Options{
+		Path:      filepath.Join(set.config.Dir, fmt.Sprintf("p%d.db", id)),
+		Partition: id, Partitions: set.config.Streams.Partitions, Sync: set.config.Sync,
+	}
+}
+
+func (f *file) path() string { return f.set.fileOptions(f.ID).Path }
+
+// open opens the file; one that is damaged is quarantined.
+func (f *file) open() error {
+	if f.set.config.Dir == "" {
+		return nil
+	}
+	store, aside, err := kv.Open(f.set.fileOptions(f.ID))
+	if err == nil && aside != nil {
+		f.report(aside.Reason, aside.Moved)
+	}
+	f.store = store
+	return err
+}
+
+// exists reports whether there is a directory for files.
+func (f *file) exists() bool { return f.store != nil }
+
+// ledgers is where ledgers that left memory are loaded from.
+func (f *file) ledgers() decide.Store {
+	if f.store == nil {
+		return nil
+	}
+	return f.store
+}
+
+// position is that of the last checkpoint.
+func (f *file) position() kv.Position {
+	if f.store == nil {
+		return kv.Position{}
+	}
+	return f.store.Position()
+}
+
+// restart quarantines the file, and opens a fresh one.
+func (f *file) restart(reason error) error {
+	if err := f.discard(reason); err != nil {
+		return err
+	}
+	return f.open()
+}
+
+// discard closes and quarantines the file.
+func (f *file) discard(reason error) error {
+	moved, err := f.store.Discard()
+	if err == nil {
+		f.report(reason, moved)
+	}
+	return err
+}
+
+func (f *file) report(reason error, moved string) {
+	observe.Call(f.set.config.Listener.Quarantined, observe.Quarantined{Partition: f.ID, Reason: reason, Moved: moved})
+}
+
+// replace puts another file in the place of this one.
+func (f *file) replace(path string) error {
+	return errors.Join(f.store.Close(), os.Rename(path, f.path()), f.open())
+}
+
+// checkpoint writes ledgers and the position that they are at.
+func (f *file) checkpoint(m kv.Position, changes []kv.Change) error {
+	err := f.store.Checkpoint(m, changes)
+	if err == nil {
+		wakeUp(f.moved)
+	}
+	return err
+}
+
+// await returns when the file, if there is one, is at an event.
+func (f *file) await(ctx context.Context, seq compaction.Seq) error {
+	for f.store != nil && compaction.Seq(f.store.Position().Cursor) < seq {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.moved:
+		}
+	}
+	return nil
+}
+
+// scrub overwrites what no row of the file holds, and removes quarantined files.
+func (f *file) scrub() (removed int64, err error) {
+	if f.store == nil {
+		return 0, nil
+	}
+	n, err := kv.RemoveQuarantined(f.path())
+	return int64(n), errors.Join(err, f.store.Scrub())
+}
+
+// copy writes a copy of the last checkpoint to path.
+func (f *file) copy(ctx context.Context, path string) (kv.Position, error) {
+	return f.store.Copy(ctx, path)
+}
+
+func (f *file) close() error {
+	if f.store == nil {
+		return nil
+	}
+	return f.store.Close()
+}

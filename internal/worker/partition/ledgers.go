@@ -1,0 +1,154 @@
+package partition
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+)
+
+// ledgers are those of the partition, at one position of the log. Intake changes them, the
+// checkpointer collects what changed, requests read them.
+type ledgers struct {
+	scope
+	life  *lifecycle
+	ahead atomic.Int64 // events since the newest snapshot, as far as this owner has counted
+
+	mu      sync.Mutex // guards the fields below; never held while waiting for room
+	decider *decide.Decider
+	decided position
+}
+
+// begin replaces the ledgers by those of a store, nil for none, at a position.
+func (l *ledgers) begin(store decide.Store, at position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.decider, l.decided = decide.New(l.set.config.Compaction), at
+	l.decider.Store = store
+}
+
+// decide decides an event and returns what to emit, whether the event holds text that a
+// view may show, and the memory pressure after it.
+func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pressure int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	outs, text := l.decider.Process(e)
+	l.advance(e, at)
+	g.end = l.decided
+	for _, o := range outs {
+		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: o})
+	}
+	return g, text, l.memoryPressure(), l.decider.LoadErr
+}
+
+// applyRecorded applies an event and what was published about it, decided under config, and
+// returns the position behind it.
+func (l *ledgers) applyRecorded(e decide.Event, at time.Time, config *compaction.Config, outs []compaction.Outcome, report func(error)) (position, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.decider.Config = config
+	if err := l.decider.ApplyRecorded(e, outs); err != nil {
+		report(err)
+	}
+	l.advance(e, at)
+	return l.decided, l.decider.LoadErr
+}
+
+// advance moves the position behind an event. The caller holds mu.
+func (l *ledgers) advance(e decide.Event, at time.Time) {
+	l.decider.Events++
+	l.decided = positionAfter(l.decided, e, at)
+	l.ahead.Add(1)
+}
+
+// reach ends a replay: the ledgers are at the marker, and what follows is decided under
+// the present config.
+func (l *ledgers) reach(marker position) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.decider.Config = l.set.config.Compaction
+	l.decided.seq, l.decided.chain = marker.seq, cmp.Or(marker.chain, l.decided.chain)
+}
+
+// unsnapped is how many events the ledgers are ahead of the newest snapshot.
+func (l *ledgers) unsnapped() int64 { return l.ahead.Load() }
+
+// snapshotted notes a snapshot of so many of them.
+func (l *ledgers) snapshotted(events int64) { l.ahead.Add(-events) }
+
+// collect takes the ledgers that changed, as they are now.
+func (l *ledgers) collect() (*checkpoint, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changes, written, err := l.decider.Collect()
+	if err != nil {
+		return nil, err
+	}
+	return &checkpoint{end: l.decided, changes: changes, written: written}, nil
+}
+
+// stored notes that a checkpoint is written, and lets ledgers leave memory.
+func (l *ledgers) stored(c *checkpoint) (evicted, left int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.decider.MarkStored(c.written)
+	return l.evict(), len(l.decider.Cache)
+}
+
+// changed reports whether a ledger has changed since the last checkpoint, and whether that
+// is enough for one at any time: so many events, or memory pressure.
+func (l *ledgers) changed() (some, enough bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	some = len(l.decider.Dirty) > 0
+	return some, some && (l.decider.Events >= l.set.config.CheckpointEvents || l.memoryPressure() > 0)
+}
+
+// position is that of the ledgers.
+func (l *ledgers) position() position {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.decided
+}
+
+// cached is how many ledgers are in memory, and loadErr why one could not be loaded.
+func (l *ledgers) cached() (n int, loadErr error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.decider.Cache), l.decider.LoadErr
+}
+
+// ErrNotServing: the partition is not served any more, and its ledgers may be closed.
+var ErrNotServing = errors.New("the partition is not served")
+
+// Inspect shows the ledger of a session to read, under the lock of the ledgers, and returns
+// up to which event it holds. read must not keep the ledger.
+func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (compaction.Seq, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.phase() != serving {
+		return 0, ErrNotServing
+	}
+	found, err := l.decider.Ledger(a)
+	if err != nil {
+		return 0, err
+	}
+	read(found)
+	l.evict() // a question may have brought one back
+	return l.decided.seq, nil
+}
+
+// Sessions names at most n sessions of a tenant behind one, in order.
+func (l *ledgers) Sessions(tenant, after string, n int) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.phase() != serving {
+		return nil, ErrNotServing
+	}
+	return l.decider.Sessions(tenant, after, n)
+}

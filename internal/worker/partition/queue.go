@@ -1,0 +1,203 @@
+package partition
+
+import (
+	"slices"
+	"sync"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// group is what is emitted about one event.
+type group struct {
+	outcomes []emitted
+	end      position
+}
+
+// emitted is one outcome on its way.
+type emitted struct {
+	address events.Address
+	outcome compaction.Outcome
+	omitted string // why its messages are left out, "" if they are not
+}
+
+// weight is about how many bytes of memory the group takes until it is committed.
+func (g *group) weight() (n int) {
+	for _, t := range g.outcomes {
+		n += 1 << 10
+		if v := t.outcome.View; v != nil {
+			n += v.Weight()
+		}
+	}
+	return n
+}
+
+// queue holds what is decided and not yet committed. Intake fills it, the committer empties
+// it, requests wait on it.
+type queue struct {
+	maxGroups int
+	maxBytes  int
+	filled    chan struct{} // one slot: there is something to commit, or to checkpoint
+
+	mu      sync.Mutex // guards the fields below
+	space   *sync.Cond // signalled when groups shrinks, intake goes on, or the queue closes
+	groups  []group
+	bytes   int      // of memory that groups takes, about
+	end     position // of what is decided
+	paused  bool     // nothing more is decided before ledgers have left memory
+	closed  bool
+	waiters map[events.Address]*waiters
+}
+
+func newQueue(maxGroups, maxBytes int) *queue {
+	q := &queue{maxGroups: maxGroups, maxBytes: maxBytes, filled: make(chan struct{}, 1), waiters: map[events.Address]*waiters{}}
+	q.space = sync.NewCond(&q.mu)
+	return q
+}
+
+// begin sets the position behind which events are decided.
+func (q *queue) begin(at position) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.end = at
+}
+
+// push queues what was decided about one event of a session. It waits while too much is
+// queued. After close it does nothing: the event will be read and decided again.
+func (q *queue) push(g group, a events.Address) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for (len(q.groups) >= q.maxGroups || q.bytes > q.maxBytes) && !q.closed {
+		q.space.Wait()
+	}
+	if q.closed {
+		return
+	}
+	q.end = g.end
+	q.wakeAwaiting(a)
+	q.add(g)
+}
+
+// confirm queues an outcome that follows from no event. After close it does nothing: the
+// next owner does again what the outcome confirms.
+func (q *queue) confirm(t emitted) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.add(group{[]emitted{t}, q.end})
+	}
+}
+
+// add queues a group that has outcomes. The caller holds mu.
+func (q *queue) add(g group) {
+	if len(g.outcomes) > 0 {
+		q.groups = append(q.groups, g)
+		q.bytes += g.weight()
+		wakeUp(q.filled)
+	}
+}
+
+// head returns what is queued, and the position behind it.
+func (q *queue) head() ([]group, position) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.groups, q.end
+}
+
+// remove takes the first n groups off the queue.
+func (q *queue) remove(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.groups[:n] {
+		q.bytes -= q.groups[i].weight()
+	}
+	clear(q.groups[:n]) // or their views would live as long as the slice
+	q.groups = q.groups[n:]
+	q.space.Broadcast()
+}
+
+// pause makes intake wait, or lets it go on.
+func (q *queue) pause(yes bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.paused = yes
+	q.space.Broadcast()
+}
+
+// awaitMemory returns when the next event may be decided.
+func (q *queue) awaitMemory() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.paused && !q.closed {
+		q.space.Wait()
+	}
+}
+
+// close lets nothing more into the queue.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.space.Broadcast()
+}
+
+// HasCommitted reports whether every outcome for a that an event up to seq led to is
+// committed.
+func (q *queue) HasCommitted(a events.Address, seq compaction.Seq) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.end.seq < seq {
+		return false // decided, and not queued yet
+	}
+	for _, g := range q.groups {
+		if g.end.seq > seq {
+			break
+		}
+		if slices.ContainsFunc(g.outcomes, func(t emitted) bool { return t.address == a }) {
+			return false
+		}
+	}
+	return true
+}
+
+// waiters is what requests about one session wait on.
+type waiters struct {
+	moved chan struct{} // closed with the next event of the session
+	n     int           // requests
+}
+
+// Await registers a request that waits for events of a session; drop ends that. moved is
+// closed with the next event.
+func (q *queue) Await(a events.Address) (moved <-chan struct{}, drop func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	on := q.waiters[a]
+	if on == nil {
+		on = &waiters{moved: make(chan struct{})}
+		q.waiters[a] = on
+	}
+	on.n++
+	return on.moved, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if on.n--; on.n == 0 && q.waiters[a] == on {
+			delete(q.waiters, a)
+		}
+	}
+}
+
+// wakeAwaiting lets the requests go on that wait for a session. The caller holds mu.
+func (q *queue) wakeAwaiting(a events.Address) {
+	if on := q.waiters[a]; on != nil {
+		close(on.moved)
+		delete(q.waiters, a)
+	}
+}
+
+// wakeUp signals a channel of one slot.
+func wakeUp(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
