@@ -53,18 +53,19 @@ type settings struct {
 	Policy events.Raw `json:"policy,omitzero"`
 }
 
-func (c *Config) settings() (out settings, err error) {
+func (c *Config) settings() (*settings, error) {
+	out := &settings{Format: c.Format}
 	if c.Model != (Model{}) {
 		out.Model = &c.Model
 	}
-	out.Format = c.Format
 	for _, f := range []struct {
 		name string
 		from any
 		to   *events.Raw
 	}{{"system", c.System, &out.System}, {"tools", c.Tools, &out.Tools}, {"policy", c.Policy, &out.Policy}} {
+		var err error
 		if *f.to, err = encode(f.from); err != nil {
-			return out, fmt.Errorf("encode %s: %w", f.name, err)
+			return nil, fmt.Errorf("encode %s: %w", f.name, err)
 		}
 	}
 	return out, nil

@@ -34,15 +34,19 @@
 //	               or from log and outcomes
 //	                 │
 //	                 ▼
-//	┌────────────► ready ── Publish ──► turn sent ── acknowledged ──► ready
+//	┌───────────► in step ── Publish ──► turn open ── acknowledged ──► in step
 //	│                │                      └─ no acknowledgement: CodeUnacknowledged;
 //	│                │                         the next call sends it again
-//	│                ├─ a compaction is received: the prefix is swapped, still ready
+//	│                ├─ a compaction is received: the prefix is swapped, still in step
 //	│                ├─ reconnect: the next Context fetches missed outcomes
-//	│                └─ a turn is rejected, turns are missing in the log, or the session
-//	│                   was reset or erased
-//	│                                    │
-//	└──── resync by the next call ◄──────┘   reads the history again, or sends turns again
+//	│                ├─ the log lost turns, or the session was reset ────────────► lacking
+//	│                ├─ a turn took back a part of the prefix, or was not stored ► stale
+//	│                ├─ a turn was rejected, or the session erased ──────────────► refused
+//	│                └─ Close ───────────────────────────────────────────────────► closed
+//	│
+//	└── the next call ◄── lacking: that publishes, sends the turns again
+//	                  ◄── stale:   reads the history again
+//	                  ◄── refused: reads the history again, and returns the [*Error]
 //
 //	Close: subscriptions end; later calls return CodeClosed. Published turns stay.
 //

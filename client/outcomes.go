@@ -54,6 +54,14 @@ func compacted(b *events.Compacted) Compaction {
 	return c
 }
 
+// outcomes is what a session knows of the outcomes that were published.
+type outcomes struct {
+	last       uint64    // sequence in OUTCOMES of the last one received before a reconnect
+	connects   uint64    // reconnects after which missed ones were fetched
+	generation int64     // the highest one that the workers have published
+	next       time.Time // missed ones are not fetched before
+}
+
 // Headers of a message that a stream republished.
 const headerSequence = "Nats-Sequence"
 
@@ -89,8 +97,8 @@ func (s *Session) receive(k events.Kind, data []byte, seq uint64) {
 		return // of a version that this client cannot read; a later compaction replaces it
 	}
 	s.mu.Lock()
-	if s.c.nc.Stats().Reconnects == s.connects { // else some before it may have been missed
-		s.receivedSeq = max(s.receivedSeq, seq)
+	if s.c.nc.Stats().Reconnects == s.outcomes.connects { // else some before it may have been missed
+		s.outcomes.last = max(s.outcomes.last, seq)
 	}
 	var c *Compaction
 	switch b := body.(type) {
@@ -123,7 +131,7 @@ func (s *Session) receiveCompacted(b *events.Compacted) *Compaction {
 	o := offer{b.Generation, b.Through, b.Messages}
 	swapped := b.Compacted && s.view.accept(o)
 	if !swapped && b.Compacted && s.open != nil {
-		s.deferred = &o // it may contain the turn whose acknowledgement is on its way
+		s.open.deferred = &o // it may contain the turn whose acknowledgement is on its way
 	}
 	id := b.CausedBy.ID
 	if b.Request != nil {
@@ -142,7 +150,7 @@ func (s *Session) receiveBudget(b events.Budget, at uint64) {
 		return
 	}
 	s.budget, s.budgetAt = budget(b), at
-	s.published = max(s.published, b.Generation)
+	s.outcomes.generation = max(s.outcomes.generation, b.Generation)
 }
 
 // receiveRejected records which of our own turns was refused.
@@ -152,22 +160,24 @@ func (s *Session) receiveRejected(b *events.Rejected) {
 	switch {
 	case s.answer(b.CausedBy.ID, answer{err: e}):
 	case b.Code == events.CodeSessionReset:
-		s.view.generation, s.called, s.published, s.resend = 0, 0, 0, 1
-	case i < 0 || s.refused != nil:
+		s.view.generation, s.called, s.outcomes.generation = 0, 0, 0
+		s.state.lack(1)
+	case i < 0:
 	case events.Codes[b.Code].Rejects:
 		e.Turn = s.view.own[i].number
-		s.refused = e
+		s.state.refuse(e)
 	case b.Code == events.CodeTurnGap && b.Expected > 0:
-		s.resend = b.Expected
+		s.state.lack(b.Expected)
 	}
 }
 
 // receiveForgotten drops the whole history: nothing of it may be published again.
 func (s *Session) receiveForgotten(b *events.Forgotten) {
 	s.view = view{retracted: retractions{{b.Seq, 0}}}
-	s.system, s.tools, s.format, s.open, s.deferred = nil, nil, "", nil, nil
-	s.called, s.published, s.resend, s.budget = 0, 0, 0, Budget{}
-	s.refused = newError(CodeForgotten, "an operator has erased the session", "Begin another, or publish what it shall begin with.")
+	s.system, s.tools, s.format, s.open = nil, nil, "", nil
+	s.called, s.outcomes.generation, s.budget = 0, 0, Budget{}
+	s.state.resynced() // of what was erased nothing is sent again
+	s.state.refuse(newError(CodeForgotten, "an operator has erased the session", "Begin another, or publish what it shall begin with."))
 }
 
 // How long Context waits to catch up, and the pause before the next try after no
@@ -182,8 +192,8 @@ const (
 func (s *Session) catchUp(ctx context.Context) {
 	connects := s.c.nc.Stats().Reconnects
 	s.mu.Lock()
-	reconnected := connects != s.connects // outcomes published meanwhile were not received
-	skip := !reconnected && !s.missed() || time.Now().Before(s.nextCatchUp)
+	reconnected := connects != s.outcomes.connects // outcomes published meanwhile were not received
+	skip := !reconnected && !s.missed() || time.Now().Before(s.outcomes.next)
 	s.mu.Unlock()
 	if skip {
 		return
@@ -197,14 +207,14 @@ func (s *Session) catchUp(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.nextCatchUp = time.Now().Add(missedPause)
+		s.outcomes.next = time.Now().Add(missedPause)
 		return
 	}
-	s.connects, s.published = connects, s.view.generation
+	s.outcomes.connects, s.outcomes.generation = connects, s.view.generation
 }
 
 // missed reports whether a newer history was published than the one held.
-func (s *Session) missed() bool { return s.published > s.view.generation }
+func (s *Session) missed() bool { return s.outcomes.generation > s.view.generation }
 
 // fetchContext takes the history of a worker, if it is newer.
 func (s *Session) fetchContext(ctx context.Context) error {
@@ -215,7 +225,7 @@ func (s *Session) fetchContext(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.Known {
-		s.published = max(s.published, h.Generation)
+		s.outcomes.generation = max(s.outcomes.generation, h.Generation)
 		s.view.accept(offer{h.Generation, h.Through, nonNil(h.Messages)})
 	}
 	if s.missed() {
@@ -238,7 +248,7 @@ func (s *Session) lastPublished() events.Await {
 // replayOutcomes reads the outcomes after the last one received.
 func (s *Session) replayOutcomes(ctx context.Context) error {
 	s.mu.Lock()
-	from := s.receivedSeq + 1
+	from := s.outcomes.last + 1
 	s.mu.Unlock()
 	return stream.ReadSubject(ctx, s.c.nc, topology.OutcomesStream, outcomesOf("*", s.at), from, func(m stream.LogMessage) error {
 		at, err := events.ParseOutcome(m.Subject)

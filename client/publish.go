@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 )
 
@@ -35,7 +36,8 @@ type message struct {
 	kind     events.Kind
 	id       string
 	payload  []byte
-	revision int // of the config that a turn carries
+	config   *settings // that a turn carries, or an earlier one did
+	deferred *offer    // came before the acknowledgement it depends on
 
 	msgID      string // Nats-Msg-Id, which is id unless another client has used that
 	unknown    bool   // a try under msgID had no answer, so that it may be stored
@@ -43,8 +45,8 @@ type message struct {
 }
 
 // newMessage is an event before its first try.
-func newMessage(k events.Kind, id string, payload []byte, revision int) *message {
-	return &message{kind: k, id: id, payload: payload, revision: revision, msgID: id}
+func newMessage(k events.Kind, id string, payload []byte, config *settings) *message {
+	return &message{kind: k, id: id, payload: payload, config: config, msgID: id}
 }
 
 // wireTurn is a session.turn. The settings that it carries hold from then on.
@@ -97,7 +99,9 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 		return typed(err)
 	}
 	if w.ReplacesFrom > 0 {
-		s.needsRebuild = !s.view.cut(w.ReplacesFrom) // part of the prefix was retracted
+		if !s.view.cut(w.ReplacesFrom) { // part of the prefix was retracted
+			s.state.raise(stale)
+		}
 		s.view.retracted.add(retraction{unacknowledged, w.ReplacesFrom})
 	}
 	s.view.append(own{w.Turn, w.ID, t.Messages})
@@ -113,13 +117,13 @@ func (s *Session) publish(ctx context.Context, messages []events.Raw, usage even
 // compose numbers a turn.
 func (s *Session) compose(messages []events.Raw, usage events.Raw, from int64) *wireTurn {
 	w := &wireTurn{V: events.Version, ID: uuid.NewString(), Turn: s.view.last + 1, Generation: s.called, Messages: messages, Usage: usage}
-	if from == 0 && s.replace {
+	if from == 0 && s.view.parked {
 		from = w.Turn
 	}
 	if from > 0 {
 		w.Turn, w.ReplacesFrom = from, from
 	}
-	if s.sentRevision != s.revision {
+	if s.sent != s.config {
 		c := s.config
 		w.Model, w.Format, w.System, w.Tools, w.Policy = c.Model, c.Format, c.System, c.Tools, c.Policy
 	}
@@ -149,7 +153,7 @@ func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	if _, err := format.ReadNew(t.Messages); err != nil {
 		return nil, nil, err
 	}
-	return newMessage(events.KindTurn, w.ID, payload, s.revision), t, nil
+	return newMessage(events.KindTurn, w.ID, payload, s.config), t, nil
 }
 
 // flush sends the open event until it is acknowledged.
@@ -166,26 +170,25 @@ func (s *Session) flush(ctx context.Context) error {
 	if errors.Is(err, CodeUnacknowledged) {
 		return err
 	}
+	open := s.open // none if the session was erased meanwhile
 	s.open = nil
 	if err != nil { // not stored; the log shows whether an earlier try was
-		s.needsRebuild = true
+		s.state.raise(stale)
 		return err
 	}
-	s.acked, s.sentRevision, s.replace = seq, m.revision, false
+	s.acked, s.sent, s.view.parked = seq, m.config, false
 	s.view.retracted.acknowledge(seq)
-	if s.deferred != nil {
-		s.view.accept(*s.deferred)
-		s.deferred = nil
+	if open != nil && open.deferred != nil {
+		s.view.accept(*open.deferred)
 	}
 	return nil
 }
 
-// How long a try waits for its acknowledgement, and the pauses between tries.
-const (
-	tryTimeout = 2 * time.Second
-	firstPause = 20 * time.Millisecond
-	maxPause   = time.Second
-)
+// tryTimeout is how long a try waits for its acknowledgement.
+const tryTimeout = 2 * time.Second
+
+// pauses are those between tries.
+var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: time.Second}
 
 // margin is what headers may take of the server's max_payload.
 const margin = 1 << 10
@@ -199,53 +202,60 @@ const maxCollisions = 3
 // message ids over all tenants. A duplicate of a first try is the event of another
 // client, and nothing was stored: the event goes out again under a new message id.
 // After a try without an answer a duplicate is that try.
-func (s *Session) deliver(ctx context.Context, m *message) (uint64, error) {
+func (s *Session) deliver(ctx context.Context, m *message) (seq uint64, err error) {
 	subject, err := events.Input(m.kind, s.at)
 	if err != nil {
 		return 0, typed(err)
 	}
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		if limit := connect.MaxPayload(s.c.nc); limit > 0 && len(m.payload)+margin > limit {
-			return 0, newError(CodeTooLarge, fmt.Sprintf("the event has %d bytes; the server takes %d", len(m.payload), limit), events.Codes[events.CodeTooLarge].Hint)
+	_ = pauses.Do(ctx, nil, func() error { // err has more
+		if seq, err = s.send(ctx, subject, m); retryable(err) && !s.c.nc.IsClosed() {
+			return err
 		}
-		one, cancel := context.WithTimeout(ctx, tryTimeout)
-		ack, err := s.c.js.PublishMsg(one, &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.msgID}}})
-		cancel()
-		switch {
-		case err == nil && ack.Duplicate && !m.unknown:
-			if err := s.renewID(m, ack.Sequence); err != nil {
-				return 0, err
-			}
-			continue
-		case err == nil:
-			return ack.Sequence, nil
-		case !retryable(err):
-			return 0, fmt.Errorf("publish %s: %w", m.kind, err)
-		}
+		return retry.Final(err)
+	})
+	if retryable(err) {
+		err = newError(CodeUnacknowledged, "no acknowledgement came in time: "+err.Error(), "Is a NATS server running there, and has a worker ever run on it?")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("publish %s: %w", m.kind, err)
+	}
+	return seq, nil
+}
+
+// errDuplicate: another client has used the message id.
+var errDuplicate = errors.New("the message id was used by another client")
+
+// send publishes an event once.
+func (s *Session) send(ctx context.Context, subject string, m *message) (uint64, error) {
+	if limit := connect.MaxPayload(s.c.nc); limit > 0 && len(m.payload)+margin > limit {
+		return 0, newError(CodeTooLarge, fmt.Sprintf("the event has %d bytes; the server takes %d", len(m.payload), limit), events.Codes[events.CodeTooLarge].Hint)
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	ack, err := s.c.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.msgID}}})
+	switch {
+	case err != nil:
 		m.unknown = m.unknown || !notStored(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		if ctx.Err() != nil || s.c.nc.IsClosed() {
-			return 0, fmt.Errorf("publish %s: %w", m.kind,
-				newError(CodeUnacknowledged, "no acknowledgement came in time: "+err.Error(), "Is a NATS server running there, and has a worker ever run on it?"))
-		}
+		return 0, err
+	case ack.Duplicate && !m.unknown:
+		return 0, s.renewID(m, ack.Sequence)
+	default:
+		return ack.Sequence, nil
 	}
 }
 
-// renewID gives an event another message id: a message of another client, at seq, has
-// the one it had.
+// renewID gives an event another message id, and returns errDuplicate: a message of another
+// client, at seq, has the one it had.
 func (s *Session) renewID(m *message, seq uint64) error {
 	if s.c.onDuplicate != nil {
 		s.c.onDuplicate(Duplicate{Session: s.at.Session, ID: m.msgID, Seq: seq})
 	}
 	m.msgID = uuid.NewString()
 	if m.collisions++; m.collisions < maxCollisions {
-		return nil
+		return errDuplicate
 	}
-	return fmt.Errorf("publish %s: %w", m.kind, newError(CodeDuplicateID, fmt.Sprintf("the server reports a duplicate of %d random message ids; nothing was stored", m.collisions),
-		"Something between this client and the server copies message ids: connect without it."))
+	return newError(CodeDuplicateID, fmt.Sprintf("the server reports a duplicate of %d random message ids; nothing was stored", m.collisions),
+		"Something between this client and the server copies message ids: connect without it.")
 }
 
 // notStored reports whether an error means that the server has not stored the event.
@@ -257,5 +267,5 @@ func notStored(err error) bool {
 // retryable reports whether the same event may be stored when it is sent again.
 func retryable(err error) bool {
 	return jsapi.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
-		errors.Is(err, context.Canceled) || jsapi.InProcess(err)
+		errors.Is(err, context.Canceled) || jsapi.InProcess(err) || errors.Is(err, errDuplicate)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
@@ -24,8 +25,9 @@ func (s *Session) rebuild(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.system, s.tools = or(s.config.System, t.system), or(s.config.Tools, t.tools)
 	s.view, s.format = *v, t.format
-	s.published = max(s.published, v.generation)
-	s.needsRebuild, s.resend, s.replace, s.deferred = false, 0, len(t.parked) > 0, nil
+	s.view.parked = len(t.parked) > 0
+	s.outcomes.generation = max(s.outcomes.generation, v.generation)
+	s.state.resynced()
 	return nil
 }
 
@@ -49,31 +51,38 @@ const workerTimeout = 2 * time.Second
 func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, error) {
 	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
 	defer cancel()
-	for pause := firstPause; ; pause *= 2 {
-		own := s.lastPublished()
-		h, err := s.c.history(ctx, s.at, own)
-		if err != nil {
-			return nil, nil, err
+	var v *view
+	var t *tail
+	var err error
+	_ = pauses.Do(ctx, nil, func() error { // err has more
+		if v, t, err = s.onceFromWorker(ctx, streams); errors.Is(err, errBelow) {
+			return err
 		}
-		v := &view{}
-		if h.Known {
-			v.replacePrefix(offer{h.Generation, h.Through, nonNil(h.Messages)})
-		}
-		t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
-		if streams {
-			err = t.read(ctx, s.c.nc, s.at, 1)
-		} else if h.Through.Seq < own.Seq {
-			err = errBelow
-		}
-		if !errors.Is(err, errBelow) {
-			return v, t, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, newError(CodeUnavailable, "the worker has not applied all turns yet", "Try again in a moment.")
-		case <-time.After(pause):
-		}
+		return retry.Final(err)
+	})
+	if errors.Is(err, errBelow) {
+		err = newError(CodeUnavailable, "the worker has not applied all turns yet", "Try again in a moment.")
 	}
+	return v, t, err
+}
+
+func (s *Session) onceFromWorker(ctx context.Context, streams bool) (*view, *tail, error) {
+	own := s.lastPublished()
+	h, err := s.c.history(ctx, s.at, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := &view{}
+	if h.Known {
+		v.replacePrefix(offer{h.Generation, h.Through, nonNil(h.Messages)})
+	}
+	t := &tail{view: v, format: h.Format, system: h.System, tools: h.Tools}
+	if streams {
+		err = t.read(ctx, s.c.nc, s.at, 1)
+	} else if h.Through.Seq < own.Seq {
+		err = errBelow
+	}
+	return v, t, err
 }
 
 // fromStreams needs no worker. Where the newest outcome contains turns that were

@@ -38,7 +38,7 @@ type wireRequest struct {
 // error. CodeBudgetExceeded: nothing more could be removed. Overflow waits for a worker
 // until ctx ends.
 func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compaction, error) {
-	raw, err := refused(refusal)
+	raw, err := refusalOf(refusal)
 	if err != nil {
 		return Compaction{}, err
 	}
@@ -57,8 +57,8 @@ func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compac
 // maxRefusal is how much of a refusal is sent: its beginning and its end.
 const maxRefusal = events.MaxOverflowBytes / 4
 
-// refused is the error of a provider as it travels: its body where the SDK keeps it.
-func refused(v any) (events.Raw, error) {
+// refusalOf is the error of a provider as it travels: its body where the SDK keeps it.
+func refusalOf(v any) (events.Raw, error) {
 	if err, ok := v.(error); ok {
 		var body interface{ RawJSON() string } // the SDKs of OpenAI and Anthropic
 		if errors.As(err, &body) && body.RawJSON() != "" {
@@ -122,7 +122,8 @@ func (s *Session) End(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.acked = 0                                     // no worker will apply it
 	s.view = view{retracted: retractions{{seq, 0}}} // a late outcome belongs to the session that ended
-	s.called, s.published, s.format, s.sentRevision, s.resend = 0, 0, "", 0, 0
+	s.called, s.outcomes.generation, s.format, s.sent = 0, 0, "", nil
+	s.state.sent()
 	s.budget, s.budgetAt = Budget{}, seq
 	return nil
 }
@@ -133,7 +134,7 @@ func newRequest(k events.Kind, w wireRequest) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newMessage(k, w.ID, payload, 0), nil
+	return newMessage(k, w.ID, payload, nil), nil
 }
 
 // request publishes an event and waits for the outcome that answers it.
@@ -151,14 +152,14 @@ func (s *Session) request(ctx context.Context, k events.Kind, w wireRequest) (Co
 		delete(s.waiting, m.id)
 		s.mu.Unlock()
 	}()
-	if err := s.send(ctx, m); err != nil {
+	if err := s.publishEvent(ctx, m); err != nil {
 		return Compaction{}, err
 	}
 	return s.await(ctx, got)
 }
 
-// send publishes between two turns.
-func (s *Session) send(ctx context.Context, m *message) error {
+// publishEvent publishes between two turns.
+func (s *Session) publishEvent(ctx context.Context, m *message) error {
 	release, err := s.begin(ctx)
 	if err != nil {
 		return err

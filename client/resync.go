@@ -14,25 +14,25 @@ func (s *Session) resync(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	closed, refused, resend, rebuild := s.closed, s.refused, s.resend, s.needsRebuild
+	st := s.state
+	if st.phase == refused {
+		s.acked = 0 // no worker will apply it
+	}
 	s.mu.Unlock()
 	switch {
-	case closed:
+	case st.phase == closed:
 		return newError(CodeClosed, "the session is closed", "Open it again.")
-	case refused != nil: // the log is the truth
-		s.mu.Lock()
-		s.acked = 0 // no worker will apply it
-		s.mu.Unlock()
+	case st.phase == refused: // the log is the truth
 		if err := s.rebuild(ctx); err != nil {
 			return err
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.refused, s.sentRevision, s.replace = nil, 0, true // turns after it may be parked behind it
-		return refused
-	case resend > 0:
-		return s.publishAgain(ctx, resend)
-	case rebuild:
+		s.sent, s.view.parked = nil, true // turns after it may be parked behind it
+		return st.err
+	case st.from > 0:
+		return s.publishAgain(ctx, st.from)
+	case st.phase == stale:
 		return s.rebuild(ctx)
 	}
 	return nil
@@ -51,7 +51,8 @@ func (s *Session) publishAgain(ctx context.Context, from int64) error {
 			turns = append(turns, o.messages)
 		}
 	}
-	s.resend, s.sentRevision = 0, 0
+	s.sent = nil
+	s.state.sent()
 	s.mu.Unlock()
 	for i, messages := range turns {
 		at := int64(0)
@@ -71,14 +72,15 @@ func (s *Session) requeue(rest [][]events.Raw) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.view.last + 1
-	if s.needsRebuild { // not even the last one was stored
-		s.needsRebuild, first = false, s.view.last
+	if s.state.phase == stale { // not even the last one was stored
+		s.state.resynced()
+		first = s.view.last
 	}
 	for _, messages := range rest {
 		s.view.append(own{number: s.view.last + 1, messages: messages})
 	}
 	if first <= s.view.last {
-		s.resend = first
+		s.state.lack(first)
 	}
 }
 

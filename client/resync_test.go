@@ -105,7 +105,7 @@ func TestTurnGap(t *testing.T) {
 	w.start(t)
 	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		gap := s.resend
+		gap := s.state.from
 		s.mu.Unlock()
 		if gap == 2 {
 			break

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,30 +25,21 @@ type Session struct {
 	subs         []*nats.Subscription
 	turn         chan struct{} // has one while no call publishes
 
-	mu           sync.Mutex // guards the fields below
-	acked        uint64     // sequence of the last turn; a worker's history must contain it
-	closed       bool
-	config       settings // of the agent
-	revision     int      // of config
-	sentRevision int      // revision that the last acknowledged turn carried
-	format       events.Format
-	system       events.Raw
-	tools        events.Raw
-	view         view
-	called       int64                  // generation of the last Context
-	published    int64                  // highest generation that the workers have published
-	deferred     *offer                 // came before the acknowledgement it depends on
-	open         *message               // sent, not acknowledged
-	refused      *Error                 // returned by the next call
-	resend       int64                  // turns from this number on are missing in the log; 0 for none
-	needsRebuild bool                   // the history must be read again before it is used
-	replace      bool                   // the next turn retracts the turns that are parked behind a gap
-	budget       Budget                 // of the last outcome
-	budgetAt     uint64                 // sequence in the log up to which budget counts
-	receivedSeq  uint64                 // sequence in OUTCOMES of the last outcome received before a reconnect
-	connects     uint64                 // reconnects after which missed outcomes were fetched
-	nextCatchUp  time.Time              // missed outcomes are not fetched before
-	waiting      map[string]chan answer // by the id of a request
+	mu       sync.Mutex // guards the fields below
+	state    state
+	config   *settings // of the agent
+	sent     *settings // those that the last acknowledged turn carried; nil for none
+	format   events.Format
+	system   events.Raw
+	tools    events.Raw
+	view     view
+	open     *message // sent, not acknowledged
+	acked    uint64   // sequence of the last turn; a worker's history must contain it
+	called   int64    // generation of the last Context
+	budget   Budget   // of the last outcome
+	budgetAt uint64   // sequence in the log up to which budget counts
+	outcomes outcomes
+	waiting  map[string]chan answer // by the id of a request
 }
 
 // History is what the next call of the model should get. It is the caller's: the
@@ -71,7 +61,7 @@ type History struct {
 func (c *Client) Open(ctx context.Context, name string, config Config) (*Session, error) {
 	s := &Session{
 		c: c, at: events.Address{Tenant: c.tenant, Session: name}, onCompaction: config.OnCompaction, onNote: config.OnNote,
-		turn: make(chan struct{}, 1), connects: c.nc.Stats().Reconnects, waiting: map[string]chan answer{},
+		turn: make(chan struct{}, 1), outcomes: outcomes{connects: c.nc.Stats().Reconnects}, waiting: map[string]chan answer{},
 	}
 	s.turn <- struct{}{}
 	if err := s.at.Validate(); err != nil {
@@ -102,7 +92,7 @@ func (s *Session) resume(ctx context.Context) error {
 			return fmt.Errorf("open session %s: %w", s.at.Session, err)
 		}
 		s.mu.Lock()
-		s.receivedSeq = max(s.receivedSeq, m.Seq)
+		s.outcomes.last = max(s.outcomes.last, m.Seq)
 		s.mu.Unlock()
 	}
 	if err := s.rebuild(ctx); err != nil {
@@ -124,7 +114,6 @@ func (s *Session) Configure(config Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.config = set
-	s.revision++
 	if set.System != nil {
 		s.system = set.System
 	}
@@ -138,7 +127,7 @@ func (s *Session) Configure(config Config) error {
 func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.state.raise(closed)
 	for _, sub := range s.subs {
 		_ = sub.Unsubscribe()
 	}
@@ -196,7 +185,7 @@ func (s *Session) dialect() events.Format {
 func (s *Session) needsResync() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed || s.refused != nil || s.needsRebuild
+	return s.state.phase >= stale
 }
 
 // begin waits until no other call publishes, and resyncs the session.

@@ -14,6 +14,7 @@ type view struct {
 	own        []own          // the turns after it, in order
 	last       int64          // number of the last turn
 	generation int64          // of prefix; 0 when none was published
+	parked     bool           // the log has turns behind a gap, which the next turn retracts
 	retracted  retractions
 }
 
