@@ -115,7 +115,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 	}{
 		{"ignore-marker", []string{random, "committed", random}, []string{twiceStored}},
 		{"checkpoint-early", []string{"checkpointed", random, "checkpointed", "checkpointed"}, []string{notTrusted}},
-		{"forget-dirty", []string{"checkpointed:12", random, "checkpointed:12"}, []string{notInLog, missing, otherBytes}},
+		{"skip-dirty", []string{"checkpointed:12", random, "checkpointed:12"}, []string{notInLog, missing, otherBytes}},
 	} {
 		t.Run(c.defect, func(t *testing.T) {
 			f := faults{killing: killing{sessions: 12, env: []string{"COMPACTD_FAULT=" + c.defect}}, plan: c.plan, seed: 2, control: true}

@@ -75,8 +75,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// forget erases a session and waits until that is published.
-func (env *testEnv) forget(session string) (events.Forgotten, events.Erased) {
+// eraseSession publishes session.forget, and waits until the erasure is published.
+func (env *testEnv) eraseSession(session string) (events.Forgotten, events.Erased) {
 	env.t.Helper()
 	received := make(chan *nats.Msg, 10)
 	a := events.Address{Tenant: "default", Session: session}
@@ -85,7 +85,7 @@ func (env *testEnv) forget(session string) (events.Forgotten, events.Erased) {
 			env.t.Fatal(err)
 		}
 	}
-	seq := env.publish(events.KindForget, session, []byte(`{"v":1,"id":"forget-it"}`))
+	seq := env.publish(events.KindForget, session, []byte(`{"v":1,"id":"erase-1"}`))
 	first, second := next(env.t, received, "answer"), next(env.t, received, "confirmation")
 	var f events.Forgotten
 	var e events.Erased
@@ -95,8 +95,8 @@ func (env *testEnv) forget(session string) (events.Forgotten, events.Erased) {
 	if err := events.Unmarshal(second.Data, &e); err != nil {
 		env.t.Fatal(err)
 	}
-	if f.Seq != seq || e.Seq != seq || f.CausedBy.ID != "forget-it" {
-		env.t.Errorf("forget at %d was answered by %s and %s", seq, first.Data, second.Data)
+	if f.Seq != seq || e.Seq != seq || f.CausedBy.ID != "erase-1" {
+		env.t.Errorf("session.forget at %d was answered by %s and %s", seq, first.Data, second.Data)
 	}
 	return f, e
 }
@@ -147,7 +147,7 @@ func TestForget(t *testing.T) {
 		return len(filesContaining(t, secret, dir)) > 0 && len(filesContaining(t, victim, env.ledgers)) > 0
 	})
 	before := env.outcomesBySession()
-	_, e := env.forget(victim)
+	_, e := env.eraseSession(victim)
 	if e.Events < 12 || e.Outcomes == 0 || e.Resumed {
 		t.Errorf("erased: %+v", e)
 	}
@@ -180,7 +180,7 @@ func TestForget(t *testing.T) {
 		env.awaitSummaries()
 		env.wantRedecided()
 		if i == 1 {
-			env.forget(victim)
+			env.eraseSession(victim)
 			env.wantRedecided()
 		}
 		if err := stop(); err != nil {
@@ -211,7 +211,7 @@ func TestForgetWhileSummarized(t *testing.T) {
 		env.publish(events.KindTurn, victim, secretTurn(n))
 	}
 	next(t, started, "job")
-	env.forget(victim)
+	env.eraseSession(victim)
 	close(goOn)
 	env.publish(events.KindTurn, "other", turn(1))
 	env.awaitDecided()
@@ -280,7 +280,7 @@ func TestForgetBeforeSummarized(t *testing.T) {
 	if _, err := env.conn.ChanSubscribe(events.Published(events.KindErased, events.Address{Tenant: "default", Session: victim}), erased); err != nil {
 		t.Fatal(err)
 	}
-	env.publish(events.KindForget, victim, []byte(`{"v":1,"id":"forget-it"}`))
+	env.publish(events.KindForget, victim, []byte(`{"v":1,"id":"erase-1"}`))
 	close(goOn)
 	for next(t, started, "try") < 2 {
 	}
@@ -329,7 +329,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 				}
 				env.refused(victim)
 			case 1:
-				if _, e := env.forget(victim); e.Outcomes != 1 {
+				if _, e := env.eraseSession(victim); e.Outcomes != 1 {
 					t.Errorf("erased %+v; want the one rejection", e)
 				}
 			case 2:
@@ -369,7 +369,7 @@ func TestForgetInOldFiles(t *testing.T) {
 	b := env.start("b", owners.listener("b"))
 	owners.await(map[string]int{"a": 2, "b": 2})
 	for _, name := range names[:8] {
-		env.forget(name)
+		env.eraseSession(name)
 	}
 	until(t, "the names are gone from the old files", func() bool {
 		return len(filesContaining(t, "gone-0", old))+len(filesContaining(t, "gone-7", old)) == 0
@@ -382,7 +382,7 @@ func TestForgetInOldFiles(t *testing.T) {
 		t.Fatal("no old file contains a name: the test shows nothing")
 	}
 	for _, name := range names[8:] {
-		env.forget(name)
+		env.eraseSession(name)
 	}
 	env.ledgers = old
 	a = env.start("a", owners.listener("a"))
@@ -478,7 +478,7 @@ func TestForgetDuringHandOver(t *testing.T) {
 	for i := range 16 {
 		name := fmt.Sprintf("gone-%d", i)
 		if slices.Contains(closing, events.PartitionOf(events.Address{Tenant: "default", Session: name}, 4)) {
-			env.forget(name)
+			env.eraseSession(name)
 		}
 	}
 	close(goOn)

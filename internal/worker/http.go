@@ -82,7 +82,7 @@ func (m *Monitor) page(mux *http.ServeMux, path string, h http.HandlerFunc) {
 	mux.HandleFunc(path, query.WrongMethod("GET, HEAD"))
 }
 
-var errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNotFound, Message: "there is no such path", Hint: "GET / says where health, metrics and the API are, GET /v1/openapi.json lists all requests."}
+var errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNotFound, Message: "there is no such path", Hint: "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests."}
 
 // service is what answers requests, or why nothing does.
 func (m *Monitor) service() (*query.Service, error) {

@@ -171,7 +171,7 @@ func TestTooManyEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.wantOmitted("good", false)
-	var told []string
+	var rejections []string
 	for _, o := range env.outcomesBySession()[place{partition: 0, address: events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
 		var body events.Rejected
 		if err := events.Unmarshal([]byte(o.data), &body); err != nil {
@@ -180,10 +180,10 @@ func TestTooManyEdits(t *testing.T) {
 		if body.Code == "" {
 			continue // a change of level
 		}
-		told = append(told, fmt.Sprintf("%s %d", body.Code, body.Expected))
+		rejections = append(rejections, fmt.Sprintf("%s %d", body.Code, body.Expected))
 	}
-	if want := []string{"session_reset 0", "turn_gap 1"}; !slices.Equal(told, want) {
-		t.Errorf("rejections of the hostile session are %q, not %q", told, want)
+	if want := []string{"session_reset 0", "turn_gap 1"}; !slices.Equal(rejections, want) {
+		t.Errorf("rejections of the hostile session are %q, not %q", rejections, want)
 	}
 	env.wantRedecided()
 }

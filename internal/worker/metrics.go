@@ -99,7 +99,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		snapshots:     counter("snapshots_total", "Copies of ledger files put into the object store."),
 		snapshotBytes: counter("snapshot_bytes_total", "Bytes of those copies."),
 		ledgers:       gauges("ledgers", "Ledgers in memory, as of the last checkpoint.", labelPartition),
-		compactions:   counters("compactions_total", "Compactions published: compacted, or the code that says why there was none.", labelReason, labelResult),
+		compactions:   counters("compactions_total", "Compactions published, by result: compacted, or the code of the reason why not.", labelReason, labelResult),
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),

@@ -458,7 +458,7 @@ func TestForgetSnapshots(t *testing.T) {
 		}
 		env.rounds(16, n, n+1)()
 	}
-	env.forget(victim)
+	env.eraseSession(victim)
 	for found := filesContaining(t, victim, store, env.ledgers); len(found) > 0; found = filesContaining(t, victim, store, env.ledgers) {
 		if time.Now().After(deadline) { // the server removes files in the background
 			t.Fatalf("the victim is in %q", found)

@@ -75,8 +75,8 @@ type Config struct {
 	// Default a 64th of what OUTCOMES may hold, 256 MiB at least; negative is no bound.
 	OutcomeBytes int64
 
-	// MarkerEvery is the longest time a cursor that moved without outcomes goes
-	// unmarked. Default 1 s.
+	// MarkerEvery is the longest time that a cursor which moved without outcomes has no
+	// marker. Default 1 s.
 	MarkerEvery time.Duration
 	// DrainTimeout bounds a stop: the last commits, checkpoints and snapshots, and the
 	// release of the leases. Default [DefaultDrainTimeout].

@@ -90,7 +90,7 @@ func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 		Notes   []events.Note `json:"notes"`
 	}
 	if events.Unmarshal(recorded, &was) != nil || !was.Omitted {
-		return nil, nil //nolint:nilerr // what cannot be read differs, and the comparison says where
+		return nil, nil //nolint:nilerr // what cannot be read differs, and the comparison reports where
 	}
 	var limit *events.Note
 	if i := slices.IndexFunc(was.Notes, func(n events.Note) bool { return n.Code == events.CodeOutcomesLimit }); i >= 0 {

@@ -44,7 +44,7 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	}
 	if slices.ContainsFunc(outs, unwieldy) {
 		d.reset(k)
-		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins anew")), false
+		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins again")), false
 	}
 	if err := d.change(k, e.Kind, l, next.Install); err != nil {
 		return d.reject(e, err), false
@@ -172,7 +172,7 @@ func (d *Decider) change(k *Entry, kind events.Kind, l *compaction.Ledger, by fu
 	defer func() {
 		if r := recover(); r != nil {
 			d.reset(k)
-			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins anew")
+			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins again")
 		}
 	}()
 	known := l.HasTurns()

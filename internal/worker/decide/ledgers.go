@@ -74,11 +74,11 @@ func (d *Decider) entry(a events.Address) (*Entry, error) {
 	return k, nil
 }
 
-// put notes that a ledger changed.
+// put replaces a ledger that changed.
 func (d *Decider) put(k *Entry, l *compaction.Ledger) {
 	k.Ledger = l
 	d.cache(k)
-	d.markDirty(k)
+	d.addDirty(k)
 }
 
 // cache puts an entry into the cache, and keeps the sum of what the ledgers there take.
@@ -108,10 +108,10 @@ func (d *Decider) Reset(a events.Address) {
 func (d *Decider) reset(k *Entry) {
 	k.Ledger, k.replace = nil, true
 	d.cache(k)
-	d.markDirty(k)
+	d.addDirty(k)
 }
 
-func (d *Decider) markDirty(k *Entry) {
+func (d *Decider) addDirty(k *Entry) {
 	if !k.Dirty && d.Store != nil {
 		k.Dirty = true
 		d.Dirty = append(d.Dirty, k)
@@ -122,7 +122,7 @@ func (d *Decider) markDirty(k *Entry) {
 // now: what to write, and whom to call stored for once it is written.
 func (d *Decider) Collect() (changes []kv.Change, written []*Entry, err error) {
 	for _, k := range d.Dirty {
-		k.Dirty, k.unsaved = failpoint.ForgetDirty(), true
+		k.Dirty, k.unsaved = failpoint.SkipDirty(), true
 		written = append(written, k)
 		if k.Ledger == nil { // it began again
 			changes = append(changes, kv.Change{Address: k.address, Drop: true})
@@ -140,8 +140,8 @@ func (d *Decider) Collect() (changes []kv.Change, written []*Entry, err error) {
 	return changes, written, nil
 }
 
-// MarkStored notes that what collect took is written.
-func (d *Decider) MarkStored(written []*Entry) {
+// SetStored records that the ledgers that Collect took are written.
+func (d *Decider) SetStored(written []*Entry) {
 	for _, k := range written {
 		k.unsaved = false
 	}

@@ -53,7 +53,7 @@ func TestEvictUnused(t *testing.T) {
 		evict("before the checkpoint", 1)
 		written := file.write(t, d)
 		evict("while it is written", 1)
-		d.MarkStored(written)
+		d.SetStored(written)
 		if _, err := d.Ledger(a); err != nil {
 			t.Fatal(err)
 		}

@@ -2,10 +2,10 @@
 
 package failpoint
 
-// Pass, IgnoreMarker, CheckpointEarly and ForgetDirty act only with the build tag faults.
+// Pass, IgnoreMarker, CheckpointEarly and SkipDirty act only with the build tag faults.
 
 func Pass(string) {}
 
 func IgnoreMarker() bool    { return false }
 func CheckpointEarly() bool { return false }
-func ForgetDirty() bool     { return false }
+func SkipDirty() bool       { return false }

@@ -112,6 +112,6 @@ func CheckpointEarly() bool { return defect == "checkpoint-early" }
 
 var listed atomic.Uint64
 
-// ForgetDirty leaves every second ledger that changes again after a checkpoint out of
+// SkipDirty leaves every second ledger that changes again after a checkpoint out of
 // the list for the next.
-func ForgetDirty() bool { return defect == "forget-dirty" && listed.Add(1)%2 == 0 }
+func SkipDirty() bool { return defect == "skip-dirty" && listed.Add(1)%2 == 0 }

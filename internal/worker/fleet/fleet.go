@@ -60,7 +60,7 @@ type Fleet struct {
 	stop       partition.StopTime
 	shutting   bool
 
-	goodbyes sync.WaitGroup // of a stop
+	releases sync.WaitGroup // of a stop
 }
 
 // heldLease is the time of one lease.
@@ -340,21 +340,21 @@ func (f *Fleet) finish(e ending) error {
 // bestEffortTime bounds a release. What it would end expires by itself, later.
 const bestEffortTime = time.Second
 
-// bestEffort announces that something is over. At a stop nothing waits for it but the end: of many
-// that are not answered, each would cost its time.
-func (f *Fleet) bestEffort(partition int, step string, say func(context.Context) error) {
+// bestEffort sends one message of a release. During a stop it does not wait for the answer, except
+// at the end: otherwise each message without an answer would cost its time.
+func (f *Fleet) bestEffort(partition int, step string, send func(context.Context) error) {
 	if !f.config.Commit.IsConnected() {
 		return
 	}
 	do := func() {
 		ctx, cancel := context.WithTimeout(f.stop.All, bestEffortTime)
 		defer cancel()
-		if err := say(ctx); err != nil {
+		if err := send(ctx); err != nil {
 			f.retrying(partition, step, err)
 		}
 	}
 	if f.shutting {
-		f.goodbyes.Go(do)
+		f.releases.Go(do)
 		return
 	}
 	do()
@@ -411,7 +411,7 @@ func (f *Fleet) watchAgain(ctx context.Context) {
 // fenced. Without another worker there is time to commit everything.
 func (f *Fleet) leave() error {
 	f.shutting = true
-	defer f.goodbyes.Wait()
+	defer f.releases.Wait()
 	var why error
 	if len(f.membership.members(f.self.Name)) > 1 {
 		why = partition.ErrReassigned

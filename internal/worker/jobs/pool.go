@@ -134,8 +134,8 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	observe.Call(p.Listener.SummaryStarted, observe.SummaryStarted{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number})
 	began := time.Now()
 	var result *events.Summary
-	forgotten, err := erase.LastForget(ctx, p.NC, d.partition, d.address) // before any text is read
-	if err == nil && forgotten > d.job.CausedBy.Seq {
+	erased, err := erase.LastForget(ctx, p.NC, d.partition, d.address) // before any text is read
+	if err == nil && erased > d.job.CausedBy.Seq {
 		err = erase.ErrErased // what it is to read goes, perhaps later than this
 	}
 	if err == nil {
@@ -143,7 +143,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	}
 	if err == nil {
 		failpoint.Pass("summarized")
-		err = p.publish(ctx, d, result, forgotten)
+		err = p.publish(ctx, d, result, erased)
 	}
 	stop()
 	if errors.Is(err, erase.ErrErased) {
@@ -233,7 +233,7 @@ func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 // result summarizes. Its error is worth another try; what is not becomes a
 // summary that states why there is none. A job that every worker crashed on is not tried.
 func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
-	if err = errDead; d.number <= jobDeliveries {
+	if err = errCrashed; d.number <= jobDeliveries {
 		s, err = p.summarize(ctx, d)
 	}
 	if err != nil {
@@ -259,7 +259,7 @@ func failureOf(err error) string {
 	switch {
 	case gone:
 		return "source_gone"
-	case errors.Is(err, errDead):
+	case errors.Is(err, errCrashed):
 		return "dead"
 	case errors.Is(err, summarize.ErrNothing):
 		return "nothing_to_summarize"
@@ -273,9 +273,9 @@ func failureOf(err error) string {
 }
 
 var (
-	errPanic = errors.New("panic")
-	errDead  = fmt.Errorf("job exceeded %d deliveries; every worker that took it crashed", jobDeliveries)
-	errLimit = errors.New("the try took longer than its lane allows")
+	errPanic   = errors.New("panic")
+	errCrashed = fmt.Errorf("job exceeded %d deliveries; every worker that took it crashed", jobDeliveries)
+	errLimit   = errors.New("the try took longer than its lane allows")
 )
 
 // summarize reads the range of a job and has it written.
@@ -321,22 +321,22 @@ func (p *Pool) input(ctx context.Context, a events.Address, job *events.Job) (su
 	if job.Previous != 0 {
 		seqs = slices.Concat([]uint64{job.Previous}, seqs)
 	}
-	bodies, err := stream.GetLog(ctx, p.NC, seqs)
+	stored, err := stream.GetLog(ctx, p.NC, seqs)
 	if err != nil {
 		return in, err
 	}
-	for _, b := range bodies {
+	for _, b := range stored {
 		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
 			return in, &stream.GoneError{Seqs: []uint64{b.Seq}} // its place in the log is another's now
 		}
 	}
 	if job.Previous != 0 {
-		if in.Previous, err = events.DecodeSummary(bodies[0].Data); err != nil {
+		if in.Previous, err = events.DecodeSummary(stored[0].Data); err != nil {
 			return in, fmt.Errorf("read previous summary: %w", err)
 		}
-		bodies = bodies[1:]
+		stored = stored[1:]
 	}
-	for i, b := range bodies {
+	for i, b := range stored {
 		turn := job.Turn + int64(i)
 		messages, err := payload.ReadMessages(job.Format, b.Data)
 		if err != nil {
@@ -351,9 +351,9 @@ func (p *Pool) input(ctx context.Context, a events.Address, job *events.Job) (su
 	return in, nil
 }
 
-// publish stores the result as an event of its session, unless the session was
-// forgotten since the sequence forgotten.
-func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, forgotten uint64) error {
+// publish stores the result as an event of its session, unless the session was erased after the
+// sequence erased.
+func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, erased uint64) error {
 	subject, err := events.Input(events.KindSummary, d.address)
 	if err != nil {
 		return err
@@ -364,7 +364,7 @@ func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, forg
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, s.Job)
-	taken, err := erase.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, forgotten)
+	taken, err := erase.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, erased)
 	if taken != nil {
 		p.retrying("publish summary", taken)
 	}

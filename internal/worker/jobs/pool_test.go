@@ -27,10 +27,10 @@ func (hanging) Summarize(ctx context.Context, _ summarize.Input) (*events.Summar
 	return nil, ctx.Err()
 }
 
-// P8: models that hang hold a slot as long as the lane allows; then there is an
-// embedded summary. A worker that stops has none.
+// P8: a model that hangs holds a slot for as long as the lane allows; then the embedded summarizer
+// writes the summary. A worker that stops writes none.
 func TestHangingModel(t *testing.T) {
-	summarize.Redact("warm up: what a bubble makes must not be used outside")
+	summarize.Redact("warm up: what is made in a bubble must not be used outside")
 	in := summarize.Input{Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
 	for lane, terms := range laneTerms {
 		synctest.Test(t, func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// Whatever providers ask for: a pause is never longer than what is left of the
-// maximum wait, but for the least one, so that a job's pauses end with it; after the
-// last delivery nothing is left.
+// Whatever providers request, a pause is never longer than the rest of the maximum wait, except
+// for the shortest pause of a second. So a job's pauses end with the maximum wait. After the last
+// delivery there is no pause.
 func TestPauses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		terms := laneTerms[rapid.SampledFrom(events.Lanes).Draw(r, "lane")]
@@ -83,12 +83,12 @@ func TestPauses(t *testing.T) {
 			after := time.Duration(rapid.Int64Range(0, int64(left)).Draw(r, "after"))
 			pause := pauseBefore(&summarize.RetryAfterError{After: after}, left, n)
 			if pause < time.Second || pause > max(time.Second, left) || pause < after {
-				r.Fatalf("delivery %d, %s left, asked for %s: pause of %s", n, left, after, pause)
+				r.Fatalf("delivery %d, %s left, requested %s: pause of %s", n, left, after, pause)
 			}
 			age += pause
 		}
 		if age > terms.maxWait+time.Second {
-			r.Fatalf("pauses of %s in all, patience of %s", age, terms.maxWait)
+			r.Fatalf("pauses of %s in all, maximum wait of %s", age, terms.maxWait)
 		}
 	})
 	for n, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second} {
@@ -98,38 +98,38 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// message is a delivery that records what becomes of it.
+// message is a delivery that records how it is acknowledged.
 type message struct {
 	jetstream.Msg
-	beats atomic.Int64
-	given []time.Duration
+	renewals atomic.Int64
+	given    []time.Duration
 }
 
-func (m *message) InProgress() error { m.beats.Add(1); return nil }
+func (m *message) InProgress() error { m.renewals.Add(1); return nil }
 
 func (m *message) NakWithDelay(d time.Duration) error { m.given = append(m.given, d); return nil }
 
-// A job under way gives a sign of life three times in the time after which another
-// caller would get it, and none once it is resolved.
+// The delivery of a job under way is renewed three times in the time after which the job would be
+// delivered again, and never once the job has a result.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, m := Pool{Listener: &observe.Listener{}}, &message{}
 		stop := p.keepAlive(t.Context(), m)
 		time.Sleep(jobAckWait + time.Second)
-		if n := m.beats.Load(); n != 3 {
-			t.Errorf("%d signs of life in %s", n, jobAckWait)
+		if n := m.renewals.Load(); n != 3 {
+			t.Errorf("%d renewals in %s", n, jobAckWait)
 		}
 		stop()
 		stop()
 		time.Sleep(time.Hour)
-		if n := m.beats.Load() - 3; n != 0 {
-			t.Errorf("%d signs of life of a job that is resolved", n)
+		if n := m.renewals.Load() - 3; n != 0 {
+			t.Errorf("%d renewals of a job that has a result", n)
 		}
 	})
 }
 
-// What becomes of a job without a result: models that are busy delay it, other
-// failures are reported and tried again, a worker that stops leaves it at once.
+// A job without a result is delivered again: after a delay if models are busy, after a report for
+// other failures, at once if the worker stops.
 func TestGiveBack(t *testing.T) {
 	busy := &summarize.RetryAfterError{After: 17 * time.Second, Err: &model.Error{Kind: model.RateLimited, RetryAfter: 17 * time.Second}}
 	for _, c := range []struct {
@@ -138,7 +138,7 @@ func TestGiveBack(t *testing.T) {
 		stopped bool
 		pause   time.Duration
 		delayed int
-		told    int
+		retries int
 	}{
 		{"busy", busy, false, 17 * time.Second, 1, 0},
 		{"failure", errors.New("no answer"), false, jobPause, 0, 1},
@@ -146,14 +146,14 @@ func TestGiveBack(t *testing.T) {
 		{"busy, and stop", busy, true, 0, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			delayed, told := 0, 0
+			delayed, retries := 0, 0
 			p := Pool{Listener: &observe.Listener{
 				SummaryDelayed: func(e observe.SummaryDelayed) {
 					if delayed++; e.Pause != c.pause || e.Attempt != 2 || e.Err == nil {
 						t.Errorf("%s: reported %+v", c.name, e)
 					}
 				},
-				Retrying: func(observe.Retrying) { told++ },
+				Retrying: func(observe.Retrying) { retries++ },
 			}}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -162,15 +162,15 @@ func TestGiveBack(t *testing.T) {
 			}
 			m := &message{}
 			p.giveBack(ctx, m, &delivery{lane: events.LaneNormal, number: 2, requestedAt: time.Now()}, c.err)
-			if len(m.given) != 1 || m.given[0] != c.pause || delayed != c.delayed || told != c.told {
-				t.Errorf("%s: given back after %v, %d delays and %d failures reported", c.name, m.given, delayed, told)
+			if len(m.given) != 1 || m.given[0] != c.pause || delayed != c.delayed || retries != c.retries {
+				t.Errorf("%s: given back after %v, %d delays and %d failures reported", c.name, m.given, delayed, retries)
 			}
 		})
 	}
 }
 
 // A user who requested a compaction does not wait for models that are busy.
-func TestManualHasNoPatience(t *testing.T) {
+func TestManualDoesNotWait(t *testing.T) {
 	d := delivery{lane: events.LaneNormal, number: 1, requestedAt: time.Now()}
 	if d.maxWait() <= 0 {
 		t.Error("a job at the trigger has no maximum wait")

@@ -182,7 +182,7 @@ type SummaryStarted struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
-	Attempt uint64 // from 1; beyond 5 only to report the failure dead
+	Attempt uint64 // from 1; beyond 5 only to report that every worker crashed
 }
 
 // ModelCalled is the result of one call of a model.

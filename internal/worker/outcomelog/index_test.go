@@ -7,9 +7,9 @@ import (
 	"compactd/internal/compaction"
 )
 
-// The first marker of an owner is where the one before had ended: what lies
-// between that and the last marker that is left was decided under the old config,
-// also when the markers were erased with a session that was erased.
+// The first marker of an owner is at the position that the owner before it had reached. Events
+// between that and the last marker that is left were decided under the old config, also when
+// markers were erased with a session.
 func TestConfigEpochsOfErasedMarkers(t *testing.T) {
 	r := &Index{}
 	for _, m := range []commit.Marker{
@@ -28,8 +28,8 @@ func TestConfigEpochsOfErasedMarkers(t *testing.T) {
 	}
 }
 
-// A truncated log takes the config epochs over it along, also when it ends where one
-// of them did.
+// When a log is truncated, config epochs after its end are dropped, also when it ends at the end of
+// one of them.
 func TestConfigEpochsOfLostEvents(t *testing.T) {
 	for end, want := range map[uint64]map[compaction.Seq]string{
 		10: {10: "a", 11: "c", 40: "c"},

@@ -96,7 +96,7 @@ func (l *ledgers) collect() (*checkpoint, error) {
 func (l *ledgers) stored(c *checkpoint) (evicted, left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.decider.MarkStored(c.written)
+	l.decider.SetStored(c.written)
 	return l.evict(), len(l.decider.Cache)
 }
 

@@ -69,11 +69,11 @@ func (t *Renderer) get(ctx context.Context, a events.Address, seqs []compaction.
 		}
 		missing = append(missing, uint64(seq))
 	}
-	bodies, err := stream.GetLog(ctx, t.nc, missing)
+	stored, err := stream.GetLog(ctx, t.nc, missing)
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range bodies {
+	for _, b := range stored {
 		at, err := events.ParseLog(b.Subject)
 		if err != nil || at.Address != a {
 			return nil, fmt.Errorf("sequence %d belongs to another session", b.Seq)
@@ -220,11 +220,11 @@ func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools c
 	if tools != 0 && tools != system {
 		seqs = append(seqs, uint64(tools))
 	}
-	bodies, err := stream.GetLog(ctx, t.nc, seqs)
+	stored, err := stream.GetLog(ctx, t.nc, seqs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read prompt: %w", err)
 	}
-	for _, b := range bodies {
+	for _, b := range stored {
 		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
 			return nil, nil, fmt.Errorf("read prompt: sequence %d belongs to another session", b.Seq)
 		}

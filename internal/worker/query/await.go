@@ -97,25 +97,25 @@ func (s *Service) awaitDecided(ctx context.Context, a events.Address, w events.A
 // awaitMove reports whether the event was decided; if not, it returns with the next
 // event of the session.
 func (s *Service) awaitMove(ctx context.Context, p *partition.Partition, a events.Address, w events.Await, late <-chan time.Time) (bool, error) {
-	moved, drop := p.Await(a) // before the look, so that nothing is missed in between
+	moved, drop := p.Await(a) // before the ledger is read, so that no event is missed in between
 	defer drop()
-	var settled bool
+	var decided bool
 	var last events.Through
 	_, at, err := s.inspect(a, func(l *compaction.Ledger) {
-		settled = w.Turn > 0 && l.Received(w.Turn)
+		decided = w.Turn > 0 && l.Received(w.Turn)
 		last = l.Through()
 	})
 	switch {
 	case err != nil:
 		return false, err
 	case w.Seq > 0:
-		settled = uint64(at) >= w.Seq
-	case !settled:
-		if settled, err = s.refusedBefore(ctx, p, a, w.Turn, at, last); err != nil {
+		decided = uint64(at) >= w.Seq
+	case !decided:
+		if decided, err = s.refusedBefore(ctx, p, a, w.Turn, at, last); err != nil {
 			return false, err
 		}
 	}
-	if settled {
+	if decided {
 		return true, nil
 	}
 	gone := time.NewTicker(10 * unservedPause) // the partition may be handed over
@@ -185,14 +185,14 @@ func rejectionIn(data []byte) *events.Rejected {
 // numberOf is the number of a turn in the log; 0 for one that has none, -1 for one that
 // cannot be read or is gone.
 func (s *Service) numberOf(ctx context.Context, seq uint64) (int64, error) {
-	bodies, err := stream.GetLog(ctx, s.config.Read, []uint64{seq})
-	if _, gone := errors.AsType[*stream.GoneError](err); gone || err == nil && len(bodies) == 0 {
+	stored, err := stream.GetLog(ctx, s.config.Read, []uint64{seq})
+	if _, gone := errors.AsType[*stream.GoneError](err); gone || err == nil && len(stored) == 0 {
 		return -1, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	t, _ := events.DecodeTurn(bodies[0].Data) // beside its problems stands what could be read
+	t, _ := events.DecodeTurn(stored[0].Data) // returns what it could read beside the error
 	if t == nil {
 		return -1, nil
 	}

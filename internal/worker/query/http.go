@@ -26,7 +26,7 @@ const (
 // ServeHTTP adds all operations to mux. current is the service that answers, or why there is none
 // now: until there is a worker nothing can answer.
 func ServeHTTP(mux *http.ServeMux, current func() (*Service, error)) {
-	h := &adapter{current: current, answers: make(places, maxRequests), bodies: make(places, maxBodies)}
+	h := &adapter{current: current, answers: make(places, maxRequests), reads: make(places, maxBodies)}
 	for _, o := range Operations() {
 		mux.HandleFunc(o.Method+" "+o.Path, func(w http.ResponseWriter, q *http.Request) {
 			if err := h.answer(w, q, &o); err != nil {
@@ -41,7 +41,7 @@ func ServeHTTP(mux *http.ServeMux, current func() (*Service, error)) {
 type adapter struct {
 	current func() (*Service, error)
 	answers places
-	bodies  places
+	reads   places // of bodies
 }
 
 // answer writes an answer; after an error nothing is written. A request takes its place when its
@@ -85,10 +85,10 @@ func (h *adapter) body(w http.ResponseWriter, q *http.Request, o *Operation) ([]
 	if !o.Body || q.Body == http.NoBody {
 		return nil, nil
 	}
-	if !h.bodies.take() {
+	if !h.reads.take() {
 		return nil, ErrBusy
 	}
-	defer h.bodies.release()
+	defer h.reads.release()
 	if err := deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
 		return nil, fmt.Errorf("bound the body: %w", err)
 	}

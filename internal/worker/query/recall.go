@@ -94,13 +94,13 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 // read returns turns of the session, nil for those that the log does not hold, and
 // how many bytes they have. Without any it is a [*stream.GoneError].
 func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, int, error) {
-	bodies, err := stream.GetLog(ctx, o.nc, seqs)
+	stored, err := stream.GetLog(ctx, o.nc, seqs)
 	gone, some := errors.AsType[*stream.GoneError](err)
 	if err != nil && (!some || len(gone.Seqs) == len(seqs)) {
 		return nil, 0, fmt.Errorf("recall: %w", err)
 	}
-	size, out := 0, make([]*events.Turn, len(bodies))
-	for i, b := range bodies {
+	size, out := 0, make([]*events.Turn, len(stored))
+	for i, b := range stored {
 		if b.Subject == "" {
 			continue
 		}

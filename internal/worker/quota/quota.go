@@ -179,11 +179,11 @@ func (q *Bounds) look(ctx context.Context) {
 	}
 	q.mu.Lock()
 	q.held, q.most = int64(state.Bytes), state.MaxBytes
-	crowded := q.share() >= 0
-	if !crowded {
+	nearFull := q.share() >= 0
+	if !nearFull {
 		q.tenants = nil
 	}
-	due := crowded && (q.tenants == nil || time.Since(q.counted) >= countEvery)
+	due := nearFull && (q.tenants == nil || time.Since(q.counted) >= countEvery)
 	q.mu.Unlock()
 	if !due {
 		return

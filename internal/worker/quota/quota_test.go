@@ -11,20 +11,20 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-func newTestQuotas(perHour, most int64, told *[]observe.OutcomesLimited) *Bounds {
+func newTestQuotas(perHour, most int64, limited *[]observe.OutcomesLimited) *Bounds {
 	return &Bounds{
 		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
-		limited: func(e observe.OutcomesLimited) { *told = append(*told, e) },
+		limited: func(e observe.OutcomesLimited) { *limited = append(*limited, e) },
 		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, reported: map[string]time.Time{},
 	}
 }
 
-// A tenant has its bytes of an hour, of any hour, over all partitions, and is listed
-// once in ten minutes; another tenant is not touched.
+// A tenant has its bytes once in any hour, over all partitions, and is reported once in ten
+// minutes. Another tenant is not affected.
 func TestQuotaHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []observe.OutcomesLimited
-		q := newTestQuotas(1000, 0, &told)
+		var limited []observe.OutcomesLimited
+		q := newTestQuotas(1000, 0, &limited)
 		type stored struct {
 			at    time.Time
 			bytes int64
@@ -54,20 +54,20 @@ func TestQuotaHour(t *testing.T) {
 			}
 		}
 		if len(all) < 11*5 { // 400 minutes, and an hour is over after 70 minutes at most
-			t.Errorf("%d outcomes whole: nothing comes back with time", len(all))
+			t.Errorf("%d outcomes whole: the quota is not renewed", len(all))
 		}
-		if n := len(told); n < 20 || n > 40 {
+		if n := len(limited); n < 20 || n > 40 {
 			t.Errorf("reported %d times in 400 minutes", n)
 		}
 	})
 }
 
-// Of an hour's bytes a quarter comes within ten minutes at most, so that a loop does
-// not take the whole hour, nor the memory of a server that caches what it stores.
+// At most a quarter of the hour's bytes is stored within ten minutes. So a loop does not use up the
+// hour, nor the memory of a server that caches what it stores.
 func TestQuotaBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []observe.OutcomesLimited
-		q := newTestQuotas(256<<20, 0, &told)
+		var limited []observe.OutcomesLimited
+		q := newTestQuotas(256<<20, 0, &limited)
 		time.Sleep(time.Until(time.Now().Truncate(quotaSlot).Add(quotaSlot)))
 		for range 4 {
 			n := int64(0)
@@ -83,16 +83,16 @@ func TestQuotaBurst(t *testing.T) {
 		if why := q.Over("a", 1); why != observe.OmittedHour {
 			t.Errorf("after the bytes of an hour: %q", why)
 		}
-		if told[0].Reason != observe.OmittedBurst {
-			t.Errorf("reported %+v", told[0])
+		if limited[0].Reason != observe.OmittedBurst {
+			t.Errorf("reported %+v", limited[0])
 		}
 	})
 }
 
-// A worker grants the part of an hour that its share of the partitions is.
+// A worker grants its part of an hour's bytes: that of the partitions that it owns.
 func TestQuotaOfShare(t *testing.T) {
-	var told []observe.OutcomesLimited
-	q := newTestQuotas(1000, 0, &told)
+	var limited []observe.OutcomesLimited
+	q := newTestQuotas(1000, 0, &limited)
 	q.assigned = func() int { return 1 }
 	if q.Over("a", 250) != "" || q.Over("a", 251) == "" {
 		t.Error("one partition of four does not grant a quarter")
@@ -101,7 +101,7 @@ func TestQuotaOfShare(t *testing.T) {
 	if q.Over("a", 1) == "" {
 		t.Error("what is stored is not counted")
 	}
-	for n := int64(1); n < 4; n++ { // given away, and another one taken
+	for n := int64(1); n < 4; n++ { // released, and another one acquired
 		q.Release(int(n - 1))
 		if q.Over("a", 250) != "" {
 			t.Errorf("%d bytes stored: nothing is granted", n*250)
@@ -110,15 +110,15 @@ func TestQuotaOfShare(t *testing.T) {
 	}
 	q.Release(3)
 	if q.Over("a", 1) == "" {
-		t.Error("what partitions had stored that are given away does not count")
+		t.Error("the bytes of released partitions do not count")
 	}
 }
 
-// As OUTCOMES fills up, whoever holds most of it goes first; who holds little has
-// messages to the end, and the reserve is not for messages.
+// As OUTCOMES fills up, the tenant that has stored most loses its messages first. One that has
+// stored little loses none, and the reserve is not used for messages.
 func TestQuotaShare(t *testing.T) {
-	var told []observe.OutcomesLimited
-	q := newTestQuotas(1<<40, 1000, &told)
+	var limited []observe.OutcomesLimited
+	q := newTestQuotas(1<<40, 1000, &limited)
 	for q.Over("evil", 10) == "" {
 		q.Charge(0, "evil", 10)
 	}
@@ -137,7 +137,7 @@ func TestQuotaShare(t *testing.T) {
 	}
 	q.perHour = -1
 	if q.Over("evil", 1000) != "" {
-		t.Error("there is a bound although there is none")
+		t.Error("a tenant is limited although there is no quota")
 	}
 }
 
