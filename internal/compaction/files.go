@@ -30,7 +30,7 @@ func (l *Ledger) Files(c *Config) []FileUsage {
 	l.use(c)
 	restorable := map[measure.Key]bool{}
 	if l.cache.policy.Restore.Enabled {
-		for _, e := range l.restorable() {
+		for e := range l.restorable {
 			restorable[e.Path] = true
 		}
 	}

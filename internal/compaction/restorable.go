@@ -6,52 +6,57 @@ import (
 	"compactd/internal/compaction/measure"
 )
 
-// restorable lists the results that may be restored, newest first: of each file
+// restorable walks over the results that may be restored, newest first: of each file
 // its latest read, unless the file was changed after it, and the results of protected
 // tools. What was cleared before stays cleared.
-func (l *Ledger) restorable() []Entry {
+func (l *Ledger) restorable(yield func(Entry) bool) {
 	least := max(l.entries.n-maxRestoreLookback, 0)
-	written, seen := l.lastWrites(least), map[measure.Key]bool{}
+	stale := map[measure.Key]bool{} // files that were read or changed later
 	protected, fresh := measure.KeysOf(l.cache.policy.Prune.ProtectedTools), l.fresh(2)
-	var out []Entry
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)
 		read := e.Flags.Has(measure.FlagRead)
 		if e.Seq < fresh {
-			break // its text leaves the log soon, and that of all before it
+			return // its text leaves the log soon, and that of all before it
+		}
+		if writes(e) {
+			stale[e.Path] = true
 		}
 		if e.Kind != measure.KindResult || e.Flags&(measure.FlagFailed|measure.FlagEmpty) != 0 || !read && !slices.Contains(protected, e.Tool) {
 			continue
 		}
-		call, stale := l.callOf(e, i), false
+		call := l.callOf(e, i)
 		if read {
-			at := i
-			if call >= 0 { // calls of one message run in their order, whenever their results come
-				at = call
+			old := stale[e.Path] || call >= 0 && l.written(e.Path, max(call, least), i)
+			stale[e.Path] = true
+			if old {
+				continue
 			}
-			stale = seen[e.Path] || written[e.Path] > at
-			seen[e.Path] = true
 		}
-		if !stale && e.Whole() && e.Text > 0 {
-			out = append(out, l.again(i, call))
+		if e.Whole() && e.Text > 0 && !yield(l.again(i, call)) {
+			return
 		}
 	}
-	return out
 }
 
 // maxRestoreLookback is how many of the newest entries are searched for what may
 // be restored: nothing older was read recently.
 const maxRestoreLookback = 4_096
 
-// lastWrites returns for each file the position of the last call that changes it.
-func (l *Ledger) lastWrites(least int) map[measure.Key]int {
-	out := map[measure.Key]int{}
-	for i := least; i < l.entries.n; i++ {
-		if e := l.entries.at(i); e.Kind == measure.KindCall && e.Path != 0 && !e.Flags.Has(measure.FlagRead) {
-			out[e.Path] = i
+// writes reports whether an entry is a call that changes a file.
+func writes(e *Entry) bool {
+	return e.Kind == measure.KindCall && e.Path != 0 && !e.Flags.Has(measure.FlagRead)
+}
+
+// written reports whether a file is changed between a call and its result: calls of one
+// message run in their order, whenever their results come.
+func (l *Ledger) written(file measure.Key, call, result int) bool {
+	for i := call; i < result; i++ {
+		if e := l.entries.at(i); writes(e) && e.Path == file {
+			return true
 		}
 	}
-	return out
+	return false
 }
 
 // again is the entry in a view that shows a result again. Its ceiling is the whole

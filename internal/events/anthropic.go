@@ -106,21 +106,19 @@ func readAnthropicBlock(w *reader) Part {
 	return p
 }
 
-// writeAnthropic puts the parts of m into the members of its Raw, nil when m is
-// made by compactd.
-func writeAnthropic(m Message, ms []codec.Member) ([]codec.Member, error) {
-	content, err := writeContent(m.Parts, createAnthropicBlock)
-	if err != nil {
-		return nil, err
+// appendAnthropic puts the parts of m into its Raw, nil when m is made by compactd.
+func appendAnthropic(out Raw, m *Message) (Raw, error) {
+	raw := m.Raw
+	switch {
+	case raw != nil:
+	case m.Role == RoleAssistant:
+		raw = Raw(`{"role":"assistant"}`)
+	case m.Role == RoleSystem:
+		raw = Raw(`{"role":"system"}`)
+	default: // results are a user's blocks here
+		raw = Raw(`{"role":"user"}`)
 	}
-	if ms == nil {
-		role := m.Role
-		if role == RoleTool {
-			role = RoleUser // results are a user's blocks here
-		}
-		ms = []codec.Member{{Name: "role", Value: codec.Quote(string(role))}}
-	}
-	return codec.SetMember(ms, "content", content), nil
+	return codec.AppendWith(out, raw, "content", func(out Raw) (Raw, error) { return appendContent(out, m.Parts, createAnthropicBlock) })
 }
 
 func createAnthropicBlock(p Part) (Raw, error) {

@@ -103,60 +103,48 @@ func (p *Part) answer(parts []Part) {
 	p.Text = strings.Join(blocks, "\n")
 }
 
-// writeContent is the reverse of readContent: a single text without a block of
+// appendContent is the reverse of readContent: a single text without a block of
 // its own is a string, anything else an array.
-func writeContent(parts []Part, block func(Part) (Raw, error)) (Raw, error) {
+func appendContent(out Raw, parts []Part, block func(Part) (Raw, error)) (Raw, error) {
 	if len(parts) == 1 && parts[0].Kind == PartText && parts[0].Raw == nil {
-		return codec.Quote(parts[0].Text), nil
+		return codec.AppendQuote(out, parts[0].Text), nil
 	}
-	size := 2
+	out = append(out, '[')
 	for i := range parts {
-		if p := &parts[i]; p.Edited || p.Raw == nil {
-			size += len(p.Text) + blockFrame
-		} else {
-			size += len(p.Raw) + 1
-		}
-	}
-	out := append(make(Raw, 0, size), '[')
-	for i, p := range parts {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		var err error
-		if out, err = appendBlock(out, p, block); err != nil {
-			return nil, err
+		if out, err = appendBlock(out, &parts[i], block); err != nil {
+			return out, err
 		}
 	}
 	return append(out, ']'), nil
 }
 
-// blockFrame is about the size of a block without its text.
-const blockFrame = 128
-
 // appendBlock writes the block of a part as it came, with its text replaced, or
 // made by create. Text in place of a block without any, such as an image,
 // becomes a text block. Of a call the arguments are replaced.
-func appendBlock(out Raw, p Part, create func(Part) (Raw, error)) (Raw, error) {
+func appendBlock(out Raw, p *Part, create func(Part) (Raw, error)) (Raw, error) {
+	name := "text"
 	switch {
 	case p.Raw == nil:
-		made, err := create(p)
+		made, err := create(*p)
 		return append(out, made...), err
 	case !p.Edited:
 		return append(out, p.Raw...), nil
 	case p.Kind == PartCall:
-		block, err := codec.WithMember(p.Raw, "input", p.Args)
-		return append(out, block...), err
+		return codec.AppendWith(out, p.Raw, "input", func(out Raw) (Raw, error) { return append(out, p.Args...), nil })
 	case p.Kind == PartThinking:
-		return codec.AppendWithText(out, p.Raw, "thinking", p.Text)
+		name = "thinking"
 	case p.Kind == PartResult:
-		return codec.AppendWithText(out, p.Raw, "content", p.Text)
+		name = "content"
 	case p.Kind == PartText && blockType(p.Raw) == "refusal":
-		return codec.AppendWithText(out, p.Raw, "refusal", p.Text)
-	case p.Kind == PartText:
-		return codec.AppendWithText(out, p.Raw, "text", p.Text)
-	default:
+		name = "refusal"
+	case p.Kind != PartText:
 		return append(out, textBlock(p.Text)...), nil
 	}
+	return codec.AppendWith(out, p.Raw, name, func(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil })
 }
 
 func blockType(raw Raw) string {

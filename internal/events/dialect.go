@@ -113,39 +113,33 @@ func (f Format) Write(m Message) (Raw, error) {
 	if m.Raw != nil && !m.Edited {
 		return m.Raw, nil
 	}
+	return f.Append(nil, &m)
+}
+
+// Append builds a message from its parts as [Format.Write] does, behind what out holds.
+func (f Format) Append(out Raw, m *Message) (Raw, error) {
 	var ms []codec.Member
-	if m.Raw != nil {
-		var err error
+	var err error
+	if m.Raw != nil && f != Anthropic {
 		if ms, err = codec.ReadObject(m.Raw); err != nil {
 			return nil, fmt.Errorf("write message: %w", err)
 		}
 	}
-	var err error
 	switch f {
 	case Anthropic:
-		ms, err = writeAnthropic(m, ms)
+		out, err = appendAnthropic(out, m)
 	case NeuroLink:
-		ms, err = writeNeuroLink(m, ms)
+		ms, err = writeNeuroLink(*m, ms)
 	case OpenAI:
-		ms, err = writeOpenAI(m, ms)
+		ms, err = writeOpenAI(*m, ms)
 	default:
 		return nil, errUnknownFormat
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write %s message: %w", f, err)
 	}
-	return codec.WriteObject(ms), nil
-}
-
-// WriteAll writes messages in order.
-func (f Format) WriteAll(msgs []Message) ([]Raw, error) {
-	out := make([]Raw, len(msgs))
-	for i, m := range msgs {
-		raw, err := f.Write(m)
-		if err != nil {
-			return nil, fmt.Errorf("messages[%d]: %w", i, err)
-		}
-		out[i] = raw
+	if f != Anthropic {
+		out = codec.AppendObject(out, ms)
 	}
 	return out, nil
 }

@@ -143,14 +143,14 @@ func TestReadAllNamesBadMessages(t *testing.T) {
 	}
 }
 
-func TestReadAllWriteAll(t *testing.T) {
+func TestReadAllWrite(t *testing.T) {
 	raws := []Raw{Raw(`{"role":"user","content":"a"}`), Raw(`{ "role" : "assistant", "content" : "b" }`)}
 	for _, f := range []Format{OpenAI, Anthropic, NeuroLink} {
 		msgs, err := f.ReadAll(raws)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.WriteAll(msgs)
+		got, err := writeAll(f, msgs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,10 +158,23 @@ func TestReadAllWriteAll(t *testing.T) {
 			t.Errorf("%s: %s", f, d)
 		}
 	}
-	_, err := OpenAI.WriteAll([]Message{{Role: RoleUser}, {Role: RoleTool}})
-	if err == nil || !strings.HasPrefix(err.Error(), "messages[1]: write openai message: ") {
+	_, err := OpenAI.Write(Message{Role: RoleTool})
+	if err == nil || !strings.HasPrefix(err.Error(), "write openai message: ") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// writeAll writes messages in order.
+func writeAll(f Format, msgs []Message) ([]Raw, error) {
+	out := make([]Raw, len(msgs))
+	for i, m := range msgs {
+		raw, err := f.Write(m)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = raw
+	}
+	return out, nil
 }
 
 func TestDefaultFormat(t *testing.T) {

@@ -3,7 +3,7 @@
 //
 //	turn, err := events.DecodeTurn(data)             // every problem in one *Invalid
 //	msgs, err := turn.Format.ReadAll(turn.Messages)  // one model for all dialects
-//	raw, err := turn.Format.WriteAll(msgs)           // back in the form they came in
+//	raw, err := turn.Format.Write(msgs[0])           // back in the form it came in
 //	bad := validate.Messages(turn.Format, raw)       // valid for its provider?
 //
 // Package codec has the strict JSON, package validate the rules of the providers, and

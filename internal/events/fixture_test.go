@@ -83,7 +83,7 @@ func TestTurnFixtures(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		out, err := f.WriteAll(msgs)
+		out, err := writeAll(f, msgs)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -195,7 +195,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 			ms = codec.SetMember(ms, "content", Raw(`null`))
 		}
 	} else {
-		c, err := writeContent(content, createOpenAIBlock)
+		c, err := appendContent(nil, content, createOpenAIBlock)
 		if err != nil {
 			return nil, err
 		}

@@ -114,7 +114,7 @@ func TestReadWriteIsIdentity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := f.WriteAll(msgs)
+			out, err := writeAll(f, msgs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestReadWriteIsIdentity(t *testing.T) {
 			for i := range msgs {
 				msgs[i].Edited = true
 			}
-			anew, err := f.WriteAll(msgs)
+			anew, err := writeAll(f, msgs)
 			if err != nil {
 				t.Fatal(err)
 			}

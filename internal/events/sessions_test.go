@@ -148,7 +148,7 @@ func TestRealSessions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				out, err := f.WriteAll(msgs)
+				out, err := writeAll(f, msgs)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -164,7 +164,7 @@ func TestRealSessions(t *testing.T) {
 						}
 					}
 				}
-				if out, err = f.WriteAll(msgs); err != nil {
+				if out, err = writeAll(f, msgs); err != nil {
 					t.Fatal(err)
 				}
 				checkSame(t, in, out)

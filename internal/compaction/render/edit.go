@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 
 	"compactd/internal/compaction/measure"
@@ -48,14 +49,14 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	if !slices.ContainsFunc(r.parts, hasContent) {
 		return nil
 	}
-	if out.raw, err = r.write(m); err != nil {
+	if out.raw, err = r.write(&m); err != nil {
 		return err
 	}
 	return r.add(out, answers, calls)
 }
 
 // write writes a message with the parts that are left of it.
-func (r *renderer) write(m events.Message) (events.Raw, error) {
+func (r *renderer) write(m *events.Message) (events.Raw, error) {
 	if r.view.Format == events.Anthropic { // blank texts are refused, and results come first
 		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
 		if !slices.IsSortedFunc(r.parts, byRank) {
@@ -63,10 +64,28 @@ func (r *renderer) write(m events.Message) (events.Raw, error) {
 			m.Edited = true
 		}
 	}
-	m.Edited = m.Edited || len(r.parts) != len(m.Parts) || slices.ContainsFunc(r.parts, isEdited)
-	m.Parts = r.parts
-	return r.view.Format.Write(m)
+	if !m.Edited && len(r.parts) == len(m.Parts) && !slices.ContainsFunc(r.parts, isEdited) {
+		return m.Raw, nil
+	}
+	m.Parts, m.Edited = r.parts, true
+	if cap(r.room)-len(r.room) < len(m.Raw)+leastRoom {
+		r.room = make(events.Raw, 0, max(rooms*leastRoom, len(m.Raw)+leastRoom))
+	}
+	at := len(r.room)
+	out, err := r.view.Format.Append(r.room, m)
+	if err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	r.room = out
+	return out[at:len(out):len(out)], nil
 }
+
+// Edited messages are written one behind the other: most are short, since their results
+// were cleared. leastRoom is what an edit adds to a message, most of the time.
+const (
+	leastRoom = 1 << 10
+	rooms     = 16
+)
 
 func isEdited(p events.Part) bool { return p.Edited }
 

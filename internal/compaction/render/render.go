@@ -66,6 +66,7 @@ type renderer struct {
 	parts  []events.Part  // of the message at hand
 	pairs  *stage.Pairing // nil until a placeholder needs it
 	moved  map[place]bool // messages that have lost parts to other places
+	room   events.Raw     // for what is written next
 	system []message
 	out    []message
 	open   int    // in out, where the open exchange begins

@@ -15,7 +15,7 @@ import (
 // See docs/adr/0002.
 func (d *Draft) Deduplicate(minimum measure.PPM) {
 	kept := make([]bool, len(d.entries))
-	var replace []int // newest first
+	d.list = d.list[:0] // newest first
 	var saved, touched measure.Tokens
 	for i, later := range d.rereads() {
 		if later < 0 || d.entries[i].Op == measure.OpDeduplicate {
@@ -25,7 +25,7 @@ func (d *Draft) Deduplicate(minimum measure.PPM) {
 		if s <= 0 {
 			continue
 		}
-		replace = append(replace, i)
+		d.list = append(d.list, i)
 		saved += s
 		touched += d.costs[i]
 		if !kept[later] {
@@ -36,8 +36,8 @@ func (d *Draft) Deduplicate(minimum measure.PPM) {
 	if saved*measure.Million < touched*measure.Tokens(minimum) {
 		return
 	}
-	slices.Reverse(replace)
-	d.edit(events.OpDeduplicate, replace)
+	slices.Reverse(d.list)
+	d.edit(events.OpDeduplicate, d.list)
 }
 
 // referred marks the reads that the placeholder of an earlier one points to.
@@ -78,9 +78,12 @@ type read struct{ path, variant measure.Key }
 // with −1.
 func (d *Draft) rereads() iter.Seq2[int, int] {
 	return func(yield func(i, later int) bool) {
-		latest := map[read]int{}
+		if d.latest == nil {
+			d.latest = map[read]int{}
+		}
+		clear(d.latest)
 		find := func(r read) int {
-			if i, ok := latest[r]; ok {
+			if i, ok := d.latest[r]; ok {
 				return i
 			}
 			return -1
@@ -93,7 +96,7 @@ func (d *Draft) rereads() iter.Seq2[int, int] {
 			own := read{e.Path, e.Variant}
 			same := find(own)
 			if e.Reads() && same < 0 {
-				latest[own] = i
+				d.latest[own] = i
 			}
 			later := same
 			if e.Variant != 0 {

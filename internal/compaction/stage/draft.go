@@ -10,7 +10,7 @@ import (
 // Draft is an effective history under the stages: entries in view, and what the
 // edits so far made of them. Each stage can be run alone.
 type Draft struct {
-	entries []measure.Entry // changed by set and put alone
+	entries []measure.Entry // changed by set and alter alone
 	format  events.Format
 	rate    measure.Rate
 	edits   []events.Edit
@@ -22,18 +22,26 @@ type Draft struct {
 	pointers int // placeholders that refer to a later read
 	restored int // results that are shown again
 	pairs    Pairing
-	paired   bool // pairs are those of entries
+	paired   bool           // pairs are those of entries
+	repaired measure.Tokens // of all, once repaired
+	known    bool           // repaired is that of entries
 
-	changes []change // since the last savepoint, in order
+	gone [][]measure.Entry // what was hidden, as it was then
 
-	before measure.Tokens  // what a plan began with
-	room   []measure.Entry // where a plan begins, used again by the next
+	changes []changed // since the last savepoint, in order
+
+	before measure.Tokens // what a plan began with
+
+	// Memory that is used again.
+	room   []measure.Entry // where a plan begins
+	latest map[read]int    // of rereads
+	list   []int           // of what a stage edits
 }
 
-// change is an entry that put replaced. It names its place by address: a stage that
-// hides messages goes on with other entries, and what is put there later is no
+// changed is an entry as alter found it. It names its place by address: a stage that
+// hides messages goes on with other entries, and what is altered there later is no
 // change of the marked ones.
-type change struct {
+type changed struct {
 	at      *measure.Entry
 	ceiling uint32
 	lines   uint16
@@ -51,7 +59,7 @@ func NewDraft(entries []measure.Entry, f events.Format, r measure.Rate) *Draft {
 // set makes the draft hold other entries.
 func (d *Draft) set(entries []measure.Entry) {
 	d.entries, d.costs = entries, slices.Grow(d.costs[:0], len(entries))[:len(entries)]
-	d.tokens, d.messages, d.pointers, d.restored, d.paired = 0, 0, 0, 0, false
+	d.tokens, d.messages, d.pointers, d.restored, d.paired, d.known = 0, 0, 0, 0, false, false
 	for i := range entries {
 		e := &entries[i]
 		t := d.rate.Entry(e)
@@ -69,32 +77,33 @@ func (d *Draft) set(entries []measure.Entry) {
 	}
 }
 
-// put replaces an entry by one that differs in its edit or its flags, and pairs as it does.
-func (d *Draft) put(i int, e measure.Entry) {
-	was := &d.entries[i]
-	d.changes = append(d.changes, change{was, was.Ceiling, was.Lines, was.Flags, was.Op})
-	if was.Op == measure.OpDeduplicate {
+// alter changes the edit or the flags of an entry, which still pairs as it does.
+func (d *Draft) alter(i int, change func(*measure.Entry)) {
+	e := &d.entries[i]
+	d.changes = append(d.changes, changed{e, e.Ceiling, e.Lines, e.Flags, e.Op})
+	if e.Op == measure.OpDeduplicate {
 		d.pointers--
 	}
+	change(e)
 	if e.Op == measure.OpDeduplicate {
 		d.pointers++
 	}
-	d.tokens -= d.costs[i]
-	d.costs[i] = d.rate.Entry(&e)
-	d.tokens += d.costs[i]
-	was.Ceiling, was.Lines, was.Flags, was.Op = e.Ceiling, e.Lines, e.Flags, e.Op
+	cost := d.rate.Entry(e)
+	d.tokens += cost - d.costs[i]
+	d.costs[i], d.known = cost, false
 }
 
 // savepoint is a draft as it was.
 type savepoint struct {
 	entries []measure.Entry
 	edits   []events.Edit
+	gone    int
 }
 
 // savepoint returns the draft as it is, for rollback.
 func (d *Draft) savepoint() savepoint {
 	d.changes = d.changes[:0]
-	return savepoint{d.entries, d.edits}
+	return savepoint{d.entries, d.edits, len(d.gone)}
 }
 
 // rollback makes the draft what it was at the last savepoint.
@@ -105,7 +114,7 @@ func (d *Draft) rollback(was savepoint) {
 	for _, c := range slices.Backward(d.changes) {
 		c.at.Ceiling, c.at.Lines, c.at.Flags, c.at.Op = c.ceiling, c.lines, c.flags, c.op
 	}
-	d.edits = was.edits
+	d.edits, d.gone = was.edits, d.gone[:was.gone]
 	d.set(was.entries)
 }
 
@@ -148,10 +157,8 @@ func (d *Draft) edit(o events.Op, at []int) {
 
 // change puts an edit in force on entry i and notes it.
 func (d *Draft) change(i int, x events.Edit) {
-	e := d.entries[i]
-	x.Position = e.Position()
-	e.Set(&x)
-	d.put(i, e)
+	d.alter(i, func(e *measure.Entry) { e.Set(&x) })
+	x.Position = d.entries[i].Position()
 	d.edits = append(d.edits, x)
 }
 

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"iter"
 	"slices"
 	"sync"
 
@@ -45,9 +46,9 @@ type Means struct {
 	Truncate bool
 	Exact    bool
 	Enough   measure.Tokens
-	// Hidden lists what may be restored where messages were hidden, newest first;
+	// Hidden walks over what may be restored where messages were hidden, newest first;
 	// nil for nothing.
-	Hidden func() []measure.Entry
+	Hidden iter.Seq[measure.Entry]
 }
 
 // Summary is a summary that waits to take the place of its range.
@@ -119,15 +120,27 @@ func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 		}
 	}
 	d.Repair()
-	plan.Edits, plan.Entries = d.edits, d.entries
+	plan.Edits, plan.Entries = append(plan.Edits, d.edits...), d.entries
 	if len(d.entries) > 0 && &d.entries[0] == &d.room[0] {
 		plan.Entries = slices.Clone(d.entries)
 	}
-	clear(d.changes[:cap(d.changes)])
-	d.entries, d.edits = nil, nil
-	drafts.Put(d)
+	d.recycle()
 	return plan
 }
+
+// recycle gives the memory of a plan to the next, but for what is larger than most need.
+func (d *Draft) recycle() {
+	clear(d.changes[:cap(d.changes)])
+	clear(d.gone)
+	d.entries, d.edits, d.gone = nil, d.edits[:0], d.gone[:0]
+	if len(d.latest) > fewReads {
+		d.latest = nil // it is cleared each time it is used
+	}
+	drafts.Put(d)
+}
+
+// fewReads is how many reads a history has, unless it was made to have more.
+const fewReads = 4096
 
 // take takes one step.
 func (p *Plan) take(d *Draft, s Step) {

@@ -17,7 +17,7 @@ import (
 func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) {
 	protected := measure.KeysOf(protectedTools)
 	referred := d.referred()
-	var clear []int
+	d.list = d.list[:0]
 	var kept, saved measure.Tokens
 	unread := true
 	for i := len(d.entries) - 1; i >= 0; i-- {
@@ -33,15 +33,15 @@ func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) 
 			continue
 		}
 		if s := d.saving(i, events.OpClear); s > 0 {
-			clear = append(clear, i)
+			d.list = append(d.list, i)
 			saved += s
 		}
 	}
 	if saved < minimum {
 		return
 	}
-	slices.Reverse(clear)
-	d.edit(events.OpClear, clear)
+	slices.Reverse(d.list)
+	d.edit(events.OpClear, d.list)
 }
 
 // Limit cuts results that are larger than the limits of a tool's output: to their

@@ -21,7 +21,7 @@ func (d *Draft) Repair() {
 		d.move(d.lateResults())
 	}
 	for i, o := range d.halves() {
-		d.put(i, d.entries[i].With(o))
+		d.alter(i, func(e *measure.Entry) { *e = e.With(o) })
 		d.note(o, i)
 	}
 	if i := d.opening(); i >= 0 {
@@ -32,6 +32,14 @@ func (d *Draft) Repair() {
 // Repaired estimates what the history costs once it is repaired, and leaves it as
 // it is. Only where results may move is a copy repaired to find out.
 func (d *Draft) Repaired() measure.Tokens {
+	if !d.known {
+		d.repaired, d.known = d.repair(), true
+	}
+	return d.repaired
+}
+
+// repair is Repaired, worked out.
+func (d *Draft) repair() measure.Tokens {
 	if d.strays() {
 		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
 		c.Repair()
@@ -159,9 +167,7 @@ func (d *Draft) lateResults() []lateResult {
 		case !known && !taken[e.Call]:
 			taken[e.Call] = true
 		case !known || other[call] >= 0:
-			dropped := *e
-			dropped.Flags |= measure.FlagEmpty
-			d.put(i, dropped)
+			d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
 			d.note(events.OpDrop, i)
 		default:
 			other[call], other[i] = int32(i), int32(call)
@@ -198,9 +204,7 @@ func (d *Draft) move(late []lateResult) {
 		case !away[i]:
 			out = append(out, d.entries[i])
 		case d.entries[i].Flags.Has(measure.FlagFirst) && i+1 < n && d.entries[i].SameMessage(&d.entries[i+1]):
-			next := d.entries[i+1]
-			next.Flags |= measure.FlagFirst
-			d.put(i+1, next)
+			d.alter(i+1, func(e *measure.Entry) { e.Flags |= measure.FlagFirst })
 		}
 	}
 	d.set(out)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"iter"
 	"slices"
 	"sort"
 
@@ -50,7 +51,7 @@ func (d *Draft) release(target measure.Tokens) {
 // See docs/adr/0009.
 func (d *Draft) restore(m *Means, p *policy.Restore) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
-		d.Restore(m.Hidden(), p, min(m.Target, d.before-1)) // it must not make a history larger
+		d.Restore(m.Hidden, p, min(m.Target, d.before-1)) // it must not make a history larger
 	}
 }
 
@@ -58,31 +59,44 @@ func (d *Draft) restore(m *Means, p *policy.Restore) {
 // hides them, as words of the user: files that were read last and results of
 // protected tools, newest first, each up to its limit and as far as the history
 // stays at most most tokens. What is in view, or was cleared, does not come back.
-func (d *Draft) Restore(candidates []measure.Entry, p *policy.Restore, most measure.Tokens) {
+func (d *Draft) Restore(candidates iter.Seq[measure.Entry], p *policy.Restore, most measure.Tokens) {
 	placeholder := d.lastPlaceholder()
 	left := most - d.Repaired()
-	if placeholder < 0 || left <= 0 || len(candidates) == 0 {
+	if placeholder < 0 || left < d.leastRestored() {
 		return
 	}
 	files := share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}
 	skills := share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}
-	skip := d.unrestorable(candidates[len(candidates)-1].Position())
 	var out []measure.Entry
-	for _, e := range candidates {
+	for e := range candidates {
 		from := &skills
 		if e.Flags.Has(measure.FlagRead) {
 			from = &files
 		}
-		if cost, ok := from.take(d.rate, &e, left); ok && !skip[e.Position()] {
+		if from.count == 0 || d.shown(&e, placeholder) {
+			continue
+		}
+		if cost, ok := from.take(d.rate, &e, left); ok {
 			from.count, from.left, left = from.count-1, from.left-cost, left-cost
 			out = append(out, e)
 		}
+		if files.count+skills.count == 0 || left < d.leastRestored() {
+			break
+		}
+	}
+	if len(out) == 0 {
+		return
 	}
 	slices.Reverse(out)
-	d.set(slices.Insert(slices.Clone(d.entries), placeholder+1, out...))
+	d.set(slices.Concat(d.entries[:placeholder+1], out, d.entries[placeholder+1:]))
 	for i := range out {
 		d.edits = append(d.edits, events.Edit{Op: events.OpRestore, Position: out[i].Position(), Units: int64(out[i].Ceiling)})
 	}
+}
+
+// leastRestored is less than anything that is restored costs.
+func (d *Draft) leastRestored() measure.Tokens {
+	return d.rate.Entry(&measure.Entry{Kind: measure.KindRestored, Flags: measure.FlagFirst, Op: measure.OpTrim, Ceiling: measure.RestoreNotice})
 }
 
 // share is what may still be restored of one kind.
@@ -101,7 +115,7 @@ func (s *share) take(r measure.Rate, e *measure.Entry, room measure.Tokens) (cos
 	})
 	e.Ceiling = uint32(n)
 	cost = r.Entry(e)
-	return cost, n >= min(least, whole) && s.count > 0 && cost <= min(s.left, room)
+	return cost, n >= min(least, whole) && cost <= min(s.left, room)
 }
 
 // lastPlaceholder returns where the placeholder of the last hidden range is, −1 if
@@ -120,20 +134,30 @@ func (d *Draft) lastPlaceholder() int {
 	return -1
 }
 
-// unrestorable marks the results from a position on that are in view, and those cleared
-// just now.
-func (d *Draft) unrestorable(oldest events.Position) map[events.Position]bool {
-	out := map[events.Position]bool{}
-	for i := range d.entries {
-		if e := &d.entries[i]; e.Kind == measure.KindResult && int64(e.Turn) >= oldest.Turn {
-			out[e.Position()] = true
+// shown reports whether a result is in view, or was cleared just now. Entries are in the order
+// of their places, but for what is restored behind the placeholder.
+func (d *Draft) shown(e *measure.Entry, placeholder int) bool {
+	behind := placeholder + 1
+	for behind < len(d.entries) && d.entries[behind].Kind == measure.KindRestored {
+		behind++
+	}
+	if find(d.entries[:placeholder], e) != nil || find(d.entries[behind:], e) != nil {
+		return true
+	}
+	for _, list := range d.gone {
+		if was := find(list, e); was != nil {
+			return !was.Whole()
 		}
 	}
-	for i := range d.edits {
-		x := &d.edits[i]
-		if x.Turn >= oldest.Turn && (x.Op == events.OpClear || x.Op == events.OpClearOld || x.Op == events.OpDeduplicate) {
-			out[x.Position] = true
-		}
+	return false
+}
+
+// find returns the entry at the place of another, nil if there is none.
+func find(list []measure.Entry, e *measure.Entry) *measure.Entry {
+	p := e.Position()
+	i := sort.Search(len(list), func(i int) bool { return list[i].Compare(p) >= 0 })
+	if i == len(list) || list[i].Compare(p) != 0 {
+		return nil
 	}
-	return out
+	return &list[i]
 }

@@ -219,6 +219,6 @@ func (d *Draft) hide(from, to int, placeholder measure.Entry) {
 	if d.rate.Recall {
 		x.Units = int64(placeholder.Text)
 	}
-	d.edits = append(d.edits, x)
+	d.edits, d.gone = append(d.edits, x), append(d.gone, d.entries[from:to])
 	d.set(slices.Concat(d.entries[:from], []measure.Entry{placeholder}, d.entries[to:]))
 }

@@ -164,9 +164,10 @@ func hasSurrogate(raw []byte) bool {
 }
 
 // Quote writes s as a JSON string; broken UTF-8 becomes U+FFFD.
-func Quote(s string) Raw { return appendQuote(nil, s) }
+func Quote(s string) Raw { return AppendQuote(nil, s) }
 
-func appendQuote[S string | []byte](out Raw, s S) Raw {
+// AppendQuote is Quote behind what out holds.
+func AppendQuote[S string | []byte](out Raw, s S) Raw {
 	out, _ = jsontext.AppendQuote(out, s) // its only error is broken UTF-8, which it replaces
 	return out
 }

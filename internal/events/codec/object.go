@@ -122,47 +122,29 @@ func Lookup(ms []Member, name string) Raw {
 // WithMember returns the object raw with the value of name set, at its place if
 // it was there. The values of all other members keep their bytes.
 func WithMember(raw Raw, name string, value Raw) (Raw, error) {
-	out, found := append(make(Raw, 0, len(value)+128), '{'), false
-	w := Walker{raw: raw}
-	w.Object(func(key []byte) {
-		v := w.Value()
-		if string(key) == name {
-			v, found = value, true
-		}
-		out = appendMember(out, key, v)
-	})
-	if err := w.End(); err != nil {
-		return nil, err
-	}
-	if !found {
-		out = appendMember(out, name, value)
-	}
-	return append(out, '}'), nil
+	return AppendWith(nil, raw, name, func(out Raw) (Raw, error) { return append(out, value...), nil })
 }
 
-// AppendWithText writes the object raw with a text as the value of name, as
-// [WithMember] does.
-func AppendWithText(out Raw, raw Raw, name, text string) (Raw, error) {
-	found, first := false, len(out)+1
+// AppendWith writes the object raw as [WithMember] does. value appends the value, and
+// returns what it has also when it fails.
+func AppendWith(out, raw Raw, name string, value func(out Raw) (Raw, error)) (Raw, error) {
+	var err error
+	found := false
 	out = append(out, '{')
 	w := Walker{raw: raw}
 	w.Object(func(key []byte) {
 		v := w.Value()
-		if len(out) > first {
-			out = append(out, ',')
-		}
-		if out = append(appendName(out, key), ':'); string(key) == name {
-			out, found = appendQuote(out, text), true
-		} else {
+		if out = appendKey(out, key); string(key) != name {
 			out = append(out, v...)
+		} else if found = true; err == nil {
+			out, err = value(out)
 		}
 	})
-	err := w.End()
-	if !found && err == nil {
-		if len(out) > first {
-			out = append(out, ',')
-		}
-		out = appendQuote(append(appendName(out, name), ':'), text)
+	if !found {
+		out, err = value(appendKey(out, name))
+	}
+	if end := w.End(); end != nil {
+		err = end
 	}
 	return append(out, '}'), err
 }
@@ -173,26 +155,32 @@ func WriteObject(ms []Member) Raw {
 	for _, m := range ms {
 		size += len(m.Name) + len(m.Value) + len(`"":,`)
 	}
-	out := append(make(Raw, 0, size), '{')
+	return AppendObject(make(Raw, 0, size), ms)
+}
+
+// AppendObject is WriteObject behind what out holds.
+func AppendObject(out Raw, ms []Member) Raw {
+	out = append(out, '{')
 	for _, m := range ms {
-		out = appendMember(out, m.Name, m.Value)
+		out = append(appendKey(out, m.Name), m.Value...)
 	}
 	return append(out, '}')
 }
 
-// appendMember writes a member of the object that out begins with.
-func appendMember[S string | []byte](out Raw, name S, value Raw) Raw {
-	if len(out) > 1 {
+// appendKey begins the next member of the object that out ends with. No value ends
+// like the beginning of an object.
+func appendKey[S string | []byte](out Raw, name S) Raw {
+	if out[len(out)-1] != '{' {
 		out = append(out, ',')
 	}
-	return append(append(appendName(out, name), ':'), value...)
+	return append(appendName(out, name), ':')
 }
 
-// appendName is appendQuote for a key; most keys have nothing to escape.
+// appendName is AppendQuote for a key; most keys have nothing to escape.
 func appendName[S string | []byte](out Raw, name S) Raw {
 	for i := range len(name) {
 		if c := name[i]; c != '_' && (c < 'a' || c > 'z') {
-			return appendQuote(out, name)
+			return AppendQuote(out, name)
 		}
 	}
 	return append(append(append(out, '"'), name...), '"')
