@@ -11,7 +11,7 @@ import (
 // tools. What was cleared before stays cleared.
 func (l *Ledger) restorable(yield func(Entry) bool) {
 	least := max(l.entries.n-maxRestoreLookback, 0)
-	stale := map[measure.Key]bool{} // files that were read or changed later
+	stale := make(map[measure.Key]bool, 128) // files that were read or changed later
 	protected, fresh := measure.KeysOf(l.cache.policy.Prune.ProtectedTools), l.fresh(2)
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"compactd/internal/events"
@@ -148,12 +147,12 @@ func (by Meter) call(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindCall, KeyOf(p.CallID), KeyOf(p.Tool)
 	e.addText(by.Text(p.Tool))
 	e.addJSON(by.json(p.Args))
-	switch tool := plainName(p.Tool); {
-	case slices.Contains(readTools, tool):
+	switch {
+	case isOne(readTools, p.Tool):
 		if path, variant := readPath(p.Args); path != "" {
 			by.path(e, path, variant)
 		}
-	case slices.Contains(writeTools, tool):
+	case isOne(writeTools, p.Tool):
 		e.Path = KeyOf(pathOf(p.Args))
 	}
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"strconv"
+	"strings"
 
 	"compactd/internal/events"
 )
@@ -76,11 +77,15 @@ func (e *Entry) placeholderUnits() int64 {
 }
 
 // Recall is the placeholder of a result, with where its original is.
-func (e *Entry) Recall(placeholder string) string {
+func (e *Entry) Recall(placeholder ...string) string {
 	if e.Ceiling == 0 {
-		return placeholder
+		return strings.Join(placeholder, "")
 	}
-	b := append(append(make([]byte, 0, 128), placeholder...), recallTurn...)
+	b := make([]byte, 0, 256)
+	for _, s := range placeholder {
+		b = append(b, s...)
+	}
+	b = append(b, recallTurn...)
 	b = append(strconv.AppendUint(b, uint64(e.Turn), 10), recallMessage...)
 	return string(strconv.AppendUint(b, uint64(e.Index), 10))
 }

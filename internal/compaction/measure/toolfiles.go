@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"compactd/internal/events"
 )
@@ -34,7 +35,7 @@ func PathWritten(tool string, args events.Raw) string { return pathIf(writeTools
 
 // pathIf returns the path among the arguments of a call of one of some tools.
 func pathIf(tools []string, tool string, args events.Raw) string {
-	if !slices.Contains(tools, plainName(tool)) {
+	if !isOne(tools, tool) {
 		return ""
 	}
 	return pathOf(args)
@@ -49,7 +50,7 @@ func readPath(args events.Raw) (path string, variant Key) {
 		if value.Kind() == 'n' {
 			continue
 		}
-		if s, isText := events.Text(value); isText && path == "" && slices.Contains(pathArguments, plainName(name)) {
+		if s, isText := events.Text(value); isText && path == "" && isOne(pathArguments, name) {
 			path = s
 			continue
 		}
@@ -62,7 +63,7 @@ func readPath(args events.Raw) (path string, variant Key) {
 // pathOf returns the path among the arguments of a call, "" for none.
 func pathOf(args events.Raw) string {
 	for name, value := range events.Members(args) {
-		if s, isText := events.Text(value); isText && s != "" && slices.Contains(pathArguments, plainName(name)) {
+		if s, isText := events.Text(value); isText && s != "" && isOne(pathArguments, name) {
 			return s
 		}
 	}
@@ -71,21 +72,24 @@ func pathOf(args events.Raw) string {
 
 var separators = strings.NewReplacer("_", "", "-", "")
 
-func plainName(s string) string {
-	if isPlain(s) {
-		return s
-	}
-	return strings.ToLower(separators.Replace(s))
-}
-
-// isPlain reports whether a name surely is in that form: most are.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < 'a' || c > 'z' {
+// isOne reports whether a name, in the form of a list, is on it.
+func isOne(list []string, name string) bool {
+	var room [32]byte // none on a list is longer
+	plain := room[:0]
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '_' || c == '-':
+		case c >= utf8.RuneSelf:
+			return slices.Contains(list, strings.ToLower(separators.Replace(name)))
+		case len(plain) == len(room):
 			return false
+		case 'A' <= c && c <= 'Z':
+			plain = append(plain, c+'a'-'A')
+		default:
+			plain = append(plain, c)
 		}
 	}
-	return true
+	return slices.ContainsFunc(list, func(s string) bool { return s == string(plain) })
 }
 
 // readText finds a file read in the text of a result, where there are no arguments.

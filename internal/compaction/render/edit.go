@@ -112,7 +112,7 @@ func (r *renderer) edit(m *events.Message, i int) error {
 		if err != nil {
 			return err
 		}
-		r.parts[n].SetText(e.Recall(measure.DedupeHead + path + measure.DedupeTail))
+		r.parts[n].SetText(e.Recall(measure.DedupeHead, path, measure.DedupeTail))
 	}
 	return nil
 }

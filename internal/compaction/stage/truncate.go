@@ -220,5 +220,8 @@ func (d *Draft) hide(from, to int, placeholder measure.Entry) {
 		x.Units = int64(placeholder.Text)
 	}
 	d.edits, d.gone = append(d.edits, x), append(d.gone, d.entries[from:to])
-	d.set(slices.Concat(d.entries[:from], []measure.Entry{placeholder}, d.entries[to:]))
+	out := slices.Clone(d.entries[to-from-1:]) // as many as are left
+	copy(out, d.entries[:from])
+	out[from] = placeholder
+	d.set(out)
 }
