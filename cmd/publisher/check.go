@@ -21,15 +21,6 @@ type checkCmd struct {
 	Messages        string `arg:"" optional:"" placeholder:"FILE" help:"Messages to be added, a JSON array; - is standard input."`
 }
 
-// Help has examples.
-func (*checkCmd) Help() string {
-	return `Examples:
-  publisher check --session s1 --tokens 20000
-  echo '[{"role":"user","content":"And why does it wait?"}]' | publisher check --session s1 -
-
-The exit code is 1 when the call does not fit.`
-}
-
 // errTooLarge sets the exit code for scripts, after the answer.
 var errTooLarge = errors.New("the call does not fit; compact the session, or send less")
 

@@ -22,15 +22,6 @@ type contextCmd struct {
 	Generation *int64        `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
 }
 
-// Help has examples.
-func (*contextCmd) Help() string {
-	return `Examples:
-  publisher context --session s1
-  publisher context --session s1 --json              # messages as they go to the provider
-  publisher context --session s1 --turn 12           # not before turn 12 is in it
-  publisher context --session s1 --generation 0      # as it was published`
-}
-
 // Run prints the history.
 func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 	nc, a, err := f.about(ctx, c.Session)

@@ -16,12 +16,6 @@ type filesCmd struct {
 	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 }
 
-// Help has examples.
-func (*filesCmd) Help() string {
-	return `Examples:
-  publisher files --session s1`
-}
-
 // Run lists the files.
 func (c *filesCmd) Run(ctx context.Context, f *flags) error {
 	nc, a, err := f.about(ctx, c.Session)

@@ -26,16 +26,6 @@ type historyCmd struct {
 	generation int64 // of Show; 0 is the newest
 }
 
-// Help has examples.
-func (*historyCmd) Help() string {
-	return `Examples:
-  publisher history --session s1
-  publisher history --session s1 --show newest       # before, after, and what was removed
-  publisher history --session s1 --limit 100 --json
-
-CAUSE is the event that led to it: a turn, or the summary, request, overflow or idle event at that sequence of the log. A history that was left as it is has no stages, and the reason instead.`
-}
-
 // Validate finds wrong usage that kong cannot find.
 func (c *historyCmd) Validate() error {
 	switch {

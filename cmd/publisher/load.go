@@ -22,16 +22,6 @@ type loadCmd struct {
 	Name     string        `placeholder:"NAME" help:"Name of the run, and of its sessions before a number; one of its own if absent."`
 }
 
-// Help has examples.
-func (*loadCmd) Help() string {
-	return `Examples:
-  publisher load
-  publisher load --sessions 200 --speed 20 --duration 5m
-  publisher load --sessions 50 --turns 0 --speed 0 --rate 500 --duration 30s --json
-
-Agents send the messages of synthetic coding sessions, of 638 bytes in the median and 21 KB at the 99th percentile. At each turn boundary they apply the compactions that they received, and check every history against the rules of its provider. The exit code is 1 when a history was not valid, an outcome was not delivered, or an agent could not continue.`
-}
-
 // minWindow is the smallest in which a turn fits as a rule, in tokens.
 const minWindow = 2_000
 

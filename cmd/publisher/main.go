@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -64,22 +65,15 @@ type flags struct {
 	denied   atomic.Bool // one of the optional permissions was denied
 }
 
-const description = `Publishes turns to compactd and prints the outcomes.
-
-Examples:
-  publisher replay ~/.claude/projects        # what compactd would have done with your own sessions
-  publisher load --sessions 50
-  echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
-  publisher context --session s1
-
-Each command has more of them: publisher replay --help.
-
-Exit codes: 0 done, 1 failure, 2 wrong usage, 3 refused, 4 unavailable (no server, no worker, or no answer in time).`
+// help is what --help prints beside the flags: of the program, and of each command.
+//
+//go:embed help/*.txt
+var help embed.FS
 
 // parser reads the command line into f.
 func parser(f *flags) *kong.Kong {
-	return cli.Arrange(kong.Must(f, kong.Name("publisher"), kong.Description(description), kong.Vars{"version": version}, cli.Help()),
-		cli.Connection("nats"))
+	return cli.Arrange(kong.Must(f, kong.Name("publisher"), kong.Vars{"version": version}, cli.Help()),
+		help, cli.Connection("nats"))
 }
 
 func main() {

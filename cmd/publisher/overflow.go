@@ -19,13 +19,6 @@ type overflowCmd struct {
 	waiting
 }
 
-// Help has examples.
-func (*overflowCmd) Help() string {
-	return `Examples:
-  echo 'prompt is too long: 219898 tokens > 200000 maximum' | publisher overflow --session s1 --status 400
-  publisher overflow --session s1 --provider openai --model gpt-4o answer.json`
-}
-
 // Run reports the refusal.
 func (c *overflowCmd) Run(ctx context.Context, f *flags) error {
 	refusal, err := c.refusal()

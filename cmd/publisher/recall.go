@@ -22,13 +22,6 @@ type recallCmd struct {
 	Limit   int64  `default:"10" help:"Messages to find (${default})."`
 }
 
-// Help has examples.
-func (*recallCmd) Help() string {
-	return `Examples:
-  publisher recall --session s1 --turn 7 --index 2
-  publisher recall --session s1 --text 'no such file' --limit 3`
-}
-
 // Run prints originals, or where a text is.
 func (c *recallCmd) Run(ctx context.Context, f *flags) error {
 	nc, a, err := f.about(ctx, c.Session)

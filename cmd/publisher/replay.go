@@ -27,18 +27,6 @@ type replayCmd struct {
 	Each     bool          `help:"A row for each compaction instead of each session."`
 }
 
-// Help has examples, and explains the columns.
-func (*replayCmd) Help() string {
-	return `Examples:
-  publisher replay ~/.claude/projects
-  publisher replay --from claude-code ~/.claude/projects/-home-me-app --speed 20
-  publisher replay --from openai chat.json --json
-  publisher replay --from swe-agent trajectories/
-  publisher replay examples/sessions --gap 10ms --each
-
-PEAK is the largest input in tokens, SAVED what compactions took off, WITHOUT COMPACTD the turn with which the history would no longer have fit its model's window beside an answer, an estimate. Below the table is the compaction that took most off: before, after, and what was removed. What cannot be read is reported and left out.`
-}
-
 // Validate finds wrong usage that kong cannot find.
 func (c *replayCmd) Validate() error {
 	if c.Speed < 0 || c.Gap < 0 || c.Parallel < 1 {

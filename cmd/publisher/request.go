@@ -25,14 +25,6 @@ type compactCmd struct {
 	waiting
 }
 
-// Help has examples.
-func (*compactCmd) Help() string {
-	return `Examples:
-  publisher compact --session s1
-  publisher compact --session s1 "the failing test"
-  publisher compact --session s1 --policy '{"target":0.4}' --timeout 30s`
-}
-
 // Run requests a compaction.
 func (c *compactCmd) Run(ctx context.Context, f *flags) error {
 	body := struct {
@@ -61,13 +53,6 @@ type rewindCmd struct {
 	waiting
 }
 
-// Help has examples.
-func (*rewindCmd) Help() string {
-	return `Examples:
-  publisher rewind --session s1                      # undo the last compaction
-  publisher rewind --session s1 --generation 0`
-}
-
 // Run requests a rewind.
 func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 	body := struct {
@@ -92,12 +77,6 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 type endCmd struct {
 	Session string        `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
 	Wait    time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait until a worker has ended it, or refused to (${default}); 0 does not wait."`
-}
-
-// Help has examples.
-func (*endCmd) Help() string {
-	return `Examples:
-  publisher end --session s1`
 }
 
 // Run ends the session. Only a refusal leads to an outcome.

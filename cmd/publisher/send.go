@@ -18,16 +18,6 @@ type sendCmd struct {
 	File    string        `arg:"" optional:"" default:"-" help:"Payload, a JSON object; - is standard input."`
 }
 
-// Help has examples.
-func (*sendCmd) Help() string {
-	return `Examples:
-  echo '{"messages":[{"role":"user","content":"hi"}]}' | publisher send --session s1
-  publisher send --session s1 turn.json
-  publisher send --session s1 --wait 0 turn.json     # stored is enough
-
-A turn that no worker would take is refused before it is published, and one that a worker refuses with its code, both with exit code 3; so is a turn whose id was published before. That no worker has answered in time is no error: the turn is stored, and is taken when one runs.`
-}
-
 // Run publishes the turn and prints its result.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}

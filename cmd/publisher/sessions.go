@@ -21,15 +21,6 @@ type sessionsCmd struct {
 	Limit int `default:"100" placeholder:"N" help:"Sessions to list (${default})."`
 }
 
-// Help has examples.
-func (*sessionsCmd) Help() string {
-	return `Examples:
-  publisher sessions
-  publisher sessions --tenant acme --limit 1000 --json
-
-The fullest come first: those whose next call takes most of the available input. All sessions of the tenant are compared, whatever the limit.`
-}
-
 // Validate finds wrong usage that kong cannot find.
 func (c *sessionsCmd) Validate() error {
 	if c.Limit < 1 {

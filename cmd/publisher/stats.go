@@ -17,13 +17,6 @@ type statsCmd struct {
 	MaxOutputTokens int64  `placeholder:"N" help:"Answer for so much reserved for the model's answer."`
 }
 
-// Help has examples.
-func (*statsCmd) Help() string {
-	return `Examples:
-  publisher stats --session s1
-  publisher stats --session s1 --provider openai --model gpt-4o   # before the model is switched`
-}
-
 // Run prints the figures.
 func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 	nc, a, err := f.about(ctx, c.Session)

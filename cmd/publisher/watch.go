@@ -21,17 +21,6 @@ type watchCmd struct {
 	Times   int           `default:"0" placeholder:"N" help:"With --top: refresh N times, then end; 0 goes on until Ctrl-C (${default})."`
 }
 
-// Help has examples.
-func (*watchCmd) Help() string {
-	return `Examples:
-  publisher watch                        # all sessions of the tenant
-  publisher watch --session s1 --json
-  publisher watch --top                  # the fullest sessions, as they fill
-  publisher watch --top --times 1
-
-A row is an outcome: a history that was compacted, rewound or left as it is, a crossed level, an event that was rejected or needs attention, or an erased session. The end of a session is a row too, but has no outcome and is not in the JSON. Ctrl-C ends it with the totals.`
-}
-
 // Validate finds wrong usage that kong cannot find.
 func (c *watchCmd) Validate() error {
 	switch {

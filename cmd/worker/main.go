@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,33 +107,16 @@ type flags struct {
 	tokenInArgs bool // --http-token is on the command line; set by Validate
 }
 
-const description = `Keeps the conversations of LLM agents inside their context windows.
-
-Agents publish session.turn.<tenant>.<session> to NATS JetStream; the worker publishes session.compacted.<tenant>.<session>.
-
-Examples:
-  worker replay ~/.claude/projects        # what would have become of your own sessions; no server is needed
-  worker                                  # embedded server on 127.0.0.1:4222, state in ./data
-  worker --listen 127.0.0.1:-1 --data /var/lib/compactd --log-format json
-  worker --nats nats://broker:4222 --creds worker.creds
-  worker --nats nats://broker:4222 --tls-ca ca.pem --user worker --replicas 3
-  worker --nats nats://broker:4222 --max-bytes 150GB,50GB
-  worker --policy claude --set prune.micro.every_turn=true
-  worker --summarizer anthropic/claude-haiku-4-5,ollama/llama3.3
-  worker policy --policy policy.yaml --tenant acme
-  worker inspect --json
-  worker doctor --nats nats://broker:4222
-  worker ready --http 127.0.0.1:8223
-  worker replay --policy default --policy claude ~/.claude/projects
-  worker forget acme chat-4711 --nats nats://broker:4222
-
-Exit codes: 0 stopped by a signal, 1 failure, 2 wrong usage, 3 no such session.`
+// help is what --help prints beside the flags: of the program, and of each command.
+//
+//go:embed help/*.txt
+var help embed.FS
 
 // parser reads the command line into f.
 func parser(f *flags, logFormat string) *kong.Kong {
-	k := kong.Must(f, kong.Name("worker"), kong.Description(description), cli.Help(),
+	k := kong.Must(f, kong.Name("worker"), cli.Help(),
 		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
-	return cli.Arrange(k, cli.Connection("nats"),
+	return cli.Arrange(k, help, cli.Connection("nats"),
 		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every", "memory"}},
 		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "max-ledgers"}},
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},

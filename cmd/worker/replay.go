@@ -46,25 +46,6 @@ type replayCmd struct {
 	named   string // they, as they are written on a command line
 }
 
-const replayHelp = `With transcripts it shows how each session would have been compacted, and one of its compactions message by message. Nothing is sent or changed, and no server is needed.
-
-With a log it decides its events again, each under the config recorded for it, and compares with the outcomes that are stored, byte by byte. It reads only, and may run beside workers.
-
-With --policy, which can be repeated, it compares side by side what other policies would have done: with the sessions of a log, or with transcripts. --set, --compact-threshold, --disable-compaction and --counter then hold for each of them.
-
-Examples:
-  worker replay ~/.claude/projects                                # your own sessions, compacted
-  worker replay --nats nats://broker:4222                         # does everything follow from the log?
-  worker replay --data /var/lib/compactd --tenant acme --session s1 --json
-  worker replay --from 2026-01-31T00:00:00Z --to 2026-01-31T12:00:00Z
-  worker replay --policy claude --policy mine.yaml --nats nats://broker:4222
-  worker replay --policy default --policy claude ~/.claude/projects
-
-Exit codes: 0 equal, or compared; 1 something differs, or a failure; 2 wrong usage.`
-
-// Help implements kong.HelpProvider.
-func (*replayCmd) Help() string { return replayHelp }
-
 // Validate finds wrong usage that kong cannot find.
 func (c *replayCmd) Validate() error {
 	c.span = audit.Span{Tenant: c.Tenant, Session: c.Session}

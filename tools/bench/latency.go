@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
 	"compactd/tools/harness"
@@ -122,15 +121,11 @@ func subscribe(nc *nats.Conn, n int) (<-chan arrival, error) {
 }
 
 // pace publishes every turn when it is due, without waiting for acks.
-func (e environment) pace(ctx context.Context, f *fleet, n int, on schedule) (err error) {
-	acks := make([]jetstream.PubAckFuture, n)
-	for i := range acks {
+func (e environment) pace(ctx context.Context, f *fleet, n int, on schedule) error {
+	_, err := e.send(ctx, n, func(i int) *nats.Msg {
 		m := f.message(i)
 		time.Sleep(time.Until(on.due(i)))
-		if acks[i], err = e.JS.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
-			return err
-		}
-	}
-	_, err = harness.Acked(ctx, acks)
+		return m
+	})
 	return err
 }

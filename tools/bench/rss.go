@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
@@ -68,19 +67,14 @@ func measureRSS(ctx context.Context, o options, dir string, p printer) (err erro
 }
 
 // publishLarge is publish with a large result now and then.
-func (e environment) publishLarge(ctx context.Context, f *fleet, n int) (err error) {
+func (e environment) publishLarge(ctx context.Context, f *fleet, n int) error {
 	result := prose(rand.New(rand.NewPCG(3, 4)), largeResult)
-	acks := make([]jetstream.PubAckFuture, n)
-	for i := range acks {
-		m := f.message(i)
+	_, err := e.send(ctx, n, func(i int) *nats.Msg {
 		if i%largeEvery == largeEvery-1 {
-			m = f.largeMessage(i, result)
+			return f.largeMessage(i, result)
 		}
-		if acks[i], err = e.JS.PublishMsgAsync(m, jetstream.WithStallWait(time.Minute)); err != nil {
-			return err
-		}
-	}
-	_, err = harness.Acked(ctx, acks)
+		return f.message(i)
+	})
 	return err
 }
 

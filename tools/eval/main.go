@@ -17,14 +17,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
+
+	"compactd/tools/harness"
 )
 
 // options say what to measure, and how much of it.
@@ -50,32 +48,15 @@ func defaults() options {
 }
 
 func main() {
-	if err := command(); err != nil {
-		fmt.Fprintln(os.Stderr, "eval:", err)
-		os.Exit(1)
-	}
-}
-
-// command reads the flags and measures until done or interrupted.
-func command() (err error) {
 	o := defaults()
-	pattern := flag.String("run", "", "measure only groups that match this `regexp`: retention, growth, prepared, overflow, outage")
-	flag.Parse()
-	if o.run, err = regexp.Compile(*pattern); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	return measure(ctx, o, os.Stdout)
+	harness.Main("eval", "groups that match this `regexp`: retention, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
+		o.run = only
+		return measure(ctx, o, dir, os.Stdout)
+	})
 }
 
 // measure runs what is wanted.
-func measure(ctx context.Context, o options, out io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "compactd-eval-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 	p := printer{out}
 	p.header()
 	cs, err := readCorpora(o, p)

@@ -17,11 +17,16 @@ package harness
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -32,6 +37,32 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/worker"
 )
+
+// Main runs a program that measures until it is done or interrupted. measure gets the
+// flag -run, which selects, and a temporary directory.
+func Main(name, selects string, measure func(ctx context.Context, only *regexp.Regexp, dir string) error) {
+	pattern := flag.String("run", "", "measure only "+selects)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	only, err := regexp.Compile(*pattern)
+	if err == nil {
+		err = withDir(name, func(dir string) error { return measure(ctx, only, dir) })
+	}
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+func withDir(name string, run func(dir string) error) (err error) {
+	dir, err := os.MkdirTemp("", "compactd-"+name+"-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return run(dir)
+}
 
 // Partitions of every log.
 const Partitions = 8

@@ -14,14 +14,6 @@ type CompletionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-// Help has examples, and explains where the script belongs.
-func (*CompletionCmd) Help() string {
-	return `Examples:
-  PROGRAM completion bash
-
-The script completes commands, flags, and the values of a flag that has few. It is loaded by "source <(PROGRAM completion bash)" in ~/.bashrc, the same with zsh in ~/.zshrc after compinit, and by "PROGRAM completion fish | source" in config.fish.`
-}
-
 // Run prints the script.
 func (c *CompletionCmd) Run(k *kong.Context) error {
 	_, err := io.WriteString(os.Stdout, Completion(k.Model, c.Shell))

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
@@ -93,7 +94,7 @@ func TestMan(t *testing.T) {
 func TestArrange(t *testing.T) {
 	var out strings.Builder
 	exited := false
-	k := Arrange(kong.Must(&toy{}, kong.Name("toy"), Help(), kong.Writers(&out, &out), kong.Exit(func(int) { exited = true })), Group{"Where", []string{"server"}})
+	k := Arrange(kong.Must(&toy{}, kong.Name("toy"), Help(), kong.Writers(&out, &out), kong.Exit(func(int) { exited = true })), fstest.MapFS{}, Group{"Where", []string{"server"}})
 	_, _ = k.Parse([]string{"--help"}) // after the help it would look for a command
 	last := -1
 	for _, part := range []string{"Commands:", "sing", "dance", "Flags:", "--quiet", "Where:", "--server"} {

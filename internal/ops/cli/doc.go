@@ -5,7 +5,7 @@
 //	type flags struct {
 //		cli.Commands
 //	}
-//	k := cli.Arrange(kong.Must(&flags{}, kong.Name("worker"), cli.Help()))
+//	k := cli.Arrange(kong.Must(&flags{}, kong.Name("worker"), cli.Help()), texts)
 //
 // # Guarantees
 //

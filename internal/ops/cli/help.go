@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -29,12 +31,19 @@ type Commands struct {
 	VersionOf  VersionCmd    `cmd:"" name:"version" help:"Print the version."`
 }
 
-// Arrange puts flags of the program into groups, in their order, behind those that are
-// in none, and its name into the help of [Commands]. It panics where there is no such
-// flag, which is a mistake in the program.
-func Arrange(k *kong.Kong, groups ...Group) *kong.Kong {
+// common is the help of [Commands].
+//
+//go:embed help/*.txt
+var common embed.FS
+
+// Arrange gives the program and its commands the help in texts, a file help/NAME.txt
+// each, and puts flags of the program into groups, in their order, behind those that are in
+// none. It panics where there is no such flag, which is a mistake in the program.
+func Arrange(k *kong.Kong, texts fs.FS, groups ...Group) *kong.Kong {
+	explain(&k.Model.Help, texts, k.Model.Name, k.Model.Name)
 	for _, c := range k.Model.Children {
-		c.Detail = strings.ReplaceAll(c.Detail, "PROGRAM", k.Model.Name)
+		explain(&c.Detail, common, c.Name, k.Model.Name)
+		explain(&c.Detail, texts, c.Name, k.Model.Name)
 	}
 	var grouped []*kong.Flag
 	for _, g := range groups {
@@ -53,6 +62,13 @@ func Arrange(k *kong.Kong, groups ...Group) *kong.Kong {
 	return k
 }
 
+// explain reads the help about name, if texts has one.
+func explain(help *string, texts fs.FS, name, program string) {
+	if data, err := fs.ReadFile(texts, "help/"+name+".txt"); err == nil {
+		*help = strings.ReplaceAll(strings.TrimSpace(string(data)), "PROGRAM", program)
+	}
+}
+
 // Connection are the flags of package access, with those that name the server.
 func Connection(server ...string) Group {
 	return Group{"Connection", append(server, "creds", "user", "password", "tls-ca", "tls-cert", "tls-key")}
@@ -62,9 +78,6 @@ func Connection(server ...string) Group {
 type HelpCmd struct {
 	Command []string `arg:"" optional:"" help:"Command to explain; absent explains the program."`
 }
-
-// Help has examples.
-func (*HelpCmd) Help() string { return "Examples:\n  PROGRAM help\n  PROGRAM help replay" }
 
 // Validate finds a command that there is not.
 func (c *HelpCmd) Validate(k *kong.Context) error {
@@ -83,9 +96,6 @@ func (c *HelpCmd) Run(k *kong.Context) error {
 
 // VersionCmd prints the version of the program.
 type VersionCmd struct{}
-
-// Help has examples.
-func (*VersionCmd) Help() string { return "Examples:\n  PROGRAM version" }
 
 // Run prints the same as --version.
 func (*VersionCmd) Run(k *kong.Context) error {

@@ -13,14 +13,6 @@ import (
 // ManCmd prints the manual page of the program it is a command of.
 type ManCmd struct{}
 
-// Help has examples.
-func (*ManCmd) Help() string {
-	return `Examples:
-  PROGRAM man
-
-"PROGRAM man | man -l -" shows it; a package puts it into /usr/share/man/man1/compactd-PROGRAM.1.`
-}
-
 // Run prints the page.
 func (*ManCmd) Run(k *kong.Context) error {
 	_, err := os.Stdout.Write(Man(k.Model))

@@ -76,7 +76,7 @@ func (a *claude) complete(ctx context.Context, r model.Request) (model.Reply, er
 		return model.Reply{}, err
 	}
 	u := answer.Usage
-	reply := model.Reply{Model: answer.Model, Finish: claudeFinish(answer.StopReason)}
+	reply := model.Reply{Model: answer.Model, Finish: finishOf(claudeFinishes, answer.StopReason)}
 	reply.Usage = events.SummaryUsage{Input: int64(u.Input + u.CacheCreated + u.CacheRead), Output: int64(u.Output)}
 	var text strings.Builder
 	for _, b := range answer.Content {
@@ -91,17 +91,10 @@ func (a *claude) complete(ctx context.Context, r model.Request) (model.Reply, er
 	return reply, nil
 }
 
-func claudeFinish(reason string) model.Finish {
-	switch reason {
-	case "end_turn", "stop_sequence":
-		return model.FinishStop
-	case "max_tokens", "model_context_window_exceeded":
-		return model.FinishLength
-	case "tool_use":
-		return model.FinishTool
-	case "refusal":
-		return model.FinishRefusal
-	default:
-		return model.FinishOther
-	}
+// claudeFinishes are the reasons for which Claude stops.
+var claudeFinishes = map[string]model.Finish{
+	"end_turn": model.FinishStop, "stop_sequence": model.FinishStop,
+	"max_tokens": model.FinishLength, "model_context_window_exceeded": model.FinishLength,
+	"tool_use": model.FinishTool,
+	"refusal":  model.FinishRefusal,
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -76,4 +77,9 @@ func (t *tokens) UnmarshalJSON(b []byte) error {
 	}
 	*t = tokens(min(f, maxUsage))
 	return nil
+}
+
+// finishOf looks up a provider's reason; one that is not known is [model.FinishOther].
+func finishOf(reasons map[string]model.Finish, reason string) model.Finish {
+	return cmp.Or(reasons[reason], model.FinishOther)
 }

@@ -142,7 +142,7 @@ func (g *gemini) complete(ctx context.Context, r model.Request) (model.Reply, er
 		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 	}
 	u, first := answer.Usage, answer.Candidates[0]
-	reply := model.Reply{Model: answer.ModelVersion, Finish: geminiFinish(first.FinishReason)}
+	reply := model.Reply{Model: answer.ModelVersion, Finish: finishOf(geminiFinishes, first.FinishReason)}
 	reply.Usage = events.SummaryUsage{Input: int64(u.Input), Output: int64(u.Output + u.Thoughts)}
 	readGemini(&reply, first.Content.Parts)
 	return reply, nil
@@ -163,18 +163,11 @@ func readGemini(r *model.Reply, parts []geminiAnswerPart) {
 	r.Text = text.String()
 }
 
-// geminiFinish: https://ai.google.dev/api/generate-content#FinishReason, read 2026-11-22.
-func geminiFinish(reason string) model.Finish {
-	switch reason {
-	case "STOP":
-		return model.FinishStop
-	case "MAX_TOKENS":
-		return model.FinishLength
-	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
-		return model.FinishTool
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE":
-		return model.FinishRefusal
-	default:
-		return model.FinishOther
-	}
+// geminiFinishes: https://ai.google.dev/api/generate-content#FinishReason, read 2026-11-22.
+var geminiFinishes = map[string]model.Finish{
+	"STOP":                    model.FinishStop,
+	"MAX_TOKENS":              model.FinishLength,
+	"MALFORMED_FUNCTION_CALL": model.FinishTool, "UNEXPECTED_TOOL_CALL": model.FinishTool, "TOO_MANY_TOOL_CALLS": model.FinishTool,
+	"SAFETY": model.FinishRefusal, "RECITATION": model.FinishRefusal, "BLOCKLIST": model.FinishRefusal,
+	"PROHIBITED_CONTENT": model.FinishRefusal, "SPII": model.FinishRefusal, "LANGUAGE": model.FinishRefusal,
 }

@@ -120,16 +120,13 @@ func openAIFinish(c chatChoice) model.Finish {
 	case c.Message.Refusal != "":
 		return model.FinishRefusal
 	}
-	switch c.FinishReason {
-	case "stop":
-		return model.FinishStop
-	case "length":
-		return model.FinishLength
-	case "tool_calls", "function_call":
-		return model.FinishTool
-	case "content_filter":
-		return model.FinishRefusal
-	default:
-		return model.FinishOther
-	}
+	return finishOf(openAIFinishes, c.FinishReason)
+}
+
+// openAIFinishes are the reasons for which chat completions end.
+var openAIFinishes = map[string]model.Finish{
+	"stop":       model.FinishStop,
+	"length":     model.FinishLength,
+	"tool_calls": model.FinishTool, "function_call": model.FinishTool,
+	"content_filter": model.FinishRefusal,
 }
