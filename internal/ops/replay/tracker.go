@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 )
 
@@ -85,17 +86,12 @@ func (t *tracker) decided(ctx context.Context, js jetstream.JetStream, partition
 func (t *tracker) delivered(ctx context.Context, causes map[string]uint64) (latencies []time.Duration, undelivered int) {
 	ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
 	defer cancel()
-	for {
+	_ = retry.Every(10*time.Millisecond).Until(ctx, func() (bool, error) { // what is missing then is counted
 		latencies, undelivered = t.compare(causes)
-		if undelivered == 0 || ctx.Err() != nil {
-			slices.Sort(latencies)
-			return latencies, undelivered
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+		return undelivered == 0, nil
+	})
+	slices.Sort(latencies)
+	return latencies, undelivered
 }
 
 func (t *tracker) compare(causes map[string]uint64) (latencies []time.Duration, undelivered int) {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nuid"
 	"golang.org/x/sys/unix"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/kv"
 )
@@ -52,19 +53,17 @@ func openIdentity(ctx context.Context, dir string) (name string, release func(),
 func lockIdentity(ctx context.Context, f *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, identityWait)
 	defer cancel()
-	tick := time.NewTicker(identityWait / 100)
-	defer tick.Stop()
-	for {
+	err := retry.Every(identityWait/100).Do(ctx, nil, func() error {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return kv.ErrInUse
-		}
+		return retry.Final(err)
+	})
+	if err != nil && ctx.Err() != nil {
+		return kv.ErrInUse
 	}
+	return err
 }
 
 // readIdentity reads the name, or makes one: a file that was torn, too, holds none.

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/erase"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
@@ -57,19 +58,11 @@ func (p *Pool) Run(ctx context.Context) {
 // lane works on one lane until ctx ends. A consumer that was deleted, by an
 // operator or with its stream, is made again.
 func (p *Pool) lane(ctx context.Context, lane events.Lane) {
-	for {
-		if err := p.consume(ctx, lane); ctx.Err() == nil {
-			p.retrying("read jobs", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(lanePause):
-		}
-	}
+	report := func(err error) { p.retrying("read jobs", err) }
+	_ = retry.Every(lanePause).Do(ctx, report, func() error { return p.consume(ctx, lane) }) // ends with ctx alone
 }
 
-// consume works on what one consumer delivers, and ends with it. A job is requested
+// consume works on what one consumer delivers, and ends with an error of it. A job is requested
 // only when a slot is free: one that lies in a buffer gives no sign of life,
 // and uses up its deliveries there.
 func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
