@@ -33,7 +33,6 @@ type committer struct {
 	committed compaction.Seq
 	markedAt  time.Time
 	carried   *batch // the next group, rendered, that did not fit the last commit; nil for none
-	counted   bool   // what the tenants have had stored lately is read
 }
 
 // begin makes the owner of a fence commit what follows a marker.
@@ -151,9 +150,16 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 		data, _, err = c.set.Payloads.Outcome(ctx, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		return data, err
 	}
-	c.countHour(ctx)
+	if err := q.Serve(ctx, c.ID, c.fence()); err != nil {
+		c.retrying("count outcomes")(err)
+	}
 	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
-		if data, t.omitted, err = c.renderWhole(ctx, t, body); data == nil {
+		var release func()
+		if release, err = c.set.rendering.acquire(ctx, body); err != nil {
+			return nil, err
+		}
+		data, t.omitted, err = c.set.Payloads.Outcome(ctx, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
+		if release(); data == nil {
 			return nil, err
 		}
 		if t.omitted == "" {
@@ -167,28 +173,6 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	}
 	q.Charge(c.ID, tenant, int64(len(data)))
 	return data, err
-}
-
-// renderWhole renders a compaction with its messages, once there is memory for it.
-func (c *committer) renderWhole(ctx context.Context, t *emitted, body *events.Compacted) (data []byte, omitted string, err error) {
-	release, err := c.set.rendering.acquire(ctx, body)
-	if err != nil {
-		return nil, "", err
-	}
-	defer release()
-	return c.set.Payloads.Outcome(ctx, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
-}
-
-// countHour reads back what the partition's tenants have had stored, once.
-func (c *committer) countHour(ctx context.Context) {
-	if c.counted {
-		return
-	}
-	if err := c.set.quotas.Serve(ctx, c.ID, c.fence()); err != nil {
-		c.retrying("count outcomes")(err)
-		return
-	}
-	c.counted = true
 }
 
 // commit stores a batch and takes it off the queue. It waits while the store is full.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
@@ -42,18 +44,7 @@ func newPartition(set *Set, id int) *Partition {
 	return p
 }
 
-// run owns the partition until ctx ends or it is lost.
-func (p *Partition) run(ctx context.Context, s StopTime, caughtUp func(observe.PartitionAcquired), drained func()) error {
-	err := p.serve(ctx, s, caughtUp, drained)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // stopped before it began
-	}
-	if err != nil {
-		return fmt.Errorf("partition %d: %w", p.ID, err)
-	}
-	return nil
-}
-
+// serve owns the partition until ctx ends or it is lost.
 func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe.PartitionAcquired), drained func()) error {
 	defer p.set.quotas.Release(p.ID)
 	acquired, err := p.open(ctx)
@@ -163,28 +154,6 @@ func (p *Partition) close(ctx context.Context, whole, last bool) (err error) {
 	return errors.Join(err, p.file.close())
 }
 
-// ErrReassigned is why ctx ends when another worker is to go on. What is not committed
-// then within handOverTime is left to it: it decides that again, while agents wait
-// for nothing else.
-var ErrReassigned = errors.New("partition reassigned")
-
-const handOverTime = 20 * time.Millisecond
-
-// commitTime returns the context of the commits, which outlives ctx: a commit that is
-// given up half-way leaves it unknown whether it is stored. It ends with the
-// time of a stop, and DrainTimeout after ctx where there is a hand-over only.
-func (p *Partition) commitTime(ctx context.Context, s StopTime) (context.Context, context.CancelFunc) {
-	work, cancel := outlive(ctx, p.set.config.DrainTimeout)
-	context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), ErrReassigned) {
-			late := time.AfterFunc(handOverTime, func() { p.committer.stopped.Store(true) })
-			context.AfterFunc(work, func() { late.Stop() })
-		}
-	})
-	ended := context.AfterFunc(s.commits, cancel)
-	return work, func() { ended(); cancel() }
-}
-
 // fail ends serving with the first reason; nothing more is decided.
 func (p *Partition) fail(err error) {
 	select {
@@ -192,4 +161,38 @@ func (p *Partition) fail(err error) {
 	default:
 	}
 	p.queue.close()
+}
+
+// scope is the partition that a component works for.
+type scope struct {
+	ID  int
+	set *Set
+}
+
+// retryPause is the pause before a step is tried again that found no room, or no healthy disk.
+const retryPause = time.Second
+
+// retry calls op until it succeeds, its error is permanent, or ctx ends.
+func (s scope) retry(ctx context.Context, step string, op func() error) error {
+	return retry.Every(retryPause).Do(ctx, s.retrying(step), op)
+}
+
+// retrying returns a func that reports why a step is tried again.
+func (s scope) retrying(step string) func(error) {
+	return func(err error) {
+		observe.Call(s.set.config.Listener.Retrying, observe.Retrying{Partition: s.ID, Step: step, Err: err})
+	}
+}
+
+// marker describes a position in a commit.
+func (s scope) marker(at position) commit.Marker {
+	return commit.Marker{
+		Cursor: uint64(at.seq), Chain: at.chain, LastID: at.id, LastTime: at.time,
+		Config: s.set.config.Compaction.Hash(), LogCreated: s.set.config.Streams.Log.Created.UnixNano(),
+	}
+}
+
+// portion is how many of so many sequences of the log may be of one partition.
+func (s scope) portion(sequences uint64) int {
+	return max(1, int(sequences)/s.set.config.Streams.Partitions)
 }

@@ -2,6 +2,8 @@ package partition
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -134,5 +136,12 @@ func (set *Set) Run(ctx context.Context) {
 // Serve serves a partition until ctx ends or it fails. caughtUp is called when it takes
 // turns, drained when nothing more is committed before a hand-over.
 func (set *Set) Serve(ctx context.Context, s StopTime, id int, caughtUp func(observe.PartitionAcquired), drained func()) error {
-	return newPartition(set, id).run(ctx, s, caughtUp, drained)
+	err := newPartition(set, id).serve(ctx, s, caughtUp, drained)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // stopped before it began
+	}
+	if err != nil {
+		return fmt.Errorf("partition %d: %w", id, err)
+	}
+	return nil
 }

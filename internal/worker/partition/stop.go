@@ -36,3 +36,25 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 	})
 	return longer, cancel
 }
+
+// ErrReassigned is why ctx ends when another worker is to go on. What is not committed
+// then within handOverTime is left to it: it decides that again, while agents wait
+// for nothing else.
+var ErrReassigned = errors.New("partition reassigned")
+
+const handOverTime = 20 * time.Millisecond
+
+// commitTime returns the context of the commits, which outlives ctx: a commit that is
+// given up half-way leaves it unknown whether it is stored. It ends with the
+// time of a stop, and DrainTimeout after ctx where there is a hand-over only.
+func (p *Partition) commitTime(ctx context.Context, s StopTime) (context.Context, context.CancelFunc) {
+	work, cancel := outlive(ctx, p.set.config.DrainTimeout)
+	context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), ErrReassigned) {
+			late := time.AfterFunc(handOverTime, func() { p.committer.stopped.Store(true) })
+			context.AfterFunc(work, func() { late.Stop() })
+		}
+	})
+	ended := context.AfterFunc(s.commits, cancel)
+	return work, func() { ended(); cancel() }
+}
