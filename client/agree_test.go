@@ -19,18 +19,18 @@ import (
 // its provider (E4, E8).
 func TestAgreesWithWorker(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
+	env := newEnv(t)
+	env.start(t)
 	compactions := 0
 	rapid.Check(t, func(t *rapid.T) {
-		a := &agent{T: t, w: w, c: w.client(t), name: w.name()}
+		a := &agent{T: t, env: env, c: env.client(t), name: env.name()}
 		defer func() { a.c.Close() }()
-		a.s = w.open(t, a.c, a.name, small)
+		a.s = env.open(t, a.c, a.name, small)
 		t.Repeat(map[string]func(*rapid.T){
 			"":           a.look,
-			"say":        a.say,
-			"say more":   a.say,
-			"say on":     a.say,
+			"exchange 1": a.exchange, // three times, as it is the usual turn
+			"exchange 2": a.exchange,
+			"exchange 3": a.exchange,
 			"use tool":   a.useTool,
 			"regenerate": a.regenerate,
 			"miss":       a.miss,
@@ -49,10 +49,10 @@ func TestAgreesWithWorker(t *testing.T) {
 	}
 }
 
-// agent is one session in the hands of an agent.
+// agent is an agent with one session.
 type agent struct {
 	*rapid.T
-	w     *world
+	env   *testEnv
 	c     *Client
 	s     *Session
 	name  string
@@ -76,11 +76,11 @@ func (a *agent) whole(turn int) bool { return turn == 0 || a.ends[turn-1] }
 
 func (a *agent) size(t *rapid.T) int { return rapid.IntRange(50, 900).Draw(t, "size") }
 
-func (a *agent) say(t *rapid.T) {
+func (a *agent) exchange(t *rapid.T) {
 	if !a.whole(len(a.ends)) {
 		return
 	}
-	a.publish(t, 0, true, user("question "+words(a.size(t)/4)), say("answer "+words(a.size(t))))
+	a.publish(t, 0, true, user("question "+words(a.size(t)/4)), assistant("answer "+words(a.size(t))))
 }
 
 // useTool reads a file in two turns, as an agent does: the call, and its result.
@@ -90,7 +90,7 @@ func (a *agent) useTool(t *rapid.T) {
 		a.publish(t, 0, false, user("read it"), call(fmt.Sprint("call", a.calls), rapid.SampledFrom([]string{"/a.go", "/b.go"}).Draw(t, "path")))
 		return
 	}
-	a.publish(t, 0, true, result(fmt.Sprint("call", a.calls), "package "+words(a.size(t))), say("I see"))
+	a.publish(t, 0, true, result(fmt.Sprint("call", a.calls), "package "+words(a.size(t))), assistant("I see"))
 }
 
 func (a *agent) regenerate(t *rapid.T) {
@@ -104,11 +104,11 @@ func (a *agent) regenerate(t *rapid.T) {
 		return
 	}
 	from := rapid.SampledFrom(places).Draw(t, "from")
-	if rapid.Bool().Draw(t, "only withdraw") {
+	if rapid.Bool().Draw(t, "only retract") {
 		a.publish(t, from, true)
 		return
 	}
-	a.publish(t, from, true, user("again"), say("better "+words(a.size(t))))
+	a.publish(t, from, true, user("again"), assistant("better "+words(a.size(t))))
 }
 
 // look is what an agent does before every call: it never waits.
@@ -126,13 +126,13 @@ func (a *agent) look(t *rapid.T) {
 	}
 }
 
-// miss lets the agent hear nothing while it publishes.
+// miss lets the agent publish without its subscriptions, so that it misses outcomes.
 func (a *agent) miss(t *rapid.T) {
 	for _, sub := range a.s.subs {
 		_ = sub.Unsubscribe()
 	}
 	for range rapid.IntRange(1, 3).Draw(t, "turns") {
-		a.say(t)
+		a.exchange(t)
 	}
 	a.s.subs = nil
 	if err := a.s.subscribe(); err != nil {
@@ -149,36 +149,36 @@ func (a *agent) reconnect(t *rapid.T) {
 	}
 }
 
-// move goes on with the session on another machine.
+// move continues the session on another machine.
 func (a *agent) move(t *rapid.T) {
 	before := history(t, a.s)
 	a.c.Close()
-	a.c = a.w.client(t)
-	a.s = a.w.open(t, a.c, a.name, Config{})
+	a.c = a.env.client(t)
+	a.s = a.env.open(t, a.c, a.name, Config{})
 	if got := history(t, a.s); got.Turn != before.Turn || got.Generation < before.Generation {
 		t.Fatalf("moved from turn %d, generation %d to turn %d, generation %d", before.Turn, before.Generation, got.Turn, got.Generation)
 	}
 }
 
-// moveAlone does so while no worker lives.
+// moveAlone does so while no worker runs.
 func (a *agent) moveAlone(t *rapid.T) {
 	if rapid.IntRange(0, 19).Draw(t, "rarely") > 0 { // a worker takes long to come back
 		return
 	}
-	a.w.stop()
+	a.env.stop()
 	a.c.Close()
-	a.c = a.w.client(t)
-	a.s = a.w.open(t, a.c, a.name, Config{})
+	a.c = a.env.client(t)
+	a.s = a.env.open(t, a.c, a.name, Config{})
 	a.look(t)
-	a.say(t)
-	a.w.start(t)
+	a.exchange(t)
+	a.env.start(t)
 }
 
 func (a *agent) fork(t *rapid.T) {
 	if len(a.ends) == 0 || !a.whole(len(a.ends)) || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
 		return // it begins with generation 0
 	}
-	a.name = a.w.name()
+	a.name = a.env.name()
 	before := history(t, a.s)
 	f, err := a.s.Fork(context.Background(), a.name, Config{})
 	if err != nil {
@@ -210,7 +210,7 @@ func (a *agent) agree() {
 	for {
 		a.look(a.T)
 		h := history(a, a.s)
-		want := a.w.context(a, a.s, h.Generation)
+		want := a.env.context(a, a.s, h.Generation)
 		if again := history(a, a.s); again.Generation != h.Generation {
 			continue // a compaction came in between
 		}

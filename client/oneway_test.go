@@ -13,9 +13,9 @@ type oneWay struct {
 	listener net.Listener
 	work     sync.WaitGroup
 
-	mu     sync.Mutex // guards the fields below
-	silent bool
-	conns  []net.Conn
+	mu    sync.Mutex // guards the fields below
+	drop  bool
+	conns []net.Conn
 }
 
 func newOneWay(t *testing.T, to string) *oneWay {
@@ -49,7 +49,7 @@ func (l *oneWay) accept() {
 		l.conns = append(l.conns, from, to)
 		l.mu.Unlock()
 		l.work.Go(func() { _, _ = io.Copy(to, from); to.Close() })
-		l.work.Go(func() { _, _ = io.Copy(unlessSilent{l, from}, to); from.Close() })
+		l.work.Go(func() { _, _ = io.Copy(dropping{l, from}, to); from.Close() })
 	}
 }
 
@@ -57,30 +57,31 @@ func (l *oneWay) accept() {
 func (l *oneWay) mute() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silent = true
+	l.drop = true
 }
 
 // heal ends the connections, so that new ones are made.
 func (l *oneWay) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.silent = false
+	l.drop = false
 	for _, c := range l.conns {
 		c.Close()
 	}
 	l.conns = nil
 }
 
-type unlessSilent struct {
+// dropping is a connection to an agent whose writes are dropped after mute.
+type dropping struct {
 	l  *oneWay
 	to net.Conn
 }
 
-func (w unlessSilent) Write(b []byte) (int, error) {
+func (w dropping) Write(b []byte) (int, error) {
 	w.l.mu.Lock()
-	silent := w.l.silent
+	drop := w.l.drop
 	w.l.mu.Unlock()
-	if silent {
+	if drop {
 		return len(b), nil
 	}
 	return w.to.Write(b)

@@ -54,7 +54,7 @@ func compacted(b *events.Compacted) Compaction {
 	return c
 }
 
-// outcomes is what a session knows of the outcomes that were published.
+// outcomes is how far a session has received the published outcomes.
 type outcomes struct {
 	last       uint64    // sequence in OUTCOMES of the last one received before a reconnect
 	connects   uint64    // reconnects after which missed ones were fetched
@@ -109,7 +109,7 @@ func (s *Session) receive(k events.Kind, data []byte, seq uint64) {
 	case *events.Rejected:
 		s.receiveRejected(b)
 	case *events.Forgotten:
-		s.receiveForgotten(b)
+		s.receiveErasure(b)
 	}
 	s.mu.Unlock()
 	if c != nil && s.onCompaction != nil {
@@ -171,8 +171,8 @@ func (s *Session) receiveRejected(b *events.Rejected) {
 	}
 }
 
-// receiveForgotten drops the whole history: nothing of it may be published again.
-func (s *Session) receiveForgotten(b *events.Forgotten) {
+// receiveErasure drops the whole history: nothing of it may be published again.
+func (s *Session) receiveErasure(b *events.Forgotten) {
 	s.view = view{retracted: retractions{{b.Seq, 0}}}
 	s.system, s.tools, s.format, s.open = nil, nil, "", nil
 	s.called, s.outcomes.generation, s.budget = 0, 0, Budget{}

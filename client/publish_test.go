@@ -24,10 +24,10 @@ import (
 // was configured is sent once.
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	c := w.client(t)
+	env := newEnv(t)
+	c := env.client(t)
 	defer c.Close()
-	s := w.open(t, c, "s", Config{Model: small.Model, System: "be brief", Tools: json.RawMessage(`[ {"name":"f"} ]`)})
+	s := env.open(t, c, "s", Config{Model: small.Model, System: "be brief", Tools: json.RawMessage(`[ {"name":"f"} ]`)})
 	usage := map[string]int{"prompt_tokens": 12, "completion_tokens": 3}
 	if err := s.Publish(t.Context(), Turn{Messages: []any{user("<a> & b"), json.RawMessage(`{"role": "assistant", "content": "1.0"}`)}, Usage: usage}); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the history is %+v (-want +got):\n%s", h, diff)
 	}
 	var got []string
-	err := stream.ReadSubject(t.Context(), w.nc, topology.LogStream, "log.*.turn.default.s", 1, func(m stream.LogMessage) error {
+	err := stream.ReadSubject(t.Context(), env.nc, topology.LogStream, "log.*.turn.default.s", 1, func(m stream.LogMessage) error {
 		in, err := events.DecodeTurn(m.Data)
 		if err == nil {
 			got = append(got, fmt.Sprint(in.Number, in.Model != nil, in.System != nil, in.Tools != nil, in.Usage != nil))
@@ -54,10 +54,10 @@ func TestPublish(t *testing.T) {
 // What a worker would refuse on sight is an error with its code, and is not sent.
 func TestRefusedOnSight(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	c := w.client(t)
+	env := newEnv(t)
+	c := env.client(t)
 	defer c.Close()
-	s := w.open(t, c, "s", small)
+	s := env.open(t, c, "s", small)
 	for code, turn := range map[Code]Turn{
 		CodeBadMessage: {Messages: []any{"hello"}},
 		CodeOutOfRange: {Messages: []any{user("a")}, ReplacesFrom: 2},
@@ -70,7 +70,7 @@ func TestRefusedOnSight(t *testing.T) {
 			t.Errorf("%s: got %v", code, err)
 		}
 	}
-	if _, err := w.last(s); !errors.Is(err, jetstream.ErrMsgNotFound) {
+	if _, err := env.last(s); !errors.Is(err, jetstream.ErrMsgNotFound) {
 		t.Errorf("something was sent: %v", err)
 	}
 	if _, err := c.Open(t.Context(), "a.b", small); !errors.Is(err, Code("bad_id")) {
@@ -85,19 +85,19 @@ func TestRefusedOnSight(t *testing.T) {
 // An acknowledgement that is lost is resolved by the next call: the turn counts once.
 func TestLostAcknowledgement(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, embedded.Config{Listen: "127.0.0.1:-1"})
-	l := newOneWay(t, w.address)
+	env := newEnvOf(t, embedded.Config{Listen: "127.0.0.1:-1"})
+	l := newOneWay(t, env.address)
 	c, err := Connect(t.Context(), Options{URL: "nats://" + l.listener.Addr().String()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	s := w.open(t, c, "s", small)
+	s := env.open(t, c, "s", small)
 	publish(t, s, user("one"))
 	l.mute()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := s.Publish(ctx, Turn{Messages: []any{say("two")}}); !errors.Is(err, CodeUnacknowledged) {
+	if err := s.Publish(ctx, Turn{Messages: []any{assistant("two")}}); !errors.Is(err, CodeUnacknowledged) {
 		t.Fatalf("without an acknowledgement: %v", err)
 	}
 	if h := history(t, s); h.Turn != 2 || len(h.Messages) != 2 {
@@ -106,7 +106,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	l.heal()
 	publish(t, s, user("three"))
 	var got []int64
-	if err := stream.ReadSubject(t.Context(), w.nc, topology.LogStream, "log.*.turn.default.s", 1, func(m stream.LogMessage) error {
+	if err := stream.ReadSubject(t.Context(), env.nc, topology.LogStream, "log.*.turn.default.s", 1, func(m stream.LogMessage) error {
 		in, err := events.DecodeTurn(m.Data)
 		if err == nil {
 			got = append(got, in.Number)
@@ -123,37 +123,37 @@ func TestLostAcknowledgement(t *testing.T) {
 // The usage of a call belongs to the history it was made with, whatever came between.
 func TestGenerationOfACall(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
-	c := w.client(t)
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
 	received := make(chan Compaction, 16)
 	config := small
 	config.OnCompaction = func(c Compaction) { received <- c }
-	s := w.open(t, c, "s", config)
+	s := env.open(t, c, "s", config)
 	before := history(t, s).Generation
 	for range 6 {
-		publish(t, s, user("question "+words(100)), say("answer "+words(300)))
+		publish(t, s, user("question "+words(100)), assistant("answer "+words(300)))
 	}
 	got := <-received
 	if !got.Compacted || got.Generation != 1 || got.TokensAfter >= got.TokensBefore || len(got.Stages) == 0 || got.Budget.AvailableInput != 1200 {
 		t.Errorf("received: %+v", got)
 	}
-	publish(t, s, say("of the call that was made before"))
-	last := lastTurn(t, w, s)
+	publish(t, s, assistant("of the call that was made before"))
+	last := lastTurn(t, env, s)
 	if last.Generation != before {
 		t.Errorf("the turn names generation %d", last.Generation)
 	}
 	h := history(t, s)
-	publish(t, s, say("of the next call"))
-	if last = lastTurn(t, w, s); last.Generation != h.Generation || h.Generation < 1 {
+	publish(t, s, assistant("of the next call"))
+	if last = lastTurn(t, env, s); last.Generation != h.Generation || h.Generation < 1 {
 		t.Errorf("the turn names generation %d, not %d", last.Generation, h.Generation)
 	}
 }
 
-func lastTurn(t *testing.T, w *world, s *Session) *events.Turn {
+func lastTurn(t *testing.T, env *testEnv, s *Session) *events.Turn {
 	t.Helper()
-	m, err := stream.LastOf(t.Context(), w.nc, topology.LogStream, "log.*.turn."+s.at.String())
+	m, err := stream.LastOf(t.Context(), env.nc, topology.LogStream, "log.*.turn."+s.at.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +167,11 @@ func lastTurn(t *testing.T, w *world, s *Session) *events.Turn {
 // Tools send requests, and others read, while the agent publishes (run with -race).
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
-	c := w.client(t)
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
-	s := w.open(t, c, "s", small)
+	s := env.open(t, c, "s", small)
 	publish(t, s, user("one"))
 	var work sync.WaitGroup
 	for n := range 4 {
@@ -183,7 +183,7 @@ func TestConcurrentUse(t *testing.T) {
 				if h, err := s.Context(context.Background()); err != nil || h.Turn == 0 {
 					t.Errorf("history: %v", err)
 				}
-				if _, err := s.Check(context.Background(), say("more")); err != nil {
+				if _, err := s.Check(context.Background(), assistant("more")); err != nil {
 					t.Errorf("check: %v", err)
 				}
 			}
@@ -191,7 +191,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	work.Wait()
 	h := history(t, s)
-	if diff := cmp.Diff(payloads(w.context(t, s, h.Generation).Messages), payloads(h.Messages)); h.Turn != 21 || h.Generation == history(t, s).Generation && diff != "" {
+	if diff := cmp.Diff(payloads(env.context(t, s, h.Generation).Messages), payloads(h.Messages)); h.Turn != 21 || h.Generation == history(t, s).Generation && diff != "" {
 		t.Errorf("turn %d (-worker +client):\n%s", h.Turn, diff)
 	}
 }
@@ -199,21 +199,21 @@ func TestConcurrentUse(t *testing.T) {
 // What the workers ignore of a policy reaches the agent as a note, and its turn counts.
 func TestNotes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	env := newEnv(t)
 	p := compaction.DefaultPolicy()
 	p.Summarize.Enabled, p.Locked = false, []string{"summarize"}
 	var err error
-	if w.config, err = compaction.NewConfig(p, compaction.DefaultWindows()); err != nil {
+	if env.config, err = compaction.NewConfig(p, compaction.DefaultWindows()); err != nil {
 		t.Fatal(err)
 	}
-	w.start(t)
-	c := w.client(t)
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
 	notes := make(chan Note, 16)
 	config := small
 	config.Policy = map[string]any{"summarize": map[string]any{"enabled": true, "prepare": 0.5}}
 	config.OnNote = func(n Note) { notes <- n }
-	s := w.open(t, c, "s", config)
+	s := env.open(t, c, "s", config)
 	publish(t, s, user("question"))
 	got := <-notes
 	if diff := cmp.Diff([]string{"summarize.enabled", "summarize.prepare"}, got.Fields); diff != "" || got.Code != "policy_locked" || got.Hint == "" {

@@ -14,18 +14,18 @@ import (
 // check.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
-	c := w.client(t)
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
 	config := small
 	config.Model.ContextWindow = 100_000
-	s := w.open(t, c, "s", config)
+	s := env.open(t, c, "s", config)
 	if _, err := s.Compact(t.Context(), ""); !errors.Is(err, CodeUnknownSession) {
 		t.Errorf("compact without turns: %v", err)
 	}
 	for n := range 6 {
-		publish(t, s, user(fmt.Sprintf("question %d %s", n, words(100))), say("answer "+words(300)))
+		publish(t, s, user(fmt.Sprintf("question %d %s", n, words(100))), assistant("answer "+words(300)))
 	}
 	originals := payloads(history(t, s).Messages)
 
@@ -69,11 +69,11 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, s, user("again"))
-	if h := w.context(t, s, 0); len(h.Messages) != 1 || history(t, s).Turn != 1 {
+	if h := env.context(t, s, 0); len(h.Messages) != 1 || history(t, s).Turn != 1 {
 		t.Errorf("after the end: %s", h.Messages)
 	}
-	w.stop()
-	again := w.open(t, w.client(t), "s", Config{})
+	env.stop()
+	again := env.open(t, env.client(t), "s", Config{})
 	if h := history(t, again); h.Turn != 1 || len(h.Messages) != 1 {
 		t.Errorf("the session that ended is resumed: turn %d", h.Turn)
 	}
@@ -85,8 +85,8 @@ func TestRequests(t *testing.T) {
 // What was decided before a session ended does not reach the session that begins again,
 // however late it is received.
 func TestLateCompactionAfterEnd(t *testing.T) {
-	w := newWorld(t)
-	s := w.open(t, w.client(t), "s", Config{})
+	env := newEnv(t)
+	s := env.open(t, env.client(t), "s", Config{})
 	for n := range 3 {
 		publish(t, s, user(fmt.Sprintf("question %d", n)))
 	}

@@ -22,36 +22,36 @@ import (
 // whatever was retracted since it was last published.
 func TestResumeAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
-	c := w.client(t)
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
 	config := small
 	config.System, config.Tools = "be brief", json.RawMessage(`[{"name":"f"}]`)
-	s := w.open(t, c, "s", config)
+	s := env.open(t, c, "s", config)
 	for range 8 {
-		publish(t, s, user("question "+words(100)), say("answer "+words(300)))
+		publish(t, s, user("question "+words(100)), assistant("answer "+words(300)))
 	}
 	eventually(t, s, "compacted twice", func(h *History) bool { return h.Generation >= 2 })
-	w.context(t, s, 0)
-	w.stop()
+	env.context(t, s, 0)
+	env.stop()
 	same := func(when string) {
 		t.Helper()
-		other := w.client(t)
+		other := env.client(t)
 		defer other.Close()
-		want, got := history(t, s), history(t, w.open(t, other, "s", Config{}))
+		want, got := history(t, s), history(t, env.open(t, other, "s", Config{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-agent +resumed):\n%s", when, diff)
 		}
 	}
 	same("as it was published")
-	publish(t, s, user("alone"), say("no worker compacts"))
+	publish(t, s, user("alone"), assistant("no worker compacts"))
 	same("with a turn after it")
-	m, err := stream.LastOf(t.Context(), w.nc, topology.LogStream, "log.*.turn.default.s")
+	m, err := stream.LastOf(t.Context(), env.nc, topology.LogStream, "log.*.turn.default.s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.js.Publish(t.Context(), "session.turn.default.s", m.Data); err != nil {
+	if _, err := env.js.Publish(t.Context(), "session.turn.default.s", m.Data); err != nil {
 		t.Fatal(err)
 	}
 	same("with that turn in the log twice")
@@ -66,8 +66,8 @@ func TestResumeAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	same("with all of them retracted")
-	w.start(t)
-	got := w.context(t, s, history(t, s).Generation)
+	env.start(t)
+	got := env.context(t, s, history(t, s).Generation)
 	if diff := cmp.Diff(payloads(got.Messages), payloads(history(t, s).Messages)); diff != "" {
 		t.Errorf("when a worker is back (-worker +agent):\n%s", diff)
 	}
@@ -76,14 +76,14 @@ func TestResumeAlone(t *testing.T) {
 // A history that is too large to be published is requested, in pages.
 func TestMessagesOmitted(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, embedded.Config{MaxPayload: 128 << 10})
-	w.start(t)
-	c := w.client(t)
+	env := newEnvOf(t, embedded.Config{MaxPayload: 128 << 10})
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
-	s := w.open(t, c, "s", Config{Model: Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514", ContextWindow: 150_000, MaxOutputTokens: 8000}})
+	s := env.open(t, c, "s", Config{Model: Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514", ContextWindow: 150_000, MaxOutputTokens: 8000}})
 	for n := 0; n < 40 && history(t, s).Generation == 0; n++ {
-		publish(t, s, user(fmt.Sprintf("%d %s", n, strings.Repeat("a word ", 2000))), say(strings.Repeat("an answer ", 500)))
-		w.context(t, s, 0)
+		publish(t, s, user(fmt.Sprintf("%d %s", n, strings.Repeat("a word ", 2000))), assistant(strings.Repeat("an answer ", 500)))
+		env.context(t, s, 0)
 	}
 	h := history(t, s)
 	size := 0
@@ -93,7 +93,7 @@ func TestMessagesOmitted(t *testing.T) {
 	if h.Generation == 0 || size < 128<<10 {
 		t.Fatalf("generation %d with %d bytes: the test shows nothing", h.Generation, size)
 	}
-	if diff := cmp.Diff(payloads(w.pages(t, s)), payloads(h.Messages)); diff != "" {
+	if diff := cmp.Diff(payloads(env.pages(t, s)), payloads(h.Messages)); diff != "" {
 		t.Errorf("(-worker +client):\n%s", diff)
 	}
 }
@@ -120,21 +120,21 @@ func TestTenantWithoutStreams(t *testing.T) {
 		t.Fatal("the server does not start")
 	}
 	address := ns.Addr().String()
-	w := worldAt(t, func() (*nats.Conn, error) {
+	env := newEnvAt(t, func() (*nats.Conn, error) {
 		return connect.Open(context.Background(), connect.Options{URL: "nats://operator:x@" + address})
 	})
-	w.start(t)
+	env.start(t)
 	open := func() *Session {
 		c, err := Connect(t.Context(), Options{URL: "nats://acme:x@" + address, Tenant: "acme"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(c.Close)
-		return w.open(t, c, "s", small)
+		return env.open(t, c, "s", small)
 	}
 	s := open()
 	for range 8 {
-		publish(t, s, user("question "+words(100)), say("answer "+words(300)))
+		publish(t, s, user("question "+words(100)), assistant("answer "+words(300)))
 	}
 	eventually(t, s, "compacted", func(h *History) bool { return h.Generation >= 1 })
 	if err := s.Publish(t.Context(), Turn{ReplacesFrom: 2, Messages: []any{user("otherwise")}}); err != nil {
@@ -146,7 +146,7 @@ func TestTenantWithoutStreams(t *testing.T) {
 }
 
 // pages are all messages that a worker holds.
-func (w *world) pages(t *testing.T, s *Session) []events.Raw {
+func (env *testEnv) pages(t *testing.T, s *Session) []events.Raw {
 	t.Helper()
 	h, err := s.c.history(t.Context(), s.at, events.Await{})
 	if err != nil {

@@ -30,17 +30,17 @@ func refusal(t *testing.T, s *Session) *Error {
 // on; the turns parked behind it are retracted.
 func TestRefusedTurn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	c := w.client(t)
+	env := newEnv(t)
+	c := env.client(t)
 	defer c.Close()
-	s := w.open(t, c, "s", small)
+	s := env.open(t, c, "s", small)
 	publish(t, s, user("one"))
 	if err := s.Configure(Config{Policy: map[string]any{"threshold": 7}}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, s, user("two"))
 	publish(t, s, user("three"))
-	w.start(t)
+	env.start(t)
 	if e := refusal(t, s); e.Code != CodeBadPolicy || e.Turn != 2 {
 		t.Errorf("refused: %v", e)
 	}
@@ -52,7 +52,7 @@ func TestRefusedTurn(t *testing.T) {
 	}
 	publish(t, s, user("two again"))
 	want := []string{`{"content":"one","role":"user"}`, `{"content":"two again","role":"user"}`}
-	if diff := cmp.Diff(want, payloads(w.context(t, s, 0).Messages)); diff != "" {
+	if diff := cmp.Diff(want, payloads(env.context(t, s, 0).Messages)); diff != "" {
 		t.Errorf("what the worker holds (-want +got):\n%s", diff)
 	}
 }
@@ -60,22 +60,22 @@ func TestRefusedTurn(t *testing.T) {
 // The second of two agents on one session gets an error, and has what the first published.
 func TestTurnConflict(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
-	c := w.client(t)
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
-	first, second := w.open(t, c, "s", small), w.open(t, c, "s", small)
+	first, second := env.open(t, c, "s", small), env.open(t, c, "s", small)
 	publish(t, first, user("of the first"))
 	publish(t, second, user("of the second"))
 	if e := refusal(t, second); e.Code != CodeTurnConflict || e.Turn != 1 {
 		t.Errorf("refused: %v", e)
 	}
-	publish(t, second, say("to the first"))
+	publish(t, second, assistant("to the first"))
 	want := []string{`{"content":"of the first","role":"user"}`, `{"content":"to the first","role":"assistant"}`}
 	if diff := cmp.Diff(want, payloads(history(t, second).Messages)); diff != "" {
 		t.Errorf("the second (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want, payloads(w.context(t, second, 0).Messages)); diff != "" {
+	if diff := cmp.Diff(want, payloads(env.context(t, second, 0).Messages)); diff != "" {
 		t.Errorf("the worker (-want +got):\n%s", diff)
 	}
 }
@@ -84,25 +84,25 @@ func TestTurnConflict(t *testing.T) {
 // again with those after it.
 func TestTurnGap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	c := w.client(t)
+	env := newEnv(t)
+	c := env.client(t)
 	defer c.Close()
-	s := w.open(t, c, "s", small)
+	s := env.open(t, c, "s", small)
 	publish(t, s, user("one"))
-	publish(t, s, say("two"))
-	lost, err := w.last(s)
+	publish(t, s, assistant("two"))
+	lost, err := env.last(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	publish(t, s, user("three"))
-	stream, err := w.js.Stream(t.Context(), topology.LogStream)
+	stream, err := env.js.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stream.DeleteMsg(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
-	w.start(t)
+	env.start(t)
 	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		gap := s.state.from
@@ -114,23 +114,23 @@ func TestTurnGap(t *testing.T) {
 			t.Fatal("no gap was reported")
 		}
 	}
-	publish(t, s, say("four"))
-	if diff := cmp.Diff(payloads(history(t, s).Messages), payloads(w.context(t, s, 0).Messages)); diff != "" || history(t, s).Turn != 4 {
+	publish(t, s, assistant("four"))
+	if diff := cmp.Diff(payloads(history(t, s).Messages), payloads(env.context(t, s, 0).Messages)); diff != "" || history(t, s).Turn != 4 {
 		t.Errorf("turn %d (-client +worker):\n%s", history(t, s).Turn, diff)
 	}
 }
 
 // An agent drops what an operator has erased, gets an error, and publishes none of it
 // again.
-func TestForgotten(t *testing.T) {
+func TestErased(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
-	c := w.client(t)
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
 	defer c.Close()
-	s := w.open(t, c, "s", small)
-	publish(t, s, user("a secret"), say("kept"))
-	if _, err := w.js.Publish(t.Context(), "session.forget.default.s", []byte(`{}`)); err != nil {
+	s := env.open(t, c, "s", small)
+	publish(t, s, user("a secret"), assistant("kept"))
+	if _, err := env.js.Publish(t.Context(), "session.forget.default.s", []byte(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	if e := refusal(t, s); e.Code != CodeForgotten {
@@ -141,7 +141,7 @@ func TestForgotten(t *testing.T) {
 	}
 	publish(t, s, user("again"))
 	want := []string{`{"content":"again","role":"user"}`}
-	if diff := cmp.Diff(want, payloads(w.context(t, s, 0).Messages)); diff != "" {
+	if diff := cmp.Diff(want, payloads(env.context(t, s, 0).Messages)); diff != "" {
 		t.Errorf("(-want +worker):\n%s", diff)
 	}
 }

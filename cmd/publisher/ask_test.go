@@ -27,7 +27,7 @@ func dial(t *testing.T) *nats.Conn {
 	return nc
 }
 
-// Without a worker the error says so.
+// Without a worker the error reports that no worker is running.
 func TestNoWorker(t *testing.T) {
 	_, err := history(t.Context(), dial(t), events.ContextRequest{Tenant: "default", Session: "s"})
 	if err == nil || !strings.Contains(err.Error(), "no worker is running") {

@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// trusted starts a server that knows its users by credentials. $TRUSTED is its
+// trusted starts a server that identifies its users by credentials. $TRUSTED is its
 // address, worker.creds and agent.creds are files of its users; agent.creds may not
 // publish for the tenant globex, narrow.creds may not send requests. foreign.creds is of an account unknown to it.
 func trusted(ts *testscript.TestScript, neg bool, args []string) {

@@ -27,7 +27,7 @@ func secure(ts *testscript.TestScript, neg bool, args []string) {
 	common := filepath.Join(dir, "server.conf")
 	text, err := os.ReadFile(common)
 	ts.Check(err)
-	ts.Check(os.WriteFile(common, bytes.ReplaceAll(text, []byte(`"certs/`), []byte(`"`+ts.MkAbs(".")+`/`)), 0o600)) // a server's are those of its folder
+	ts.Check(os.WriteFile(common, bytes.ReplaceAll(text, []byte(`"certs/`), []byte(`"`+ts.MkAbs(".")+`/`)), 0o600)) // the paths are relative to the directory of the server
 	o, err := server.ProcessConfigFile(filepath.Join(dir, "single.conf"))
 	ts.Check(err)
 	o.Host, o.Port, o.HTTPHost, o.HTTPPort = "127.0.0.1", -1, "", 0

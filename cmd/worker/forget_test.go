@@ -23,13 +23,13 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// Ctrl-C at the question is a no, though nothing was typed.
-func TestConfirmInterrupted(t *testing.T) {
-	in, typing := io.Pipe() // no input comes
+// Ctrl-C at the prompt counts as no.
+func TestConfirmCancelled(t *testing.T) {
+	in, typing := io.Pipe() // there is no input
 	defer typing.Close()
-	ctx, interrupt := context.WithCancel(t.Context())
-	interrupt()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	if confirmed(ctx, in, io.Discard, events.Address{Tenant: "acme", Session: "chat-4711"}) {
-		t.Error("confirmed without a word")
+		t.Error("confirmed without input")
 	}
 }

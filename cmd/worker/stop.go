@@ -8,9 +8,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// announceStop logs when a signal stops the worker, and ends the process where the stop
-// takes longer than --drain-timeout, as on a disk that does not answer: what is not
-// committed is decided again at the next start. done says that the stop has ended.
+// announceStop logs when a signal stops the worker, and ends the process if the stop takes
+// longer than --drain-timeout, as on a disk that does not answer: what is not committed is
+// decided again at the next start. The caller calls done when the stop has ended.
 func (f *flags) announceStop(ctx context.Context, log zerolog.Logger) (done func()) {
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {

@@ -30,7 +30,7 @@ type fleet struct {
 }
 
 // question is what a session begins with.
-const question = `{"role":"user","content":"Find out why the build fails and mend it."}`
+const question = `{"role":"user","content":"Find out why the build fails and fix it."}`
 
 // newFleet returns a fleet that makes n turns, 100 a session.
 func newFleet(n int) (*fleet, error) {
@@ -58,7 +58,7 @@ func exchange(r *rand.Rand, i int) string {
 var words = strings.Fields(`the agent reads a file and then calls the build tool which prints a long log line
 error: cannot find symbol "parseHeader" in package server/http at line 214; retrying with cache disabled
 func main() { fmt.Println("hello, world") } // handles the nil case
-user asked to summarize context budget tokens window overflow compaction naïve café résumé 数据 —
+user wants to summarize context budget tokens window overflow compaction naïve café résumé 数据 —
 {"status":"ok","items":[1,2,3]} path=/usr/local/lib/go/src/net/http/server.go status=200`)
 
 // prose is a JSON string of about n bytes.

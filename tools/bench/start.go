@@ -88,8 +88,8 @@ func (e environment) startElsewhere(ctx context.Context, c *compaction.Config, d
 	return e.start(ctx, c, dir, 0)
 }
 
-// start starts a worker on what is drained, and returns after what time it was ready.
-// It must read as many events again as replays says, and decide none.
+// start starts a worker on a drained server, and returns how long it took to be ready. It must
+// replay as many events as replays, and decide none.
 func (e environment) start(ctx context.Context, c *compaction.Config, ledgers string, replays int) (took time.Duration, err error) {
 	runtime.GC()
 	seen := newWatch(1)

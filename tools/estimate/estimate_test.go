@@ -81,11 +81,11 @@ func TestStretches(t *testing.T) {
 	for _, s := range got {
 		b.WriteString(s.name)
 		for _, c := range s.calls {
-			b.WriteString(strings.Repeat(" said", len(c.said)) + " call")
+			b.WriteString(strings.Repeat(" sent", len(c.sent)) + " call")
 		}
 		b.WriteString("\n")
 	}
-	if want := "s/1 call said said call\ns/2 call\n"; b.String() != want {
+	if want := "s/1 call sent sent call\ns/2 call\n"; b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
 	}
 }

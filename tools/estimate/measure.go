@@ -74,7 +74,7 @@ func (e estimator) measure(s stretch) (errors, error) {
 
 // step is a call as turns.
 type step struct {
-	said, answer, counted *compaction.Turn // the last with its usage
+	sent, answer, counted *compaction.Turn // the last with its usage
 	input                 int64
 }
 
@@ -98,7 +98,7 @@ type usage struct {
 
 func (r *reader) step(c call, first bool) (s step, err error) {
 	s.input = c.input
-	if s.said, err = r.turn(c.said, 0, first); err != nil {
+	if s.sent, err = r.turn(c.sent, 0, first); err != nil {
 		return s, err
 	}
 	if s.answer, err = r.turn([]events.Raw{c.answer}, 0, false); err != nil {
@@ -140,14 +140,14 @@ func (r run) errors() (out errors, err error) {
 	never, measured := compaction.NewLedger(address), compaction.NewLedger(address)
 	trigger := r.trigger()
 	for i, s := range r.steps {
-		r.take(never, s.said)
+		r.take(never, s.sent)
 		if i > 0 && s.input > 0 {
 			before := r.steps[0].input
 			out.never.add(before+estimate(never), s.input)
 			out.net.add(estimate(never), s.input-before)
 		}
 		r.take(never, s.answer)
-		r.take(measured, s.said)
+		r.take(measured, s.sent)
 		r.take(measured, s.counted)
 		if s.input > 0 {
 			if err := r.after(measured, i, trigger, &out); err != nil {
@@ -169,7 +169,7 @@ func (r run) after(l *compaction.Ledger, i int, trigger int64, out *errors) erro
 	}
 	for n := 1; n <= lags[len(lags)-1] && i+n < len(r.steps); n++ {
 		s := r.steps[i+n]
-		r.take(l, s.said)
+		r.take(l, s.sent)
 		if k := slices.Index(lags[:], n); k >= 0 && s.input > 0 {
 			out.after[k].add(estimate(l), s.input)
 			if n == 1 && s.input >= trigger {

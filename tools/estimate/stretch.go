@@ -9,9 +9,9 @@ import (
 
 // call is one call to a model.
 type call struct {
-	said   []events.Raw // since the answer before
+	sent   []events.Raw // since the answer before
 	answer events.Raw
-	input  int64 // of its prompt, by the provider; 0 when it did not say
+	input  int64 // of its prompt, by the provider; 0 when it reported none
 }
 
 // stretch is a part of a session during which nothing left the history.
@@ -41,7 +41,7 @@ func stretches(s transcript.Session) []stretch {
 		switch {
 		case next && t.Input > 0:
 			n++
-			c.said = nil
+			c.sent = nil
 			out = append(out, stretch{fmt.Sprintf("%s/%d", s.Name, n), []call{c}})
 			next = false
 		case !next:

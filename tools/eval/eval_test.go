@@ -38,9 +38,9 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A summary that holds nothing keeps nothing: what is found in a history is not
-// found everywhere.
-func TestForgetting(t *testing.T) {
+// An empty summary retains no facts: the measure of a history does not count facts that are not in
+// it.
+func TestEmptySummaryRetainsNothing(t *testing.T) {
 	c, err := readCorpus("examples", "../../examples/sessions", 1)
 	if err != nil {
 		t.Fatal(err)

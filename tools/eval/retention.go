@@ -67,9 +67,8 @@ func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []i
 	return k, nil
 }
 
-// byHand is the default policy, but that nothing is compacted unless it is asked
-// for, and then as much as can be: the target is what a summary may cost, and
-// little more.
+// byHand is the default policy, but for compactions only on request, which remove as much as they
+// can: the target is what a summary may cost, and little more.
 func byHand() compaction.Policy {
 	p := compaction.DefaultPolicy()
 	p.Enabled, p.Target = false, 110_000

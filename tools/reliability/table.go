@@ -71,7 +71,7 @@ func wrap(paragraph, indent string) string {
 	return b.String() + "\n"
 }
 
-// verdict finds the figures of a test, and says whether they are what is demanded.
+// verdict finds the figures of a test, and whether they are what is demanded.
 func (s *Shown) verdict(row string, all []Figures) (figures, verdict string, err error) {
 	f := s.find(row, all)
 	if f == nil {

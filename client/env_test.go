@@ -22,7 +22,7 @@ import (
 	"compactd/internal/worker"
 )
 
-// waitLimit is how long a test waits for what takes moments on an idle machine.
+// waitLimit is how long a test waits for what takes milliseconds on an idle machine.
 const waitLimit = time.Minute
 
 // tester is what a test and a rapid check have in common.
@@ -33,8 +33,8 @@ type tester interface {
 	Errorf(format string, args ...any)
 }
 
-// world is a real server, with a worker that can be stopped.
-type world struct {
+// testEnv is a real server, with a worker that can be stopped.
+type testEnv struct {
 	dial    func() (*nats.Conn, error)
 	address string // of the server's listener; "" without one
 	streams *topology.Streams
@@ -47,9 +47,9 @@ type world struct {
 	sessions int
 }
 
-func newWorld(t *testing.T) *world { return newWorldOf(t, embedded.Config{}) }
+func newEnv(t *testing.T) *testEnv { return newEnvOf(t, embedded.Config{}) }
 
-func newWorldOf(t *testing.T, c embedded.Config) *world {
+func newEnvOf(t *testing.T, c embedded.Config) *testEnv {
 	t.Helper()
 	c.Dir = t.TempDir()
 	server, err := embedded.Start(c)
@@ -57,35 +57,35 @@ func newWorldOf(t *testing.T, c embedded.Config) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	w := worldAt(t, func() (*nats.Conn, error) {
+	env := newEnvAt(t, func() (*nats.Conn, error) {
 		return connect.Open(context.Background(), connect.Options{InProcess: server})
 	})
-	w.address = strings.TrimPrefix(server.ClientURL(), "nats://")
-	return w
+	env.address = strings.TrimPrefix(server.ClientURL(), "nats://")
+	return env
 }
 
-func worldAt(t *testing.T, dial func() (*nats.Conn, error)) *world {
+func newEnvAt(t *testing.T, dial func() (*nats.Conn, error)) *testEnv {
 	t.Helper()
-	w := &world{dial: dial}
-	w.nc = w.connect(t)
-	t.Cleanup(w.nc.Close)
+	env := &testEnv{dial: dial}
+	env.nc = env.connect(t)
+	t.Cleanup(env.nc.Close)
 	var err error
-	if w.js, err = jetstream.New(w.nc, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
+	if env.js, err = jetstream.New(env.nc, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
 		t.Fatal(err)
 	}
-	if w.streams, err = topology.Ensure(t.Context(), w.js, topology.Config{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
+	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
-	if w.config, err = compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows()); err != nil {
+	if env.config, err = compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.stop)
-	return w
+	t.Cleanup(env.stop)
+	return env
 }
 
-func (w *world) connect(t tester) *nats.Conn {
+func (env *testEnv) connect(t tester) *nats.Conn {
 	t.Helper()
-	nc, err := w.dial()
+	nc, err := env.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,11 +93,11 @@ func (w *world) connect(t tester) *nats.Conn {
 }
 
 // start starts a worker and waits until it serves.
-func (w *world) start(t tester) {
+func (env *testEnv) start(t tester) {
 	t.Helper()
-	read, commit := w.connect(t), w.connect(t)
+	read, commit := env.connect(t), env.connect(t)
 	wk, err := worker.New(worker.Config{
-		Read: read, Commit: commit, Streams: w.streams, Compaction: w.config, Owner: "w", Summarizer: extract.New(), MarkerEvery: 20 * time.Millisecond,
+		Read: read, Commit: commit, Streams: env.streams, Compaction: env.config, Owner: "w", Summarizer: extract.New(), MarkerEvery: 20 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func (w *world) start(t tester) {
 	case err := <-done:
 		t.Fatalf("run worker: %v", err)
 	}
-	w.stopped = func() {
+	env.stopped = func() {
 		cancel()
 		<-done
 		read.Close()
@@ -119,17 +119,17 @@ func (w *world) start(t tester) {
 }
 
 // stop stops the worker, if there is one.
-func (w *world) stop() {
-	if w.stopped != nil {
-		w.stopped()
-		w.stopped = nil
+func (env *testEnv) stop() {
+	if env.stopped != nil {
+		env.stopped()
+		env.stopped = nil
 	}
 }
 
 // client is a new one, on a connection of its own.
-func (w *world) client(t tester) *Client {
+func (env *testEnv) client(t tester) *Client {
 	t.Helper()
-	c, err := Connect(context.Background(), Options{Conn: w.connect(t)})
+	c, err := Connect(context.Background(), Options{Conn: env.connect(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,17 +138,17 @@ func (w *world) client(t tester) *Client {
 }
 
 // name is that of a session that no test has used.
-func (w *world) name() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sessions++
-	return fmt.Sprintf("s%d", w.sessions)
+func (env *testEnv) name() string {
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	env.sessions++
+	return fmt.Sprintf("s%d", env.sessions)
 }
 
 // small is a model whose window is full after a few turns.
 var small = Config{Model: Model{Provider: "openai", Name: "gpt-4o", ContextWindow: 1500, MaxOutputTokens: 300}}
 
-func (w *world) open(t tester, c *Client, name string, config Config) *Session {
+func (env *testEnv) open(t tester, c *Client, name string, config Config) *Session {
 	t.Helper()
 	s, err := c.Open(context.Background(), name, config)
 	if err != nil {
@@ -159,9 +159,9 @@ func (w *world) open(t tester, c *Client, name string, config Config) *Session {
 
 // context requests a session's history as of a generation from a worker, and waits until
 // it has applied every turn of the log.
-func (w *world) context(t tester, s *Session, generation int64) *events.ContextResponse {
+func (env *testEnv) context(t tester, s *Session, generation int64) *events.ContextResponse {
 	t.Helper()
-	last, err := w.last(s)
+	last, err := env.last(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +179,8 @@ func (w *world) context(t tester, s *Session, generation int64) *events.ContextR
 }
 
 // last is the sequence of a session's last turn in the log.
-func (w *world) last(s *Session) (uint64, error) {
-	stream, err := w.js.Stream(context.Background(), topology.LogStream)
+func (env *testEnv) last(s *Session) (uint64, error) {
+	stream, err := env.js.Stream(context.Background(), topology.LogStream)
 	if err != nil {
 		return 0, err
 	}
@@ -191,10 +191,10 @@ func (w *world) last(s *Session) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// user, say, call and result are messages of the dialect openai.
+// user, assistant, call and result are messages of the dialect openai.
 func user(text string) any { return map[string]any{"role": "user", "content": text} }
 
-func say(text string) any { return map[string]any{"role": "assistant", "content": text} }
+func assistant(text string) any { return map[string]any{"role": "assistant", "content": text} }
 
 func call(id, path string) any {
 	return map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{map[string]any{
@@ -243,7 +243,7 @@ func eventually(t tester, s *Session, what string, ok func(*History) bool) *Hist
 	}
 }
 
-// TestMain makes the checks of a property fewer: each one speaks to a server.
+// TestMain makes the checks of a property fewer: each one uses a server.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "40"); err != nil {
 		panic(err)
