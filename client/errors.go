@@ -26,6 +26,7 @@ const (
 	CodeBudgetExceeded     Code = "budget_exceeded"       // nothing more can be taken away
 	CodeNotEnoughMessages  Code = "not_enough_messages"   // too short to be reduced
 	CodeNothingToDo        Code = "nothing_to_do"         // nothing would make it smaller
+	CodeNewerGeneration    Code = "newer_generation"      // the call was made with an older one
 	CodeAborted            Code = "aborted"               // another request took its place
 	CodeIncompleteResponse Code = "incomplete_response"   // the summarizer gave no summary
 	CodeUnknownSession     Code = "unknown_session"       // it has no turns

@@ -36,7 +36,7 @@ func TestLinksLittle(t *testing.T) {
 func TestCodesAreOfTheContract(t *testing.T) {
 	for _, c := range []Code{
 		CodeTurnConflict, CodeTurnGap, CodeSessionReset, CodeBadMessage, CodeBadPolicy, CodeTooLarge, CodeFormatChanged, CodeOutOfRange,
-		CodeNotOverflow, CodeBudgetExceeded, CodeNotEnoughMessages, CodeNothingToDo, CodeAborted, CodeIncompleteResponse,
+		CodeNotOverflow, CodeBudgetExceeded, CodeNotEnoughMessages, CodeNothingToDo, CodeNewerGeneration, CodeAborted, CodeIncompleteResponse,
 		CodeUnknownSession, CodeUnknownTurn, CodeUnknownGeneration,
 	} {
 		if _, ok := events.Codes[events.Code(c)]; !ok {

@@ -48,7 +48,7 @@ func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compac
 	c, err := s.request(ctx, events.KindOverflow, wireRequest{Error: raw, Status: status, Generation: &called})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(err, CodeNothingToDo) && s.view.generation > called {
+	if errors.Is(err, CodeNewerGeneration) && s.view.generation > called {
 		return c, nil // a compaction had come before the report did
 	}
 	return c, err

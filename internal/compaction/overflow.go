@@ -86,18 +86,24 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	next := l.fork()
 	next.overflowed(o)
 	m := &next.cache.thresholds
-	target := EmergencyTarget(next.stated, m.Available, next.overflows)
+	takes := cmp.Or(o.input(), m.Available)
+	target := emergencyTarget(takes, next.overflows)
 	var job *events.Job
 	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // as the history is before the plan
 		job = d.planJob(next, events.LaneEmergency)
 	}
 	plan := next.plan(target, stage.Means{Summary: next.prepared, Truncate: true, Exact: true})
-	fits := next.input(plan.After) <= m.Available
+	before, after := next.input(plan.Before), next.input(plan.After)
+	fits := after <= m.Available || after < before && after <= target
 	var body *events.Compacted
-	if next.input(plan.After) < next.input(plan.Before) {
+	if after < before {
 		body = d.emitPlan(next, plan, events.ReasonOverflow)
 	} else {
-		body = d.emitUnchanged(next, events.ReasonOverflow, plan.Failure())
+		code := plan.Failure()
+		if o.Generation >= 0 && o.Generation < l.Generation() {
+			code = events.CodeNewerGeneration
+		}
+		body = d.emitUnchanged(next, events.ReasonOverflow, code)
 		body.Stages = next.inputs(plan.Stages)
 	}
 	if !fits {
@@ -111,19 +117,18 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	}
 }
 
-// EmergencyTarget is what a compaction after an overflow aims for, in tokens of
-// the whole input: 0.7 of the limit that the provider stated, or of the available
-// input where that is less or none was stated. Each repetition without a call in
-// between that succeeded takes 0.7 of what the one before aimed for.
-func EmergencyTarget(stated, available Tokens, repetition int64) Tokens {
-	t := available
-	if stated > 0 {
-		t = min(t, stated)
-	}
+// input is how much input the provider takes beside the output that had to fit its limit,
+// 0 where it stated no limit. An output that takes more than half of it is not believed.
+func (o *Overflow) input() Tokens { return o.Limit - min(o.Output, o.Limit/2) }
+
+// emergencyTarget is what a compaction after an overflow aims for, in tokens of the whole
+// input: 0.7 of what the provider takes. Each repetition without a call in between that
+// succeeded takes 0.7 of what the one before aimed for.
+func emergencyTarget(takes Tokens, repetition int64) Tokens {
 	for range min(repetition, maxRepetitions) {
-		t = emergencyShare.Share(t)
+		takes = emergencyShare.Share(takes)
 	}
-	return t
+	return takes
 }
 
 const (

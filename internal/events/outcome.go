@@ -70,7 +70,10 @@ type Budget struct {
 	UsagePPM       int64     `json:"usage_ppm"` // estimated over available, in parts per million
 	WithinBudget   bool      `json:"within_budget"`
 	ShouldCompact  bool      `json:"should_compact"`
-	PercentLeft    int64     `json:"percent_left"` // of the way to the trigger
+	PercentLeft    int64     `json:"percent_left"`   // of the way to the trigger
+	TriggerTokens  int64     `json:"trigger_tokens"` // input from which the history is compacted
+	TargetTokens   int64     `json:"target_tokens"`  // input that a compaction aims for
+	LimitTokens    int64     `json:"limit_tokens"`   // input from which a compaction truncates at once
 	Breakdown      Breakdown `json:"breakdown"`
 	Generation     int64     `json:"generation"`
 }

@@ -21,6 +21,9 @@ func CheckBudget(p measure.Prompt, window, reserve measure.Tokens, policy *Polic
 		ShouldCompact:  total >= m.Trigger,
 		Level:          m.level(total),
 		PercentLeft:    policy.percentLeft(&m, total),
+		TriggerTokens:  int64(m.Trigger),
+		TargetTokens:   int64(m.Target),
+		LimitTokens:    int64(m.limit),
 		Breakdown: events.Breakdown{
 			SystemPrompt:    int64(p.System),
 			History:         int64(p.History),

@@ -159,7 +159,7 @@ var (
 	idleRules    = with(event, rules{"": required("since"), "since": least(1)})
 	summaryRules = with(envelope, rules{"": summary})
 
-	budgetRules = rules{"budget": later("percent_left"), "budget.breakdown": later("correction")}
+	budgetRules = rules{"budget": later("percent_left", "trigger_tokens", "target_tokens", "limit_tokens"), "budget.breakdown": later("correction")}
 
 	awaits = rules{
 		"turn":    both(between(1, events.MaxNumber), described("the answer waits until this turn was taken or refused, or is parked")),
