@@ -93,7 +93,7 @@ var Codes = map[Code]CodeInfo{
 	CodeNotEnoughMessages: {false, "The history is too short to be reduced.", "Send shorter messages, or use a model with a larger window."},
 	CodeNothingToDo:       {false, "Nothing would make the history smaller: it is within its target, or what is left of it is protected, too new, or compacted already. After a rewind: that generation is in view.", "Go on: it is tried again by itself when the history has grown. To take off more now, send session.compact with a policy that has a lower target or protects less."},
 
-	CodeNewerGeneration:   {false, "The call was made with an older generation; the newest fits, and was published before.", "Apply the generation that this answer names, and call again: its messages are in its own session.compacted, or in the answer to context."},
+	CodeNewerGeneration: {false, "The call was made with an older generation; the newest fits, and was published before.", "Apply the generation that this answer names, and call again: its messages are in its own session.compacted, or in the answer to context."},
 
 	CodeUnknownSession:     {true, "The session has no turns.", "Publish a turn first, under the same tenant and session."},
 	CodeUnknownGeneration:  {true, "The session has no such generation to return to.", "Name a generation from 0 to the one before the last; generation 0 is the history as it was published."},
