@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
-
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
 )
 
@@ -32,35 +29,23 @@ func budget(b events.Budget) Budget {
 	}
 }
 
-// requestTimeout is longer than a worker takes for any answer.
-const requestTimeout = 15 * time.Second
-
 // request sends a request to the workers. A refusal is an [*Error].
 func (c *Client) request(ctx context.Context, subject string, in, out any) error {
-	data, err := events.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("request %s: %w", subject, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	m, err := c.nc.RequestWithContext(ctx, events.OfTenant(subject, c.tenant), data)
+	return refusedBy(subject, request.Send(ctx, c.nc, events.OfTenant(subject, c.tenant), in, out))
+}
+
+// refusedBy makes an [*Error] of a refusal, and of that no worker is there to answer.
+func refusedBy(subject string, err error) error {
+	_, refused := errors.AsType[*events.ServiceError](err)
 	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("request %s: %w", subject, newError(CodeUnavailable, "no worker is running", "Start one with: worker --nats URL"))
-	case err != nil:
-		return fmt.Errorf("request %s: %w", subject, err)
+	case errors.Is(err, request.ErrNoWorker):
+		err = newError(CodeUnavailable, "no worker is running", "Start one with: worker --nats URL")
+	case refused:
+		err = typed(err)
+	default:
+		return err
 	}
-	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
-		e := &events.ServiceError{}
-		if events.Unmarshal(m.Data, e) != nil || e.Code == "" {
-			e = &events.ServiceError{Code: events.Code(code), Message: m.Header.Get(micro.ErrorHeader)}
-		}
-		return fmt.Errorf("request %s: %w", subject, typed(e))
-	}
-	if err := events.Unmarshal(m.Data, out); err != nil {
-		return fmt.Errorf("request %s: read the answer: %w", subject, err)
-	}
-	return nil
+	return fmt.Errorf("request %s: %w", subject, err)
 }
 
 // Budget returns the budget of the last outcome: of the last change of level, or of the
@@ -146,49 +131,8 @@ func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, er
 	}
 }
 
-// maxTries is how often the pages of a history are requested again when turns come in
-// between.
-const maxTries = 5
-
-var errMoving = errors.New("the session changes faster than its pages can be read")
-
 // history joins the pages of a session's history, with what it must contain.
 func (c *Client) history(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
-	for range maxTries {
-		whole, err := c.pages(ctx, a, after)
-		if err != nil || whole != nil {
-			return whole, err
-		}
-	}
-	return nil, errMoving
-}
-
-// pages reads them once; it returns nil when they do not belong together.
-func (c *Client) pages(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
-	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Page: 1, Await: after}
-	whole := &events.ContextResponse{}
-	if err := c.request(ctx, events.SubjectContext, in, whole); err != nil {
-		return nil, err
-	}
-	for in.Page = 2; in.Page <= whole.Pages; in.Page++ {
-		var next events.ContextResponse
-		err := c.request(ctx, events.SubjectContext, in, &next)
-		if errors.Is(err, CodeOutOfRange) { // it has become shorter
-			return nil, nil //nolint:nilnil // nil means: begin again
-		}
-		if err != nil {
-			return nil, err
-		}
-		if next.Generation != whole.Generation || next.Through != whole.Through || next.Pages != whole.Pages {
-			return nil, nil //nolint:nilnil // as above
-		}
-		whole.Messages = append(whole.Messages, next.Messages...)
-		if next.System != nil {
-			whole.System = next.System
-		}
-		if next.Tools != nil {
-			whole.Tools = next.Tools
-		}
-	}
-	return whole, nil
+	h, err := request.History(ctx, c.nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Await: after})
+	return h, refusedBy(events.SubjectContext, err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/replay"
 )
@@ -149,7 +150,7 @@ func (w *watcher) poll(ctx context.Context) bool {
 	in := events.StatsRequest{V: events.Version, Tenant: w.at.Tenant, Session: w.at.Session}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if err := replay.Request(ctx, w.nc, events.OfTenant(events.SubjectStats, w.at.Tenant), in, &s); err != nil {
+	if err := request.Send(ctx, w.nc, events.OfTenant(events.SubjectStats, w.at.Tenant), in, &s); err != nil {
 		return false // no worker serves the session now
 	}
 	w.stats = &s

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
-	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 )
 
@@ -39,7 +39,7 @@ func (c *checkCmd) Run(ctx context.Context, f *flags) error {
 	}
 	defer nc.Close()
 	var out events.CheckResponse
-	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectCheck, a.Tenant), in, &out); err != nil {
+	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectCheck, a.Tenant), in, &out); err != nil {
 		return err
 	}
 	if err := f.show(out, func(w io.Writer) error { return writeCheck(w, a, &out) }); err != nil {

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
-	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 )
 
@@ -33,68 +30,12 @@ func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 	if in.Turn = c.Turn; c.Turn != 0 {
 		in.Await = in.Within(c.Wait)
 	}
-	whole, err := history(ctx, nc, in)
+	whole, err := request.History(ctx, nc, in)
 	if err != nil {
 		return err
 	}
-	return f.showKnown(whole.Known, a, whole, func(w io.Writer) error { return writeHistory(w, a, whole) })
-}
-
-// maxTries is how often the pages of a history are requested again when turns
-// come in between.
-const maxTries = 5
-
-var errMoving = errors.New("the session changes faster than its pages can be read; try again when it is idle")
-
-// history joins all pages of a session's history.
-func history(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {
-	for range maxTries {
-		whole, same, err := join(ctx, nc, in)
-		if err != nil {
-			return nil, err
-		}
-		if same {
-			return whole, nil
-		}
-	}
-	return nil, errMoving
-}
-
-// join reads the pages once; same reports whether they belong together.
-func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (whole *events.ContextResponse, same bool, err error) {
-	in.Page = 1
-	whole = &events.ContextResponse{}
-	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, whole); err != nil {
-		return nil, false, err
-	}
-	pages := whole.Pages
 	whole.Pages = 1
-	for in.Page = 2; in.Page <= pages; in.Page++ {
-		var next events.ContextResponse
-		err := replay.Request(ctx, nc, events.OfTenant(events.SubjectContext, in.Tenant), in, &next)
-		if isCode(err, events.CodeOutOfRange) {
-			return nil, false, nil // it has become shorter
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		if next.Generation != whole.Generation || next.Through != whole.Through || next.Pages != pages {
-			return nil, false, nil
-		}
-		whole.Messages = append(whole.Messages, next.Messages...)
-		if next.System != nil {
-			whole.System = next.System
-		}
-		if next.Tools != nil {
-			whole.Tools = next.Tools
-		}
-	}
-	return whole, true, nil
-}
-
-func isCode(err error, c events.Code) bool {
-	e, ok := errors.AsType[*events.ServiceError](err)
-	return ok && e.Code == c
+	return f.showKnown(whole.Known, a, whole, func(w io.Writer) error { return writeHistory(w, a, whole) })
 }
 
 // writeHistory writes a line for each message.

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/connect"
+	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
@@ -67,7 +68,7 @@ func failureOf(err error) failure {
 		f.Error = "interrupted; what was published before stays published"
 	case errors.Is(err, nats.ErrPermissionViolation):
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The server keeps this user to its own tenant: see --tenant and --user, and deploy/cluster for what a tenant may do.", exitRefused
-	case errors.Is(err, replay.ErrNoWorker):
+	case errors.Is(err, request.ErrNoWorker):
 		f.Hint, f.exit = "Start one with: worker --nats URL.", exitUnavailable
 	case errors.Is(err, topology.ErrNoStreams), errors.Is(err, jetstream.ErrNoStreamResponse):
 		f.Hint, f.exit = "The first worker that runs on this server makes the streams: worker --nats URL.", exitUnavailable

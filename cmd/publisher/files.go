@@ -7,8 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
-	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 )
 
@@ -36,8 +36,8 @@ func files(ctx context.Context, nc *nats.Conn, in events.FilesRequest) (*events.
 	all := &events.FilesResponse{Pages: 1}
 	for in.Page = 1; in.Page <= all.Pages; in.Page++ {
 		var next events.FilesResponse
-		err := replay.Request(ctx, nc, events.OfTenant(events.SubjectFiles, in.Tenant), in, &next)
-		if in.Page > 1 && isCode(err, events.CodeOutOfRange) {
+		err := request.Send(ctx, nc, events.OfTenant(events.SubjectFiles, in.Tenant), in, &next)
+		if in.Page > 1 && request.Refused(err, events.CodeOutOfRange) {
 			break // there are fewer now
 		}
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
-	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 )
 
@@ -53,7 +53,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 		in.Limit = events.MaxHistory
 	}
 	var h events.HistoryResponse
-	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectHistory, a.Tenant), in, &h); err != nil {
+	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectHistory, a.Tenant), in, &h); err != nil {
 		return err
 	}
 	if c.Show == "" || f.JSON || !h.Known {
@@ -156,7 +156,7 @@ func cause(e *events.HistoryEntry) string {
 func change(ctx context.Context, nc *nats.Conn, a events.Address, generation int64, messages int) (*diff.Change, error) {
 	var sides [2]*events.ContextResponse
 	for i, g := range []int64{generation - 1, generation} {
-		h, err := history(ctx, nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: &g})
+		h, err := request.History(ctx, nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: &g})
 		if err != nil || !h.Known {
 			return nil, err
 		}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
-	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -60,7 +60,7 @@ func fullest(ctx context.Context, nc *nats.Conn, tenant string, limit int) (*fle
 	in := events.SessionsRequest{V: events.Version, Tenant: tenant, Limit: events.MaxSessions}
 	for {
 		var next events.SessionsResponse
-		if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectSessions, tenant), in, &next); err != nil {
+		if err := request.Send(ctx, nc, events.OfTenant(events.SubjectSessions, tenant), in, &next); err != nil {
 			return nil, err
 		}
 		all.add(next.Sessions, limit)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
-	"compactd/internal/ops/replay"
 	"compactd/internal/ops/term"
 )
 
@@ -29,7 +29,7 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 		V: events.Version, Tenant: a.Tenant, Session: a.Session,
 		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens,
 	}
-	if err := replay.Request(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {
+	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {
 		return err
 	}
 	return f.showKnown(s.Known, a, s, func(w io.Writer) error { return writeStats(w, a, &s) })

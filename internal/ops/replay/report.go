@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
@@ -102,7 +103,7 @@ func (r *run) requestStats(ctx context.Context) (unanswered int) {
 	for i, s := range r.seen {
 		var stats events.StatsResponse
 		in := events.StatsRequest{V: events.Version, Tenant: s.address.Tenant, Session: s.address.Session}
-		if err := Request(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
+		if err := request.Send(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
 			return len(r.seen) - i
 		}
 		s.end(&stats)

@@ -1,4 +1,4 @@
-package main
+package request_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
 )
 
@@ -29,7 +30,7 @@ func dial(t *testing.T) *nats.Conn {
 
 // Without a worker the error reports that no worker is running.
 func TestNoWorker(t *testing.T) {
-	_, err := history(t.Context(), dial(t), events.ContextRequest{Tenant: "default", Session: "s"})
+	_, err := request.History(t.Context(), dial(t), events.ContextRequest{Tenant: "default", Session: "s"})
 	if err == nil || !strings.Contains(err.Error(), "no worker is running") {
 		t.Errorf("got %v", err)
 	}
@@ -41,7 +42,7 @@ func TestPagesOfOneState(t *testing.T) {
 	for _, test := range []struct {
 		changes int // how many times a turn comes in between
 		want    string
-	}{{0, "[0 0 0]"}, {2, "[2 2 2]"}, {100, errMoving.Error()}} {
+	}{{0, "[0 0 0]"}, {2, "[2 2 2]"}, {100, request.ErrMoving.Error()}} {
 		nc, state := dial(t), 0
 		_, err := nc.Subscribe(events.OfTenant(events.SubjectContext, "default"), func(m *nats.Msg) {
 			var in events.ContextRequest
@@ -57,7 +58,7 @@ func TestPagesOfOneState(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if whole, err := history(t.Context(), nc, events.ContextRequest{Tenant: "default", Session: "s"}); err != nil {
+		if whole, err := request.History(t.Context(), nc, events.ContextRequest{Tenant: "default", Session: "s"}); err != nil {
 			got = err.Error()
 		} else {
 			got = fmt.Sprintf("%s", whole.Messages)

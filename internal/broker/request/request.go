@@ -1,0 +1,116 @@
+// Package request sends requests to the workers, and joins the pages of a history.
+//
+//	var out events.StatsResponse
+//	err := request.Send(ctx, nc, events.OfTenant(events.SubjectStats, tenant), in, &out)
+//
+// # Concurrency
+//
+// All functions are safe for concurrent use.
+//
+// # On failure
+//
+// A refusal is an [*events.ServiceError]. Without any worker it is [ErrNoWorker].
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/events"
+)
+
+// requestTimeout is longer than a worker takes for any answer.
+const requestTimeout = 15 * time.Second
+
+// ErrNoWorker: no worker answers requests.
+var ErrNoWorker = errors.New("no worker is running")
+
+// Send sends a request to the workers and reads the answer into out.
+func Send(ctx context.Context, nc *nats.Conn, subject string, in, out any) error {
+	data, err := events.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, subject, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("request %s: %w", subject, ErrNoWorker)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("request %s: no answer within %s; is the worker connected?", subject, requestTimeout)
+	case err != nil:
+		return fmt.Errorf("request %s: %w", subject, err)
+	}
+	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
+		e := &events.ServiceError{}
+		if events.Unmarshal(m.Data, e) != nil || e.Code == "" {
+			e = &events.ServiceError{Code: events.Code(code), Message: m.Header.Get(micro.ErrorHeader)}
+		}
+		return fmt.Errorf("request %s: %w", subject, e)
+	}
+	if err := events.Unmarshal(m.Data, out); err != nil {
+		return fmt.Errorf("request %s: read the answer: %w", subject, err)
+	}
+	return nil
+}
+
+// maxTries is how often the pages of a history are requested again when turns come in
+// between.
+const maxTries = 5
+
+// ErrMoving: the pages of an answer did not belong together.
+var ErrMoving = errors.New("the session changes faster than its pages can be read; try again when it is idle")
+
+// History joins all pages of a session's history; Pages is how many there were.
+func History(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {
+	for range maxTries {
+		whole, err := join(ctx, nc, in)
+		if err != nil || whole != nil {
+			return whole, err
+		}
+	}
+	return nil, ErrMoving
+}
+
+// join reads the pages once; it returns nil when they do not belong together.
+func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {
+	subject := events.OfTenant(events.SubjectContext, in.Tenant)
+	in.Page = 1
+	whole := &events.ContextResponse{}
+	if err := Send(ctx, nc, subject, in, whole); err != nil {
+		return nil, err
+	}
+	for in.Page = 2; in.Page <= whole.Pages; in.Page++ {
+		var next events.ContextResponse
+		err := Send(ctx, nc, subject, in, &next)
+		if Refused(err, events.CodeOutOfRange) { // it has become shorter
+			return nil, nil //nolint:nilnil // nil means: begin again
+		}
+		if err != nil {
+			return nil, err
+		}
+		if next.Generation != whole.Generation || next.Through != whole.Through || next.Pages != whole.Pages {
+			return nil, nil //nolint:nilnil // as above
+		}
+		whole.Messages = append(whole.Messages, next.Messages...)
+		if next.System != nil {
+			whole.System = next.System
+		}
+		if next.Tools != nil {
+			whole.Tools = next.Tools
+		}
+	}
+	return whole, nil
+}
+
+// Refused reports whether a worker has refused a request with a code.
+func Refused(err error, c events.Code) bool {
+	e, ok := errors.AsType[*events.ServiceError](err)
+	return ok && e.Code == c
+}
