@@ -155,12 +155,7 @@ func (s *Store) undo() {
 
 // readHead reads the present meta row.
 func (s *Store) readHead() (h *head, err error) {
-	err = guard(func() error {
-		tx, err := s.db.Begin(false)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
+	err = s.view(func(tx *bolt.Tx) error {
 		h, err = headOf(tx)
 		return err
 	})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	berrors "go.etcd.io/bbolt/errors"
+	bolt "go.etcd.io/bbolt"
 
 	"compactd/internal/events"
 )
@@ -44,12 +44,7 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Position, err err
 	}
 	s.reading.RLock()
 	defer s.reading.RUnlock()
-	err = guard(func() error {
-		tx, err := s.db.Begin(false)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
+	err = s.view(func(tx *bolt.Tx) error {
 		h, err := headOf(tx)
 		if err != nil {
 			return err
@@ -67,8 +62,6 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Position, err err
 	switch {
 	case panicked, errors.Is(err, ErrDamaged):
 		err = s.damage(events.Address{}, err)
-	case errors.Is(err, berrors.ErrDatabaseNotOpen):
-		err = ErrClosed
 	case err != nil && ctx.Err() != nil:
 		err = ctx.Err() // bbolt does not pass it on
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"compactd/internal/events"
 )
@@ -23,16 +22,14 @@ func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	s.reading.RLock()
 	defer s.reading.RUnlock()
 	var out []string
-	err := guard(func() error {
-		return s.db.View(func(tx *bolt.Tx) (err error) {
-			defer unmap(tx)
-			out, err = list(tx, tenant, after, n)
-			return err
-		})
+	err := s.view(func(tx *bolt.Tx) (err error) {
+		defer unmap(tx)
+		out, err = list(tx, tenant, after, n)
+		return err
 	})
 	switch {
-	case errors.Is(err, berrors.ErrDatabaseNotOpen):
-		return nil, fmt.Errorf("list sessions: %w", ErrClosed)
+	case errors.Is(err, ErrClosed):
+		return nil, fmt.Errorf("list sessions: %w", err)
 	case err != nil:
 		return nil, s.damage(events.Address{Tenant: tenant}, err)
 	}

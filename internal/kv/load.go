@@ -29,8 +29,8 @@ func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 			return nil, nil
 		}
 		rows, found, err := s.read(prefix)
-		if errors.Is(err, berrors.ErrDatabaseNotOpen) {
-			return nil, fmt.Errorf("load %s: %w", a, ErrClosed)
+		if errors.Is(err, ErrClosed) {
+			return nil, fmt.Errorf("load %s: %w", a, err)
 		}
 		if err == nil && (found == want.now || found == want.soon) {
 			return rows, nil
@@ -70,12 +70,7 @@ func (s *Store) moved(since uint64) bool {
 func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err error) {
 	s.reading.RLock()
 	defer s.reading.RUnlock()
-	err = guard(func() error {
-		tx, err := s.db.Begin(false)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
+	err = s.view(func(tx *bolt.Tx) (err error) {
 		s.looked(tx)
 		b := tx.Bucket(bucketRows)
 		if b == nil {

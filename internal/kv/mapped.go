@@ -22,10 +22,7 @@ func (s *Store) looked(tx *bolt.Tx) {
 
 // unmapAll gives the pages of the mapped file back.
 func (s *Store) unmapAll() {
-	err := guard(func() error {
-		return s.db.View(func(tx *bolt.Tx) error { unmap(tx); return nil })
-	})
-	if err != nil {
+	if err := s.view(func(tx *bolt.Tx) error { unmap(tx); return nil }); err != nil {
 		_ = s.damage(events.Address{}, err) // for the next that uses the file
 	}
 }

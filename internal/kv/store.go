@@ -10,6 +10,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"compactd/internal/events"
 )
@@ -236,6 +237,15 @@ func (s *Store) damage(a events.Address, err error) error {
 		s.stuck = true
 	}
 	return s.broken
+}
+
+// view calls fn with one state of the file. What bbolt panics over is an error.
+func (s *Store) view(fn func(*bolt.Tx) error) error {
+	err := guard(func() error { return s.db.View(fn) })
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		return ErrClosed
+	}
+	return err
 }
 
 // usable is nil while transactions make sense.

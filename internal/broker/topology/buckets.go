@@ -35,17 +35,23 @@ func bucketConfig(name, description string, replicas int) jetstream.KeyValueConf
 // ensureBucket makes a bucket, or checks the one that is there.
 func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) ([]Mismatch, error) {
 	_, err := js.CreateKeyValue(ctx, c)
-	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		if jsapi.NoRoom(err) {
-			return nil, &StorageError{"create bucket " + c.Bucket, 1, err}
-		}
-		return nil, fmt.Errorf("create bucket %s: %w", c.Bucket, err)
-	}
-	s, err := js.Stream(ctx, StreamOf(c.Bucket))
+	s, err := created(ctx, js, "bucket "+c.Bucket, StreamOf(c.Bucket), err)
 	if err != nil {
-		return nil, fmt.Errorf("look up bucket %s: %w", c.Bucket, err)
+		return nil, err
 	}
 	return checkBucket(s.CachedInfo().Config), nil
+}
+
+// created returns the stream of a bucket that was created with err, or was there.
+func created(ctx context.Context, js jetstream.JetStream, name, stream string, err error) (jetstream.Stream, error) {
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		if jsapi.NoRoom(err) {
+			return nil, &StorageError{"create " + name, 1, err}
+		}
+		return nil, fmt.Errorf("create %s: %w", name, err)
+	}
+	s, err := js.Stream(ctx, stream)
+	return s, jsapi.Wrap(err, "look up %s", name)
 }
 
 // checkBucket finds what would keep leases from ending, or end them early.

@@ -29,7 +29,7 @@ func checkLog(c jetstream.StreamConfig) []Mismatch {
 	m := mismatches{stream: c.Name}
 	m.common(c)
 	m.equal("direct get", c.AllowDirect, true)
-	if _, ok := partitionsOf(c.SubjectTransform); !ok {
+	if partitionsOf(c.SubjectTransform) == 0 {
 		m.add("subject transform", show(c.SubjectTransform), "from "+events.InputPattern+" to "+events.LogTransform(DefaultPartitions)+" or another number")
 	}
 	for _, k := range events.OutcomeKinds {
@@ -90,16 +90,15 @@ func (m *mismatches) common(c jetstream.StreamConfig) {
 	m.equal("sources", len(c.Sources), 0)
 }
 
-// partitionsOf reads P back from the transform of an existing log.
-func partitionsOf(t *jetstream.SubjectTransformConfig) (int, bool) {
+// partitionsOf reads P back from the transform of an existing log; 0 when it is another.
+func partitionsOf(t *jetstream.SubjectTransformConfig) (p int) {
 	if t == nil || t.Source != events.InputPattern {
-		return 0, false
+		return 0
 	}
-	var p int
-	if _, err := fmt.Sscanf(t.Destination, "log.{{partition(%d,", &p); err != nil || p < 1 {
-		return 0, false
+	if _, err := fmt.Sscanf(t.Destination, "log.{{partition(%d,", &p); err != nil || p < 1 || t.Destination != events.LogTransform(p) {
+		return 0
 	}
-	return p, t.Destination == events.LogTransform(p)
+	return p
 }
 
 func show(t *jetstream.SubjectTransformConfig) string {

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -26,21 +25,16 @@ type Inspection struct {
 // Inspect returns the streams that a worker has created, and what is wrong with them.
 // [ErrNoStreams] when there are none.
 func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
-	var found [2]jetstream.Stream
-	s := &Inspection{}
-	for i, name := range []string{LogStream, OutcomesStream} {
-		one, err := js.Stream(ctx, name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil, ErrNoStreams
-		}
-		if err != nil {
-			return nil, fmt.Errorf("inspect %s: %w", name, err)
-		}
-		info := one.CachedInfo()
-		found[i], s.Replicas[i], s.Time = one, info.Config.Replicas, info.TimeStamp
+	first, second, err := find(ctx, js)
+	if err != nil {
+		return nil, err
+	}
+	s := &Inspection{Streams: streamsOf(first, second)}
+	for i, info := range []*jetstream.StreamInfo{first.CachedInfo(), second.CachedInfo()} {
+		s.Replicas[i], s.Time = info.Config.Replicas, info.TimeStamp
 		s.addBehind(info)
 	}
-	log, out := found[0].CachedInfo().Config, found[1].CachedInfo().Config
+	log, out := first.CachedInfo().Config, second.CachedInfo().Config
 	s.Mismatches = append(checkLog(log), checkOutcomes(out)...)
 	for _, m := range []struct {
 		have []string
@@ -55,14 +49,14 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 	if log.MaxAge != out.MaxAge {
 		s.Mismatches = append(s.Mismatches, Mismatch{OutcomesStream, "max age", out.MaxAge.String(), log.MaxAge.String() + " as in " + LogStream})
 	}
-	switch one, err := js.Stream(ctx, SnapshotsStream); {
-	case err == nil:
-		s.Mismatches = append(s.Mismatches, checkSnapshots(one.CachedInfo().Config)...)
-		s.addBehind(one.CachedInfo())
-	case !errors.Is(err, jetstream.ErrStreamNotFound): // the next start creates it
-		return nil, fmt.Errorf("inspect %s: %w", SnapshotsStream, err)
+	store, err := lookUp(ctx, js, SnapshotsStream)
+	if err != nil {
+		return nil, err
 	}
-	s.Streams = streamsOf(found[0], found[1])
+	if store != nil { // else the next start creates it
+		s.Mismatches = append(s.Mismatches, checkSnapshots(store.CachedInfo().Config)...)
+		s.addBehind(store.CachedInfo())
+	}
 	return s, s.inspectBuckets(ctx, js)
 }
 
@@ -71,13 +65,13 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 func (s *Inspection) inspectBuckets(ctx context.Context, js jetstream.JetStream) error {
 	for _, bucket := range []string{LeasesBucket, MembersBucket} {
 		name := StreamOf(bucket)
-		one, err := js.Stream(ctx, name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
+		one, err := lookUp(ctx, js, name)
+		if err != nil {
+			return err
+		}
+		if one == nil {
 			s.Mismatches = append(s.Mismatches, Mismatch{name, "bucket", "missing", "there; the next worker that starts creates it"})
 			continue
-		}
-		if err != nil {
-			return fmt.Errorf("inspect %s: %w", name, err)
 		}
 		info := one.CachedInfo()
 		s.addBehind(info)

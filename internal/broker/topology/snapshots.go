@@ -2,13 +2,9 @@ package topology
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"compactd/internal/broker/jsapi"
 )
 
 // SnapshotsBucket is the object store of copies of ledger files, one for each
@@ -30,15 +26,9 @@ func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreCo
 // that of the log.
 func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Duration, replicas int) ([]Mismatch, error) {
 	_, err := js.CreateObjectStore(ctx, snapshotsConfig(maxAge, replicas))
-	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		if jsapi.NoRoom(err) {
-			return nil, &StorageError{"create object store " + SnapshotsBucket, 1, err}
-		}
-		return nil, fmt.Errorf("create object store %s: %w", SnapshotsBucket, err)
-	}
-	s, err := js.Stream(ctx, SnapshotsStream)
+	s, err := created(ctx, js, "object store "+SnapshotsBucket, SnapshotsStream, err)
 	if err != nil {
-		return nil, fmt.Errorf("look up object store %s: %w", SnapshotsBucket, err)
+		return nil, err
 	}
 	if bad := checkSnapshots(s.CachedInfo().Config); len(bad) > 0 {
 		return bad, nil

@@ -53,27 +53,30 @@ var ErrNoStreams = errors.New("the server has no compactd streams; start a worke
 // Describe returns the streams that a worker has created, without creating, changing or
 // checking any.
 func Describe(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
-	var found [2]jetstream.Stream
-	for i, name := range []string{LogStream, OutcomesStream} {
-		s, err := js.Stream(ctx, name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil, ErrNoStreams
-		}
-		if err != nil {
-			return nil, fmt.Errorf("look up %s: %w", name, err)
-		}
-		found[i] = s
+	log, out, err := find(ctx, js)
+	if err != nil {
+		return nil, err
 	}
-	if _, ok := partitionsOf(found[0].CachedInfo().Config.SubjectTransform); !ok {
-		return nil, fmt.Errorf("look up %s: %w", LogStream, &MismatchError{checkLog(found[0].CachedInfo().Config)})
+	if c := log.CachedInfo().Config; partitionsOf(c.SubjectTransform) == 0 {
+		return nil, fmt.Errorf("look up %s: %w", LogStream, &MismatchError{checkLog(c)})
 	}
-	return streamsOf(found[0], found[1]), nil
+	return streamsOf(log, out), nil
+}
+
+// find returns both streams, or [ErrNoStreams].
+func find(ctx context.Context, js jetstream.JetStream) (log, out jetstream.Stream, err error) {
+	if log, err = lookUp(ctx, js, LogStream); err == nil {
+		out, err = lookUp(ctx, js, OutcomesStream)
+	}
+	if err == nil && (log == nil || out == nil) {
+		err = ErrNoStreams
+	}
+	return log, out, err
 }
 
 func streamsOf(log, out jetstream.Stream) *Streams {
 	c := log.CachedInfo().Config
-	p, _ := partitionsOf(c.SubjectTransform)
-	return &Streams{Partitions: p, MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
+	return &Streams{Partitions: partitionsOf(c.SubjectTransform), MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
 }
 
 func stateOf(i *jetstream.StreamInfo) StreamState {

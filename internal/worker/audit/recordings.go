@@ -97,48 +97,28 @@ func (r *recorder) partition(ctx context.Context, p int, h *outcomelog.Markers, 
 // first one there.
 func (r *recorder) addresses(ctx context.Context, p int, h *outcomelog.Markers) (out []events.Address, err error) {
 	seen := map[events.Address]bool{}
-	headers := stream.Selection{Stream: topology.LogStream, Filters: r.span.logFilters(p), UpTo: h.End.Cursor, HeadersOnly: true}
-	err = stream.Read(ctx, r.js, headers, func(m jetstream.Msg, _ uint64) error {
-		e, _, err := decide.ReadEvent(m)
-		if err != nil {
-			return err
-		}
-		if r.span.To.before(&e) {
-			return errEnd
-		}
+	headers := stream.Selection{Filters: r.span.logFilters(p), UpTo: h.End.Cursor, HeadersOnly: true}
+	_, err = r.span.read(ctx, r.js, headers, func(e decide.Event) error {
 		if !r.span.From.after(&e) && !seen[e.Address] && e.Address.Validate() == nil {
 			seen[e.Address] = true
 			out = append(out, e.Address)
 		}
 		return nil
 	})
-	if errors.Is(err, errEnd) {
-		err = nil
-	}
 	return out, err
 }
 
 // session reads the events of one session.
 func (r *recorder) session(ctx context.Context, p int, a events.Address, h *outcomelog.Markers) (Recording, error) {
 	out := Recording{Address: a}
-	one := Span{Tenant: a.Tenant, Session: a.Session}
-	all := stream.Selection{Stream: topology.LogStream, Filters: one.logFilters(p), UpTo: h.End.Cursor}
-	err := stream.Read(ctx, r.js, all, func(m jetstream.Msg, _ uint64) error {
-		e, _, err := decide.ReadEvent(m)
-		switch {
-		case err != nil:
-			return err
-		case r.span.To.before(&e):
-			return errEnd
-		case len(out.Events) == 0 && r.first > 1 && !begins(e):
+	one := Span{Tenant: a.Tenant, Session: a.Session, To: r.span.To}
+	_, err := one.read(ctx, r.js, stream.Selection{Filters: one.logFilters(p), UpTo: h.End.Cursor}, func(e decide.Event) error {
+		if len(out.Events) == 0 && r.first > 1 && !begins(e) {
 			return ErrOlder
 		}
 		config, err := r.configs.Get(ctx, h.ConfigAt(e.Seq))
 		out.Events = append(out.Events, RecordedEvent{e.Seq, e.ID, e.Time, e.Kind, e.Data, config})
 		return err
 	})
-	if errors.Is(err, errEnd) {
-		err = nil
-	}
 	return out, err
 }

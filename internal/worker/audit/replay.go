@@ -117,9 +117,6 @@ type session struct {
 	counted  bool // counted
 }
 
-// errEnd ends a read at the end of the span.
-var errEnd = errors.New("end of the span")
-
 func (r *replayer) partition(ctx context.Context, id int) (err error) {
 	if r.markers, err = outcomelog.ReadMarkers(ctx, r.nc, r.js, id); err != nil || r.markers.End.Cursor == 0 {
 		return err
@@ -130,21 +127,9 @@ func (r *replayer) partition(ctx context.Context, id int) (err error) {
 		Stream: topology.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.markers.End.Seq,
 	}, r.markers)
 	defer r.outcomes.Stop()
-	log := stream.Selection{Stream: topology.LogStream, Filters: r.span.logFilters(id), UpTo: r.markers.End.Cursor}
-	err = stream.Read(ctx, r.js, log, func(m jetstream.Msg, _ uint64) error {
-		e, _, err := decide.ReadEvent(m)
-		if err != nil {
-			return err
-		}
-		if r.span.To.before(&e) {
-			return errEnd
-		}
-		return r.event(ctx, e)
-	})
-	if errors.Is(err, errEnd) {
-		return nil
-	}
-	if err != nil {
+	log := stream.Selection{Filters: r.span.logFilters(id), UpTo: r.markers.End.Cursor}
+	ended, err := r.span.read(ctx, r.js, log, func(e decide.Event) error { return r.event(ctx, e) })
+	if ended || err != nil {
 		return err
 	}
 	return r.missing(ctx, compaction.Seq(r.markers.End.Cursor)+1)

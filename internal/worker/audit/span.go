@@ -1,8 +1,14 @@
 package audit
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -43,6 +49,29 @@ func (s *Span) partitions(n int) []int {
 	}
 	return out
 }
+
+// read passes on the events of a partition up to a sequence, or to the end of the span if that
+// comes first: then it has ended.
+func (s *Span) read(ctx context.Context, js jetstream.JetStream, log stream.Selection, fn func(decide.Event) error) (ended bool, err error) {
+	log.Stream = topology.LogStream
+	err = stream.Read(ctx, js, log, func(m jetstream.Msg, _ uint64) error {
+		e, _, err := decide.ReadEvent(m)
+		if err != nil {
+			return err
+		}
+		if s.To.before(&e) {
+			return errEnd
+		}
+		return fn(e)
+	})
+	if errors.Is(err, errEnd) {
+		return true, nil
+	}
+	return false, err
+}
+
+// errEnd ends a read at the end of the span.
+var errEnd = errors.New("end of the span")
 
 // logFilters and outcomeFilters select the span's sessions in a partition.
 func (s *Span) logFilters(partition int) []string {
