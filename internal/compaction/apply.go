@@ -155,7 +155,7 @@ func (l *Ledger) retract(k int64) {
 func (l *Ledger) retracted(m editRecord) bool { return int(m.entry) >= l.entries.n }
 
 func (l *Ledger) append(t *Turn) {
-	l.turns = append(l.turns, turnRecord{hash: t.hash, seq: t.Seq})
+	l.turns = append(l.turns, turnRecord{t.identity, t.Seq})
 	l.format = t.format
 	if t.system != nil {
 		l.system, l.systemSeq = *t.system, t.Seq

@@ -131,8 +131,8 @@ func (c *Config) ReadPending(in *events.CheckRequest, format events.Format) (Pen
 	}
 	by := measure.Meter{Counter: c.counter}
 	next := Pending{Model: in.RequestedModel(), Tokens: Tokens(in.Tokens), system: by.Field(in.System), tools: by.Field(in.Tools)}
-	for i, m := range msgs {
-		next.added = by.Measure(next.added, m, Entry{Index: uint32(i)})
+	for i := range msgs {
+		next.added = by.Measure(next.added, &msgs[i], Entry{Index: uint32(i)})
 	}
 	for _, a := range in.Attachments {
 		next.attached = append(next.attached, measure.File{Kind: a.Type, Bytes: a.Bytes})

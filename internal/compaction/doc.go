@@ -1,7 +1,7 @@
 // Package compaction is the pure core: it keeps a token budget per session and decides
 // how a history that nears its context window is reduced.
 //
-//	turn, msgs, err := compaction.ReadTurn(ledger, payload, seq) // measure
+//	turn := config.Turn(ledger, scanned, seq)                    // measure what events.Decoder read
 //	outs, next := compaction.Decide(ledger, turn, config)        // every decision
 //	next.Install(ledger)                                         // none
 //	raw, err := compaction.Render(outs[0].View, texts)           // text, when it is needed
@@ -24,7 +24,7 @@
 //
 // # Lifecycle of a turn
 //
-//	payload ─ ReadTurn ─▶ Turn ─ Decide ─▶ outcomes ─▶ commit (worker)
+//	events.Scanned ─▶ [Config.Turn] ─ Decide ─▶ outcomes ─▶ commit (worker)
 //	                                        │  and [Next] ─ Install ─▶ ledger
 //	        [Ledger.Budget] ≥ trigger? ─────┤ no: nothing, or a change of level
 //	                                        ├ a summary may help: job ─▶ [ReadResult] ─▶ Decide

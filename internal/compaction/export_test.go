@@ -77,7 +77,7 @@ func (l *Ledger) Dump() Dump {
 			model, t.model = *t.model, nil
 		}
 		usage, system, tools := deref(t.usage), deref(t.system), deref(t.tools)
-		t.usage, t.system, t.tools = nil, nil, nil
+		t.usage, t.system, t.tools, t.counted = nil, nil, nil, events.Usage{}
 		line("parked %+v model %+v usage %+v system %+v tools %+v", t, model, usage, system, tools)
 	}
 	return Dump{b.String(), slices.Clone(l.turns), l.entries.List()}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
 )
 
 // FileUsage is what a ledger holds about one file: no path, since a ledger keeps no text,
@@ -60,13 +59,4 @@ func (f *FileUsage) use(e *Entry, i int) {
 		f.Reads++
 	}
 	f.Last, f.Seq, f.Index, f.Part, f.last = int64(e.Turn), e.Seq, int(e.Index), int(e.Part), i
-}
-
-// FileOf is the path of the file that a part of a message reads or changes, "" for
-// none.
-func FileOf(p *events.Part) string {
-	if p.Kind == events.PartResult {
-		return measure.PathInText(p.Text)
-	}
-	return cmp.Or(measure.PathRead(p.Tool, p.Args), measure.PathWritten(p.Tool, p.Args))
 }

@@ -167,19 +167,24 @@ func (l *Ledger) rangeHash(from, to events.Position) string {
 		put(uint64(p.Index))
 	}
 	for n := from.Turn; n <= min(to.Turn, l.LastTurn()); n++ {
-		put(uint64(l.turns[n-1].hash))
+		t := &l.turns[n-1]
+		if !t.old() {
+			h.Write(t.digest[:])
+		}
+		put(uint64(t.settings))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// addJob notes that a summary was requested. A second job for the same range makes
+// addJob notes that a summary was requested. Its range has the hash that turns have here:
+// the one in a job of rules 3 was made of other hashes. A second job for the same range makes
 // the first one more urgent; either result will do.
 func (l *Ledger) addJob(b *events.Job, since int64) {
 	j := &pendingJob{
-		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: b.Hash,
+		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: l.rangeHash(b.From, b.To),
 		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since, Manual: b.Manual,
 	}
-	if old := l.job; old != nil && old.Hash == b.Hash {
+	if old := l.job; old != nil && old.Hash == j.Hash {
 		j.IDs = append(j.IDs, old.IDs...)
 	}
 	l.job, l.prepared = j, nil

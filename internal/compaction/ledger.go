@@ -58,8 +58,8 @@ type Ledger struct {
 
 // turnRecord is what a ledger keeps of one turn.
 type turnRecord struct {
-	hash measure.Key // of its content
-	seq  Seq         // in the log
+	identity
+	seq Seq // in the log
 }
 
 // span hides the entries of positions from ≤ i < to behind a truncation notice, or behind
@@ -346,7 +346,7 @@ func (o *openLately) oldest() int {
 
 // Bytes in memory of what a ledger has many of; a test holds them to the types.
 const (
-	heldTurn = 16
+	heldTurn = 32
 	heldSpan = 40
 	heldEdit = 20
 	heldRest = 1 << 10 // everything else of a ledger, as a round figure

@@ -21,7 +21,8 @@ type Row struct {
 const (
 	rowHeader  = "h"
 	rowEntries = "e"
-	rowTurns   = "t"
+	rowTurns   = "i"
+	oldTurns   = "t" // with the hashes of rules 3
 	rowEdits   = "m"
 )
 
@@ -80,7 +81,8 @@ type parkedRow struct {
 	Time         int64         `json:"time"`
 	Number       int64         `json:"number"`
 	From         int64         `json:"from"`
-	Hash         measure.Key   `json:"hash"`
+	Digest       events.Digest `json:"digest,omitzero"`
+	Hash         measure.Key   `json:"hash"` // of its settings
 	Model        *events.Model `json:"model,omitzero"`
 	Format       events.Format `json:"format"`
 	System       *measure.Size `json:"system,omitzero"`
@@ -110,7 +112,7 @@ func (l *Ledger) Rows() ([]Row, error) {
 	for r := l.changed.turn / turnsPerRow; r*turnsPerRow < len(l.turns); r++ {
 		var b []byte
 		for _, t := range l.turns[r*turnsPerRow : min((r+1)*turnsPerRow, len(l.turns))] {
-			b = binary.LittleEndian.AppendUint64(b, uint64(t.hash))
+			b = binary.LittleEndian.AppendUint64(append(b, t.digest[:]...), uint64(t.settings))
 			b = binary.LittleEndian.AppendUint64(b, uint64(t.seq))
 		}
 		out = append(out, Row{rowName(rowTurns, r), b})
@@ -147,7 +149,7 @@ func (l *Ledger) header() header {
 	}
 	for _, t := range l.parked {
 		p := parkedRow{
-			t.Seq, t.ID, t.Time, t.number, t.from, t.hash, t.model, t.format, t.system, t.tools, t.override,
+			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.override,
 			[]byte{},
 			t.usage, t.generation, t.usageProblem,
 		}
@@ -206,8 +208,8 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 			return nil, fmt.Errorf("restore ledger: %w", err)
 		}
 		l.parked = append(l.parked, &Turn{
-			p.Seq, p.ID, p.Time, p.Number, p.From, p.Hash, p.Model, p.Format, p.System, p.Tools, p.Override,
-			entries, p.Usage, p.Generation, p.UsageProblem, nil,
+			p.Seq, p.ID, p.Time, p.Number, p.From, identity{p.Digest, p.Hash}, p.Model, p.Format, p.System, p.Tools, p.Override,
+			entries, p.Usage, events.Usage{}, p.Generation, p.UsageProblem, nil,
 		})
 	}
 	if err := l.fill(h, byName); err != nil {
@@ -217,8 +219,11 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 	return l, nil
 }
 
-// editBytes is the size of a stored edit.
-const editBytes = 3*4 + 2 + 1
+// The sizes of a stored turn and edit.
+const (
+	turnBytes = len(events.Digest{}) + 2*8
+	editBytes = 3*4 + 2 + 1
+)
 
 // fill reads entries, turns and edits.
 func (l *Ledger) fill(h header, byName map[string][]byte) error {
@@ -237,14 +242,18 @@ func (l *Ledger) fill(h header, byName map[string][]byte) error {
 	}
 	for r := 0; len(l.turns) < h.Turns; r++ {
 		b := byName[rowName(rowTurns, r)]
-		want := min(turnsPerRow, h.Turns-len(l.turns))
-		if len(b) < want*16 {
+		want, size := min(turnsPerRow, h.Turns-len(l.turns)), turnBytes
+		if b == nil {
+			b, size = byName[rowName(oldTurns, r)], turnBytes-len(events.Digest{})
+		}
+		if len(b) < want*size {
 			return errRows
 		}
-		for i := range want {
-			l.turns = append(l.turns, turnRecord{
-				measure.Key(binary.LittleEndian.Uint64(b[i*16:])), Seq(binary.LittleEndian.Uint64(b[i*16+8:])),
-			})
+		for ; want > 0; want, b = want-1, b[size:] {
+			var t turnRecord
+			copy(t.digest[:], b[:size-16])
+			t.settings, t.seq = measure.Key(binary.LittleEndian.Uint64(b[size-16:])), Seq(binary.LittleEndian.Uint64(b[size-8:]))
+			l.turns = append(l.turns, t)
 		}
 	}
 	for r := 0; len(l.edits) < h.Edits; r++ {

@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	cmp2 "cmp"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,12 +16,37 @@ import (
 // sameMeasured compares what a payload measures without its texts with what it does
 // with them.
 func sameMeasured(t fataler, c *compaction.Config, l *compaction.Ledger, data []byte, seq compaction.Seq) {
-	read, _, err := c.ReadTurn(l, data, seq)
-	measured, merr := c.MeasureTurn(l, data, seq)
-	all := cmp.Exporter(func(reflect.Type) bool { return true })
-	if d := cmp.Diff(read, measured, all); d != "" || (err == nil) != (merr == nil) || err != nil && err.Error() != merr.Error() {
-		t.Fatalf("%s: %v, %v (-read +measured)\n%s", data, err, merr, d)
+	scanned, merr := new(events.Decoder).Turn(data, l.Format())
+	read, err := decodeInSteps(data, l.Format())
+	if err != nil || merr != nil {
+		if err == nil || merr == nil || err.Error() != merr.Error() {
+			t.Fatalf("%s: %v, %v", data, err, merr)
+		}
+		return
 	}
+	read.Digest, read.Settings = scanned.Digest, scanned.Settings
+	all := cmp.Exporter(func(reflect.Type) bool { return true })
+	if d := cmp.Diff(c.Turn(l, read, seq), c.Turn(l, scanned, seq), all); d != "" {
+		t.Fatalf("%s: (-read +scanned)\n%s", data, d)
+	}
+}
+
+// decodeInSteps decodes a turn and then reads its messages, with their texts.
+func decodeInSteps(data []byte, session events.Format) (*events.Scanned, error) {
+	turn, err := events.DecodeTurn(data)
+	if err != nil {
+		return nil, err
+	}
+	read := &events.Scanned{Turn: *turn, Dialect: turn.Format}
+	if read.Dialect == "" && turn.Model != nil && session == "" {
+		read.Dialect = events.DefaultFormat(turn.Model.Provider)
+	}
+	read.Dialect = cmp2.Or(read.Dialect, session, events.DefaultFormat(""))
+	if read.Contents, err = read.Dialect.ReadAll(turn.Messages); err != nil {
+		return nil, err
+	}
+	read.Fault = read.Dialect.Complete(read.Contents)
+	return read, nil
 }
 
 // A3: a worker measures a text where it stands in the payload, whatever is escaped

@@ -2,11 +2,7 @@ package compaction
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -19,7 +15,7 @@ type Turn struct {
 	Time   int64 // of the log, in Unix milliseconds
 	number int64 // 0 = the next
 	from   int64 // replaces_from
-	hash   measure.Key
+	identity
 
 	model    *events.Model // nil = unchanged
 	format   events.Format // of its messages
@@ -28,53 +24,52 @@ type Turn struct {
 	override events.Raw    // nil = unchanged
 
 	entries      []Entry
-	usage        *events.Usage
+	usage        *events.Usage // nil, or what was counted
+	counted      events.Usage
 	generation   int64  // that the usage was counted for
 	usageProblem string // why a usage that was there could not be read
 	fault        error  // what refuses it, unless it was taken before; not stored
 }
 
-// ReadTurn measures the payload of a turn for the session it belongs to: the
-// dialect of a message is that of its session. It estimates; [Config.ReadTurn]
-// counts as its config sets it. Its error is an [events.Invalid].
+// Turn measures a turn that was decoded for the session of l.
+func (c *Config) Turn(l *Ledger, in *events.Scanned, seq Seq) *Turn {
+	by := measure.Meter{Counter: c.counter}
+	t := &Turn{
+		Seq: seq, ID: in.ID, number: max(in.Number, in.ReplacesFrom), from: in.ReplacesFrom, identity: identity{in.Digest, in.Settings},
+		model: in.Model, format: in.Dialect, system: by.Field(in.System), tools: by.Field(in.Tools), override: bytes.Clone(in.Policy),
+		generation: in.Generation, usageProblem: in.UsageProblem, fault: in.Fault,
+	}
+	if in.Usage != nil {
+		t.counted = *in.Usage
+		t.usage = &t.counted
+	}
+	if l.identityOf(t.number).old() {
+		t.identity = identity{settings: in.OldHash()}
+	}
+	t.entries = slices.Grow(t.entries, mostEntries(in.Contents))
+	for i := range in.Contents {
+		t.entries = by.Measure(t.entries, &in.Contents[i], Entry{Seq: seq, Index: uint32(i)})
+	}
+	return t
+}
+
+// ReadTurn decodes the payload of a turn for the session it belongs to, and measures it.
 func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return measureTurn(measure.Meter{}, l, data, seq, events.Format.ReadAll)
+	return (&Config{}).ReadTurn(l, data, seq)
 }
 
 // ReadTurn is the function of that name, with the counter of the config.
 func (c *Config) ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return measureTurn(measure.Meter{Counter: c.counter}, l, data, seq, events.Format.ReadAll)
-}
-
-// MeasureTurn is [Config.ReadTurn] without the messages, whose texts are not made.
-func (c *Config) MeasureTurn(l *Ledger, data []byte, seq Seq) (*Turn, error) {
-	t, _, err := measureTurn(measure.Meter{Counter: c.counter}, l, data, seq, events.Format.ScanAll)
-	return t, err
-}
-
-// measureTurn measures what read makes of the messages of a turn.
-func measureTurn(by measure.Meter, l *Ledger, data []byte, seq Seq, read func(events.Format, []events.Raw) ([]events.Message, error)) (*Turn, []events.Message, error) {
-	in, err := events.DecodeTurn(data)
+	in, err := new(events.Decoder).Turn(data, l.format)
 	if err != nil {
 		return nil, nil, err
 	}
-	format := formatOf(l, in)
-	msgs, err := read(format, in.Messages)
+	turn, err := events.DecodeTurn(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &Turn{
-		Seq: seq, ID: in.ID, number: in.Number, from: in.ReplacesFrom, hash: hashTurn(in),
-		model: in.Model, format: format, system: by.Field(in.System), tools: by.Field(in.Tools), override: bytes.Clone(in.Policy),
-		usage: in.Usage, generation: in.Generation, usageProblem: in.UsageProblem,
-		fault: format.Complete(msgs),
-	}
-	t.number = max(t.number, t.from)
-	t.entries = slices.Grow(t.entries, mostEntries(msgs))
-	for i, m := range msgs {
-		t.entries = by.Measure(t.entries, m, Entry{Seq: seq, Index: uint32(i)})
-	}
-	return t, msgs, nil
+	msgs, err := in.Dialect.ReadAll(turn.Messages)
+	return c.Turn(l, in, seq), msgs, err
 }
 
 // mostEntries is how many entries messages can have.
@@ -85,50 +80,27 @@ func mostEntries(msgs []events.Message) (n int) {
 	return n
 }
 
-func formatOf(l *Ledger, in *events.Turn) events.Format {
-	switch {
-	case in.Format != "":
-		return in.Format
-	case l.format != "":
-		return l.format
-	case in.Model != nil:
-		return events.DefaultFormat(in.Model.Provider)
-	default:
-		return events.DefaultFormat("")
-	}
+// identity is what the content of a turn is compared by: what is sent twice under one
+// number and is equal in it was sent by mistake.
+type identity struct {
+	digest   events.Digest // of the messages; zero where only a hash of rules 3 is known
+	settings measure.Key   // of the rest; that hash
 }
 
-// hashTurn is the identity of a turn's content: what is sent twice under one
-// number and is equal in it was sent by mistake. Retracting turns is an act, so
-// the event's id belongs to it.
-func hashTurn(in *events.Turn) measure.Key {
-	h := sha256.New()
-	var size [8]byte
-	part := func(b []byte) {
-		binary.BigEndian.PutUint64(size[:], uint64(len(b)))
-		h.Write(size[:])
-		h.Write(b)
-	}
-	if in.ReplacesFrom > 0 {
-		part(fmt.Appendf(nil, "%d %s", in.ReplacesFrom, in.ID))
-	}
-	part(in.System)
-	part(in.Tools)
-	part(in.Policy)
-	if in.Model != nil {
-		part(appendModel(nil, in.Model))
-	}
-	for _, m := range in.Messages {
-		part(m)
-	}
-	return max(1, measure.Key(binary.BigEndian.Uint64(h.Sum(nil))))
-}
+// old reports whether all that is known of a turn is its hash under rules 3.
+func (x identity) old() bool { return x.digest == events.Digest{} && x.settings != 0 }
 
-func appendModel(b []byte, m *events.Model) []byte {
-	b = append(strconv.AppendQuote(b, m.Provider), ' ')
-	b = append(strconv.AppendQuote(b, m.Name), ' ')
-	b = append(strconv.AppendInt(b, m.MaxOutputTokens, 10), ' ')
-	return strconv.AppendInt(b, m.ContextWindow, 10)
+// identityOf is that of a turn taken or parked before, zero without one.
+func (l *Ledger) identityOf(number int64) (x identity) {
+	if number > 0 && number <= l.LastTurn() {
+		x = l.turns[number-1].identity
+	}
+	for _, p := range l.parked {
+		if p.number == number {
+			x = p.identity
+		}
+	}
+	return x
 }
 
 // verdict is what a turn means for a ledger.
@@ -161,7 +133,7 @@ func (l *Ledger) refuse(t *Turn) error {
 // admit decides about a turn by its number. The code is set for deny.
 func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	next := l.LastTurn() + 1
-	if v := l.seen(t, next); v != accept {
+	if v := l.seen(t); v != accept {
 		if v == reject {
 			return reject, events.CodeTurnConflict
 		}
@@ -182,20 +154,11 @@ func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 }
 
 // seen compares a turn with one of its number that came before.
-func (l *Ledger) seen(t *Turn, next int64) verdict {
-	var old measure.Key
-	if t.number > 0 && t.number < next {
-		old = l.turns[t.number-1].hash
-	}
-	for _, p := range l.parked {
-		if p.number == t.number {
-			old = p.hash
-		}
-	}
-	switch {
-	case old == 0:
+func (l *Ledger) seen(t *Turn) verdict {
+	switch old := l.identityOf(t.number); {
+	case old == identity{}:
 		return accept
-	case old == t.hash:
+	case old == t.identity:
 		return ignore
 	case t.from > 0:
 		return accept

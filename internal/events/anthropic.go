@@ -4,7 +4,7 @@ import "compactd/internal/events/codec"
 
 // readAnthropic reads a message of Anthropic's messages API. A system message
 // is no part of it, but harmless: some gateways take it.
-func readAnthropic(w reader) (Message, error) {
+func readAnthropic(w *reader) (Message, error) {
 	var m Message
 	var role, content Raw
 	w.Object(func(key []byte) {
@@ -12,12 +12,11 @@ func readAnthropic(w reader) (Message, error) {
 		case "role":
 			role = w.Value()
 		case "content":
-			content, m.Parts = readContent(&w, readAnthropicBlock)
+			content, m.Parts = readContent(w, w.room(), readAnthropicBlock)
 		default:
-			w.Value()
+			w.other(key)
 		}
 	})
-	err := w.End()
 	switch string(codec.TextBytes(role)) {
 	case "user":
 		m.Role = RoleUser
@@ -29,7 +28,7 @@ func readAnthropic(w reader) (Message, error) {
 		m.Role = ""
 	}
 	switch {
-	case err != nil:
+	case w.Failed():
 		return m, errNoMessage
 	case m.Role == "":
 		return m, errNoRole
@@ -41,69 +40,72 @@ func readAnthropic(w reader) (Message, error) {
 
 // readAnthropicBlock reads the block at w. One whose type is unknown, or whose
 // text is none, is PartOther.
-func readAnthropicBlock(w *reader) Part {
+func readAnthropicBlock(w *reader, p *Part) {
+	p.Kind = PartOther
 	if w.Kind() != '{' {
-		return Part{Kind: PartOther, Raw: w.Value()}
+		p.Raw = w.Value()
+		return
 	}
-	var kind, text, thinking, id, name, input, answers, content, failed Raw
+	var kind, id, name, input, answers, failed Raw
+	var text, thinking, content codec.Measured
 	var inner []Part
-	raw := w.Object(func(key []byte) {
+	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
 			kind = w.Value()
 		case "text":
-			text = w.Value()
+			text = w.Text()
 		case "thinking":
-			thinking = w.Value()
+			thinking = w.Text()
 		case "id":
-			id = w.Value()
+			id = w.CallID()
 		case "name":
 			name = w.Value()
 		case "input":
 			input = w.Value()
 		case "tool_use_id":
-			answers = w.Value()
+			answers = w.CallID()
 		case "content":
 			if inner = nil; w.Kind() == '[' {
-				content, inner = readContent(w, readPlainBlock)
+				content.Raw, inner = readContent(w, w.innerRoom(), readPlainBlock)
 			} else {
-				content = w.Value()
+				content = w.Text()
 			}
+		case "source":
+			w.media()
+		case cacheControl:
+			w.Omit()
 		case "is_error":
 			failed = w.Value()
 		default:
 			w.Value()
 		}
 	})
-	p := Part{Kind: PartOther, Raw: raw}
 	switch string(codec.TextBytes(kind)) {
 	case "text":
-		if w.text(&p, text) {
+		if w.text(p, text) {
 			p.Kind = PartText
 		}
 	case "tool_use":
 		p.Kind, p.Args = PartCall, input
-		p.CallID, _ = codec.Text(id)
-		p.NoID = p.CallID == ""
-		p.Tool, _ = codec.Text(name)
+		w.call(p, id)
+		w.tool(p, name)
 	case "tool_result":
 		p.Kind, p.Failed = PartResult, failed.Kind() == 't'
-		p.CallID, _ = codec.Text(answers)
-		p.NoID = p.CallID == ""
-		if w.text(&p, content); content.Kind() == '[' {
+		w.call(p, answers)
+		if w.text(p, content); content.Raw.Kind() == '[' {
 			p.answer(inner)
-		} else if content.Kind() == '{' {
-			p.Text = string(content)
+		} else if content.Raw.Kind() == '{' {
+			p.Text = string(content.Raw)
 		}
 	case "thinking":
 		p.Kind = PartThinking
-		w.text(&p, thinking)
+		w.text(p, thinking)
 	case "redacted_thinking":
 		p.Kind = PartThinking
 	case "image", "document":
 		p.Kind = PartImage
 	}
-	return p
 }
 
 // appendAnthropic puts the parts of m into its Raw, nil when m is made by compactd.

@@ -25,6 +25,16 @@ func BenchmarkTurn(b *testing.B) {
 			}
 		}
 	})
+	b.Run("scan", func(b *testing.B) {
+		var d Decoder
+		b.SetBytes(int64(len(agentTurn)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if !d.onePass(agentTurn, Anthropic) {
+				b.Fatal("not in one pass")
+			}
+		}
+	})
 	b.Run("read", func(b *testing.B) {
 		turn, err := DecodeTurn(agentTurn)
 		if err != nil {

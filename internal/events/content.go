@@ -15,55 +15,102 @@ var (
 	errMisplaced  = errors.New("a part of this kind does not belong into this message")
 )
 
-// reader walks one message.
+// reader walks messages. Where it scans them, texts of parts stay quoted and are measured,
+// and parts are taken from lists that are used again.
 type reader struct {
 	codec.Walker
-	scan bool // texts of parts stay quoted
+	into *Decoder // nil where it reads
 }
 
 // readContent reads the value at w, a string or an array of blocks. For a string
-// there is one part without Raw. Raw is the content itself.
-func readContent(w *reader, block func(*reader) Part) (raw Raw, parts []Part) {
+// there is one part without Raw. Raw is the content itself. Parts are appended to a list.
+func readContent(w *reader, parts []Part, block func(*reader, *Part)) (Raw, []Part) {
+	next := func() *Part {
+		parts = append(parts, Part{})
+		return &parts[len(parts)-1]
+	}
 	if w.Kind() == '[' {
-		raw = w.Array(func() { parts = append(parts, block(w)) })
+		raw := w.Array(func() { block(w, next()) })
 		return raw, parts
 	}
-	raw = w.Value()
-	if p := (Part{Kind: PartText}); w.text(&p, raw) {
-		parts = []Part{p}
+	text := w.Text()
+	if text.Raw.Kind() == '"' {
+		w.text(next(), text)
 	}
-	return raw, parts
+	return text.Raw, parts
 }
 
 // text gives a part the text of a JSON string; it is false for any other value.
-func (w *reader) text(p *Part, raw Raw) (ok bool) {
-	if !w.scan {
-		p.Text, ok = codec.Text(raw)
+func (w *reader) text(p *Part, text codec.Measured) (ok bool) {
+	if w.into == nil {
+		p.Text, ok = codec.Text(text.Raw)
 		return ok
 	}
-	if ok = raw.Kind() == '"'; ok {
-		p.Quoted = raw
+	if ok = text.Raw.Kind() == '"'; ok {
+		p.Quoted, p.Size = text.Raw, text.Size
 	}
 	return ok
+}
+
+// room is where the parts of a message go, and innerRoom those of a result, which are
+// joined: lists that are used again where messages are scanned.
+func (w *reader) room() []Part {
+	if w.into == nil {
+		return nil
+	}
+	return w.into.room()
+}
+
+func (w *reader) innerRoom() []Part {
+	if w.into == nil {
+		return nil
+	}
+	return w.into.inner[:0]
+}
+
+// call gives a part its call id, and notes if there is none.
+func (w *reader) call(p *Part, id Raw) {
+	if w.into == nil {
+		p.CallID, _ = codec.Text(id)
+		p.NoID = p.CallID == ""
+		return
+	}
+	p.Call = w.into.key(codec.TextBytes(id))
+	p.NoID = p.Call == 0
+}
+
+// tool gives a part the name of its tool.
+func (w *reader) tool(p *Part, name Raw) {
+	if w.into == nil {
+		p.Tool, _ = codec.Text(name)
+	} else {
+		p.Tool = w.into.name(codec.TextBytes(name))
+	}
 }
 
 // readPlainBlock reads a block that is neither call nor result: one of OpenAI's,
 // or one within a result of Anthropic's. A result within a result is PartOther:
 // to descend would cost a hostile event's depth times its size.
-func readPlainBlock(w *reader) Part {
+func readPlainBlock(w *reader, p *Part) {
+	p.Kind = PartOther
 	if w.Kind() != '{' {
-		return Part{Kind: PartOther, Raw: w.Value()}
+		p.Raw = w.Value()
+		return
 	}
-	var kind, text, refusal Raw
-	p := Part{Kind: PartOther}
+	var kind Raw
+	var text, refusal codec.Measured
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
 			kind = w.Value()
 		case "text":
-			text = w.Value()
+			text = w.Text()
 		case "refusal":
-			refusal = w.Value()
+			refusal = w.Text()
+		case "image_url", "source", "input_audio", "file":
+			w.media()
+		case cacheControl:
+			w.Omit()
 		default:
 			w.Value()
 		}
@@ -73,20 +120,50 @@ func readPlainBlock(w *reader) Part {
 		text = refusal
 		fallthrough
 	case "text":
-		if w.text(&p, text) {
+		if w.text(p, text) {
 			p.Kind = PartText
 		}
 	case "image", "document", "image_url", "input_audio", "file":
 		p.Kind = PartImage
 	}
-	return p
+}
+
+// cacheControl is where agents mark what a provider is to cache.
+const cacheControl = "cache_control"
+
+// media reads what holds inline media: a URL, or an object with one of the members that
+// the providers put them into.
+func (w *reader) media() {
+	if w.Kind() != '{' {
+		w.Media()
+		return
+	}
+	w.Object(func(key []byte) {
+		switch string(key) {
+		case "url", "data", "file_data":
+			w.Media()
+		default:
+			w.Value()
+		}
+	})
+}
+
+// other reads a member of a message that is neither its role nor its content. What
+// tells when and by whom it was made is no part of its identity.
+func (w *reader) other(key []byte) {
+	switch string(key) {
+	case "id", "timestamp", "metadata", cacheControl:
+		w.Omit()
+	default:
+		w.Value()
+	}
 }
 
 // answer joins the text blocks of a result and counts its images. A block of another
 // type counts with its JSON: a model reads it as text of some kind.
 func (p *Part) answer(parts []Part) {
 	if len(parts) == 1 && parts[0].Kind == PartText {
-		p.Text, p.Quoted = parts[0].Text, parts[0].Quoted
+		p.Text, p.Quoted, p.Size = parts[0].Text, parts[0].Quoted, parts[0].Size
 		return
 	}
 	var blocks []string

@@ -53,7 +53,7 @@ func (f Format) Read(raw Raw) (Message, error) {
 	if codec.Check(raw) != nil {
 		return Message{}, NewInvalid(CodeBadMessage, "message", errNoMessage.Error())
 	}
-	m, err := f.read(raw, false)
+	m, err := f.read(raw)
 	if err != nil {
 		return Message{}, NewInvalid(CodeBadMessage, "message", f.explain(raw, err))
 	}
@@ -63,20 +63,14 @@ func (f Format) Read(raw Raw) (Message, error) {
 // ReadAll reads messages in order, each of them JSON as [DecodeTurn] and
 // [Format.Write] return it: unlike Read it does not check that again. Its error is
 // an [*Invalid] that names the first few bad ones, as messages[3].
-func (f Format) ReadAll(raws []Raw) ([]Message, error) { return f.readAll(raws, false) }
-
-// ScanAll is ReadAll for messages that are only measured: no text is made, they
-// stay in [Part.Quoted]. They must be valid UTF-8, as those of a decoded turn are.
-func (f Format) ScanAll(raws []Raw) ([]Message, error) { return f.readAll(raws, true) }
-
-func (f Format) readAll(raws []Raw, scan bool) ([]Message, error) {
+func (f Format) ReadAll(raws []Raw) ([]Message, error) {
 	if !f.Known() {
 		return nil, errUnknownFormat
 	}
 	out := make([]Message, len(raws))
 	var bad problems
 	for i, raw := range raws {
-		m, err := f.read(raw, scan)
+		m, err := f.read(raw)
 		if err != nil {
 			bad.add(CodeBadMessage, fmt.Sprintf("messages[%d]", i), "%s", f.explain(raw, err))
 			if len(bad) == maxBadMessages {
@@ -91,18 +85,26 @@ func (f Format) readAll(raws []Raw, scan bool) ([]Message, error) {
 	return out, nil
 }
 
-func (f Format) read(raw Raw, scan bool) (m Message, err error) {
-	r := reader{codec.Walk(raw), scan}
-	switch f {
-	case Anthropic:
-		m, err = readAnthropic(r)
-	case NeuroLink:
-		m, err = readNeuroLink(r)
-	default:
-		m, err = readOpenAI(r)
+func (f Format) read(raw Raw) (Message, error) {
+	r := reader{Walker: codec.Walk(raw)}
+	m, err := f.next(&r)
+	if r.End() != nil {
+		m, err = Message{}, errNoMessage
 	}
 	m.Raw = raw
 	return m, err
+}
+
+// next reads the message at w, an object.
+func (f Format) next(w *reader) (Message, error) {
+	switch f {
+	case Anthropic:
+		return readAnthropic(w)
+	case NeuroLink:
+		return readNeuroLink(w)
+	default:
+		return readOpenAI(w)
+	}
 }
 
 // Write returns a message in its dialect: the bytes it came in while it is

@@ -52,7 +52,7 @@ func FuzzReadMessage(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		for _, format := range []Format{OpenAI, Anthropic, NeuroLink} {
-			_, _ = format.read(data, false)
+			_, _ = format.read(data)
 		}
 	})
 }

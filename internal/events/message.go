@@ -1,7 +1,12 @@
 package events
 
 import (
+	"bytes"
+	"cmp"
+	"strings"
+
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // Role is the author of a message, in the word of the provider where there is one.
@@ -40,9 +45,12 @@ type Part struct {
 	Images int    // images inside a result
 	NoID   bool   // a call or result without the id that its dialect requires
 
-	// Quoted takes the place of Text where a message was scanned: the JSON string that came.
-	// See [Format.ScanAll].
+	// Where a message was scanned (see [Decoder]) no text is made: Quoted, the JSON string
+	// that came, takes the place of Text, with the size of its text, and Call, the key of
+	// the id, that of CallID.
 	Quoted Raw
+	Size   weigh.Size
+	Call   Key
 
 	// Raw is the block as it came, nil when it had no block of its own
 	// (a content that is a plain string) or compactd made the part.
@@ -102,6 +110,22 @@ func (p *Part) Content() string {
 	}
 	s, _ := codec.Text(p.Quoted)
 	return s
+}
+
+// CallKey is the key of the call id, whether it was read or scanned.
+func (p *Part) CallKey() Key { return cmp.Or(p.Call, KeyOf(p.CallID)) }
+
+// Blank reports whether a text is nothing but white space.
+func (p *Part) Blank() bool {
+	if p.Quoted == nil {
+		return strings.TrimSpace(p.Text) == ""
+	}
+	for piece := range codec.Pieces(p.Quoted) {
+		if len(bytes.TrimSpace(piece)) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // TimestampOf returns the timestamp of a message that came, nil without.

@@ -11,7 +11,8 @@ import (
 // neurolinkMessage is what a message of NeuroLink consists of: a tool call and a
 // tool result are messages of their own.
 type neurolinkMessage struct {
-	role, content, tool, args Raw
+	role, tool, args Raw
+	content          codec.Measured
 
 	callID   Raw  // as the sender named it
 	metaID   Raw  // metadata.toolCallId
@@ -20,16 +21,16 @@ type neurolinkMessage struct {
 	replaces bool // it replaces other messages
 }
 
-func readNeuroLink(w reader) (Message, error) {
+func readNeuroLink(w *reader) (Message, error) {
 	var n neurolinkMessage
-	n.read(&w)
-	if w.End() != nil {
+	n.read(w)
+	if w.Failed() {
 		return Message{}, errNoMessage
 	}
 	if n.hidden {
 		return Message{Hidden: true}, nil
 	}
-	kind := n.content.Kind()
+	kind := n.content.Raw.Kind()
 	text := Part{Kind: PartText}
 	w.text(&text, n.content)
 	absent := kind == 0 || kind == 'n'
@@ -47,19 +48,19 @@ func readNeuroLink(w reader) (Message, error) {
 	case "assistant":
 		return n.words(RoleAssistant, text)
 	case "tool_call":
-		p := n.part(PartCall)
+		p := n.part(w, PartCall)
 		p.Args = n.args
 		m := Message{Role: RoleAssistant}
-		if !absent && string(n.content) != `""` {
+		if !absent && string(n.content.Raw) != `""` {
 			m, _ = n.words(RoleAssistant, text)
 		}
 		m.Parts = append(m.Parts, p)
 		return m, nil
 	case "tool_result":
-		p := n.part(PartResult)
-		p.Text, p.Quoted, p.Failed = text.Text, text.Quoted, n.failed
+		p := n.part(w, PartResult)
+		p.Text, p.Quoted, p.Size, p.Failed = text.Text, text.Quoted, text.Size, n.failed
 		if kind == '[' || kind == '{' {
-			p.Text, p.Raw = string(n.content), n.content
+			p.Text, p.Raw = string(n.content.Raw), n.content.Raw
 		}
 		return Message{Role: RoleTool, Parts: []Part{p}}, nil
 	default:
@@ -73,15 +74,16 @@ func (n *neurolinkMessage) read(w *reader) {
 		case "role":
 			n.role = w.Value()
 		case "content":
-			n.content = w.Value()
+			n.content = w.Text()
 		case "tool":
 			n.tool = w.Value()
 		case "args":
 			n.args = w.Value()
 		case "toolCallId", "tool_call_id":
-			n.callID = w.Value()
+			n.callID = w.CallID()
 		case "metadata":
 			n.metadata(w)
+			w.Omitted()
 		case "result":
 			success := memberAt(w, "success")
 			n.failed = success.Kind() == 'f'
@@ -90,7 +92,7 @@ func (n *neurolinkMessage) read(w *reader) {
 		case Condensed.parent, Truncated.parent:
 			n.hidden = stringOf(w.Value()) != "" || n.hidden
 		default:
-			w.Value()
+			w.other(key)
 		}
 	})
 }
@@ -127,23 +129,25 @@ func memberAt(w *reader, name string) (v Raw) {
 // words is a message without call or result. A content that is no text stays as
 // it is.
 func (n *neurolinkMessage) words(r Role, text Part) (Message, error) {
-	switch n.content.Kind() {
+	switch n.content.Raw.Kind() {
 	case '"':
 		return Message{Role: r, Parts: []Part{text}}, nil
 	case '[', '{':
-		return Message{Role: r, Parts: []Part{{Kind: PartOther, Raw: n.content}}}, nil
+		return Message{Role: r, Parts: []Part{{Kind: PartOther, Raw: n.content.Raw}}}, nil
 	default:
 		return Message{}, errNoContent
 	}
 }
 
-func (n *neurolinkMessage) part(k PartKind) Part {
+func (n *neurolinkMessage) part(w *reader, k PartKind) Part {
 	p := Part{Kind: k}
-	p.Tool, _ = codec.Text(n.tool)
-	var ok bool
-	if p.CallID, ok = codec.Text(n.callID); !ok {
-		p.CallID, _ = codec.Text(n.metaID)
+	w.tool(&p, n.tool)
+	id := n.callID
+	if id.Kind() != '"' {
+		id = n.metaID
 	}
+	w.call(&p, id)
+	p.NoID = false
 	return p
 }
 

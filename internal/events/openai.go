@@ -15,10 +15,10 @@ type openaiMessage struct {
 	badCalls     bool
 }
 
-func readOpenAI(w reader) (Message, error) {
+func readOpenAI(w *reader) (Message, error) {
 	var o openaiMessage
-	o.read(&w)
-	if w.End() != nil {
+	o.read(w)
+	if w.Failed() {
 		return Message{}, errNoMessage
 	}
 	m := Message{Role: o.model(), Parts: o.parts}
@@ -32,7 +32,7 @@ func readOpenAI(w reader) (Message, error) {
 			return m, errNoContent
 		}
 		if o.legacy.Kind() == '{' {
-			o.calls = append(o.calls, legacyCall(o.legacy))
+			o.calls = append(o.calls, w.legacyCall(o.legacy))
 		}
 		if len(o.calls) > 0 && string(o.content) == `""` {
 			m.Parts = nil // agents send "" for null beside calls
@@ -41,7 +41,7 @@ func readOpenAI(w reader) (Message, error) {
 	case o.content.Kind() != '"' && o.content.Kind() != '[':
 		return m, errNoContent
 	case m.Role == RoleTool:
-		m.Parts = []Part{o.result()}
+		m.Parts = []Part{o.result(w)}
 	}
 	return m, nil
 }
@@ -52,17 +52,17 @@ func (o *openaiMessage) read(w *reader) {
 		case "role":
 			o.role = w.Value()
 		case "content":
-			o.content, o.parts = readContent(w, readPlainBlock)
+			o.content, o.parts = readContent(w, w.room(), readPlainBlock)
 		case "name":
 			o.name = w.Value()
 		case "tool_call_id":
-			o.callID = w.Value()
+			o.callID = w.CallID()
 		case "function_call":
 			o.legacy = w.Value()
 		case "tool_calls":
 			o.readCalls(w)
 		default:
-			w.Value()
+			w.other(key)
 		}
 	})
 }
@@ -101,12 +101,12 @@ func (o *openaiMessage) model() Role {
 
 // result makes the one part of a tool message. A content that is an array is
 // the part's Raw, so that it survives an edit that leaves it alone.
-func (o *openaiMessage) result() Part {
+func (o *openaiMessage) result(w *reader) Part {
 	p := Part{Kind: PartResult}
 	p.answer(o.parts)
-	p.Tool, _ = codec.Text(o.name)
-	p.CallID, _ = codec.Text(o.callID)
-	p.NoID = p.CallID == "" && string(codec.TextBytes(o.role)) == "tool" // the older role function has none
+	w.tool(&p, o.name)
+	w.call(&p, o.callID)
+	p.NoID = p.NoID && string(codec.TextBytes(o.role)) == "tool" // the older role function has none
 	if o.content.Kind() == '[' {
 		p.Raw = o.content
 	}
@@ -130,25 +130,26 @@ func readOpenAICall(w *reader) Part {
 	p.Raw = w.Object(func(key []byte) {
 		switch {
 		case string(key) == "id":
-			id = w.Value()
+			id = w.CallID()
 		case (string(key) == "function" || string(key) == "custom") && w.Kind() == '{':
 			w.Object(function)
+		case string(key) == cacheControl:
+			w.Omit()
 		default:
 			w.Value()
 		}
 	})
-	p.CallID, _ = codec.Text(id)
-	p.NoID = p.CallID == ""
-	p.Tool, _ = codec.Text(name)
+	w.call(&p, id)
+	w.tool(&p, name)
 	p.Args = innerJSON(args)
 	return p
 }
 
 // legacyCall reads a function_call, which had no id.
-func legacyCall(raw Raw) Part {
+func (w *reader) legacyCall(raw Raw) Part {
 	ms, _ := codec.ReadObject(raw) // the walker has read it as an object
 	p := Part{Kind: PartCall, Args: innerJSON(codec.Lookup(ms, "arguments")), Raw: raw}
-	p.Tool, _ = codec.Text(codec.Lookup(ms, "name"))
+	w.tool(&p, codec.Lookup(ms, "name"))
 	return p
 }
 

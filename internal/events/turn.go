@@ -63,30 +63,34 @@ func DecodeTurn(data []byte) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Turn{
-		ID:           env.text("id"),
-		Number:       env.count("turn", 1, MaxNumber),
-		Generation:   env.count("generation", 0, MaxNumber),
-		ReplacesFrom: env.count("replaces_from", 1, MaxNumber),
-		Model:        env.model(),
-		Format:       Format(env.text("format")),
-		System:       env.raw("system", '"', '['),
-		Tools:        env.raw("tools", '['),
-		Policy:       env.raw("policy", '{'),
-	}
-	if t.Format != "" && !t.Format.Known() {
-		env.problems.join(errUnknownFormat)
-	}
-	if t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom {
-		env.problems.add(CodeOutOfRange, "turn", "must equal replaces_from")
-	}
+	t := &Turn{}
+	env.turn(t)
 	if m, ok := env.take("messages"); !ok {
 		env.problems.add(CodeMissingField, "messages", "is required")
 	} else if t.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
 		env.problems.add(CodeBadType, "messages", "must be an array")
 	}
-	t.Usage, t.UsageProblem = env.usage()
 	return t, env.problems.err()
+}
+
+// turn reads the fields of a turn but for its messages.
+func (e *envelope) turn(t *Turn) {
+	t.ID = e.text("id")
+	t.Number = e.count("turn", 1, MaxNumber)
+	t.Generation = e.count("generation", 0, MaxNumber)
+	t.ReplacesFrom = e.count("replaces_from", 1, MaxNumber)
+	t.Model = e.model()
+	t.Format = Format(e.text("format"))
+	t.System = e.raw("system", '"', '[')
+	t.Tools = e.raw("tools", '[')
+	t.Policy = e.raw("policy", '{')
+	t.Usage, t.UsageProblem = e.usage()
+	if t.Format != "" && !t.Format.Known() {
+		e.problems.join(errUnknownFormat)
+	}
+	if t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom {
+		e.problems.add(CodeOutOfRange, "turn", "must equal replaces_from")
+	}
 }
 
 // envelope is the outer object of an event, read strictly.
@@ -113,6 +117,12 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	}
 	e := &envelope{}
 	e.fields, _ = codec.AppendMembers(make([]codec.Member, 0, codec.FewMembers), data) // an object: it is checked
+	e.check()
+	return e, nil
+}
+
+// check notes keys that occur twice, and a version that is not spoken here.
+func (e *envelope) check() {
 	var names codec.Names
 	for i, f := range e.fields {
 		if names.Repeated(e.fields, i) {
@@ -122,7 +132,6 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version {
 		e.problems.add(CodeBadVersion, "v", "is %d; this worker speaks %d", v, Version)
 	}
-	return e, nil
 }
 
 // fieldName keeps a foreign key fit for a message to people.

@@ -2,8 +2,6 @@ package measure
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 
 	"compactd/internal/events"
 )
@@ -11,19 +9,11 @@ import (
 // Seq is a sequence number of the log.
 type Seq uint64
 
-// Key represents a name (a call id, a tool, a path) where only equality counts:
-// the first 8 bytes of its SHA-256, so that no history can forge a collision.
-// The zero Key is no name.
-type Key uint64
+// Key represents a name where only equality counts; see [events.Key].
+type Key = events.Key
 
 // KeyOf returns the key of a name.
-func KeyOf(name string) Key {
-	if name == "" {
-		return 0
-	}
-	h := sha256.Sum256([]byte(name))
-	return max(1, Key(binary.BigEndian.Uint64(h[:8])))
-}
+func KeyOf(name string) Key { return events.KeyOf(name) }
 
 // KeysOf returns the keys of names.
 func KeysOf(names []string) []Key {

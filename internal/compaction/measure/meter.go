@@ -1,17 +1,33 @@
 package measure
 
 import (
-	"bytes"
-	"strings"
-
 	"compactd/internal/events"
+	"compactd/internal/events/weigh"
 )
 
-// Size is how large a text is, in all ways that a profile may ask for.
-type Size struct {
-	Units int64 `json:"units"` // UTF-16 code units
-	Base  int64 `json:"base"`  // tokens before a provider's multiplier, estimated by classes or counted
-	Bytes int64 `json:"bytes"`
+type (
+	// Size is how large a text is; see [weigh.Size].
+	Size = weigh.Size
+	// Counter counts the tokens of a text exactly; see [weigh.Counter].
+	Counter = weigh.Counter
+)
+
+// FloorBytes is how many bytes a token has at most, whatever the usages.
+const FloorBytes = weigh.FloorBytes
+
+// densest is the most tokens that a UTF-16 unit of valid text weighs.
+const densest = 2
+
+// Weigh returns the UTF-16 units of a text, and its tokens before a provider's multiplier.
+func Weigh(s string) (units, base int64) {
+	size := weigh.Text(s)
+	return size.Units, size.Base
+}
+
+// WeighJSON is [Weigh] for JSON; see [weigh.JSON].
+func WeighJSON[S ~string | ~[]byte](s S) (units, base int64) {
+	size := weigh.JSON(s)
+	return size.Units, size.Base
 }
 
 // Meter measures texts. Without a counter it estimates.
@@ -19,11 +35,11 @@ type Meter struct{ Counter Counter }
 
 // Text measures a text.
 func (by Meter) Text(s string) Size {
-	units, base := Weigh(s)
+	size := weigh.Text(s)
 	if by.Counter != nil {
-		base = by.Counter.Count(s)
+		size.Base = by.Counter.Count(s)
 	}
-	return Size{units, base, int64(len(s))}
+	return size
 }
 
 // partText measures the text of a part.
@@ -31,15 +47,15 @@ func (by Meter) partText(p *events.Part) Size {
 	if p.Quoted == nil || by.Counter != nil {
 		return by.Text(p.Content())
 	}
-	return weighQuoted(p.Quoted)
+	return p.Size
 }
 
 func (by Meter) json(raw events.Raw) Size {
-	units, base := WeighJSON(raw)
+	size := weigh.JSON(raw)
 	if by.Counter != nil {
-		base = by.Counter.Count(string(raw))
+		size.Base = by.Counter.Count(string(raw))
 	}
-	return Size{units, base, int64(len(raw))}
+	return size
 }
 
 // Field is the size of a system prompt or of tools: of the text of a string, of
@@ -57,10 +73,10 @@ func (by Meter) Field(raw events.Raw) *Size {
 
 // Measure returns the entries of one message, with estimates, none of a hidden
 // one. An event is far too small for sizes to reach 4 Gi units.
-func Measure(m events.Message, at Entry) []Entry { return Meter{}.Measure(nil, m, at) }
+func Measure(m events.Message, at Entry) []Entry { return Meter{}.Measure(nil, &m, at) }
 
 // Measure appends the entries of a message.
-func (by Meter) Measure(out []Entry, m events.Message, at Entry) []Entry {
+func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 	if m.Hidden {
 		return out
 	}
@@ -115,7 +131,7 @@ func (by Meter) words(e *Entry, p *events.Part) {
 	switch p.Kind {
 	case events.PartText:
 		e.addText(by.partText(p))
-		if !Blank(p) {
+		if !p.Blank() {
 			e.Flags &^= FlagEmpty
 		}
 		return
@@ -130,44 +146,29 @@ func (by Meter) words(e *Entry, p *events.Part) {
 	e.Flags &^= FlagEmpty
 }
 
-// Blank reports whether a text is nothing but white space.
-func Blank(p *events.Part) bool {
-	if p.Quoted == nil {
-		return strings.TrimSpace(p.Text) == ""
-	}
-	for piece := range events.Pieces(p.Quoted) {
-		if len(bytes.TrimSpace(piece)) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func (by Meter) call(e *Entry, p *events.Part) {
-	e.Kind, e.Call, e.Tool = KindCall, KeyOf(p.CallID), KeyOf(p.Tool)
+	e.Kind, e.Call, e.Tool = KindCall, p.CallKey(), KeyOf(p.Tool)
 	e.addText(by.Text(p.Tool))
 	e.addJSON(by.json(p.Args))
-	switch {
-	case isOne(readTools, p.Tool):
-		if path, variant := readPath(p.Args); path != "" {
-			by.path(e, path, variant)
-		}
-	case isOne(writeTools, p.Tool):
-		e.Path = KeyOf(pathOf(p.Args))
+	switch path, variant, use := p.File(); {
+	case use == events.FileChanged:
+		e.Path = KeyOf(path)
+	case path != "":
+		by.path(e, path, variant)
 	}
 }
 
 func (by Meter) result(e *Entry, p *events.Part) {
-	e.Kind, e.Call, e.Tool = KindResult, KeyOf(p.CallID), KeyOf(p.Tool)
+	e.Kind, e.Call, e.Tool = KindResult, p.CallKey(), KeyOf(p.Tool)
 	e.addText(by.partText(p))
 	e.Images = uint32(p.Images)
 	if p.Failed {
 		e.Flags |= FlagFailed
 	}
-	if p.CallID != "" {
+	if e.Call != 0 {
 		return // its call has arguments, and they name the file
 	}
-	if path := PathInText(p.Content()); path != "" {
+	if path, _, _ := p.File(); path != "" {
 		by.path(e, path, 0)
 	}
 }

@@ -90,7 +90,7 @@ const (
 func isEdited(p events.Part) bool { return p.Edited }
 
 // hasContent reports whether a part is more than white space.
-func hasContent(p events.Part) bool { return p.Kind != events.PartText || !measure.Blank(&p) }
+func hasContent(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() }
 
 // edit carries out the op of entry i on its parts.
 func (r *renderer) edit(m *events.Message, i int) error {
@@ -127,9 +127,9 @@ func (r *renderer) path(result *events.Part, i int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if path := measure.PathRead(call.Tool, call.Args); path != "" {
+		if path := events.PathRead(call.Tool, call.Args); path != "" {
 			return path, nil
 		}
 	}
-	return measure.PathInText(result.Text), nil
+	return events.PathInText(result.Text), nil
 }

@@ -34,13 +34,13 @@ func (r *renderer) nameOf(e *measure.Entry, result *events.Part) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if path := measure.PathRead(call.Tool, call.Args); path != "" && e.Flags.Has(measure.FlagRead) {
+		if path := events.PathRead(call.Tool, call.Args); path != "" && e.Flags.Has(measure.FlagRead) {
 			return path, nil
 		}
 		tool = call.Tool
 	}
 	if e.Flags.Has(measure.FlagRead) {
-		return measure.PathInText(result.Text), nil
+		return events.PathInText(result.Text), nil
 	}
 	return headUnits(tool, measure.MaxToolUnits), nil
 }

@@ -19,7 +19,7 @@ func ReadObject(raw Raw) ([]Member, error) { return AppendMembers(make([]Member,
 // the list does not escape.
 func AppendMembers(out []Member, raw Raw) ([]Member, error) {
 	w := Walker{raw: raw}
-	w.Object(func(key []byte) { out = append(out, Member{nameOf(key), w.Value()}) })
+	w.Object(func(key []byte) { out = append(out, Member{NameOf(key), w.Value()}) })
 	return out, w.End()
 }
 
@@ -51,8 +51,8 @@ func ReadArray(raw Raw) ([]Raw, error) {
 	return out, w.End()
 }
 
-// nameOf is the name of a key, of the usual ones without a copy.
-func nameOf(key []byte) string {
+// NameOf is the name of a key, of the usual ones without a copy.
+func NameOf(key []byte) string {
 	switch string(key) {
 	case "role":
 		return "role"

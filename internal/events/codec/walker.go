@@ -20,9 +20,10 @@ var (
 // and not the values themselves. After an error its methods do nothing. A Walker that
 // does not escape costs no memory.
 type Walker struct {
-	raw Raw
-	at  int
-	err error
+	raw  Raw
+	at   int
+	err  error
+	scan *Scan // nil trusts the input
 }
 
 // Walk returns a walker of a value.
@@ -35,6 +36,9 @@ func (w *Walker) End() error {
 	}
 	return w.err
 }
+
+// Failed reports whether there was an error.
+func (w *Walker) Failed() bool { return w.err != nil }
 
 // Kind is that of the next value, or a punctuation mark; 0 at the end or after
 // an error.
@@ -54,6 +58,9 @@ func (w *Walker) Kind() Kind {
 
 // Value returns the next value.
 func (w *Walker) Value() Raw {
+	if w.scan != nil {
+		return w.scanValue()
+	}
 	kind, start := w.Kind(), w.at
 	switch kind {
 	case 0, ',', ':', ']', '}':
@@ -115,6 +122,9 @@ func (w *Walker) Object(member func(key []byte)) Raw {
 	if w.Kind() != '{' {
 		return w.fail(errNotObject)
 	}
+	if w.scan != nil {
+		return w.scanObject(member)
+	}
 	return w.list('}', func() {
 		if w.Kind() != '"' {
 			w.fail(errSyntax)
@@ -135,6 +145,9 @@ func (w *Walker) Object(member func(key []byte)) Raw {
 func (w *Walker) Array(element func()) Raw {
 	if w.Kind() != '[' {
 		return w.fail(errNotArray)
+	}
+	if w.scan != nil {
+		return w.scanArray(element)
 	}
 	return w.list(']', element)
 }

@@ -20,9 +20,10 @@ type Decider struct {
 	Dirty   []*Entry // that changed since the last checkpoint
 	Weight  int      // bytes that the ledgers in kept take, about
 	Events  int      // since the last checkpoint
-	clock   uint64   // uses of ledgers so far
-	seen    uint64   // clock when EvictUnused was last called
-	LoadErr error    // a ledger could not be loaded: the file cannot be trusted
+	decoder events.Decoder
+	clock   uint64 // uses of ledgers so far
+	seen    uint64 // clock when EvictUnused was last called
+	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
 }
 
 // New returns a decider without ledgers that decides under c.
@@ -135,10 +136,11 @@ func (d *Decider) decide(e Event, l *compaction.Ledger) (outs []compaction.Outco
 func (d *Decider) read(e Event, l *compaction.Ledger) (compaction.Input, error) {
 	switch e.Kind {
 	case events.KindTurn:
-		turn, err := d.Config.MeasureTurn(l, e.Data, e.Seq)
+		in, err := d.decoder.Turn(e.Data, l.Format())
 		if err != nil {
 			return nil, err
 		}
+		turn := d.Config.Turn(l, in, e.Seq)
 		turn.ID, turn.Time = cmp.Or(turn.ID, e.ID), e.Time
 		return turn, nil
 	case events.KindSummary:

@@ -84,7 +84,7 @@ func (o *originals) pathOf(f *compaction.FileUsage, t *events.Turn) string {
 	if err != nil || f.Part >= len(m.Parts) {
 		return ""
 	}
-	if path := compaction.FileOf(&m.Parts[f.Part]); f.Names(path) {
+	if path, _, _ := m.Parts[f.Part].File(); f.Names(path) {
 		return path
 	}
 	return ""

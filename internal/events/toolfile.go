@@ -1,4 +1,4 @@
-package measure
+package events
 
 import (
 	"regexp"
@@ -6,8 +6,23 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
+
+// File is what a call or a result does with a file: its path, "" for none, and of a read
+// the variant that its other arguments make.
+func (p *Part) File() (path string, variant Key, use FileKind) {
+	switch {
+	case p.Kind == PartResult:
+		return PathInText(p.Content()), 0, FileRead
+	case isOne(readTools, p.Tool):
+		path, variant = readPath(p.Args)
+		return path, variant, FileRead
+	case isOne(writeTools, p.Tool):
+		return pathOf(p.Args), 0, FileChanged
+	}
+	return "", 0, FileRead
+}
 
 // readTools are the names, without case, "_" and "-", under which agents read a
 // file.
@@ -28,14 +43,8 @@ var writeTools = []string{
 var pathArguments = []string{"absolutepath", "file", "filename", "filepath", "notebookpath", "path", "targetfile"}
 
 // PathRead returns the file that a call reads, "" for none.
-func PathRead(tool string, args events.Raw) string { return pathIf(readTools, tool, args) }
-
-// PathWritten returns the file that a call changes, "" for none.
-func PathWritten(tool string, args events.Raw) string { return pathIf(writeTools, tool, args) }
-
-// pathIf returns the path among the arguments of a call of one of some tools.
-func pathIf(tools []string, tool string, args events.Raw) string {
-	if !isOne(tools, tool) {
+func PathRead(tool string, args Raw) string {
+	if !isOne(readTools, tool) {
 		return ""
 	}
 	return pathOf(args)
@@ -44,13 +53,13 @@ func pathIf(tools []string, tool string, args events.Raw) string {
 // readPath returns the path among the arguments of a read, "" for none, and the
 // variant that the others make: a read of some lines is covered by a read of the same
 // lines or of the whole file, never by one of other lines.
-func readPath(args events.Raw) (path string, variant Key) {
+func readPath(args Raw) (path string, variant Key) {
 	var rest []string
-	for name, value := range events.Members(args) {
+	for name, value := range codec.Members(args) {
 		if value.Kind() == 'n' {
 			continue
 		}
-		if s, isText := events.Text(value); isText && path == "" && isOne(pathArguments, name) {
+		if s, isText := codec.Text(value); isText && path == "" && isOne(pathArguments, name) {
 			path = s
 			continue
 		}
@@ -61,9 +70,9 @@ func readPath(args events.Raw) (path string, variant Key) {
 }
 
 // pathOf returns the path among the arguments of a call, "" for none.
-func pathOf(args events.Raw) string {
-	for name, value := range events.Members(args) {
-		if s, isText := events.Text(value); isText && s != "" && isOne(pathArguments, name) {
+func pathOf(args Raw) string {
+	for name, value := range codec.Members(args) {
+		if s, isText := codec.Text(value); isText && s != "" && isOne(pathArguments, name) {
 			return s
 		}
 	}

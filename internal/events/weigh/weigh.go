@@ -1,15 +1,18 @@
-package measure
+package weigh
 
-import (
-	"unicode/utf8"
+import "unicode/utf8"
 
-	"compactd/internal/events"
-)
+// Size is how large a text is, in all ways that a profile may ask for.
+type Size struct {
+	Units int64 `json:"units"` // UTF-16 code units
+	Base  int64 `json:"base"`  // tokens before a provider's multiplier, estimated by classes or counted
+	Bytes int64 `json:"bytes"`
+}
 
 // Counter counts the tokens of a text exactly. It must be pure: the same text has
 // the same count on every machine, for as long as its name is the same.
 type Counter interface {
-	// Name is what a [Config] is hashed with, such as o200k.
+	// Name is what a config is hashed with, such as o200k.
 	Name() string
 	// Count returns the tokens of a text.
 	Count(text string) int64
@@ -117,9 +120,6 @@ var weights = [classes][classes]uint16{
 	pictures:  {300, 900, 900, 900, 100, 300, 600, 600, 600, 1000, 600, 600, 400, 800, 1000, 2500},
 }
 
-// densest is the most tokens that a UTF-16 unit of valid text weighs.
-const densest = 2
-
 // FloorBytes is how many bytes a token has at most, whatever the usages.
 const FloorBytes = 8
 
@@ -144,11 +144,10 @@ var steps = func() (t [1 << 8]uint64) {
 // unitShift leaves room for the weight of any event below it.
 const unitShift = 40
 
-// Weigh measures a text: its UTF-16 units and its tokens before a provider's
-// multiplier, at least one for each 8 bytes. It reads each byte once.
-func Weigh(s string) (units, base int64) {
+// Text measures a text. It reads each byte once.
+func Text(s string) Size {
 	sum, _ := pass(0, newlines, s)
-	return split(sum, len(s))
+	return size(sum, len(s))
 }
 
 // pass goes over a piece of text: it adds to the two sums, and returns the class
@@ -162,21 +161,9 @@ func pass[S string | []byte](sum uint64, last class, s S) (uint64, class) {
 	return sum, last
 }
 
-// weighQuoted measures the text that a JSON string encodes, without making it.
-func weighQuoted(quoted events.Raw) Size {
-	var sum uint64
-	last, bytes := newlines, 0
-	for piece := range events.Pieces(quoted) {
-		sum, last = pass(sum, last, piece)
-		bytes += len(piece)
-	}
-	units, base := split(sum, bytes)
-	return Size{units, base, int64(bytes)}
-}
-
-// WeighJSON measures JSON as a model writes and reads it: an escape in a
+// JSON measures JSON as a model writes and reads it: an escape in a
 // string weighs as the character it encodes.
-func WeighJSON[S ~string | ~[]byte](s S) (units, base int64) {
+func JSON[S ~string | ~[]byte](s S) Size {
 	var sum uint64
 	last := newlines
 	for i := 0; i < len(s); i++ {
@@ -189,13 +176,13 @@ func WeighJSON[S ~string | ~[]byte](s S) (units, base int64) {
 		sum += steps[last<<4|c]
 		last = c
 	}
-	return split(sum, len(s))
+	return size(sum, len(s))
 }
 
-// split takes the two sums apart.
-func split(sum uint64, bytes int) (units, base int64) {
-	weight := int64(sum & (1<<unitShift - 1))
-	return int64(sum >> unitShift), max(CeilDiv(weight, 1000), CeilDiv(int64(bytes), FloorBytes))
+// size takes the two sums of so many bytes apart.
+func size(sum uint64, bytes int) Size {
+	weight, floor := int64(sum&(1<<unitShift-1)), int64(bytes+FloorBytes-1)/FloorBytes
+	return Size{int64(sum >> unitShift), max((weight+999)/1000, floor), int64(bytes)}
 }
 
 // escaped is the class of the character that a backslash and b encode in JSON. The four

@@ -1,0 +1,437 @@
+package codec
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"unicode/utf16"
+
+	"compactd/internal/events/weigh"
+)
+
+// Scan is what a [Walker] does beside reading when it scans: it checks every byte, as
+// [Check] does, and writes the canonical form of what it reads. A Scan is for one
+// goroutine, and is used again after Reset: then it costs no memory.
+//
+// The canonical form c1 is that of RFC 8785, but for four things. Numbers stay as they
+// are written; of duplicate keys the last counts; half surrogates and bytes that are not
+// UTF-8 are U+FFFD; and the reader of a dialect leaves members out (Omit), replaces ids
+// of calls by their order (CallID) and inline media by their hash (Media).
+type Scan struct {
+	// Odd: half surrogates or bytes that are not UTF-8 were read. Sizes and canonical form
+	// are then those of no text: the caller cleans the value and scans it again.
+	Odd bool
+
+	out     []byte   // the canonical form
+	members []member // of the objects that are open
+	write   bool     // the canonical form is written
+	omit    bool     // the value just read is left out
+	depth   int
+	calls   [][]byte       // ids of calls in the order of their first use
+	order   map[string]int // the same, where there are many
+	spare   []byte
+}
+
+// member is a member of an open object: its key, and where its canonical form is,
+// with a comma behind it.
+type member struct {
+	key      []byte
+	from, to int
+}
+
+var (
+	errDepth = errors.New("nests too deep")
+	errText  = errors.New("not a JSON string")
+)
+
+// Walk returns a walker of a value that scans it.
+func (s *Scan) Walk(raw Raw) Walker { return Walker{raw: raw, scan: s} }
+
+// Reset prepares the next value.
+func (s *Scan) Reset() {
+	s.Odd, s.omit, s.depth, s.members = false, false, 0, s.members[:0]
+	s.Stop()
+}
+
+// Write begins to write a canonical form, that of the value that is next, and to count
+// calls.
+func (s *Scan) Write() {
+	s.write, s.out, s.calls, s.order = true, s.out[:0], s.calls[:0], nil
+}
+
+// Stop ends what Write began.
+func (s *Scan) Stop() { s.write = false }
+
+// Canonical is the canonical form of what was read since Write. It is valid until the next
+// one.
+func (s *Scan) Canonical() []byte { return s.out }
+
+// Measured is a value that may be a string, with the size of its text where it was
+// scanned.
+type Measured struct {
+	Raw  Raw
+	Size weigh.Size
+}
+
+// Text returns the next value, measured if it is a string and the walker scans.
+func (w *Walker) Text() Measured {
+	if w.scan == nil || w.Kind() != '"' {
+		return Measured{Raw: w.Value()}
+	}
+	q := weigh.String(w.raw[w.at:])
+	return Measured{w.quoted(&q), q.Size}
+}
+
+// Omit returns the next value, which the canonical form leaves out with its key.
+func (w *Walker) Omit() Raw {
+	v := w.Value()
+	w.Omitted()
+	return v
+}
+
+// Omitted leaves the value that was just read out of the canonical form, with its key.
+func (w *Walker) Omitted() {
+	if w.scan != nil {
+		w.scan.omit = true
+	}
+}
+
+// CallID returns the next value, in the canonical form the number of the call: 0 for the
+// first id that was read, 1 for the next other one. An id without text stays.
+func (w *Walker) CallID() Raw {
+	if w.scan == nil || !w.scan.write {
+		return w.Value()
+	}
+	from := len(w.scan.out)
+	v := w.Value()
+	if v.Kind() == '"' && len(v) > len(`""`) {
+		w.scan.out = strconv.AppendInt(w.scan.out[:from], int64(w.scan.call(TextBytes(v))), 10)
+	}
+	return v
+}
+
+// fewCalls is up to where ids are searched one by one.
+const fewCalls = 16
+
+func (s *Scan) call(id []byte) int {
+	if s.order == nil {
+		if i := slices.IndexFunc(s.calls, func(x []byte) bool { return bytes.Equal(x, id) }); i >= 0 {
+			return i
+		}
+		if len(s.calls) < fewCalls {
+			s.calls = append(s.calls, id)
+			return len(s.calls) - 1
+		}
+		s.order = map[string]int{}
+		for i, x := range s.calls {
+			s.order[string(x)] = i
+		}
+	}
+	i, ok := s.order[string(id)]
+	if !ok {
+		i = len(s.order)
+		s.order[string(id)] = i
+	}
+	return i
+}
+
+// base64Mark is what the data of a URL begin behind.
+var base64Mark = []byte(";base64,")
+
+// minMedia is the least length of base64 that counts as inline media: shorter strings may
+// be words.
+const minMedia = 64
+
+// Media returns the next value. In the canonical form of a string that is base64, or a
+// data URL of it, the data are the SHA-256 of what they encode.
+func (w *Walker) Media() Raw {
+	if w.scan == nil || !w.scan.write {
+		return w.Value()
+	}
+	from := len(w.scan.out)
+	v := w.Value()
+	if v.Kind() != '"' {
+		return v
+	}
+	text := TextBytes(v)
+	head, data := []byte(nil), text
+	if bytes.HasPrefix(text, []byte("data:")) {
+		at := bytes.Index(text, base64Mark)
+		if at < 0 {
+			return v
+		}
+		head, data = text[:at+len(base64Mark)], text[at+len(base64Mark):]
+	}
+	if len(data) < minMedia {
+		return v
+	}
+	var err error
+	s := w.scan
+	if s.spare, err = base64.RawStdEncoding.AppendDecode(s.spare[:0], bytes.TrimRight(data, "=")); err != nil || bytes.ContainsAny(data, "\r\n") {
+		return v
+	}
+	sum := sha256.Sum256(s.spare)
+	s.spare = hex.AppendEncode(append(append(s.spare[:0], head...), "sha256:"...), sum[:])
+	s.out = AppendQuote(s.out[:from], s.spare)
+	return v
+}
+
+// quoted moves behind the string at w, and writes its canonical form.
+func (w *Walker) quoted(q *weigh.Quoted) Raw {
+	if q.Len == 0 {
+		return w.fail(errText)
+	}
+	s, raw := w.scan, w.raw[w.at:w.at+q.Len:w.at+q.Len]
+	w.at += q.Len
+	s.Odd = s.Odd || q.Odd
+	switch {
+	case !s.write:
+	case q.Long:
+		s.out = AppendQuote(s.out, TextBytes(raw))
+	default:
+		s.out = append(s.out, raw...)
+	}
+	return raw
+}
+
+// scanValue is Value for a walker that scans.
+func (w *Walker) scanValue() Raw {
+	kind, start := w.Kind(), w.at
+	switch kind {
+	case '"':
+		raw, _ := w.scanString()
+		return raw
+	case '{':
+		return w.scanObject(func([]byte) { w.scanValue() })
+	case '[':
+		return w.scanArray(func() { w.scanValue() })
+	case '0':
+		w.at += numberLen(w.raw[w.at:])
+	case 't':
+		w.word("true")
+	case 'f':
+		w.word("false")
+	case 'n':
+		w.word("null")
+	}
+	if w.at == start { // no value begins here
+		return w.fail(errSyntax)
+	}
+	if w.scan.write {
+		w.scan.out = append(w.scan.out, w.raw[start:w.at]...)
+	}
+	return w.from(start)
+}
+
+// scanString reads the string at w. It is plain if it is of ASCII without escapes.
+func (w *Walker) scanString() (raw Raw, plain bool) {
+	n := weigh.Plain(w.raw[w.at:])
+	if n == 0 {
+		q := weigh.Skip(w.raw[w.at:])
+		return w.quoted(&q), false
+	}
+	raw = w.raw[w.at : w.at+n : w.at+n]
+	if w.at += n; w.scan.write {
+		w.scan.out = append(w.scan.out, raw...)
+	}
+	return raw, true
+}
+
+// word moves behind a literal, if it is the next value.
+func (w *Walker) word(s string) {
+	if bytes.HasPrefix(w.raw[w.at:], []byte(s)) {
+		w.at += len(s)
+	}
+}
+
+// numberLen is the length of the number that b begins with, 0 for none.
+func numberLen(b []byte) (n int) {
+	digits := func() bool {
+		from := n
+		for n < len(b) && '0' <= b[n] && b[n] <= '9' {
+			n++
+		}
+		return n > from
+	}
+	is := func(c byte) bool { return n < len(b) && b[n] == c }
+	if is('-') {
+		n++
+	}
+	switch {
+	case is('0'):
+		n++
+	case !digits():
+		return 0
+	}
+	if is('.') {
+		if n++; !digits() {
+			return 0
+		}
+	}
+	if is('e') || is('E') {
+		if n++; is('+') || is('-') {
+			n++
+		}
+		if !digits() {
+			return 0
+		}
+	}
+	return n
+}
+
+// enter counts how deep the walker is.
+func (w *Walker) enter() bool {
+	if w.scan.depth++; w.scan.depth > MaxDepth {
+		w.fail(errDepth)
+	}
+	return w.err == nil
+}
+
+// scanObject is Object for a walker that scans, and is at one.
+func (w *Walker) scanObject(read func(key []byte)) Raw {
+	s, start := w.scan, w.at
+	if !w.enter() {
+		return nil
+	}
+	base, from, write := len(s.members), len(s.out), s.write
+	if write {
+		s.out = append(s.out, '{')
+	}
+	w.at++
+	for more := w.Kind() != '}'; more; {
+		if w.Kind() != '"' {
+			return w.fail(errSyntax)
+		}
+		to := len(s.out)
+		raw, plain := w.scanString()
+		if w.Kind() != ':' {
+			return w.fail(errSyntax)
+		}
+		w.at++
+		key := []byte(raw[1 : len(raw)-1])
+		if !plain {
+			key = TextBytes(raw)
+		}
+		if write {
+			s.out = append(s.out, ':')
+		}
+		if read(key); w.err != nil {
+			return nil
+		}
+		switch {
+		case s.omit:
+			s.out, s.omit = s.out[:to], false
+		case write:
+			s.out = append(s.out, ',')
+			s.members = append(s.members, member{key, to, len(s.out)})
+		}
+		switch w.Kind() {
+		case ',':
+			w.at++
+		case '}':
+			more = false
+		default:
+			return w.fail(errSyntax)
+		}
+	}
+	w.at++
+	s.depth--
+	if write {
+		s.sort(from+1, s.members[base:])
+		s.members = s.members[:base]
+		s.close(from, '}')
+	}
+	return w.from(start)
+}
+
+// scanArray is Array for a walker that scans, and is at one.
+func (w *Walker) scanArray(element func()) Raw {
+	s, start := w.scan, w.at
+	if !w.enter() {
+		return nil
+	}
+	from, write := len(s.out), s.write
+	if write {
+		s.out = append(s.out, '[')
+	}
+	w.at++
+	for more := w.Kind() != ']'; more; {
+		if element(); w.err != nil {
+			return nil
+		}
+		if write {
+			s.out = append(s.out, ',')
+		}
+		switch w.Kind() {
+		case ',':
+			w.at++
+		case ']':
+			more = false
+		default:
+			return w.fail(errSyntax)
+		}
+	}
+	w.at++
+	s.depth--
+	if write {
+		s.close(from, ']')
+	}
+	return w.from(start)
+}
+
+// close puts the closing bracket of what begins at from in the place of the last comma.
+func (s *Scan) close(from int, bracket byte) {
+	if n := len(s.out) - 1; n > from {
+		s.out[n] = bracket
+	} else {
+		s.out = append(s.out, bracket)
+	}
+}
+
+// sort brings the members of an object, whose canonical form begins at from, into their
+// order. Of duplicates the last one stays.
+func (s *Scan) sort(from int, ms []member) {
+	sorted := true
+	for i := 1; i < len(ms) && sorted; i++ {
+		sorted = compareKeys(ms[i-1].key, ms[i].key) < 0
+	}
+	if sorted {
+		return
+	}
+	if len(ms) > FewMembers {
+		slices.SortStableFunc(ms, func(a, b member) int { return compareKeys(a.key, b.key) })
+	} else {
+		for i := 1; i < len(ms); i++ {
+			m, k := ms[i], i
+			for ; k > 0 && compareKeys(ms[k-1].key, m.key) > 0; k-- {
+				ms[k] = ms[k-1]
+			}
+			ms[k] = m
+		}
+	}
+	end := len(s.out)
+	for i, m := range ms {
+		if i+1 < len(ms) && bytes.Equal(m.key, ms[i+1].key) {
+			continue
+		}
+		s.out = append(s.out, s.out[m.from:m.to]...)
+	}
+	s.out = s.out[:from+copy(s.out[from:], s.out[end:])]
+}
+
+// compareKeys orders keys by their UTF-16 units. That is the order of their bytes but
+// where one has a rune beyond the basic plane.
+func compareKeys(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	if n == len(a) || n == len(b) || a[n] < 0xf0 && b[n] < 0xf0 {
+		return bytes.Compare(a[n:], b[n:])
+	}
+	return slices.Compare(utf16.Encode([]rune(string(a[n:]))), utf16.Encode([]rune(string(b[n:]))))
+}

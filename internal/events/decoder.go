@@ -1,0 +1,416 @@
+package events
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+
+	"compactd/internal/events/codec"
+)
+
+// Digest is the identity of messages: SHA-256, cut to 128 bits, of their canonical form
+// c1. See docs/format/identity.md.
+type Digest [16]byte
+
+func digestOf(canonical []byte) Digest {
+	sum := sha256.Sum256(canonical)
+	return Digest(sum[:16])
+}
+
+// Scanned is a turn as a [Decoder] reads it. Its messages are without texts, and valid
+// until the next turn is read.
+type Scanned struct {
+	Turn            // without Messages
+	Dialect  Format // of the messages
+	Contents []Message
+	Digest   Digest // of the messages
+	// Settings is the identity of everything else that belongs to the turn's content: the
+	// model, the policy, the system prompt, the tools, and what it replaces.
+	Settings Key
+	// Fault is what refuses the turn, unless it was taken before: see [Format.Complete].
+	Fault error
+
+	data []byte // that it was decoded from
+}
+
+// Decoder decodes turns to be measured: one pass over the payload checks it, finds the
+// fields, weighs the texts and writes the canonical form. The zero value is ready. A
+// Decoder is for one goroutine. It uses its memory again. See docs/adr/0023.
+type Decoder struct {
+	scan     codec.Scan
+	reader   reader
+	turn     Scanned
+	usage    Usage
+	others   []codec.Member // of the envelope that have no meaning here
+	msgs     []Message
+	parts    []Part            // of messages
+	inner    []Part            // of a result
+	settings []byte            // what its key is made of
+	names    map[string]string // of tools
+	model    knownModel
+	id       []byte // of the call read last, and its key
+	idKey    Key
+}
+
+// knownModel is the model of the turn before: an agent seldom changes it.
+type knownModel struct {
+	raw Raw
+	*Model
+	settings Key // of a turn that sets nothing but this model
+}
+
+// Turn decodes the payload of a session.turn for a session whose dialect is known, "" for
+// one that has none yet. It refuses what [DecodeTurn] and [Format.ReadAll] refuse, with
+// the same [*Invalid]. The turn is valid until the next one is decoded.
+func (d *Decoder) Turn(data []byte, session Format) (*Scanned, error) {
+	if d.onePass(data, session) {
+		return &d.turn, nil
+	}
+	return d.inSteps(data, session)
+}
+
+// walk returns the reader, at a value to be scanned.
+func (d *Decoder) walk(raw Raw) *reader {
+	d.scan.Reset()
+	d.reader = reader{d.scan.Walk(raw), d}
+	return &d.reader
+}
+
+// turnFields are the fields of a turn but for its messages, nil where absent.
+type turnFields struct {
+	v, id, turn, generation, replaces, model, format, system, tools, policy, usage Raw
+}
+
+// of is the field of a name, nil for a name that has no meaning.
+func (f *turnFields) of(name []byte) *Raw {
+	switch string(name) {
+	case "v":
+		return &f.v
+	case "id":
+		return &f.id
+	case "turn":
+		return &f.turn
+	case "generation":
+		return &f.generation
+	case "replaces_from":
+		return &f.replaces
+	case "model":
+		return &f.model
+	case "format":
+		return &f.format
+	case "system":
+		return &f.system
+	case "tools":
+		return &f.tools
+	case "policy":
+		return &f.policy
+	case "usage":
+		return &f.usage
+	}
+	return nil
+}
+
+// onePass decodes a turn in one pass. It is false for one that needs more: it is not valid,
+// has half surrogates, or its format behind its messages.
+func (d *Decoder) onePass(data []byte, session Format) bool {
+	if len(data) > MaxTurnBytes {
+		return false
+	}
+	d.others = d.others[:0]
+	d.turn = Scanned{data: data}
+	var f turnFields
+	w, t, messages, once := d.walk(data), &d.turn, 0, true
+	w.Object(func(key []byte) {
+		switch field := f.of(key); {
+		case string(key) == "messages" && w.Kind() == '[':
+			t.Dialect = dialectOf(formatOf(f.format), session, d.modelOf(f.model))
+			if messages++; !d.messages(w) {
+				once = false
+			}
+		case field == nil:
+			d.others = append(d.others, codec.Member{Name: codec.NameOf(key), Value: w.Value()})
+		default:
+			once = once && *field == nil
+			*field = w.Value()
+		}
+	})
+	return w.End() == nil && !d.scan.Odd && once && messages == 1 && d.fill(&f, session)
+}
+
+// fill reads the fields of the turn. It is false if one is not valid.
+func (d *Decoder) fill(f *turnFields, session Format) bool {
+	t, env := &d.turn, envelope{fields: d.others}
+	env.check()
+	number := func(name string, v Raw, low int64) int64 {
+		if v == nil || v.Kind() == 'n' {
+			return 0
+		}
+		return env.countOf("", name, v, low, MaxNumber)
+	}
+	if version := number("v", f.v, 1); version != 0 && version != Version {
+		return false
+	}
+	if f.id != nil && f.id.Kind() != 'n' {
+		t.ID = env.textOf("", "id", f.id)
+	}
+	t.Number, t.Generation, t.ReplacesFrom = number("turn", f.turn, 1), number("generation", f.generation, 0), number("replaces_from", f.replaces, 1)
+	t.Model, t.Format = d.modelOf(f.model), formatOf(f.format)
+	for _, x := range []struct {
+		from  Raw
+		to    *Raw
+		kinds string
+	}{{f.system, &t.System, `"[`}, {f.tools, &t.Tools, `[`}, {f.policy, &t.Policy, `{`}} {
+		if x.from == nil || x.from.Kind() == 'n' {
+			continue
+		}
+		if *x.to = x.from; strings.IndexByte(x.kinds, byte(x.from.Kind())) < 0 {
+			return false
+		}
+	}
+	if !d.usageOf(f.usage) {
+		env.fields = []codec.Member{{Name: "usage", Value: f.usage}}
+		t.Usage, t.UsageProblem = env.usage()
+	}
+	wrong := len(env.problems) > 0 || f.format != nil && f.format.Kind() != 'n' && !t.Format.Known() ||
+		f.model != nil && f.model.Kind() != 'n' && t.Model == nil ||
+		t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom
+	if wrong || dialectOf(t.Format, session, t.Model) != t.Dialect {
+		return false
+	}
+	d.settle()
+	return true
+}
+
+// formatOf is the format that a field names, "" without one that is known.
+func formatOf(v Raw) Format {
+	switch f := Format(codec.TextBytes(v)); f {
+	case OpenAI:
+		return OpenAI
+	case Anthropic:
+		return Anthropic
+	case NeuroLink:
+		return NeuroLink
+	}
+	return ""
+}
+
+// modelOf is the model that a field names, nil without a valid one.
+func (d *Decoder) modelOf(v Raw) *Model {
+	if v == nil || v.Kind() == 'n' {
+		return nil
+	}
+	if !bytes.Equal(v, d.model.raw) {
+		env := envelope{fields: []codec.Member{{Name: "model", Value: v}}}
+		m := env.model()
+		if len(env.problems) > 0 {
+			return nil
+		}
+		d.model = knownModel{append(d.model.raw[:0], v...), m, 0}
+	}
+	return d.model.Model
+}
+
+// usageOf reads a usage of Anthropic's shape, the one that needs no looking for others.
+func (d *Decoder) usageOf(v Raw) bool {
+	if v == nil || v.Kind() == 'n' {
+		return true
+	}
+	u, plain, seen := &d.usage, v.Kind() == '{', 0
+	*u = Usage{}
+	w := codec.Walk(v)
+	w.Object(func(key []byte) {
+		to, bit := &u.Input, 1
+		switch string(key) {
+		case "input_tokens":
+		case "cache_read_input_tokens":
+			to, bit = &u.CacheRead, 2
+		case "cache_creation_input_tokens":
+			to, bit = &u.CacheCreate, 4
+		case "output_tokens":
+			to, bit = &u.Output, 8
+		default:
+			plain = false
+		}
+		n, ok := codec.Integer(w.Value())
+		plain = plain && ok && 0 <= n && n <= MaxTokens && seen&bit == 0
+		*to, seen = n, seen|bit
+	})
+	if !plain || *u == (Usage{}) {
+		return false
+	}
+	d.turn.Usage = u
+	return true
+}
+
+// inSteps decodes any turn.
+func (d *Decoder) inSteps(data []byte, session Format) (*Scanned, error) {
+	turn, err := DecodeTurn(data)
+	if err != nil {
+		return nil, err
+	}
+	raws := turn.Messages
+	t := &d.turn
+	*t = Scanned{data: data, Turn: *turn, Dialect: dialectOf(turn.Format, session, turn.Model)}
+	t.Messages = nil
+	msgs, err := t.Dialect.ReadAll(raws)
+	if err != nil {
+		return nil, err
+	}
+	d.messages(d.walk(codec.WriteArray(raws)))
+	t.Fault = t.Dialect.Complete(msgs)
+	d.settle()
+	return t, nil
+}
+
+// messages scans the messages at w, an array. It is false if one is not valid, or has a
+// call or result without an id.
+func (d *Decoder) messages(w *reader) bool {
+	t := &d.turn
+	d.msgs, d.parts = d.msgs[:0], d.parts[:0]
+	d.scan.Write()
+	ok := true
+	w.Array(func() {
+		if w.Kind() != '{' {
+			w.Value()
+			ok = false
+			return
+		}
+		m, err := t.Dialect.next(w)
+		if n := len(d.parts) + len(m.Parts); n <= cap(d.parts) {
+			d.parts = d.parts[:n]
+		}
+		ok = ok && err == nil && !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.NoID })
+		d.msgs = append(d.msgs, m)
+	})
+	t.Contents, t.Digest = d.msgs, digestOf(d.scan.Canonical())
+	d.scan.Stop()
+	return ok
+}
+
+// Lists of parts.
+const (
+	fewParts  = 16 // more than most messages have
+	manyParts = 64
+)
+
+// room is a list for the parts of the next message, behind those of the ones before.
+func (d *Decoder) room() []Part {
+	if cap(d.parts)-len(d.parts) < fewParts {
+		d.parts = make([]Part, 0, manyParts)
+	}
+	return d.parts[len(d.parts):]
+}
+
+// dialectOf is the dialect of messages: what their turn names, else that of the session,
+// else that of the provider.
+func dialectOf(named, session Format, m *Model) Format {
+	switch {
+	case named != "":
+		return named
+	case session != "":
+		return session
+	case m != nil:
+		return DefaultFormat(m.Provider)
+	default:
+		return DefaultFormat("")
+	}
+}
+
+// settle makes the identity of the settings of the turn.
+func (d *Decoder) settle() {
+	t, b := &d.turn, d.settings[:0]
+	modelOnly := t.ReplacesFrom == 0 && t.Policy == nil && t.System == nil && t.Tools == nil && t.Model != nil && t.Model == d.model.Model
+	if modelOnly && d.model.settings != 0 {
+		t.Settings = d.model.settings
+		return
+	}
+	part := func(name string, value []byte) {
+		b = binary.BigEndian.AppendUint64(append(b, name...), uint64(len(value)))
+		b = append(b, value...)
+	}
+	if t.ReplacesFrom > 0 { // to replace turns is an act, so the id of the event belongs to it
+		part("replaces", append(binary.BigEndian.AppendUint64(nil, uint64(t.ReplacesFrom)), t.ID...))
+	}
+	if t.Model != nil {
+		part("model", appendModel(nil, t.Model))
+	}
+	if t.Policy != nil {
+		part("policy", d.canonical(t.Policy))
+	}
+	if t.System != nil {
+		part("system", d.canonical(t.System))
+	}
+	if t.Tools != nil {
+		part("tools", d.canonical(t.Tools))
+	}
+	if d.settings, t.Settings = b, KeyOf(b); modelOnly {
+		d.model.settings = t.Settings
+	}
+}
+
+// appendModel writes what counts of a model.
+func appendModel(b []byte, m *Model) []byte {
+	b = append(strconv.AppendQuote(b, m.Provider), ' ')
+	b = append(strconv.AppendQuote(b, m.Name), ' ')
+	b = append(strconv.AppendInt(b, m.MaxOutputTokens, 10), ' ')
+	return strconv.AppendInt(b, m.ContextWindow, 10)
+}
+
+// canonical is the canonical form of a system prompt, of tools or of a policy. What a
+// block or a tool says about caching is no part of it.
+func (d *Decoder) canonical(raw Raw) []byte {
+	d.scan.Reset()
+	d.scan.Write()
+	w := d.scan.Walk(raw)
+	element := func(key []byte) {
+		if string(key) == cacheControl {
+			w.Omit()
+		} else {
+			w.Value()
+		}
+	}
+	if w.Kind() == '[' {
+		w.Array(func() {
+			if w.Kind() == '{' {
+				w.Object(element)
+			} else {
+				w.Value()
+			}
+		})
+	} else {
+		w.Value()
+	}
+	return d.scan.Canonical()
+}
+
+// key is [KeyOf] the id of a call: a result follows its call.
+func (d *Decoder) key(id []byte) Key {
+	if !bytes.Equal(d.id, id) {
+		d.id, d.idKey = append(d.id[:0], id...), KeyOf(id)
+	}
+	return d.idKey
+}
+
+// Bounds of the names of tools that are remembered.
+const (
+	maxNames    = 1 << 10
+	maxToolName = 1 << 6
+)
+
+// name is a name of a tool as a string: an agent has few.
+func (d *Decoder) name(b []byte) string {
+	if s, ok := d.names[string(b)]; ok || len(b) == 0 {
+		return s
+	}
+	s := string(b)
+	if len(b) <= maxToolName {
+		if d.names == nil || len(d.names) == maxNames {
+			d.names = map[string]string{}
+		}
+		d.names[s] = s
+	}
+	return s
+}

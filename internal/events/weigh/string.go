@@ -1,0 +1,183 @@
+package weigh
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Quoted is the JSON string that some bytes begin with.
+type Quoted struct {
+	// Len is its length in bytes, with both quotes; 0 when it is malformed.
+	Len int
+	// Size is that of the text it encodes, unless Odd.
+	Size Size
+	// Odd: it has half surrogates, or bytes that are not UTF-8.
+	Odd bool
+	// Escaped: it has escape sequences. Long: one of them is not the shortest for its
+	// character, as RFC 8785 has it.
+	Escaped, Long bool
+
+	made [utf8.UTFMax]byte // a rune that an escape sequence encodes
+}
+
+// special marks the bytes of a string that are more than a character of ASCII: the
+// quote, the backslash, controls, and bytes of longer runes.
+const special = 1 << 7
+
+// inString is the class of each byte in a JSON string, or special.
+var inString = func() (t [256]class) {
+	for i := range t {
+		t[i] = classOf[i]
+		if i < ' ' || i == '"' || i == '\\' || i >= utf8.RuneSelf {
+			t[i] = special
+		}
+	}
+	return t
+}()
+
+// String reads the JSON string that raw begins with and measures its text.
+func String(raw []byte) (q Quoted) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return q
+	}
+	var sum uint64
+	last, short := newlines, 0 // short is how much the text is shorter than its encoding
+	for i := 1; i < len(raw); {
+		c := inString[raw[i]]
+		if c < special {
+			sum += steps[last<<4|c]
+			last = c
+			i++
+			continue
+		}
+		switch b := raw[i]; {
+		case b == '"':
+			q.Len = i + 1
+			q.Size = size(sum, i-1-short)
+			return q
+		case b == '\\':
+			text, width := q.escape(raw[i:])
+			if width == 0 {
+				return q
+			}
+			short += width - len(text)
+			sum, last = pass(sum, last, text)
+			i += width
+		case b < ' ':
+			return q
+		default:
+			r, width := utf8.DecodeRune(raw[i:])
+			if r == utf8.RuneError && width == 1 {
+				q.Odd = true
+			}
+			sum, last = pass(sum, last, raw[i:i+width])
+			i += width
+		}
+	}
+	return q
+}
+
+// Plain is the length of the JSON string that raw begins with if it is plain ASCII without
+// escape sequences, else 0.
+func Plain(raw []byte) int {
+	if len(raw) == 0 || raw[0] != '"' {
+		return 0
+	}
+	for i := 1; i < len(raw); i++ {
+		if inString[raw[i]] == special {
+			if raw[i] == '"' {
+				return i + 1
+			}
+			break
+		}
+	}
+	return 0
+}
+
+// Skip is [String] without the size.
+func Skip(raw []byte) (q Quoted) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return q
+	}
+	for i := 1; i < len(raw); {
+		if inString[raw[i]] < special {
+			i++
+			continue
+		}
+		switch b := raw[i]; {
+		case b == '"':
+			q.Len = i + 1
+			return q
+		case b == '\\':
+			_, width := q.escape(raw[i:])
+			if width == 0 {
+				return q
+			}
+			i += width
+		case b < ' ':
+			return q
+		default:
+			r, width := utf8.DecodeRune(raw[i:])
+			q.Odd = q.Odd || r == utf8.RuneError && width == 1
+			i += width
+		}
+	}
+	return q
+}
+
+// single are the escape sequences of two bytes, and what they encode; those that RFC
+// 8785 has are their own.
+var single = func() (t [256][]byte) {
+	for e, c := range map[byte]string{'"': `"`, '\\': `\`, '/': `/`, 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t"} {
+		t[e] = []byte(c)
+	}
+	return t
+}()
+
+// escape returns the text of the escape sequence at the start of b and its length, 0 for
+// none.
+func (q *Quoted) escape(b []byte) (text []byte, width int) {
+	q.Escaped = true
+	if len(b) < 2 {
+		return nil, 0
+	}
+	if text = single[b[1]]; text != nil {
+		q.Long = q.Long || b[1] == '/'
+		return text, 2
+	}
+	r, ok := hex4(b)
+	if !ok {
+		return nil, 0
+	}
+	q.Long, width = true, 6
+	if utf16.IsSurrogate(r) {
+		low, _ := hex4(b[6:])
+		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+			q.Odd = true
+		} else {
+			width = 12
+		}
+	}
+	return utf8.AppendRune(q.made[:0], r), width
+}
+
+// hex4 reads \uXXXX.
+func hex4(b []byte) (r rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
