@@ -137,6 +137,7 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 		t.outcome.View = nil
 		r.messages = append(r.messages, commit.Message{Subject: decide.SubjectOf(c.ID, t.address, t.outcome), Data: body})
 		r.bytes += len(body)
+		c.set.quotas.Rendered(c.ID, int64(len(body)))
 	}
 	return r, nil
 }
@@ -189,6 +190,7 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 		return err
 	}
 	failpoint.Pass("committed")
+	c.set.quotas.Stored(c.ID, int64(b.bytes))
 	c.committed, c.markedAt = b.end.seq, time.Now()
 	c.queue.remove(b.groups)
 	c.report(b, time.Since(began))

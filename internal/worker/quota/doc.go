@@ -4,12 +4,16 @@
 //	q := quota.New(quota.Config{JS: js, Partitions: 8, Assigned: assigned, Held: held, Most: most, Limited: report})
 //	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }
 //	q.Charge(partition, tenant, bytes)
+//	q.Rendered(partition, bytes)
+//	// commit
+//	q.Stored(partition, bytes)
 //
 // # Guarantees
 //
 // No decision depends on a bound: a compaction over one is published without its messages.
 // A new owner of a partition reads back the last hour, so neither a restart nor a hand-over
-// begins a new one. Tenants are counted within a bound, and none too low.
+// begins a new one. Tenants are counted within a bound, and none too low. What is rendered
+// counts as held until a reading of OUTCOMES that began after its commit.
 //
 // # Concurrency
 //

@@ -129,7 +129,9 @@ type Bounds struct {
 	hours    map[int]*hour // by partition: of its own, and of others as they were read
 	own      map[int]bool  // partitions that this worker counts
 	read     uint64        // sequence of OUTCOMES up to which the others are
-	held     int64         // bytes that OUTCOMES holds, about
+	held     int64         // bytes that OUTCOMES held when it was read
+	unread   int64         // bytes rendered since, which that reading may lack
+	pending  map[int]int64 // of the bytes rendered those that are not known to be stored, by partition
 	most     int64         // that it may hold; 0 or less without a bound
 	tenants  tally         // of held; nil while no worker can be over a share
 	counted  time.Time
@@ -152,7 +154,7 @@ type Config struct {
 func New(c Config) *Bounds {
 	return &Bounds{
 		js: c.JS, perHour: c.PerHour, partitions: c.Partitions, assigned: c.Assigned, limited: c.Limited,
-		hours: map[int]*hour{}, own: map[int]bool{}, held: c.Held, most: c.Most, reported: map[string]time.Time{},
+		hours: map[int]*hour{}, own: map[int]bool{}, held: c.Held, most: c.Most, pending: map[int]int64{}, reported: map[string]time.Time{},
 	}
 }
 
@@ -173,12 +175,14 @@ func (q *Bounds) Run(ctx context.Context) {
 // look reads how full OUTCOMES is, and, when it is so full that a tenant may be over
 // its share, who holds it. What cannot be read now is read at the next look.
 func (q *Bounds) look(ctx context.Context) {
+	stored := q.beginRead()
 	state, err := topology.State(ctx, q.js, topology.OutcomesStream)
 	if err != nil {
 		return
 	}
 	q.mu.Lock()
 	q.held, q.most = int64(state.Bytes), state.MaxBytes
+	q.unread -= stored
 	nearFull := q.share() >= 0
 	if !nearFull {
 		q.tenants = nil
@@ -195,6 +199,18 @@ func (q *Bounds) look(ctx context.Context) {
 	q.mu.Lock()
 	q.tenants, q.counted = found, time.Now()
 	q.mu.Unlock()
+}
+
+// beginRead returns how many of the unread bytes are stored, so that a reading of OUTCOMES
+// that begins now includes them.
+func (q *Bounds) beginRead() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	stored := q.unread
+	for _, bytes := range q.pending {
+		stored -= bytes
+	}
+	return stored
 }
 
 // Serve counts a partition from now on, whose outcomes end at a sequence. Unless they
@@ -247,6 +263,24 @@ func (q *Bounds) Release(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.own, partition)
+	delete(q.pending, partition)
+}
+
+// Rendered counts bytes of outcomes that the next commit of a partition will store, and
+// Stored that a commit has stored them. Until then no reading of OUTCOMES includes them,
+// however long the commit takes.
+func (q *Bounds) Rendered(partition int, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unread += bytes
+	q.pending[partition] += bytes
+}
+
+// Stored is described at Rendered.
+func (q *Bounds) Stored(partition int, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pending[partition] -= bytes
 }
 
 // Over returns why an outcome of so many bytes goes out without its messages, "" if it
@@ -306,7 +340,6 @@ func (q *Bounds) Charge(partition int, tenant string, bytes int64) {
 	}
 	h.advance(now)
 	h.add(tenant, bytes, now)
-	q.held += bytes
 	if q.tenants != nil {
 		q.tenants.add(tenant, bytes)
 	}
@@ -339,11 +372,11 @@ func (q *Bounds) hourly() (all, own int64) {
 // share is what a tenant may hold of OUTCOMES, negative while no worker can be over it;
 // mu is held.
 func (q *Bounds) share() int64 {
-	if q.perHour < 0 || q.most <= 0 || q.held <= quotaShare*q.free() {
+	if q.perHour < 0 || q.most <= 0 || q.held+q.unread <= quotaShare*q.free() {
 		return -1
 	}
 	return quotaShare * q.free()
 }
 
 // free is what OUTCOMES has room for beside the reserve; mu is held.
-func (q *Bounds) free() int64 { return max(0, q.most-q.most/quotaReserve-q.held) }
+func (q *Bounds) free() int64 { return max(0, q.most-q.most/quotaReserve-q.held-q.unread) }

@@ -15,7 +15,7 @@ func newTestQuotas(perHour, most int64, limited *[]observe.OutcomesLimited) *Bou
 	return &Bounds{
 		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
 		limited: func(e observe.OutcomesLimited) { *limited = append(*limited, e) },
-		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, reported: map[string]time.Time{},
+		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, pending: map[int]int64{}, reported: map[string]time.Time{},
 	}
 }
 
@@ -119,19 +119,23 @@ func TestQuotaOfShare(t *testing.T) {
 func TestQuotaShare(t *testing.T) {
 	var limited []observe.OutcomesLimited
 	q := newTestQuotas(1<<40, 1000, &limited)
-	for q.Over("evil", 10) == "" {
-		q.Charge(0, "evil", 10)
+	emit := func(partition int, tenant string, bytes int64) {
+		q.Charge(partition, tenant, bytes)
+		q.Rendered(partition, bytes)
 	}
-	if q.held < 700 || q.held > 800 {
-		t.Errorf("a single tenant holds %d of 1000", q.held)
+	for q.Over("evil", 10) == "" {
+		emit(0, "evil", 10)
+	}
+	if q.unread < 700 || q.unread > 800 {
+		t.Errorf("a single tenant holds %d of 1000", q.unread)
 	}
 	for range 10 {
 		if q.Over("good", 5) != "" {
-			t.Fatalf("the other tenant has no room at %d of 1000", q.held)
+			t.Fatalf("the other tenant has no room at %d of 1000", q.unread)
 		}
-		q.Charge(1, "good", 5)
+		emit(1, "good", 5)
 	}
-	q.held = 960
+	q.held, q.unread = 960, 0
 	if q.Over("new", 1) == "" {
 		t.Error("messages go into the reserve")
 	}
@@ -160,4 +164,33 @@ func TestTallyIsBounded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// P7: a reading of OUTCOMES does not forget what is rendered and not stored yet, nor what
+// was stored while it was under way, nor counts anything that was never stored for long.
+func TestQuotaCountsWhatIsNotStored(t *testing.T) {
+	q := newTestQuotas(1<<40, 1000, nil)
+	read := func(held int64, meanwhile func()) {
+		stored := q.beginRead()
+		meanwhile()
+		q.held, q.unread = held, q.unread-stored
+	}
+	want := func(bytes int64) {
+		t.Helper()
+		if got := q.held + q.unread; got != bytes {
+			t.Errorf("%d bytes, not %d", got, bytes)
+		}
+	}
+	nothing := func() {}
+	q.Rendered(0, 300)
+	q.Rendered(1, 50)
+	read(0, nothing)
+	want(350)
+	read(0, func() { q.Stored(0, 300) }) // too late for this reading to include it
+	want(350)
+	read(300, nothing)
+	want(350)
+	q.Release(1) // its 50 bytes are rendered again by another worker
+	read(300, nothing)
+	want(300)
 }
