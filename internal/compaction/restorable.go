@@ -25,15 +25,21 @@ func (l *Ledger) restorable(yield func(Entry) bool) {
 		if e.Kind != measure.KindResult || e.Flags&(measure.FlagFailed|measure.FlagEmpty) != 0 || !read && !slices.Contains(protected, e.Tool) {
 			continue
 		}
-		call := l.callOf(e, i)
 		if read {
-			old := stale[e.Path] || call >= 0 && l.written(e.Path, max(call, least), i)
+			old := stale[e.Path]
 			stale[e.Path] = true
 			if old {
 				continue
 			}
 		}
-		if e.Whole() && e.Text > 0 && !yield(l.again(i, call)) {
+		if !e.Whole() || e.Text == 0 {
+			continue
+		}
+		call := l.callOf(e, i)
+		if read && call >= 0 && l.written(e.Path, max(call, least), i) {
+			continue
+		}
+		if !yield(l.again(i, call)) {
 			return
 		}
 	}

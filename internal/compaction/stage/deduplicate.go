@@ -60,14 +60,16 @@ func (d *Draft) disowned() []int {
 	if d.pointers == 0 {
 		return nil
 	}
-	var out []int
-	for i, later := range d.rereads() {
-		if d.entries[i].Op == measure.OpDeduplicate && later < 0 {
-			out = append(out, i)
+	if !d.searched {
+		d.lost, d.searched = d.lost[:0], true
+		for i, later := range d.rereads() {
+			if d.entries[i].Op == measure.OpDeduplicate && later < 0 {
+				d.lost = append(d.lost, i)
+			}
 		}
+		slices.Reverse(d.lost)
 	}
-	slices.Reverse(out)
-	return out
+	return d.lost
 }
 
 // read identifies what a read reads.
@@ -78,31 +80,29 @@ type read struct{ path, variant measure.Key }
 // with −1.
 func (d *Draft) rereads() iter.Seq2[int, int] {
 	return func(yield func(i, later int) bool) {
-		if d.latest == nil {
-			d.latest = map[read]int{}
+		if d.whole == nil {
+			d.whole, d.lines = map[measure.Key]int{}, map[read]int{}
 		}
-		clear(d.latest)
-		find := func(r read) int {
-			if i, ok := d.latest[r]; ok {
-				return i
-			}
-			return -1
-		}
+		clear(d.whole)
+		clear(d.lines)
 		for i := len(d.entries) - 1; i >= 0; i-- {
 			e := &d.entries[i]
 			if !e.Tried() && e.Op != measure.OpDeduplicate {
 				continue
 			}
-			own := read{e.Path, e.Variant}
-			same := find(own)
-			if e.Reads() && same < 0 {
-				d.latest[own] = i
-			}
-			later := same
+			own, whole := read{e.Path, e.Variant}, d.whole[e.Path]-1
+			same := whole
 			if e.Variant != 0 {
-				later = max(same, find(read{path: e.Path}))
+				same = d.lines[own] - 1
 			}
-			if !yield(i, later) {
+			switch {
+			case !e.Reads() || same >= 0:
+			case e.Variant == 0:
+				d.whole[e.Path] = i + 1
+			default:
+				d.lines[own] = i + 1
+			}
+			if !yield(i, max(same, whole)) {
 				return
 			}
 		}

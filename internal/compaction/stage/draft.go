@@ -25,6 +25,8 @@ type Draft struct {
 	paired   bool           // pairs are those of entries
 	repaired measure.Tokens // of all, once repaired
 	known    bool           // repaired is that of entries
+	lost     []int          // placeholders that are disowned
+	searched bool           // lost are those of entries
 
 	gone [][]measure.Entry // what was hidden, as it was then
 
@@ -33,9 +35,10 @@ type Draft struct {
 	before measure.Tokens // what a plan began with
 
 	// Memory that is used again.
-	room   []measure.Entry // where a plan begins
-	latest map[read]int    // of rereads
-	list   []int           // of what a stage edits
+	room  []measure.Entry     // where a plan begins
+	whole map[measure.Key]int // reads of whole files, by their position from 1
+	lines map[read]int        // the same of lines
+	list  []int               // of what a stage edits
 }
 
 // changed is an entry as alter found it. It names its place by address: a stage that
@@ -59,7 +62,7 @@ func NewDraft(entries []measure.Entry, f events.Format, r measure.Rate) *Draft {
 // set makes the draft hold other entries.
 func (d *Draft) set(entries []measure.Entry) {
 	d.entries, d.costs = entries, slices.Grow(d.costs[:0], len(entries))[:len(entries)]
-	d.tokens, d.messages, d.pointers, d.restored, d.paired, d.known = 0, 0, 0, 0, false, false
+	d.tokens, d.messages, d.pointers, d.restored, d.paired, d.known, d.searched = 0, 0, 0, 0, false, false, false
 	for i := range entries {
 		e := &entries[i]
 		t := d.rate.Entry(e)
@@ -90,7 +93,7 @@ func (d *Draft) alter(i int, change func(*measure.Entry)) {
 	}
 	cost := d.rate.Entry(e)
 	d.tokens += cost - d.costs[i]
-	d.costs[i], d.known = cost, false
+	d.costs[i], d.known, d.searched = cost, false, false
 }
 
 // savepoint is a draft as it was.

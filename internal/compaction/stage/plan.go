@@ -133,8 +133,8 @@ func (d *Draft) recycle() {
 	clear(d.changes[:cap(d.changes)])
 	clear(d.gone)
 	d.entries, d.edits, d.gone = nil, d.edits[:0], d.gone[:0]
-	if len(d.latest) > fewReads {
-		d.latest = nil // it is cleared each time it is used
+	if len(d.whole)+len(d.lines) > fewReads {
+		d.whole, d.lines = nil, nil // they are cleared each time they are used
 	}
 	drafts.Put(d)
 }

@@ -68,12 +68,17 @@ func (d *Draft) Restore(candidates iter.Seq[measure.Entry], p *policy.Restore, m
 	files := share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}
 	skills := share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}
 	var out []measure.Entry
+	at := len(d.entries) - 1 // no candidate to come is behind it
 	for e := range candidates {
-		from := &skills
+		from, place := &skills, e.Position()
 		if e.Flags.Has(measure.FlagRead) {
 			from = &files
 		}
-		if from.count == 0 || d.shown(&e, placeholder) {
+		for at >= 0 && (d.entries[at].Kind == measure.KindRestored || d.entries[at].Compare(place) > 0) {
+			at--
+		}
+		shown := at >= 0 && d.entries[at].Kind == measure.KindResult && d.entries[at].Compare(place) == 0
+		if shown || from.count == 0 || d.cleared(place) {
 			continue
 		}
 		if cost, ok := from.take(d.rate, &e, left); ok {
@@ -134,30 +139,13 @@ func (d *Draft) lastPlaceholder() int {
 	return -1
 }
 
-// shown reports whether a result is in view, or was cleared just now. Entries are in the order
-// of their places, but for what is restored behind the placeholder.
-func (d *Draft) shown(e *measure.Entry, placeholder int) bool {
-	behind := placeholder + 1
-	for behind < len(d.entries) && d.entries[behind].Kind == measure.KindRestored {
-		behind++
-	}
-	if find(d.entries[:placeholder], e) != nil || find(d.entries[behind:], e) != nil {
-		return true
-	}
+// cleared reports whether a result was cleared just now, before it was hidden.
+func (d *Draft) cleared(place events.Position) bool {
 	for _, list := range d.gone {
-		if was := find(list, e); was != nil {
-			return !was.Whole()
+		i := sort.Search(len(list), func(i int) bool { return list[i].Compare(place) >= 0 })
+		if i < len(list) && list[i].Compare(place) == 0 {
+			return !list[i].Whole()
 		}
 	}
 	return false
-}
-
-// find returns the entry at the place of another, nil if there is none.
-func find(list []measure.Entry, e *measure.Entry) *measure.Entry {
-	p := e.Position()
-	i := sort.Search(len(list), func(i int) bool { return list[i].Compare(p) >= 0 })
-	if i == len(list) || list[i].Compare(p) != 0 {
-		return nil
-	}
-	return &list[i]
 }
