@@ -103,7 +103,7 @@ func (f *faults) report(t *testing.T) {
 	}
 }
 
-// A planted defect of the worker is found within a few kills.
+// A planted defect of the worker is found within ten kills.
 func TestFaultsAreNoticed(t *testing.T) {
 	t.Parallel()
 	bin := buildWorker(t, "-tags", "faults")
@@ -114,7 +114,8 @@ func TestFaultsAreNoticed(t *testing.T) {
 		signs  []string // one of them must be found
 	}{
 		{"ignore-marker", []string{random, "committed", random}, []string{twiceStored}},
-		{"checkpoint-early", []string{"checkpointed", random, "checkpointed", "checkpointed"}, []string{notTrusted}},
+		// A kill shows this defect only if the checkpoint has events that are not committed yet: about every second time.
+		{"checkpoint-early", append(slices.Repeat([]string{"checkpointed"}, 8), random), []string{notTrusted}},
 		{"skip-dirty", []string{"checkpointed:12", random, "checkpointed:12"}, []string{notInLog, missing, otherBytes}},
 	} {
 		t.Run(c.defect, func(t *testing.T) {
