@@ -30,6 +30,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/disk"
 	"compactd/internal/exact"
+	"compactd/internal/memory"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
@@ -206,7 +207,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 
 func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	limit := f.limitMemory()
-	go releaseMemory(ctx)
+	go memory.Release(ctx)
 	config := f.settings.Config
 	if err := disk.Private(f.Data, f.dataOf("nats"), f.dataOf("ledgers")); err != nil {
 		return fmt.Errorf("--data: %w", err)

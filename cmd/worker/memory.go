@@ -2,12 +2,9 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"os"
 	"runtime/debug"
-	"runtime/metrics"
-	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
@@ -50,44 +47,4 @@ func (f *flags) limitMemory() int64 {
 		return 0
 	}
 	return limit / 2
-}
-
-// Memory is given back to the system when the collector of garbage did not run by itself for
-// leastRelease, and again after each time that freed some; else after twice as long, up to
-// the two minutes after which the runtime collects too.
-const (
-	leastRelease = 10 * time.Second
-	mostRelease  = 2 * time.Minute
-)
-
-// releaseMemory gives back what the process does not need any more, until ctx ends. The
-// runtime would keep most of it.
-func releaseMemory(ctx context.Context) {
-	for ran, wait := uint64(0), leastRelease; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
-		cycles, before := heldMemory()
-		if ran != cycles {
-			ran, wait = cycles, leastRelease
-			continue
-		}
-		debug.FreeOSMemory()
-		var after uint64
-		if ran, after = heldMemory(); after < before-before/16 {
-			wait = leastRelease
-		} else {
-			wait = min(2*wait, mostRelease)
-		}
-	}
-}
-
-// heldMemory is how often the collector has run, and how many bytes the runtime has of the
-// system.
-func heldMemory() (cycles, bytes uint64) {
-	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(s)
-	return s[0].Value.Uint64(), s[1].Value.Uint64() - s[2].Value.Uint64()
 }

@@ -85,7 +85,8 @@ var Promises = []Promise{
 		shown("TestFaultClusterLosesLeader", "B", "outcomes>0", "different=0", "recovery_ms<=12000"),
 	}},
 	{"P14", "memory is bounded", []Shown{
-		shown("TestSoakMemory", "C", "turns>=1000000", "sessions>=10000", "lost=0"),
+		shown("TestSoakMemory/alone", "C", "turns>=1000000", "sessions>=10000", "lost=0", "rss_mb<=512", "after_percent<=150"),
+		shown("TestSoakMemory/embedded", "C", "turns>=1000000", "sessions>=10000", "lost=0", "rss_mb<=768", "after_percent<=150"),
 	}},
 	{"P15", "bad input never crashes, and never crosses tenants", []Shown{
 		shown("scripts/fuzz", "B", "targets>=8", "executions>0", "failed=0"),

@@ -13,13 +13,15 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
+	"compactd/internal/memory"
 )
 
 // How many reads are in flight at once. The number starts low and grows while the payloads
 // are small: the server disconnects a client that has 64 MiB pending.
 const (
-	maxInFlight   = 256
+	maxInFlight   = 32
 	firstInFlight = 8
+	leastInFlight = 2
 	bytesInFlight = 24 << 20
 )
 
@@ -128,10 +130,13 @@ func (g *getter) run(ctx context.Context) error {
 }
 
 func (g *getter) window() int {
-	if g.big == 0 {
+	switch {
+	case memory.Relieve(): // an embedded server reads up to 8 MiB around each event
+		return leastInFlight
+	case g.big == 0:
 		return firstInFlight
 	}
-	return max(2, min(maxInFlight, bytesInFlight/g.big))
+	return max(leastInFlight, min(maxInFlight, bytesInFlight/g.big))
 }
 
 // send requests one event, from any copy or from the leader. The subject of the answer names

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/connect"
+	"compactd/internal/memory"
 )
 
 const (
@@ -91,6 +92,7 @@ func (p *puller) end(err error) {
 }
 
 func (p *puller) request(messages int) error {
+	memory.Relieve()
 	return p.nc.PublishRequest(p.next, p.inbox, fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, messages, p.bytes, pullTime, Heartbeat))
 }
 

@@ -1,0 +1,94 @@
+// Package memory keeps what the Go runtime holds within its limit, which GOMEMLIMIT or
+// debug.SetMemoryLimit sets, where the collector of garbage alone would not, and gives back
+// what is not needed any more.
+//
+//	go memory.Release(ctx)  // once in a process
+//	if memory.Relieve() { … } // before work that takes memory: less of it at once
+//
+// # Guarantees
+//
+// A process without a limit is never slowed.
+//
+// # Concurrency
+//
+// All functions may be called from any goroutine.
+//
+// # On failure
+//
+// Nothing fails: live data beyond the limit makes the work slower, and stops nothing.
+package memory
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// held is how often the collector has run, and how many bytes the runtime has of the system.
+func held() (cycles, bytes uint64) {
+	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64(), s[1].Value.Uint64() - s[2].Value.Uint64()
+}
+
+// relief is when the collector may be forced again.
+var relief struct {
+	sync.Mutex
+	next time.Time
+}
+
+// Relieve reports whether the process is more than a quarter above its limit. It then lets the
+// collector run to its end first, for half of the time at most: under load, blocks that an
+// embedded server has read would gather faster than they are collected.
+func Relieve() bool {
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		return false
+	}
+	if _, bytes := held(); bytes <= uint64(limit)+uint64(limit)/4 {
+		return false
+	}
+	relief.Lock()
+	defer relief.Unlock()
+	if began := time.Now(); began.After(relief.next) {
+		runtime.GC()
+		relief.next = time.Now().Add(time.Since(began))
+	}
+	return true
+}
+
+// Memory is given back to the system when the collector did not run by itself for
+// leastRelease, and again after each time that freed some; else after twice as long, up to
+// the two minutes after which the runtime collects too.
+const (
+	leastRelease = 10 * time.Second
+	mostRelease  = 2 * time.Minute
+)
+
+// Release gives back what the process does not need any more, until ctx ends. The runtime
+// would keep most of it.
+func Release(ctx context.Context) {
+	for ran, wait := uint64(0), leastRelease; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		cycles, before := held()
+		if ran != cycles {
+			ran, wait = cycles, leastRelease
+			continue
+		}
+		debug.FreeOSMemory()
+		var after uint64
+		if ran, after = held(); after < before-before/16 {
+			wait = leastRelease
+		} else {
+			wait = min(2*wait, mostRelease)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package memory
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+// keep is what the process holds.
+var keep [][]byte
+
+// Work is slowed far above the limit only, and by nothing without a limit.
+func TestRelieve(t *testing.T) {
+	limit := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(limit)
+	if Relieve() {
+		t.Error("slowed without a limit")
+	}
+	for range 64 {
+		keep = append(keep, make([]byte, 1<<20))
+	}
+	debug.SetMemoryLimit(1 << 30)
+	if Relieve() {
+		t.Error("slowed far below the limit")
+	}
+	_, bytes := held()
+	debug.SetMemoryLimit(int64(bytes) / 2)
+	before, _ := held()
+	if !Relieve() {
+		t.Error("not slowed above the limit")
+	}
+	if after, _ := held(); after == before {
+		t.Error("the collector did not run")
+	}
+	runtime.KeepAlive(keep)
+	keep = nil
+}
+
+// What was freed goes back to the system while nothing happens.
+func TestRelease(t *testing.T) {
+	for range 256 {
+		keep = append(keep, make([]byte, 1<<20))
+	}
+	for i := range keep {
+		keep[i][0] = 1
+	}
+	runtime.GC()
+	_, before := held()
+	keep = nil
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { Release(ctx); close(ended) }()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if _, bytes := held(); bytes < before/2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("memory is not given back")
+		}
+	}
+	stop()
+	<-ended
+}
