@@ -93,7 +93,7 @@ func (l *Ledger) take(t *Turn, v verdict) {
 	case ignore, reject: // denied is only what was taken when turns before it were still in the log
 		return
 	case park:
-		l.parked = append(l.parked, t)
+		l.parked = append(l.parked, t.clone()) // a worker uses the memory of a turn again
 		return
 	}
 	if t.from > 0 {

@@ -36,7 +36,8 @@ func (r *Result) event(a events.Address) (Event, int64) {
 	return Event{r.Seq, r.ID, events.KindSummary, a}, r.Time
 }
 
-// Next is a ledger as an event and its outcomes leave it.
+// Next is a ledger as an event and its outcomes leave it. The zero value is ready for a
+// decision, and for the next one after that.
 type Next struct {
 	ledger Ledger // after the event, before its outcomes
 	outs   []Outcome
@@ -54,23 +55,31 @@ func (n *Next) Install(l *Ledger) {
 // the one that [Apply] would make of l with the same outcomes. For its callers l stays as
 // it is until they install that. In memory the two share what grows: Decide writes beyond
 // its end, so of several decisions about l only the last can be installed.
-func Decide(l *Ledger, in Input, c *Config) ([]Outcome, Next) {
+func Decide(l *Ledger, in Input, c *Config) ([]Outcome, *Next) {
+	next := new(Next)
+	return next.Decide(l, in, c), next
+}
+
+// Decide is the function of that name, in the memory of a decision that was installed.
+func (n *Next) Decide(l *Ledger, in Input, c *Config) []Outcome {
 	l.use(c)
 	d := decision{config: c}
 	d.event, d.now = in.event(l.Address)
-	next := *l.fork()
+	after := &n.ledger
+	l.forkInto(after)
 	switch e := in.(type) {
 	case *Turn:
-		d.turn(l, &next, e)
+		d.turn(l, after, e)
 	case *Result:
-		next.receive(e)
-		d.result(l, next.fork(), e)
+		after.receive(e)
+		d.result(l, after.fork(), e)
 	case *Request:
 		if d.request(l, e); !slices.ContainsFunc(d.outs, rejects) {
-			next.answer(e)
+			after.answer(e)
 		}
 	}
-	return d.outs, Next{next, d.outs, d.now}
+	n.outs, n.now = d.outs, d.now
+	return d.outs
 }
 
 // turn decides about a turn, which next takes unless it is rejected.
@@ -99,14 +108,14 @@ func (d *decision) turn(l, next *Ledger, t *Turn) {
 		return
 	}
 	d.notes = append(d.notes, next.notes...)
-	trial := next.fork() // compactions bring it to the state after them
-	retracted := next.job == nil
-	d.budget(l, trial)
-	d.age(l, trial)
-	d.emitNotes(trial)
-	if retracted || slices.ContainsFunc(d.outs, isJob) { // it waited too long
-		d.abort(l, trial)
+	generations, visible := next.generations, next.cache.visible
+	d.budget(l, next)
+	d.age(l, next)
+	d.emitNotes(next)
+	if next.job == nil || slices.ContainsFunc(d.outs, isJob) { // it waited too long
+		d.abort(l, next)
 	}
+	next.generations, next.cache.visible = generations, visible // the outcomes are not carried out yet
 }
 
 // noteTurn notes what is ignored of a turn that is taken.

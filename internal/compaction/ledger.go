@@ -117,10 +117,15 @@ func (l *Ledger) Format() events.Format { return l.format }
 // fork returns a ledger that can take a turn without changing l. It writes only
 // beyond the ends of what the two share, so of many forks only the last is whole.
 func (l *Ledger) fork() *Ledger {
-	f := *l
+	var f Ledger
+	l.forkInto(&f)
+	return &f
+}
+
+func (l *Ledger) forkInto(f *Ledger) {
+	*f = *l
 	f.hidden = slices.Clip(l.hidden)
 	f.parked = slices.Clone(l.parked)
-	return &f
 }
 
 // use makes the cache fit a config. All it holds follows from the ledger and the

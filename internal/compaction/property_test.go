@@ -369,7 +369,7 @@ func (w *witness) job(j *events.Job) {
 }
 
 // decide decides twice: the ledger stays as it was, and so does the answer.
-func (w *witness) decide(t compaction.Input) ([]compaction.Outcome, compaction.Next) {
+func (w *witness) decide(t compaction.Input) ([]compaction.Outcome, *compaction.Next) {
 	compaction.Apply(w.ledger, nil, nil, w.config) // the cache of sums fits the config from here on
 	before := w.ledger.Dump()
 	outs, _ := compaction.Decide(w.ledger, t, w.config)

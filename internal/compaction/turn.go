@@ -33,9 +33,15 @@ type Turn struct {
 
 // Turn measures a turn that was decoded for the session of l.
 func (c *Config) Turn(l *Ledger, in *events.Scanned, seq Seq) *Turn {
+	return c.TurnInto(new(Turn), l, in, seq)
+}
+
+// TurnInto is [Config.Turn] in the memory of a turn that was decided.
+func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn {
 	by := measure.Meter{Counter: c.counter}
-	t := &Turn{
-		Seq: seq, ID: in.ID, number: max(in.Number, in.ReplacesFrom), from: in.ReplacesFrom, identity: identity{in.Digest, in.Settings},
+	*t = Turn{
+		entries: t.entries[:0],
+		Seq:     seq, ID: in.ID, number: max(in.Number, in.ReplacesFrom), from: in.ReplacesFrom, identity: identity{in.Digest, in.Settings},
 		model: in.Model, format: in.Dialect, system: by.Field(in.System), tools: by.Field(in.Tools), override: bytes.Clone(in.Policy),
 		generation: in.Generation, usageProblem: in.UsageProblem, fault: in.Fault,
 	}
@@ -70,6 +76,17 @@ func (c *Config) ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Mess
 	}
 	msgs, err := in.Dialect.ReadAll(turn.Messages)
 	return c.Turn(l, in, seq), msgs, err
+}
+
+// clone is a copy that shares nothing that changes.
+func (t *Turn) clone() *Turn {
+	out := *t
+	out.entries = slices.Clone(t.entries)
+	if t.usage != nil {
+		out.counted = *t.usage
+		out.usage = &out.counted
+	}
+	return &out
 }
 
 // mostEntries is how many entries messages can have.

@@ -40,6 +40,10 @@ type Scanned struct {
 // fields, weighs the texts and writes the canonical form. The zero value is ready. A
 // Decoder is for one goroutine. It uses its memory again. See docs/adr/0023.
 type Decoder struct {
+	// ID is one that the next turn may have, such as that of its header: it is then used
+	// without a copy.
+	ID string
+
 	scan     codec.Scan
 	reader   reader
 	turn     Scanned
@@ -50,15 +54,14 @@ type Decoder struct {
 	inner    []Part            // of a result
 	settings []byte            // what its key is made of
 	names    map[string]string // of tools
-	model    knownModel
+	models   map[string]*knownModel
 	id       []byte // of the call read last, and its key
 	idKey    Key
 }
 
-// knownModel is the model of the turn before: an agent seldom changes it.
+// knownModel is a model as turns name it: agents have few, and seldom change them.
 type knownModel struct {
-	raw Raw
-	*Model
+	Model
 	settings Key // of a turn that sets nothing but this model
 }
 
@@ -126,7 +129,7 @@ func (d *Decoder) onePass(data []byte, session Format) bool {
 	w.Object(func(key []byte) {
 		switch field := f.of(key); {
 		case string(key) == "messages" && w.Kind() == '[':
-			t.Dialect = dialectOf(formatOf(f.format), session, d.modelOf(f.model))
+			t.Dialect = dialectOf(formatOf(f.format), session, d.modelOf(f.model).model())
 			if messages++; !d.messages(w) {
 				once = false
 			}
@@ -153,11 +156,16 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 	if version := number("v", f.v, 1); version != 0 && version != Version {
 		return false
 	}
-	if f.id != nil && f.id.Kind() != 'n' {
+	switch id := codec.TextBytes(f.id); {
+	case f.id == nil || f.id.Kind() == 'n':
+	case len(id) > 0 && string(id) == d.ID && ValidEventID(d.ID):
+		t.ID = d.ID
+	default:
 		t.ID = env.textOf("", "id", f.id)
 	}
 	t.Number, t.Generation, t.ReplacesFrom = number("turn", f.turn, 1), number("generation", f.generation, 0), number("replaces_from", f.replaces, 1)
-	t.Model, t.Format = d.modelOf(f.model), formatOf(f.format)
+	known := d.modelOf(f.model)
+	t.Model, t.Format = known.model(), formatOf(f.format)
 	for _, x := range []struct {
 		from  Raw
 		to    *Raw
@@ -180,8 +188,16 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 	if wrong || dialectOf(t.Format, session, t.Model) != t.Dialect {
 		return false
 	}
-	d.settle()
+	d.settle(known)
 	return true
+}
+
+// model is the model, nil for none.
+func (k *knownModel) model() *Model {
+	if k == nil {
+		return nil
+	}
+	return &k.Model
 }
 
 // formatOf is the format that a field names, "" without one that is known.
@@ -198,19 +214,26 @@ func formatOf(v Raw) Format {
 }
 
 // modelOf is the model that a field names, nil without a valid one.
-func (d *Decoder) modelOf(v Raw) *Model {
+func (d *Decoder) modelOf(v Raw) *knownModel {
 	if v == nil || v.Kind() == 'n' {
 		return nil
 	}
-	if !bytes.Equal(v, d.model.raw) {
-		env := envelope{fields: []codec.Member{{Name: "model", Value: v}}}
-		m := env.model()
-		if len(env.problems) > 0 {
-			return nil
-		}
-		d.model = knownModel{append(d.model.raw[:0], v...), m, 0}
+	if known := d.models[string(v)]; known != nil {
+		return known
 	}
-	return d.model.Model
+	env := envelope{fields: []codec.Member{{Name: "model", Value: v}}}
+	m := env.model()
+	if len(env.problems) > 0 {
+		return nil
+	}
+	known := &knownModel{Model: *m}
+	if len(v) <= maxModel {
+		if d.models == nil || len(d.models) == maxNames {
+			d.models = map[string]*knownModel{}
+		}
+		d.models[string(v)] = known
+	}
+	return known
 }
 
 // usageOf reads a usage of Anthropic's shape, the one that needs no looking for others.
@@ -261,7 +284,7 @@ func (d *Decoder) inSteps(data []byte, session Format) (*Scanned, error) {
 	}
 	d.messages(d.walk(codec.WriteArray(raws)))
 	t.Fault = t.Dialect.Complete(msgs)
-	d.settle()
+	d.settle(nil)
 	return t, nil
 }
 
@@ -319,12 +342,15 @@ func dialectOf(named, session Format, m *Model) Format {
 	}
 }
 
-// settle makes the identity of the settings of the turn.
-func (d *Decoder) settle() {
+// settle makes the identity of the settings of the turn. That of most is known with their
+// model.
+func (d *Decoder) settle(known *knownModel) {
 	t, b := &d.turn, d.settings[:0]
-	modelOnly := t.ReplacesFrom == 0 && t.Policy == nil && t.System == nil && t.Tools == nil && t.Model != nil && t.Model == d.model.Model
-	if modelOnly && d.model.settings != 0 {
-		t.Settings = d.model.settings
+	if t.ReplacesFrom > 0 || t.Policy != nil || t.System != nil || t.Tools != nil {
+		known = nil
+	}
+	if known != nil && known.settings != 0 {
+		t.Settings = known.settings
 		return
 	}
 	part := func(name string, value []byte) {
@@ -346,8 +372,8 @@ func (d *Decoder) settle() {
 	if t.Tools != nil {
 		part("tools", d.canonical(t.Tools))
 	}
-	if d.settings, t.Settings = b, KeyOf(b); modelOnly {
-		d.model.settings = t.Settings
+	if d.settings, t.Settings = b, KeyOf(b); known != nil {
+		known.settings = t.Settings
 	}
 }
 
@@ -394,10 +420,11 @@ func (d *Decoder) key(id []byte) Key {
 	return d.idKey
 }
 
-// Bounds of the names of tools that are remembered.
+// Bounds of what is remembered of names of tools, and of models.
 const (
 	maxNames    = 1 << 10
 	maxToolName = 1 << 6
+	maxModel    = 1 << 9
 )
 
 // name is a name of a tool as a string: an agent has few.

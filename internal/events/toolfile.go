@@ -11,17 +11,17 @@ import (
 
 // File is what a call or a result does with a file: its path, "" for none, and of a read
 // the variant that its other arguments make.
-func (p *Part) File() (path string, variant Key, use FileKind) {
+func (p *Part) File() (path []byte, variant Key, use FileKind) {
 	switch {
 	case p.Kind == PartResult:
-		return PathInText(p.Content()), 0, FileRead
+		return []byte(PathInText(p.Content())), 0, FileRead
 	case isOne(readTools, p.Tool):
 		path, variant = readPath(p.Args)
 		return path, variant, FileRead
 	case isOne(writeTools, p.Tool):
 		return pathOf(p.Args), 0, FileChanged
 	}
-	return "", 0, FileRead
+	return nil, 0, FileRead
 }
 
 // readTools are the names, without case, "_" and "-", under which agents read a
@@ -47,20 +47,20 @@ func PathRead(tool string, args Raw) string {
 	if !isOne(readTools, tool) {
 		return ""
 	}
-	return pathOf(args)
+	return string(pathOf(args))
 }
 
 // readPath returns the path among the arguments of a read, "" for none, and the
 // variant that the others make: a read of some lines is covered by a read of the same
 // lines or of the whole file, never by one of other lines.
-func readPath(args Raw) (path string, variant Key) {
+func readPath(args Raw) (path []byte, variant Key) {
 	var rest []string
 	for name, value := range codec.Members(args) {
 		if value.Kind() == 'n' {
 			continue
 		}
-		if s, isText := codec.Text(value); isText && path == "" && isOne(pathArguments, name) {
-			path = s
+		if len(path) == 0 && value.Kind() == '"' && isOne(pathArguments, name) {
+			path = codec.TextBytes(value)
 			continue
 		}
 		rest = append(rest, name+"\x00"+string(value))
@@ -70,13 +70,13 @@ func readPath(args Raw) (path string, variant Key) {
 }
 
 // pathOf returns the path among the arguments of a call, "" for none.
-func pathOf(args Raw) string {
+func pathOf(args Raw) []byte {
 	for name, value := range codec.Members(args) {
-		if s, isText := codec.Text(value); isText && s != "" && isOne(pathArguments, name) {
-			return s
+		if len(value) > len(`""`) && value.Kind() == '"' && isOne(pathArguments, name) {
+			return codec.TextBytes(value)
 		}
 	}
-	return ""
+	return nil
 }
 
 var separators = strings.NewReplacer("_", "", "-", "")

@@ -152,8 +152,8 @@ func (by Meter) call(e *Entry, p *events.Part) {
 	e.addJSON(by.json(p.Args))
 	switch path, variant, use := p.File(); {
 	case use == events.FileChanged:
-		e.Path = KeyOf(path)
-	case path != "":
+		e.Path = events.KeyOf(path)
+	case len(path) > 0:
 		by.path(e, path, variant)
 	}
 }
@@ -168,16 +168,20 @@ func (by Meter) result(e *Entry, p *events.Part) {
 	if e.Call != 0 {
 		return // its call has arguments, and they name the file
 	}
-	if path, _, _ := p.File(); path != "" {
+	if path, _, _ := p.File(); len(path) > 0 {
 		by.path(e, path, 0)
 	}
 }
 
 // path notes which file an entry reads.
-func (by Meter) path(e *Entry, path string, variant Key) {
-	if s := by.Text(path); s.Units <= maxPathUnits {
+func (by Meter) path(e *Entry, path []byte, variant Key) {
+	s := weigh.Text(path)
+	if by.Counter != nil {
+		s = by.Text(string(path))
+	}
+	if s.Units <= maxPathUnits {
 		e.Flags |= FlagRead
-		e.Path, e.Variant, e.PathUnits, e.PathBase = KeyOf(path), variant, uint16(s.Units), uint16(s.Base)
+		e.Path, e.Variant, e.PathUnits, e.PathBase = events.KeyOf(path), variant, uint16(s.Units), uint16(s.Base)
 	}
 }
 

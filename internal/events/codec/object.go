@@ -66,6 +66,10 @@ func NameOf(key []byte) string {
 		return "id"
 	case "name":
 		return "name"
+	case "path":
+		return "path"
+	case "file_path":
+		return "file_path"
 	case "messages":
 		return "messages"
 	case "model":

@@ -145,7 +145,7 @@ var steps = func() (t [1 << 8]uint64) {
 const unitShift = 40
 
 // Text measures a text. It reads each byte once.
-func Text(s string) Size {
+func Text[S string | []byte](s S) Size {
 	sum, _ := pass(0, newlines, s)
 	return size(sum, len(s))
 }

@@ -21,6 +21,8 @@ type Decider struct {
 	Weight  int      // bytes that the ledgers in kept take, about
 	Events  int      // since the last checkpoint
 	decoder events.Decoder
+	turn    compaction.Turn // the last one, and what was decided about it
+	next    compaction.Next
 	clock   uint64 // uses of ledgers so far
 	seen    uint64 // clock when EvictUnused was last called
 	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
@@ -38,16 +40,8 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	if err != nil {
 		return d.reject(e, err), false
 	}
-	l := k.ledger()
-	outs, next, err := d.decide(e, l)
+	outs, err := d.decide(k, e)
 	if err != nil {
-		return d.reject(e, err), false
-	}
-	if slices.ContainsFunc(outs, unwieldy) {
-		d.reset(k)
-		return d.reject(e, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins again")), false
-	}
-	if err := d.change(k, e.Kind, l, next.Install); err != nil {
 		return d.reject(e, err), false
 	}
 	return outs, e.Kind == events.KindTurn || e.Kind == events.KindSummary
@@ -72,7 +66,7 @@ func unwieldy(o compaction.Outcome) bool {
 }
 
 // ApplyRecorded applies an event and what was published about it before.
-func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) error {
+func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) (err error) {
 	k, err := d.open(e)
 	if err != nil {
 		return nil // as now, so then
@@ -86,7 +80,15 @@ func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) error {
 	if err != nil {
 		return nil // unreadable then as now: published as a rejection
 	}
-	return d.change(k, e.Kind, l, func(l *compaction.Ledger) { compaction.Apply(l, in, outs, d.Config) })
+	defer func() {
+		if r := recover(); r != nil {
+			err = d.lost(k)
+		}
+	}()
+	known := l.HasTurns()
+	compaction.Apply(l, in, outs, d.Config)
+	d.changed(k, l, known, e.Kind)
+	return nil
 }
 
 // resets reports whether an outcome means that its session begins again.
@@ -114,33 +116,65 @@ func (d *Decider) open(e Event) (*Entry, error) {
 	return k, nil
 }
 
-// decide decides without changing a ledger. An error is the reason to reject the event.
-func (d *Decider) decide(e Event, l *compaction.Ledger) (outs []compaction.Outcome, next compaction.Next, err error) {
+// decide decides, and installs the next ledger. An error is the reason to reject the event.
+// A panic of a decision leaves the ledger as it was.
+func (d *Decider) decide(k *Entry, e Event) (outs []compaction.Outcome, err error) {
+	installs := false
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("decide: panic: %v", r)
+		switch r := recover(); {
+		case r != nil && installs:
+			outs, err = nil, d.lost(k)
+		case r != nil:
+			outs, err = nil, fmt.Errorf("decide: panic: %v", r)
 		}
 	}()
+	l := k.ledger()
 	in, err := d.read(e, l)
 	if err != nil {
-		return nil, next, err
+		return nil, err
 	}
 	if (e.Kind == events.KindCompact || e.Kind == events.KindRewind) && l.Overedited() {
-		return nil, next, events.NewInvalid(events.CodeTooManyEdits, "", "the session has many times more edits than messages")
+		return nil, events.NewInvalid(events.CodeTooManyEdits, "", "the session has many times more edits than messages")
 	}
-	outs, next = compaction.Decide(l, in, d.Config)
-	return outs, next, nil
+	outs = d.next.Decide(l, in, d.Config)
+	if slices.ContainsFunc(outs, unwieldy) {
+		d.reset(k)
+		return nil, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins again")
+	}
+	known := l.HasTurns()
+	installs = true
+	d.next.Install(l)
+	d.changed(k, l, known, e.Kind)
+	return outs, nil
+}
+
+// lost lets a session begin again whose ledger cannot be trusted: the code panicked while
+// it was changed. The error is what its agent receives.
+func (d *Decider) lost(k *Entry) error {
+	d.reset(k)
+	return events.NewInvalid(events.CodeSessionReset, "", "the session begins again")
+}
+
+// changed keeps a ledger after an event of a kind. known is whether it had turns before.
+func (d *Decider) changed(k *Entry, l *compaction.Ledger, known bool, kind events.Kind) {
+	switch {
+	case l.HasTurns():
+		d.put(k, l)
+	case known || kind == events.KindForget: // it has ended, or is to leave the file too
+		d.reset(k)
+	}
 }
 
 // read reads an event of a kind that is acted on.
 func (d *Decider) read(e Event, l *compaction.Ledger) (compaction.Input, error) {
 	switch e.Kind {
 	case events.KindTurn:
+		d.decoder.ID = e.ID
 		in, err := d.decoder.Turn(e.Data, l.Format())
 		if err != nil {
 			return nil, err
 		}
-		turn := d.Config.Turn(l, in, e.Seq)
+		turn := d.Config.TurnInto(&d.turn, l, in, e.Seq)
 		turn.ID, turn.Time = cmp.Or(turn.ID, e.ID), e.Time
 		return turn, nil
 	case events.KindSummary:
@@ -166,26 +200,6 @@ func readRequest(e Event) (*compaction.Request, error) {
 		return overflow.Read(e.Data, e.Seq)
 	}
 	return compaction.ReadRequest(e.Kind, e.Data, e.Seq)
-}
-
-// change changes the ledger of a session. Should the code panic half-way, the ledger
-// cannot be trusted: the session begins again, and its agent receives a rejection.
-func (d *Decider) change(k *Entry, kind events.Kind, l *compaction.Ledger, by func(*compaction.Ledger)) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			d.reset(k)
-			err = events.NewInvalid(events.CodeSessionReset, "", "the session begins again")
-		}
-	}()
-	known := l.HasTurns()
-	by(l)
-	switch {
-	case l.HasTurns():
-		d.put(k, l)
-	case known || kind == events.KindForget: // it has ended, or is to leave the file too
-		d.reset(k)
-	}
-	return nil
 }
 
 // maxKind bounds a kind that is unknown, in bytes: it comes from a stranger's

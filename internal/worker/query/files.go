@@ -84,8 +84,9 @@ func (o *originals) pathOf(f *compaction.FileUsage, t *events.Turn) string {
 	if err != nil || f.Part >= len(m.Parts) {
 		return ""
 	}
-	if path, _, _ := m.Parts[f.Part].File(); f.Names(path) {
-		return path
+	path, _, _ := m.Parts[f.Part].File()
+	if f.Names(string(path)) {
+		return string(path)
 	}
 	return ""
 }
