@@ -148,8 +148,8 @@ func (w *reader) media() {
 	})
 }
 
-// other reads a member of a message that is neither its role nor its content. What
-// tells when and by whom it was made is no part of its identity.
+// other reads a member of a message that is neither its role nor its content. The fields
+// for when and by whom it was made are no part of its identity.
 func (w *reader) other(key []byte) {
 	switch string(key) {
 	case "id", "timestamp", "metadata", cacheControl:

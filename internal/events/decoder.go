@@ -188,7 +188,7 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 	if wrong || dialectOf(t.Format, session, t.Model) != t.Dialect {
 		return false
 	}
-	d.settle(known)
+	d.hashSettings(known)
 	return true
 }
 
@@ -284,7 +284,7 @@ func (d *Decoder) inSteps(data []byte, session Format) (*Scanned, error) {
 	}
 	d.messages(d.walk(codec.WriteArray(raws)))
 	t.Fault = t.Dialect.Complete(msgs)
-	d.settle(nil)
+	d.hashSettings(nil)
 	return t, nil
 }
 
@@ -342,9 +342,9 @@ func dialectOf(named, session Format, m *Model) Format {
 	}
 }
 
-// settle makes the identity of the settings of the turn. That of most is known with their
+// hashSettings makes the identity of the settings of the turn. That of most is known with their
 // model.
-func (d *Decoder) settle(known *knownModel) {
+func (d *Decoder) hashSettings(known *knownModel) {
 	t, b := &d.turn, d.settings[:0]
 	if t.ReplacesFrom > 0 || t.Policy != nil || t.System != nil || t.Tools != nil {
 		known = nil
@@ -386,7 +386,7 @@ func appendModel(b []byte, m *Model) []byte {
 }
 
 // canonical is the canonical form of a system prompt, of tools or of a policy. What a
-// block or a tool says about caching is no part of it.
+// block or a tool has about caching is no part of it.
 func (d *Decoder) canonical(raw Raw) []byte {
 	d.scan.Reset()
 	d.scan.Write()

@@ -121,7 +121,7 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	return e, nil
 }
 
-// check notes keys that occur twice, and a version that is not spoken here.
+// check notes keys that occur twice, and a version other than ours.
 func (e *envelope) check() {
 	var names codec.Names
 	for i, f := range e.fields {

@@ -139,8 +139,8 @@ func (s *Scan) call(id []byte) int {
 	return i
 }
 
-// base64Mark is what the data of a URL begin behind.
-var base64Mark = []byte(";base64,")
+// base64Prefix ends the head of a data URL.
+var base64Prefix = []byte(";base64,")
 
 // minMedia is the least length of base64 that counts as inline media: shorter strings may
 // be words.
@@ -160,11 +160,11 @@ func (w *Walker) Media() Raw {
 	text := TextBytes(v)
 	head, data := []byte(nil), text
 	if bytes.HasPrefix(text, []byte("data:")) {
-		at := bytes.Index(text, base64Mark)
+		at := bytes.Index(text, base64Prefix)
 		if at < 0 {
 			return v
 		}
-		head, data = text[:at+len(base64Mark)], text[at+len(base64Mark):]
+		head, data = text[:at+len(base64Prefix)], text[at+len(base64Prefix):]
 	}
 	if len(data) < minMedia {
 		return v

@@ -166,7 +166,7 @@ func TestTallyIsBounded(t *testing.T) {
 	})
 }
 
-// P7: a reading of OUTCOMES does not forget what is rendered and not stored yet, nor what
+// P7: a reading of OUTCOMES does not drop what is rendered and not stored yet, nor what
 // was stored while it was under way, nor counts anything that was never stored for long.
 func TestQuotaCountsWhatIsNotStored(t *testing.T) {
 	q := newTestQuotas(1<<40, 1000, nil)
