@@ -106,12 +106,12 @@ func grow(turns []*compaction.Turn, n int, c *compaction.Config) *compaction.Led
 	return l
 }
 
-// take decides and applies n turns, and returns how long that took.
+// take decides n turns and installs the ledgers, and returns how long that took.
 func take(l *compaction.Ledger, turns []*compaction.Turn, n int, c *compaction.Config) time.Duration {
+	var next compaction.Next
 	began := time.Now()
 	for i := range n {
-		t := turns[i%len(turns)]
-		_, next := compaction.Decide(l, t, c)
+		next.Decide(l, turns[i%len(turns)], c)
 		next.Install(l)
 	}
 	return time.Since(began)
