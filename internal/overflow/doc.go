@@ -8,7 +8,7 @@
 //
 //	request, err := overflow.Read(payload, seq)   // of a session.overflow, for Decide
 //
-// Every text that a rule is made for is under testdata, with the place where
+// Every text that a rule (rules.go) is made for is under testdata, with the place where
 // a caller met it.
 //
 // # Guarantees

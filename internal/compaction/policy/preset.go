@@ -27,7 +27,7 @@ func Preset(name string) (Policy, bool) {
 // PresetNames lists the presets.
 func PresetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// Default is the preset "default".
+// Default is the preset "default". The other presets begin with its values.
 func Default() Policy {
 	return Policy{
 		Enabled:      true,

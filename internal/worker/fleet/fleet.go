@@ -207,9 +207,9 @@ func (f *Fleet) reportReady() {
 	f.config.Ready()
 }
 
-// acquire takes a lease and serves its partition. One that another worker has got
-// is not missed: the view shows when it is free. It is false when the server cannot be
-// reached, nor then for others, while leases wait to be renewed.
+// acquire takes a lease and serves its partition. Where another worker has the lease it does
+// nothing: the view shows when it is free. It returns false when the server cannot be
+// reached: the next lease would wait in vain too, while those held must be renewed.
 func (f *Fleet) acquire(ctx context.Context, id int) bool {
 	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // as in keep, which waits for it
 	defer cancel()
@@ -257,7 +257,7 @@ func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 		}
 		again := reopens(err) && ctx.Err() == nil
 		if !again {
-			observe.Call(f.config.Listener.PartitionReleased, observe.PartitionReleased{Partition: id, Err: err})
+			observe.Call(f.config.Listener.PartitionReleased, observe.PartitionReleased{Partition: id, Err: err, Reason: endOf(ctx)})
 			if recovers(err) { // by the next start
 				return nil
 			}
@@ -266,9 +266,22 @@ func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 		observe.Call(f.config.Listener.PartitionFailed, observe.PartitionFailed{Partition: id, Err: err, Pause: pause})
 		select {
 		case <-ctx.Done():
+			observe.Call(f.config.Listener.PartitionReleased, observe.PartitionReleased{Partition: id, Reason: endOf(ctx)})
 			return nil
 		case <-time.After(pause):
 		}
+	}
+}
+
+// endOf is why a partition is no longer to be served, "" if it still is.
+func endOf(ctx context.Context) string {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+		return ""
+	case errors.Is(cause, context.Canceled):
+		return "stop"
+	default:
+		return cause.Error()
 	}
 }
 
@@ -387,7 +400,7 @@ func (f *Fleet) renewAll(ctx context.Context) {
 func (f *Fleet) renew(ctx context.Context, id int, t *heldLease) {
 	err := f.leases.Renew(ctx, t.lease)
 	if errors.Is(err, coord.ErrLeaseLost) {
-		t.stop(partition.ErrReassigned)
+		t.stop(fmt.Errorf("%w: %w", partition.ErrReassigned, err))
 	}
 	if err != nil && !errors.Is(err, context.Canceled) { // which is the stop
 		f.retrying(id, "renew lease", err)

@@ -77,11 +77,12 @@ type PartitionFailed struct {
 	Pause     time.Duration // before it is opened again
 }
 
-// PartitionReleased is the end of a partition on this worker. Err is nil after a stop or a
-// hand-over.
+// PartitionReleased is the end of a partition on this worker. Err is nil after a stop, a
+// hand-over or the loss of its lease, and Reason names which; it is "" after an error.
 type PartitionReleased struct {
 	Partition int
 	Err       error
+	Reason    string
 }
 
 // Applied is one event.

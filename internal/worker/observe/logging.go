@@ -54,7 +54,11 @@ func LogListener(log zerolog.Logger) Listener {
 			if e.Err != nil {
 				level = zerolog.ErrorLevel
 			}
-			log.WithLevel(level).Err(e.Err).Int(fieldPartition, e.Partition).Msg("partition released")
+			line := log.WithLevel(level).Err(e.Err).Int(fieldPartition, e.Partition)
+			if e.Reason != "" {
+				line.Str("reason", e.Reason)
+			}
+			line.Msg("partition released")
 		},
 		Fetched: func(e Fetched) {
 			log.Warn().Int(fieldPartition, e.Partition).Uint64(fieldSeq, uint64(e.Seq)).Err(e.Err).Msg("event read by its sequence")

@@ -97,7 +97,8 @@ func find(rules []compiled, text string) (*compiled, *counted) {
 	return nil, nil
 }
 
-// failure is what a rule found, with the input as far as it distinguished from the sum.
+// failure is what a rule found, with the count of the input where the text separates it from
+// that of the output.
 func (c *compiled) failure(n *counted) Failure {
 	f := Failure{Class: c.class, Provider: c.provider, Actual: n.actual, Limit: n.limit, Output: n.output}
 	if f.Limit < minLimit {
