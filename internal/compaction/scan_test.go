@@ -1,7 +1,7 @@
 package compaction_test
 
 import (
-	cmp2 "cmp"
+	stdcmp "cmp"
 	"reflect"
 	"strings"
 	"testing"
@@ -41,7 +41,7 @@ func decodeInSteps(data []byte, session events.Format) (*events.Scanned, error) 
 	if read.Dialect == "" && turn.Model != nil && session == "" {
 		read.Dialect = events.DefaultFormat(turn.Model.Provider)
 	}
-	read.Dialect = cmp2.Or(read.Dialect, session, events.DefaultFormat(""))
+	read.Dialect = stdcmp.Or(read.Dialect, session, events.DefaultFormat(""))
 	if read.Contents, err = read.Dialect.ReadAll(turn.Messages); err != nil {
 		return nil, err
 	}
