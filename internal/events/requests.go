@@ -186,3 +186,278 @@ func DecodeForget(data []byte) (id string, err error) {
 	}
 	return env.text("id"), env.problems.err()
 }
+
+// SubjectCheck compares the next call of a session with its window, before it is
+// made.
+const SubjectCheck = "compactd.check"
+
+// Bounds of a check.
+const (
+	// MaxCheckBytes bounds a request: the messages may be those of a whole turn.
+	MaxCheckBytes = MaxTurnBytes
+	// MaxAttachments is how many attachments it may name.
+	MaxAttachments = 100
+)
+
+// CheckRequest checks whether the next call fits: the current history, and what is to be
+// added to it. An absent field has the value of the session.
+type CheckRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+
+	// The model of the call; a provider without a model is its default.
+	Provider        string `json:"provider,omitzero"`
+	Model           string `json:"model,omitzero"`
+	MaxOutputTokens int64  `json:"max_output_tokens,omitzero"`
+	ContextWindow   int64  `json:"context_window,omitzero"`
+
+	// Format is the dialect of Messages where the session has none yet; absent is
+	// the provider's.
+	Format Format `json:"format,omitzero"`
+	// Messages and Tokens are to be added: messages are measured as those of a turn
+	// are, tokens are the caller's own count.
+	Messages []Raw `json:"messages,omitzero"`
+	Tokens   int64 `json:"tokens,omitzero"`
+	// System and Tools take the place of the session's.
+	System Raw `json:"system,omitzero"`
+	Tools  Raw `json:"tools,omitzero"`
+	// Attachments are files of which only type and size are known.
+	Attachments []Attachment `json:"attachments,omitzero"`
+	Await
+}
+
+// Attachment is a file that may be sent along.
+type Attachment struct {
+	Type  string `json:"type,omitzero"` // pdf, docx, xlsx, pptx, svg, image, audio, video, archive; others are text
+	Bytes int64  `json:"bytes"`
+}
+
+// CheckResponse is the budget of the next call.
+type CheckResponse struct {
+	V               int     `json:"v"`
+	Known           bool    `json:"known"`            // false: the answer is for a first call
+	Fits            bool    `json:"fits"`             // as budget.within_budget
+	Level           Level   `json:"level"`            // as budget.level
+	Room            int64   `json:"room_tokens"`      // available − estimated input; negative by what is too much
+	Added           int64   `json:"added_tokens"`     // what the request adds, uncorrected
+	NeedsCompaction bool    `json:"needs_compaction"` // as budget.should_compact
+	Generation      int64   `json:"generation"`
+	Through         Through `json:"through"`
+	Budget          Budget  `json:"budget"` // of the call
+	// Attachments are the costs of those in the request, and whether to send each: the
+	// smallest first, as long as they fit the share for files.
+	Attachments []AttachmentCost `json:"attachments,omitzero"`
+}
+
+// AttachmentCost is what one attachment costs.
+type AttachmentCost struct {
+	Tokens int64 `json:"tokens"`
+	Send   bool  `json:"send"`
+}
+
+// Address names the session of the request.
+func (r *CheckRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// RequestedModel is the model of the request.
+func (r *CheckRequest) RequestedModel() Model {
+	return Model{Provider: r.Provider, Name: r.Model, MaxOutputTokens: r.MaxOutputTokens, ContextWindow: r.ContextWindow}
+}
+
+// DecodeCheckRequest reads the payload of a compactd.check. Its error is an
+// [*Invalid]. The request holds parts of data, which must not change afterwards.
+func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
+	env, err := decodeEnvelope(data, MaxCheckBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &CheckRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session,
+		Provider: env.text("provider"), Model: env.text("model"), MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens),
+		ContextWindow: env.count("context_window", 1, MaxTokens), Format: Format(env.text("format")),
+		Tokens: env.count("tokens", 0, MaxTokens), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
+		Attachments: env.attachments("attachments"), Await: env.await(),
+	}
+	if r.Format != "" && !r.Format.Known() {
+		env.problems.join(errUnknownFormat)
+	}
+	if m, ok := env.take("messages"); ok {
+		if r.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
+			env.problems.add(CodeBadType, "messages", "must be an array")
+		}
+	}
+	return r, env.problems.err()
+}
+
+// attachments reads an array of objects with type and bytes.
+func (e *envelope) attachments(name string) []Attachment {
+	v, ok := e.take(name)
+	if !ok {
+		return nil
+	}
+	list, err := codec.ReadArray(v)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must be an array")
+	} else if len(list) > MaxAttachments {
+		e.problems.add(CodeTooLarge, name, "are more than %d", MaxAttachments)
+		return nil
+	}
+	out := make([]Attachment, 0, len(list))
+	for _, raw := range list {
+		out = append(out, e.attachment(name, raw))
+	}
+	return out
+}
+
+func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
+	ms, err := codec.ReadObject(raw)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must hold objects")
+		return out
+	}
+	if kind := codec.Lookup(ms, "type"); kind != nil && kind.Kind() != 'n' {
+		out.Type = e.textOf(name+".", "type", kind)
+	}
+	if n := codec.Lookup(ms, "bytes"); n == nil || n.Kind() == 'n' {
+		e.problems.add(CodeMissingField, name+".bytes", "is required")
+	} else {
+		out.Bytes = e.countOf(name+".", "bytes", n, 0, MaxTokens)
+	}
+	return out
+}
+
+// SubjectRecall returns originals: what was published, whatever a compaction has
+// made of it.
+const SubjectRecall = "compactd.recall"
+
+// Bounds of a search.
+const (
+	// MaxSearchBytes bounds the text to search for.
+	MaxSearchBytes = 1 << 10
+	// MaxHits is the most messages that one search finds.
+	MaxHits = 100
+	// DefaultHits is how many it finds when the request names none.
+	DefaultHits = 10
+)
+
+// RecallRequest requests the messages of a turn, or those that contain a text.
+type RecallRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+
+	// Turn and Index are the place of a message, as notices, edits and records name
+	// it; without Index the whole turn is meant, in pages.
+	Turn  int64  `json:"turn,omitzero"`
+	Index *int64 `json:"index,omitzero"`
+	Page  int64  `json:"page,omitzero"` // from 1; absent is 1
+
+	// Text is to be found literally, in upper or lower case, in texts, calls and
+	// results of messages older than Before; nil begins with the newest.
+	Text   string    `json:"text,omitzero"`
+	Limit  int64     `json:"limit,omitzero"` // messages to find; absent is [DefaultHits]
+	Before *Position `json:"before,omitzero"`
+}
+
+// RecallResponse holds originals of one turn, as they were published.
+type RecallResponse struct {
+	V        int    `json:"v"`
+	Known    bool   `json:"known"` // false: no turn of the session was taken or parked
+	Format   Format `json:"format,omitzero"`
+	Turn     int64  `json:"turn"`
+	Index    int64  `json:"index"` // of the first of Messages
+	Seq      uint64 `json:"seq"`   // of the turn in the log
+	Messages []Raw  `json:"messages"`
+	Page     int64  `json:"page"`
+	Pages    int64  `json:"pages"`
+}
+
+// SearchResponse lists messages that hold a text, newest first.
+type SearchResponse struct {
+	V     int   `json:"v"`
+	Known bool  `json:"known"`
+	Hits  []Hit `json:"hits"`
+	// Before is where to go on: older messages were not searched. Nil means that
+	// all were.
+	Before *Position `json:"before,omitzero"`
+	// Gone counts turns that are no longer in the log.
+	Gone int64 `json:"gone,omitzero"`
+}
+
+// Hit is a message that holds a text.
+type Hit struct {
+	Turn    int64  `json:"turn"`
+	Index   int64  `json:"index"`
+	Role    Role   `json:"role"`
+	Excerpt string `json:"excerpt"` // around the first place, with "…" where it was cut
+}
+
+// Address names the session of the request.
+func (r *RecallRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
+// [*Invalid].
+func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &RecallRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session,
+		Turn: env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
+		Text: env.words("text", MaxSearchBytes), Limit: env.count("limit", 1, MaxHits), Before: env.position("before"),
+	}
+	if _, ok := env.take("index"); ok {
+		n := env.count("index", 0, MaxNumber)
+		r.Index = &n
+	}
+	_, turn := env.take("turn")
+	if _, text := env.take("text"); turn == text {
+		env.problems.add(CodeMissingField, "turn", "or text is required, not both")
+	} else if text && r.Text == "" {
+		env.problems.add(CodeMissingField, "text", "is empty")
+	}
+	return r, env.problems.err()
+}
+
+// position reads an object with turn and index.
+func (e *envelope) position(name string) *Position {
+	v, ok := e.take(name)
+	if !ok {
+		return nil
+	}
+	ms, err := codec.ReadObject(v)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must be an object")
+		return nil
+	}
+	p := &Position{}
+	for _, f := range ms {
+		switch f.Name {
+		case "turn":
+			p.Turn = e.countOf(name+".", "turn", f.Value, 1, MaxNumber)
+		case "index":
+			p.Index = e.countOf(name+".", "index", f.Value, 0, MaxNumber)
+		}
+	}
+	if p.Turn == 0 {
+		e.problems.add(CodeMissingField, name+".turn", "is required")
+	}
+	return p
+}
+
+// Paged returns one page of a whole answer, as [ContextResponse.Paged] does.
+func (r *RecallResponse) Paged(page int64, limit int) (*RecallResponse, error) {
+	starts := pageStarts(r.Messages, limit-envelopeBytes)
+	n := int64(len(starts))
+	if page = max(page, 1); page > n {
+		return nil, invalidf(CodeOutOfRange, "page", "must be between 1 and %d", n)
+	}
+	starts = append(starts, len(r.Messages))
+	out := *r
+	out.Page, out.Pages, out.Index = page, n, r.Index+int64(starts[page-1])
+	out.Messages = r.Messages[starts[page-1]:starts[page]]
+	return &out, nil
+}

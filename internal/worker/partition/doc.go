@@ -6,7 +6,7 @@
 //	stop, err := set.Join(ctx)
 //	err = set.Serve(ctx, stopTime, 3, caughtUp, drained) // until ctx ends or it fails
 //
-// Phases of a partition (phase.go; any other transition panics):
+// Phases of a partition (partition.go; any other transition panics):
 //
 //		opening ──► serving ──► draining ──► closed
 //		   │ failed                             ▲
