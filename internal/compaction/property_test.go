@@ -15,6 +15,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 )
 
@@ -558,12 +559,26 @@ func (w *witness) keepsFirstUser(raw []events.Raw) {
 			if i := slices.IndexFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Role == measure.RoleUser }); cut(w.ledger.Visible()[i]) {
 				return // its head is there: TestTrim
 			}
-			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) }) {
+			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) || holdsParts(r, m) }) {
 				w.t.Fatalf("no %s in\n%s", m.Raw, lines(raw))
 			}
 			return
 		}
 	}
+}
+
+// holdsParts reports whether a message has the blocks of another: it is joined with the
+// truncation notice where nothing of the assistant is between them.
+func holdsParts(r events.Raw, m events.Message) bool {
+	for _, p := range m.Parts {
+		if p.Raw == nil {
+			p.Raw = codec.Quote(p.Text)
+		}
+		if !bytes.Contains(r, p.Raw) {
+			return false
+		}
+	}
+	return bytes.Contains(r, []byte(measure.TruncateText))
 }
 
 // keepsOpenCalls checks that the messages with open calls are there, and that

@@ -208,8 +208,12 @@ func Restore(a events.Address, rows []Row) (*Ledger, error) {
 			return nil, fmt.Errorf("restore ledger: %w", err)
 		}
 		l.parked = append(l.parked, &Turn{
-			p.Seq, p.ID, p.Time, p.Number, p.From, identity{p.Digest, p.Hash}, p.Model, p.Format, p.System, p.Tools, p.Override,
-			entries, p.Usage, events.Usage{}, p.Generation, p.UsageProblem, nil,
+			p.Seq, p.ID, p.Time, p.Number, p.From,
+			identity{p.Digest, p.Hash},
+			p.Model, p.Format, p.System, p.Tools, p.Override,
+			entries, p.Usage,
+			events.Usage{},
+			p.Generation, p.UsageProblem, nil,
 		})
 	}
 	if err := l.fill(h, byName); err != nil {

@@ -3,7 +3,7 @@ package render
 import (
 	"fmt"
 	"slices"
-	"sync"
+	"sync" //nolint:depguard // a pool of memory alone; no result depends on it
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"

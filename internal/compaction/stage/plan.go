@@ -3,7 +3,7 @@ package stage
 import (
 	"iter"
 	"slices"
-	"sync"
+	"sync" //nolint:depguard // a pool of memory alone; no result depends on it
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"

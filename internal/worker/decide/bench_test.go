@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -47,7 +46,7 @@ func worked(t testing.TB) (*Decider, func(*Decider)) {
 		seq++
 		e.Seq, e.Time = seq, int64(seq)
 		if outs, text := d.Process(e); len(outs) > 0 || !text {
-			t.Fatal(fmt.Sprintf("%+v", outs))
+			t.Fatalf("%+v", outs)
 		}
 	}
 	return New(c), next
