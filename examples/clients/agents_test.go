@@ -52,7 +52,7 @@ func TestAgents(t *testing.T) {
 				t.Fatal(lacks)
 			default:
 				fmt.Printf("\n** THE %s AGENT WAS NOT RUN: %s\n\n", strings.ToUpper(name), lacks)
-				t.Skip(lacks)
+				t.Skip("SKIPPED: " + lacks)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestCopiedIDs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			command, lacks := prepare(t)
 			if lacks != "" {
-				t.Skip(lacks) // TestAgents fails where it has to run
+				t.Skip("SKIPPED: " + lacks) // TestAgents fails where it has to run
 			}
 			cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 			cmd.Env = append(os.Environ(), "NATS_URL=nats://"+l.Addr().String())

@@ -124,11 +124,11 @@ func TestReadWriteIsIdentity(t *testing.T) {
 			for i := range msgs {
 				msgs[i].Edited = true
 			}
-			anew, err := writeAll(f, msgs)
+			written, err := writeAll(f, msgs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := f.ReadAll(anew)
+			again, err := f.ReadAll(written)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestReadWriteIsIdentity(t *testing.T) {
 				if d := cmp.Diff(msgs[i].Parts, again[i].Parts); d != "" {
 					t.Fatalf("%s: %s", in[i], d)
 				}
-				checkMembers(t, in[i], anew[i], "content", "metadata")
+				checkMembers(t, in[i], written[i], "content", "metadata")
 			}
 		}))
 	}

@@ -166,7 +166,7 @@ func FuzzMessages(f *testing.F) {
 	s := newFuzzTarget(f)
 	f.Fuzz(func(t *testing.T, block, body string) {
 		if len(block)+len(body) > 1<<20 {
-			t.Skip()
+			t.Skip("larger than a message may be")
 		}
 		s.publishHostile(block, body)
 		s.wantDecided(t, fmt.Sprintf("%.200q with %d bytes", block, len(body)))
