@@ -60,6 +60,9 @@ func Open(ctx context.Context, o Options) (*nats.Conn, error) {
 	done := make(chan result, 1)
 	go func() { // nats.Connect takes no context
 		nc, err := nats.Connect(o.URL, o.natsOptions()...)
+		for tries := 1; pinged(err) && tries < pingTries && ctx.Err() == nil; tries++ {
+			nc, err = nats.Connect(o.URL, o.natsOptions()...)
+		}
 		done <- result{nc, err}
 	}()
 	select {
@@ -76,6 +79,16 @@ func Open(ctx context.Context, o Options) (*nats.Conn, error) {
 		}()
 		return nil, o.failed(ctx, ctx.Err())
 	}
+}
+
+// pingTries bounds how often the first connect is tried while [pinged] is its error.
+const pingTries = 5
+
+// pinged reports whether a connect failed because the server was slow: it sends its first
+// PING a second or two after it accepted a connection, and if that comes before the PONG
+// of the handshake, nats.go gives up. A reconnect tries again by itself.
+func pinged(err error) bool {
+	return err != nil && strings.HasSuffix(err.Error(), "expected 'PONG', got 'PING'")
 }
 
 // MaxPayload is the largest message this connection's server takes, headers

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -70,6 +71,43 @@ func TestConnectFails(t *testing.T) {
 	if _, err := Open(ctx, Options{URL: addr}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
+}
+
+// A slow server's PING comes before the PONG of the handshake: the connect is tried again.
+func TestConnectToSlowServer(t *testing.T) {
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for slow := range 3 {
+			from, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if slow < 2 {
+				_, _ = io.WriteString(from, "INFO {\"server_id\":\"slow\",\"version\":\"2.11.0\",\"proto\":1,\"headers\":true,\"max_payload\":1048576}\r\nPING\r\n")
+				continue
+			}
+			to, err := net.Dial("tcp", strings.TrimPrefix(srv.ClientURL(), "nats://"))
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(to, from) }()
+			go func() { _, _ = io.Copy(from, to) }()
+		}
+	}()
+	nc, err := Open(t.Context(), Options{URL: "nats://" + ln.Addr().String(), Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
 }
 
 // What is at a wrong address is named, and what to do: most often the port is another one.
