@@ -21,7 +21,7 @@ import (
 // agentsFlags are those of the listener for agents.
 type agentsFlags struct {
 	Agents        string      `name:"agents" env:"COMPACTD_AGENTS" default:"off" placeholder:"HOST:PORT" help:"Where agents publish and receive over HTTP, each with a token; off is none (${default})."`
-	AgentsTokens  access.File `name:"agents-tokens" env:"COMPACTD_AGENTS_TOKENS" placeholder:"FILE" help:"Who may use --agents: a line for each token, with its SHA-256, tenant, role (agent|operator) and perhaps the time at which it expires. Read again when it changes, and at SIGHUP."`
+	AgentsTokens  access.File `name:"agents-tokens" env:"COMPACTD_AGENTS_TOKENS" placeholder:"FILE" help:"Who may use --agents: a line for each token, with its SHA-256, tenant, role (agent|operator|session) and perhaps the time at which it expires. Read again when it changes, and at SIGHUP."`
 	AgentsTLSCert access.File `name:"agents-tls-cert" env:"COMPACTD_AGENTS_TLS_CERT" placeholder:"FILE" help:"Certificate of --agents, PEM, with --agents-tls-key. Read again when it changes. Absent: no TLS."`
 	AgentsTLSKey  access.File `name:"agents-tls-key" env:"COMPACTD_AGENTS_TLS_KEY" placeholder:"FILE" help:"Key of the certificate of --agents, PEM."`
 	AgentsOrigin  []string    `name:"agents-origin" env:"COMPACTD_AGENTS_ORIGIN" placeholder:"ORIGIN" help:"Origin of pages that may use --agents in a browser, such as https://app.example. Can be repeated. Absent: none."`
@@ -57,7 +57,7 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, w *w
 	}
 	e.Edge, err = agents.New(agents.Config{
 		Listen: f.Agents, Tokens: string(f.AgentsTokens), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
-		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Publish: publish, Read: l.read, Partitions: partitions,
+		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Publish: publish, Read: l.read, Partitions: partitions,
 		Service: func() (*query.Service, error) { return w.Service(ctx) },
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
 	})

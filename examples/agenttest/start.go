@@ -14,6 +14,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
+	"compactd/internal/worker/agents"
+	"compactd/internal/worker/query"
 )
 
 // Compactd runs a worker with an embedded server until the test ends, and returns
@@ -32,13 +34,58 @@ func Compactd(t *testing.T) (url string) {
 	return url
 }
 
+// WithEdge is Compactd with a listener for agents, for the tokens of a file: NATS clients connect
+// to url, HTTP clients to http://addr.
+func WithEdge(t *testing.T, tokens string) (url, addr string) {
+	t.Helper()
+	var end func()
+	url, stop, err := start(t.Context(), t.TempDir(), func(c worker.Config, w *worker.Worker) error {
+		e, err := agents.New(agents.Config{
+			Listen: "127.0.0.1:-1", Tokens: tokens, Publish: c.Read, Read: c.Read, Partitions: c.Streams.Partitions,
+			Service: func() (*query.Service, error) { return w.Service(t.Context()) },
+		})
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(ctx) }()
+		end = func() { cancel(); <-ended }
+		addr = e.Addr()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		end()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return url, addr
+}
+
 // Start is Compactd where there is no test: in a directory, until stop is called.
 func Start(ctx context.Context, dir string) (url string, stop func() error, err error) {
+	return start(ctx, dir, func(worker.Config, *worker.Worker) error { return nil })
+}
+
+// start runs a worker, and what goes with it.
+func start(ctx context.Context, dir string, beside func(worker.Config, *worker.Worker) error) (url string, stop func() error, err error) {
 	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: "127.0.0.1:-1"})
 	if err != nil {
 		return "", nil, err
 	}
-	w, err := newWorker(ctx, server)
+	c, err := newConfig(ctx, server)
+	if err != nil {
+		server.Stop()
+		return "", nil, err
+	}
+	w, err := worker.New(c)
+	if err == nil {
+		err = beside(c, w)
+	}
 	if err != nil {
 		server.Stop()
 		return "", nil, err
@@ -61,28 +108,28 @@ func Start(ctx context.Context, dir string) (url string, stop func() error, err 
 	}
 }
 
-func newWorker(ctx context.Context, server *embedded.Server) (*worker.Worker, error) {
+func newConfig(ctx context.Context, server *embedded.Server) (worker.Config, error) {
 	read, err := connect.Open(ctx, connect.Options{InProcess: server})
 	if err != nil {
-		return nil, err
+		return worker.Config{}, err
 	}
 	commit, err := connect.Open(ctx, connect.Options{InProcess: server})
 	if err != nil {
-		return nil, err
+		return worker.Config{}, err
 	}
 	js, err := jetstream.New(read, jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
-		return nil, err
+		return worker.Config{}, err
 	}
 	streams, err := topology.Ensure(ctx, js, topology.Config{Partitions: 2, CreateBytes: 1 << 30})
 	if err != nil {
-		return nil, err
+		return worker.Config{}, err
 	}
 	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
 	if err != nil {
-		return nil, err
+		return worker.Config{}, err
 	}
-	return worker.New(worker.Config{
+	return worker.Config{
 		Read: read, Commit: commit, Streams: streams, Compaction: config, Owner: "example", Summarizer: extract.New(),
-	})
+	}, nil
 }

@@ -8,6 +8,7 @@
 //	                                                           └─ await ◄── the outcome of its sequence
 //	GET  …/context, history, stats, …            ── guard ── read ────► operations of package query
 //	GET  …/events                                ── guard ── follower ◄── hub ◄── OUTCOMES, in order
+//	POST /mcp/…                                  ── guard ── mcpserver ─► the same operations
 //
 // Terms: a token is what a client sends; the file has its SHA-256, the tenant and the role.
 // A follower is a connection that receives events.
@@ -15,7 +16,8 @@
 // # Guarantees
 //
 //   - A request reads, publishes and receives sessions of the tenant of its token alone. The
-//     tenant is checked before anything is read. An operator's token is for all.
+//     tenant is checked before anything is read. An operator's token is for all; that of a
+//     session shows one session over MCP, and nothing else.
 //   - An event is published under the subject and the message id that a NATS client would use,
 //     and counts once however often it is sent. An answer means that it is stored.
 //   - A follower that comes back with the id of its last event gets each later one once, in

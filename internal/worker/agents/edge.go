@@ -39,6 +39,8 @@ type Config struct {
 	// Default 20,000.
 	MaxStreams int
 
+	// Version of the program.
+	Version string
 	// Publish is the connection of a user that may publish what agents publish, and nothing
 	// else. Read is one that may read the streams.
 	Publish, Read *nats.Conn

@@ -34,6 +34,8 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 			query.WriteError(w, refusal(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN."))
 		case !clean(r):
 			query.WriteError(w, errNoPath)
+		case (t.role == RoleSession) != strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
+			query.WriteError(w, errOtherSession)
 		case !t.rate.Allow():
 			h.Set("Retry-After", "1")
 			query.WriteError(w, refusal(events.CodeRateLimited, "the token has sent more than "+strconv.Itoa(e.config.Rate)+" requests a second", "Send fewer, or wait."))

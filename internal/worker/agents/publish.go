@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -39,6 +40,10 @@ var verbs = []verb{
 	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), true},
 	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), true},
 	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false},
+}
+
+func verbOf(k events.Kind) verb {
+	return verbs[slices.IndexFunc(verbs, func(v verb) bool { return v.kind == k })]
 }
 
 func decodeID[T any](decode func([]byte) (*T, error), id func(*T) string) func([]byte) (string, error) {
@@ -78,25 +83,33 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	if err != nil {
 		return err
 	}
+	status, err := e.answered(r.Context(), a, v, event, time.Now().Add(wait))
+	if err != nil {
+		return err
+	}
+	writeEvent(w, status, event)
+	return nil
+}
+
+// answered waits until an event that is stored is decided, and returns the status of the answer.
+func (e *Edge) answered(ctx context.Context, a events.Address, v verb, event *events.EventResponse, until time.Time) (status int, err error) {
 	s, err := e.config.Service()
 	if err == nil {
-		err = e.await(r.Context(), s, a, v, event, time.Now().Add(wait))
+		err = e.await(ctx, s, a, v, event, until)
 	}
 	switch {
 	case err != nil: // it is stored, and that is what counts
 		refused := query.Refusal(err)
 		if refused.Code != events.CodeTurnPending && refused.Code != events.CodeUnavailable {
-			return err
+			return 0, err
 		}
 		event.Code, event.Message = events.CodeTurnPending, "the event is stored, and was not decided in time"
 		event.Hint = "Go on, or request the outcome of this sequence. To send the event again is safe: it counts once."
-		writeEvent(w, http.StatusAccepted, event)
+		return http.StatusAccepted, nil
 	case !event.Accepted:
-		writeEvent(w, http.StatusUnprocessableEntity, event)
-	default:
-		writeEvent(w, http.StatusOK, event)
+		return http.StatusUnprocessableEntity, nil
 	}
-	return nil
+	return http.StatusOK, nil
 }
 
 // waitOf is how long a request waits for its outcome.

@@ -26,6 +26,7 @@ type Role string
 const (
 	RoleAgent    Role = "agent"    // publish, read and receive sessions of one tenant
 	RoleOperator Role = "operator" // the same for every tenant, and the health of the worker
+	RoleSession  Role = "session"  // look up one session over MCP, for the model of the session
 )
 
 // anyTenant is the tenant of an operator in the file.
@@ -41,6 +42,7 @@ type hash [sha256.Size]byte
 type token struct {
 	hash    hash
 	tenant  string // [anyTenant] for an operator
+	session string // the id of the one session; "" for other roles
 	role    Role
 	expires time.Time     // the zero value is never
 	rate    *rate.Limiter // of its requests; it lasts as long as the token is in the file
@@ -49,7 +51,8 @@ type token struct {
 // valid reports whether a token may be used at a time.
 func (t *token) valid(now time.Time) bool { return t.expires.IsZero() || now.Before(t.expires) }
 
-// mayUse reports whether a token is for a tenant.
+// mayUse reports whether a token is for a tenant. One of a session is for paths of MCP alone;
+// see guard.
 func (t *token) mayUse(tenant string) bool { return t.role == RoleOperator || t.tenant == tenant }
 
 // tokens are those of one state of the file.
@@ -131,12 +134,17 @@ func parseToken(fields []string) (*token, error) {
 		return nil, errors.New("want the SHA-256 of a token, its tenant, its role, and perhaps when it expires")
 	}
 	t := &token{tenant: fields[1], role: Role(fields[2])}
+	if t.role == RoleSession {
+		t.tenant, t.session, _ = strings.Cut(fields[1], "/")
+	}
 	sum, err := hex.DecodeString(fields[0])
 	switch {
 	case err != nil || len(sum) != len(t.hash):
 		return nil, errors.New("the first field is not the SHA-256 of a token, 64 hexadecimal digits")
-	case t.role != RoleAgent && t.role != RoleOperator:
-		return nil, fmt.Errorf("the role must be one of %s, %s", RoleAgent, RoleOperator)
+	case t.role != RoleAgent && t.role != RoleOperator && t.role != RoleSession:
+		return nil, fmt.Errorf("the role must be one of %s, %s, %s", RoleAgent, RoleOperator, RoleSession)
+	case t.role == RoleSession && (events.Address{Tenant: t.tenant, Session: t.session}).Validate() != nil:
+		return nil, errors.New("a session is named as tenant/session, with the id that sessions lists")
 	case t.role == RoleOperator && t.tenant != anyTenant:
 		return nil, fmt.Errorf("the tenant of an operator must be %s: it is for all", anyTenant)
 	case t.role == RoleAgent && !events.ValidID(t.tenant):

@@ -1,0 +1,97 @@
+package agents
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+	"compactd/internal/worker/agents/mcpserver"
+	"compactd/internal/worker/query"
+)
+
+// mcpPath is what the paths of MCP begin with. Tokens of a session are for these alone, and
+// these for such tokens.
+const mcpPath = "/mcp/"
+
+// mcpHandler shows a session to the model that has a token of it. docs/adr/0034 has why no
+// other token is for it.
+func (e *Edge) mcpHandler() http.Handler {
+	h := mcpserver.Handler(func(r *http.Request) *mcp.Server {
+		a, err := session(r)
+		if err != nil { // it was checked
+			return nil
+		}
+		return mcpserver.New(e.config.Version, a, &source{e, a})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, err := session(r)
+		if err == nil && a.Session != tokenOf(r).session {
+			err = errOtherSession
+		}
+		var done func()
+		if err == nil {
+			done, err = e.tenants.take(a.Tenant, use{reads: 1})
+		}
+		if err != nil {
+			query.WriteError(w, query.Refusal(err))
+			return
+		}
+		defer done()
+		h.ServeHTTP(w, r)
+	})
+}
+
+var errOtherSession = refusal(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")
+
+// source reads a session for its model.
+type source struct {
+	edge *Edge
+	at   events.Address
+}
+
+func (s *source) Ask(ctx context.Context, operation string, in, out any) error {
+	service, err := s.edge.config.Service()
+	if err != nil {
+		return query.Refusal(err)
+	}
+	return request(ctx, service, operation, in, out)
+}
+
+func (s *source) Compactions(ctx context.Context, fn func(*events.Compacted) error) error {
+	subject := events.Outcome(events.PartitionOf(s.at, s.edge.config.Partitions), events.KindCompacted, s.at)
+	return stream.ReadSubject(ctx, s.edge.config.Read, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
+		body, err := events.DecodeOutcome(events.KindCompacted, m.Data)
+		if c, ok := body.(*events.Compacted); ok && err == nil { // not overwritten by an erasure
+			return fn(c)
+		}
+		return nil
+	})
+}
+
+func (s *source) Compact(ctx context.Context, focus string) (*events.EventResponse, error) {
+	done, err := s.edge.tenants.take(s.at.Tenant, use{events: 1})
+	if err != nil {
+		return nil, query.Refusal(err)
+	}
+	defer done()
+	event := &events.EventResponse{V: events.Version, ID: uuid.NewString()}
+	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: focus})
+	if err != nil {
+		return nil, err
+	}
+	v := verbOf(events.KindCompact)
+	if _, err = v.decode(body); err != nil {
+		return nil, err
+	}
+	if event.Seq, event.Duplicate, err = s.edge.deliver(ctx, v.kind, s.at, event.ID, body); err != nil {
+		return nil, err
+	}
+	_, err = s.edge.answered(ctx, s.at, v, event, time.Now().Add(events.DefaultWait))
+	return event, err
+}

@@ -1,0 +1,28 @@
+// Package mcpserver shows one session to its model over MCP: a model looks up what a
+// compaction removed from its history.
+//
+//	s := mcpserver.New("0.1.0", address, source)
+//	h := mcpserver.Handler(func(r *http.Request) *mcp.Server { return s })
+//
+// Tools: recall, search_history, what_was_dropped, context_stats, files and compact_now.
+// Resources: the summary and its record of facts, and the history as of each generation.
+//
+// Terms: a place is the turn and the index of a message, as notices and summaries name it.
+//
+// # Guarantees
+//
+//   - A server shows the session that it was made for, and no other: no argument names one.
+//   - What a tool returns has at most 24 KiB, or a page of that: a lookup does not fill the
+//     window that it is made for.
+//   - Bad arguments and refusals are answered as errors of the tool, with a hint that a model can
+//     act on.
+//
+// # Concurrency
+//
+// A server is safe for concurrent use. It has no state: any worker answers any request.
+//
+// # On failure
+//
+// An error of the source is the answer to the call, with its code. An unexpected one names no
+// detail.
+package mcpserver

@@ -1,0 +1,98 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"compactd/internal/events"
+)
+
+// Addresses of resources. They name no session: a server has one.
+const (
+	summaryURI    = "compactd://session/summary"
+	recordURI     = "compactd://session/record"
+	generationURI = "compactd://session/generation/"
+)
+
+// addResources offers what was made of the history.
+func (v *viewer) addResources(s *mcp.Server) {
+	s.AddResource(&mcp.Resource{
+		URI: summaryURI, Name: "summary", MIMEType: "text/plain", Description: "The summary that stands for the removed part of the history.",
+	}, v.read("text/plain", func(ctx context.Context, _ string) (string, error) {
+		in, err := v.summary(ctx)
+		return in.Text, err
+	}))
+	s.AddResource(&mcp.Resource{
+		URI: recordURI, Name: "record", MIMEType: "application/json", Description: "Facts of the removed part: each with its kind, text, and first and last turn.",
+	}, v.read("application/json", func(ctx context.Context, _ string) (string, error) {
+		in, err := v.summary(ctx)
+		if err != nil {
+			return "", err
+		}
+		data, err := events.Marshal(in.Record)
+		return string(data), err
+	}))
+	s.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: generationURI + "{n}{?page}", Name: "generation", MIMEType: "application/json",
+		Description: "The history as of a generation: 0 is the whole, the newest is what the model has. Its field pages counts the pages.",
+	}, v.read("application/json", v.generation))
+}
+
+// read answers a resource with a text of a content type.
+func (v *viewer) read(kind string, text func(context.Context, string) (string, error)) mcp.ResourceHandler {
+	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		body, err := text(ctx, r.Params.URI)
+		if err != nil {
+			return nil, fmt.Errorf("%s", explain(err)) //nolint:err113 // its text is all that a client receives
+		}
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: kind, Text: body}}}, nil
+	}
+}
+
+// summary is the newest one in place: that of the generation, or of the one that it goes back
+// to. Without one both of its parts are empty.
+func (v *viewer) summary(ctx context.Context) (*events.Summary, error) {
+	at := map[int64]*events.Summary{}
+	newest := &events.Summary{Record: []events.RecordLine{}}
+	err := v.from.Compactions(ctx, func(c *events.Compacted) error {
+		switch {
+		case !c.Compacted:
+			return nil
+		case c.RewoundTo != nil:
+			if newest = at[*c.RewoundTo]; newest == nil {
+				newest = &events.Summary{Record: []events.RecordLine{}}
+			}
+		case c.Summary != nil:
+			newest = c.Summary
+		}
+		at[c.Generation] = newest
+		return nil
+	})
+	return newest, err
+}
+
+// generation is one page of the history as of a generation, as the request context answers it.
+func (v *viewer) generation(ctx context.Context, uri string) (string, error) {
+	n, page, _ := strings.Cut(strings.TrimPrefix(uri, generationURI), "?page=")
+	generation, err := strconv.ParseInt(n, 10, 64)
+	in := events.ContextRequest{Tenant: v.address.Tenant, Session: v.address.Session, Generation: &generation, Page: 1}
+	if err == nil && page != "" {
+		in.Page, err = strconv.ParseInt(page, 10, 64)
+	}
+	if err != nil {
+		return "", events.NewInvalid(events.CodeOutOfRange, "generation", "and page must be numbers, as in "+generationURI+"3?page=2")
+	}
+	var out events.ContextResponse
+	if err := v.from.Ask(ctx, "context", &in, &out); err != nil {
+		return "", err
+	}
+	if !out.Known {
+		return "", errUnknown
+	}
+	data, err := events.Marshal(&out)
+	return string(data), err
+}

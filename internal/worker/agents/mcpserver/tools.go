@@ -1,0 +1,243 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"compactd/internal/events"
+)
+
+// Bounds of what a tool returns.
+const (
+	maxTextBytes   = 24 << 10
+	maxSearchParts = 4 // requests of one search: each reads at most 16 MiB
+	maxFilePages   = 8
+)
+
+var tools = []tool{
+	{
+		name: "recall", call: typed((*viewer).recall),
+		description: "Return the original of a message that was removed, shortened or summarized, by its place: the turn and message that a notice or summary names. Without index: all messages of the turn.",
+		schema:      `{"type":"object","properties":{"turn":{"type":"integer","minimum":1,"description":"The turn, counted from 1."},"index":{"type":"integer","minimum":0,"description":"The message of the turn, counted from 0."},"page":{"type":"integer","minimum":1,"description":"The part of a long text; absent is 1."}},"required":["turn"],"additionalProperties":false}`,
+	},
+	{
+		name: "search_history", call: typed((*viewer).search),
+		description: "Find a text in all messages of this session, also in those that were removed from view. Newest first, with the place of each for recall.",
+		schema:      `{"type":"object","properties":{"text":{"type":"string","minLength":1,"description":"What to find, literally, in upper or lower case."},"limit":{"type":"integer","minimum":1,"maximum":100,"description":"How many messages to find; absent is 10."}},"required":["text"],"additionalProperties":false}`,
+	},
+	{
+		name: "what_was_dropped", call: typed((*viewer).dropped),
+		description: "List what compactions have removed or shortened, with places for recall.",
+		schema:      `{"type":"object","properties":{"since_generation":{"type":"integer","minimum":0,"description":"Only compactions after this generation; absent is all."}},"additionalProperties":false}`,
+	},
+	{
+		name: "context_stats", call: typed((*viewer).stats),
+		description: "Return how full the context window is, and how often the history was compacted.",
+		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
+	},
+	{
+		name: "files", call: typed((*viewer).files),
+		description: "List the files that this session has read and changed, with the turns.",
+		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
+	},
+	{
+		name: "compact_now", call: typed((*viewer).compact), writes: true,
+		description: "Compact the history now, before the window is full, as after a part of the work is done. Originals stay available to recall.",
+		schema:      `{"type":"object","properties":{"focus":{"type":"string","description":"What the summary must keep, in a sentence."}},"additionalProperties":false}`,
+	},
+}
+
+type recallArguments struct {
+	Turn  int64  `json:"turn"`
+	Index *int64 `json:"index"`
+	Page  int64  `json:"page"`
+}
+
+// recall returns the texts of originals, cut into pages: those of the request have whole
+// messages, of any size.
+func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error) {
+	var b strings.Builder
+	for page, pages := int64(1), int64(1); page <= pages; page++ {
+		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Turn: in.Turn, Index: in.Index, Page: page}
+		var out events.RecallResponse
+		if err := v.from.Ask(ctx, "recall", &request, &out); err != nil {
+			return "", err
+		}
+		if !out.Known {
+			return "", errUnknown
+		}
+		pages = out.Pages
+		messages, err := out.Format.ReadAll(out.Messages)
+		if err != nil {
+			return "", err
+		}
+		for i := range messages {
+			writeMessage(&b, out.Turn, out.Index+int64(i), &messages[i])
+		}
+	}
+	return pageOf(b.String(), max(in.Page, 1))
+}
+
+// writeMessage writes what a model can read of a message.
+func writeMessage(b *strings.Builder, turn, index int64, m *events.Message) {
+	fmt.Fprintf(b, "[turn %d, message %d, %s]\n", turn, index, m.Role)
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		if p.Tool != "" {
+			fmt.Fprintf(b, "%s ", p.Tool)
+		}
+		for _, text := range []string{string(p.Args), p.Text} {
+			if text != "" {
+				b.WriteString(text + "\n")
+			}
+		}
+		if p.Args == nil && p.Text == "" && p.Raw != nil {
+			fmt.Fprintf(b, "(a part of %d bytes that is no text)\n", len(p.Raw))
+		}
+	}
+	b.WriteString("\n")
+}
+
+// pageOf cuts a text to one page, at the beginning of a character.
+func pageOf(text string, page int64) (string, error) {
+	var starts []int
+	for at := 0; at == 0 || at < len(text); {
+		starts = append(starts, at)
+		if at += maxTextBytes; at >= len(text) {
+			break
+		}
+		for !utf8.RuneStart(text[at]) {
+			at--
+		}
+	}
+	n := int64(len(starts))
+	if page > n {
+		return "", events.NewInvalid(events.CodeOutOfRange, "page", fmt.Sprintf("must be between 1 and %d", n))
+	}
+	to := len(text)
+	if page < n {
+		to = starts[page]
+	}
+	out := text[starts[page-1]:to]
+	if n > 1 {
+		out += fmt.Sprintf("\n[page %d of %d]", page, n)
+	}
+	return out, nil
+}
+
+type searchArguments struct {
+	Text  string `json:"text"`
+	Limit int64  `json:"limit"`
+}
+
+func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error) {
+	limit := in.Limit
+	if limit == 0 {
+		limit = events.DefaultHits
+	}
+	var b strings.Builder
+	var out events.SearchResponse
+	var gone int64
+	found := int64(0)
+	for range maxSearchParts {
+		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Text: in.Text, Limit: limit - found, Before: out.Before}
+		out = events.SearchResponse{}
+		if err := v.from.Ask(ctx, "recall", &request, &out); err != nil {
+			return "", err
+		}
+		if !out.Known {
+			return "", errUnknown
+		}
+		for _, h := range out.Hits {
+			fmt.Fprintf(&b, "turn %d, message %d, %s: %s\n", h.Turn, h.Index, h.Role, h.Excerpt)
+		}
+		found, gone = found+int64(len(out.Hits)), gone+out.Gone
+		if out.Before == nil || found >= limit {
+			break
+		}
+	}
+	if found == 0 {
+		b.WriteString("Not found.\n")
+	}
+	if out.Before != nil {
+		fmt.Fprintf(&b, "Messages before turn %d were not searched.\n", out.Before.Turn+1)
+	}
+	if gone > 0 {
+		fmt.Fprintf(&b, "%d turns are no longer stored.\n", gone)
+	}
+	return bounded(b.String()), nil
+}
+
+// bounded cuts a list that is longer than a tool returns.
+func bounded(text string) string {
+	if len(text) <= maxTextBytes {
+		return text
+	}
+	at := strings.LastIndexByte(text[:maxTextBytes], '\n') + 1
+	return text[:at] + "[cut: the list is longer]\n"
+}
+
+func (v *viewer) stats(ctx context.Context, _ *struct{}) (string, error) {
+	var s events.StatsResponse
+	if err := v.from.Ask(ctx, "stats", &events.StatsRequest{Tenant: v.address.Tenant, Session: v.address.Session}, &s); err != nil {
+		return "", err
+	}
+	if !s.Known {
+		return "", errUnknown
+	}
+	b := &s.Budget
+	return fmt.Sprintf("input: %d of %d tokens (%.1f %%), level %s\ncompaction begins at: %d tokens, and aims for %d\nleft before it: %d %%\ngeneration: %d\nturns: %d\nmessages in view: %d\n",
+		b.EstimatedInput, b.AvailableInput, float64(b.UsagePPM)/10_000, b.Level, b.TriggerTokens, b.TargetTokens, b.PercentLeft, s.Generation, s.Turns, s.Messages), nil
+}
+
+func (v *viewer) files(ctx context.Context, _ *struct{}) (string, error) {
+	var b strings.Builder
+	var unnamed int64
+	last, pages := int64(0), int64(1)
+	for last < min(pages, maxFilePages) && b.Len() < maxTextBytes {
+		last++
+		var out events.FilesResponse
+		if err := v.from.Ask(ctx, "files", &events.FilesRequest{Tenant: v.address.Tenant, Session: v.address.Session, Page: last}, &out); err != nil {
+			return "", err
+		}
+		if !out.Known {
+			return "", errUnknown
+		}
+		for i := range out.Files {
+			f := &out.Files[i]
+			fmt.Fprintf(&b, "%s: %s, turns %d to %d, %d reads, %d changes\n", f.Path, f.Kind, f.Turns[0], f.Turns[1], f.Reads, f.Changes)
+		}
+		pages, unnamed = out.Pages, unnamed+out.Unnamed
+	}
+	switch {
+	case b.Len() == 0:
+		b.WriteString("No files.\n")
+	case last < pages:
+		b.WriteString("[cut: the list is longer]\n")
+	}
+	if unnamed > 0 {
+		fmt.Fprintf(&b, "%d files whose paths are no longer stored.\n", unnamed)
+	}
+	return bounded(b.String()), nil
+}
+
+type compactArguments struct {
+	Focus string `json:"focus"`
+}
+
+func (v *viewer) compact(ctx context.Context, in *compactArguments) (string, error) {
+	out, err := v.from.Compact(ctx, in.Focus)
+	switch {
+	case err != nil:
+		return "", err
+	case out.Decided && !out.Accepted:
+		return "", &events.ServiceError{Code: out.Code, Message: out.Message, Hint: out.Hint}
+	case out.Compaction == nil:
+		return "The compaction is requested. It comes with a summary, before one of the next turns.\n", nil
+	case !out.Compaction.Compacted:
+		return fmt.Sprintf("Nothing was compacted: %s.\n", out.Compaction.Code), nil
+	}
+	return fmt.Sprintf("Compacted from %d to %d tokens, generation %d. The next call has the shorter history.\n", out.Compaction.TokensBefore, out.Compaction.TokensAfter, out.Compaction.Generation), nil
+}
