@@ -19,6 +19,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/stored"
 )
 
 // example is what a session is there to show.
@@ -112,7 +113,7 @@ func compactions(t *testing.T, s transcript.Session, p compaction.Policy) (out [
 	texts := map[compaction.Seq][]events.Message{}
 	for i, tn := range s.Turns {
 		seq := compaction.Seq(i + 1)
-		turn, msgs, err := compaction.ReadTurn(l, tn.Payload, seq)
+		turn, msgs, err := stored.ReadTurn(new(compaction.Config), l, tn.Payload, seq)
 		if err != nil {
 			t.Fatalf("turn %d: %v", i+1, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/stored"
 )
 
 // cutsInTest is one of how many cuts TestAdopted takes, so that it takes seconds
@@ -112,7 +113,7 @@ func newAdopted(t *testing.T, f events.Format, history []events.Raw) *adopted {
 	if len(outs) > 0 {
 		t.Fatalf("emitted %+v of an empty window", outs[0].Body)
 	}
-	rows, err := w.ledger.Rows()
+	rows, err := stored.Rows(w.ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func model(f events.Format, window int64) object {
 func (a *adopted) shrink() {
 	compactions := 0
 	for _, percent := range []int64{110, 50, 12} { // of the history that the input has room for
-		l, err := compaction.Restore(a.ledger.Address, a.rows)
+		l, err := stored.ReadLedger(a.ledger.Address, a.rows)
 		if err != nil {
 			a.t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // A session whose first turns have left the log is covered by later generations
@@ -15,7 +16,7 @@ func TestOutcomesOutliveTheirTurns(t *testing.T) {
 	l := compaction.NewLedger(events.Address{Tenant: "default", Session: "aged"})
 	take := func(seq compaction.Seq, payload string, recorded ...compaction.Outcome) []compaction.Outcome {
 		t.Helper()
-		turn, _, err := compaction.ReadTurn(l, []byte(payload), seq)
+		turn, _, err := stored.ReadTurn(new(compaction.Config), l, []byte(payload), seq)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,11 +30,11 @@ func TestOutcomesOutliveTheirTurns(t *testing.T) {
 	}
 	take(101, `{"turn":9,"messages":[{"role":"user","content":"still here"}]}`,
 		compaction.Outcome{Kind: events.KindCompacted, Body: &events.Compacted{Generation: 5, Compacted: true, TokensSaved: 700, Budget: events.Budget{Level: events.LevelOK}}})
-	rows, err := l.Rows()
+	rows, err := stored.Rows(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err = compaction.Restore(l.Address, rows); err != nil {
+	if l, err = stored.ReadLedger(l.Address, rows); err != nil {
 		t.Fatal(err)
 	}
 	outs := take(102, `{"replaces_from":1,"generation":0,"usage":{"input_tokens":900,"output_tokens":5},

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/stored"
 )
 
 // E8: an agent that keeps to its rule has a history its provider takes whenever
@@ -227,7 +228,7 @@ func (s *simulated) ask() {
 	if s.g.odds(50, "rewind") {
 		kind, body = events.KindRewind, object{"steps": 1}
 	}
-	r, err := compaction.ReadRequest(kind, raws(body)[0], s.seq)
+	r, err := stored.ReadRequest(kind, raws(body)[0], s.seq)
 	if err != nil {
 		s.t.Fatal(err)
 	}

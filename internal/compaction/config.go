@@ -29,8 +29,8 @@ type Config struct {
 	hash      string
 }
 
-// configText is the form in which a config is stored and hashed.
-type configText struct {
+// ConfigText is the form in which a config is stored and hashed.
+type ConfigText struct {
 	Rules   int               `json:"rules"`
 	Counter string            `json:"counter"`
 	Policy  Policy            `json:"policy"`
@@ -93,7 +93,7 @@ func (c *Config) build() (*Config, error) {
 	if c.counter != nil {
 		name = c.counter.Name()
 	}
-	text, err := events.Marshal(configText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, retentionText(c.retention)})
+	text, err := events.Marshal(ConfigText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, retentionText(c.retention)})
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
@@ -110,14 +110,10 @@ func (c *Config) For(tenant string) *Policy {
 	return &c.Policy
 }
 
-// ParseConfig reads the text of a stored config, which may name one of the given
-// counters. It refuses another counter, and rules of another version: this binary
-// would decide otherwise.
-func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
-	var t configText
-	if err := events.UnmarshalStrict(text, &t); err != nil {
-		return nil, fmt.Errorf("read config: %w", err)
-	}
+// ConfigOf returns the config of a text, which may name one of the given counters. It
+// refuses another counter, and rules of another version: this binary would decide
+// otherwise.
+func ConfigOf(t *ConfigText, counters ...Counter) (*Config, error) {
 	i := slices.IndexFunc(counters, func(c Counter) bool { return c.Name() == t.Counter })
 	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
 		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
@@ -130,13 +126,12 @@ func ParseConfig(text []byte, counters ...Counter) (*Config, error) {
 	return c.build()
 }
 
-// Parse is [ParseConfig] for the text of another config, which may name the counter
-// of this one.
-func (c *Config) Parse(text []byte) (*Config, error) {
+// Counters is the counter of the config, none if it estimates.
+func (c *Config) Counters() []Counter {
 	if c.counter == nil {
-		return ParseConfig(text)
+		return nil
 	}
-	return ParseConfig(text, c.counter)
+	return []Counter{c.counter}
 }
 
 // Hash names the config: 16 hexadecimal digits.

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // Every preset is a policy that validates, and none is another (A1, A11).
@@ -49,7 +50,7 @@ func TestTenants(t *testing.T) {
 	session := func(tenant, policy string) *compaction.Ledger {
 		l := compaction.NewLedger(events.Address{Tenant: tenant, Session: "s"})
 		data := `{"turn":1,"model":{"provider":"openai","context_window":10000,"max_output_tokens":2000},"messages":[{"role":"user","content":"hi"}]`
-		turn, _, err := compaction.ReadTurn(l, []byte(data+`,"policy":`+policy+`}`), 1)
+		turn, _, err := stored.ReadTurn(new(compaction.Config), l, []byte(data+`,"policy":`+policy+`}`), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +91,7 @@ func TestTenantsAreInTheHash(t *testing.T) {
 	if with.Hash() == plain.Hash() {
 		t.Error("the hash leaves tenants out")
 	}
-	again, err := compaction.ParseConfig(with.Text())
+	again, err := stored.ReadConfig(with.Text())
 	if err != nil {
 		t.Fatal(err)
 	}

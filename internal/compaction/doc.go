@@ -8,7 +8,7 @@
 //
 // The package owns the [Ledger] of a session and the decisions about its events. The
 // packages below it own the rest, as functions of values; imports go up this list. See
-// docs/adr/0020.
+// docs/adr/0020. It takes decoded values: package stored decodes what is stored.
 //
 //	measure  sizes, entries and what they cost in tokens; context windows
 //	policy   settings, presets, thresholds; from 0.8 of the input to tokens
@@ -27,7 +27,7 @@
 //	events.Scanned ─▶ [Config.Turn] ─ Decide ─▶ outcomes ─▶ commit (worker)
 //	                                        │  and [Next] ─ Install ─▶ ledger
 //	        [Ledger.Budget] ≥ trigger? ─────┤ no: nothing, or a change of level
-//	                                        ├ a summary may help: job ─▶ [ReadResult] ─▶ Decide
+//	                                        ├ a summary may help: job ─▶ [NewResult] ─▶ Decide
 //	                                        └ stages ─▶ plan ─▶ session.compacted
 //
 // # Guarantees

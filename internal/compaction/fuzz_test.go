@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/stored"
 )
 
 // Whatever bytes come as a turn, as the first or the second of a session with a
@@ -44,7 +45,7 @@ func FuzzReadTurn(f *testing.F) {
 		for range 2 {
 			a.seq++
 			sameMeasured(t, a.config, a.ledger, data, a.seq)
-			turn, msgs, err := compaction.ReadTurn(a.ledger, data, a.seq)
+			turn, msgs, err := stored.ReadTurn(new(compaction.Config), a.ledger, data, a.seq)
 			if err != nil {
 				if events.CodeOf(err) == events.CodeInternal {
 					t.Fatal(err)
@@ -122,7 +123,7 @@ func atFloor(t *testing.T, f events.Format, message events.Raw, input int64) {
 		a := newAgent(t, configOf(t, withoutSummaries()))
 		data := fmt.Appendf(nil, `{"format":%q,"messages":[%s,%s],"model":{"provider":"openai","context_window":1099511627776}%s}`,
 			f, message, messages(f, msg{role: events.RoleAssistant, text: "ok"})[0], usage)
-		turn, _, err := compaction.ReadTurn(a.ledger, data, 1)
+		turn, _, err := stored.ReadTurn(new(compaction.Config), a.ledger, data, 1)
 		if err != nil {
 			t.Skip(err) // its event is not well-formed as a whole
 		}

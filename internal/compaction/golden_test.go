@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/internal/testkit/figures"
 )
 
@@ -271,7 +272,7 @@ func has(t *testing.T, text, part string) {
 
 func (g *golden) parsed(t *testing.T) *compaction.Config {
 	t.Helper()
-	c, err := compaction.ParseConfig(g.config)
+	c, err := stored.ReadConfig(g.config)
 	if err != nil {
 		t.Fatal(err)
 	}

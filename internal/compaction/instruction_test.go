@@ -10,6 +10,7 @@ import (
 	rendering "compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/stored"
 )
 
 // Messages of the system keep their place and their words while they are visible, and stay
@@ -132,7 +133,7 @@ func TestSummaryWithoutRecord(t *testing.T) {
 			}
 		}
 		a.seq++
-		r, _, err := compaction.ReadResult(fmt.Appendf(nil, `{"v":1,"id":"s","job":%q,%s"text":"What was done."}`, job.ID, record), a.seq)
+		r, _, err := stored.ReadResult(fmt.Appendf(nil, `{"v":1,"id":"s","job":%q,%s"text":"What was done."}`, job.ID, record), a.seq)
 		if err != nil {
 			t.Fatal(err)
 		}

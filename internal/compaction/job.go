@@ -191,7 +191,7 @@ func (l *Ledger) addJob(b *events.Job, since int64) {
 	l.job, l.prepared = j, nil
 }
 
-// Result is a session.summary, read: what became of a job.
+// Result is a session.summary, measured: what became of a job.
 type Result struct {
 	Seq  Seq
 	ID   string
@@ -202,18 +202,12 @@ type Result struct {
 	counted int64 // as many units as it costs: more than it has where its text is dense
 }
 
-// ReadResult reads the payload of a session.summary. Its error is an
-// [events.Invalid].
-func ReadResult(data []byte, seq Seq) (*Result, []events.Message, error) {
-	s, err := events.DecodeSummary(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	m := s.Message()
-	text := measure.Meter{}.Text(m.Parts[0].Text)
+// NewResult measures the message of a session.summary.
+func NewResult(s *events.Summary, seq Seq) *Result {
+	text := measure.Meter{}.Text(s.Message().Parts[0].Text)
 	return &Result{
 		Seq: seq, ID: s.ID, summary: s, units: text.Units, counted: max(text.Units, text.Base*measure.SummaryUnits),
-	}, []events.Message{m}, nil
+	}
 }
 
 // resultMatch is how a result matches the job that a ledger waits for.

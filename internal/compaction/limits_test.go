@@ -62,7 +62,7 @@ func TestRefusalWithoutNumber(t *testing.T) {
 					t.Fatalf("refused %d times in a row at %d of %d", tries, input, p.limit)
 				}
 				a.seq++
-				outs, next := compaction.Decide(a.ledger, compaction.ReadOverflow(compaction.Overflow{Generation: -1}, "", a.seq), config)
+				outs, next := compaction.Decide(a.ledger, compaction.NewOverflow(compaction.Overflow{Generation: -1}, "", a.seq), config)
 				next.Install(a.ledger)
 				apply(outs)
 				input = p.count(history, r)

@@ -21,8 +21,8 @@ type Overflow struct {
 	Refused error
 }
 
-// ReadOverflow makes the request of a session.overflow.
-func ReadOverflow(o Overflow, id string, seq Seq) *Request {
+// NewOverflow makes the request of a session.overflow.
+func NewOverflow(o Overflow, id string, seq Seq) *Request {
 	return &Request{Seq: seq, ID: id, kind: events.KindOverflow, body: &o}
 }
 

@@ -70,7 +70,7 @@ func largeCall(t *testing.T, f events.Format, before int, args string) {
 	}
 	publish(msg{role: events.RoleAssistant, calls: []call{{"call-1", "write", args}}})
 	a.seq++
-	refused := compaction.ReadOverflow(compaction.Overflow{Generation: -1}, "", a.seq)
+	refused := compaction.NewOverflow(compaction.Overflow{Generation: -1}, "", a.seq)
 	_, next := compaction.Decide(a.ledger, refused, a.config)
 	next.Install(a.ledger)
 	publish(msg{role: events.RoleTool, results: []result{{id: "call-1", tool: "write", text: "ok"}}})

@@ -7,7 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/overflow"
+	"compactd/internal/stored"
 )
 
 // logged is one event of a recorded log.
@@ -62,23 +62,23 @@ func (p *player) ledger(a events.Address) *compaction.Ledger {
 func (p *player) read(e logged) (compaction.Input, error) {
 	switch e.Kind {
 	case events.KindTurn:
-		turn, msgs, err := p.config.ReadTurn(p.ledger(e.address()), []byte(e.Payload), e.Seq)
+		turn, msgs, err := stored.ReadTurn(p.config, p.ledger(e.address()), []byte(e.Payload), e.Seq)
 		if err != nil {
 			return nil, err
 		}
 		turn.Time, p.texts[e.Seq] = e.Time, msgs
 		return turn, nil
 	case events.KindSummary:
-		result, msgs, err := compaction.ReadResult([]byte(e.Payload), e.Seq)
+		result, msgs, err := stored.ReadResult([]byte(e.Payload), e.Seq)
 		if err != nil {
 			return nil, err
 		}
 		result.Time, p.texts[e.Seq] = e.Time, msgs
 		return result, nil
 	case events.KindOverflow:
-		return timed(e)(overflow.Read([]byte(e.Payload), e.Seq))
+		return timed(e)(stored.ReadRequest(e.Kind, []byte(e.Payload), e.Seq))
 	default:
-		return timed(e)(compaction.ReadRequest(e.Kind, []byte(e.Payload), e.Seq))
+		return timed(e)(stored.ReadRequest(e.Kind, []byte(e.Payload), e.Seq))
 	}
 }
 
@@ -162,7 +162,7 @@ func outcomes(t fataler, lines []emitted) (outs []compaction.Outcome) {
 // checkpoint stores all ledgers.
 func (p *player) checkpoint() {
 	for a, l := range p.ledgers {
-		rows, err := l.Rows()
+		rows, err := stored.Rows(l)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func (p *player) crash() {
 		for name, data := range have {
 			rows = append(rows, compaction.Row{Name: name, Data: data})
 		}
-		l, err := compaction.Restore(a, rows)
+		l, err := stored.ReadLedger(a, rows)
 		if err != nil {
 			p.t.Fatal(err)
 		}

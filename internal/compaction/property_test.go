@@ -17,6 +17,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
+	"compactd/internal/stored"
 )
 
 // What is emitted about a history that its provider takes is valid as it stands, no
@@ -192,7 +193,7 @@ func (w *witness) ask(emitted func(*events.Compacted, []events.Raw)) {
 			Generation: rapid.Int64Range(-1, w.ledger.Generation()+1).Draw(w.g.T, "applied"),
 		}
 		seq := w.seq
-		read = func() *compaction.Request { return compaction.ReadOverflow(o, "", seq) }
+		read = func() *compaction.Request { return compaction.NewOverflow(o, "", seq) }
 	}
 	now := func() compaction.Input { r := read(); r.Time = w.now; return r }
 	w.event(now(), now, emitted)
@@ -201,7 +202,7 @@ func (w *witness) ask(emitted func(*events.Compacted, []events.Raw)) {
 func (w *witness) reader(k events.Kind, body object) func() *compaction.Request {
 	seq := w.seq
 	return func() *compaction.Request {
-		r, err := compaction.ReadRequest(k, raws(body)[0], seq)
+		r, err := stored.ReadRequest(k, raws(body)[0], seq)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -409,7 +410,7 @@ func (w *witness) applyRecorded(again func() compaction.Input, outs []compaction
 
 // restart stores what changed of a ledger and makes one of all that is stored.
 func (w *witness) restart(l *compaction.Ledger) *compaction.Ledger {
-	changed, err := l.Rows()
+	changed, err := stored.Rows(l)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -421,7 +422,7 @@ func (w *witness) restart(l *compaction.Ledger) *compaction.Ledger {
 	for name, data := range w.rows {
 		all = append(all, compaction.Row{Name: name, Data: data})
 	}
-	restored, err := compaction.Restore(l.Address, all)
+	restored, err := stored.ReadLedger(l.Address, all)
 	if err != nil {
 		w.t.Fatal(err)
 	}

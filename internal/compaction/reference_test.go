@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // What the reference system gets wrong, each with the right behaviour instead.
@@ -205,11 +206,11 @@ func TestCompactionPersists(t *testing.T) {
 		t.Fatalf("%+v", outs)
 	}
 	after := a.ledger.Budget()
-	rows, err := a.ledger.Rows()
+	rows, err := stored.Rows(a.ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.ledger, err = compaction.Restore(a.ledger.Address, rows); err != nil {
+	if a.ledger, err = stored.ReadLedger(a.ledger.Address, rows); err != nil {
 		t.Fatal(err)
 	}
 	compaction.Apply(a.ledger, nil, nil, a.config)

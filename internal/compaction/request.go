@@ -15,38 +15,27 @@ type Request struct {
 	body any // *events.Compact, *events.Rewind, *events.Idle or *Overflow; nil for session.end and session.forget
 }
 
-// ReadRequest reads the payload of a session.compact, session.rewind,
-// session.idle, session.end or session.forget. Its error is an [events.Invalid].
-func ReadRequest(k events.Kind, data []byte, seq Seq) (*Request, error) {
-	r := &Request{Seq: seq, kind: k}
-	var err error
-	switch k {
-	case events.KindCompact:
-		var c *events.Compact
-		if c, err = events.DecodeCompact(data); err == nil {
-			r.ID, r.body = c.ID, c
-		}
-	case events.KindRewind:
-		var w *events.Rewind
-		if w, err = events.DecodeRewind(data); err == nil {
-			r.ID, r.body = w.ID, w
-		}
-	case events.KindIdle:
-		var i *events.Idle
-		if i, err = events.DecodeIdle(data); err == nil {
-			r.ID, r.body = i.ID, i
-		}
-	case events.KindEnd:
-		r.ID, err = events.DecodeEnd(data)
-	case events.KindForget:
-		r.ID, err = events.DecodeForget(data)
-	default:
-		err = events.NewInvalid(events.CodeUnsupportedKind, "kind", "is not acted on by this version")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+// NewCompact makes the request of a session.compact.
+func NewCompact(c *events.Compact, seq Seq) *Request {
+	return &Request{Seq: seq, ID: c.ID, kind: events.KindCompact, body: c}
+}
+
+// NewRewind makes the request of a session.rewind.
+func NewRewind(w *events.Rewind, seq Seq) *Request {
+	return &Request{Seq: seq, ID: w.ID, kind: events.KindRewind, body: w}
+}
+
+// NewIdle makes the request of a session.idle.
+func NewIdle(i *events.Idle, seq Seq) *Request {
+	return &Request{Seq: seq, ID: i.ID, kind: events.KindIdle, body: i}
+}
+
+// NewEnd makes the request of a session.end.
+func NewEnd(id string, seq Seq) *Request { return &Request{Seq: seq, ID: id, kind: events.KindEnd} }
+
+// NewForget makes the request of a session.forget.
+func NewForget(id string, seq Seq) *Request {
+	return &Request{Seq: seq, ID: id, kind: events.KindForget}
 }
 
 func (r *Request) event(a events.Address) (Event, int64) {

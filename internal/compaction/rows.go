@@ -10,16 +10,16 @@ import (
 	"compactd/internal/events"
 )
 
-// Row is one piece of a ledger as it is stored. Rows of one ledger have distinct
-// names; their data is opaque to other packages, and has no checksum of its own.
+// Row is one piece of a ledger as it is stored, beside its [Header]. Rows of one ledger
+// have distinct names; their data is opaque to other packages, and has no checksum of its
+// own.
 type Row struct {
 	Name string
 	Data []byte
 }
 
-// Names of rows: the header, and the chunks of entries, turns and edits by number.
+// Names of rows: the chunks of entries, turns and edits by number.
 const (
-	rowHeader  = "h"
 	rowEntries = "e"
 	rowTurns   = "i"
 	oldTurns   = "t" // with the hashes of rules 3
@@ -35,8 +35,8 @@ const (
 // changed is what of a ledger is not stored: everything from these positions on.
 type changed struct{ entry, turn, edit int }
 
-// header is a ledger without its entries and turns, in the form it is stored in.
-type header struct {
+// Header is a ledger without its entries, turns and edits, in the form it is stored in.
+type Header struct {
 	Entries     int            `json:"entries"`
 	Turns       int            `json:"turns"`
 	Model       events.Model   `json:"model"`
@@ -99,14 +99,8 @@ type parkedRow struct {
 	UsageProblem string        `json:"usage_problem,omitzero"`
 }
 
-// Rows returns the rows that changed since the last call of Stored, and the
-// header.
-func (l *Ledger) Rows() ([]Row, error) {
-	h, err := events.Marshal(l.header())
-	if err != nil {
-		return nil, fmt.Errorf("store ledger: %w", err)
-	}
-	out := []Row{{rowHeader, h}}
+// Rows returns the rows that changed since the last call of Stored.
+func (l *Ledger) Rows() (out []Row) {
 	for c := chunkOf(l.changed.entry); c < len(l.entries.list) && chunkStart(c) < l.entries.n; c++ {
 		var b []byte
 		for i := chunkStart(c); i < min(chunkStart(c+1), l.entries.n); i++ {
@@ -133,16 +127,17 @@ func (l *Ledger) Rows() ([]Row, error) {
 		}
 		out = append(out, Row{rowName(rowEdits, r), b})
 	}
-	return out, nil
+	return out
 }
 
-// Stored notes that what Rows returned is stored.
+// Stored notes that what Header and Rows returned is stored.
 func (l *Ledger) Stored() { l.changed = changed{l.entries.n, len(l.turns), len(l.edits)} }
 
 func rowName(kind string, n int) string { return fmt.Sprintf("%s%08x", kind, n) }
 
-func (l *Ledger) header() header {
-	h := header{
+// Header returns what of the ledger is not in rows. It shares memory with the ledger.
+func (l *Ledger) Header() *Header {
+	h := &Header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen,
@@ -168,47 +163,14 @@ func (l *Ledger) header() header {
 
 var errRows = errors.New("the rows do not make a ledger")
 
-// LastTurnAt returns when the last turn entered the ledger of some rows, in Unix
-// milliseconds of the log.
-func LastTurnAt(rows []Row) (int64, error) {
-	for _, r := range rows {
-		if r.Name == rowHeader {
-			var h struct {
-				LastTurnAt int64 `json:"last_turn_ms"`
-			}
-			err := events.Unmarshal(r.Data, &h)
-			return h.LastTurnAt, err
-		}
-	}
-	return 0, errRows
-}
-
-// IdleHandled reports whether the ledger of some rows needs no session.idle until its next
-// turn.
-func IdleHandled(rows []Row) (bool, error) {
-	for _, r := range rows {
-		if r.Name == rowHeader {
-			var h struct {
-				IdleHandled bool `json:"idle_handled"`
-			}
-			err := events.Unmarshal(r.Data, &h)
-			return h.IdleHandled, err
-		}
-	}
-	return false, errRows
-}
-
-// Restore makes a ledger of its rows, in any order. Rows beyond what the header
-// counts are left over from before turns were retracted, and ignored.
-func Restore(a events.Address, rows []Row) (*Ledger, error) {
+// Restore makes a ledger of its header, which it takes over, and its rows, in any order.
+// Rows beyond what the header counts are left over from before turns were retracted, and
+// ignored, and so are rows of other names.
+func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l := NewLedger(a)
-	var h header
 	byName := map[string][]byte{}
 	for _, r := range rows {
 		byName[r.Name] = r.Data
-	}
-	if err := events.Unmarshal(byName[rowHeader], &h); err != nil {
-		return nil, fmt.Errorf("restore ledger: header: %w", err)
 	}
 	l.model, l.format, l.override, l.compactedTo = h.Model, h.Format, h.Override, h.CompactedTo
 	l.prompts = h.Prompts
@@ -251,7 +213,7 @@ const (
 )
 
 // fill reads entries, turns and edits.
-func (l *Ledger) fill(h header, byName map[string][]byte) error {
+func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 	for c := 0; l.entries.n < h.Entries; c++ {
 		entries, err := readEntries(byName[rowName(rowEntries, c)])
 		if err != nil {

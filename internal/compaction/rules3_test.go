@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // E6: a ledger that was stored under rules 3 has other hashes of its turns. It goes on as
@@ -19,15 +20,15 @@ func TestLedgerOfRules3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var stored struct {
+	var old struct {
 		Seq             compaction.Seq
 		Tenant, Session string
 		Rows            []compaction.Row
 	}
-	if err := json.Unmarshal(data, &stored); err != nil {
+	if err := json.Unmarshal(data, &old); err != nil {
 		t.Fatal(err)
 	}
-	at := events.Address{Tenant: stored.Tenant, Session: stored.Session}
+	at := events.Address{Tenant: old.Tenant, Session: old.Session}
 	g := readGolden(t, goldenDir(3))
 	lines := byEvent(g.emitted)
 	whole, restored := newPlayer(t, defaultConfig(t)), newPlayer(t, defaultConfig(t))
@@ -38,23 +39,23 @@ func TestLedgerOfRules3(t *testing.T) {
 			continue
 		}
 		whole.apply(e, lines[e.Seq])
-		if e.Seq <= stored.Seq {
+		if e.Seq <= old.Seq {
 			restored.texts[e.Seq] = whole.texts[e.Seq]
 			if e.Kind == events.KindTurn {
 				again = append(again, e)
 			}
 		}
-		if e.Seq == stored.Seq {
-			if restored.ledgers[at], err = compaction.Restore(at, stored.Rows); err != nil {
+		if e.Seq == old.Seq {
+			if restored.ledgers[at], err = stored.ReadLedger(at, old.Rows); err != nil {
 				t.Fatal(err)
 			}
 			restored.stored[at] = map[string][]byte{}
-			for _, r := range stored.Rows {
+			for _, r := range old.Rows {
 				restored.stored[at][r.Name] = r.Data
 			}
 			restored.sentAgain(again)
 		}
-		if e.Seq > stored.Seq {
+		if e.Seq > old.Seq {
 			restored.apply(e, lines[e.Seq])
 			if later++; later == 2 { // with rows of both forms
 				restored.checkpoint()

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/stored"
 )
 
 // The scripts under testdata say what the package does with sessions; go test
@@ -95,7 +96,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "summary":
 		return s.summary(a)
 	case "compact", "rewind", "idle", "end", "forget":
-		r, err := compaction.ReadRequest(events.Kind(d.Cmd), s.requested(a), s.at())
+		r, err := stored.ReadRequest(events.Kind(d.Cmd), s.requested(a), s.at())
 		return s.request(r, err)
 	case "overflow":
 		o := compaction.Overflow{Limit: a.tokens("limit"), Actual: a.tokens("actual"), Output: a.tokens("output"), Generation: -1}
@@ -108,7 +109,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("generation") {
 			o.Generation = a.number("generation")
 		}
-		return s.request(compaction.ReadOverflow(o, "", s.at()), nil)
+		return s.request(compaction.NewOverflow(o, "", s.at()), nil)
 	case "time":
 		by, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {
@@ -117,11 +118,11 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		s.now += by.Milliseconds()
 		return ""
 	case "restart":
-		rows, err := s.ledger.Rows()
+		rows, err := stored.Rows(s.ledger)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.ledger, err = compaction.Restore(s.ledger.Address, append(s.stored, rows...)); err != nil {
+		if s.ledger, err = stored.ReadLedger(s.ledger.Address, append(s.stored, rows...)); err != nil {
 			t.Fatal(err)
 		}
 		s.stored = append(s.stored, rows...)

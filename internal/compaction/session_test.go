@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // msg is one message of a test's conversation, in no dialect: a role's
@@ -176,7 +177,7 @@ func (a *agent) readAt(turn object, seq compaction.Seq) (*compaction.Turn, error
 		a.t.Fatal(err)
 	}
 	data = bytes.ReplaceAll(data, []byte(half), []byte(`\ud83d`))
-	t, msgs, err := compaction.ReadTurn(a.ledger, data, seq)
+	t, msgs, err := stored.ReadTurn(new(compaction.Config), a.ledger, data, seq)
 	a.texts[seq] = msgs
 	if err == nil {
 		t.Time = a.now
@@ -195,7 +196,7 @@ func (a *agent) resultAt(s *events.Summary, seq compaction.Seq) *compaction.Resu
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	r, msgs, err := compaction.ReadResult(data, seq)
+	r, msgs, err := stored.ReadResult(data, seq)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/stored"
 	"compactd/internal/testkit/realsessions"
 )
 
@@ -39,7 +40,7 @@ func TestRealSessions(t *testing.T) {
 			for i, tn := range s.Turns {
 				seq := compaction.Seq(i + 1)
 				sameMeasured(t, cfg, l, tn.Payload, seq)
-				turn, msgs, err := compaction.ReadTurn(l, tn.Payload, seq)
+				turn, msgs, err := stored.ReadTurn(new(compaction.Config), l, tn.Payload, seq)
 				if err != nil {
 					t.Fatalf("turn %d: %v", i+1, err)
 				}

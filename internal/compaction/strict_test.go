@@ -14,6 +14,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/stored"
 	"compactd/internal/testkit/strict"
 )
 
@@ -305,7 +306,7 @@ func (a *caller) between() {
 
 func (a *caller) request(k events.Kind, body object) {
 	a.seq++
-	r, err := compaction.ReadRequest(k, raws(body)[0], a.seq)
+	r, err := stored.ReadRequest(k, raws(body)[0], a.seq)
 	if err != nil {
 		a.t.Fatal(err)
 	}

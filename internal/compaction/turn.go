@@ -62,25 +62,6 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 	return t
 }
 
-// ReadTurn decodes the payload of a turn for the session it belongs to, and measures it.
-func ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	return (&Config{}).ReadTurn(l, data, seq)
-}
-
-// ReadTurn is the function of that name, with the counter of the config.
-func (c *Config) ReadTurn(l *Ledger, data []byte, seq Seq) (*Turn, []events.Message, error) {
-	in, err := new(events.Decoder).Turn(data, l.format)
-	if err != nil {
-		return nil, nil, err
-	}
-	turn, err := events.DecodeTurn(data)
-	if err != nil {
-		return nil, nil, err
-	}
-	msgs, err := in.Dialect.ReadAll(turn.Messages)
-	return c.Turn(l, in, seq), msgs, err
-}
-
 // clone is a copy that shares nothing that changes.
 func (t *Turn) clone() *Turn {
 	out := *t

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // measureText is the entry of a message with one text.
@@ -136,7 +137,7 @@ func TestCounter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn, _, err := c.ReadTurn(a.ledger, data, 1)
+	turn, _, err := stored.ReadTurn(c, a.ledger, data, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/exact"
+	"compactd/internal/stored"
 )
 
 func counter(t testing.TB, name string) *exact.Counter {
@@ -62,10 +63,10 @@ func TestConfig(t *testing.T) {
 	if c.Hash() == plain.Hash() {
 		t.Error("the counter is not in the hash")
 	}
-	if _, err := compaction.ParseConfig(c.Text()); err == nil {
+	if _, err := stored.ReadConfig(c.Text()); err == nil {
 		t.Error("a config whose counter is not at hand was read")
 	}
-	back, err := compaction.ParseConfig(c.Text(), counter(t, "cl100k"), by)
+	back, err := stored.ReadConfig(c.Text(), counter(t, "cl100k"), by)
 	if err != nil || back.Hash() != c.Hash() {
 		t.Errorf("read back as %v, %v", back, err)
 	}

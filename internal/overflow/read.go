@@ -22,5 +22,5 @@ func Read(data []byte, seq compaction.Seq) (*compaction.Request, error) {
 	if f.Class == ClassSum {
 		o.Output = f.Output
 	}
-	return compaction.ReadOverflow(o, e.ID, seq), nil
+	return compaction.NewOverflow(o, e.ID, seq), nil
 }

@@ -8,7 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"compactd/internal/compaction"
+	"compactd/internal/stored"
 )
 
 // What is printed is a file with the same meaning, for the worker and for a
@@ -60,7 +60,7 @@ func TestConfigText(t *testing.T) {
 			t.Errorf("%q and %q have one hash", text, other)
 		}
 		hashes[s.Config.Hash()] = text
-		again, err := compaction.ParseConfig(s.Config.Text())
+		again, err := stored.ReadConfig(s.Config.Text())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/tools/harness"
 )
 
@@ -32,7 +33,7 @@ func measureTurn(f *fleet, o options, p printer) error {
 	if err != nil {
 		return err
 	}
-	rows, err := grow(turns, longMessages/messagesPerTurn, c).Rows()
+	rows, err := stored.Rows(grow(turns, longMessages/messagesPerTurn, c))
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func measureTurn(f *fleet, o options, p printer) error {
 			l := grow(next, shortMessages/messagesPerTurn, c)
 			short += take(l, next, turnsPerShort, c)
 		}
-		l, err := compaction.Restore(someone, rows)
+		l, err := stored.ReadLedger(someone, rows)
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func mallocs() float64 {
 func (f *fleet) turns(window int64) ([]*compaction.Turn, error) {
 	var out []*compaction.Turn
 	for i, b := range f.payloads {
-		t, _, err := compaction.ReadTurn(compaction.NewLedger(someone), withWindow(b, window), compaction.Seq(i+1))
+		t, _, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), withWindow(b, window), compaction.Seq(i+1))
 		if err != nil {
 			return nil, err
 		}

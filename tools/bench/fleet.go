@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 const (
@@ -85,7 +86,7 @@ func (f *fleet) weigh() error {
 	}
 	l := compaction.NewLedger(events.Address{Tenant: "t", Session: "s"})
 	add := func(messages string) error {
-		t, _, err := compaction.ReadTurn(l, vast(messages), 1)
+		t, _, err := stored.ReadTurn(new(compaction.Config), l, vast(messages), 1)
 		if err == nil {
 			compaction.Apply(l, t, nil, c)
 		}

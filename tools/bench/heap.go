@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/tools/harness"
 )
 
@@ -48,7 +49,7 @@ func (f *fleet) weight(sessions, turns int) (bytes float64, entries int, err err
 		l := compaction.NewLedger(at.Address)
 		for k := range turns {
 			seq++
-			t, msgs, err := compaction.ReadTurn(l, vast(f.body(s, k)), seq)
+			t, msgs, err := stored.ReadTurn(new(compaction.Config), l, vast(f.body(s, k)), seq)
 			if err != nil {
 				return 0, 0, err
 			}

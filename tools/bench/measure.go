@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/tools/harness"
 )
 
@@ -67,7 +68,7 @@ func sum(s string) (n uint64) {
 // what a message costs by itself is little. size is that of all their text.
 func (f *fleet) messages() (msgs []events.Message, size int, err error) {
 	for _, b := range f.payloads {
-		_, more, err := compaction.ReadTurn(compaction.NewLedger(someone), vast(b), 1)
+		_, more, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), vast(b), 1)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/tools/harness"
 )
 
@@ -83,7 +84,7 @@ func timed(run func() error) (time.Duration, error) {
 func (f *fleet) entries(n int) ([]compaction.Entry, error) {
 	var out []compaction.Entry
 	for i := range n {
-		_, msgs, err := compaction.ReadTurn(compaction.NewLedger(someone), vast(f.payloads[i%len(f.payloads)]), 1)
+		_, msgs, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), vast(f.payloads[i%len(f.payloads)]), 1)
 		if err != nil {
 			return nil, err
 		}

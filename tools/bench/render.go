@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 const (
@@ -75,7 +76,7 @@ func readTalk(turns []string, window int64, c *compaction.Config) (*talk, error)
 	t := &talk{ledger: compaction.NewLedger(someone), texts: map[compaction.Seq][]events.Message{}}
 	for i, messages := range turns {
 		seq := compaction.Seq(i + 1)
-		turn, msgs, err := compaction.ReadTurn(t.ledger, withWindow(messages, window), seq)
+		turn, msgs, err := stored.ReadTurn(new(compaction.Config), t.ledger, withWindow(messages, window), seq)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/exact"
+	"compactd/internal/stored"
 )
 
 // oursName is the estimator of the preset default.
@@ -121,7 +122,7 @@ func (r *reader) turn(messages []events.Raw, input int64, first bool) (*compacti
 		return nil, fmt.Errorf("write turn: %w", err)
 	}
 	r.seq++
-	t, _, err := r.config.ReadTurn(compaction.NewLedger(address), data, r.seq)
+	t, _, err := stored.ReadTurn(r.config, compaction.NewLedger(address), data, r.seq)
 	if err != nil {
 		return nil, fmt.Errorf("read turn: %w", err)
 	}
@@ -160,11 +161,11 @@ func (r run) errors() (out errors, err error) {
 
 // after goes on from call i without a usage, in a copy of the ledger.
 func (r run) after(l *compaction.Ledger, i int, trigger int64, out *errors) error {
-	rows, err := l.Rows()
+	rows, err := stored.Rows(l)
 	if err != nil {
 		return err
 	}
-	if l, err = compaction.Restore(address, rows); err != nil {
+	if l, err = stored.ReadLedger(address, rows); err != nil {
 		return err
 	}
 	for n := 1; n <= lags[len(lags)-1] && i+n < len(r.steps); n++ {

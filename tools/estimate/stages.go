@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // stageNames are the stages that are measured, in their order.
@@ -58,11 +59,11 @@ func (e estimator) afterStages(s stretch) (map[events.Stage]sample, error) {
 // compact lets one stage halve the history of a copy of the ledger, and adds the error of
 // its estimate. A stage that finds nothing to remove adds none.
 func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counted, r *reader, out map[events.Stage]sample) error {
-	rows, err := l.Rows()
+	rows, err := stored.Rows(l)
 	if err != nil {
 		return err
 	}
-	if l, err = compaction.Restore(address, rows); err != nil {
+	if l, err = stored.ReadLedger(address, rows); err != nil {
 		return err
 	}
 	c, err := e.only(name, seen.total())
@@ -72,7 +73,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 	l.Describe(c)
 	before, _, _ := l.View()
 	r.seq++
-	q, err := compaction.ReadRequest(events.KindCompact, []byte(`{"v":1}`), r.seq)
+	q, err := stored.ReadRequest(events.KindCompact, []byte(`{"v":1}`), r.seq)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (r *reader) summarize(l *compaction.Ledger, job *events.Job, c *compaction.
 		return fmt.Errorf("write summary: %w", err)
 	}
 	r.seq++
-	in, _, err := compaction.ReadResult(data, r.seq)
+	in, _, err := stored.ReadResult(data, r.seq)
 	if err != nil {
 		return fmt.Errorf("read summary: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/stored"
 )
 
 // corpus is a directory of transcripts, measured.
@@ -142,7 +143,7 @@ const planted = 8
 func (r *recording) add(payload []byte, at int64) error {
 	n := int64(len(r.turns)) + 1
 	seq := compaction.Seq(n) * seqStep
-	turn, messages, err := compaction.ReadTurn(compaction.NewLedger(address), payload, seq)
+	turn, messages, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(address), payload, seq)
 	if err != nil {
 		return fmt.Errorf("turn %d: %w", n, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/internal/summarize"
 )
 
@@ -47,7 +48,7 @@ func (p *play) answer(s *events.Summary, now int64) error {
 		return err
 	}
 	p.seq++
-	r, messages, err := compaction.ReadResult(data, p.seq)
+	r, messages, err := stored.ReadResult(data, p.seq)
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (p *play) answer(s *events.Summary, now int64) error {
 // compact requests a compaction.
 func (p *play) compact(now int64) error {
 	p.seq++
-	r, err := compaction.ReadRequest(events.KindCompact, fmt.Appendf(nil, `{"v":1,"id":"compact-%d"}`, p.seq), p.seq)
+	r, err := stored.ReadRequest(events.KindCompact, fmt.Appendf(nil, `{"v":1,"id":"compact-%d"}`, p.seq), p.seq)
 	if err != nil {
 		return err
 	}

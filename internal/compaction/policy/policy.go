@@ -67,7 +67,7 @@ func (p Policy) Set(object events.Raw) (Policy, error) {
 	p.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
 	p.Restore.SkillTools = slices.Clone(p.Restore.SkillTools)
 	p.Locked = slices.Clone(p.Locked)
-	if err := events.UnmarshalStrict(object, &p); err != nil {
+	if err := events.UnmarshalStrict(object, &p); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
 		return p, fmt.Errorf("set policy: %w", err)
 	}
 	return p, nil

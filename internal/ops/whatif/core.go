@@ -5,7 +5,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/overflow"
+	"compactd/internal/stored"
 	"compactd/internal/summarize"
 )
 
@@ -49,14 +49,14 @@ func (c *core) read(e *Event, config *compaction.Config) (compaction.Input, erro
 	}
 	switch e.Kind {
 	case events.KindTurn:
-		turn, messages, err := config.ReadTurn(c.ledger, e.Data, e.Seq)
+		turn, messages, err := stored.ReadTurn(config, c.ledger, e.Data, e.Seq)
 		if err != nil {
 			return nil, err
 		}
 		turn.ID, turn.Time, c.texts[e.Seq] = cmp.Or(turn.ID, e.ID), e.Time, messages
 		return turn, nil
 	case events.KindSummary:
-		result, messages, err := compaction.ReadResult(e.Data, e.Seq)
+		result, messages, err := stored.ReadResult(e.Data, e.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -67,19 +67,12 @@ func (c *core) read(e *Event, config *compaction.Config) (compaction.Input, erro
 		result.Time, c.texts[e.Seq], c.made[uint64(e.Seq)] = e.Time, messages, s
 		return result, nil
 	}
-	request, err := readRequest(e)
+	request, err := stored.ReadRequest(e.Kind, e.Data, e.Seq)
 	if err != nil {
 		return nil, err
 	}
 	request.ID, request.Time = cmp.Or(request.ID, e.ID), e.Time
 	return request, nil
-}
-
-func readRequest(e *Event) (*compaction.Request, error) {
-	if e.Kind == events.KindOverflow {
-		return overflow.Read(e.Data, e.Seq)
-	}
-	return compaction.ReadRequest(e.Kind, e.Data, e.Seq)
 }
 
 // render writes a view as its agent gets it.

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/stored"
 )
 
 func preset(t *testing.T, name string) Policy {
@@ -127,7 +128,7 @@ func golden(t *testing.T) (sessions []*Session, published map[compaction.Seq][]s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = compaction.ParseConfig(bytes.TrimSpace(text)); err != nil {
+	if c, err = stored.ReadConfig(bytes.TrimSpace(text)); err != nil {
 		t.Fatal(err)
 	}
 	known := map[events.Address]*Session{}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
 	"compactd/internal/worker/payload"
@@ -243,5 +244,5 @@ func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k ev
 
 // parseWith reads recorded configs that may name one of the counters.
 func parseWith(counters []compaction.Counter) func([]byte) (*compaction.Config, error) {
-	return func(text []byte) (*compaction.Config, error) { return compaction.ParseConfig(text, counters...) }
+	return stored.ConfigReader(counters...)
 }

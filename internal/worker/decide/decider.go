@@ -8,7 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/overflow"
+	"compactd/internal/stored"
 )
 
 // Decider turns the events of one partition into outcomes and keeps its ledgers.
@@ -178,28 +178,20 @@ func (d *Decider) read(e Event, l *compaction.Ledger) (compaction.Input, error) 
 		turn.ID, turn.Time = cmp.Or(turn.ID, e.ID), e.Time
 		return turn, nil
 	case events.KindSummary:
-		result, _, err := compaction.ReadResult(e.Data, e.Seq)
+		result, _, err := stored.ReadResult(e.Data, e.Seq)
 		if err != nil {
 			return nil, err
 		}
 		result.Time = e.Time
 		return result, nil
 	default:
-		request, err := readRequest(e)
+		request, err := stored.ReadRequest(e.Kind, e.Data, e.Seq)
 		if err != nil {
 			return nil, err
 		}
 		request.ID, request.Time = cmp.Or(request.ID, e.ID), e.Time
 		return request, nil
 	}
-}
-
-// readRequest reads an event that requests something of a session.
-func readRequest(e Event) (*compaction.Request, error) {
-	if e.Kind == events.KindOverflow {
-		return overflow.Read(e.Data, e.Seq)
-	}
-	return compaction.ReadRequest(e.Kind, e.Data, e.Seq)
 }
 
 // maxKind bounds a kind that is unknown, in bytes: it comes from a stranger's

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/stored"
 	"compactd/internal/worker/failpoint"
 )
 
@@ -67,7 +68,7 @@ func (d *Decider) entry(a events.Address) (*Entry, error) {
 	if rows == nil {
 		return k, nil
 	}
-	if k.Ledger, err = compaction.Restore(a, rows); err != nil {
+	if k.Ledger, err = stored.ReadLedger(a, rows); err != nil {
 		return nil, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
 	}
 	d.cache(k)
@@ -128,7 +129,7 @@ func (d *Decider) Collect() (changes []kv.Change, written []*Entry, err error) {
 			changes = append(changes, kv.Change{Address: k.address, Drop: true})
 			continue
 		}
-		rows, err := k.Ledger.Rows()
+		rows, err := stored.Rows(k.Ledger)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // idleEvery is how often a partition looks for sessions that have been idle for
@@ -76,10 +77,10 @@ func (f *file) idleSession(a events.Address, now int64) (*idleSession, error) {
 	if err != nil || rows == nil {
 		return nil, err
 	}
-	if handled, err := compaction.IdleHandled(rows); err != nil || handled {
+	if handled, err := stored.IdleHandled(rows); err != nil || handled {
 		return nil, err
 	}
-	l, err := compaction.Restore(a, rows)
+	l, err := stored.ReadLedger(a, rows)
 	if err != nil || !l.Idle(now, f.set.config.Compaction) {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/stored"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/outcomelog"
@@ -156,7 +157,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		return err
 	}
 	present := r.set.config.Compaction
-	configs := outcomelog.NewConfigResolver(r.set.js, present.Parse)
+	configs := outcomelog.NewConfigResolver(r.set.js, stored.ConfigReader(present.Counters()...))
 	err = stream.ReadStream(ctx, r.set.js, topology.LogStream, events.LogFilter(r.ID), r.from.Cursor+1, uint64(r.marker.seq), func(m jetstream.Msg, _ uint64) error {
 		e, at, err := decide.ReadEvent(m)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 )
 
 // Log and outcomes keep a message for their age. What has to outlive it, the newest
@@ -75,7 +76,7 @@ func (f *file) expired(at int64) (gone []events.Address, err error) {
 		return nil, nil
 	}
 	err = f.store.Each(func(a events.Address, rows []compaction.Row) error {
-		last, err := compaction.LastTurnAt(rows)
+		last, err := stored.LastTurnAt(rows)
 		if err == nil && f.set.config.Compaction.Expired(last, at) {
 			gone = append(gone, a)
 		}

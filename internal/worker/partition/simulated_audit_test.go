@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/stored"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/decide"
 )
@@ -150,7 +151,7 @@ func (d *simulatedDisk) compare(at *decide.Decider) error {
 		if k.Ledger == nil {
 			continue
 		}
-		rows, err := k.Ledger.Rows()
+		rows, err := stored.Rows(k.Ledger)
 		if err != nil {
 			return err
 		}
