@@ -24,7 +24,7 @@ type Compaction struct {
 	// compaction that was done can have a code too: CodeBudgetExceeded.
 	Compacted bool
 	Code      Code
-	// Reason is threshold, limit, background, every_turn, idle, manual, overflow or
+	// Reason is threshold, limit, background, every_turn, arrival, idle, manual, overflow or
 	// rewind; Stages are those that changed something.
 	Reason string
 	Stages []string

@@ -109,7 +109,7 @@ func (d *decision) turn(l, next *Ledger, t *Turn) {
 	}
 	d.notes = append(d.notes, next.notes...)
 	generations, visible, usage := next.generations, next.cache.visible, next.usage
-	d.budget(l, next)
+	d.budget(l, next, next.cutsFrom(max(t.from, 0), l.LastTurn()))
 	d.age(l, next)
 	d.emitNotes(next)
 	if next.job == nil || slices.ContainsFunc(d.outs, isJob) { // it waited too long
@@ -202,27 +202,74 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 }
 
 // budget compares the ledger after the turn with its window, and emits a compaction, a
-// job, or a change of level.
-func (d *decision) budget(before, l *Ledger) {
+// job, or a change of level. Results that come too large are cut first, and that is all where
+// it brings the history below its trigger.
+func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 	b := l.Budget()
 	if l.cache.policy.Enabled {
 		switch {
+		case tooLarge && d.cutArrived(l, l.cache.thresholds.Trigger):
+			d.prepare(before, l)
+			return
 		case b.ShouldCompact && d.mayTry(before, l, b):
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
 				return // it carries the level too
 			}
-		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, (*stage.Draft).ClearOld):
-			if b = l.Budget(); d.mayPrepare(before, l, b) {
-				d.emitJob(d.planJob(l, events.LaneBackground))
+			if tooLarge && d.cutArrived(l, events.MaxTokens) { // while a summary is made
+				return
 			}
+		case tooLarge && d.cutArrived(l, events.MaxTokens):
 			return
-		case d.mayPrepare(before, l, b):
-			d.emitJob(d.planJob(l, events.LaneBackground))
+		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, clearOld):
+			d.prepare(before, l)
+			return
+		default:
+			d.prepare(before, l)
 		}
 	}
 	if b.Level != before.level {
 		d.emitBudget(l, b)
 	}
+}
+
+func clearOld(x *stage.Draft, p *policy.Policy) { x.ClearOld(&p.Prune.Micro) }
+
+// prepare emits the job of a summary that is made in the background, where one should be.
+func (d *decision) prepare(before, l *Ledger) {
+	if d.mayPrepare(before, l, l.Budget()) {
+		d.emitJob(d.planJob(l, events.LaneBackground))
+	}
+}
+
+// cutsFrom reports whether results of the turns since last, or of those from another one on
+// that replace them, are cut on arrival.
+func (l *Ledger) cutsFrom(from, last int64) bool {
+	p := l.cache.policy
+	if !p.Prune.Enabled || !p.ToolOutput.OnArrival() {
+		return false
+	}
+	if from == 0 {
+		from = last + 1
+	}
+	at := l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: from}) })
+	for ; at < l.entries.n; at++ {
+		if p.ToolOutput.Exceeds(l.entries.at(at)) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutArrived emits the cut of results that came too large, and reports whether that made
+// the input smaller and brought it below a bound.
+func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
+	limit := stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { x.Limit(&l.cache.policy.ToolOutput, true) }}
+	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.cache.thresholds.Target), l.cache.thresholds.Target}
+	if before, after := l.inputs(&x); after >= min(before, below) {
+		return false
+	}
+	d.emitPlan(l, x, events.ReasonArrival)
+	return true
 }
 
 func (d *decision) emitBudget(l *Ledger, b events.Budget) {
@@ -417,9 +464,9 @@ func (l *Ledger) reports(p *budgeted) []events.StageReport {
 
 // clear emits what one of the two forms of clearing clears, and reports whether that
 // made the input smaller.
-func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Micro) bool) bool {
+func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Policy)) bool {
 	g := &l.cache
-	plan := l.history().Plan(0, stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { form(x, &g.policy.Prune.Micro) }})
+	plan := l.history().Plan(0, stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { form(x, g.policy) }})
 	x := budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}
 	if l.saved(&x) <= 0 { // by the provider's count, which need not agree with ours
 		return false

@@ -299,6 +299,11 @@ func (r *recorder) large(s *session) {
 			msg{role: events.RoleTool, results: []result{{id: c.id, tool: c.tool, text: prose(i, 50)}}})
 		r.turn(object{}, msg{role: events.RoleAssistant, text: "Seen."})
 	}
+	last := r.call("read", 3)
+	r.turn(object{"policy": object{"tool_output": object{"when": "arrival", "max_bytes": 300}}}, msg{role: events.RoleUser, text: "Only the end."},
+		msg{role: events.RoleAssistant, text: "Look.", calls: []call{last}},
+		msg{role: events.RoleTool, results: []result{{id: last.id, tool: last.tool, text: prose(3, 9)}}})
+	r.turn(object{"policy": object{"tool_output": object{"max_bytes": 900}}}, msg{role: events.RoleAssistant, text: "Seen."})
 	job := r.jobs[s.Address]
 	r.answer(false)
 	r.round(70)

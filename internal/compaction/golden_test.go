@@ -249,7 +249,7 @@ func (g *golden) covers(t *testing.T) {
 		has(t, all.String(), fmt.Sprintf(`"kind":%q`, k))
 	}
 	for _, r := range []events.Reason{
-		events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn,
+		events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn, events.ReasonArrival,
 		events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonRewind,
 	} {
 		has(t, all.String(), fmt.Sprintf(`"reason":%q`, r))

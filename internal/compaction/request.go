@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -61,7 +62,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 		d.overflow(l, b)
 	case *events.Idle:
 		if Seq(b.Since) == l.LastTurnSeq() && l.Idle(d.now, d.config) { // else a turn has come since it was written
-			d.clear(l.fork(), events.ReasonIdle, (*stage.Draft).ClearIdle)
+			d.clear(l.fork(), events.ReasonIdle, func(x *stage.Draft, p *policy.Policy) { x.ClearIdle(&p.Prune.Micro) })
 		}
 	case nil: // the end
 		d.abort(l, l)

@@ -20,7 +20,8 @@ type Row struct {
 
 // Names of rows: the chunks of entries, turns and edits by number.
 const (
-	rowEntries = "e"
+	rowEntries = "l"
+	oldEntries = "e" // of rules 3, without newlines
 	rowTurns   = "i"
 	oldTurns   = "t" // with the hashes of rules 3
 	rowEdits   = "m"
@@ -93,7 +94,8 @@ type parkedRow struct {
 	SystemKey    measure.Key   `json:"system_key,omitzero"`
 	ToolsKey     measure.Key   `json:"tools_key,omitzero"`
 	Override     events.Raw    `json:"override,omitzero"`
-	Entries      []byte        `json:"entries"`
+	Entries      []byte        `json:"measured,omitzero"`
+	OldEntries   []byte        `json:"entries,omitzero"` // of rules 3
 	Usage        *events.Usage `json:"usage,omitzero"`
 	Generation   int64         `json:"generation"`
 	UsageProblem string        `json:"usage_problem,omitzero"`
@@ -151,6 +153,7 @@ func (l *Ledger) Header() *Header {
 		p := parkedRow{
 			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.override,
 			[]byte{},
+			nil,
 			t.usage, t.generation, t.usageProblem,
 		}
 		for i := range t.entries {
@@ -186,7 +189,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		l.hidden = append(l.hidden, span{s.From, s.To, s.Gen, s.Seq, s.Units})
 	}
 	for _, p := range h.Parked {
-		entries, err := readEntries(p.Entries)
+		entries, err := entriesOf(p.Entries, p.OldEntries)
 		if err != nil {
 			return nil, fmt.Errorf("restore ledger: %w", err)
 		}
@@ -215,7 +218,7 @@ const (
 // fill reads entries, turns and edits.
 func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 	for c := 0; l.entries.n < h.Entries; c++ {
-		entries, err := readEntries(byName[rowName(rowEntries, c)])
+		entries, err := entriesOf(byName[rowName(rowEntries, c)], byName[rowName(oldEntries, c)])
 		if err != nil {
 			return err
 		}
@@ -274,8 +277,11 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 	return nil
 }
 
-// entryBytes is the size of a stored entry.
-const entryBytes = 5*8 + 10*4 + 3*2 + 4
+// The size of a stored entry, and that of one of rules 3.
+const (
+	entryBytes    = 5*8 + 11*4 + 3*2 + 4
+	oldEntryBytes = entryBytes - 4
+)
 
 func appendEntry(b []byte, e *Entry) []byte {
 	le := binary.LittleEndian
@@ -288,16 +294,26 @@ func appendEntry(b []byte, e *Entry) []byte {
 	for _, v := range []uint16{e.PathUnits, e.PathBase, e.Lines} {
 		b = le.AppendUint16(b, v)
 	}
-	return append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
+	b = append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
+	return le.AppendUint32(b, e.Newlines)
 }
 
-func readEntries(b []byte) ([]Entry, error) {
-	if len(b)%entryBytes != 0 {
+// entriesOf reads entries, or those of rules 3 where there are no others. How many lines the
+// results of those have is unknown, and no reason to cut them.
+func entriesOf(b, old []byte) ([]Entry, error) {
+	if b == nil {
+		return readEntries(old, oldEntryBytes)
+	}
+	return readEntries(b, entryBytes)
+}
+
+func readEntries(b []byte, size int) ([]Entry, error) {
+	if len(b)%size != 0 {
 		return nil, errRows
 	}
-	out := make([]Entry, 0, len(b)/entryBytes)
+	out := make([]Entry, 0, len(b)/size)
 	le := binary.LittleEndian
-	for ; len(b) > 0; b = b[entryBytes:] {
+	for ; len(b) > 0; b = b[size:] {
 		u64 := func(i int) uint64 { return le.Uint64(b[8*i:]) }
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, Entry{
@@ -307,6 +323,9 @@ func readEntries(b []byte) ([]Entry, error) {
 			PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]), Lines: le.Uint16(b[84:]),
 			Kind: measure.Kind(b[86]), Role: measure.Role(b[87]), Flags: measure.Flags(b[88]), Op: measure.Op(b[89]),
 		})
+		if size == entryBytes {
+			out[len(out)-1].Newlines = le.Uint32(b[90:])
+		}
 	}
 	return out, nil
 }

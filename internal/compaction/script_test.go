@@ -42,7 +42,7 @@ import (
 //	estimate profile= provider= text= units= | window provider= model= over= | reserve window= max=
 //
 // The lines of session, add and turn are messages: system, user and assistant with
-// a text and tokens=; tool NAME PATH tokens= id= offset= limit= failed, a call and
+// a text, tokens= and lines=; tool NAME PATH tokens= id= offset= limit= failed, a call and
 // its result; calls NAME PATH; NAME PATH, calls of one message, and result NAME
 // PATH, a result of the oldest call of that description, or of id=.
 func TestScripts(t *testing.T) {
@@ -369,7 +369,15 @@ func padded(text string, opt map[string]string, r compaction.Rate) string {
 		return text
 	}
 	n, _ := strconv.Atoi(opt["tokens"])
-	return words(r, compaction.Tokens(n), text)
+	text = words(r, compaction.Tokens(n), text)
+	if lines, err := strconv.Atoi(opt["lines"]); err == nil { // of about the same length
+		b := []byte(text)
+		for i := 1; i < lines; i++ {
+			b[i*len(b)/lines] = '\n'
+		}
+		text = string(b)
+	}
+	return text
 }
 
 // call describes a call: a tool, its subject, and offset= and limit= of a read.

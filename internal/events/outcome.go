@@ -26,6 +26,7 @@ const (
 
 	ReasonBackground Reason = "background" // a summary came after the fact
 	ReasonEveryTurn  Reason = "every_turn" // the policy clears old results at every turn
+	ReasonArrival    Reason = "arrival"    // the policy cuts results of tools as they come
 
 	ReasonManual   Reason = "manual"   // a session.compact requested it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long

@@ -187,6 +187,33 @@ func TestRecallOfCutOutput(t *testing.T) {
 	}
 }
 
+// B14: an output with too many lines is cut when it comes, before the agent answered it, and
+// stays retrievable.
+func TestRecallOfOutputCutOnArrival(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", worker.Listener{})
+	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, "first line\n"+strings.Repeat("line\n", 3_000)+"last line")
+	env.publish(events.KindTurn, "s", []byte(`{"turn":1,"policy":{"tool_output":{"when":"arrival"}},"messages":[{"role":"user","content":"run it"},`+
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]},`+tool+`]}`))
+	env.awaitDecided()
+	all := env.compactions("s")
+	if len(all) != 1 || all[0].Reason != events.ReasonArrival || len(all[0].Messages) != 3 {
+		t.Fatalf("%+v", all)
+	}
+	cut := string(all[0].Messages[2])
+	if strings.Contains(cut, "first line") || !strings.Contains(cut, "last line") || !strings.Contains(cut, "[Output truncated from ") ||
+		!strings.Contains(cut, "kept as turn 1, message 2: ask compactd.recall") {
+		t.Errorf("%.300s", cut)
+	}
+	if got := env.recall(`{"session":"s","turn":1,"index":2}`); len(got.Messages) != 1 || string(got.Messages[0]) != tool {
+		t.Errorf("recalled %.200s", got.Messages)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // C8: a search finds every message of the session that contains the text, the newest first, with
 // any limit, and none of other sessions.
 func TestSearch(t *testing.T) {

@@ -135,6 +135,8 @@ type Entry struct {
 	Images  uint32
 	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
 
+	Newlines uint32 // of a result
+
 	PathUnits uint16 // length of the path, for its placeholder
 	PathBase  uint16 // tokens of the path, as Base
 	Lines     uint16 // most lines of a trimmed output; 0 = any

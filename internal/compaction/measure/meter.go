@@ -68,6 +68,7 @@ func (by Meter) Field(raw events.Raw) *Size {
 	if s, ok := events.Text(raw); ok {
 		out = by.Text(s)
 	}
+	out.Newlines = 0 // of no use
 	return &out
 }
 
@@ -179,7 +180,9 @@ const maxArgsKey = 1 << 10
 
 func (by Meter) result(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindResult, p.CallKey(), KeyOf(p.Tool)
-	e.addText(by.partText(p))
+	size := by.partText(p)
+	e.addText(size)
+	e.Newlines = uint32(size.Newlines)
 	e.Images = uint32(p.Images)
 	if p.Failed {
 		e.Flags |= FlagFailed

@@ -59,24 +59,56 @@ func (p *Micro) validate(check func(ok bool, format string, args ...any)) {
 	check(0 <= p.IdleKeep && p.IdleKeep <= events.MaxNumber, "prune.micro.idle_keep must be between 0 and %d", int64(events.MaxNumber))
 }
 
-// ToolOutput bounds what one result of a tool keeps once the agent has answered
-// it. It is part of the first stage.
+// ToolOutput bounds what one result of a tool keeps. It is part of the first stage.
 type ToolOutput struct {
-	// A result of more than MaxBytes is cut to MaxBytes, and MaxLines of it, the
-	// notice not counted. 0 sets no limit; without MaxBytes none is cut.
+	// When results are cut: at a compaction, once the agent has answered them, or on
+	// arrival, before it has.
+	When string `json:"when"`
+	// A result of more than MaxBytes is cut to MaxBytes, and one of more than MaxLines to
+	// MaxLines, the notice not counted; what follows the last newline is a line too. 0 sets
+	// no limit.
 	MaxBytes int64 `json:"max_bytes"`
 	MaxLines int64 `json:"max_lines"`
 	// Direction is the end that is kept: tail, head or both.
 	Direction measure.Direction `json:"direction"`
 }
 
+// When results of tools are cut.
+const (
+	atCompaction = "compaction"
+	onArrival    = "arrival"
+)
+
 func defaultOutput() ToolOutput {
 	l := measure.DefaultOutputLimits()
-	return ToolOutput{MaxBytes: l.MaxBytes, MaxLines: l.MaxLines, Direction: l.Keep}
+	return ToolOutput{When: atCompaction, MaxBytes: l.MaxBytes, MaxLines: l.MaxLines, Direction: l.Keep}
+}
+
+// OnArrival reports whether results are cut before the agent has answered them.
+func (p *ToolOutput) OnArrival() bool { return p.When == onArrival }
+
+// Exceeds reports whether an entry is a result that the limits would make smaller.
+func (p *ToolOutput) Exceeds(e *measure.Entry) bool {
+	return p.MaxBytes+p.MaxLines > 0 && e.Whole() && e.Cuttable() && e.Size() > p.Cut(e).Units
+}
+
+// Cut is the edit that cuts a result to the limits.
+func (p *ToolOutput) Cut(e *measure.Entry) events.Edit {
+	most := int64(e.Text)
+	if p.MaxBytes > 0 {
+		most = min(most, p.MaxBytes)
+	}
+	if lines := int64(e.Newlines) + 1; p.MaxLines > 0 && lines > p.MaxLines {
+		most = min(most, int64(e.Text)*p.MaxLines/lines)
+	}
+	return events.Edit{Units: most + measure.LimitNotice, Direction: string(p.Direction), Lines: p.MaxLines}
 }
 
 func (p ToolOutput) validate() error {
 	var errs []error
+	if p.When != atCompaction && p.When != onArrival {
+		errs = append(errs, errors.New("tool_output.when must be one of arrival, compaction"))
+	}
 	if p.MaxBytes < 0 || p.MaxBytes > events.MaxTurnBytes {
 		errs = append(errs, fmt.Errorf("tool_output.max_bytes must be between 0 and %d", events.MaxTurnBytes))
 	}

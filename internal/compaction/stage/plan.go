@@ -86,7 +86,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		}
 	}
 	stage(p.Prune.Enabled, Step{Name: events.StagePrune, Run: func(d *Draft) {
-		if d.Limit(&p.ToolOutput) && d.Repaired() <= m.Target {
+		if d.Limit(&p.ToolOutput, p.ToolOutput.OnArrival()) && d.Repaired() <= m.Target {
 			return
 		}
 		if d.ClearOld(&p.Prune.Micro) && d.Repaired() <= m.Target {

@@ -46,22 +46,21 @@ func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) 
 
 // Limit cuts results that are larger than the limits of a tool's output: to their
 // bytes and lines. Sizes are measured in units, which are never more than bytes, so
-// what is cut is larger for certain; how many lines a result has is not measured, and
-// alone no reason to cut it. Results that the agent has not answered yet stay, and
-// those with images. It reports whether it cut any.
-func (d *Draft) Limit(p *policy.ToolOutput) bool {
-	if p.MaxBytes == 0 {
-		return false
-	}
-	x := events.Edit{Units: p.MaxBytes + measure.LimitNotice, Direction: string(p.Direction), Lines: p.MaxLines}
-	answered := len(d.entries) - 1
-	for answered >= 0 && d.entries[answered].Role != measure.RoleAssistant {
-		answered--
+// what is cut is larger for certain. Where lines are too many, the bytes of as many lines
+// stay as the limit allows, each of the mean length of the result's: how long the last ones
+// are is not measured. Results with images stay, and unless unread is set those that the
+// agent has not answered yet. It reports whether it cut any.
+func (d *Draft) Limit(p *policy.ToolOutput, unread bool) bool {
+	end := len(d.entries)
+	if !unread {
+		for end > 0 && d.entries[end-1].Role != measure.RoleAssistant {
+			end--
+		}
 	}
 	was := len(d.edits)
-	for i := range max(answered, 0) {
-		if e := &d.entries[i]; e.Whole() && e.Cuttable() && !pinned(*e) && e.Size() > x.Units {
-			d.trim(i, x)
+	for i := range end {
+		if e := &d.entries[i]; !pinned(*e) && p.Exceeds(e) {
+			d.trim(i, p.Cut(e))
 		}
 	}
 	return len(d.edits) > was

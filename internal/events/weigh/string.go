@@ -42,6 +42,7 @@ func String(raw []byte) (q Quoted) {
 	}
 	var sum uint64
 	last, short := newlines, 0 // short is how much the text is shorter than its encoding
+	lines := int64(0)
 	for i := 1; i < len(raw); {
 		c := inString[raw[i]]
 		if c < special {
@@ -54,11 +55,15 @@ func String(raw []byte) (q Quoted) {
 		case b == '"':
 			q.Len = i + 1
 			q.Size = size(sum, i-1-short)
+			q.Size.Newlines = lines
 			return q
 		case b == '\\':
 			text, width := q.escape(raw[i:])
 			if width == 0 {
 				return q
+			}
+			if text[0] == '\n' {
+				lines++
 			}
 			short += width - len(text)
 			sum, last = pass(sum, last, text)

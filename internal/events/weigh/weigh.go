@@ -1,12 +1,17 @@
 package weigh
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Size is how large a text is, in all ways that a profile may ask for.
 type Size struct {
 	Units int64 `json:"units"` // UTF-16 code units
 	Base  int64 `json:"base"`  // tokens before a provider's multiplier, estimated by classes or counted
 	Bytes int64 `json:"bytes"`
+	// Newlines are those of a text; of JSON they are not counted.
+	Newlines int64 `json:"-"`
 }
 
 // Counter counts the tokens of a text exactly. It must be pure: the same text has
@@ -147,7 +152,9 @@ const unitShift = 40
 // Text measures a text. It reads each byte once.
 func Text[S string | []byte](s S) Size {
 	sum, _ := pass(0, newlines, s)
-	return size(sum, len(s))
+	out := size(sum, len(s))
+	out.Newlines = int64(strings.Count(string(s), "\n"))
+	return out
 }
 
 // pass goes over a piece of text: it adds to the two sums, and returns the class
@@ -182,7 +189,7 @@ func JSON[S ~string | ~[]byte](s S) Size {
 // size takes the two sums of so many bytes apart.
 func size(sum uint64, bytes int) Size {
 	weight, floor := int64(sum&(1<<unitShift-1)), int64(bytes+FloorBytes-1)/FloorBytes
-	return Size{int64(sum >> unitShift), max((weight+999)/1000, floor), int64(bytes)}
+	return Size{Units: int64(sum >> unitShift), Base: max((weight+999)/1000, floor), Bytes: int64(bytes)}
 }
 
 // escaped is the class of the character that a backslash and b encode in JSON. The four
