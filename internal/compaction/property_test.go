@@ -94,7 +94,7 @@ func TestGaps(t *testing.T) {
 			turn["format"] = g.format
 		}
 		turns[0]["model"] = object{"provider": "openai", "name": "m", "context_window": 1 << 30}
-		turns[0]["policy"] = object{"trigger_mode": "ratio", "prune": object{"micro": object{"every_turn": false}}} // nothing is compacted
+		turns[0]["policy"] = object{"trigger_mode": "ratio", "prune": object{"micro": object{"every_turn": false}}, "tool_output": object{"when": "compaction"}} // nothing is compacted
 		for _, turn := range turns {
 			delete(turn, "usage") // it may fill any window
 		}
