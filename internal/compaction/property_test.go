@@ -510,6 +510,10 @@ func (w *witness) stable(c *events.Compacted) {
 		w.clearedAll(&policy)
 		return
 	}
+	if c.Reason == events.ReasonArrival {
+		w.cutAll(&policy)
+		return
+	}
 	target := w.ledger.AvailableFor(compaction.Tokens(c.TargetTokens))
 	reduced := slices.Contains(c.StagesUsed, events.StageTruncate) || slices.Contains(c.StagesUsed, events.StageSummarize)
 	if history := compaction.Tokens(c.Budget.Breakdown.History) - w.ledger.Rate().PerConversation; reduced && history > target {
@@ -528,6 +532,14 @@ func (w *witness) clearedAll(policy *compaction.Policy) {
 	p := historyOf(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate()).Plan(0, stage.Step{Name: events.StagePrune, Run: func(d *stage.Draft) { d.ClearOld(&policy.Prune.Micro) }})
 	if len(p.Used) > 0 {
 		w.t.Fatalf("%d more results are cleared", p.Stages[0].Edits)
+	}
+}
+
+// cutAll cuts again what is cut on arrival: there is no more.
+func (w *witness) cutAll(policy *compaction.Policy) {
+	p := historyOf(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate()).Plan(0, stage.Step{Name: events.StagePrune, Run: func(d *stage.Draft) { d.Limit(&policy.ToolOutput, true) }})
+	if len(p.Used) > 0 {
+		w.t.Fatalf("%d more results are cut", p.Stages[0].Edits)
 	}
 }
 
