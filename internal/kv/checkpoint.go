@@ -99,7 +99,7 @@ func (s *Store) write(h *head, todo []ordered) error {
 	})
 	if err == nil {
 		s.end(w)
-		s.unmapAll() // bbolt has looked at every page that it wrote again
+		s.Release() // bbolt has looked at every page that it wrote again
 		return nil
 	}
 	if tx != nil {

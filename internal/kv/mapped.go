@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"errors"
+
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
@@ -20,9 +22,13 @@ func (s *Store) looked(tx *bolt.Tx) {
 	}
 }
 
-// unmapAll gives the pages of the mapped file back.
-func (s *Store) unmapAll() {
-	if err := s.view(func(tx *bolt.Tx) error { unmap(tx); return nil }); err != nil {
+// Release gives the pages of the mapped file back, which look-ups brought into the
+// process. The next one takes what it needs from the system's cache.
+func (s *Store) Release() {
+	if s.usable() != nil {
+		return
+	}
+	if err := s.view(func(tx *bolt.Tx) error { unmap(tx); return nil }); err != nil && !errors.Is(err, ErrClosed) {
 		_ = s.damage(events.Address{}, err) // for the next that uses the file
 	}
 }

@@ -37,6 +37,10 @@ func TestMappedPages(t *testing.T) {
 			want(fmt.Sprintf("%d loads", i))
 		}
 	}
+	s.Release()
+	if kb := mappedKB(t, o.Path); kb > 0 {
+		t.Errorf("%d KB of the file are in memory after their release", kb)
+	}
 	if err := s.Each(func(events.Address, []compaction.Row) error { return nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 		return nil, writeError(o.Path, err)
 	}
 	if err == nil {
-		s.unmapAll() // bbolt has looked at every page
+		s.Release() // bbolt has looked at every page
 	}
 	return s, err
 }

@@ -57,9 +57,9 @@ func (f *finder) scan(ctx context.Context) error {
 		}
 		begin, end := max(0, from-f.m.maxWord), min(len(low), from+blockBytes)
 		f.work += end - begin
-		f.m.trie.Walk(low[begin:end], func(last, n, word int64) bool {
-			if to := begin + int(last) + 1; to > from {
-				f.word(int(word), to-int(n), to)
+		f.m.finder.walk(low[begin:end], func(last, n, word int) bool {
+			if to := begin + last + 1; to > from {
+				f.word(word, to-n, to)
 			}
 			return f.left == 0 || f.work <= f.left
 		})

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	ahocorasick "github.com/BobuSumisu/aho-corasick"
 )
 
 // rule finds secrets by their form. Its secret is the group, or the first group
@@ -91,8 +89,8 @@ const (
 
 // machine is all rules, with the words by which a text is looked through for them.
 type machine struct {
-	trie    *ahocorasick.Trie
-	uses    [][]use // by the number of the word
+	finder  *wordFinder // of words
+	uses    [][]use     // by the number of the word
 	rules   []compiled
 	classes map[class]int
 	maxWord int
@@ -138,7 +136,7 @@ func newMachine() (*machine, error) {
 	for _, w := range all {
 		m.uses = append(m.uses, words[w])
 	}
-	m.trie = ahocorasick.NewTrieBuilder().AddStrings(all).Build()
+	m.finder = newWordFinder(all)
 	return m, nil
 }
 
@@ -198,10 +196,10 @@ func (m *machine) number(c chain) {
 // list is what a rule allows, ready to be looked for.
 type list struct {
 	target string
-	words  *ahocorasick.Trie
-	exprs  *ahocorasick.Trie // the words of chains
-	chains [][]placed        // by the number of the word
-	slow   *regexp.Regexp    // all of it, for what is no list of chains, and for more than one line
+	words  *wordFinder
+	exprs  *wordFinder    // the words of chains
+	chains [][]placed     // by the number of the word
+	slow   *regexp.Regexp // all of it, for what is no list of chains, and for more than one line
 }
 
 // placed is a chain with the place of its word.
@@ -215,7 +213,7 @@ func (r *rule) allowLists() []list {
 	for _, a := range r.allow {
 		l := list{target: a.target}
 		if len(a.words) > 0 {
-			l.words = ahocorasick.NewTrieBuilder().AddStrings(a.words).Build()
+			l.words = newWordFinder(a.words)
 		}
 		if len(a.exprs) > 0 {
 			l.read("(?:" + strings.Join(a.exprs, ")|(?:") + ")")
@@ -251,13 +249,13 @@ func (l *list) read(expr string) {
 	for _, w := range all {
 		l.chains = append(l.chains, words[w])
 	}
-	l.exprs = ahocorasick.NewTrieBuilder().AddStrings(all).Build()
+	l.exprs = newWordFinder(all)
 }
 
 // holds reports whether a list has a secret, that is part of a match.
 func (l *list) holds(f *finder, secret, match span) (found bool) {
 	if l.words != nil {
-		l.words.Walk(f.bytes[secret.from:secret.to], func(int64, int64, int64) bool {
+		l.words.walk(f.bytes[secret.from:secret.to], func(int, int, int) bool {
 			found = true
 			return false
 		})
@@ -276,8 +274,8 @@ func (l *list) holds(f *finder, secret, match span) (found bool) {
 	if l.exprs == nil || strings.IndexByte(f.s[in.from:in.to], '\n') >= 0 {
 		return l.slow.MatchString(f.s[in.from:in.to])
 	}
-	l.exprs.Walk(f.bytes[in.from:in.to], func(last, n, word int64) bool {
-		start := in.from + int(last-n) + 1
+	l.exprs.walk(f.bytes[in.from:in.to], func(last, n, word int) bool {
+		start := in.from + last - n + 1
 		for _, p := range l.chains[word] {
 			var g groups
 			left := maxSteps

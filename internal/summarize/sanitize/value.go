@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
-
-	ahocorasick "github.com/BobuSumisu/aho-corasick"
 )
 
 // The way a value follows its name limits what it can be.
@@ -115,7 +113,7 @@ var places = []string{
 	"secrets.", "process.env", "os.environ", "getenv", "<password", "<token", "<secret", "{{", "bytes left out",
 }
 
-var placeTrie = ahocorasick.NewTrieBuilder().AddStrings(places).Build()
+var placeFinder = newWordFinder(places)
 
 var variable = regexp.MustCompile(`^(?:` +
 	`\$[A-Za-z_][\w.:]*|\$\{[^}]*\}?|\$\(.*|\$\{\{.*|%[A-Za-z_]\w*%|%\(?\w*\)?[sdvq]|@[A-Za-z_]+@|\{\{.*|\{[\w.:-]*\}?|<[^<>]*>?|\[[\w .:-]*\]?|__\w+__|#\{.*|:[a-z]\w*|\?|@\w+|&\w+|\*\w+` +
@@ -134,7 +132,7 @@ func placeholder(v string) bool {
 		}
 	}
 	found := false
-	placeTrie.Walk(low, func(int64, int64, int64) bool {
+	placeFinder.walk(low, func(int, int, int) bool {
 		found = true
 		return false
 	})

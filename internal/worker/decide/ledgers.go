@@ -29,6 +29,7 @@ type Entry struct {
 type Store interface {
 	Load(events.Address) ([]compaction.Row, error)
 	List(tenant, after string, n int) ([]string, error)
+	Release() // the memory that look-ups took
 }
 
 // ledger is that of the entry, an empty one that is not kept if it has none.
@@ -172,12 +173,14 @@ func (d *Decider) Evict(n, bytes int) int {
 }
 
 // EvictUnused lets every ledger that is stored leave memory if none was used since the call
-// before. A session whose idleness is still to be noticed stays.
+// before. A session whose idleness is still to be noticed stays. What was needed to read
+// and to decide is given back too: large turns leave large buffers.
 func (d *Decider) EvictUnused() {
 	unused := d.clock == d.seen
 	if d.seen = d.clock; !unused || d.Store == nil {
 		return
 	}
+	d.decoder, d.turn, d.next = events.Decoder{}, compaction.Turn{}, compaction.Next{}
 	stay := map[events.Address]*Entry{} // a map that is emptied would not shrink
 	d.Weight = 0
 	for a, k := range d.Cache {
@@ -187,6 +190,7 @@ func (d *Decider) EvictUnused() {
 		}
 	}
 	d.Cache = stay
+	d.Store.Release()
 }
 
 // Sessions names at most n sessions of a tenant behind one, in order: those in memory

@@ -10,6 +10,8 @@ import (
 // rows is a store in memory.
 type rows map[events.Address][]compaction.Row
 
+func (r rows) Release() {}
+
 func (r rows) Load(a events.Address) ([]compaction.Row, error) { return r[a], nil }
 func (rows) List(string, string, int) ([]string, error)        { return nil, nil }
 func (r rows) write(t *testing.T, d *Decider) (written []*Entry) {

@@ -441,6 +441,8 @@ func (d *simulatedDisk) fits(log []decide.Event, marker compaction.Seq) bool {
 }
 
 // Load is kv.Store.Load.
+func (d *simulatedDisk) Release() {}
+
 func (d *simulatedDisk) Load(a events.Address) ([]compaction.Row, error) {
 	var out []compaction.Row
 	for name, data := range d.rows[a] {
