@@ -30,31 +30,32 @@ type agentsFlags struct {
 }
 
 // edge is the listener for agents; the zero value is off.
-type edge struct {
-	*agents.Edge
-	own *nats.Conn // of --agents-creds; nil is the worker's
-}
+type edge struct{ *agents.Edge }
 
 func (a *agentsFlags) off() bool { return a.Agents == "" || a.Agents == "-1" || a.Agents == "off" }
 
+// forAgents is the connection that publishes for agents: of --agents-creds, else the worker's.
+func (f *flags) forAgents(ctx context.Context, log zerolog.Logger, l *link) (publish *nats.Conn, done func(), err error) {
+	if f.AgentsCreds == "" {
+		return l.read, func() {}, nil
+	}
+	o := f.With(connect.Options{URL: f.NATS, Name: "compactd agents", OnError: func(err error) { log.Warn().Err(err).Msg("connection error") }})
+	o.Creds, o.User, o.Password = string(f.AgentsCreds), "", ""
+	if l.server != nil {
+		o.InProcess = l.server
+	}
+	if publish, err = connect.Open(ctx, o); err != nil {
+		return nil, nil, fmt.Errorf("--agents-creds: %w", err)
+	}
+	return publish, publish.Close, nil
+}
+
 // startEdge takes the port and answers until stop.
-func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, w *worker.Worker, partitions int) (stop func(), addr string, err error) {
+func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, publish *nats.Conn, w *worker.Worker, partitions int) (stop func(), addr string, err error) {
 	if f.off() {
 		return func() {}, "", nil
 	}
 	e := edge{}
-	publish := l.read
-	if f.AgentsCreds != "" {
-		o := f.With(connect.Options{URL: f.NATS, Name: "compactd agents", OnError: func(err error) { log.Warn().Err(err).Msg("connection error") }})
-		o.Creds, o.User, o.Password = string(f.AgentsCreds), "", ""
-		if l.server != nil {
-			o.InProcess = l.server
-		}
-		if e.own, err = connect.Open(ctx, o); err != nil {
-			return nil, "", fmt.Errorf("--agents-creds: %w", err)
-		}
-		publish = e.own
-	}
 	e.Edge, err = agents.New(agents.Config{
 		Listen: f.Agents, Tokens: string(f.AgentsTokens), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
 		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Publish: publish, Read: l.read, Partitions: partitions,
@@ -62,7 +63,6 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, w *w
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
 	})
 	if err != nil {
-		e.close()
 		return nil, "", fmt.Errorf("--agents: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -73,7 +73,7 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, w *w
 		}
 	})
 	running.Go(func() { e.reloadAtHUP(ctx, log) })
-	return func() { cancel(); running.Wait(); e.close() }, e.Addr(), nil
+	return func() { cancel(); running.Wait() }, e.Addr(), nil
 }
 
 // reloadAtHUP reads the tokens again at each SIGHUP.
@@ -92,11 +92,5 @@ func (e *edge) reloadAtHUP(ctx context.Context, log zerolog.Logger) {
 			continue
 		}
 		log.Info().Msg("tokens read again")
-	}
-}
-
-func (e *edge) close() {
-	if e.own != nil {
-		e.own.Close()
 	}
 }

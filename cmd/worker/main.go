@@ -233,8 +233,13 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
+	publish, closePublish, err := f.forAgents(ctx, log, link)
+	if err != nil {
+		return err
+	}
+	defer closePublish()
 	w, err := worker.New(worker.Config{
-		Read: link.read, Commit: link.commit, Streams: streams, Compaction: config,
+		Read: link.read, Commit: link.commit, Publish: publish, Streams: streams, Compaction: config,
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
 		Memory: limit, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(),
@@ -246,7 +251,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	if err := mon.watch(ctx, w); err != nil {
 		return err
 	}
-	stopEdge, agentsAddr, err := f.startEdge(ctx, log, link, w, streams.Partitions)
+	stopEdge, agentsAddr, err := f.startEdge(ctx, log, link, publish, w, streams.Partitions)
 	if err != nil {
 		return err
 	}

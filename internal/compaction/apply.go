@@ -151,6 +151,14 @@ func (l *Ledger) retract(k int64) {
 			l.generations[i].Saved = 0
 		}
 	}
+	if slices.ContainsFunc(l.generations, func(g generation) bool { return g.Through >= k }) {
+		l.generations = slices.Clone(l.generations) // a fork shares them
+		for i := range l.generations {
+			if l.generations[i].Through >= k {
+				l.generations[i].Through = 0
+			}
+		}
+	}
 	l.changed.entry, l.changed.turn = min(l.changed.entry, l.entries.n), min(l.changed.turn, len(l.turns))
 	l.recount()
 	l.usage.dropAnchor()
@@ -169,7 +177,10 @@ func (l *Ledger) retracted(m editRecord) bool { return int(m.entry) >= l.entries
 func (l *Ledger) append(t *Turn, generation int64) {
 	other := t.format != l.format || t.model != nil && *t.model != l.model
 	bound := other && l.bindsThinking()
-	l.turns = append(l.turns, turnRecord{t.identity, t.Seq})
+	l.addTurn(t.identity, t.Seq, t.messages)
+	if l.LastTurn() == 1 {
+		l.forkedAt = t.fork
+	}
 	l.prompts.add(l.LastTurn(), t, generation)
 	l.format = t.format
 	if t.system != nil {
@@ -270,7 +281,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
-	g := generation{Tokens(b.TokensSaved), l.Generation()}
+	g := generation{Tokens(b.TokensSaved), l.Generation(), b.Through.Turn}
 	if b.RewoundTo != nil {
 		g.From = min(*b.RewoundTo, l.Generation())
 	}

@@ -76,5 +76,14 @@ func PolicyFields(path string) []string { return policy.Fields(path) }
 // View is an effective history in entries, ready to be rendered.
 type View = render.View
 
+// Sourced is a message of a rendered history, and what it was made of; see [render.Sourced].
+type Sourced = render.Sourced
+
+// RenderSourced writes a view in the session's own dialect, and states what each message was
+// made of.
+func RenderSourced(v *View, texts render.Texts) ([]Sourced, error) {
+	return render.RenderSourced(v, texts)
+}
+
 // Render writes a view in the session's own dialect; see package render.
 func Render(v *View, texts render.Texts) ([]events.Raw, error) { return render.Render(v, texts) }

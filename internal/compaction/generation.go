@@ -15,6 +15,8 @@ import (
 type generation struct {
 	Saved Tokens `json:"saved"` // by it; negative for a rewind, 0 where it is unknown
 	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to
+	// Through is the last turn that it changed, 0 where that was retracted since.
+	Through int64 `json:"through,omitzero"`
 }
 
 // unknown reports whether turns that the generation made smaller were retracted, or have left
@@ -128,6 +130,34 @@ func (l *Ledger) ViewAt(generation int64) *View {
 	d := stage.NewDraft(l.visibleAt(generation), l.format, l.cache.rate)
 	d.Repair()
 	return l.viewOf(d.Entries(), generation)
+}
+
+// ViewThrough returns the history up to a turn as a generation would have it, repaired.
+func (l *Ledger) ViewThrough(generation, turn int64) *View {
+	entries := slices.DeleteFunc(l.visibleAt(generation), func(e Entry) bool { return e.End().Turn > turn })
+	d := stage.NewDraft(entries, l.format, l.cache.rate)
+	d.Repair()
+	return l.viewOf(d.Entries(), generation)
+}
+
+// GenerationThrough is the last turn that a generation changed, 0 where it is not known any more.
+func (l *Ledger) GenerationThrough(generation int64) int64 {
+	if generation < 1 || generation > l.Generation() {
+		return 0
+	}
+	return l.generations[generation-1].Through
+}
+
+// Settings are what turns set, and what holds until another one does.
+type Settings struct {
+	Model         events.Model
+	Policy        events.Raw
+	System, Tools measure.Key // of their JSON, 0 for none
+}
+
+// Settings returns what holds now.
+func (l *Ledger) Settings() Settings {
+	return Settings{l.model, l.override, l.prompts.System, l.prompts.Tools}
 }
 
 // viewOf is the view of entries under a generation, as the session's policy has it rendered.

@@ -25,6 +25,7 @@ type Ledger struct {
 	systemSeq Seq          // of the turn that set the system prompt
 	toolSeq   Seq          // of the turn that set the tools
 	override  events.Raw   // the session's own policy
+	forkedAt  *events.Fork // where it branched off, nil where it did not
 	prompts   prompts      // what the model's thinking is bound to
 
 	turns       []turnRecord // turns[i] is turn i+1
@@ -60,7 +61,9 @@ type Ledger struct {
 // turnRecord is what a ledger keeps of one turn.
 type turnRecord struct {
 	identity
-	seq Seq // in the log
+	whole events.Digest // of the session up to the turn, see [events.Digest.With]; zero from a turn on whose digest is not known
+	end   uint32        // messages of the session up to the turn
+	seq   Seq           // in the log
 }
 
 // span hides the entries of positions from ≤ i < to behind a truncation notice, or behind
@@ -111,6 +114,39 @@ func (l *Ledger) TurnSeqs() []Seq {
 	}
 	return out
 }
+
+// Chain lists what the turns of the session are recognised by, turn 1 first.
+func (l *Ledger) Chain() []events.Link {
+	out := make([]events.Link, len(l.turns))
+	for i := range l.turns {
+		t := &l.turns[i]
+		out[i] = events.Link{Digest: t.digest, Whole: t.whole, End: t.end, Seq: uint64(t.seq)}
+	}
+	return out
+}
+
+// base is what the last turn leaves: the digest and the messages of the session.
+func (l *Ledger) base() (whole events.Digest, messages uint32) {
+	if n := len(l.turns); n > 0 {
+		return l.turns[n-1].whole, l.turns[n-1].end
+	}
+	return whole, 0
+}
+
+// addTurn adds what is kept of a turn, with so many messages.
+func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
+	whole, end := l.base()
+	switch {
+	case x.digest == events.Digest{}, len(l.turns) > 0 && whole == events.Digest{}:
+		whole = events.Digest{}
+	default:
+		whole = whole.With(x.digest, int(messages))
+	}
+	l.turns = append(l.turns, turnRecord{x, whole, end + messages, seq})
+}
+
+// ForkedFrom is where the session branched off another one, nil where it did not.
+func (l *Ledger) ForkedFrom() *events.Fork { return l.forkedAt }
 
 // Format is the dialect of the session, "" before its first turn.
 func (l *Ledger) Format() events.Format { return l.format }
@@ -370,7 +406,7 @@ func (o *openLately) oldest() int {
 
 // Bytes in memory of what a ledger has many of; a test holds them to the types.
 const (
-	heldTurn = 32
+	heldTurn = 56
 	heldSpan = 40
 	heldEdit = 20
 	heldRest = 1 << 10 // everything else of a ledger, as a round figure

@@ -68,6 +68,7 @@ type Header struct {
 	Prepared    *stage.Summary `json:"prepared,omitzero"`
 	Breaker     breaker        `json:"breaker"`
 	Noted       []uint32       `json:"noted,omitzero"`
+	Fork        *events.Fork   `json:"forked_from,omitzero"`
 }
 
 type spanRow struct {
@@ -99,6 +100,7 @@ type parkedRow struct {
 	Usage        *events.Usage `json:"usage,omitzero"`
 	Generation   int64         `json:"generation"`
 	UsageProblem string        `json:"usage_problem,omitzero"`
+	Fork         *events.Fork  `json:"forked_from,omitzero"`
 }
 
 // Rows returns the rows that changed since the last call of Stored.
@@ -144,7 +146,7 @@ func (l *Ledger) Header() *Header {
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
-		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage,
+		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage, Fork: l.forkedAt,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -154,7 +156,7 @@ func (l *Ledger) Header() *Header {
 			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.override,
 			[]byte{},
 			nil,
-			t.usage, t.generation, t.usageProblem,
+			t.usage, t.generation, t.usageProblem, t.fork,
 		}
 		for i := range t.entries {
 			p.Entries = appendEntry(p.Entries, &t.entries[i])
@@ -176,7 +178,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		byName[r.Name] = r.Data
 	}
 	l.model, l.format, l.override, l.compactedTo = h.Model, h.Format, h.Override, h.CompactedTo
-	l.prompts = h.Prompts
+	l.prompts, l.forkedAt = h.Prompts, h.Fork
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.attempted, l.whileOpen = h.Attempted, h.WhileOpen
@@ -196,6 +198,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		l.parked = append(l.parked, &Turn{
 			p.Seq, p.ID, p.Time, p.Number, p.From,
 			identity{p.Digest, p.Hash},
+			messagesOf(entries), nil, p.Fork,
 			p.Model, p.Format, p.System, p.Tools, p.Override, p.SystemKey, p.ToolsKey,
 			entries, p.Usage,
 			events.Usage{},
@@ -230,6 +233,7 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 			l.entries.add(e)
 		}
 	}
+	messages := l.messagesPerTurn(h.Turns)
 	for r := 0; len(l.turns) < h.Turns; r++ {
 		b := byName[rowName(rowTurns, r)]
 		want, size := min(turnsPerRow, h.Turns-len(l.turns)), turnBytes
@@ -240,10 +244,10 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 			return errRows
 		}
 		for ; want > 0; want, b = want-1, b[size:] {
-			var t turnRecord
-			copy(t.digest[:], b[:size-16])
-			t.settings, t.seq = measure.Key(binary.LittleEndian.Uint64(b[size-16:])), Seq(binary.LittleEndian.Uint64(b[size-8:]))
-			l.turns = append(l.turns, t)
+			var x identity
+			copy(x.digest[:], b[:size-16])
+			x.settings = measure.Key(binary.LittleEndian.Uint64(b[size-16:]))
+			l.addTurn(x, Seq(binary.LittleEndian.Uint64(b[size-8:])), messages[len(l.turns)])
 		}
 	}
 	for r := 0; len(l.edits) < h.Edits; r++ {
@@ -275,6 +279,25 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 		return errRows
 	}
 	return nil
+}
+
+// messagesPerTurn counts the messages of each turn: each has an entry at least.
+func (l *Ledger) messagesPerTurn(turns int) []uint32 {
+	out := make([]uint32, turns)
+	for i := range l.entries.n {
+		if e := l.entries.at(i); e.Turn >= 1 && int(e.Turn) <= turns {
+			out[e.Turn-1] = e.Index + 1
+		}
+	}
+	return out
+}
+
+// messagesOf is how many messages the entries of one turn are of.
+func messagesOf(entries []Entry) uint32 {
+	if n := len(entries); n > 0 {
+		return entries[n-1].Index + 1
+	}
+	return 0
 }
 
 // The size of a stored entry, and that of one of rules 3.

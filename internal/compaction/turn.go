@@ -16,6 +16,9 @@ type Turn struct {
 	number int64 // 0 = the next
 	from   int64 // replaces_from
 	identity
+	messages uint32         // how many it has
+	expect   *events.Expect // the base that it is for, nil for any; not stored
+	fork     *events.Fork   // where its session branched off, nil where it did not
 
 	model    *events.Model // nil = unchanged
 	format   events.Format // of its messages
@@ -44,6 +47,7 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 	*t = Turn{
 		entries: t.entries[:0],
 		Seq:     seq, ID: in.ID, number: max(in.Number, in.ReplacesFrom), from: in.ReplacesFrom, identity: identity{in.Digest, in.Settings},
+		messages: uint32(len(in.Contents)), expect: in.Expect, fork: in.Fork,
 		model: in.Model, format: in.Dialect, system: by.Field(in.System), tools: by.Field(in.Tools), override: bytes.Clone(in.Policy),
 		systemKey: events.KeyOf([]byte(in.System)), toolsKey: events.KeyOf([]byte(in.Tools)),
 		generation: in.Generation, usageProblem: in.UsageProblem, fault: in.Fault,
@@ -131,7 +135,7 @@ func (l *Ledger) refuse(t *Turn) error {
 	return c.fits("model.max_output_tokens", t.model, policy)
 }
 
-// admit decides about a turn by its number. The code is set for deny.
+// admit decides about a turn by its number and its base. The code is set for deny.
 func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	next := l.LastTurn() + 1
 	if v := l.seen(t); v != accept {
@@ -139,6 +143,9 @@ func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 			return reject, events.CodeTurnConflict
 		}
 		return v, ""
+	}
+	if whole, _ := l.base(); t.expect != nil && (*t.expect != events.Expect{Turn: l.LastTurn(), Digest: whole}) {
+		return reject, events.CodeStaleBase
 	}
 	switch {
 	case t.from > next:

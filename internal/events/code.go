@@ -33,6 +33,7 @@ const (
 	CodeOutcomesLimit   Code = "outcomes_limit"
 	CodeInvalidHistory  Code = "invalid_history"
 	CodeTurnConflict    Code = "turn_conflict"
+	CodeStaleBase       Code = "stale_base"
 	CodeTurnGap         Code = "turn_gap"
 	CodeTooManyParked   Code = "too_many_parked"
 	CodeTooManyEdits    Code = "too_many_edits"
@@ -52,6 +53,13 @@ const (
 	CodeAborted            Code = "aborted"
 	CodeBudgetExceeded     Code = "budget_exceeded"
 	CodeNotOverflow        Code = "not_overflow"
+
+	CodeOtherHistory    Code = "other_history"
+	CodeDiverged        Code = "diverged"
+	CodeEditedView      Code = "edited_view"
+	CodeUnstableHistory Code = "unstable_history"
+	CodeLate            Code = "late"
+	CodeUsageUnbound    Code = "usage_unbound"
 	CodeBoundThinking      Code = "bound_thinking"
 )
 
@@ -87,6 +95,7 @@ var Codes = map[Code]CodeInfo{
 	CodeInvalidHistory:  {false, "A defect of the worker made a history that is not valid for its provider; this compaction is published without its messages.", "Go on with the history that you hold, and report it: a later compaction takes its place."},
 	CodeOutcomesLimit:   {false, "The compactions of this tenant have filled what it may have stored for now; this one is published without its messages.", "Request the history from compactd.context. Fewer rewinds and compactions by hand, or a higher bound of the operator, bring messages back."},
 	CodeTurnConflict:    {true, "A turn of this number with other content was taken before.", "Continue with the next number, or withdraw the old turns with replaces_from."},
+	CodeStaleBase:       {true, "The session is not at the base that the turn expects: other turns came before it.", "Send the whole history to compactd.sync, or compute the turn again from the session as it is."},
 	CodeTurnGap:         {false, "Turns are missing before this one; it is parked until they come.", "Send the turn named in expected, or resync with replaces_from."},
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
 	CodeTooManyEdits:    {true, "The session was rewound and compacted by hand so often that its edits are many times its messages.", "Send the whole history again with replaces_from 1."},
@@ -108,6 +117,12 @@ var Codes = map[Code]CodeInfo{
 	CodeAborted:            {false, "The request has become obsolete: turns were retracted, or another request took its place.", "Request it again if it is still wanted."},
 	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, see budget.breakdown, or use a model with a larger window."},
 	CodeBoundThinking:      {true, "The provider refused thinking that is bound to another history than the one before it; a shorter history would not solve that.", "Drop thinking and redacted_thinking from your own turns that were made under an older generation, or before system prompt or tools changed, and send the call again; see bound_thinking in docs/format/wire.md."},
+	CodeOtherHistory:       {true, "The history has nothing in common with that of the session, which goes on.", "Give each conversation a session of its own; name that of a sub-agent with branch. To begin the session again, end it first."},
+	CodeDiverged:           {true, "The history is another one than the session has, and on_diverge is refuse.", "Send the history again with on_diverge replace, or branch."},
+	CodeEditedView:         {false, "The history has messages of compactd that were changed; it went into a branch, since the originals are behind them.", "Keep your own history, and apply the parts to it for each call; or go on, the answer names the branch."},
+	CodeUnstableHistory:    {false, "A message of the history is another one in each request; nothing is published until it stays, and the history goes out as it is.", "Send the message that the text names with the same members each time; times and ids belong into members that are no content."},
+	CodeLate:               {false, "The turn was not decided in time; the answer rests on what was decided before.", "Go on. A larger wait_ms waits longer."},
+	CodeUsageUnbound:       {false, "The usage was counted for another view than the last one, and is ignored.", "Send usage with the view of the answer that the call was made with."},
 	CodeNotOverflow:        {true, "A shorter history would not solve the error; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
 }
 

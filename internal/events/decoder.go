@@ -79,7 +79,7 @@ func (d *Decoder) walk(raw Raw) *dialect.Reader {
 
 // turnFields are the fields of a turn but for its messages, nil where absent.
 type turnFields struct {
-	v, id, turn, generation, replaces, model, format, system, tools, policy, usage Raw
+	v, id, turn, generation, replaces, model, format, system, tools, policy, usage, expect, fork Raw
 }
 
 // of is the field of a name, nil for a name that has no meaning.
@@ -107,6 +107,10 @@ func (f *turnFields) of(name []byte) *Raw {
 		return &f.policy
 	case "usage":
 		return &f.usage
+	case "expect":
+		return &f.expect
+	case "forked_from":
+		return &f.fork
 	}
 	return nil
 }
@@ -148,8 +152,13 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 		}
 		return env.countOf("", name, v, low, MaxNumber)
 	}
-	if version := number("v", f.v, 1); version != 0 && version != Version {
+	version := number("v", f.v, 1)
+	if version != 0 && version != Version && version != VersionExpect {
 		return false
+	}
+	if f.expect != nil || f.fork != nil {
+		env.fields = []codec.Member{{Name: "expect", Value: f.expect}, {Name: "forked_from", Value: f.fork}}
+		t.Expect, t.Fork = env.expect(), env.fork()
 	}
 	switch id := codec.TextBytes(f.id); {
 	case f.id == nil || f.id.Kind() == 'n':

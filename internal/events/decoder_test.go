@@ -83,7 +83,9 @@ func FuzzDecoder(f *testing.F) {
 // oddTurns are turns that one pass does not take, or barely does.
 var oddTurns = []string{
 	``, `{}`, `[]`, `{"messages":[]}`, `{"messages":{}}`, `{"messages":null}`, `{"messages":[],"messages":[]}`, `{"messages":["x"]}`, `{"messages":[{}]} {}`,
-	`{"messages":[],"format":"anthropic"}`, `{"format":"none","messages":[]}`, `{"format":7,"messages":[]}`, `{"v":2,"messages":[]}`, `{"v":"1","messages":[]}`,
+	`{"messages":[],"format":"anthropic"}`, `{"format":"none","messages":[]}`, `{"format":7,"messages":[]}`, `{"v":2,"messages":[]}`, `{"v":3,"messages":[]}`,
+	`{"v":2,"expect":{"turn":7,"digest":"000102030405060708090a0b0c0d0e0f"},"forked_from":{"session":"s","turn":3},"messages":[]}`, `{"v":2,"expect":{},"messages":[]}`,
+	`{"v":1,"expect":{},"forked_from":7,"messages":[]}`, `{"v":2,"expect":null,"forked_from":null,"messages":[]}`, `{"v":2,"forked_from":[],"messages":[]}`, `{"v":"1","messages":[]}`,
 	`{"messages":[{"role":"user","content":"\ud83d"}]}`, "{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", `{"x":"\udc00","messages":[]}`,
 	`{"model":{"provider":"anthropic","max_output_tokens":0},"messages":[]}`, `{"model":{"provider":"anthropic","provider":"x"},"messages":[]}`, `{"model":[],"messages":[]}`,
 	`{"messages":[{"role":"user","content":[]}],"model":{"provider":"anthropic"}}`, `{"model":{"provider":"anthropic"},"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`,

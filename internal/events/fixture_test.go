@@ -38,7 +38,13 @@ func TestFixturesAreEnvelopes(t *testing.T) {
 	var names []string
 	for name, data := range fixtures(t) {
 		names = append(names, name)
-		env, err := decodeEnvelope(data, MaxTurnBytes)
+		env, err := openEnvelope(data, MaxTurnBytes)
+		if err == nil && strings.HasPrefix(name, string(KindTurn)) {
+			env.later = VersionExpect
+		}
+		if err == nil {
+			env.check()
+		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if len(env.problems) > 0 {

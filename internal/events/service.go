@@ -153,7 +153,7 @@ func (r *StatsRequest) RequestedModel() Model {
 
 // RequestAddress names the session of any request.
 func RequestAddress(request []byte) (Address, error) {
-	env, err := decodeEnvelope(request, MaxCheckBytes)
+	env, err := decodeEnvelope(request, MaxSyncBytes) // the most of any
 	if err != nil {
 		return Address{}, err
 	}
@@ -162,7 +162,7 @@ func RequestAddress(request []byte) (Address, error) {
 
 // RequestTenant names the tenant of any request.
 func RequestTenant(request []byte) (string, error) {
-	env, err := decodeEnvelope(request, MaxCheckBytes)
+	env, err := decodeEnvelope(request, MaxSyncBytes)
 	if err != nil {
 		return "", err
 	}

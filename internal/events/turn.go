@@ -9,6 +9,10 @@ import (
 // Version is the version of the wire contract.
 const Version = 1
 
+// VersionExpect is the version of a session.turn that may name its base, see [Expect]: a worker
+// that would not heed the base refuses the turn.
+const VersionExpect = 2
+
 // Bounds of what an event may hold.
 const (
 	MaxTurnBytes   = 4 << 20 // of a whole session.turn
@@ -51,6 +55,23 @@ type Turn struct {
 	Usage        *Usage `json:"-"`                      // as it is read; it travels in its provider's shape
 	UsageProblem string `json:"-"`                      // why a usage that was there could not be read; the turn counts without it
 	Policy       Raw    `json:"policy,omitzero"`        // nil = unchanged
+
+	Expect *Expect `json:"expect,omitzero"`      // base that the turn is for; nil for any
+	Fork   *Fork   `json:"forked_from,omitzero"` // where the session branched off, in its first turn; nil for nowhere
+}
+
+// Expect is the base of a turn: what the session must have before the turn, and else the
+// turn is refused. A base has a turn of number 0 before the first.
+type Expect struct {
+	Turn   int64  `json:"turn"`   // the last turn taken
+	Digest Digest `json:"digest"` // of the session up to it; see [Digest.With]
+}
+
+// Fork is where a session branched off: behind a turn of another session of its tenant, 0 for
+// its beginning.
+type Fork struct {
+	Session string `json:"session"`
+	Turn    int64  `json:"turn"`
 }
 
 // DecodeTurn reads the payload of a session.turn. Its error is an [*Invalid]
@@ -59,11 +80,13 @@ type Turn struct {
 // checked for being JSON only: their shape depends on the session's dialect.
 // The turn holds parts of data, which must not change afterwards.
 func DecodeTurn(data []byte) (*Turn, error) {
-	env, err := decodeEnvelope(data, MaxTurnBytes)
+	env, err := openEnvelope(data, MaxTurnBytes)
 	if err != nil {
 		return nil, err
 	}
 	t := &Turn{}
+	env.later = VersionExpect
+	env.check()
 	env.turn(t)
 	if m, ok := env.take("messages"); !ok {
 		env.problems.add(CodeMissingField, "messages", "is required")
@@ -85,6 +108,7 @@ func (e *envelope) turn(t *Turn) {
 	t.Tools = e.raw("tools", '[')
 	t.Policy = e.raw("policy", '{')
 	t.Usage, t.UsageProblem = e.usage()
+	t.Expect, t.Fork = e.expect(), e.fork()
 	if t.Format != "" && !t.Format.Known() {
 		e.problems.join(unknownFormat())
 	}
@@ -96,10 +120,20 @@ func (e *envelope) turn(t *Turn) {
 // envelope is the outer object of an event, read strictly.
 type envelope struct {
 	fields   []codec.Member
+	later    int64 // a version that the event may have too
 	problems problems
 }
 
 func decodeEnvelope(data []byte, limit int) (*envelope, error) {
+	e, err := openEnvelope(data, limit)
+	if err == nil {
+		e.check()
+	}
+	return e, err
+}
+
+// openEnvelope is decodeEnvelope without check.
+func openEnvelope(data []byte, limit int) (*envelope, error) {
 	if len(data) > limit {
 		return nil, invalidf(CodeTooLarge, "", "the event has more than %d bytes", limit)
 	}
@@ -117,7 +151,6 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	}
 	e := &envelope{}
 	e.fields, _ = codec.AppendMembers(make([]codec.Member, 0, codec.FewMembers), data) // an object: it is checked
-	e.check()
 	return e, nil
 }
 
@@ -129,7 +162,7 @@ func (e *envelope) check() {
 			e.problems.add(CodeDuplicateKey, fieldName(f.Name), "occurs twice")
 		}
 	}
-	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version {
+	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version && v != e.later {
 		e.problems.add(CodeBadVersion, "v", "is %d; this worker speaks %d", v, Version)
 	}
 }

@@ -30,6 +30,9 @@ func statusesOf(name string) []int {
 	case "attach", "check":
 		all = append(all, 409, 413)
 	}
+	if name == "sync" {
+		all = append(all, 404, 409, 410, 413)
+	}
 	if slices.Contains([]string{"context", "stats", "check", "outcome"}, name) {
 		all = append(all, 504)
 	}

@@ -352,7 +352,7 @@ func wrongFields() []hostile {
 	bad, far := events.CodeBadType, events.CodeOutOfRange
 	add("v", bad, quoted, "1.5", "true", "[]", "{}")
 	add("v", far, "-1", "0", "1e400", huge)
-	add("v", events.CodeBadVersion, "2", "1e3")
+	add("v", events.CodeBadVersion, "3", "1e3")
 	add("id", bad, "7", "true", "[]", `{"a":`+quoted+`}`, `"a\u0001b"`, `"a\nb"`)
 	add("id", events.CodeTooLarge, `"`+strings.Repeat("i", 257)+`"`)
 	for _, f := range []string{"turn", "generation", "replaces_from"} {

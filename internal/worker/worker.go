@@ -28,6 +28,9 @@ type Config struct {
 	// Read is the connection turns come in on, Commit the one outcomes go out on.
 	// They should be two: a commit must not wait behind a backlog of turns.
 	Read, Commit *nats.Conn
+	// Publish is the connection that the turns of syncs go out on, of a user that may publish
+	// what agents publish. Default Read.
+	Publish *nats.Conn
 	// Streams is what topology.Ensure returned.
 	Streams *topology.Streams
 	// Compaction is what decisions depend on beside the log, whose age it gets here.
@@ -162,7 +165,7 @@ func New(c Config) (*Worker, error) {
 
 func (w *Worker) newService() *query.Service {
 	return query.New(query.Config{
-		Read: w.config.Read, Commit: w.config.Commit, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
+		Read: w.config.Read, Commit: w.config.Commit, Publish: w.config.Publish, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
 		Summarizer: w.config.Summarizer, Listener: w.config.Listener, Owner: w.config.Owner, Version: w.config.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})

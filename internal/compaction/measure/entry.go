@@ -196,6 +196,11 @@ func (e *Entry) SameMessage(x *Entry) bool {
 	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindTruncation) == (x.Kind == KindTruncation)
 }
 
+// NeedsText reports whether a rendering of the entry needs more than its message as it came.
+func (e *Entry) NeedsText() bool {
+	return e.Kind >= KindTruncation || e.Op != OpNone || e.Flags.Has(FlagEmpty|FlagThinking|FlagAnswer|FlagCall)
+}
+
 // End is the position of the last message that the entry represents: its own, or
 // the last of the range behind a truncation notice or summary.
 func (e *Entry) End() events.Position {

@@ -50,12 +50,14 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	if !slices.ContainsFunc(r.parts, hasContent) {
 		return nil
 	}
+	out.from(&r.view.Entries[from])
 	if r.dialect.Apart && out.results {
 		return r.apart(m, out, answers, calls)
 	}
 	if out.raw, err = r.write(m); err != nil {
 		return err
 	}
+	out.untouched = !m.Edited && !slices.ContainsFunc(r.parts, isEdited)
 	return r.add(out, answers, calls)
 }
 
@@ -75,7 +77,7 @@ func (r *renderer) apart(m *events.Message, out message, answers, calls []messag
 	if len(r.parts) == 0 {
 		return nil
 	}
-	other := message{role: measure.RoleUser}
+	other := message{role: measure.RoleUser, first: out.first, last: out.last}
 	if other.raw, err = r.write(&rest); err != nil {
 		return err
 	}

@@ -136,7 +136,25 @@ func (r *renderer) merge(a, b message) (message, error) {
 	}
 	m.Parts, m.Edited = append(m.Parts, behind.Parts...), true
 	slices.SortStableFunc(m.Parts, byRank)
-	return r.made(a.role, m)
+	out, err := r.made(a.role, m)
+	out.first, out.last = a.first, a.last
+	switch {
+	case out.first.Turn == 0:
+		out.first, out.last = b.first, b.last
+	case b.first.Turn > 0:
+		out.first = earlier(out.first, b.first)
+		if out.last.Compare(b.last) < 0 {
+			out.last = b.last
+		}
+	}
+	return out, err
+}
+
+func earlier(a, b events.Position) events.Position {
+	if b.Compare(a) < 0 {
+		return b
+	}
+	return a
 }
 
 func byRank(x, y events.Part) int { return rankOf(x) - rankOf(y) }

@@ -141,6 +141,7 @@ func (r *renderer) asUser(m *message) error {
 		return err
 	}
 	members = slices.DeleteFunc(members, func(x codec.Member) bool { return slices.Contains(ofSystem, x.Name) })
+	m.untouched = false
 	m.role, m.raw = measure.RoleUser, codec.WriteObject(codec.SetMember(members, "role", events.Raw(`"user"`)))
 	return nil
 }

@@ -48,7 +48,41 @@ type Texts func(measure.Seq) ([]events.Message, error)
 func Render(v *View, texts Texts) ([]events.Raw, error) {
 	r := renderers.Get().(*renderer)
 	r.view, r.texts, r.dialect = v, texts, v.Format.Dialect()
-	out, err := r.render()
+	var out []events.Raw
+	err := r.render()
+	if err == nil {
+		out = make([]events.Raw, len(r.out))
+		for i := range r.out {
+			out[i] = r.out[i].raw
+		}
+	}
+	r.reset()
+	renderers.Put(r)
+	return out, err
+}
+
+// Sourced is a message of a rendered history, and the messages of the log that it was made
+// of: those from First to Last, none where First has no turn. Untouched: it is that one
+// message as it came.
+type Sourced struct {
+	Raw         events.Raw
+	First, Last events.Position
+	Untouched   bool
+}
+
+// RenderSourced is [Render] that states what each message was made of.
+func RenderSourced(v *View, texts Texts) ([]Sourced, error) {
+	r := renderers.Get().(*renderer)
+	r.view, r.texts, r.dialect = v, texts, v.Format.Dialect()
+	var out []Sourced
+	err := r.render()
+	if err == nil {
+		out = make([]Sourced, len(r.out))
+		for i := range r.out {
+			m := &r.out[i]
+			out[i] = Sourced{m.raw, m.first, m.last, m.untouched}
+		}
+	}
 	r.reset()
 	renderers.Put(r)
 	return out, err
@@ -82,6 +116,15 @@ type message struct {
 	raw            events.Raw
 	role           measure.Role
 	calls, results bool // it has any
+
+	first, last events.Position // the messages of the log that it was made of, without a turn for none
+	untouched   bool            // it is that one message as it came
+}
+
+// from notes the one message of the log that a message was made of.
+func (m *message) from(e *measure.Entry) {
+	m.first = measure.MessageOf(e.Position())
+	m.last = m.first
 }
 
 // place is that of a message in the log.
@@ -99,28 +142,21 @@ func (r *renderer) reset() {
 	*r = renderer{parts: r.parts[:0], out: r.out[:0], ranks: r.ranks[:0]}
 }
 
-func (r *renderer) render() ([]events.Raw, error) {
+func (r *renderer) render() error {
 	for from := 0; from < len(r.view.Entries); {
 		to := from + 1
 		for to < len(r.view.Entries) && r.view.Entries[from].SameMessage(&r.view.Entries[to]) {
 			to++
 		}
 		if err := r.message(from, to); err != nil {
-			return nil, err
+			return err
 		}
 		from = to
 	}
 	if r.awaits() {
 		r.instructAhead()
 	}
-	if err := r.flush(); err != nil {
-		return nil, err
-	}
-	out := make([]events.Raw, len(r.out))
-	for i := range r.out {
-		out[i] = r.out[i].raw
-	}
-	return out, nil
+	return r.flush()
 }
 
 // message adds the message of entries from ≤ i < to.
@@ -169,7 +205,8 @@ func (r *renderer) untouched(source *events.Message, from, to int) (out message,
 	if unread(source) && r.lost(&r.view.Entries[from]) || !unread(source) && int(parts) != len(source.Parts) {
 		return out, false
 	}
-	out.raw = source.Raw
+	out.raw, out.untouched = source.Raw, true
+	out.from(&r.view.Entries[from])
 	return out, content
 }
 

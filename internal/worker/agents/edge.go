@@ -88,11 +88,11 @@ const (
 
 // Edge answers agents over HTTP.
 type Edge struct {
-	config   Config
-	listener net.Listener
-	js       jetstream.JetStream // of Publish
-	hub      *hub
-	tenants  tenants
+	config    Config
+	listener  net.Listener
+	publisher *query.Publisher
+	hub       *hub
+	tenants   tenants
 
 	reloading sync.Mutex // held while the file is read
 	tokens    atomic.Pointer[tokens]
@@ -110,7 +110,7 @@ func New(c Config) (*Edge, error) {
 	e := &Edge{config: c}
 	read, err := jetstream.New(c.Read)
 	if err == nil {
-		e.js, err = jetstream.New(c.Publish, jetstream.WithDefaultTimeout(tryTimeout))
+		e.publisher, err = query.NewPublisher(c.Publish, c.Read, c.Partitions, c.OnError)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,13 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/connect"
-	"compactd/internal/broker/jsapi"
-	"compactd/internal/broker/retry"
-	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/worker/query"
 )
@@ -55,14 +48,6 @@ func decodeID[T any](decode func([]byte) (*T, error), id func(*T) string) func([
 		return id(v), nil
 	}
 }
-
-// Tries to publish one event.
-const (
-	tryTimeout  = 2 * time.Second
-	publishTime = 6 * time.Second // of all tries
-)
-
-var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: 500 * time.Millisecond}
 
 // publish stores an event, and answers when it is decided.
 func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
@@ -162,81 +147,7 @@ func (e *Edge) store(w http.ResponseWriter, r *http.Request, a events.Address, v
 	return event, err
 }
 
-// deliver publishes an event until it is acknowledged. Its message id is its own id, as that
-// of any publisher. The server compares message ids over all tenants: one that another
-// session has used is replaced by one that follows from it and from the session, so that the
-// event is stored, and once however often it is sent.
+// deliver publishes an event until it is acknowledged; see [query.Publisher.Deliver].
 func (e *Edge) deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, duplicate bool, err error) {
-	subject, err := events.Input(k, a)
-	if err != nil {
-		return 0, false, err
-	}
-	for _, msgID := range []string{id, boundID(a, k, id), uuid.NewString()} {
-		seq, duplicate, err = e.send(ctx, subject, msgID, body)
-		if err != nil || !duplicate {
-			return seq, duplicate, err
-		}
-		same, err := e.isCopy(ctx, k, a, seq, body)
-		if err != nil || same {
-			return seq, same, err
-		}
-	}
-	return 0, false, refusal(events.CodeDuplicateID, "the id was used for another event", "Use an id of its own for each event.")
-}
-
-// boundID follows from a session and an id.
-func boundID(a events.Address, k events.Kind, id string) string {
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("compactd event "+string(k)+" "+a.String()+" "+id)).String()
-}
-
-// isCopy reports whether what the server takes an event for is that event, sent before. It is
-// an error if it is another event of the session.
-func (e *Edge) isCopy(ctx context.Context, k events.Kind, a events.Address, seq uint64, body []byte) (bool, error) {
-	stored, err := stream.GetLog(ctx, e.config.Read, []uint64{seq})
-	if _, gone := errors.AsType[*stream.GoneError](err); gone {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	switch same := stored[0].Subject == events.Logged(events.PartitionOf(a, e.config.Partitions), k, a); {
-	case same && bytes.Equal(stored[0].Data, body):
-		return true, nil
-	case same:
-		return false, refusal(events.CodeDuplicateID, "the id was used for another event of the session", "Use an id of its own for each event.")
-	}
-	return false, nil
-}
-
-// send publishes until there is an acknowledgement, or an error that no later try changes.
-func (e *Edge) send(ctx context.Context, subject, msgID string, body []byte) (seq uint64, duplicate bool, err error) {
-	const margin = 1 << 10 // for headers
-	if most := connect.MaxPayload(e.config.Publish); most > 0 && len(body)+margin > most {
-		return 0, false, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(body), most))
-	}
-	ctx, cancel := context.WithTimeout(ctx, publishTime)
-	defer cancel()
-	tries := 0
-	err = pauses.Do(ctx, nil, func() error {
-		tries++
-		limited, cancel := context.WithTimeout(ctx, tryTimeout)
-		defer cancel()
-		ack, err := e.js.PublishMsg(limited, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{nats.MsgIdHdr: {msgID}}})
-		if err != nil {
-			if again := jsapi.Unreachable(err) || errors.Is(err, context.DeadlineExceeded); again && ctx.Err() == nil {
-				return err
-			}
-			return retry.Final(err)
-		}
-		seq, duplicate = ack.Sequence, ack.Duplicate
-		return nil
-	})
-	switch api, refused := errors.AsType[*jetstream.APIError](err); {
-	case refused:
-		e.config.OnError(fmt.Errorf("publish: %w", err))
-		return 0, false, refusal(events.CodeUnavailable, "the server stores no events now: "+api.Description, "Send the same event again in a moment.")
-	case err != nil:
-		return 0, false, refusal(events.CodeUnavailable, "no acknowledgement came in time; the event may be stored", "Send the same event again, with the same id: it counts once.")
-	}
-	return seq, duplicate, nil
+	return e.publisher.Deliver(ctx, k, a, id, body)
 }

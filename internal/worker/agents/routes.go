@@ -96,7 +96,7 @@ func (e *Edge) bounded(w http.ResponseWriter, r *http.Request, o *query.Operatio
 	if !o.Body || r.Body == http.NoBody {
 		return nil
 	}
-	body, done, err := e.body(w, r, tenant, events.MaxCheckBytes)
+	body, done, err := e.body(w, r, tenant, o.MaxBody())
 	if err != nil {
 		return err
 	}

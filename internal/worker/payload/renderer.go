@@ -113,6 +113,57 @@ func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.V
 	return history, nil
 }
 
+// Turn returns the messages of a turn of a session, unread.
+func (t *Renderer) Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error) {
+	have, err := t.get(ctx, a, []compaction.Seq{seq})
+	if err != nil {
+		return nil, fmt.Errorf("read turn: %w", err)
+	}
+	return Texts(have[seq].kind, have[seq].data)
+}
+
+// Sourced is Render that states what each message was made of. own returns the messages of a
+// turn that the caller has, nil for one that is in the log alone. Those without Raw must not be
+// needed; with one of them the history is not validated.
+func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) (_ []compaction.Sourced, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("render: panic: %v", r)
+		}
+	}()
+	messages := map[compaction.Seq][]events.Message{}
+	var missing []compaction.Seq
+	for _, seq := range v.Seqs() {
+		if messages[seq] = own(seq); messages[seq] == nil {
+			missing = append(missing, seq)
+		}
+	}
+	have, err := t.get(ctx, a, missing)
+	if err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	for seq, e := range have {
+		if messages[seq], err = Texts(e.kind, e.data); err != nil {
+			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
+		}
+	}
+	out, err := compaction.RenderSourced(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
+	if err != nil {
+		return nil, err
+	}
+	changed, partly := false, false
+	history := make([]events.Raw, len(out))
+	for i := range out {
+		history[i] = out[i].Raw
+		changed = changed || !out[i].Untouched
+		partly = partly || out[i].Raw == nil
+	}
+	if changed && !partly { // else it is the caller's own
+		err = check(v.Format, history, messages)
+	}
+	return out, err
+}
+
 // Texts returns the messages that an event of the log stands for, those of a turn unread.
 func Texts(k events.Kind, data []byte) ([]events.Message, error) {
 	if k == events.KindSummary {

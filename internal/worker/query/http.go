@@ -29,6 +29,9 @@ const (
 func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*Operation, http.HandlerFunc) http.HandlerFunc) {
 	h := &adapter{current: current, answers: make(places, maxRequests), reads: make(places, maxBodies)}
 	for _, o := range Operations() {
+		if o.syncs && wrap == nil { // for agents, who have tokens
+			continue
+		}
 		answer := func(w http.ResponseWriter, q *http.Request) {
 			if err := h.answer(w, q, &o); err != nil {
 				WriteError(w, Refusal(err))
@@ -100,7 +103,7 @@ func (h *adapter) body(w http.ResponseWriter, q *http.Request, o *Operation) ([]
 	if err := deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
 		return nil, fmt.Errorf("bound the body: %w", err)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, events.MaxCheckBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, int64(o.MaxBody())))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than a request may have")
 	}
@@ -213,7 +216,9 @@ var statuses = map[events.Code]int{
 	events.CodeNotFound: http.StatusNotFound, events.CodeMethodNotAllowed: http.StatusMethodNotAllowed,
 	events.CodeUnknownTurn: http.StatusNotFound, events.CodeUnknownGeneration: http.StatusNotFound,
 	events.CodeTurnPending: http.StatusGatewayTimeout, events.CodeRateLimited: http.StatusTooManyRequests, events.CodeDuplicateID: http.StatusConflict,
-	events.CodeTooLarge: http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
+	events.CodeOtherHistory: http.StatusConflict, events.CodeDiverged: http.StatusConflict, events.CodeEditedView: http.StatusConflict,
+	events.CodeStaleBase: http.StatusConflict,
+	events.CodeTooLarge:  http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
 }
 
 // WriteError writes a refusal, with the status of its code.

@@ -27,6 +27,7 @@ type Operation struct {
 	slow   bool // reads the log: each answer has a slot
 	long   bool // waits for models: such answers have places and a time of their own
 	awaits bool // a request may wait for a turn
+	syncs  bool // publishes: for agents alone, in places of its own
 	// partition returns whose request it is: only the worker that serves the partition
 	// can answer. Nil leaves it to any worker. An error leaves it to any, too: the
 	// answer reports what is wrong.
@@ -97,7 +98,26 @@ func Operations() []Operation {
 			Query:  append([]Param{{Name: "provider", Text: true}, {Name: "model", Text: true}, {Name: "max_output_tokens"}}, awaits...),
 			answer: typed(events.DecodeStatsRequest, (*Service).stats), awaits: true, partition: (*Service).partitionOf,
 		},
+		{
+			Name: "sync", Method: "POST", Path: session + "/sync", Body: true, Responses: []string{"sync-response"},
+			Query:  []Param{{Name: "form", Text: true}},
+			answer: typed(events.DecodeSyncRequest, (*Service).sync), syncs: true, partition: (*Service).syncPartition,
+		},
 	}
+}
+
+// syncPartition is the partition of the session that a sync is about.
+func (s *Service) syncPartition(request []byte) (int, error) {
+	a, err := events.SyncAddress(request)
+	return events.PartitionOf(a, s.config.Partitions.Count()), err
+}
+
+// MaxBody bounds the body of a request over HTTP, in bytes.
+func (o *Operation) MaxBody() int {
+	if o.syncs {
+		return events.MaxSyncBytes
+	}
+	return events.MaxCheckBytes
 }
 
 // limit bounds an answer.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ var errOtherTenant = errors.New("the request names another tenant than its subje
 // Config describes a [Service]. All fields but Summarizer are required.
 type Config struct {
 	Read, Commit *nats.Conn
+	Publish      *nats.Conn // of a user that may publish what agents publish; nil is Read
 	JS           jetstream.JetStream
 	Partitions   *partition.Set
 	Compaction   *compaction.Config
@@ -77,6 +79,11 @@ type Service struct {
 	long      places // of answers that may wait for models
 	summaries places // of files that are summarized
 
+	syncs     places // of syncs
+	publisher *Publisher
+	syncLocks locks
+	stable    stability
+	views     views
 	answering context.Context //nolint:containedctx // ends with Run: then no answer is given any more
 	end       context.CancelFunc
 }
@@ -85,7 +92,11 @@ type Service struct {
 func New(c Config) *Service {
 	s := &Service{
 		config: c, operations: Operations(), slots: make(places, maxAnswers), forwards: make(places, maxForwards), awaiting: make(places, maxAwaiting),
-		long: make(places, maxLong), summaries: make(places, maxSummaries),
+		long: make(places, maxLong), summaries: make(places, maxSummaries), syncs: make(places, maxSyncs),
+	}
+	var err error
+	if s.publisher, err = NewPublisher(cmp.Or(c.Publish, c.Read), c.Read, c.Partitions.Count(), func(err error) { s.retrying(-1, "publish", err) }); err != nil {
+		s.retrying(-1, "publish", err) // of options that are constant
 	}
 	s.answering, s.end = context.WithCancel(context.Background())
 	return s
@@ -180,6 +191,14 @@ func (s *Service) admit(ctx context.Context, o *Operation, request []byte, alone
 		return t, false, err
 	case elsewhere && !alone:
 		t, err = s.forwards.hold(func() ([]byte, error) { return s.ownerAnswer(ctx, id, o, request) })
+		return t, false, err
+	case o.syncs:
+		t, err = s.syncs.hold(func() ([]byte, error) {
+			limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+			defer cancel()
+			defer context.AfterFunc(s.answering, cancel)()
+			return s.answer(limited, o, request)
+		})
 		return t, false, err
 	case o.long:
 		t, err = s.long.hold(func() ([]byte, error) {

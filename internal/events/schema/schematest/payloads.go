@@ -57,6 +57,7 @@ var payloads = []Payload{
 	in[events.RecallRequest]("recall-request", events.DecodeRecallRequest, recallRules),
 	in[events.SessionsRequest]("sessions-request", events.DecodeSessionsRequest, sessionsRules),
 	in[events.StatsRequest]("stats-request", events.DecodeStatsRequest, statsRules),
+	in[syncPayload]("sync-request", events.DecodeSyncRequest, syncRules),
 
 	out[events.AttachResponse]("attach-response", nil),
 	out[events.CheckResponse]("check-response", nil),
@@ -70,6 +71,7 @@ var payloads = []Payload{
 	out[events.SearchResponse]("search-response", nil),
 	out[events.SessionsResponse]("sessions-response", nil),
 	out[events.StatsResponse]("stats-response", budgetRules),
+	out[events.SyncResponse]("sync-response", budgetRules),
 	out[events.ServiceError]("error", nil),
 }
 
@@ -92,6 +94,10 @@ type (
 	turnPayload struct {
 		versioned
 		events.Turn
+		Usage events.Raw `json:"usage,omitzero"`
+	}
+	syncPayload struct {
+		events.SyncRequest
 		Usage events.Raw `json:"usage,omitzero"`
 	}
 	compactPayload struct {

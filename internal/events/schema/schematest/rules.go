@@ -143,7 +143,9 @@ var (
 	policy = rules{"policy": types("object")}
 
 	turnRules = with(event, model, policy, rules{
-		"": required("messages"), "generation": between(0, events.MaxNumber),
+		"": required("messages"), "v": between(events.Version, events.VersionExpect), "generation": between(0, events.MaxNumber),
+		"expect": required("digest"), "expect.turn": between(0, events.MaxNumber),
+		"forked_from": required("session"), "forked_from.turn": between(0, events.MaxNumber), "forked_from.session": pattern(sessionPattern),
 		"turn":          both(between(1, events.MaxNumber), described("number of the turn, counted from 1; absent is the next")),
 		"replaces_from": both(between(1, events.MaxNumber), described("retracts the turns from this number on; this turn becomes that number")),
 		"format":        both(formats, described("dialect of the messages; absent = unchanged")), "system": types("string", "array"), "tools": types("array"),
@@ -177,7 +179,17 @@ var (
 	outcomeRules = with(address, rules{"": required("session", "seq"), "seq": least(1), "wait_ms": awaits["wait_ms"]})
 	modelOf      = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}
 	statsRules   = with(address, modelOf, awaits)
-	nextCall     = with(modelOf, rules{
+	syncRules    = with(address, model, policy, rules{
+		"": required("session", "messages"), "branch": text(maxName), "format": formats, "system": types("string", "array"), "tools": types("array"), "messages[]": objects,
+		"usage":      both(types("object"), described("What the provider counted for the last call, in its shape, with view: that of the answer which the call was made with.")),
+		"on_diverge": oneOf("replace", "branch", "refuse"), "form": oneOf("parts", "messages"),
+		"wait_ms": both(between(0, events.MaxWait.Milliseconds()), described("the most to wait for the decision, in milliseconds; absent is 500")),
+		"prefix":  required("hash"), "prefix.count": between(0, events.MaxNumber),
+		"refused":       one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
+		"refused.error": types("string", "object", "array"), "refused.status": both(between(100, 599), described("HTTP status")), "refused.view": text(maxName),
+		"forked_from": required("session"), "forked_from.turn": between(0, events.MaxNumber), "forked_from.session": pattern(sessionPattern),
+	})
+	nextCall = with(modelOf, rules{
 		"context_window": between(1, events.MaxTokens), "tokens": between(0, events.MaxTokens), "format": formats,
 		"system": types("string", "array"), "tools": types("array"), "messages[]": objects,
 	})
@@ -212,6 +224,16 @@ func nullless(typ string, names ...string) map[string][]string {
 func closed(s *jsonschema.Schema) {
 	described("A session.forget: everything of the session is erased.")(s)
 	s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+}
+
+// oneOf are the values of a text; "" is the first one.
+func oneOf(values ...string) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		s.Type, s.Examples, s.Enum = "string", nil, []any{""}
+		for _, v := range values {
+			s.Enum = append(s.Enum, v)
+		}
+	}
 }
 
 func objects(s *jsonschema.Schema) { s.Type = "object" }

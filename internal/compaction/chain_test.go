@@ -1,0 +1,150 @@
+package compaction_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/stored"
+)
+
+// base is what a turn for the ledger as it is expects.
+func base(l *compaction.Ledger) events.Expect {
+	x := events.Expect{Turn: l.LastTurn()}
+	if c := l.Chain(); len(c) > 0 {
+		x.Digest = c[len(c)-1].Whole
+	}
+	return x
+}
+
+// synced is a turn of version 2.
+func synced(t *testing.T, number string, x events.Expect, texts ...string) []byte {
+	t.Helper()
+	var messages []any
+	for _, s := range texts {
+		messages = append(messages, map[string]string{"role": "user", "content": s})
+	}
+	data, err := json.Marshal(map[string]any{"v": 2, "id": fmt.Sprint(texts), "expect": x, "messages": messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(`{` + number + `,` + string(data[1:]))
+}
+
+// A turn that names its base is taken on that base and on no other, whatever came in between:
+// another turn, a replacement, or one that left as many turns as there were.
+func TestExpect(t *testing.T) {
+	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := compaction.NewLedger(events.Address{Tenant: "default", Session: "s"})
+	seq := compaction.Seq(0)
+	decide := func(data []byte) events.Code {
+		t.Helper()
+		seq++
+		turn, _, err := stored.ReadTurn(new(compaction.Config), l, data, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outs, next := compaction.Decide(l, turn, config)
+		next.Install(l)
+		for _, o := range outs {
+			if r, ok := o.Body.(*events.Rejected); ok {
+				return r.Code
+			}
+		}
+		return ""
+	}
+	want := func(code events.Code, data []byte) {
+		t.Helper()
+		if got := decide(data); got != code {
+			t.Errorf("%s: %q, want %q", data, got, code)
+		}
+	}
+	empty := base(l)
+	want("", synced(t, `"turn":1`, empty, "one"))
+	want(events.CodeStaleBase, synced(t, `"replaces_from":1`, empty, "other"))
+	one := base(l)
+	want("", synced(t, `"turn":2`, one, "two", "three"))
+	want("", synced(t, `"turn":2`, one, "two", "three")) // sent twice
+	want(events.CodeStaleBase, synced(t, `"turn":3`, one, "four"))
+	two := base(l)
+	if c := l.Chain(); len(c) != 2 || c[1].End != 3 || events.Start(c, 1) != 1 || c[1].Digest != events.OpenAI.DigestOf([]events.Raw{
+		events.Raw(`{"role":"user", "content":"two"}`), events.Raw(`{"content":"three","role":"user"}`),
+	}) {
+		t.Errorf("chain %+v", c)
+	}
+	want("", synced(t, `"replaces_from":2`, two, "another"))
+	want(events.CodeStaleBase, synced(t, `"turn":3`, two, "four"))
+	want("", []byte(`{"turn":3,"messages":[]}`))
+	rows, err := stored.Rows(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := stored.ReadLedger(l.Address, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(l.Chain(), restored.Chain()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A session that branched off remembers where, also in its rows.
+func TestForkedFrom(t *testing.T) {
+	l := compaction.NewLedger(events.Address{Tenant: "default", Session: "s"})
+	turn, _, err := stored.ReadTurn(new(compaction.Config), l, []byte(`{"v":2,"forked_from":{"session":"parent","turn":3},"messages":[{"role":"user","content":"x"}]}`), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	compaction.Apply(l, turn, nil, config)
+	rows, err := stored.Rows(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := stored.ReadLedger(l.Address, rows)
+	if want := (events.Fork{Session: "parent", Turn: 3}); err != nil || l.ForkedFrom() == nil || *restored.ForkedFrom() != want {
+		t.Errorf("%v %v, %v", l.ForkedFrom(), restored.ForkedFrom(), err)
+	}
+}
+
+// The chain of a session is that of the vectors, which clients are tested with.
+func TestChainVectors(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "clients", "conformance", "chain.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors []struct {
+		Name   string
+		Format events.Format
+		Turns  [][]json.RawMessage
+		Chain  []string
+	}
+	if err := json.Unmarshal(data, &vectors); err != nil || len(vectors) == 0 {
+		t.Fatal(err)
+	}
+	for _, v := range vectors {
+		var whole events.Digest
+		for i, turn := range v.Turns {
+			raws := make([]events.Raw, len(turn))
+			for j := range turn {
+				raws[j] = events.Raw(turn[j])
+			}
+			whole = whole.With(v.Format.DigestOf(raws), len(raws))
+			if whole.String() != v.Chain[i] {
+				t.Errorf("%s: turn %d: %s, want %s", v.Name, i+1, whole, v.Chain[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package events
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"compactd/internal/events/codec"
+)
+
+// With is the digest of a session with one more turn, whose messages have the digest turn.
+// That of a session without turns is zero. See docs/format/identity.md.
+func (d Digest) With(turn Digest, messages int) Digest {
+	var b [2*len(Digest{}) + 4]byte
+	copy(b[:], d[:])
+	copy(b[len(d):], turn[:])
+	binary.BigEndian.PutUint32(b[2*len(d):], uint32(messages))
+	return digestOf(b[:])
+}
+
+// String is the digest in hexadecimal digits.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+var errDigest = errors.New("is not 32 hexadecimal digits")
+
+// ParseDigest reads what String writes.
+func ParseDigest(s string) (d Digest, err error) {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(d) {
+		return d, errDigest
+	}
+	return Digest(b), nil
+}
+
+// MarshalText is String.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText is ParseDigest.
+func (d *Digest) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDigest(string(text))
+	return err
+}
+
+// Link is a turn in the chain of a session: what identifies the session up to it.
+type Link struct {
+	Digest Digest // of the messages of the turn; zero where it is not known
+	Whole  Digest // of the session up to the turn
+	End    uint32 // messages of the session up to the turn
+	Seq    uint64 // of the turn in the log
+}
+
+// Start is how many messages are before turn i of a chain, counted from 0.
+func Start(chain []Link, i int) int {
+	if i == 0 {
+		return 0
+	}
+	return int(chain[i-1].End)
+}
+
+// DigestOf is the identity of messages, of the list that they make. They are JSON without
+// half surrogates, as [DecodeTurn] returns it; what the dialect cannot read has a digest too,
+// which is that of no turn.
+func (f Format) DigestOf(messages []Raw) Digest {
+	var d Decoder
+	d.turn.Dialect = f
+	d.messages(d.walk(codec.WriteArray(messages)))
+	return d.turn.Digest
+}
+
+// expect reads the base of a turn.
+func (e *envelope) expect() *Expect {
+	ms, ok := e.object("expect")
+	if !ok {
+		return nil
+	}
+	x := &Expect{}
+	digest := false
+	for _, f := range ms {
+		switch f.Name {
+		case "turn":
+			x.Turn = e.countOf("expect.", f.Name, f.Value, 0, MaxNumber)
+		case "digest":
+			digest = true
+			x.Digest = e.digestOf("expect.", f.Name, f.Value)
+		}
+	}
+	if !digest {
+		e.problems.add(CodeMissingField, "expect.digest", "is required")
+	}
+	return x
+}
+
+// fork reads where a session branched off.
+func (e *envelope) fork() *Fork {
+	ms, ok := e.object("forked_from")
+	if !ok {
+		return nil
+	}
+	x := &Fork{}
+	for _, f := range ms {
+		switch f.Name {
+		case "session":
+			x.Session = e.boundedText("forked_from.", f.Name, f.Value, MaxIDLen)
+		case "turn":
+			x.Turn = e.countOf("forked_from.", f.Name, f.Value, 0, MaxNumber)
+		}
+	}
+	if !ValidSession(x.Session) {
+		e.problems.add(CodeBadID, "forked_from.session", badSession)
+	}
+	return x
+}
+
+// object reads a field that is an object, and whether it is there.
+func (e *envelope) object(name string) ([]codec.Member, bool) {
+	v, ok := e.take(name)
+	if !ok {
+		return nil, false
+	}
+	ms, err := codec.ReadObject(v)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must be an object")
+		return nil, false
+	}
+	var names codec.Names
+	for i, f := range ms {
+		if names.Repeated(ms, i) {
+			e.problems.add(CodeDuplicateKey, name+"."+fieldName(f.Name), "occurs twice")
+		}
+	}
+	return ms, true
+}
+
+func (e *envelope) digestOf(parent, name string, v Raw) Digest {
+	d, err := ParseDigest(e.textOf(parent, name, v))
+	if err != nil {
+		e.problems.add(CodeBadType, fmt.Sprint(parent, name), "%v", err)
+	}
+	return d
+}

@@ -1,0 +1,285 @@
+package events
+
+import (
+	"cmp"
+
+	"compactd/internal/events/codec"
+)
+
+// SubjectSync takes the history of an agent as it holds it, and answers what of it to send.
+const SubjectSync = "compactd.sync"
+
+// Bounds of a sync.
+const (
+	// MaxSyncBytes bounds a request over HTTP; over NATS the server's max_payload does.
+	MaxSyncBytes = 32 << 20
+	// MaxSyncMessages bounds the messages of one request.
+	MaxSyncMessages = 1 << 18
+	maxErrorBytes   = MaxOverflowBytes
+)
+
+// Divergence is what a sync does with a history that is another one than the session has.
+type Divergence string
+
+// What a sync does with another history.
+const (
+	DivergeReplace Divergence = "replace" // the turns from the first difference on are retracted
+	DivergeBranch  Divergence = "branch"  // it becomes a session of its own
+	DivergeRefuse  Divergence = "refuse"  // nothing is published
+)
+
+// Form is how a sync is answered.
+type Form string
+
+// The forms of an answer.
+const (
+	FormParts    Form = "parts"    // ranges of the caller's history, and messages between them
+	FormMessages Form = "messages" // the whole history to send
+)
+
+// SyncRequest is the history of an agent, with the prompt of its next call at the end.
+type SyncRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+	// Branch names a session of its own that began as a copy of this one, such as that of a
+	// sub-agent.
+	Branch string `json:"branch,omitzero"`
+
+	Model  *Model `json:"model,omitzero"`  // of the next call; nil = unchanged
+	Format Format `json:"format,omitzero"` // "" = that of the session
+	System Raw    `json:"system,omitzero"` // nil = unchanged
+	Tools  Raw    `json:"tools,omitzero"`  // nil = unchanged
+	Policy Raw    `json:"policy,omitzero"` // nil = unchanged
+
+	Prefix       *SyncPrefix  `json:"prefix,omitzero"`     // messages that both sides have; nil for none
+	Messages     []Raw        `json:"messages"`            // the whole history, or what is behind the prefix
+	Usage        *SyncUsage   `json:"-"`                   // of the last call; it travels in its provider's shape
+	Refused      *SyncRefused `json:"refused,omitzero"`    // the last call, where its provider refused it as too long
+	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: replace
+	WaitMS       *int64       `json:"wait_ms,omitzero"`    // the most to wait for the decision, in milliseconds; nil is 500
+	DryRun       bool         `json:"dry_run,omitzero"`    // nothing is published
+	Form         Form         `json:"form,omitzero"`       // absent: parts
+	// Fork is where a branch begins that another worker found; agents leave it out.
+	Fork *Fork `json:"forked_from,omitzero"`
+}
+
+// SyncPrefix names messages at the beginning of the history by what an earlier answer stated.
+type SyncPrefix struct {
+	Count int64  `json:"count"`
+	Hash  Digest `json:"hash"`
+}
+
+// SyncUsage is what a provider counted for the call that was made with a view.
+type SyncUsage struct {
+	View string
+	Raw  Raw // with the fields view and count, which no provider has
+}
+
+// SyncRefused is a call that a provider refused as too long.
+type SyncRefused struct {
+	View   string `json:"view,omitzero"` // that the call was made with; absent is the newest
+	Status int64  `json:"status,omitzero"`
+	Error  Raw    `json:"error,omitzero"`
+}
+
+// SyncResponse is what of the history to send.
+type SyncResponse struct {
+	V       int    `json:"v"`
+	Need    string `json:"need,omitzero"`    // all: the prefix is not known here, send the whole history
+	Session string `json:"session,omitzero"` // that the history belongs to, where it is not that of the request: a branch
+
+	Turns      int64         `json:"turns"` // of the session, that the history begins with
+	Known      int64         `json:"known"` // messages that the session had before
+	Count      int64         `json:"count"` // messages of the history; with hash the prefix of a later request
+	Hash       Digest        `json:"hash"`  // of the session with this history
+	View       string        `json:"view"`  // names what is sent, for usage and refused
+	Generation int64         `json:"generation"`
+	Through    Through       `json:"through"` // the last turn that the answer rests on
+	Changed    bool          `json:"changed"` // false: the history goes out as it is
+	Budget     Budget        `json:"budget"`  // of a call with what is sent
+	Warnings   []SyncWarning `json:"warnings"`
+	Parts      []SyncPart    `json:"parts,omitzero"`
+	Messages   []Raw         `json:"messages,omitzero"` // in place of parts, for form messages
+}
+
+// NeedAll requests the whole history.
+const NeedAll = "all"
+
+// SyncWarning is something that the agent should be aware of.
+type SyncWarning struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// SyncPart is one piece of what to send. One of keep, drop, message and edit is set. The
+// ranges of all parts cover each message of the history once, in order; a range is from
+// its first number up to, and without, its second.
+type SyncPart struct {
+	Keep    *SyncRange `json:"keep,omitzero"`    // these messages of the caller, as they are
+	Drop    *SyncRange `json:"drop,omitzero"`    // these are not sent
+	Edit    *int64     `json:"edit,omitzero"`    // this message, with what message has in its place
+	Message Raw        `json:"message,omitzero"` // made by compactd
+	// InPlaceOf are messages in whose place the message is sent, none where it is added.
+	InPlaceOf *SyncRange `json:"stands_for,omitzero"`
+}
+
+// SyncRange is a range of messages.
+type SyncRange [2]int64
+
+// Address names the session of the request: that of its branch, if it has one.
+func (r *SyncRequest) Address() Address {
+	a := Address{r.Tenant, r.Session}
+	if r.Branch != "" {
+		a.Session = BranchID(r.Session, r.Branch)
+	}
+	return a
+}
+
+// Encode writes the request as a payload, without its usage.
+func (r *SyncRequest) Encode() ([]byte, error) { return Marshal(r) }
+
+// SyncAddress names the session of a sync.
+func SyncAddress(request []byte) (Address, error) {
+	env, err := decodeEnvelope(request, MaxSyncBytes)
+	if err != nil {
+		return Address{}, err
+	}
+	a := env.address()
+	r := SyncRequest{Tenant: a.Tenant, Session: a.Session, Branch: env.text("branch")}
+	return r.Address(), env.problems.err()
+}
+
+// BranchID is the id of a branch of a session.
+func BranchID(session, branch string) string {
+	if id, err := SessionID(SessionName(session) + "/" + branch); err == nil {
+		return id
+	}
+	return "br-" + digestOf([]byte(session+"/"+branch)).String()
+}
+
+// DecodeSyncRequest reads the payload of a compactd.sync. Its error is an [*Invalid]. It
+// holds parts of data, which must not change afterwards.
+func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
+	env, err := decodeEnvelope(data, MaxSyncBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &SyncRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session, Branch: env.text("branch"),
+		Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
+		Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
+		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeReplace))), WaitMS: env.wait(),
+		DryRun: env.flag("dry_run"), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
+	}
+	switch r.OnDivergence {
+	case DivergeReplace, DivergeBranch, DivergeRefuse:
+	default:
+		env.problems.add(CodeBadType, "on_diverge", "is none of replace, branch, refuse")
+	}
+	if r.Form != FormParts && r.Form != FormMessages {
+		env.problems.add(CodeBadType, "form", "is none of parts, messages")
+	}
+	if r.Format != "" && !r.Format.Known() {
+		env.problems.join(unknownFormat())
+	}
+	if m, ok := env.take("messages"); !ok {
+		env.problems.add(CodeMissingField, "messages", "is required")
+	} else if r.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
+		env.problems.add(CodeBadType, "messages", "must be an array")
+	} else if len(r.Messages) > MaxSyncMessages {
+		env.problems.add(CodeTooLarge, "messages", "are more than %d", MaxSyncMessages)
+	}
+	for i, m := range r.Messages {
+		if m.Kind() != '{' {
+			env.problems.add(CodeBadMessage, "messages", "%d is not an object", i)
+		}
+	}
+	return r, env.problems.err()
+}
+
+// prefix reads what both sides have.
+func (e *envelope) prefix() *SyncPrefix {
+	ms, ok := e.object("prefix")
+	if !ok {
+		return nil
+	}
+	p, hash := &SyncPrefix{}, false
+	for _, f := range ms {
+		switch f.Name {
+		case "count":
+			p.Count = e.countOf("prefix.", f.Name, f.Value, 0, MaxNumber)
+		case "hash":
+			hash = true
+			p.Hash = e.digestOf("prefix.", f.Name, f.Value)
+		}
+	}
+	if !hash {
+		e.problems.add(CodeMissingField, "prefix.hash", "is required")
+	}
+	return p
+}
+
+// syncUsage reads what was counted for a view.
+func (e *envelope) syncUsage() *SyncUsage {
+	ms, ok := e.object("usage")
+	if !ok {
+		return nil
+	}
+	u := &SyncUsage{}
+	var rest []codec.Member
+	for _, f := range ms {
+		switch f.Name {
+		case "view":
+			u.View = e.textOf("usage.", f.Name, f.Value)
+		case "count":
+			e.countOf("usage.", f.Name, f.Value, 0, MaxNumber)
+		default:
+			rest = append(rest, f)
+		}
+	}
+	u.Raw = codec.Clean(codec.WriteObject(rest))
+	return u
+}
+
+// refused reads a refusal.
+func (e *envelope) refused() *SyncRefused {
+	ms, ok := e.object("refused")
+	if !ok {
+		return nil
+	}
+	r := &SyncRefused{}
+	for _, f := range ms {
+		if f.Value.Kind() == 'n' {
+			continue
+		}
+		switch f.Name {
+		case "view":
+			r.View = e.textOf("refused.", f.Name, f.Value)
+		case "status":
+			r.Status = e.countOf("refused.", f.Name, f.Value, 100, 599)
+		case "error":
+			if r.Error = codec.Clean(f.Value); len(r.Error) > maxErrorBytes {
+				e.problems.add(CodeTooLarge, "refused.error", "has more than %d bytes", maxErrorBytes)
+			}
+			if k := f.Value.Kind(); k != '"' && k != '{' && k != '[' {
+				e.problems.add(CodeBadType, "refused.error", "has the wrong type")
+			}
+		}
+	}
+	if r.Error == nil && r.Status == 0 {
+		e.problems.add(CodeMissingField, "refused.error", "is required without status")
+	}
+	return r
+}
+
+// flag reads a field that is true or false.
+func (e *envelope) flag(name string) bool {
+	v, ok := e.take(name)
+	if ok && v.Kind() != 't' && v.Kind() != 'f' {
+		e.problems.add(CodeBadType, name, "must be true or false")
+	}
+	return ok && v.Kind() == 't'
+}

@@ -1,0 +1,237 @@
+package syncing
+
+import (
+	"bytes"
+	"fmt"
+
+	"compactd/internal/events"
+)
+
+// History is that of an agent.
+type History struct {
+	Format   events.Format
+	Lead     int          // messages of the system that it begins with, without those before Before
+	Before   int          // messages at its beginning that were not sent
+	Messages []events.Raw // from Before on
+}
+
+// Read returns the history of a dialect of which before messages were not sent.
+func Read(f events.Format, messages []events.Raw, before int) *History {
+	h := &History{Format: f, Before: before, Messages: messages}
+	for before == 0 && h.Lead < len(messages) {
+		m, err := f.Read(messages[h.Lead])
+		if err != nil || m.Role != events.RoleSystem {
+			break
+		}
+		h.Lead++
+	}
+	return h
+}
+
+// Len is how many messages the whole history has.
+func (h *History) Len() int { return h.Before + len(h.Messages) }
+
+// At is the message at an index that was sent.
+func (h *History) At(i int) events.Raw { return h.Messages[i-h.Before] }
+
+// From lists the messages from an index on.
+func (h *History) From(i int) []events.Raw { return h.Messages[i-h.Before:] }
+
+// digest is that of the messages from ≤ i < to.
+func (h *History) digest(from, to int) events.Digest {
+	return h.Format.DigestOf(h.Messages[from-h.Before : to-h.Before])
+}
+
+// Known is how much of a history a session has.
+type Known struct {
+	Turns int // of the session that the history begins with
+	At    int // index of the first message behind them
+	// Shift is the index of the first message of the session in the history: behind the lead.
+	// Where View is set it is that less what the view takes the place of, and may be
+	// below 0.
+	Shift int
+	// View is the number of messages, behind the lead, that are a view of an earlier answer in
+	// the place of the first turns; 0 where the history has the messages themselves.
+	View int
+}
+
+// Index is where the history has a message of the session, counted from its first turn.
+func (k Known) Index(message int) int { return k.Shift + message }
+
+// Match compares a history with a chain, turn by turn.
+func (h *History) Match(chain []events.Link) Known {
+	k := h.follow(chain, Known{At: h.Lead, Shift: h.Lead})
+	if k.Turns > 0 || h.Lead == 0 {
+		return k
+	}
+	if inside := h.follow(chain, Known{}); inside.Turns > 0 { // it was published with the system's messages in it
+		h.Lead = 0
+		return inside
+	}
+	return k
+}
+
+// follow goes on where k is.
+func (h *History) follow(chain []events.Link, k Known) Known {
+	for ; k.Turns < len(chain); k.Turns++ {
+		l := &chain[k.Turns]
+		n := int(l.End) - events.Start(chain, k.Turns)
+		if k.At+n > h.Len() || l.Whole == (events.Digest{}) || h.digest(k.At, k.At+n) != l.Digest {
+			return k
+		}
+		k.At += n
+	}
+	return k
+}
+
+// MatchPrefix compares what was sent behind a prefix. The prefix must end with a turn, and is
+// found by the digest of the session up to it; else ok is false.
+func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Known, ok bool) {
+	for i := len(chain) - 1; i >= 0; i-- {
+		if chain[i].Whole != prefix || prefix == (events.Digest{}) {
+			continue
+		}
+		if shift := h.Before - int(chain[i].End); shift >= 0 {
+			return h.follow(chain, Known{Turns: i + 1, At: h.Before, Shift: shift}), true
+		}
+	}
+	return k, false
+}
+
+// View is what an earlier answer gave for the first turns of a session.
+type View struct {
+	Messages []events.Raw
+	Digest   events.Digest // of Messages
+	Turns    int
+}
+
+// NewView returns the view of so many turns, without the instructions that it begins with.
+func NewView(f events.Format, messages []events.Raw, turns int) View {
+	messages = messages[Read(f, messages, 0).Lead:]
+	return View{messages, f.DigestOf(messages), turns}
+}
+
+// MatchView compares a history with one that begins with a view.
+func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
+	n := len(v.Messages)
+	if n == 0 || h.Before > 0 || v.Turns == 0 || v.Turns > len(chain) || h.Lead+n > h.Len() || h.digest(h.Lead, h.Lead+n) != v.Digest {
+		return k, false
+	}
+	at := h.Lead + n
+	return h.follow(chain, Known{Turns: v.Turns, At: at, Shift: at - int(chain[v.Turns-1].End), View: n}), true
+}
+
+// Bounds of the search for what a history has of the last turns.
+const (
+	lastTurns  = 4
+	leastBytes = 64 // of the messages of a turn: shorter ones occur in any history
+)
+
+// HasEnd reports whether a history has one of the last turns of a session anywhere: an agent
+// that has compacted its history itself keeps its end.
+func (h *History) HasEnd(chain []events.Link) bool {
+	for i := len(chain) - 1; i >= max(0, len(chain)-lastTurns); i-- {
+		n := int(chain[i].End) - events.Start(chain, i)
+		if n == 0 || chain[i].Whole == (events.Digest{}) {
+			continue
+		}
+		for at := h.Len() - n; at >= h.Before; at-- {
+			size := 0
+			for j := at; j < at+n; j++ {
+				size += len(h.At(j))
+			}
+			if size >= leastBytes && h.digest(at, at+n) == chain[i].Digest {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// HasAny reports whether a history has one of some messages.
+func (h *History) HasAny(messages []events.Raw) bool {
+	have := map[events.Digest]bool{}
+	for _, m := range h.Messages {
+		have[h.Format.DigestOf([]events.Raw{m})] = true
+	}
+	for _, m := range messages {
+		if have[h.Format.DigestOf([]events.Raw{m})] {
+			return true
+		}
+	}
+	return false
+}
+
+// Member names the first member in which two messages differ, "" for none.
+func Member(a, b events.Raw) string {
+	of := map[string]events.Raw{}
+	for name, v := range events.Members(a) {
+		of[name] = v
+	}
+	for name, v := range events.Members(b) {
+		if old, ok := of[name]; !ok || !bytes.Equal(old, v) {
+			return name
+		}
+		delete(of, name)
+	}
+	for name := range events.Members(a) {
+		if _, ok := of[name]; ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// Split cuts the messages from an index on into turns of at most most bytes. A turn ends
+// where no call awaits its result, if there is such a place in it. Without messages there is
+// one turn without any. A message that is larger alone is an error.
+func (h *History) Split(from, most int) ([][]events.Raw, error) {
+	all := h.From(from)
+	total := 0
+	for i, m := range all {
+		if len(m) > most {
+			return nil, events.NewInvalid(events.CodeTooLarge, fmt.Sprintf("messages[%d]", from-h.Before+i), fmt.Sprintf("has %d bytes, more than the %d of a turn", len(m), most))
+		}
+		total += len(m) + 1
+	}
+	read, err := h.Format.ReadAll(all)
+	if err != nil {
+		return nil, err
+	}
+	if total <= most {
+		return [][]events.Raw{all}, nil
+	}
+	var out [][]events.Raw
+	open := map[string]int{}
+	awaits := 0
+	begin, size, legal := 0, 0, 0
+	for i := range all {
+		if size+len(all[i])+1 > most && i > begin {
+			end := legal
+			if end <= begin {
+				end = i
+			}
+			out = append(out, all[begin:end])
+			begin, size = end, 0
+			for _, m := range all[begin:i] {
+				size += len(m) + 1
+			}
+		}
+		size += len(all[i]) + 1
+		for j := range read[i].Parts {
+			p := &read[i].Parts[j]
+			switch {
+			case p.Kind == events.PartCall:
+				open[p.CallID]++
+				awaits++
+			case p.Kind == events.PartResult && open[p.CallID] > 0:
+				open[p.CallID]--
+				awaits--
+			}
+		}
+		if awaits == 0 {
+			legal = i + 1
+		}
+	}
+	return append(out, all[begin:]), nil
+}

@@ -1,0 +1,173 @@
+package syncing
+
+import (
+	"compactd/internal/events"
+)
+
+// Output is a message that is sent, and the messages of the caller that it was made of:
+// from ≤ i < to, none where both are the same. Untouched: it is that one message as it is.
+type Output struct {
+	Raw       events.Raw
+	From, To  int
+	Untouched bool
+}
+
+func (o *Output) made() bool { return o.From >= o.To }
+
+// group are outputs that take the place of one range, which no other group has.
+type group struct {
+	first, last int // of the outputs
+	from, to    int
+	made        bool
+}
+
+// Parts states outputs as parts of a history of n messages.
+func Parts(n int, outputs []Output) []events.SyncPart {
+	b := builder{}
+	at := 0
+	groups := groupsOf(outputs)
+	for i := 0; i < len(groups); {
+		made := i
+		for i < len(groups) && groups[i].made {
+			i++
+		}
+		next := n
+		if i < len(groups) {
+			next = groups[i].from
+		}
+		b.gap(outputs, groups[made:i], at, next)
+		if i < len(groups) {
+			b.group(outputs, &groups[i])
+			at = groups[i].to
+			i++
+		}
+	}
+	if len(groups) == 0 || !groups[len(groups)-1].made {
+		b.drop(at, n)
+	}
+	return b.parts
+}
+
+// groupsOf joins outputs whose ranges overlap, or are out of order, with all between them.
+func groupsOf(outputs []Output) []group {
+	var out []group
+	for i := range outputs {
+		o := &outputs[i]
+		g := group{first: i, last: i, from: o.From, to: o.To, made: o.made()}
+		if !g.made {
+			for j := len(out) - 1; j >= 0; j-- {
+				if out[j].made {
+					continue
+				}
+				if out[j].to <= g.from {
+					break
+				}
+				g.first, g.from, g.to = out[j].first, min(g.from, out[j].from), max(g.to, out[j].to)
+				out = out[:j]
+			}
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+type builder struct{ parts []events.SyncPart }
+
+func span(from, to int) *events.SyncRange { return &events.SyncRange{int64(from), int64(to)} }
+
+// gap adds what stands in the place of a range that no output was made of.
+func (b *builder) gap(outputs []Output, made []group, from, to int) {
+	if len(made) == 0 {
+		b.drop(from, to)
+		return
+	}
+	for i := range made {
+		b.message(&outputs[made[i].first], from, to)
+		from = to
+	}
+}
+
+func (b *builder) message(o *Output, from, to int) {
+	b.parts = append(b.parts, events.SyncPart{Message: o.Raw, InPlaceOf: span(from, to)})
+}
+
+func (b *builder) drop(from, to int) {
+	if from < to {
+		b.parts = append(b.parts, events.SyncPart{Drop: span(from, to)})
+	}
+}
+
+// group adds outputs that were made of a range.
+func (b *builder) group(outputs []Output, g *group) {
+	o := &outputs[g.first]
+	switch one := g.first == g.last && g.to == g.from+1; {
+	case one && o.Untouched:
+		b.keep(g.from)
+	case one:
+		at := int64(g.from)
+		b.parts = append(b.parts, events.SyncPart{Edit: &at, Message: o.Raw})
+	default:
+		from, to := g.from, g.to
+		for i := g.first; i <= g.last; i++ {
+			b.message(&outputs[i], from, to)
+			from = to
+		}
+	}
+}
+
+func (b *builder) keep(i int) {
+	if n := len(b.parts); n > 0 && b.parts[n-1].Keep != nil && b.parts[n-1].Keep[1] == int64(i) {
+		b.parts[n-1].Keep[1]++
+		return
+	}
+	b.parts = append(b.parts, events.SyncPart{Keep: span(i, i+1)})
+}
+
+// Keep is the part that keeps a whole history.
+func Keep(n int) []events.SyncPart {
+	if n == 0 {
+		return []events.SyncPart{}
+	}
+	return []events.SyncPart{{Keep: span(0, n)}}
+}
+
+// Changed reports whether parts are more than a whole history of n messages.
+func Changed(parts []events.SyncPart, n int) bool {
+	return n > 0 && (len(parts) != 1 || parts[0].Keep == nil) || n == 0 && len(parts) > 0
+}
+
+// Find notes which messages from ≤ i < to of a history outputs are: the same content, in the
+// same order.
+func Find(h *History, from, to int, outputs []Output) {
+	places := map[events.Digest][]int{}
+	for i := from; i < to; i++ {
+		d := h.digest(i, i+1)
+		places[d] = append(places[d], i)
+	}
+	next := from
+	for i := range outputs {
+		o := &outputs[i]
+		o.From, o.To, o.Untouched = 0, 0, false
+		for _, at := range places[h.Format.DigestOf([]events.Raw{o.Raw})] {
+			if at >= next {
+				o.From, o.To, o.Untouched = at, at+1, true
+				next = at + 1
+				break
+			}
+		}
+	}
+}
+
+// Apply returns what parts give of a history.
+func Apply(history []events.Raw, parts []events.SyncPart) []events.Raw {
+	out := []events.Raw{}
+	for _, p := range parts {
+		switch {
+		case p.Keep != nil:
+			out = append(out, history[p.Keep[0]:p.Keep[1]]...)
+		case p.Message != nil:
+			out = append(out, p.Message)
+		}
+	}
+	return out
+}

@@ -1,0 +1,561 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"compactd/internal/compaction"
+	"compactd/internal/compaction/render"
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+	"compactd/internal/worker/payload"
+)
+
+// syncTurn is a turn of a sync, as it is published.
+type syncTurn struct {
+	V int `json:"v"`
+	events.Turn
+	Usage events.Raw `json:"usage,omitzero"`
+}
+
+// published1 is the last turn that a sync has published.
+type syncedTurn struct {
+	seq    uint64
+	number int64
+	whole  events.Digest // of the session up to it
+}
+
+// turnMargin is what the fields of a turn may take beside its messages, system prompt and tools.
+const turnMargin = 16 << 10
+
+// publish stores what is new as turns on the base that the history was compared with; nil
+// is nothing.
+func (x *syncer) publish(ctx context.Context, st *syncState, t toPublish) (*syncedTurn, error) {
+	first := syncTurn{V: events.VersionExpect}
+	fork, err := x.fork(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	first.Fork = fork
+	set, err := x.settings(st, &first.Turn)
+	if err != nil {
+		return nil, err
+	}
+	if t.at == x.history.Len() && !set {
+		return nil, nil //nolint:nilnil // nothing is to be published
+	}
+	first.Generation = st.generation
+	if u := x.in.Usage; u != nil {
+		if gen, ok := st.viewOf(u.View); ok {
+			first.Generation, first.Usage = gen, u.Raw
+		} else {
+			x.warn(events.CodeUsageUnbound, "")
+		}
+	}
+	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
+	turns, err := x.history.Split(t.at, min(events.MaxTurnBytes, x.publisher.MaxBytes())-overhead)
+	if err != nil {
+		return nil, err
+	}
+	base, last := st.base(), &syncedTurn{seq: st.last.Seq}
+	if !whole(st.chain) && len(st.chain) > 0 { // of a ledger of 0.1.0: the base has no digest
+		base = events.Expect{}
+	}
+	for i, messages := range turns {
+		turn := syncTurn{V: events.VersionExpect}
+		if i == 0 {
+			turn = first
+		}
+		turn.Number, turn.Messages = base.Turn+1, messages
+		if len(st.chain) == 0 || whole(st.chain) || i > 0 {
+			expect := base
+			turn.Expect = &expect
+		}
+		whole := base.Digest
+		if i == 0 && t.from > 0 {
+			turn.Number, turn.ReplacesFrom = t.from, t.from
+			whole = events.Digest{}
+			if t.from > 1 {
+				whole = st.chain[t.from-2].Whole
+			}
+		}
+		digest := x.format.DigestOf(messages)
+		turn.ID = x.eventID(&turn, last, digest)
+		body, err := events.Marshal(&turn)
+		if err != nil {
+			return nil, err
+		}
+		seq, _, err := x.publisher.deliver(ctx, events.KindTurn, x.address, turn.ID, body, true)
+		if err != nil {
+			return nil, err
+		}
+		last = &syncedTurn{seq, turn.Number, whole.With(digest, len(messages))}
+		base = events.Expect{Turn: last.number, Digest: last.whole}
+	}
+	return last, nil
+}
+
+// eventID follows from the session, the base and what is new: a turn that is published
+// again, here or by another worker, is the same event.
+func (x *syncer) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
+	set := slices.Concat(t.System, t.Tools, t.Policy)
+	model := ""
+	if t.Model != nil {
+		model = fmt.Sprint(*t.Model)
+	}
+	name := fmt.Sprintf("sync %s %v %d %d %s %s %x", x.address, t.Expect, base.seq, t.ReplacesFrom, digest, model, events.KeyOf([]byte(set)))
+	if t.Expect != nil {
+		name += fmt.Sprintf(" %d %s", t.Expect.Turn, t.Expect.Digest)
+	}
+	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
+}
+
+// settings puts into a turn what the request sets and the session has otherwise, and reports
+// whether there is anything.
+func (x *syncer) settings(st *syncState, t *events.Turn) (bool, error) {
+	now := &st.settings
+	if m := x.in.Model; m != nil && (*m != now.Model || len(st.chain) == 0) {
+		t.Model = m
+	}
+	if st.format == "" {
+		t.Format = x.format
+	}
+	system, err := x.system()
+	if err != nil {
+		return false, err
+	}
+	if system != nil && events.KeyOf([]byte(system)) != now.System {
+		t.System = system
+	}
+	if tools := x.in.Tools; tools != nil && events.KeyOf([]byte(tools)) != now.Tools {
+		t.Tools = tools
+	}
+	if p := x.in.Policy; p != nil && string(p) != string(now.Policy) {
+		t.Policy = p
+	}
+	return t.Model != nil && len(st.chain) > 0 || t.System != nil || t.Tools != nil || t.Policy != nil, nil
+}
+
+// system is the system prompt: that of the request with the instructions that the history
+// begins with.
+func (x *syncer) system() (events.Raw, error) {
+	if x.history.Lead == 0 || x.history.Before > 0 {
+		return x.in.System, nil
+	}
+	var blocks []any
+	var texts []string
+	switch s := x.in.System; {
+	case s == nil:
+	case s.Kind() == '[':
+		if err := events.Unmarshal(s, &blocks); err != nil {
+			return nil, events.NewInvalid(events.CodeBadType, "system", "is not a list of blocks")
+		}
+	default:
+		words, _ := events.Text(s)
+		texts = append(texts, words)
+	}
+	for _, raw := range x.history.Messages[:x.history.Lead] {
+		m, err := x.format.Read(raw)
+		if err != nil {
+			return nil, err
+		}
+		for i := range m.Parts {
+			texts = append(texts, m.Parts[i].Text)
+		}
+	}
+	if len(texts) == 1 && blocks == nil {
+		return events.Marshal(texts[0])
+	}
+	for _, s := range texts {
+		blocks = append(blocks, map[string]string{"type": "text", "text": s})
+	}
+	return events.Marshal(blocks)
+}
+
+// fork is where a session branches off that has no turns yet, nil for nowhere.
+func (x *syncer) fork(ctx context.Context, st *syncState) (*events.Fork, error) {
+	if len(st.chain) > 0 || x.in.Branch == "" {
+		return nil, nil //nolint:nilnil // no branch, or one that is there
+	}
+	if x.in.Fork != nil {
+		return x.in.Fork, nil
+	}
+	fork := &events.Fork{Session: x.in.Session}
+	parent := *x.in
+	none := int64(0)
+	parent.Branch, parent.DryRun, parent.WaitMS, parent.Refused, parent.Usage, parent.OnDivergence = "", true, &none, nil, nil, events.DivergeReplace
+	out, err := x.other(ctx, &parent)
+	switch code := Refusal(err).Code; {
+	case err == nil:
+		fork.Turn = out.Turns
+	case code == events.CodeOtherHistory || code == events.CodeFormatChanged: // it has nothing of it
+	default:
+		return nil, err
+	}
+	return fork, nil
+}
+
+// viewOf is the generation of a view, if that was the last one that the session gave.
+func (st *syncState) viewOf(view string) (generation int64, ok bool) {
+	gen, whole, _ := strings.Cut(view, ":")
+	generation, err := strconv.ParseInt(gen, 10, 64)
+	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
+}
+
+func viewDigest(whole events.Digest) string { return whole.String()[:16] }
+
+// await waits until a turn is decided, and returns the session as it is then; nil when the
+// time is over. A turn that was refused is an error.
+func (x *syncer) await(ctx context.Context, t *syncedTurn) (*syncState, error) {
+	limit := events.Await{Seq: t.seq}.Within(time.Until(x.until))
+	err := x.awaitDecided(ctx, x.address, limit)
+	var st *syncState
+	if err == nil {
+		limited, cancel := context.WithDeadlineCause(ctx, x.until.Add(syncWait), ErrBusy)
+		st, err = x.stateOf(limited, x.address)
+		cancel()
+	}
+	switch {
+	case errors.Is(err, errTurnPending), errors.Is(err, ErrBusy) && ctx.Err() == nil:
+		return nil, nil //nolint:nilnil // it is late
+	case err != nil:
+		return nil, err
+	}
+	if n := int(t.number); n <= len(st.chain) && st.chain[n-1].Whole == t.whole {
+		return st, nil
+	}
+	out, err := x.outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: t.seq})
+	switch {
+	case err != nil:
+		return nil, err
+	case out.Accepted || out.Code == events.CodeStaleBase:
+		return nil, errStale // other turns came in between, before it or after it
+	default:
+		return nil, refusalOf(out.Code, out.Message, out.Hint)
+	}
+}
+
+// refuse publishes that a provider refused a call, and waits for the history that fits.
+func (x *syncer) refuse(ctx context.Context, st *syncState, r *events.SyncRefused) error {
+	o := struct {
+		V          int           `json:"v"`
+		ID         string        `json:"id"`
+		Error      events.Raw    `json:"error,omitzero"`
+		Status     int64         `json:"status,omitzero"`
+		Model      *events.Model `json:"model,omitzero"`
+		Generation int64         `json:"generation"`
+	}{V: events.Version, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
+	if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
+		n, err := strconv.ParseInt(gen, 10, 64)
+		if err != nil || n < 0 || n > st.generation {
+			return events.NewInvalid(events.CodeUnknownGeneration, "refused.view", "is none of this session")
+		}
+		o.Generation = n
+	}
+	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, o.Generation, r.Status, r.Error)
+	if r.View == "" {
+		name += viewDigest(st.base().Digest)
+	}
+	o.ID = uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
+	body, err := events.Marshal(&o)
+	if err != nil {
+		return err
+	}
+	seq, _, err := x.publisher.deliver(ctx, events.KindOverflow, x.address, o.ID, body, true)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(max(refusedWait, time.Until(x.until)))
+	x.until = until
+	for {
+		err := x.awaitDecided(ctx, x.address, events.Await{Seq: seq}.Within(time.Until(until)))
+		var out *events.OutcomeResponse
+		if err == nil {
+			out, err = x.outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: seq})
+		}
+		switch {
+		case errors.Is(err, errTurnPending):
+			x.warn(events.CodeLate, "")
+			return nil
+		case err != nil:
+			return err
+		case !out.Accepted:
+			return refusalOf(out.Code, out.Message, out.Hint)
+		case out.Compaction != nil:
+			return nil
+		}
+		select { // it waits for a summary
+		case <-time.After(commitPause * 10):
+		case <-ctx.Done():
+			return whyEnded(ctx)
+		}
+		if time.Now().After(until) {
+			return nil
+		}
+	}
+}
+
+// native is the answer that leaves the history as it is.
+func (x *syncer) native(st *syncState, t *syncedTurn) *events.SyncResponse {
+	n := x.history.Len()
+	out := x.response(st, n)
+	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
+	if t != nil {
+		out.Count, out.Hash = int64(n), t.whole
+	}
+	if x.in.Form == events.FormMessages {
+		out.Parts, out.Messages = nil, x.in.Messages
+	}
+	return out
+}
+
+func (x *syncer) response(st *syncState, count int) *events.SyncResponse {
+	base := st.base().Digest
+	return &events.SyncResponse{
+		V: events.Version, Known: x.recorded, Count: int64(count), Hash: base, View: fmt.Sprintf("%d:%s", st.generation, viewDigest(base)),
+		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
+		Warnings: append([]events.SyncWarning{}, x.warnings...),
+	}
+}
+
+// answer states what to send of a history of which the session has the messages before an
+// index; what follows is kept.
+func (x *syncer) answer(ctx context.Context, st *syncState, have int) (any, error) {
+	h, k := x.history, x.known
+	out := x.response(st, have)
+	view := st.view
+	if k.Turns < len(st.chain) { // the history ends before the session does
+		var err error
+		if view, out.Generation, err = x.viewThrough(k.Turns); err != nil {
+			return nil, err
+		}
+		out.Hash = events.Digest{}
+		if k.Turns > 0 {
+			out.Hash = st.chain[k.Turns-1].Whole
+		}
+	}
+	if k.View > 0 { // the messages of the history are not those of the session
+		out.Count, out.Hash = 0, events.Digest{}
+	}
+	outputs := make([]syncing.Output, 0, h.Len())
+	lead := h.Lead
+	if h.Before > 0 {
+		lead = k.Shift
+	}
+	for i := range lead {
+		o := syncing.Output{From: i, To: i + 1, Untouched: true}
+		if i >= h.Before {
+			o.Raw = h.At(i)
+		}
+		outputs = append(outputs, o)
+	}
+	if view != nil {
+		made, err := x.outputs(ctx, st, view)
+		if err != nil {
+			return nil, err
+		}
+		outputs = append(outputs, made...)
+	}
+	for i := have; i < h.Len(); i++ {
+		outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
+	}
+	out.Parts = syncing.Parts(h.Len(), outputs)
+	out.Changed = syncing.Changed(out.Parts, h.Len())
+	if x.in.Form == events.FormMessages {
+		out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
+		for _, o := range outputs {
+			if o.Raw == nil {
+				return nil, events.NewInvalid(events.CodeOutOfRange, "form", "messages needs the whole history, since it begins with instructions")
+			}
+			out.Messages = append(out.Messages, o.Raw)
+		}
+	}
+	return out, nil
+}
+
+// outputs renders a view, with the caller's own messages where it has them.
+func (x *syncer) outputs(ctx context.Context, st *syncState, view *compaction.View) ([]syncing.Output, error) {
+	h, k := x.history, x.known
+	viewTurns := 0
+	if k.View > 0 {
+		viewTurns = x.viewTurns(st)
+	}
+	bySeq := make(map[compaction.Seq]int, len(st.chain))
+	for i := viewTurns; i < min(k.Turns, len(st.chain)); i++ {
+		bySeq[compaction.Seq(st.chain[i].Seq)] = i
+	}
+	edited := editedIn(view)
+	own := func(seq compaction.Seq) []events.Message {
+		i, ok := bySeq[seq]
+		if !ok {
+			return nil
+		}
+		from, to := k.Index(events.Start(st.chain, i)), k.Index(int(st.chain[i].End))
+		switch {
+		case to > h.Len():
+			return nil
+		case from < h.Before && (edited[seq] || x.in.Form == events.FormMessages):
+			return nil
+		case from < h.Before: // the caller has them, and nothing changes them
+			return make([]events.Message, to-from)
+		}
+		out := make([]events.Message, to-from)
+		for j := range out {
+			out[j].Raw = h.At(from + j)
+		}
+		return out
+	}
+	sourced, err := x.config.Partitions.Payloads.Sourced(ctx, x.address, view, own)
+	if err != nil && h.Before > 0 { // messages of the prefix that the dialect joins with others
+		clear(bySeq)
+		sourced, err = x.config.Partitions.Payloads.Sourced(ctx, x.address, view, own)
+	}
+	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
+		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
+	}
+	if err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	out := make([]syncing.Output, len(sourced))
+	found := 0
+	for i := range sourced {
+		m := &sourced[i]
+		out[i] = syncing.Output{Raw: m.Raw}
+		if int(m.First.Turn) > viewTurns {
+			out[i].From = k.Index(events.Start(st.chain, int(m.First.Turn)-1) + int(m.First.Index))
+			out[i].To = k.Index(events.Start(st.chain, int(m.Last.Turn)-1)+int(m.Last.Index)) + 1
+			out[i].Untouched = m.Untouched
+		} else if found == i {
+			found++
+		}
+	}
+	if k.View > 0 {
+		syncing.Find(h, h.Lead, h.Lead+k.View, out[:found])
+	}
+	return out, nil
+}
+
+// editedIn lists the turns of a view whose texts its rendering needs.
+func editedIn(v *compaction.View) map[compaction.Seq]bool {
+	out := map[compaction.Seq]bool{}
+	for i := range v.Entries {
+		if v.Entries[i].NeedsText() {
+			out[v.Entries[i].Seq] = true
+			if seq := v.Entries[i].CallSeq(); seq != 0 {
+				out[seq] = true
+			}
+		}
+	}
+	return out
+}
+
+// viewTurns are the turns that a view of the caller takes the place of.
+func (x *syncer) viewTurns(st *syncState) int {
+	end := x.history.Lead + x.known.View - x.known.Shift // messages of the session
+	for i := range st.chain {
+		if int(st.chain[i].End) >= end {
+			return i + 1
+		}
+	}
+	return len(st.chain)
+}
+
+// viewThrough is the history up to a turn, under the newest generation that has no later one.
+func (x *syncer) viewThrough(turns int) (view *compaction.View, generation int64, err error) {
+	_, _, err = x.inspect(x.address, func(l *compaction.Ledger) {
+		for generation = l.Generation(); generation > 0; generation-- {
+			if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
+				break
+			}
+		}
+		view = l.ViewThrough(generation, int64(turns))
+	})
+	return view, generation, err
+}
+
+// maxViews is how many generations a history is compared with.
+const maxViews = 4
+
+// givenView is a view of an earlier answer.
+type givenView struct {
+	syncing.View
+	made []events.Raw // the messages that compactd made or changed
+}
+
+// viewsOf renders the views that the newest generations gave.
+func (x *syncer) viewsOf(ctx context.Context, st *syncState) ([]givenView, error) {
+	var out []givenView
+	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
+		var view *compaction.View
+		var through int64
+		if _, _, err := x.inspect(x.address, func(l *compaction.Ledger) {
+			if through = l.GenerationThrough(gen); through > 0 {
+				view = l.ViewThrough(gen, through)
+			}
+		}); err != nil {
+			return nil, err
+		}
+		if view == nil || int(through) > len(st.chain) {
+			continue
+		}
+		key := viewKey{x.address, gen, st.chain[through-1].Whole}
+		v, ok := x.views.get(key)
+		if !ok {
+			sourced, err := x.config.Partitions.Payloads.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+			if err != nil {
+				continue // its texts are gone, or it is none that was given
+			}
+			messages := make([]events.Raw, len(sourced))
+			for i := range sourced {
+				messages[i] = sourced[i].Raw
+				if !sourced[i].Untouched {
+					v.made = append(v.made, sourced[i].Raw)
+				}
+			}
+			v.View = syncing.NewView(x.format, messages, int(through))
+			x.views.put(key, v)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// viewKey names a view.
+type viewKey struct {
+	events.Address
+	generation int64
+	whole      events.Digest
+}
+
+// maxViewCache is how many views are remembered.
+const maxViewCache = 256
+
+// views are those that were compared lately.
+type views struct {
+	mu  sync.Mutex
+	all map[viewKey]givenView
+}
+
+func (c *views) get(k viewKey) (givenView, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.all[k]
+	return v, ok
+}
+
+func (c *views) put(k viewKey, v givenView) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= maxViewCache {
+		c.all = map[viewKey]givenView{}
+	}
+	c.all[k] = v
+}
