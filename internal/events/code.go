@@ -60,7 +60,7 @@ const (
 	CodeUnstableHistory Code = "unstable_history"
 	CodeLate            Code = "late"
 	CodeUsageUnbound    Code = "usage_unbound"
-	CodeBoundThinking      Code = "bound_thinking"
+	CodeBoundThinking   Code = "bound_thinking"
 )
 
 // CodeInfo describes a code to people.
