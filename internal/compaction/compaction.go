@@ -43,6 +43,9 @@ var Profiles = measure.Profiles
 // NewRate returns the rate of a provider under a profile.
 func NewRate(p Profile, provider string) Rate { return measure.NewRate(p, provider) }
 
+// RateOf is the rate of a model of a provider; see [measure.RateOf].
+func RateOf(p Profile, provider, model string) Rate { return measure.RateOf(p, provider, model) }
+
 // Measure returns the entries of one message, with estimates; at is its position.
 func Measure(m events.Message, at Entry) []Entry { return measure.Measure(m, at) }
 

@@ -40,7 +40,7 @@ func keepInstructions(t *testing.T, f events.Format, model string, inside bool) 
 	}
 	a := newAgent(t, config)
 	var orders []string
-	for n := 1; a.ledger.Generation() < 10; n++ {
+	for n := 1; a.ledger.Generation() < 10 || len(orders) < 3; n++ {
 		turn := []msg{{role: events.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))}}
 		if n%20 == 3 && len(orders) < 6 {
 			orders = append(orders, fmt.Sprintf("Order %d:\n  - \"quote\" all\ttables.", n))
@@ -63,9 +63,6 @@ func keepInstructions(t *testing.T, f events.Format, model string, inside bool) 
 		if found != len(orders) || system != (inside && found > 0) {
 			t.Fatalf("turn %d, generation %d: %d of %d instructions, as the system's %v:\n%s", n, a.ledger.Generation(), found, len(orders), system, lines(raw))
 		}
-	}
-	if len(orders) < 3 {
-		t.Fatalf("%d instructions: the test shows nothing", len(orders))
 	}
 	if original, err := a.render(a.ledger.ViewAt(0)); err != nil || inside && !sameRaw(original, a) {
 		t.Errorf("published is another history (%v)", err)

@@ -190,11 +190,8 @@ func (l *Ledger) measure() {
 func (l *Ledger) measureWith(policy *Policy) {
 	g := &l.cache
 	g.policy = policy
-	provider, profile := l.model.Provider, Profiles[g.policy.Profile]
-	if profile.Classes {
-		provider = measure.Tokenizer(provider, l.model.Name)
-	}
-	g.rate = NewRate(profile, provider)
+	profile := Profiles[g.policy.Profile]
+	g.rate = measure.RateOf(profile, l.model.Provider, l.model.Name)
 	g.rate.Recall = g.policy.RecallNotice
 	g.window = g.config.windowOf(&l.model, policy)
 	if l.limits.stated > 0 {

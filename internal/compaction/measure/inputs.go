@@ -2,41 +2,39 @@ package measure
 
 import (
 	"cmp"
-	"strings"
 
 	"compactd/internal/events/models"
 )
 
 // inputs are the most tokens of input that models take, where that is less than their
 // window whatever the output: by maker and the beginning of a name, the longest that fits;
-// 0 is no such limit. Sources, read on 2026-11-22: "Introducing GPT-5 for developers" of OpenAI
-// (272,000 of input beside 128,000 of output); for gpt-5-pro, where it is the other way round,
-// and for mini and nano, github.com/BerriAI/litellm/pull/19056 and issues/30928; for
-// gpt-5.4 the model's text at gateways (1,050,000: 922,000 of input, 128,000 of output).
+// 0 is no such limit. Sources, read on 2026-11-22 and 23: "Introducing GPT-5 for developers" of
+// OpenAI (272,000 of input beside 128,000 of output); for gpt-5-pro, where it is the other way
+// round, and for mini and nano, github.com/BerriAI/litellm/pull/19056 and issues/30928; for
+// gpt-5.3-codex-spark, 5.4 and 5.5 github.com/anomalyco/models.dev at f3fc692 of 2026-07-02; for
+// gpt-6 developers.openai.com/api/docs/models/gpt-6.2-sol (922,000 of 1,050,000).
 var inputs = map[string]map[string]Tokens{
 	"openai": {
-		"gpt-5":        272_000,
-		"gpt-5-chat":   0,
-		"gpt-5-pro":    128_000,
-		"gpt-5.1-chat": 0,
-		"gpt-5.2-chat": 0,
-		"gpt-5.4":      922_000,
-		"gpt-5.4-mini": 272_000,
-		"gpt-5.4-nano": 272_000,
+		"gpt-5":               272_000,
+		"gpt-5-chat":          0,
+		"gpt-5-pro":           128_000,
+		"gpt-5.1-chat":        0,
+		"gpt-5.2-chat":        0,
+		"gpt-5.3-chat":        0,
+		"gpt-5.3-codex-spark": 100_000,
+		"gpt-5.4":             922_000,
+		"gpt-5.4-mini":        272_000,
+		"gpt-5.4-nano":        272_000,
+		"gpt-5.5":             922_000,
+		"gpt-6":               922_000,
 	},
 }
 
 // InputLimit is the most input that a model takes, 0 where its window is
 // the only limit.
 func InputLimit(model string) Tokens {
-	name, longest := models.Canonical(model), ""
 	limits := inputs[models.Maker(model)]
-	for prefix := range limits {
-		if strings.HasPrefix(name, prefix) && len(prefix) > len(longest) {
-			longest = prefix
-		}
-	}
-	return limits[longest]
+	return limits[longest(limits, models.Canonical(model))]
 }
 
 // Tokenizer is the provider as which a model of a provider counts: Claude counts as
@@ -46,4 +44,38 @@ func Tokenizer(provider, model string) string {
 		return maker
 	}
 	return provider
+}
+
+// families are the tokenizers of a maker beside the one that the multipliers of providers are
+// of: by the beginning of a name, the longest that fits, how many tokens they make of what that
+// one makes 100 of. Claude has another one since Opus 4.7 and Sonnet 5: 30 % more tokens for the
+// same text by platform.claude.com/docs/models/sonnet-5/migration-guide, 1.0 to 1.35 times as
+// many by that of Opus 4.7, and 1.325 times measured over seven samples of what agents send
+// (claudecodecamp.com, April 2026). A Claude that is not listed has the newer one.
+var families = map[string]map[string]Tokens{
+	"anthropic": {
+		"claude":          130,
+		"claude-2":        100,
+		"claude-3":        100,
+		"claude-instant":  100,
+		"claude-haiku-4":  100,
+		"claude-sonnet-4": 100,
+		"claude-opus-4":   100,
+		"claude-opus-4-7": 130,
+		"claude-opus-4-8": 130,
+	},
+}
+
+// RateOf is the rate of a model of a provider under a profile. Only a profile with classes
+// distinguishes models.
+func RateOf(p Profile, provider, model string) Rate {
+	if !p.Classes {
+		return NewRate(p, provider)
+	}
+	r := NewRate(p, Tokenizer(provider, model))
+	tokenizers := families[models.Maker(model)]
+	if percent, ok := tokenizers[longest(tokenizers, models.Canonical(model))]; ok && p.ByProvider {
+		r.times, r.of = r.times*int64(percent), r.of*100
+	}
+	return r
 }

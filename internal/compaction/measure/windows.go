@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/models"
 )
 
 // defaultWindow is the context window of an unknown model, in tokens.
@@ -27,12 +28,31 @@ var documentedWindows []byte
 //go:embed windows/current.json
 var currentWindows []byte
 
+// modelWindows are the models of 2026. Sources: github.com/anomalyco/models.dev at f3fc692 of
+// 2026-07-02, for makers' own services and for open models through OpenRouter; for models
+// after that, read on 2026-11-23: platform.claude.com/docs/en/about-claude/models/overview
+// (Opus 5, Sonnet, Haiku and Opus 5.5, Fable 5.1) and developers.openai.com/api/docs/models
+// (GPT-6, of gpt-6.2-sol).
+//
+//go:embed windows/models.json
+var modelWindows []byte
+
+// anywhere is, beside the providers, the table of models by the name that their maker has for
+// them: those whose window is the same wherever they run.
+const anywhere = ""
+
+// allOthers names, inside a provider's table, a default that was set over the tables of this
+// package: what is known of models anywhere does not go before it.
+const allOthers = ""
+
 // DefaultWindows returns the table the reference documents, filled up from its
-// newer release. Where the two differ the smaller window wins: a window taken
-// too large loses a session, one taken too small costs a compaction.
+// newer release and with the models of now. Where they differ the smaller window wins: a
+// window taken too large loses a session, one taken too small costs a compaction.
 func DefaultWindows() Windows {
-	w := mustWindows(documentedWindows)
-	w.join(mustWindows(currentWindows), func(old, now Tokens) Tokens { return min(old, now) })
+	w := tableOf(documentedWindows)
+	smaller := func(old, now Tokens) Tokens { return min(old, now) }
+	w.join(mustWindows(currentWindows), smaller)
+	w.join(mustWindows(modelWindows), smaller)
 	return w
 }
 
@@ -61,6 +81,11 @@ func (w Windows) With(over Windows) (Windows, error) {
 	out := Windows{}
 	out.join(w, nil)
 	out.join(over, func(_, now Tokens) Tokens { return now })
+	for name, models := range over {
+		if t, ok := models[providerDefault]; ok {
+			out[Provider(name)][allOthers] = t
+		}
+	}
 	return out, nil
 }
 
@@ -88,27 +113,38 @@ func mustWindows(data []byte) Windows {
 	return w
 }
 
-// Window returns the context window of a model: its exact name, else the longest
-// name in the table that begins it, else the provider's default, else 128,000.
-// The provider may be spelled in any way.
+// Window returns the context window of a model: that of its exact name, else of the longest
+// name in the table that begins it, else the provider's default, else 128,000. A name is that
+// of the provider, or where it is longer the one that the maker of the model has for it. The
+// provider may be spelled in any way.
 func (w Windows) Window(provider, model string) Tokens {
-	models := w[Provider(provider)]
-	if t, ok := models[model]; ok {
+	table := w[Provider(provider)]
+	if t, ok := table[model]; ok && model != "" {
 		return t
 	}
-	best := ""
-	for _, name := range slices.Sorted(maps.Keys(models)) {
+	name := longest(table, model)
+	if _, ok := table[allOthers]; !ok {
+		if made := longest(w[anywhere], models.Canonical(model)); len(made) > len(name) {
+			return w[anywhere][made]
+		}
+	}
+	if name == "" {
+		name = providerDefault
+	}
+	if t, ok := table[name]; ok {
+		return t
+	}
+	return defaultWindow
+}
+
+// longest is the longest name in a provider's table that begins a model's, "" for none.
+func longest(table map[string]Tokens, model string) (best string) {
+	for name := range table {
 		if name != providerDefault && strings.HasPrefix(model, name) && len(name) > len(best) {
 			best = name
 		}
 	}
-	if best == "" {
-		best = providerDefault
-	}
-	if t, ok := models[best]; ok {
-		return t
-	}
-	return defaultWindow
+	return best
 }
 
 // OutputReserve is what a model may answer: its explicit maximum, else 35 % of

@@ -41,7 +41,7 @@ func (r *ruler) model(m *events.Model) {
 	if window == 0 {
 		window = r.windows.Window(m.Provider, m.Name)
 	}
-	r.rate = compaction.NewRate(compaction.Profiles["default"], m.Provider)
+	r.rate = compaction.RateOf(compaction.Profiles["default"], m.Provider, m.Name)
 	r.available = window - compaction.Tokens(m.MaxOutputTokens)
 }
 
