@@ -29,7 +29,7 @@ func TestTokenizer(t *testing.T) {
 	}
 }
 
-// A8: the models of 2026 have their windows, whoever serves them; what an operator runs with
+// A8: the models of 2026 have their windows at every provider; what an operator runs with
 // settings of his own does not.
 func TestWindowsOfModels(t *testing.T) {
 	w := DefaultWindows()
