@@ -192,7 +192,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g.policy = policy
 	profile := Profiles[g.policy.Profile]
 	g.rate = measure.RateOf(profile, l.model.Provider, l.model.Name)
-	g.rate.Recall = g.policy.RecallNotice
+	g.rate.Recall = g.policy.NamesPlaces()
 	g.window = g.config.windowOf(&l.model, policy)
 	if l.limits.stated > 0 {
 		g.window = min(g.window, l.limits.stated)

@@ -100,7 +100,7 @@ func comesFrom(p, sent events.Part) bool {
 }
 
 // limited finds what a limited output reports of it.
-var limited = regexp.MustCompile(`\n\n\[(?:Output truncated from|\.\.\. \d+ bytes omitted)[^?]*ask compactd\.recall for it(?: \.\.\.)?\]`)
+var limited = regexp.MustCompile(`\n\n\[(?:Output truncated from|\.\.\. \d+ bytes omitted)[^?]*?kept as turn \d+, message \d+(?: \.\.\.)?\]`)
 
 // B9: of a content with several texts the first stay. Images, reasoning, results
 // with images, words of the system and arguments keep their bytes.

@@ -171,7 +171,7 @@ const (
 	summaryClose = "</condensed-summary>"
 
 	summaryIntro = "The earlier part of this conversation was condensed to fit the context window. " +
-		"The conversation goes on; recent messages follow verbatim. Recall any turn to see it."
+		"The conversation goes on; recent messages follow verbatim."
 	recordIntro = "Facts from the condensed part, with the turns they come from:"
 )
 

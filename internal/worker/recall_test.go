@@ -174,7 +174,7 @@ func TestRecallOfCutOutput(t *testing.T) {
 	for _, m := range all[len(all)-1].Messages {
 		text.Write(m)
 	}
-	at := regexp.MustCompile(`kept as turn (\d+), message (\d+): ask compactd\.recall`).FindStringSubmatch(text.String())
+	at := regexp.MustCompile(`kept as turn (\d+), message (\d+)`).FindStringSubmatch(text.String())
 	if at == nil || strings.Contains(text.String(), "first line of the output") {
 		t.Fatalf("no notice, or the whole output: %v %v %.300s", all[len(all)-1].StagesUsed, all[len(all)-1].Edits, text.String())
 	}
@@ -203,7 +203,7 @@ func TestRecallOfOutputCutOnArrival(t *testing.T) {
 	}
 	cut := string(all[0].Messages[2])
 	if strings.Contains(cut, "first line") || !strings.Contains(cut, "last line") || !strings.Contains(cut, "[Output truncated from ") ||
-		!strings.Contains(cut, "kept as turn 1, message 2: ask compactd.recall") {
+		!strings.Contains(cut, "kept as turn 1, message 2") {
 		t.Errorf("%.300s", cut)
 	}
 	if got := env.recall(`{"session":"s","turn":1,"index":2}`); len(got.Messages) != 1 || string(got.Messages[0]) != tool {

@@ -101,7 +101,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 func (e estimator) only(name events.Stage, input int64) (*compaction.Config, error) {
 	p := compaction.DefaultPolicy()
 	p.Profile = e.profile
-	p.RecallNotice, p.Restore.Enabled = false, false
+	p.Restore.Enabled = false
 	p.Prune.Enabled, p.Deduplicate.Enabled = name == events.StagePrune, name == events.StageDeduplicate
 	p.Summarize.Enabled, p.Truncate.Enabled = name == events.StageSummarize, name == events.StageTruncate
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Deduplicate.Minimum = 10_000, 1, 1

@@ -45,7 +45,7 @@ const (
 // anything, and its place names it there.
 const (
 	TrimTail  = "\n[Content cut to fit the context window; the whole is kept as turn %d, message %d]"
-	LimitTail = "The whole output is kept as turn %d, message %d: ask compactd.recall for it"
+	LimitTail = "The whole output is kept as turn %d, message %d"
 
 	trimNotice  = 128 // most units of trimTail, numbers included
 	NoticeFrom  = 256 // units of a cut content from which it has a notice

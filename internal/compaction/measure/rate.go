@@ -50,7 +50,7 @@ var providerTool = map[string]Tokens{"anthropic": 36, "bedrock": 36}
 type Rate struct {
 	Profile
 	// Recall counts placeholders with where their originals are; see
-	// Policy.RecallNotice.
+	// Policy.NamesPlaces.
 	Recall bool
 
 	times, of int64 // the estimate is base × times / of

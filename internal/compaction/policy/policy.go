@@ -42,8 +42,12 @@ type Policy struct {
 	LimitTokens measure.Tokens `json:"limit_tokens"`
 	Buffers     Buffers        `json:"buffers"`
 
-	// RecallNotice makes every placeholder name the place of its original, for
-	// compactd.recall.
+	// Recall is how the agent lets its model look up originals, one of mcp, none and tool:
+	// over MCP, by a tool of its own over compactd.recall, or not. A notice to
+	// recall makes a model without that tool call one that does not exist. Absent is none.
+	Recall string `json:"recall"`
+	// RecallNotice makes every placeholder name the place of its original, where Recall has a
+	// tool for it.
 	RecallNotice bool `json:"recall_notice"`
 
 	Prune       Prune       `json:"prune"`
@@ -57,6 +61,18 @@ type Policy struct {
 	// Locked are the paths of fields that sessions cannot set, such as
 	// summarize.enabled, or summarize for all of its fields.
 	Locked []string `json:"locked,omitzero"`
+}
+
+// Values of Recall.
+const (
+	recallNone = "none"
+	recallTool = "tool"
+	recallMCP  = "mcp"
+)
+
+// NamesPlaces reports whether placeholders name the places of their originals.
+func (p *Policy) NamesPlaces() bool {
+	return p.RecallNotice && (p.Recall == recallTool || p.Recall == recallMCP)
 }
 
 // Set returns the policy with the fields of a JSON object set, objects field by
@@ -135,6 +151,7 @@ func (p Policy) Validate() error {
 	check(p.TriggerMode == modeRatio || p.TriggerMode == modeTokens || p.TriggerMode == modeBuffer, "trigger_mode must be one of buffer, ratio, tokens")
 	tokens("threshold_tokens", p.ThresholdTokens)
 	check(p.TriggerMode != modeTokens || p.ThresholdTokens > 0, "threshold_tokens must be above 0 with trigger_mode tokens")
+	check(p.Recall == "" || p.Recall == recallNone || p.Recall == recallTool || p.Recall == recallMCP, "recall must be one of mcp, none, tool")
 	share("threshold", p.Threshold)
 	share("target", p.Target)
 	share("info", p.Info)
