@@ -137,8 +137,21 @@ func (r *SyncRequest) Address() Address {
 	return a
 }
 
-// Encode writes the request as a payload, without its usage.
-func (r *SyncRequest) Encode() ([]byte, error) { return Marshal(r) }
+// Encode writes the request as a payload.
+func (r *SyncRequest) Encode() ([]byte, error) {
+	var usage Raw
+	if u := r.Usage; u != nil {
+		ms, err := codec.ReadObject(u.Raw)
+		if err != nil {
+			return nil, err
+		}
+		usage = codec.WriteObject(codec.SetMember(ms, "view", codec.Quote(u.View)))
+	}
+	return Marshal(struct {
+		*SyncRequest
+		Usage Raw `json:"usage,omitzero"`
+	}{r, usage})
+}
 
 // SyncAddress names the session of a sync.
 func SyncAddress(request []byte) (Address, error) {

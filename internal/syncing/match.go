@@ -3,6 +3,7 @@ package syncing
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"compactd/internal/events"
 )
@@ -121,31 +122,60 @@ func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
 	return h.follow(chain, Known{Turns: v.Turns, At: at, Shift: at - int(chain[v.Turns-1].End), View: n}), true
 }
 
-// Bounds of the search for what a history has of the last turns.
-const (
-	lastTurns  = 4
-	leastBytes = 64 // of the messages of a turn: shorter ones occur in any history
-)
+// leastBytes is the least size of a message that a history is recognised by: shorter ones occur
+// in any history.
+const leastBytes = 64
 
-// HasEnd reports whether a history has one of the last turns of a session anywhere: an agent
-// that has compacted its history itself keeps its end.
-func (h *History) HasEnd(chain []events.Link) bool {
-	for i := len(chain) - 1; i >= max(0, len(chain)-lastTurns); i-- {
-		n := int(chain[i].End) - events.Start(chain, i)
-		if n == 0 || chain[i].Whole == (events.Digest{}) {
+// HasWork reports whether a history has one of some messages of an assistant or a tool, with
+// the same ids of calls: an agent that has compacted its history itself keeps its end. What
+// another agent does alike has other ids.
+func (h *History) HasWork(messages []events.Raw) bool {
+	have := map[events.Digest][]events.Raw{}
+	for _, m := range h.Messages {
+		d := h.Format.DigestOf([]events.Raw{m})
+		have[d] = append(have[d], m)
+	}
+	for _, m := range messages {
+		if len(m) < leastBytes {
 			continue
 		}
-		for at := h.Len() - n; at >= h.Before; at-- {
-			size := 0
-			for j := at; j < at+n; j++ {
-				size += len(h.At(j))
-			}
-			if size >= leastBytes && h.digest(at, at+n) == chain[i].Digest {
+		ids, work := h.calls(m)
+		if !work {
+			continue
+		}
+		for _, other := range have[h.Format.DigestOf([]events.Raw{m})] {
+			if theirs, _ := h.calls(other); slices.Equal(ids, theirs) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// calls lists the ids of the calls and results of a message, and whether it is the work of an
+// assistant or a tool.
+func (h *History) calls(raw events.Raw) (ids []string, work bool) {
+	m, err := h.Format.Read(raw)
+	if err != nil {
+		return nil, false
+	}
+	work = m.Role == events.RoleAssistant || m.Role == events.RoleTool
+	for i := range m.Parts {
+		if p := &m.Parts[i]; p.Kind == events.PartCall || p.Kind == events.PartResult {
+			ids, work = append(ids, p.CallID), true
+		}
+	}
+	return ids, work
+}
+
+// Common is how many messages a history has, from an index on, as a list begins.
+func (h *History) Common(at int, messages []events.Raw) int {
+	for i := range messages {
+		if at+i >= h.Len() || h.digest(at+i, at+i+1) != h.Format.DigestOf(messages[i:i+1]) {
+			return i
+		}
+	}
+	return len(messages)
 }
 
 // HasAny reports whether a history has one of some messages.

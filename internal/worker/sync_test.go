@@ -129,27 +129,39 @@ func (env *testEnv) contextOf(session string) []events.Raw {
 	}
 }
 
-// lineage reads the log of a session: the messages of the turns that are not retracted, each
-// turn once.
+// lineage lists the messages of the turns of a session that are not retracted.
 func (env *testEnv) lineage(session string) []events.Raw {
 	env.t.Helper()
 	var turns [][]events.Raw
-	subject := events.Logged(events.PartitionOf(events.Address{Tenant: "default", Session: session}, env.streams.Partitions), events.KindTurn, events.Address{Tenant: "default", Session: session})
-	err := stream.ReadSubject(env.t.Context(), env.conn, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
-		turn, err := events.DecodeTurn(m.Data)
+	for _, data := range env.logged(session, events.KindTurn) {
+		turn, err := events.DecodeTurn(data)
 		if err != nil {
-			return err
+			env.t.Fatal(err)
 		}
 		if turn.ReplacesFrom > 0 {
 			turns = turns[:turn.ReplacesFrom-1]
 		}
 		turns = append(turns, turn.Messages)
+	}
+	return slices.Concat(turns...)
+}
+
+// turnsOf counts the turns of a session in the log, also those that were retracted.
+func (env *testEnv) turnsOf(session string) int { return len(env.logged(session, events.KindTurn)) }
+
+// logged lists the events of a kind of a session.
+func (env *testEnv) logged(session string, k events.Kind) (out [][]byte) {
+	env.t.Helper()
+	a := events.Address{Tenant: "default", Session: session}
+	subject := events.Logged(events.PartitionOf(a, env.streams.Partitions), k, a)
+	err := stream.ReadSubject(env.t.Context(), env.conn, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
+		out = append(out, m.Data)
 		return nil
 	})
 	if err != nil {
 		env.t.Fatal(err)
 	}
-	return slices.Concat(turns...)
+	return out
 }
 
 // An agent that sends its history before each call sends what fits, with its own messages

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/syncing"
@@ -170,7 +171,7 @@ func (x *syncer) once(ctx context.Context, st *syncState) (any, error) {
 		t = to
 	}
 	x.recorded = int64(t.at)
-	behind := t.from == 0 && x.known.Turns < len(st.chain)
+	behind := t.from == 0 && x.known.Turns < len(st.chain) // it ends before the session does
 	if in.DryRun || behind {
 		return x.answer(ctx, st, t.at)
 	}
@@ -230,6 +231,14 @@ func (x *syncer) diverge(ctx context.Context, st *syncState) (t toPublish, out a
 			made = append(made, v.made...)
 		}
 	}
+	turn, err := x.textsOf(ctx, st, x.known.Turns)
+	if err != nil {
+		return t, nil, err
+	}
+	at := x.known.At + x.history.Common(x.known.At, turn)
+	if at == x.history.Len() { // it ends within a turn: as a history that ends before the session
+		return toPublish{0, x.known.At}, nil, nil
+	}
 	on := x.in.OnDivergence
 	edited := len(made) > 0 && x.history.HasAny(made)
 	switch {
@@ -245,13 +254,17 @@ func (x *syncer) diverge(ctx context.Context, st *syncState) (t toPublish, out a
 	case on == events.DivergeBranch:
 		out, err = x.branch(ctx, st)
 		return t, out, err
-	case x.known.Turns == 0 && x.history.Before == 0 && !x.history.HasEnd(st.chain) && whole(st.chain):
+	case at == x.history.Lead && x.history.Before == 0 && whole(st.chain) && !x.worked(ctx, st):
 		return t, nil, events.NewInvalid(events.CodeOtherHistory, "messages", "have nothing in common with those of the session")
 	case on == events.DivergeRefuse:
-		return t, nil, events.NewInvalid(events.CodeDiverged, "messages", fmt.Sprintf("differ from those of the session from index %d on", x.known.At))
+		return t, nil, events.NewInvalid(events.CodeDiverged, "messages", fmt.Sprintf("differ from those of the session from index %d on", at))
 	}
-	if x.history.Len() >= x.known.Index(int(st.chain[len(st.chain)-1].End)) && x.stable.differs(x.address, x.known.At) >= unstableAfter {
-		x.warn(events.CodeUnstableHistory, x.whereUnstable(ctx, st))
+	if x.history.Len() >= x.known.Index(int(st.chain[len(st.chain)-1].End)) && x.stable.differs(x.address, at) >= unstableAfter {
+		detail := fmt.Sprintf("It is message %d.", at)
+		if i := at - x.known.At; i < len(turn) {
+			detail = fmt.Sprintf("It is member %q of message %d.", syncing.Member(turn[i], x.history.At(at)), at)
+		}
+		x.warn(events.CodeUnstableHistory, detail)
 		return t, x.native(st, nil), nil
 	}
 	return toPublish{int64(x.known.Turns) + 1, x.known.At}, nil, nil
@@ -262,23 +275,33 @@ func whole(chain []events.Link) bool {
 	return len(chain) > 0 && chain[len(chain)-1].Whole != events.Digest{}
 }
 
-// whereUnstable names the message that differs, and the member of it.
-func (x *syncer) whereUnstable(ctx context.Context, st *syncState) string {
-	from := events.Start(st.chain, x.known.Turns)
-	old, err := x.config.Partitions.Payloads.Turn(ctx, x.address, compaction.Seq(st.chain[x.known.Turns].Seq))
+// textsOf reads the messages of a turn from the log, nil where it is gone.
+func (x *syncer) textsOf(ctx context.Context, st *syncState, turn int) ([]events.Raw, error) {
+	read, err := x.config.Partitions.Payloads.Turn(ctx, x.address, compaction.Seq(st.chain[turn].Seq))
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
+		return nil, nil
+	}
 	if err != nil {
-		return fmt.Sprintf("It is message %d.", x.known.At)
+		return nil, orEnded(ctx, err)
 	}
-	for i := range old {
-		at := x.known.Index(from + i)
-		if at >= x.history.Len() {
-			break
-		}
-		if a, b := old[i].Raw, x.history.At(at); x.format.DigestOf([]events.Raw{a}) != x.format.DigestOf([]events.Raw{b}) {
-			return fmt.Sprintf("It is member %q of message %d.", syncing.Member(a, b), at)
+	out := make([]events.Raw, len(read))
+	for i := range read {
+		out[i] = read[i].Raw
+	}
+	return out, nil
+}
+
+// lastTurns is how many turns of the end of a session a history is searched for.
+const lastTurns = 4
+
+// worked reports whether the history has work of the last turns of the session.
+func (x *syncer) worked(ctx context.Context, st *syncState) bool {
+	for i := len(st.chain) - 1; i >= max(0, len(st.chain)-lastTurns); i-- {
+		if turn, err := x.textsOf(ctx, st, i); err == nil && x.history.HasWork(turn) {
+			return true
 		}
 	}
-	return fmt.Sprintf("It is message %d.", x.known.At)
+	return false
 }
 
 // branch has the branch answer that the history belongs to. Its name follows from where the
@@ -303,18 +326,26 @@ func (x *syncer) branch(ctx context.Context, st *syncState) (any, error) {
 
 // other has a sync answered about another session.
 func (x *syncer) other(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
+	out, err := x.Sync(ctx, in)
+	if err == nil {
+		out.Session = in.Address().Session
+	}
+	return out, err
+}
+
+// Sync answers a sync for code of this process, by way of the worker that serves the session.
+func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	data, err := in.Encode()
 	if err == nil {
-		data, err = x.Ask(ctx, "sync", data)
+		data, err = s.Ask(ctx, "sync", data)
 	}
 	if err != nil {
 		return nil, err
 	}
 	out := &events.SyncResponse{}
 	if err := events.Unmarshal(data, out); err != nil {
-		return nil, fmt.Errorf("read the answer about a branch: %w", err)
+		return nil, fmt.Errorf("read the answer to a sync: %w", err)
 	}
-	out.Session = in.Address().Session
 	return out, nil
 }
 

@@ -1,0 +1,190 @@
+package syncing_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+)
+
+// wantCover fails unless the ranges of parts cover n messages, each once, in order.
+func wantCover(t *rapid.T, n int, parts []events.SyncPart) {
+	at := int64(0)
+	for _, p := range parts {
+		r := events.SyncRange{at, at}
+		switch set := 0; {
+		case p.Keep != nil:
+			r = *p.Keep
+		case p.Drop != nil:
+			r = *p.Drop
+		case p.Edit != nil:
+			r = events.SyncRange{*p.Edit, *p.Edit + 1}
+		case p.InPlaceOf != nil && p.Message != nil:
+			r = *p.InPlaceOf
+		default:
+			t.Fatalf("a part with %d of four", set)
+		}
+		if r[0] != at || r[1] < r[0] {
+			t.Fatalf("%v after %d: %+v", r, at, parts)
+		}
+		at = r[1]
+	}
+	if at != int64(n) {
+		t.Fatalf("parts end at %d of %d: %+v", at, n, parts)
+	}
+}
+
+// For any outputs, also those out of order, twice of one message, and of several, the parts
+// cover the history and give the outputs.
+func TestParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 12).Draw(t, "messages")
+		history := make([]events.Raw, n)
+		for i := range history {
+			history[i] = events.Raw(fmt.Sprintf(`{"own":%d}`, i))
+		}
+		var outputs []syncing.Output
+		var want []events.Raw
+		next := 0
+		for i := range rapid.IntRange(0, 14).Draw(t, "outputs") {
+			o := syncing.Output{Raw: events.Raw(fmt.Sprintf(`{"made":%d}`, i))}
+			if from := next; n > 0 && rapid.IntRange(0, 3).Draw(t, "made") > 0 {
+				if rapid.IntRange(0, 5).Draw(t, "moved") == 0 {
+					from = rapid.IntRange(0, n-1).Draw(t, "from")
+				}
+				if from < n {
+					o.From, o.To = from, min(n, from+rapid.IntRange(1, 2).Draw(t, "of"))
+					if o.To == o.From+1 && rapid.Bool().Draw(t, "untouched") {
+						o.Untouched, o.Raw = true, history[from]
+					}
+					next = o.To + rapid.IntRange(0, 2).Draw(t, "hidden")
+				}
+			}
+			outputs, want = append(outputs, o), append(want, o.Raw)
+		}
+		parts := syncing.Parts(n, outputs)
+		wantCover(t, n, parts)
+		if d := cmp.Diff(fmt.Sprintf("%s", want), fmt.Sprintf("%s", syncing.Apply(history, parts))); d != "" {
+			t.Fatalf("parts give something else:\n%s", d)
+		}
+		if keep := syncing.Keep(n); syncing.Changed(keep, n) {
+			t.Fatalf("%+v changes %d messages", keep, n)
+		}
+	})
+}
+
+// session makes turns of messages, and their chain.
+func session(t *rapid.T, f events.Format) (turns [][]events.Raw, chain []events.Link) {
+	var link events.Link
+	for i := range rapid.IntRange(0, 6).Draw(t, "turns") {
+		var turn []events.Raw
+		for j := range rapid.IntRange(0, 3).Draw(t, "of") {
+			role := "user"
+			if (i+j)%2 == 1 {
+				role = "assistant"
+			}
+			turn = append(turn, events.Raw(fmt.Sprintf(`{"role":%q,"content":"turn %d message %d of %d"}`, role, i, j, rapid.IntRange(0, 1).Draw(t, "text"))))
+		}
+		link.Digest = f.DigestOf(turn)
+		link.Whole = link.Whole.With(link.Digest, len(turn))
+		link.End += uint32(len(turn))
+		link.Seq++
+		turns, chain = append(turns, turn), append(chain, link)
+	}
+	return turns, chain
+}
+
+// A history is known exactly as far as its turns are equal, with or without a lead, also
+// behind a prefix; other ids, times and an order of keys make no difference.
+func TestMatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := events.OpenAI
+		turns, chain := session(t, f)
+		lead := rapid.IntRange(0, 2).Draw(t, "lead")
+		var history []events.Raw
+		for i := range lead {
+			history = append(history, events.Raw(fmt.Sprintf(`{"role":"%s","content":"it is %d o'clock"}`, []string{"system", "developer"}[i%2], rapid.Int().Draw(t, "hour"))))
+		}
+		same := rapid.IntRange(0, len(turns)).Draw(t, "same")
+		for _, turn := range turns[:same] {
+			for _, m := range turn {
+				history = append(history, append(slices.Clone(m[:len(m)-1]), `,"id":"msg_1","timestamp":7}`...))
+			}
+		}
+		at := len(history)
+		tail := rapid.IntRange(0, 2).Draw(t, "new")
+		for i := range tail {
+			history = append(history, events.Raw(fmt.Sprintf(`{"role":"user","content":"new %d"}`, i)))
+		}
+		for same < len(turns) && len(turns[same]) == 0 { // a turn without messages is in any history
+			same++
+		}
+		h := syncing.Read(f, history, 0)
+		k := h.Match(chain)
+		if h.Lead != lead || k.Turns != same || k.At != at || k.Shift != lead {
+			t.Fatalf("lead %d of %d, %+v, want %d turns up to %d", h.Lead, lead, k, same, at)
+		}
+		if same > 0 {
+			j := rapid.IntRange(1, same).Draw(t, "prefix")
+			before := lead + int(chain[j-1].End)
+			behind := syncing.Read(f, history[before:], before)
+			p, ok := behind.MatchPrefix(chain, chain[j-1].Whole)
+			if !ok || p.Turns != same || p.At != at || p.Shift != lead {
+				t.Fatalf("behind %d: %v %+v, want %+v", before, ok, p, k)
+			}
+			if _, ok := behind.MatchPrefix(chain, events.Digest{1}); ok {
+				t.Fatal("a prefix that is not of the session")
+			}
+		}
+	})
+}
+
+// Messages are split into turns that are in order, whole, within the bound, and end where no
+// call awaits its result, if they can.
+func TestSplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var messages []events.Raw
+		for i := range rapid.IntRange(1, 20).Draw(t, "steps") {
+			messages = append(messages,
+				events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, i)),
+				events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"%0*d"}`, i, rapid.IntRange(1, 300).Draw(t, "size"), 1)))
+		}
+		h := syncing.Read(events.OpenAI, messages, 0)
+		turns, err := h.Split(0, 700)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []events.Raw
+		for _, turn := range turns {
+			size := 0
+			for _, m := range turn {
+				size += len(m) + 1
+			}
+			if size > 700 || len(turn)%2 != 0 {
+				t.Fatalf("a turn of %d bytes and %d messages", size, len(turn))
+			}
+			all = append(all, turn...)
+		}
+		if d := cmp.Diff(fmt.Sprintf("%s", messages), fmt.Sprintf("%s", all)); d != "" {
+			t.Fatal(d)
+		}
+		if _, err := h.Split(0, 100); events.CodeOf(err) != events.CodeTooLarge {
+			t.Fatalf("a message larger than a turn: %v", err)
+		}
+	})
+}
+
+func TestMember(t *testing.T) {
+	for _, test := range [][3]string{
+		{`{"a":1,"b":2}`, `{"a":1,"b":3}`, "b"}, {`{"a":1}`, `{"a":1,"time":3}`, "time"}, {`{"a":1,"gone":3}`, `{"a":1}`, "gone"}, {`{"a":1}`, `{"a":1}`, ""},
+	} {
+		if got := syncing.Member(events.Raw(test[0]), events.Raw(test[1])); got != test[2] {
+			t.Errorf("%v: %q", test, got)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package worker_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/events/schema/schematest"
+	"compactd/internal/worker"
+)
+
+// grow lets an agent work until its history was compacted.
+func (a *syncAgent) grow(steps int) {
+	a.t.Helper()
+	if len(a.history) == 0 {
+		a.add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
+	}
+	for range steps {
+		a.call(len(a.history), 60)
+		a.sync(0, "")
+	}
+}
+
+func (a *syncAgent) wantRefused(code events.Code, more string) {
+	a.t.Helper()
+	before := a.env.turnsOf(a.session)
+	if out, bad := a.request(0, more); bad == nil || bad.Code != code {
+		a.t.Errorf("%s: %+v %+v, want %s", more, out, bad, code)
+	}
+	if after := a.env.turnsOf(a.session); after != before {
+		a.t.Errorf("%s was published: %d turns, then %d", code, before, after)
+	}
+}
+
+func (a *syncAgent) wantWarning(code events.Code) {
+	a.t.Helper()
+	if !slices.ContainsFunc(a.last.Warnings, func(w events.SyncWarning) bool { return w.Code == code }) {
+		a.t.Errorf("warnings %+v, want %s", a.last.Warnings, code)
+	}
+}
+
+// What a sync does with histories that are not simply longer than before.
+func TestSyncCases(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	agent := func(t *testing.T, session string) *syncAgent {
+		return &syncAgent{t: t, env: env, session: session}
+	}
+	t.Run("another history", func(t *testing.T) {
+		a := agent(t, "other")
+		a.grow(3)
+		kept := a.history
+		a.history = nil
+		a.add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
+		a.wantRefused(events.CodeOtherHistory, "")
+		a.sync(0, `,"branch":"research"`) // a sub-agent
+		if id, _ := events.SessionID("other/research"); a.last.Session != "" && a.last.Session != id || env.turnsOf(id) != 1 {
+			t.Errorf("%+v", a.last)
+		}
+		a.history = kept
+		a.sync(0, "")
+		a.wantContext()
+	})
+	t.Run("compacted by its client", func(t *testing.T) {
+		a := agent(t, "own")
+		a.grow(4)
+		n := len(a.history)
+		a.history = append([]events.Raw{events.Raw(`{"role":"user","content":"A summary of mine: it fails in retry.go."}`)}, a.history[n-2:]...)
+		a.grow(1)
+		a.wantContext()
+		if got := env.lineage(a.session); len(got) != len(a.history) {
+			t.Errorf("the session has %d messages of %d", len(got), len(a.history))
+		}
+	})
+	t.Run("refuse", func(t *testing.T) {
+		a := agent(t, "refuse")
+		a.grow(3)
+		a.history = slices.Clone(a.history[:3])
+		a.add("user", "another way")
+		a.wantRefused(events.CodeDiverged, `,"on_diverge":"refuse"`)
+		a.sync(0, `,"on_diverge":"branch"`)
+		branch := a.last.Session
+		if branch == "" || env.turnsOf(branch) != 1 || len(env.lineage(a.session)) != 7 {
+			t.Errorf("%+v", a.last)
+		}
+		a.call(7, 3)
+		a.sync(0, `,"on_diverge":"branch"`) // the same branch
+		if a.last.Session != branch || env.turnsOf(branch) != 2 {
+			t.Errorf("%s, then %s with %d turns", branch, a.last.Session, env.turnsOf(branch))
+		}
+	})
+	t.Run("a shorter history", func(t *testing.T) {
+		a := agent(t, "short")
+		a.grow(12)
+		whole := a.history
+		before := env.turnsOf(a.session)
+		for n := range len(whole) - 1 {
+			a.history = whole[:n+1]
+			a.sync(0, "")
+			if env.turnsOf(a.session) != before {
+				t.Fatalf("%d of %d messages were published", n+1, len(whole))
+			}
+		}
+	})
+	t.Run("sends back what it got", func(t *testing.T) {
+		a := agent(t, "views")
+		a.grow(1)
+		kept := false
+		for range 25 {
+			a.history = slices.Clone(a.sent) // it has nothing else any more
+			a.call(env.turnsOf(a.session), 60)
+			a.sync(0, "")
+			a.wantContext()
+			kept = kept || a.last.Changed && a.last.Generation > 1 && slices.ContainsFunc(a.last.Parts, func(p events.SyncPart) bool { return p.Keep != nil && p.Keep[0] > 0 })
+		}
+		if a.last.Generation < 2 || a.last.Session != "" {
+			t.Errorf("%+v", a.last)
+		}
+		if !kept {
+			t.Error("nothing of its own is kept")
+		}
+		made := slices.IndexFunc(a.sent, func(m events.Raw) bool {
+			return !strings.Contains(string(m), "x_native") && !strings.Contains(string(m), "call_")
+		})
+		if made < 0 {
+			t.Fatalf("nothing was made: %s", a.sent)
+		}
+		a.history = slices.Clone(a.sent)
+		a.history = slices.Delete(a.history, 0, 1)
+		a.add("user", "and on")
+		turns := env.turnsOf(a.session)
+		a.sync(0, "")
+		a.wantWarning(events.CodeEditedView)
+		if a.last.Session == "" || env.turnsOf(a.session) != turns {
+			t.Errorf("%+v", a.last)
+		}
+	})
+	t.Run("unstable", func(t *testing.T) {
+		a := agent(t, "unstable")
+		a.grow(2)
+		for i := range 4 {
+			a.history[0] = events.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
+			a.call(50+i, 20)
+			a.sync(0, "")
+		}
+		a.wantWarning(events.CodeUnstableHistory)
+		if w := a.last.Warnings[0]; !strings.Contains(w.Message, `"now"`) || a.last.Changed {
+			t.Errorf("%+v", a.last)
+		}
+	})
+	t.Run("prefix", func(t *testing.T) {
+		a := agent(t, "prefix")
+		a.grow(3)
+		out, bad := a.request(2, `,"prefix":{"count":2,"hash":"000102030405060708090a0b0c0d0e0f"}`)
+		if bad != nil || out.Need != events.NeedAll {
+			t.Errorf("%+v %+v", out, bad)
+		}
+	})
+	t.Run("refused and dry", func(t *testing.T) {
+		a := agent(t, "refused")
+		a.grow(3)
+		turns := env.turnsOf(a.session)
+		view := a.last.View
+		a.call(77, 60)
+		a.sync(0, `,"dry_run":true`)
+		if env.turnsOf(a.session) != turns || a.last.Known != 7 || a.last.Count != 7 {
+			t.Errorf("%+v", a.last)
+		}
+		a.history = a.history[:7]
+		more := fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`, view)
+		a.sync(0, more)
+		if !a.last.Changed || a.last.Budget.ContextWindow != 1200 || !a.last.Budget.WithinBudget {
+			t.Errorf("%+v", a.last)
+		}
+		gen := a.last.Generation
+		a.sync(0, more)
+		if a.last.Generation != gen || len(env.logged(a.session, events.KindOverflow)) != 1 {
+			t.Errorf("the same refusal again: %+v", a.last)
+		}
+		a.wantContext()
+	})
+	t.Run("two callers", func(t *testing.T) {
+		a := agent(t, "two")
+		a.grow(1)
+		b := *a
+		b.history = slices.Clone(a.history)
+		a.call(5, 10)
+		a.sync(0, "")
+		b.add("user", "meanwhile")
+		b.sync(0, "") // the later one is what the session has
+		b.wantContext()
+		if !slices.EqualFunc(env.lineage("two"), b.history, func(x, y events.Raw) bool { return string(x) == string(y) }) {
+			t.Error("the session mixes both")
+		}
+	})
+	t.Run("over HTTP", func(t *testing.T) {
+		e := env.edge(r.worker, nil)
+		body := `{"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"` + strings.Repeat("long ", 2<<20) + `"}]}`
+		status, text := e.do(defaultToken, "POST", "/v1/sessions/default/chat%2F1/sync", body)
+		if status != http.StatusRequestEntityTooLarge || !strings.Contains(text, "of a turn") {
+			t.Errorf("%d %.300s", status, text)
+		}
+		body = strings.Replace(body, strings.Repeat("long ", 2<<20), "short", 1)
+		status, text = e.do(defaultToken, "POST", "/v1/sessions/default/chat%2F1/sync?form=messages", body)
+		var out events.SyncResponse
+		if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || len(out.Messages) != 2 || out.Count != 2 || out.Budget.Breakdown.SystemPrompt == 0 {
+			t.Errorf("%d %.300s: %v", status, text, err)
+		}
+		if err := schematest.Validate("sync-response", []byte(text)); err != nil {
+			t.Error(err)
+		}
+		if status, text := e.do(acmeToken, "POST", "/v1/sessions/default/chat%2F1/sync", body); status != http.StatusForbidden {
+			t.Errorf("another tenant: %d %s", status, text)
+		}
+		if status, text := e.do("", "POST", "/v1/sessions/default/chat%2F1/sync", body); status != http.StatusUnauthorized {
+			t.Errorf("no token: %d %s", status, text)
+		}
+	})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
