@@ -89,4 +89,12 @@ func RenderSourced(v *View, texts render.Texts) ([]Sourced, error) {
 }
 
 // Render writes a view in the session's own dialect; see package render.
-func Render(v *View, texts render.Texts) ([]events.Raw, error) { return render.Render(v, texts) }
+func Render(v *View, texts render.Texts) ([]events.Raw, error) {
+	messages, _, err := render.Render(v, texts)
+	return messages, err
+}
+
+// RenderListed is Render that lists what the provider's rules of form changed.
+func RenderListed(v *View, texts render.Texts) (messages []events.Raw, changes []events.Edit, err error) {
+	return render.Render(v, texts)
+}

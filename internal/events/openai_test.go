@@ -28,7 +28,11 @@ func TestReadOpenAI(t *testing.T) {
 			"refusal", `{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`,
 			Message{Role: RoleAssistant, Parts: []Part{{Text: "no", Raw: Raw(`{"type":"refusal","refusal":"no"}`)}}},
 		},
-		{"assistant without content", `{"role":"assistant","refusal":"no"}`, Message{Role: RoleAssistant}},
+		{"assistant without content", `{"role":"assistant","refusal":null}`, Message{Role: RoleAssistant}},
+		{
+			"a refusal beside no content", `{"role":"assistant","content":null,"refusal":"no"}`,
+			Message{Role: RoleAssistant, Parts: []Part{{Kind: PartOther, Raw: Raw(`"no"`), Locked: true, Aside: true}}},
+		},
 		{
 			"calls follow the content",
 			`{"role":"assistant","tool_calls":[ ` + call + ` ,{"id":"c2","type":"function","function":{"name":"ls","arguments":"{\"broken\":"}}],"content":"a"}`,

@@ -96,12 +96,31 @@ const (
 	OpCall        Op = "call"        // a result without a call gets a placeholder call
 	OpMove        Op = "move"        // a late result moves to its call, which To names
 	OpDrop        Op = "drop"        // a result that came twice
+
+	OpBlank  Op = "blank"  // a text of white space is left out
+	OpJoin   Op = "join"   // a message is part of the one before it, which To names
+	OpSplit  Op = "split"  // the results of a message and its words are two messages
+	OpPlace  Op = "place"  // a message stands behind another one, which To names
+	OpOrder  Op = "order"  // the results of a message come before its words
+	OpRole   Op = "role"   // a message of the system is a user's
+	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To
 )
 
 // Repairs reports whether an edit only makes a history valid: it is derived from the
 // history each time, and no ledger keeps it.
 func (o Op) Repairs() bool {
-	return o == OpAnswer || o == OpCall || o == OpMove || o == OpDrop
+	return o == OpAnswer || o == OpCall || o == OpMove || o == OpDrop || o.Writes()
+}
+
+// Writes reports whether an edit is known only when the history is written: what the
+// provider's rules of form change.
+func (o Op) Writes() bool {
+	switch o {
+	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpUnbind:
+		return true
+	default:
+		return false
+	}
 }
 
 // Position names a part of the log of one session: the message index of a turn,
@@ -121,8 +140,9 @@ func (p Position) Compare(q Position) int {
 type Edit struct {
 	Op Op `json:"op"`
 	Position
-	// To is the last message of a truncated or condensed range, included, or the
-	// call that a moved result belongs to.
+	// To is the last message of a range, included: truncated, condensed, or without its
+	// thinking. Or the call of a moved result; or the message that a joined or placed one
+	// stands behind, nil for one that compactd made, and for none.
 	To *Position `json:"to,omitzero"`
 	// Seq is where the log holds the summary of a condensed range.
 	Seq uint64 `json:"seq,omitzero"`

@@ -19,6 +19,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	m := &r.draft
 	var out message
 	var answers, calls []message
+	var blank []events.Edit
 	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.Entries[i]
@@ -29,6 +30,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 			continue
 		}
 		out.holds(e)
+		blank = r.blanks(blank, m, e)
 		if err := r.edit(m, i); err != nil {
 			return err
 		}
@@ -48,13 +50,17 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 		}
 	}
 	if !slices.ContainsFunc(r.parts, hasContent) {
+		r.changes = append(r.changes, blank[:min(len(blank), 1)]...) // the message
 		return nil
 	}
 	out.from(&r.view.Entries[from])
+	if r.dialect.Strict {
+		r.changes = append(r.changes, blank...)
+	}
 	if r.dialect.Apart && out.results {
 		return r.apart(m, out, answers, calls)
 	}
-	if out.raw, err = r.write(m); err != nil {
+	if out.raw, err = r.write(m, &out); err != nil {
 		return err
 	}
 	out.untouched = !m.Edited && !slices.ContainsFunc(r.parts, isEdited)
@@ -67,7 +73,7 @@ func (r *renderer) apart(m *events.Message, out message, answers, calls []messag
 	results.Role, out.role = events.RoleTool, measure.RoleTool
 	all := slices.Clone(r.parts)
 	r.parts = slices.DeleteFunc(slices.Clone(all), isNoResult)
-	if out.raw, err = r.write(&results); err != nil {
+	if out.raw, err = r.write(&results, &out); err != nil {
 		return err
 	}
 	if err := r.add(out, answers, calls); err != nil {
@@ -77,22 +83,39 @@ func (r *renderer) apart(m *events.Message, out message, answers, calls []messag
 	if len(r.parts) == 0 {
 		return nil
 	}
+	r.note(events.OpSplit, &out)
 	other := message{role: measure.RoleUser, first: out.first, last: out.last}
-	if other.raw, err = r.write(&rest); err != nil {
+	if other.raw, err = r.write(&rest, &other); err != nil {
 		return err
 	}
 	return r.add(other, nil, nil)
 }
 
+// blanks appends the blank texts of an entry, or the entry if it is nothing else.
+func (r *renderer) blanks(out []events.Edit, m *events.Message, e *measure.Entry) []events.Edit {
+	at := e.Position()
+	if e.Parts == 0 {
+		return append(out, events.Edit{Op: events.OpBlank, Position: at})
+	}
+	for _, p := range m.Parts[e.Part : e.Part+e.Parts] {
+		if !hasContent(p) {
+			out = append(out, events.Edit{Op: events.OpBlank, Position: at})
+		}
+		at.Part++
+	}
+	return out
+}
+
 func isNoResult(p events.Part) bool { return p.Kind != events.PartResult }
 
 // write writes a message with the parts that are left of it.
-func (r *renderer) write(m *events.Message) (events.Raw, error) {
+func (r *renderer) write(m *events.Message, to *message) (events.Raw, error) {
 	if r.dialect.Strict { // blank texts are refused, and results come first
 		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
 		if !slices.IsSortedFunc(r.parts, byRank) {
 			slices.SortStableFunc(r.parts, byRank)
 			m.Edited = true
+			r.note(events.OpOrder, to)
 		}
 	}
 	if m.Edited = m.Edited || len(r.parts) != len(m.Parts); !m.Edited && !slices.ContainsFunc(r.parts, isEdited) {

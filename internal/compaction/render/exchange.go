@@ -45,6 +45,9 @@ func (r *renderer) add(m message, missing, calls []message) error {
 			}
 		}
 		if r.dialect.Exchange != dialect.ByRun { // before an exchange whose calls may be open
+			if r.open < len(r.out) {
+				r.placed(m, r.open)
+			}
 			r.out = slices.Insert(r.out, r.open, call, m)
 			r.open += 2
 			return nil
@@ -99,9 +102,13 @@ func (r *renderer) sort() {
 	r.out = r.out[:r.open]
 	for at := ahead; at <= rest; at++ {
 		for i, m := range came {
-			if r.ranks[i] == at {
-				r.out = append(r.out, m)
+			if r.ranks[i] != at {
+				continue
 			}
+			if slices.ContainsFunc(r.ranks[:i], func(x rank) bool { return x > at }) {
+				r.placed(m, len(r.out))
+			}
+			r.out = append(r.out, m)
 		}
 	}
 }
@@ -111,6 +118,7 @@ func (r *renderer) join() (err error) {
 	for i := r.open; i < len(r.out); i++ {
 		switch {
 		case n > 0 && r.joins(&r.out[n-1], &r.out[i]):
+			r.joined(&r.out[n-1], &r.out[i])
 			if r.out[n-1], err = r.merge(r.out[n-1], r.out[i]); err != nil {
 				return err
 			}

@@ -97,6 +97,15 @@ func (r *renderer) instructLast() {
 	if first < 0 || slices.ContainsFunc(list[first:], func(m message) bool { return m.role == measure.RoleAssistant }) {
 		return
 	}
+	last := len(list) - 1
+	for last > first && isSystem(list[last]) {
+		last--
+	}
+	for i := first; i < last; i++ {
+		if isSystem(list[i]) {
+			r.placed(list[i], r.open+last+1)
+		}
+	}
 	slices.SortStableFunc(list[first:], func(a, b message) int {
 		switch {
 		case isSystem(a) == isSystem(b):
@@ -142,6 +151,7 @@ func (r *renderer) asUser(m *message) error {
 	}
 	members = slices.DeleteFunc(members, func(x codec.Member) bool { return slices.Contains(ofSystem, x.Name) })
 	m.untouched = false
+	r.note(events.OpRole, m)
 	m.role, m.raw = measure.RoleUser, codec.WriteObject(codec.SetMember(members, "role", events.Raw(`"user"`)))
 	return nil
 }

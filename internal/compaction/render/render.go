@@ -44,21 +44,17 @@ func (v *View) Weight() int { return len(v.Entries) * measure.HeldEntry }
 type Texts func(measure.Seq) ([]events.Message, error)
 
 // Render writes the view in the session's own dialect, valid for its provider.
-// Messages that no edit touches are the Raw of their texts, not a copy.
-func Render(v *View, texts Texts) ([]events.Raw, error) {
-	r := renderers.Get().(*renderer)
-	r.view, r.texts, r.dialect = v, texts, v.Format.Dialect()
-	var out []events.Raw
-	err := r.render()
-	if err == nil {
-		out = make([]events.Raw, len(r.out))
+// Messages that no edit touches are the Raw of their texts, not a copy. changes are what
+// the provider's rules of form changed beside the edits of the view, see [events.Op.Writes].
+func Render(v *View, texts Texts) (messages []events.Raw, changes []events.Edit, err error) {
+	err = v.render(texts, func(r *renderer) {
+		messages = make([]events.Raw, len(r.out))
 		for i := range r.out {
-			out[i] = r.out[i].raw
+			messages[i] = r.out[i].raw
 		}
-	}
-	r.reset()
-	renderers.Put(r)
-	return out, err
+		changes = r.changes
+	})
+	return messages, changes, err
 }
 
 // Sourced is a message of a rendered history, and the messages of the log that it was made
@@ -71,21 +67,28 @@ type Sourced struct {
 }
 
 // RenderSourced is [Render] that states what each message was made of.
-func RenderSourced(v *View, texts Texts) ([]Sourced, error) {
-	r := renderers.Get().(*renderer)
-	r.view, r.texts, r.dialect = v, texts, v.Format.Dialect()
-	var out []Sourced
-	err := r.render()
-	if err == nil {
+func RenderSourced(v *View, texts Texts) (out []Sourced, err error) {
+	err = v.render(texts, func(r *renderer) {
 		out = make([]Sourced, len(r.out))
 		for i := range r.out {
 			m := &r.out[i]
 			out[i] = Sourced{m.raw, m.first, m.last, m.untouched}
 		}
+	})
+	return out, err
+}
+
+// render gives take what was rendered.
+func (v *View) render(texts Texts, take func(*renderer)) error {
+	r := renderers.Get().(*renderer)
+	r.view, r.texts, r.dialect = v, texts, v.Format.Dialect()
+	err := r.render()
+	if err == nil {
+		take(r)
 	}
 	r.reset()
 	renderers.Put(r)
-	return out, err
+	return err
 }
 
 // renderers are those that are done: a large history takes large lists.
@@ -109,6 +112,8 @@ type renderer struct {
 	out   []message
 	open  int    // in out, where the open exchange begins
 	ranks []rank // of its messages
+
+	changes []events.Edit
 }
 
 // message is one of the history that is rendered.
@@ -143,6 +148,7 @@ func (r *renderer) reset() {
 }
 
 func (r *renderer) render() error {
+	r.noteUnbound()
 	for from := 0; from < len(r.view.Entries); {
 		to := from + 1
 		for to < len(r.view.Entries) && r.view.Entries[from].SameMessage(&r.view.Entries[to]) {

@@ -18,6 +18,8 @@ var openai = Dialect{
 type openaiMessage struct {
 	role, content, name, callID, legacy Raw
 
+	aside Raw // what an answer without content consists of
+
 	parts, calls []Part
 	badCalls     bool
 }
@@ -45,6 +47,9 @@ func readOpenAI(w *Reader) (Message, error) {
 			m.Parts = nil // agents send "" for null beside calls
 		}
 		m.Parts = append(m.Parts, o.calls...)
+		if o.aside != nil && !slices.ContainsFunc(m.Parts, hasContent) {
+			m.Parts = append(m.Parts, Part{Kind: PartOther, Raw: o.aside, Locked: true, Aside: true})
+		}
 	case o.content.Kind() != '"' && o.content.Kind() != '[':
 		return m, ErrNoContent
 	case m.Role == RoleTool:
@@ -52,6 +57,8 @@ func readOpenAI(w *Reader) (Message, error) {
 	}
 	return m, nil
 }
+
+func hasContent(p Part) bool { return p.Kind != PartText || !p.Blank() }
 
 func (o *openaiMessage) read(w *Reader) {
 	w.Object(func(key []byte) {
@@ -68,6 +75,10 @@ func (o *openaiMessage) read(w *Reader) {
 			o.legacy = w.Value()
 		case "tool_calls":
 			o.readCalls(w)
+		case "refusal", "audio", "reasoning_content", "reasoning":
+			if v := w.Value(); v.Kind() != 'n' && string(v) != `""` {
+				o.aside = v
+			}
 		default:
 			w.other(key)
 		}
@@ -189,6 +200,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 		switch {
 		case p.Kind == PartResult, p.Kind == PartCall && m.Role != RoleAssistant:
 			return nil, errMisplaced
+		case p.Aside: // its member is in ms
 		case p.Kind != PartCall:
 			content = append(content, p)
 		case p.Raw == nil:

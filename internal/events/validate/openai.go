@@ -12,6 +12,10 @@ type openaiShape struct {
 	Name         string             `json:"name"`
 	Refusal      codec.Raw          `json:"refusal"`
 	Audio        codec.Raw          `json:"audio"`
+
+	// Those of other providers than OpenAI
+	Reasoning        codec.Raw `json:"reasoning"`
+	ReasoningContent codec.Raw `json:"reasoning_content"`
 	ToolCalls    *[]openaiCallShape `json:"tool_calls"`
 	FunctionCall *openaiCallName    `json:"function_call"`
 	ToolCallID   string             `json:"tool_call_id"`
@@ -66,7 +70,7 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 		if kind == '[' && len(list(m.Content)) == 0 {
 			absent = true
 		}
-		more := m.ToolCalls != nil || m.FunctionCall != nil || m.Audio.Kind() == '{' || m.Refusal.Kind() == '"'
+		more := m.ToolCalls != nil || m.FunctionCall != nil || m.Audio.Kind() == '{' || m.Refusal.Kind() == '"' || m.Reasoning.Kind() == '"' || m.ReasoningContent.Kind() == '"'
 		if absent && !more {
 			c.report("empty_content", i, "the assistant has neither content nor a call")
 		}

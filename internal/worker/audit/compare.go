@@ -108,6 +108,7 @@ func withoutText(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	c.Messages, c.Summary, c.MessagesOmitted = nil, nil, true
+	c.Edits = slices.DeleteFunc(c.Edits, func(e events.Edit) bool { return e.Op.Writes() })
 	return events.Marshal(c)
 }
 

@@ -87,7 +87,12 @@ func (t *Renderer) get(ctx context.Context, a events.Address, seqs []compaction.
 }
 
 // Render writes a view of the session a, and validates it: see [InvalidError].
-func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.View) (_ []events.Raw, err error) {
+func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.View) ([]events.Raw, error) {
+	messages, _, err := t.render(ctx, a, v)
+	return messages, err
+}
+
+func (t *Renderer) render(ctx context.Context, a events.Address, v *compaction.View) (history []events.Raw, changes []events.Edit, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
@@ -95,22 +100,22 @@ func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.V
 	}()
 	have, err := t.get(ctx, a, v.Seqs())
 	if err != nil {
-		return nil, fmt.Errorf("render: %w", err)
+		return nil, nil, fmt.Errorf("render: %w", err)
 	}
 	messages := make(map[compaction.Seq][]events.Message, len(have))
 	for seq, e := range have {
 		if messages[seq], err = Texts(e.kind, e.data); err != nil {
-			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
+			return nil, nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	history, err := compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
+	history, changes, err = compaction.RenderListed(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 	if err == nil {
 		err = check(v.Format, history, messages)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return history, nil
+	return history, changes, nil
 }
 
 // Turn returns the messages of a turn of a session, unread.
@@ -207,8 +212,9 @@ func (t *Renderer) Outcome(ctx context.Context, a events.Address, o compaction.O
 		return data, "", err
 	}
 	full := *c
-	messages, cause := t.Render(ctx, a, o.View)
+	messages, changes, cause := t.render(ctx, a, o.View)
 	if cause == nil {
+		full.Edits = append(slices.Clip(c.Edits), changes...)
 		full.Summary, cause = t.summary(ctx, a, c)
 	}
 	if ctx.Err() != nil {

@@ -1,0 +1,68 @@
+package render
+
+import (
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// What the provider's rules of form change is known when a history is written. It is listed
+// as edits of the messages that came; what compactd made has no place to name.
+
+// note lists a change of a message, if it came.
+func (r *renderer) note(op events.Op, m *message) { r.noteBehind(op, m, nil) }
+
+// noteBehind lists a change of a message that follows another one, nil for none.
+func (r *renderer) noteBehind(op events.Op, m, other *message) {
+	if m.first.Turn == 0 {
+		return
+	}
+	e := events.Edit{Op: op, Position: m.first}
+	if other != nil && other.first.Turn > 0 {
+		to := other.last
+		e.To = &to
+	}
+	r.changes = append(r.changes, e)
+}
+
+// joined lists that a message and the one before it become one.
+func (r *renderer) joined(before, m *message) {
+	if m.first.Turn == 0 {
+		r.note(events.OpJoin, before)
+		return
+	}
+	r.noteBehind(events.OpJoin, m, before)
+}
+
+// placed lists that a message leaves its place for the one at n of the history so far.
+func (r *renderer) placed(m message, n int) {
+	for n--; n >= 0; n-- {
+		if before := &r.out[n]; before.first.Turn > 0 && before.first != m.first {
+			r.noteBehind(events.OpPlace, &m, before)
+			return
+		}
+	}
+	r.note(events.OpPlace, &m)
+}
+
+// noteUnbound lists the messages that lose their thinking: a run of them, between which no
+// other thinking is, is one edit.
+func (r *renderer) noteUnbound() {
+	if !r.view.Thinking.Bound {
+		return
+	}
+	open := false
+	for i := range r.view.Entries {
+		e := &r.view.Entries[i]
+		switch {
+		case !e.Flags.Has(measure.FlagThinking) || e.Kind >= measure.KindTruncation:
+		case !r.view.Thinking.drops(e):
+			open = false
+		case open:
+			to := measure.MessageOf(e.Position())
+			r.changes[len(r.changes)-1].To = &to
+		default:
+			r.changes = append(r.changes, events.Edit{Op: events.OpUnbind, Position: measure.MessageOf(e.Position())})
+			open = true
+		}
+	}
+}
