@@ -7,18 +7,18 @@ import (
 )
 
 type openaiShape struct {
-	Role         string             `json:"role"`
-	Content      codec.Raw          `json:"content"`
-	Name         string             `json:"name"`
-	Refusal      codec.Raw          `json:"refusal"`
-	Audio        codec.Raw          `json:"audio"`
+	Role    string    `json:"role"`
+	Content codec.Raw `json:"content"`
+	Name    string    `json:"name"`
+	Refusal codec.Raw `json:"refusal"`
+	Audio   codec.Raw `json:"audio"`
 
 	// Those of other providers than OpenAI
-	Reasoning        codec.Raw `json:"reasoning"`
-	ReasoningContent codec.Raw `json:"reasoning_content"`
-	ToolCalls    *[]openaiCallShape `json:"tool_calls"`
-	FunctionCall *openaiCallName    `json:"function_call"`
-	ToolCallID   string             `json:"tool_call_id"`
+	Reasoning        codec.Raw          `json:"reasoning"`
+	ReasoningContent codec.Raw          `json:"reasoning_content"`
+	ToolCalls        *[]openaiCallShape `json:"tool_calls"`
+	FunctionCall     *openaiCallName    `json:"function_call"`
+	ToolCallID       string             `json:"tool_call_id"`
 }
 
 type openaiCallShape struct {
