@@ -100,7 +100,7 @@ const (
 	OpBlank  Op = "blank"  // a text of white space is left out
 	OpJoin   Op = "join"   // a message is part of the one before it, which To names
 	OpSplit  Op = "split"  // the results of a message and its words are two messages
-	OpPlace  Op = "place"  // a message stands behind another one, which To names
+	OpPlace  Op = "place"  // a message follows another one, which To names
 	OpOrder  Op = "order"  // the results of a message come before its words
 	OpRole   Op = "role"   // a message of the system is a user's
 	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To
@@ -142,7 +142,7 @@ type Edit struct {
 	Position
 	// To is the last message of a range, included: truncated, condensed, or without its
 	// thinking. Or the call of a moved result; or the message that a joined or placed one
-	// stands behind, nil for one that compactd made, and for none.
+	// follows, nil for one that compactd made, and for none.
 	To *Position `json:"to,omitzero"`
 	// Seq is where the log holds the summary of a condensed range.
 	Seq uint64 `json:"seq,omitzero"`
