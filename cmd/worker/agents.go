@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"compactd/internal/broker/connect"
@@ -51,14 +52,14 @@ func (f *flags) forAgents(ctx context.Context, log zerolog.Logger, l *link) (pub
 }
 
 // startEdge takes the port and answers until stop.
-func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, publish *nats.Conn, w *worker.Worker, partitions int) (stop func(), addr string, err error) {
+func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, publish *nats.Conn, w *worker.Worker, reg prometheus.Registerer, partitions int) (stop func(), addr string, err error) {
 	if f.off() {
 		return func() {}, "", nil
 	}
 	e := edge{}
 	e.Edge, err = agents.New(agents.Config{
 		Listen: f.Agents, Tokens: string(f.AgentsTokens), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
-		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Publish: publish, Read: l.read, Partitions: partitions,
+		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Publish: publish, Read: l.read, Partitions: partitions,
 		Service: func() (*query.Service, error) { return w.Service(ctx) },
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
 	})

@@ -251,7 +251,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	if err := mon.watch(ctx, w); err != nil {
 		return err
 	}
-	stopEdge, agentsAddr, err := f.startEdge(ctx, log, link, publish, w, streams.Partitions)
+	stopEdge, agentsAddr, err := f.startEdge(ctx, log, link, publish, w, mon.Registerer(), streams.Partitions)
 	if err != nil {
 		return err
 	}

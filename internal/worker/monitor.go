@@ -113,6 +113,15 @@ func NewMonitor(c MonitorConfig) (*Monitor, error) {
 // Addr is where the monitor listens, host:port.
 func (m *Monitor) Addr() string { return m.listener.Addr().String() }
 
+// Registerer gets what other parts of the program measure, for the same page; nil where there is
+// no monitor.
+func (m *Monitor) Registerer() prometheus.Registerer {
+	if m == nil {
+		return nil
+	}
+	return m.registry
+}
+
 // Listener is what the worker must report of itself ([Config].Listener).
 func (m *Monitor) Listener() observe.Listener {
 	return observe.Tee(m.metrics.listener(), m.progress.listener())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"compactd/internal/worker/query"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	Partitions int
 	// Service answers requests; its error is why nothing does now.
 	Service func() (*query.Service, error)
+	// Registerer gets the metrics. Default none.
+	Registerer prometheus.Registerer
 	// OnError receives what happens outside of any request, such as a tokens file that
 	// cannot be read. Must not block. Default none.
 	OnError func(error)
@@ -92,6 +95,7 @@ type Edge struct {
 	listener  net.Listener
 	publisher *query.Publisher
 	hub       *hub
+	metrics   *metrics
 	tenants   tenants
 
 	reloading sync.Mutex // held while the file is read
@@ -130,6 +134,7 @@ func New(c Config) (*Edge, error) {
 	if e.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
+	e.metrics = newMetrics(c.Registerer, e.hub.connections)
 	if secure != nil {
 		e.listener = tls.NewListener(e.listener, secure)
 	}

@@ -172,6 +172,13 @@ func (h *hub) add(f *follower) (at uint64, err error) {
 	return h.at, nil
 }
 
+// connections is how many followers there are.
+func (h *hub) connections() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
+}
+
 // drop ends a follower. The caller holds mu.
 func (h *hub) drop(f *follower) {
 	of := h.followers[f.at]
@@ -219,16 +226,17 @@ func (h *hub) revoke(now *tokens) {
 	})
 }
 
-// heartbeat lets a part of the idle followers show that they live.
+// heartbeat lets a part of the idle followers show that they live, and ends all whose tokens
+// have expired.
 func (h *hub) heartbeat(part int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 	h.each(func(f *follower) {
 		switch {
-		case f.part != part:
 		case !f.token.valid(now):
 			h.drop(f)
+		case f.part != part:
 		default:
 			f.due = true
 			f.wake()

@@ -1,0 +1,97 @@
+package agents
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics are the series of the edge; docs/operations.md defines each. No label has a tenant, a
+// session or a token.
+type metrics struct {
+	requests *prometheus.CounterVec
+	refused  prometheus.Counter // tokens
+}
+
+// newMetrics registers the series; nil registers none.
+func newMetrics(reg prometheus.Registerer, streams func() int) *metrics {
+	if reg != nil {
+		reg = prometheus.WrapRegistererWithPrefix("compactd_agents_", reg)
+	}
+	f := promauto.With(reg)
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "event_streams", Help: "Connections that receive events."}, func() float64 { return float64(streams()) })
+	return &metrics{
+		requests: f.NewCounterVec(prometheus.CounterOpts{Name: "requests_total", Help: "Requests of agents."}, []string{"route", "result"}),
+		refused:  f.NewCounter(prometheus.CounterOpts{Name: "refused_tokens_total", Help: "Requests without a token that is in force."}),
+	}
+}
+
+// otherRoute is that of a request that was refused before it was routed.
+const otherRoute = "other"
+
+// counted writes an answer, and keeps what is counted of it.
+type counted struct {
+	http.ResponseWriter
+	route  string
+	status int
+}
+
+// WriteHeader keeps the first status.
+func (c *counted) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the controller of the response set deadlines, and take over the connection.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// count counts the requests that next answers.
+func (m *metrics) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &counted{ResponseWriter: w, route: otherRoute}
+		next.ServeHTTP(c, r)
+		m.requests.WithLabelValues(c.route, resultOf(c.status)).Inc()
+		if c.status == http.StatusUnauthorized {
+			m.refused.Inc()
+		}
+	})
+}
+
+// routed notes which route a request took.
+func routed(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r)
+		if c, ok := w.(*counted); ok {
+			c.route = routeOf(r.Pattern)
+		}
+	})
+}
+
+// routeOf is the last word of a pattern, which the code wrote.
+func routeOf(pattern string) string {
+	switch {
+	case strings.HasPrefix(pattern, mcpPath):
+		return "mcp"
+	case pattern == "/" || pattern == "":
+		return otherRoute
+	}
+	return strings.TrimSuffix(path.Base(pattern), ".json")
+}
+
+// resultOf is the class of a status. A connection that was taken over has none.
+func resultOf(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return "limited"
+	case status >= http.StatusInternalServerError:
+		return "failed"
+	case status >= http.StatusBadRequest:
+		return "refused"
+	}
+	return "answered"
+}
