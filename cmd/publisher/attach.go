@@ -19,17 +19,12 @@ import (
 )
 
 type attachCmd struct {
-	Session         string        `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
-	Provider        string        `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
-	Model           string        `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
-	MaxOutputTokens int64         `placeholder:"N" help:"So much is reserved for the model's answer."`
-	ContextWindow   int64         `placeholder:"N" help:"Context window of the model, if it is not that of the table."`
-	Tokens          int64         `placeholder:"N" help:"Tokens to be added beside the files, by your own count."`
-	Focus           string        `placeholder:"TEXT" help:"What summaries of files must preserve."`
-	Policy          string        `placeholder:"JSON" help:"Fields of the policy for this call."`
-	Wait            time.Duration `default:"20s" placeholder:"TIME" help:"How long to wait for models that summarize files, up to 1m (${default}); 0 waits for none."`
-	Text            bool          `help:"Print the texts to send, one after the other, instead of a table."`
-	Files           []string      `arg:"" placeholder:"FILE" help:"Files to attach."`
+	callFlags
+	Focus  string        `placeholder:"TEXT" help:"What summaries of files must preserve."`
+	Policy string        `placeholder:"JSON" help:"Fields of the policy for this call."`
+	Wait   time.Duration `default:"20s" placeholder:"TIME" help:"How long to wait for models that summarize files, up to 1m (${default}); 0 waits for none."`
+	Text   bool          `help:"Print the texts to send, one after the other, instead of a table."`
+	Files  []string      `arg:"" placeholder:"FILE" help:"Files to attach."`
 }
 
 // Run prints what to send of each file. That the call does not fit is a failure.
@@ -37,9 +32,7 @@ func (c *attachCmd) Run(ctx context.Context, f *flags) error {
 	ms := min(max(c.Wait, 0), events.MaxSummaryWait).Milliseconds()
 	in := events.AttachRequest{
 		V: events.Version, Tenant: f.Tenant, Session: c.Session, Focus: c.Focus, SummaryMS: &ms,
-		NextCall: events.NextCall{
-			Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens, ContextWindow: c.ContextWindow, Tokens: c.Tokens,
-		},
+		NextCall: c.next(),
 	}
 	if c.Policy != "" {
 		in.Policy = events.Raw(c.Policy)

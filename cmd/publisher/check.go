@@ -11,14 +11,25 @@ import (
 	"compactd/internal/ops/term"
 )
 
-type checkCmd struct {
+// callFlags describe the next call of a session.
+type callFlags struct {
 	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Provider        string `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
 	Model           string `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
 	MaxOutputTokens int64  `placeholder:"N" help:"So much is reserved for the model's answer."`
 	ContextWindow   int64  `placeholder:"N" help:"Context window of the model, if it is not that of the table."`
-	Tokens          int64  `placeholder:"N" help:"Tokens to be added, by your own count."`
-	Messages        string `arg:"" optional:"" placeholder:"FILE" help:"Messages to be added, a JSON array; - is standard input."`
+	Tokens          int64  `placeholder:"N" help:"Tokens to be added beside what is sent, by your own count."`
+}
+
+func (c *callFlags) next() events.NextCall {
+	return events.NextCall{
+		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens, ContextWindow: c.ContextWindow, Tokens: c.Tokens,
+	}
+}
+
+type checkCmd struct {
+	callFlags
+	Messages string `arg:"" optional:"" placeholder:"FILE" help:"Messages to be added, a JSON array; - is standard input."`
 }
 
 // errTooLarge sets the exit code for scripts, after the answer.
@@ -28,9 +39,7 @@ var errTooLarge = errors.New("the call does not fit; compact the session, or sen
 func (c *checkCmd) Run(ctx context.Context, f *flags) error {
 	in := events.CheckRequest{
 		V: events.Version, Tenant: f.Tenant, Session: c.Session,
-		NextCall: events.NextCall{
-			Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens, ContextWindow: c.ContextWindow, Tokens: c.Tokens,
-		},
+		NextCall: c.next(),
 	}
 	if err := c.add(&in); err != nil {
 		return err

@@ -21,24 +21,7 @@ import (
 // B4: a session that has been idle for an hour has a cold cache at the provider: its old results
 // are cleared before the next call, once.
 func TestIdleSession(t *testing.T) {
-	dir := t.TempDir()
-	emptyPools()
-	defer emptyPools()
-	ats.Register() // starts the server's own clock outside of the bubble
-	defer ats.Unregister()
-	synctest.Test(t, func(t *testing.T) {
-		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
-		defer env.stop()
-		policy, ok := compaction.Preset("claude")
-		if !ok {
-			t.Fatal("no preset claude")
-		}
-		policy.Summarize.Enabled = false
-		env.config, env.markerEvery = newConfig(t, policy), time.Minute
-		received := make(chan *nats.Msg, 100)
-		if _, err := env.conn.ChanSubscribe("session.compacted.*.*", received); err != nil {
-			t.Fatal(err)
-		}
+	inIdleEnv(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
 		stop := env.run("a", worker.Listener{})
 		env.publish(events.KindTurn, "s", toolTurn(8))
 		time.Sleep(50 * time.Minute)
@@ -59,6 +42,31 @@ func TestIdleSession(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// inIdleEnv runs a test with a clock of its own, on a server of one partition whose policy
+// clears the results of idle sessions. The channel receives their compactions.
+func inIdleEnv(t *testing.T, run func(t *testing.T, env *testEnv, received chan *nats.Msg)) {
+	dir := t.TempDir()
+	emptyPools()
+	defer emptyPools()
+	ats.Register() // starts the server's own clock outside of the bubble
+	defer ats.Unregister()
+	synctest.Test(t, func(t *testing.T) {
+		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
+		defer env.stop()
+		policy, ok := compaction.Preset("claude")
+		if !ok {
+			t.Fatal("no preset claude")
+		}
+		policy.Summarize.Enabled = false
+		env.config, env.markerEvery = newConfig(t, policy), time.Minute
+		received := make(chan *nats.Msg, 1000)
+		if _, err := env.conn.ChanSubscribe("session.compacted.*.*", received); err != nil {
+			t.Fatal(err)
+		}
+		run(t, env, received)
 	})
 }
 
@@ -100,25 +108,8 @@ func TestIdleSessionsOutOfMemory(t *testing.T) {
 
 func testIdleOutOfMemory(t *testing.T, next string, maxLedgers int) {
 	const sessions = 30
-	dir := t.TempDir()
-	emptyPools()
-	defer emptyPools()
-	ats.Register() // starts the server's own clock outside of the bubble
-	defer ats.Unregister()
-	synctest.Test(t, func(t *testing.T) {
-		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
-		defer env.stop()
-		policy, ok := compaction.Preset("claude")
-		if !ok {
-			t.Fatal("no preset claude")
-		}
-		policy.Summarize.Enabled = false
-		env.config, env.markerEvery = newConfig(t, policy), time.Minute
+	inIdleEnv(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
 		env.ledgers, env.maxLedgers = t.TempDir(), maxLedgers
-		received := make(chan *nats.Msg, 10*sessions)
-		if _, err := env.conn.ChanSubscribe("session.compacted.*.*", received); err != nil {
-			t.Fatal(err)
-		}
 		stop := env.run("a", worker.Listener{})
 		for i := range sessions {
 			env.publish(events.KindTurn, fmt.Sprintf("s%d", i), toolTurn(8))
