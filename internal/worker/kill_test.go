@@ -3,6 +3,7 @@ package worker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -133,17 +134,31 @@ func pause(t *testing.T, d time.Duration) {
 }
 
 // awaitDecided waits until the workers have decided every event of the log, and the log does
-// not grow any more.
+// not grow any more, for as long as outcomes are stored.
 func awaitDecided(t *testing.T, url string) {
 	t.Helper()
 	nc, js := dial(t, url)
 	defer nc.Close()
-	await := func(do func(context.Context) error) {
-		t.Helper()
+	limited := func(do func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(t.Context(), waitLimit) // for each step: summaries go on coming
 		defer cancel()
-		if err := do(ctx); err != nil {
-			t.Fatal(err)
+		return do(ctx)
+	}
+	await := func(do func(context.Context) error) {
+		t.Helper()
+		for before := uint64(0); ; {
+			err := limited(do)
+			if err == nil {
+				return
+			}
+			var outcomes topology.StreamState
+			if !errors.Is(err, context.DeadlineExceeded) || limited(func(ctx context.Context) (err error) {
+				outcomes, err = topology.State(ctx, js, topology.OutcomesStream)
+				return err
+			}) != nil || outcomes.Last == before {
+				t.Fatal(err)
+			}
+			before = outcomes.Last
 		}
 	}
 	var streams *topology.Streams

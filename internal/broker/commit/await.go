@@ -27,8 +27,11 @@ func AwaitCursor(ctx context.Context, js jetstream.JetStream, partitions int, se
 		}
 		var m Stored
 		err = retry.Every(awaitPause).Until(ctx, func() (bool, error) {
-			m, err = LastMarker(ctx, js.Conn(), p)
-			return m.Cursor >= last, err
+			found, err := LastMarker(ctx, js.Conn(), p)
+			if err == nil {
+				m = found
+			}
+			return err == nil && found.Cursor >= last, err
 		})
 		if err != nil {
 			return fmt.Errorf("await cursor: partition %d is at %d of %d: %w", p, m.Cursor, last, err)
