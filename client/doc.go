@@ -14,6 +14,16 @@
 //		err = s.Publish(ctx, client.Turn{Messages: []any{prompt, answer}, Usage: usage})
 //	}
 //
+// An agent that holds its own history needs no session: [Client.Sync] takes the whole history
+// before each call, and returns what to send.
+//
+//	for {
+//		history = append(history, prompt)
+//		last, err := c.Sync(ctx, "chat-42", client.Sync{Config: config, Messages: history, Last: last, Usage: usage})
+//		answer, err := call(last.Messages)
+//		history = append(history, answer)
+//	}
+//
 // Messages are those of the provider, in its own JSON: pass values that marshal to
 // them; they come back as [encoding/json.RawMessage]. examples/agents has whole agents
 // on the SDKs of OpenAI and Anthropic.

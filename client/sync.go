@@ -1,0 +1,183 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"compactd/internal/events"
+)
+
+// Sync is a whole conversation as an agent holds it, with the prompt of its next call at the
+// end. A zero field keeps the value from earlier calls.
+type Sync struct {
+	// Config is as for a session; OnCompaction and OnNote are not called.
+	Config
+	// Messages are values that marshal to those of the provider. The agent keeps them, and
+	// appends to them: what Sync returns is for one call.
+	Messages []any
+	// Branch names a conversation of its own that began as a copy of this one, such as that
+	// of a sub-agent.
+	Branch string
+	// Last is what the call before was made with; nil for none. Usage is what the provider
+	// counted for that call, a value that marshals to its shape. Refusal, and Status, is its
+	// error where it refused the call as too long, as for [Session.Overflow].
+	Last    *Synced
+	Usage   any
+	Refusal any
+	Status  int
+	// OnDivergence is replace (the default), branch or refuse: what becomes of messages that
+	// differ from those of an earlier call.
+	OnDivergence string
+	// Wait is the most to wait for the decision about new messages. Default 500 ms.
+	Wait time.Duration
+}
+
+// Synced is what to send with the next call.
+type Synced struct {
+	// Messages are the agent's own values where nothing changed them, and
+	// [encoding/json.RawMessage] where compactd made or changed a message.
+	Messages []any
+	// Changed: they are others than those of the agent.
+	Changed    bool
+	Generation int64
+	Budget     Budget
+	// Session is the name of the branch that has the conversation, "" where it is none.
+	Session string
+	// Warnings are codes with a text for people.
+	Warnings []Note
+
+	view  string
+	count int64
+	hash  events.Digest
+}
+
+// Sync returns what of a conversation to send, and records what is new of it. It needs no
+// [Session], and no memory: any process may go on with a conversation. It is not for a session
+// that is published by turns at the same time.
+func (c *Client) Sync(ctx context.Context, session string, in Sync) (*Synced, error) {
+	id, err := events.SessionID(session)
+	if err != nil {
+		return nil, typed(err)
+	}
+	set, err := in.settings()
+	if err != nil {
+		return nil, err
+	}
+	messages, err := encodeAll(in.Messages)
+	if err != nil {
+		return nil, err
+	}
+	w := wireSync{
+		V: events.Version, Tenant: c.tenant, Session: id, Branch: in.Branch, settings: *set, OnDivergence: in.OnDivergence,
+		WaitMS: in.Wait.Milliseconds(), Messages: messages,
+	}
+	if w.Messages == nil {
+		w.Messages = []events.Raw{}
+	}
+	if w.Usage, err = in.usage(); err != nil {
+		return nil, err
+	}
+	if in.Refusal != nil || in.Status != 0 {
+		w.Refused = &events.SyncRefused{Status: int64(in.Status)}
+		if w.Refused.Error, err = refusalOf(cmp.Or[any](in.Refusal, "")); err != nil {
+			return nil, err
+		}
+		if in.Last != nil {
+			w.Refused.View = in.Last.view
+		}
+	}
+	out, err := c.sync(ctx, &w, in.Last)
+	if err != nil {
+		return nil, err
+	}
+	return in.apply(out)
+}
+
+// wireSync is a request of compactd.sync.
+type wireSync struct {
+	V       int    `json:"v"`
+	Tenant  string `json:"tenant"`
+	Session string `json:"session"`
+	Branch  string `json:"branch,omitzero"`
+	settings
+	Prefix       *events.SyncPrefix  `json:"prefix,omitzero"`
+	Messages     []events.Raw        `json:"messages"`
+	Usage        events.Raw          `json:"usage,omitzero"`
+	Refused      *events.SyncRefused `json:"refused,omitzero"`
+	OnDivergence string              `json:"on_diverge,omitzero"`
+	WaitMS       int64               `json:"wait_ms,omitzero"`
+}
+
+// usage is the usage of the last call, with its view.
+func (s *Sync) usage() (events.Raw, error) {
+	if s.Usage == nil || s.Last == nil {
+		return nil, nil
+	}
+	raw, err := encode(s.Usage)
+	if err != nil {
+		return nil, fmt.Errorf("encode usage: %w", err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, fmt.Errorf("encode usage: %w", err)
+	}
+	if members["view"], err = json.Marshal(s.Last.view); err != nil {
+		return nil, fmt.Errorf("encode usage: %w", err)
+	}
+	return json.Marshal(members)
+}
+
+// sync sends the whole conversation, or what is behind the last call where the whole is more
+// than the server takes.
+func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.SyncResponse, error) {
+	all, size := w.Messages, 0
+	for _, m := range all {
+		size += len(m)
+	}
+	if last != nil && last.count > 0 && last.count <= int64(len(all)) && size > int(c.nc.MaxPayload())/2 {
+		w.Prefix = &events.SyncPrefix{Count: last.count, Hash: last.hash}
+		w.Messages = all[last.count:]
+	}
+	out := &events.SyncResponse{}
+	if err := c.request(ctx, events.SubjectSync, w, out); err != nil {
+		return nil, err
+	}
+	if out.Need == "" {
+		return out, nil
+	}
+	w.Prefix, w.Messages = nil, all
+	out = &events.SyncResponse{}
+	return out, c.request(ctx, events.SubjectSync, w, out)
+}
+
+var errParts = errors.New("sync: the parts are none of the history")
+
+// apply applies the parts of an answer to the messages of the agent.
+func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
+	out := &Synced{
+		Changed: r.Changed, Generation: r.Generation, Budget: budget(r.Budget), Messages: []any{}, view: r.View, count: r.Count, hash: r.Hash,
+	}
+	if r.Session != "" {
+		out.Session = events.SessionName(r.Session)
+	}
+	for _, w := range r.Warnings {
+		out.Warnings = append(out.Warnings, Note{Code: Code(w.Code), Message: w.Message, Hint: w.Hint})
+	}
+	for _, p := range r.Parts {
+		switch {
+		case p.Keep != nil:
+			from, to := p.Keep[0], p.Keep[1]
+			if from < 0 || to < from || to > int64(len(s.Messages)) {
+				return nil, errParts
+			}
+			out.Messages = append(out.Messages, s.Messages[from:to]...)
+		case p.Message != nil:
+			out.Messages = append(out.Messages, json.RawMessage(p.Message))
+		}
+	}
+	return out, nil
+}

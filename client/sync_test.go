@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// native is a message of an agent's own type.
+type native struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	Key     int    `json:"-"` // which compactd never has
+}
+
+// An agent with objects of its own gets them back, the same ones, but where compactd made a
+// message; a restart without memory, usage, a refusal and a worker that is replaced change
+// nothing.
+func TestSync(t *testing.T) {
+	env := newEnv(t)
+	env.start(t)
+	c, ctx, name := env.client(t), context.Background(), env.name()+" of Größe/1"
+	defer c.Close()
+	var all []any
+	var last *Synced
+	for step := range 30 {
+		all = append(all, &native{"user", fmt.Sprintf("%d %s", step, words(40)), step})
+		in := Sync{Config: small, Messages: all, Last: last, Wait: 8e9}
+		if last != nil {
+			in.Usage = map[string]int{"prompt_tokens": int(last.Budget.EstimatedInput), "completion_tokens": 40}
+		}
+		if step == 20 {
+			env.stop()
+			env.start(t)
+		}
+		if step%7 == 6 { // it has no memory
+			in.Last, in.Usage = nil, nil
+		}
+		var err error
+		if last, err = c.Sync(ctx, name, in); err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		if len(last.Warnings) > 0 || !last.Budget.Fits {
+			t.Fatalf("step %d: %+v", step, last)
+		}
+		own, made := 0, 0
+		for _, m := range last.Messages {
+			switch m := m.(type) {
+			case *native:
+				if m != all[2*m.Key] && m.Role == "user" {
+					t.Fatalf("step %d: message %d is another one", step, m.Key)
+				}
+				own++
+			case json.RawMessage:
+				made++
+			}
+		}
+		if end := last.Messages[len(last.Messages)-1]; end != all[len(all)-1] || last.Changed != (own < len(all)) {
+			t.Fatalf("step %d: %d own, %d made: %+v", step, own, made, last)
+		}
+		all = append(all, &native{"assistant", words(20), step})
+	}
+	if last.Generation == 0 {
+		t.Error("nothing was compacted")
+	}
+	gen := last.Generation
+	fits, err := c.Sync(ctx, name, Sync{Messages: all, Last: last, Refusal: errors.New("This model's maximum context length is 1200 tokens. However, your messages resulted in 1300 tokens."), Status: 400})
+	if err != nil || fits.Generation <= gen || fits.Budget.ContextWindow != 1200 || !fits.Budget.Fits {
+		t.Errorf("after a refusal: %+v, %v", fits, err)
+	}
+	var bad *Error
+	_, err = c.Sync(ctx, name, Sync{Messages: []any{user("a conversation of another agent, which has nothing of it")}})
+	if !errors.As(err, &bad) || bad.Code != "other_history" {
+		t.Errorf("another conversation: %v", err)
+	}
+	branch, err := c.Sync(ctx, name, Sync{Branch: "sub", Messages: []any{user("a conversation of another agent, which has nothing of it")}})
+	if err != nil || branch.Changed || len(branch.Messages) != 1 {
+		t.Errorf("a branch: %+v, %v", branch, err)
+	}
+}
