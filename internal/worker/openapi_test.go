@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/worker"
+	"compactd/internal/worker/agents"
 	"compactd/internal/worker/query"
 )
 
@@ -56,6 +57,14 @@ func operations() (out []schematest.Operation) {
 	return out
 }
 
+// agentVerbs are the events that only the listener for agents takes.
+func agentVerbs() (out []schematest.AgentVerb) {
+	for path, kind := range agents.Verbs() {
+		out = append(out, schematest.AgentVerb{Path: path, Kind: kind})
+	}
+	return out
+}
+
 // internal/events/schema/openapi.json is generated from the routes and the schemas, and the
 // worker serves it unchanged. With -update it is written again.
 func TestOpenAPI(t *testing.T) {
@@ -63,7 +72,7 @@ func TestOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := schematest.OpenAPI(operations(), all)
+	doc, err := schematest.OpenAPI(operations(), agentVerbs(), all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,15 @@ var verbs = []verb{
 	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false},
 }
 
+// Verbs lists the events that agents publish, by the last word of the path.
+func Verbs() map[string]events.Kind {
+	out := map[string]events.Kind{}
+	for _, v := range verbs {
+		out[v.path] = v.kind
+	}
+	return out
+}
+
 func verbOf(k events.Kind) verb {
 	return verbs[slices.IndexFunc(verbs, func(v verb) bool { return v.kind == k })]
 }

@@ -24,6 +24,70 @@ type Operation struct {
 	Refusals     []int             // statuses of refusals
 }
 
+// AgentVerb is one event that agents publish over HTTP, on a listener of its own.
+type AgentVerb struct {
+	Path string // behind the session
+	Kind events.Kind
+}
+
+// agentSummaries describe what only the listener for agents has.
+var agentSummaries = map[string]string{
+	"turns":    "Publish a turn: whether it was taken.",
+	"overflow": "Report that a provider refused a call as too long: the history that fits.",
+	"compact":  "Compact the history now: the history after it.",
+	"rewind":   "Return to an earlier generation: the history after it.",
+	"end":      "End the session.",
+}
+
+// describeVerbs adds what only the listener for agents has: its events, and the stream of
+// outcomes.
+func describeVerbs(verbs []AgentVerb, all map[string]*jsonschema.Schema, paths object, used map[string]bool) error {
+	text := func(in, name string, required bool, words string, schema object) object {
+		return object{"name": name, "in": in, "required": required, "description": words, "schema": schema}
+	}
+	const session = "/v1/sessions/{tenant}/{session}/"
+	place := []any{
+		text("path", "tenant", true, "The tenant of the token.", object{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}),
+		text("path", "session", true, "Any text of 1 to 256 bytes of UTF-8.", object{"type": "string", "minLength": 1, "maxLength": 256}),
+	}
+	servers, security := []any{object{"url": "http://127.0.0.1:8224", "description": "The listener for agents, --agents."}}, []any{object{"agentToken": []any{}}}
+	refusals := func(out object, statuses ...int) object {
+		for _, status := range statuses {
+			out[strconv.Itoa(status)] = response("A refusal.", ref("error"))
+		}
+		return out
+	}
+	for _, v := range verbs {
+		about, payload := agentSummaries[v.Path], all[string(v.Kind)]
+		if about == "" || payload == nil {
+			return fmt.Errorf("%s has no summary, or %s no schema", v.Path, v.Kind)
+		}
+		used["event-response"], used[string(v.Kind)] = true, true
+		answer := ref("event-response")
+		paths[session+v.Path] = object{"post": object{
+			"operationId": "publish-" + v.Path, "summary": about, "servers": servers, "security": security,
+			"parameters": append(slices.Clone(place),
+				text("query", "wait_ms", false, "How long the answer waits for the decision.", object{"type": "integer", "minimum": 0, "maximum": events.MaxWait.Milliseconds()}),
+				text("header", "Idempotency-Key", false, "The id of the event, where it has none.", object{"type": "string", "minLength": 1, "maxLength": 256})),
+			"requestBody": object{"content": object{"application/json": object{"schema": ref(string(v.Kind))}}},
+			"responses": refusals(object{
+				"200": response("The event was taken.", answer), "202": response("It is stored, and not decided yet.", answer),
+				"422": response("It is stored, and was refused.", answer),
+			}, 400, 401, 403, 405, 409, 413, 429, 500, 503),
+		}}
+	}
+	stream := response("Each outcome has its kind as event, its payload as data, and its sequence as id.", object{"type": "string"})
+	stream["content"] = object{"text/event-stream": object{"schema": object{"type": "string"}}}
+	paths[session+"events"] = object{"get": object{
+		"operationId": "events", "summary": "The outcomes of the session, as server-sent events.", "servers": servers, "security": security,
+		"parameters": append(slices.Clone(place),
+			text("header", "Last-Event-ID", false, "Resume after this sequence.", object{"type": "string", "pattern": "^[0-9]+$"}),
+			text("query", "after", false, "The same, for clients that cannot set headers.", object{"type": "integer", "minimum": 0})),
+		"responses": refusals(object{"200": stream}, 400, 401, 403, 405, 410, 429, 500, 503),
+	}}
+	return nil
+}
+
 // summaries describe the operations.
 var summaries = map[string]string{
 	"attach":   "What of these files should the next call send?",
@@ -43,7 +107,7 @@ var summaries = map[string]string{
 type object = map[string]any
 
 // OpenAPI describes requests over HTTP as OpenAPI 3.1. all are the schemas of [All].
-func OpenAPI(operations []Operation, all map[string]*jsonschema.Schema) (map[string]any, error) {
+func OpenAPI(operations []Operation, verbs []AgentVerb, all map[string]*jsonschema.Schema) (map[string]any, error) {
 	paths, used := object{}, map[string]bool{"error": true}
 	for _, op := range operations {
 		about, err := op.describe(all, used)
@@ -51,6 +115,9 @@ func OpenAPI(operations []Operation, all map[string]*jsonschema.Schema) (map[str
 			return nil, fmt.Errorf("describe %s %s: %w", op.Method, op.Path, err)
 		}
 		paths[op.Path] = object{strings.ToLower(op.Method): about}
+	}
+	if err := describeVerbs(verbs, all, paths, used); err != nil {
+		return nil, fmt.Errorf("describe events: %w", err)
 	}
 	components := object{}
 	for name := range used {
@@ -67,7 +134,7 @@ func OpenAPI(operations []Operation, all map[string]*jsonschema.Schema) (map[str
 		"security": []any{object{}, object{"token": []any{}}},
 		"components": object{
 			"schemas":         components,
-			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "That of the worker (COMPACTD_HTTP_TOKEN or --http-token-file), in one header Authorization and nowhere else; none is needed on loopback without one."}},
+			"securitySchemes": object{"agentToken": object{"type": "http", "scheme": "bearer", "description": "One of --agents-tokens, in one header Authorization."}, "token": object{"type": "http", "scheme": "bearer", "description": "That of the worker (COMPACTD_HTTP_TOKEN or --http-token-file), in one header Authorization and nowhere else; none is needed on loopback without one."}},
 		},
 	}, nil
 }
