@@ -130,7 +130,7 @@ func answerRepair(c *vectorCase) any {
 // policy is the policy that a compaction of the record ran under.
 func (in *stageInput) policy(m *manner) compaction.Policy {
 	p := withoutSummaries()
-	p.Prune.ScaleBelow = 0
+	p.Prune.ScaleBelow, p.Prune.ToTarget = 0, false
 	p.ToolOutput.MaxBytes = 0 // the reference limits outputs when they arrive (B14), and never again
 	p.Prune.Enabled = or(in.Config.EnablePrune, true)
 	p.Prune.ProtectTokens = or(in.Config.PruneProtectTokens, 40_000)

@@ -337,7 +337,8 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
 	over := plan.After > plan.target || plan.Uses(events.StageTruncate)
-	request := over && !waiting && l.maySummarize(d.now) && !plan.Uses(events.StageSummarize)
+	summarized := plan.whole() && !plan.Uses(events.StageTruncate) // by a summary, though what was restored may be above the target
+	request := over && !waiting && l.maySummarize(d.now) && !summarized
 	var job *events.Job
 	if request { // as l is before the plan: what is truncated now is in the range
 		job = d.planJob(l, events.LaneNormal)
@@ -437,7 +438,7 @@ func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted
 
 // whole reports whether a plan takes messages away as a whole, not only contents of them.
 func (p *budgeted) whole() bool {
-	return p.Uses(events.StageSummarize) || p.Uses(events.StageTruncate)
+	return slices.ContainsFunc(p.Edits, func(x events.Edit) bool { return x.Op == events.OpCondense || x.Op == events.OpTruncate })
 }
 
 // inputs is what the next call takes before and after a plan.

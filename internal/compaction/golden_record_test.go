@@ -276,11 +276,11 @@ func (r *recorder) broken(s *session) {
 // cleared clears old results at every turn, and after an idle period: B4.
 func (r *recorder) cleared(s *session) {
 	r.at = s
-	r.turn(object{"policy": object{"prune": object{"micro": object{"every_turn": true}}}}, msg{role: events.RoleUser, text: "Clear."})
+	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": true}}}}, msg{role: events.RoleUser, text: "Clear."})
 	for i := range 3 {
 		r.round(60 + i)
 	}
-	r.turn(object{"policy": object{"prune": object{"micro": object{"every_turn": false, "idle_keep": 1}}}}, msg{role: events.RoleUser, text: "Rest."})
+	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": false, "idle_keep": 1}}}}, msg{role: events.RoleUser, text: "Rest."})
 	r.now += 2 * 60 * 60 * 1000
 	since := object{"since": r.ledger(r.at.Address).LastSeq()}
 	r.send(events.KindIdle, since)

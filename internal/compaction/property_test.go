@@ -329,7 +329,7 @@ func (w *witness) partition() {
 			}
 		}
 		kept := places == 2 && slices.ContainsFunc(view, func(v compaction.Entry) bool { return v.Position() == e.Position() && v.Kind < measure.KindTruncation })
-		if places != 1 && !(kept && e.Role == measure.RoleSystem) {
+		if places != 1 && !kept {
 			w.t.Fatalf("%v is in %d places of\n%+v", e.Position(), places, view)
 		}
 	}

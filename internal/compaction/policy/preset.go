@@ -44,7 +44,7 @@ func Default() Policy {
 		Recall:       recallNone,
 		RecallNotice: true,
 		Prune: Prune{
-			Enabled: true, ProtectTokens: 40_000, MinimumTokens: 20_000, ScaleBelow: 200_000,
+			Enabled: true, ProtectTokens: 10_000, MinimumTokens: 20_000, ScaleBelow: 200_000, ToTarget: true,
 			ProtectedTools: []string{"skill"},
 			Micro: Micro{
 				FromMessages: 10, KeepMessages: 8, IdleMinutes: 60, IdleKeep: 5,
@@ -69,6 +69,7 @@ func neurolinkPolicy() Policy {
 	p := Default()
 	p.Profile = "seed"
 	p.RecallNotice = false
+	p.Prune.ProtectTokens, p.Prune.ToTarget = 40_000, false
 	p.Prune.MinimumTokens = measure.CustomOf(p.Profile).MinimumTokens
 	p.Target = 700_000
 	p.Prune.ScaleBelow = 0

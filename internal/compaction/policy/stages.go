@@ -19,6 +19,10 @@ type Prune struct {
 	ProtectTokens measure.Tokens `json:"protect_tokens"`
 	MinimumTokens measure.Tokens `json:"minimum_tokens"`
 	ScaleBelow    measure.Tokens `json:"scale_below"`
+	// ToTarget clears no more than the target needs, the largest and oldest results
+	// first, and lets a summary keep what fits below the target. Without it all outside
+	// ProtectTokens are cleared, and all that a summary covers is hidden.
+	ToTarget bool `json:"to_target"`
 	// ProtectedTools are tools whose results are never cleared.
 	ProtectedTools []string `json:"protected_tools"`
 	// Micro is the first step of the stage.

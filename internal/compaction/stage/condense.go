@@ -13,14 +13,25 @@ import (
 // turns behind the range have been retracted, so that calls in it await their
 // results now, nothing changes.
 func (d *Draft) Condense(seq measure.Seq, to events.Position, units int64) {
+	d.condense(&Summary{Seq: seq, To: to, Units: units}, nil)
+}
+
+// condense is Condense, which keeps and clears what is chosen by use, nil for nothing.
+func (d *Draft) condense(s *Summary, by *use) {
 	from := d.AfterSystem()
-	end := d.Through(from, to)
+	end := d.Through(from, s.To)
 	if end == from || end > d.awaiting() {
 		return
 	}
-	s := measure.Entry{Seq: seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(units)}
+	e, to := measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}, s.To
+	kept := d.pins(from)
+	if by != nil {
+		var cleared []int
+		kept, cleared, _ = d.choose(from, end, by, d.rate.Entry(&e), kept)
+		d.edit(events.OpClear, cleared)
+	}
 	n := len(d.edits)
-	d.hide(from, end, s, d.pins(from))
+	d.hide(from, end, e, kept)
 	d.edits[n].To = &to
 	d.coverKept(from, to)
 }
@@ -75,7 +86,14 @@ func (d *Draft) Condensable(recent measure.Tokens, last int64) (end int, saved, 
 	}
 	var best cut
 	total, start := d.Tokens(), d.AfterSystem()
+	var covered events.Position // by a summary: what it kept is no text for the next one
+	if start < len(d.entries) && d.entries[start].Kind == measure.KindSummary {
+		covered = d.entries[start].End()
+	}
 	for c := range d.cuts(start, d.pins(start)) {
+		if measure.MessageOf(d.entries[c.end-1].End()).Compare(covered) <= 0 {
+			continue
+		}
 		if d.entries[c.end-1].End().Turn > last {
 			break
 		}
@@ -86,7 +104,7 @@ func (d *Draft) Condensable(recent measure.Tokens, last int64) (end int, saved, 
 	}
 	fresh = best.saved
 	for i := start; i < best.end; i++ {
-		if d.entries[i].Kind == measure.KindSummary {
+		if e := &d.entries[i]; e.Kind == measure.KindSummary || measure.MessageOf(e.Position()).Compare(covered) <= 0 {
 			fresh -= d.costs[i]
 		}
 	}

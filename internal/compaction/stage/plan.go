@@ -92,15 +92,18 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		if d.ClearOld(&p.Prune.Micro) && d.Repaired() <= m.Target {
 			return
 		}
-		d.Prune(p.Prune.Scaled(p.Prune.ProtectTokens, window), p.Prune.Scaled(p.Prune.MinimumTokens, window), p.Prune.ProtectedTools)
+		d.reduce(p, window, &m)
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
 	stage(m.Summary != nil, Step{events.StageSummarize, m.Force, func(d *Draft) {
-		d.hiding(func() { d.Condense(m.Summary.Seq, m.Summary.To, m.Summary.Units) })
+		d.hiding(func() { d.condense(m.Summary, useOf(p, window, m.Target)) })
 		d.restore(&m, &p.Restore)
 	}})
 	stage(p.Truncate.Enabled && m.Truncate, Step{Name: events.StageTruncate, Run: func(d *Draft) {
-		d.hiding(func() { d.Truncate(m.Target, p.Truncate.Fraction) })
+		d.hiding(func() {
+			d.keepPins()
+			d.Truncate(m.Target, p.Truncate.Fraction)
+		})
 		d.finishTruncate(&m)
 		d.restore(&m, &p.Restore)
 	}})

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"math"
 	"slices"
 
 	"compactd/internal/compaction/measure"
@@ -15,10 +16,44 @@ import (
 // placeholder of another points to. Prune changes nothing when it would save
 // less than minimum.
 func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) {
+	d.prune(protect, minimum, protectedTools, everything)
+}
+
+// prune is Prune until the history is at its target, and minimum is saved: of the results the
+// greatest burdens go first.
+func (d *Draft) prune(protect, minimum measure.Tokens, protectedTools []string, target measure.Tokens) {
+	results, saved := d.prunable(protect, protectedTools)
+	if saved < minimum {
+		return
+	}
+	if target == everything || saved <= d.Repaired()-target {
+		d.edit(events.OpClear, results)
+		return
+	}
+	over := max(d.Repaired()-target, minimum)
+	removals := d.clearing(nil, results, d.ages())
+	inOrder(removals)
+	d.list = d.list[:0]
+	for _, r := range removals {
+		if over <= 0 {
+			break
+		}
+		over -= d.saving(r.at, events.OpClear)
+		d.list = append(d.list, r.at)
+	}
+	slices.Sort(d.list)
+	d.edit(events.OpClear, d.list)
+}
+
+// everything is a target that clears all.
+const everything measure.Tokens = math.MinInt64
+
+// prunable lists the results that Prune may clear, oldest first, and what that saves.
+func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (results []int, saved measure.Tokens) {
 	protected := measure.KeysOf(protectedTools)
 	referred := d.referred()
 	d.list = d.list[:0]
-	var kept, saved measure.Tokens
+	var kept measure.Tokens
 	unread := true
 	for i := len(d.entries) - 1; i >= 0; i-- {
 		e := &d.entries[i]
@@ -37,11 +72,8 @@ func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) 
 			saved += s
 		}
 	}
-	if saved < minimum {
-		return
-	}
 	slices.Reverse(d.list)
-	d.edit(events.OpClear, d.list)
+	return d.list, saved
 }
 
 // Limit cuts results that are larger than the limits of a tool's output: to their

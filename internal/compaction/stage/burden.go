@@ -1,0 +1,247 @@
+package stage
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/events"
+)
+
+// What goes first is what is large and old. The burden of a content is its tokens times the
+// square of its age, in turns; a result is cleared, and an exchange hidden behind a
+// summary, in the order of their burdens until the history is at its target. An exchange is
+// no greater burden than the least of its contents: a large result goes before the call that
+// it came from, and an edit with a short result stays for long.
+// See docs/adr/0042.
+
+const (
+	// youngest is added to an age: what came in the last few turns is about as young.
+	youngest = 7
+	// least is added to tokens: what is smaller saves nothing.
+	leastBurden measure.Tokens = 50
+	// oldest bounds an age, and with it a burden.
+	oldest = 100_000
+)
+
+// ages returns for each entry how many turns ago it came, or, where that is more, how many
+// messages of the assistant follow it.
+func (d *Draft) ages() []uint64 {
+	out := make([]uint64, len(d.entries))
+	var last uint32
+	for i := range d.entries {
+		last = max(last, d.entries[i].Turn)
+	}
+	follow := uint64(0)
+	for i := len(d.entries) - 1; i >= 0; i-- {
+		e := &d.entries[i]
+		out[i] = min(max(uint64(last-e.Turn), follow), oldest) + 1
+		if e.Role == measure.RoleAssistant && e.Flags.Has(measure.FlagFirst) {
+			follow++
+		}
+	}
+	return out
+}
+
+func burdenOf(tokens measure.Tokens, age uint64) uint64 {
+	return uint64(max(tokens, 0)+leastBurden) * (age + youngest) * (age + youngest)
+}
+
+// removal is what may go: a result that is cleared, or an exchange that is hidden.
+type removal struct {
+	burden uint64
+	at     int // the result, or any entry of the exchange
+	hide   bool
+}
+
+// inOrder sorts removals, the greatest burden first.
+func inOrder(list []removal) {
+	slices.SortFunc(list, func(a, b removal) int {
+		return cmp.Or(cmp.Compare(b.burden, a.burden), cmp.Compare(a.at, b.at))
+	})
+}
+
+// clearing appends the results of a list as removals.
+func (d *Draft) clearing(out []removal, results []int, ages []uint64) []removal {
+	for _, i := range results {
+		out = append(out, removal{burden: burdenOf(d.saving(i, events.OpClear), ages[i]), at: i})
+	}
+	return out
+}
+
+// exchanged returns for each entry the first entry of what stays or goes with it: its message, and
+// those that its calls and results belong to.
+func (d *Draft) exchanged() []int32 {
+	of := make([]int32, len(d.entries))
+	find := func(i int32) int32 {
+		for of[i] != i {
+			of[i] = of[of[i]]
+			i = of[i]
+		}
+		return i
+	}
+	join := func(a, b int) {
+		x, y := find(int32(a)), find(int32(b))
+		of[max(x, y)] = min(x, y)
+	}
+	other, before := d.pairing().Other, -1
+	for i := range d.entries {
+		of[i] = int32(i)
+		e := &d.entries[i]
+		if i > 0 && e.SameMessage(&d.entries[i-1]) || d.splitsUnit(before, i) {
+			join(i, max(before, i-1))
+		}
+		if o := other[i]; o >= 0 && int(o) < i {
+			join(i, int(o))
+		}
+		if !e.Flags.Has(measure.FlagEmpty) {
+			before = i
+		}
+	}
+	for i := range of {
+		of[i] = find(int32(i))
+	}
+	return of
+}
+
+// exchange is a message of the assistant with the results of its calls, or another message.
+type exchange struct {
+	cost   measure.Tokens // as it is
+	bare   measure.Tokens // with its results cleared
+	age    uint64         // of its newest content
+	burden uint64         // of the least of its contents
+	stays  bool           // whatever its burden
+	goes   bool
+}
+
+// use is by what a plan chooses.
+type use struct {
+	target  measure.Tokens
+	protect measure.Tokens // of the newest results, which stay
+	tools   []string       // whose results stay
+}
+
+// useOf is what a policy chooses by, nil where it does not.
+func useOf(p *policy.Policy, window, target measure.Tokens) *use {
+	if !p.Prune.Enabled || !p.Prune.ToTarget {
+		return nil
+	}
+	return &use{target, p.Prune.Scaled(p.Prune.ProtectTokens, window), p.Prune.ProtectedTools}
+}
+
+// reduce clears results until the history is at its target. Where that cannot reach it, it
+// also hides what the summary in view has kept of its range; or else it leaves all to a
+// summary that is ready, or clears all that it may.
+func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
+	protect, minimum := p.Prune.Scaled(p.Prune.ProtectTokens, window), p.Prune.Scaled(p.Prune.MinimumTokens, window)
+	by := useOf(p, window, m.Target)
+	if by == nil {
+		d.Prune(protect, minimum, p.Prune.ProtectedTools)
+		return
+	}
+	if _, saved := d.prunable(protect, by.tools); saved < d.Repaired()-m.Target {
+		if m.Summary != nil {
+			return
+		}
+		if d.chooseAgain(by) {
+			d.restore(m, &p.Restore)
+			return
+		}
+	}
+	d.prune(protect, minimum, by.tools, m.Target)
+}
+
+// covering returns the summary in view, and where what it covers and has kept ends; ok is
+// false where it has kept nothing.
+func (d *Draft) covering() (s Summary, end int, ok bool) {
+	from := d.AfterSystem()
+	if from == len(d.entries) || d.entries[from].Kind != measure.KindSummary {
+		return s, from, false
+	}
+	e := &d.entries[from]
+	end = d.Through(from, e.End())
+	return Summary{Seq: e.Seq, To: e.End(), Units: int64(e.Text)}, end, end > from+1
+}
+
+// chooseAgain chooses once more what stays of the range of the summary in view, and reports
+// whether that brings the history to its target; else it changes nothing.
+func (d *Draft) chooseAgain(by *use) bool {
+	s, end, ok := d.covering()
+	if !ok {
+		return false
+	}
+	from := d.AfterSystem()
+	if _, _, enough := d.choose(from, end, by, d.costs[from], d.pins(from)); !enough {
+		return false
+	}
+	d.hiding(func() { d.condense(&s, by) })
+	return true
+}
+
+// keepPins hides what the summary in view has kept, but for what is pinned.
+func (d *Draft) keepPins() {
+	if s, end, ok := d.covering(); ok && slices.ContainsFunc(d.entries[d.AfterSystem()+1:end], func(e measure.Entry) bool { return !pinned(e) }) {
+		d.condense(&s, nil)
+	}
+}
+
+// choose decides what of the entries from ≤ i < to stays behind a placeholder of so many
+// tokens, and which results are cleared, so that the history is at its target; enough reports
+// whether it is. pins stay.
+func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins []bool) (keep []bool, cleared []int, enough bool) {
+	ages, of, target := d.ages(), d.exchanged(), by.target-placeholder
+	results, _ := d.prunable(by.protect, by.tools)
+	list := d.clearing(nil, results, ages)
+	all := make([]exchange, len(d.entries)) // by their first entries
+	for _, r := range list {
+		all[of[r.at]].bare -= d.saving(r.at, events.OpClear)
+	}
+	for i := range d.entries {
+		e, x := &d.entries[i], &all[of[i]]
+		if x.cost == 0 {
+			x.age, x.burden = ages[i], math.MaxUint64
+		}
+		x.cost, x.bare, x.age = x.cost+d.costs[i], x.bare+d.costs[i], min(x.age, ages[i])
+		if e.Kind == measure.KindResult {
+			x.burden = min(x.burden, burdenOf(d.saving(i, events.OpClear), ages[i]))
+		}
+		x.stays = x.stays || i < from || i >= to || pins != nil && pins[i]
+		x.goes = x.goes || e.Kind >= measure.KindTruncation || e.Role == measure.RoleSystem || e.Seq < d.fresh
+	}
+	total := d.Repaired()
+	for i := from; i < to; i++ {
+		switch x := &all[i]; {
+		case int(of[i]) != i || x.stays:
+		case x.goes:
+			total -= x.cost
+		default:
+			list = append(list, removal{burden: min(x.burden, burdenOf(x.bare, x.age)), at: i, hide: true})
+		}
+	}
+	inOrder(list)
+	for _, r := range list {
+		if total <= target {
+			break
+		}
+		x := &all[of[r.at]]
+		switch {
+		case r.hide:
+			total -= x.cost
+			x.goes = true
+		case x.stays || !x.goes:
+			s := d.saving(r.at, events.OpClear)
+			total, x.cost = total-s, x.cost-s
+			cleared = append(cleared, r.at)
+		}
+	}
+	keep = make([]bool, len(d.entries))
+	for i := from; i < to; i++ {
+		x := &all[of[i]]
+		keep[i] = x.stays || !x.goes
+	}
+	cleared = slices.DeleteFunc(cleared, func(i int) bool { return i >= from && i < to && !keep[i] })
+	slices.Sort(cleared)
+	return keep, cleared, total <= target
+}

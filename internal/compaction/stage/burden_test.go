@@ -1,0 +1,99 @@
+package stage_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
+
+// exchangesOf makes a history of a question and one exchange a turn, whose results have so
+// many tokens.
+func exchangesOf(results ...uint32) []measure.Entry {
+	out := []measure.Entry{{Seq: 1, Turn: 1, Parts: 1, Role: measure.RoleUser, Flags: measure.FlagFirst, Text: 40, Base: 10}}
+	for i, n := range results {
+		turn, id := uint32(i+1), measure.Key(i+1)
+		out = append(out,
+			measure.Entry{Seq: measure.Seq(turn), Turn: turn, Index: 1, Parts: 1, Kind: measure.KindCall, Role: measure.RoleAssistant, Flags: measure.FlagFirst, Call: id, JSON: 40, Base: 10},
+			measure.Entry{Seq: measure.Seq(turn + 1), Turn: turn + 1, Parts: 1, Kind: measure.KindResult, Role: measure.RoleUser, Flags: measure.FlagFirst, Call: id, Text: 4 * n, Base: n})
+	}
+	turn := uint32(len(results) + 1)
+	return append(out, measure.Entry{Seq: measure.Seq(turn), Turn: turn, Index: 1, Parts: 1, Role: measure.RoleAssistant, Flags: measure.FlagFirst, Text: 40, Base: 10})
+}
+
+func planOf(p *policy.Policy, entries []measure.Entry, less measure.Tokens, s *stage.Summary) stage.Plan {
+	h := stage.History{
+		View:   func(out []measure.Entry) []measure.Entry { return append(out, entries...) },
+		Format: events.Anthropic, Rate: measure.NewRate(measure.Profiles[p.Profile], "openai"),
+	}
+	target := stage.NewDraft(slices.Clone(entries), h.Format, h.Rate).Repaired() - less
+	return stage.MakePlan(h, p, 200_000, stage.Means{Target: target, Enough: target, Summary: s})
+}
+
+// cleared lists the turns of the calls whose results a plan clears.
+func cleared(p stage.Plan) (out []int64) {
+	for _, x := range p.Edits {
+		if x.Op == events.OpClear {
+			out = append(out, x.Turn-1)
+		}
+	}
+	return out
+}
+
+// hidden lists the turns of the calls that are not in a view.
+func hidden(p stage.Plan, turns int) (out []int64) {
+	for n := int64(1); n <= int64(turns); n++ {
+		if !slices.ContainsFunc(p.Entries, func(e measure.Entry) bool { return e.Kind == measure.KindCall && int64(e.Turn) == n }) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// B3: of results the largest and oldest go first, and no more than the target needs.
+func TestBurden(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens = 0, 0
+	entries := exchangesOf(1000, 4000, 1000, 1000, 1000, 900, 1000, 1000)
+	for _, c := range []struct {
+		less measure.Tokens
+		want []int64
+	}{
+		{1, []int64{2}},
+		{3_000, []int64{2}},
+		{4_000, []int64{1, 2}},
+		{5_000, []int64{1, 2, 3}},
+	} {
+		if d := cmp.Diff(c.want, cleared(planOf(&p, entries, c.less, nil))); d != "" {
+			t.Errorf("%d tokens less (-want +got):\n%s", c.less, d)
+		}
+	}
+	p.Prune.ToTarget = false
+	if d := cmp.Diff([]int64{1, 2, 3, 4, 5, 6, 7, 8}, cleared(planOf(&p, entries, 1, nil))); d != "" {
+		t.Errorf("without a target (-want +got):\n%s", d)
+	}
+}
+
+// B6: behind a summary stays what is small or new, as far as there is room.
+func TestSummaryKeeps(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Restore.Enabled = 0, 0, false
+	entries := exchangesOf(5, 4000, 5, 4000, 5, 5, 5, 5)
+	s := &stage.Summary{Seq: 100, To: events.Position{Turn: 8, Index: 1}, Units: 400}
+	plan := planOf(&p, entries, 8_010, s)
+	if !plan.Uses(events.StageSummarize) {
+		t.Fatalf("no summary is used: %+v", plan.Stages)
+	}
+	if d := cmp.Diff([]int64{1, 2, 4}, hidden(plan, 8)); d != "" {
+		t.Errorf("hidden (-want +got):\n%s", d)
+	}
+	again := planOf(&p, plan.Entries, 60, nil)
+	if got := len(hidden(again, 8)); got < 4 || again.After > again.Before-60 {
+		t.Errorf("a second plan hides %d exchanges, and leaves %d of %d", got, again.After, again.Before)
+	}
+}
