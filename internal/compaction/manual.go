@@ -99,7 +99,7 @@ func (d *decision) summarized(l *Ledger, m *events.Manual, f resultMatch) {
 	}
 	switch {
 	case f == fit:
-		d.answerManual(l, call, m, stage.Means{Summary: l.prepared, Force: true}, "")
+		d.answerManual(l, call, m, stage.Means{Summary: l.prepared, Force: true, All: true}, "")
 	case call.Budget().ShouldCompact:
 		d.answerManual(l, call, m, stage.Means{Truncate: true, Exact: true}, events.CodeIncompleteResponse)
 	default:

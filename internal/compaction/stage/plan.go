@@ -38,9 +38,10 @@ func (p *Plan) Failure() events.Code {
 type Means struct {
 	Target measure.Tokens // of the history
 	// Summary is ready to take the place of its range; nil for none. Force uses it
-	// whatever the usage.
+	// whatever the usage, and All hides all that it covers, though there be room for some.
 	Summary *Summary
 	Force   bool
+	All     bool
 	// Truncate allows the last stage. It cuts contents too while the history is
 	// over Enough: the target, if it is Exact, else just below the trigger.
 	Truncate bool
@@ -96,7 +97,11 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
 	stage(m.Summary != nil, Step{events.StageSummarize, m.Force, func(d *Draft) {
-		d.hiding(func() { d.condense(m.Summary, useOf(p, window, m.Target)) })
+		by := useOf(p, window, m.Target)
+		if m.All {
+			by = nil
+		}
+		d.hiding(func() { d.condense(m.Summary, by) })
 		d.restore(&m, &p.Restore)
 	}})
 	stage(p.Truncate.Enabled && m.Truncate, Step{Name: events.StageTruncate, Run: func(d *Draft) {
