@@ -76,7 +76,7 @@ type flags struct {
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Summarizer: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
 
-	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant in this worker; beyond them the embedded summarizer writes. 0 is no bound."`
+	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant, in all workers together; beyond them the embedded summarizer writes. 0 is no bound."`
 	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
 
 	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them it gets its compactions without messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
@@ -242,7 +242,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		Read: link.read, Commit: link.commit, Publish: publish, Streams: streams, Compaction: config,
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
 		Memory: limit, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
-		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(),
+		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js),
 		Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {

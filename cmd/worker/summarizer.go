@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/coord"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
@@ -11,9 +14,9 @@ import (
 )
 
 // summarizer has summaries written by the first of the models that can, each tenant
-// within its share, else by the embedded summarizer.
-func (f *flags) summarizer() summarize.Summarizer {
-	q := quota.New(quota.Limits{CallsPerMinute: f.TenantCallsPerMinute, TokensPerHour: f.TenantTokensPerHour})
+// within its share, else by the embedded summarizer. The fleet counts in a bucket of js.
+func (f *flags) summarizer(js jetstream.JetStream) summarize.Summarizer {
+	q := quota.New(quota.Limits{CallsPerMinute: f.TenantCallsPerMinute, TokensPerHour: f.TenantTokensPerHour}, coord.NewShares(js))
 	guarded := make([]model.Model, len(f.models))
 	for i, m := range f.models {
 		guarded[i] = q.Guard(m)

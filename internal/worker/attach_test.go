@@ -162,7 +162,7 @@ func TestAttachByModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := quota.New(quota.Limits{CallsPerMinute: 1})
+	q := quota.New(quota.Limits{CallsPerMinute: 1}, quota.InMemory())
 	env := newEnv(t, t.TempDir())
 	env.summarizer = llm.New([]model.Model{q.Guard(m)}, nil)
 	var mu sync.Mutex

@@ -1,5 +1,6 @@
-// Package coord coordinates a fleet of workers through two buckets: the leases, one for each
-// partition that a worker holds, and the members, one for each running worker.
+// Package coord coordinates a fleet of workers through three buckets: the leases, one for each
+// partition that a worker holds, the members, one for each running worker, and the shares, what
+// each tenant has used of models.
 //
 //	lease, err := leases.Acquire(ctx, 3, coord.Holder{Member: "a", Owner: process})
 //	err = leases.Renew(ctx, lease)

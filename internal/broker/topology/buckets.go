@@ -11,13 +11,22 @@ import (
 	"compactd/internal/broker/jsapi"
 )
 
-// Buckets of the workers: which run, and which partitions each holds.
+// Buckets of the workers: which run, which partitions each holds, and what tenants have used.
 const (
 	// LeasesBucket has a key for each partition that is held.
 	LeasesBucket = "LEASES"
 	// MembersBucket has a key for each running worker.
 	MembersBucket = "MEMBERS"
+	// SharesBucket has a key for each tenant that used models under a limit.
+	SharesBucket = "SHARES"
 )
+
+// buckets are all of them, with what they are for.
+var buckets = []struct{ name, description string }{
+	{LeasesBucket, "compactd: who holds which partition"},
+	{MembersBucket, "compactd: running workers"},
+	{SharesBucket, "compactd: what tenants have used of models"},
+}
 
 // DeleteMarkerTTL is how long the server keeps the delete marker of a key. A watch that was
 // interrupted for longer may miss it, so a watch begins again after an interruption.

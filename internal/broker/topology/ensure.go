@@ -75,15 +75,14 @@ func (t *Config) ensure(ctx context.Context, js jetstream.JetStream) (*Streams, 
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
 	replicas := log.CachedInfo().Config.Replicas // of the buckets too
-	leases, err := ensureBucket(ctx, js, bucketConfig(LeasesBucket, "compactd: who holds which partition", replicas))
-	if err != nil {
-		return nil, fmt.Errorf("ensure streams: %w", err)
+	bad := slices.Concat(checkLog(log.CachedInfo().Config), checkOutcomes(out.CachedInfo().Config))
+	for _, b := range buckets {
+		wrong, err := ensureBucket(ctx, js, bucketConfig(b.name, b.description, replicas))
+		if err != nil {
+			return nil, fmt.Errorf("ensure streams: %w", err)
+		}
+		bad = append(bad, wrong...)
 	}
-	members, err := ensureBucket(ctx, js, bucketConfig(MembersBucket, "compactd: running workers", replicas))
-	if err != nil {
-		return nil, fmt.Errorf("ensure streams: %w", err)
-	}
-	bad := slices.Concat(checkLog(log.CachedInfo().Config), checkOutcomes(out.CachedInfo().Config), leases, members)
 	if len(bad) > 0 {
 		return nil, fmt.Errorf("ensure streams: %w", &MismatchError{bad})
 	}

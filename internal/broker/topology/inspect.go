@@ -60,11 +60,11 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 	return s, s.inspectBuckets(ctx, js)
 }
 
-// inspectBuckets looks at the leases and members: a bucket with fewer copies than the
+// inspectBuckets looks at the buckets of the workers: one with fewer copies than the
 // streams is gone with its server, and then all workers stop.
 func (s *Inspection) inspectBuckets(ctx context.Context, js jetstream.JetStream) error {
-	for _, bucket := range []string{LeasesBucket, MembersBucket} {
-		name := StreamOf(bucket)
+	for _, bucket := range buckets {
+		name := StreamOf(bucket.name)
 		one, err := lookUp(ctx, js, name)
 		if err != nil {
 			return err

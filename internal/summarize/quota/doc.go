@@ -1,27 +1,34 @@
 // Package quota bounds what each tenant may ask of models.
 //
-//	q := quota.New(quota.Limits{CallsPerMinute: 10, TokensPerHour: 500_000})
+//	q := quota.New(quota.Limits{CallsPerMinute: 10, TokensPerHour: 500_000}, store)
 //	guarded := q.Guard(m) // the same q for all models
+//
+// A [Store] keeps what tenants have used. Workers that share one share the limits, and a worker
+// that restarts goes on where it was. See docs/adr/0037.
 //
 // # Guarantees
 //
 //   - No more calls reach the models than CallsPerMinute at once, and as many again
 //     in each minute, for each tenant. What one tenant uses is not taken from another.
 //   - While a tenant owes tokens, no call is made for it. What calls under way use
-//     beyond the share is owed, and paid off with time.
+//     beyond the share is owed, for a week at most, and paid off with time.
 //   - A call over quota is refused at once, with a [*model.Error] of kind
 //     [model.OverQuota], and costs nothing.
+//   - A call reads the store once and writes it twice, more often only where other workers
+//     write for the same tenant at the same time.
 //
 // Tokens are those that a provider counts. An answer whose provider does not say is
 // estimated; a failed call counts as a call only.
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A Quota counts in its process: a fleet of
-// n workers lets a tenant have n times as much.
+// All methods are safe for concurrent use. Clocks of workers that differ give and take as much
+// as they differ.
 //
 // # On failure
 //
-// Shares are in memory, and whole again after a restart. The 10,000 tenants that
-// called last are kept; one that comes back after that many others begins again.
+// A store that does not answer in time refuses calls, as a share that is used up does: models
+// are not called on an account that cannot be read. Tokens of calls under way are written with
+// the next call of their tenant; a worker that crashes before loses them. A worker keeps those
+// of the 10,000 tenants that called last.
 package quota

@@ -1,22 +1,17 @@
 package quota
 
 import (
-	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 )
 
-// maxTenants bounds the tenants whose shares are kept, about 300 bytes each.
-const maxTenants = 10_000
-
-// Limits are the share of each tenant in each worker; 0 is no bound.
+// Limits are the share of each tenant; 0 is no bound.
 type Limits struct {
 	// CallsPerMinute counts what is requested, tries with a shorter prompt and of the
 	// next model included, but not what a provider's client retries inside.
@@ -28,24 +23,33 @@ type Limits struct {
 // Any reports whether anything is bounded.
 func (l Limits) Any() bool { return l.CallsPerMinute > 0 || l.TokensPerHour > 0 }
 
-// Quota keeps the shares of tenants.
+const (
+	// storeTimeout bounds what a call waits for the store, each time.
+	storeTimeout = 5 * time.Second
+	// maxTries is how often a share is written that other workers write meanwhile.
+	maxTries = 16
+)
+
+// Quota counts what tenants use.
 type Quota struct {
 	limits Limits
+	store  Store
 
-	mu     sync.Mutex // guards the fields below
-	shares map[string]*list.Element
-	recent *list.List // of *share; the front was used last
+	mu     sync.Mutex // guards owners
+	owners *recent[*tenant]
 }
 
-// share is what a tenant has left.
-type share struct {
-	tenant        string
-	calls, tokens *rate.Limiter
+// tenant is what this worker has of a tenant.
+type tenant struct {
+	name string
+
+	mu   sync.Mutex // guards the field below, and one write at a time
+	owed int64      // tokens that the store has not counted yet
 }
 
-// New returns a quota under which every tenant has its whole share.
-func New(l Limits) *Quota {
-	return &Quota{limits: l, shares: map[string]*list.Element{}, recent: list.New()}
+// New returns a quota that counts in a store.
+func New(l Limits, s Store) *Quota {
+	return &Quota{limits: l, store: s, owners: newRecent[*tenant]()}
 }
 
 // Guard returns m for those who have something left: Complete is on the account of
@@ -57,44 +61,88 @@ func (q *Quota) Guard(m model.Model) model.Model {
 	return &guarded{Model: m, quota: q}
 }
 
-// of returns the share of a tenant.
-func (q *Quota) of(tenant string) *share {
+// of returns a tenant; one without a name has an account too.
+func (q *Quota) of(name string) *tenant {
+	if name == "" {
+		name = events.Unknown
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if e, ok := q.shares[tenant]; ok {
-		q.recent.MoveToFront(e)
-		return e.Value.(*share)
+	t := q.owners.of(name)
+	if *t == nil {
+		*t = &tenant{name: name}
 	}
-	if q.recent.Len() >= maxTenants {
-		oldest := q.recent.Remove(q.recent.Back()).(*share)
-		delete(q.shares, oldest.tenant)
-	}
-	s := &share{tenant, limiter(q.limits.CallsPerMinute, time.Minute), limiter(q.limits.TokensPerHour, time.Hour)}
-	q.shares[tenant] = q.recent.PushFront(s)
-	return s
+	return *t
 }
 
-func limiter(n int, per time.Duration) *rate.Limiter {
-	if n <= 0 {
-		return rate.NewLimiter(rate.Inf, 0)
+// The reasons why a call is refused.
+var (
+	errShare   = errors.New("the tenant has used up its share of model calls or tokens")
+	errUnknown = errors.New("what the tenant has used is unknown")
+	errBusy    = errors.New("too many other workers write it")
+)
+
+// admit takes a call from the share of a tenant, and writes what is owed with it.
+func (q *Quota) admit(ctx context.Context, t *tenant) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := q.update(ctx, t, func(u *used, now int64) (write bool, err error) {
+		if u.owes(now, q.limits) || !u.call(now, q.limits) {
+			return t.owed > 0, errShare
+		}
+		return t.owed > 0 || q.limits.CallsPerMinute > 0, nil
+	})
+	if err != nil && !errors.Is(err, errShare) {
+		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	return rate.NewLimiter(rate.Limit(float64(n)/per.Seconds()), n)
+	return err
 }
 
-// admit takes a call from the share, if there is one left and no token is owed.
-func (s *share) admit(now time.Time) bool {
-	owes := s.tokens.Limit() != rate.Inf && s.tokens.TokensAt(now) <= 0
-	return !owes && s.calls.AllowN(now, 1)
-}
-
-// charge takes tokens, and owes those that are not there.
-func (s *share) charge(now time.Time, tokens int64) {
-	if s.tokens.Limit() == rate.Inf {
+// charge counts the tokens of a call. Where the store does not answer they are written with
+// the next call, or are lost with the process.
+func (q *Quota) charge(ctx context.Context, t *tenant, tokens int64) {
+	if q.limits.TokensPerHour <= 0 || tokens <= 0 {
 		return
 	}
-	for most := int64(s.tokens.Burst()); tokens > 0; tokens -= most { // a limiter takes its burst at most
-		s.tokens.ReserveN(now, int(min(tokens, most)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owed += tokens
+	_ = q.update(ctx, t, func(*used, int64) (bool, error) { return true, nil }) // see above
+}
+
+// update changes what a tenant has used, by what it owes and by change, which reports whether
+// that is to be written. What change returns is the result once that is done.
+func (q *Quota) update(ctx context.Context, t *tenant, change func(u *used, now int64) (write bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	for range maxTries {
+		value, revision, err := q.store.Load(ctx, t.name)
+		if err != nil {
+			return err
+		}
+		u, err := readUsed(value)
+		if err != nil {
+			return err
+		}
+		now := time.Now().UnixNano()
+		u.charge(now, t.owed, q.limits)
+		write, refused := change(&u, now)
+		if !write {
+			return refused
+		}
+		if value, err = events.Marshal(u); err != nil {
+			return err
+		}
+		saved, err := q.store.Save(ctx, t.name, value, revision)
+		if err != nil {
+			return err
+		}
+		if saved {
+			t.owed = 0
+			return refused
+		}
 	}
+	return errBusy
 }
 
 // guarded is a model behind a quota.
@@ -103,16 +151,14 @@ type guarded struct {
 	quota *Quota
 }
 
-var errShare = errors.New("the tenant has used up its share of model calls or tokens")
-
 // Complete implements [model.Model].
 func (g *guarded) Complete(ctx context.Context, r model.Request) (model.Reply, error) {
-	s := g.quota.of(r.Tenant)
-	if !s.admit(time.Now()) {
-		return model.Reply{}, &model.Error{Kind: model.OverQuota, Err: errShare}
+	t := g.quota.of(r.Tenant)
+	if err := g.quota.admit(ctx, t); err != nil {
+		return model.Reply{}, &model.Error{Kind: model.OverQuota, Err: err}
 	}
 	reply, err := g.Model.Complete(ctx, r)
-	s.charge(time.Now(), cost(r, reply, err))
+	g.quota.charge(context.WithoutCancel(ctx), t, cost(r, reply, err))
 	return reply, err
 }
 

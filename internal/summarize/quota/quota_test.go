@@ -64,7 +64,7 @@ func TestShares(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := quota.New(c.limits).Guard(&c.model)
+				m := quota.New(c.limits, quota.InMemory()).Guard(&c.model)
 				for i, r := range strings.ReplaceAll(c.script, " ", "") {
 					switch r {
 					case '+':
@@ -98,7 +98,7 @@ func TestNeverMore(t *testing.T) {
 		var bad error
 		synctest.Test(t, func(t *testing.T) {
 			f := &fake{usage: events.SummaryUsage{Input: usage}, takes: time.Second}
-			m := quota.New(limits).Guard(f)
+			m := quota.New(limits, quota.InMemory()).Guard(f)
 			var at []time.Time
 			for _, p := range pauses {
 				time.Sleep(time.Duration(p) * time.Second)
@@ -135,7 +135,7 @@ func tooMany(at []time.Time, l quota.Limits, usage int64) error {
 // dropped first, one that keeps calling never.
 func TestManyTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := quota.New(quota.Limits{CallsPerMinute: 1}).Guard(&fake{})
+		m := quota.New(quota.Limits{CallsPerMinute: 1}, quota.InMemory()).Guard(&fake{})
 		for _, tenant := range []string{"busy", "idle"} {
 			if !ask(t, m, tenant) {
 				t.Fatal("a first call is refused")
@@ -157,7 +157,7 @@ func TestManyTenants(t *testing.T) {
 func TestRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{takes: time.Minute}
-		m := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1}).Guard(f)
+		m := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1}, quota.InMemory()).Guard(f)
 		ask(t, m, "a")
 		began := time.Now()
 		_, err := m.Complete(t.Context(), model.Request{Tenant: "a"})

@@ -20,6 +20,11 @@ import (
 // attach answers what of files to send with the next call of a session (B15). Files are
 // read and summarized outside the lock of the partition, and nothing of them is stored.
 func (s *Service) attach(ctx context.Context, in *events.AttachRequest) (*events.AttachResponse, error) {
+	release, err := s.longOf.take(in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	next, err := s.pending(in.Address(), &in.NextCall)
 	if err != nil {
 		return nil, err
@@ -135,6 +140,11 @@ func (s *Service) byModel(ctx context.Context, f summarize.File) (*summarize.Fil
 	if !ok {
 		by = extract.New()
 	}
+	release, err := s.summariesOf.await(ctx, f.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := s.summaries.await(ctx); err != nil {
 		return nil, err
 	}

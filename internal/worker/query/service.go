@@ -29,6 +29,9 @@ const (
 	// have a file summarized.
 	maxLong      = 16
 	maxSummaries = 4
+	// Of the two, one tenant has at most three quarters.
+	maxLongOfTenant      = maxLong * 3 / 4
+	maxSummariesOfTenant = maxSummaries * 3 / 4
 	// AnswerTimeout bounds an answer, the wait for its turn included.
 	AnswerTimeout = 10 * time.Second
 	// LongestAnswer bounds one that waits for models.
@@ -79,6 +82,8 @@ type Service struct {
 	long      places // of answers that may wait for models
 	summaries places // of files that are summarized
 
+	longOf, summariesOf *tenantPlaces // of one tenant
+
 	syncs     places // of syncs
 	publisher *Publisher
 	syncLocks locks
@@ -92,7 +97,8 @@ type Service struct {
 func New(c Config) *Service {
 	s := &Service{
 		config: c, operations: Operations(), slots: make(places, maxAnswers), forwards: make(places, maxForwards), awaiting: make(places, maxAwaiting),
-		long: make(places, maxLong), summaries: make(places, maxSummaries), syncs: make(places, maxSyncs),
+		long: make(places, maxLong), summaries: make(places, maxSummaries),
+		longOf: newTenantPlaces(maxLongOfTenant), summariesOf: newTenantPlaces(maxSummariesOfTenant), syncs: make(places, maxSyncs),
 	}
 	var err error
 	if s.publisher, err = NewPublisher(cmp.Or(c.Publish, c.Read), c.Read, c.Partitions.Count(), func(err error) { s.retrying(-1, "publish", err) }); err != nil {
