@@ -17,7 +17,7 @@ type used struct {
 }
 
 // longestDebt is how far ahead a share may be used up: a value that is not written for as long
-// says nothing more.
+// is of no use any more.
 const longestDebt = 7 * 24 * time.Hour
 
 func readUsed(value []byte) (u used, err error) {
