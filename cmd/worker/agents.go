@@ -21,13 +21,15 @@ import (
 
 // agentsFlags are those of the listener for agents.
 type agentsFlags struct {
-	Agents        string      `name:"agents" env:"COMPACTD_AGENTS" default:"off" placeholder:"HOST:PORT" help:"Where agents publish and receive over HTTP, each with a token; off is none (${default})."`
-	AgentsTokens  access.File `name:"agents-tokens" env:"COMPACTD_AGENTS_TOKENS" placeholder:"FILE" help:"Who may use --agents: a line for each token, with its SHA-256, tenant, role (agent|operator|session) and perhaps the time at which it expires. Read again when it changes, and at SIGHUP."`
-	AgentsTLSCert access.File `name:"agents-tls-cert" env:"COMPACTD_AGENTS_TLS_CERT" placeholder:"FILE" help:"Certificate of --agents, PEM, with --agents-tls-key. Read again when it changes. Absent: no TLS."`
-	AgentsTLSKey  access.File `name:"agents-tls-key" env:"COMPACTD_AGENTS_TLS_KEY" placeholder:"FILE" help:"Key of the certificate of --agents, PEM."`
-	AgentsOrigin  []string    `name:"agents-origin" env:"COMPACTD_AGENTS_ORIGIN" placeholder:"ORIGIN" help:"Origin of pages that may use --agents in a browser, such as https://app.example. Can be repeated. Absent: none."`
-	AgentsRate    int         `name:"agents-rate" env:"COMPACTD_AGENTS_RATE" default:"500" placeholder:"N" help:"Requests a second of one token, twice as many at once (${default})."`
-	AgentsCreds   access.File `name:"agents-creds" env:"COMPACTD_AGENTS_CREDS" placeholder:"FILE" help:"Credentials of the NATS user that publishes for agents; it needs turn, overflow, compact, rewind and end of their tenants, and no more. Absent: the worker's own user."`
+	Agents         string      `name:"agents" env:"COMPACTD_AGENTS" default:"off" placeholder:"HOST:PORT" help:"Where agents publish and receive over HTTP, each with a token; off is none (${default})."`
+	AgentsTokens   access.File `name:"agents-tokens" env:"COMPACTD_AGENTS_TOKENS" placeholder:"FILE" help:"Who may use --agents: a line for each token, with its SHA-256, tenant, role (agent|operator|session) and perhaps the time at which it expires. Read again when it changes, and at SIGHUP."`
+	AgentsTLSCert  access.File `name:"agents-tls-cert" env:"COMPACTD_AGENTS_TLS_CERT" placeholder:"FILE" help:"Certificate of --agents, PEM, with --agents-tls-key. Read again when it changes. Absent: no TLS."`
+	AgentsTLSKey   access.File `name:"agents-tls-key" env:"COMPACTD_AGENTS_TLS_KEY" placeholder:"FILE" help:"Key of the certificate of --agents, PEM."`
+	AgentsOrigin   []string    `name:"agents-origin" env:"COMPACTD_AGENTS_ORIGIN" placeholder:"ORIGIN" help:"Origin of pages that may use --agents in a browser, such as https://app.example. Can be repeated. Absent: none."`
+	AgentsRate     int         `name:"agents-rate" env:"COMPACTD_AGENTS_RATE" default:"500" placeholder:"N" help:"Requests a second of one token, twice as many at once (${default})."`
+	AgentsCreds    access.File `name:"agents-creds" env:"COMPACTD_AGENTS_CREDS" placeholder:"FILE" help:"Credentials of the NATS user that publishes for agents; it needs turn, overflow, compact, rewind and end of their tenants, and no more. Absent: the worker's own user."`
+	AgentsUser     string      `name:"agents-user" env:"COMPACTD_AGENTS_USER" placeholder:"NAME" help:"The same for a user with a password, as edge in deploy/cluster."`
+	AgentsPassword string      `name:"agents-password" env:"COMPACTD_AGENTS_PASSWORD" placeholder:"TEXT" help:"Password of --agents-user; in the environment no other user of this machine can read it."`
 }
 
 // edge is the listener for agents; the zero value is off.
@@ -35,18 +37,19 @@ type edge struct{ *agents.Edge }
 
 func (a *agentsFlags) off() bool { return a.Agents == "" || a.Agents == "-1" || a.Agents == "off" }
 
-// forAgents is the connection that publishes for agents: of --agents-creds, else the worker's.
+// forAgents is the connection that publishes for agents: of --agents-creds or --agents-user, else
+// the worker's.
 func (f *flags) forAgents(ctx context.Context, log zerolog.Logger, l *link) (publish *nats.Conn, done func(), err error) {
-	if f.AgentsCreds == "" {
+	if f.AgentsCreds == "" && f.AgentsUser == "" {
 		return l.read, func() {}, nil
 	}
 	o := f.With(connect.Options{URL: f.NATS, Name: "compactd agents", OnError: func(err error) { log.Warn().Err(err).Msg("connection error") }})
-	o.Creds, o.User, o.Password = string(f.AgentsCreds), "", ""
+	o.Creds, o.User, o.Password = string(f.AgentsCreds), f.AgentsUser, f.AgentsPassword
 	if l.server != nil {
 		o.InProcess = l.server
 	}
 	if publish, err = connect.Open(ctx, o); err != nil {
-		return nil, nil, fmt.Errorf("--agents-creds: %w", err)
+		return nil, nil, fmt.Errorf("connect as the user that publishes for agents: %w", err)
 	}
 	return publish, publish.Close, nil
 }

@@ -124,7 +124,7 @@ func parser(f *flags, logFormat string) *kong.Kong {
 		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "max-ledgers"}},
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
 		cli.Group{Title: "HTTP", Flags: []string{"http", "http-token", "http-token-file"}},
-		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds"}})
+		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds", "agents-user", "agents-password"}})
 }
 
 // exitUnknown is the exit code of a command about a session that is not there: the same

@@ -34,7 +34,7 @@ func newDirectory(t *testing.T) *directory {
 	f := &directory{t}
 	authority := f.authority("ca")
 	f.certificate("server", authority)
-	if err := certs.Secrets("secrets", "system", "worker", "operator", "monitor", "acme", "globex"); err != nil {
+	if err := certs.Secrets("secrets", "system", "worker", "edge", "operator", "monitor", "acme", "globex"); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -118,7 +118,7 @@ func TestSetup(t *testing.T) {
 	}
 	f.replace("accounts.conf", `  include "tenants/globex.conf"`, "  include \"tenants/globex.conf\"\n  include \"tenants/initech.conf\"")
 	url := f.single()
-	for _, user := range []string{"system", "worker", "operator", "monitor", "acme", "globex", "initech"} {
+	for _, user := range []string{"system", "worker", "edge", "operator", "monitor", "acme", "globex", "initech"} {
 		pass, err := os.ReadFile(filepath.Join("passwords", user))
 		if err != nil {
 			t.Fatal(err)
