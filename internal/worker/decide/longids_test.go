@@ -1,0 +1,41 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// E6: up to rules 3 a session's id had at most 64 bytes, and events of longer ones were
+// rejected. What was recorded stands: such a turn is not taken when the log is applied again,
+// and the next one of its session, decided now, is the first.
+func TestLongIDsOfRules3(t *testing.T) {
+	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(config)
+	d.Store = rows{}
+	a := events.Address{Tenant: events.DefaultTenant, Session: strings.Repeat("s", 65)}
+	turn := func(seq compaction.Seq) Event {
+		return Event{
+			Location: events.Location{Kind: events.KindTurn, Address: a}, Seq: seq, Time: int64(seq),
+			Data: []byte(`{"v":1,"turn":1,"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"user","content":"go on"}]}`),
+		}
+	}
+	rejected := compaction.Outcome{Kind: events.KindRejected, Body: &events.Rejected{Seq: 1, Kind: events.KindTurn, Code: events.CodeBadID}}
+	if err := d.ApplyRecorded(turn(1), []compaction.Outcome{rejected}); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := d.Ledger(a); err != nil || l != nil && l.HasTurns() {
+		t.Fatalf("a turn that was rejected is taken (%v)", err)
+	}
+	if outs, _ := d.Process(turn(2)); len(outs) > 0 {
+		t.Errorf("now it is rejected: %+v", outs[0].Body)
+	}
+	if l, err := d.Ledger(a); err != nil || l == nil || l.LastTurn() != 1 {
+		t.Errorf("now it is not taken (%v)", err)
+	}
+}
