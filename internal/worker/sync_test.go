@@ -2,11 +2,16 @@ package worker_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -48,11 +53,8 @@ func (a *syncAgent) request(from int, more string) (events.SyncResponse, *events
 		a.t.Fatal(err)
 	}
 	in := fmt.Sprintf(`{"session":%q,"model":{"provider":"openai","name":"gpt-4","context_window":4000,"max_output_tokens":500},"wait_ms":8000,"messages":%s%s}`, a.session, messages, more)
-	reply, err := a.env.conn.Request(events.SubjectSync, []byte(in), waitLimit)
-	if err != nil {
-		a.t.Fatal(err)
-	}
 	var out events.SyncResponse
+	reply := a.deliver([]byte(in))
 	if reply.Header.Get("Nats-Service-Error-Code") != "" {
 		bad := &events.ServiceError{}
 		if err := events.Unmarshal(reply.Data, bad); err != nil {
@@ -64,6 +66,21 @@ func (a *syncAgent) request(from int, more string) (events.SyncResponse, *events
 		a.t.Fatal(err)
 	}
 	return out, nil
+}
+
+// deliver sends a request until a worker answers it: none may be there, or hold the partition.
+func (a *syncAgent) deliver(in []byte) *nats.Msg {
+	a.t.Helper()
+	for end := time.Now().Add(waitLimit); ; time.Sleep(20 * time.Millisecond) {
+		reply, err := a.env.conn.Request(events.SubjectSync, in, waitLimit)
+		away := errors.Is(err, nats.ErrNoResponders) || err == nil && reply.Header.Get("Nats-Service-Error-Code") == string(events.CodeUnavailable)
+		if err != nil && !away || time.Now().After(end) {
+			a.t.Fatal(err)
+		}
+		if !away {
+			return reply
+		}
+	}
 }
 
 // sync sends the history, checks the parts, and applies them.
@@ -126,6 +143,53 @@ func (env *testEnv) contextOf(session string) []events.Raw {
 		if out = append(out, c.Messages...); int64(page) >= c.Pages {
 			return out
 		}
+	}
+}
+
+// Whatever becomes of the workers, and of answers: the session has each message of the
+// history once. A worker stops in the midst of requests and another one goes on; each
+// history is sent again, several times at once, as after an answer that was lost.
+func TestSyncTakeOver(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	stop := env.run("a", worker.Listener{})
+	var all []*syncAgent
+	for i := range 4 {
+		a := &syncAgent{t: t, env: env, session: fmt.Sprintf("s%d", i)}
+		a.add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
+		all = append(all, a)
+	}
+	for round := range 12 {
+		var calls sync.WaitGroup
+		for i, a := range all {
+			a.call(round, 50+7*i)
+			for range 3 {
+				again := *a
+				calls.Go(func() { again.sync(0, "") })
+			}
+		}
+		if round%3 == 1 {
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			stop = env.run(fmt.Sprintf("w%d", round), worker.Listener{})
+		}
+		calls.Wait()
+		for _, a := range all {
+			if got := env.lineage(a.session); events.OpenAI.DigestOf(got) != events.OpenAI.DigestOf(a.history) || env.turnsOf(a.session) != round+1 {
+				t.Fatalf("round %d: the log has %d turns and %d messages of %d", round, env.turnsOf(a.session), len(got), len(a.history))
+			}
+		}
+	}
+	for _, a := range all {
+		a.sync(0, "")
+		a.wantContext()
+		if a.last.Generation == 0 || a.last.Known != int64(len(a.history)) {
+			t.Errorf("%+v", a.last)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
 	}
 }
 
