@@ -66,7 +66,7 @@ func ExampleClient_Sync() {
 	// Output: 4 messages, 3 sent
 }
 
-// ask is a model that is asked with an agent's own messages.
+// ask is a model that gets an agent's own messages.
 func ask([]any) (answer json.RawMessage, usage any) { return call(nil) }
 
 var config = client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}}
