@@ -1,6 +1,9 @@
 package sanitize
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // wordFinder is an automaton of Aho and Corasick that finds words in a text. Its
 // transitions are complete, one look-up for each byte. It is small: bytes that are in no
@@ -43,6 +46,7 @@ func newWordFinder(words []string) *wordFinder {
 		f.ends[s].length, f.ends[s].word = uint16(len(w)), uint16(n)
 	}
 	f.complete()
+	f.next, f.ends = slices.Clip(slices.Clone(f.next)), slices.Clip(slices.Clone(f.ends)) // kept for ever
 	return f
 }
 
