@@ -181,6 +181,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	if l.LastTurn() == 1 {
 		l.forkedAt = t.fork
 	}
+	before := l.cache.visible
 	l.prompts.add(l.LastTurn(), t, generation)
 	l.format = t.format
 	if t.system != nil {
@@ -194,6 +195,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 			l.override = t.override
 		}
 		l.change(t.model)
+		before = l.cache.visible
 	}
 	if other && !bound && l.bindsThinking() {
 		l.prompts.Since = l.LastTurn()
@@ -213,6 +215,10 @@ func (l *Ledger) append(t *Turn, generation int64) {
 		l.cache.visible += l.cache.rate.Entry(&e)
 		l.cache.bytes += e.OwnBytes()
 	}
+	if t.from > 0 { // it replaces, or brings a history that grew elsewhere
+		before = l.cache.visible
+	}
+	l.growth.add(t.Time, l.cache.visible-before)
 	l.floor()
 }
 
@@ -292,6 +298,11 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	for _, e := range b.Edits {
 		l.edit(e, b.Generation)
 	}
+	if l.prepared != nil && b.RewoundTo == nil {
+		unused := *l.prepared // a fork shares it
+		unused.Unused++
+		l.prepared = &unused
+	}
 	before := l.cache.visible
 	l.recount()
 	after := l.cache.visible
@@ -344,7 +355,7 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		if to > at {
 			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units})
 		}
-		if l.prepared != nil && l.prepared.Seq == Seq(e.Seq) {
+		if p := l.prepared; p != nil && (p.Seq == Seq(e.Seq) || e.Op == events.OpCondense && e.To.Compare(p.To) >= 0) {
 			l.prepared = nil
 		}
 	case events.OpKeep:

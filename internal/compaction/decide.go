@@ -282,10 +282,12 @@ func (d *decision) emitBudget(l *Ledger, b events.Budget) {
 
 // retryShare is how much a history must change, as a share of the available
 // input, before a compaction that did not get under the trigger is tried again,
-// and prepareShare before a preparation that was not worth it is.
+// prepareShare before a preparation that was not worth it is, and rollShare how much no
+// prepared summary covers when the next one is requested.
 const (
 	retryShare   PPM = 50_000
 	prepareShare PPM = 20_000
+	rollShare    PPM = 100_000
 )
 
 // mayTry bounds how often a session above its trigger is planned: a plan costs
@@ -307,18 +309,17 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
 }
 
-// mayPrepare reports whether a summary should be requested in the background: at
-// the share of the policy, and again each time the history has grown by a step.
+// mayPrepare reports whether a summary should be requested in the background: once it is
+// due, and again each time the history has changed, which is when it has grown by a step,
+// was compacted, or a summary came.
 func (d *decision) mayPrepare(before, l *Ledger, b events.Budget) bool {
-	available := Tokens(b.AvailableInput)
-	if b.ShouldCompact || l.prepared != nil || l.waits(d.now) || !l.maySummarize(d.now) ||
-		Tokens(b.EstimatedInput) < l.cache.thresholds.Prepare {
+	input := Tokens(b.EstimatedInput)
+	if b.ShouldCompact || l.waits(d.now) || !l.maySummarize(d.now) || !l.preparationDue(input) {
 		return false
 	}
-	step := max(prepareShare.Share(available), 1)
-	was := before.Budget()
-	return Tokens(was.EstimatedInput) < before.cache.thresholds.Prepare ||
-		Tokens(was.EstimatedInput)/step != Tokens(b.EstimatedInput)/step
+	was, step := Tokens(before.Budget().EstimatedInput), max(prepareShare.Share(Tokens(b.AvailableInput)), 1)
+	return was/step != input/step || before.compactedTo == before.entries.n || !before.preparationDue(was) ||
+		l.prepared != nil && l.prepared.Seq > Seq(before.through().Seq)
 }
 
 func (l *Ledger) through() events.Through {

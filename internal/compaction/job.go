@@ -27,8 +27,9 @@ type pendingJob struct {
 	To       events.Position `json:"to"`
 	Hash     string          `json:"hash"`
 	MaxUnits int64           `json:"max_units"`
-	Tokens   Tokens          `json:"tokens"` // estimated input when it was requested
-	Since    int64           `json:"since"`  // Unix milliseconds
+	Tokens   Tokens          `json:"tokens"`         // estimated input when it was requested
+	Since    int64           `json:"since"`          // Unix milliseconds
+	First    int64           `json:"first,omitzero"` // when its range was requested first
 	Manual   *events.Manual  `json:"manual,omitzero"`
 }
 
@@ -78,7 +79,10 @@ func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 	w := jobSpec{lane: lane, ceiling: g.policy.Summarize.Ceiling(available), least: retryShare.Share(available)}
 	w.recent = l.availableFor(g.thresholds.Target) - w.ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
-		w.recent -= max(g.thresholds.Trigger-g.thresholds.Prepare, 0)
+		w.recent -= max(g.thresholds.Trigger-Tokens(l.Budget().EstimatedInput), 0)
+		if l.prepared != nil {
+			w.least = rollShare.Share(available)
+		}
 	}
 	draft := l.draft()
 	draft.DropRestored() // the next summary decides again what is restored
@@ -103,7 +107,16 @@ func (d *decision) jobFor(l *Ledger, draft *stage.Draft, w jobSpec) *events.Job 
 		covered := measure.MessageOf(first.End())
 		job.Previous, job.PreviousTo, job.Turn = uint64(first.Seq), &covered, covered.Turn
 	}
+	read := 0 // entries that a prepared summary covers
+	if p := l.prepared; p != nil && !w.small && p.From == job.From && p.To.Compare(first.End()) > 0 {
+		to := p.To
+		job.Previous, job.PreviousTo, job.Turn = uint64(p.Seq), &to, to.Turn
+		read = draft.Through(start, to)
+	}
 	end, saved, fresh := draft.Condensable(w.recent, job.Turn+maxJobTurns-1)
+	if read > 0 {
+		fresh = draft.TokensFrom(read) - draft.TokensFrom(max(end, read))
+	}
 	if w.small {
 		w.ceiling = min(w.ceiling, saved/3)
 	}
@@ -183,12 +196,15 @@ func (l *Ledger) rangeHash(from, to events.Position) string {
 func (l *Ledger) addJob(b *events.Job, since int64) {
 	j := &pendingJob{
 		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: l.rangeHash(b.From, b.To),
-		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since, Manual: b.Manual,
+		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since, First: since, Manual: b.Manual,
 	}
 	if old := l.job; old != nil && old.Hash == j.Hash {
-		j.IDs = append(j.IDs, old.IDs...)
+		j.IDs, j.First = append(j.IDs, old.IDs...), old.First
 	}
-	l.job, l.prepared = j, nil
+	if p := l.prepared; p != nil && uint64(p.Seq) != b.Previous { // else it is used until the next one is there
+		l.prepared = nil
+	}
+	l.job = j
 }
 
 // Result is a session.summary, measured: what became of a job.
@@ -241,7 +257,12 @@ func (l *Ledger) receive(r *Result) {
 		l.job = nil
 	case fit:
 		l.breaker.Failures = 0
-		l.prepared = &stage.Summary{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.counted}
+		made := &stage.Summary{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.counted}
+		if l.prepared != nil {
+			made.Unused = l.prepared.Unused
+		}
+		l.prepared = made
+		l.tookTime(r.Time - l.job.First)
 		l.job = nil
 	}
 }

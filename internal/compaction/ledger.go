@@ -52,6 +52,8 @@ type Ledger struct {
 	job      *pendingJob
 	prepared *stage.Summary
 	breaker  breaker
+	growth   growth
+	took     []int64 // how long the last summaries took, in milliseconds
 
 	changed changed // since it was stored
 

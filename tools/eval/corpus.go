@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
+	"compactd/internal/ops/needs"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/stored"
 )
@@ -45,6 +46,7 @@ type recorded struct {
 	payload  []byte
 	turn     *compaction.Turn
 	messages []events.Message
+	tokens   []int64 // of each, estimated
 }
 
 // seqStep is the distance of two turns in the log.
@@ -139,6 +141,9 @@ func instructed(payload []byte, turn, of int) ([]byte, error) {
 // planted is how many instructions are added to a session.
 const planted = 8
 
+// estimate is how the default policy counts for Claude.
+var estimate = compaction.NewRate(compaction.Profiles["default"], "anthropic")
+
 // add reads the next turn.
 func (r *recording) add(payload []byte, at int64) error {
 	n := int64(len(r.turns)) + 1
@@ -147,7 +152,11 @@ func (r *recording) add(payload []byte, at int64) error {
 	if err != nil {
 		return fmt.Errorf("turn %d: %w", n, err)
 	}
-	r.turns = append(r.turns, recorded{n, at, seq, payload, turn, messages})
+	tokens := make([]int64, len(messages))
+	for i := range messages {
+		tokens[i] = int64(estimate.Count(needs.Text(messages[i : i+1])))
+	}
+	r.turns = append(r.turns, recorded{n, at, seq, payload, turn, messages, tokens})
 	return nil
 }
 

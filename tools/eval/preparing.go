@@ -9,16 +9,14 @@ import (
 	"compactd/tools/harness"
 )
 
-// prepares are shares at which a summary could be requested, beside the default.
-var prepares = []compaction.PPM{650_000, 600_000, 550_000, 500_000}
-
-// evalTiming prints how often a summary was ready when a compaction needed it, and
-// how long agents waited. The lines with a goal are those of the first corpus.
+// evalTiming prints how often a summary was ready when a compaction needed it, how long
+// agents waited, and what summarizers read for it. The lines with a goal are those of the
+// first corpus.
 func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 	for i, c := range cs {
-		suffix, goals := "", []goal{atMost(1), atLeast(0.95), atMost(0)}
+		suffix, goals := "", []goal{atMost(1), atLeast(0.97), atMost(0), atMost(1.2)}
 		if i > 0 {
-			suffix, goals = "/"+c.name, make([]goal, 3)
+			suffix, goals = "/"+c.name, make([]goal, 4)
 		}
 		policy := compaction.DefaultPolicy()
 		own, err := waitsUnder(ctx, c, policy, 0)
@@ -33,27 +31,20 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 			p.note("prepared_share%s: no compaction needed a summary", suffix)
 			continue
 		}
-		p.line("prepared_misses_own_timing"+suffix, float64(own.late), goals[0], own.detail(c, 1))
-		p.line("prepared_share"+suffix, w.share(), goals[1], w.detail(c, drawn))
-		blocked := slices.Concat(own.blocked, w.blocked)
-		p.line("blocked_ms_p99"+suffix, harness.Quantile(blocked, 0.99), goals[2], fmt.Sprintf("the most %s of %d turns", number(harness.Quantile(blocked, 1)), len(blocked)))
-		if err := p.prepares(ctx, c, suffix, drawn); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// prepares prints what the share would be, were summaries requested earlier.
-func (p printer) prepares(ctx context.Context, c *corpus, suffix string, drawn int) error {
-	for _, share := range prepares {
-		policy := compaction.DefaultPolicy()
-		policy.Summarize.Prepare = share
-		w, err := waitsUnder(ctx, c, policy, drawn)
+		old := policy
+		old.Summarize.SummarySeconds = 0
+		fixed, err := waitsUnder(ctx, c, old, drawn)
 		if err != nil {
 			return err
 		}
-		p.line("prepared_share"+suffix+"/prepare_"+number(float64(share)/1e6), w.share(), goal{}, w.detail(c, drawn))
+		p.line("prepared_misses_own_timing"+suffix, float64(own.late-own.bursts), goals[0], own.detail(c, 1))
+		p.line("prepared_share"+suffix, w.share(), goals[1], w.detail(c, drawn))
+		p.line("prepared_share"+suffix+"/at_prepare", fixed.share(), goal{}, fixed.detail(c, drawn))
+		p.line("summarizer_tokens_ratio"+suffix, float64(w.read)/float64(fixed.read), goals[3],
+			fmt.Sprintf("new text, %s over %s tokens a session; with the summaries read again %s over %s",
+				w.each(c, drawn, w.read), fixed.each(c, drawn, fixed.read), w.each(c, drawn, w.read+w.reread), fixed.each(c, drawn, fixed.read+fixed.reread)))
+		blocked := slices.Concat(own.blocked, w.blocked)
+		p.line("blocked_ms_p99"+suffix, harness.Quantile(blocked, 0.99), goals[2], fmt.Sprintf("the most %s of %d turns", number(harness.Quantile(blocked, 1)), len(blocked)))
 	}
 	return nil
 }
@@ -69,6 +60,11 @@ func waitsUnder(ctx context.Context, c *corpus, p compaction.Policy, drawn int) 
 // detail states what a share is made of, and what it cost.
 func (w *waits) detail(c *corpus, runs int) string {
 	n := float64(len(c.timed()) * runs)
-	return fmt.Sprintf("%d of %d ready; a session has %.2f jobs for %.2f summaries, %.0f %% of the input is taken after a compaction",
-		w.ready, w.ready+w.late, float64(w.jobs)/n, float64(w.condensed)/n, 100*mean(w.after))
+	return fmt.Sprintf("%d of %d ready, and %d bursts shorter than the model's time; a session has %.2f jobs for %.2f summaries, %.0f %% of the input is taken after a compaction",
+		w.ready, w.ready+w.late-w.bursts, w.bursts, float64(w.jobs)/n, float64(w.condensed)/n, 100*mean(w.after))
+}
+
+// each is a sum as a mean of the simulated sessions.
+func (w *waits) each(c *corpus, runs int, sum int64) string {
+	return number(float64(sum / int64(len(c.timed())*runs)))
 }

@@ -19,6 +19,9 @@ const modelTime = 60 * time.Second
 // waits is what agents saw of summaries.
 type waits struct {
 	ready, late int       // compactions that needed a summary: it was there, or had to be requested
+	bursts      int       // of those late: what was there a model's time before was not enough to reach the target
+	read        int64     // tokens of what summarizers read, by the estimator
+	reread      int64     // of earlier summaries, the part of it that is read again
 	blocked     []float64 // of each turn: until its history fitted, in milliseconds
 	jobs        int
 	condensed   int
@@ -27,10 +30,14 @@ type waits struct {
 
 func (w *waits) add(o *waits) {
 	w.ready, w.late, w.jobs, w.condensed = w.ready+o.ready, w.late+o.late, w.jobs+o.jobs, w.condensed+o.condensed
+	w.bursts, w.read, w.reread = w.bursts+o.bursts, w.read+o.read, w.reread+o.reread
 	w.blocked, w.after = append(w.blocked, o.blocked...), append(w.after, o.after...)
 }
 
-func (w *waits) share() float64 { return facts.Share{Kept: w.ready, All: w.ready + w.late}.Ratio() }
+// share is of the compactions that could have had a summary.
+func (w *waits) share() float64 {
+	return facts.Share{Kept: w.ready, All: w.ready + w.late - w.bursts}.Ratio()
+}
 
 // simulation is one session whose summaries come late, in the time of the log.
 type simulation struct {
@@ -41,6 +48,10 @@ type simulation struct {
 	due     []dueJob
 	turning bool    // a turn is being decided on, not a summary
 	missed  bool    // the compaction under way waits for its summary
+	grown   []size  // what the input would be had nothing been compacted
+	sum     int64   // the last of them
+	before  int64   // the input when it was last known
+	whole   bool    // the turn under way is in grown
 	since   []int64 // turns whose history does not fit yet: when they came
 }
 
@@ -49,6 +60,9 @@ type dueJob struct {
 	job *events.Job
 	at  int64
 }
+
+// size is how many tokens have come by a time.
+type size struct{ at, tokens int64 }
 
 // simulate publishes each turn at its time, whatever is reported, as an agent does
 // that waits for nothing.
@@ -60,9 +74,11 @@ func simulate(r *recording, at []int64, c *compaction.Config, model time.Duratio
 			return nil, err
 		}
 		s.now, s.turning = at[i], true
+		s.whole = false
 		if err := s.publish(i, at[i]); err != nil {
 			return nil, err
 		}
+		s.ended()
 		s.since = append(s.since, at[i])
 		s.unblock()
 	}
@@ -80,10 +96,11 @@ func (s *simulation) deliver(before int64) error {
 	for len(s.due) > 0 && s.due[0].at <= before {
 		d := s.due[0]
 		s.due = s.due[1:]
-		s.now, s.turning = d.at, false
+		s.now, s.turning, s.whole = d.at, false, true
 		if err := s.summarize(context.Background(), stub{}, d.job, d.at); err != nil {
 			return err
 		}
+		s.ended()
 		s.unblock()
 	}
 	return nil
@@ -106,14 +123,20 @@ func (s *simulation) receive(o compaction.Outcome) error {
 	case *events.Job:
 		s.jobs++
 		s.due = append(s.due, dueJob{b, s.now + s.model})
+		s.count(b)
+		s.grew(b.EstimatedInput)
 		if b.Lane != events.LaneBackground && !s.missed {
 			s.missed = true
 			s.late++
+			if s.burst() {
+				s.bursts++
+			}
 		}
 	case *events.Compacted:
 		if !b.Compacted {
 			return nil
 		}
+		s.grew(b.TokensBefore)
 		s.after = append(s.after, float64(b.TokensAfter)/float64(b.AvailableInput))
 		if condensed(o) == nil {
 			return nil
@@ -125,6 +148,53 @@ func (s *simulation) receive(o compaction.Outcome) error {
 		s.missed = false
 	}
 	return nil
+}
+
+// grew notes what the input has become, before anything is compacted.
+func (s *simulation) grew(input int64) {
+	if s.whole {
+		return
+	}
+	s.whole = true
+	s.sum += input - s.before
+	s.grown = append(s.grown, size{s.now, s.sum})
+}
+
+// ended notes the input after an event.
+func (s *simulation) ended() {
+	input := s.ledger.Budget().EstimatedInput
+	s.grew(input)
+	s.before = input
+}
+
+// count adds up what the summarizer of a job reads.
+func (s *simulation) count(j *events.Job) {
+	for i := range j.Seqs {
+		turn := j.Turn + int64(i)
+		for k, tokens := range s.turns[turn-1].tokens {
+			if j.Holds(events.Position{Turn: turn, Index: int64(k)}) {
+				s.read += tokens
+			}
+		}
+	}
+	if j.Previous != 0 {
+		s.reread += stubUnits * 10 / 28 // of Claude's default rate
+	}
+}
+
+// burst reports whether a model's time ago there was too little to summarize: what came
+// since, and the least that stays beside it, is above the target already.
+func (s *simulation) burst() bool {
+	b := s.ledger.Budget()
+	now, then := s.grown[len(s.grown)-1].tokens, int64(0)
+	for _, g := range s.grown {
+		if g.at > s.now-s.model {
+			break
+		}
+		then = g.tokens
+	}
+	ceiling := s.config.Policy.Summarize.Ceiling(compaction.Tokens(b.AvailableInput))
+	return now-then+b.Breakdown.SystemPrompt+b.Breakdown.ToolDefinitions+int64(ceiling) > b.TargetTokens
 }
 
 // ownTiming is when the turns of a session were recorded.

@@ -163,6 +163,7 @@ func (p Policy) Validate() error {
 	share("truncate.fraction", p.Truncate.Fraction)
 	share("summarize.prepare", p.Summarize.Prepare)
 	share("summarize.ceiling_share", p.Summarize.CeilingShare)
+	check(0 <= p.Summarize.SummarySeconds && p.Summarize.SummarySeconds <= 3600, "summarize.summary_seconds must be between 0 and 3600")
 	check(p.Summarize.Failures > 0, "summarize.failures must be above 0")
 	check(0 <= p.Summarize.CooldownSeconds && p.Summarize.CooldownSeconds <= 1<<31, "summarize.cooldown_seconds must be between 0 and %d", 1<<31)
 	tokens("prune.protect_tokens", p.Prune.ProtectTokens)

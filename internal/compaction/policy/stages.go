@@ -139,6 +139,11 @@ type Summarize struct {
 	// Prepare is the share of the available input at which a summary is requested
 	// in the background. At or above the threshold none is prepared.
 	Prepare measure.PPM `json:"prepare"`
+	// SummarySeconds is how long a summary takes, until the session has had one. A
+	// summary is requested before Prepare when the history may reach the threshold within
+	// that time, and again when a tenth of the available input is in none. 0 requests
+	// one at Prepare, and no other before it is used.
+	SummarySeconds int64 `json:"summary_seconds"`
 	// A summary, its record included, costs at most CeilingTokens, and at most
 	// CeilingShare of the available input.
 	CeilingTokens measure.Tokens `json:"ceiling_tokens"`

@@ -60,6 +60,8 @@ type Summary struct {
 	From  events.Position `json:"from"`
 	To    events.Position `json:"to"`
 	Units int64           `json:"units"` // as it counts
+	// Unused is how many compactions did without it, and without those it was merged with.
+	Unused int64 `json:"unused,omitzero"`
 }
 
 // History is what a plan begins with.
