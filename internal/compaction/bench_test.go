@@ -157,11 +157,26 @@ func TestTurnWaiting(t *testing.T) {
 func BenchmarkPlan10k(b *testing.B) {
 	a, _ := longSession(b, 10_000)
 	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
+	policy.Prune.ProtectTokens = 40_000 // reads are left for deduplicate
 	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) / 10
 	b.ReportAllocs()
 	for b.Loop() {
 		plan := makePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
 		if len(plan.Used) != 3 {
+			b.Fatalf("used %v", plan.Used)
+		}
+	}
+}
+
+// The choice of what a summary keeps, of 10,000 messages.
+func BenchmarkChoose10k(b *testing.B) {
+	a, _ := longSession(b, 10_000)
+	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
+	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) / 10
+	b.ReportAllocs()
+	for b.Loop() {
+		plan := compaction.PlanWithSummary(view, events.Anthropic, rate, &policy, target, 1<<40, view[len(view)*9/10].End(), 1_000)
+		if !plan.Uses(events.StageSummarize) {
 			b.Fatalf("used %v", plan.Used)
 		}
 	}

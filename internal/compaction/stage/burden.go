@@ -53,20 +53,25 @@ func burdenOf(tokens measure.Tokens, age uint64) uint64 {
 type removal struct {
 	burden uint64
 	at     int // the result, or any entry of the exchange
+	saved  measure.Tokens
 	hide   bool
 }
 
 // inOrder sorts removals, the greatest burden first.
 func inOrder(list []removal) {
 	slices.SortFunc(list, func(a, b removal) int {
-		return cmp.Or(cmp.Compare(b.burden, a.burden), cmp.Compare(a.at, b.at))
+		if a.burden != b.burden {
+			return cmp.Compare(b.burden, a.burden)
+		}
+		return a.at - b.at
 	})
 }
 
 // clearing appends the results of a list as removals.
 func (d *Draft) clearing(out []removal, results []int, ages []uint64) []removal {
 	for _, i := range results {
-		out = append(out, removal{burden: burdenOf(d.saving(i, events.OpClear), ages[i]), at: i})
+		s := d.saving(i, events.OpClear)
+		out = append(out, removal{burden: burdenOf(s, ages[i]), at: i, saved: s})
 	}
 	return out
 }
@@ -196,7 +201,7 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 	list := d.clearing(nil, results, ages)
 	all := make([]exchange, len(d.entries)) // by their first entries
 	for _, r := range list {
-		all[of[r.at]].bare -= d.saving(r.at, events.OpClear)
+		all[of[r.at]].bare -= r.saved
 	}
 	for i := range d.entries {
 		e, x := &d.entries[i], &all[of[i]]
@@ -231,8 +236,7 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 			total -= x.cost
 			x.goes = true
 		case x.stays || !x.goes:
-			s := d.saving(r.at, events.OpClear)
-			total, x.cost = total-s, x.cost-s
+			total, x.cost = total-r.saved, x.cost-r.saved
 			cleared = append(cleared, r.at)
 		}
 	}

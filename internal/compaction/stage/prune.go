@@ -38,7 +38,7 @@ func (d *Draft) prune(protect, minimum measure.Tokens, protectedTools []string, 
 		if over <= 0 {
 			break
 		}
-		over -= d.saving(r.at, events.OpClear)
+		over -= r.saved
 		d.list = append(d.list, r.at)
 	}
 	slices.Sort(d.list)
