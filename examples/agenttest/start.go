@@ -50,7 +50,12 @@ func WithEdge(t *testing.T, tokens string) (url, addr string) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		ended := make(chan error, 1)
 		go func() { ended <- e.Run(ctx) }()
-		end = func() { cancel(); <-ended }
+		end = func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
 		addr = e.Addr()
 		return nil
 	})
