@@ -3,6 +3,7 @@ package syncing
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	"compactd/internal/events"
@@ -88,11 +89,11 @@ func (h *History) follow(chain []events.Link, k Known) Known {
 // MatchPrefix compares what was sent behind a prefix. The prefix must end with a turn, and is
 // found by the digest of the session up to it; else ok is false.
 func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Known, ok bool) {
-	for i := len(chain) - 1; i >= 0; i-- {
-		if chain[i].Whole != prefix || prefix == (events.Digest{}) {
+	for i, l := range slices.Backward(chain) {
+		if l.Whole != prefix || prefix == (events.Digest{}) {
 			continue
 		}
-		if shift := h.Before - int(chain[i].End); shift >= 0 {
+		if shift := h.Before - int(l.End); shift >= 0 {
 			return h.follow(chain, Known{Turns: i + 1, At: h.Before, Shift: shift}), true
 		}
 	}
@@ -194,10 +195,7 @@ func (h *History) HasAny(messages []events.Raw) bool {
 
 // Member names the first member in which two messages differ, "" for none.
 func Member(a, b events.Raw) string {
-	of := map[string]events.Raw{}
-	for name, v := range events.Members(a) {
-		of[name] = v
-	}
+	of := maps.Collect(events.Members(a))
 	for name, v := range events.Members(b) {
 		if old, ok := of[name]; !ok || !bytes.Equal(old, v) {
 			return name

@@ -1,6 +1,8 @@
 package syncing
 
 import (
+	"slices"
+
 	"compactd/internal/events"
 )
 
@@ -55,14 +57,14 @@ func groupsOf(outputs []Output) []group {
 		o := &outputs[i]
 		g := group{first: i, last: i, from: o.From, to: o.To, made: o.made()}
 		if !g.made {
-			for j := len(out) - 1; j >= 0; j-- {
-				if out[j].made {
+			for j, before := range slices.Backward(out) {
+				if before.made {
 					continue
 				}
-				if out[j].to <= g.from {
+				if before.to <= g.from {
 					break
 				}
-				g.first, g.from, g.to = out[j].first, min(g.from, out[j].from), max(g.to, out[j].to)
+				g.first, g.from, g.to = before.first, min(g.from, before.from), max(g.to, before.to)
 				out = out[:j]
 			}
 		}
