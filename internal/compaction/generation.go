@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/traits"
 )
 
 // generation is what a ledger keeps of one compaction or rewind.
@@ -164,7 +165,7 @@ func (l *Ledger) Settings() Settings {
 func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	return &View{
 		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole,
-		SystemInside: render.SystemInside(l.model.Name), Thinking: l.thinkingAt(generation), Entries: entries,
+		SystemInside: render.SystemInside(l.model.Name), Alternate: l.format == events.OpenAI && traits.Alternates(l.model.Provider), Thinking: l.thinkingAt(generation), Entries: entries,
 	}
 }
 

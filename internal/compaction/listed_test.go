@@ -2,6 +2,8 @@ package compaction_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -9,6 +11,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/testkit/strict"
 )
 
 // Every difference between what was published and what is returned is listed: the messages
@@ -101,4 +104,49 @@ func unlisted(t *rapid.T, a *agent, v *compaction.View, listed func(measure.Entr
 		}
 		next++
 	}
+}
+
+// B11: where roles must alternate, a history in which they do still does so when it is
+// compacted, with a placeholder in front, and each joined message is listed.
+func TestRolesAlternate(t *testing.T) {
+	for _, provider := range []string{"openai", "mistral", "perplexity", "vllm", "ollama"} {
+		a := newAgent(t, defaultConfig(t))
+		joins, refused, generations := 0, 0, 0
+		for n := 1; n <= 40; n++ {
+			turn := object{
+				"turn": n, "policy": object{"summarize": object{"enabled": false}},
+				"messages": []object{{"role": "user", "content": strings.Repeat("a question of some length ", 30)}, {"role": "assistant", "content": strings.Repeat("an answer ", 40)}},
+			}
+			if n == 1 {
+				turn["model"] = object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}
+			}
+			for _, o := range a.publish(turn) {
+				if o.View == nil {
+					continue
+				}
+				raw, changes, err := compaction.RenderListed(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				generations++
+				for _, e := range changes {
+					if e.Op == events.OpJoin {
+						joins++
+					}
+				}
+				refused += len(strict.Refuse(strict.Call{Provider: provider, Model: "m", Messages: append(jsonOf(raw), []byte(`{"role":"user","content":"next"}`))}))
+			}
+		}
+		t.Logf("%s: %d generations, %d joins, %d refused", provider, generations, joins, refused)
+		if generations == 0 || refused > 0 || (provider == "openai") != (joins == 0) {
+			t.Errorf("%s: %d generations, %d joins, %d refused", provider, generations, joins, refused)
+		}
+	}
+}
+
+func jsonOf(raw []events.Raw) (out []json.RawMessage) {
+	for _, r := range raw {
+		out = append(out, json.RawMessage(r))
+	}
+	return out
 }

@@ -85,7 +85,7 @@ func (r *renderer) flush() error {
 	if !slices.IsSorted(r.ranks) {
 		r.sort()
 	}
-	if r.dialect.Joined != dialect.JoinNone {
+	if r.dialect.Joined != dialect.JoinNone || r.view.Alternate {
 		if err := r.placeInstructions(); err != nil {
 			return err
 		}

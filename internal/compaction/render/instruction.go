@@ -163,11 +163,26 @@ func (r *renderer) joins(a, b *message) bool {
 	switch {
 	case a.role != b.role:
 		return false
+	case r.dialect.Joined == dialect.JoinNone:
+		return a.role == measure.RoleUser && !a.results && !b.results || a.role == measure.RoleAssistant && !aside(b)
 	case r.dialect.Joined != dialect.JoinAll:
 		return a.role == measure.RoleAssistant || a.role == measure.RoleTool
 	default:
 		return plain(a) && plain(b)
 	}
+}
+
+// asides are members of an assistant's message that say something beside its content.
+var asides = []string{"refusal", "audio", "reasoning", "reasoning_content", "reasoning_details", "function_call"}
+
+// aside reports whether a message has such a member: another message cannot take it over.
+func aside(m *message) bool {
+	for name := range events.Members(m.raw) {
+		if slices.Contains(asides, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func plain(m *message) bool {

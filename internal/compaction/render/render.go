@@ -16,6 +16,7 @@ type View struct {
 	Format          events.Format
 	PlaceholderRole events.Role // of summaries and truncation notices, see [measure.Custom]; "" is the user
 	SystemInside    bool        // the model takes the system's messages within a conversation; see [SystemInside]
+	Alternate       bool        // the provider refuses two messages of the user, or the assistant, in a row; see [traits.Alternates]
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
 }

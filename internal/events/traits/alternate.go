@@ -1,0 +1,16 @@
+package traits
+
+import "slices"
+
+// alternating are the providers of chat completions that refuse two messages of the user, or
+// of the assistant, one after the other.
+//
+// Source, read 2026-11: docs.perplexity.ai, "user or tool message(s) should alternate with
+// assistant message(s)"; github.com/mistralai/mistral-common, validator.py; and the chat
+// templates of Mistral, Gemma and Llama, which vLLM and Ollama apply: "conversation roles must
+// alternate user/assistant/user/assistant/...". Those of other models behind these two take
+// joined messages too.
+var alternating = []string{"mistral", "mistralai", "perplexity", "vllm", "ollama"}
+
+// Alternates reports whether a provider refuses two messages of one role in a row.
+func Alternates(provider string) bool { return slices.Contains(alternating, squeeze(provider)) }
