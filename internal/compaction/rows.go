@@ -307,8 +307,8 @@ func messagesOf(entries []Entry) uint32 {
 
 // The size of a stored entry, and that of one of rules 3.
 const (
-	entryBytes    = 5*8 + 11*4 + 3*2 + 4
-	oldEntryBytes = entryBytes - 4
+	entryBytes    = 5*8 + 11*4 + 4*2 + 4
+	oldEntryBytes = entryBytes - 4 - 2
 )
 
 func appendEntry(b []byte, e *Entry) []byte {
@@ -323,7 +323,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 		b = le.AppendUint16(b, v)
 	}
 	b = append(b, byte(e.Kind), byte(e.Role), byte(e.Flags), byte(e.Op))
-	return le.AppendUint32(b, e.Newlines)
+	return le.AppendUint16(le.AppendUint32(b, e.Extent), e.Pages)
 }
 
 // entriesOf reads entries, or those of rules 3 where there are no others. How many lines the
@@ -352,7 +352,8 @@ func readEntries(b []byte, size int) ([]Entry, error) {
 			Kind: measure.Kind(b[86]), Role: measure.Role(b[87]), Flags: measure.Flags(b[88]), Op: measure.Op(b[89]),
 		})
 		if size == entryBytes {
-			out[len(out)-1].Newlines = le.Uint32(b[90:])
+			e := &out[len(out)-1]
+			e.Extent, e.Pages = le.Uint32(b[90:]), le.Uint16(b[94:])
 		}
 	}
 	return out, nil

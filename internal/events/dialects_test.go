@@ -84,7 +84,7 @@ func TestFixturesAreRead(t *testing.T) {
 			`tool: result id=call_4 "{\"stdout\":\"a.go\",\"stderr\":\"\",\"outcome\":{\"type\":\"exit\",\"exit_code\":0}}"`,
 			`assistant: call apply_patch id=call_5 args={"type":"update_file","path":"a.go","diff":"@@"}`, `tool: result id=call_5 "no such file" failed`,
 			`assistant: call computer id=call_6 args={"type":"screenshot"}`,
-			`tool: result id=call_6 "{\"type\":\"computer_screenshot\",\"image_url\":\"data:image/png;base64,iVBORw0KGgo=\"}" locked`,
+			`tool: result id=call_6 images=1 locked`,
 			`assistant: call echo id=mcpr_1 args={}`, `tool: result id=mcpr_1 locked`, `assistant: call look id=call_7 args={}`,
 			`tool: result id=call_7 "a picture" images=1`, `assistant: other`, `system: other locked`, `assistant: text "Done."`,
 		},

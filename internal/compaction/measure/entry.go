@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/events/media"
 )
 
 // Seq is a sequence number of the log.
@@ -135,11 +136,12 @@ type Entry struct {
 	Images  uint32
 	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
 
-	Newlines uint32 // of a result
+	Extent uint32 // of an entry with images their mean width and height, 16 bits each; of another result its newlines
 
 	PathUnits uint16 // length of the path, for its placeholder
 	PathBase  uint16 // tokens of the path, as Base
 	Lines     uint16 // most lines of a trimmed output; 0 = any
+	Pages     uint16 // of documents
 	Kind      Kind
 	Role      Role
 	Flags     Flags
@@ -264,6 +266,29 @@ func (e *Entry) Cuttable() bool {
 		return true
 	default:
 		return e.Kind == KindWords && e.JSON == 0
+	}
+}
+
+// Newlines are those of a result.
+func (e *Entry) Newlines() int64 {
+	if e.Images > 0 {
+		return 0
+	}
+	return int64(e.Extent)
+}
+
+// Media is the shape of the images and documents of an entry.
+func (e *Entry) Media() media.Shape {
+	if e.Images == 0 {
+		return media.Shape{}
+	}
+	return media.Shape{Width: uint16(e.Extent >> 16), Height: uint16(e.Extent), Pages: e.Pages}
+}
+
+// setMedia gives an entry images of a shape.
+func (e *Entry) setMedia(n int, s media.Shape) {
+	if n > 0 {
+		e.Images, e.Extent, e.Pages = uint32(n), uint32(s.Width)<<16|uint32(s.Height), s.Pages
 	}
 }
 

@@ -73,6 +73,7 @@ func RateOf(p Profile, provider, model string) Rate {
 		return NewRate(p, provider)
 	}
 	r := NewRate(p, Tokenizer(provider, model))
+	r.pictures = picturesOf(model)
 	tokenizers := families[models.Maker(model)]
 	if percent, ok := tokenizers[longest(tokenizers, models.Canonical(model))]; ok && p.ByProvider {
 		r.times, r.of = r.times*int64(percent), r.of*100

@@ -150,7 +150,7 @@ func (by Meter) words(e *Entry, p *events.Part) {
 		e.addText(by.partText(p))
 		e.Flags |= FlagThinking
 	case events.PartImage:
-		e.Images++
+		e.setMedia(int(e.Images)+1, e.Media().Add(int(e.Images), p.Media))
 	default:
 		e.addJSON(by.json(p.Raw))
 	}
@@ -182,8 +182,8 @@ func (by Meter) result(e *Entry, p *events.Part) {
 	e.Kind, e.Call, e.Tool = KindResult, p.CallKey(), KeyOf(p.Tool)
 	size := by.partText(p)
 	e.addText(size)
-	e.Newlines = uint32(size.Newlines)
-	e.Images = uint32(p.Images)
+	e.Extent = uint32(size.Newlines)
+	e.setMedia(p.Images, p.Media)
 	if p.Failed {
 		e.Flags |= FlagFailed
 	}

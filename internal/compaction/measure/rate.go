@@ -53,7 +53,8 @@ type Rate struct {
 	// Policy.NamesPlaces.
 	Recall bool
 
-	times, of int64 // the estimate is base × times / of
+	times, of int64     // the estimate is base × times / of
+	pictures  *pictures // how the model counts media; nil counts each as PerImage
 }
 
 // NewRate returns the rate of a provider under a profile, whatever the spelling
@@ -116,7 +117,7 @@ func (r *Rate) Body(e *Entry) Tokens {
 	case OpTrim, opTail, opHead, opBoth:
 		return r.trimmedCost(e)
 	}
-	t := Tokens(e.Images) * r.PerImage
+	t := r.media(e)
 	if e.Kind == KindCall || e.Kind == KindResult {
 		t += r.PerTool
 	}
@@ -180,7 +181,7 @@ func (r *Rate) Ceiling(units int64) Tokens {
 // trimmedCost is the ceiling of an entry whose text is cut, framing of its message
 // excluded. What stays of the text counts as its share of the whole.
 func (r *Rate) trimmedCost(e *Entry) Tokens {
-	t, per, name := Tokens(e.Images)*r.PerImage, r.TextUnits, int64(0)
+	t, per, name := r.media(e), r.TextUnits, int64(0)
 	switch e.Kind {
 	case KindResult:
 		t, per = t+r.PerTool, r.ResultUnits

@@ -138,7 +138,7 @@ func (w Windows) Window(provider, model string) Tokens {
 }
 
 // longest is the longest name in a provider's table that begins a model's, "" for none.
-func longest(table map[string]Tokens, model string) (best string) {
+func longest[T any](table map[string]T, model string) (best string) {
 	for name := range table {
 		if name != providerDefault && strings.HasPrefix(model, name) && len(name) > len(best) {
 			best = name

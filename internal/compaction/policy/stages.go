@@ -102,7 +102,7 @@ func (p *ToolOutput) Cut(e *measure.Entry) events.Edit {
 	if p.MaxBytes > 0 {
 		most = min(most, p.MaxBytes)
 	}
-	if lines := int64(e.Newlines) + 1; p.MaxLines > 0 && lines > p.MaxLines {
+	if lines := e.Newlines() + 1; p.MaxLines > 0 && lines > p.MaxLines {
 		most = min(most, int64(e.Text)*p.MaxLines/lines)
 	}
 	return events.Edit{Units: most + measure.LimitNotice, Direction: string(p.Direction), Lines: p.MaxLines}

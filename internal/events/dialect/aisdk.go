@@ -79,7 +79,7 @@ func readAISDKPart(w *Reader, p *Part) {
 		case "providerExecuted":
 			own = w.Value()
 		case "image", "data":
-			w.media()
+			w.media(p)
 		default:
 			w.Value()
 		}
@@ -161,7 +161,7 @@ func readAISDKAnswer(w *Reader, p *Part) {
 		case "text":
 			text = w.Text()
 		case "data":
-			w.media()
+			w.media(p)
 		default:
 			w.Value()
 		}

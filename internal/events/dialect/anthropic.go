@@ -69,7 +69,7 @@ func readAnthropicBlock(w *Reader, p *Part) {
 				content = w.Text()
 			}
 		case "source":
-			w.media()
+			w.media(p)
 		case CacheControl:
 			w.Omit()
 		case "is_error":

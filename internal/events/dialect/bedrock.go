@@ -59,7 +59,7 @@ func readBedrockBlock(w *Reader, p *Part) {
 			w.bedrockReasoning(p)
 		case "image", "document", "video", "audio":
 			p.Kind = PartImage
-			w.bedrockMedia()
+			w.bedrockMedia(p)
 		case "cachePoint":
 			w.Omit()
 		case "type": // no block of this dialect has one
@@ -138,7 +138,7 @@ func readBedrockAnswer(w *Reader, p *Part) {
 			json = w.Value()
 		case "image", "document", "video":
 			p.Kind = PartImage
-			w.bedrockMedia()
+			w.bedrockMedia(p)
 		default:
 			w.Value()
 		}
@@ -163,7 +163,7 @@ func (w *Reader) bedrockReasoning(p *Part) {
 }
 
 // bedrockMedia passes over an image or document: its bytes are in its source.
-func (w *Reader) bedrockMedia() {
+func (w *Reader) bedrockMedia(p *Part) {
 	w.fields(func(key []byte) {
 		if string(key) != "source" {
 			w.Value()
@@ -171,7 +171,7 @@ func (w *Reader) bedrockMedia() {
 		}
 		w.fields(func(key []byte) {
 			if string(key) == "bytes" {
-				w.Media()
+				w.inline(p)
 			} else {
 				w.Value()
 			}

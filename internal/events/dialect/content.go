@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/media"
 )
 
 // What OpenAI and Anthropic have in common: a content is a string, or an array
@@ -51,7 +52,7 @@ func readPlainBlock(w *Reader, p *Part) {
 		case "refusal":
 			refusal = w.Text()
 		case "image_url", "source", "input_audio", "file":
-			w.media()
+			w.media(p)
 		case CacheControl:
 			w.Omit()
 		default:
@@ -76,19 +77,32 @@ const CacheControl = "cache_control"
 
 // media reads what holds inline media: a URL, or an object with one of the members that
 // the providers put them into.
-func (w *Reader) media() {
+func (w *Reader) media(p *Part) {
 	if w.Kind() != '{' {
-		w.Media()
+		w.inline(p)
 		return
 	}
 	w.Object(func(key []byte) {
 		switch string(key) {
 		case "url", "data", "file_data":
-			w.Media()
+			w.inline(p)
 		default:
 			w.Value()
 		}
 	})
+}
+
+// inline reads a value that may be inline media, and measures it.
+func (w *Reader) inline(p *Part) {
+	if s := media.Of(w.Media()); s.Known() {
+		p.Media = s
+	}
+}
+
+// has counts one more image or document inside a result.
+func (p *Part) has(x *Part) {
+	p.Media = p.Media.Add(p.Images, x.Media)
+	p.Images++
 }
 
 // other reads a member of a message that is neither its role nor its content. The fields
@@ -115,12 +129,12 @@ func (p *Part) answer(parts []Part) {
 		return
 	}
 	var blocks []string
-	for _, part := range parts {
-		switch part.Kind {
+	for i := range parts {
+		switch part := &parts[i]; part.Kind {
 		case PartText:
 			blocks = append(blocks, part.Content())
 		case PartImage:
-			p.Images++
+			p.has(part)
 		default:
 			blocks = append(blocks, string(part.Raw))
 		}

@@ -73,7 +73,7 @@ func readGeminiPart(w *Reader, p *Part) {
 			w.Value()
 		case "inlineData", "inline_data", "fileData", "file_data":
 			p.Kind = PartImage
-			w.media()
+			w.media(p)
 		default:
 			w.Value()
 		}
@@ -142,7 +142,7 @@ func (w *Reader) geminiResponse(p *Part) {
 	}
 	for i := range inner {
 		if inner[i].Kind == PartImage {
-			p.Images++
+			p.has(&inner[i])
 		}
 	}
 }

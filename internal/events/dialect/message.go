@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/media"
 	"compactd/internal/events/weigh"
 )
 
@@ -36,17 +37,18 @@ const (
 // Part is the smallest piece of a message that an edit may change.
 type Part struct {
 	Kind   PartKind
-	Failed bool   // a result that the tool marked as an error
-	Edited bool   // Text, of a call Args, replaces the content of Raw
-	Text   string // text, thinking, or the text of a result; empty for a call
-	Args   Raw    // arguments of a call: a JSON value
-	CallID string // of a call or result; empty where the dialect gave none
-	Tool   string // name of the tool, on results too where the message names it
-	Images int    // images inside a result
-	NoID   bool   // a call or result without the id that its dialect requires
-	Locked bool   // its content cannot be another: a signature covers it, or it has no form for a text
-	Aside  bool   // Raw is a member of its message beside the content, as a refusal: it is written with the message
-	Other  Raw    // of a call or result that compactd makes: the block of its counterpart
+	Failed bool        // a result that the tool marked as an error
+	Edited bool        // Text, of a call Args, replaces the content of Raw
+	Text   string      // text, thinking, or the text of a result; empty for a call
+	Args   Raw         // arguments of a call: a JSON value
+	CallID string      // of a call or result; empty where the dialect gave none
+	Tool   string      // name of the tool, on results too where the message names it
+	Images int         // images inside a result
+	Media  media.Shape // of an image or document, or of those inside a result together
+	NoID   bool        // a call or result without the id that its dialect requires
+	Locked bool        // its content cannot be another: a signature covers it, or it has no form for a text
+	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message
+	Other  Raw         // of a call or result that compactd makes: the block of its counterpart
 
 	// Where a message was scanned (see [Decoder]) no text is made: Quoted, the JSON string
 	// that came, takes the place of Text, with the size of its text, and Call, the key of
@@ -113,7 +115,9 @@ func (m *Message) SetText(i int, text string) {
 }
 
 // SetText is that of [Message], whose Edited is then the caller's to set.
-func (p *Part) SetText(text string) { p.Text, p.Images, p.Edited = text, 0, true }
+func (p *Part) SetText(text string) {
+	p.Text, p.Images, p.Media, p.Edited = text, 0, media.Shape{}, true
+}
 
 // SetArgs replaces the arguments of a call by another JSON value of their kind. Everything
 // else of the block stays.

@@ -119,9 +119,16 @@ func (it *responsesItem) read(w *Reader) Raw {
 		case "status":
 			it.status = w.Value()
 		case "output":
-			if it.answers = nil; w.Kind() == '[' {
+			switch it.answers = nil; w.Kind() {
+			case '[':
 				it.output.Raw, it.answers = w.blocks(w.innerRoom(), readResponsesBlock)
-			} else {
+			case '{': // a screenshot is one block
+				var p Part
+				if readResponsesBlock(w, &p); p.Kind == PartImage {
+					it.answers = append(w.innerRoom(), p)
+				}
+				it.output = codec.Measured{Raw: p.Raw}
+			default:
 				it.output = w.Text()
 			}
 		default:
@@ -164,9 +171,9 @@ func readResponsesBlock(w *Reader, p *Part) {
 		case "refusal":
 			refusal = w.Text()
 		case "image_url", "file_data":
-			w.Media()
+			w.inline(p)
 		case "input_audio":
-			w.media()
+			w.media(p)
 		default:
 			w.Value()
 		}
@@ -208,7 +215,7 @@ func (it *responsesItem) call(w *Reader, kind string, raw Raw) Part {
 func (it *responsesItem) result(w *Reader, kind string, raw Raw) Part {
 	p := Part{Kind: PartResult}
 	switch k := it.output.Raw.Kind(); {
-	case k == '[':
+	case k == '[', len(it.answers) > 0:
 		p.answer(it.answers)
 	case !w.text(&p, it.output) && k != 0:
 		p.Text = string(it.output.Raw)

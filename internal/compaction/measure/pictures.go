@@ -1,0 +1,143 @@
+package measure
+
+import (
+	"compactd/internal/events/media"
+	"compactd/internal/events/models"
+)
+
+// pictures is how a family of models counts images and documents.
+type pictures struct {
+	// An image is made smaller, keeping its proportions, until no side is longer than maxSide
+	// and, of a short one, than maxShort; 0 is no bound. Then it is divided into squares of
+	// this side: at most maxSquares of them, for which it is made smaller still, or where none
+	// are given, as many as it takes.
+	maxSide, maxShort, square, maxSquares int64
+
+	base, perSquare, percent Tokens // base + squares × perSquare × percent / 100
+	page                     Tokens // of a document
+}
+
+// How families count. Sources, read on 2026-11-23:
+//   - claude: platform.claude.com/docs/en/build-with-claude/vision (squares of 28 pixels; 2,576
+//     pixels and 4,784 squares since Opus 4.7, else 1,568 of both). What one costs beside its
+//     squares, and a page, is measured: 2,768 and 1,625 for 1920×1080, 2,347 and 2,115 for a
+//     page of text (count_tokens of Claude 5.5 and Haiku 4.5).
+//   - gemini: ai.google.dev/gemini-api/docs/media-resolution (Gemini 3: at most 1,120 for an
+//     image, 560 for a page; measured 1,101 for 1920×1080, 561 for a page) and /docs/tokens
+//     (before: 258 for each 768×768, and for a page).
+//   - gpt: developers.openai.com/api/docs/guides/images-vision (detail high). A page is text
+//     and a picture: 2,000 is a cautious guess, nothing is published.
+var (
+	claudeFine   = pictures{maxSide: 2576, square: 28, maxSquares: 4784, base: 77, perSquare: 1, percent: 100, page: 2347}
+	claudeCoarse = pictures{maxSide: 1568, square: 28, maxSquares: 1568, base: 65, perSquare: 1, percent: 100, page: 2115}
+	gemini3      = pictures{maxSquares: 1120, base: 1, perSquare: 1, percent: 100, page: 561}
+	gemini2      = pictures{maxSide: 3072, square: 768, perSquare: 258, percent: 100, page: 259}
+	gptPatches   = pictures{maxSide: 2048, square: 32, maxSquares: 2500, perSquare: 1, percent: 120, page: gptPage}
+	gptMini      = pictures{square: 32, maxSquares: 1536, perSquare: 1, percent: 162, page: gptPage}
+	gptNano      = pictures{square: 32, maxSquares: 1536, perSquare: 1, percent: 246, page: gptPage}
+	gptTiles     = pictures{maxSide: 2048, maxShort: 768, square: 512, base: 85, perSquare: 170, percent: 100, page: gptPage}
+	gpt5Tiles    = pictures{maxSide: 2048, maxShort: 768, square: 512, base: 70, perSquare: 140, percent: 100, page: gptPage}
+	gpt4oMini    = pictures{maxSide: 2048, maxShort: 768, square: 512, base: 2833, perSquare: 5667, percent: 100, page: gptPage}
+	oTiles       = pictures{maxSide: 2048, maxShort: 768, square: 512, base: 75, perSquare: 150, percent: 100, page: gptPage}
+)
+
+const gptPage = 2000
+
+// picturesBy is how models count: by maker and the beginning of a name, the longest that fits.
+// A model of these makers that is not listed is taken as one of the newest.
+var picturesBy = map[string]map[string]*pictures{
+	"anthropic": {
+		"": &claudeFine, "claude-2": &claudeCoarse, "claude-3": &claudeCoarse, "claude-haiku-4": &claudeCoarse, "claude-sonnet-4": &claudeCoarse,
+		"claude-opus-4": &claudeCoarse, "claude-opus-4-7": &claudeFine, "claude-opus-4-8": &claudeFine,
+	},
+	"google-ai": {"": &gemini3, "gemini-1": &gemini2, "gemini-2": &gemini2, "gemma": &gemini2},
+	"openai": {
+		"": &gptPatches, "gpt-4": &gptTiles, "chatgpt-4o": &gptTiles, "gpt-4o-mini": &gpt4oMini, "gpt-4.1-mini": &gptMini, "gpt-4.1-nano": &gptNano,
+		"gpt-5": &gpt5Tiles, "gpt-5-mini": &gptMini, "gpt-5-nano": &gptNano, "gpt-5.1": &gpt5Tiles,
+		"gpt-5.2": &gptPatches, "gpt-5.3": &gptPatches, "gpt-5.4": &gptPatches, "gpt-5.5": &gptPatches, "gpt-5.6": &gptPatches,
+		"o1": &oTiles, "o3": &oTiles, "o4-mini": &gptMini,
+	},
+}
+
+// picturesOf is how a model counts media, wherever it runs; nil where its maker's is not known.
+func picturesOf(model string) *pictures {
+	table := picturesBy[models.Maker(model)]
+	if p := table[longest(table, models.Canonical(model))]; p != nil {
+		return p
+	}
+	return table[""]
+}
+
+// unknownPage is a page for a model of which nothing is known.
+const unknownPage Tokens = 2000
+
+// media estimates the images and documents of an entry: by what is known of them, and those
+// whose bytes are not at hand as PerImage each. That also holds under a profile without
+// classes, and for the images of a model that counts in an unknown way.
+func (r *Rate) media(e *Entry) Tokens {
+	n := Tokens(e.Images)
+	shape := e.Media()
+	if !r.Classes || !shape.Known() {
+		return n * r.PerImage
+	}
+	var t Tokens
+	page := unknownPage
+	if r.pictures != nil {
+		page = r.pictures.page
+	}
+	t = Tokens(shape.Pages) * page
+	switch {
+	case shape.Width == 0: // documents alone
+		return t
+	case r.pictures == nil:
+		return t + n*r.PerImage
+	default:
+		return t + n*r.pictures.image(shape)
+	}
+}
+
+// image is what an image costs.
+func (p *pictures) image(s media.Shape) Tokens {
+	w, h := int64(s.Width), int64(s.Height)
+	if p.square == 0 { // as many squares as are allowed, in the proportions of the image
+		across := min(max(root(p.maxSquares*w/h), 1), p.maxSquares)
+		return p.base + Tokens(across*max(min(root(p.maxSquares*h/w), p.maxSquares/across), 1))*p.perSquare
+	}
+	if long := max(w, h); p.maxSide > 0 && long > p.maxSide {
+		w, h = max(w*p.maxSide/long, 1), max(h*p.maxSide/long, 1)
+	}
+	if short := min(w, h); p.maxShort > 0 && short > p.maxShort {
+		w, h = w*p.maxShort/short, h*p.maxShort/short
+	}
+	squares := CeilDiv(w, p.square) * CeilDiv(h, p.square)
+	if p.maxSquares > 0 && squares > p.maxSquares {
+		squares = p.fit(w, h)
+	}
+	return p.base + Tokens(CeilDiv(squares*int64(p.perSquare)*int64(p.percent), 100))
+}
+
+// fit is how many squares the largest image of the proportions of one that is too large has.
+func (p *pictures) fit(w, h int64) int64 {
+	lo, hi := int64(1), max(w, h) // the long side
+	count := func(long int64) int64 {
+		return CeilDiv(max(w*long/max(w, h), 1), p.square) * CeilDiv(max(h*long/max(w, h), 1), p.square)
+	}
+	for lo < hi {
+		if mid := (lo + hi + 1) / 2; count(mid) <= p.maxSquares {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	return count(lo)
+}
+
+// root is the square root, rounded down.
+func root(n int64) (r int64) {
+	for bit := int64(1) << 31; bit > 0; bit >>= 1 {
+		if r+bit <= n/(r+bit) {
+			r += bit
+		}
+	}
+	return r
+}

@@ -1,0 +1,25 @@
+// Package media reads how large inline media are: the dimensions of images, the pages of
+// documents. It reads headers, and never a whole picture.
+//
+//	media.Of(`"data:image/png;base64,iVBORw0KGgo…"`)   // Shape{Width: 1920, Height: 1080}
+//
+// # Terms
+//
+//   - A shape is the dimensions of an image in pixels, or the pages of a document; the zero
+//     value is that of media whose bytes are not at hand, such as a URL.
+//   - Of several images the shape is the mean of their sides.
+//
+// # Guarantees
+//
+// Functions are pure, and take any input. What is decoded of a value is at most 128 KiB,
+// however large it is.
+//
+// # Concurrency
+//
+// Functions may be called at the same time.
+//
+// # On failure
+//
+// What is no medium that the package reads, is cut off, or lies about its size has the zero
+// shape: there is no error.
+package media
