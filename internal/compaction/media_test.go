@@ -12,7 +12,7 @@ import (
 	"compactd/internal/events"
 )
 
-// F5: an image counts by its dimensions in every dialect, wherever it is, and a PDF by its
+// An image counts by its dimensions in every dialect, wherever it is, and a PDF by its
 // pages. Base64 is never text.
 func TestMediaCountBySize(t *testing.T) {
 	var b bytes.Buffer

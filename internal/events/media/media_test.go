@@ -44,7 +44,7 @@ func pdf(pages, padding int) []byte {
 		"3 0 obj\n<</Type/Pages/Parent 2 0 R/Kids[4 0 R]/Count 1>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count %d>>\nendobj\ntrailer<</Root 1 0 R>>\n%%%%EOF", padding, strings.Repeat("x", padding), pages)
 }
 
-// F5: media have the size that their headers state, also where most of them is missing.
+// Media have the size that their headers state, also where most of them is missing.
 func TestShape(t *testing.T) {
 	full := media.Shape{Width: 1920, Height: 1080}
 	exif := picture(t, "jpeg", 1920, 1080)
