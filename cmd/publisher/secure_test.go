@@ -23,7 +23,7 @@ func secure(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs("broker")
 	ts.Check(os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "deploy", "cluster"))))
 	ts.Check(certificates(ts.MkAbs(".")))
-	ts.Check(certs.Secrets(filepath.Join(dir, "secrets"), "system", "worker", "operator", "monitor", "acme", "globex"))
+	ts.Check(certs.Secrets(filepath.Join(dir, "secrets"), "system", "worker", "operator", "monitor", "edge", "acme", "globex"))
 	common := filepath.Join(dir, "server.conf")
 	text, err := os.ReadFile(common)
 	ts.Check(err)

@@ -368,8 +368,9 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 
 // merge puts a summary in place that came after the fact.
 func (d *decision) merge(l *Ledger, b events.Budget) {
-	late := l.lateMerge() || l.old(d.now)
-	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Force: late})
+	old := l.old(d.now) // what would be kept is old soon, and needed another summary
+	late := old || l.lateMerge()
+	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Force: late, All: old})
 	before, after := l.inputs(&plan)
 	under := after < l.cache.thresholds.Trigger
 	switch {

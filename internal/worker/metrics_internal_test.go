@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
+	"compactd/internal/worker/agents"
 	"compactd/internal/worker/observe"
 )
 
@@ -106,6 +107,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	reg := prometheus.NewRegistry()
 	newMetrics(reg, "v1")
+	agents.NewMetrics(reg, func() int { return 0 })
 	descs := make(chan *prometheus.Desc, 100)
 	reg.Describe(descs)
 	close(descs)

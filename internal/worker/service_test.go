@@ -341,7 +341,7 @@ func TestDiscovery(t *testing.T) {
 		}
 	}
 	want := map[string]string{"health": "compactd.health"}
-	for _, verb := range []string{"attach", "check", "context", "files", "history", "outcome", "recall", "sessions", "stats"} {
+	for _, verb := range []string{"attach", "check", "context", "files", "history", "outcome", "recall", "sessions", "stats", "sync"} {
 		want[verb], want[verb+"-of-tenant"] = "compactd."+verb, "compactd."+verb+".*"
 	}
 	if diff := cmp.Diff(want, found); diff != "" {

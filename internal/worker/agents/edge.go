@@ -95,7 +95,7 @@ type Edge struct {
 	listener  net.Listener
 	publisher *query.Publisher
 	hub       *hub
-	metrics   *metrics
+	metrics   *Metrics
 	tenants   tenants
 
 	reloading sync.Mutex // held while the file is read
@@ -134,7 +134,7 @@ func New(c Config) (*Edge, error) {
 	if e.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	e.metrics = newMetrics(c.Registerer, e.hub.connections)
+	e.metrics = NewMetrics(c.Registerer, e.hub.connections)
 	if secure != nil {
 		e.listener = tls.NewListener(e.listener, secure)
 	}

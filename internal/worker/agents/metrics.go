@@ -9,21 +9,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are the series of the edge; docs/operations.md defines each. No label has a tenant, a
+// Metrics are the series of the edge; docs/operations.md defines each. No label has a tenant, a
 // session or a token.
-type metrics struct {
+type Metrics struct {
 	requests *prometheus.CounterVec
 	refused  prometheus.Counter // tokens
 }
 
-// newMetrics registers the series; nil registers none.
-func newMetrics(reg prometheus.Registerer, streams func() int) *metrics {
+// NewMetrics registers the series; nil registers none.
+func NewMetrics(reg prometheus.Registerer, streams func() int) *Metrics {
 	if reg != nil {
 		reg = prometheus.WrapRegistererWithPrefix("compactd_agents_", reg)
 	}
 	f := promauto.With(reg)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "event_streams", Help: "Connections that receive events."}, func() float64 { return float64(streams()) })
-	return &metrics{
+	return &Metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{Name: "requests_total", Help: "Requests of agents."}, []string{"route", "result"}),
 		refused:  f.NewCounter(prometheus.CounterOpts{Name: "refused_tokens_total", Help: "Requests without a token that is in force."}),
 	}
@@ -51,7 +51,7 @@ func (c *counted) WriteHeader(status int) {
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // count counts the requests that next answers.
-func (m *metrics) count(next http.Handler) http.Handler {
+func (m *Metrics) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &counted{ResponseWriter: w, route: otherRoute}
 		next.ServeHTTP(c, r)
