@@ -16,6 +16,7 @@ import (
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -132,13 +133,14 @@ type witness struct {
 
 	requested map[events.Cause]bool  // compactions requested by hand, without an answer so far
 	emitted   map[int64][]events.Raw // history of each generation
+	alternate map[int64]bool         // the roles in it do
 }
 
 func newWitness(g *generator) *witness {
 	a := newAgent(g.T, g.config())
 	return &witness{
 		agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{},
-		requested: map[events.Cause]bool{}, emitted: map[int64][]events.Raw{},
+		requested: map[events.Cause]bool{}, emitted: map[int64][]events.Raw{}, alternate: map[int64]bool{},
 	}
 }
 
@@ -282,11 +284,12 @@ func (w *witness) answered(outs []compaction.Outcome) {
 	w.same("requests without an answer", open, w.requested)
 }
 
-// returns checks that a rewind gives the bytes its generation had, except in the
-// last message, which turns taken since may have joined.
+// returns checks that a rewind gives the bytes its generation had, for a provider of the same
+// rules, except in the last message, which turns taken since may have joined.
 func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
-	w.emitted[c.Generation] = raw
-	if c.RewoundTo == nil {
+	alternate := traits.Alternates(w.ledger.Settings().Model.Provider)
+	w.emitted[c.Generation], w.alternate[c.Generation] = raw, alternate
+	if c.RewoundTo == nil || w.alternate[*c.RewoundTo] != alternate {
 		return
 	}
 	old := w.emitted[*c.RewoundTo]
