@@ -334,6 +334,20 @@ func (l *Ledger) awaitsResults() bool {
 	return false
 }
 
+// endKeeps ends what the same generation has kept of a range that it hides once more.
+func (l *Ledger) endKeeps(from, to int, gen int64) {
+	n := len(l.edits)
+	for n > 0 && l.edits[n-1].gen == uint32(gen) {
+		n--
+	}
+	ended := func(m editRecord) bool {
+		return m.op == measure.OpKeep && from <= int(m.entry) && int(m.entry) < to
+	}
+	if slices.ContainsFunc(l.edits[n:], ended) { // a fork may share the list
+		l.edits = append(l.edits[:n:n], slices.DeleteFunc(slices.Clone(l.edits[n:]), ended)...)
+	}
+}
+
 func (l *Ledger) edit(e events.Edit, gen int64) {
 	at := l.entries.search(func(x *Entry) int { return x.Compare(e.Position) })
 	if at == l.entries.n {
@@ -354,6 +368,7 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		to := l.entries.search(func(x *Entry) int { return x.Compare(after) })
 		if to > at {
 			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units})
+			l.endKeeps(at, to, gen)
 		}
 		if p := l.prepared; p != nil && (p.Seq == Seq(e.Seq) || e.Op == events.OpCondense && e.To.Compare(p.To) >= 0) {
 			l.prepared = nil

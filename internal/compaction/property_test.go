@@ -16,7 +16,6 @@ import (
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
-	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -251,6 +250,7 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, emit
 			if b.Request == nil { // which may be for another model
 				w.same("tokens after", b.TokensAfter, b.Budget.EstimatedInput)
 			}
+			w.alternate[b.Generation] = o.View.Alternate
 			raw, err := w.render(o.View)
 			if err != nil {
 				w.t.Fatalf("render: %v", err)
@@ -287,9 +287,8 @@ func (w *witness) answered(outs []compaction.Outcome) {
 // returns checks that a rewind gives the bytes its generation had, for a provider of the same
 // rules, except in the last message, which turns taken since may have joined.
 func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
-	alternate := traits.Alternates(w.ledger.Settings().Model.Provider)
-	w.emitted[c.Generation], w.alternate[c.Generation] = raw, alternate
-	if c.RewoundTo == nil || w.alternate[*c.RewoundTo] != alternate {
+	w.emitted[c.Generation] = raw
+	if c.RewoundTo == nil || w.alternate[*c.RewoundTo] != w.alternate[c.Generation] {
 		return
 	}
 	old := w.emitted[*c.RewoundTo]
