@@ -170,11 +170,14 @@ func (l *Ledger) input(history Tokens, whole bool) Tokens {
 
 // availableFor is the largest history with which the next call takes at most total, however
 // it is reached: the inverse of input for contents that are cleared, which is the larger one.
-func (l *Ledger) availableFor(total Tokens) Tokens {
+func (l *Ledger) availableFor(total Tokens) Tokens { return l.available(total, false) }
+
+// available is the inverse of input.
+func (l *Ledger) available(total Tokens, whole bool) Tokens {
 	at, c := l.prompt().Total(), &l.usage
 	over := c.scaled(at) + c.Correction - total
 	bound := Tokens(measure.Million/leastRatio)*max(over, -over) + 4 // the lowest rate, and what is rounded
-	removed := Tokens(sort.Search(int(2*bound), func(n int) bool { return c.moved(Tokens(n)-bound, false) >= over })) - bound
+	removed := Tokens(sort.Search(int(2*bound), func(n int) bool { return c.moved(Tokens(n)-bound, whole) >= over })) - bound
 	most := l.cache.visible - removed
 	if c.Least > 0 {
 		most = min(most, measure.FloorDiv(total*measure.Million, Tokens(c.Least))-(at-l.cache.visible))

@@ -391,10 +391,12 @@ type budgeted struct {
 func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	g := &l.cache
 	m.Target, m.Hidden = l.availableFor(total), l.restorable
-	m.Skills = m.Target
+	m.Files = l.available(total, true) // what hides them takes messages away as a whole
+	m.Skills, m.Restored = m.Files, m.Files
 	if m.Enough = m.Target; !m.Exact {
-		m.Skills = l.availableFor((total + g.thresholds.Trigger) / 2)
+		m.Skills = l.available((total+g.thresholds.Trigger)/2, true)
 		m.Enough = max(m.Target, l.availableFor(g.thresholds.Trigger-1))
+		m.Restored = max(m.Files, l.available(g.thresholds.Trigger-1, true))
 	}
 	if !g.policy.Summarize.Enabled { // switched off since it was requested
 		m.Summary = nil

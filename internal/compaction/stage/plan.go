@@ -48,10 +48,11 @@ type Means struct {
 	Exact    bool
 	Enough   measure.Tokens
 	// Hidden walks over what may be restored where messages were hidden, newest first;
-	// nil for nothing. Texts of skills may come back up to Skills, the target or above, and
-	// where the history is near that or above it up to half of the way to Enough.
-	Hidden iter.Seq[measure.Entry]
-	Skills measure.Tokens
+	// nil for nothing. Files may come back up to Files, which is about the target, texts of
+	// skills up to Skills, that or above, and where the history is near that or above it up to
+	// half of the way to Enough; no text beyond Restored.
+	Hidden                  iter.Seq[measure.Entry]
+	Files, Skills, Restored measure.Tokens
 }
 
 // Summary is a summary that waits to take the place of its range.

@@ -30,19 +30,17 @@ func (d *Draft) prune(protect, minimum measure.Tokens, protectedTools []string, 
 		d.edit(events.OpClear, results)
 		return
 	}
-	over := max(d.Repaired()-target, minimum)
 	removals := d.clearing(nil, results, d.ages())
 	inOrder(removals)
-	d.list = d.list[:0]
-	for _, r := range removals {
-		if over <= 0 {
-			break
+	for over := max(d.Repaired()-target, minimum); over > 0 && len(removals) > 0; over = d.Repaired() - target {
+		d.list = d.list[:0]
+		for ; over > 0 && len(removals) > 0; removals = removals[1:] {
+			over -= removals[0].saved
+			d.list = append(d.list, removals[0].at)
 		}
-		over -= r.saved
-		d.list = append(d.list, r.at)
+		slices.Sort(d.list)
+		d.edit(events.OpClear, d.list) // a repair may have cost what one of them saves
 	}
-	slices.Sort(d.list)
-	d.edit(events.OpClear, d.list)
 }
 
 // everything is a target that clears all.

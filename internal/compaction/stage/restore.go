@@ -51,9 +51,9 @@ func (d *Draft) release(target measure.Tokens) {
 // See docs/adr/0009.
 func (d *Draft) restore(m *Means, p *policy.Restore) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
-		most := d.before - 1 // it must not make a history larger
-		skills := max(m.Target, m.Skills, (d.Repaired()+m.Enough)/2)
-		d.Restore(m.Hidden, p, min(skills, most), min(m.Target, most))
+		most := min(d.before-1, m.Restored) // it must not make a history larger
+		skills := max(m.Files, m.Skills, (d.Repaired()+m.Enough)/2)
+		d.Restore(m.Hidden, p, min(skills, most), min(m.Files, most))
 	}
 }
 
