@@ -150,6 +150,7 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 		if m.Summary != nil {
 			return
 		}
+		by.target = min(by.target, m.Files) // messages leave as a whole
 		if d.chooseAgain(by) {
 			d.restore(m, &p.Restore)
 			return
