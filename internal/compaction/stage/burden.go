@@ -193,6 +193,25 @@ func (d *Draft) keepPins() {
 	}
 }
 
+// truncateBehind truncates. Where that takes from what the summary in view has kept, the
+// summary keeps nothing, and what follows it is truncated: no range is inside of another.
+func (d *Draft) truncateBehind(target measure.Tokens, fraction measure.PPM) {
+	s, end, ok := d.covering()
+	was := d.savepoint()
+	d.Truncate(target, fraction)
+	inside := func(e events.Edit) bool {
+		return e.Op == events.OpTruncate && e.Compare(s.To) <= 0
+	}
+	if !ok || !slices.ContainsFunc(d.edits[len(was.edits):], inside) {
+		return
+	}
+	d.rollback(was)
+	n := len(d.edits)
+	d.hide(d.AfterSystem(), end, s.entry(), nil)
+	d.edits[n].To = &s.To
+	d.Truncate(target, fraction)
+}
+
 // choose decides what of the entries from ≤ i < to stays behind a placeholder of so many
 // tokens, and which results are cleared, so that the history is at its target; enough reports
 // whether it is. pins stay.

@@ -23,7 +23,7 @@ func (d *Draft) condense(s *Summary, by *use) {
 	if end == from || end > d.awaiting() {
 		return
 	}
-	e, to := measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}, s.To
+	e, to := s.entry(), s.To
 	kept := d.pins(from)
 	if by != nil {
 		var cleared []int
@@ -34,6 +34,11 @@ func (d *Draft) condense(s *Summary, by *use) {
 	d.hide(from, end, e, kept)
 	d.edits[n].To = &to
 	d.coverKept(from, to)
+}
+
+// entry is what stands in for the range.
+func (s *Summary) entry() measure.Entry {
+	return measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}
 }
 
 // coverKept lets the summary at a position cover what an earlier placeholder, which reaches

@@ -110,7 +110,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 	stage(p.Truncate.Enabled && m.Truncate, Step{Name: events.StageTruncate, Run: func(d *Draft) {
 		d.hiding(func() {
 			d.keepPins()
-			d.Truncate(m.Target, p.Truncate.Fraction)
+			d.truncateBehind(m.Target, p.Truncate.Fraction)
 		})
 		d.finishTruncate(&m)
 		d.restore(&m, &p.Restore)
