@@ -112,7 +112,7 @@ func (r *reader) step(c call, first bool) (s step, err error) {
 func (r *reader) turn(messages []events.Raw, input int64, first bool) (*compaction.Turn, error) {
 	p := payload{V: events.Version, Format: events.Anthropic, Messages: slices.Concat([]events.Raw{}, messages)}
 	if first {
-		p.Model = &events.Model{Provider: "anthropic", Name: "claude", ContextWindow: window}
+		p.Model = &events.Model{Provider: "anthropic", Name: "claude-opus-4-6", ContextWindow: window}
 	}
 	if input > 0 {
 		p.Usage = &usage{input}
