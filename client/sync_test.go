@@ -66,7 +66,8 @@ func TestSync(t *testing.T) {
 		t.Error("nothing was compacted")
 	}
 	gen := last.Generation
-	fits, err := c.Sync(ctx, name, Sync{Messages: all, Last: last, Refusal: errors.New("This model's maximum context length is 1200 tokens. However, your messages resulted in 1300 tokens."), Status: 400})
+	const refusal = "This model's maximum context length is 1200 tokens. However, your messages resulted in 1300 tokens."
+	fits, err := c.Sync(ctx, name, Sync{Messages: all, Last: last, Refusal: fmt.Errorf("%s", refusal), Status: 400})
 	if err != nil || fits.Generation <= gen || fits.Budget.ContextWindow != 1200 || !fits.Budget.Fits {
 		t.Errorf("after a refusal: %+v, %v", fits, err)
 	}

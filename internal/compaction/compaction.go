@@ -85,7 +85,7 @@ type Sourced = render.Sourced
 // RenderSourced writes a view in the session's own dialect, and states what each message was
 // made of.
 func RenderSourced(v *View, texts render.Texts) ([]Sourced, error) {
-	return render.RenderSourced(v, texts)
+	return render.WithSources(v, texts)
 }
 
 // Render writes a view in the session's own dialect; see package render.

@@ -53,7 +53,7 @@ func TestAgentsEventsInFleet(t *testing.T) {
 	}
 	leaves.stop()
 	for i := range sessions {
-		for range some[i] { //nolint:revive // until the connection ends
+		for range some[i] {
 		}
 	}
 	if err := first.stop(); err != nil {

@@ -96,7 +96,7 @@ func (a *syncAgent) sync(from int, more string) {
 	}
 	at := int64(0)
 	for _, p := range out.Parts {
-		r := events.SyncRange{at, at}
+		var r events.SyncRange
 		switch {
 		case p.Keep != nil:
 			r = *p.Keep

@@ -67,8 +67,8 @@ type Sourced struct {
 	Untouched   bool
 }
 
-// RenderSourced is [Render] that states what each message was made of.
-func RenderSourced(v *View, texts Texts) (out []Sourced, err error) {
+// WithSources is [Render] that states what each message was made of.
+func WithSources(v *View, texts Texts) (out []Sourced, err error) {
 	err = v.render(texts, func(r *renderer) {
 		out = make([]Sourced, len(r.out))
 		for i := range r.out {
