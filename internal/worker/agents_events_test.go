@@ -259,11 +259,15 @@ func TestAgentsSlowReaderIsCut(t *testing.T) {
 	}
 	good, stop := e.follow("s1", "")
 	defer stop()
-	for n := 1; n <= 30; n++ {
-		e.post("s1", "turns", string(turn(n)))
+	text := strings.Repeat("a word of many ", 2_000)
+	for n := 1; n <= 10; n++ {
+		e.post("s1", "turns", fmt.Sprintf(`{"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":60000},"messages":[{"role":"user","content":%q}]}`, n, text))
 	}
-	for n := range 340 { // each makes a compaction of the whole history, or a refusal
-		e.post("s1", "rewind?wait_ms=0", fmt.Sprintf(`{"generation":%d}`, n%2))
+	for n := range 80 { // each makes a compaction of the whole history: more than sockets hold
+		e.post("s1", "rewind?wait_ms=8000", fmt.Sprintf(`{"generation":%d}`, n%2))
+	}
+	for range 300 { // each is refused: more than the worker remembers for a reader
+		e.post("s1", "rewind?wait_ms=0", `{"generation":1000}`)
 	}
 	all := env.sseOf("s1")
 	size := 0

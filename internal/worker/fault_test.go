@@ -333,7 +333,7 @@ func (f *faults) resume(t *testing.T, data string, again bool) (outcomes map[pla
 	t.Helper()
 	env := openEnv(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
 	defer env.stop()
-	env.config = env.onlyConfig()
+	env.config, env.outcomeBytes = env.onlyConfig(), -1 // no bound, as in the processes
 	if again {
 		env.ledgers = filepath.Join(data, "ledgers")
 	}

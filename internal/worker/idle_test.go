@@ -61,7 +61,7 @@ func inIdleEnv(t *testing.T, run func(t *testing.T, env *testEnv, received chan 
 			t.Fatal("no preset claude")
 		}
 		policy.Summarize.Enabled = false
-		env.config, env.markerEvery = newConfig(t, policy), time.Minute
+		env.config, env.markerEvery, env.leaseTTL = newConfig(t, policy), time.Minute, time.Hour // few renewals in hours
 		received := make(chan *nats.Msg, 1000)
 		if _, err := env.conn.ChanSubscribe("session.compacted.*.*", received); err != nil {
 			t.Fatal(err)

@@ -134,7 +134,7 @@ func TestSquattedIdle(t *testing.T) {
 		defer env.stop()
 		policy, _ := compaction.Preset("claude")
 		policy.Summarize.Enabled = false
-		env.config, env.markerEvery = newConfig(t, policy), time.Minute
+		env.config, env.markerEvery, env.leaseTTL = newConfig(t, policy), time.Minute, time.Hour // few renewals in hours
 		stop := env.run("a", worker.Listener{})
 		env.publish(events.KindTurn, "s", toolTurn(8))
 		time.Sleep(58 * time.Minute)
