@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -40,26 +41,23 @@ func TestRelieve(t *testing.T) {
 
 // What was freed goes back to the system while nothing happens.
 func TestRelease(t *testing.T) {
-	for range 256 {
-		keep = append(keep, make([]byte, 1<<20))
-	}
-	for i := range keep {
-		keep[i][0] = 1
-	}
-	runtime.GC()
-	_, before := held()
-	keep = nil
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { Release(ctx); close(ended) }()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if _, bytes := held(); bytes < before/2 {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		for range 256 {
+			keep = append(keep, make([]byte, 1<<20))
 		}
-		if time.Now().After(end) {
-			t.Fatal("memory is not given back")
+		for i := range keep {
+			keep[i][0] = 1
 		}
-	}
-	stop()
-	<-ended
+		runtime.GC()
+		_, before := held()
+		keep = nil
+		ctx, stop := context.WithCancel(t.Context())
+		go Release(ctx)
+		time.Sleep(time.Minute)
+		if _, bytes := held(); bytes >= before/2 {
+			t.Errorf("memory is not given back: %d of %d bytes after a minute", bytes, before)
+		}
+		stop()
+		synctest.Wait()
+	})
 }

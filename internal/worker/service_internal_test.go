@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,16 +61,21 @@ func TestNotServed(t *testing.T) {
 	if h := status(); h.Status != events.HealthStarting || h.Served != 0 || h.Partitions != 2 {
 		t.Errorf("at the start: %+v", h)
 	}
+	var wg sync.WaitGroup
 	for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.SubjectFiles, events.SubjectHistory, events.SubjectRecall, events.SubjectSessions, events.SubjectStats} {
-		m, err := nc.Request(subject, []byte(`{"session":"s","turn":1}`), time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var e events.ServiceError
-		if err := events.Unmarshal(m.Data, &e); err != nil || e.Code != "unavailable" || e.Hint == "" || m.Header.Get(micro.ErrorCodeHeader) != "unavailable" {
-			t.Errorf("%s: %s %v, %v", subject, m.Data, m.Header, err)
-		}
+		wg.Go(func() {
+			m, err := nc.Request(subject, []byte(`{"session":"s","turn":1}`), time.Minute)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var e events.ServiceError
+			if err := events.Unmarshal(m.Data, &e); err != nil || e.Code != "unavailable" || e.Hint == "" || m.Header.Get(micro.ErrorCodeHeader) != "unavailable" {
+				t.Errorf("%s: %s %v, %v", subject, m.Data, m.Header, err)
+			}
+		})
 	}
+	wg.Wait()
 	w.ready.Done() // as the fleet does
 	<-w.Ready()
 	if h := status(); h.Status != events.HealthDegraded {
