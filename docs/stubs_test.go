@@ -62,20 +62,20 @@ func newWorkdir(t *testing.T, programs string) workdir {
 // at gives the page's servers free addresses.
 func (f workdir) at(t *testing.T) *workdir {
 	t.Helper()
-	var free [3]string
+	var free [4]string
 	for i := range free {
 		at, err := freeport.Address()
 		must(t, err)
 		free[i] = at
 	}
-	addr, http, broker := free[0], free[1], free[2]
+	addr, http, broker, agents := free[0], free[1], free[2], free[3]
 	f.t = t
 	f.environ = []string{
 		"PATH=" + f.dir + "/bin:" + f.dir + "/stubs:" + os.Getenv("PATH"), "HOME=" + f.dir + "/home", "RUN=" + f.dir, "URL=nats://" + addr, "BROKER=" + broker,
 		"COMPACTD_LISTEN=" + addr, "COMPACTD_HTTP=" + http,
 		"COMPACTD_ANTHROPIC_BASE_URL=http://127.0.0.1:1", "COMPACTD_ANTHROPIC_ATTEMPTS=1", // a model that is never there
 	}
-	f.places = strings.NewReplacer("127.0.0.1:4222", addr, "127.0.0.1:8223", http, "broker:4222", broker,
+	f.places = strings.NewReplacer("127.0.0.1:4222", addr, "127.0.0.1:8223", http, "127.0.0.1:8224", agents, "broker:4222", broker,
 		"/run/secrets/", f.dir+"/secrets/", "/var/lib/compactd", f.dir+"/var", "/tmp/try", f.dir+"/try")
 	return &f
 }
