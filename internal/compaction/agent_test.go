@@ -41,6 +41,7 @@ type simulated struct {
 	from   int          // the first turn that is not in base
 	base   []events.Raw // the history of the last outcome it applied
 	gen    int64        // of that outcome
+	joined bool         // its roles alternate, as its provider demands
 	since  uint64       // sequence of its last retraction
 	inbox  []outcome    // emitted, and not applied
 	held   []object     // turns that are late
@@ -51,6 +52,7 @@ type simulated struct {
 type outcome struct {
 	*events.Compacted
 	messages []events.Raw
+	joined   bool
 }
 
 func newSimulated(g *generator, c *compaction.Config) *simulated {
@@ -140,7 +142,7 @@ func (s *simulated) receive(outs []compaction.Outcome) {
 				if err != nil {
 					s.t.Fatal(err)
 				}
-				s.inbox = append(s.inbox, outcome{b, raw})
+				s.inbox = append(s.inbox, outcome{b, raw, o.View.Alternate})
 			}
 		case *events.Job:
 			if s.g.odds(70, "summary") {
@@ -165,7 +167,7 @@ func (s *simulated) apply(i int) {
 	o := s.inbox[i]
 	s.inbox = slices.Delete(s.inbox, i, i+1)
 	if o.Generation > s.gen && o.Through.Seq >= s.since {
-		s.base, s.from, s.gen = o.messages, int(o.Through.Turn), o.Generation
+		s.base, s.from, s.gen, s.joined = o.messages, int(o.Through.Turn), o.Generation, o.joined
 	}
 }
 
@@ -246,6 +248,9 @@ func (s *simulated) check() {
 		return
 	}
 	view, _, _ := s.ledger.View()
+	if s.base != nil && view.Alternate != s.joined { // a model came whose provider has another rule: agents request the context then
+		return
+	}
 	raw, err := s.render(view)
 	if err != nil {
 		s.t.Fatal(err)

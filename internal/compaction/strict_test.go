@@ -325,7 +325,7 @@ func (a *caller) take(outs []compaction.Outcome) {
 				if err != nil {
 					a.t.Fatal(err)
 				}
-				a.inbox = append(a.inbox, outcome{b, raw})
+				a.inbox = append(a.inbox, outcome{messages: raw, Compacted: b})
 			}
 		case *events.Job:
 			if a.odds(70, "summary") {
