@@ -17,7 +17,7 @@ import (
 var hidden = regexp.MustCompile(`(?m)^(\$ |(bin/)?(worker|publisher) [a-z-]+ -|make [a-z-]+( |$)|go (run|test) \.)`)
 
 var (
-	whole  = regexp.MustCompile(`^[a-z/]+\.(go|ts|py)$`)
+	whole  = regexp.MustCompile(`^[a-z/]+\.(go|ts|mjs|py)$`)
 	region = regexp.MustCompile(`^(\S+): (\w+)$`)
 )
 
@@ -28,7 +28,7 @@ func TestCode(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			switch b.lang {
-			case "go", "ts", "python":
+			case "go", "ts", "js", "python":
 				checkRegion(t, p, b)
 			case "yaml":
 				checkPolicy(t, p, b)

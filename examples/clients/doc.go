@@ -1,5 +1,6 @@
-// Package clients tests the agents that need nothing of compactd but a NATS client:
-// each runs against a worker, in its own language, and prints what it holds.
+// Package clients tests the agents that need nothing of compactd but a NATS client or HTTP:
+// each runs against a worker, in its own language. Those on the SDKs of providers have a model
+// that refuses what its provider would refuse.
 //
 //	go test ./examples/clients -v                    # those that this machine can run
 //	go test ./examples/clients -need go,typescript   # these have to

@@ -4,63 +4,20 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"compactd/internal/broker/embedded"
+	"compactd/internal/events"
 	"compactd/internal/testkit/freeport"
-	"compactd/internal/testkit/strict"
 )
-
-// chat is a provider that takes 16,384 tokens, and histories that are valid. Each answer is one
-// call of a tool.
-type chat struct {
-	mu      sync.Mutex
-	calls   int
-	most    int // tokens of a call
-	refused []string
-	at      func(call int)
-}
-
-const (
-	chatWindow = 16_384
-	chatOutput = 1_024
-)
-
-func (c *chat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var in struct{ Messages []json.RawMessage }
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls++
-	if c.at != nil {
-		c.at(c.calls)
-	}
-	tokens := 0
-	for _, m := range in.Messages {
-		tokens += len(m)/4 + 4
-	}
-	c.most = max(c.most, tokens)
-	for _, bad := range strict.Refuse(strict.Call{Provider: "openai", Model: "gpt-4", Messages: in.Messages}) {
-		c.refused = append(c.refused, bad.String())
-	}
-	if tokens > chatWindow-chatOutput {
-		c.refused = append(c.refused, fmt.Sprintf("call %d has %d tokens", c.calls, tokens))
-	}
-	_, _ = fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}}]}`, c.calls, c.calls)
-}
 
 // worker is a process of its own, with all that it keeps in a directory.
 type worker struct {
@@ -68,6 +25,20 @@ type worker struct {
 	bin  string
 	args []string
 	cmd  *exec.Cmd
+}
+
+// newWorker starts a worker with a token of an agent, and returns where its listener is.
+func newWorker(t *testing.T, bin string, args ...string) (*worker, string) {
+	t.Helper()
+	dir := t.TempDir()
+	at, err := freeport.Address()
+	must(t, err)
+	tokens := filepath.Join(dir, "tokens")
+	must(t, os.WriteFile(tokens, fmt.Appendf(nil, "%x default agent\n", sha256.Sum256([]byte("a-token"))), 0o600))
+	w := &worker{t: t, bin: bin, args: append([]string{"--data", filepath.Join(dir, "data"), "--http", "off", "--agents", at, "--agents-tokens", tokens}, args...)}
+	w.start()
+	t.Cleanup(func() { w.kill() })
+	return w, at
 }
 
 func (w *worker) start() {
@@ -84,16 +55,20 @@ func (w *worker) kill() {
 	_ = w.cmd.Wait()
 }
 
+// buildWorker builds the program.
+func buildWorker(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "worker")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "compactd/cmd/worker").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
 // An agent in 15 lines of Python, without any package, makes 60 steps of 700 tokens each in a
 // window of 16,384: no call is refused, also when the worker is killed and started again.
 func TestFit(t *testing.T) {
-	if exec.CommandContext(t.Context(), "python3", "--version").Run() != nil {
-		if slices.Contains(strings.Split(*need, ","), "python") {
-			t.Fatal("it needs python3")
-		}
-		fmt.Printf("\n** THE AGENT WITHOUT PACKAGES WAS NOT RUN: it needs python3\n\n")
-		t.Skip("SKIPPED: it needs python3")
-	}
+	lacksPython(t)
 	text, err := os.ReadFile("../python/fit.py")
 	must(t, err)
 	lines := 0
@@ -105,39 +80,70 @@ func TestFit(t *testing.T) {
 	if lines > 15 {
 		t.Errorf("the agent has %d lines", lines)
 	}
-	dir := t.TempDir()
-	bin := filepath.Join(dir, "worker")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "compactd/cmd/worker").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	at, err := freeport.Address()
-	must(t, err)
-	tokens := filepath.Join(dir, "tokens")
-	must(t, os.WriteFile(tokens, fmt.Appendf(nil, "%x default agent\n", sha256.Sum256([]byte("a-token"))), 0o600))
-	w := &worker{t: t, bin: bin, args: []string{"--data", filepath.Join(dir, "data"), "--http", "off", "--agents", at, "--agents-tokens", tokens, "--listen", "127.0.0.1:-1"}}
-	w.start()
-	t.Cleanup(func() { w.kill() })
-	provider := &chat{at: func(call int) {
+	w, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
+	fit(t, &provider{format: events.OpenAI, model: "gpt-4", at: func(call int) {
 		if call == 25 || call == 50 {
 			w.kill()
 			w.start()
 		}
-	}}
-	server := httptest.NewServer(provider)
+	}}, at)
+}
+
+// fit runs the agent with a worker whose listener is at an address.
+func fit(t *testing.T, p *provider, at string) {
+	t.Helper()
+	server := httptest.NewServer(p)
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "python3", "-B", "../python/fit.py")
 	cmd.Env = append(os.Environ(), "TOKEN=a-token", "STEPS=60", "SYNC=http://"+at+"/v1/sessions/default/fit/sync", "CHAT="+server.URL,
-		fmt.Sprintf(`MODEL={"provider":"openai","name":"gpt-4","context_window":%d,"max_output_tokens":%d}`, chatWindow, chatOutput))
+		fmt.Sprintf(`MODEL={"provider":"openai","name":"gpt-4","context_window":%d,"max_output_tokens":%d}`, modelWindow, modelOutput))
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, w.cmd.Stderr)
+		t.Fatalf("%v\n%s", err, out)
 	}
-	provider.mu.Lock()
-	defer provider.mu.Unlock()
-	fmt.Printf("%s: %d lines, %d calls, %d refused, at most %d tokens of %d\n", t.Name(), lines, provider.calls, len(provider.refused), provider.most, chatWindow)
-	if provider.calls != 60 || len(provider.refused) > 0 || provider.most < chatWindow/2 {
-		t.Errorf("%d calls, refused: %v", provider.calls, provider.refused)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Printf("%s: %d calls, %d refused, at most %d tokens of %d\n", t.Name(), p.calls, len(p.refused), p.most, modelWindow)
+	if p.calls != 60 || len(p.refused) > 0 || p.most < modelWindow/2 {
+		t.Errorf("%d calls, refused: %v", p.calls, p.refused)
 	}
+}
+
+// lacksPython skips the test where there is no Python.
+func lacksPython(t *testing.T) {
+	t.Helper()
+	if exec.CommandContext(t.Context(), "python3", "--version").Run() == nil {
+		return
+	}
+	if slices.Contains(strings.Split(*need, ","), "python") {
+		t.Fatal("it needs python3")
+	}
+	fmt.Printf("\n** THE AGENT WITHOUT PACKAGES WAS NOT RUN: it needs python3\n\n")
+	t.Skip("SKIPPED: it needs python3")
+}
+
+// The same in a fleet of three: the workers are killed one after the other, the last of them is
+// the agent's own and comes back.
+func TestFitFleet(t *testing.T) {
+	lacksPython(t)
+	broker, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Listen: "-1"})
+	must(t, err)
+	t.Cleanup(broker.Stop)
+	bin := buildWorker(t)
+	var fleet [3]*worker
+	var at string
+	for i := range fleet {
+		fleet[i], at = newWorker(t, bin, "--nats", broker.ClientURL(), "--lease-ttl", "2s")
+	}
+	p := &provider{format: events.OpenAI, model: "gpt-4", at: func(call int) {
+		switch call {
+		case 15, 30:
+			fleet[call/15-1].kill()
+		case 45:
+			fleet[2].kill()
+			fleet[2].start()
+		}
+	}}
+	fit(t, p, at)
 }

@@ -45,6 +45,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
 	env.ledgers, env.maxLedgers, env.checkpointEvery = t.TempDir(), 4, 20*time.Millisecond
+	env.leaseTTL = time.Hour // a slow worker loses no partition
 	first := env.start("a", owners.listener("a"))
 	<-first.worker.Ready()
 	var want []string
