@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"compactd/internal/events"
@@ -37,7 +38,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	history := append(in.Messages, in.Input...)
+	history := slices.Concat(in.Messages, in.Input)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls++
