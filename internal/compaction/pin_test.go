@@ -12,16 +12,23 @@ import (
 )
 
 // A pinned message stays as it was published, under truncations and summaries, with the call
-// that its result belongs to (F10). One that does not fit is compacted as any other.
+// that its result belongs to (F10), whether it says so or a pattern of the policy does. One that
+// does not fit is compacted as any other.
 func TestPinnedStays(t *testing.T) {
 	for _, summaries := range []bool{false, true} {
-		t.Run(fmt.Sprintf("summaries=%v", summaries), func(t *testing.T) { pinnedStays(t, summaries) })
+		for _, by := range []string{"member", "config", "session"} {
+			t.Run(fmt.Sprintf("summaries=%v/%s", summaries, by), func(t *testing.T) { pinnedStays(t, summaries, by) })
+		}
 	}
 }
 
-func pinnedStays(t *testing.T, summaries bool) {
+func pinnedStays(t *testing.T, summaries bool, by string) {
 	p := withoutSummaries()
 	p.Truncate.Enabled, p.Summarize.Enabled = true, summaries
+	const pattern = "a result that is * and pinned 3"
+	if by == "config" {
+		p.Pins = []string{pattern}
+	}
 	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
@@ -35,13 +42,17 @@ func pinnedStays(t *testing.T, summaries bool) {
 			msg{role: events.RoleAssistant, calls: []call{{id, "read", `{"path":"/a.go"}`}}},
 			msg{role: events.RoleTool, results: []result{{id: id, tool: "read", text: large + fmt.Sprint(n)}}},
 			msg{role: events.RoleAssistant, text: "done"})
-		if n == 3 { // a result, whose call is not pinned itself
+		if n == 3 && by == "member" { // a result, whose call is not pinned itself
 			turn[2] = append(bytes.TrimSuffix(bytes.Clone(turn[2]), []byte("}")), []byte(`,"pin":true}`)...)
 		}
-		for _, o := range a.publish(object{
+		event := object{
 			"turn": n, "format": "anthropic", "generation": a.ledger.Generation(), "messages": turn,
 			"model": object{"provider": "openai", "context_window": 10_000},
-		}) {
+		}
+		if n == 3 && by == "session" { // a policy holds for the turn that it comes with
+			event["policy"] = object{"pins": []string{pattern}}
+		}
+		for _, o := range a.publish(event) {
 			if job, ok := o.Body.(*events.Job); ok {
 				_, next := compaction.Decide(a.ledger, a.result(summary(job.ID, 300)), a.config)
 				next.Install(a.ledger)

@@ -177,7 +177,7 @@ func (a *agent) readAt(turn object, seq compaction.Seq) (*compaction.Turn, error
 		a.t.Fatal(err)
 	}
 	data = bytes.ReplaceAll(data, []byte(half), []byte(`\ud83d`))
-	t, msgs, err := stored.ReadTurn(new(compaction.Config), a.ledger, data, seq)
+	t, msgs, err := stored.ReadTurn(a.config, a.ledger, data, seq)
 	a.texts[seq] = msgs
 	if err == nil {
 		t.Time = a.now

@@ -43,7 +43,7 @@ func (c *Config) Turn(l *Ledger, in *events.Scanned, seq Seq) *Turn {
 
 // TurnInto is [Config.Turn] in the memory of a turn that was decided.
 func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn {
-	by := measure.Meter{Counter: c.counter}
+	by := measure.Meter{Counter: c.counter, Pins: c.pins(l, in.Policy)}
 	*t = Turn{
 		entries: t.entries[:0],
 		Seq:     seq, ID: in.ID, number: max(in.Number, in.ReplacesFrom), from: in.ReplacesFrom, identity: identity{in.Digest, in.Settings},
@@ -64,6 +64,22 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 		t.entries = by.Measure(t.entries, &in.Contents[i], Entry{Seq: seq, Index: uint32(i)})
 	}
 	return t
+}
+
+// pins are the patterns of a turn's policy, which is that of its session unless it sends one.
+func (c *Config) pins(l *Ledger, override events.Raw) measure.Patterns {
+	if override == nil || bytes.Equal(override, l.override) {
+		if override = l.override; l.cache.config == c {
+			return l.cache.policy.Pins
+		}
+	}
+	policy := c.For(l.Address.Tenant)
+	if override != nil {
+		if p, err := policy.With(override); err == nil { // a turn with another one is refused
+			return p.Pins
+		}
+	}
+	return policy.Pins
 }
 
 // clone is a copy that shares nothing that changes.

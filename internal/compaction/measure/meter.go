@@ -31,7 +31,10 @@ func WeighJSON[S ~string | ~[]byte](s S) (units, base int64) {
 }
 
 // Meter measures texts. Without a counter it estimates.
-type Meter struct{ Counter Counter }
+type Meter struct {
+	Counter Counter
+	Pins    Patterns // of messages that are pinned
+}
 
 // Text measures a text.
 func (by Meter) Text(s string) Size {
@@ -82,7 +85,7 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 		return out
 	}
 	var pin Flags
-	if m.Pinned {
+	if m.Pinned || by.Pins.matchesOne(m) {
 		pin = FlagPinned
 	}
 	at.Role, at.Flags = roleOf(m.Role), FlagFirst|pin

@@ -49,6 +49,9 @@ type Policy struct {
 	// RecallNotice makes every placeholder name the place of its original, where Recall has a
 	// tool for it.
 	RecallNotice bool `json:"recall_notice"`
+	// Pins are patterns of messages that are pinned, as those with "pin":true are. A message
+	// is compared when it comes; what came before the policy stays as it was.
+	Pins measure.Patterns `json:"pins,omitzero"`
 
 	Prune       Prune       `json:"prune"`
 	Deduplicate Deduplicate `json:"deduplicate"`
@@ -70,6 +73,12 @@ const (
 	recallMCP  = "mcp"
 )
 
+// Bounds of Pins.
+const (
+	maxPins    = 16
+	maxPattern = 200
+)
+
 // NamesPlaces reports whether placeholders name the places of their originals.
 func (p *Policy) NamesPlaces() bool {
 	return p.RecallNotice && (p.Recall == recallTool || p.Recall == recallMCP)
@@ -82,9 +91,13 @@ func (p Policy) Set(object events.Raw) (Policy, error) {
 	p.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
 	p.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
 	p.Restore.SkillTools = slices.Clone(p.Restore.SkillTools)
+	p.Pins = slices.Clone(p.Pins)
 	p.Locked = slices.Clone(p.Locked)
 	if err := events.UnmarshalStrict(object, &p); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
 		return p, fmt.Errorf("set policy: %w", err)
+	}
+	if len(p.Pins) == 0 {
+		p.Pins = nil
 	}
 	return p, nil
 }
@@ -152,6 +165,10 @@ func (p Policy) Validate() error {
 	tokens("threshold_tokens", p.ThresholdTokens)
 	check(p.TriggerMode != modeTokens || p.ThresholdTokens > 0, "threshold_tokens must be above 0 with trigger_mode tokens")
 	check(p.Recall == "" || p.Recall == recallNone || p.Recall == recallTool || p.Recall == recallMCP, "recall must be one of mcp, none, tool")
+	check(len(p.Pins) <= maxPins, "pins must be at most %d", maxPins)
+	for _, pattern := range p.Pins {
+		check(pattern != "" && len(pattern) <= maxPattern, "pins must have 1 to %d bytes each", maxPattern)
+	}
 	share("threshold", p.Threshold)
 	share("target", p.Target)
 	share("info", p.Info)
