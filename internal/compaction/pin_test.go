@@ -12,7 +12,7 @@ import (
 )
 
 // A pinned message stays as it was published, under truncations and summaries, with the call
-// that its result belongs to (F10), whether it says so or a pattern of the policy does. One that
+// that its result belongs to (F10), by a member or by a pattern of the policy. One that
 // does not fit is compacted as any other.
 func TestPinnedStays(t *testing.T) {
 	for _, summaries := range []bool{false, true} {
