@@ -61,6 +61,83 @@ func TestRecordBounds(t *testing.T) {
 	}
 }
 
+// What a record has no room for is folded: one line for each kind names its turns, whatever
+// the number of summaries, and of each kind the newest are there word by word (C3, C6).
+func TestFolds(t *testing.T) {
+	const turns = 20
+	var previous *events.Summary
+	for first := 1; first <= 15*turns; first += turns {
+		in := summarize.Input{Format: events.Anthropic, Messages: busy(first, turns), MaxUnits: 12_000, Previous: previous}
+		previous = &events.Summary{Text: "x", Record: extract.Record(in)}
+		checkRecord(t, previous.Record, 8_000)
+		for _, k := range []struct {
+			kind events.RecordKind
+			text string // of the line of a turn
+		}{{events.RecordUser, "wish %d: "}, {events.RecordPathChanged, "/repo/changed/%d.go"}, {events.RecordFailure, "`make part%d`"}} {
+			verbatim, folds := 0, 0
+			for n := 1; n < first+turns; n++ {
+				has, folded := false, false
+				for _, l := range previous.Record {
+					has = has || l.Kind == k.kind && strings.Contains(l.Text, fmt.Sprintf(k.text, n))
+					folded = folded || l.Kind == k.kind && names(l.Text, n)
+				}
+				if verbatim += one(has); !has && !folded {
+					t.Errorf("after turn %d the %s of turn %d is neither there nor named", first+turns-1, k.kind, n)
+				}
+				if n > first+turns-4 && !has {
+					t.Errorf("after turn %d the %s of turn %d is not there", first+turns-1, k.kind, n)
+				}
+			}
+			for _, l := range previous.Record {
+				folds += one(l.Kind == k.kind && strings.Contains(l.Text, " more, recall turn"))
+			}
+			if full := verbatim < first+turns-1; folds != one(full) {
+				t.Errorf("after turn %d there are %d lines for %d of the %s", first+turns-1, folds, first+turns-1-verbatim, k.kind)
+			}
+		}
+	}
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// names reports whether a line that stands for others names a turn.
+func names(text string, turn int) bool {
+	_, list, ok := strings.Cut(text, " more, recall turn")
+	if !ok {
+		return false
+	}
+	for span := range strings.SplitSeq(strings.TrimLeft(list, "s "), ", ") {
+		var from, to int
+		if n, _ := fmt.Sscanf(span, "%d-%d", &from, &to); n < 2 {
+			to = from
+		}
+		if from <= turn && turn <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// What fails without a mark is a failure all the same, if its text begins like one.
+func TestUnmarkedFailures(t *testing.T) {
+	in := summarize.Input{Format: events.OpenAI, MaxUnits: 8_000, Messages: []summarize.Message{
+		{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "book it"}}}},
+		{Turn: 1, Index: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "1", Tool: "book", Args: events.Raw(`{"id":7}`)}}}},
+		{Turn: 2, Message: events.Message{Role: events.RoleTool, Parts: []events.Part{{Kind: events.PartResult, CallID: "1", Text: "Error: no such flight"}}}},
+	}}
+	for _, l := range extract.Record(in) {
+		if l.Kind == events.RecordFailure && strings.Contains(l.Text, "Error: no such flight") {
+			return
+		}
+	}
+	t.Errorf("the record has no failure: %v", extract.Record(in))
+}
+
 func checkRecord(t *testing.T, record []events.RecordLine, most int) {
 	t.Helper()
 	n := 0

@@ -47,6 +47,7 @@ type recorded struct {
 	turn     *compaction.Turn
 	messages []events.Message
 	tokens   []int64 // of each, estimated
+	summary  string  // what the recorded agent wrote before it, where that compacted here
 }
 
 // seqStep is the distance of two turns in the log.
@@ -109,6 +110,7 @@ func record(s transcript.Session) (*recording, error) {
 		if err := r.add(payload, at); err != nil {
 			return nil, err
 		}
+		r.turns[i].summary = t.Summary
 	}
 	return r, nil
 }
@@ -156,7 +158,7 @@ func (r *recording) add(payload []byte, at int64) error {
 	for i := range messages {
 		tokens[i] = int64(estimate.Count(needs.Text(messages[i : i+1])))
 	}
-	r.turns = append(r.turns, recorded{n, at, seq, payload, turn, messages, tokens})
+	r.turns = append(r.turns, recorded{n, at, seq, payload, turn, messages, tokens, ""})
 	return nil
 }
 

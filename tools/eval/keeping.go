@@ -33,7 +33,7 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 		record := int64(0)
 		for _, c := range cs {
 			for _, w := range ws {
-				t := totals{shares: make([]facts.Share, len(facts.Kinds))}
+				t := totals{shares: make([]facts.Share, len(facts.Kinds)), each: make([]spread, len(facts.Kinds))}
 				for _, r := range c.long() {
 					all, err := run.run(ctx, r, w.summarizer)
 					if err != nil {
@@ -65,13 +65,21 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 // totals are the figures of one writer.
 type totals struct {
 	shares      []facts.Share // by kind
+	each        []spread      // by kind
 	record      int64
 	compactions int
 }
 
 func (t *totals) add(all []*kept, p printer) {
+	own := make([]facts.Share, len(facts.Kinds))
+	defer func() {
+		for i, s := range own {
+			t.each[i].add(s)
+		}
+	}()
 	for _, k := range all {
 		for i, s := range k.shares {
+			own[i] = own[i].Plus(s)
 			t.shares[i] = t.shares[i].Plus(s)
 			for _, f := range k.lost[i] {
 				p.note("lost: %s of %s: %q", facts.Kinds[i].Name, k.session, []string(f))
@@ -89,7 +97,7 @@ func (p printer) kept(name string, t *totals) {
 			p.note("retention_%s/%s: no such facts", k.Name, name)
 			continue
 		}
-		p.line("retention_"+k.Name+"/"+name, t.shares[i].Ratio(), goal{}, t.shares[i].String())
+		p.line("retention_"+k.Name+"/"+name, t.shares[i].Ratio(), goal{}, fmt.Sprintf("%s; %s", t.shares[i], &t.each[i]))
 	}
 	p.line("record_tokens/"+name, float64(t.record), goal{}, fmt.Sprintf("the largest of %d compactions", t.compactions))
 }

@@ -32,6 +32,7 @@ type options struct {
 	sessions       int    // of each corpus, 0 for all
 
 	timings int // drawn for each session
+	week    int // turns of a session of a week, at least
 	backlog backlog
 	load    load
 }
@@ -42,6 +43,7 @@ func defaults() options {
 		real:     os.Getenv("COMPACTD_SESSIONS"),
 		examples: "examples/sessions",
 		timings:  200,
+		week:     3_000,
 		backlog:  backlog{rounds: 100, jobs: 10_000, turns: 1_000},
 		load:     load{modes: outages, rounds: 5, sessions: 20, turns: 25, warm: 14, rate: 600},
 	}
@@ -49,7 +51,7 @@ func defaults() options {
 
 func main() {
 	o := defaults()
-	harness.Main("eval", "groups that match this `regexp`: retention, needed, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
+	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, week, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		return measure(ctx, o, dir, os.Stdout)
 	})
@@ -68,7 +70,9 @@ func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 		run  func() error
 	}{
 		{"retention", func() error { return evalRetention(ctx, cs, p) }},
+		{"failures", func() error { return evalFailures(ctx, cs, p) }},
 		{"needed", func() error { return evalNeeded(ctx, cs, p) }},
+		{"week", func() error { return evalWeek(ctx, cs[0], o.week, p) }},
 		{"growth", func() error { return evalGrowth(ctx, cs[0], p) }},
 		{"prepared", func() error { return evalTiming(ctx, cs, o.timings, p) }},
 		{"overflow", func() error { return evalOverflow(ctx, o.backlog, dir, p) }},

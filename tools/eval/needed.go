@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -41,6 +40,9 @@ func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
 		}
 	}
 	common := needs.Common(all)
+	if err := evalAgents(ctx, cs[0], tokens, read, common, p); err != nil {
+		return err
+	}
 	for i, c := range cs {
 		if len(c.long()) == 0 {
 			continue
@@ -78,10 +80,9 @@ type needed struct {
 	sizes  *sizes
 	common map[string]struct{}
 
-	views, over    int            // compactions, and those above their target
-	kept, cut      [2]facts.Share // identifiers, lines
-	least, most    [2]float64     // of a session
-	sessionsNeeded [2]int
+	views, over int            // compactions, and those above their target
+	kept, cut   [2]facts.Share // identifiers, lines
+	each        [2]spread
 }
 
 // view is a history after a compaction.
@@ -118,13 +119,7 @@ func (n *needed) measure(ctx context.Context, r *recording, s *needs.Session, po
 	}
 	for i, k := range kept {
 		n.kept[i], n.cut[i] = n.kept[i].Plus(k), n.cut[i].Plus(cut[i])
-		if k.All == 0 {
-			continue
-		}
-		if n.sessionsNeeded[i]++; n.sessionsNeeded[i] == 1 {
-			n.least[i], n.most[i] = math.Inf(1), 0
-		}
-		n.least[i], n.most[i] = min(n.least[i], k.Ratio()), max(n.most[i], k.Ratio())
+		n.each[i].add(k)
 	}
 	return nil
 }
@@ -185,8 +180,7 @@ func (n *needed) print(p printer, suffix string, goals [3]goal) {
 			p.note("%s%s: nothing was needed after the %d compactions", what, suffix, n.views)
 			continue
 		}
-		p.line(what+suffix, n.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %d sessions, %s to %s; %d compactions, %d above their target",
-			n.kept[i], n.sessionsNeeded[i], number(n.least[i]), number(n.most[i]), n.views, n.over))
+		p.line(what+suffix, n.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions, %d above their target", n.kept[i], &n.each[i], n.views, n.over))
 		p.line(what[:len("needed_later")]+"_cut"+suffix, n.cut[i].Ratio(), goal{}, n.cut[i].String())
 		if missed := n.cut[i].All - n.cut[i].Kept; missed > 0 {
 			p.line(what+"_missed_over_cut"+suffix, float64(n.kept[i].All-n.kept[i].Kept)/float64(missed), goals[2], "")

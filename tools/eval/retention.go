@@ -16,7 +16,9 @@ type kept struct {
 	shares  []facts.Share   // by kind
 	lost    [][]facts.Probe // by kind
 	record  int64           // tokens, the most
-	units   []int           // of the summary message, after each compaction
+	// failures has those of the condensed ranges.
+	failures held
+	units    []int // of the summary message, after each compaction
 	// overfull states that a compaction was requested that came too late: the history
 	// had outgrown its window.
 	overfull bool
@@ -87,6 +89,7 @@ func (k *kept) compare(p *play, v *compaction.View, e *events.Edit) error {
 		k.shares[i] = k.shares[i].Plus(s)
 		k.lost[i] = append(k.lost[i], lost...)
 	}
+	k.failures.add(look(history, f, facts.Kinds[failures]))
 	k.record = max(k.record, recordTokens(p.made[e.Seq]))
 	return nil
 }

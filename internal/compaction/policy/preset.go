@@ -53,7 +53,7 @@ func Default() Policy {
 		},
 		Deduplicate: Deduplicate{Enabled: true, Minimum: 300_000},
 		Summarize: Summarize{
-			Enabled: true, Prepare: 700_000, SummarySeconds: 60, CeilingTokens: 20_000, CeilingShare: 100_000, Failures: 3, CooldownSeconds: 1800, Keep: 300_000,
+			Enabled: true, Prepare: 700_000, SummarySeconds: 60, CeilingTokens: 20_000, CeilingShare: 40_000, Failures: 3, CooldownSeconds: 1800, Keep: 300_000,
 		},
 		Truncate:   Truncate{Enabled: true, Fraction: 500_000},
 		ToolOutput: defaultOutput(),

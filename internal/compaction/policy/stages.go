@@ -145,7 +145,8 @@ type Summarize struct {
 	// one at Prepare, and no other before it is used.
 	SummarySeconds int64 `json:"summary_seconds"`
 	// A summary, its record included, costs at most CeilingTokens, and at most
-	// CeilingShare of the available input.
+	// CeilingShare of the available input, however long the session lives. Where that share
+	// is less than 800 tokens, it may cost these, or a tenth.
 	CeilingTokens measure.Tokens `json:"ceiling_tokens"`
 	CeilingShare  measure.PPM    `json:"ceiling_share"`
 	// After so many Failures in a row, or so many compactions in a row that did
@@ -182,9 +183,13 @@ func (p *Summarize) validate(check func(ok bool, format string, args ...any)) {
 	check(p.Model == "" || p.Provider != "" && p.Provider != Embedded, "summarize.model must be empty without the summarize.provider of a model")
 }
 
+// leastCeiling is what a summary may cost in any case but for CeilingTokens, or a tenth of
+// the available input where that is less: no conversation can be told in much less.
+const leastCeiling measure.Tokens = 800
+
 // Ceiling is the most that a summary may cost, record included.
 func (p *Summarize) Ceiling(available measure.Tokens) measure.Tokens {
-	return min(p.CeilingTokens, p.CeilingShare.Share(available))
+	return min(p.CeilingTokens, max(p.CeilingShare.Share(available), min(leastCeiling, available/10)))
 }
 
 // Truncate is the policy of the last stage.

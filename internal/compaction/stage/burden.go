@@ -70,7 +70,7 @@ func inOrder(list []removal) {
 // clearing appends the results of a list as removals.
 func (d *Draft) clearing(out []removal, results []int, ages []uint64) []removal {
 	for _, i := range results {
-		s := d.saving(i, events.OpClear)
+		s := d.clearable(i)
 		out = append(out, removal{burden: burdenOf(s, ages[i]), at: i, saved: s})
 	}
 	return out
@@ -230,7 +230,7 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 		}
 		x.cost, x.bare, x.age = x.cost+d.costs[i], x.bare+d.costs[i], min(x.age, ages[i])
 		if e.Kind == measure.KindResult {
-			x.burden = min(x.burden, burdenOf(d.saving(i, events.OpClear), ages[i]))
+			x.burden = min(x.burden, burdenOf(d.clearable(i), ages[i]))
 		}
 		x.stays = x.stays || i < from || i >= to || pins != nil && pins[i]
 		x.goes = x.goes || e.Kind >= measure.KindTruncation || e.Role == measure.RoleSystem || e.Seq < d.fresh

@@ -97,3 +97,32 @@ func TestSummaryKeeps(t *testing.T) {
 		t.Errorf("a second plan hides %d exchanges, and leaves %d of %d", got, again.After, again.Before)
 	}
 }
+
+// B3: a failure that is cleared keeps its first line, and is not cleared further; where the
+// policy clears what its reference clears, nothing of it stays.
+func TestFailuresKeepTheirFirstLine(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens = 0, 0
+	entries := exchangesOf(1000, 4000, 1000, 1000)
+	for i := range entries {
+		if entries[i].Kind == measure.KindResult {
+			entries[i].Flags |= measure.FlagFailed
+		}
+	}
+	plan := planOf(&p, entries, 1, nil)
+	want := []events.Edit{{Op: events.OpTrim, Position: events.Position{Turn: 3}, Units: 352, Direction: "head", Lines: 1}}
+	if d := cmp.Diff(want, plan.Edits); d != "" {
+		t.Errorf("edits (-want +got):\n%s", d)
+	}
+	least := planOf(&p, entries, 1_000_000, nil)
+	if n := len(least.Edits); n != 4 || len(cleared(least)) > 0 {
+		t.Errorf("%d failures are cut, %v cleared", n, cleared(least))
+	}
+	if again := planOf(&p, least.Entries, 1_000_000, nil); len(again.Edits) > 0 {
+		t.Errorf("a second plan edits them again: %+v", again.Edits)
+	}
+	p.Prune.ToTarget = false
+	if got := cleared(planOf(&p, entries, 1, nil)); len(got) != 4 {
+		t.Errorf("without a target %v are cleared", got)
+	}
+}

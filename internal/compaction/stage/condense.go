@@ -28,7 +28,7 @@ func (d *Draft) condense(s *Summary, by *use) {
 	if by != nil {
 		var cleared []int
 		kept, cleared, _ = d.choose(from, end, by, d.rate.Entry(&e), kept)
-		d.edit(events.OpClear, cleared)
+		d.clear(cleared)
 	}
 	n := len(d.edits)
 	d.hide(from, end, e, kept)

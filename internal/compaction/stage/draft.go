@@ -29,12 +29,13 @@ type Draft struct {
 	searched bool           // lost are those of entries
 
 	fresh measure.Seq // what is from before is not kept in view
+	heads bool        // a failure that is cleared keeps its first line
 
 	gone [][]measure.Entry // what was hidden, as it was then
 
 	changes []changed // since the last savepoint, in order
 
-	before measure.Tokens // what a plan began with
+	before measure.Tokens // what a plan, or its step, began with
 
 	// Memory that is used again.
 	room  []measure.Entry     // where a plan begins

@@ -72,6 +72,7 @@ type History struct {
 	Rate   measure.Rate
 	Pins   measure.Tokens // the target that pins may take a share of
 	Fresh  measure.Seq    // the text of what is from before will leave the log
+	Heads  bool           // a failure that is cleared keeps its first line
 }
 
 // Step is a stage of a plan.
@@ -115,6 +116,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		d.finishTruncate(&m)
 		d.restore(&m, &p.Restore)
 	}})
+	h.Heads = p.Prune.ToTarget
 	return h.Plan(m.Target, steps...)
 }
 
@@ -125,7 +127,7 @@ var drafts = sync.Pool{New: func() any { return new(Draft) }}
 // what is left. What a step did counts only if it made the history smaller.
 func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 	d := drafts.Get().(*Draft)
-	d.format, d.rate, d.room = h.Format, h.Rate, h.View(d.room[:0])
+	d.format, d.rate, d.room, d.heads = h.Format, h.Rate, h.View(d.room[:0]), h.Heads
 	d.set(d.room)
 	d.Pin(h.Pins, h.Fresh)
 	d.before = d.Repaired()
@@ -162,6 +164,7 @@ const fewReads = 4096
 func (p *Plan) take(d *Draft, s Step) {
 	report := events.StageReport{Name: s.Name, TokensBefore: int64(p.After)}
 	was := d.savepoint()
+	d.before = p.After // what is restored beyond that would undo the step
 	s.Run(d)
 	if after := d.Repaired(); after < p.After || s.Force {
 		p.After = after

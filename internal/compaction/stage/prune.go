@@ -27,7 +27,7 @@ func (d *Draft) prune(protect, minimum measure.Tokens, protectedTools []string, 
 		return
 	}
 	if target == everything || saved <= d.Repaired()-target {
-		d.edit(events.OpClear, results)
+		d.clear(results)
 		return
 	}
 	removals := d.clearing(nil, results, d.ages())
@@ -39,7 +39,48 @@ func (d *Draft) prune(protect, minimum measure.Tokens, protectedTools []string, 
 			d.list = append(d.list, removals[0].at)
 		}
 		slices.Sort(d.list)
-		d.edit(events.OpClear, d.list) // a repair may have cost what one of them saves
+		d.clear(d.list) // a repair may have cost what one of them saves
+	}
+}
+
+// failureUnits is how much a failure keeps of its first line when it is cleared.
+const failureUnits = 160
+
+// headOf returns the edit that leaves the first line of a failure; ok is false where it is
+// cleared like any other result.
+func (d *Draft) headOf(i int) (x events.Edit, ok bool) {
+	e := &d.entries[i]
+	if !d.heads || !e.Flags.Has(measure.FlagFailed) || !e.Cuttable() {
+		return x, false
+	}
+	return events.Edit{Units: failureUnits + measure.LimitNotice, Direction: string(measure.KeepHead), Lines: 1}, true
+}
+
+// clearable is what it saves to clear a result.
+func (d *Draft) clearable(i int) measure.Tokens {
+	x, ok := d.headOf(i)
+	if !ok {
+		return d.saving(i, events.OpClear)
+	}
+	e := d.entries[i]
+	if e.Size() <= x.Units {
+		return 0
+	}
+	x.Op = events.OpTrim
+	e.Set(&x)
+	return d.costs[i] - d.rate.Entry(&e)
+}
+
+// clear clears results, of which failures keep their first line: what went wrong is short, and
+// a summary that comes later does not know it otherwise.
+func (d *Draft) clear(results []int) {
+	d.edits, d.changes = slices.Grow(d.edits, len(results)), slices.Grow(d.changes, len(results))
+	for _, i := range results {
+		if x, ok := d.headOf(i); ok {
+			d.trim(i, x)
+		} else {
+			d.change(i, events.Edit{Op: events.OpClear, Units: d.rate.PlaceholderUnits(events.OpClear)})
+		}
 	}
 }
 
@@ -65,7 +106,7 @@ func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (resul
 			kept += d.rate.Body(e)
 			continue
 		}
-		if s := d.saving(i, events.OpClear); s > 0 {
+		if s := d.clearable(i); s > 0 {
 			d.list = append(d.list, i)
 			saved += s
 		}

@@ -13,7 +13,16 @@ import (
 // Facts are what an agent must keep of some messages: files that were
 // changed, what the user wrote, what failed, the tasks that are open, and what the system
 // instructs within the conversation.
-type Facts struct{ Paths, Users, Failures, Todos, Instructions []Probe }
+type Facts struct {
+	Paths, Users, Failures, Todos, Instructions []Probe
+
+	turns  map[string][]int64 // by the texts of a probe
+	called map[string]int64   // turns of calls, by their ids
+	now    int64              // the turn that is read
+}
+
+// Turns are those that hold a fact: of a result that of its call too.
+func (f *Facts) Turns(p Probe) []int64 { return f.turns[p.key()] }
 
 // Probe is a fact, and what has to be found of it: all texts, in one part of the
 // history.
@@ -34,9 +43,10 @@ const (
 
 // Of reads the turns of a session, in their order, up to a position, included.
 func Of(turns []Turn, to events.Position) *Facts {
-	f := &Facts{}
+	f := &Facts{turns: map[string][]int64{}, called: map[string]int64{}}
 	calls := map[string]*events.Part{}
 	for _, t := range turns {
+		f.now = t.Number
 		for k, m := range t.Messages {
 			if (events.Position{Turn: t.Number, Index: int64(k)}).Compare(to) > 0 {
 				return f
@@ -52,31 +62,38 @@ func Of(turns []Turn, to events.Position) *Facts {
 func (f *Facts) part(role events.Role, p *events.Part, calls map[string]*events.Part) {
 	switch {
 	case p.Kind == events.PartText && role == events.RoleSystem:
-		add(&f.Instructions, Probe{oneLine(p.Text)})
+		f.add(&f.Instructions, Probe{oneLine(p.Text)})
 	case p.Kind == events.PartText && role == events.RoleUser:
 		if text := oneLine(p.Text); wroteIt(text) {
-			add(&f.Users, Probe{opening(text, userHead)})
+			f.add(&f.Users, Probe{opening(text, userHead)})
 		}
 	case p.Kind == events.PartCall:
-		calls[p.CallID] = p
-		if items, ok := todoList(p); ok {
+		calls[p.CallID], f.called[p.CallID] = p, f.now
+		if items, ok := f.todoList(p); ok {
 			f.Todos = items
 		}
 	case p.Kind == events.PartResult:
 		call := calls[p.CallID]
 		if failed(p) {
-			add(&f.Failures, failureOf(p, call))
+			f.add(&f.Failures, failureOf(p, call), f.called[p.CallID])
 		} else if path := written(call); path != "" {
-			add(&f.Paths, Probe{path})
+			f.add(&f.Paths, Probe{path}, f.called[p.CallID])
 		}
 	}
 }
 
-func add(list *[]Probe, p Probe) {
-	if p[0] != "" && !slices.ContainsFunc(*list, func(q Probe) bool { return slices.Equal(p, q) }) {
+// add notes a fact of the turn that is read, and of others.
+func (f *Facts) add(list *[]Probe, p Probe, turns ...int64) {
+	if p[0] == "" {
+		return
+	}
+	if !slices.ContainsFunc(*list, func(q Probe) bool { return slices.Equal(p, q) }) {
 		*list = append(*list, p)
 	}
+	f.turns[p.key()] = append(append(f.turns[p.key()], turns...), f.now)
 }
+
+func (p Probe) key() string { return strings.Join(p, "\x00") }
 
 // machinery begins user messages that no user wrote.
 var machinery = regexp.MustCompile(`^(<[a-z][a-z_-]*>|\[Request interrupted|Base directory for this skill:|Caveat: )`)
@@ -135,7 +152,7 @@ func commandOf(call *events.Part) string {
 }
 
 // todoList reads the open items of a call that writes a to-do list.
-func todoList(call *events.Part) (open []Probe, ok bool) {
+func (f *Facts) todoList(call *events.Part) (open []Probe, ok bool) {
 	if call.Tool != "TodoWrite" {
 		return nil, false
 	}
@@ -150,7 +167,7 @@ func todoList(call *events.Part) (open []Probe, ok bool) {
 	}
 	for _, t := range in.Todos {
 		if t.Status != "completed" {
-			add(&open, Probe{oneLine(t.Content)})
+			f.add(&open, Probe{oneLine(t.Content)})
 		}
 	}
 	return open, true

@@ -1,9 +1,11 @@
 package facts_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
@@ -55,9 +57,19 @@ func TestOf(t *testing.T) {
 		to   events.Position
 		want *facts.Facts
 	}{{events.Position{Turn: 1, Index: 9}, first}, {events.Position{Turn: 2, Index: 9}, &all}, {events.Position{}, &facts.Facts{}}} {
-		if diff := cmp.Diff(x.want, facts.Of(turns(t), x.to)); diff != "" {
+		if diff := cmp.Diff(x.want, facts.Of(turns(t), x.to), cmpopts.IgnoreUnexported(facts.Facts{})); diff != "" {
 			t.Errorf("up to %v (-want +got):\n%s", x.to, diff)
 		}
+	}
+}
+
+// Each fact has the turns that hold it.
+func TestTurns(t *testing.T) {
+	all := slices.Concat(turns(t), turns(t))
+	all[2].Number, all[3].Number = 3, 4
+	f := facts.Of(all, events.Position{Turn: 9})
+	if got := f.Turns(f.Failures[1]); !slices.Equal(got, []int64{2, 2, 4, 4}) {
+		t.Errorf("%q is in turns %v", f.Failures[1], got)
 	}
 }
 

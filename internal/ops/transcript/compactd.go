@@ -100,8 +100,12 @@ func (s *native) recording(in input) *recording {
 	for _, l := range s.lines {
 		switch {
 		case l.Kind == "compaction":
-			r.steps = append(r.steps, step{at: l.TS, compaction: true})
-		case l.Kind == "message" && l.Meta.Summary == nil:
+			r.steps = append(r.steps, step{at: l.TS, compaction: true, summary: summaryOf(l)})
+		case l.Kind == "message" && l.Meta.Summary != nil:
+			if n := len(r.steps); n > 0 && r.steps[n-1].compaction {
+				r.steps[n-1].summary = summaryOf(l)
+			}
+		case l.Kind == "message":
 			messages := s.messages(r.format, l)
 			if _, err := r.format.ReadAll(messages); err != nil {
 				in.bad(atLine(l.number, err))
@@ -111,6 +115,19 @@ func (s *native) recording(in input) *recording {
 		}
 	}
 	return r
+}
+
+// summaryOf is the text of a summary that the recorded agent wrote: that of its message, or
+// what the line of the compaction states.
+func summaryOf(l line) string {
+	var texts []string
+	for _, b := range l.Content {
+		texts = append(texts, b.Text)
+	}
+	if text, ok := events.Text(l.Meta.Summary); ok {
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "\n")
 }
 
 // Models of transcripts that do not say more.

@@ -21,6 +21,7 @@ type recording struct {
 	pending   []events.Raw
 	compacted bool
 	restarted bool // by a compaction since the last turn
+	summary   string
 	turns     []Turn
 }
 
@@ -32,6 +33,7 @@ type step struct {
 	model      string       // as before if absent
 	usage      *lineUsage
 	compaction bool
+	summary    string // what the agent wrote at its compaction
 }
 
 type lineUsage struct {
@@ -71,7 +73,7 @@ type anthropicUsage struct {
 func (r *recording) session(in input) Session {
 	for _, s := range r.steps {
 		if s.compaction {
-			r.compacted, r.restarted = true, true
+			r.compacted, r.restarted, r.summary = true, true, s.summary
 			continue
 		}
 		if validModel(s.model) {
@@ -113,12 +115,12 @@ func (r *recording) turn(in input, last step) {
 		in.bad(fmt.Errorf("session %s: turn %d: %w", r.name, n, err))
 		return
 	}
-	t := Turn{ID: p.ID, Number: n, At: last.at, Payload: data, Messages: p.Messages, Restarted: r.restarted}
+	t := Turn{ID: p.ID, Number: n, At: last.at, Payload: data, Messages: p.Messages, Restarted: r.restarted, Summary: r.summary}
 	if u := last.usage; u != nil && u.sane() {
 		t.Input = u.Input + u.CacheRead + u.CacheWrite
 	}
 	r.turns = append(r.turns, t)
-	r.seenModel, r.restarted = r.model, false
+	r.seenModel, r.restarted, r.summary = r.model, false, ""
 }
 
 var turnSpace = uuid.MustParse("0d3c2a3e-5f0c-5b63-9a55-4f4f6d1f7c20")

@@ -28,6 +28,7 @@ type Turn struct {
 	// compaction came before, it counts another history.
 	Input     int64
 	Restarted bool
+	Summary   string // what the recorded agent wrote at that compaction, "" where it is not known
 }
 
 // Read reads a file in the format compactd, or all of a directory. What cannot be read is

@@ -17,9 +17,10 @@ type failure struct {
 const fixedNote = "later succeeded"
 
 // failed returns the text of a failed result; ok is false for a success.
-// Where the dialect or the tool marks no errors, lines of a shell's output do.
+// Where the dialect or the tool marks no errors, lines of a shell's output do, and of any
+// other a beginning that only errors have.
 func failed(p *events.Part, c *call) (text string, ok bool) {
-	if !p.Failed && (c == nil || !c.shell || c.quotes) {
+	if !p.Failed && !statesError(p.Text) && (c == nil || !c.shell || c.quotes) {
 		return "", false
 	}
 	first, decisiveLine, bad := "", "", false
@@ -41,7 +42,7 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 			break
 		}
 	}
-	if !p.Failed && !bad {
+	if !p.Failed && !bad && !statesError(p.Text) {
 		return "", false
 	}
 	text = snippet.ClipNeutral(first, failureUnits)
@@ -49,6 +50,11 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 		text = snippet.ClipNeutral(first, failureUnits/2) + lineSeparator + snippet.ClipNeutral(decisiveLine, failureUnits)
 	}
 	return text, true
+}
+
+// statesError reports whether a result begins as tools begin one that failed.
+func statesError(text string) bool {
+	return strings.HasPrefix(text, "Error: ") || strings.HasPrefix(text, "Traceback (most recent call last)")
 }
 
 // lineSeparator stands between two lines of one result.
@@ -100,6 +106,17 @@ func exitLine(l string) bool {
 		}
 	}
 	return false
+}
+
+// shortened is the text of a failure with the first line of its result alone, of so many units.
+func shortened(text string, units int) string {
+	text, _, _ = strings.Cut(text, lineSeparator)
+	for _, end := range []string{"`: ", ": "} {
+		if head, line, ok := strings.Cut(text, end); ok {
+			return head + end + snippet.Clip(line, units)
+		}
+	}
+	return snippet.Clip(text, units)
 }
 
 // headOf returns the head of the call in the text of a failure, "" where it was

@@ -92,5 +92,27 @@ func (d *Digest) RulesOf(old, written []Line) (rules, foreign []Line) {
 			foreign = append(foreign, l)
 		}
 	}
-	return rules, foreign
+	return boundedRules(rules), foreign
+}
+
+// maxRules bounds, in units, the rules that a summary by a model carries on, so that a session
+// of weeks has room for its work: the oldest and the newest stay. The record names the turns of
+// the others.
+const maxRules = 1_600
+
+func boundedRules(rules []Line) []Line {
+	cost := func(l Line) int { return snippet.TextCost(l.String()) }
+	left := maxRules
+	for _, l := range rules {
+		left -= cost(l)
+	}
+	for i, used := 0, 0; i < len(rules) && left < 0; {
+		if used += cost(rules[i]); used <= maxRules/2 {
+			i++
+			continue
+		}
+		left += cost(rules[i])
+		rules = slices.Delete(rules, i, i+1)
+	}
+	return rules
 }

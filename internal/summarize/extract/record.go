@@ -20,11 +20,16 @@ const (
 	minRecord = 250
 	// freshUsers are the newest user messages, which are cut last.
 	freshUsers = 3
+	// freshFailures are the newest failures, which are not cut, and not dropped first where
+	// they were overcome.
+	freshFailures = 8
 	// firstRecord bounds a record, mergedRecord one that continues another, in units:
 	// 2,500 and 4,000 tokens as the default estimator counts for Claude, with its
 	// margin.
 	firstRecord  = 7_000
 	mergedRecord = 11_200
+	// recordPermille is how much of a message a record may take.
+	recordPermille = 667
 	// instructionPermille is how much of a record that is too long the system's words may
 	// take: the newest of them.
 	instructionPermille = 750
@@ -44,8 +49,8 @@ func (d *Digest) Record(maxMessage int) []events.RecordLine {
 	if d.Previous != nil {
 		most = mergedRecord
 	}
-	room := min(max(maxMessage/2, minRecord), max(maxMessage-summarize.Frame-textFloor, minRecord), most) - summarize.RecordFrame
-	f := newFitter(all, room)
+	room := min(max(maxMessage*recordPermille/1_000, minRecord), max(maxMessage-summarize.Frame-textFloor, minRecord), most) - summarize.RecordFrame
+	f := newFitter(all, d.folded(), room)
 	f.fit(room * instructionPermille / 1_000)
 	return f.lines()
 }
@@ -55,6 +60,9 @@ func (d *Digest) facts() map[events.RecordKind][]Line {
 	old := map[events.RecordKind][]Line{}
 	if d.Previous != nil {
 		for _, r := range d.Previous.Record {
+			if _, ok := parseFold(r); ok {
+				continue
+			}
 			if l := factLine(r); l.Text != "" {
 				old[r.Kind] = append(old[r.Kind], l)
 			}
@@ -118,15 +126,20 @@ type fact struct {
 }
 
 // fitter makes a record fit: it drops and shortens what can be missed most
-// easily first.
+// easily first. What it drops of some kinds is folded: a line names its turns.
 type fitter struct {
 	facts []fact // in the order of the record
 	age   []int  // oldest first
-	over  int    // units too many
+	room  int
+	over  int // units too many
+
+	earlier map[events.RecordKind]fold // of what was dropped before
+	folds   []events.RecordLine        // of what is dropped
+	folding int                        // units that they take
 }
 
-func newFitter(all map[events.RecordKind][]Line, room int) *fitter {
-	f := &fitter{over: -room}
+func newFitter(all map[events.RecordKind][]Line, earlier map[events.RecordKind]fold, room int) *fitter {
+	f := &fitter{room: room, over: -room, earlier: earlier}
 	for _, k := range factOrder {
 		lines := all[k]
 		if k == events.RecordPathRead {
@@ -149,23 +162,70 @@ func newFitter(all map[events.RecordKind][]Line, room int) *fitter {
 	return f
 }
 
-// fit goes through its steps until nothing is over. Instructions are cut to so many units
-// first, and dropped last.
+// shares are how much of a record each kind keeps when all are too long, per thousand of what
+// instructions leave.
+var recordShares = []struct {
+	kind     events.RecordKind
+	permille int
+}{
+	{events.RecordUser, 350}, {events.RecordPathChanged, 250}, {events.RecordFailure, 250}, {events.RecordTodo, 150},
+}
+
+// fit goes through its steps until nothing is over, and then folds what it dropped, which may
+// take room again. Instructions are cut to so many units first, and dropped last.
 func (f *fitter) fit(instructions int) {
+	for f.drops(instructions); f.fold(); {
+		f.drops(instructions)
+	}
+}
+
+func (f *fitter) drops(instructions int) {
 	is := func(k events.RecordKind) func(*fact) bool { return func(r *fact) bool { return r.Kind == k } }
 	f.capInstructions(instructions)
 	f.drop(is(events.RecordPathRead))
 	f.drop(is(events.RecordIdentifier))
 	f.drop(is(events.RecordDecision))
-	f.cutUsers(160)
-	f.cutUsers(80)
-	f.drop(func(r *fact) bool { return r.Kind == events.RecordFailure && r.fixed })
-	f.drop(is(events.RecordFailure))
-	f.cutUsers(40)
+	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 160) })
+	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 80) })
+	f.cut(events.RecordFailure, freshFailures, func(s string) string { return shortened(s, 80) })
+	fresh := f.newest(events.RecordFailure, freshFailures)
+	f.drop(func(r *fact) bool { return r.Kind == events.RecordFailure && r.fixed && !slices.Contains(fresh, r) })
 	first := f.firstUser()
+	left := f.room - f.folding - f.cost(events.RecordInstruction)
+	for _, x := range recordShares {
+		most := left * x.permille / 1_000
+		for _, i := range f.age {
+			r := &f.facts[i]
+			if f.over <= 0 || f.cost(x.kind) <= most {
+				break
+			}
+			if r.Kind == x.kind && r != first {
+				f.remove(r)
+			}
+		}
+	}
+	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 40) })
+	f.drop(is(events.RecordFailure))
 	f.drop(func(r *fact) bool { return r != first && r.Kind != events.RecordInstruction })
 	f.drop(is(events.RecordInstruction))
 	f.drop(func(*fact) bool { return true })
+}
+
+// cost is that of all lines of a kind.
+func (f *fitter) cost(k events.RecordKind) (n int) {
+	for i := range f.facts {
+		if r := &f.facts[i]; r.Kind == k && !r.gone {
+			n += r.cost
+		}
+	}
+	return n
+}
+
+func (f *fitter) remove(r *fact) {
+	if !r.gone {
+		r.gone = true
+		f.over -= r.cost
+	}
 }
 
 // capInstructions drops instructions that have no room in most units, the newest taken
@@ -204,27 +264,36 @@ func (f *fitter) drop(which func(*fact) bool) {
 		if f.over <= 0 {
 			return
 		}
-		if r := &f.facts[i]; !r.gone && which(r) {
-			r.gone = true
-			f.over -= r.cost
+		if r := &f.facts[i]; which(r) {
+			f.remove(r)
 		}
 	}
 }
 
-// cutUsers cuts user messages to n units, oldest first, but for the newest.
-func (f *fitter) cutUsers(n int) {
-	var users []*fact
+// newest lists the newest n lines of a kind, oldest first.
+func (f *fitter) newest(k events.RecordKind, n int) (all []*fact) {
 	for _, i := range f.age {
-		if r := &f.facts[i]; r.Kind == events.RecordUser {
-			users = append(users, r)
+		if r := &f.facts[i]; r.Kind == k && !r.gone {
+			all = append(all, r)
 		}
 	}
-	for _, r := range users[:max(0, len(users)-freshUsers)] {
+	return all[max(0, len(all)-n):]
+}
+
+// cut shortens the lines of a kind, oldest first, but for so many of the newest.
+func (f *fitter) cut(k events.RecordKind, newest int, by func(string) string) {
+	all := f.newest(k, len(f.facts))
+	for _, r := range all[:max(0, len(all)-newest)] {
 		if f.over <= 0 {
 			return
 		}
-		r.Text = snippet.Clip(r.Text, n)
+		text, note := r.Text, ""
+		if r.fixed {
+			note = " (" + fixedNote + ")"
+			text = strings.TrimSuffix(text, note)
+		}
 		was := r.cost
+		r.Text = by(text) + note
 		r.cost = summarize.RecordCost(r.RecordLine)
 		f.over += r.cost - was
 	}
@@ -250,5 +319,5 @@ func (f *fitter) lines() []events.RecordLine {
 			out = append(out, r.RecordLine)
 		}
 	}
-	return out
+	return append(out, f.folds...)
 }

@@ -1,0 +1,147 @@
+package extract
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// What a record has no room for is folded: one line for each kind says how much more there
+// was, and in which turns it stands, so that a recall finds it. A fold is made of the one in
+// the previous record and what is dropped now, and has a bound of its own: where its turns are
+// too many, the nearest become a range.
+// See docs/adr/0038.
+
+// foldedKinds are those that are folded.
+var foldedKinds = []events.RecordKind{
+	events.RecordInstruction, events.RecordUser, events.RecordPathChanged, events.RecordTodo, events.RecordFailure,
+}
+
+const (
+	// foldUnits bounds the turns of a fold, and foldShare them by the room of the record.
+	foldUnits, foldShare = 480, 16
+	// foldFrom is the room of a record from which it has folds: in a smaller one they would
+	// take the place of facts.
+	foldFrom = 1_500
+)
+
+// fold is what was dropped of a kind, and in which turns it stands: spans, in order.
+type fold struct {
+	count int
+	turns [][2]int64
+}
+
+var foldLine = regexp.MustCompile(`^(\d{1,9}) more, recall turns? ([\d, -]+)$`)
+
+// parseFold reads the line of a fold.
+func parseFold(r events.RecordLine) (f fold, ok bool) {
+	m := foldLine.FindStringSubmatch(r.Text)
+	if m == nil || !slices.Contains(foldedKinds, r.Kind) {
+		return f, false
+	}
+	f.count, _ = strconv.Atoi(m[1])
+	for s := range strings.SplitSeq(m[2], ", ") {
+		from, to, ranged := strings.Cut(s, "-")
+		a, err := strconv.ParseInt(from, 10, 64)
+		b := a
+		if ranged && err == nil {
+			b, err = strconv.ParseInt(to, 10, 64)
+		}
+		if err != nil || b < a {
+			return f, false
+		}
+		f.turns = append(f.turns, [2]int64{a, b})
+	}
+	return f, true
+}
+
+// folded returns the folds of the previous record.
+func (d *Digest) folded() map[events.RecordKind]fold {
+	out := map[events.RecordKind]fold{}
+	if d.Previous != nil {
+		for _, r := range d.Previous.Record {
+			if f, ok := parseFold(r); ok {
+				out[r.Kind] = out[r.Kind].with(f)
+			}
+		}
+	}
+	return out
+}
+
+// with unites two folds.
+func (f fold) with(o fold) fold {
+	all := slices.SortedFunc(slices.Values(slices.Concat(f.turns, o.turns)), func(a, b [2]int64) int { return int(a[0] - b[0]) })
+	out := fold{count: f.count + o.count}
+	for _, t := range all {
+		if n := len(out.turns); n > 0 && t[0] <= out.turns[n-1][1]+1 {
+			out.turns[n-1][1] = max(out.turns[n-1][1], t[1])
+			continue
+		}
+		out.turns = append(out.turns, t)
+	}
+	return out
+}
+
+// line is the line of a fold whose turns take at most so many units.
+func (f fold) line(k events.RecordKind, units int) events.RecordLine {
+	turns := slices.Clone(f.turns)
+	text := func() string {
+		parts := make([]string, len(turns))
+		for i, t := range turns {
+			if parts[i] = strconv.FormatInt(t[0], 10); t[1] > t[0] {
+				parts[i] += "-" + strconv.FormatInt(t[1], 10)
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	list := text()
+	for len(list) > units && len(turns) > 1 {
+		near := 1
+		for i := range turns {
+			if i > 0 && turns[i][0]-turns[i-1][1] < turns[near][0]-turns[near-1][1] {
+				near = i
+			}
+		}
+		turns[near-1][1] = turns[near][1]
+		turns = slices.Delete(turns, near, near+1)
+		list = text()
+	}
+	word := "turns"
+	if len(turns) == 1 && turns[0][0] == turns[0][1] {
+		word = "turn"
+	}
+	return events.RecordLine{
+		Kind: k, Text: fmt.Sprintf("%d more, recall %s %s", f.count, word, list),
+		Turns: [2]int64{turns[0][0], turns[len(turns)-1][1]},
+	}
+}
+
+// fold makes the lines for what is dropped, and reports whether the record is too long with
+// them.
+func (f *fitter) fold() bool {
+	if f.room < foldFrom {
+		return false
+	}
+	f.over -= f.folding
+	f.folds, f.folding = nil, 0
+	for _, k := range foldedKinds {
+		x := f.earlier[k]
+		for i := range f.facts {
+			if r := &f.facts[i]; r.Kind == k && r.gone {
+				x = x.with(fold{1, [][2]int64{{r.Turns[1], r.Turns[1]}}})
+			}
+		}
+		if x.count > 0 {
+			l := x.line(k, min(foldUnits, f.room/foldShare))
+			f.folds = append(f.folds, l)
+			f.folding += summarize.RecordCost(l)
+		}
+	}
+	f.over += f.folding
+	return f.over > 0 && slices.ContainsFunc(f.facts, func(r fact) bool { return !r.gone })
+}
