@@ -11,14 +11,14 @@ import (
 	"compactd/internal/summarize"
 )
 
-// What a record has no room for is folded: one line for each kind says how much more there
-// was, and in which turns it stands, so that a recall finds it. A fold is made of the one in
+// What a record has no room for is folded: one line for each kind states how much more there
+// was, and in which turns it is, so that a recall finds it. A fold is made of the one in
 // the previous record and what is dropped now, and has a bound of its own: where its turns are
 // too many, the nearest become a range.
 // See docs/adr/0038.
 
-// foldedKinds are those that are folded.
-var foldedKinds = []events.RecordKind{
+// foldKinds are those that have folds.
+var foldKinds = []events.RecordKind{
 	events.RecordInstruction, events.RecordUser, events.RecordPathChanged, events.RecordTodo, events.RecordFailure,
 }
 
@@ -41,7 +41,7 @@ var foldLine = regexp.MustCompile(`^(\d{1,9}) more, recall turns? ([\d, -]+)$`)
 // parseFold reads the line of a fold.
 func parseFold(r events.RecordLine) (f fold, ok bool) {
 	m := foldLine.FindStringSubmatch(r.Text)
-	if m == nil || !slices.Contains(foldedKinds, r.Kind) {
+	if m == nil || !slices.Contains(foldKinds, r.Kind) {
 		return f, false
 	}
 	f.count, _ = strconv.Atoi(m[1])
@@ -60,8 +60,8 @@ func parseFold(r events.RecordLine) (f fold, ok bool) {
 	return f, true
 }
 
-// folded returns the folds of the previous record.
-func (d *Digest) folded() map[events.RecordKind]fold {
+// folds returns those of the previous record.
+func (d *Digest) folds() map[events.RecordKind]fold {
 	out := map[events.RecordKind]fold{}
 	if d.Previous != nil {
 		for _, r := range d.Previous.Record {
@@ -129,7 +129,7 @@ func (f *fitter) fold() bool {
 	}
 	f.over -= f.folding
 	f.folds, f.folding = nil, 0
-	for _, k := range foldedKinds {
+	for _, k := range foldKinds {
 		x := f.earlier[k]
 		for i := range f.facts {
 			if r := &f.facts[i]; r.Kind == k && r.gone {
