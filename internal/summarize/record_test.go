@@ -61,7 +61,7 @@ func TestRecordBounds(t *testing.T) {
 	}
 }
 
-// What a record has no room for is folded: one line for each kind names its turns, whatever
+// What a record has no room for has a fold: one line for each kind names its turns, whatever
 // the number of summaries, and of each kind the newest are there word by word (C3, C6).
 func TestFolds(t *testing.T) {
 	const turns = 20
@@ -76,12 +76,12 @@ func TestFolds(t *testing.T) {
 		}{{events.RecordUser, "wish %d: "}, {events.RecordPathChanged, "/repo/changed/%d.go"}, {events.RecordFailure, "`make part%d`"}} {
 			verbatim, folds := 0, 0
 			for n := 1; n < first+turns; n++ {
-				has, folded := false, false
+				has, named := false, false
 				for _, l := range previous.Record {
 					has = has || l.Kind == k.kind && strings.Contains(l.Text, fmt.Sprintf(k.text, n))
-					folded = folded || l.Kind == k.kind && names(l.Text, n)
+					named = named || l.Kind == k.kind && names(l.Text, n)
 				}
-				if verbatim += one(has); !has && !folded {
+				if verbatim += one(has); !has && !named {
 					t.Errorf("after turn %d the %s of turn %d is neither there nor named", first+turns-1, k.kind, n)
 				}
 				if n > first+turns-4 && !has {

@@ -184,7 +184,7 @@ func (p *Summarize) validate(check func(ok bool, format string, args ...any)) {
 }
 
 // leastCeiling is what a summary may cost in any case but for CeilingTokens, or a tenth of
-// the available input where that is less: no conversation can be told in much less.
+// the available input where that is less: no conversation can be condensed to much less.
 const leastCeiling measure.Tokens = 800
 
 // Ceiling is the most that a summary may cost, record included.

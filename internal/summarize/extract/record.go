@@ -50,7 +50,7 @@ func (d *Digest) Record(maxMessage int) []events.RecordLine {
 		most = mergedRecord
 	}
 	room := min(max(maxMessage*recordPermille/1_000, minRecord), max(maxMessage-summarize.Frame-textFloor, minRecord), most) - summarize.RecordFrame
-	f := newFitter(all, d.folded(), room)
+	f := newFitter(all, d.folds(), room)
 	f.fit(room * instructionPermille / 1_000)
 	return f.lines()
 }
@@ -126,7 +126,8 @@ type fact struct {
 }
 
 // fitter makes a record fit: it drops and shortens what can be missed most
-// easily first. What it drops of some kinds is folded: a line names its turns.
+// easily first. What it drops of some kinds has a fold: a line
+// names its turns.
 type fitter struct {
 	facts []fact // in the order of the record
 	age   []int  // oldest first
