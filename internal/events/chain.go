@@ -1,6 +1,7 @@
 package events
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -138,4 +139,36 @@ func (e *envelope) digestOf(parent, name string, v Raw) Digest {
 		e.problems.add(CodeBadType, fmt.Sprint(parent, name), "%v", err)
 	}
 	return d
+}
+
+// Bytes of a content hash: first the sequence, then the beginning of the SHA-256.
+const (
+	hashSeqBytes = 5
+	hashBytes    = 12
+)
+
+// ContentHash names a text of the turn at a sequence of the log, in 24 hexadecimal digits. It
+// finds the turn, and nobody can make it without the text: it needs no store, and is the same
+// at every worker.
+func ContentHash(seq uint64, text string) string {
+	var b [hashBytes]byte
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], seq)
+	copy(b[:hashSeqBytes], n[8-hashSeqBytes:])
+	sum := sha256.Sum256([]byte(text))
+	copy(b[hashSeqBytes:], sum[:])
+	return hex.EncodeToString(b[:])
+}
+
+var errContentHash = errors.New("is not 24 hexadecimal digits in lower case")
+
+// SeqOfContent is the sequence in what [ContentHash] makes.
+func SeqOfContent(hash string) (seq uint64, err error) {
+	b, err := hex.DecodeString(hash)
+	if err != nil || len(b) != hashBytes || hex.EncodeToString(b) != hash {
+		return 0, errContentHash
+	}
+	var n [8]byte
+	copy(n[8-hashSeqBytes:], b[:hashSeqBytes])
+	return binary.BigEndian.Uint64(n[:]), nil
 }

@@ -198,18 +198,7 @@ func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
 	if r.Format != "" && !r.Format.Known() {
 		env.problems.join(unknownFormat())
 	}
-	if m, ok := env.take("messages"); !ok {
-		env.problems.add(CodeMissingField, "messages", "is required")
-	} else if r.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
-		env.problems.add(CodeBadType, "messages", "must be an array")
-	} else if len(r.Messages) > MaxSyncMessages {
-		env.problems.add(CodeTooLarge, "messages", "are more than %d", MaxSyncMessages)
-	}
-	for i, m := range r.Messages {
-		if m.Kind() != '{' {
-			env.problems.add(CodeBadMessage, "messages", "%d is not an object", i)
-		}
-	}
+	r.Messages = env.messages()
 	return r, env.problems.err()
 }
 

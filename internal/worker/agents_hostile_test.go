@@ -171,8 +171,8 @@ func TestAgentsBodies(t *testing.T) {
 			break
 		}
 	}
-	if waiting != 4 {
-		t.Errorf("%d bodies of 4 MiB are read for one tenant, want 4", waiting)
+	if waiting != 8 {
+		t.Errorf("%d bodies of 4 MiB are read for one tenant, want 8", waiting)
 	}
 	if status, text := e.do(acmeToken, "POST", "/v1/sessions/acme/s/turns", string(turn(1))); status != 200 {
 		t.Errorf("another tenant meanwhile: %d %s", status, text)

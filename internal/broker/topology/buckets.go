@@ -19,6 +19,8 @@ const (
 	MembersBucket = "MEMBERS"
 	// SharesBucket has a key for each tenant that used models under a limit.
 	SharesBucket = "SHARES"
+	// PrefixesBucket has a key for the beginning of each history whose session nobody named.
+	PrefixesBucket = "PREFIXES"
 )
 
 // buckets are all of them, with what they are for.
@@ -26,6 +28,7 @@ var buckets = []struct{ name, description string }{
 	{LeasesBucket, "compactd: who holds which partition"},
 	{MembersBucket, "compactd: running workers"},
 	{SharesBucket, "compactd: what tenants have used of models"},
+	{PrefixesBucket, "compactd: sessions by how their histories begin"},
 }
 
 // DeleteMarkerTTL is how long the server keeps the delete marker of a key. A watch that was

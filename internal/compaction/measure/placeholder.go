@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,8 @@ const (
 	recallMessage = ", message "
 	RecallMarker  = RecallHead + "any turn to see it."
 
+	recallHash = " Retrieve: hash="
+
 	recallNotice = 44 // most units of what a placeholder adds, numbers included
 )
 
@@ -46,6 +49,9 @@ const (
 const (
 	TrimTail  = "\n[Content cut to fit the context window; the whole is kept as turn %d, message %d]"
 	LimitTail = "The whole output is kept as turn %d, message %d"
+
+	hashTrimTail  = "\n[Content cut to fit the context window. Retrieve the whole: hash=%s]"
+	hashLimitTail = "Retrieve the whole output: hash=%s"
 
 	trimNotice  = 128 // most units of trimTail, numbers included
 	NoticeFrom  = 256 // units of a cut content from which it has a notice
@@ -89,6 +95,33 @@ func (e *Entry) Recall(placeholder ...string) string {
 	b = append(b, recallTurn...)
 	b = append(strconv.AppendUint(b, uint64(e.Turn), 10), recallMessage...)
 	return string(strconv.AppendUint(b, uint64(e.Index), 10))
+}
+
+// RecallByHash is Recall for models that look originals up by [events.ContentHash]: original
+// is the text that the placeholder stands for.
+func (e *Entry) RecallByHash(original string, placeholder ...string) string {
+	text := strings.Join(placeholder, "")
+	if e.Ceiling == 0 {
+		return text
+	}
+	return text + recallHash + events.ContentHash(uint64(e.Seq), original)
+}
+
+// TrimNotice is the notice behind a text that was cut; hash is that of the original, "" where
+// its place is named.
+func (e *Entry) TrimNotice(hash string) string {
+	if hash != "" {
+		return fmt.Sprintf(hashTrimTail, hash)
+	}
+	return fmt.Sprintf(TrimTail, e.Turn, e.Index)
+}
+
+// LimitNotice is where the whole of a tool's output is, likewise.
+func (e *Entry) LimitNotice(hash string) string {
+	if hash != "" {
+		return fmt.Sprintf(hashLimitTail, hash)
+	}
+	return fmt.Sprintf(LimitTail, e.Turn, e.Index)
 }
 
 // UnitsOf is the size of a text that is plain ASCII.

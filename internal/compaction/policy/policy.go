@@ -42,8 +42,8 @@ type Policy struct {
 	LimitTokens measure.Tokens `json:"limit_tokens"`
 	Buffers     Buffers        `json:"buffers"`
 
-	// Recall is how the agent lets its model look up originals, one of mcp, none and tool:
-	// over MCP, by a tool of its own over compactd.recall, or not. A notice to
+	// Recall is how the agent lets its model look up originals, one of hash, mcp, none and tool:
+	// by the hash in a placeholder, over MCP, by a tool of its own over compactd.recall, or not. A notice to
 	// recall makes a model without that tool call one that does not exist. Absent is none.
 	Recall string `json:"recall"`
 	// RecallNotice makes every placeholder name the place of its original, where Recall has a
@@ -71,6 +71,9 @@ const (
 	recallNone = "none"
 	recallTool = "tool"
 	recallMCP  = "mcp"
+
+	// recallHash is for models whose tool takes the hash that a placeholder has.
+	recallHash = "hash"
 )
 
 // Bounds of Pins.
@@ -81,8 +84,11 @@ const (
 
 // NamesPlaces reports whether placeholders name the places of their originals.
 func (p *Policy) NamesPlaces() bool {
-	return p.RecallNotice && (p.Recall == recallTool || p.Recall == recallMCP)
+	return p.RecallNotice && (p.Recall == recallTool || p.Recall == recallMCP || p.Recall == recallHash)
 }
+
+// NamesHashes reports whether they have hashes of the originals in their place.
+func (p *Policy) NamesHashes() bool { return p.RecallNotice && p.Recall == recallHash }
 
 // Set returns the policy with the fields of a JSON object set, objects field by
 // field, lists as a whole. It may not validate. Unknown and duplicate fields, and
@@ -164,7 +170,7 @@ func (p Policy) Validate() error {
 	check(p.TriggerMode == modeRatio || p.TriggerMode == modeTokens || p.TriggerMode == modeBuffer, "trigger_mode must be one of buffer, ratio, tokens")
 	tokens("threshold_tokens", p.ThresholdTokens)
 	check(p.TriggerMode != modeTokens || p.ThresholdTokens > 0, "threshold_tokens must be above 0 with trigger_mode tokens")
-	check(p.Recall == "" || p.Recall == recallNone || p.Recall == recallTool || p.Recall == recallMCP, "recall must be one of mcp, none, tool")
+	check(p.Recall == "" || p.Recall == recallNone || p.Recall == recallTool || p.Recall == recallMCP || p.Recall == recallHash, "recall must be one of hash, mcp, none, tool")
 	check(len(p.Pins) <= maxPins, "pins must be at most %d", maxPins)
 	for _, pattern := range p.Pins {
 		check(pattern != "" && len(pattern) <= maxPattern, "pins must have 1 to %d bytes each", maxPattern)

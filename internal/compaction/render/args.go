@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 
@@ -21,7 +20,7 @@ func cutArgs(e *measure.Entry, args events.Raw) events.Raw {
 	kept, notice := e.Kept()
 	_, base := measure.WeighJSON(args)
 	most := base*kept/max(int64(e.JSON), 1) + measure.CeilDiv(notice, measure.PlainUnits)
-	tail := fmt.Sprintf(measure.TrimTail, e.Turn, e.Index)
+	tail := e.TrimNotice("")
 	return events.Raw(fitWeight(measure.WeighJSON, kept+notice, most, func(room int64) string {
 		return string(argsWithin(args, room, tail))
 	}))

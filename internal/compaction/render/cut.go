@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 
 	"compactd/internal/compaction/measure"
@@ -24,13 +23,13 @@ func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 		n, base := measure.Weigh(p.Text)
 		switch {
 		case p.Kind == events.PartResult && e.Op != measure.OpTrim:
-			p.SetText(limited(e, p.Text, most))
+			p.SetText(r.limited(e, p.Text, most))
 		case p.Kind != events.PartResult && p.Kind != events.PartText:
 			n, base = 0, 0
 		case room <= 0:
 			continue
 		case n >= room || base > most:
-			p.SetText(cutText(e, p.Text, room, most))
+			p.SetText(r.cutText(e, p.Text, room, most))
 			n = room
 		}
 		room, most = room-n, most-base
@@ -40,11 +39,11 @@ func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 
 // limited returns the end or ends of a tool's output that are kept. The ceiling of
 // units holds for bytes as well; most is what the text that stays may weigh.
-func limited(e *measure.Entry, text string, most int64) string {
+func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	l := measure.DefaultOutputLimits()
 	room, notice := e.Kept()
 	l.MaxLines, l.Keep = int64(e.Lines), e.Op.Direction()
-	l.Whole = fmt.Sprintf(measure.LimitTail, e.Turn, e.Index)
+	l.Whole = e.LimitNotice(r.hash(e, text))
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64
 	}
@@ -57,7 +56,7 @@ func limited(e *measure.Entry, text string, most int64) string {
 
 // cutText returns the head of a text, at most room units and most tokens of it, with a
 // notice that it is cut. A text too short for one has dots, and is never empty.
-func cutText(e *measure.Entry, text string, room, most int64) string {
+func (r *renderer) cutText(e *measure.Entry, text string, room, most int64) string {
 	head := fitWeight(measure.Weigh, room, most, func(room int64) string {
 		s, _ := measure.CutUnits(text, room)
 		return s
@@ -65,7 +64,15 @@ func cutText(e *measure.Entry, text string, room, most int64) string {
 	if _, notice := e.Kept(); notice == 0 {
 		return cmp.Or(head, "...")
 	}
-	return head + fmt.Sprintf(measure.TrimTail, e.Turn, e.Index)
+	return head + e.TrimNotice(r.hash(e, text))
+}
+
+// hash is that of a text of an entry where the model looks originals up by it, else "".
+func (r *renderer) hash(e *measure.Entry, text string) string {
+	if !r.view.ByHash {
+		return ""
+	}
+	return events.ContentHash(uint64(e.Seq), text)
 }
 
 // shareOf is what the texts of an entry that is cut may weigh: as much of their weight

@@ -161,17 +161,25 @@ func (r *renderer) edit(m *events.Message, i int) error {
 	}
 	switch e.Op {
 	case measure.OpClear:
-		r.parts[n].SetText(e.Recall(measure.ClearText))
+		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.ClearText))
 	case measure.OpClearOld:
-		r.parts[n].SetText(e.Recall(measure.ClearOldText))
+		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.ClearOldText))
 	case measure.OpDeduplicate:
 		path, err := r.path(&parts[0], i)
 		if err != nil {
 			return err
 		}
-		r.parts[n].SetText(e.Recall(measure.DedupeHead, path, measure.DedupeTail))
+		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.DedupeHead, path, measure.DedupeTail))
 	}
 	return nil
+}
+
+// recall is the placeholder of a result, with how the model looks its original up.
+func (r *renderer) recall(e *measure.Entry, original string, placeholder ...string) string {
+	if r.view.ByHash {
+		return e.RecallByHash(original, placeholder...)
+	}
+	return e.Recall(placeholder...)
 }
 
 // path finds the file that the result at entry i read.

@@ -17,6 +17,7 @@ type View struct {
 	PlaceholderRole events.Role // of summaries and truncation notices, see [measure.Custom]; "" is the user
 	SystemInside    bool        // the model takes the system's messages within a conversation; see [SystemInside]
 	Alternate       bool        // the provider refuses two messages of the user, or the assistant, in a row; see [traits.Alternates]
+	ByHash          bool        // the model looks originals up by their hash, not by their place
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
 }
@@ -173,7 +174,7 @@ func (r *renderer) message(from, to int) error {
 	case measure.KindSummary:
 		return r.summary(first)
 	case measure.KindTruncation:
-		return r.placeholder(truncationMessage(first))
+		return r.placeholder(r.truncationMessage(first))
 	case measure.KindRestored:
 		return r.restored(first)
 	}

@@ -30,7 +30,7 @@ func (r *renderer) restored(e *measure.Entry) error {
 	}
 	out := text.String()
 	if room, _ := e.Kept(); int64(events.Units(out)) > room {
-		out = cutText(e, out, room, shareOf(&own, shown))
+		out = r.cutText(e, out, room, shareOf(&own, shown))
 	}
 	return r.addMade(textMessage(events.RoleUser, fmt.Sprintf(measure.RestoreHead, name, e.Turn)+out))
 }

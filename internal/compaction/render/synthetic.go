@@ -29,9 +29,9 @@ func idOf(format string, args ...any) string {
 
 // truncationMessage is a truncation notice. Of its range only the end is sure: a
 // summary may take the beginning.
-func truncationMessage(e *measure.Entry) events.Message {
+func (r *renderer) truncationMessage(e *measure.Entry) events.Message {
 	text := measure.TruncateText
-	if int64(e.Text) > measure.UnitsOf(text) {
+	if int64(e.Text) > measure.UnitsOf(text) && !r.view.ByHash { // a range has no hash
 		text += measure.RecallMarker
 	}
 	m := textMessage(events.RoleUser, text)

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"compactd/internal/worker/query"
+	"compactd/internal/worker/sidecar"
 )
 
 // Config describes an [Edge]. Fields without a default are required.
@@ -95,6 +96,7 @@ type Edge struct {
 	listener  net.Listener
 	publisher *query.Publisher
 	hub       *hub
+	sidecar   *sidecar.Sidecar
 	metrics   *Metrics
 	tenants   tenants
 
@@ -117,6 +119,9 @@ func New(c Config) (*Edge, error) {
 		e.publisher, err = query.NewPublisher(c.Publish, c.Read, c.Partitions, c.OnError)
 	}
 	if err != nil {
+		return nil, fmt.Errorf("new edge: %w", err)
+	}
+	if e.sidecar, err = sidecar.New(sidecar.Config{Conn: c.Read, Service: c.Service, OnError: c.OnError}); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
 	e.hub = newHub(read, c.MaxStreams, c.OnError)

@@ -72,13 +72,16 @@ func routed(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// routeOf is the last word of a pattern, which the code wrote.
+// routeOf is the last word of a pattern that is no wildcard, which the code wrote.
 func routeOf(pattern string) string {
 	switch {
 	case strings.HasPrefix(pattern, mcpPath):
 		return "mcp"
 	case pattern == "/" || pattern == "":
 		return otherRoute
+	}
+	if strings.HasSuffix(pattern, "}") {
+		pattern = path.Dir(pattern)
 	}
 	return strings.TrimSuffix(path.Base(pattern), ".json")
 }

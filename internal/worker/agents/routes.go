@@ -22,6 +22,7 @@ func (e *Edge) handler() http.Handler {
 		e.route(mux, http.MethodPost, sessionPath+"/"+v.path, func(w http.ResponseWriter, r *http.Request) error { return e.publish(w, r, v) })
 	}
 	e.route(mux, http.MethodGet, sessionPath+"/events", e.stream)
+	e.gateways(mux)
 	mux.Handle(mcpPath+"{tenant}/{session}", e.mcpHandler())
 	e.route(mux, http.MethodGet, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
 		data, err := schema.OpenAPI()

@@ -3,14 +3,15 @@ package agents
 import (
 	"sync"
 
+	"compactd/internal/events"
 	"compactd/internal/worker/query"
 )
 
 // Bounds of what is done at once. One tenant never has more than its share.
 const (
-	maxBodyBytes       = 64 << 20 // of events that are read or published
-	maxTenantBodyBytes = 16 << 20
-	maxTenantEvents    = 256 // that wait for their outcome
+	maxBodyBytes       = 96 << 20            // of events that are read or published
+	maxTenantBodyBytes = events.MaxSyncBytes // so that the largest one has a place
+	maxTenantEvents    = 256                 // that wait for their outcome
 	maxTenantReads     = 16
 )
 

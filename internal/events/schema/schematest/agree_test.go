@@ -22,7 +22,7 @@ var least = map[string]string{
 	"attach-request": `{"session":"s","attachments":[]}`,
 	"check-request":  `{"session":"s"}`, "context-request": `{"session":"s"}`, "files-request": `{"session":"s"}`, "history-request": `{"session":"s"}`, "stats-request": `{"session":"s"}`,
 	"recall-request": `{"session":"s","turn":1}`, "outcome-request": `{"session":"s","seq":1}`, "sessions-request": `{}`,
-	"sync-request": `{"session":"s","messages":[]}`,
+	"sync-request": `{"session":"s","messages":[]}`, "compress-request": `{"messages":[]}`, "usage-request": `{"view":"0:a","usage":{}}`,
 }
 
 // values are put into every field, one at a time.

@@ -39,6 +39,17 @@ var agentSummaries = map[string]string{
 	"end":      "End the session.",
 }
 
+// gatewayPaths are what gateways call before and after a model.
+var gatewayPaths = []struct {
+	name, method, path, summary string
+	hash                        bool
+	refusals                    []int
+}{
+	{"compress", "post", "/v1/compress", "The history that a gateway is about to send: what of it to send. It gives the history back where nothing can be done.", false, []int{400, 401, 403, 405, 413, 429, 500, 503}},
+	{"usage", "post", "/v1/usage", "What the provider counted for a call with that history.", false, []int{400, 401, 403, 405, 413, 429, 500, 503}},
+	{"retrieve", "get", "/v1/retrieve/{hash}", "The text that a placeholder stands for.", true, []int{400, 401, 403, 404, 405, 429, 500, 503}},
+}
+
 // describeVerbs adds what only the listener for agents has: its events, and the stream of
 // outcomes.
 func describeVerbs(verbs []AgentVerb, all map[string]*jsonschema.Schema, paths object, used map[string]bool) error {
@@ -75,6 +86,19 @@ func describeVerbs(verbs []AgentVerb, all map[string]*jsonschema.Schema, paths o
 				"422": response("It is stored, and was refused.", answer),
 			}, 400, 401, 403, 405, 409, 413, 429, 500, 503),
 		}}
+	}
+	for _, g := range gatewayPaths {
+		about := object{"operationId": g.name, "summary": g.summary, "servers": servers, "security": security}
+		if g.hash {
+			about["parameters"] = []any{text("path", "hash", true, "That of a placeholder.", object{"type": "string", "pattern": "^[0-9a-f]{24}$"})}
+		} else {
+			about["parameters"] = []any{text("header", events.SessionHeader, false, "The name of the session, where the body has none.", object{"type": "string", "maxLength": 256})}
+			about["requestBody"] = object{"content": object{"application/json": object{"schema": ref(g.name + "-request")}}}
+			used[g.name+"-request"] = true
+		}
+		used[g.name+"-response"] = true
+		about["responses"] = refusals(object{"200": response("The answer.", ref(g.name+"-response"))}, g.refusals...)
+		paths[g.path] = object{g.method: about}
 	}
 	stream := response("Each outcome has its kind as event, its payload as data, and its sequence as id.", object{"type": "string"})
 	stream["content"] = object{"text/event-stream": object{"schema": object{"type": "string"}}}

@@ -58,6 +58,8 @@ var payloads = []Payload{
 	in[events.SessionsRequest]("sessions-request", events.DecodeSessionsRequest, sessionsRules),
 	in[events.StatsRequest]("stats-request", events.DecodeStatsRequest, statsRules),
 	in[syncPayload]("sync-request", events.DecodeSyncRequest, syncRules),
+	in[events.CompressRequest]("compress-request", events.DecodeCompressRequest, compressRules),
+	in[events.UsageRequest]("usage-request", events.DecodeUsageRequest, usageRules),
 
 	out[events.AttachResponse]("attach-response", nil),
 	out[events.CheckResponse]("check-response", nil),
@@ -72,6 +74,9 @@ var payloads = []Payload{
 	out[events.SessionsResponse]("sessions-response", nil),
 	out[events.StatsResponse]("stats-response", budgetRules),
 	out[events.SyncResponse]("sync-response", budgetRules),
+	out[events.CompressResponse]("compress-response", nil),
+	out[events.UsageResponse]("usage-response", nil),
+	out[events.RetrieveResponse]("retrieve-response", nil),
 	out[events.ServiceError]("error", nil),
 }
 

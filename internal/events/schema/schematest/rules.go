@@ -189,6 +189,15 @@ var (
 		"refused.error": types("string", "object", "array"), "refused.status": both(between(100, 599), described("HTTP status")), "refused.view": text(maxName),
 		"forked_from": required("session"), "forked_from.turn": between(0, events.MaxNumber), "forked_from.session": pattern(sessionPattern),
 	})
+	compressRules = with(envelope, rules{
+		"": required("messages"), "model": text(maxName), "messages[]": objects, "config": types("object"),
+		"config.session_id": text(maxName), "config.mode": text(maxName), "config.frozen_message_count": between(0, events.MaxNumber),
+	})
+	usageRules = with(envelope, rules{
+		"": required("view", "usage"), "session": both(text(maxName), described("absent is the one of the header X-Headroom-Session-Id")),
+		"view":  both(text(maxName), func(s *jsonschema.Schema) { s.MinLength = new(1) }),
+		"usage": both(types("object"), described("What the provider counted for the call, in its shape.")),
+	})
 	nextCall = with(modelOf, rules{
 		"context_window": between(1, events.MaxTokens), "tokens": between(0, events.MaxTokens), "format": formats,
 		"system": types("string", "array"), "tools": types("array"), "messages[]": objects,

@@ -1,0 +1,138 @@
+package coord
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+const (
+	// PrefixTTL is how long a session is found by its history after the last request.
+	PrefixTTL = 14 * 24 * time.Hour
+	// usageTTL is how long usage waits for the next request of its session.
+	usageTTL = time.Hour
+	// maxPrefixes bounds the digests of one look-up. The server answers 1,024.
+	maxPrefixes = 512
+)
+
+// Prefixes is the bucket of sessions that nobody named: one key of a tenant for each digest that
+// the history of a session begins with. Beside them are what providers counted, until the
+// session's next request.
+type Prefixes struct{ bucket, usage bucket }
+
+// NewPrefixes returns the prefixes.
+func NewPrefixes(js jetstream.JetStream) *Prefixes {
+	return &Prefixes{newBucket(js, topology.PrefixesBucket, PrefixTTL), newBucket(js, topology.PrefixesBucket, usageTTL)}
+}
+
+// Prefix is a session that has a digest.
+type Prefix struct {
+	Session string
+	Written time.Time
+}
+
+// Find returns the sessions of a tenant that have one of some digests. Of very many it looks up
+// the first and the last.
+func (p *Prefixes) Find(ctx context.Context, tenant string, digests []events.Digest) (map[events.Digest]Prefix, error) {
+	if len(digests) == 0 {
+		return nil, nil
+	}
+	if len(digests) > maxPrefixes {
+		digests = append(digests[:maxPrefixes/2:maxPrefixes/2], digests[len(digests)-maxPrefixes/2:]...)
+	}
+	keys := make([]string, len(digests))
+	for i, d := range digests {
+		keys[i] = prefixKey(tenant, d)
+	}
+	out := map[events.Digest]Prefix{}
+	err := p.bucket.getMany(ctx, keys, func(key string, value []byte, written time.Time) {
+		_, text, _ := strings.Cut(key, ".")
+		if d, err := events.ParseDigest(text); err == nil {
+			out[d] = Prefix{string(value), written}
+		}
+	})
+	return out, jsapi.Wrap(err, "look up prefixes of %s", tenant)
+}
+
+// Save notes that the session of a tenant has a digest, from now on for [PrefixTTL].
+func (p *Prefixes) Save(ctx context.Context, tenant string, d events.Digest, session string) error {
+	_, err := p.bucket.put(ctx, prefixKey(tenant, d), []byte(session), nil)
+	return jsapi.Wrap(err, "write prefix of %s", tenant)
+}
+
+func prefixKey(tenant string, d events.Digest) string { return tenant + "." + d.String() }
+
+// Usage returns what is kept for a session, nil for nothing.
+func (p *Prefixes) Usage(ctx context.Context, a events.Address) ([]byte, error) {
+	e, err := p.usage.get(ctx, usageKey(a))
+	return e.value, jsapi.Wrap(err, "read usage of %s", a)
+}
+
+// SaveUsage keeps a value for a session.
+func (p *Prefixes) SaveUsage(ctx context.Context, a events.Address, value []byte) error {
+	_, err := p.usage.put(ctx, usageKey(a), value, nil)
+	return jsapi.Wrap(err, "write usage of %s", a)
+}
+
+// DropUsage removes what is kept for a session.
+func (p *Prefixes) DropUsage(ctx context.Context, a events.Address) error {
+	return jsapi.Wrap(p.usage.remove(ctx, usageKey(a), nil), "remove usage of %s", a)
+}
+
+func usageKey(a events.Address) string { return a.Tenant + ".usage-" + a.Session }
+
+// getMany calls fn with each of some keys that there is, from any copy of the bucket.
+func (b *bucket) getMany(ctx context.Context, keys []string, fn func(key string, value []byte, written time.Time)) error {
+	in := struct {
+		Subjects []string `json:"multi_last"`
+	}{make([]string, len(keys))}
+	for i, k := range keys {
+		in.Subjects[i] = b.prefix() + k
+	}
+	body, err := events.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
+	defer cancel()
+	nc := b.js.Conn()
+	sub, err := nc.SubscribeSync(nc.NewRespInbox())
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	if err := nc.PublishRequest("$JS.API.DIRECT.GET."+topology.StreamOf(b.name), sub.Subject, body); err != nil {
+		return err
+	}
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return err
+		}
+		switch status := m.Header.Get("Status"); status {
+		case "":
+		case "204", "404": // the end; nothing
+			return nil
+		default:
+			return fmt.Errorf("status %s %s", status, m.Header.Get("Description"))
+		}
+		subject := m.Header.Get(jetstream.SubjectHeader)
+		e := newEntry(strings.TrimPrefix(subject, b.prefix()), m.Data, jsapi.ParseSeq(m.Header.Get(jetstream.SequenceHeader)), nats.Header(m.Header))
+		written, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+		if err != nil {
+			return fmt.Errorf("time of key %s: %w", strconv.Quote(e.key), err)
+		}
+		if e.value != nil {
+			fn(e.key, e.value, written)
+		}
+	}
+}

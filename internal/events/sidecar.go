@@ -1,0 +1,162 @@
+package events
+
+import (
+	"cmp"
+
+	"compactd/internal/events/codec"
+	"compactd/internal/events/models"
+)
+
+// Header that names the session of a request to compress, and of its usage.
+const SessionHeader = "X-Headroom-Session-Id"
+
+// CompressRequest is a history that a gateway is about to send to a model.
+type CompressRequest struct {
+	V        int            `json:"v,omitzero"`
+	Model    string         `json:"model,omitzero"` // its name, perhaps as PROVIDER/NAME
+	Messages []Raw          `json:"messages"`       // the whole history
+	Config   CompressConfig `json:"config,omitzero"`
+}
+
+// CompressConfig are the options of a request to compress.
+type CompressConfig struct {
+	SessionID string `json:"session_id,omitzero"` // any name; "" finds the session by its history
+	// Mode ccr states that the model has a tool that takes the hashes of placeholders.
+	Mode string `json:"mode,omitzero"`
+	// Frozen is how many messages are in the provider's cache. What was sent never changes
+	// within a generation, whatever it is.
+	Frozen int64 `json:"frozen_message_count,omitzero"`
+}
+
+// ModeRetrieve is the mode of models that look originals up by hash.
+const ModeRetrieve = "ccr"
+
+// CompressResponse is the history to send. A failure of compactd leaves it as it came, and has
+// a code: the call that waits for it goes on.
+type CompressResponse struct {
+	V            int           `json:"v"`
+	Messages     []Raw         `json:"messages"`
+	TokensBefore int64         `json:"tokens_before"` // estimates
+	TokensAfter  int64         `json:"tokens_after"`
+	TokensSaved  int64         `json:"tokens_saved"`
+	Ratio        float64       `json:"compression_ratio"` // after by before
+	Hashes       []string      `json:"ccr_hashes"`        // in messages that compactd made
+	Session      string        `json:"session,omitzero"`  // its name; "" where the history belongs to none
+	View         string        `json:"view,omitzero"`     // names what is sent, for usage
+	Generation   int64         `json:"generation"`
+	Warnings     []SyncWarning `json:"warnings,omitzero"`
+	Code         Code          `json:"code,omitzero"` // why the messages are as they came
+	Message      string        `json:"message,omitzero"`
+	Hint         string        `json:"hint,omitzero"`
+}
+
+// UsageRequest is what a provider counted for a call with a history of a [CompressResponse].
+type UsageRequest struct {
+	V       int    `json:"v,omitzero"`
+	Session string `json:"session"`
+	View    string `json:"view"`
+	Usage   Raw    `json:"usage"` // in its provider's shape
+}
+
+// UsageResponse states that usage is kept for the next request of the session.
+type UsageResponse struct {
+	V       int    `json:"v"`
+	Session string `json:"session"`
+	View    string `json:"view"`
+}
+
+// RetrieveResponse is what a placeholder stands for.
+type RetrieveResponse struct {
+	V        int    `json:"v"`
+	Hash     string `json:"hash"`
+	Original string `json:"original_content"`
+	Tool     string `json:"tool_name,omitzero"`
+	Session  string `json:"session"`
+}
+
+// DecodeCompressRequest reads the body of a request to compress. Its error is an [*Invalid]. It
+// holds parts of data, which must not change afterwards.
+func DecodeCompressRequest(data []byte) (*CompressRequest, error) {
+	env, err := decodeEnvelope(data, MaxSyncBytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &CompressRequest{V: Version, Model: env.text("model"), Messages: env.messages()}
+	ms, _ := env.object("config")
+	for _, f := range ms {
+		if f.Value.Kind() == 'n' {
+			continue
+		}
+		switch f.Name {
+		case "session_id":
+			r.Config.SessionID = env.textOf("config.", f.Name, f.Value)
+		case "mode":
+			r.Config.Mode = env.textOf("config.", f.Name, f.Value)
+		case "frozen_message_count":
+			r.Config.Frozen = env.countOf("config.", f.Name, f.Value, 0, MaxNumber)
+		}
+	}
+	return r, env.problems.err()
+}
+
+// DecodeUsageRequest reads the body of a request with usage. Its error is an [*Invalid].
+func DecodeUsageRequest(data []byte) (*UsageRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &UsageRequest{V: Version, Session: env.text("session"), View: env.text("view"), Usage: env.raw("usage", '{')}
+	if r.View == "" {
+		env.problems.add(CodeMissingField, "view", "is required")
+	}
+	if r.Usage == nil {
+		env.problems.add(CodeMissingField, "usage", "is required")
+	}
+	return r, env.problems.err()
+}
+
+// messages reads the required list of messages of a history.
+func (e *envelope) messages() []Raw {
+	m, ok := e.take("messages")
+	if !ok {
+		e.problems.add(CodeMissingField, "messages", "is required")
+		return nil
+	}
+	all, err := codec.ReadArray(codec.Clean(m))
+	switch {
+	case err != nil:
+		e.problems.add(CodeBadType, "messages", "must be an array")
+	case len(all) > MaxSyncMessages:
+		e.problems.add(CodeTooLarge, "messages", "are more than %d", MaxSyncMessages)
+	}
+	for i, m := range all {
+		if m.Kind() != '{' {
+			e.problems.add(CodeBadMessage, "messages", "%d is not an object", i)
+		}
+	}
+	return all
+}
+
+// FormatOf is the dialect of messages that name none: of the first that is recognised, else
+// that of OpenAI's chat completions, which gateways convert to.
+func FormatOf(messages []Raw) Format {
+	for _, m := range messages {
+		if k := OpenAI.kinOf(m); k != nil && k.advice == "" && k.format.Known() {
+			return k.format
+		}
+	}
+	return OpenAI
+}
+
+// ModelOf is the model of a name as gateways have them, perhaps as PROVIDER/NAME; nil for "".
+func ModelOf(name string) *Model {
+	if name == "" {
+		return nil
+	}
+	for i := range len(name) {
+		if name[i] == '/' && i > 0 && i+1 < len(name) {
+			return &Model{Provider: name[:i], Name: name[i+1:]}
+		}
+	}
+	return &Model{Provider: cmp.Or(models.Maker(name), "openai"), Name: name}
+}

@@ -1,0 +1,133 @@
+package agents
+
+import (
+	"net/http"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/worker/query"
+)
+
+// gateways adds what gateways call before and after a model: see package sidecar.
+func (e *Edge) gateways(mux *http.ServeMux) {
+	e.route(mux, http.MethodPost, "/v1/compress", e.compress)
+	e.route(mux, http.MethodPost, "/v1/usage", e.usage)
+	e.route(mux, http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
+}
+
+// litellm is what LiteLLM names itself: its guardrail has a tool that takes hashes, and does
+// not state so.
+const litellm = "litellm/"
+
+// compress answers what of a history to send.
+func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
+	tenant, err := tenantOf(r)
+	if err != nil {
+		return err
+	}
+	done, err := e.tenants.take(tenant, use{events: 1})
+	if err != nil {
+		return err
+	}
+	defer done()
+	body, release, err := e.body(w, r, tenant, events.MaxSyncBytes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	in, err := events.DecodeCompressRequest(body)
+	if err != nil {
+		return err
+	}
+	if name, err := sessionHeader(r); err != nil {
+		return err
+	} else if in.Config.SessionID == "" {
+		in.Config.SessionID = name
+	}
+	if in.Config.Mode == "" && strings.HasPrefix(strings.ToLower(r.UserAgent()), litellm) {
+		in.Config.Mode = events.ModeRetrieve
+	}
+	return answer(w, e.sidecar.Compress(r.Context(), tenant, in))
+}
+
+// usage keeps what a provider counted until the next request of the session.
+func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
+	tenant, err := tenantOf(r)
+	if err != nil {
+		return err
+	}
+	done, err := e.tenants.take(tenant, use{events: 1})
+	if err != nil {
+		return err
+	}
+	defer done()
+	body, release, err := e.body(w, r, tenant, events.MaxRequestBytes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	in, err := events.DecodeUsageRequest(body)
+	if err != nil {
+		return err
+	}
+	if in.Session == "" {
+		if in.Session, err = sessionHeader(r); err != nil {
+			return err
+		}
+	}
+	a := events.Address{Tenant: tenant}
+	if a.Session, err = events.SessionID(in.Session); err != nil {
+		return err
+	}
+	if err := e.sidecar.SaveUsage(r.Context(), a, in); err != nil {
+		e.config.OnError(err)
+		return query.ErrBusy
+	}
+	return answer(w, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
+}
+
+// retrieve answers with the text that a placeholder stands for.
+func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
+	t := tokenOf(r)
+	done, err := e.tenants.take(t.tenant, use{reads: 1})
+	if err != nil {
+		return err
+	}
+	defer done()
+	out, err := e.sidecar.Retrieve(r.Context(), t.mayUse, r.PathValue("hash"))
+	if err != nil {
+		return err
+	}
+	return answer(w, out)
+}
+
+// tenantOf is the tenant of a request that names none: that of its token.
+func tenantOf(r *http.Request) (string, error) {
+	t := tokenOf(r)
+	if t.role != RoleAgent {
+		return "", errNoTenant
+	}
+	return t.tenant, nil
+}
+
+var errNoTenant = refusal(events.CodeForbidden, "the token is of no tenant", "Use a token of the tenant, with the role agent.")
+
+// sessionHeader is the name of the session in the header, "" for none.
+func sessionHeader(r *http.Request) (string, error) {
+	names := r.Header.Values(events.SessionHeader)
+	if len(names) > 1 {
+		return "", events.NewInvalid(events.CodeBadID, "", events.SessionHeader+" is there more than once")
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	return names[0], nil
+}
+
+func answer(w http.ResponseWriter, v any) error {
+	data, err := events.Marshal(v)
+	if err == nil {
+		query.WriteData(w, http.StatusOK, "application/json", data)
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+package sidecar
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/coord"
+	"compactd/internal/broker/retry"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+	"compactd/internal/worker/query"
+)
+
+const (
+	// decideWait is how long a request waits for its turn, and takeOver how long for a worker
+	// that serves the session: with the native history in its place the provider's cache of
+	// the whole prefix would be lost.
+	decideWait = 5 * time.Second
+	takeOver   = 12 * time.Second
+	takePause  = 100 * time.Millisecond
+)
+
+// Config describes a [Sidecar]. All fields are required.
+type Config struct {
+	Conn    *nats.Conn // of a user that may read the streams and write the prefixes
+	Service func() (*query.Service, error)
+	OnError func(error) // receives what no request fails for
+}
+
+// Sidecar answers gateways.
+type Sidecar struct {
+	nc       *nats.Conn
+	prefixes *coord.Prefixes
+	service  func() (*query.Service, error)
+	onError  func(error)
+}
+
+// New returns a sidecar.
+func New(c Config) (*Sidecar, error) {
+	js, err := jetstream.New(c.Conn)
+	if err != nil {
+		return nil, fmt.Errorf("new sidecar: %w", err)
+	}
+	return &Sidecar{c.Conn, coord.NewPrefixes(js), c.Service, c.OnError}, nil
+}
+
+// Compress answers what of a history to send. It does not fail: see [events.CompressResponse].
+func (s *Sidecar) Compress(ctx context.Context, tenant string, in *events.CompressRequest) *events.CompressResponse {
+	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Hashes: []string{}}
+	if out.Messages == nil {
+		out.Messages = []events.Raw{}
+	}
+	h, err := read(events.FormatOf(in.Messages), scopeOf(in), in.Messages)
+	if err == nil {
+		out.TokensBefore = h.tokens(in.Messages)
+		out.TokensAfter = out.TokensBefore
+		err = s.compress(ctx, tenant, in, h, out)
+	}
+	if err != nil {
+		refused := query.Refusal(err)
+		if refused.Code == events.CodeInternal {
+			s.onError(fmt.Errorf("compress: %w", err))
+		}
+		out.Code, out.Message, out.Hint = refused.Code, refused.Message, refused.Hint
+	}
+	out.TokensSaved = max(0, out.TokensBefore-out.TokensAfter)
+	out.Ratio = 1
+	if out.TokensBefore > 0 {
+		out.Ratio = float64(out.TokensAfter) / float64(out.TokensBefore)
+	}
+	return out
+}
+
+// compress has the session of a history answer.
+func (s *Sidecar) compress(ctx context.Context, tenant string, in *events.CompressRequest, h *history, out *events.CompressResponse) error {
+	name := ""
+	if in.Config.SessionID != "" {
+		id, err := events.SessionID(in.Config.SessionID)
+		if err != nil {
+			return err
+		}
+		name = id
+	}
+	if len(h.messages) == 0 || name == "" && len(h.digests) == 0 { // it shows no conversation yet
+		return nil
+	}
+	at, err := s.find(ctx, tenant, h)
+	if err != nil {
+		s.onError(err)
+	}
+	session := cmp.Or(at.Session, name)
+	var answer *events.SyncResponse
+	if session != "" {
+		answer, err = s.sync(ctx, tenant, session, in, h)
+	}
+	if session == "" || another(err) && len(h.digests) > 0 {
+		if session = h.own(); name != "" {
+			session = events.BranchID(name, session)
+		}
+		answer, err = s.sync(ctx, tenant, session, in, h)
+	}
+	if err != nil {
+		return err
+	}
+	out.Session, out.View, out.Generation, out.Warnings = events.SessionName(session), answer.View, answer.Generation, answer.Warnings
+	if session != name { // a name finds its session by itself
+		s.remember(ctx, tenant, session, h, at)
+	}
+	if !answer.Changed {
+		return nil
+	}
+	out.Messages = syncing.Apply(in.Messages, answer.Parts)
+	out.TokensAfter = h.tokens(out.Messages)
+	out.Hashes = hashesOf(answer.Parts)
+	s.rememberView(ctx, tenant, session, in, h.format, out.Messages)
+	return nil
+}
+
+// another reports whether a session has another history than the one that it was asked about.
+func another(err error) bool {
+	return slices.Contains([]events.Code{events.CodeDiverged, events.CodeOtherHistory, events.CodeEditedView, events.CodeFormatChanged}, codeOf(err))
+}
+
+func codeOf(err error) events.Code {
+	if err == nil {
+		return ""
+	}
+	return query.Refusal(err).Code
+}
+
+// rememberView notes how a history begins that was sent in place of one: a caller that keeps
+// what it got sends that with its next request.
+func (s *Sidecar) rememberView(ctx context.Context, tenant, session string, in *events.CompressRequest, f events.Format, messages []events.Raw) {
+	h, err := read(f, scopeOf(in), messages)
+	if err != nil {
+		return // it is none that a caller could send
+	}
+	at, err := s.find(ctx, tenant, h)
+	if err != nil {
+		s.onError(err)
+		return
+	}
+	s.remember(ctx, tenant, session, h, at)
+}
+
+// sync has a session take a history. While nobody serves the session it waits.
+func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.CompressRequest, h *history) (answer *events.SyncResponse, err error) {
+	a := events.Address{Tenant: tenant, Session: session}
+	wait := decideWait.Milliseconds()
+	request := &events.SyncRequest{
+		V: events.Version, Tenant: tenant, Session: session, Model: events.ModelOf(in.Model), Format: h.format, Messages: in.Messages,
+		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Usage: s.usage(ctx, a),
+	}
+	until := time.Now().Add(takeOver)
+	err = retry.Every(takePause).Do(ctx, nil, func() error {
+		service, err := s.service()
+		if err == nil {
+			answer, err = service.Sync(ctx, request)
+		}
+		if codeOf(err) == events.CodeUnavailable && time.Now().Before(until) {
+			return err
+		}
+		return retry.Final(err)
+	})
+	if err == nil && request.Usage != nil {
+		if err := s.prefixes.DropUsage(ctx, a); err != nil {
+			s.onError(err)
+		}
+	}
+	return answer, err
+}
+
+// policyOf is what a session needs whose model looks originals up.
+func policyOf(in *events.CompressRequest) events.Raw {
+	if in.Config.Mode == events.ModeRetrieve {
+		return events.Raw(`{"recall":"hash"}`)
+	}
+	return nil
+}
+
+// scopeOf is what histories of one session have in common beside their beginning.
+func scopeOf(in *events.CompressRequest) string {
+	if in.Config.Mode == events.ModeRetrieve {
+		return "hashes " + in.Config.SessionID
+	}
+	return in.Config.SessionID
+}
+
+// tokens estimates messages.
+func (h *history) tokens(messages []events.Raw) (n int64) {
+	rate := compaction.NewRate(compaction.Profiles["default"], string(h.format))
+	for _, raw := range messages {
+		m, err := h.format.Read(raw)
+		if err != nil {
+			continue
+		}
+		for _, entry := range compaction.Measure(m, compaction.Entry{}) {
+			n += int64(rate.Entry(&entry))
+		}
+	}
+	return n
+}
+
+var hashPattern = regexp.MustCompile(`hash=([0-9a-f]{24})`)
+
+// hashesOf lists the hashes in messages that compactd made.
+func hashesOf(parts []events.SyncPart) []string {
+	out := []string{}
+	for _, p := range parts {
+		for _, m := range hashPattern.FindAllSubmatch(p.Message, -1) {
+			out = append(out, string(m[1]))
+		}
+	}
+	return out
+}
+
+// SaveUsage keeps what a provider counted until the session's next request.
+func (s *Sidecar) SaveUsage(ctx context.Context, a events.Address, in *events.UsageRequest) error {
+	data, err := events.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return s.prefixes.SaveUsage(ctx, a, data)
+}
+
+// usage is what was counted for the last answer of a session, nil for nothing.
+func (s *Sidecar) usage(ctx context.Context, a events.Address) *events.SyncUsage {
+	data, err := s.prefixes.Usage(ctx, a)
+	if err != nil {
+		s.onError(err)
+		return nil
+	}
+	in, err := events.DecodeUsageRequest(data)
+	if data == nil || err != nil {
+		return nil
+	}
+	return &events.SyncUsage{View: in.View, Raw: in.Usage}
+}
+
+// errNotFound hides why: what another tenant has is as unknown as what never was.
+var errNotFound = &events.ServiceError{
+	V: events.Version, Code: events.CodeNotFound, Message: "no original has this hash", Hint: "Use a hash of an answer to compress. An original is kept as long as the log keeps its turn.",
+}

@@ -1,0 +1,107 @@
+package sidecar
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"compactd/internal/broker/coord"
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+)
+
+const (
+	// refreshAfter is when the digest of a session that is in use is written again.
+	refreshAfter = 24 * time.Hour
+	// maxBehind is how many boundaries behind its digest a session may be: fewer than are
+	// looked up, so that one that was found is found again.
+	maxBehind = 128
+)
+
+// history is one that a gateway sent, with the digests of its beginnings.
+type history struct {
+	format   events.Format
+	messages []events.Raw
+	// boundaries are where an earlier request may have ended, and digests those of the
+	// messages before them, without the instructions. The last one is the whole. There are
+	// none without an answer of a model: then it shows no conversation.
+	boundaries []int
+	digests    []events.Digest
+}
+
+// read returns a history in a scope. Its error is an [events.Invalid] about a message.
+func read(f events.Format, scope string, messages []events.Raw) (*history, error) {
+	h := &history{format: f, messages: messages}
+	sum := sha256.Sum256([]byte("compactd prefix " + string(f) + " " + scope))
+	d := events.Digest(sum[:len(events.Digest{})])
+	answered, answering := false, false // a model has answered; it does in the message before
+	for i := syncing.Read(f, messages, 0).Lead; i < len(messages); i++ {
+		m, err := f.Read(messages[i])
+		if err != nil {
+			return nil, err
+		}
+		answer := m.Role == events.RoleAssistant
+		if answer && answered && !answering {
+			h.add(i, d)
+		}
+		answered, answering = answered || answer, answer
+		d = d.With(f.DigestOf(messages[i:i+1]), 1)
+	}
+	if answered {
+		h.add(len(messages), d)
+	}
+	return h, nil
+}
+
+func (h *history) add(boundary int, d events.Digest) {
+	h.boundaries, h.digests = append(h.boundaries, boundary), append(h.digests, d)
+}
+
+// whole is the digest of all messages; only where there are boundaries.
+func (h *history) whole() events.Digest { return h.digests[len(h.digests)-1] }
+
+// found is a session that a beginning of a history is known of.
+type found struct {
+	coord.Prefix
+	digest events.Digest
+	behind int // boundaries of the history that are later
+}
+
+// find returns the session that has the longest beginning of a history; its name is "" where
+// none has one.
+func (s *Sidecar) find(ctx context.Context, tenant string, h *history) (found, error) {
+	all, err := s.prefixes.Find(ctx, tenant, h.digests)
+	if err != nil {
+		return found{}, err
+	}
+	for i := len(h.digests) - 1; i >= 0; i-- {
+		if p, ok := all[h.digests[i]]; ok {
+			return found{p, h.digests[i], len(h.digests) - 1 - i}, nil
+		}
+	}
+	return found{}, nil
+}
+
+// remember notes how the history of a session begins, where that is not known, or will not be
+// for long. It fails silently: the next request begins another session then.
+func (s *Sidecar) remember(ctx context.Context, tenant, session string, h *history, at found) {
+	if len(h.digests) == 0 {
+		return
+	}
+	var err error
+	switch known := at.Session == session; {
+	case !known || at.behind >= maxBehind:
+		err = s.prefixes.Save(ctx, tenant, h.whole(), session)
+	case time.Since(at.Written) >= refreshAfter:
+		err = s.prefixes.Save(ctx, tenant, at.digest, session)
+	}
+	if err != nil {
+		s.onError(err)
+	}
+}
+
+// own is the name of a session that begins with a history: whoever sends the same history
+// again, through any worker, means the same session.
+func (h *history) own() string {
+	return "px-" + h.whole().String() + h.format.DigestOf(h.messages[syncing.Read(h.format, h.messages, 0).Lead:]).String()[:16]
+}

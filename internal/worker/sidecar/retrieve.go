@@ -1,0 +1,73 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"compactd/internal/broker/stream"
+	"compactd/internal/events"
+)
+
+// Retrieve returns the text that a placeholder stands for, of a tenant that the caller may use.
+// The hash has the place, and is right only for the text that is there.
+func (s *Sidecar) Retrieve(ctx context.Context, mayUse func(tenant string) bool, hash string) (*events.RetrieveResponse, error) {
+	seq, err := events.SeqOfContent(hash)
+	if err != nil {
+		return nil, events.NewInvalid(events.CodeBadID, "hash", err.Error())
+	}
+	if seq == 0 {
+		return nil, errNotFound
+	}
+	stored, err := stream.GetLog(ctx, s.nc, []uint64{seq})
+	if _, gone := errors.AsType[*stream.GoneError](err); gone {
+		return nil, errNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("retrieve: %w", err)
+	}
+	at, err := events.ParseLog(stored[0].Subject)
+	if err != nil || at.Kind != events.KindTurn || !mayUse(at.Address.Tenant) {
+		return nil, errNotFound
+	}
+	turn, err := events.DecodeTurn(stored[0].Data)
+	if err != nil {
+		return nil, errNotFound // it was refused, or erased
+	}
+	text, tool, ok := original(turn.Messages, seq, hash)
+	if !ok {
+		return nil, errNotFound
+	}
+	return &events.RetrieveResponse{V: events.Version, Hash: hash, Original: text, Tool: tool, Session: at.Address.Session}, nil
+}
+
+// original finds the text of a hash. A turn does not name its dialect unless it is the first:
+// the hash shows which one is right.
+func original(messages []events.Raw, seq uint64, hash string) (text, tool string, ok bool) {
+	for _, f := range events.Formats() {
+		for _, raw := range messages {
+			m, err := f.Read(raw)
+			if err != nil {
+				continue
+			}
+			var words strings.Builder
+			for i := range m.Parts {
+				p := &m.Parts[i]
+				if p.Kind != events.PartText && p.Kind != events.PartResult {
+					continue
+				}
+				if events.ContentHash(seq, p.Text) == hash {
+					return p.Text, p.Tool, true
+				}
+				if p.Kind == events.PartText {
+					words.WriteString(p.Text)
+				}
+			}
+			if all := words.String(); events.ContentHash(seq, all) == hash {
+				return all, "", true
+			}
+		}
+	}
+	return "", "", false
+}
