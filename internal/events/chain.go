@@ -148,7 +148,7 @@ const (
 )
 
 // ContentHash names a text of the turn at a sequence of the log, in 24 hexadecimal digits. It
-// finds the turn, and nobody can make it without the text: it needs no store, and is the same
+// finds the turn, and no caller can make it without the text: it needs no store, and is the same
 // at every worker.
 func ContentHash(seq uint64, text string) string {
 	var b [hashBytes]byte

@@ -203,7 +203,7 @@ func TestSidecar(t *testing.T) {
 }
 
 // What is no request to compress is refused with a code and a hint. What compactd cannot do is
-// no failure of the call: the messages come back as they were sent. Nobody gets an original of
+// no failure of the call: the messages come back as they were sent. No client gets an original of
 // another tenant, or by a hash that was made up.
 func TestSidecarHostile(t *testing.T) {
 	t.Parallel()
@@ -246,7 +246,7 @@ func TestSidecarHostile(t *testing.T) {
 	for name, body := range map[string]string{
 		"no messages":         `{"messages":[]}`,
 		"a first request":     `{"model":"gpt-4","messages":[{"role":"user","content":"Hi"}]}`,
-		"a role that is none": `{"messages":[{"role":"nobody","content":"Hi"},{"role":"assistant","content":7}]}`,
+		"a role that is none": `{"messages":[{"role":"no-role","content":"Hi"},{"role":"assistant","content":7}]}`,
 	} {
 		var in, out events.CompressResponse
 		status, text := e.do(defaultToken, "POST", "/v1/compress", body)

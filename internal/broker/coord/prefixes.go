@@ -24,7 +24,7 @@ const (
 	maxPrefixes = 512
 )
 
-// Prefixes is the bucket of sessions that nobody named: one key of a tenant for each digest that
+// Prefixes is the bucket of sessions without a name: one key of a tenant for each digest that
 // the history of a session begins with. Beside them are what providers counted, until the
 // session's next request.
 type Prefixes struct{ bucket, usage bucket }

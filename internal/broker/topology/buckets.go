@@ -19,7 +19,7 @@ const (
 	MembersBucket = "MEMBERS"
 	// SharesBucket has a key for each tenant that used models under a limit.
 	SharesBucket = "SHARES"
-	// PrefixesBucket has a key for the beginning of each history whose session nobody named.
+	// PrefixesBucket has a key for the beginning of each history whose session has no name.
 	PrefixesBucket = "PREFIXES"
 )
 

@@ -124,7 +124,7 @@ func (s *Sidecar) compress(ctx context.Context, tenant string, in *events.Compre
 	return nil
 }
 
-// another reports whether a session has another history than the one that it was asked about.
+// another reports whether a session has another history than the one of the request.
 func another(err error) bool {
 	return slices.Contains([]events.Code{events.CodeDiverged, events.CodeOtherHistory, events.CodeEditedView, events.CodeFormatChanged}, codeOf(err))
 }
@@ -151,7 +151,7 @@ func (s *Sidecar) rememberView(ctx context.Context, tenant, session string, in *
 	s.remember(ctx, tenant, session, h, at)
 }
 
-// sync has a session take a history. While nobody serves the session it waits.
+// sync has a session take a history. While no worker serves the session it waits.
 func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.CompressRequest, h *history) (answer *events.SyncResponse, err error) {
 	a := events.Address{Tenant: tenant, Session: session}
 	wait := decideWait.Milliseconds()

@@ -100,7 +100,7 @@ func (s *Sidecar) remember(ctx context.Context, tenant, session string, h *histo
 	}
 }
 
-// own is the name of a session that begins with a history: whoever sends the same history
+// own is the name of a session that begins with a history: a caller that sends the same history
 // again, through any worker, means the same session.
 func (h *history) own() string {
 	return "px-" + h.whole().String() + h.format.DigestOf(h.messages[syncing.Read(h.format, h.messages, 0).Lead:]).String()[:16]
