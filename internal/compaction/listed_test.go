@@ -106,6 +106,29 @@ func unlisted(t *rapid.T, a *agent, v *compaction.View, listed func(measure.Entr
 	}
 }
 
+// A call that compactd makes, for a result whose call never came, has reasoning where the provider
+// demands it; elsewhere it has none.
+func TestMadeCallReasons(t *testing.T) {
+	for _, provider := range []string{"deepseek", "moonshotai", "openai"} {
+		a := newAgent(t, defaultConfig(t))
+		a.publish(object{
+			"turn": 1, "model": object{"provider": provider, "name": "m"},
+			"messages": []object{{"role": "user", "content": "go on"}, {"role": "tool", "tool_call_id": "c1", "content": "a result"}, {"role": "assistant", "content": "done"}},
+		})
+		view, _, _ := a.ledger.View()
+		raw, err := a.render(view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused := strict.Refuse(strict.Call{Provider: provider, Model: "m", Messages: jsonOf(raw)}); len(refused) > 0 {
+			t.Errorf("%s: %v in\n%s", provider, refused, lines(raw))
+		}
+		if has := strings.Contains(lines(raw), "reasoning_content"); has != (provider != "openai") {
+			t.Errorf("%s: reasoning %t in\n%s", provider, has, lines(raw))
+		}
+	}
+}
+
 // B11: where roles must alternate, a history in which they do still does so when it is
 // compacted, with a placeholder in front, and each joined message is listed.
 func TestRolesAlternate(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 func TestStrictProvider(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGenerator(t)
-		g.format = rapid.SampledFrom([]events.Format{events.Anthropic, events.OpenAI}).Draw(t, "dialect")
+		g.format = rapid.SampledFrom([]events.Format{events.Anthropic, events.OpenAI, events.Bedrock}).Draw(t, "dialect")
 		g.noIDs = false
 		window := rapid.SampledFrom([]int{1000, 4000, 16000}).Draw(t, "window")
 		c := newCaller(t, g.format, g.config(), window, g.odds)
@@ -116,6 +116,14 @@ type calledTurn struct {
 
 func newCaller(t fataler, f events.Format, c *compaction.Config, window int, odds func(int, string) bool) *caller {
 	a := &caller{agent: newAgent(t, c), format: f, window: window, odds: odds, system: "You help.", tools: "[]", provider: string(f)}
+	if f == events.OpenAI {
+		switch {
+		case odds(30, "openrouter"):
+			a.provider = "openrouter"
+		case odds(20, "deepseek"):
+			a.provider = "deepseek"
+		}
+	}
 	a.configure()
 	return a
 }
@@ -124,7 +132,10 @@ func newCaller(t fataler, f events.Format, c *compaction.Config, window int, odd
 func (a *caller) configure() {
 	bound := a.bound
 	a.model = "gpt-6"
-	if a.format == events.Anthropic {
+	if a.provider == "deepseek" {
+		a.model = "deepseek-v4-pro"
+	}
+	if a.thinks() {
 		a.model = "claude-opus-5"
 		if a.odds(80, "bound") {
 			a.model = "claude-opus-5-5"
@@ -155,8 +166,11 @@ func (a *caller) next(answer bool, raw events.Raw) {
 		a.refused++
 		a.t.Fatalf("generation %d, %v in\n%s", a.gen, refusals, lines(slices.Concat(a.history(), a.pending)))
 	}
-	if a.format == events.Anthropic {
-		raw = a.thinks(call, raw)
+	switch {
+	case a.thinks():
+		raw = a.thought(call, raw)
+	case a.provider == "deepseek":
+		raw = withMember(a.t, raw, "reasoning_content", `"I think."`)
 	}
 	a.turns = append(a.turns, calledTurn{append(slices.Clone(a.pending), raw), a.gen})
 	a.pending = nil
@@ -200,9 +214,21 @@ func (a *caller) answered(raw events.Raw) events.Raw {
 	return raws(object{"role": "user", "content": append(results, in.Content...)})[0]
 }
 
-// thinks makes the thinking of a recorded answer that of the call, and adds some to an answer
+// thinks reports whether the provider serves a model that thinks.
+func (a *caller) thinks() bool { return a.provider != "openai" && a.provider != "deepseek" }
+
+// thought makes the thinking of a recorded answer that of the call, and adds some to an answer
 // without any.
-func (a *caller) thinks(c strict.Call, raw events.Raw) events.Raw {
+func (a *caller) thought(c strict.Call, raw events.Raw) events.Raw {
+	think := func() json.RawMessage {
+		if a.odds(20, "redacted") {
+			return strict.Redacted(c)
+		}
+		return strict.Think(c, fmt.Sprintf("I think of call %d.", a.calls))
+	}
+	if a.provider == "openrouter" {
+		return withMember(a.t, raw, "reasoning_details", "["+string(think())+"]")
+	}
 	var m struct {
 		Content events.Raw `json:"content"`
 	}
@@ -219,20 +245,38 @@ func (a *caller) thinks(c strict.Call, raw events.Raw) events.Raw {
 	switch {
 	case len(rest) == 0:
 		rest = []json.RawMessage{json.RawMessage(`{"type":"text","text":"Done."}`)}
+		if a.format == events.Bedrock {
+			rest = []json.RawMessage{json.RawMessage(`{"text":"Done."}`)}
+		}
 		fallthrough
 	case len(rest) < len(blocks) || a.odds(50, "thinks"):
-		think := strict.Think(c, fmt.Sprintf("I think of call %d.", a.calls))
-		if a.odds(20, "redacted") {
-			think = strict.Redacted(c)
-		}
-		rest = slices.Insert(rest, 0, think)
+		rest = slices.Insert(rest, 0, think())
 	}
 	return raws(object{"role": "assistant", "content": rest})[0]
 }
 
 func isThinking(raw json.RawMessage) bool {
-	var b struct{ Type string }
-	return json.Unmarshal(raw, &b) == nil && (b.Type == "thinking" || b.Type == "redacted_thinking")
+	var b struct {
+		Type     string
+		Converse json.RawMessage `json:"reasoningContent"`
+	}
+	return json.Unmarshal(raw, &b) == nil && (b.Type == "thinking" || b.Type == "redacted_thinking" || b.Converse != nil)
+}
+
+// withMember adds a member to a message, "" takes it away.
+func withMember(t fataler, raw events.Raw, name, value string) events.Raw {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	if delete(m, name); value != "" {
+		m[name] = json.RawMessage(value)
+	}
+	out, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // history is what the agent holds, by the rule of docs/format/wire.md: turns that were made
@@ -259,6 +303,9 @@ func (a *caller) history() []events.Raw {
 }
 
 func (a *caller) withoutThinking(raw events.Raw) events.Raw {
+	if bytes.Contains(raw, []byte("reasoning_details")) {
+		return withMember(a.t, raw, "reasoning_details", "")
+	}
 	var m struct {
 		Role    string            `json:"role"`
 		Content []json.RawMessage `json:"content"`

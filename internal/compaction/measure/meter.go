@@ -150,7 +150,11 @@ func (by Meter) words(e *Entry, p *events.Part) {
 		}
 		return
 	case events.PartThinking:
-		e.addText(by.partText(p))
+		if p.Aside {
+			e.addJSON(by.json(p.Raw))
+		} else {
+			e.addText(by.partText(p))
+		}
 		e.Flags |= FlagThinking
 	case events.PartImage:
 		e.setMedia(int(e.Images)+1, e.Media().Add(int(e.Images), p.Media))

@@ -18,6 +18,7 @@ type View struct {
 	SystemInside    bool        // the model takes the system's messages within a conversation; see [SystemInside]
 	Alternate       bool        // the provider refuses two messages of the user, or the assistant, in a row; see [traits.Alternates]
 	ByHash          bool        // the model looks originals up by their hash, not by their place
+	Reasons         bool        // the provider demands reasoning beside each call; see [traits.DemandsReasoning]
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
 }

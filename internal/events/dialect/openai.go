@@ -18,7 +18,8 @@ var openai = Dialect{
 type openaiMessage struct {
 	role, content, name, callID, legacy Raw
 
-	aside Raw // what an answer without content consists of
+	aside    Raw // what an answer without content consists of
+	thinking Part
 
 	parts, calls []Part
 	badCalls     bool
@@ -47,6 +48,9 @@ func readOpenAI(w *Reader) (Message, error) {
 			m.Parts = nil // agents send "" for null beside calls
 		}
 		m.Parts = append(m.Parts, o.calls...)
+		if o.thinking.Raw != nil {
+			m.Parts = append(m.Parts, o.thinking)
+		}
 		if o.aside != nil && !slices.ContainsFunc(m.Parts, hasContent) {
 			m.Parts = append(m.Parts, Part{Kind: PartOther, Raw: o.aside, Locked: true, Aside: true})
 		}
@@ -79,10 +83,28 @@ func (o *openaiMessage) read(w *Reader) {
 			if v := w.Value(); v.Kind() != 'n' && string(v) != `""` {
 				o.aside = v
 			}
+		case reasoningDetails:
+			o.readThinking(w)
 		default:
 			w.other(key)
 		}
 	})
+}
+
+// reasoningDetails has the thinking of a model that OpenRouter serves, with its signatures:
+// openrouter.ai/docs/use-cases/reasoning-tokens, read 2026-11. It is to come back unmodified.
+const reasoningDetails = "reasoning_details"
+
+func (o *openaiMessage) readThinking(w *Reader) {
+	if w.Kind() != '[' {
+		w.Value()
+		return
+	}
+	p := Part{Kind: PartThinking, Aside: true}
+	p.Raw = w.Array(func() { w.Value() })
+	if string(p.Raw) != "[]" {
+		o.thinking = p
+	}
 }
 
 func (o *openaiMessage) readCalls(w *Reader) {
@@ -196,11 +218,13 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 	if legacy >= 0 && m.Parts[legacy].Edited {
 		ms = codec.SetMember(ms, "function_call", openAICall(m.Parts[legacy]))
 	}
+	thinks := m.Role != RoleAssistant // their member is none of thinking
 	for i, p := range m.Parts {
 		switch {
 		case p.Kind == PartResult, p.Kind == PartCall && m.Role != RoleAssistant:
 			return nil, errMisplaced
 		case p.Aside: // its member is in ms
+			thinks = thinks || p.Kind == PartThinking
 		case p.Kind != PartCall:
 			content = append(content, p)
 		case p.Raw == nil:
@@ -211,6 +235,11 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 	}
 	if ms == nil {
 		ms = []codec.Member{{Name: "role", Value: codec.Quote(string(m.Role))}}
+		for _, p := range m.Parts {
+			if p.Aside && p.Kind == PartThinking && p.Raw == nil {
+				ms = codec.SetMember(ms, "reasoning_content", codec.Quote(p.Text))
+			}
+		}
 	}
 	if len(content) == 0 && m.Role == RoleAssistant {
 		if was := codec.Lookup(ms, "content"); m.Raw == nil || was != nil && string(was) != `""` {
@@ -224,7 +253,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 		ms = codec.SetMember(ms, "content", c)
 	}
 	ms = slices.DeleteFunc(ms, func(x codec.Member) bool {
-		return x.Name == "function_call" && legacy < 0 || x.Name == "tool_calls" && len(calls) == 0
+		return x.Name == "function_call" && legacy < 0 || x.Name == "tool_calls" && len(calls) == 0 || x.Name == reasoningDetails && !thinks
 	})
 	if len(calls) > 0 {
 		ms = codec.SetMember(ms, "tool_calls", codec.WriteArray(calls))

@@ -7,7 +7,8 @@ const (
 	toolUse     = "platform.claude.com/docs/en/agents-and-tools/tool-use, 2026-11"
 )
 
-var anthropic = []string{"anthropic"}
+// anthropic are those with the rules of messages; Converse has them too.
+var anthropic = []string{"anthropic", "bedrock"}
 
 var anthropicRules = []Rule{
 	{"roles", anthropic, messagesAPI, func(r *request) {
@@ -105,7 +106,7 @@ var anthropicRules = []Rule{
 			r.refuse(0, "A maximum of 4 blocks with cache_control may be provided. Found %d.", n)
 		}
 	}},
-	{"bound_thinking", anthropic, preservedThinking, checkBound},
+	{"bound_thinking", []string{"anthropic", "bedrock", "openrouter"}, preservedThinking, checkBound},
 }
 
 // joined are the messages with neighbours of one role as one, as the API reads them.

@@ -23,15 +23,33 @@ const signed = "strict"
 
 // Think returns a block of thinking as the model returns it for a call.
 func Think(c Call, text string) json.RawMessage {
-	raw, _ := json.Marshal(map[string]string{"type": "thinking", "thinking": text, "signature": signatureFor(c)}) // strings alone
+	return c.thinking(text, signatureFor(c), "")
+}
+
+// thinking is a block in the format of the call's provider.
+func (c *Call) thinking(text, signature, data string) json.RawMessage {
+	type object = map[string]any
+	var block object
+	switch {
+	case c.Provider == "bedrock" && data != "":
+		block = object{"reasoningContent": object{"redactedContent": data}}
+	case c.Provider == "bedrock":
+		block = object{"reasoningContent": object{"reasoningText": object{"text": text, "signature": signature}}}
+	case c.Provider == "openrouter" && data != "":
+		block = object{"type": "reasoning.encrypted", "data": data, "format": "anthropic-claude-v1"}
+	case c.Provider == "openrouter":
+		block = object{"type": "reasoning.text", "text": text, "signature": signature, "format": "anthropic-claude-v1"}
+	case data != "":
+		block = object{"type": "redacted_thinking", "data": data}
+	default:
+		block = object{"type": "thinking", "thinking": text, "signature": signature}
+	}
+	raw, _ := json.Marshal(block) // of strings alone
 	return raw
 }
 
 // Redacted is [Think] for reasoning without its text.
-func Redacted(c Call) json.RawMessage {
-	raw, _ := json.Marshal(map[string]string{"type": "redacted_thinking", "data": signatureFor(c)})
-	return raw
-}
+func Redacted(c Call) json.RawMessage { return c.thinking("", "", signatureFor(c)) }
 
 // signatureFor is that of the first block of the answer.
 func signatureFor(c Call) string {
@@ -64,9 +82,29 @@ func (p *prefix) message(raw json.RawMessage) {
 	_ = json.Unmarshal(raw, &m) // checked by the caller
 	m.read()
 	p.begin(m.Role)
-	for i := range m.blocks {
-		p.block(&m.blocks[i])
+	for _, b := range m.sequence() {
+		p.block(&b)
 	}
+}
+
+// sequence is what a message consists of, in order: its blocks, and in chat completions the
+// members that are blocks elsewhere.
+func (m *message) sequence() []block {
+	var out []block
+	for _, raw := range m.Details {
+		b := block{raw: raw}
+		_ = json.Unmarshal(raw, &b)
+		if b.Type = "thinking"; b.Data != "" {
+			b.Type = "redacted_thinking"
+		}
+		out = append(out, b)
+	}
+	out = append(out, m.blocks...)
+	if m.ToolCalls != nil || m.ToolCallID != "" {
+		raw, _ := json.Marshal([]any{m.ToolCalls, m.ToolCallID})
+		out = append(out, block{Type: "call", raw: raw})
+	}
+	return out
 }
 
 // begin begins a message; neighbours of one role are one.
@@ -99,12 +137,11 @@ func checkBound(r *request) {
 	p := prefixOf(r.call)
 	for i, m := range r.messages {
 		p.begin(m.Role)
-		for k := range m.blocks {
-			b := &m.blocks[k]
+		for k, b := range m.sequence() {
 			if b.thinks() {
-				r.bound(i, k, p, b)
+				r.bound(i, k, p, &b)
 			}
-			p.block(b)
+			p.block(&b)
 		}
 	}
 }

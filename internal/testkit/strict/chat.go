@@ -6,7 +6,7 @@ const chatAPI = "developers.openai.com/api/reference/resources/chat, 2026-11"
 
 var (
 	// chat are the providers of chat completions that the rules name.
-	chat = []string{"openai", "mistral", "perplexity", "vllm", "ollama", "deepseek", "groq", "xai"}
+	chat = []string{"openai", "mistral", "perplexity", "vllm", "ollama", "deepseek", "groq", "xai", "openrouter", "moonshotai"}
 	// alternating want user and assistant in turns.
 	alternating = []string{"mistral", "perplexity", "vllm", "ollama"}
 )
@@ -81,6 +81,13 @@ var chatRules = []Rule{
 			}
 		},
 	},
+	{"reasoning_content", []string{"deepseek", "moonshotai"}, "api-docs.deepseek.com/guides/thinking_mode, \"the API will return a 400 error\"; 2026-11", func(r *request) {
+		for i, m := range r.messages {
+			if m.ToolCalls != nil && m.ReasoningContent == nil {
+				r.refuse(i, "The `reasoning_content` in the thinking mode must be passed back to the API.")
+			}
+		}
+	}},
 	{"nine_characters", []string{"mistral"}, "github.com/mistralai/mistral-common, validator.py, 2026-11", func(r *request) {
 		for i, m := range r.messages {
 			ids := []string{}

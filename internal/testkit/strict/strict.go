@@ -34,7 +34,7 @@ type Rule struct {
 }
 
 // Rules lists what is refused.
-func Rules() []Rule { return slices.Concat(anthropicRules, openaiRules, chatRules) }
+func Rules() []Rule { return slices.Concat(anthropicRules, converseRules, openaiRules, chatRules) }
 
 // Refuse returns every breach of the rules of a call's provider.
 func Refuse(c Call) []Refusal {
@@ -71,13 +71,14 @@ func (r *request) refuse(index int, format string, args ...any) {
 
 // message is one of any of the two wire formats.
 type message struct {
-	Role             string          `json:"role"`
-	Content          json.RawMessage `json:"content"`
-	ToolCalls        *[]toolCall     `json:"tool_calls"`
-	ToolCallID       string          `json:"tool_call_id"`
-	ReasoningContent *string         `json:"reasoning_content"`
-	Refusal          *string         `json:"refusal"`
-	Audio            json.RawMessage `json:"audio"`
+	Role             string            `json:"role"`
+	Content          json.RawMessage   `json:"content"`
+	ToolCalls        *[]toolCall       `json:"tool_calls"`
+	ToolCallID       string            `json:"tool_call_id"`
+	ReasoningContent *string           `json:"reasoning_content"`
+	Refusal          *string           `json:"refusal"`
+	Audio            json.RawMessage   `json:"audio"`
+	Details          []json.RawMessage `json:"reasoning_details"` // of OpenRouter
 
 	index  int
 	blocks []block
@@ -116,6 +117,7 @@ func (m *message) read() {
 	for _, raw := range raws {
 		b := block{raw: raw}
 		_ = json.Unmarshal(raw, &b) // of another type, which the rules then refuse
+		b.converse()
 		m.blocks = append(m.blocks, b)
 	}
 }

@@ -32,11 +32,18 @@ func TestPlanted(t *testing.T) {
 			`{"type":"text","text":"a","cache_control":{}},{"type":"text","text":"a","cache_control":{}}]}`)},
 		"anthropic bound_thinking": {Model: "claude-fable-5-2", Messages: raws(question,
 			`{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"s"},{"type":"text","text":"b"}]}`)},
-		"openai roles":            {Messages: raws(`{"role":"king","content":"a"}`)},
-		"openai content":          {Messages: raws(`{"role":"user","content":null}`)},
-		"openai tool_calls":       {Messages: raws(question, calls, question)},
-		"vllm alternate":          {Messages: raws(question, question)},
-		"mistral nine_characters": {Messages: raws(question, calls)},
+		"openai roles":      {Messages: raws(`{"role":"king","content":"a"}`)},
+		"openai content":    {Messages: raws(`{"role":"user","content":null}`)},
+		"openai tool_calls": {Messages: raws(question, calls, question)},
+		"vllm alternate":    {Messages: raws(question, question)},
+		"bedrock alternate": {Messages: raws(question, question)},
+		"bedrock bound_thinking": {Model: "claude-fable-5-2", Messages: raws(question,
+			`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"x","signature":"s"}}},{"text":"b"}]}`)},
+		"bedrock tool_results": {Messages: raws(question, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`, question)},
+		"openrouter bound_thinking": {Model: "claude-fable-5-2", Messages: raws(question,
+			`{"role":"assistant","content":"b","reasoning_details":[{"type":"reasoning.text","text":"x","signature":"s"}]}`)},
+		"deepseek reasoning_content": {Messages: raws(question, calls)},
+		"mistral nine_characters":    {Messages: raws(question, calls)},
 	}
 	for _, rule := range Rules() {
 		if rule.Source == "" || len(rule.Providers) == 0 {
