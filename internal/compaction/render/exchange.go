@@ -1,10 +1,12 @@
 package render
 
 import (
+	"bytes"
 	"slices"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 )
 
@@ -145,6 +147,9 @@ func (r *renderer) merge(a, b message) (message, error) {
 	m.Parts, m.Edited = append(m.Parts, behind.Parts...), true
 	slices.SortStableFunc(m.Parts, byRank)
 	out, err := r.made(a.role, m)
+	if err == nil {
+		out.raw, err = withRefs(out.raw, a.raw, b.raw)
+	}
 	out.first, out.last = a.first, a.last
 	switch {
 	case out.first.Turn == 0:
@@ -156,6 +161,42 @@ func (r *renderer) merge(a, b message) (message, error) {
 		}
 	}
 	return out, err
+}
+
+// ref is the member that belongs to the agent: what is in it comes back.
+const ref = "ref"
+
+// withRefs gives a message that was made of two what their agent had in ref: both in a list,
+// where both have it.
+func withRefs(raw, a, b events.Raw) (events.Raw, error) {
+	var refs []events.Raw
+	for _, from := range []events.Raw{a, b} {
+		if !bytes.Contains(from, []byte(`"ref"`)) {
+			continue
+		}
+		ms, err := codec.ReadObject(from)
+		if err != nil {
+			return raw, err
+		}
+		switch v := codec.Lookup(ms, ref); v.Kind() {
+		case 0:
+		case '[': // of one that was made of two
+			list, err := codec.ReadArray(v)
+			if err != nil {
+				return raw, err
+			}
+			refs = append(refs, list...)
+		default:
+			refs = append(refs, v)
+		}
+	}
+	switch len(refs) {
+	case 0:
+		return raw, nil
+	case 1:
+		return codec.WithMember(raw, ref, refs[0])
+	}
+	return codec.WithMember(raw, ref, codec.WriteArray(refs))
 }
 
 func earlier(a, b events.Position) events.Position {

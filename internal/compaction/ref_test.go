@@ -1,0 +1,68 @@
+package compaction_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// What an agent has in the member ref of a message comes back: on messages as they came, on
+// edited ones, and, in a list, on one that was made of several.
+func TestRefComesBack(t *testing.T) {
+	for _, f := range []events.Format{events.OpenAI, events.Anthropic, events.Bedrock, events.Gemini, events.Responses, events.AISDK, events.NeuroLink} {
+		t.Run(string(f), func(t *testing.T) {
+			p := compaction.DefaultPolicy()
+			p.Summarize.Enabled = false
+			config, err := compaction.NewConfig(p, compaction.DefaultWindows())
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := newAgent(t, config)
+			provider, sent := "mistral", 0 // chat messages of one role are joined
+			if f != events.OpenAI {
+				provider = string(f)
+			}
+			for n := 1; n <= 12; n++ {
+				var turn []events.Raw
+				for _, raw := range messages(f,
+					msg{role: events.RoleUser, text: fmt.Sprintf("Step %d: %s", n, strings.Repeat("words of the user ", 20))},
+					msg{role: events.RoleUser, text: "and one more"},
+					msg{role: events.RoleAssistant, calls: []call{{fmt.Sprint("call", n), "read", `{"path":"/a.go"}`}}},
+					msg{role: events.RoleTool, results: []result{{id: fmt.Sprint("call", n), tool: "read", text: strings.Repeat("a result ", 400)}}},
+					msg{role: events.RoleAssistant, text: "done"}) {
+					sent++
+					turn = append(turn, withMember(t, raw, "ref", fmt.Sprintf("%q", fmt.Sprint("ref-", sent))))
+				}
+				a.publish(object{
+					"turn": n, "format": f, "generation": a.ledger.Generation(), "messages": turn,
+					"model": object{"provider": provider, "name": "m", "context_window": 12_000, "max_output_tokens": 1000},
+				})
+			}
+			view, _, _ := a.ledger.View()
+			raw, err := a.render(view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, edited := string(bytes.Join(rawBytes(raw), nil)), 0
+			for _, m := range raw {
+				if strings.Contains(string(m), "cleared") && strings.Contains(string(m), `"ref-`) {
+					edited++
+				}
+			}
+			kept := 0
+			for n := 1; n <= sent; n++ {
+				if strings.Contains(all, fmt.Sprintf(`"ref-%d"`, n)) {
+					kept++
+				}
+			}
+			t.Logf("%d of %d, %d on edited messages", kept, sent, edited)
+			if kept < sent || edited == 0 {
+				t.Errorf("%d of %d came back, %d on edited messages:\n%s", kept, sent, edited, lines(raw))
+			}
+		})
+	}
+}
