@@ -26,6 +26,12 @@ type (
 	Counter = measure.Counter
 	// Windows are the windows of models; see [measure.Windows].
 	Windows = measure.Windows
+	// Money is an amount in billionths of a US dollar; see [measure.Money].
+	Money = measure.Money
+	// Prices are what a model charges for a token; see [measure.Prices].
+	Prices = measure.Prices
+	// PriceTable has the prices of models; see [measure.PriceTable].
+	PriceTable = measure.PriceTable
 )
 
 // The texts of placeholders.
@@ -54,6 +60,9 @@ func Provider(name string) string { return measure.Provider(name) }
 
 // DefaultWindows returns the table of context windows.
 func DefaultWindows() Windows { return measure.DefaultWindows() }
+
+// DefaultPrices returns the table of the prices of models.
+func DefaultPrices() PriceTable { return measure.DefaultPrices() }
 
 // OutputReserve is what a model may answer.
 func OutputReserve(window, maxOutput Tokens) Tokens { return measure.OutputReserve(window, maxOutput) }

@@ -83,14 +83,18 @@ func (w *simulation) summary(s *events.Summary) {
 		return
 	}
 	in := w.own.input(w.jobs[s.Job])
+	var read compaction.Tokens
 	if in.Previous != nil {
-		w.sum.Summaries.Input += w.ruler.of([]events.Message{in.Previous.Message()})
+		read += w.ruler.of([]events.Message{in.Previous.Message()})
 	}
 	for _, m := range in.Messages {
-		w.sum.Summaries.Input += w.ruler.of([]events.Message{m.Message})
+		read += w.ruler.of([]events.Message{m.Message})
 	}
+	written := w.ruler.of([]events.Message{s.Message()})
 	w.sum.Summaries.Made++
-	w.sum.Summaries.Output += w.ruler.of([]events.Message{s.Message()})
+	w.sum.Summaries.Input += read
+	w.sum.Summaries.Output += written
+	w.chargeSummary(read, written)
 }
 
 // receive does what agents and summarizers do with what they are emitted: they swap the
@@ -136,6 +140,9 @@ func (w *simulation) swap(b *events.Compacted, v *compaction.View) error {
 	}
 	if len(validate.Messages(b.Format, raw)) > 0 {
 		f.Invalid++
+	}
+	if err := w.invalidate(b, raw, history); err != nil {
+		return err
 	}
 	was := w.ruler.history
 	w.ruler.history = w.ruler.of(history)

@@ -27,6 +27,7 @@ type Figures struct {
 	Avoided compaction.Tokens `json:"spared_tokens"`
 
 	Summaries Summaries `json:"summaries"`
+	Costs     Costs     `json:"costs"`
 
 	// Blocked are turns after which the history was over the hard limit, by the
 	// policy's own count; Over are calls too large for their model, by the ruler.
@@ -110,6 +111,7 @@ func (f *Figures) add(o *Figures) {
 	f.Saved += o.Saved
 	f.Avoided += o.Avoided
 	f.Summaries.add(&o.Summaries)
+	f.Costs.add(&o.Costs)
 	f.Blocked += o.Blocked
 	f.Over += o.Over
 	f.Overflowing += o.Overflowing

@@ -1,6 +1,8 @@
 package whatif
 
 import (
+	"bytes"
+
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -9,31 +11,49 @@ import (
 // policies: by the profile default and the default windows.
 type ruler struct {
 	windows compaction.Windows
+	table   compaction.PriceTable
 
 	rate      compaction.Rate
 	available compaction.Tokens // what a call may carry: the window, less an answer that the agent requests room for
 	system    compaction.Tokens
 	tools     compaction.Tokens
 	history   compaction.Tokens
+
+	prices compaction.Prices
+	priced bool // the model has prices
+	name   string
+	fields [2]events.Raw // system and tools, as they were sent last
 }
 
 func newRuler() *ruler {
-	r := &ruler{windows: compaction.DefaultWindows()}
+	r := &ruler{windows: compaction.DefaultWindows(), table: compaction.DefaultPrices()}
 	r.model(&events.Model{})
 	return r
 }
 
-// take notes what holds from a turn on, beside its messages.
-func (r *ruler) take(t *events.Turn) {
+// take notes what holds from a turn on, beside its messages, and reports whether it differs
+// from what the call before had in front of its messages.
+func (r *ruler) take(t *events.Turn) (changed bool) {
 	if t.Model != nil {
+		changed = t.Model.Name != r.name
 		r.model(t.Model)
 	}
 	if t.System != nil {
+		changed = r.differs(0, t.System) || changed
 		r.system = r.field(t.System) + r.rate.PerMessage
 	}
 	if t.Tools != nil {
+		changed = r.differs(1, t.Tools) || changed
 		r.tools = r.field(t.Tools)
 	}
+	return changed
+}
+
+// differs keeps a field, and reports whether it is another one than before.
+func (r *ruler) differs(i int, raw events.Raw) bool {
+	was := r.fields[i]
+	r.fields[i] = raw
+	return !bytes.Equal(was, raw)
 }
 
 func (r *ruler) model(m *events.Model) {
@@ -43,6 +63,8 @@ func (r *ruler) model(m *events.Model) {
 	}
 	r.rate = compaction.RateOf(compaction.Profiles["default"], m.Provider, m.Name)
 	r.available = window - compaction.Tokens(m.MaxOutputTokens)
+	r.name = m.Name
+	r.prices, r.priced = r.table.Of(m.Name)
 }
 
 func (r *ruler) field(raw events.Raw) compaction.Tokens {
@@ -64,5 +86,10 @@ func (r *ruler) of(messages []events.Message) (t compaction.Tokens) {
 
 // call is what the next call carries.
 func (r *ruler) call() compaction.Tokens {
-	return r.system + r.tools + r.history + r.rate.PerConversation
+	return r.fixed() + r.history
+}
+
+// fixed is what a call carries beside its messages.
+func (r *ruler) fixed() compaction.Tokens {
+	return r.system + r.tools + r.rate.PerConversation
 }

@@ -32,6 +32,7 @@ type simulation struct {
 	made   compaction.Seq         // simulated events so far
 	turns  []facts.Turn
 	ruler  *ruler
+	cache  cache
 	sum    *Figures
 
 	largest *Compaction // so far; nil where none is to be kept
@@ -157,21 +158,27 @@ func (w *simulation) turn(e *Event, before int64, outs []compaction.Outcome) err
 	after := w.own.ledger.LastTurn()
 	switch {
 	case in.ReplacesFrom == 0 && after == before+1 && number == after:
-		w.ruler.take(in)
+		if w.ruler.take(in) {
+			w.cache.cut(0)
+		}
 		w.ruler.history += w.ruler.of(w.own.texts[e.Seq])
 	case in.ReplacesFrom > 0 || after != before:
-		w.ruler.take(in)
+		if w.ruler.take(in) {
+			w.cache.cut(0)
+		}
 		history, err := w.history()
 		if err != nil {
 			return err
 		}
 		w.ruler.history = w.ruler.of(history)
+		w.cache.cut(w.ruler.call() - w.ruler.of(w.own.texts[e.Seq]))
 	default: // parked, refused, or there already
 		return w.receive(e, outs)
 	}
 	if err := w.receive(e, outs); err != nil {
 		return err
 	}
+	w.charge(e.Time)
 	w.sum.carry(w.ruler.call(), w.ruler.available)
 	if !w.own.ledger.Budget().WithinBudget {
 		w.sum.Blocked++

@@ -80,6 +80,9 @@ func (r *Report) rows() []row {
 		row{"  used", of(func(f *Figures) int { return f.Summaries.Used })},
 		row{"  tokens read", func(f *Figures) string { return humanize.Comma(int64(f.Summaries.Input)) }},
 		row{"  tokens written", func(f *Figures) string { return humanize.Comma(int64(f.Summaries.Output)) }},
+	)
+	rows = r.costs(rows)
+	rows = append(rows,
 		row{"turns over the limit", of(func(f *Figures) int { return f.Blocked })},
 		row{"calls over the window", of(func(f *Figures) int { return f.Over })},
 	)
@@ -89,6 +92,20 @@ func (r *Report) rows() []row {
 	rows = append(rows, row{"invalid histories", of(func(f *Figures) int { return f.Invalid })})
 	rows = r.known(rows, "events rejected", func(f *Figures) int { return f.Rejected })
 	return r.known(rows, "sessions that differ", func(f *Figures) int { return f.Diverged })
+}
+
+// costs adds what the calls cost, where the prices of some are known.
+func (r *Report) costs(rows []row) []row {
+	if !slices.ContainsFunc(r.Policies, func(c *Column) bool { return c.Costs.Calls > 0 }) {
+		return rows
+	}
+	rows = append(rows,
+		row{"cost of input", func(f *Figures) string { return dollars(f.Costs.Input) }},
+		row{"  saved by compactions", func(f *Figures) string { return dollars(f.Costs.Saved) }},
+		row{"  lost on caches", func(f *Figures) string { return dollars(f.Costs.Lost) }},
+		row{"cost of summaries", func(f *Figures) string { return dollars(f.Costs.Summaries) }},
+	)
+	return r.known(rows, "calls without a price", func(f *Figures) int { return int(f.Calls - f.Costs.Calls) })
 }
 
 // known adds a row that some policy has something for.

@@ -1,0 +1,76 @@
+package measure
+
+import (
+	_ "embed"
+	"fmt"
+
+	"compactd/internal/events"
+	"compactd/internal/events/models"
+)
+
+// Money is an amount in billionths of a US dollar. A price in thousandths of a dollar for a
+// million tokens is the same number for one token.
+type Money int64
+
+// Prices are what a model charges for one token. They are its list prices: no discount for
+// batches, no surcharge for a region.
+type Prices struct {
+	Input  Money `json:"input"`  // read without a cache
+	Cached Money `json:"cached"` // read from the provider's cache
+	Write  Money `json:"write"`  // read and put into that cache, for five minutes; input, where this costs nothing
+	Output Money `json:"output"`
+	// Long are the prices of a call whose input is longer; nil where all calls cost the same.
+	Long *LongPrices `json:"long,omitzero"`
+}
+
+// LongPrices are those of each token of a call whose input is over so many tokens.
+type LongPrices struct {
+	Over   Tokens `json:"over"`
+	Input  Money  `json:"input"`
+	Cached Money  `json:"cached"`
+	Write  Money  `json:"write"`
+	Output Money  `json:"output"`
+}
+
+// For returns the prices of a call with an input of t tokens.
+func (p Prices) For(t Tokens) Prices {
+	if l := p.Long; l != nil && t > l.Over {
+		return Prices{Input: l.Input, Cached: l.Cached, Write: l.Write, Output: l.Output}
+	}
+	return p
+}
+
+// PriceTable has the prices of models by the names that their makers have for them. A name
+// without prices is a model that a shorter name of the table must not price.
+type PriceTable map[string]*Prices
+
+// modelPrices are list prices in thousandths of a US dollar for a million tokens, read on
+// 2026-11-23. Sources: platform.claude.com/docs/en/about-claude/pricing and the pages of its
+// models for Claude; github.com/github/docs at 024f6b0, data/tables/copilot/models-and-pricing.yml,
+// which states the prices of the makers, for GPT, Gemini and Grok; GPT-5.6 Sol, which
+// became cheaper since, from github.com/anomalyco/models.dev at 47eabd6, and GPT-6 Astra from it
+// at e2f67ad; GPT-5-Codex from
+// developers.openai.com/api/docs/models/gpt-5-codex; GPT-5.1 and GPT-5.2 from
+// benchlm.ai/blog/posts/openai-api-pricing, which quotes OpenAI.
+//
+//go:embed prices/prices.json
+var modelPrices []byte
+
+// DefaultPrices returns the table of the prices of now.
+func DefaultPrices() PriceTable {
+	var t PriceTable
+	if err := events.UnmarshalStrict(modelPrices, &t); err != nil { //nolint:forbidigo // a table of this package, embedded
+		panic(fmt.Sprintf("compaction: embedded table of prices: %v", err)) // a defect of the build
+	}
+	return t
+}
+
+// Of returns the prices of a model: those of the longest name in the table that begins the
+// name of the model. A price is a maker's own; false where none is known.
+func (t PriceTable) Of(model string) (Prices, bool) {
+	p := t[longest(t, models.Canonical(model))]
+	if p == nil {
+		return Prices{}, false
+	}
+	return *p, true
+}

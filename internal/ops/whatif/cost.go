@@ -1,0 +1,107 @@
+package whatif
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// cacheFor is how long a provider keeps what a call read, since the last call that read it.
+const cacheFor = 5 * time.Minute
+
+// Costs are what calls cost by the list prices of their models, in billionths of a US dollar.
+// Calls of a model without a known price are not in them.
+type Costs struct {
+	Calls int64 `json:"priced_calls"`
+
+	Input     compaction.Money `json:"input"`     // of calls: what they read of caches, and what they read and put there
+	Summaries compaction.Money `json:"summaries"` // made by the model of the session
+	// Saved is what calls would have cost besides, if nothing had been taken off.
+	Saved compaction.Money `json:"saved"`
+	// Lost is what calls cost besides, because a compaction changed what the provider had in
+	// its cache, and LostTokens are those that were read again.
+	Lost       compaction.Money  `json:"lost"`
+	LostTokens compaction.Tokens `json:"lost_tokens"`
+}
+
+func (c *Costs) add(o *Costs) {
+	c.Calls += o.Calls
+	c.Input += o.Input
+	c.Summaries += o.Summaries
+	c.Saved += o.Saved
+	c.Lost += o.Lost
+	c.LostTokens += o.LostTokens
+}
+
+// cache is the beginning of a conversation that its provider has read, by the last call.
+type cache struct {
+	read int64             // when, in Unix milliseconds
+	all  compaction.Tokens // what that call carried, and the agent has not changed since
+	same compaction.Tokens // of it, what no compaction has changed either
+}
+
+// cut notes that the agent changed what follows the first tokens.
+func (c *cache) cut(first compaction.Tokens) {
+	c.all, c.same = min(c.all, first), min(c.same, first)
+}
+
+// charge counts what the next call costs.
+func (w *simulation) charge(now int64) {
+	t, c := w.ruler.call(), &w.cache
+	cold := now-c.read > cacheFor.Milliseconds()
+	if cold {
+		c.cut(0)
+	}
+	same := min(c.same, t)
+	lost := min(c.all, t) - same
+	w.cache = cache{read: now, all: t, same: t}
+	if !w.ruler.priced {
+		return
+	}
+	p, f := w.ruler.prices.For(t), &w.sum.Costs
+	f.Calls++
+	f.Input += p.Cached*compaction.Money(same) + p.Write*compaction.Money(t-same)
+	f.Lost += (p.Write - p.Cached) * compaction.Money(lost)
+	f.LostTokens += lost
+	if cold {
+		f.Saved += p.Write * compaction.Money(w.sum.Saved)
+	} else {
+		f.Saved += p.Cached * compaction.Money(w.sum.Saved)
+	}
+}
+
+// chargeSummary counts what a summary costs.
+func (w *simulation) chargeSummary(in, out compaction.Tokens) {
+	if p := w.ruler.prices.For(in); w.ruler.priced {
+		w.sum.Costs.Summaries += p.Input*compaction.Money(in) + p.Output*compaction.Money(out)
+	}
+}
+
+// invalidate notes which part of the cache a compaction leaves as it is: the messages in front
+// of the first that differs.
+func (w *simulation) invalidate(b *events.Compacted, raw []events.Raw, history []events.Message) error {
+	if w.cache.same == 0 {
+		return nil
+	}
+	before, _, err := w.own.render(w.own.ledger.ViewAt(b.Generation - 1))
+	if err != nil {
+		return fmt.Errorf("the history before: %w", err)
+	}
+	n := 0
+	for n < min(len(raw), len(before), len(history)) && bytes.Equal(raw[n], before[n]) {
+		n++
+	}
+	w.cache.same = min(w.cache.same, w.ruler.fixed()+w.ruler.of(history[:n]))
+	return nil
+}
+
+// dollars writes an amount with as many places as tell it from nothing.
+func dollars(m compaction.Money) string {
+	if d := float64(m) / 1e9; d >= 1 || d <= -1 {
+		return fmt.Sprintf("$%.2f", d)
+	}
+	return fmt.Sprintf("$%.4f", float64(m)/1e9)
+}

@@ -1,0 +1,62 @@
+package whatif
+
+import (
+	"testing"
+
+	"compactd/internal/compaction"
+)
+
+// C12: a call pays the price of the cache for what the provider has read within five minutes and
+// nothing has changed since, and the price of a write for the rest.
+func TestCharge(t *testing.T) {
+	const k = 1000
+	price := compaction.Prices{Input: 10, Cached: 1, Write: 12, Output: 50}
+	for _, x := range []struct {
+		name  string
+		cache cache
+		saved compaction.Tokens
+		want  Costs
+	}{
+		{"the first call", cache{read: -1 << 40}, 0, Costs{Calls: 1, Input: 10 * k * 12}},
+		{"a warm cache", cache{read: 0, all: 8 * k, same: 8 * k}, 0, Costs{Calls: 1, Input: 8*k*1 + 2*k*12}},
+		{"a compaction broke it", cache{read: 0, all: 8 * k, same: 3 * k}, 4 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 4 * k, Lost: 5 * k * 11, LostTokens: 5 * k}},
+		{"what is gone is not lost", cache{read: 0, all: 30 * k, same: 3 * k}, 22 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 22 * k, Lost: 7 * k * 11, LostTokens: 7 * k}},
+		{"a cold cache loses nothing", cache{read: -1 << 40, all: 8 * k, same: 3 * k}, 4 * k, Costs{Calls: 1, Input: 10 * k * 12, Saved: 4 * k * 12}},
+	} {
+		w := &simulation{ruler: newRuler(), cache: x.cache, sum: newFigures()}
+		w.ruler.prices, w.ruler.priced = price, true
+		w.ruler.history = 10*k - w.ruler.fixed()
+		w.sum.Saved = x.saved
+		if w.charge(cacheFor.Milliseconds()); w.sum.Costs != x.want {
+			t.Errorf("%s: %+v, not %+v", x.name, w.sum.Costs, x.want)
+		}
+		if w.cache != (cache{read: cacheFor.Milliseconds(), all: 10 * k, same: 10 * k}) {
+			t.Errorf("%s: the cache holds %+v", x.name, w.cache)
+		}
+	}
+	w := &simulation{ruler: newRuler(), sum: newFigures()}
+	w.charge(0)
+	w.chargeSummary(1, 1)
+	if w.sum.Costs != (Costs{}) {
+		t.Errorf("a model without a price costs %+v", w.sum.Costs)
+	}
+}
+
+// C12: on recorded sessions a policy that never compacts loses and saves nothing; one that does
+// loses no more of its caches than calls carried.
+func TestCosts(t *testing.T) {
+	p := compaction.DefaultPolicy()
+	p.Enabled = false
+	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := report(t, examples(t, "example-rename-flag*"), []Policy{{Name: "none", Config: c}, preset(t, "default")}, 0)
+	none, some := r.Policies[0].Costs, r.Policies[1].Costs
+	if none.Calls == 0 || none.Input <= 0 || none != (Costs{Calls: none.Calls, Input: none.Input}) {
+		t.Errorf("without compactions: %+v", none)
+	}
+	if some.Calls != none.Calls || some.Saved <= 0 || some.Lost <= 0 || some.LostTokens > r.Policies[1].Sent {
+		t.Errorf("with compactions: %+v", some)
+	}
+}
