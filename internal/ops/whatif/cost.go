@@ -98,7 +98,7 @@ func (w *simulation) invalidate(b *events.Compacted, raw []events.Raw, history [
 	return nil
 }
 
-// dollars writes an amount with as many places as tell it from nothing.
+// dollars writes an amount, with more places where it is small.
 func dollars(m compaction.Money) string {
 	if d := float64(m) / 1e9; d >= 1 || d <= -1 {
 		return fmt.Sprintf("$%.2f", d)
