@@ -7,7 +7,7 @@
 // only when something could not be measured. docs/quality.md states what each line
 // means.
 //
-//	go run ./tools/eval                       # everything, in less than 5 minutes
+//	go run ./tools/eval                       # everything, in less than 8 minutes
 //	go run ./tools/eval -run 'retention|growth'
 //	COMPACTD_SESSIONS=/srv/transcripts go run ./tools/eval
 //
@@ -16,7 +16,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +30,7 @@ import (
 // options say what to measure, and how much of it.
 type options struct {
 	run            *regexp.Regexp
+	page           string // where what is printed is written too, "" for nowhere
 	real, examples string // directories
 	sessions       int    // of each corpus, 0 for all
 
@@ -51,9 +54,18 @@ func defaults() options {
 
 func main() {
 	o := defaults()
+	flag.StringVar(&o.page, "write", "", "write what is printed into the `page`, if all is measured on real sessions")
 	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, week, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
-		return measure(ctx, o, dir, os.Stdout)
+		var out bytes.Buffer
+		if err := measure(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
+			return err
+		}
+		if o.real == "" || only.String() != "" {
+			printer{os.Stdout}.note("%s stays as it is: it is written when all is measured on real sessions", o.page)
+			return nil
+		}
+		return writePage(o.page, out.String())
 	})
 }
 

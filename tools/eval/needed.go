@@ -20,7 +20,9 @@ var targets = []struct {
 	missed        goal // over what cutting the oldest misses
 }{
 	{600_000, atLeast(0.97), atLeast(0.95), atMost(0.25)},
+	{450_000, goal{}, goal{}, goal{}},
 	{300_000, atLeast(0.85), atLeast(0.80), goal{}},
+	{200_000, goal{}, goal{}, goal{}},
 	{120_000, atLeast(0.65), atLeast(0.60), goal{}},
 }
 
@@ -81,6 +83,7 @@ type needed struct {
 	common map[string]struct{}
 
 	views, over int            // compactions, and those above their target
+	tokens      int64          // of all views
 	kept, cut   [2]facts.Share // identifiers, lines
 	each        [2]spread
 }
@@ -108,6 +111,7 @@ func (n *needed) measure(ctx context.Context, r *recording, s *needs.Session, po
 		}
 		want := s.After(v.turns, stop, n.common)
 		has, baseline := want.In(v.text), want.In(n.sizes.newest(r, v.turns, v.size))
+		n.tokens += v.size
 		if n.views++; v.over {
 			n.over++
 			has = needs.Kept{}
@@ -180,7 +184,7 @@ func (n *needed) print(p printer, suffix string, goals [3]goal) {
 			p.note("%s%s: nothing was needed after the %d compactions", what, suffix, n.views)
 			continue
 		}
-		p.line(what+suffix, n.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions, %d above their target", n.kept[i], &n.each[i], n.views, n.over))
+		p.line(what+suffix, n.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions of %d tokens in the mean, %d above their target", n.kept[i], &n.each[i], n.views, n.tokens/int64(max(n.views, 1)), n.over))
 		p.line(what[:len("needed_later")]+"_cut"+suffix, n.cut[i].Ratio(), goal{}, n.cut[i].String())
 		if missed := n.cut[i].All - n.cut[i].Kept; missed > 0 {
 			p.line(what+"_missed_over_cut"+suffix, float64(n.kept[i].All-n.kept[i].Kept)/float64(missed), goals[2], "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"compactd/internal/compaction"
 	"compactd/tools/harness"
@@ -19,11 +20,11 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 			suffix, goals = "/"+c.name, make([]goal, 4)
 		}
 		policy := compaction.DefaultPolicy()
-		own, err := waitsUnder(ctx, c, policy, 0)
+		own, err := waitsUnder(ctx, c, policy, 0, modelTime)
 		if err != nil {
 			return err
 		}
-		w, err := waitsUnder(ctx, c, policy, drawn)
+		w, err := waitsUnder(ctx, c, policy, drawn, modelTime)
 		if err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 		}
 		old := policy
 		old.Summarize.SummarySeconds = 0
-		fixed, err := waitsUnder(ctx, c, old, drawn)
+		fixed, err := waitsUnder(ctx, c, old, drawn, modelTime)
 		if err != nil {
 			return err
 		}
@@ -43,18 +44,33 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 		p.line("summarizer_tokens_ratio"+suffix, float64(w.read)/float64(fixed.read), goals[3],
 			fmt.Sprintf("new text, %s over %s tokens a session; with the summaries read again %s over %s",
 				w.each(c, drawn, w.read), fixed.each(c, drawn, fixed.read), w.each(c, drawn, w.read+w.reread), fixed.each(c, drawn, fixed.read+fixed.reread)))
+		for _, model := range modelTimes {
+			for _, x := range []struct {
+				policy compaction.Policy
+				suffix string
+			}{{policy, ""}, {old, "/at_prepare"}} {
+				w, err := waitsUnder(ctx, c, x.policy, max(drawn/5, 1), model)
+				if err != nil {
+					return err
+				}
+				p.line(fmt.Sprintf("prepared_share%s/%.0fs%s", suffix, model.Seconds(), x.suffix), w.share(), goal{}, "")
+			}
+		}
 		blocked := slices.Concat(own.blocked, w.blocked)
 		p.line("blocked_ms_p99"+suffix, harness.Quantile(blocked, 0.99), goals[2], fmt.Sprintf("the most %s of %d turns", number(harness.Quantile(blocked, 1)), len(blocked)))
 	}
 	return nil
 }
 
-func waitsUnder(ctx context.Context, c *corpus, p compaction.Policy, drawn int) (*waits, error) {
+// modelTimes are those of further models: from a small one to one that thinks.
+var modelTimes = []time.Duration{10 * time.Second, 30 * time.Second, 120 * time.Second, 240 * time.Second}
+
+func waitsUnder(ctx context.Context, c *corpus, p compaction.Policy, drawn int, model time.Duration) (*waits, error) {
 	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
 	if err != nil {
 		return nil, err
 	}
-	return waitsOf(ctx, c, config, drawn)
+	return waitsOf(ctx, c, config, drawn, model)
 }
 
 // detail states what a share is made of, and what it cost.

@@ -227,8 +227,9 @@ func (c *corpus) timed() []*recording {
 	return slices.DeleteFunc(c.long(), func(r *recording) bool { return !r.timed() })
 }
 
-// waitsOf simulates all sessions of a corpus, at their own timing or at drawn ones.
-func waitsOf(ctx context.Context, c *corpus, config *compaction.Config, drawn int) (*waits, error) {
+// waitsOf simulates all sessions of a corpus, at their own timing or at drawn ones, with a model
+// that takes so long.
+func waitsOf(ctx context.Context, c *corpus, config *compaction.Config, drawn int, model time.Duration) (*waits, error) {
 	all := &waits{}
 	var pool []int64
 	for _, r := range c.timed() {
@@ -243,7 +244,7 @@ func waitsOf(ctx context.Context, c *corpus, config *compaction.Config, drawn in
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			w, err := simulate(r, at, config, modelTime)
+			w, err := simulate(r, at, config, model)
 			if err != nil {
 				return nil, err
 			}

@@ -120,7 +120,7 @@ func evalWeek(ctx context.Context, c *corpus, turns int, p printer) (err error) 
 		grown := float64(s.units[len(s.units)-1]) / float64(s.units[9])
 		worst, growth = max(worst, most), max(growth, grown)
 		p.line("week_share_max/"+w.name, most, goal{}, fmt.Sprintf("%d turns, %d compactions with a summary", s.turns, len(s.units)))
-		p.line("week_growth/"+w.name, grown, goal{}, fmt.Sprintf("UTF-16 units after each tenth compaction %v", tenthOf(s.units)))
+		p.line("week_growth/"+w.name, grown, goal{}, fmt.Sprintf("UTF-16 units after each fifth compaction %v", fifthOf(s.units)))
 		for i, k := range facts.Kinds {
 			h := s.facts[i]
 			if h.verbatim.All == 0 {
@@ -143,8 +143,8 @@ func evalWeek(ctx context.Context, c *corpus, turns int, p printer) (err error) 
 	return nil
 }
 
-func tenthOf(units []int) (out []int) {
-	for i := 9; i < len(units); i += 10 {
+func fifthOf(units []int) (out []int) {
+	for i := 4; i < len(units); i += 5 {
 		out = append(out, units[i])
 	}
 	return out

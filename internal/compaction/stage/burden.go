@@ -29,7 +29,8 @@ const (
 // ages returns for each entry how many turns ago it came, or, where that is more, how many
 // messages of the assistant follow it.
 func (d *Draft) ages() []uint64 {
-	out := make([]uint64, len(d.entries))
+	d.aged = slices.Grow(d.aged[:0], len(d.entries))[:len(d.entries)]
+	out := d.aged
 	var last uint32
 	for i := range d.entries {
 		last = max(last, d.entries[i].Turn)
@@ -79,7 +80,8 @@ func (d *Draft) clearing(out []removal, results []int, ages []uint64) []removal 
 // exchanged returns for each entry the first entry of what stays or goes with it: its message, and
 // those that its calls and results belong to.
 func (d *Draft) exchanged() []int32 {
-	of := make([]int32, len(d.entries))
+	d.joined = slices.Grow(d.joined[:0], len(d.entries))[:len(d.entries)]
+	of := d.joined
 	find := func(i int32) int32 {
 		for of[i] != i {
 			of[i] = of[of[i]]
@@ -218,18 +220,25 @@ func (d *Draft) truncateBehind(target measure.Tokens, fraction measure.PPM) {
 func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins []bool) (keep []bool, cleared []int, enough bool) {
 	ages, of, target := d.ages(), d.exchanged(), by.target-placeholder
 	results, _ := d.prunable(by.protect, by.tools)
-	list := d.clearing(nil, results, ages)
-	all := make([]exchange, len(d.entries)) // by their first entries
+	list := d.clearing(d.removals[:0], results, ages)
+	d.exchanges = slices.Grow(d.exchanges[:0], len(d.entries))[:len(d.entries)]
+	all := d.exchanges // by their first entries
+	clear(all)
 	for _, r := range list {
 		all[of[r.at]].bare -= r.saved
 	}
+	may := list // in the order of entries
 	for i := range d.entries {
 		e, x := &d.entries[i], &all[of[i]]
 		if x.cost == 0 {
 			x.age, x.burden = ages[i], math.MaxUint64
 		}
 		x.cost, x.bare, x.age = x.cost+d.costs[i], x.bare+d.costs[i], min(x.age, ages[i])
-		if e.Kind == measure.KindResult {
+		switch {
+		case len(may) > 0 && may[0].at == i:
+			x.burden = min(x.burden, may[0].burden)
+			may = may[1:]
+		case e.Kind == measure.KindResult:
 			x.burden = min(x.burden, burdenOf(d.clearable(i), ages[i]))
 		}
 		x.stays = x.stays || i < from || i >= to || pins != nil && pins[i]
@@ -246,6 +255,7 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 		}
 	}
 	inOrder(list)
+	d.removals = list
 	for _, r := range list {
 		if total <= target {
 			break

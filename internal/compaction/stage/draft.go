@@ -42,6 +42,11 @@ type Draft struct {
 	whole map[measure.Key]int // reads of whole files, by their position from 1
 	lines map[read]int        // the same of lines
 	list  []int               // of what a stage edits
+
+	aged      []uint64 // see ages
+	joined    []int32  // see exchanged
+	exchanges []exchange
+	removals  []removal
 }
 
 // changed is an entry as alter found it. It names its place by address: a stage that

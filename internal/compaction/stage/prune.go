@@ -30,7 +30,8 @@ func (d *Draft) prune(protect, minimum measure.Tokens, protectedTools []string, 
 		d.clear(results)
 		return
 	}
-	removals := d.clearing(nil, results, d.ages())
+	d.removals = d.clearing(d.removals[:0], results, d.ages())
+	removals := d.removals
 	inOrder(removals)
 	for over := max(d.Repaired()-target, minimum); over > 0 && len(removals) > 0; over = d.Repaired() - target {
 		d.list = d.list[:0]

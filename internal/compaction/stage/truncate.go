@@ -2,7 +2,6 @@ package stage
 
 import (
 	"iter"
-	"slices"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -236,7 +235,13 @@ func (d *Draft) hide(from, to int, placeholder measure.Entry, kept []bool) {
 		x.Units = int64(placeholder.Text)
 	}
 	d.edits, d.gone = append(d.edits, x), append(d.gone, d.entries[from:to])
-	out := append(slices.Clone(d.entries[:from]), placeholder)
+	n := len(d.entries) - (to - from) + 1
+	for i := from; kept != nil && i < to; i++ {
+		if kept[i] {
+			n++
+		}
+	}
+	out := append(append(make([]measure.Entry, 0, n), d.entries[:from]...), placeholder)
 	for i := from; kept != nil && i < to; i++ {
 		if e := &d.entries[i]; kept[i] {
 			if e.Flags.Has(measure.FlagFirst) {

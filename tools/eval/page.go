@@ -1,0 +1,27 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// What is measured stands between these lines of the page.
+const (
+	pageFrom = "<!-- measured: make eval -->\n"
+	pageTo   = "<!-- end of measured -->\n"
+)
+
+// writePage puts what was printed into a page.
+func writePage(path, printed string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := strings.Cut(string(data), pageFrom)
+	_, after, end := strings.Cut(rest, pageTo)
+	if !ok || !end {
+		return fmt.Errorf("%s has no place for what is measured", path)
+	}
+	return os.WriteFile(path, []byte(before+pageFrom+"```\n"+printed+"```\n"+pageTo+after), 0o644)
+}
