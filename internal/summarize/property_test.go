@@ -184,7 +184,7 @@ func checkSize(t interface{ Fatalf(string, ...any) }, s *events.Summary, limit i
 	for _, r := range s.Record {
 		record += events.Units("- " + r.String() + "\n")
 	}
-	if int64(record) > limit*2/3 {
+	if int64(record) > limit*71/100 {
 		t.Fatalf("record has %d of %d units", record, limit)
 	}
 }

@@ -48,7 +48,7 @@ func TestRecordBounds(t *testing.T) {
 		Format: events.Anthropic, Messages: busy(21, 15), MaxUnits: room,
 		Previous: &events.Summary{Text: "x", Record: one},
 	})
-	checkRecord(t, next, 11_200)
+	checkRecord(t, next, 12_500)
 	kinds := map[events.RecordKind]int{}
 	for _, l := range one {
 		kinds[l.Kind]++
@@ -69,7 +69,7 @@ func TestFolds(t *testing.T) {
 	for first := 1; first <= 15*turns; first += turns {
 		in := summarize.Input{Format: events.Anthropic, Messages: busy(first, turns), MaxUnits: 12_000, Previous: previous}
 		previous = &events.Summary{Text: "x", Record: extract.Record(in)}
-		checkRecord(t, previous.Record, 8_000)
+		checkRecord(t, previous.Record, 8_520)
 		for _, k := range []struct {
 			kind events.RecordKind
 			text string // of the line of a turn

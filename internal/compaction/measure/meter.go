@@ -191,7 +191,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 	e.addText(size)
 	e.Extent = uint32(size.Newlines)
 	e.setMedia(p.Images, p.Media)
-	if p.Failed {
+	if p.Failed || p.StatesError() {
 		e.Flags |= FlagFailed
 	}
 	if p.Locked {

@@ -268,3 +268,9 @@ func equals(raw Raw, s string) bool {
 }
 
 func isTrue(raw Raw) bool { return raw.Kind() == 't' }
+
+// StatesError reports whether the text of a result begins as tools begin one that failed: not
+// every dialect marks errors, and not every tool.
+func (p *Part) StatesError() bool {
+	return strings.HasPrefix(p.Text, "Error: ") || strings.HasPrefix(p.Text, "Traceback (most recent call last)")
+}

@@ -20,7 +20,7 @@ const fixedNote = "later succeeded"
 // Where the dialect or the tool marks no errors, lines of a shell's output do, and of any
 // other a beginning that only errors have.
 func failed(p *events.Part, c *call) (text string, ok bool) {
-	if !p.Failed && !statesError(p.Text) && (c == nil || !c.shell || c.quotes) {
+	if !p.Failed && !p.StatesError() && (c == nil || !c.shell || c.quotes) {
 		return "", false
 	}
 	first, decisiveLine, bad := "", "", false
@@ -42,7 +42,7 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 			break
 		}
 	}
-	if !p.Failed && !bad && !statesError(p.Text) {
+	if !p.Failed && !bad && !p.StatesError() {
 		return "", false
 	}
 	text = snippet.ClipNeutral(first, failureUnits)
@@ -50,11 +50,6 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 		text = snippet.ClipNeutral(first, failureUnits/2) + lineSeparator + snippet.ClipNeutral(decisiveLine, failureUnits)
 	}
 	return text, true
-}
-
-// statesError reports whether a result begins as tools begin one that failed.
-func statesError(text string) bool {
-	return strings.HasPrefix(text, "Error: ") || strings.HasPrefix(text, "Traceback (most recent call last)")
 }
 
 // lineSeparator stands between two lines of one result.
@@ -108,15 +103,16 @@ func exitLine(l string) bool {
 	return false
 }
 
-// shortened is the text of a failure with the first line of its result alone, of so many units.
-func shortened(text string, units int) string {
+// shortened is the text of a failure with the first line of its result alone, of so many units,
+// and with so many of the head of its call.
+func shortened(text string, head, line int) string {
 	text, _, _ = strings.Cut(text, lineSeparator)
 	for _, end := range []string{"`: ", ": "} {
-		if head, line, ok := strings.Cut(text, end); ok {
-			return head + end + snippet.Clip(line, units)
+		if h, l, ok := strings.Cut(text, end); ok {
+			return snippet.Clip(h, head) + end + snippet.Clip(l, line)
 		}
 	}
-	return snippet.Clip(text, units)
+	return snippet.Clip(text, head+line)
 }
 
 // headOf returns the head of the call in the text of a failure, "" where it was

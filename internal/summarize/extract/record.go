@@ -24,12 +24,11 @@ const (
 	// they were overcome.
 	freshFailures = 8
 	// firstRecord bounds a record, mergedRecord one that continues another, in units:
-	// 2,500 and 4,000 tokens as the default estimator counts for Claude, with its
-	// margin.
+	// less than 2,500 and 4,000 tokens as the default estimator counts for Claude.
 	firstRecord  = 7_000
-	mergedRecord = 11_200
+	mergedRecord = 12_500
 	// recordPermille is how much of a message a record may take.
-	recordPermille = 667
+	recordPermille = 710
 	// instructionPermille is how much of a record that is too long the system's words may
 	// take: the newest of them.
 	instructionPermille = 750
@@ -188,7 +187,8 @@ func (f *fitter) drops(instructions int) {
 	f.drop(is(events.RecordDecision))
 	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 160) })
 	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 80) })
-	f.cut(events.RecordFailure, freshFailures, func(s string) string { return shortened(s, 80) })
+	f.cut(events.RecordFailure, freshFailures, func(s string) string { return shortened(s, commandUnits, 80) })
+	f.cut(events.RecordFailure, freshFailures, func(s string) string { return shortened(s, 56, 64) })
 	fresh := f.newest(events.RecordFailure, freshFailures)
 	f.drop(func(r *fact) bool { return r.Kind == events.RecordFailure && r.fixed && !slices.Contains(fresh, r) })
 	first := f.firstUser()
