@@ -198,7 +198,7 @@ func addresses(history []events.Message) map[string]map[int64]bool {
 
 // name notes the turns of a list such as "3, 7-9".
 func name(turns map[int64]bool, list string) {
-	for _, s := range strings.Split(list, ",") {
+	for s := range strings.SplitSeq(list, ",") {
 		from, to, ranged := strings.Cut(strings.TrimSpace(s), "-")
 		a, _ := strconv.ParseInt(from, 10, 64)
 		b := a
