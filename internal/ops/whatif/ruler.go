@@ -14,6 +14,7 @@ type ruler struct {
 	table   compaction.PriceTable
 
 	rate      compaction.Rate
+	window    compaction.Tokens
 	available compaction.Tokens // what a call may carry: the window, less an answer that the agent requests room for
 	system    compaction.Tokens
 	tools     compaction.Tokens
@@ -62,6 +63,7 @@ func (r *ruler) model(m *events.Model) {
 		window = r.windows.Window(m.Provider, m.Name)
 	}
 	r.rate = compaction.RateOf(compaction.Profiles["default"], m.Provider, m.Name)
+	r.window = window
 	r.available = window - compaction.Tokens(m.MaxOutputTokens)
 	r.name = m.Name
 	r.prices, r.priced = r.table.Of(m.Name)
@@ -92,4 +94,9 @@ func (r *ruler) call() compaction.Tokens {
 // fixed is what a call carries beside its messages.
 func (r *ruler) fixed() compaction.Tokens {
 	return r.system + r.tools + r.rate.PerConversation
+}
+
+// exceeds reports whether a usage is that of a call which the window cannot take.
+func (r *ruler) exceeds(u *events.Usage) bool {
+	return u != nil && compaction.Tokens(u.Input+u.CacheRead+u.CacheCreate) > r.window
 }
