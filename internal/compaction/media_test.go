@@ -32,6 +32,7 @@ func TestMediaCountBySize(t *testing.T) {
 		"responses":        {events.Responses, "openai", "gpt-6", `{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,IMAGE"}]}`, 2448},
 		"responses output": {events.Responses, "openai", "gpt-6", `{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"data:image/png;base64,IMAGE"}]}`, 2448},
 		"responses screen": {events.Responses, "openai", "gpt-6", `{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,IMAGE"}}`, 2448},
+		"responses made":   {events.Responses, "openai", "gpt-6", `{"type":"image_generation_call","id":"ig_1","status":"completed","result":"IMAGE"}`, 2448},
 		"anthropic":        {events.Anthropic, "anthropic", "claude-opus-5.5", `{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"IMAGE"}}]}`, 2768},
 		"anthropic haiku":  {events.Anthropic, "anthropic", "claude-haiku-4-5", `{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"IMAGE"}}]}`, 1625},
 		"anthropic result": {events.Anthropic, "anthropic", "claude-opus-5.5", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image","source":{"type":"base64","data":"IMAGE"}},{"type":"image","source":{"type":"base64","data":"IMAGE"}}]}]}`, 2 * 2768},

@@ -61,7 +61,10 @@ func formOf(kind string) toolForm {
 }
 
 // hosted are calls that the provider carries out: their results are in them.
-var hosted = []string{"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+var hosted = []string{"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"}
+
+// imageGeneration is one of which the result is a picture.
+const imageGeneration = "image_generation_call"
 
 // responsesItem is what an item consists of.
 type responsesItem struct {
@@ -70,6 +73,7 @@ type responsesItem struct {
 	content                        Raw
 	output                         codec.Measured
 	parts, thoughts, answers       []Part
+	made                           Part // picture that the provider made
 }
 
 func readResponses(w *Reader) (Message, error) {
@@ -119,6 +123,8 @@ func (it *responsesItem) read(w *Reader) Raw {
 			it.id = w.Omit()
 		case "status":
 			it.status = w.Value()
+		case "result":
+			w.inline(&it.made)
 		case "output":
 			switch it.answers = nil; w.Kind() {
 			case '[':
@@ -201,6 +207,9 @@ func (it *responsesItem) pairing() Raw {
 }
 
 func (it *responsesItem) call(w *Reader, kind string, raw Raw) Part {
+	if kind == imageGeneration {
+		return Part{Kind: PartImage, Media: it.made.Media, Raw: raw}
+	}
 	server := kind == "tool_search_call" && it.callID.Kind() != '"'
 	if server || kind == "mcp_list_tools" || kind == "item_reference" || slices.Contains(hosted, kind) {
 		return Part{Kind: PartOther, Raw: raw}
