@@ -146,7 +146,7 @@ type Summarize struct {
 	SummarySeconds int64 `json:"summary_seconds"`
 	// A summary, its record included, costs at most CeilingTokens, and at most
 	// CeilingShare of the available input, however long the session lives. Where that share
-	// is less than 800 tokens, it may cost these, or a tenth.
+	// is less than 2,000 tokens, it may cost these, or a tenth.
 	CeilingTokens measure.Tokens `json:"ceiling_tokens"`
 	CeilingShare  measure.PPM    `json:"ceiling_share"`
 	// After so many Failures in a row, or so many compactions in a row that did
@@ -185,7 +185,7 @@ func (p *Summarize) validate(check func(ok bool, format string, args ...any)) {
 
 // leastCeiling is what a summary may cost in any case but for CeilingTokens, or a tenth of
 // the available input where that is less: no conversation can be condensed to much less.
-const leastCeiling measure.Tokens = 800
+const leastCeiling measure.Tokens = 2_000
 
 // Ceiling is the most that a summary may cost, record included.
 func (p *Summarize) Ceiling(available measure.Tokens) measure.Tokens {
