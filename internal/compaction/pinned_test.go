@@ -13,7 +13,8 @@ import (
 )
 
 // P17: a large call behind a summary or in the first exchange does not keep a session above
-// its window once it is answered.
+// its window once it is answered. Arguments of openai-responses are part of a unit, which is
+// never cut: such a call leaves with its unit.
 func TestLargeCallIsCompacted(t *testing.T) {
 	arguments := map[string]string{
 		"one string":   fmt.Sprintf(`{"path":"/src/a.go","content":%q}`, strings.Repeat("x := compute(y) // a line\n", 2200)),
@@ -23,6 +24,9 @@ func TestLargeCallIsCompacted(t *testing.T) {
 	}
 	for name, args := range arguments {
 		for _, f := range events.Formats() {
+			if f.Dialect().Units {
+				continue
+			}
 			for _, at := range []int{0, 31} { // exchanges before the call
 				t.Run(fmt.Sprintf("%s/%s/%d", name, f, at), func(t *testing.T) { largeCall(t, f, at, args) })
 			}

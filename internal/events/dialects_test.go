@@ -199,29 +199,6 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// Arguments of the Responses API are a string, and a call that was edited has no id. What a
-// call of another kind is called with keeps its form.
-func TestArgumentsOfResponses(t *testing.T) {
-	for was, want := range map[string]string{
-		`{"type":"function_call","id":"fc","call_id":"c","name":"n","arguments":"{\"a\":1}"}`: `{"type":"function_call","call_id":"c","name":"n","arguments":"{\"b\":2}"}`,
-		`{"type":"custom_tool_call","id":"ct","call_id":"c","name":"n","input":"a"}`:          `{"type":"custom_tool_call","call_id":"c","name":"n","input":"{\"b\":2}"}`,
-		`{"type":"shell_call","id":"sh","call_id":"c","action":{"commands":["a"]}}`:           `{"type":"shell_call","id":"sh","call_id":"c","action":{"commands":["a"]}}`,
-	} {
-		m, err := Responses.Read(Raw(was))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if locked := m.Parts[0].Locked; locked != (was == want) {
-			t.Errorf("%s: locked %t", was, locked)
-		}
-		m.Edited = true
-		m.Parts[0].SetArgs(Raw(`{"b":2}`))
-		if out, err := Responses.Write(m); err != nil || string(out) != want {
-			t.Errorf("%s: %s, %v", was, out, err)
-		}
-	}
-}
-
 // What compactd makes: a text of the user, a call for a result that has none, and a result for
 // a call that has none, in the form of its kind. Nothing of it has an id.
 func TestMade(t *testing.T) {

@@ -94,7 +94,7 @@ func (d *Draft) contents(least int64) []content {
 	awaiting, other := d.awaitingResults(), d.pairing().Other
 	for i := range d.entries {
 		e := &d.entries[i]
-		if !e.Cuttable() || pinned(*e) || e.Size() <= least || e.Kind == measure.KindCall && e.Size() <= leastTrim || d.keeps(e) {
+		if !e.Cuttable() || pinned(*e) || e.Size() <= least || e.Kind == measure.KindCall && e.Size() <= leastTrim || d.inUnit(e) {
 			continue
 		}
 		if i >= awaiting && e.Role == measure.RoleAssistant && (e.Kind != measure.KindCall || other[i] < 0) {

@@ -170,7 +170,7 @@ func (d *Draft) firstAnswer(i int) int {
 func (d *Draft) least(from, to int) (sum measure.Tokens) {
 	for i := from; i < to; i++ {
 		sum += d.costs[i]
-		if e := &d.entries[i]; e.Cuttable() && !pinned(*e) && !d.keeps(e) {
+		if e := &d.entries[i]; e.Cuttable() && !pinned(*e) && !d.inUnit(e) {
 			sum -= d.cutting(content{at: i, least: leastTrim}, 0)
 		}
 	}

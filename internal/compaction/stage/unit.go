@@ -8,13 +8,10 @@ import (
 )
 
 // Where a dialect has units, what a model made in one response stays or goes as a whole, and
-// none of it is edited but arguments: see [dialect.Dialect]. An exchange is then a unit with
-// the results of its calls.
+// none of it is edited: see [dialect.Dialect]. An exchange is then a unit with the
+// results of its calls.
 
-// keeps reports whether an entry is one that a unit keeps as it is.
-func (d *Draft) keeps(e *measure.Entry) bool { return e.Kind != measure.KindCall && d.inUnit(e) }
-
-// inUnit reports whether a model made an entry, as a part of a unit.
+// inUnit reports whether an entry is one that a unit keeps as it is.
 func (d *Draft) inUnit(e *measure.Entry) bool {
 	return e.Role == measure.RoleAssistant && d.format.Dialect().Units
 }

@@ -28,7 +28,7 @@ type Dialect struct {
 	Strict bool
 	// Apart: a message of results has nothing else.
 	Apart bool
-	// Units: an exchange is never parted, nor are its words cut: see responses.go.
+	// Units: an exchange is never cut, nor are its calls and words: see responses.go.
 	Units bool
 	// SystemByModel: only some models take the system's messages within a conversation.
 	SystemByModel bool

@@ -14,9 +14,8 @@ import (
 //
 // The items that a model made in one response, with the outputs of their calls, are one
 // unit: a reasoning item is refused without the item behind it, and that without its
-// reasoning. So the unit stays or goes as a whole. Outputs are edited, and the arguments of
-// calls to functions and custom tools that have theirs. What is edited loses its id, by which
-// the original would be found again.
+// reasoning. So the unit stays or goes as a whole, and only outputs are edited. What is
+// edited loses its id, by which the original would be found again.
 var responses = Dialect{
 	Name: "openai-responses", Roles: "user, assistant, system, developer",
 	Call: "is a call without call_id", Result: "is an output without call_id",
@@ -214,17 +213,13 @@ func (it *responsesItem) call(w *Reader, kind string, raw Raw) Part {
 	if server || kind == "mcp_list_tools" || kind == "item_reference" || slices.Contains(hosted, kind) {
 		return Part{Kind: PartOther, Raw: raw}
 	}
-	p := Part{Kind: PartCall, Args: innerJSON(it.args), Raw: raw, Locked: !hasArguments(kind)}
+	p := Part{Kind: PartCall, Args: innerJSON(it.args), Raw: raw}
 	w.call(&p, it.pairing())
 	if w.tool(&p, it.name); p.Tool == "" {
 		p.Tool = strings.TrimSuffix(kind, "_call")
 	}
 	return p
 }
-
-// hasArguments reports whether a call of a kind has arguments in a string, which may be cut.
-// What another kind is called with has to keep its form.
-func hasArguments(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
 
 func (it *responsesItem) result(w *Reader, kind string, raw Raw) Part {
 	p := Part{Kind: PartResult}
@@ -258,14 +253,11 @@ func writeResponses(m Message, ms []codec.Member) ([]codec.Member, error) {
 		return nil, errMisplaced
 	}
 	p := &m.Parts[0]
-	if p.Kind != PartResult && p.Kind != PartCall || !p.Edited || p.Locked {
+	if p.Kind != PartResult || !p.Edited || p.Locked {
 		return ms, nil
 	}
 	if codec.Lookup(ms, "call_id") != nil {
 		ms = without(ms, "id")
-	}
-	if p.Kind == PartCall {
-		return codec.SetMember(ms, formOf(kind).input, openAIArguments(*p)), nil
 	}
 	return codec.SetMember(ms, "output", outputText(kind, p.Text)), nil
 }
