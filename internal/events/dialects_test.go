@@ -79,13 +79,13 @@ func TestFixturesAreRead(t *testing.T) {
 		Responses: {
 			`user: text "Read a.go."`, `user: text "And this?", image`, `assistant: thinking`, `assistant: call read_file id=call_1` + args,
 			`tool: result id=call_1 "package a"`, `assistant: other`, `assistant: call code id=call_2 args="print(1)"`, `tool: result id=call_2 "1"`,
-			`assistant: call local_shell id=call_3 args={"type":"exec","command":["ls"]} locked`, `tool: result "a.go"`, `assistant: other`, `assistant: other`,
-			`assistant: thinking "First.\nThen.\nSo."`, `assistant: call shell id=call_4 args={"commands":["ls"],"timeout_ms":1000} locked`,
+			`assistant: call local_shell id=call_3 args={"type":"exec","command":["ls"]}`, `tool: result "a.go"`, `assistant: other`, `assistant: other`,
+			`assistant: thinking "First.\nThen.\nSo."`, `assistant: call shell id=call_4 args={"commands":["ls"],"timeout_ms":1000}`,
 			`tool: result id=call_4 "{\"stdout\":\"a.go\",\"stderr\":\"\",\"outcome\":{\"type\":\"exit\",\"exit_code\":0}}"`,
-			`assistant: call apply_patch id=call_5 args={"type":"update_file","path":"a.go","diff":"@@"} locked`, `tool: result id=call_5 "no such file" failed`,
-			`assistant: call computer id=call_6 args={"type":"screenshot"} locked`,
+			`assistant: call apply_patch id=call_5 args={"type":"update_file","path":"a.go","diff":"@@"}`, `tool: result id=call_5 "no such file" failed`,
+			`assistant: call computer id=call_6 args={"type":"screenshot"}`,
 			`tool: result id=call_6 images=1 locked`,
-			`assistant: call echo id=mcpr_1 args={} locked`, `tool: result id=mcpr_1 locked`, `assistant: call look id=call_7 args={}`,
+			`assistant: call echo id=mcpr_1 args={}`, `tool: result id=mcpr_1 locked`, `assistant: call look id=call_7 args={}`,
 			`tool: result id=call_7 "a picture" images=1`, `assistant: other`, `system: other locked`, `assistant: text "Done."`,
 		},
 		Gemini: {

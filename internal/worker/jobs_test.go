@@ -185,15 +185,22 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// wantPending compares the jobs of a lane that workers have, and those that wait.
+// wantPending waits until workers have so many jobs of a lane, and so many others wait.
 func (env *testEnv) wantPending(lane events.Lane, working, waiting int) {
 	env.t.Helper()
-	c, err := env.js.Consumer(env.t.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	if i := c.CachedInfo(); i.NumAckPending != working || int(i.NumPending) != waiting {
-		env.t.Errorf("%s: workers have %d jobs, %d wait; want %d and %d", lane, i.NumAckPending, i.NumPending, working, waiting)
+	for end := time.Now().Add(waitLimit); ; time.Sleep(10 * time.Millisecond) {
+		c, err := env.js.Consumer(env.t.Context(), topology.OutcomesStream, "summarizer-"+string(lane))
+		if err != nil {
+			env.t.Fatal(err)
+		}
+		i := c.CachedInfo()
+		if i.NumAckPending == working && int(i.NumPending) == waiting {
+			return
+		}
+		if time.Now().After(end) {
+			env.t.Errorf("%s: workers have %d jobs, %d wait; want %d and %d", lane, i.NumAckPending, i.NumPending, working, waiting)
+			return
+		}
 	}
 }
 
