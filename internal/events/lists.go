@@ -317,4 +317,6 @@ type EventResponse struct {
 	// Context is the history after an overflow, a compact or a rewind, as an answer to
 	// context has it: its first page.
 	Context *ContextResponse `json:"context,omitzero"`
+	// Erased is what an erasure has done.
+	Erased *Erased `json:"erased,omitzero"`
 }

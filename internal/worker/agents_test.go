@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -319,4 +320,61 @@ func (env *testEnv) logEnd() uint64 {
 		env.t.Fatal(err)
 	}
 	return s.CachedInfo().State.LastSeq
+}
+
+// An operator erases a session over HTTP, and is answered when it is done. Agents may not, also
+// not their own. What was erased is not retrieved any more.
+func TestAgentsForget(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e := env.runEdge()
+	const path = "/v1/sessions/default/chat%2F1"
+	var first events.EventResponse
+	for n := 1; n <= 3; n++ {
+		status, got := e.post("chat/1", "turns", string(turn(n)))
+		if status != 200 {
+			t.Fatalf("turn %d: %d %+v", n, status, got)
+		}
+		if n == 1 {
+			first = got
+		}
+	}
+	text := strings.Repeat(fmt.Sprintf("word %d ", 1), 200)
+	hash := events.ContentHash(first.Seq, text)
+	if status, got := e.do(defaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 200 || !strings.Contains(got, text) {
+		t.Fatalf("before: %d %.200s", status, got)
+	}
+	before := env.logEnd()
+	for name, body := range map[string]string{"an agent": "", "a field that it does not know": `{"turn":2}`} {
+		token, want := defaultToken, 403
+		if body != "" {
+			token, want = operatorToken, 400
+		}
+		if status, got := e.do(token, "POST", path+"/forget", body); status != want || !strings.Contains(got, `"hint"`) {
+			t.Errorf("%s: %d %s", name, status, got)
+		}
+	}
+	if env.logEnd() != before {
+		t.Error("a refused erasure is published")
+	}
+	status, got := e.do(operatorToken, "POST", path+"/forget?wait_ms=8000", `{"id":"erase-1"}`)
+	for end := time.Now().Add(waitLimit); status == 202 && time.Now().Before(end); { // sent again, it waits on
+		status, got = e.do(operatorToken, "POST", path+"/forget?wait_ms=8000", `{"id":"erase-1"}`)
+	}
+	var out events.EventResponse
+	if err := json.Unmarshal([]byte(got), &out); err != nil || status != 200 || !out.Accepted || out.Erased == nil || out.Erased.Events != 3 || out.Erased.Seq != out.Seq {
+		t.Fatalf("%d %s", status, got)
+	}
+	if err := schematest.Validate("event-response", []byte(got)); err != nil {
+		t.Error(err)
+	}
+	if status, got := e.do(defaultToken, "GET", path+"/context", ""); status != 200 || !strings.Contains(got, `"known":false`) {
+		t.Errorf("after: %d %s", status, got)
+	}
+	if status, got := e.do(defaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 404 {
+		t.Errorf("an original that was erased: %d %.200s", status, got)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,11 +1,17 @@
 package agents
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"compactd/internal/broker/retry"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker/query"
 )
@@ -24,6 +30,15 @@ func (e *Edge) await(ctx context.Context, s *query.Service, a events.Address, v 
 		if v.answers && out.Accepted && out.Compaction == nil && time.Now().Before(until) {
 			return errNoAnswer
 		}
+		if v.kind != events.KindForget || !out.Accepted {
+			return nil
+		}
+		if event.Erased, err = e.erased(ctx, a, event.Seq); err != nil || event.Erased == nil && time.Now().After(until) {
+			return retry.Final(cmp.Or(err, error(errNoAnswer)))
+		}
+		if event.Erased == nil {
+			return errNoAnswer
+		}
 		return nil
 	})
 	if err != nil {
@@ -38,8 +53,26 @@ func (e *Edge) await(ctx context.Context, s *query.Service, a events.Address, v 
 	return err
 }
 
-// errNoAnswer: the event is decided, and its compaction waits for a summary.
-var errNoAnswer = events.NewInvalid(events.CodeTurnPending, "", "the compaction waits for a summary")
+// errNoAnswer: the event is decided, and what it leads to is not done.
+var errNoAnswer = events.NewInvalid(events.CodeTurnPending, "", "what the event leads to is not done yet")
+
+// erased is what an erasure has done that was requested at a sequence, or a later one; nil
+// while it is under way.
+func (e *Edge) erased(ctx context.Context, a events.Address, seq uint64) (*events.Erased, error) {
+	subject := events.Outcome(events.PartitionOf(a, e.config.Partitions), events.KindErased, a)
+	m, err := stream.LastOf(ctx, e.config.Read, topology.OutcomesStream, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil //nolint:nilnil // it is under way
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, err := events.DecodeOutcome(events.KindErased, m.Data)
+	if done, ok := body.(*events.Erased); ok && err == nil && done.Seq >= seq {
+		return done, nil
+	}
+	return nil, nil //nolint:nilnil // it is of an earlier one
+}
 
 func outcomeOf(ctx context.Context, s *query.Service, a events.Address, seq uint64, wait time.Duration) (*events.OutcomeResponse, error) {
 	ms := wait.Milliseconds()

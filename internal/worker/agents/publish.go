@@ -25,14 +25,17 @@ type verb struct {
 	decode func([]byte) (id string, err error)
 	// answers: a session.compacted answers the event, and the history is sent with it.
 	answers bool
+	// operator: it is for operators alone.
+	operator bool
 }
 
 var verbs = []verb{
-	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeTurn, func(t *events.Turn) string { return t.ID }), false},
-	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), true},
-	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), true},
-	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), true},
-	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false},
+	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeTurn, func(t *events.Turn) string { return t.ID }), false, false},
+	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), true, false},
+	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), true, false},
+	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), true, false},
+	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false, false},
+	{"forget", events.KindForget, events.MaxRequestBytes, events.DecodeForget, false, true},
 }
 
 // Verbs lists the events that agents publish, by the last word of the path.
@@ -63,6 +66,9 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	a, err := session(r)
 	if err != nil {
 		return err
+	}
+	if v.operator && tokenOf(r).role != RoleOperator {
+		return errForOperators
 	}
 	wait, err := waitOf(r)
 	if err != nil {

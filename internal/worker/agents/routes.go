@@ -87,7 +87,7 @@ func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err e
 		r.URL.RawQuery = values.Encode()
 		return values.Get("tenant"), nil
 	case t.role != RoleOperator:
-		return "", refusal(events.CodeForbidden, "the request is for operators", "Use a token with the role operator.")
+		return "", errForOperators
 	}
 	return anyTenant, nil
 }
@@ -135,5 +135,7 @@ func (e *Edge) body(w http.ResponseWriter, r *http.Request, tenant string, most 
 	}
 	return data, done, nil
 }
+
+var errForOperators = refusal(events.CodeForbidden, "the request is for operators", "Use a token with the role operator.")
 
 var errTooLarge = events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than it may have")

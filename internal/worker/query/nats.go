@@ -71,8 +71,23 @@ func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) erro
 // keeps it from that is reported, and the others answer that no worker serves it.
 func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 	sub, err := s.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
-		if o := s.find(lastToken(m.Subject)); o != nil && o.partition != nil {
+		o := s.find(lastToken(m.Subject))
+		switch {
+		case o == nil || o.partition == nil || !mayReply(m.Reply):
+		case m.Header.Get(headerParts) == "":
 			s.receive(ctx, o, m.Reply, m.Data, true)
+		case !s.fetches.take():
+			s.respond(m.Reply, nil, ErrBusy)
+		default:
+			go func() {
+				defer s.fetches.release()
+				request, err := s.fetch(ctx, m.Header)
+				if err != nil {
+					s.respond(m.Reply, nil, err)
+					return
+				}
+				s.receive(ctx, o, m.Reply, request, true)
+			}()
 		}
 	})
 	if err != nil {

@@ -2,12 +2,27 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"compactd/internal/broker/connect"
 	"compactd/internal/events"
+)
+
+// A request that is larger than a message of the server is fetched by the worker that answers
+// it, part by part: so it never has more in flight than one part, and memory for few of them.
+const (
+	headerParts = "Compactd-Parts" // where parts are requested, by their index
+	headerSize  = "Compactd-Size"  // of the whole, in bytes
+	partMargin  = 4 << 10          // of a message, for headers
+	// maxFetches is how many such requests are fetched at once.
+	maxFetches = 4
+	partTime   = 2 * time.Second // for one part
 )
 
 // ownedElsewhere reports whether another worker has to answer, and for which partition. Any
@@ -25,7 +40,15 @@ func (s *Service) ownedElsewhere(o *Operation, request []byte) (partition int, y
 func (s *Service) ownerAnswer(ctx context.Context, id int, o *Operation, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 	defer cancel()
-	reply, err := s.config.Read.RequestMsgWithContext(ctx, &nats.Msg{Subject: events.OwnerSubject(id, o.Name), Data: request})
+	m := &nats.Msg{Subject: events.OwnerSubject(id, o.Name), Data: request}
+	if len(request) > connect.MaxPayload(s.config.Read)-partMargin {
+		stop, err := s.offer(m)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	reply, err := s.config.Read.RequestMsgWithContext(ctx, m)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, whyEnded(ctx)
@@ -39,4 +62,58 @@ func (s *Service) ownerAnswer(ctx context.Context, id int, o *Operation, request
 		return nil, fmt.Errorf("read the answer of another worker: %w", err)
 	}
 	return nil, refused
+}
+
+// offer replaces the data of a request by where to fetch it, until stop.
+func (s *Service) offer(m *nats.Msg) (stop func(), err error) {
+	nc, whole := s.config.Read, m.Data
+	size := connect.MaxPayload(nc) - partMargin
+	place := nc.NewInbox()
+	sub, err := nc.Subscribe(place, func(q *nats.Msg) {
+		i, err := strconv.Atoi(string(q.Data))
+		if err != nil || i < 0 || i > len(whole)/size {
+			return
+		}
+		_ = q.Respond(whole[i*size : min((i+1)*size, len(whole))]) // requested again when it is missed
+	})
+	if err != nil {
+		return nil, fmt.Errorf("offer a request: %w", err)
+	}
+	m.Data, m.Header = nil, nats.Header{headerParts: {place}, headerSize: {strconv.Itoa(len(whole))}}
+	return func() { _ = sub.Unsubscribe() }, nil
+}
+
+// errParts: what another worker offers is no request of a size that one may have.
+var errParts = errors.New("the parts of a request are none")
+
+// fetch returns the request that another worker offers.
+func (s *Service) fetch(ctx context.Context, offered nats.Header) ([]byte, error) {
+	place := offered.Get(headerParts)
+	size, err := strconv.Atoi(offered.Get(headerSize))
+	if err != nil || size <= 0 || size > events.MaxSyncBytes+partMargin || !mayReply(place) {
+		return nil, errParts
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	out := make([]byte, 0, size)
+	for i := 0; len(out) < size; {
+		limited, cancel := context.WithTimeout(ctx, partTime)
+		part, err := s.config.Read.RequestWithContext(limited, place, []byte(strconv.Itoa(i)))
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, whyEnded(ctx)
+		case errors.Is(err, nats.ErrNoResponders): // the caller has gone
+			return nil, ErrBusy
+		case errors.Is(err, context.DeadlineExceeded): // it is lost
+			continue
+		case err != nil:
+			return nil, ErrBusy
+		case len(part.Data) == 0 || len(out)+len(part.Data) > size:
+			return nil, errParts
+		}
+		out = append(out, part.Data...)
+		i++
+	}
+	return out, nil
 }

@@ -78,6 +78,7 @@ type Service struct {
 
 	slots     places // of answers that read the log
 	forwards  places // of requests that are sent to another worker
+	fetches   places // of requests that are larger than a message
 	awaiting  places // of requests that wait for a turn
 	long      places // of answers that may wait for models
 	summaries places // of files that are summarized
@@ -96,7 +97,7 @@ type Service struct {
 // New returns a service that answers over NATS once it runs.
 func New(c Config) *Service {
 	s := &Service{
-		config: c, operations: Operations(), slots: make(places, maxAnswers), forwards: make(places, maxForwards), awaiting: make(places, maxAwaiting),
+		config: c, operations: Operations(), slots: make(places, maxAnswers), forwards: make(places, maxForwards), fetches: make(places, maxFetches), awaiting: make(places, maxAwaiting),
 		long: make(places, maxLong), summaries: make(places, maxSummaries),
 		longOf: newTenantPlaces(maxLongOfTenant), summariesOf: newTenantPlaces(maxSummariesOfTenant), syncs: make(places, maxSyncs),
 	}

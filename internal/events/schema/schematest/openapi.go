@@ -37,6 +37,7 @@ var agentSummaries = map[string]string{
 	"compact":  "Compact the history now: the history after it.",
 	"rewind":   "Return to an earlier generation: the history after it.",
 	"end":      "End the session.",
+	"forget":   "Erase the session: what was erased. For operators.",
 }
 
 // gatewayPaths are what gateways call before and after a model.
