@@ -126,7 +126,7 @@ func (b *bucket) getMany(ctx context.Context, keys []string, fn func(key string,
 			return fmt.Errorf("status %s %s", status, m.Header.Get("Description"))
 		}
 		subject := m.Header.Get(jetstream.SubjectHeader)
-		e := newEntry(strings.TrimPrefix(subject, b.prefix()), m.Data, jsapi.ParseSeq(m.Header.Get(jetstream.SequenceHeader)), nats.Header(m.Header))
+		e := newEntry(strings.TrimPrefix(subject, b.prefix()), m.Data, jsapi.ParseSeq(m.Header.Get(jetstream.SequenceHeader)), m.Header)
 		written, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
 		if err != nil {
 			return fmt.Errorf("time of key %s: %w", strconv.Quote(e.key), err)

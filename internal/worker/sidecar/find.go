@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"compactd/internal/broker/coord"
@@ -74,9 +75,9 @@ func (s *Sidecar) find(ctx context.Context, tenant string, h *history) (found, e
 	if err != nil {
 		return found{}, err
 	}
-	for i := len(h.digests) - 1; i >= 0; i-- {
-		if p, ok := all[h.digests[i]]; ok {
-			return found{p, h.digests[i], len(h.digests) - 1 - i}, nil
+	for i, digest := range slices.Backward(h.digests) {
+		if p, ok := all[digest]; ok {
+			return found{p, digest, len(h.digests) - 1 - i}, nil
 		}
 	}
 	return found{}, nil
