@@ -272,5 +272,22 @@ func isTrue(raw Raw) bool { return raw.Kind() == 't' }
 // StatesError reports whether the text of a result begins as tools begin one that failed: not
 // every dialect marks errors, and not every tool.
 func (p *Part) StatesError() bool {
-	return strings.HasPrefix(p.Text, "Error: ") || strings.HasPrefix(p.Text, "Traceback (most recent call last)")
+	return p.begins("Error: ") || p.begins("Traceback (most recent call last)")
+}
+
+// begins reports whether a text begins with another one, whether it was read or scanned.
+func (p *Part) begins(with string) bool {
+	if p.Quoted == nil {
+		return strings.HasPrefix(p.Text, with)
+	}
+	for piece := range codec.Pieces(p.Quoted) {
+		n := min(len(piece), len(with))
+		if string(piece[:n]) != with[:n] {
+			return false
+		}
+		if with = with[n:]; with == "" {
+			return true
+		}
+	}
+	return false
 }
