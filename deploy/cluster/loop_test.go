@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -137,10 +138,10 @@ type refusals struct {
 	all []error
 }
 
-// add takes an error unless the server was only slow: what it refuses is also reported to the
-// connection, as a violation of a permission.
+// add takes an error unless the server was only slow, or had another write of the same subject in
+// process: what it refuses is also reported to the connection, as a violation of a permission.
 func (r *refusals) add(err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || jsapi.HasCode(err, jsapi.CodeWrongLastConstant) {
 		return
 	}
 	r.mu.Lock()
