@@ -15,8 +15,8 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/connect"
-	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/erase"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
