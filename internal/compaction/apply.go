@@ -248,7 +248,7 @@ func (l *Ledger) change(m *events.Model) {
 	if m != nil && *m != l.model {
 		l.model, l.limits, l.overflows = *m, limits{}, 0
 	}
-	l.attempted, l.whileOpen, l.usage = 0, false, calibration{}
+	l.attempted, l.whileOpen, l.blockedAt, l.usage = 0, false, 0, calibration{}
 	l.measure()
 	l.floor()
 }
@@ -267,8 +267,15 @@ func (t *Turn) answer() int {
 // compacted carries out the edits of a compaction, or a rewind.
 func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	l.level = b.Budget.Level
+	closed := l.whileOpen && !l.awaitsResults()
 	if l.attempted, l.whileOpen = 0, false; b.Budget.ShouldCompact {
 		l.attempted, l.whileOpen = Tokens(b.Budget.EstimatedInput), l.awaitsResults()
+	}
+	switch {
+	case l.level != events.LevelBlocking:
+		l.blockedAt = 0
+	case closed, l.blockedAt == 0:
+		l.blockedAt = b.Through.Turn
 	}
 	switch {
 	case !b.Budget.ShouldCompact:

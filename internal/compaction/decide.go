@@ -301,12 +301,20 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	if since == 0 || b.Level == events.LevelBlocking && before.level != events.LevelBlocking {
 		return true
 	}
-	if l.whileOpen && !l.awaitsResults() { // what had to stay then may be cut now
-		return true
+	if l.whileOpen && !l.awaitsResults() || b.Level == events.LevelBlocking && l.backsOff() {
+		return true // what had to stay then may be cut now
 	}
 	step := max(retryShare.Share(Tokens(b.AvailableInput)), 1)
 	was, now := Tokens(before.Budget().EstimatedInput)-since, Tokens(b.EstimatedInput)-since
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
+}
+
+// backsOff reports whether a session that an attempt left above its limit is planned again
+// whatever it has grown by: what had to stay, being the newest, may go with the next turn.
+// It is after 1, 2, 4, 8 … turns.
+func (l *Ledger) backsOff() bool {
+	turns := l.LastTurn() - l.blockedAt
+	return l.blockedAt > 0 && turns > 0 && turns&(turns-1) == 0
 }
 
 // mayPrepare reports whether a summary should be requested in the background: once it is

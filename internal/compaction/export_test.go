@@ -62,7 +62,7 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
-	line("generations %v level %s attempted %d %t emitted %d visible %d bytes %d", l.generations, l.level, l.attempted, l.whileOpen, l.compactedTo, l.cache.visible, l.cache.bytes)
+	line("generations %v level %s attempted %d %t %d emitted %d visible %d bytes %d", l.generations, l.level, l.attempted, l.whileOpen, l.blockedAt, l.compactedTo, l.cache.visible, l.cache.bytes)
 	line("hidden %+v edits %v usage %+v breaker %+v", l.hidden, l.edits, l.usage, l.breaker)
 	job := deref(l.job)
 	manual := deref(job.Manual)

@@ -40,6 +40,7 @@ type Ledger struct {
 	ages        []age  // when sequences were stored, roughly
 	attempted   Tokens // estimated input after the last compaction that stayed at or above the trigger
 	whileOpen   bool   // calls were open then, which nothing may change
+	blockedAt   int64  // turn of the attempt since which the session is above its limit, 0 when it is not
 	usage       calibration
 	limits      limits
 	overflows   int64 // refusals as too long since a call last succeeded

@@ -24,9 +24,6 @@ func TestLargeCallIsCompacted(t *testing.T) {
 	}
 	for name, args := range arguments {
 		for _, f := range events.Formats() {
-			if f.Dialect().Units {
-				continue
-			}
 			for _, at := range []int{0, 31} { // exchanges before the call
 				t.Run(fmt.Sprintf("%s/%s/%d", name, f, at), func(t *testing.T) { largeCall(t, f, at, args) })
 			}
@@ -86,22 +83,35 @@ func TestNothingPinned(t *testing.T) {
 	nothingPinned(t, []transcript.Session{all[0], all[len(all)/2], all[len(all)-1]})
 }
 
-// nothingPinned plays sessions at three windows: no history stays above the available
+// nothingPinned plays sessions at three windows, as they are and as items of the Responses API,
+// in which no arguments are trimmed: no history stays above the available
 // input for more than one turn after which no call is open, unless its system prompt and its
 // tools take more than half of it.
 func nothingPinned(t *testing.T, sessions []transcript.Session) {
 	cases, compactions, over := 0, 0, 0
-	for _, s := range sessions {
+	for _, s := range bothForms(t, sessions) {
 		for _, window := range []int64{8_000, 20_000, 200_000} {
 			cases++
 			generations, pinned := playAt(t, s, window)
 			if compactions += int(generations); pinned != "" {
 				over++
-				t.Errorf("%s at %d: %s", s.Name, window, pinned)
+				t.Errorf("%s of %s at %d: %s", s.Format, s.Name, window, pinned)
 			}
 		}
 	}
 	figures.Print(t, "P17", "cases", cases, "compactions", compactions, "over", over)
+}
+
+// bothForms are sessions as they are, and each in the dialect that has units.
+func bothForms(t *testing.T, in []transcript.Session) (out []transcript.Session) {
+	for _, s := range in {
+		units, err := s.As(events.Responses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s, units)
+	}
+	return out
 }
 
 // playAt publishes the turns of a session with a window, and describes the turn at which

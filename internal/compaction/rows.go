@@ -57,6 +57,7 @@ type Header struct {
 	Ages        []age          `json:"ages,omitzero"`
 	Attempted   Tokens         `json:"attempted"`
 	WhileOpen   bool           `json:"while_open,omitzero"`
+	BlockedAt   int64          `json:"blocked_at,omitzero"`
 	Generations []generation   `json:"generations,omitzero"`
 	Edits       int            `json:"edits"`
 	Usage       calibration    `json:"usage"`
@@ -147,7 +148,7 @@ func (l *Ledger) Header() *Header {
 	h := &Header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
-		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen,
+		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage, Fork: l.forkedAt,
 		Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
@@ -185,7 +186,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l.prompts, l.forkedAt = h.Prompts, h.Fork
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
-	l.attempted, l.whileOpen = h.Attempted, h.WhileOpen
+	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
 	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused}, h.Overflows
 	l.job, l.prepared, l.breaker, l.notedUsage = h.Job, h.Prepared, h.Breaker, h.Noted
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took

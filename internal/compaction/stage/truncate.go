@@ -17,9 +17,10 @@ import (
 // least. An even number of messages goes if one message more, or where the fraction
 // decides one less, makes it so; nothing goes where that saves less than the notice costs; a call is never parted from its results, and the
 // last exchange stays while its calls may be open. A history of four messages or
-// less stays.
+// less stays, unless what a model made cannot be trimmed and leaving it out is enough.
 func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
-	if d.Messages() <= MinMessages {
+	few := d.Messages() <= MinMessages
+	if few && !d.format.Dialect().Units {
 		return
 	}
 	head := d.head(max(headShare.Share(target), leastHead))
@@ -34,7 +35,7 @@ func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 	excess := d.Repaired() + cost - target
 	most := max(2, int(fraction.Share(measure.Tokens(d.messages-messagesOf(d.entries[:head]))))&^1)
 	kept := d.instructed(head, target)
-	if c := choose(d.cuts(head, kept), excess, most); c.saved > cost {
+	if c := choose(d.cuts(head, kept), excess, most); c.saved > cost && (!few || c.saved >= excess) {
 		d.hide(head, c.end, notice, kept)
 	}
 }

@@ -302,7 +302,7 @@ func createResponsesBlock(r Role) func(Part) (Raw, error) {
 	}
 }
 
-// createResponsesCall makes the call of an output that has none, in the form of its kind.
+// createResponsesCall makes a call: that of an output that has none in the form of its kind.
 func createResponsesCall(p *Part) []codec.Member {
 	f := formOf(stringOf(memberOf(p.Other, "type")))
 	ms := []codec.Member{{Name: "type", Value: codec.Quote(f.kind)}}
@@ -313,6 +313,9 @@ func createResponsesCall(p *Part) []codec.Member {
 	ms = append(ms, codec.Member{Name: "call_id", Value: codec.Quote(p.CallID)})
 	if f.kind == "function_call" || f.kind == "custom_tool_call" {
 		ms = append(ms, codec.Member{Name: "name", Value: codec.Quote(p.Tool)})
+	}
+	if f.kind == "function_call" && p.Args != nil {
+		return append(ms, codec.Member{Name: f.input, Value: openAIArguments(*p)})
 	}
 	return append(ms, codec.Member{Name: f.input, Value: f.empty})
 }

@@ -3,6 +3,8 @@ package transcript
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -21,6 +23,9 @@ func TestTranslate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Session{Name: "s", Format: events.Anthropic, Turns: []Turn{{Number: 1, Payload: data, Messages: messages}}}
+	want := []string{
+		"Fix it.", "I look.", `t1 read{"path":"a"}`, `t2 bash{"command":"ls"}`, "t2 b", "t1 a", "Go on.", "Done.",
+	}
 	for _, f := range events.Formats() {
 		got, err := s.As(f)
 		if err != nil {
@@ -37,14 +42,21 @@ func TestTranslate(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", f, err)
 		}
-		counts := map[events.PartKind]int{}
+		var said []string
 		for _, m := range msgs {
 			for _, p := range m.Parts {
-				counts[p.Kind]++
+				switch p.Kind {
+				case events.PartText:
+					said = append(said, p.Content())
+				case events.PartCall:
+					said = append(said, p.CallID+" "+p.Tool+string(p.Args))
+				case events.PartResult:
+					said = append(said, p.CallID+" "+p.Content())
+				}
 			}
 		}
-		if counts[events.PartCall] != 2 || counts[events.PartResult] != 2 || counts[events.PartText] != 4 {
-			t.Errorf("%s: %v", f, counts)
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Errorf("%s: %s", f, diff)
 		}
 	}
 }
