@@ -16,8 +16,9 @@ DESTDIR ?=
 PKG  ?= ./...
 ARGS ?=
 
-# Fault tests to leave out: make test-faults SKIP='FaultFleet|FaultCluster'
+# Fault and soak tests to leave out: make test-faults SKIP='FaultFleet|FaultCluster'
 SKIP ?= ^$$
+export SKIP
 
 # Where the fault tests are
 FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction/... ./deploy/cluster

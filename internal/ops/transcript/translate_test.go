@@ -42,20 +42,20 @@ func TestTranslate(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", f, err)
 		}
-		var said []string
+		var contents []string
 		for _, m := range msgs {
 			for _, p := range m.Parts {
 				switch p.Kind {
 				case events.PartText:
-					said = append(said, p.Content())
+					contents = append(contents, p.Content())
 				case events.PartCall:
-					said = append(said, p.CallID+" "+p.Tool+string(p.Args))
+					contents = append(contents, p.CallID+" "+p.Tool+string(p.Args))
 				case events.PartResult:
-					said = append(said, p.CallID+" "+p.Content())
+					contents = append(contents, p.CallID+" "+p.Content())
 				}
 			}
 		}
-		if diff := cmp.Diff(want, said); diff != "" {
+		if diff := cmp.Diff(want, contents); diff != "" {
 			t.Errorf("%s: %s", f, diff)
 		}
 	}
