@@ -70,8 +70,13 @@ func (p *skillPlayer) look(outs []compaction.Outcome) {
 				continue
 			}
 			p.missing++
+			// What is restored makes no history larger than it was before the stage.
+			most := c.TokensBefore
+			if n := len(c.Stages); n > 0 {
+				most = c.Stages[n-1].TokensBefore
+			}
 			half := (p.ledger.Budget().TriggerTokens + c.TargetTokens) / 2
-			if c.TokensAfter+p.sizes[i] <= half && (p.shown[i] || hides) {
+			if c.TokensAfter+p.sizes[i] <= min(half, most) && (p.shown[i] || hides) {
 				p.t.Fatalf("turn %d: %s is gone after %v, at %d of %d tokens, and takes %d", p.turns, head, c.StagesUsed, c.TokensAfter, c.AvailableInput, p.sizes[i])
 			}
 			p.shown[i] = false
