@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,10 +116,12 @@ func TestFaultClusterRace(t *testing.T) {
 	var mu sync.Mutex
 	committed := map[string]bool{}
 	fenced := 0
+	var owners, done atomic.Int64
 	var racing sync.WaitGroup
 	for o := range 4 {
 		nc := w.connect()
 		racing.Go(func() {
+			defer done.Add(1)
 			for turn := range 20 {
 				owner := fmt.Sprintf("o%d-%d", o, turn)
 				c, _, err := commit.TakeOver(t.Context(), nc, w.claim(owner))
@@ -126,7 +129,11 @@ func TestFaultClusterRace(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				mine := owners.Add(1)
 				for n := range 40 { // or until another one has it
+					for turn%2 == 0 && n == 20 && owners.Load() == mine && done.Load() < 3 {
+						time.Sleep(time.Millisecond) // a takeover waits for commits: let it come
+					}
 					text := fmt.Sprintf("%d %s %d", c.Epoch(), owner, n)
 					err := c.Commit(t.Context(), []commit.Message{clusterMessage(text), clusterMessage(text + "b")}, commit.Marker{Cursor: uint64(n)})
 					mu.Lock()
