@@ -35,6 +35,8 @@ type recording struct {
 	name   string
 	format events.Format
 	turns  []recorded
+
+	session transcript.Session // as it was read
 }
 
 // recorded is one turn. It stands in the log at a sequence that leaves room for
@@ -87,7 +89,7 @@ func readCorpus(name, dir string, n int) (*corpus, error) {
 	}
 	c := &corpus{name: name}
 	for _, s := range all {
-		r, err := record(s)
+		r, err := record(s, true)
 		if err != nil {
 			return nil, fmt.Errorf("session %s: %w", s.Name, err)
 		}
@@ -96,16 +98,20 @@ func readCorpus(name, dir string, n int) (*corpus, error) {
 	return c, nil
 }
 
-func record(s transcript.Session) (*recording, error) {
-	r := &recording{name: s.Name, format: s.Format}
+// record reads a session, with instructions planted or as it is.
+func record(s transcript.Session, plant bool) (*recording, error) {
+	r := &recording{name: s.Name, format: s.Format, session: s}
 	for i, t := range s.Turns {
 		at := int64(0)
 		if !t.At.IsZero() {
 			at = t.At.UnixMilli()
 		}
-		payload, err := instructed(t.Payload, i, len(s.Turns))
-		if err != nil {
-			return nil, err
+		payload := t.Payload
+		if plant {
+			var err error
+			if payload, err = instructed(payload, i, len(s.Turns)); err != nil {
+				return nil, err
+			}
 		}
 		if err := r.add(payload, at); err != nil {
 			return nil, err

@@ -55,7 +55,7 @@ func defaults() options {
 func main() {
 	o := defaults()
 	flag.StringVar(&o.page, "write", "", "write what is printed into the `page`, if all is measured on real sessions")
-	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, week, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
+	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, dialects, week, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		var out bytes.Buffer
 		if err := measure(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
@@ -84,6 +84,7 @@ func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 		{"retention", func() error { return evalRetention(ctx, cs, p) }},
 		{"failures", func() error { return evalFailures(ctx, cs, p) }},
 		{"needed", func() error { return evalNeeded(ctx, cs, p) }},
+		{"dialects", func() error { return evalDialects(ctx, cs[0], p) }},
 		{"week", func() error { return evalWeek(ctx, cs[0], o.week, p) }},
 		{"growth", func() error { return evalGrowth(ctx, cs[0], p) }},
 		{"prepared", func() error { return evalTiming(ctx, cs, o.timings, p) }},

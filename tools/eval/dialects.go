@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/ops/facts"
+	"compactd/internal/ops/needs"
+	"compactd/internal/summarize/extract"
+)
+
+// betweenDialects is how much a share of a session may differ between dialects.
+const betweenDialects = 0.02
+
+// evalDialects prints what the real sessions keep in each dialect, and by how much that differs
+// from the dialect they were recorded in: a session is the same work whatever the form of its messages.
+func evalDialects(ctx context.Context, c *corpus, p printer) error {
+	tokens, err := newSizes()
+	if err != nil {
+		return err
+	}
+	policy := compaction.DefaultPolicy()
+	recorded := map[string]inDialect{} // by session
+	var worst [len(inDialect{})]float64
+	for _, f := range append([]events.Format{""}, events.Formats()...) { // as recorded first
+		var all inDialect
+		largest := ""
+		for _, r := range c.long() {
+			got, err := r.in(ctx, f, tokens, policy)
+			if err != nil {
+				return fmt.Errorf("%s as %s: %w", r.name, f, err)
+			}
+			if f == "" {
+				recorded[r.name] = got
+			}
+			for i, s := range got {
+				all[i] = all[i].Plus(s)
+				if d := math.Abs(s.Ratio() - recorded[r.name][i].Ratio()); d > worst[i] {
+					worst[i] = d
+					largest += fmt.Sprintf("; %s of %s %s for %s", shareNames[i], r.name, s, recorded[r.name][i])
+				}
+			}
+		}
+		name := string(f)
+		if f == "" {
+			name = "recorded"
+		}
+		for i, s := range all {
+			p.line(fmt.Sprintf("dialect_%s/%s", shareNames[i], name), s.Ratio(), goal{}, s.String())
+		}
+		if largest != "" {
+			p.note("%s%s", name, largest)
+		}
+	}
+	for i, d := range worst {
+		p.line("between_dialects_"+shareNames[i], d, atMost(betweenDialects), "the most of a session")
+	}
+	return nil
+}
+
+// inDialect is what a session keeps in a dialect, by shareNames.
+type inDialect [3]facts.Share
+
+var shareNames = [len(inDialect{})]string{"needed_later", "needed_lines", "retention"}
+
+// in plays the session in a dialect, "" for its own.
+func (r *recording) in(ctx context.Context, f events.Format, tokens *sizes, policy compaction.Policy) (out inDialect, err error) {
+	session := r.session
+	if f != "" {
+		if session, err = session.As(f); err != nil {
+			return out, err
+		}
+	}
+	if r, err = record(session, false); err != nil {
+		return out, err
+	}
+	s := needs.Read(r.messages())
+	n := &needed{sizes: tokens, common: needs.Common([]*needs.Session{s})}
+	if err := n.measure(ctx, r, s, policy); err != nil {
+		return out, err
+	}
+	out[0], out[1] = n.kept[0], n.kept[1]
+	all, err := tenTimes(ctx, r, extract.New())
+	for _, k := range all {
+		for _, s := range k.shares {
+			out[2] = out[2].Plus(s)
+		}
+	}
+	return out, err
+}
