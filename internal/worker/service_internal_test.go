@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/broker/connect"
@@ -43,20 +45,26 @@ func TestNotServed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, t.Context()) }()
+	request := func(subject, body string) *nats.Msg {
+		for {
+			m, err := nc.Request(subject, []byte(body), time.Minute)
+			if !errors.Is(err, nats.ErrNoResponders) { // else it is not subscribed yet
+				if err != nil {
+					t.Error(err)
+					return &nats.Msg{}
+				}
+				return m
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
 	status := func() events.HealthResponse {
 		t.Helper()
-		for {
-			m, err := nc.Request(events.SubjectHealth, nil, time.Minute)
-			if err != nil { // not subscribed yet
-				time.Sleep(time.Millisecond)
-				continue
-			}
-			var h events.HealthResponse
-			if err := events.Unmarshal(m.Data, &h); err != nil {
-				t.Fatal(err)
-			}
-			return h
+		var h events.HealthResponse
+		if err := events.Unmarshal(request(events.SubjectHealth, "").Data, &h); err != nil {
+			t.Fatal(err)
 		}
+		return h
 	}
 	if h := status(); h.Status != events.HealthStarting || h.Served != 0 || h.Partitions != 2 {
 		t.Errorf("at the start: %+v", h)
@@ -64,11 +72,7 @@ func TestNotServed(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.SubjectFiles, events.SubjectHistory, events.SubjectRecall, events.SubjectSessions, events.SubjectStats} {
 		wg.Go(func() {
-			m, err := nc.Request(subject, []byte(`{"session":"s","turn":1}`), time.Minute)
-			if err != nil {
-				t.Error(err)
-				return
-			}
+			m := request(subject, `{"session":"s","turn":1}`)
 			var e events.ServiceError
 			if err := events.Unmarshal(m.Data, &e); err != nil || e.Code != "unavailable" || e.Hint == "" || m.Header.Get(micro.ErrorCodeHeader) != "unavailable" {
 				t.Errorf("%s: %s %v, %v", subject, m.Data, m.Header, err)
