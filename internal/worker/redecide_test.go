@@ -30,7 +30,7 @@ func (env *testEnv) redecided() []outcome {
 				renderer.Put(e)
 			}
 			for _, o := range outs {
-				data, _, err := renderer.Outcome(ctx, e.OutcomeAddress(), o, connect.MaxPayload(env.conn))
+				data, _, err := renderer.Outcome(ctx, nil, e.OutcomeAddress(), o, connect.MaxPayload(env.conn))
 				if err != nil {
 					return err
 				}

@@ -226,7 +226,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return w.service.Run(ctx, stop.All) })
 	g.Go(func() error { w.parts.Run(ctx); return nil })
 	if w.config.Summarizer != nil {
-		p := jobs.Pool{NC: w.config.Read, JS: w.js, Summarizer: w.config.Summarizer, Listener: &w.config.Listener}
+		p := jobs.Pool{
+			NC: w.config.Read, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),
+			Summarizer: w.config.Summarizer, Listener: &w.config.Listener,
+		}
 		g.Go(func() error { p.Run(ctx); return nil })
 	}
 	if err := g.Wait(); err != nil {

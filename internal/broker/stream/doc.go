@@ -5,6 +5,8 @@
 //	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: 3, Seq: 17}, decide)
 //	err = stream.Read(ctx, js, stream.Selection{Stream: topology.OutcomesStream, Filters: []string{"out.3.>"}}, each)
 //	events, err := stream.GetLog(ctx, nc, []uint64{4, 9, 12})
+//	texts := stream.NewTexts(nc) // for many callers, in sweeps over the log
+//	events, err = texts.Get(ctx, []uint64{4, 9, 12})
 //
 // # Lifecycle of a reader
 //
@@ -23,7 +25,9 @@
 //     stream and sequence come from the reply subject, which the server sets, never from headers.
 //   - [Read] includes everything that was acknowledged before the call. It ends when the copy that
 //     it reads from reports that it has come that far.
-//   - [GetLog] and [ReadSubject] read what the leader has when any copy cannot answer for certain.
+//   - [Texts] requests what all callers want in the order of the log. A sweep ends where it
+//     ended when it began, so each caller waits for two at most.
+//   - [GetLog], [Texts] and [ReadSubject] read what the leader has when any copy cannot answer for certain.
 //
 // # Concurrency
 //

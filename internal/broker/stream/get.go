@@ -1,9 +1,11 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,16 +15,6 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
-	"compactd/internal/memory"
-)
-
-// How many reads are in flight at once. The number starts low and grows while the payloads
-// are small: the server disconnects a client that has 64 MiB pending.
-const (
-	maxInFlight   = 32
-	firstInFlight = 8
-	leastInFlight = 2
-	bytesInFlight = 24 << 20
 )
 
 // firstResend is how long answers may be missing before they are requested again, and
@@ -51,51 +43,63 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("%d messages are not in %s, the first at sequence %d; they exceeded its maximum age, or were purged", len(e.Seqs), topology.LogStream, e.Seqs[0])
 }
 
-// GetLog reads single events by sequence, many at once, and returns them in the
-// order of seqs. With a [*GoneError] the events that the log holds are returned too,
-// and the others have an empty Subject. Lost answers are requested again until ctx ends.
+// GetLog reads single events by sequence, as [Texts.Get] does, beside what others read.
 func GetLog(ctx context.Context, nc *nats.Conn, seqs []uint64) ([]LogMessage, error) {
-	if len(seqs) == 0 {
-		return nil, nil
-	}
-	g, err := newGetter(nc, seqs)
-	if err != nil {
-		return nil, fmt.Errorf("read log by sequence: %w", err)
-	}
-	defer g.sub.Unsubscribe()
-	if err := g.run(ctx); err != nil {
-		return nil, fmt.Errorf("read log by sequence: %w", err)
-	}
-	if len(g.gone) > 0 {
-		return g.out, fmt.Errorf("read log by sequence: %w", &GoneError{g.gone})
-	}
-	return g.out, nil
+	return NewTexts(nc).Get(ctx, seqs)
 }
 
-// getter is one call of GetLog.
+// getter is one call that reads events. The goroutine of the call owns it, but for what is
+// named below.
 type getter struct {
+	line  *Texts
 	nc    *nats.Conn
 	sub   *nats.Subscription
 	msgs  chan *nats.Msg
 	inbox string // with the dot; the kind of the answer and the index in seqs follow
 	seqs  []uint64
-	out   []LogMessage
-	done  []bool
+	take  func(int, LogMessage) (drop []int) // see each
 	gone  []uint64
-	left  int // not done
-	next  int // first not yet requested
-	wait  int // requested, not done
-	big   int // the largest payload so far
+	left  int    // neither answered nor dropped
+	last  uint64 // of seqs
 
 	resends int           // since the last answer
 	pause   time.Duration // before the next one
+	heard   time.Time     // when the last answer came
+
+	broken chan error // gets one when nothing can be requested
+
+	// The line's mu guards the rest.
+	states    []state
+	order     []int     // of seqs, as they are requested
+	sweep     uint64    // the first one that it takes part in
+	split     int       // in order: from here on in the next sweep
+	next      int       // in order: first not yet requested
+	requested int       // under way, overdue ones included
+	slots     int       // of the line that it has
+	sent      time.Time // when the last request was sent
 }
 
-func newGetter(nc *nats.Conn, seqs []uint64) (*getter, error) {
+// state is how far one event is read.
+type state uint8
+
+const (
+	wanted  state = iota
+	asked         // and in a slot of the line
+	overdue       // asked, and the slot given up
+	settled       // answered or dropped
+)
+
+func newGetter(line *Texts, seqs []uint64, take func(int, LogMessage) []int) (*getter, error) {
+	nc := line.nc
 	g := &getter{
-		nc: nc, seqs: seqs, inbox: nc.NewRespInbox() + ".", msgs: make(chan *nats.Msg, 4*min(len(seqs), maxInFlight)), // with room for answers that come again
-		out: make([]LogMessage, len(seqs)), done: make([]bool, len(seqs)), left: len(seqs), pause: firstResend,
+		line: line, nc: nc, seqs: seqs, take: take, inbox: nc.NewRespInbox() + ".", msgs: make(chan *nats.Msg, 4*min(len(seqs), maxInFlight)), // with room for answers that come again
+		states: make([]state, len(seqs)), order: make([]int, len(seqs)), left: len(seqs), pause: line.pause, broken: make(chan error, 1),
 	}
+	for i := range g.order {
+		g.order[i] = i
+	}
+	slices.SortFunc(g.order, func(a, b int) int { return cmp.Compare(seqs[a], seqs[b]) })
+	g.last = seqs[g.order[len(seqs)-1]]
 	var err error
 	if g.sub, err = nc.ChanSubscribe(g.inbox+"*", g.msgs); err != nil {
 		return nil, err
@@ -105,16 +109,9 @@ func newGetter(nc *nats.Conn, seqs []uint64) (*getter, error) {
 
 func (g *getter) run(ctx context.Context) error {
 	for g.left > 0 {
-		for g.next < len(g.seqs) && g.wait < g.window() {
-			if err := g.send(g.next, subjectDirectGet); err != nil {
-				return err
-			}
-			g.next++
-			g.wait++
-		}
 		msg, err := g.receive(ctx)
 		if errors.Is(err, jsapi.ErrNoAnswer) {
-			if err := g.resend(); err != nil {
+			if err := g.resend(g.line.takeOverdue(g)); err != nil {
 				return err
 			}
 			continue
@@ -127,16 +124,6 @@ func (g *getter) run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (g *getter) window() int {
-	switch {
-	case memory.Relieve(): // an embedded server reads up to 8 MiB around each event
-		return leastInFlight
-	case g.big == 0:
-		return firstInFlight
-	}
-	return max(leastInFlight, min(maxInFlight, bytesInFlight/g.big))
 }
 
 // send requests one event, from any copy or from the leader. The subject of the answer names
@@ -154,17 +141,18 @@ func (g *getter) send(i int, api string) error {
 	return err
 }
 
-func (g *getter) resend() error {
+// resend requests again what is missed.
+func (g *getter) resend(missed []int) error {
+	if len(missed) == 0 {
+		return nil // its turn has not come, or others get answers
+	}
 	api := jsapi.SubjectGet
 	if g.resends%2 == 1 {
 		api = subjectDirectGet
 	}
 	g.resends++
 	g.pause = min(2*g.pause, lastResend)
-	for i := range g.next {
-		if g.done[i] {
-			continue
-		}
+	for _, i := range missed {
 		if err := g.send(i, api); err != nil {
 			return err
 		}
@@ -176,6 +164,8 @@ func (g *getter) receive(ctx context.Context) (*nats.Msg, error) {
 	select {
 	case msg := <-g.msgs:
 		return msg, nil
+	case err := <-g.broken:
+		return nil, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-time.After(g.pause):
@@ -189,12 +179,12 @@ const (
 	fromLeader = "l"
 )
 
-// accept stores one answer.
+// accept passes one answer on.
 func (g *getter) accept(msg *nats.Msg) error {
 	place := strings.TrimPrefix(msg.Subject, g.inbox)
 	leader := strings.HasPrefix(place, fromLeader)
 	i, err := strconv.Atoi(place[min(1, len(place)):])
-	if err != nil || i < 0 || i >= g.next || g.done[i] {
+	if err != nil || i < 0 || i >= len(g.seqs) || !g.line.awaits(g, i) {
 		return nil //nolint:nilerr // the second answer to a request sent twice, or none of ours
 	}
 	lm, ok := directAnswer(msg, g.seqs[i])
@@ -210,16 +200,13 @@ func (g *getter) accept(msg *nats.Msg) error {
 	case jsapi.Leaderless(err), errors.Is(err, nats.ErrNoResponders), jsapi.HasCode(err, jsapi.CodeInsufficient):
 		return nil // requested again when it is missed
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		g.gone = append(g.gone, g.seqs[i])
+		g.gone, lm = append(g.gone, g.seqs[i]), LogMessage{}
 	case err != nil:
 		return err
 	}
-	g.out[i] = lm
-	g.big = max(g.big, len(lm.Data), 1)
-	g.done[i] = true
-	g.left--
-	g.wait--
-	g.resends, g.pause = 0, firstResend
+	drop := g.take(i, lm)
+	g.left -= g.line.settle(g, i, drop, max(len(lm.Data), 1))
+	g.resends, g.pause = 0, g.line.pause
 	return nil
 }
 

@@ -41,6 +41,18 @@ func (v *View) Seqs() []measure.Seq {
 // Weight is how many bytes of memory the entries of the view take.
 func (v *View) Weight() int { return len(v.Entries) * measure.HeldEntry }
 
+// TextBytes is about how many bytes the turns have whose text Render needs.
+func (v *View) TextBytes() (n int) {
+	for i := range v.Entries {
+		n += int(v.Entries[i].Bytes) + entryEnvelope
+	}
+	return n
+}
+
+// entryEnvelope is what an entry takes of its turn beside text, about: names of fields, ids, and
+// a share of the turn's own fields.
+const entryEnvelope = 128
+
 // Texts returns the messages of the turn at a sequence of the log. They are not changed,
 // and may be unread: a message without role and parts is read from its Raw when an edit
 // needs it.

@@ -74,7 +74,7 @@ func (r *replayer) renderDecided(ctx context.Context, a events.Address, o compac
 	if data, err := OmittedAs(o, recorded); data != nil || err != nil {
 		return data, err
 	}
-	data, _, err := r.payloads.Outcome(ctx, a, o, connect.MaxPayload(r.nc))
+	data, _, err := r.payloads.Outcome(ctx, nil, a, o, connect.MaxPayload(r.nc))
 	return data, err
 }
 

@@ -1,7 +1,7 @@
 // Package jobs works on summary jobs: it takes them from OUTCOMES, lane by lane, has a
 // summarizer write, and publishes each result as a session.summary event.
 //
-//	p := jobs.Pool{NC: nc, JS: js, Summarizer: s, Listener: &l}
+//	p := jobs.Pool{NC: nc, JS: js, Texts: texts, AheadBytes: 1 << 20, Summarizer: s, Listener: &l}
 //	p.Run(ctx)
 //
 //	job ── taken ──► summarizing ──► published ──► acknowledged
@@ -20,7 +20,9 @@
 //
 // # Concurrency
 //
-// One goroutine reads each lane, and one works on each job. Any worker may take any job.
+// One goroutine reads each lane, and one works on each job. Any worker may take any job. The
+// texts of jobs that wait for a slot of their tenant are read with those of the job before them
+// (ahead.go), and wait in memory with it.
 //
 // # On failure
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,8 +39,13 @@ const (
 
 // Pool works on the jobs of all partitions, whichever worker owns them.
 type Pool struct {
-	NC         *nats.Conn
-	JS         jetstream.JetStream
+	NC *nats.Conn
+	JS jetstream.JetStream
+	// Texts reads the log for those who can wait for a sweep over it.
+	Texts *stream.Texts
+	// AheadBytes bounds the texts of jobs that wait for a slot of their tenant and are read
+	// with the one before them, in each lane.
+	AheadBytes int
 	Summarizer summarize.Summarizer
 	Listener   *observe.Listener
 }
@@ -162,6 +166,7 @@ type delivery struct {
 	job         events.Job
 	number      uint64    // from 1
 	requestedAt time.Time // by the server's clock
+	ahead       *texts    // nil for none
 }
 
 func readDelivery(m jetstream.Msg) (*delivery, error) {
@@ -174,6 +179,9 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 		return nil, err
 	}
 	d := &delivery{partition: at.Partition, address: at.Address, lane: lane, number: md.NumDelivered, requestedAt: md.Timestamp}
+	if m, ok := m.(*aheadMsg); ok {
+		d.ahead = m.read
+	}
 	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
@@ -278,7 +286,7 @@ func (p *Pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 			s, err = nil, fmt.Errorf("%w: %v", errPanic, r)
 		}
 	}()
-	in, err := p.input(ctx, d.address, &d.job)
+	in, err := p.input(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -308,22 +316,23 @@ func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 	}
 }
 
-func (p *Pool) input(ctx context.Context, a events.Address, job *events.Job) (summarize.Input, error) {
+func (p *Pool) input(ctx context.Context, d *delivery) (summarize.Input, error) {
+	job := &d.job
 	in := summarize.Input{Format: job.Format, MaxUnits: job.MaxUnits, Focus: job.Focus, Writer: summarize.Writer{Provider: job.Provider, Model: job.Model}}
-	seqs := job.Seqs
-	if job.Previous != 0 {
-		seqs = slices.Concat([]uint64{job.Previous}, seqs)
-	}
-	stored, err := stream.GetLog(ctx, p.NC, seqs)
-	if err != nil {
-		return in, err
+	stored := d.ahead.take()
+	if stored == nil {
+		var err error
+		if stored, err = p.Texts.Get(ctx, seqsOf(job)); err != nil {
+			return in, err
+		}
 	}
 	for _, b := range stored {
-		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != a {
+		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != d.address {
 			return in, &stream.GoneError{Seqs: []uint64{b.Seq}} // its place in the log is another's now
 		}
 	}
 	if job.Previous != 0 {
+		var err error
 		if in.Previous, err = events.DecodeSummary(stored[0].Data); err != nil {
 			return in, fmt.Errorf("read previous summary: %w", err)
 		}

@@ -25,18 +25,20 @@ type shares struct {
 
 	mu      sync.Mutex // guards the fields below
 	working map[string]int
-	waiting map[string][]held
+	waiting map[string][]*held
 	held    int
+	ahead   int // of those held: read ahead, or being read
 }
 
 // held is a job that waits for a slot of its tenant.
 type held struct {
 	m    jetstream.Msg
 	stop func() // ends its signs of life
+	read *texts // nil for none
 }
 
 func newShares(most int) *shares {
-	return &shares{most: most, working: map[string]int{}, waiting: map[string][]held{}}
+	return &shares{most: most, working: map[string]int{}, waiting: map[string][]*held{}}
 }
 
 // tenantOf is the tenant of a job; what cannot be read belongs to "".
@@ -68,7 +70,7 @@ func (s *shares) hold(tenant string, m jetstream.Msg, keep func() (stop func()))
 		return false
 	}
 	s.held++
-	s.waiting[tenant] = append(s.waiting[tenant], held{m, keep()})
+	s.waiting[tenant] = append(s.waiting[tenant], &held{m: m, stop: keep()})
 	return true
 }
 
@@ -83,6 +85,10 @@ func (s *shares) next(tenant string) (jetstream.Msg, bool) {
 		}
 		s.held--
 		all[0].stop()
+		if all[0].read != nil {
+			s.ahead--
+			return &aheadMsg{all[0].m, all[0].read}, true
+		}
 		return all[0].m, true
 	}
 	if s.working[tenant]--; s.working[tenant] == 0 {
@@ -102,13 +108,13 @@ func (s *shares) drop(back func(jetstream.Msg)) {
 		}
 	}
 	clear(s.waiting)
-	s.held = 0
+	s.held, s.ahead = 0, 0
 }
 
 // share works on a job, and then on those of its tenant that wait, in one slot.
 func (p *Pool) share(ctx context.Context, s *shares, tenant string, m jetstream.Msg) {
 	for ok := true; ok; {
-		p.work(ctx, m)
+		p.work(ctx, p.readAhead(ctx, s, tenant, m))
 		if ctx.Err() != nil {
 			return
 		}

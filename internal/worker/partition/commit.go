@@ -32,7 +32,8 @@ type committer struct {
 	fenced    *commit.Committer
 	committed compaction.Seq
 	markedAt  time.Time
-	carried   *batch // the next group, rendered, that did not fit the last commit; nil for none
+	carried   *batch         // the next group, rendered, that did not fit the last commit; nil for none
+	ahead     *payload.Ahead // texts of the groups at the head of the queue
 }
 
 // begin makes the owner of a fence commit what follows a marker.
@@ -97,12 +98,13 @@ type batch struct {
 func (c *committer) batch(ctx context.Context) (batch, error) {
 	queue, end := c.queue.head()
 	b := batch{end: end}
-	for _, g := range queue {
+	for i, g := range queue {
 		if b.groups > 0 && c.stopped.Load() {
 			break
 		}
 		r := c.carried
 		if c.carried = nil; r == nil {
+			c.readAhead(ctx, queue[i:])
 			var err error
 			if r, err = c.render(ctx, g); err != nil {
 				return batch{}, err
@@ -119,8 +121,39 @@ func (c *committer) batch(ctx context.Context) (batch, error) {
 	}
 	if b.groups < len(queue) {
 		b.end = queue[b.groups-1].end
+	} else {
+		c.ahead = nil
 	}
 	return b, nil
+}
+
+// readAhead reads the texts of the first of some groups, unless they were read, and those of
+// as many behind it as a commit may have bytes: all of them in one sweep over the log, where
+// each of them alone would be one.
+func (c *committer) readAhead(ctx context.Context, queue []group) {
+	missing := func(w payload.Wanted) bool { return !c.ahead.Has(w.View) }
+	if !slices.ContainsFunc(c.wanted(nil, queue[0]), missing) {
+		return
+	}
+	var wanted []payload.Wanted
+	for i, expected := 0, 0; i < len(queue) && expected <= c.allowance; i++ {
+		from := len(wanted)
+		wanted = c.wanted(wanted, queue[i])
+		for _, w := range wanted[from:] {
+			expected += w.View.TextBytes()
+		}
+	}
+	c.ahead = c.set.Payloads.ReadAhead(ctx, c.ahead, wanted, c.allowance)
+}
+
+// wanted appends the views of a group that are rendered, by what is known of their tenants.
+func (c *committer) wanted(all []payload.Wanted, g group) []payload.Wanted {
+	for _, t := range g.outcomes {
+		if v := t.outcome.View; v != nil && c.set.quotas.Over(t.address.Tenant, 1) == "" {
+			all = append(all, payload.Wanted{Address: t.address, View: v})
+		}
+	}
+	return all
 }
 
 func (c *committer) render(ctx context.Context, g group) (*batch, error) {
@@ -148,7 +181,7 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	body, ok := t.outcome.Body.(*events.Compacted)
 	q, tenant := c.set.quotas, t.address.Tenant
 	if !ok || t.outcome.View == nil {
-		data, _, err = c.set.Payloads.Outcome(ctx, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
+		data, _, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		return data, err
 	}
 	if err := q.Serve(ctx, c.ID, c.fence()); err != nil {
@@ -159,7 +192,7 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 		if release, err = c.set.rendering.acquire(ctx, body); err != nil {
 			return nil, err
 		}
-		data, t.omitted, err = c.set.Payloads.Outcome(ctx, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
+		data, t.omitted, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		if release(); data == nil {
 			return nil, err
 		}

@@ -11,14 +11,17 @@ import (
 
 // How a worker divides its memory. A quarter is for the ledgers of sessions, an eighth
 // for texts that are rendered again soon, and an eighth for histories that are being
-// rendered, of all partitions together. Of each step that events go through, decided
-// and rendered for a commit, a partition holds its share of an eighth. What is unread
-// takes up to twice as much as a message may have, in each partition; what remains is
-// for the collector of garbage, summaries, and answers to questions.
+// rendered, of all partitions together. Of each step that events go through, decided,
+// texts read ahead, and rendered for a commit, a partition holds its share of an eighth.
+// What is unread takes up to twice as much as a message may have, in each partition; what
+// remains is for the collector of garbage, summaries, and answers to questions.
 
 func ledgersShare(memory int64) int { return int(memory / 4) }
 
 func payloadsShare(memory int64) uint64 { return uint64(memory / 8) }
+
+// JobsShare is for texts of summary jobs that are read ahead, in each lane.
+func JobsShare(memory int64) int { return int(max(memory/32, 1<<20)) }
 
 // rendering bounds the histories that are rendered at once. One history alone may be
 // larger.

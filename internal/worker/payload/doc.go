@@ -2,7 +2,7 @@
 // by sequence, behind a cache of recent ones, and renders a view into messages.
 //
 //	r := payload.NewRenderer(nc, 64<<20)
-//	data, omitted, err := r.Outcome(ctx, address, outcome, maxPayload)
+//	data, omitted, err := r.Outcome(ctx, ahead, address, outcome, maxPayload)
 //
 // # Guarantees
 //

@@ -21,6 +21,9 @@ import (
 // Renderer reads events from the log by sequence, behind a cache of recent ones. It
 // is shared by all partitions.
 type Renderer struct {
+	// Texts reads what is rendered for commits, in the order of the log. What someone waits
+	// for is read beside it.
+	Texts *stream.Texts
 	nc    *nats.Conn
 	cache *otter.Cache[compaction.Seq, entry]
 	used  atomic.Bool // since InvalidateUnused was last called
@@ -35,9 +38,9 @@ type entry struct {
 
 // NewRenderer returns a renderer that reads texts over nc and caches up to bytes of them.
 func NewRenderer(nc *nats.Conn, bytes uint64) *Renderer {
-	return &Renderer{nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, entry]{
+	return &Renderer{Texts: stream.NewTexts(nc), nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, entry]{
 		MaximumWeight: bytes,
-		Weigher:       func(_ compaction.Seq, t entry) uint32 { return uint32(len(t.data)) + 256 },
+		Weigher:       func(_ compaction.Seq, t entry) uint32 { return uint32(len(t.data)) + heldText },
 	})}
 }
 
@@ -57,48 +60,67 @@ func (t *Renderer) InvalidateUnused() {
 	}
 }
 
-// get returns events by sequence. They must belong to the session a: a log that
-// was truncated by a power loss issues sequences twice.
-func (t *Renderer) get(ctx context.Context, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]entry, error) {
+// get returns events by sequence, as many as it can of what was read ahead and of the cache.
+// They must belong to the session a: a log that was truncated by a power loss issues sequences
+// twice.
+func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]entry, error) {
 	t.used.Store(true)
 	have := make(map[compaction.Seq]entry, len(seqs))
 	var missing []uint64
 	for _, seq := range seqs {
-		if hit, ok := t.cache.GetIfPresent(seq); ok && hit.address == a {
+		if hit, ok := t.at(ahead, a, seq); ok {
 			have[seq] = hit
 			continue
 		}
 		missing = append(missing, uint64(seq))
 	}
-	stored, err := stream.GetLog(ctx, t.nc, missing)
+	texts := t.Texts
+	if ahead == nil { // someone waits
+		texts = stream.NewTexts(t.nc)
+	}
+	stored, err := texts.Get(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range stored {
-		at, err := events.ParseLog(b.Subject)
-		if err != nil || at.Address != a {
-			return nil, fmt.Errorf("sequence %d belongs to another session", b.Seq)
+		if have[compaction.Seq(b.Seq)], err = t.keep(a, b); err != nil {
+			return nil, err
 		}
-		e := decide.Event{Location: at, Seq: compaction.Seq(b.Seq), Data: b.Data}
-		t.Put(e)
-		have[e.Seq] = entry{at.Address, at.Kind, b.Data}
 	}
 	return have, nil
 }
 
+// at returns an event of the session a that was read before.
+func (t *Renderer) at(ahead *Ahead, a events.Address, seq compaction.Seq) (hit entry, ok bool) {
+	if hit, ok = ahead.at(seq); !ok {
+		hit, ok = t.cache.GetIfPresent(seq)
+	}
+	return hit, ok && hit.address == a
+}
+
+// keep takes an event of the session a that was read.
+func (t *Renderer) keep(a events.Address, m stream.LogMessage) (entry, error) {
+	at, err := events.ParseLog(m.Subject)
+	if err != nil || at.Address != a {
+		return entry{}, fmt.Errorf("sequence %d belongs to another session", m.Seq)
+	}
+	t.Put(decide.Event{Location: at, Seq: compaction.Seq(m.Seq), Data: m.Data})
+	return entry{at.Address, at.Kind, m.Data}, nil
+}
+
 // Render writes a view of the session a, and validates it: see [InvalidError].
 func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.View) ([]events.Raw, error) {
-	messages, _, err := t.render(ctx, a, v)
+	messages, _, err := t.render(ctx, nil, a, v)
 	return messages, err
 }
 
-func (t *Renderer) render(ctx context.Context, a events.Address, v *compaction.View) (history []events.Raw, changes []events.Edit, err error) {
+func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v *compaction.View) (history []events.Raw, changes []events.Edit, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
 		}
 	}()
-	have, err := t.get(ctx, a, v.Seqs())
+	have, err := t.get(ctx, ahead, a, v.Seqs())
 	if err != nil {
 		return nil, nil, fmt.Errorf("render: %w", err)
 	}
@@ -120,7 +142,7 @@ func (t *Renderer) render(ctx context.Context, a events.Address, v *compaction.V
 
 // Turn returns the messages of a turn of a session, unread.
 func (t *Renderer) Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error) {
-	have, err := t.get(ctx, a, []compaction.Seq{seq})
+	have, err := t.get(ctx, nil, a, []compaction.Seq{seq})
 	if err != nil {
 		return nil, fmt.Errorf("read turn: %w", err)
 	}
@@ -143,7 +165,7 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.
 			missing = append(missing, seq)
 		}
 	}
-	have, err := t.get(ctx, a, missing)
+	have, err := t.get(ctx, nil, a, missing)
 	if err != nil {
 		return nil, fmt.Errorf("render: %w", err)
 	}
@@ -204,18 +226,18 @@ const headerBytes = 8 << 10
 // Outcome writes the payload of an outcome. Messages are left out when the payload
 // would be larger than limit bytes, not valid, or when their text is not to be had: the
 // error then has the reason, and the payload is good all the same. omitted is why they are
-// left out, "" if they are not.
-func (t *Renderer) Outcome(ctx context.Context, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
+// left out, "" if they are not. ahead has texts that were read before, nil for none.
+func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
 		data, err = events.Marshal(o.Body)
 		return data, "", err
 	}
 	full := *c
-	messages, changes, cause := t.render(ctx, a, o.View)
+	messages, changes, cause := t.render(ctx, ahead, a, o.View)
 	if cause == nil {
 		full.Edits = append(slices.Clip(c.Edits), changes...)
-		full.Summary, cause = t.summary(ctx, a, c)
+		full.Summary, cause = t.summary(ctx, ahead, a, c)
 	}
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
@@ -258,13 +280,13 @@ func LimitNote() *events.Note {
 }
 
 // summary reads the summary that a compaction put in place, nil if it used none.
-func (t *Renderer) summary(ctx context.Context, a events.Address, c *events.Compacted) (*events.Summary, error) {
+func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, c *events.Compacted) (*events.Summary, error) {
 	i := slices.IndexFunc(c.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense })
 	if i < 0 {
 		return nil, nil
 	}
 	seq := compaction.Seq(c.Edits[i].Seq)
-	have, err := t.get(ctx, a, []compaction.Seq{seq})
+	have, err := t.get(ctx, ahead, a, []compaction.Seq{seq})
 	if err != nil {
 		return nil, fmt.Errorf("read summary: %w", err)
 	}

@@ -42,7 +42,7 @@ func TestInvalidHistory(t *testing.T) {
 				}
 				view.Entries = append(view.Entries, compaction.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 			}
-			out, omitted, err := r.Outcome(t.Context(), a, compaction.Outcome{Kind: events.KindCompacted, Body: &events.Compacted{Compacted: true}, View: view}, 1<<20)
+			out, omitted, err := r.Outcome(t.Context(), nil, a, compaction.Outcome{Kind: events.KindCompacted, Body: &events.Compacted{Compacted: true}, View: view}, 1<<20)
 			var got events.Compacted
 			if err := events.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,106 @@
+package jobs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/stream"
+	"compactd/internal/events"
+)
+
+// texts are those of a job, read with the ones of a job before it.
+type texts struct {
+	done   chan struct{} // closed when they were read, or given up
+	stored []stream.LogMessage
+}
+
+// take returns the texts once they were read, nil for none.
+func (t *texts) take() []stream.LogMessage {
+	if t == nil {
+		return nil
+	}
+	<-t.done
+	return t.stored
+}
+
+// aheadMsg is a delivery of a job with its texts.
+type aheadMsg struct {
+	jetstream.Msg
+	read *texts
+}
+
+// seqsOf are the sequences that a job reads.
+func seqsOf(job *events.Job) []uint64 {
+	if job.Previous != 0 {
+		return slices.Concat([]uint64{job.Previous}, job.Seqs)
+	}
+	return job.Seqs
+}
+
+// textBytes is about how many bytes a token takes in the log, with names of fields and ids.
+const textBytes = 4
+
+// readAhead reads the texts of a job together with those of jobs that wait behind it, in one
+// sweep over the log: see [stream.Texts]. It returns the job with its texts. One lane reads
+// ahead once, until those jobs have been taken.
+func (p *Pool) readAhead(ctx context.Context, s *shares, tenant string, m jetstream.Msg) jetstream.Msg {
+	if _, ok := m.(*aheadMsg); ok {
+		return m
+	}
+	behind := s.plan(tenant, p.AheadBytes)
+	if len(behind) == 0 {
+		return m
+	}
+	own := &texts{done: make(chan struct{})}
+	all, groups := []*texts{own}, make([][]uint64, 1, len(behind)+1)
+	if job, err := jobOf(m); err == nil {
+		groups[0] = seqsOf(&job)
+	}
+	for _, h := range behind {
+		all, groups = append(all, h.read), append(groups, h.seqs)
+	}
+	stop := p.keepAlive(ctx, m)
+	defer stop()
+	stored, err := p.Texts.GetGroups(ctx, groups, p.AheadBytes)
+	for i := range all {
+		if err == nil && len(groups[i]) > 0 {
+			all[i].stored = stored[i]
+		}
+		close(all[i].done)
+	}
+	return &aheadMsg{m, own}
+}
+
+// jobOf is the job of a delivery.
+func jobOf(m jetstream.Msg) (job events.Job, err error) {
+	err = events.Unmarshal(m.Data(), &job)
+	return job, err
+}
+
+// toRead is what to read ahead for one job.
+type toRead struct {
+	read *texts
+	seqs []uint64
+}
+
+// plan returns the jobs of a tenant that wait, and are to be read ahead now: none while others
+// are, and of so many bytes at most as their sessions are estimated to have.
+func (s *shares) plan(tenant string, bytes int) (behind []toRead) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ahead > 0 {
+		return nil
+	}
+	for _, h := range s.waiting[tenant] {
+		job, err := jobOf(h.m)
+		if bytes -= int(min(max(job.EstimatedInput, 0), 1<<30)) * textBytes; err != nil || bytes < 0 {
+			break
+		}
+		h.read = &texts{done: make(chan struct{})}
+		behind = append(behind, toRead{h.read, seqsOf(&job)})
+	}
+	s.ahead = len(behind)
+	return behind
+}
