@@ -62,9 +62,9 @@ type getter struct {
 	left  int    // neither answered nor dropped
 	last  uint64 // of seqs
 
-	resends int           // since the last answer
-	pause   time.Duration // before the next one
-	heard   time.Time     // when the last answer came
+	resends  int           // since the last answer
+	pause    time.Duration // before the next one
+	answered time.Time     // when the last answer came
 
 	broken chan error // gets one when nothing can be requested
 
@@ -83,10 +83,10 @@ type getter struct {
 type state uint8
 
 const (
-	wanted  state = iota
-	asked         // and in a slot of the line
-	overdue       // asked, and the slot given up
-	settled       // answered or dropped
+	wanted   state = iota
+	inSlot         // requested, and in a slot of the line
+	overdue        // requested, and the slot given up
+	finished       // answered or dropped
 )
 
 func newGetter(line *Texts, seqs []uint64, take func(int, LogMessage) []int) (*getter, error) {
@@ -205,7 +205,7 @@ func (g *getter) accept(msg *nats.Msg) error {
 		return err
 	}
 	drop := g.take(i, lm)
-	g.left -= g.line.settle(g, i, drop, max(len(lm.Data), 1))
+	g.left -= g.line.finish(g, i, drop, max(len(lm.Data), 1))
 	g.resends, g.pause = 0, g.line.pause
 	return nil
 }

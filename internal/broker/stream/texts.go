@@ -164,7 +164,7 @@ func (t *Texts) request() {
 		}
 		i := g.order[g.next]
 		t.at = g.seqs[i]
-		g.states[i] = asked
+		g.states[i] = inSlot
 		g.slots++
 		g.requested++
 		t.inFlight++
@@ -204,31 +204,31 @@ func (t *Texts) awaits(g *getter, i int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.answered = time.Now()
-	g.heard = t.answered
-	return g.states[i] == asked || g.states[i] == overdue
+	g.answered = t.answered
+	return g.states[i] == inSlot || g.states[i] == overdue
 }
 
-// settle notes that one event was read, and that others are not wanted any more. It returns
+// finish notes that one event was read, and that others are not wanted any more. It returns
 // how many are less.
-func (t *Texts) settle(g *getter, i int, drop []int, bytes int) (n int) {
+func (t *Texts) finish(g *getter, i int, drop []int, bytes int) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.big = max(t.big, bytes)
 	for _, k := range append(drop, i) {
 		switch g.states[k] {
-		case settled:
+		case finished:
 			continue
-		case asked:
+		case inSlot:
 			g.slots--
 			t.inFlight--
 			g.requested--
 		case overdue:
 			g.requested--
 		}
-		g.states[k] = settled
+		g.states[k] = finished
 		n++
 	}
-	if g.next < len(g.order) && g.states[g.order[g.next]] == settled {
+	if g.next < len(g.order) && g.states[g.order[g.next]] == finished {
 		if g.advance(); g.next == len(g.order) {
 			t.callers = slices.DeleteFunc(t.callers, func(c *getter) bool { return c == g })
 		}
@@ -237,19 +237,19 @@ func (t *Texts) settle(g *getter, i int, drop []int, bytes int) (n int) {
 	return n
 }
 
-// takeOverdue returns what a caller has to request again: all that is under way, when no
-// answer came to it for its pause, and either none to others too or none for long. Its slots
-// are for others then.
+// takeOverdue returns what a caller has to request again: all that is under way, when it got no
+// answer for its pause, and others got none either or it waits for long. Its slots are for
+// others then.
 func (t *Texts) takeOverdue(g *getter) (missed []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	quiet := now.Sub(g.sent)
-	if g.requested == 0 || min(quiet, now.Sub(g.heard)) < g.pause || now.Sub(t.answered) < g.pause && quiet < lastResend {
+	if g.requested == 0 || min(quiet, now.Sub(g.answered)) < g.pause || now.Sub(t.answered) < g.pause && quiet < lastResend {
 		return nil
 	}
 	for i, s := range g.states {
-		if s == asked || s == overdue {
+		if s == inSlot || s == overdue {
 			g.states[i] = overdue
 			missed = append(missed, i)
 		}

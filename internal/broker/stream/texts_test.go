@@ -122,7 +122,7 @@ func loads(seqs []uint64, perBlock uint64) (n int) {
 	return n
 }
 
-// The turns of forty sessions are interleaved, a round in each block. Whoever reads a session
+// The turns of forty sessions are interleaved, a round in each block. A caller that reads a session
 // alone makes the server read every block; together they need little more than that once.
 func TestSweep(t *testing.T) {
 	t.Parallel()
