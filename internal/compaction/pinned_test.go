@@ -44,12 +44,17 @@ func largeCall(t *testing.T, f events.Format, before int, args string) {
 			}
 		}
 	}
+	generation := int64(-1) // rendered last
 	within := func() {
 		t.Helper()
 		b := a.ledger.Budget()
 		if !b.WithinBudget {
 			t.Fatalf("turn %d: %d of %d tokens", n, b.EstimatedInput, b.AvailableInput)
 		}
+		if a.ledger.Generation() == generation {
+			return
+		}
+		generation = a.ledger.Generation()
 		view, _, _ := a.ledger.View()
 		rendered, err := a.render(view)
 		if err != nil {
