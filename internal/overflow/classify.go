@@ -116,6 +116,9 @@ func (c *compiled) failure(n *counted) Failure {
 // more than words.
 func (ev *evidence) classify() Failure {
 	text := ev.text()
+	if c, n := find(long, text); c != nil {
+		return c.failure(n)
+	}
 	if c, n := find(others, text); c != nil {
 		return c.failure(n)
 	}
@@ -153,21 +156,39 @@ func (ev *evidence) classify() Failure {
 }
 
 // tooLongAt returns where a sentence begins that states in general words that an input is
-// too long, -1 without one.
+// too long, -1 without one. What a colon separates is looked at apart too: agents and gateways
+// put their own words before it.
 func tooLongAt(text string) int {
 	for at := 0; at < len(text); {
 		end := len(text)
 		if m := sentence.FindStringIndex(text[at:]); m != nil {
 			end = at + m[1]
 		}
-		s := text[at:end]
-		if !ofOutput.MatchString(s) && !slices.ContainsFunc(tooLong, func(re *regexp.Regexp) bool { return !re.MatchString(s) }) {
+		s := path.ReplaceAllString(text[at:end], "")
+		if isTooLong(s) || slices.ContainsFunc(strings.Split(s, ": "), isTooLong) {
 			return at
 		}
 		at = end
 	}
 	return -1
 }
+
+// isTooLong reports whether a sentence states that an input is too long.
+func isTooLong(s string) bool {
+	named := spaced(s)
+	switch {
+	case strings.ContainsAny(s, "超过太") && tooLongChinese.MatchString(named):
+	case bareLong.MatchString(named):
+	case slices.ContainsFunc(tooLong, func(re *regexp.Regexp) bool { return !re.MatchString(named) }):
+		return false
+	}
+	return !ofOutput.MatchString(s) && !ofOther.MatchString(s)
+}
+
+// spaced has spaces between the words of names such as max_prompt_tokens.
+func spaced(s string) string { return names.ReplaceAllString(s, "$1 $2") }
+
+var names = regexp.MustCompile(`([a-z])_([a-z])`)
 
 // byStatus are the HTTP statuses that decide by themselves.
 var byStatus = map[int64]Class{401: ClassAuth, 402: ClassBilling, 403: ClassAuth, 429: ClassRate, 529: ClassServer}

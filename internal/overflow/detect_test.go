@@ -2,6 +2,7 @@ package overflow
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%s is an overflow and retryable", class)
 		}
 	}
-	for _, rules := range [][]compiled{overflows, outputs, others, quoting, last} {
+	for _, rules := range [][]compiled{long, overflows, outputs, others, quoting, last} {
 		for _, r := range rules {
 			if _, ok := classes[r.class]; !ok {
 				t.Errorf("%q has class %q, which does not exist", r.words, r.class)
@@ -82,12 +83,12 @@ func TestClasses(t *testing.T) {
 // rule that an earlier one always hides would never be used.
 func TestNoRuleIsHidden(t *testing.T) {
 	hidden := map[string]bool{}
-	for _, r := range append(overflows, outputs...) {
+	for _, r := range slices.Concat(long, overflows, outputs) {
 		hidden[r.words] = true
 	}
 	for _, text := range allTexts(t) {
 		words := collect(rawOf(text)).text()
-		for _, rules := range [][]compiled{outputs, overflows} {
+		for _, rules := range [][]compiled{long, outputs, overflows} {
 			if r, _ := find(rules, words); r != nil {
 				delete(hidden, r.words)
 			}
@@ -123,9 +124,26 @@ var general = []string{
 	"ContextWindowExceededError",
 }
 
+// largeOutputs are texts for the rules of outputs, which have no source of their own.
+var largeOutputs = []string{
+	"Range of max_tokens should be [1, 8192]",
+	"Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 128000, but got 200000 instead.",
+	"max_tokens must be at most 8192",
+	"max_completion_tokens (20000) must not exceed 16384",
+}
+
+// D2: a maximum output that is too large is no overflow, and its limit is that of outputs.
+func TestLargeOutputs(t *testing.T) {
+	for _, text := range largeOutputs {
+		if f := Detect(rawOf(text), 400); f.Class != ClassOutput || f.Limit == 0 || f.Actual != 0 {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
+}
+
 func allTexts(t *testing.T) []string {
 	t.Helper()
-	texts := append([]string{"ValidationException: the pagination token exceeds the maximum length"}, general...)
+	texts := slices.Concat([]string{"ValidationException: the pagination token exceeds the maximum length"}, general, largeOutputs)
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if !strings.HasSuffix(path, ".txt") {
 			return
@@ -166,6 +184,13 @@ func TestAnyWords(t *testing.T) {
 			"ValidationException: the limit of {l} input tokens was exceeded, {a} tokens were given",
 			"ValidationException: {a} tokens in the prompt, the maximum is {l}",
 			"The conversation has {a} tokens, more than the context window of {l} tokens allows.",
+			"Error in response stream: number of input_tokens ({a}) is larger than max_input_tokens ({l})",
+			"upstream error: 400: input_tokens={a} tokens exceed the limit of {l} tokens",
+			"Prompt length {a} exceeds the maximum length of {l}",
+			"The prompt of {a} tokens does not fit into a context window of {l} tokens",
+			"Context length of {l} tokens reached: the messages have {a} tokens.",
+			"Maximum number of prompt tokens exceeded ({a} / {l})",
+			"history too long for this model: {a} tokens, the context window is {l}",
 		}).Draw(t, "text")
 		text = strings.NewReplacer("{a}", a, "{l}", l).Replace(text)
 		f := Detect(rawOf(text), 400)
@@ -176,12 +201,39 @@ func TestAnyWords(t *testing.T) {
 			t.Fatalf("%s: %+v", text, f)
 		}
 	})
+	// Of China's gateways: github.com/openclaw/openclaw/blob/4a32bc6d/src/agents/embedded-agent-helpers/context-overflow.ts
+	// and github.com/NousResearch/hermes-agent/blob/0003295a/agent/error_classifier.py.
+	for _, text := range []string{
+		"上下文过长", "上下文超出限制", "上下文长度超过模型限制", "超出最大上下文", "输入内容超过最大长度", "token数量超过上限",
+		"请求失败：输入长度超过限制", "对话过长，请压缩上下文", "prompt长度超限",
+	} {
+		if f := Detect(rawOf(text), 400); f.Class != ClassInput {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
 	for _, text := range []string{
 		"The output token limit was exceeded: the response has more than 4096 tokens.",
 		"ValidationException: the pagination token exceeds the maximum length",
 		"The request was rejected because your account has reached its limit of projects.",
 		"The OAuth token has expired; the maximum age was exceeded.",
 		"The stop sequence exceeds the maximum length.",
+		"The request URI exceeds the maximum length.",
+		"Request Header Or Cookie Too Large",
+		"The message name exceeds the maximum length of 64 characters.",
+		"messages.3.name: exceeds the maximum length",
+		"Invalid 'input[3].call_id': string too long.",
+		"The image in the prompt exceeds the maximum of 8000 pixels.",
+		"max_tokens must be greater than thinking.budget_tokens.",
+		"thinking.budget_tokens: Input should be greater than or equal to 1024",
+		"The number of requests in progress exceeds the limit of this account.",
+		"The audio input is longer than the maximum length of 30 minutes.",
+		"Too many tools: the request has 150, the maximum is 128.",
+		"max_output_tokens must be at most 8192",
+		"Your session token is too long; the maximum length is 4096.",
+		"The model generated more tokens than the limit allows.",
+		"该账户的请求频率超过限制，请稍后再试",
+		"图片大小超过限制",
+		"余额不足，请充值",
 	} {
 		if f := Detect(rawOf(text), 400); f.Overflow() {
 			t.Errorf("%s: %+v", text, f)
@@ -294,7 +346,7 @@ func FuzzDetect(f *testing.F) {
 					t.Errorf("%+v has a count out of bounds", got)
 				}
 			}
-			if status == 429 && got.Overflow() {
+			if status == 429 && got.Overflow() && !long[0].re.MatchString(collect(raw).text()) {
 				t.Errorf("429 is %+v", got)
 			}
 			if (got.Refuse() == nil) != got.Overflow() {

@@ -16,7 +16,8 @@
 //   - [Detect] is a pure function: the same error and status give the same
 //     [Failure], whatever happened before.
 //   - A rate limit or a quota is never an overflow, although its text may ask to
-//     reduce the prompt: see [ClassAllowance].
+//     reduce the prompt: see [ClassAllowance]. The one exception is an account that may not
+//     send long contexts: waiting changes nothing, a shorter history passes.
 //   - Token counts are between 0 and [events.MaxTokens]; 0 is not stated. They are
 //     what the text states, and a provider may contradict itself: use them as bounds.
 //   - Work is bounded: [MaxText] bytes of text, a few levels of nesting, and

@@ -29,10 +29,10 @@ const (
 // among them: it holds words of the user.
 var (
 	textMembers = []string{
-		"message", "Message", "errorMessage", "error_msg", "msg", "detail", "title", "error", "errors", "lastError", "innererror",
-		"body", "responseBody", "response_body", "response", "data", "metadata", "raw",
+		"message", "Message", "errorMessage", "error_msg", "msg", "detail", "title", "error", "Error", "errors", "lastError", "innererror",
+		"body", "responseBody", "response_body", "response", "data", "details", "metadata", "raw", "fault", "faultstring", "base_resp", "status_msg",
 	}
-	codeMembers   = []string{"type", "code", "status", "name", "reason", "errorType", "__type", "internal_code", "param"}
+	codeMembers   = []string{"type", "code", "Code", "status", "name", "reason", "errorType", "__type", "internal_code", "param"}
 	statusMembers = []string{"status", "statusCode", "status_code", "code", "httpStatusCode"}
 )
 
@@ -154,10 +154,10 @@ func (ev *evidence) add(s string) {
 // plainer takes away what differs between writers of the same words.
 var plainer = strings.NewReplacer("`", "", "’", "'", `\'`, "'", `\"`, `"`, `\n`, " ")
 
-// text is what was stated, in lower case, with single spaces, and without its middle
+// text is what was stated, in lower case, with single spaces, each member a sentence, and without its middle
 // where it is longer than MaxText.
 func (ev *evidence) text() string {
-	s := strings.ToValidUTF8(strings.Join(ev.words, " "), "")
+	s := strings.ToValidUTF8(strings.Join(ev.words, "; "), "")
 	s = strings.Join(strings.Fields(strings.ToLower(plainer.Replace(s))), " ")
 	if len(s) > MaxText {
 		s = s[:MaxText/2] + " " + s[len(s)-MaxText/2:]
@@ -167,12 +167,12 @@ func (ev *evidence) text() string {
 
 // counts reads numbers from words that no rule has: a larger and a smaller one
 // around a sign of comparison, of an overflow also what was sent and the bound that it is
-// above. Both are 0 unless both are there.
+// above, or the bound alone, of input.
 func (ev *evidence) counts(overflow bool) (actual, limit compaction.Tokens) {
 	if ev.actual > 0 && ev.window >= minLimit {
 		return compaction.Tokens(ev.actual), compaction.Tokens(ev.window)
 	}
-	text := ev.text()
+	text := spaced(ev.text())
 	for _, re := range comparisons {
 		if c := re.read(text); c != nil && c.actual > 0 && c.limit >= minLimit {
 			return c.actual, c.limit
@@ -181,6 +181,11 @@ func (ev *evidence) counts(overflow bool) (actual, limit compaction.Tokens) {
 	for _, re := range bounds {
 		if c := re.read(text); overflow && c != nil && c.actual > c.limit && c.limit >= minLimit {
 			return c.actual, c.limit
+		}
+	}
+	for _, re := range limits {
+		if c := re.read(text); overflow && c != nil && c.limit >= minLimit {
+			return 0, c.limit
 		}
 	}
 	return 0, 0

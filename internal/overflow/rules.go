@@ -2,6 +2,12 @@ package overflow
 
 import "regexp"
 
+// long are the words of a refusal for length that has the status of a rate limit: the account
+// may not send as much as the model takes, and waiting changes nothing.
+var long = compile([]rule{
+	{Anthropic, ClassInput, `extra usage is required for (?:long[- ]context|\d+m context)`},
+})
+
 // overflows are the words of providers that refuse a call for its length, the
 // more specific before the general. The first that is found decides. They are
 // compared with text in lower case, with single spaces and without back-quotes.
@@ -26,10 +32,12 @@ var overflows = compile([]rule{
 	{SGLang, ClassInput, `input length \({actual}(?: tokens)?\) exceeds (?:the |model's )?maximum (?:allowed|context) length \({limit}(?: tokens)?\)`},
 	{OpenAI, ClassInput, `maximum context length is {limit}.*?(?:resulted in|your (?:messages|prompt|input|request)[a-z' ]*) {actual}`}, // 000
 	{OpenAI, ClassSum, `maximum context length is {limit} tokens[.,] however,? you requested {total} tokens(?: \([^()]*?{output} (?:in|for) the completion\))?`},
-	{OpenAI, ClassInput, `input tokens exceed the configured limit of {limit} tokens.*?your messages resulted in {actual}`},
+	{OpenAI, ClassInput, `input tokens exceed the configured limit of {limit} tokens(?:.*?your messages resulted in {actual})?`},
+	{OpenAI, ClassBytes, `invalid '(?:messages|input)\[\d+\]\.(?:content|output)[^']*': string too long`},
+	{ZAI, ClassInput, `request {actual} input tokens exceeds the model's maximum context length {limit}`},
 	{OpenAI, ClassInput, `your input exceeds the context window of this model`},
 	{OpenAI, ClassInput, `requested {actual} tokens, max {limit} tokens per request`},
-	{OpenAI, ClassInput, `maximum context length(?: is {limit})?`}, // 000
+	{OpenAI, ClassInput, `maximum context length(?:(?: is| of|:) {limit})?`}, // 000
 
 	{Cerebras, ClassInput, `reduce the length of the messages or completion\. current length is {actual} while limit is {limit}`},
 	{Groq, ClassInput, `please reduce the length of the messages or completion`},
@@ -52,7 +60,9 @@ var overflows = compile([]rule{
 	{Google, ClassInput, `input token count exceeds the maximum number of tokens allowed \(?{limit}`},
 	{Google, ClassInput, `exceeds the maximum number of tokens(?: \({actual} > {limit}\))?`}, // 000
 	{Google, ClassInput, `content is too long`}, // 000
+	{Google, ClassInput, `cannot truncate to {limit}, required {actual}`},
 	{Google, ClassBytes, `request payload size exceeds the limit`},
+	{Bedrock, ClassInput, `max input tokens: {limit}, request input token count: {actual}`},
 	{Bedrock, ClassInput, `input is too long`},                                             // 000
 	{Bedrock, ClassInput, `malformed input request: expected maxlength: \d+, actual: \d+`}, // characters
 	{"", ClassInvalid, `validationexception.*\b(?:next|page|pagination|continuation|client|session|access)[ _-]?token`},
@@ -61,13 +71,13 @@ var overflows = compile([]rule{
 	{Bedrock, ClassBytes, `value at 'body' failed to satisfy constraint: member must have length less than or equal to`},
 	{Azure, ClassInput, `content_length_exceeded`}, // 000
 
-	{LlamaCpp, ClassInput, `request \({actual} tokens\) exceeds the available context size \({limit} tokens\)`},
+	{LlamaCpp, ClassInput, `(?:request|prompt) \({actual} tokens\) exceeds (?:the )?available context size \({limit} tokens\)`},
 	{LlamaCpp, ClassInput, `exceeds the available context size`},
 	{LlamaCpp, ClassInput, `exceed_context_size_error`},
 	{LlamaCpp, ClassInput, `requested tokens \({actual}\) exceed context window of {limit}`},
 	{LMStudio, ClassInput, `trying to keep the first {actual} tokens when context the overflows\. however, the model is loaded with context length of only {limit} tokens`},
 	{LMStudio, ClassInput, `cannot truncate prompt with n_keep \({actual}\) >= n_ctx \({limit}\)`},
-	{LMStudio, ClassInput, `initial prompt is greater than the context length`},
+	{LMStudio, ClassInput, `initial prompt is greater than the context length(?: \(n_keep: {actual} ?>= ?n_ctx: {limit}\))?`},
 	{OMLX, ClassInput, `prompt too long: {actual} tokens exceeds max context window of {limit} tokens`},
 	{Ollama, ClassInput, `input length exceeds the (?:maximum )?context length`},
 	{Ollama, ClassInput, `prompt too long; exceeded (?:max )?context length`},
@@ -77,7 +87,7 @@ var overflows = compile([]rule{
 	{Mistral, ClassInput, `maximum number of tokens`},   // 000
 	{Anthropic, ClassBytes, `request_too_large|request exceeds the maximum size`},
 	{"", ClassBytes, `(?:request entity|payload|content|request body|request) too large`},
-	{"", ClassBytes, `function_payload_too_large|maximum request body size`},
+	{"", ClassBytes, `function_payload_too_large|maximum request body size|string value length \(\d+\) exceeds the maximum`},
 	{"", ClassInput, `context.?window.?exceeded|(?:exceeds?|exceeded) the (?:model's )?context (?:window|length|size|limit)`},
 	{Anthropic, ClassInput, `too many tokens`}, // 000
 })
@@ -86,38 +96,53 @@ var overflows = compile([]rule{
 const lengthWords = `input|prompt|context|count|limit|maximum|max|allowed|exceed\w*|too (?:many|long|large)`
 
 // tooLong is what the words of no known provider have in common, in any order within one
-// sentence: what was sent, that it is tokens or a window, a bound, and that it is exceeded.
-// A sentence about the output is not about the input.
+// sentence: what was sent, that it is tokens, a window or a length, a bound, and that it is
+// exceeded.
+var tooLong = []*regexp.Regexp{
+	regexp.MustCompile(`\b(?:inputs?|prompts?|contexts?|messages?|conversation|requests?|history|tokens)\b`),
+	regexp.MustCompile(`\b(?:tokens?|context (?:window|length|size|limit)|(?:prompts?|inputs?|conversation|history|messages|model) (?:length|len|size)|(?:prompts?|inputs?|conversation|history|messages)\b.*\b(?:max|maximum) (?:length|len|size))\b`),
+	regexp.MustCompile(`\b(?:limits?|limited|maximum|max|allowed|allows|supports?|supported|window|capacity|length|available|room)\b`),
+	regexp.MustCompile(`\b(?:exceed\w*|over|above|beyond|surpass\w*|overflow\w*|reached|ran out|out of (?:room|space)|too (?:long|large|many|big)|(?:greater|larger|longer|more|bigger|higher|less|smaller|fewer) than|(?:not|n't) fit)\b`),
+}
+
+// bareLong states the same without a bound.
+var bareLong = regexp.MustCompile(`\b(?:prompt|input|context|conversation|history|messages)(?: tokens?| context)?(?: length| size| count)?(?: is| are| was| were)? too (?:long|large|big)\b`)
+
+// tooLongChinese is [tooLong] in the words of gateways of China.
+var tooLongChinese = regexp.MustCompile(`(?:上下文|输入|提示词|对话|会话|prompt|tokens?)[^，]*(?:超过|超出|超限|超长|过长|太长|过大)|(?:超过|超出)[^，]*(?:上下文|最大长度|长度限制|tokens?)`)
+
+// A sentence about an output or about something else than a history is not about an input
+// that is too long.
 var (
-	tooLong = []*regexp.Regexp{
-		regexp.MustCompile(`\b(?:inputs?|prompts?|contexts?|messages?|conversation|requests?|history|tokens)\b`),
-		regexp.MustCompile(`\b(?:tokens?|context (?:window|length|size))\b`),
-		regexp.MustCompile(`\b(?:limits?|limited|maximum|max|allowed|allows|supports?|supported|window|capacity|length)\b`),
-		regexp.MustCompile(`\b(?:exceed\w*|over|above|beyond|surpass\w*|overflow\w*|reached|too (?:long|large|many|big)|(?:greater|larger|longer|more|bigger|higher) than)\b`),
-	}
-	ofOutput = regexp.MustCompile(`\b(?:output|completion|generat\w*|max_\w+|new tokens|answer|response)\b`)
-	sentence = regexp.MustCompile(`[.;!?](?: |$)`)
+	ofOutput = regexp.MustCompile(`\b(?:output|completion|generat\w*|max_(?:completion_|output_|new_)?tokens|max(?:output)?tokens|maximum tokens|new tokens|answer|response)\b`)
+	ofOther  = regexp.MustCompile(`\b(?:images?|audio|videos?|files?|pdf|pages?|pixels?|dimensions?|characters?|chars|bytes?|headers?|ur[li]|names?|descriptions?|schemas?|identifiers?|items|elements|tools)\b|图片|图像|文件|音频|视频|字符`)
+	sentence = regexp.MustCompile(`[.;!?](?: |$)|[。；！？]`)
+	path     = regexp.MustCompile(`[a-z]+\[\d+\][\w.\[\]]*|[a-z]+(?:\.\d+)+[\w.]*`) // of a member of a request
 )
 
 // outputs are the words for a maximum output that is too large by itself.
 var outputs = compile([]rule{
 	{Anthropic, ClassOutput, `max_tokens: {output} > {limit}, which is the maximum allowed number of output tokens`},
-	{OpenAI, ClassOutput, `max_(?:completion_|output_)?tokens is too large: {output}\. this model supports at most {limit} completion tokens`},
+	{OpenAI, ClassOutput, `max_(?:completion_|output_)?tokens is too large: {output}\. this model supports at most {limit}`},
 	{OpenAI, ClassOutput, `max_tokens or model output limit was reached`},
-	{Bedrock, ClassOutput, `the maximum tokens you requested exceeds the model limit of {limit}`},
+	{Bedrock, ClassOutput, `the maximum tokens you requested exceeds? the model limit of {limit}`},
 	{Cohere, ClassOutput, `max tokens must be less than or equal to {limit}, the maximum output`},
 	{Groq, ClassOutput, `max_(?:completion_)?tokens must be less than or equal to {limit}`},
 	{Volcengine, ClassOutput, `max_(?:completion_)?tokens specified in the request (?:are|is) not valid.*expected a value <= {limit}, but got {output}`},
 	{"", ClassOutput, `exceeded the {limit} output token maximum`},
+	{Google, ClassOutput, `maxoutputtokens value of {output} but the supported range is`},
+	{DashScope, ClassOutput, `range of max_(?:completion_)?tokens should be \[1, {limit}\]`},
+	{OpenAI, ClassOutput, `invalid 'max_(?:completion_|output_)?tokens': integer above maximum value\. expected a value <= {limit}, but got {output}`},
+	{"", ClassOutput, `(?:^|[^+] |[^\w ])(?:max_(?:completion_|output_)?tokens|max(?:output)?tokens)\b'?(?: \(?{output}\)?)? (?:cannot exceed|must not exceed|(?:must|should) be (?:less than or equal to|at most|no more than|<=)) {limit}`},
 })
 
 // others are the words of the remaining classes.
 var others = compile([]rule{
 	{Anthropic, ClassThinking, `thinking block\b.*\bbound to (?:a|another) (?:different )?conversation|\bprefix_(?:binding_)?mismatch`},
 	{"", ClassAllowance, `request too large for.*(?:per min|tpm|per day).*limit:? {limit}, requested:? {actual}`},
-	{"", ClassBilling, `insufficient.?(?:quota|balance|credit|funds)|credit balance is too low|requires more credits|billing_|payment required|spending limit`},
+	{"", ClassBilling, `insufficient.?(?:quota|balance|credit|funds)|upgrade to a paid|(?:monthly|spend\w*) limit|(?:purchase|buy)\w* (?:more )?credits|余额不足|欠费|credit balance is too low|requires more credits|billing_|payment required|spending limit`},
 	{"", ClassRate, `rate.?limit|too many requests|(?:tokens|requests)[ _]per[ _](?:min|day|hour|second)|per minute|\((?:tpm|tpd|rpm|rpd)\)`},
-	{"", ClassRate, `resource.?exhausted|resource has been exhausted|throttl|quota (?:exceeded|metric)|wait before trying again`},
+	{"", ClassRate, `resource.?exhausted|resource has been exhausted|throttl|quota (?:limit )?(?:exceeded|metric)|capacity exceeded|速率限制|频率|限流|每分钟|请求过多|并发|wait before trying again`},
 	{"", ClassBilling, `exceeded your current quota`},
 	{"", ClassAuth, `authentication|permission_?(?:error|denied)|unauthori[sz]ed|forbidden|access.?denied|expiredtoken`},
 	{"", ClassAuth, `(?:invalid|incorrect|missing|expired)[ _-](?:x-)?(?:api[ _-]?key|auth|credential)|api.?key.?(?:not valid|invalid)|security token included in the request is`},
@@ -133,7 +158,7 @@ var quoting = compile([]rule{
 // last are the words for what is left.
 var last = compile([]rule{
 	{"", ClassServer, `overloaded|server_error|internal.?(?:server.?)?error|service.?unavailable|bad gateway|timed? ?out|high demand|econnre`},
-	{"", ClassInvalid, `invalid.?(?:request|argument|param|value|type)|validation|bad.?request|not.?found|unsupported|should be a valid|should have at most|string too long`},
+	{"", ClassInvalid, `invalid.?(?:request|argument|param|value|type)|validation|bad.?request|not.?found|unsupported|should be a valid|should have at most|string too long|array too long|empty array|cannot specify|is illegal|context window too small|not allowed to use|参数`},
 })
 
 // whole is behind a number that does not go on.
@@ -145,7 +170,13 @@ var bounds = compile([]rule{
 	{"", "", `\b(?:limit|maximum|max|window|length|allowed|supports?|up to|only)(?: [a-z]+){0,4},? \(?{limit}` + whole + `.*?\b(?:resulted in|requested|contain\w*|ha[sd]|have|got|received|sent|given|is|was|were|of|input|prompt|messages) \(?{actual}`},
 	{"", "", `\b(?:limit|maximum|max|window|length|up to|only)(?: [a-z]+){0,4},? \(?{limit}` + whole + `.*?\b{actual} (?:[a-z]+ )?tokens?\b`},
 	{"", "", `\btokens? (?:[a-z]+ ){0,2}\(?{actual}\)?.*?\b(?:limit|maximum|max|window|length|allowed|allows|supports?|up to|than|only|exceeds?)(?: [a-z]+){0,4},? \(?{limit}`},
+	{"", "", `\b(?:prompts?|inputs?|requests?|messages|conversation|context)(?: [a-z]+){0,3},? \(?{actual}(?:\.0)?` + whole + `.*?\b(?:than|exceeds?|limit|maximum|max|only|up to)(?: [a-z]+){0,6},? \(?{limit}`},
 	{"", "", `{actual}\)?(?: [a-z]+){0,2} tokens?\b.*?\b(?:limit|maximum|max|window|length|allowed|allows|supports?|up to|than|only|exceeds?)(?: [a-z]+){0,4},? \(?{limit}`},
+})
+
+// limits find what is allowed where nothing else is stated.
+var limits = compile([]rule{
+	{"", "", `\b(?:limit|maximum|max|window|length|up to|only)(?: (?:of|is|are|for|the|this|input|model|context|number|tokens|length|window|size)){0,4} \(?{limit} (?:input )?tokens\b`},
 })
 
 // comparisons find counts in words of no known provider.
@@ -153,4 +184,5 @@ var comparisons = compile([]rule{
 	{"", "", `\b{actual} tokens? ?[:>] ?{limit}`},
 	{"", "", `\b{actual} ?> ?{limit}`},
 	{"", "", `\b{actual} exceeds {limit}`},
+	{"", "", `\btokens?\b.*?\({actual} ?/ ?{limit}\)`},
 })

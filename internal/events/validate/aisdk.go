@@ -12,21 +12,83 @@ import (
 // results follow their calls directly.
 
 type aiSDKShape struct {
-	Role    string    `json:"role"`
-	Content codec.Raw `json:"content"`
+	bad     bool
+	role    string
+	content content
+	parts   []aiSDKPartShape
 }
 
 type aiSDKPartShape struct {
-	Type       string    `json:"type"`
-	Text       *string   `json:"text"`
-	CallID     string    `json:"toolCallId"`
-	Tool       string    `json:"toolName"`
-	Input      codec.Raw `json:"input"`
-	Args       codec.Raw `json:"args"`
-	Output     codec.Raw `json:"output"`
-	Result     codec.Raw `json:"result"`
-	Own        bool      `json:"providerExecuted"`
-	ApprovalID string    `json:"approvalId"`
+	bad          bool
+	kind         string
+	text         words
+	callID, tool string
+	input        bool // or args
+	output       bool // of a type, or a result
+	own          bool
+	approvalID   string
+}
+
+func readAISDK(raw codec.Raw) (m aiSDKShape) {
+	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "role":
+			m.role = r.String()
+		case "content":
+			m.parts = nil
+			m.content = readContent(r, func() { m.parts = append(m.parts, readAISDKPart(r)) })
+		default:
+			r.Skip()
+		}
+	})
+	return m
+}
+
+func readAISDKPart(r *codec.Strict) (p aiSDKPartShape) {
+	p.bad = readObject(r, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "type":
+			p.kind = r.String()
+		case "text":
+			p.text = readWords(r)
+		case "toolCallId":
+			p.callID = r.String()
+		case "toolName":
+			p.tool = r.String()
+		case "input", "args":
+			p.input = true
+			r.Skip()
+		case "output":
+			p.output = readAISDKOutput(r) || p.output
+		case "result":
+			p.output = true
+			r.Skip()
+		case "providerExecuted":
+			p.own = r.Bool()
+		case "approvalId":
+			p.approvalID = r.String()
+		default:
+			r.Skip()
+		}
+	})
+	return p
+}
+
+// readAISDKOutput reports whether an output has a type.
+func readAISDKOutput(r *codec.Strict) bool {
+	if r.Kind() != '{' {
+		r.Skip()
+		return false
+	}
+	kind := ""
+	bad := readObject(r, func(r *codec.Strict, key []byte) {
+		if string(key) == "type" {
+			kind = r.String()
+			return
+		}
+		r.Skip()
+	})
+	return !bad && kind != ""
 }
 
 // aiSDKCalls are the calls of the last assistant message.
@@ -47,12 +109,12 @@ var aiSDKParts = map[string][]string{
 func (c *checker) aiSDK(messages []codec.Raw) {
 	var calls aiSDKCalls
 	for i, raw := range messages {
-		var m aiSDKShape
-		if !c.parse(i, raw, &m) {
+		m := readAISDK(raw)
+		if !c.whole(i, m.bad) {
 			continue
 		}
 		parts := c.aiSDKContent(i, m)
-		if m.Role == "tool" {
+		if m.role == "tool" {
 			for _, p := range parts {
 				c.aiSDKResult(i, p, &calls)
 			}
@@ -71,23 +133,21 @@ func (c *checker) aiSDK(messages []codec.Raw) {
 }
 
 func (c *checker) aiSDKContent(i int, m aiSDKShape) (out []aiSDKPartShape) {
-	types, known := aiSDKParts[m.Role]
-	switch kind := m.Content.Kind(); {
-	case m.Role == "system" && kind == '"', known && m.Role != "tool" && kind == '"':
+	types, known := aiSDKParts[m.role]
+	switch kind := m.content.kind; {
+	case m.role == "system" && kind == '"', known && m.role != "tool" && kind == '"':
 		return nil
 	case !known || kind != '[':
 		c.report("bad_shape", i, "the role is unknown, or its content is of another type")
 		return nil
 	}
-	all := list(m.Content)
-	if len(all) == 0 {
+	if m.content.empty {
 		c.report("empty_content", i, "the content has no parts")
 	}
-	for _, raw := range all {
-		var p aiSDKPartShape
+	for _, p := range m.parts {
 		switch {
-		case !c.parse(i, raw, &p):
-		case !slices.Contains(types, p.Type), p.Type == "text" && p.Text == nil:
+		case !c.whole(i, p.bad):
+		case !slices.Contains(types, p.kind), p.kind == "text" && p.text == noText:
 			c.report("bad_shape", i, "a part has a type that its role has not, or no text")
 		default:
 			out = append(out, p)
@@ -98,34 +158,29 @@ func (c *checker) aiSDKContent(i int, m aiSDKShape) (out []aiSDKPartShape) {
 
 func (c *checker) aiSDKCall(i int, p aiSDKPartShape, calls *aiSDKCalls) {
 	switch {
-	case p.Type == "tool-approval-request":
-		calls.approvals[p.ApprovalID] = p.CallID
-	case p.Type != "tool-call":
-	case p.CallID == "" || p.Tool == "" || p.Input == nil && p.Args == nil:
+	case p.kind == "tool-approval-request":
+		calls.approvals[p.approvalID] = p.callID
+	case p.kind != "tool-call":
+	case p.callID == "" || p.tool == "" || !p.input:
 		c.report("bad_shape", i, "a tool-call lacks id, name or input")
-	case p.Own:
-	case slices.Contains(calls.ids, p.CallID):
+	case p.own:
+	case slices.Contains(calls.ids, p.callID):
 		c.report("duplicate_call_id", i, "two calls have the same id")
 	default:
-		calls.ids = append(calls.ids, p.CallID)
+		calls.ids = append(calls.ids, p.callID)
 	}
 }
 
 func (c *checker) aiSDKResult(i int, p aiSDKPartShape, calls *aiSDKCalls) {
-	id := p.CallID
-	if p.Type == "tool-approval-response" {
-		if id = calls.approvals[p.ApprovalID]; id != "" {
+	id := p.callID
+	if p.kind == "tool-approval-response" {
+		if id = calls.approvals[p.approvalID]; id != "" {
 			calls.answered[id] = true
 		}
 		return
 	}
-	var output struct {
-		Type  string    `json:"type"`
-		Value codec.Raw `json:"value"`
-	}
-	shaped := p.Result != nil || p.Output.Kind() == '{' && codec.Unmarshal(p.Output, &output) == nil && output.Type != ""
 	switch {
-	case id == "" || p.Tool == "" || !shaped:
+	case id == "" || p.tool == "" || !p.output:
 		c.report("bad_shape", i, "a tool-result lacks id, name or output")
 	case !slices.Contains(calls.ids, id):
 		c.report("orphan_result", i, "the assistant before has no call of this id")

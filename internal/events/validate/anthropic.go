@@ -7,17 +7,60 @@ import (
 )
 
 type anthropicShape struct {
-	Role    string    `json:"role"`
-	Content codec.Raw `json:"content"`
+	bad     bool
+	role    string
+	content content
+	text    words // of a content that is a string
+	blocks  []anthropicBlockShape
 }
 
 type anthropicBlockShape struct {
-	Type      string    `json:"type"`
-	Text      *string   `json:"text"`
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Input     codec.Raw `json:"input"`
-	ToolUseID string    `json:"tool_use_id"`
+	bad       bool
+	kind      string
+	text      words
+	id, name  string
+	input     codec.Kind
+	toolUseID string
+}
+
+func readAnthropic(raw codec.Raw) (m anthropicShape) {
+	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "role":
+			m.role = r.String()
+		case "content":
+			if m.blocks, m.content.kind = nil, r.Kind(); m.content.kind == '"' {
+				m.text = readWords(r)
+				return
+			}
+			m.content = readContent(r, func() { m.blocks = append(m.blocks, readAnthropicBlock(r)) })
+		default:
+			r.Skip()
+		}
+	})
+	return m
+}
+
+func readAnthropicBlock(r *codec.Strict) (b anthropicBlockShape) {
+	b.bad = readObject(r, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "type":
+			b.kind = r.String()
+		case "text":
+			b.text = readWords(r)
+		case "id":
+			b.id = r.String()
+		case "name":
+			b.name = r.String()
+		case "input":
+			b.input = r.Skip()
+		case "tool_use_id":
+			b.toolUseID = r.String()
+		default:
+			r.Skip()
+		}
+	})
+	return b
 }
 
 // anthropicTools are the calls and results of one message.
@@ -29,19 +72,22 @@ type anthropicTools struct {
 
 func (c *checker) anthropic(messages []codec.Raw) {
 	seen, answered := map[string]bool{}, map[string]bool{}
-	var before anthropicTools
+	shapes := make([]anthropicShape, len(messages))
 	for i, raw := range messages {
-		var m anthropicShape
-		if !c.parse(i, raw, &m) {
+		shapes[i] = readAnthropic(raw)
+	}
+	var before anthropicTools
+	for i, m := range shapes {
+		if !c.whole(i, m.bad) {
 			before = anthropicTools{}
 			continue
 		}
-		if m.Role == "system" {
-			c.anthropicSystem(i, m, messages)
+		if m.role == "system" {
+			c.anthropicSystem(i, shapes)
 			continue
 		}
-		c.anthropicRole(i, m.Role, before.role)
-		now := anthropicTools{role: m.Role}
+		c.anthropicRole(i, m.role, before.role)
+		now := anthropicTools{role: m.role}
 		c.anthropicContent(i, m, &now)
 		for _, id := range now.calls {
 			if seen[id] {
@@ -81,36 +127,28 @@ func (c *checker) anthropicRole(i int, role, before string) {
 
 // anthropicSystem checks a message of the system, which some models take within a
 // conversation.
-func (c *checker) anthropicSystem(i int, m anthropicShape, messages []codec.Raw) {
-	if i == 0 || roleOf(messages[i-1]) == "assistant" {
+func (c *checker) anthropicSystem(i int, shapes []anthropicShape) {
+	if i == 0 || shapes[i-1].role == "assistant" {
 		c.report("system_place", i, "the message before a system message is no user's")
 	}
-	if i+1 < len(messages) && roleOf(messages[i+1]) == "user" {
+	if i+1 < len(shapes) && shapes[i+1].role == "user" {
 		c.report("system_place", i, "a user's message follows a system message")
 	}
-	c.anthropicContent(i, m, &anthropicTools{role: m.Role})
-}
-
-func roleOf(raw codec.Raw) string {
-	var m anthropicShape
-	_ = codec.Unmarshal(raw, &m) // what is no message is reported where it is
-	return m.Role
+	c.anthropicContent(i, shapes[i], &anthropicTools{role: shapes[i].role})
 }
 
 func (c *checker) anthropicContent(i int, m anthropicShape, tools *anthropicTools) {
-	switch m.Content.Kind() {
+	switch m.content.kind {
 	case '"':
-		var s string
-		if codec.Unmarshal(m.Content, &s) == nil && blank(s) {
+		if m.text == blankText {
 			c.report("empty_text", i, "the content is white space")
 		}
 	case '[':
-		blocks := list(m.Content)
-		if len(blocks) == 0 {
+		if m.content.empty {
 			c.report("empty_content", i, "the content has no blocks")
 		}
-		for _, raw := range blocks {
-			c.anthropicBlock(i, raw, tools)
+		for _, b := range m.blocks {
+			c.anthropicBlock(i, b, tools)
 		}
 	default:
 		c.report("bad_shape", i, "the content is neither string nor array")
@@ -119,36 +157,36 @@ func (c *checker) anthropicContent(i int, m anthropicShape, tools *anthropicTool
 
 // anthropicBlock checks one block. The blocks within a tool_result are the
 // tool's own and are not looked at.
-func (c *checker) anthropicBlock(i int, raw codec.Raw, tools *anthropicTools) {
-	var b anthropicBlockShape
-	if !c.parse(i, raw, &b) {
+func (c *checker) anthropicBlock(i int, b anthropicBlockShape, tools *anthropicTools) {
+	if !c.whole(i, b.bad) {
 		return
 	}
 	late := tools.other
-	tools.other = late || b.Type != "tool_result"
-	switch b.Type {
+	tools.other = late || b.kind != "tool_result"
+	switch b.kind {
 	case "":
 		c.report("bad_shape", i, "a block has no type")
 	case "text":
-		if b.Text == nil {
+		switch b.text {
+		case noText:
 			c.report("bad_shape", i, "a text block has no text")
-		} else if blank(*b.Text) {
+		case blankText:
 			c.report("empty_text", i, "a text is white space")
 		}
 	case "tool_use":
-		if b.ID == "" || b.Name == "" || b.Input.Kind() != '{' || tools.role != "assistant" {
+		if b.id == "" || b.name == "" || b.input != '{' || tools.role != "assistant" {
 			c.report("bad_shape", i, "a tool_use lacks id, name or input, or is no assistant's")
 			return
 		}
-		tools.calls = append(tools.calls, b.ID)
+		tools.calls = append(tools.calls, b.id)
 	case "tool_result":
-		if b.ToolUseID == "" || tools.role != "user" {
+		if b.toolUseID == "" || tools.role != "user" {
 			c.report("bad_shape", i, "a tool_result lacks tool_use_id, or is no user's")
 			return
 		}
 		if late {
 			c.report("results_first", i, "a tool_result follows another block")
 		}
-		tools.results = append(tools.results, b.ToolUseID)
+		tools.results = append(tools.results, b.toolUseID)
 	}
 }

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 
@@ -11,29 +12,92 @@ import (
 // ValidationException, November 2026. Texts within a toolResult may be blank.
 
 type bedrockShape struct {
-	Role    string      `json:"role"`
-	Content []codec.Raw `json:"content"`
+	bad    bool
+	role   string
+	blocks []bedrockBlockShape
 }
 
 type bedrockBlockShape struct {
-	Text      *string            `json:"text"`
-	Use       *bedrockUseShape   `json:"toolUse"`
-	Result    *bedrockUseShape   `json:"toolResult"`
-	Document  codec.Raw          `json:"document"`
-	Reasoning *bedrockThinkShape `json:"reasoningContent"`
+	bad         bool
+	single      bool // it has one member
+	text        words
+	use, result bedrockUseShape
+	document    bool
+	empty       bool // it has reasoning of nothing
 }
 
-type bedrockThinkShape struct {
-	Text     codec.Raw `json:"reasoningText"`
-	Redacted codec.Raw `json:"redactedContent"`
-}
-
+// bedrockUseShape is a call or a result; the zero one is absent.
 type bedrockUseShape struct {
-	ID      string      `json:"toolUseId"`
-	Name    string      `json:"name"`
-	Type    string      `json:"type"` // of a tool that the provider runs
-	Input   codec.Raw   `json:"input"`
-	Content []codec.Raw `json:"content"`
+	is       bool
+	id, name string
+	kind     string // of a tool that the provider runs
+	input    codec.Kind
+	content  bool
+}
+
+func readBedrock(raw codec.Raw) (m bedrockShape) {
+	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "role":
+			m.role = r.String()
+		case "content":
+			m.blocks = nil
+			r.Array(func() { m.blocks = append(m.blocks, readBedrockBlock(r)) })
+		default:
+			r.Skip()
+		}
+	})
+	return m
+}
+
+func readBedrockBlock(r *codec.Strict) (b bedrockBlockShape) {
+	var first []byte
+	b.bad = readObject(r, func(r *codec.Strict, key []byte) {
+		if first == nil {
+			first, b.single = append([]byte{}, key...), true
+		}
+		b.single = b.single && bytes.Equal(first, key)
+		switch string(key) {
+		case "text":
+			b.text = readWords(r)
+		case "toolUse":
+			b.use = readBedrockUse(r)
+		case "toolResult":
+			b.result = readBedrockUse(r)
+		case "document":
+			b.document = true
+			r.Skip()
+		case "reasoningContent":
+			some := false
+			b.empty = r.Object(func(key []byte) {
+				some = some || string(key) == "reasoningText" || string(key) == "redactedContent"
+				r.Skip()
+			}) && !some
+		default:
+			r.Skip()
+		}
+	})
+	return b
+}
+
+func readBedrockUse(r *codec.Strict) (u bedrockUseShape) {
+	u.is = r.Object(func(key []byte) {
+		switch string(key) {
+		case "toolUseId":
+			u.id = r.String()
+		case "name":
+			u.name = r.String()
+		case "type":
+			u.kind = r.String()
+		case "input":
+			u.input = r.Skip()
+		case "content":
+			u.content = r.Array(func() { r.Skip() })
+		default:
+			r.Skip()
+		}
+	})
+	return u
 }
 
 var bedrockID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -48,17 +112,17 @@ type bedrockMessage struct {
 func (c *checker) bedrock(messages []codec.Raw) {
 	var before bedrockMessage
 	for i, raw := range messages {
-		var m bedrockShape
-		if !c.parse(i, raw, &m) {
+		m := readBedrock(raw)
+		if !c.whole(i, m.bad) {
 			before = bedrockMessage{}
 			continue
 		}
 		switch {
-		case m.Role != "user" && m.Role != "assistant":
+		case m.role != "user" && m.role != "assistant":
 			c.report("roles_alternate", i, "the role is neither user nor assistant")
-		case i == 0 && m.Role != "user":
+		case i == 0 && m.role != "user":
 			c.report("first_is_user", i, "the role is not user")
-		case m.Role == before.role:
+		case m.role == before.role:
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
 		now := c.bedrockContent(i, m)
@@ -81,42 +145,40 @@ func (c *checker) bedrock(messages []codec.Raw) {
 }
 
 func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
-	now := bedrockMessage{role: m.Role}
+	now := bedrockMessage{role: m.role}
 	text, document := false, false
-	if len(m.Content) == 0 {
+	if len(m.blocks) == 0 {
 		c.report("empty_content", i, "the content has no blocks")
 	}
-	for _, raw := range m.Content {
-		var members map[string]codec.Raw
-		var b bedrockBlockShape
-		if !c.parse(i, raw, &members) || !c.parse(i, raw, &b) {
+	for _, b := range m.blocks {
+		if !c.whole(i, b.bad) {
 			continue
 		}
-		if len(members) != 1 {
+		if !b.single {
 			c.report("bad_shape", i, "a block has not just one member")
 			continue
 		}
 		late := now.other
-		now.other = late || b.Result == nil
+		now.other = late || !b.result.is
 		switch {
-		case b.Text != nil:
-			if text = true; blank(*b.Text) {
+		case b.text != noText:
+			if text = true; b.text == blankText {
 				c.report("empty_text", i, "a text is white space")
 			}
-		case b.Use != nil && b.Use.Type == "":
-			c.bedrockUse(i, *b.Use, &now)
-		case b.Result != nil && b.Result.Type == "":
-			if !bedrockID.MatchString(b.Result.ID) || b.Result.Content == nil || m.Role != "user" {
+		case b.use.is && b.use.kind == "":
+			c.bedrockUse(i, b.use, &now)
+		case b.result.is && b.result.kind == "":
+			if !bedrockID.MatchString(b.result.id) || !b.result.content || m.role != "user" {
 				c.report("bad_shape", i, "a toolResult lacks id or content, or is no user's")
 				continue
 			}
 			if late {
 				c.report("results_first", i, "a toolResult follows another block")
 			}
-			now.results = append(now.results, b.Result.ID)
-		case b.Document != nil:
+			now.results = append(now.results, b.result.id)
+		case b.document:
 			document = true
-		case b.Reasoning != nil && b.Reasoning.Text == nil && b.Reasoning.Redacted == nil:
+		case b.empty:
 			c.report("bad_shape", i, "a reasoningContent has neither text nor redacted content")
 		}
 	}
@@ -128,11 +190,11 @@ func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
 
 func (c *checker) bedrockUse(i int, use bedrockUseShape, now *bedrockMessage) {
 	switch {
-	case !bedrockID.MatchString(use.ID) || use.Name == "" || use.Input.Kind() != '{' || now.role != "assistant":
+	case !bedrockID.MatchString(use.id) || use.name == "" || use.input != '{' || now.role != "assistant":
 		c.report("bad_shape", i, "a toolUse lacks id, name or input, or is no assistant's")
-	case slices.Contains(now.calls, use.ID):
+	case slices.Contains(now.calls, use.id):
 		c.report("duplicate_call_id", i, "two toolUse have the same id")
 	default:
-		now.calls = append(now.calls, use.ID)
+		now.calls = append(now.calls, use.id)
 	}
 }

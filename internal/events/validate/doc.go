@@ -14,6 +14,8 @@
 //   - It shares no code with the readers of package events or the repair of package
 //     compaction, so that it can check both: it imports package codec alone.
 //   - A violation never quotes the content of a message.
+//   - Each message is read in one pass by the library's decoder, not by the walker of the
+//     readers; nothing of its texts is copied.
 //
 // # Concurrency
 //

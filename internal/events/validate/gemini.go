@@ -6,25 +6,79 @@ import "compactd/internal/events/codec"
 // /thought-signatures, and the texts of INVALID_ARGUMENT, November 2026.
 
 type geminiShape struct {
-	Role  string      `json:"role"`
-	Parts []codec.Raw `json:"parts"`
+	bad   bool
+	role  string
+	parts []geminiPartShape
 }
 
 type geminiPartShape struct {
-	Text           *string           `json:"text"`
-	Thought        bool              `json:"thought"`
-	Signature      string            `json:"thoughtSignature"`
-	SignatureSnake string            `json:"thought_signature"`
-	Call           *geminiNamedShape `json:"functionCall"`
-	CallSnake      *geminiNamedShape `json:"function_call"`
-	Response       *geminiNamedShape `json:"functionResponse"`
-	ResponseSnake  *geminiNamedShape `json:"function_response"`
+	bad            bool
+	text           words
+	thought        bool
+	signed         bool
+	call, response geminiNamedShape
 }
 
+// geminiNamedShape is a call or a response; the zero one is absent.
 type geminiNamedShape struct {
-	ID       string    `json:"id"`
-	Name     string    `json:"name"`
-	Response codec.Raw `json:"response"`
+	is       bool
+	id, name string
+	response codec.Kind
+}
+
+func readGemini(raw codec.Raw) (m geminiShape) {
+	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "role":
+			m.role = r.String()
+		case "parts":
+			m.parts = nil
+			r.Array(func() { m.parts = append(m.parts, readGeminiPart(r)) })
+		default:
+			r.Skip()
+		}
+	})
+	return m
+}
+
+func readGeminiPart(r *codec.Strict) (p geminiPartShape) {
+	p.bad = readObject(r, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "text":
+			p.text = readWords(r)
+		case "thought":
+			p.thought = r.Bool()
+		case "thoughtSignature", "thought_signature":
+			p.signed = p.signed || len(r.Quoted()) > len(`""`)
+		case "functionCall", "function_call":
+			if n := readGeminiNamed(r); n.is {
+				p.call = n
+			}
+		case "functionResponse", "function_response":
+			if n := readGeminiNamed(r); n.is {
+				p.response = n
+			}
+		default:
+			r.Skip()
+		}
+	})
+	return p
+}
+
+func readGeminiNamed(r *codec.Strict) (n geminiNamedShape) {
+	n.is = r.Object(func(key []byte) {
+		switch string(key) {
+		case "id":
+			n.id = r.String()
+		case "name":
+			n.name = r.String()
+		case "response":
+			n.response = r.Skip()
+		default:
+			r.Skip()
+		}
+	})
+	return n
 }
 
 // geminiContent is what one content has.
@@ -78,7 +132,7 @@ func (c *checker) geminiPairs(i int, last bool, before, now geminiContent) {
 	for _, r := range now.responses {
 		known := open == 0
 		for _, call := range before.calls {
-			known = known || call.ID == r.ID || call.ID == "" || r.ID == ""
+			known = known || call.id == r.id || call.id == "" || r.id == ""
 		}
 		if !known {
 			c.report("orphan_result", i, "the content before has no functionCall of that id")
@@ -87,51 +141,42 @@ func (c *checker) geminiPairs(i int, last bool, before, now geminiContent) {
 }
 
 func (c *checker) geminiContent(i int, raw codec.Raw) (now geminiContent) {
-	var m geminiShape
-	if !c.parse(i, raw, &m) {
+	m := readGemini(raw)
+	if !c.whole(i, m.bad) {
 		return now
 	}
-	if m.Role != "user" && m.Role != "model" && m.Role != "function" {
+	if m.role != "user" && m.role != "model" && m.role != "function" {
 		c.report("bad_shape", i, "the role is neither user nor model")
 	}
-	if len(m.Parts) == 0 {
+	if len(m.parts) == 0 {
 		c.report("empty_content", i, "the content has no parts")
 	}
-	now.role = m.Role
-	for _, raw := range m.Parts {
-		var p geminiPartShape
-		if c.parse(i, raw, &p) {
+	now.role = m.role
+	for _, p := range m.parts {
+		if c.whole(i, p.bad) {
 			c.geminiPart(i, p, &now)
 		}
 	}
-	now.user = m.Role != "model" && (now.other || len(now.responses) == 0)
+	now.user = m.role != "model" && (now.other || len(now.responses) == 0)
 	return now
 }
 
 func (c *checker) geminiPart(i int, p geminiPartShape, now *geminiContent) {
-	signed := p.Signature+p.SignatureSnake != ""
-	call, response := p.Call, p.Response
-	if call == nil {
-		call = p.CallSnake
-	}
-	if response == nil {
-		response = p.ResponseSnake
-	}
 	switch {
-	case call != nil:
-		if call.Name == "" || now.role != "model" {
+	case p.call.is:
+		if p.call.name == "" || now.role != "model" {
 			c.report("bad_shape", i, "a functionCall has no name, or is not the model's")
 		}
-		now.unsigned = now.unsigned || len(now.calls) == 0 && !signed
-		now.signed = now.signed || signed
-		now.calls = append(now.calls, *call)
-	case response != nil:
-		if response.Name == "" || response.Response.Kind() != '{' || now.role == "model" {
+		now.unsigned = now.unsigned || len(now.calls) == 0 && !p.signed
+		now.signed = now.signed || p.signed
+		now.calls = append(now.calls, p.call)
+	case p.response.is:
+		if p.response.name == "" || p.response.response != '{' || now.role == "model" {
 			c.report("bad_shape", i, "a functionResponse lacks name or response, or is the model's")
 		}
-		now.responses = append(now.responses, *response)
+		now.responses = append(now.responses, p.response)
 	default:
-		if now.other = true; p.Text != nil && blank(*p.Text) && !signed && !p.Thought {
+		if now.other = true; p.text == blankText && !p.signed && !p.thought {
 			c.report("empty_text", i, "a text is white space")
 		}
 	}

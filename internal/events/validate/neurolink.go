@@ -1,21 +1,53 @@
 package validate
 
 import (
+	"cmp"
 	"slices"
 
 	"compactd/internal/events/codec"
 )
 
 type neurolinkShape struct {
-	Role       string    `json:"role"`
-	Content    codec.Raw `json:"content"`
-	ToolCallID string    `json:"toolCallId"`
-	SnakeID    string    `json:"tool_call_id"`
-	Metadata   codec.Raw `json:"metadata"`
+	bad                         bool
+	role                        string
+	content                     codec.Kind
+	toolCallID, snakeID, metaID string
 }
 
-type neurolinkMetaShape struct {
-	ToolCallID string `json:"toolCallId"`
+func readNeuroLink(raw codec.Raw) (m neurolinkShape) {
+	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "role":
+			m.role = r.String()
+		case "content":
+			m.content = r.Skip()
+		case "toolCallId":
+			m.toolCallID = r.String()
+		case "tool_call_id":
+			m.snakeID = r.String()
+		case "metadata":
+			m.metaID = readMetadata(r)
+		default:
+			r.Skip()
+		}
+	})
+	return m
+}
+
+// readMetadata returns the id of the call in a message's metadata; one of another type is none.
+func readMetadata(r *codec.Strict) (id string) {
+	if r.Kind() != '{' {
+		r.Skip()
+		return ""
+	}
+	readObject(r, func(r *codec.Strict, key []byte) {
+		if string(key) == "toolCallId" {
+			id = r.String()
+			return
+		}
+		r.Skip()
+	})
+	return id
 }
 
 // neurolinkCall is a call without a result so far; the id may be "".
@@ -28,11 +60,11 @@ func (c *checker) neurolink(messages []codec.Raw) {
 	var open []neurolinkCall // of the tool messages since the last other role
 	tools := false           // the message before is one
 	for i, raw := range messages {
-		var m neurolinkShape
-		if !c.parse(i, raw, &m) {
+		m := readNeuroLink(raw)
+		if !c.whole(i, m.bad) {
 			continue
 		}
-		switch m.Role {
+		switch m.role {
 		case "tool_call":
 			open = append(open, neurolinkCall{i, neurolinkID(m)})
 		case "tool_result":
@@ -50,15 +82,15 @@ func (c *checker) neurolink(messages []codec.Raw) {
 			}
 			open = nil
 		}
-		tools = m.Role == "tool_call" || m.Role == "tool_result"
+		tools = m.role == "tool_call" || m.role == "tool_result"
 	}
 }
 
 func (c *checker) neurolinkWords(i int, m neurolinkShape) {
-	if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
+	if m.role != "user" && m.role != "assistant" && m.role != "system" {
 		c.report("bad_shape", i, "the role is unknown")
 	}
-	if k := m.Content.Kind(); k != '"' && k != '[' && k != '{' {
+	if k := m.content; k != '"' && k != '[' && k != '{' {
 		c.report("bad_shape", i, "there is no content")
 	}
 }
@@ -72,17 +104,4 @@ func answers(open []neurolinkCall, id string) int {
 	return slices.IndexFunc(open, func(o neurolinkCall) bool { return o.id == "" || id == "" })
 }
 
-func neurolinkID(m neurolinkShape) string {
-	var meta neurolinkMetaShape
-	if m.Metadata.Kind() == '{' {
-		_ = codec.Unmarshal(m.Metadata, &meta) // an id of another type is none
-	}
-	switch {
-	case m.ToolCallID != "":
-		return m.ToolCallID
-	case m.SnakeID != "":
-		return m.SnakeID
-	default:
-		return meta.ToolCallID
-	}
-}
+func neurolinkID(m neurolinkShape) string { return cmp.Or(m.toolCallID, m.snakeID, m.metaID) }

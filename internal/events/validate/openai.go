@@ -7,30 +7,93 @@ import (
 )
 
 type openaiShape struct {
-	Role    string    `json:"role"`
-	Content codec.Raw `json:"content"`
-	Name    string    `json:"name"`
-	Refusal codec.Raw `json:"refusal"`
-	Audio   codec.Raw `json:"audio"`
+	bad       bool
+	role      string
+	content   content
+	name      string
+	refusal   codec.Kind
+	audio     codec.Kind
+	reasoning codec.Kind // of reasoning or reasoning_content, which other providers have
 
-	// Those of other providers than OpenAI
-	Reasoning        codec.Raw          `json:"reasoning"`
-	ReasoningContent codec.Raw          `json:"reasoning_content"`
-	ToolCalls        *[]openaiCallShape `json:"tool_calls"`
-	FunctionCall     *openaiCallName    `json:"function_call"`
-	ToolCallID       string             `json:"tool_call_id"`
+	hasCalls   bool
+	calls      []openaiCallShape
+	function   openaiCallName
+	toolCallID string
 }
 
 type openaiCallShape struct {
-	ID       string          `json:"id"`
-	Function *openaiCallName `json:"function"`
-	Custom   *openaiCallName `json:"custom"`
+	id               string
+	function, custom openaiCallName
 }
 
+// openaiCallName is what is called; the zero one is absent.
 type openaiCallName struct {
-	Name      string  `json:"name"`
-	Arguments *string `json:"arguments"`
-	Input     *string `json:"input"`
+	is               bool
+	name             string
+	arguments, input words
+}
+
+func readOpenAI(raw codec.Raw) (m openaiShape) {
+	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "role":
+			m.role = r.String()
+		case "content":
+			m.content = readContent(r, func() { r.Skip() })
+		case "name":
+			m.name = r.String()
+		case "refusal":
+			m.refusal = r.Skip()
+		case "audio":
+			m.audio = r.Skip()
+		case "reasoning", "reasoning_content":
+			if k := r.Skip(); k == '"' {
+				m.reasoning = k
+			}
+		case "tool_calls":
+			m.calls = nil
+			m.hasCalls = r.Array(func() { m.calls = append(m.calls, readOpenAICall(r)) })
+		case "function_call":
+			m.function = readOpenAIName(r)
+		case "tool_call_id":
+			m.toolCallID = r.String()
+		default:
+			r.Skip()
+		}
+	})
+	return m
+}
+
+func readOpenAICall(r *codec.Strict) (call openaiCallShape) {
+	r.Object(func(key []byte) {
+		switch string(key) {
+		case "id":
+			call.id = r.String()
+		case "function":
+			call.function = readOpenAIName(r)
+		case "custom":
+			call.custom = readOpenAIName(r)
+		default:
+			r.Skip()
+		}
+	})
+	return call
+}
+
+func readOpenAIName(r *codec.Strict) (n openaiCallName) {
+	n.is = r.Object(func(key []byte) {
+		switch string(key) {
+		case "name":
+			n.name = r.String()
+		case "arguments":
+			n.arguments = readWords(r)
+		case "input":
+			n.input = readWords(r)
+		default:
+			r.Skip()
+		}
+	})
+	return n
 }
 
 // openaiCalls are the calls of the last assistant message. A call of the days of
@@ -46,12 +109,12 @@ const functionID = "function_call " // no tool call's id begins so
 func (c *checker) openai(messages []codec.Raw) {
 	var calls openaiCalls
 	for i, raw := range messages {
-		var m openaiShape
-		if !c.parse(i, raw, &m) {
+		m := readOpenAI(raw)
+		if !c.whole(i, m.bad) {
 			continue
 		}
 		c.openaiContent(i, m)
-		if m.Role == "tool" || m.Role == "function" {
+		if m.role == "tool" || m.role == "function" {
 			c.openaiResult(i, m, calls)
 			continue
 		}
@@ -63,14 +126,11 @@ func (c *checker) openai(messages []codec.Raw) {
 // openaiContent checks what does not depend on other messages. An empty string
 // is a content to OpenAI.
 func (c *checker) openaiContent(i int, m openaiShape) {
-	kind := m.Content.Kind()
-	absent := kind == 0 || kind == 'n'
-	switch m.Role {
+	kind, absent := m.content.kind, m.content.absent()
+	switch m.role {
 	case "assistant":
-		if kind == '[' && len(list(m.Content)) == 0 {
-			absent = true
-		}
-		more := m.ToolCalls != nil || m.FunctionCall != nil || m.Audio.Kind() == '{' || m.Refusal.Kind() == '"' || m.Reasoning.Kind() == '"' || m.ReasoningContent.Kind() == '"'
+		absent = absent || m.content.empty
+		more := m.hasCalls || m.function.is || m.audio == '{' || m.refusal == '"' || m.reasoning == '"'
 		if absent && !more {
 			c.report("empty_content", i, "the assistant has neither content nor a call")
 		}
@@ -78,10 +138,10 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 		if absent {
 			c.report("bad_shape", i, "there is no content")
 		}
-		if m.ToolCalls != nil || m.FunctionCall != nil {
+		if m.hasCalls || m.function.is {
 			c.report("bad_shape", i, "only an assistant calls tools")
 		}
-		if kind == '[' && len(list(m.Content)) == 0 {
+		if m.content.empty {
 			c.report("bad_shape", i, "the content is an empty array")
 		}
 	default:
@@ -94,34 +154,31 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 
 // openaiIDs returns the ids of an assistant's calls.
 func (c *checker) openaiIDs(i int, m openaiShape) (ids []string) {
-	if m.FunctionCall != nil {
-		ids = append(ids, functionID+m.FunctionCall.Name)
+	if m.function.is {
+		ids = append(ids, functionID+m.function.name)
 	}
-	if m.ToolCalls == nil {
-		return ids
-	}
-	if len(*m.ToolCalls) == 0 {
+	if m.hasCalls && len(m.calls) == 0 {
 		c.report("bad_shape", i, "tool_calls is empty")
 	}
-	for _, call := range *m.ToolCalls {
-		function := call.Function != nil && call.Function.Name != "" && call.Function.Arguments != nil
-		custom := call.Custom != nil && call.Custom.Name != "" && call.Custom.Input != nil
+	for _, call := range m.calls {
+		function := call.function.name != "" && call.function.arguments != noText
+		custom := call.custom.name != "" && call.custom.input != noText
 		switch {
-		case call.ID == "" || !function && !custom:
+		case call.id == "" || !function && !custom:
 			c.report("bad_shape", i, "a call lacks id, name or arguments")
-		case slices.Contains(ids, call.ID):
+		case slices.Contains(ids, call.id):
 			c.report("duplicate_call_id", i, "two calls have the same id")
 		default:
-			ids = append(ids, call.ID)
+			ids = append(ids, call.id)
 		}
 	}
 	return ids
 }
 
 func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
-	id := m.ToolCallID
-	if m.Role == "function" {
-		id = functionID + m.Name
+	id := m.toolCallID
+	if m.role == "function" {
+		id = functionID + m.name
 	}
 	switch {
 	case id == "" || id == functionID:

@@ -11,16 +11,42 @@ import (
 // "was provided without its required following item"), November 2026.
 
 type responsesShape struct {
-	Type       string    `json:"type"`
-	Role       string    `json:"role"`
-	ID         string    `json:"id"`
-	CallID     string    `json:"call_id"`
-	ApprovalID string    `json:"approval_request_id"`
-	Name       string    `json:"name"`
-	Content    codec.Raw `json:"content"`
-	Arguments  codec.Raw `json:"arguments"`
-	Input      codec.Raw `json:"input"`
-	Output     codec.Raw `json:"output"`
+	bad                      bool
+	kind, role               string
+	id, callID, approvalID   string
+	name                     string
+	content                  content
+	arguments, input, output codec.Kind
+}
+
+func readResponses(raw codec.Raw) (it responsesShape) {
+	it.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "type":
+			it.kind = r.String()
+		case "role":
+			it.role = r.String()
+		case "id":
+			it.id = r.String()
+		case "call_id":
+			it.callID = r.String()
+		case "approval_request_id":
+			it.approvalID = r.String()
+		case "name":
+			it.name = r.String()
+		case "content":
+			it.content = readContent(r, func() { r.Skip() })
+		case "arguments":
+			it.arguments = r.Skip()
+		case "input":
+			it.input = r.Skip()
+		case "output":
+			it.output = r.Skip()
+		default:
+			r.Skip()
+		}
+	})
+	return it
 }
 
 // responsesCall is a call that the caller carries out.
@@ -47,8 +73,7 @@ type responsesChecker struct {
 func (c *checker) responses(items []codec.Raw) {
 	r := responsesChecker{checker: c, calls: map[string]*responsesCall{}, reasoning: -1}
 	for i, raw := range items {
-		var it responsesShape
-		if c.parse(i, raw, &it) {
+		if it := readResponses(raw); c.whole(i, it.bad) {
 			r.item(i, it)
 		}
 	}
@@ -56,18 +81,18 @@ func (c *checker) responses(items []codec.Raw) {
 
 func (r *responsesChecker) item(i int, it responsesShape) {
 	switch {
-	case it.Type == "" || it.Type == "message":
+	case it.kind == "" || it.kind == "message":
 		r.message(i, it)
-	case strings.HasSuffix(it.Type, "_output") || it.Type == "mcp_approval_response":
+	case strings.HasSuffix(it.kind, "_output") || it.kind == "mcp_approval_response":
 		r.fromCaller()
 		r.output(i, it)
-	case it.Type == "reasoning":
+	case it.kind == "reasoning":
 		r.fromModel()
 		r.reasoning = i
-	case it.Type == "compaction":
-	case it.Type == "mcp_list_tools" || it.Type == "item_reference":
+	case it.kind == "compaction":
+	case it.kind == "mcp_list_tools" || it.kind == "item_reference":
 		r.fromModel()
-	case strings.HasSuffix(it.Type, "_call") || it.Type == "mcp_approval_request":
+	case strings.HasSuffix(it.kind, "_call") || it.kind == "mcp_approval_request":
 		r.fromModel()
 		r.call(i, it)
 	default:
@@ -76,10 +101,10 @@ func (r *responsesChecker) item(i int, it responsesShape) {
 }
 
 func (r *responsesChecker) message(i int, it responsesShape) {
-	if k := it.Content.Kind(); k != '"' && (k != '[' || len(list(it.Content)) == 0) {
+	if k := it.content.kind; k != '"' && (k != '[' || it.content.empty) {
 		r.report("bad_shape", i, "a message has no content")
 	}
-	switch it.Role {
+	switch it.role {
 	case "assistant":
 		r.fromModel()
 	case "user", "system", "developer":
@@ -119,59 +144,59 @@ func (r *responsesChecker) answered() {
 }
 
 func (r *responsesChecker) call(i int, it responsesShape) {
-	id := it.CallID
-	switch it.Type {
+	id := it.callID
+	switch it.kind {
 	case "function_call":
-		if it.Name == "" || it.Arguments.Kind() != '"' {
+		if it.name == "" || it.arguments != '"' {
 			r.report("bad_shape", i, "a function_call lacks name or arguments")
 			return
 		}
 	case "custom_tool_call":
-		if it.Name == "" || it.Input.Kind() != '"' {
+		if it.name == "" || it.input != '"' {
 			r.report("bad_shape", i, "a custom_tool_call lacks name or input")
 			return
 		}
 	case "mcp_approval_request":
-		id = it.ID
+		id = it.id
 	case "tool_search_call":
 		if id == "" {
 			return
 		}
 	}
 	switch {
-	case responsesHosted[it.Type]:
+	case responsesHosted[it.kind]:
 	case id == "":
 		r.report("bad_shape", i, "a call has no call_id")
 	case r.calls[id] != nil && !r.calls[id].answered:
 		r.report("duplicate_call_id", i, "an open call has the same call_id")
 	default:
-		call := &responsesCall{index: i, kind: it.Type}
+		call := &responsesCall{index: i, kind: it.kind}
 		r.calls[id], r.order = call, append(r.order, call)
 	}
 }
 
 func (r *responsesChecker) output(i int, it responsesShape) {
-	id := it.CallID
+	id := it.callID
 	switch {
-	case it.Type == "mcp_approval_response":
-		id = it.ApprovalID
-	case it.Type == "tool_search_output" && id == "":
+	case it.kind == "mcp_approval_response":
+		id = it.approvalID
+	case it.kind == "tool_search_output" && id == "":
 		return
-	case it.Type == "tool_search_output" || it.Type == "apply_patch_call_output":
-	case it.Output == nil || it.Output.Kind() == 'n':
+	case it.kind == "tool_search_output" || it.kind == "apply_patch_call_output":
+	case it.output == 0 || it.output == 'n':
 		r.report("bad_shape", i, "an output is absent")
 		return
 	}
 	call := r.calls[id]
-	if it.Type == "local_shell_call_output" && id == "" { // its id is its own
-		id, call = it.ID, r.open(it.Type)
+	if it.kind == "local_shell_call_output" && id == "" { // its id is its own
+		id, call = it.id, r.open(it.kind)
 	}
 	switch {
 	case id == "":
 		r.report("bad_shape", i, "an output names no call")
 	case call == nil:
 		r.report("orphan_result", i, "no call before has this call_id")
-	case responsesOutput(call.kind) != it.Type:
+	case responsesOutput(call.kind) != it.kind:
 		r.report("orphan_result", i, "the call of this call_id is of another kind")
 	case call.answered:
 		r.report("duplicate_result", i, "the call has an output already")

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"strings"
 
 	"compactd/internal/events/codec"
 )
@@ -133,20 +132,10 @@ func (c *checker) report(rule string, index int, format string, args ...any) {
 	c.found = append(c.found, Violation{rule, index, fmt.Sprintf(format, args...)})
 }
 
-// parse reads a message or block into its struct. Half surrogates fail here:
-// providers refuse a request that holds one.
-func (c *checker) parse(index int, raw codec.Raw, v any) bool {
-	if raw.Kind() != '{' || codec.Unmarshal(raw, v) != nil {
+// whole reports a message or block that is not as its dialect has it.
+func (c *checker) whole(index int, bad bool) bool {
+	if bad {
 		c.report("bad_shape", index, "a message or block is not as its dialect has it")
-		return false
 	}
-	return true
+	return !bad
 }
-
-// list returns the elements of an array in a message that parse has taken.
-func list(raw codec.Raw) (out []codec.Raw) {
-	_ = codec.Unmarshal(raw, &out) // an array of valid JSON
-	return out
-}
-
-func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -1,7 +1,9 @@
 package validate
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -286,6 +288,43 @@ func TestUnknownFormat(t *testing.T) {
 	got := Messages("esperanto", nil)
 	if len(got) != 1 || got[0].String() != "messages[-1] bad_shape: the format is unknown" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// What a check of a history costs, beside one pass of the library over its bytes.
+func BenchmarkMessages(b *testing.B) {
+	text := strings.Repeat(`The quick brown fox, \"quoted\" \u00e9 and a path /usr/lib/x.go:12\n`, 60)
+	histories := map[string][]string{
+		anthropic: {
+			`{"role":"user","content":[{"type":"text","text":"` + text + `"}]}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"read","input":{"path":"a.go"}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"` + text + `"}]}]}`,
+		},
+		openai: {
+			`{"role":"user","content":"` + text + `"}`,
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"t1","type":"function","function":{"name":"read","arguments":"{}"}}]}`,
+			`{"role":"tool","tool_call_id":"t1","content":"` + text + `"}`,
+		},
+	}
+	for _, f := range slices.Sorted(maps.Keys(histories)) {
+		history := raws(histories[f])
+		b.Run(f, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if bad := Messages(f, history); len(bad) > 0 {
+					b.Fatal(bad)
+				}
+			}
+		})
+		b.Run(f+"/one_pass", func(b *testing.B) {
+			for b.Loop() {
+				for _, m := range history {
+					if err := codec.Check(m); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
 	}
 }
 
