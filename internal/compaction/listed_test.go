@@ -107,12 +107,12 @@ func unlisted(t *rapid.T, a *agent, v *compaction.View, listed func(measure.Entr
 }
 
 // A call that compactd makes, for a result whose call never came, has reasoning where the provider
-// demands it; elsewhere it has none.
+// demands it; elsewhere it has none. A call that the agent sent without stays so.
 func TestMadeCallReasons(t *testing.T) {
-	for _, provider := range []string{"deepseek", "moonshotai", "openai"} {
+	for provider, model := range map[string]string{"deepseek": "m", "moonshotai": "m", "openrouter": "moonshotai/kimi-k2-thinking", "openai": "m"} {
 		a := newAgent(t, defaultConfig(t))
 		a.publish(object{
-			"turn": 1, "model": object{"provider": provider, "name": "m"},
+			"turn": 1, "model": object{"provider": provider, "name": model},
 			"messages": []object{{"role": "user", "content": "go on"}, {"role": "tool", "tool_call_id": "c1", "content": "a result"}, {"role": "assistant", "content": "done"}},
 		})
 		view, _, _ := a.ledger.View()
@@ -120,11 +120,24 @@ func TestMadeCallReasons(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if refused := strict.Refuse(strict.Call{Provider: provider, Model: "m", Messages: jsonOf(raw)}); len(refused) > 0 {
+		if refused := strict.Refuse(strict.Call{Provider: provider, Model: model, Messages: jsonOf(raw)}); len(refused) > 0 {
 			t.Errorf("%s: %v in\n%s", provider, refused, lines(raw))
 		}
 		if has := strings.Contains(lines(raw), "reasoning_content"); has != (provider != "openai") {
 			t.Errorf("%s: reasoning %t in\n%s", provider, has, lines(raw))
+		}
+
+		sent := raws(
+			object{"role": "user", "content": "again"},
+			object{"role": "assistant", "content": nil, "reasoning_content": "I look.", "tool_calls": []object{{"id": "c2", "type": "function", "function": object{"name": "n", "arguments": "{}"}}}},
+			object{"role": "tool", "tool_call_id": "c2", "content": "x"},
+			object{"role": "assistant", "content": nil, "tool_calls": []object{{"id": "c3", "type": "function", "function": object{"name": "n", "arguments": "{}"}}}},
+			object{"role": "tool", "tool_call_id": "c3", "content": "x"},
+		)
+		a.publish(object{"turn": 2, "messages": sent})
+		view, _, _ = a.ledger.View()
+		if raw, err = a.render(view); err != nil || len(raw) < len(sent) || lines(raw[len(raw)-len(sent):]) != lines(sent) {
+			t.Errorf("%s: %v, the agent's own calls came back as\n%s", provider, err, lines(raw))
 		}
 	}
 }

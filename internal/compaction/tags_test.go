@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -104,4 +106,116 @@ func TestMarkedMarker(t *testing.T) {
 			t.Errorf("%s: %d notices", c.format, found)
 		}
 	}
+}
+
+// B12: in the neurolink form a summary names its condensation, the same one whenever it is
+// rendered. Nothing is deleted: an older generation has the messages that it hides, and a rewind
+// brings them back byte for byte. A history in which the agent tagged them with that name is
+// read as the summary and what follows it.
+func TestMarkedSummary(t *testing.T) {
+	for _, c := range []struct {
+		format events.Format
+		marked bool
+	}{
+		{events.NeuroLink, true},
+		{events.OpenAI, false},
+	} {
+		policy := withoutSummaries()
+		policy.Summarize.Enabled, policy.Prune.Enabled, policy.Deduplicate.Enabled = true, false, false
+		a := newAgent(t, configOf(t, policy))
+		before := a.summarizeTalk(c.format)
+		v, _, _ := a.ledger.View()
+		history, err := a.render(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at0 := slices.IndexFunc(history, func(m events.Raw) bool { return strings.Contains(string(m), "<condensed-summary>") })
+		if at0 < 0 || len(history) >= len(before) {
+			t.Fatalf("%s: %d messages of %d, no summary in\n%s", c.format, len(history), len(before), lines(history))
+		}
+		id, _ := at(parsed(history[at0]), "condenseId").(string)
+		if (id != "") != c.marked || (at(at(parsed(history[at0]), "metadata"), "isSummary") == true) != c.marked {
+			t.Errorf("%s: %s", c.format, history[at0])
+		}
+
+		// Older generations, and a rewind.
+		old, err := a.render(a.ledger.ViewAt(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(lines(before), lines(old)); d != "" {
+			t.Errorf("%s: generation 0: %s", c.format, d)
+		}
+		generation := a.ledger.Generation()
+		a.seq++
+		outs, next := compaction.Decide(a.ledger, compaction.NewRewind(&events.Rewind{Generation: new(int64)}, a.seq), a.config)
+		next.Install(a.ledger)
+		if len(outs) == 0 || outs[0].View == nil {
+			t.Fatalf("%s: the rewind emitted %+v", c.format, outs)
+		}
+		back, err := a.render(outs[0].View)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(lines(before), lines(back)); d != "" {
+			t.Errorf("%s: rewound: %s", c.format, d)
+		}
+		again, err := a.render(a.ledger.ViewAt(generation))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(lines(history), lines(again)); d != "" {
+			t.Errorf("%s: generation %d again: %s", c.format, generation, d)
+		}
+		if !c.marked {
+			continue
+		}
+
+		// Tagged by the agent: the originals behind the name of the summary.
+		tail := len(history) - at0 - 1
+		stored := append(events.Condensed.Hide(before[:len(before)-tail], at0, len(before), id), history[at0:]...)
+		if d := cmp.Diff(lines(history), lines(events.Effective(stored))); d != "" {
+			t.Errorf("the effective history: %s", d)
+		}
+		adopted := newAgent(t, configOf(t, withoutSummaries()))
+		adopted.publish(object{"turn": 1, "replaces_from": 1, "format": c.format, "messages": stored})
+		v, _, _ = adopted.ledger.View()
+		if got, err := adopted.render(v); err != nil || lines(got) != lines(history) {
+			t.Errorf("adopted: %v\n%s\nwant\n%s", err, lines(got), lines(history))
+		}
+		if d := cmp.Diff(lines(before[at0:len(before)-tail]), lines(events.Condensed.Show(stored, id)[at0:len(before)-tail])); d != "" {
+			t.Errorf("shown again: %s", d)
+		}
+	}
+}
+
+// summarizeTalk publishes a talk until a summary is in view, and returns all that was published.
+func (a *agent) summarizeTalk(f events.Format) (published []events.Raw) {
+	add := func(turn object, list ...msg) []compaction.Outcome {
+		ms := messages(f, list...)
+		published = append(published, ms...)
+		turn["messages"] = ms
+		return a.publish(turn)
+	}
+	outs := add(object{
+		"format": f, "model": object{"provider": "openai", "name": "m", "context_window": 20_000, "max_output_tokens": 1_000},
+	}, round(0)...)
+	for i := range 200 {
+		for _, o := range outs {
+			job, ok := o.Body.(*events.Job)
+			if !ok {
+				continue
+			}
+			r := a.result(summary(job.ID, 400))
+			if _, next := compaction.Decide(a.ledger, r, a.config); next != nil {
+				next.Install(a.ledger)
+			}
+		}
+		if v, _, _ := a.ledger.View(); slices.ContainsFunc(v.Entries, func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
+			return published
+		}
+		outs = add(object{}, round(i+1)...)
+	}
+	a.t.Fatal("no summary came into view")
+	return nil
 }

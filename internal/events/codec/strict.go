@@ -15,7 +15,7 @@ import (
 // Its methods read the next value. One of another type than a method is for is passed over,
 // and Wrong is set; null is passed over without it. After an error they do nothing.
 type Strict struct {
-	Wrong bool // a value was of another type than was asked for
+	Wrong bool // a value was of another type than was requested
 
 	dec *jsontext.Decoder
 	err error

@@ -1,6 +1,9 @@
 package traits
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // reasoned are the providers of chat completions that refuse a call without the
 // reasoning_content that it came with, while their model thinks. It may be blank, and is ignored
@@ -10,7 +13,26 @@ import "slices"
 // tool calls, the reasoning_content must be fully passed back to the API in all subsequent
 // requests"; platform.moonshot.ai/docs/guide/use-kimi-k2-thinking-model, "reasoning_content is
 // missing in assistant tool call message".
-var reasoned = []string{"deepseek", "moonshot", "moonshotai", "kimi"}
+//
+// The calls that compactd makes have a blank one. A call that an agent sent without is left so:
+// whether its model thought is known to the agent alone, and where a blank one stands beside each
+// call models answer less (github.com/Lingtai-AI/lingtai-kernel/issues/9, 2026-05: 40 % of
+// DeepSeek V4's answers were empty). An empty string is refused, a space is not
+// (github.com/NousResearch/hermes-agent/pull/18263, 2026-05).
+var reasoned = []string{"deepseek", "moonshot", "moonshotai", "moonshotaicn", "kimi"}
 
-// DemandsReasoning reports whether a provider refuses calls without reasoning_content.
-func DemandsReasoning(provider string) bool { return slices.Contains(reasoned, squeeze(provider)) }
+// passing are the gateways that pass such a refusal on, for the models of these providers.
+//
+// Source, read 2026-11: github.com/anomalyco/opencode/issues/29690 (Kimi K2.6 through
+// OpenRouter), github.com/warpdotdev/warp/issues/11587 and
+// github.com/spacedriveapp/spacebot/issues/549 (DeepSeek and Kimi through OpenCode). Others that
+// serve these models run them themselves and demand nothing.
+var passing = []string{"openrouter", "openrouterai", "opencode", "opencodezen", "opencodego"}
+
+// DemandsReasoning reports whether a provider refuses calls of a model without
+// reasoning_content.
+func DemandsReasoning(provider, model string) bool {
+	provider, model = squeeze(provider), strings.ToLower(model)
+	ofThese := strings.Contains(model, "deepseek") || strings.Contains(model, "kimi")
+	return slices.Contains(reasoned, provider) || ofThese && slices.Contains(passing, provider)
+}

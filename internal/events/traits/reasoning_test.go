@@ -4,9 +4,17 @@ import "testing"
 
 // Who demands reasoning beside calls, under the names that SDKs give it.
 func TestDemandsReasoning(t *testing.T) {
-	for provider, want := range map[string]bool{"deepseek": true, "DeepSeek": true, "moonshot-ai": true, "kimi": true, "openai": false, "": false} {
-		if DemandsReasoning(provider) != want {
-			t.Errorf("%q: %t", provider, !want)
+	for call, want := range map[[2]string]bool{
+		{"deepseek", ""}: true, {"DeepSeek", "deepseek-v4-pro"}: true, {"moonshot-ai", "kimi-k3"}: true, {"kimi", ""}: true,
+		{"moonshotai-cn", "kimi-k2.6"}: true, {"openai", "gpt-6"}: false, {"", ""}: false, {"", "kimi-k2-thinking"}: false,
+
+		// Gateways, for these models only; who runs the models itself demands nothing.
+		{"openrouter", "moonshotai/kimi-k2-thinking"}: true, {"OpenRouter", "deepseek/deepseek-v4-pro:free"}: true,
+		{"opencode-go", "kimi-k2.5"}: true, {"openrouter", "anthropic/claude-opus-5"}: false, {"openrouter", ""}: false,
+		{"groq", "moonshotai/kimi-k2-instruct"}: false, {"together", "deepseek-ai/DeepSeek-V3.1"}: false,
+	} {
+		if DemandsReasoning(call[0], call[1]) != want {
+			t.Errorf("%q: %t", call, !want)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// A message is read once, in one pass, into what the rules ask about it: its shape. Nothing of
+// A message is read once, in one pass, into what the rules need of it: its shape. Nothing of
 // its texts is kept.
 
 // readMessage calls member for each member of a message. It reports whether the message is no
-// object of valid JSON, or has a member of another type than member asked for. Half surrogates
+// object of valid JSON, or has a member of another type than member requested. Half surrogates
 // are not valid: providers refuse a request that holds one.
 func readMessage(raw codec.Raw, member func(r *codec.Strict, key []byte)) (bad bool) {
 	err := codec.ReadStrict(raw, func(r *codec.Strict) { bad = readObject(r, member) })
@@ -26,7 +26,7 @@ func readObject(r *codec.Strict, member func(r *codec.Strict, key []byte)) (bad 
 	return bad
 }
 
-// words is what a rule asks about a text.
+// words is what a rule needs of a text.
 type words int8
 
 const (
