@@ -20,6 +20,25 @@ func TestCustomWindows(t *testing.T) {
 	}
 }
 
+// A8: a window is found under every name of its provider.
+func TestWindowsOfNamesakes(t *testing.T) {
+	for _, c := range []struct {
+		provider, model string
+		want            compaction.Tokens
+	}{
+		{"moonshot", "kimi-k2-thinking", 262_144},
+		{"moonshotai", "kimi-k2-thinking", 262_144},
+		{"moonshotai-cn", "kimi-k2-turbo-preview", 262_144},
+		{"moonshotai.chat", "kimi-k2-0711-preview", 131_072},
+		{"minimax-cn", "MiniMax-M3", 1_000_000},
+		{"hosted_vllm", "no-model", 128_000},
+	} {
+		if got := compaction.DefaultWindows().Window(c.provider, c.model); got != c.want {
+			t.Errorf("%s %s has %d tokens, want %d", c.provider, c.model, got, c.want)
+		}
+	}
+}
+
 // A1: the documented release counts the definitions of tools without multiplier and
 // margin; ours has no margin.
 func TestCustomTools(t *testing.T) {

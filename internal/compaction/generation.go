@@ -165,8 +165,8 @@ func (l *Ledger) Settings() Settings {
 func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	return &View{
 		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole,
-		SystemInside: render.SystemInside(l.model.Name), Alternate: l.format == events.OpenAI && traits.Alternates(l.model.Provider),
-		Reasons: l.format == events.OpenAI && traits.DemandsReasoning(l.model.Provider, l.model.Name), Thinking: l.thinkingAt(generation),
+		SystemInside: render.SystemInside(l.model.Name), Alternate: l.format == events.OpenAI && traits.Alternates(Provider(l.model.Provider)),
+		Reasons: l.format == events.OpenAI && traits.DemandsReasoning(Provider(l.model.Provider), l.model.Name), Thinking: l.thinkingAt(generation),
 		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
 	}
 }

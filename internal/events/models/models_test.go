@@ -20,6 +20,33 @@ func TestProvider(t *testing.T) {
 		"openrouter": "openrouter", "openrouter/anthropic": "openrouter", "OpenRouter": "openrouter",
 		"mistral.chat": "mistral", "mistral_ai": "mistral", "together_ai": "together-ai", "fireworks_ai": "fireworks", "xai.chat": "xai", "x-ai": "xai",
 		"lm studio": "lm-studio", "nvidia_nim": "nvidia-nim", "Hugging Face": "huggingface", "groq": "groq", "Perplexity AI": "perplexity",
+
+		// OpenTelemetry, gen_ai.provider.name: opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai
+		"azure.ai.inference": "azure", "gcp.gemini": "google-ai", "gcp.gen_ai": "google-ai", "ibm.watsonx.ai": "watsonx",
+		"mistral_ai.chat": "mistral", "x_ai": "xai", "cohere": "cohere", "deepseek": "deepseek", "moonshot_ai": "moonshot",
+
+		// LiteLLM, custom_llm_provider: docs.litellm.ai/docs/providers
+		"azure_text": "azure", "bedrock_mantle": "bedrock", "sagemaker_chat": "sagemaker", "vertex_ai-anthropic_models": "vertex",
+		"vertex_ai-language-models": "vertex", "codestral": "mistral", "cohere_chat": "cohere", "ollama_chat": "ollama",
+		"hosted_vllm": "vllm", "lm_studio": "lm-studio", "watsonx_text": "watsonx", "litellm_proxy": "litellm", "github_copilot": "github-copilot",
+		"text-completion-openai": "openai", "anthropic_text": "anthropic", "dashscope": "qwen", "moonshot": "moonshot", "zai": "zhipu",
+
+		// AI SDK, model.provider: ai-sdk.dev/providers
+		"azure.chat": "azure", "azure.responses": "azure", "anthropic.messages.v2": "anthropic", "groq.chat": "groq", "togetherai.chat": "together-ai",
+		"fireworks.chat": "fireworks", "deepseek.chat": "deepseek", "cohere.chat": "cohere", "openrouter.chat": "openrouter",
+		"moonshotai.chat": "moonshot", "alibaba.chat": "qwen", "cerebras.chat": "cerebras", "google.vertex.anthropic.messages": "vertex",
+
+		// models.dev and pi: github.com/anomalyco/models.dev, github.com/earendil-works/pi
+		"azure-cognitive-services": "azure", "moonshotai-cn": "moonshot", "zai-coding-plan": "zhipu", "zhipuai": "zhipu", "ollama-cloud": "ollama",
+		"nvidia": "nvidia-nim", "cloudflare-ai-gateway": "cloudflare", "alibaba-cn": "qwen", "kimi-for-coding": "moonshot",
+		"openai-codex": "openai", "azure-openai-responses": "azure", "google-gemini-cli": "google-ai", "google-antigravity": "google-ai",
+		"lmstudio": "lm-studio", "xiaomi": "xiaomi", "minimax-cn": "minimax", "opencode-go": "opencode", "opencode": "opencode",
+
+		// LangChain, ls_provider: github.com/langchain-ai/langchain
+		"google_genai": "google-ai", "google_vertexai": "vertex", "google_anthropic_vertex": "vertex", "amazon_bedrock": "bedrock",
+		"anthropic_bedrock": "bedrock", "azure_openai": "azure", "mistralai": "mistral", "nvidia-ai-endpoints": "nvidia-nim",
+		"ChatAnthropic": "anthropic", "ChatVertexAI": "vertex",
+
 		"My Own": "myown", "acme.chat": "acmechat", "": "", "...": "",
 	} {
 		if got := Provider(spelling); got != want {
