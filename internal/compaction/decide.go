@@ -207,6 +207,10 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 	b := l.Budget()
 	if l.cache.policy.Enabled {
+		if before.mayLimitMedia(l) && !(b.ShouldCompact && d.mayTry(before, l, b)) && d.limitMedia(l, tooLarge) {
+			d.prepare(before, l)
+			return
+		}
 		switch {
 		case tooLarge && d.cutArrived(l, l.cache.thresholds.Trigger):
 			d.prepare(before, l)
@@ -269,6 +273,31 @@ func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
 		return false
 	}
 	d.emitPlan(l, x, events.ReasonArrival)
+	return true
+}
+
+// mayLimitMedia reports whether a session comes to have more media than its provider takes, or
+// other ones: a plan costs what is in view, and a turn without media must not.
+func (l *Ledger) mayLimitMedia(next *Ledger) bool {
+	was, now := &l.cache, &next.cache
+	return now.media.Over(now.takes) && (was.media != now.media || was.takes != now.takes)
+}
+
+// limitMedia emits that the oldest media are cleared, and reports whether there were any that may
+// be. Results that come too large are cut with them.
+func (d *decision) limitMedia(l *Ledger, tooLarge bool) bool {
+	p := l.cache.policy
+	limit := stage.Step{Name: events.StagePrune, Force: true, Run: func(x *stage.Draft) {
+		if tooLarge {
+			x.Limit(&p.ToolOutput, true)
+		}
+		x.LimitMedia(l.cache.takes, p.Prune.ProtectedTools)
+	}}
+	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.cache.thresholds.Target), l.cache.thresholds.Target}
+	if !x.Uses(events.StagePrune) {
+		return false
+	}
+	d.emitPlan(l, x, events.ReasonMedia)
 	return true
 }
 
@@ -358,7 +387,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 		reason = events.ReasonLimit
 	}
 	saved := l.saved(&plan)
-	worth := plan.After <= plan.target || b.Level == events.LevelBlocking || measure.Reaches(saved, Tokens(b.AvailableInput), retryShare)
+	worth := l.cache.media.Over(l.cache.takes) || plan.After <= plan.target || b.Level == events.LevelBlocking || measure.Reaches(saved, Tokens(b.AvailableInput), retryShare)
 	emitted := true
 	switch {
 	case saved > 0 && (worth || !waiting):

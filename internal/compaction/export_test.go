@@ -50,6 +50,12 @@ func (l *Ledger) Replan(p *Policy, target Tokens) stage.Plan {
 		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.cache.thresholds.Trigger - 1), Hidden: l.restorable, Files: target, Restored: l.availableFor(l.cache.thresholds.Trigger - 1)})
 }
 
+// Media counts the media in view under a config.
+func (l *Ledger) Media(c *Config) measure.MediaCount {
+	l.use(c)
+	return l.cache.media
+}
+
 // Dump is everything a ledger holds, with the sum that follows from it.
 type Dump struct {
 	rest    string
@@ -62,7 +68,7 @@ func (l *Ledger) Dump() Dump {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%v model %+v format %s system %v tools %v override %s", l.Address, l.model, l.format, l.system, l.tools, l.override)
-	line("generations %v level %s attempted %d %t %d emitted %d visible %d bytes %d", l.generations, l.level, l.attempted, l.whileOpen, l.blockedAt, l.compactedTo, l.cache.visible, l.cache.bytes)
+	line("generations %v level %s attempted %d %t %d emitted %d visible %d bytes %d media %v", l.generations, l.level, l.attempted, l.whileOpen, l.blockedAt, l.compactedTo, l.cache.visible, l.cache.bytes, l.cache.media)
 	line("hidden %+v edits %v usage %+v breaker %+v", l.hidden, l.edits, l.usage, l.breaker)
 	job := deref(l.job)
 	manual := deref(job.Manual)

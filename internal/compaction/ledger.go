@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/traits"
 )
 
 // maxParked is the number of turns that may wait for a missing one.
@@ -89,6 +90,8 @@ type budgetCache struct {
 	thresholds policy.Thresholds
 	visible    Tokens // the history in view: as emitted up to the last compaction, as it came since
 	bytes      int64  // of the contents in view
+	media      measure.MediaCount
+	takes      traits.Media // what the provider takes of them
 }
 
 // NewLedger returns the ledger of a session before its first turn.
@@ -208,6 +211,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 		g.window = min(g.window, g.reserve+max(learnt, leastLearnt.Share(g.window-g.reserve)))
 	}
 	g.thresholds = g.policy.Thresholds(g.window, g.reserve)
+	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
 	l.recount()
 }
 
@@ -217,7 +221,7 @@ func (l *Ledger) recount() {
 	since := len(view) - (l.entries.n - l.compactedTo) // nothing is hidden after the last compaction
 	repaired, fresh := stage.NewDraft(view[:since], l.format, g.rate), stage.NewDraft(view[since:], l.format, g.rate)
 	g.visible = repaired.Repaired() + fresh.Tokens()
-	g.bytes = measure.BytesOf(view)
+	g.bytes, g.media = measure.BytesOf(view), measure.CountMedia(view)
 }
 
 // Budget returns the state of the session's window under the config last used;
@@ -274,6 +278,7 @@ func (l *Ledger) history() stage.History {
 	return stage.History{
 		View: l.appendVisible, Format: l.format, Rate: l.cache.rate,
 		Pins: l.availableFor(l.cache.thresholds.Target), Fresh: l.fresh(2),
+		Media: l.cache.takes, Refused: l.cache.media.Over(l.cache.takes),
 	}
 }
 

@@ -154,7 +154,7 @@ func (l *Ledger) written(file measure.Key, call, result int) bool {
 // ceiling is the whole text, and its head.
 func (l *Ledger) again(at, call int) Entry {
 	e := *l.entries.at(at)
-	e.Kind, e.Role, e.Flags, e.Op, e.Images, e.Pages = measure.KindRestored, measure.RoleUser, measure.FlagFirst|e.Flags&measure.FlagRead, measure.OpTrim, 0, 0
+	e.Kind, e.Role, e.Flags, e.Op, e.Images, e.Documents, e.Pages = measure.KindRestored, measure.RoleUser, measure.FlagFirst|e.Flags&measure.FlagRead, measure.OpTrim, 0, 0, 0
 	e.Ceiling = e.Text + measure.RestoreNotice + uint32(e.PathUnits)
 	e.Call, e.Variant, e.JSON = 0, 0, 0
 	if call >= 0 {

@@ -317,7 +317,7 @@ func appendEntry(b []byte, e *Entry) []byte {
 	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
 		b = le.AppendUint64(b, v)
 	}
-	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, e.Images, e.Base, e.Bytes, e.Ceiling} {
+	for _, v := range []uint32{e.Turn, e.Index, e.Part, e.Parts, e.Text, e.JSON, uint32(e.Images) | uint32(e.Documents)<<16, e.Base, e.Bytes, e.Ceiling} {
 		b = le.AppendUint32(b, v)
 	}
 	for _, v := range []uint16{e.PathUnits, e.PathBase, e.Lines} {
@@ -347,7 +347,7 @@ func readEntries(b []byte, size int) ([]Entry, error) {
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, Entry{
 			Seq: Seq(u64(0)), Call: measure.Key(u64(1)), Tool: measure.Key(u64(2)), Path: measure.Key(u64(3)), Variant: measure.Key(u64(4)),
-			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: u32(6),
+			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: uint16(u32(6)), Documents: uint16(u32(6) >> 16),
 			Base: u32(7), Bytes: u32(8), Ceiling: u32(9),
 			PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]), Lines: le.Uint16(b[84:]),
 			Kind: measure.Kind(b[86]), Role: measure.Role(b[87]), Flags: measure.Flags(b[88]), Op: measure.Op(b[89]),

@@ -27,6 +27,7 @@ const (
 	ReasonBackground Reason = "background" // a summary came after the fact
 	ReasonEveryTurn  Reason = "every_turn" // the policy clears old results at every turn
 	ReasonArrival    Reason = "arrival"    // the policy cuts results of tools as they come
+	ReasonMedia      Reason = "media"      // there were more images or documents than the provider takes
 
 	ReasonManual   Reason = "manual"   // a session.compact requested it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
@@ -84,7 +85,7 @@ type Op string
 
 // The edits of this version.
 const (
-	OpClear       Op = "clear"       // a tool result becomes a placeholder
+	OpClear       Op = "clear"       // a tool result, an image or a document becomes a placeholder
 	OpClearOld    Op = "clear_old"   // the same by micro-compaction, with a placeholder of its own
 	OpDeduplicate Op = "deduplicate" // a file read points to a later one
 	OpTrim        Op = "trim"        // a content that is too large is cut

@@ -2,9 +2,11 @@ package measure
 
 import (
 	"cmp"
+	"math"
 
 	"compactd/internal/events"
 	"compactd/internal/events/media"
+	"compactd/internal/events/traits"
 )
 
 // Seq is a sequence number of the log.
@@ -133,7 +135,6 @@ type Entry struct {
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
 	Base    uint32 // tokens of text and JSON before a provider's multiplier, by classes or counted
 	Bytes   uint32 // of text and JSON
-	Images  uint32
 	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
 
 	Extent uint32 // of an entry with images their mean width and height, 16 bits each; of another result its newlines
@@ -141,6 +142,8 @@ type Entry struct {
 	PathUnits uint16 // length of the path, for its placeholder
 	PathBase  uint16 // tokens of the path, as Base
 	Lines     uint16 // most lines of a trimmed output; 0 = any
+	Images    uint16 // and documents
+	Documents uint16 // of Images
 	Pages     uint16 // of documents
 	Kind      Kind
 	Role      Role
@@ -285,11 +288,70 @@ func (e *Entry) Media() media.Shape {
 	return media.Shape{Width: uint16(e.Extent >> 16), Height: uint16(e.Extent), Pages: e.Pages}
 }
 
-// setMedia gives an entry images of a shape.
-func (e *Entry) setMedia(n int, s media.Shape) {
+// setMedia gives an entry images and documents of a shape.
+func (e *Entry) setMedia(n, documents int, s media.Shape) {
 	if n > 0 {
-		e.Images, e.Extent, e.Pages = uint32(n), uint32(s.Width)<<16|uint32(s.Height), s.Pages
+		e.Images, e.Documents = uint16(min(n, math.MaxUint16)), uint16(min(documents, math.MaxUint16))
+		e.Extent, e.Pages = uint32(s.Width)<<16|uint32(s.Height), s.Pages
 	}
+}
+
+// IsMedia reports whether an entry is an image or document of a message, and nothing else.
+func (e *Entry) IsMedia() bool {
+	return e.Kind == KindWords && e.Images > 0 && e.Text == 0 && e.JSON == 0
+}
+
+// MediaCount is how many media are in view.
+type MediaCount struct {
+	Images    int // documents not counted
+	Large     int // of them, those with a side of more than [traits.LargeSide]
+	Documents int
+	Pages     int // of documents, one at least of each
+}
+
+// Count counts the media of an entry that are in view. Of several images of a result the mean
+// size counts.
+func (e *Entry) Count() (c MediaCount) {
+	if e.Images == 0 || e.Op != OpNone && !(e.Kind == KindWords && e.Op.Trims()) || e.Flags.Has(FlagEmpty) {
+		return c
+	}
+	c.Documents = int(e.Documents)
+	c.Images, c.Pages = int(e.Images)-c.Documents, max(int(e.Pages), c.Documents)
+	if s := e.Media(); max(s.Width, s.Height) > traits.LargeSide {
+		c.Large = c.Images
+	}
+	return c
+}
+
+// Add is the sum of two counts.
+func (c MediaCount) Add(x MediaCount) MediaCount {
+	return MediaCount{c.Images + x.Images, c.Large + x.Large, c.Documents + x.Documents, c.Pages + x.Pages}
+}
+
+// Less is what is left of a count without another one.
+func (c MediaCount) Less(x MediaCount) MediaCount {
+	return MediaCount{c.Images - x.Images, c.Large - x.Large, c.Documents - x.Documents, c.Pages - x.Pages}
+}
+
+// CountMedia counts the media of a view.
+func CountMedia(view []Entry) (c MediaCount) {
+	for i := range view {
+		c = c.Add(view[i].Count())
+	}
+	return c
+}
+
+// Total is what counts for [traits.Media.Total].
+func (c MediaCount) Total() int { return c.Images + c.Pages }
+
+// Over reports whether a provider refuses so many media.
+func (c MediaCount) Over(m traits.Media) bool {
+	return m.Total > 0 && c.Total() > m.Total || m.Documents > 0 && c.Documents > m.Documents || c.TooLarge(m)
+}
+
+// TooLarge reports whether it refuses some for their size, since they are so many.
+func (c MediaCount) TooLarge(m traits.Media) bool {
+	return m.Many > 0 && c.Images > m.Many && c.Large > 0
 }
 
 // Kept returns how many units of a text that is cut may stay, and how many

@@ -99,6 +99,9 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 			by.call(&e, p)
 		case events.PartResult:
 			by.result(&e, p)
+		case events.PartImage: // an entry of its own, which may be cleared alone
+			e.Kind, e.Parts = KindWords, 0
+			by.words(&e, p)
 		default:
 			if run < 0 {
 				run = len(out)
@@ -157,7 +160,7 @@ func (by Meter) words(e *Entry, p *events.Part) {
 		}
 		e.Flags |= FlagThinking
 	case events.PartImage:
-		e.setMedia(int(e.Images)+1, e.Media().Add(int(e.Images), p.Media))
+		e.setMedia(1, p.Papers, p.Media)
 	default:
 		e.addJSON(by.json(p.Raw))
 	}
@@ -190,7 +193,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 	size := by.partText(p)
 	e.addText(size)
 	e.Extent = uint32(size.Newlines)
-	e.setMedia(p.Images, p.Media)
+	e.setMedia(p.Images, p.Papers, p.Media)
 	if p.Failed || p.StatesError() {
 		e.Flags |= FlagFailed
 	}

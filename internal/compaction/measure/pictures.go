@@ -85,7 +85,9 @@ func (r *Rate) media(e *Entry) Tokens {
 	if r.pictures != nil {
 		page = r.pictures.page
 	}
-	t = Tokens(shape.Pages) * page
+	if t = Tokens(shape.Pages) * page; t > 0 {
+		n -= Tokens(e.Documents)
+	}
 	switch {
 	case shape.Width == 0: // documents alone
 		return t

@@ -35,7 +35,7 @@ func TestPictures(t *testing.T) {
 		{"anthropic", "claude-opus-5.5", media.Shape{Pages: 100}, 234_700},
 	} {
 		e := Entry{Kind: KindWords, Role: RoleUser}
-		e.setMedia(1, c.shape)
+		e.setMedia(1, 0, c.shape)
 		r := RateOf(Profiles["default"], c.provider, c.model)
 		if got := r.Body(&e); got != c.want {
 			t.Errorf("%s %s %v: %d, want %d", c.provider, c.model, c.shape, got, c.want)

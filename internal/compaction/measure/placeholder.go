@@ -12,6 +12,8 @@ import (
 const (
 	ClearText    = "[Tool result cleared]"
 	ClearOldText = "[Old tool result content cleared]"
+	MediaText    = "[Image cleared]"    // no longer than ClearText
+	DocumentText = "[Document cleared]" // likewise
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 

@@ -111,6 +111,9 @@ func (r *Rate) Entry(e *Entry) Tokens {
 func (r *Rate) Body(e *Entry) Tokens {
 	switch e.Op {
 	case OpClear, OpClearOld:
+		if e.Kind == KindWords {
+			return r.placeholder(UnitsOf(ClearText), 0, 0)
+		}
 		return r.PerTool + r.placeholder(e.placeholderUnits(), 0, 0)
 	case OpDeduplicate:
 		return r.PerTool + r.placeholder(e.placeholderUnits(), int64(e.PathUnits), int64(e.PathBase))

@@ -161,6 +161,12 @@ func (r *renderer) edit(m *events.Message, i int) error {
 	}
 	switch e.Op {
 	case measure.OpClear:
+		if e.Kind == measure.KindWords {
+			for i := range r.parts[n:] {
+				r.parts[n+i] = clearedMedia(&r.parts[n+i])
+			}
+			return nil
+		}
 		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.ClearText))
 	case measure.OpClearOld:
 		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.ClearOldText))
@@ -172,6 +178,18 @@ func (r *renderer) edit(m *events.Message, i int) error {
 		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.DedupeHead, path, measure.DedupeTail))
 	}
 	return nil
+}
+
+// clearedMedia is what stands for an image or document: any other part stays as it is.
+func clearedMedia(p *events.Part) events.Part {
+	switch {
+	case p.Kind != events.PartImage:
+		return *p
+	case p.Papers > 0:
+		return events.Part{Kind: events.PartText, Text: measure.DocumentText, Edited: true}
+	default:
+		return events.Part{Kind: events.PartText, Text: measure.MediaText, Edited: true}
+	}
 }
 
 // recall is the placeholder of a result, with how the model looks its original up.

@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/traits"
 )
 
 // Plan is a compaction decided on entries alone.
@@ -73,6 +74,9 @@ type History struct {
 	Pins   measure.Tokens // the target that pins may take a share of
 	Fresh  measure.Seq    // the text of what is from before will leave the log
 	Heads  bool           // a failure that is cleared keeps its first line
+	Media  traits.Media   // what the provider takes
+	// Refused: it refuses the media in view, whatever their tokens.
+	Refused bool
 }
 
 // Step is a stage of a plan.
@@ -90,7 +94,11 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 			steps = append(steps, s)
 		}
 	}
-	stage(p.Prune.Enabled, Step{Name: events.StagePrune, Run: func(d *Draft) {
+	stage(p.Prune.Enabled || h.Refused, Step{Name: events.StagePrune, Force: h.Refused, Run: func(d *Draft) {
+		d.LimitMedia(h.Media, p.Prune.ProtectedTools)
+		if !p.Prune.Enabled || d.Repaired() <= m.Target {
+			return
+		}
 		if d.Limit(&p.ToolOutput, p.ToolOutput.OnArrival()) && d.Repaired() <= m.Target {
 			return
 		}
@@ -98,6 +106,9 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 			return
 		}
 		d.reduce(p, window, &m)
+		if m.Summary == nil { // which leaves them behind as it is
+			d.ReduceMedia(m.Target, p.Prune.ProtectedTools)
+		}
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
 	stage(m.Summary != nil, Step{events.StageSummarize, m.Force, func(d *Draft) {
@@ -113,7 +124,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 			d.keepPins()
 			d.truncateBehind(m.Target, p.Truncate.Fraction)
 		})
-		d.finishTruncate(&m)
+		d.finishTruncate(&m, p.Prune.ProtectedTools)
 		d.restore(&m, &p.Restore)
 	}})
 	h.Heads = p.Prune.ToTarget

@@ -138,10 +138,10 @@ func (d *Draft) worthMore() func(i int) bool {
 		switch e := &d.entries[i]; {
 		case e.Role == measure.RoleAssistant:
 			unread = i + 1
-			if e.Kind == measure.KindWords {
+			if e.Kind == measure.KindWords && !e.IsMedia() {
 				answer = i
 			}
-		case e.Kind == measure.KindWords && e.Role == measure.RoleUser && !e.Flags.Has(measure.FlagEmpty):
+		case e.Kind == measure.KindWords && !e.IsMedia() && e.Role == measure.RoleUser && !e.Flags.Has(measure.FlagEmpty):
 			if first < 0 {
 				first = i
 			}
@@ -153,9 +153,12 @@ func (d *Draft) worthMore() func(i int) bool {
 
 // finishTruncate is the end of the last stage: what is restored gives way before contents
 // are cut, and those only while the history is over what is enough.
-func (d *Draft) finishTruncate(m *Means) {
+func (d *Draft) finishTruncate(m *Means, protectedTools []string) {
 	if d.Repaired() > m.Enough {
 		d.release(m.Target)
+	}
+	if d.Repaired() > m.Enough {
+		d.ReduceMedia(m.Target, protectedTools)
 	}
 	if d.Repaired() > m.Enough {
 		d.Trim(m.Target, m.Enough)

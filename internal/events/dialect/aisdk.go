@@ -80,6 +80,8 @@ func readAISDKPart(w *Reader, p *Part) {
 			own = w.Value()
 		case "image", "data":
 			w.media(p)
+		case "mediaType", "mimeType":
+			w.mediaType(p)
 		default:
 			w.Value()
 		}
@@ -162,6 +164,8 @@ func readAISDKAnswer(w *Reader, p *Part) {
 			text = w.Text()
 		case "data":
 			w.media(p)
+		case "mediaType", "mimeType":
+			w.mediaType(p)
 		default:
 			w.Value()
 		}

@@ -100,7 +100,9 @@ func readAnthropicBlock(w *Reader, p *Part) {
 		w.text(p, thinking)
 	case "redacted_thinking":
 		p.Kind = PartThinking
-	case "image", "document":
+	case "document":
+		p.Kind, p.Papers = PartImage, 1
+	case "image":
 		p.Kind = PartImage
 	}
 }

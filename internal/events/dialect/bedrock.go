@@ -57,7 +57,10 @@ func readBedrockBlock(w *Reader, p *Part) {
 		case "reasoningContent":
 			p.Kind = PartThinking
 			w.bedrockReasoning(p)
-		case "image", "document", "video", "audio":
+		case "document":
+			p.Kind, p.Papers = PartImage, 1
+			w.bedrockMedia(p)
+		case "image", "video", "audio":
 			p.Kind = PartImage
 			w.bedrockMedia(p)
 		case "cachePoint":
@@ -136,7 +139,10 @@ func readBedrockAnswer(w *Reader, p *Part) {
 			}
 		case "json":
 			json = w.Value()
-		case "image", "document", "video":
+		case "document":
+			p.Kind, p.Papers = PartImage, 1
+			w.bedrockMedia(p)
+		case "image", "video":
 			p.Kind = PartImage
 			w.bedrockMedia(p)
 		default:

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 
@@ -67,7 +68,9 @@ func readPlainBlock(w *Reader, p *Part) {
 		if w.text(p, text) {
 			p.Kind = PartText
 		}
-	case "image", "document", "image_url", "input_audio", "file":
+	case "document", "file":
+		p.Kind, p.Papers = PartImage, 1
+	case "image", "image_url", "input_audio":
 		p.Kind = PartImage
 	}
 }
@@ -86,6 +89,8 @@ func (w *Reader) media(p *Part) {
 		switch string(key) {
 		case "url", "data", "file_data":
 			w.inline(p)
+		case "media_type", "mimeType", "mime_type":
+			w.mediaType(p)
 		default:
 			w.Value()
 		}
@@ -96,6 +101,19 @@ func (w *Reader) media(p *Part) {
 func (w *Reader) inline(p *Part) {
 	if s := media.Of(w.Media()); s.Known() {
 		p.Media = s
+		if s.Pages > 0 {
+			p.Papers = 1
+		}
+	}
+}
+
+// mediaType reads the type of media: what is neither image, audio nor video is a document.
+func (w *Reader) mediaType(p *Part) {
+	kind := codec.TextBytes(w.Value())
+	for _, document := range []string{"application/", "text/"} {
+		if bytes.HasPrefix(kind, []byte(document)) {
+			p.Papers = 1
+		}
 	}
 }
 
@@ -103,6 +121,7 @@ func (w *Reader) inline(p *Part) {
 func (p *Part) has(x *Part) {
 	p.Media = p.Media.Add(p.Images, x.Media)
 	p.Images++
+	p.Papers += x.Papers
 }
 
 // other reads a member of a message that is neither its role nor its content. The fields

@@ -43,8 +43,9 @@ type Part struct {
 	Args   Raw         // arguments of a call: a JSON value
 	CallID string      // of a call or result; empty where the dialect gave none
 	Tool   string      // name of the tool, on results too where the message names it
-	Images int         // images inside a result
+	Images int         // images and documents inside a result
 	Media  media.Shape // of an image or document, or of those inside a result together
+	Papers int         // how many of them are documents: 1 for a document
 	NoID   bool        // a call or result without the id that its dialect requires
 	Locked bool        // its content cannot be another: a signature covers it, or it has no form for a text
 	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message; thinking without Raw is reasoning_content
@@ -116,7 +117,7 @@ func (m *Message) SetText(i int, text string) {
 
 // SetText is that of [Message], whose Edited is then the caller's to set.
 func (p *Part) SetText(text string) {
-	p.Text, p.Images, p.Media, p.Edited = text, 0, media.Shape{}, true
+	p.Text, p.Images, p.Papers, p.Media, p.Edited = text, 0, 0, media.Shape{}, true
 }
 
 // SetArgs replaces the arguments of a call by another JSON value of their kind. Everything

@@ -192,7 +192,9 @@ func readResponsesBlock(w *Reader, p *Part) {
 		if w.text(p, text) {
 			p.Kind = PartText
 		}
-	case "input_image", "input_file", "input_audio", "computer_screenshot":
+	case "input_file":
+		p.Kind, p.Papers = PartImage, 1
+	case "input_image", "input_audio", "computer_screenshot":
 		p.Kind = PartImage
 	}
 }

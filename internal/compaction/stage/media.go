@@ -1,0 +1,105 @@
+package stage
+
+import (
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+	"compactd/internal/events/traits"
+)
+
+// Media are cleared where the provider takes no more of them, and where tokens have to be
+// saved that no result of a tool saves: the oldest first, wherever they are. Those of the newest
+// exchange stay, since the agent is at work on them. What is pinned, or the result of a protected
+// tool, goes last, and for the provider's limit alone.
+// See docs/adr/0036.
+
+// mediaSlack is the part of a limit that is free once media were cleared: one more would
+// break the provider's cache again.
+const mediaSlack = 4
+
+// LimitMedia clears media until the provider takes what is left, with some room for more.
+func (d *Draft) LimitMedia(m traits.Media, protectedTools []string) {
+	c := measure.CountMedia(d.entries)
+	if !c.Over(m) {
+		return
+	}
+	if c.TooLarge(m) {
+		c = d.clearMedia(c, protectedTools, func(c, of measure.MediaCount) bool { return of.Large > 0 && c.TooLarge(m) })
+		if c.TooLarge(m) { // the newest are large
+			c = d.clearMedia(c, protectedTools, func(c, of measure.MediaCount) bool { return of.Images > 0 && c.TooLarge(m) })
+		}
+	}
+	if m.Total > 0 && c.Total() > m.Total {
+		c = d.clearMedia(c, protectedTools, func(c, _ measure.MediaCount) bool { return c.Total() > m.Total-m.Total/mediaSlack })
+	}
+	if m.Documents > 0 && c.Documents > m.Documents {
+		d.clearMedia(c, protectedTools, func(c, of measure.MediaCount) bool {
+			return of.Documents > 0 && c.Documents > m.Documents-m.Documents/mediaSlack
+		})
+	}
+}
+
+// clearMedia clears entries with media as long as goes reports so, of what is in view and of the
+// entry; it returns what is in view then.
+func (d *Draft) clearMedia(c measure.MediaCount, protectedTools []string, goes func(c, of measure.MediaCount) bool) measure.MediaCount {
+	for _, last := range []bool{false, true} {
+		for _, i := range d.media(protectedTools, last) {
+			if of := d.entries[i].Count(); goes(c, of) {
+				d.change(i, events.Edit{Op: events.OpClear, Units: d.mediaUnits(i)})
+				c = c.Less(of)
+			}
+		}
+	}
+	return c
+}
+
+// mediaUnits is the size of what stands for a cleared entry, 0 where its kind decides it.
+func (d *Draft) mediaUnits(i int) int64 {
+	if d.entries[i].Kind == measure.KindWords {
+		return 0
+	}
+	return d.rate.PlaceholderUnits(events.OpClear)
+}
+
+// ReduceMedia clears media until the history has at most target tokens.
+func (d *Draft) ReduceMedia(target measure.Tokens, protectedTools []string) {
+	for _, i := range d.media(protectedTools, false) {
+		if d.Repaired() <= target {
+			return
+		}
+		if d.saving(i, events.OpClear) > 0 {
+			d.change(i, events.Edit{Op: events.OpClear, Units: d.mediaUnits(i)})
+		}
+	}
+}
+
+// media lists the entries before the newest exchange with media that can be cleared, oldest
+// first: those that go last, or all others.
+func (d *Draft) media(protectedTools []string, last bool) (out []int) {
+	protected, referred := measure.KeysOf(protectedTools), d.referred()
+	for i := range d.newestExchange() {
+		e := &d.entries[i]
+		switch {
+		case e.Count() == measure.MediaCount{} || referred[i] || e.Flags.Has(measure.FlagThinking) || d.inUnit(e) || e.Role == measure.RoleSystem:
+		case !e.IsMedia() && !e.Whole():
+		case last == (pinned(*e) || e.Kind == measure.KindResult && slices.Contains(protected, e.Tool)):
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+
+// newestExchange is where it begins: at the last messages of the assistant, or, where there are
+// none, at the beginning.
+func (d *Draft) newestExchange() int {
+	i := len(d.entries)
+	for i > 0 && d.entries[i-1].Role != measure.RoleAssistant {
+		i--
+	}
+	for i > 0 && d.entries[i-1].Role == measure.RoleAssistant {
+		i--
+	}
+	return i
+}
