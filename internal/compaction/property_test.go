@@ -601,7 +601,7 @@ func (w *witness) keepsFirstUser(raw []events.Raw) {
 			if i := slices.IndexFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Role == measure.RoleUser }); cut(w.ledger.Visible()[i]) {
 				return // its head is there: TestTrim
 			}
-			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) || holdsParts(r, m) }) {
+			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) || holdsParts(r, m, measure.TruncateText, measure.MediaText) }) {
 				w.t.Fatalf("no %s in\n%s", m.Raw, lines(raw))
 			}
 			return
@@ -609,10 +609,14 @@ func (w *witness) keepsFirstUser(raw []events.Raw) {
 	}
 }
 
-// holdsParts reports whether a message has the blocks of another: it is joined with the
-// truncation notice where nothing of the assistant is between them.
-func holdsParts(r events.Raw, m events.Message) bool {
+// holdsParts reports whether a message has the blocks of another, its cleared images aside, and
+// one of some texts: it is joined with the truncation notice where nothing of the assistant is
+// between them.
+func holdsParts(r events.Raw, m events.Message, any ...string) bool {
 	for _, p := range m.Parts {
+		if p.Kind == events.PartImage && bytes.Contains(r, []byte(measure.MediaText)) {
+			continue
+		}
 		if p.Raw == nil {
 			p.Raw = codec.Quote(p.Text)
 		}
@@ -620,7 +624,7 @@ func holdsParts(r events.Raw, m events.Message) bool {
 			return false
 		}
 	}
-	return bytes.Contains(r, []byte(measure.TruncateText))
+	return slices.ContainsFunc(any, func(text string) bool { return bytes.Contains(r, []byte(text)) })
 }
 
 // keepsOpenCalls checks that the messages with open calls are there, and that

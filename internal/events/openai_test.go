@@ -19,7 +19,7 @@ func TestReadOpenAI(t *testing.T) {
 				{Kind: PartText, Text: "a", Raw: Raw(`{"type":"text","text":"a"}`)},
 				{Kind: PartImage, Raw: Raw(`{"type":"image_url","image_url":{}}`)},
 				{Kind: PartImage, Raw: Raw(`{"type":"input_audio"}`)},
-				{Kind: PartImage, Raw: Raw(`{"type":"file"}`)},
+				{Kind: PartImage, Papers: 1, Raw: Raw(`{"type":"file"}`)},
 				{Kind: PartOther, Raw: Raw(`{"type":"new"}`)},
 				{Kind: PartOther, Raw: Raw(`"bare"`)},
 			}},
