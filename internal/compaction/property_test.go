@@ -601,7 +601,9 @@ func (w *witness) keepsFirstUser(raw []events.Raw) {
 			if i := slices.IndexFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Role == measure.RoleUser }); cut(w.ledger.Visible()[i]) {
 				return // its head is there: TestTrim
 			}
-			if !slices.ContainsFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, m.Raw) || holdsParts(r, m, measure.TruncateText, measure.MediaText) }) {
+			if !slices.ContainsFunc(raw, func(r events.Raw) bool {
+				return bytes.Equal(r, m.Raw) || holdsParts(r, m, measure.TruncateText, measure.MediaText)
+			}) {
 				w.t.Fatalf("no %s in\n%s", m.Raw, lines(raw))
 			}
 			return

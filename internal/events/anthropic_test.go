@@ -29,7 +29,7 @@ func TestReadAnthropic(t *testing.T) {
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"},{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]},{"type":"tool_result","tool_use_id":"t3"}]}`,
 			Message{Role: RoleUser, Parts: []Part{
 				{Kind: PartResult, CallID: "t1", Text: "ok", Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":"ok"}`)},
-				{Kind: PartResult, CallID: "t2", Text: "a\nb", Images: 2, Failed: true, Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]}`)},
+				{Kind: PartResult, CallID: "t2", Text: "a\nb", Images: 2, Papers: 1, Failed: true, Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]}`)},
 				{Kind: PartResult, CallID: "t3", Raw: Raw(`{"type":"tool_result","tool_use_id":"t3"}`)},
 			}},
 		},

@@ -90,7 +90,6 @@ func (d *Draft) media(protectedTools []string, last bool) (out []int) {
 	return out
 }
 
-
 // newestExchange is where it begins: at the last messages of the assistant, or, where there are
 // none, at the beginning.
 func (d *Draft) newestExchange() int {
