@@ -276,7 +276,7 @@ func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
 	return true
 }
 
-// mayLimitMedia reports whether a session comes to have more media than its provider takes, or
+// mayLimitMedia reports whether a session now has more media than its provider takes, or
 // other ones: a plan costs what is in view, and a turn without media must not.
 func (l *Ledger) mayLimitMedia(next *Ledger) bool {
 	was, now := &l.cache, &next.cache
