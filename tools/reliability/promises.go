@@ -93,6 +93,7 @@ var Promises = []Promise{
 	}},
 	{"P16", "the tests can fail: planted bugs are caught", []Shown{
 		shown("TestSimulationNotices", "A", "planted>=12", "missed=0"),
+		shown("TestSyncSimulationNotices", "A", "planted>=6", "missed=0"),
 		shown("TestKillNoticesIgnoredMarker", "A", "planted>=1", "missed=0"),
 		shown("TestFaultsAreNoticed", "B", "planted>=3", "missed=0"),
 		shown("TestFaultFleetUnfenced", "B", "planted>=1", "missed=0"),
@@ -119,5 +120,9 @@ var Promises = []Promise{
 	}},
 	{"P21", "text that is slow to redact stops no other tenant's summaries", []Shown{
 		shown("TestSlowTextsStopNoOtherTenant", "A", "hostile_jobs>=5", "slots_taken=2", "others_stopped=0", "unfinished=0"),
+	}},
+	{"P22", "a synced session has the history of one caller, each message once", []Shown{
+		shown("TestSyncSimulation", "A", "syncs>0", "in_sync>0", "compared>0", "violations=0"),
+		shown("TestFaultSyncSimulation", "B", "seeds>=20000", "syncs>=20000", "in_sync>0", "interleaved>0", "compared>0", "violations=0"),
 	}},
 }

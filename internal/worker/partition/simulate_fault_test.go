@@ -9,3 +9,6 @@ func TestFaultSimulation(t *testing.T) { simulate(t, max(*seeds, 25_000)) }
 
 // The same, ten times as many again.
 func TestSoakSimulation(t *testing.T) { simulate(t, max(*seeds, 250_000)) }
+
+// The same as TestSyncSimulation, at least 20,000 times.
+func TestFaultSyncSimulation(t *testing.T) { simulateSyncs(t, max(*seeds, 20_500)) }

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// go test ./internal/worker/partition -run 'Simulation$' -seed 17 -v prints what happens in one
+// go test ./internal/worker/partition -run 'TestSimulation$' -seed 17 -v prints what happens in one
 // simulation.
 var (
 	oneSeed = flag.Uint64("seed", 0, "run the simulation of this seed alone, and print what happens in it")
@@ -92,7 +92,7 @@ func simulate(t *testing.T, n uint64) {
 	cores.Wait()
 	perSecond := float64(sum.Seeds) / time.Since(began).Seconds()
 	for seed, err := range failed {
-		t.Errorf("%v\nseed %d fails, with %d steps: go test ./internal/worker/partition -run 'Simulation$' -v -seed %[2]d", err, seed, shortest(seed))
+		t.Errorf("%v\nseed %d fails, with %d steps: go test ./internal/worker/partition -run 'TestSimulation$' -v -seed %[2]d", err, seed, shortest(seed))
 	}
 	v := reflect.ValueOf(sum)
 	for i := range v.NumField() {
@@ -144,7 +144,7 @@ func TestSimulationNotices(t *testing.T) {
 		seed, err := uint64(0), error(nil)
 		for err == nil && seed < most {
 			seed++
-			err = runFlawed(seed, f)
+			err = runFlawed(newSimulation(seed, f))
 		}
 		if err == nil {
 			t.Errorf("%s: not noticed in %d seeds", f, most)
@@ -157,11 +157,11 @@ func TestSimulationNotices(t *testing.T) {
 }
 
 // runFlawed runs a simulation with a defect; a panic is noticed too.
-func runFlawed(seed uint64, f flaw) (err error) {
+func runFlawed(s *simulation) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return newSimulation(seed, f).run(math.MaxInt)
+	return s.run(math.MaxInt)
 }

@@ -21,7 +21,8 @@ type agent struct {
 	jobs      []*events.Job
 	gen       int64 // of the last compaction
 	window    int
-	ids       int // so far
+	ids       int       // so far
+	callers   []*caller // whose syncs publish its turns; nil where it publishes them
 }
 
 // message was published, and may be again.
@@ -40,6 +41,10 @@ func newAgent(s *simulation, partition int, session string) *agent {
 
 func (a *agent) step() {
 	switch n := a.s.IntN(100); {
+	case len(a.callers) > 0 && (n < 62 || n >= 69 && n < 74):
+		if c := a.callers[a.s.IntN(len(a.callers))]; a.s.depth < 2 {
+			c.step()
+		}
 	case n < 62:
 		a.turn(0)
 	case n < 69 && len(a.sent) > 0: // its acknowledgement was lost

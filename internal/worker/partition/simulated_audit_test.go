@@ -27,6 +27,9 @@ func (s *simulation) audit() error {
 			return err
 		}
 	}
+	if err := s.unheld(); err != nil {
+		return err
+	}
 	return s.found
 }
 
@@ -105,7 +108,17 @@ func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, 
 		if books[e.Address] == nil {
 			books[e.Address] = &book{}
 		}
+		before := books[e.Address].messages()
 		books[e.Address].enter(e)
+		if s.lineages == nil {
+			continue
+		}
+		if err := s.wantLineage(e.Address, before, books[e.Address].messages()); err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+		if err := s.holdAnswers(d, e.Address); err != nil {
+			return err
+		}
 	}
 	for _, a := range s.agents {
 		if b := books[a.address]; b != nil {
@@ -194,10 +207,11 @@ type book struct {
 }
 
 type page struct {
-	ID       string       `json:"id"`
-	Turn     int64        `json:"turn"`
-	From     int64        `json:"replaces_from"`
-	Messages []events.Raw `json:"messages"`
+	ID       string         `json:"id"`
+	Turn     int64          `json:"turn"`
+	From     int64          `json:"replaces_from"`
+	Messages []events.Raw   `json:"messages"`
+	Expect   *events.Expect `json:"expect"`
 	data     []byte
 }
 
@@ -216,6 +230,8 @@ func (b *book) enter(e decide.Event) {
 	switch {
 	case p.Turn < next && p.From == 0, p.Turn < next && bytes.Equal(b.turns[p.Turn-1].data, p.data):
 		return // there already, or another one is
+	case p.Expect != nil && *p.Expect != b.base():
+		return // other turns came before it
 	case p.From > 0:
 		if other, ok := b.parked[p.Turn]; p.From > next || ok && bytes.Equal(other.data, p.data) {
 			return
@@ -245,6 +261,24 @@ func (b *book) enter(e decide.Event) {
 		delete(b.parked, n)
 		b.turns = append(b.turns, p)
 	}
+}
+
+// base is what a turn that names its base must expect.
+func (b *book) base() events.Expect {
+	x := events.Expect{Turn: int64(len(b.turns))}
+	for _, t := range b.turns {
+		x.Digest = x.Digest.With(events.OpenAI.DigestOf(t.Messages), len(t.Messages))
+	}
+	return x
+}
+
+// messages are those of all turns.
+func (b *book) messages() []events.Raw {
+	var out []events.Raw
+	for _, t := range b.turns {
+		out = append(out, t.Messages...)
+	}
+	return out
 }
 
 func configNamed(hash string) *compaction.Config {

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
 	"compactd/internal/worker/payload"
+	"compactd/internal/worker/syncs"
 )
 
 // owner is a partition's worker, as partition.go is: the same ledgers and queue, the same
@@ -31,6 +32,11 @@ type owner struct {
 	disk      *simulatedDisk
 	pending   *checkpoint
 	ended     bool
+
+	syncer *syncs.Syncer
+	busy   map[events.Address]bool // sessions of which a sync is answered
+	asking *caller                 // whose sync is answered
+	dry    bool                    // it is to publish nothing
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {

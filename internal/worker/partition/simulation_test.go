@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -37,7 +38,16 @@ type simulation struct {
 	texts    map[compaction.Seq]decide.Event
 
 	counts counts
-	found  error // the first violation that the simulation itself finds
+
+	// of syncs
+	synced     syncCounts
+	lineages   map[string]map[[sha256.Size]byte]bool // histories that callers had, by session; nil without callers
+	answers    []*answered
+	eventBytes int
+	depth      int  // of syncs within syncs
+	quiet      bool // nothing happens between the steps of a sync
+
+	found error // the first violation that the simulation itself finds
 }
 
 // counts is what happened, so that a simulation in which nothing happens is
@@ -220,7 +230,8 @@ func (s *simulation) losePower() {
 		s.counts.EventsLost++
 	}
 	s.log, s.lost[uint64(keep)] = s.log[:keep], true
-	s.now += 1000 // no two events of one sequence have the same time
+	s.answers = nil // they may rest on what is lost
+	s.now += 1000   // no two events of one sequence have the same time
 	for p := range s.current {
 		s.takeOver(p)
 	}

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
+	"compactd/internal/worker/syncs"
 
 	"github.com/nats-io/nats.go"
 
@@ -87,9 +88,7 @@ type Service struct {
 
 	syncs     places // of syncs
 	publisher *Publisher
-	syncLocks locks
-	stable    stability
-	views     views
+	syncer    *syncs.Syncer
 	answering context.Context //nolint:containedctx // ends with Run: then no answer is given any more
 	end       context.CancelFunc
 }
@@ -105,6 +104,7 @@ func New(c Config) *Service {
 	if s.publisher, err = NewPublisher(cmp.Or(c.Publish, c.Read), c.Read, c.Partitions.Count(), func(err error) { s.retrying(-1, "publish", err) }); err != nil {
 		s.retrying(-1, "publish", err) // of options that are constant
 	}
+	s.syncer = syncs.New(host{s}, c.Compaction)
 	s.answering, s.end = context.WithCancel(context.Background())
 	return s
 }

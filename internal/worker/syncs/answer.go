@@ -1,4 +1,4 @@
-package query
+package syncs
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type syncTurn struct {
 	Usage events.Raw `json:"usage,omitzero"`
 }
 
-// published1 is the last turn that a sync has published.
+// syncedTurn is the last turn that a sync has published.
 type syncedTurn struct {
 	seq    uint64
 	number int64
@@ -38,7 +38,7 @@ const turnMargin = 16 << 10
 
 // publish stores what is new as turns on the base that the history was compared with; nil
 // is nothing.
-func (x *syncer) publish(ctx context.Context, st *syncState, t toPublish) (*syncedTurn, error) {
+func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedTurn, error) {
 	first := syncTurn{V: events.VersionExpect}
 	fork, err := x.fork(ctx, st)
 	if err != nil {
@@ -61,7 +61,7 @@ func (x *syncer) publish(ctx context.Context, st *syncState, t toPublish) (*sync
 		}
 	}
 	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
-	turns, err := x.history.Split(t.at, min(events.MaxTurnBytes, x.publisher.MaxBytes())-overhead)
+	turns, err := x.history.Split(t.at, min(events.MaxTurnBytes, x.host.MaxBytes())-overhead)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (x *syncer) publish(ctx context.Context, st *syncState, t toPublish) (*sync
 		if err != nil {
 			return nil, err
 		}
-		seq, _, err := x.publisher.deliver(ctx, events.KindTurn, x.address, turn.ID, body, true)
+		seq, err := x.host.Publish(ctx, events.KindTurn, x.address, turn.ID, body)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (x *syncer) publish(ctx context.Context, st *syncState, t toPublish) (*sync
 
 // eventID follows from the session, the base and what is new: a turn that is published
 // again, here or by another worker, is the same event.
-func (x *syncer) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
+func (x *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
 	set := slices.Concat(t.System, t.Tools, t.Policy)
 	model := ""
 	if t.Model != nil {
@@ -120,7 +120,7 @@ func (x *syncer) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) st
 
 // settings puts into a turn what the request sets and the session has otherwise, and reports
 // whether there is anything.
-func (x *syncer) settings(st *syncState, t *events.Turn) (bool, error) {
+func (x *request) settings(st *state, t *events.Turn) (bool, error) {
 	now := &st.settings
 	if m := x.in.Model; m != nil && (*m != now.Model || len(st.chain) == 0) {
 		t.Model = m
@@ -146,7 +146,7 @@ func (x *syncer) settings(st *syncState, t *events.Turn) (bool, error) {
 
 // system is the system prompt: that of the request with the instructions that the history
 // begins with.
-func (x *syncer) system() (events.Raw, error) {
+func (x *request) system() (events.Raw, error) {
 	if x.history.Lead == 0 || x.history.Before > 0 {
 		return x.in.System, nil
 	}
@@ -181,7 +181,7 @@ func (x *syncer) system() (events.Raw, error) {
 }
 
 // fork is where a session branches off that has no turns yet, nil for nowhere.
-func (x *syncer) fork(ctx context.Context, st *syncState) (*events.Fork, error) {
+func (x *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	if len(st.chain) > 0 || x.in.Branch == "" {
 		return nil, nil //nolint:nilnil // no branch, or one that is there
 	}
@@ -193,7 +193,7 @@ func (x *syncer) fork(ctx context.Context, st *syncState) (*events.Fork, error) 
 	none := int64(0)
 	parent.Branch, parent.DryRun, parent.WaitMS, parent.Refused, parent.Usage, parent.OnDivergence = "", true, &none, nil, nil, events.DivergeReplace
 	out, err := x.other(ctx, &parent)
-	switch code := Refusal(err).Code; {
+	switch code := codeOf(err); {
 	case err == nil:
 		fork.Turn = out.Turns
 	case code == events.CodeOtherHistory || code == events.CodeFormatChanged: // it has nothing of it
@@ -204,7 +204,7 @@ func (x *syncer) fork(ctx context.Context, st *syncState) (*events.Fork, error) 
 }
 
 // viewOf is the generation of a view, if that was the last one that the session gave.
-func (st *syncState) viewOf(view string) (generation int64, ok bool) {
+func (st *state) viewOf(view string) (generation int64, ok bool) {
 	gen, whole, _ := strings.Cut(view, ":")
 	generation, err := strconv.ParseInt(gen, 10, 64)
 	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
@@ -214,17 +214,19 @@ func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the
 // time is over. A turn that was refused is an error.
-func (x *syncer) await(ctx context.Context, t *syncedTurn) (*syncState, error) {
+func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	limit := events.Await{Seq: t.seq}.Within(time.Until(x.until))
-	err := x.awaitDecided(ctx, x.address, limit)
-	var st *syncState
+	err := x.host.AwaitDecided(ctx, x.address, limit)
+	var st *state
+	late := codeOf(err) == events.CodeTurnPending
 	if err == nil {
-		limited, cancel := context.WithDeadlineCause(ctx, x.until.Add(syncWait), ErrBusy)
+		limited, cancel := context.WithDeadline(ctx, x.until.Add(syncWait))
 		st, err = x.stateOf(limited, x.address)
+		late = err != nil && limited.Err() != nil && ctx.Err() == nil
 		cancel()
 	}
 	switch {
-	case errors.Is(err, errTurnPending), errors.Is(err, ErrBusy) && ctx.Err() == nil:
+	case late:
 		return nil, nil //nolint:nilnil // it is late
 	case err != nil:
 		return nil, err
@@ -232,19 +234,30 @@ func (x *syncer) await(ctx context.Context, t *syncedTurn) (*syncState, error) {
 	if n := int(t.number); n <= len(st.chain) && st.chain[n-1].Whole == t.whole {
 		return st, nil
 	}
-	out, err := x.outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: t.seq})
+	out, err := x.host.Outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: t.seq})
 	switch {
 	case err != nil:
 		return nil, err
-	case out.Accepted || out.Code == events.CodeStaleBase:
+	case out.Accepted || out.Code == events.CodeStaleBase || out.Code == events.CodeTurnConflict && int(t.number) <= len(st.chain):
 		return nil, errStale // other turns came in between, before it or after it
 	default:
-		return nil, refusalOf(out.Code, out.Message, out.Hint)
+		return nil, &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
 	}
 }
 
+// codeOf is the code of an error, also of one that another worker answered; "" for none.
+func codeOf(err error) events.Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*events.ServiceError](err); ok {
+		return e.Code
+	}
+	return events.CodeOf(err)
+}
+
 // refuse publishes that a provider refused a call, and waits for the history that fits.
-func (x *syncer) refuse(ctx context.Context, st *syncState, r *events.SyncRefused) error {
+func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) error {
 	o := struct {
 		V          int           `json:"v"`
 		ID         string        `json:"id"`
@@ -269,33 +282,33 @@ func (x *syncer) refuse(ctx context.Context, st *syncState, r *events.SyncRefuse
 	if err != nil {
 		return err
 	}
-	seq, _, err := x.publisher.deliver(ctx, events.KindOverflow, x.address, o.ID, body, true)
+	seq, err := x.host.Publish(ctx, events.KindOverflow, x.address, o.ID, body)
 	if err != nil {
 		return err
 	}
 	until := time.Now().Add(max(refusedWait, time.Until(x.until)))
 	x.until = until
 	for {
-		err := x.awaitDecided(ctx, x.address, events.Await{Seq: seq}.Within(time.Until(until)))
+		err := x.host.AwaitDecided(ctx, x.address, events.Await{Seq: seq}.Within(time.Until(until)))
 		var out *events.OutcomeResponse
 		if err == nil {
-			out, err = x.outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: seq})
+			out, err = x.host.Outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: seq})
 		}
 		switch {
-		case errors.Is(err, errTurnPending):
+		case codeOf(err) == events.CodeTurnPending:
 			x.warn(events.CodeLate, "")
 			return nil
 		case err != nil:
 			return err
+		case out.Code == events.CodeUnknownSession: // it has ended since
+			return nil
 		case !out.Accepted:
-			return refusalOf(out.Code, out.Message, out.Hint)
+			return &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
 		case out.Compaction != nil:
 			return nil
 		}
-		select { // it waits for a summary
-		case <-time.After(commitPause * 10):
-		case <-ctx.Done():
-			return whyEnded(ctx)
+		if err := x.host.Pause(ctx, resultPause); err != nil { // it waits for a summary
+			return err
 		}
 		if time.Now().After(until) {
 			return nil
@@ -304,7 +317,7 @@ func (x *syncer) refuse(ctx context.Context, st *syncState, r *events.SyncRefuse
 }
 
 // native is the answer that leaves the history as it is.
-func (x *syncer) native(st *syncState, t *syncedTurn) *events.SyncResponse {
+func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	n := x.history.Len()
 	out := x.response(st, n)
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
@@ -317,7 +330,7 @@ func (x *syncer) native(st *syncState, t *syncedTurn) *events.SyncResponse {
 	return out
 }
 
-func (x *syncer) response(st *syncState, count int) *events.SyncResponse {
+func (x *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
 	return &events.SyncResponse{
 		V: events.Version, Known: x.recorded, Count: int64(count), Hash: base, View: fmt.Sprintf("%d:%s", st.generation, viewDigest(base)),
@@ -328,7 +341,7 @@ func (x *syncer) response(st *syncState, count int) *events.SyncResponse {
 
 // answer states what to send of a history of which the session has the messages before an
 // index; what follows is kept.
-func (x *syncer) answer(ctx context.Context, st *syncState, have int) (any, error) {
+func (x *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	h, k := x.history, x.known
 	out := x.response(st, have)
 	view := st.view
@@ -382,7 +395,7 @@ func (x *syncer) answer(ctx context.Context, st *syncState, have int) (any, erro
 }
 
 // outputs renders a view, with the caller's own messages where it has them.
-func (x *syncer) outputs(ctx context.Context, st *syncState, view *compaction.View) ([]syncing.Output, error) {
+func (x *request) outputs(ctx context.Context, st *state, view *compaction.View) ([]syncing.Output, error) {
 	h, k := x.history, x.known
 	viewTurns := 0
 	if k.View > 0 {
@@ -413,16 +426,16 @@ func (x *syncer) outputs(ctx context.Context, st *syncState, view *compaction.Vi
 		}
 		return out
 	}
-	sourced, err := x.config.Partitions.Payloads.Sourced(ctx, x.address, view, own)
+	sourced, err := x.host.Sourced(ctx, x.address, view, own)
 	if err != nil && h.Before > 0 { // messages of the prefix that the dialect joins with others
 		clear(bySeq)
-		sourced, err = x.config.Partitions.Payloads.Sourced(ctx, x.address, view, own)
+		sourced, err = x.host.Sourced(ctx, x.address, view, own)
 	}
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
 		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
 	}
 	if err != nil {
-		return nil, orEnded(ctx, err)
+		return nil, err
 	}
 	out := make([]syncing.Output, len(sourced))
 	found := 0
@@ -458,7 +471,7 @@ func editedIn(v *compaction.View) map[compaction.Seq]bool {
 }
 
 // viewTurns are the turns that a view of the caller takes the place of.
-func (x *syncer) viewTurns(st *syncState) int {
+func (x *request) viewTurns(st *state) int {
 	end := x.history.Lead + x.known.View - x.known.Shift // messages of the session
 	for i := range st.chain {
 		if int(st.chain[i].End) >= end {
@@ -469,8 +482,8 @@ func (x *syncer) viewTurns(st *syncState) int {
 }
 
 // viewThrough is the history up to a turn, under the newest generation that has no later one.
-func (x *syncer) viewThrough(turns int) (view *compaction.View, generation int64, err error) {
-	_, _, err = x.inspect(x.address, func(l *compaction.Ledger) {
+func (x *request) viewThrough(turns int) (view *compaction.View, generation int64, err error) {
+	_, err = x.host.Inspect(x.address, func(l *compaction.Ledger) {
 		for generation = l.Generation(); generation > 0; generation-- {
 			if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
 				break
@@ -491,12 +504,12 @@ type givenView struct {
 }
 
 // viewsOf renders the views that the newest generations gave.
-func (x *syncer) viewsOf(ctx context.Context, st *syncState) ([]givenView, error) {
+func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	var out []givenView
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
 		var view *compaction.View
 		var through int64
-		if _, _, err := x.inspect(x.address, func(l *compaction.Ledger) {
+		if _, err := x.host.Inspect(x.address, func(l *compaction.Ledger) {
 			if through = l.GenerationThrough(gen); through > 0 {
 				view = l.ViewThrough(gen, through)
 			}
@@ -509,7 +522,7 @@ func (x *syncer) viewsOf(ctx context.Context, st *syncState) ([]givenView, error
 		key := viewKey{x.address, gen, st.chain[through-1].Whole}
 		v, ok := x.views.get(key)
 		if !ok {
-			sourced, err := x.config.Partitions.Payloads.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+			sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
 			if err != nil {
 				continue // its texts are gone, or it is none that was given
 			}

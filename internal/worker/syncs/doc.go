@@ -1,0 +1,34 @@
+// Package syncs answers syncs: it compares the history of an agent with the ledger of its
+// session, publishes what is new as turns, waits until they are decided, and states what of the
+// history to send.
+//
+//	s := syncs.New(host, config)
+//	answer, err := s.Answer(ctx, request)
+//
+// The package owns the order of these steps, and what is done when other turns come in between.
+// Matching and parts are package syncing's; ledgers, texts and the log are the [Host]'s.
+//
+// # Terms
+//
+// The base of a turn is the session that it was computed on: a number of turns and their digest.
+// A sync is late when its turn was not decided in its time. See docs/adr/0031.
+//
+// # Guarantees
+//
+//   - A turn names its base, so that a sync on an older session withdraws nobody's turn.
+//   - Its id follows from session, base and content: a retry, here or at another worker, is the
+//     same event.
+//   - An answer rests on what is committed.
+//   - A dry run publishes nothing.
+//
+// The simulation of package partition runs this code with crashes at every step.
+//
+// # Concurrency
+//
+// A [Syncer] is for any number of goroutines; syncs of one session wait for each other.
+//
+// # On failure
+//
+// A sync that fails may have published its turn: the same history again finds it. Where other
+// turns come in between three times the answer is stale_base.
+package syncs
