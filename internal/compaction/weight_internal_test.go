@@ -29,3 +29,17 @@ func TestWeight(t *testing.T) {
 		t.Errorf("1,000 entries weigh %d bytes", grown)
 	}
 }
+
+// The chain, by which a sync finds what a session has of a history, costs at most 32 bytes a
+// turn beside what is kept of each turn anyway.
+func TestChainWeight(t *testing.T) {
+	type unchained struct {
+		identity
+		seq Seq
+	}
+	cost := unsafe.Sizeof(turnRecord{}) - unsafe.Sizeof(unchained{})
+	t.Logf("chain_bytes_per_turn=%d", cost)
+	if cost > 32 {
+		t.Errorf("the chain costs %d bytes a turn", cost)
+	}
+}
