@@ -38,7 +38,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Level   Level  `json:"level"`
-	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, snapshots, disk, or files
+	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, snapshots, access, disk, or files
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"` // what to do
 	Figures
@@ -172,6 +172,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.partitions(ctx, js, s.Streams)
 	d.rejections(ctx, js)
 	d.snapshots(ctx, js, s.Streams)
+	d.access(ctx)
 	return s.Streams
 }
 

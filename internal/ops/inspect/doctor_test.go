@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -151,6 +152,48 @@ func TestDiagnoseBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	diagnose(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
+}
+
+// So is a user of a worker that may not write what workers write. One that is none of a worker is
+// only named, and the check stores nothing.
+func TestDiagnoseAccess(t *testing.T) {
+	worker := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$KV.PREFIXES.>"}}}
+	reader := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.>", "_INBOX.>"}}}
+	ns, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
+		Users: []*server.User{
+			{Username: "all", Password: "x"}, {Username: "worker", Password: "x", Permissions: worker}, {Username: "reader", Password: "x", Permissions: reader},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ns.Start()
+	t.Cleanup(ns.Shutdown)
+	if !ns.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	as := func(user string) *nats.Conn {
+		nc, err := connect.Open(t.Context(), connect.Options{URL: "nats://" + user + ":x@" + ns.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return nc
+	}
+	js, err := jetstream.New(as("all"), jetstream.WithDefaultTimeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, js)
+	diagnose(t, inspect.Target{Conn: as("all")}, "")
+	diagnose(t, inspect.Target{Conn: as("worker")}, "access: this user may not publish to $KV.PREFIXES.doctor.check")
+	diagnose(t, inspect.Target{Conn: as("reader")}, "")
+	for _, name := range []string{topology.LogStream, "KV_" + topology.LeasesBucket, "KV_" + topology.PrefixesBucket} {
+		if s, err := topology.State(t.Context(), js, name); err != nil || s.Last != 0 {
+			t.Errorf("%s: %v, its last sequence is %d, not 0", name, err, s.Last)
+		}
+	}
 }
 
 // A stream without room for another event is a problem.

@@ -57,6 +57,7 @@ type answered struct {
 	out     *events.SyncResponse
 	applied []events.Raw // what the parts give
 	tail    []events.Raw // of the history, that the session did not have
+	refused bool         // it may be late with what follows a refused call alone: without a tail
 	held    bool
 }
 
@@ -305,7 +306,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 		address.Session = out.Session
 	}
 	s.note("%s: %d of %s, generation %d through %+v, known %d, %d parts", c.name, len(flat), address.Session, out.Generation, out.Through, out.Known, len(out.Parts))
-	s.answers = append(s.answers, &answered{caller: c, address: address, out: out, applied: applied, tail: tail})
+	s.answers = append(s.answers, &answered{caller: c, address: address, out: out, applied: applied, tail: tail, refused: in.Refused != nil && late})
 	if out.Changed {
 		s.synced.Compacted++
 	}
@@ -363,6 +364,10 @@ func (c *caller) ownOnly(flat, applied []events.Raw) {
 	}
 }
 
+func sameMessages(a, b []events.Raw) bool {
+	return slices.EqualFunc(a, b, func(x, y events.Raw) bool { return bytes.Equal(x, y) })
+}
+
 func asBytes(list []events.Raw) [][]byte {
 	out := make([][]byte, len(list))
 	for i := range list {
@@ -405,7 +410,7 @@ func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) 
 		}
 	}
 	x, y := syncing.Apply(flat, first.Parts), syncing.Apply(flat, second.Parts)
-	if first.View != second.View || !slices.EqualFunc(x, y, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+	if first.View != second.View || !sameMessages(x, y) {
 		s.violated("%s: with a prefix the answer is\n%s\nwithout\n%s", c.name, y, x)
 	}
 }
@@ -662,9 +667,9 @@ func (s *simulation) holdAnswers(d *decide.Decider, a events.Address) error {
 		} else if l.Generation() != x.out.Generation {
 			continue
 		}
-		want := slices.Concat(s.render(view), x.tail)
-		x.held = slices.EqualFunc(want, x.applied, func(a, b events.Raw) bool { return bytes.Equal(a, b) })
-		if !x.held {
+		known := s.render(view)
+		want := slices.Concat(known, x.tail)
+		if x.held = sameMessages(want, x.applied) || x.refused && sameMessages(known, x.applied); !x.held {
 			s.note("at %+v %s was to be sent\n%s\nand is sent\n%s", l.Through(), x.caller.name, want, x.applied)
 		}
 	}

@@ -238,7 +238,7 @@ func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case out.Accepted || out.Code == events.CodeStaleBase || out.Code == events.CodeTurnConflict && int(t.number) <= len(st.chain):
+	case out.Accepted, out.Code == events.CodeStaleBase, out.Code == events.CodeTurnConflict:
 		return nil, errStale // other turns came in between, before it or after it
 	default:
 		return nil, &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
