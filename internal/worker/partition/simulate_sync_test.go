@@ -25,7 +25,7 @@ var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, base
 
 // Callers that sync, whatever crashes at any step of a sync, and whatever comes in between: a
 // session has the history of one caller, each message once; what the parts give of a history
-// is what the log says is to be sent; a caller receives nothing of another one; and one that
+// is what the log contains for it; a caller receives nothing of another one; and one that
 // remembers nothing is answered the same as one with a prefix.
 func TestSyncSimulation(t *testing.T) {
 	if *oneSeed > 0 {

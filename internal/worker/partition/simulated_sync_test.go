@@ -146,7 +146,7 @@ func (c *caller) add(groups int) {
 		c.made++
 		id := fmt.Sprintf("%s:%d;", c.name, c.made)
 		m, _ := c.a.messages(id)
-		if len(c.groups) == 0 { // calls are the same content whoever makes them; a history begins with a prompt
+		if len(c.groups) == 0 { // calls of two callers may be the same content; a history begins with a prompt
 			m = fmt.Sprintf(`{"role":"user","content":%q}`, c.a.text(id))
 		}
 		var list []events.Raw
@@ -356,8 +356,8 @@ func (c *caller) ownOnly(flat, applied []events.Raw) {
 	have, given := bytes.Join(asBytes(append(c.lineage(), flat...)), nil), bytes.Join(asBytes(applied), nil)
 	for _, a := range s.agents {
 		for _, other := range a.callers {
-			mark := []byte(other.name + ":")
-			if other != c && bytes.Contains(given, mark) && !bytes.Contains(have, mark) {
+			sign := []byte(other.name + ":")
+			if other != c && bytes.Contains(given, sign) && !bytes.Contains(have, sign) {
 				s.violated("%s is sent messages of %s: %s", c.name, other.name, given)
 			}
 		}
@@ -380,8 +380,8 @@ func asBytes(list []events.Raw) [][]byte {
 // that remembers nothing. All must be the same.
 func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) {
 	s := c.a.s
-	s.quiet = true
-	defer func() { s.quiet = false }()
+	s.alone = true
+	defer func() { s.alone = false }()
 	none := int64(0)
 	whole := events.SyncRequest{
 		Tenant: c.a.address.Tenant, Session: c.a.address.Session, Branch: c.branch, Format: events.OpenAI, Messages: flat, DryRun: true,
@@ -451,7 +451,7 @@ func (h *simulatedHost) between() error {
 	switch {
 	case h.o.ended:
 		return errUnserved
-	case s.quiet || s.found != nil:
+	case s.alone || s.found != nil:
 		return nil
 	case s.odds(2):
 		s.synced.Crashed++

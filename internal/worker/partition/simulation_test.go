@@ -45,7 +45,7 @@ type simulation struct {
 	answers    []*answered
 	eventBytes int
 	depth      int  // of syncs within syncs
-	quiet      bool // nothing happens between the steps of a sync
+	alone      bool // nothing happens between the steps of a sync
 
 	found error // the first violation that the simulation itself finds
 }

@@ -15,7 +15,7 @@
 //
 // # Guarantees
 //
-//   - A turn names its base, so that a sync on an older session withdraws nobody's turn.
+//   - A turn names its base, so that a sync on an older session retracts no turn of another caller.
 //   - Its id follows from session, base and content: a retry, here or at another worker, is the
 //     same event.
 //   - An answer rests on what is committed.
