@@ -481,9 +481,19 @@ func (x *request) viewTurns(st *state) int {
 	return len(st.chain)
 }
 
+// inspect shows the ledger of the session under the config: one that was loaded since it was
+// last read has no sums yet, which a view needs.
+func (x *request) inspect(read func(*compaction.Ledger)) error {
+	_, err := x.host.Inspect(x.address, func(l *compaction.Ledger) {
+		l.Describe(x.config)
+		read(l)
+	})
+	return err
+}
+
 // viewThrough is the history up to a turn, under the newest generation that has no later one.
 func (x *request) viewThrough(turns int) (view *compaction.View, generation int64, err error) {
-	_, err = x.host.Inspect(x.address, func(l *compaction.Ledger) {
+	err = x.inspect(func(l *compaction.Ledger) {
 		for generation = l.Generation(); generation > 0; generation-- {
 			if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
 				break
@@ -509,7 +519,7 @@ func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
 		var view *compaction.View
 		var through int64
-		if _, err := x.host.Inspect(x.address, func(l *compaction.Ledger) {
+		if err := x.inspect(func(l *compaction.Ledger) {
 			if through = l.GenerationThrough(gen); through > 0 {
 				view = l.ViewThrough(gen, through)
 			}
