@@ -28,6 +28,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
+	"compactd/internal/compaction"
 	"compactd/internal/disk"
 	"compactd/internal/exact"
 	"compactd/internal/memory"
@@ -72,6 +73,7 @@ type flags struct {
 	Lock              []string `env:"COMPACTD_LOCK" placeholder:"PATH" help:"A field of the policy that sessions cannot set, such as summarize.enabled, or a group. Can be repeated; what the flags above set is locked anyway."`
 	Unlock            []string `env:"COMPACTD_UNLOCK" placeholder:"PATH" help:"A field, or a group, that sessions can set although a flag sets it or the policy locks it."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
+	Prices            string   `env:"COMPACTD_PRICES" type:"path" placeholder:"FILE" help:"Prices of models, in JSON as internal/compaction/measure/prices/prices.json has them, in place of the built-in ones of the same names."`
 	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions held in memory; others are read from disk when they are needed (${default})."`
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Summarizer: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
@@ -121,7 +123,7 @@ func parser(f *flags, logFormat string) *kong.Kong {
 		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
 	return cli.Arrange(k, help, cli.Connection("nats"),
 		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every", "memory"}},
-		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "max-ledgers"}},
+		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "prices", "max-ledgers"}},
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
 		cli.Group{Title: "HTTP", Flags: []string{"http", "http-token", "http-token-file"}},
 		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds", "agents-user", "agents-password"}})
@@ -326,6 +328,9 @@ func (f *flags) load(policy string) (*policyfile.Settings, error) {
 		Policy: policy, Set: f.Set, Threshold: f.CompactThreshold, Disable: f.DisableCompaction,
 		Lock: f.Lock, Unlock: f.Unlock,
 	})
+	if err == nil && f.Prices != "" {
+		s.Config, err = f.priced(s.Config)
+	}
 	if err != nil || f.Counter == "estimate" {
 		return s, err
 	}
@@ -335,6 +340,22 @@ func (f *flags) load(policy string) (*policyfile.Settings, error) {
 	}
 	s.Config, err = s.Config.WithCounter(by)
 	return s, err
+}
+
+// priced is a config with the prices of a file.
+func (f *flags) priced(c *compaction.Config) (*compaction.Config, error) {
+	data, err := os.ReadFile(f.Prices)
+	if err != nil {
+		return nil, fmt.Errorf("--prices: %w", err)
+	}
+	prices, err := compaction.ReadPrices(data)
+	if err == nil {
+		c, err = c.WithPrices(prices)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--prices %s: %w", f.Prices, err)
+	}
+	return c, nil
 }
 
 // link is how this process reaches the server.

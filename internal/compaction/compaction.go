@@ -64,6 +64,9 @@ func DefaultWindows() Windows { return measure.DefaultWindows() }
 // DefaultPrices returns the table of the prices of models.
 func DefaultPrices() PriceTable { return measure.DefaultPrices() }
 
+// ReadPrices reads a table of prices in the form of the embedded one.
+func ReadPrices(data []byte) (PriceTable, error) { return measure.ReadPrices(data) }
+
 // OutputReserve is what a model may answer.
 func OutputReserve(window, maxOutput Tokens) Tokens { return measure.OutputReserve(window, maxOutput) }
 

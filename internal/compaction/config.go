@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -19,6 +20,7 @@ type Config struct {
 	Policy  Policy
 	Tenants map[string]Policy // whole policies of tenants that have their own
 	Windows Windows
+	Prices  PriceTable // what models charge, for what a compaction costs and saves
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
 	counter Counter            // nil estimates
@@ -36,6 +38,7 @@ type ConfigText struct {
 	Policy  Policy            `json:"policy"`
 	Tenants map[string]Policy `json:"tenants,omitzero"`
 	Windows Windows           `json:"windows"`
+	Prices  PriceTable        `json:"prices,omitzero"`
 	// Retention is in seconds, -1 for no bound; absent is 30 days.
 	Retention int64 `json:"retention_seconds,omitzero"`
 }
@@ -46,7 +49,7 @@ const counterEstimate = "estimate"
 // NewConfig validates the policy and returns the config with its hash. Tokens are
 // estimated, unless WithCounter names who counts them.
 func NewConfig(p Policy, w Windows) (*Config, error) {
-	return (&Config{Policy: p, Windows: w, retention: defaultRetention}).build()
+	return (&Config{Policy: p, Windows: w, Prices: measure.DefaultPrices(), retention: defaultRetention}).build()
 }
 
 // WithTenants returns the config with policies of tenants in place of its own.
@@ -76,6 +79,16 @@ func (c *Config) WithRetention(seconds int64) (*Config, error) {
 	return out.build()
 }
 
+// WithPrices returns the config with prices in place of those of the same models.
+func (c *Config) WithPrices(over PriceTable) (*Config, error) {
+	out := *c
+	var err error
+	if out.Prices, err = c.Prices.With(over); err != nil {
+		return nil, err
+	}
+	return out.build()
+}
+
 // build validates the policies and adds text and hash.
 func (c *Config) build() (*Config, error) {
 	if err := c.Policy.Validate(); err != nil {
@@ -93,7 +106,7 @@ func (c *Config) build() (*Config, error) {
 	if c.counter != nil {
 		name = c.counter.Name()
 	}
-	text, err := events.Marshal(ConfigText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, retentionText(c.retention)})
+	text, err := events.Marshal(ConfigText{RulesVersion, name, c.Policy, c.Tenants, c.Windows, c.Prices, retentionText(c.retention)})
 	if err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
@@ -119,7 +132,7 @@ func ConfigOf(t *ConfigText, counters ...Counter) (*Config, error) {
 		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
 			t.Rules, t.Counter, RulesVersion)
 	}
-	c := &Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows, retention: retentionOf(t.Retention)}
+	c := &Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows, Prices: t.Prices, retention: retentionOf(t.Retention)}
 	if i >= 0 {
 		c.counter = counters[i]
 	}

@@ -372,7 +372,7 @@ func (l *Ledger) through() events.Through {
 // provider's cache, since the summary will break it again; at the hard limit
 // everything is. It reports whether a session.compacted was emitted.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
-	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Truncate: truncate})
+	plan := d.planToPay(l, stage.Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
 	over := plan.After > plan.target || plan.Uses(events.StageTruncate)
 	summarized := plan.whole() && !plan.Uses(events.StageTruncate) // by a summary, though what was restored may be above the target
@@ -443,14 +443,14 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 
 // emitPlan emits a compaction by a plan, and brings l to the state after it.
 func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *events.Compacted {
-	before, stages := l.input(plan.Before, plan.whole()), l.reports(&plan)
+	before, stages, cache := l.input(plan.Before, plan.whole()), l.reports(&plan), l.breaks(&plan, d.now).report()
 	l.generations = append(l.generations, generation{From: l.Generation()})
 	l.resize(plan.After, plan.whole())
 	body := d.compaction(l, reason)
 	body.Compacted, body.TargetTokens = true, int64(plan.total)
 	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
-	body.StagesUsed, body.Stages, body.Edits = plan.Used, stages, plan.Edits
+	body.StagesUsed, body.Stages, body.Edits, body.Cache = plan.Used, stages, plan.Edits, cache
 	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
 	d.outs[len(d.outs)-1].View = l.viewOf(plan.Entries, body.Generation)
 	return body

@@ -1,6 +1,12 @@
 package compaction
 
-import "slices"
+import (
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/stage"
+	"compactd/internal/events"
+)
 
 // A summary in the background is requested by forecast: when the history may reach its
 // trigger sooner than a summary takes. Both follow from this session alone, in the time of
@@ -124,4 +130,139 @@ func (l *Ledger) preparationDue(input Tokens) bool {
 	default:
 		return l.forecasts() && l.summaryTime() >= leastForecast && input+burstFactor*l.growth.within(l.summaryTime()) >= t.Trigger
 	}
+}
+
+// A compaction breaks the cache that a provider keeps of a history: what follows the first
+// message that it changes is read, and paid for, again.
+// See docs/adr/0041.
+
+// maxTurnsAhead bounds how many turns are expected before the next compaction.
+const maxTurnsAhead = 100
+
+// unknownPrices are those of a model without a price: a token that is written into the cache
+// costs as much as eleven that are read from it.
+var unknownPrices = measure.Prices{Cached: 1, Write: 11}
+
+// cacheBreak is what a plan costs and saves by estimate, in tokens.
+type cacheBreak struct {
+	kept    Tokens // of the next call, in front of what changes
+	again   Tokens // behind it, that the provider had read
+	saved   Tokens // of each call
+	turns   int64  // until the next compaction
+	cold    bool   // the provider has dropped it by now
+	prices  measure.Prices
+	unknown bool // they are no model's
+}
+
+// mean is what each of the last turns added.
+func (g *growth) mean() (sum Tokens) {
+	n := min(g.taken, growthSteps)
+	for i := range n {
+		sum += Tokens(g.steps[i].tokens)
+	}
+	return sum / Tokens(max(n, 1))
+}
+
+// pause is how many milliseconds came before an event, since the last call.
+func (l *Ledger) pause(now int64) int64 {
+	switch {
+	case now != l.lastTurnAt || l.growth.taken == 0:
+		return now - l.lastTurnAt
+	case l.growth.taken == 1:
+		return forever // there was no call before
+	default:
+		return int64(l.growth.steps[(l.growth.taken-1)%growthSteps].after)
+	}
+}
+
+// turnsUntil is how many turns of the mean growth fit between an input and the trigger.
+func (l *Ledger) turnsUntil(input Tokens) int64 {
+	room := max(l.cache.thresholds.Trigger-input, 0)
+	return int64(min(room/max(l.usage.scaled(l.growth.mean()), 1), maxTurnsAhead))
+}
+
+// breaks returns what a plan does to the cache. What the newest turn brought is new either way.
+func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
+	before, after := l.inputs(p)
+	b := cacheBreak{saved: before - after, turns: l.turnsUntil(after), cold: l.pause(now) > l.cache.policy.Cache.Seconds*1000}
+	prices, ok := l.cache.config.Prices.Of(l.model.Name)
+	if b.prices, b.unknown = prices.For(before), !ok; !ok {
+		b.prices = unknownPrices
+	}
+	var first events.Position
+	for i := range p.Edits {
+		if at := p.Edits[i].Position; i == 0 || at.Compare(first) < 0 {
+			first = at
+		}
+	}
+	first.Part = 0
+	var rest, newest Tokens
+	for i := range p.Entries {
+		e := &p.Entries[i]
+		if e.Compare(first) < 0 {
+			continue
+		}
+		cost := l.cache.rate.Entry(e)
+		if rest += cost; int64(e.Turn) == l.LastTurn() {
+			newest += cost
+		}
+	}
+	b.kept = max(after-l.usage.scaled(rest), 0)
+	b.again = max(after-b.kept-l.usage.scaled(newest), 0)
+	return b
+}
+
+// lost and gained are what the break costs, and what it saves until the next compaction.
+func (b *cacheBreak) lost() measure.Money {
+	if b.cold {
+		return 0
+	}
+	return max(b.prices.Write-b.prices.Cached, 0).Times(b.again)
+}
+
+func (b *cacheBreak) gained() measure.Money {
+	return measure.Money(b.turns) * b.prices.Cached.Times(max(b.saved, 0))
+}
+
+// report is the break as it is published.
+func (b cacheBreak) report() *events.CacheBreak {
+	out := &events.CacheBreak{KeptTokens: int64(b.kept), RewrittenTokens: int64(b.again), Cold: b.cold, Turns: b.turns}
+	if !b.unknown {
+		out.Lost, out.Saved = int64(b.lost()), int64(b.gained())
+	}
+	return out
+}
+
+// planToPay plans a compaction for the target. One that breaks a warm cache, and saves less
+// until the next one than that costs, clears more at once, so that it is not repeated soon: until
+// it pays or a number of turns fit, and never below the least target.
+func (d *decision) planToPay(l *Ledger, m stage.Means) budgeted {
+	t, of := &l.cache.thresholds, &l.cache.policy.Cache
+	plan := l.plan(t.Target, m)
+	if of.Seconds == 0 || t.Least >= t.Target || plan.After > plan.target || plan.Uses(events.StageTruncate) {
+		return plan
+	}
+	b := l.breaks(&plan, d.now)
+	before, after := l.inputs(&plan)
+	newest := after - b.kept - b.again
+	enough := func(target Tokens) bool {
+		at := b
+		at.saved, at.again, at.turns = before-target, max(target-b.kept-newest, 0), l.turnsUntil(target)
+		return at.turns >= of.Turns || at.gained() >= at.lost()
+	}
+	if enough(after) {
+		return plan
+	}
+	least, most := t.Least, t.Target-1
+	for least < most { // the largest target that is enough
+		if mid := least + (most-least+1)/2; enough(mid) {
+			least = mid
+		} else {
+			most = mid - 1
+		}
+	}
+	if more := l.plan(least, m); more.After <= more.target && !more.Uses(events.StageTruncate) {
+		return more
+	}
+	return plan
 }

@@ -199,8 +199,23 @@ type Compacted struct {
 	MessagesOmitted bool     `json:"messages_omitted,omitzero"`
 	Edits           []Edit   `json:"edits"`
 	Summary         *Summary `json:"summary,omitzero"`
-	Budget          Budget   `json:"budget"`
-	Notes           []Note   `json:"notes,omitzero"`
+	// Cache is nil where nothing changed, and for a rewind.
+	Cache  *CacheBreak `json:"cache,omitzero"`
+	Budget Budget      `json:"budget"`
+	Notes  []Note      `json:"notes,omitzero"`
+}
+
+// CacheBreak is what a compaction does to the cache that the provider keeps of a history, by
+// estimate.
+type CacheBreak struct {
+	KeptTokens      int64 `json:"kept_tokens"`      // of the next call, in front of the first message that changed
+	RewrittenTokens int64 `json:"rewritten_tokens"` // behind it, without the newest turn: read again
+	Cold            bool  `json:"cold,omitzero"`    // the provider has dropped it by now: nothing is lost
+	Turns           int64 `json:"turns"`            // until the next compaction, at the pace of the last turns
+	// Lost is what reading again costs, and Saved what calls cost less until the next
+	// compaction, in billionths of a US dollar; absent for a model without a price.
+	Lost  int64 `json:"lost_nano_usd,omitzero"`
+	Saved int64 `json:"saved_nano_usd,omitzero"`
 }
 
 // BudgetChanged is a session.budget: a level was crossed, or an event has notes and

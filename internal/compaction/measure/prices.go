@@ -2,7 +2,10 @@ package measure
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"compactd/internal/events"
 	"compactd/internal/events/models"
@@ -11,6 +14,15 @@ import (
 // Money is an amount in billionths of a US dollar. A price in thousandths of a dollar for a
 // million tokens is the same number for one token.
 type Money int64
+
+// Times is what so many tokens cost, each of them this.
+func (m Money) Times(t Tokens) Money { return m * Money(min(t, mostPriced)) }
+
+// Bounds that keep amounts within 64 bits: tokens that are priced, and a price.
+const (
+	mostPriced Tokens = 1 << 32
+	mostPrice  Money  = 1_000_000
+)
 
 // Prices are what a model charges for one token. They are its list prices: no discount for
 // batches, no surcharge for a region.
@@ -63,6 +75,38 @@ func DefaultPrices() PriceTable {
 		panic(fmt.Sprintf("compaction: embedded table of prices: %v", err)) // a defect of the build
 	}
 	return t
+}
+
+// With returns the table with the prices of another in place of its own. Its error joins one
+// for each bad entry.
+func (t PriceTable) With(over PriceTable) (PriceTable, error) {
+	out := maps.Clone(t)
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(over)) {
+		p := over[name]
+		if p != nil && !p.valid() {
+			errs = append(errs, fmt.Errorf("%s: input, cached, write and output must be between 0 and %d thousandths of a dollar for a million tokens, and long.over above 0", name, mostPrice))
+		}
+		out[name] = p
+	}
+	return out, errors.Join(errs...)
+}
+
+func (p *Prices) valid() bool {
+	ok := func(all ...Money) bool {
+		return !slices.ContainsFunc(all, func(m Money) bool { return m < 0 || m > mostPrice })
+	}
+	l := p.Long
+	return ok(p.Input, p.Cached, p.Write, p.Output) && (l == nil || l.Over > 0 && ok(l.Input, l.Cached, l.Write, l.Output))
+}
+
+// ReadPrices reads a table of prices in the form of the embedded one.
+func ReadPrices(data []byte) (PriceTable, error) {
+	var t PriceTable
+	if err := events.UnmarshalStrict(data, &t); err != nil { //nolint:forbidigo // a file of the operator
+		return nil, fmt.Errorf("read prices: %w", err)
+	}
+	return t, nil
 }
 
 // Of returns the prices of a model: those of the longest name in the table that begins the

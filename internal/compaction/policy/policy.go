@@ -60,6 +60,7 @@ type Policy struct {
 	ToolOutput  ToolOutput  `json:"tool_output"`
 	Restore     Restore     `json:"restore"`
 	Files       Files       `json:"files"`
+	Cache       Cache       `json:"cache"`
 
 	// Locked are the paths of fields that sessions cannot set, such as
 	// summarize.enabled, or summarize for all of its fields.
@@ -198,6 +199,7 @@ func (p Policy) Validate() error {
 	p.Prune.Micro.validate(check)
 	errs = append(errs, p.ToolOutput.validate(), p.Restore.validate())
 	p.Files.validate(check)
+	p.Cache.validate(check)
 	for _, path := range p.Locked {
 		check(slices.ContainsFunc(allFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
 	}

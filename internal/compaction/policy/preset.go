@@ -59,6 +59,7 @@ func Default() Policy {
 		ToolOutput: defaultOutput(),
 		Restore:    defaultRestore(),
 		Files:      defaultFiles(),
+		Cache:      Cache{Seconds: 300, Turns: 24, Target: 500_000},
 	}
 }
 
@@ -75,6 +76,7 @@ func neurolinkPolicy() Policy {
 	p.Prune.ScaleBelow = 0
 	p.Restore.Enabled = false
 	p.Summarize.Prepare = p.Threshold
+	p.Cache.Seconds = 0
 	return p
 }
 

@@ -192,6 +192,23 @@ func (p *Summarize) Ceiling(available measure.Tokens) measure.Tokens {
 	return min(p.CeilingTokens, max(p.CeilingShare.Share(available), min(leastCeiling, available/10)))
 }
 
+// Cache is how far a compaction takes the cache into account that a provider keeps of a
+// history, and that is lost from the first message on that changes.
+type Cache struct {
+	// Seconds is how long a provider keeps what a call has read; 0 takes no account of it.
+	Seconds int64 `json:"seconds"`
+	// A compaction that breaks a warm cache, and saves less until the next one than that
+	// costs, leaves room for Turns turns, but aims for no less than the share Target.
+	Turns  int64       `json:"turns"`
+	Target measure.PPM `json:"target"`
+}
+
+func (p *Cache) validate(check func(ok bool, format string, args ...any)) {
+	check(0 <= p.Seconds && p.Seconds <= 86_400, "cache.seconds must be between 0 and 86400")
+	check(0 <= p.Turns && p.Turns <= 100, "cache.turns must be between 0 and 100")
+	check(0 < p.Target && p.Target <= measure.Million || p.Seconds == 0 && p.Target == 0, "cache.target must be above 0 and at most 1")
+}
+
 // Truncate is the policy of the last stage.
 type Truncate struct {
 	Enabled bool `json:"enabled"`

@@ -52,6 +52,7 @@ type Thresholds struct {
 	Trigger   measure.Tokens
 	Prepare   measure.Tokens
 	Target    measure.Tokens // what compaction aims for
+	Least     measure.Tokens // what it aims for where it clears more at once, at least
 
 	compacting, error, warning, info measure.Tokens // where these levels begin
 }
@@ -90,6 +91,7 @@ func (p *Policy) Thresholds(window, reserve measure.Tokens) Thresholds {
 	}
 	m.Trigger, m.Prepare, m.info = up(p.Threshold), up(p.Summarize.Prepare), up(p.Info)
 	m.Target = measure.Tokens(int64(of) * int64(p.Target) / int64(in))
+	m.Least = measure.Tokens(int64(of) * int64(min(p.Cache.Target, p.Target)) / int64(in))
 	p.grade(&m, window)
 	return m
 }

@@ -42,6 +42,7 @@ type Summary struct {
 	P50              float64 `json:"p50_ms"`
 	P99              float64 `json:"p99_ms"`
 	TokensSaved      int64   `json:"tokens_saved"`
+	Cost             Cost    `json:"cost,omitzero"`
 	Summaries        int     `json:"summaries"` // compactions that the stage took part in
 	WouldOverflow    int     `json:"would_overflow"`
 	Duplicates       int     `json:"duplicates"` // turns sent again under a random id, since the server had theirs
@@ -57,6 +58,7 @@ type Row struct {
 	Compactions int                  `json:"compactions"`
 	Stages      map[events.Stage]int `json:"stages"`
 	TokensSaved int64                `json:"tokens_saved"`
+	Cost        Cost                 `json:"cost,omitzero"`
 	// Overflow is the turn with which the history would not have fit any more without
 	// a compaction, an estimate from the published tokens; 0 is never.
 	Overflow         int64         `json:"overflow_turn"`
@@ -144,6 +146,7 @@ func (r *Report) Summary() Summary {
 		s.Compactions += row.Compactions
 		s.InvalidHistories += row.InvalidHistories
 		s.TokensSaved += row.TokensSaved
+		s.Cost.add(row.Cost)
 		s.Summaries += row.Stages[events.StageSummarize]
 		if row.Overflow > 0 {
 			s.WouldOverflow++
@@ -159,7 +162,7 @@ func (r *Report) Summary() Summary {
 func (s *SessionReport) row() Row {
 	return Row{
 		Session: s.Name, Turns: s.Turns, Messages: s.Messages, Peak: s.Peak(), Compactions: len(s.Generations), Stages: s.Stages(),
-		TokensSaved: s.Saved(), Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected,
+		TokensSaved: s.Saved(), Cost: s.Cost(), Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected,
 	}
 }
 

@@ -28,6 +28,19 @@ type Generation struct {
 	Before, After int64 // tokens
 	Messages      int
 	Violations    []validate.Violation
+	Cost          Cost
+}
+
+// Cost is what compactions cost and save by the prices of their models, in billionths of a US
+// dollar: on caches that they break, and on the calls until the next compaction of each.
+type Cost struct {
+	Lost  int64 `json:"lost_nano_usd"`
+	Saved int64 `json:"saved_nano_usd"`
+}
+
+func (c *Cost) add(o Cost) {
+	c.Lost += o.Lost
+	c.Saved += o.Saved
 }
 
 // sample is what a worker published of a session's size at a turn.
@@ -78,7 +91,13 @@ func (s *SessionReport) sample(turn, input, available int64) {
 }
 
 func generation(b *events.Compacted) Generation {
+	var cost Cost
+	if b.Cache != nil {
+		cost = Cost{b.Cache.Lost, b.Cache.Saved}
+	}
 	return Generation{
+		Cost: cost,
+
 		Number: b.Generation, Turn: b.Through.Turn, Reason: b.Reason, Stages: b.StagesUsed, Before: b.TokensBefore, After: b.TokensAfter,
 		Messages: len(b.Messages), Violations: validate.Messages(b.Format, b.Messages),
 	}
@@ -98,6 +117,14 @@ func (s *SessionReport) Saved() (tokens int64) {
 		tokens += g.Before - g.After
 	}
 	return tokens
+}
+
+// Cost is that of all compactions.
+func (s *SessionReport) Cost() (c Cost) {
+	for _, g := range s.Generations {
+		c.add(g.Cost)
+	}
+	return c
 }
 
 // Stages counts the compactions that each stage took part in.

@@ -82,6 +82,9 @@ func (r *Report) writeSums(w io.Writer) error {
 		units.Count(s.Turns, "turn"), units.Count(s.Compactions, "compaction"), s.InvalidHistories, s.Rejected, s.Undelivered)
 	fmt.Fprintf(&b, "%s saved, %s with a summary, %s would have overflowed\n",
 		units.Count(s.TokensSaved, "token"), units.Count(s.Summaries, "compaction"), units.Count(s.WouldOverflow, "session"))
+	if s.Cost != (Cost{}) {
+		fmt.Fprintf(&b, "%s saved on calls until the next compaction of each, %s lost on caches\n", units.Dollars(s.Cost.Saved), units.Dollars(s.Cost.Lost))
+	}
 	if r.Unanswered > 0 {
 		fmt.Fprintf(&b, "no worker returned the state of %s: the peak is that of the last outcome\n", units.Count(r.Unanswered, "session"))
 	}

@@ -19,6 +19,14 @@ func Count[T ~int | ~int64](n T, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
+// Dollars is an amount in billionths of a US dollar, such as $1.20, with more places below one.
+func Dollars[T ~int64](n T) string {
+	if d := float64(n) / 1e9; d >= 1 || d <= -1 {
+		return fmt.Sprintf("$%.2f", d)
+	}
+	return fmt.Sprintf("$%.4f", float64(n)/1e9)
+}
+
 // List is names with commas between them.
 func List[T ~string](names []T) string {
 	out := make([]string, len(names))

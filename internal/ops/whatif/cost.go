@@ -97,11 +97,3 @@ func (w *simulation) invalidate(b *events.Compacted, raw []events.Raw, history [
 	w.cache.same = min(w.cache.same, w.ruler.fixed()+w.ruler.of(history[:n]))
 	return nil
 }
-
-// dollars writes an amount, with more places where it is small.
-func dollars(m compaction.Money) string {
-	if d := float64(m) / 1e9; d >= 1 || d <= -1 {
-		return fmt.Sprintf("$%.2f", d)
-	}
-	return fmt.Sprintf("$%.4f", float64(m)/1e9)
-}

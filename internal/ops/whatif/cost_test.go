@@ -23,7 +23,7 @@ func TestCharge(t *testing.T) {
 		{"what is gone is not lost", cache{read: 0, all: 30 * k, same: 3 * k}, 22 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 22 * k, Lost: 7 * k * 11, LostTokens: 7 * k}},
 		{"a cold cache loses nothing", cache{read: -1 << 40, all: 8 * k, same: 3 * k}, 4 * k, Costs{Calls: 1, Input: 10 * k * 12, Saved: 4 * k * 12}},
 	} {
-		w := &simulation{ruler: newRuler(), cache: x.cache, sum: newFigures()}
+		w := &simulation{ruler: newRuler(compaction.DefaultPrices()), cache: x.cache, sum: newFigures()}
 		w.ruler.prices, w.ruler.priced = price, true
 		w.ruler.history = 10*k - w.ruler.fixed()
 		w.sum.Saved = x.saved
@@ -34,7 +34,7 @@ func TestCharge(t *testing.T) {
 			t.Errorf("%s: the cache holds %+v", x.name, w.cache)
 		}
 	}
-	w := &simulation{ruler: newRuler(), sum: newFigures()}
+	w := &simulation{ruler: newRuler(compaction.DefaultPrices()), sum: newFigures()}
 	w.charge(0)
 	w.chargeSummary(1, 1)
 	if w.sum.Costs != (Costs{}) {

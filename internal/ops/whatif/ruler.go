@@ -26,8 +26,8 @@ type ruler struct {
 	fields [2]events.Raw // system and tools, as they were sent last
 }
 
-func newRuler() *ruler {
-	r := &ruler{windows: compaction.DefaultWindows(), table: compaction.DefaultPrices()}
+func newRuler(prices compaction.PriceTable) *ruler {
+	r := &ruler{windows: compaction.DefaultWindows(), table: prices}
 	r.model(&events.Model{})
 	return r
 }

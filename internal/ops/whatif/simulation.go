@@ -49,9 +49,13 @@ type dueJob struct {
 const simulated compaction.Seq = 1 << 48
 
 func newSimulation(s *Session, c *compaction.Config, delay int64) *simulation {
+	prices := compaction.DefaultPrices()
+	if c != nil {
+		prices = c.Prices
+	}
 	w := &simulation{
 		session: s, config: c, delay: delay, emitted: func(*Event, []compaction.Outcome) {},
-		own: newCore(s.Address), same: s.Decided, jobs: map[string]*events.Job{}, awaits: map[string]bool{}, ruler: newRuler(), sum: newFigures(),
+		own: newCore(s.Address), same: s.Decided, jobs: map[string]*events.Job{}, awaits: map[string]bool{}, ruler: newRuler(prices), sum: newFigures(),
 	}
 	if s.Decided && c != nil {
 		w.base = newCore(s.Address)

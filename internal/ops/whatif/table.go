@@ -100,10 +100,10 @@ func (r *Report) costs(rows []row) []row {
 		return rows
 	}
 	rows = append(rows,
-		row{"cost of input", func(f *Figures) string { return dollars(f.Costs.Input) }},
-		row{"  saved by compactions", func(f *Figures) string { return dollars(f.Costs.Saved) }},
-		row{"  lost on caches", func(f *Figures) string { return dollars(f.Costs.Lost) }},
-		row{"cost of summaries", func(f *Figures) string { return dollars(f.Costs.Summaries) }},
+		row{"cost of input", func(f *Figures) string { return units.Dollars(f.Costs.Input) }},
+		row{"  saved by compactions", func(f *Figures) string { return units.Dollars(f.Costs.Saved) }},
+		row{"  lost on caches", func(f *Figures) string { return units.Dollars(f.Costs.Lost) }},
+		row{"cost of summaries", func(f *Figures) string { return units.Dollars(f.Costs.Summaries) }},
 	)
 	return r.known(rows, "calls without a price", func(f *Figures) int { return int(f.Calls - f.Costs.Calls) })
 }
