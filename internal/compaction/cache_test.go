@@ -31,6 +31,7 @@ func TestClearsPay(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			p := withoutSummaries()
+			p.Cache.Turns = 24
 			if x.change != nil {
 				x.change(&p)
 			}

@@ -261,7 +261,8 @@ func (d *decision) planToPay(l *Ledger, m stage.Means) budgeted {
 			most = mid - 1
 		}
 	}
-	if more := l.plan(least, m); more.After <= more.target && !more.Uses(events.StageTruncate) {
+	more := l.plan(least, m)
+	if more.After <= more.target && more.After < plan.After && !more.Uses(events.StageTruncate) {
 		return more
 	}
 	return plan

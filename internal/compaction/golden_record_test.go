@@ -75,6 +75,7 @@ func goldenPolicies(t *testing.T) *compaction.Config {
 		}
 		p.Prune.MinimumTokens, p.Prune.ProtectTokens = 200, 1000
 		p.Prune.Micro.Tools = []string{"read", "bash"}
+		p.Cache.Seconds = 0
 		tenants[name] = p
 	}
 	c, err := defaultConfig(t).WithTenants(tenants)

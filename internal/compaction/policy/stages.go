@@ -198,7 +198,8 @@ type Cache struct {
 	// Seconds is how long a provider keeps what a call has read; 0 takes no account of it.
 	Seconds int64 `json:"seconds"`
 	// A compaction that breaks a warm cache, and saves less until the next one than that
-	// costs, leaves room for Turns turns, but aims for no less than the share Target.
+	// costs, leaves room for Turns turns, but aims for no less than the share Target. With 0
+	// turns it aims for the target of the policy.
 	Turns  int64       `json:"turns"`
 	Target measure.PPM `json:"target"`
 }
