@@ -3,6 +3,7 @@ package compaction_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"image"
 	"image/png"
@@ -12,6 +13,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
+	"compactd/internal/testkit/strict"
 )
 
 // picture is a PNG of a size, in base64.
@@ -108,6 +110,13 @@ func TestMediaLimits(t *testing.T) {
 				}
 				if v := validate.Messages(c.format, raw); len(v) > 0 {
 					t.Fatalf("turn %d: %v", n, v)
+				}
+				call := strict.Call{Provider: c.provider, Model: c.model}
+				for _, m := range raw {
+					call.Messages = append(call.Messages, json.RawMessage(m))
+				}
+				if refusals := strict.Refuse(call); (c.format == events.Anthropic || c.format == events.Bedrock) && len(refusals) > 0 {
+					t.Fatalf("turn %d: %v", n, refusals)
 				}
 				all := whole(raw)
 				if got := strings.Count(all, block); got > c.most {

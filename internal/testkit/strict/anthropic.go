@@ -106,6 +106,7 @@ var anthropicRules = []Rule{
 			r.refuse(0, "A maximum of 4 blocks with cache_control may be provided. Found %d.", n)
 		}
 	}},
+	{"media", anthropic, "platform.claude.com/docs/en/build-with-claude/vision, General limits, 2026-11", checkMedia},
 	{"bound_thinking", []string{"anthropic", "bedrock", "openrouter"}, preservedThinking, checkBound},
 }
 

@@ -3,6 +3,7 @@ package strict
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,9 @@ func TestPlanted(t *testing.T) {
 			`{"type":"text","text":"a","cache_control":{}},{"type":"text","text":"a","cache_control":{}}]}`)},
 		"anthropic bound_thinking": {Model: "claude-fable-5-2", Messages: raws(question,
 			`{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"s"},{"type":"text","text":"b"}]}`)},
+		"anthropic media": {Messages: raws(`{"role":"user","content":[` + strings.Repeat(`{"type":"image"},`, 600) + `{"type":"tool_result","content":[{"type":"image"}]}]}`)},
+		"bedrock media": {Model: "anthropic.claude-haiku-4-5", Messages: raws(`{"role":"user","content":[` +
+			strings.Repeat(`{"image":{}},`, 100) + `{"toolResult":{"content":[{"image":{}}]}}]}`)},
 		"openai roles":      {Messages: raws(`{"role":"king","content":"a"}`)},
 		"openai content":    {Messages: raws(`{"role":"user","content":null}`)},
 		"openai tool_calls": {Messages: raws(question, calls, question)},
