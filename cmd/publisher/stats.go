@@ -56,5 +56,6 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		"usage", fmt.Sprintf("%.1f %%", float64(b.UsagePPM)/10_000),
 		"left to the trigger", fmt.Sprintf("%d %%", b.PercentLeft),
 		"needs compaction", s.NeedsCompaction,
+		"done again", fmt.Sprintf("%d reads, %d other calls", s.Rereads, s.Reruns),
 		"summary", summary)
 }

@@ -210,6 +210,9 @@ func (l *Ledger) append(t *Turn, generation int64) {
 			l.anchor(t.usage, t.generation, l.prompt().Total())
 		}
 		e.Turn = uint32(len(l.turns))
+		if e.Kind == measure.KindCall {
+			l.regret.called(&e)
+		}
 		l.link(&e)
 		l.entries.add(e)
 		l.cache.visible += l.cache.rate.Entry(&e)
@@ -291,6 +294,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	if !b.Compacted {
 		return
 	}
+	was := l.results()
 	l.compactedTo = l.entries.n
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
@@ -311,6 +315,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 		unused.Unused++
 		l.prepared = &unused
 	}
+	l.regret.compacted(was, l.results())
 	before := l.cache.visible
 	l.recount()
 	after := l.cache.visible

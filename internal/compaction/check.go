@@ -18,6 +18,7 @@ type Stats struct {
 	Parked     int
 	Prepared   bool // a summary is ready
 	Waiting    bool // one was requested
+	Regret     Regret
 }
 
 // Stats describes the session under a config as it would be with another model;
@@ -31,7 +32,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	return Stats{
 		Budget: l.Budget(), Messages: l.draft().Messages(),
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
-		Prepared: l.prepared != nil, Waiting: l.job != nil,
+		Prepared: l.prepared != nil, Waiting: l.job != nil, Regret: l.Regret(),
 	}, nil
 }
 

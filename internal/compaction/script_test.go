@@ -138,7 +138,11 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		if len(d.CmdArgs) > 0 {
 			return fmt.Sprintf("%s left=%d%%", budgetLine(st.Budget), st.Budget.PercentLeft)
 		}
-		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state())
+		again := ""
+		if st.Regret != (compaction.Regret{}) {
+			again = fmt.Sprintf(" rereads=%d reruns=%d", st.Regret.Rereads, st.Regret.Reruns)
+		}
+		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s%s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state(), again)
 	case "pending":
 		return s.pending(a)
 	case "plan":

@@ -105,6 +105,8 @@ type StatsResponse struct {
 	Prepared        bool    `json:"prepared"`         // a summary is ready
 	Waiting         bool    `json:"waiting"`          // a summary was requested
 	NeedsCompaction bool    `json:"needs_compaction"` // as budget.should_compact
+	Rereads         int64   `json:"rereads"`          // files read again that a compaction had taken out of view
+	Reruns          int64   `json:"reruns"`           // other calls made again, of which it had taken the results
 	Budget          Budget  `json:"budget,omitzero"`  // absent when the session is not known
 }
 

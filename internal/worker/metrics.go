@@ -54,6 +54,7 @@ type metrics struct {
 	invalid                          prometheus.Counter
 	compactions, stages, tokensSaved *prometheus.CounterVec
 	rejected, noted, omitted         *prometheus.CounterVec
+	repeated                         *prometheus.CounterVec
 	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	retries                          *prometheus.CounterVec
@@ -103,6 +104,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		compactions:   counters("compactions_total", "Compactions published, by result: compacted, or the code of the reason why not.", labelReason, labelResult),
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
+		repeated:      counters("repeated_calls_total", "Calls of agents that repeat one whose result a compaction had taken out of view: reads of files, and runs of other tools.", labelKind),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
 		noted:         counters("noted_total", "Notes beside outcomes, about events that were taken.", labelCode),
 		invalid:       counter("invalid_histories_total", "Histories that were not valid for their provider, and were stored without messages: a defect."),
@@ -145,6 +147,13 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 // defects are the codes that the alert CompactdDefect is about.
 var defects = []events.Code{events.CodeInternal, events.CodeSessionReset}
 
+// onApplied counts an event, and what its agent did again.
+func (m *metrics) onApplied(e observe.Applied) {
+	m.applied(e.Kind).Inc()
+	m.repeated.WithLabelValues("read").Add(float64(e.Regret.Rereads))
+	m.repeated.WithLabelValues("run").Add(float64(e.Regret.Reruns))
+}
+
 // listener counts what a worker does.
 func (m *metrics) listener() observe.Listener {
 	return observe.Listener{
@@ -154,7 +163,7 @@ func (m *metrics) listener() observe.Listener {
 				m.failures.Inc()
 			}
 		},
-		Applied:      func(e observe.Applied) { m.applied(e.Kind).Inc() },
+		Applied:      m.onApplied,
 		Fetched:      func(observe.Fetched) { m.fetched.Inc() },
 		Committed:    m.onCommitted,
 		Checkpointed: m.onCheckpointed,

@@ -45,7 +45,8 @@ type Summary struct {
 	Cost             Cost    `json:"cost,omitzero"`
 	Summaries        int     `json:"summaries"` // compactions that the stage took part in
 	WouldOverflow    int     `json:"would_overflow"`
-	Duplicates       int     `json:"duplicates"` // turns sent again under a random id, since the server had theirs
+	Repeated         int64   `json:"repeated_calls"` // whose results a compaction had taken out of view
+	Duplicates       int     `json:"duplicates"`     // turns sent again under a random id, since the server had theirs
 	Each             []Row   `json:"each"`
 }
 
@@ -64,6 +65,8 @@ type Row struct {
 	Overflow         int64         `json:"overflow_turn"`
 	InvalidHistories int           `json:"invalid_histories"`
 	Rejected         []events.Code `json:"rejected"`
+	// Repeated counts calls that repeat one whose result a compaction had taken out of view.
+	Repeated int64 `json:"repeated_calls"`
 }
 
 // report waits for the workers and collects what they published.
@@ -151,6 +154,7 @@ func (r *Report) Summary() Summary {
 		if row.Overflow > 0 {
 			s.WouldOverflow++
 		}
+		s.Repeated += sr.Repeated
 		for _, g := range sr.Generations {
 			s.TokensBefore += g.Before
 			s.TokensAfter += g.After
@@ -162,7 +166,7 @@ func (r *Report) Summary() Summary {
 func (s *SessionReport) row() Row {
 	return Row{
 		Session: s.Name, Turns: s.Turns, Messages: s.Messages, Peak: s.Peak(), Compactions: len(s.Generations), Stages: s.Stages(),
-		TokensSaved: s.Saved(), Cost: s.Cost(), Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected,
+		TokensSaved: s.Saved(), Cost: s.Cost(), Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected, Repeated: s.Repeated,
 	}
 }
 

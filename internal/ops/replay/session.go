@@ -13,6 +13,7 @@ type SessionReport struct {
 	Messages    int
 	Generations []Generation
 	Rejected    []events.Code
+	Repeated    int64 // calls that repeat one whose result a compaction had taken out of view
 
 	address events.Address
 	sizes   []int    // of the turns' payloads, in bytes
@@ -82,6 +83,7 @@ func (s *SessionReport) note(body any) *events.Compacted {
 // end takes how the session stood after its last turn.
 func (s *SessionReport) end(stats *events.StatsResponse) {
 	if stats.Known {
+		s.Repeated = stats.Rereads + stats.Reruns
 		s.sample(stats.Through.Turn, stats.Budget.EstimatedInput, stats.Budget.AvailableInput)
 	}
 }

@@ -85,6 +85,9 @@ func (r *Report) writeSums(w io.Writer) error {
 	if s.Cost != (Cost{}) {
 		fmt.Fprintf(&b, "%s saved on calls until the next compaction of each, %s lost on caches\n", units.Dollars(s.Cost.Saved), units.Dollars(s.Cost.Lost))
 	}
+	if s.Repeated > 0 {
+		fmt.Fprintf(&b, "%s whose result a compaction had taken out of view\n", units.Count(s.Repeated, "repeated call"))
+	}
 	if r.Unanswered > 0 {
 		fmt.Fprintf(&b, "no worker returned the state of %s: the peak is that of the last outcome\n", units.Count(r.Unanswered, "session"))
 	}

@@ -15,6 +15,7 @@ type core struct {
 	ledger  *compaction.Ledger
 	texts   map[compaction.Seq][]events.Message
 	made    map[uint64]*events.Summary // by sequence
+	regret  compaction.Regret          // of all that was decided
 }
 
 func newCore(a events.Address) *core {
@@ -33,9 +34,10 @@ func (c *core) decide(e *Event, config *compaction.Config) []compaction.Outcome 
 	if err != nil {
 		return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: c.address}, err, config)
 	}
-	known := c.ledger.HasTurns()
+	known, regret := c.ledger.HasTurns(), c.ledger.Regret()
 	outs, next := compaction.Decide(c.ledger, in, config)
 	next.Install(c.ledger)
+	c.regret = c.regret.Plus(c.ledger.Regret().Minus(regret))
 	if known && !c.ledger.HasTurns() { // it has ended
 		c.ledger = compaction.NewLedger(c.address)
 	}

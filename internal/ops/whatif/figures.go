@@ -34,6 +34,11 @@ type Figures struct {
 	Blocked int `json:"blocked"`
 	Over    int `json:"over_window"`
 
+	// Rereads are reads of files that a compaction had taken out of view, and Reruns other calls
+	// that it had taken the results of.
+	Rereads int64 `json:"rereads"`
+	Reruns  int64 `json:"reruns"`
+
 	// Overflow is the turn with which the history would no longer have fit its model
 	// if nothing had been taken off, by the ruler; 0 is never, and for all sessions
 	// together. Overflowing counts the sessions that have one.
@@ -114,6 +119,8 @@ func (f *Figures) add(o *Figures) {
 	f.Costs.add(&o.Costs)
 	f.Blocked += o.Blocked
 	f.Over += o.Over
+	f.Rereads += o.Rereads
+	f.Reruns += o.Reruns
 	f.Overflowing += o.Overflowing
 	for k, s := range o.Facts {
 		f.Facts[k] = f.Facts[k].Plus(s)

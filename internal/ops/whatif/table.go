@@ -86,6 +86,8 @@ func (r *Report) rows() []row {
 		row{"turns over the limit", of(func(f *Figures) int { return f.Blocked })},
 		row{"calls over the window", of(func(f *Figures) int { return f.Over })},
 	)
+	rows = r.known(rows, "files read again", func(f *Figures) int { return int(f.Rereads) })
+	rows = r.known(rows, "calls made again", func(f *Figures) int { return int(f.Reruns) })
 	for _, k := range facts.Kinds {
 		rows = append(rows, row{"facts: " + strings.ReplaceAll(k.Name, "_", " "), func(f *Figures) string { return f.Facts[k.Name].String() }})
 	}

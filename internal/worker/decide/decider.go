@@ -26,6 +26,8 @@ type Decider struct {
 	clock   uint64 // uses of ledgers so far
 	seen    uint64 // clock when EvictUnused was last called
 	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
+
+	Regret compaction.Regret // that the last event showed
 }
 
 // New returns a decider without ledgers that decides under c.
@@ -36,6 +38,7 @@ func New(c *compaction.Config) *Decider {
 // Process decides an event and applies it. It reports whether the event holds text
 // that a view may show.
 func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
+	d.Regret = compaction.Regret{}
 	k, err := d.open(e)
 	if err != nil {
 		return d.reject(e, err), false
@@ -141,9 +144,10 @@ func (d *Decider) decide(k *Entry, e Event) (outs []compaction.Outcome, err erro
 		d.reset(k)
 		return nil, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins again")
 	}
-	known := l.HasTurns()
+	known, regret := l.HasTurns(), l.Regret()
 	installs = true
 	d.next.Install(l)
+	d.Regret = l.Regret().Minus(regret)
 	d.changed(k, l, known, e.Kind)
 	return outs, nil
 }

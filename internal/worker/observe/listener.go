@@ -92,6 +92,7 @@ type Applied struct {
 	Kind      events.Kind
 	Outcomes  int
 	Pending   uint64 // events of the partition behind it, when it was sent to the worker
+	Regret    compaction.Regret
 }
 
 // Fetched is one event that was read by its sequence. What it is decides what becomes of it,

@@ -92,7 +92,7 @@ func TestReadAhead(t *testing.T) {
 		}
 		want = append(want, data)
 		alone += blocks(read(), sessions)
-		queue = append(queue, group{[]emitted{{address: a, outcome: o}}, position{seq: compaction.Seq(s + 1)}})
+		queue = append(queue, group{outcomes: []emitted{{address: a, outcome: o}}, end: position{seq: compaction.Seq(s + 1)}})
 	}
 	set.Payloads.Invalidate()
 	for name, share := range map[string]int{"all at once": sessions, "a quarter at once": sessions / 4, "none fits": 0} {

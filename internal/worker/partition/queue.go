@@ -12,6 +12,7 @@ import (
 type group struct {
 	outcomes []emitted
 	end      position
+	regret   compaction.Regret
 }
 
 // emitted is one outcome on its way.
@@ -85,7 +86,7 @@ func (q *queue) confirm(t emitted) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
-		q.add(group{[]emitted{t}, q.end})
+		q.add(group{outcomes: []emitted{t}, end: q.end})
 	}
 }
 

@@ -14,7 +14,7 @@ func TestHasCommitted(t *testing.T) {
 	a, b := events.Address{Tenant: "t", Session: "a"}, events.Address{Tenant: "t", Session: "b"}
 	q := &queue{
 		end:    position{seq: 9},
-		groups: []group{{[]emitted{{address: b}}, position{seq: 4}}, {[]emitted{{address: b}, {address: a}}, position{seq: 7}}},
+		groups: []group{{outcomes: []emitted{{address: b}}, end: position{seq: 4}}, {outcomes: []emitted{{address: b}, {address: a}}, end: position{seq: 7}}},
 	}
 	for _, test := range []struct {
 		address events.Address
