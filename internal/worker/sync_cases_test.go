@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
@@ -92,6 +93,27 @@ func TestSyncCases(t *testing.T) {
 		a.sync(0, `,"on_diverge":"branch"`) // the same branch
 		if a.last.Session != branch || env.turnsOf(branch) != 2 {
 			t.Errorf("%s, then %s with %d turns", branch, a.last.Session, env.turnsOf(branch))
+		}
+	})
+	t.Run("ended and begun again", func(t *testing.T) {
+		a := agent(t, "again")
+		a.add("user", "Why does it fail? It must not, and the reason is in none of the logs.")
+		for round := 1; round <= 3; round++ { // within the time that the server compares message ids
+			a.sync(0, "")
+			if got := env.turnsOf(a.session); got != round || a.last.Turns != 1 {
+				t.Fatalf("begun %d times: %d turns in the log, %d in the session", round, got, a.last.Turns)
+			}
+			a.wantContext()
+			env.publish(events.KindEnd, a.session, fmt.Appendf(nil, `{"id":"end-%d"}`, round))
+			for end := time.Now().Add(waitLimit); ; time.Sleep(20 * time.Millisecond) {
+				out, bad := a.request(0, `,"dry_run":true`)
+				if bad == nil && out.Turns == 0 {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("the session has not ended: %+v %+v", out, bad)
+				}
+			}
 		}
 	})
 	t.Run("a shorter history", func(t *testing.T) {

@@ -65,7 +65,7 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 	if err != nil {
 		return nil, err
 	}
-	base, last := st.base(), &syncedTurn{seq: st.last.Seq}
+	base, last := st.base(), &syncedTurn{seq: max(st.last.Seq, x.ended)}
 	if !whole(st.chain) && len(st.chain) > 0 { // of a ledger of 0.1.0: the base has no digest
 		base = events.Expect{}
 	}
@@ -238,6 +238,9 @@ func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case out.Accepted && len(st.chain) == 0: // a turn of the same id, of the session before it ended
+		x.ended = t.seq
+		return nil, errStale
 	case out.Accepted, out.Code == events.CodeStaleBase, out.Code == events.CodeTurnConflict:
 		return nil, errStale // other turns came in between, before it or after it
 	default:

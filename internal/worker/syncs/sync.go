@@ -110,7 +110,8 @@ type request struct {
 	known    syncing.Known
 	format   events.Format
 	warnings []events.SyncWarning
-	recorded int64 // messages that the session had before
+	recorded int64  // messages that the session had before
+	ended    uint64 // a turn that began the session, before it ended and is to begin again
 }
 
 // Answer takes the history of an agent, and answers what of it to send.
@@ -146,8 +147,9 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 				return nil, err
 			}
 		}
+		ended := x.ended
 		out, err := x.once(ctx, st)
-		if events.CodeOf(err) == events.CodeStaleBase && try < maxStale {
+		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
 			continue
 		}
 		return out, err
