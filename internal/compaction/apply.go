@@ -211,7 +211,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 		}
 		e.Turn = uint32(len(l.turns))
 		if e.Kind == measure.KindCall {
-			l.regret.called(&e)
+			l.regret.Called(&e)
 		}
 		l.link(&e)
 		l.entries.add(e)
@@ -294,7 +294,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	if !b.Compacted {
 		return
 	}
-	was := l.results()
+	was := measure.ResultsOf(l.visible())
 	l.compactedTo = l.entries.n
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
@@ -315,7 +315,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 		unused.Unused++
 		l.prepared = &unused
 	}
-	l.regret.compacted(was, l.results())
+	l.regret.Compacted(was, measure.ResultsOf(l.visible()))
 	before := l.cache.visible
 	l.recount()
 	after := l.cache.visible

@@ -16,10 +16,13 @@ type Stats struct {
 	Generation int64
 	Through    events.Through
 	Parked     int
-	Prepared   bool // a summary is ready
-	Waiting    bool // one was requested
-	Regret     Regret
+	Prepared   bool             // a summary is ready
+	Waiting    bool             // one was requested
+	Repeated   measure.Repeated // since its first turn
 }
+
+// Repeated is how often the session did again what a compaction had taken out of view.
+func (l *Ledger) Repeated() measure.Repeated { return l.regret.Repeated }
 
 // Stats describes the session under a config as it would be with another model;
 // what want leaves empty is as the session has it. Its error, an [events.Invalid],
@@ -32,7 +35,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	return Stats{
 		Budget: l.Budget(), Messages: l.draft().Messages(),
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
-		Prepared: l.prepared != nil, Waiting: l.job != nil, Regret: l.Regret(),
+		Prepared: l.prepared != nil, Waiting: l.job != nil, Repeated: l.Repeated(),
 	}, nil
 }
 

@@ -55,7 +55,7 @@ type Ledger struct {
 	prepared *stage.Summary
 	breaker  breaker
 	growth   growth
-	regret   regret
+	regret   measure.Regret
 	took     []int64 // how long the last summaries took, in milliseconds
 
 	changed changed // since it was stored

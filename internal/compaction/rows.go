@@ -68,7 +68,7 @@ type Header struct {
 	Job         *pendingJob    `json:"job,omitzero"`
 	Prepared    *stage.Summary `json:"prepared,omitzero"`
 	Breaker     breaker        `json:"breaker"`
-	Regret      regret         `json:"regret,omitzero"`
+	Regret      measure.Regret `json:"regret,omitzero"`
 	Growth      []uint32       `json:"growth,omitzero"`
 	GrownAt     int64          `json:"grown_ms,omitzero"`
 	Took        []int64        `json:"took_ms,omitzero"`

@@ -139,8 +139,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			return fmt.Sprintf("%s left=%d%%", budgetLine(st.Budget), st.Budget.PercentLeft)
 		}
 		again := ""
-		if st.Regret != (compaction.Regret{}) {
-			again = fmt.Sprintf(" rereads=%d reruns=%d", st.Regret.Rereads, st.Regret.Reruns)
+		if st.Repeated != (measure.Repeated{}) {
+			again = fmt.Sprintf(" rereads=%d reruns=%d", st.Repeated.Rereads, st.Repeated.Reruns)
 		}
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s%s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state(), again)
 	case "pending":

@@ -138,8 +138,8 @@ func Changed(parts []events.SyncPart, n int) bool {
 	return n > 0 && (len(parts) != 1 || parts[0].Keep == nil) || n == 0 && len(parts) > 0
 }
 
-// Find notes which messages from ≤ i < to of a history outputs are: the same content, in the
-// same order.
+// Find notes which messages from ≤ i < to of a history outputs are: the same content and ids of
+// calls, in the same order. Of two calls alike each is answered by a result of its own.
 func Find(h *History, from, to int, outputs []Output) {
 	places := map[events.Digest][]int{}
 	for i := from; i < to; i++ {
@@ -150,8 +150,12 @@ func Find(h *History, from, to int, outputs []Output) {
 	for i := range outputs {
 		o := &outputs[i]
 		o.From, o.To, o.Untouched = 0, 0, false
+		ids, _ := h.calls(o.Raw)
 		for _, at := range places[h.Format.DigestOf([]events.Raw{o.Raw})] {
-			if at >= next {
+			if at < next {
+				continue
+			}
+			if theirs, _ := h.calls(h.At(at)); slices.Equal(ids, theirs) {
 				o.From, o.To, o.Untouched = at, at+1, true
 				next = at + 1
 				break

@@ -188,3 +188,16 @@ func TestMember(t *testing.T) {
 		}
 	}
 }
+
+// Of two calls alike a history keeps the one whose result follows: contents say nothing of ids.
+func TestFindByIDs(t *testing.T) {
+	call := func(id string) events.Raw {
+		return events.Raw(`{"role":"assistant","content":"","tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"read","arguments":"{\"path\":\"a.go\"}"}}]}`)
+	}
+	h := syncing.Read(events.OpenAI, []events.Raw{call("a"), events.Raw(`{"role":"tool","tool_call_id":"a","content":"old"}`), call("b")}, 0)
+	out := []syncing.Output{{Raw: call("b")}, {Raw: call("c")}}
+	syncing.Find(h, 0, h.Len(), out)
+	if !out[0].Untouched || out[0].From != 2 || out[1].Untouched {
+		t.Errorf("%+v", out)
+	}
+}

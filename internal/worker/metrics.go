@@ -150,8 +150,8 @@ var defects = []events.Code{events.CodeInternal, events.CodeSessionReset}
 // onApplied counts an event, and what its agent did again.
 func (m *metrics) onApplied(e observe.Applied) {
 	m.applied(e.Kind).Inc()
-	m.repeated.WithLabelValues("read").Add(float64(e.Regret.Rereads))
-	m.repeated.WithLabelValues("run").Add(float64(e.Regret.Reruns))
+	m.repeated.WithLabelValues("read").Add(float64(e.Repeated.Rereads))
+	m.repeated.WithLabelValues("run").Add(float64(e.Repeated.Reruns))
 }
 
 // listener counts what a worker does.

@@ -11,7 +11,8 @@
 // provider's multiplier. An [Entry] is one tool call, one tool result or a run of other
 // content of a message, without its text. A [Profile] is one way to estimate tokens, a
 // [Rate] is a profile for one provider. A [Meter] estimates, or counts with a [Counter].
-// [Windows] is the table of context windows, a [PriceTable] that of list prices.
+// [Windows] is the table of context windows, a [PriceTable] that of list prices. [Regret] counts
+// what an agent did again after a compaction.
 //
 // # Guarantees
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/internal/summarize"
@@ -15,7 +16,7 @@ type core struct {
 	ledger  *compaction.Ledger
 	texts   map[compaction.Seq][]events.Message
 	made    map[uint64]*events.Summary // by sequence
-	regret  compaction.Regret          // of all that was decided
+	again   measure.Repeated           // by all that was decided
 }
 
 func newCore(a events.Address) *core {
@@ -34,10 +35,10 @@ func (c *core) decide(e *Event, config *compaction.Config) []compaction.Outcome 
 	if err != nil {
 		return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: c.address}, err, config)
 	}
-	known, regret := c.ledger.HasTurns(), c.ledger.Regret()
+	known, again := c.ledger.HasTurns(), c.ledger.Repeated()
 	outs, next := compaction.Decide(c.ledger, in, config)
 	next.Install(c.ledger)
-	c.regret = c.regret.Plus(c.ledger.Regret().Minus(regret))
+	c.again = c.again.Plus(c.ledger.Repeated().Minus(again))
 	if known && !c.ledger.HasTurns() { // it has ended
 		c.ledger = compaction.NewLedger(c.address)
 	}

@@ -111,7 +111,7 @@ func (w *simulation) take(e *Event) error {
 	}
 	turns, generation := w.own.ledger.LastTurn(), w.own.ledger.Generation()
 	outs := w.own.decide(e, config)
-	w.sum.Rereads, w.sum.Reruns = w.own.regret.Rereads, w.own.regret.Reruns
+	w.sum.Rereads, w.sum.Reruns = w.own.again.Rereads, w.own.again.Reruns
 	w.emitted(e, outs)
 	w.compare(e, outs, generation)
 	if !w.own.ledger.HasTurns() {

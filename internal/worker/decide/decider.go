@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -27,7 +28,7 @@ type Decider struct {
 	seen    uint64 // clock when EvictUnused was last called
 	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
 
-	Regret compaction.Regret // that the last event showed
+	Repeated measure.Repeated // by the last event
 }
 
 // New returns a decider without ledgers that decides under c.
@@ -38,7 +39,7 @@ func New(c *compaction.Config) *Decider {
 // Process decides an event and applies it. It reports whether the event holds text
 // that a view may show.
 func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
-	d.Regret = compaction.Regret{}
+	d.Repeated = measure.Repeated{}
 	k, err := d.open(e)
 	if err != nil {
 		return d.reject(e, err), false
@@ -144,10 +145,10 @@ func (d *Decider) decide(k *Entry, e Event) (outs []compaction.Outcome, err erro
 		d.reset(k)
 		return nil, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins again")
 	}
-	known, regret := l.HasTurns(), l.Regret()
+	known, repeated := l.HasTurns(), l.Repeated()
 	installs = true
 	d.next.Install(l)
-	d.Regret = l.Regret().Minus(regret)
+	d.Repeated = l.Repeated().Minus(repeated)
 	d.changed(k, l, known, e.Kind)
 	return outs, nil
 }

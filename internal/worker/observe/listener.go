@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -92,7 +93,7 @@ type Applied struct {
 	Kind      events.Kind
 	Outcomes  int
 	Pending   uint64 // events of the partition behind it, when it was sent to the worker
-	Regret    compaction.Regret
+	Repeated  measure.Repeated
 }
 
 // Fetched is one event that was read by its sequence. What it is decides what becomes of it,

@@ -68,7 +68,7 @@ func (i *intake) receive(m jetstream.Msg) {
 	if e.Pending == 0 {
 		wakeUp(i.logEmpty)
 	}
-	observe.Call(i.set.config.Listener.Applied, observe.Applied{Partition: i.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(g.outcomes), Pending: e.Pending, Regret: g.regret})
+	observe.Call(i.set.config.Listener.Applied, observe.Applied{Partition: i.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(g.outcomes), Pending: e.Pending, Repeated: g.repeated})
 }
 
 // linger lets outcomes gather after a commit while there is a backlog to read.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -12,7 +13,7 @@ import (
 type group struct {
 	outcomes []emitted
 	end      position
-	regret   compaction.Regret
+	repeated measure.Repeated
 }
 
 // emitted is one outcome on its way.

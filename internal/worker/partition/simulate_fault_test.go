@@ -11,4 +11,4 @@ func TestFaultSimulation(t *testing.T) { simulate(t, max(*seeds, 25_000)) }
 func TestSoakSimulation(t *testing.T) { simulate(t, max(*seeds, 250_000)) }
 
 // The same as TestSyncSimulation, at least 20,000 times.
-func TestFaultSyncSimulation(t *testing.T) { simulateSyncs(t, max(*seeds, 20_500)) }
+func TestFaultSyncSimulation(t *testing.T) { simulateSyncs(t, max(*seeds, 22_000)) }

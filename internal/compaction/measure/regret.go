@@ -1,0 +1,123 @@
+package measure
+
+import "slices"
+
+// maxGone bounds how many files and how many commands are remembered of those that a
+// compaction took out of view.
+const maxGone = 64
+
+// Regret counts what an agent did again after a compaction had taken its result out of view:
+// what would have been needed later. It follows from the log alone. A change of a file makes
+// reading it again no regret, and running any command again neither.
+// See docs/adr/0043.
+type Regret struct {
+	Reads []Key `json:"reads,omitzero"` // files whose contents went, the oldest first
+	Runs  []Key `json:"runs,omitzero"`  // other calls whose results went
+	Repeated
+}
+
+// Repeated is how often a session did again what a compaction had taken out of view: files that
+// it read, and other calls with the same arguments.
+type Repeated struct {
+	Rereads int64 `json:"rereads,omitzero"`
+	Reruns  int64 `json:"reruns,omitzero"`
+}
+
+// Plus adds two counts.
+func (r Repeated) Plus(o Repeated) Repeated {
+	return Repeated{r.Rereads + o.Rereads, r.Reruns + o.Reruns}
+}
+
+// Minus is by how much r is more.
+func (r Repeated) Minus(o Repeated) Repeated {
+	return Repeated{r.Rereads - o.Rereads, r.Reruns - o.Reruns}
+}
+
+// Called counts a call that came.
+func (r *Regret) Called(call *Entry) {
+	found := false
+	switch {
+	case call.Path != 0 && !call.Flags.Has(FlagRead):
+		r.Reads, _ = without(r.Reads, call.Path)
+		r.Runs = nil
+	case call.Path != 0:
+		if r.Reads, found = without(r.Reads, call.Path); found {
+			r.Rereads++
+		}
+	default:
+		if r.Runs, found = without(r.Runs, runOf(call)); found {
+			r.Reruns++
+		}
+	}
+}
+
+// Compacted notes what was in view before a compaction, and is not any more.
+func (r *Regret) Compacted(before, after Results) {
+	r.Reads = gone(r.Reads, before.reads, after.reads)
+	r.Runs = gone(r.Runs, before.runs, after.runs)
+}
+
+// Results are the files and the other calls of which the whole result is in view.
+type Results struct{ reads, runs []Key }
+
+// ResultsOf lists those of a view, in its order.
+func ResultsOf(view []Entry) (out Results) {
+	calls := map[Key]*Entry{}
+	for i := range view {
+		e := &view[i]
+		call := calls[e.Call]
+		switch {
+		case e.Kind == KindCall:
+			calls[e.Call] = e
+		case e.Kind == KindRestored && e.Path != 0:
+			out.reads = append(out.reads, e.Path)
+		case !e.Whole():
+		case call == nil || e.Call == 0:
+			if e.Path != 0 {
+				out.reads = append(out.reads, e.Path)
+			}
+		case call.Flags.Has(FlagRead):
+			out.reads = append(out.reads, call.Path)
+		default:
+			if k := runOf(call); k != 0 {
+				out.runs = append(out.runs, k)
+			}
+		}
+	}
+	return out
+}
+
+// runOf is the key of a call that reads no file: its tool and arguments; 0 where these are too
+// long to be known.
+func runOf(call *Entry) Key {
+	if call.Variant == 0 || call.Path != 0 {
+		return 0
+	}
+	return call.Tool*0x9e3779b97f4a7c15 ^ call.Variant
+}
+
+// without is a list without a key, and whether it had it. Copies of a regret share lists: they
+// are never written to.
+func without(list []Key, key Key) (out []Key, found bool) {
+	if !slices.Contains(list, key) {
+		return list, false
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(k Key) bool { return k == key }), true
+}
+
+// gone adds to a list what only before has, the newest last, and takes from it what after has.
+func gone(list, before, after []Key) []Key {
+	in := make(map[Key]bool, len(after))
+	for _, k := range after {
+		in[k] = true
+	}
+	var out []Key
+	for _, k := range slices.Backward(slices.Concat(list, before)) {
+		if len(out) < maxGone && !in[k] {
+			in[k] = true
+			out = append(out, k)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
