@@ -106,7 +106,7 @@ func checkOperator(t *testing.T, url string) {
 	if err != nil || events.Unmarshal(m.Data, &stats) != nil || stats.V != events.Version {
 		t.Errorf("stats: %v, %+v", err, stats)
 	}
-	if err := nc.LastError(); err != nil {
+	if err := nc.LastError(); err != nil && !strings.Contains(err.Error(), `"$KV.LEASES.doctor"`) { // what doctor tries: no worker's user
 		t.Errorf("the operator was refused: %v", err)
 	}
 }

@@ -84,6 +84,9 @@ func inOrder(t *rapid.T, a *agent, f events.Format, raw []events.Raw) {
 
 // comesFrom reports whether a rendered part is what an edit leaves of a part.
 func comesFrom(p, sent events.Part) bool {
+	if p.Text == measure.MediaText && p.Kind == events.PartText && sent.Kind == events.PartImage {
+		return true
+	}
 	if p.Kind != sent.Kind || p.CallID != sent.CallID || p.Images != sent.Images || !bytes.Equal(p.Args, sent.Args) {
 		return false
 	}
@@ -106,13 +109,13 @@ var limited = regexp.MustCompile(`\n\n\[(?:Output truncated from|\.\.\. \d+ byte
 // with images, words of the system and arguments keep their bytes.
 func TestTrimParts(t *testing.T) {
 	p := withoutSummaries()
-	p.Profile = "seed"
+	p.Profile, p.Prune.ToTarget = "seed", false
 	a := newAgent(t, configOf(t, p))
 	long := func(s string) string { return strings.Repeat(s, 4000/len(s)) }
 	text := func(s string) object { return object{"type": "text", "text": s} }
 	image := object{"type": "image", "source": object{"type": "url", "url": "https://example.com/a.png"}}
 	sent := raws(
-		object{"role": "user", "content": []object{text("Look. "), image, text(long("First. ")), image, text(long("Second. "))}},
+		object{"role": "user", "content": []object{text("Look. "), image, text(long("First. ")), text(long("Second. ")), image}},
 		object{"role": "assistant", "content": []object{
 			{"type": "thinking", "thinking": long("Hm. "), "signature": "c2ln"},
 			text(long("I see. ")),

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/traits"
 )
@@ -62,9 +63,13 @@ func (d *Draft) mediaUnits(i int) int64 {
 	return d.rate.PlaceholderUnits(events.OpClear)
 }
 
-// ReduceMedia clears media until the history has at most target tokens.
-func (d *Draft) ReduceMedia(target measure.Tokens, protectedTools []string) {
-	for _, i := range d.media(protectedTools, false) {
+// ReduceMedia clears media until the history has at most target tokens, where the policy prunes
+// to its target.
+func (d *Draft) ReduceMedia(target measure.Tokens, p *policy.Prune) {
+	if !p.Enabled || !p.ToTarget {
+		return
+	}
+	for _, i := range d.media(p.ProtectedTools, false) {
 		if d.Repaired() <= target {
 			return
 		}

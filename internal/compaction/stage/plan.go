@@ -107,7 +107,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		}
 		d.reduce(p, window, &m)
 		if m.Summary == nil { // which leaves them behind as it is
-			d.ReduceMedia(m.Target, p.Prune.ProtectedTools)
+			d.ReduceMedia(m.Target, &p.Prune)
 		}
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
@@ -124,7 +124,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 			d.keepPins()
 			d.truncateBehind(m.Target, p.Truncate.Fraction)
 		})
-		d.finishTruncate(&m, p.Prune.ProtectedTools)
+		d.finishTruncate(&m, &p.Prune)
 		d.restore(&m, &p.Restore)
 	}})
 	h.Heads = p.Prune.ToTarget

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -153,12 +154,12 @@ func (d *Draft) worthMore() func(i int) bool {
 
 // finishTruncate is the end of the last stage: what is restored gives way before contents
 // are cut, and those only while the history is over what is enough.
-func (d *Draft) finishTruncate(m *Means, protectedTools []string) {
+func (d *Draft) finishTruncate(m *Means, p *policy.Prune) {
 	if d.Repaired() > m.Enough {
 		d.release(m.Target)
 	}
 	if d.Repaired() > m.Enough {
-		d.ReduceMedia(m.Target, protectedTools)
+		d.ReduceMedia(m.Target, p)
 	}
 	if d.Repaired() > m.Enough {
 		d.Trim(m.Target, m.Enough)
