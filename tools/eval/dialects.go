@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -27,7 +28,7 @@ func evalDialects(ctx context.Context, c *corpus, p printer) error {
 	var worst [len(inDialect{})]float64
 	for _, f := range append([]events.Format{""}, events.Formats()...) { // as recorded first
 		var all inDialect
-		largest := ""
+		var largest strings.Builder
 		for _, r := range c.long() {
 			got, err := r.in(ctx, f, tokens, policy)
 			if err != nil {
@@ -40,7 +41,7 @@ func evalDialects(ctx context.Context, c *corpus, p printer) error {
 				all[i] = all[i].Plus(s)
 				if d := math.Abs(s.Ratio() - recorded[r.name][i].Ratio()); d > worst[i] {
 					worst[i] = d
-					largest += fmt.Sprintf("; %s of %s %s for %s", shareNames[i], r.name, s, recorded[r.name][i])
+					fmt.Fprintf(&largest, "; %s of %s %s for %s", shareNames[i], r.name, s, recorded[r.name][i])
 				}
 			}
 		}
@@ -51,8 +52,8 @@ func evalDialects(ctx context.Context, c *corpus, p printer) error {
 		for i, s := range all {
 			p.line(fmt.Sprintf("dialect_%s/%s", shareNames[i], name), s.Ratio(), goal{}, s.String())
 		}
-		if largest != "" {
-			p.note("%s%s", name, largest)
+		if largest.Len() > 0 {
+			p.note("%s%s", name, largest.String())
 		}
 	}
 	for i, d := range worst {
