@@ -50,7 +50,7 @@ func TestReadAhead(t *testing.T) {
 		t.Fatal("no slot")
 	}
 	for n := 1; n < sessions; n++ {
-		s.hold("t", delivery(n), func() func() { return func() {} })
+		s.hold("t", delivery(n))
 	}
 	m, has := p.readAhead(t.Context(), s, "t", delivery(0)), 0
 	for n := 0; ; n++ {

@@ -6,7 +6,7 @@
 //
 //	job ── taken ──► summarizing ──► published ──► acknowledged
 //	          ▲           │ models busy, failure that may pass
-//	          └── delayed ┘ at most 5 deliveries, then published as failed
+//	          └── delayed ┘ at most 5 tries, then published as failed
 //
 // Terms: a lane is the urgency of a job, with slots, a share of them for one tenant, and
 // limits of time (lanes.go); a delivery is one try.
@@ -27,5 +27,7 @@
 // # On failure
 //
 // A worker that crashes repeats at most a try: the server delivers the job to another one
-// after 30 s without a sign of life. After five deliveries the job is published as failed.
+// after 30 s without a sign of life. After five tries, or a few more of a job that is minutes
+// old, the job is published as failed. A delivery that rested because its tenant had too many
+// jobs is no try.
 package jobs

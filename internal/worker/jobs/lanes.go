@@ -33,6 +33,9 @@ var laneTerms = map[events.Lane]laneLimits{
 	events.LaneBackground: {slots: 3, share: 2, maxWait: 4 * time.Minute, limit: 10 * time.Minute},
 }
 
+// maxAge is after what time a job is requested again, if it has no result (compaction/job.go).
+const maxAge = 15 * time.Minute
+
 // firstWait is the pause before the second try of a job whose models are busy and
 // do not say for how long; it doubles with each try.
 const firstWait = 10 * time.Second
@@ -41,7 +44,7 @@ const firstWait = 10 * time.Second
 // last delivery waits for nothing. Clocks that differ only make it longer or
 // shorter, never longer than the lane's.
 func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration {
-	if delivery >= jobDeliveries {
+	if delivery >= tries(age) {
 		return 0
 	}
 	return min(max(0, t.maxWait-age), t.maxWait)

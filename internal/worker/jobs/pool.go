@@ -27,10 +27,13 @@ const (
 	// jobAckWait is how long a job may go without a sign of life before another
 	// worker gets it.
 	jobAckWait = 30 * time.Second
-	// jobDeliveries is how often a job is tried before it is published as failed. The
-	// server has no bound: a job whose deliveries all ended with their worker is
-	// delivered once more, to be published as failed, and none is lost without an outcome.
+	// jobDeliveries is how often a job is tried before it is published as failed; see
+	// [tries]. The server has no bound: a job whose deliveries all ended with their worker
+	// is delivered once more, to be published as failed, and none is lost without an outcome.
 	jobDeliveries = 5
+	// heldPause is how long a job rests that a worker cannot hold as well. Such a delivery
+	// is no try.
+	heldPause = 2 * time.Minute
 	// lanePause is how long a lane rests before its consumer is made again.
 	lanePause = time.Second
 	// jobPause is how long a job rests after a failure that may pass.
@@ -76,6 +79,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       jobAckWait,
 		MaxDeliver:    -1,
+		MaxAckPending: -1, // each worker bounds what it holds
 	})
 	if err != nil {
 		return err
@@ -84,7 +88,11 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 	tenants := newShares(laneTerms[lane].share)
 	var busy sync.WaitGroup
 	defer tenants.drop(func(m jetstream.Msg) { p.ack("give job back", m.NakWithDelay(0)) })
+	renewing, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.renewHeld(renewing, tenants)
 	defer busy.Wait()
+	defer tenants.close() // the other jobs of this lane would wait for all that are held
 	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullHeartbeat(stream.Heartbeat))
 	if err != nil {
 		return err
@@ -104,7 +112,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 		tenant := tenantOf(m)
 		if !tenants.take(tenant) { // the slots that are left are for others
 			<-free
-			if !tenants.hold(tenant, m, func() func() { return p.keepAlive(ctx, m) }) {
+			if !tenants.hold(tenant, m) {
 				p.ack("give job back", m.NakWithDelay(heldPause))
 			}
 			continue
@@ -231,14 +239,35 @@ func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
+// renewHeld reports to the server that jobs wait for a slot here, until ctx ends.
+func (p *Pool) renewHeld(ctx context.Context, tenants *shares) {
+	t := time.NewTicker(jobAckWait / 3)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			tenants.each(func(m jetstream.Msg) { p.ack("keep job", m.InProgress()) })
+		}
+	}
+}
+
+// tries is how many deliveries a job may have had that was requested so long ago: as many as may
+// end with their worker, and those that rested because their tenant had too many jobs.
+func tries(age time.Duration) uint64 {
+	return jobDeliveries + uint64(min(max(0, age), maxAge)/heldPause)
+}
+
 // result summarizes. Its error is worth another try; what is not becomes a
 // summary that states why there is none. A job that every worker crashed on is not tried.
 func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
-	if err = errCrashed; d.number <= jobDeliveries {
+	most := tries(time.Since(d.requestedAt))
+	if err = errCrashed; d.number <= most {
 		s, err = p.summarize(ctx, d)
 	}
 	if err != nil {
-		if d.number < jobDeliveries && !final(err) || ctx.Err() != nil {
+		if d.number < most && !final(err) || ctx.Err() != nil {
 			return nil, err
 		}
 		s = &events.Summary{Failure: failureOf(err), Record: []events.RecordLine{}}
@@ -275,7 +304,7 @@ func failureOf(err error) string {
 
 var (
 	errPanic   = errors.New("panic")
-	errCrashed = fmt.Errorf("job exceeded %d deliveries; every worker that took it crashed", jobDeliveries)
+	errCrashed = errors.New("job was delivered too often; every worker that took it crashed")
 	errLimit   = errors.New("the try took longer than its lane allows")
 )
 

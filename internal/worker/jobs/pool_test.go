@@ -77,7 +77,7 @@ func TestPauses(t *testing.T) {
 			if left == 0 {
 				break
 			}
-			if n >= jobDeliveries {
+			if n >= tries(age) {
 				r.Fatalf("delivery %d has %s left", n, left)
 			}
 			after := time.Duration(rapid.Int64Range(0, int64(left)).Draw(r, "after"))
@@ -101,9 +101,12 @@ func TestPauses(t *testing.T) {
 // message is a delivery that records how it is acknowledged.
 type message struct {
 	jetstream.Msg
+	data     []byte
 	renewals atomic.Int64
 	given    []time.Duration
 }
+
+func (m *message) Data() []byte { return m.data }
 
 func (m *message) InProgress() error { m.renewals.Add(1); return nil }
 
@@ -126,6 +129,52 @@ func TestKeepAlive(t *testing.T) {
 			t.Errorf("%d renewals of a job that has a result", n)
 		}
 	})
+}
+
+// What waits for a slot of its tenant is renewed as well, as long as it waits.
+func TestHeldAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := Pool{Listener: &observe.Listener{}}, newShares(1)
+		a, b := &message{}, &message{}
+		s.take("t")
+		s.hold("t", a)
+		s.hold("t", b)
+		ctx, cancel := context.WithCancel(t.Context())
+		go p.renewHeld(ctx, s)
+		time.Sleep(jobAckWait + time.Second)
+		if m, ok := s.next("t"); !ok || m != a {
+			t.Fatal("the first is not the next")
+		}
+		time.Sleep(jobAckWait)
+		cancel()
+		time.Sleep(time.Hour)
+		if x, y := a.renewals.Load(), b.renewals.Load(); x != 3 || y != 6 {
+			t.Errorf("%d and %d renewals", x, y)
+		}
+	})
+}
+
+// A job that rested because its tenant has many is not given up for that, also when each try
+// rests until its time is over; one whose workers crash is, after a few.
+func TestTries(t *testing.T) {
+	deliveries := func(each time.Duration) (n uint64) {
+		for age := time.Duration(0); ; age += each {
+			if n++; n > tries(age) || age > 24*time.Hour {
+				return n
+			}
+		}
+	}
+	for age := time.Duration(0); age < maxAge; age += heldPause {
+		if n := uint64(age/heldPause) + 1; n > tries(age) || n >= tries(age) {
+			t.Errorf("after %d rests no try is left", n-1)
+		}
+	}
+	if n := deliveries(jobAckWait); n < jobDeliveries || n > 2*jobDeliveries {
+		t.Errorf("%d workers crash", n)
+	}
+	if tries(-time.Hour) != jobDeliveries {
+		t.Error("a clock that is behind takes tries away")
+	}
 }
 
 // A job without a result is delivered again: after a delay if models are busy, after a report for

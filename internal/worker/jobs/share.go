@@ -3,20 +3,17 @@ package jobs
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/events"
 )
 
+// maxHeld and maxHeldBytes bound the jobs of one lane that wait in a worker for a slot of their
+// tenant, and whose deliveries it renews while they do.
 const (
-	// maxHeld bounds the jobs of one lane that wait in a worker for a slot of their
-	// tenant, and that give signs of life while they do.
-	maxHeld = 64
-	// heldPause is how long a job rests that a worker cannot hold as well. It uses
-	// up a delivery: a tenant with so many jobs harms itself first.
-	heldPause = 30 * time.Second
+	maxHeld      = 4096
+	maxHeldBytes = 16 << 20
 )
 
 // shares are the slots of one lane by tenant.
@@ -27,13 +24,14 @@ type shares struct {
 	working map[string]int
 	waiting map[string][]*held
 	held    int
+	bytes   int // of those held
 	ahead   int // of those held: read ahead, or being read
+	closed  bool
 }
 
 // held is a job that waits for a slot of its tenant.
 type held struct {
 	m    jetstream.Msg
-	stop func() // ends its signs of life
 	read *texts // nil for none
 }
 
@@ -61,17 +59,29 @@ func (s *shares) take(tenant string) bool {
 	return true
 }
 
-// hold keeps a job until its tenant has a slot, unless too many are held. keep
-// starts the signs of life of a job.
-func (s *shares) hold(tenant string, m jetstream.Msg, keep func() (stop func())) bool {
+// hold keeps a job until its tenant has a slot; false when too many are held.
+func (s *shares) hold(tenant string, m jetstream.Msg) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held >= maxHeld {
+	size := len(m.Data())
+	if s.held >= maxHeld || s.held > 0 && s.bytes+size > maxHeldBytes {
 		return false
 	}
 	s.held++
-	s.waiting[tenant] = append(s.waiting[tenant], &held{m: m, stop: keep()})
+	s.bytes += size
+	s.waiting[tenant] = append(s.waiting[tenant], &held{m: m})
 	return true
+}
+
+// each calls back for each job that waits. None gets a slot meanwhile.
+func (s *shares) each(do func(jetstream.Msg)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, all := range s.waiting {
+		for _, h := range all {
+			do(h.m)
+		}
+	}
 }
 
 // next is the job that gets the slot of one that ended; without one the slot is
@@ -79,12 +89,12 @@ func (s *shares) hold(tenant string, m jetstream.Msg, keep func() (stop func()))
 func (s *shares) next(tenant string) (jetstream.Msg, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if all := s.waiting[tenant]; len(all) > 0 {
+	if all := s.waiting[tenant]; len(all) > 0 && !s.closed {
 		if s.waiting[tenant] = all[1:]; len(all) == 1 {
 			delete(s.waiting, tenant)
 		}
 		s.held--
-		all[0].stop()
+		s.bytes -= len(all[0].m.Data())
 		if all[0].read != nil {
 			s.ahead--
 			return &aheadMsg{all[0].m, all[0].read}, true
@@ -97,18 +107,24 @@ func (s *shares) next(tenant string) (jetstream.Msg, bool) {
 	return nil, false
 }
 
+// close lets no further job have a slot.
+func (s *shares) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
 // drop gives up the jobs that wait, and calls back for each.
 func (s *shares) drop(back func(jetstream.Msg)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, all := range s.waiting {
 		for _, h := range all {
-			h.stop()
 			back(h.m)
 		}
 	}
 	clear(s.waiting)
-	s.held, s.ahead = 0, 0
+	s.held, s.bytes, s.ahead = 0, 0, 0
 }
 
 // share works on a job, and then on those of its tenant that wait, in one slot.

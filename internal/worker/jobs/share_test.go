@@ -12,8 +12,6 @@ import (
 // turn, and is bounded.
 func TestShares(t *testing.T) {
 	s := newShares(2)
-	kept := 0
-	keep := func() func() { kept++; return func() { kept-- } }
 	for n := range 2 {
 		if !s.take("hostile") {
 			t.Fatalf("no slot %d", n)
@@ -25,12 +23,12 @@ func TestShares(t *testing.T) {
 	var all []jetstream.Msg
 	for range maxHeld {
 		m := &message{}
-		if all = append(all, m); !s.hold("hostile", m, keep) {
+		if all = append(all, m); !s.hold("hostile", m) {
 			t.Fatalf("only %d jobs are held", len(all))
 		}
 	}
-	if s.hold("hostile", &message{}, keep) || kept != maxHeld {
-		t.Errorf("%d jobs are held", kept)
+	if s.hold("hostile", &message{}) || s.held != maxHeld {
+		t.Errorf("%d jobs are held", s.held)
 	}
 	if !s.take("other") {
 		t.Error("another tenant has no slot")
@@ -43,15 +41,23 @@ func TestShares(t *testing.T) {
 			t.Errorf("job %d is out of its turn", i)
 		}
 	}
+	s.close()
+	if _, more := s.next("hostile"); more {
+		t.Error("a job gets a slot when its consumer has ended")
+	}
 	given := 0
 	s.drop(func(jetstream.Msg) { given++ })
-	if given != maxHeld-3 || kept != 0 {
-		t.Errorf("%d jobs given back, %d still kept", given, kept)
+	if given != maxHeld-3 || s.held != 0 {
+		t.Errorf("%d jobs given back, %d still held", given, s.held)
 	}
-	for range 2 {
-		if _, more := s.next("hostile"); more {
-			t.Error("a job after all were given back")
+	for _, size := range []int{maxHeldBytes + 1, 1} { // one is held, however large
+		if got := s.hold("hostile", &message{data: make([]byte, size)}); got != (size > 1) {
+			t.Errorf("%d more bytes are held: %t", size, got)
 		}
+	}
+	s.drop(func(jetstream.Msg) {})
+	if _, more := s.next("hostile"); more {
+		t.Error("a job after all were given back")
 	}
 	if fmt.Sprint(s.working) != "map[]" {
 		t.Errorf("slots left over: %v", s.working)
