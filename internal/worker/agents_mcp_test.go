@@ -109,7 +109,7 @@ func TestMCP(t *testing.T) {
 		{"recall", map[string]any{"turn": 25, "page": 2}, "[page 2 of 2]", false},
 		{"recall", map[string]any{"turn": 25, "page": 3}, "must be between 1 and 2", true},
 		{"recall", map[string]any{"turn": 99}, "unknown_turn", true},
-		{"recall", map[string]any{"turn": 1, "session": "s2"}, "bad_type", true},
+		{"recall", map[string]any{"turn": 1, "session": "s2"}, "is no session that this one branched off", true},
 		{"recall", map[string]any{"turn": "one"}, "bad_type", true},
 		{"search_history", map[string]any{"text": "WORD", "limit": 2}, "turn 24, message 1, assistant", false},
 		{"search_history", map[string]any{"text": "no such text"}, "Not found.", false},
