@@ -37,6 +37,7 @@ type options struct {
 	sessions int // with 100 messages each, for the bytes of an entry
 	idle     int // sessions with one turn
 	large    int // turns that a worker process works off
+	history  int // bytes of the history of a sync, without what is new
 }
 
 // want reports whether one of the lines was requested.
@@ -55,7 +56,7 @@ func (o *options) named(line string) bool {
 }
 
 func main() {
-	o := options{seconds: 15, blocks: 20, sessions: 1_000, idle: 100_000}
+	o := options{seconds: 15, blocks: 20, sessions: 1_000, idle: 100_000, history: 1 << 20}
 	flag.IntVar(&o.rounds, "rounds", 3, "alternating rounds; every value is their median")
 	flag.IntVar(&o.turns, "n", 100_000, "turns in the backlog, 100 a session")
 	flag.IntVar(&o.large, "rss-turns", 1_000_000, "turns for rss_mb, 100 a session")
@@ -83,6 +84,7 @@ func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 		{[]string{lineIdle}, func() error { return measureIdle(f, o, p) }},
 		{[]string{lineTurn}, func() error { return measureTurn(f, o, p) }},
 		{[]string{lineMeasure}, func() error { return measureMeasure(f, o, p) }},
+		{[]string{lineDecode}, func() error { return measureDecode(f, o, p) }},
 		{[]string{linePlan}, func() error { return measurePlan(f, o, p) }},
 		{[]string{lineRender}, func() error { return measureRender(o, p) }},
 		{[]string{linePipeline, lineFull, lineRebuild}, func() error { return measureDrains(ctx, f, o, dir, p) }},
@@ -90,6 +92,7 @@ func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 		{[]string{lineScaling}, func() error { return measureScaling(ctx, f, o, dir, p) }},
 		{[]string{lineCost, lineIngest}, func() error { return measureCost(ctx, f, o, dir, p) }},
 		{[]string{lineP50, lineP99}, func() error { return measureLatency(ctx, o, dir, p) }},
+		{[]string{lineSync}, func() error { return measureSync(ctx, o, dir, p) }},
 	} {
 		if !o.want(step.lines...) {
 			continue
