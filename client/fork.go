@@ -10,7 +10,7 @@ import (
 
 // Fork returns a new session that begins with the current history of this one. Zero
 // fields of config are taken from this session. The name must have no turns yet.
-// Originals stay with this session: Recall of the fork finds what the fork published.
+// Recall and Search of the fork go on in this session, in what it had before.
 func (s *Session) Fork(ctx context.Context, name string, config Config) (*Session, error) {
 	h, err := s.Context(ctx)
 	if err != nil {
@@ -20,6 +20,9 @@ func (s *Session) Fork(ctx context.Context, name string, config Config) (*Sessio
 	if err != nil {
 		return nil, err
 	}
+	f.mu.Lock()
+	f.forked = &events.Fork{Session: s.at.Session, Turn: h.Turn}
+	f.mu.Unlock()
 	if err := f.adopt(ctx, h); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("fork session %s: %w", s.at.Session, err)

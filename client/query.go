@@ -79,9 +79,19 @@ func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
 
 // Recall returns the message at index of a turn as it was published, whatever a
 // compaction has done to it. Notices and records in the history name turn and index. An
-// index below 0 returns the whole turn.
+// index below 0 returns the whole turn. A turn beyond the session's own is looked for in the
+// session that it branched off.
 func (s *Session) Recall(ctx context.Context, turn, index int64) ([]json.RawMessage, error) {
-	in := events.RecallRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Turn: turn, Page: 1}
+	return s.recall(ctx, "", turn, index)
+}
+
+// RecallHit returns the message that [Session.Search] found.
+func (s *Session) RecallHit(ctx context.Context, h Hit) ([]json.RawMessage, error) {
+	return s.recall(ctx, h.Ancestor, h.Turn, h.Index)
+}
+
+func (s *Session) recall(ctx context.Context, ancestor string, turn, index int64) ([]json.RawMessage, error) {
+	in := events.RecallRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Turn: turn, Page: 1, Ancestor: ancestor}
 	if index >= 0 {
 		in.Index = &index
 	}
@@ -98,6 +108,7 @@ func (s *Session) Recall(ctx context.Context, turn, index int64) ([]json.RawMess
 
 // Hit is a message that contains a text.
 type Hit struct {
+	Ancestor      string // the session that has it, where this one branched off that one; "" for this one
 	Turn, Index   int64
 	Role, Excerpt string
 }
@@ -117,9 +128,9 @@ func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, er
 			return nil, err
 		}
 		for _, h := range out.Hits {
-			hits = append(hits, Hit{h.Turn, h.Index, string(h.Role), h.Excerpt})
+			hits = append(hits, Hit{h.Ancestor, h.Turn, h.Index, string(h.Role), h.Excerpt})
 		}
-		if in.Before = out.Before; in.Before == nil || len(hits) >= limit {
+		if in.Before, in.Ancestor = out.Before, out.Ancestor; in.Before == nil || len(hits) >= limit {
 			return hits, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"compactd/internal/events"
 	"compactd/internal/ops/replay"
 )
 
@@ -18,6 +19,7 @@ type loadCmd struct {
 	Duration time.Duration `default:"0s" placeholder:"TIME" help:"Stop publishing after this time; 0 is no bound (${default})."`
 	Tenants  int           `default:"1" help:"Spread the sessions over so many tenants, called TENANT-1, TENANT-2 and so on (${default})."`
 	Window   int64         `default:"32000" placeholder:"TOKENS" help:"Context window of the agents' model: a small one is compacted often (${default})."`
+	Format   string        `enum:"openai,anthropic,neurolink,openai-responses,gemini,bedrock,ai-sdk" default:"anthropic" placeholder:"DIALECT" help:"Dialect of what the agents publish (openai|anthropic|neurolink|openai-responses|gemini|bedrock|ai-sdk, default ${default})."`
 	Seed     uint64        `default:"1" help:"Seed of what the agents publish (${default})."`
 	Name     string        `placeholder:"NAME" help:"Name of the run, and of its sessions before a number; one of its own if absent."`
 }
@@ -57,7 +59,7 @@ func (c *loadCmd) Run(ctx context.Context, f *flags) error {
 	}
 	report, err := replay.Load(ctx, replay.LoadConfig{
 		Conn: nc, Tenant: f.Tenant, Tenants: c.Tenants, Name: name, Sessions: c.Sessions, Turns: c.Turns, Speed: c.Speed, Rate: c.Rate,
-		Duration: c.Duration, Window: c.Window, Seed: c.Seed, Progress: progress(turns),
+		Duration: c.Duration, Window: c.Window, Format: events.Format(c.Format), Seed: c.Seed, Progress: progress(turns),
 	})
 	if err != nil {
 		return err

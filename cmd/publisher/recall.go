@@ -73,9 +73,17 @@ func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in even
 		if all = next; all.Before == nil || int64(len(all.Hits)) >= c.Limit {
 			break
 		}
-		in.Before = all.Before
+		in.Before, in.Ancestor = all.Before, all.Ancestor
 	}
 	return f.showKnown(all.Known, in.Address(), all, func(w io.Writer) error { return writeHits(w, in.Address(), &all) })
+}
+
+// of names an ancestor before a place of it.
+func of(ancestor string) string {
+	if ancestor == "" {
+		return ""
+	}
+	return "session " + ancestor + ", "
 }
 
 // writeRecalled writes the texts of messages as they are.
@@ -85,7 +93,7 @@ func writeRecalled(w io.Writer, a events.Address, r *events.RecallResponse) erro
 		return fmt.Errorf("read the messages: %w", err)
 	}
 	for i, m := range messages {
-		fmt.Fprintf(w, "turn %d, message %d, %s:\n", r.Turn, r.Index+int64(i), m.Role)
+		fmt.Fprintf(w, "%sturn %d, message %d, %s:\n", of(r.Ancestor), r.Turn, r.Index+int64(i), m.Role)
 		for _, p := range m.Parts {
 			if _, err := fmt.Fprintln(w, whole(&p)); err != nil {
 				return err
@@ -119,14 +127,14 @@ func whole(p *events.Part) string {
 func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
 	t := term.NewTable(w, term.Column{}, term.Column{}, term.Column{}, term.Column{Min: 20})
 	for _, h := range s.Hits {
-		t.Row(fmt.Sprintf("turn %d", h.Turn), fmt.Sprintf("message %d", h.Index), h.Role, h.Excerpt)
+		t.Row(of(h.Ancestor)+fmt.Sprintf("turn %d", h.Turn), fmt.Sprintf("message %d", h.Index), h.Role, h.Excerpt)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	switch {
 	case s.Before != nil:
-		fmt.Fprintf(w, "and maybe more before turn %d, message %d: try a larger --limit\n", s.Before.Turn, s.Before.Index)
+		fmt.Fprintf(w, "and maybe more before %sturn %d, message %d: try a larger --limit\n", of(s.Ancestor), s.Before.Turn, s.Before.Index)
 	case len(s.Hits) == 0:
 		fmt.Fprintln(w, "not found")
 	}

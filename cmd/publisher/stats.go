@@ -8,6 +8,7 @@ import (
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 )
 
 type statsCmd struct {
@@ -57,5 +58,8 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		"left to the trigger", fmt.Sprintf("%d %%", b.PercentLeft),
 		"needs compaction", s.NeedsCompaction,
 		"done again", fmt.Sprintf("%d reads, %d other calls", s.Rereads, s.Reruns),
+		"saved on input", units.Dollars(s.Cost.Saved),
+		"lost on caches", units.Dollars(s.Cost.Lost),
+		"spent on summaries", units.Dollars(s.Cost.Summaries),
 		"summary", summary)
 }

@@ -18,13 +18,13 @@ import (
 	"compactd/internal/testkit/figures"
 )
 
-// In a cluster whose servers crash and are cut off, the leader of the store among them,
-// a snapshot comes back whole or its upload fails; a fenced one never takes the place
+// In a cluster whose servers crash and are cut off, the leader of the store among them, a
+// snapshot comes back whole or its upload fails and is tried again; a fenced one never takes the place
 // of a newer one, and nothing piles up (P13, P6).
 func TestFaultClusterSnapshots(t *testing.T) {
 	w := newClusterEnv(t)
 	s := snapshot.New(w.js)
-	stored, stale, different, again := 0, 0, 0, 0
+	stored, failed, stale, different, again := 0, 0, 0, 0, 0
 	for round := range 6 {
 		i := w.cluster.Leader(t.Context(), w.js, topology.SnapshotsStream)
 		lose, back := w.cluster.Kill, w.cluster.Restart
@@ -37,14 +37,20 @@ func TestFaultClusterSnapshots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := s.Begin(ctx, 1)
+		current, err := s.Begin(ctx, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lost := make(chan struct{})
 		go func() { lose(i); close(lost) }()
-		if err := u.Put(ctx, commit.Marker{Cursor: uint64(round), Epoch: 2}, 0, bytes.NewReader(body)); err != nil {
-			t.Fatal(err)
+		for err = current.Put(ctx, commit.Marker{Cursor: uint64(round), Epoch: 2}, 0, bytes.NewReader(body)); err != nil; failed++ {
+			t.Logf("round %d: upload again: %v", round, err)
+			if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+			if current, err = s.Begin(ctx, 1); err == nil {
+				err = current.Put(ctx, commit.Marker{Cursor: uint64(round), Epoch: 2}, 0, bytes.NewReader(body))
+			}
 		}
 		stored++
 		if err := frozen.Put(ctx, commit.Marker{Epoch: 1}, 0, bytes.NewReader(brokertest.Payload(99, 3*chunkBytes))); !errors.Is(err, snapshot.ErrMoved) {
@@ -71,7 +77,7 @@ func TestFaultClusterSnapshots(t *testing.T) {
 	if n := chunks(t, w.js); n != 0 {
 		t.Errorf("%d chunks are left after an erasure", n)
 	}
-	figures.Print(t, "P13", "snapshots", stored, "stale", stale, "different", different, "read_again", again)
+	figures.Print(t, "P13", "snapshots", stored, "uploads_failed", failed, "stale", stale, "different", different, "read_again", again)
 }
 
 // chunkBytes is how much of a snapshot one message holds.

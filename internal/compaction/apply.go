@@ -178,8 +178,8 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	other := t.format != l.format || t.model != nil && *t.model != l.model
 	bound := other && l.bindsThinking()
 	l.addTurn(t.identity, t.Seq, t.messages)
-	if l.LastTurn() == 1 {
-		l.forkedAt = t.fork
+	if l.LastTurn() == 1 && t.fork != nil { // one that replaces it stays a branch
+		l.forkedAt = &Forked{*t.fork, t.Seq}
 	}
 	before := l.cache.visible
 	l.prompts.add(l.LastTurn(), t, generation)
@@ -293,6 +293,10 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	}
 	if !b.Compacted {
 		return
+	}
+	if c := b.Cache; c != nil {
+		l.cost.Lost += c.Lost
+		l.cost.Saved += c.Saved
 	}
 	was := measure.ResultsOf(l.visible())
 	l.compactedTo = l.entries.n

@@ -114,7 +114,7 @@ func TestForkedFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	restored, err := stored.ReadLedger(l.Address, rows)
-	if want := (events.Fork{Session: "parent", Turn: 3}); err != nil || l.ForkedFrom() == nil || *restored.ForkedFrom() != want {
+	if want := (events.Fork{Session: "parent", Turn: 3}); err != nil || l.ForkedFrom() == nil || restored.ForkedFrom().Fork != want || restored.ForkedFrom().Seq == 0 {
 		t.Errorf("%v %v, %v", l.ForkedFrom(), restored.ForkedFrom(), err)
 	}
 }

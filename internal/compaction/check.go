@@ -19,6 +19,7 @@ type Stats struct {
 	Prepared   bool             // a summary is ready
 	Waiting    bool             // one was requested
 	Repeated   measure.Repeated // since its first turn
+	Cost       events.Cost      // since then too
 }
 
 // Repeated is how often the session did again what a compaction had taken out of view.
@@ -35,7 +36,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	return Stats{
 		Budget: l.Budget(), Messages: l.draft().Messages(),
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
-		Prepared: l.prepared != nil, Waiting: l.job != nil, Repeated: l.Repeated(),
+		Prepared: l.prepared != nil, Waiting: l.job != nil, Repeated: l.Repeated(), Cost: l.cost,
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/traits"
 )
 
 // Event names an event of the log, whatever it holds.
@@ -207,7 +208,7 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 	b := l.Budget()
 	if l.cache.policy.Enabled {
-		if before.mayLimitMedia(l) && !(b.ShouldCompact && d.mayTry(before, l, b)) && d.limitMedia(l, tooLarge) {
+		if before.mayLimitMedia(l) && !(b.ShouldCompact && d.mayTry(before, l, b)) && d.limitMedia(l, l.cache.takes, tooLarge, events.ReasonMedia) {
 			d.prepare(before, l)
 			return
 		}
@@ -283,21 +284,21 @@ func (l *Ledger) mayLimitMedia(next *Ledger) bool {
 	return now.media.Over(now.takes) && (was.media != now.media || was.takes != now.takes)
 }
 
-// limitMedia emits that the oldest media are cleared, and reports whether there were any that may
+// limitMedia emits that the oldest media are cleared, down to what is taken, and reports whether there were any that may
 // be. Results that come too large are cut with them.
-func (d *decision) limitMedia(l *Ledger, tooLarge bool) bool {
+func (d *decision) limitMedia(l *Ledger, takes traits.Media, tooLarge bool, reason events.Reason) bool {
 	p := l.cache.policy
 	limit := stage.Step{Name: events.StagePrune, Force: true, Run: func(x *stage.Draft) {
 		if tooLarge {
 			x.Limit(&p.ToolOutput, true)
 		}
-		x.LimitMedia(l.cache.takes, p.Prune.ProtectedTools)
+		x.LimitMedia(takes, p.Prune.ProtectedTools)
 	}}
 	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.cache.thresholds.Target), l.cache.thresholds.Target}
 	if !x.Uses(events.StagePrune) {
 		return false
 	}
-	d.emitPlan(l, x, events.ReasonMedia)
+	d.emitPlan(l, x, reason)
 	return true
 }
 

@@ -250,6 +250,7 @@ func (l *Ledger) matchResult(r *Result) resultMatch {
 // receive takes a result: it ends the job, and prepares the summary.
 func (l *Ledger) receive(r *Result) {
 	l.date(r.Seq, r.Time)
+	l.charge(r.summary)
 	switch l.matchResult(r) {
 	case failed:
 		l.breaker.Failures++
@@ -264,6 +265,16 @@ func (l *Ledger) receive(r *Result) {
 		l.prepared = made
 		l.tookTime(r.Time - l.job.First)
 		l.job = nil
+	}
+}
+
+// charge counts what a summary cost, also one that comes too late to be used. The embedded
+// summarizer has no price.
+func (l *Ledger) charge(s *events.Summary) {
+	in, out := Tokens(s.Usage.Input), Tokens(s.Usage.Output)
+	if p, ok := l.cache.config.Prices.Of(s.Model); ok && in >= 0 && out >= 0 {
+		p = p.For(in)
+		l.cost.Summaries += int64(p.Input.Times(in) + p.Output.Times(out))
 	}
 }
 

@@ -26,7 +26,7 @@ type Ledger struct {
 	systemSeq Seq          // of the turn that set the system prompt
 	toolSeq   Seq          // of the turn that set the tools
 	override  events.Raw   // the session's own policy
-	forkedAt  *events.Fork // where it branched off, nil where it did not
+	forkedAt  *Forked      // where it branched off, nil where it did not
 	prompts   prompts      // what the model's thinking is bound to
 
 	turns       []turnRecord // turns[i] is turn i+1
@@ -56,6 +56,7 @@ type Ledger struct {
 	breaker  breaker
 	growth   growth
 	regret   measure.Regret
+	cost     events.Cost
 	took     []int64 // how long the last summaries took, in milliseconds
 
 	changed changed // since it was stored
@@ -152,8 +153,20 @@ func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
 	l.turns = append(l.turns, turnRecord{x, whole, end + messages, seq})
 }
 
+// Forked is where a session branched off another one. What that one took at Seq or later is
+// no part of the history that the two share.
+type Forked struct {
+	events.Fork
+	Seq Seq `json:"seq,omitzero"` // of the turn that names it
+}
+
 // ForkedFrom is where the session branched off another one, nil where it did not.
-func (l *Ledger) ForkedFrom() *events.Fork { return l.forkedAt }
+func (l *Ledger) ForkedFrom() *Forked {
+	if l.forkedAt == nil || l.forkedAt.Seq > 0 || len(l.turns) == 0 {
+		return l.forkedAt
+	}
+	return &Forked{l.forkedAt.Fork, l.turns[0].seq} // of a ledger that was stored without it
+}
 
 // Format is the dialect of the session, "" before its first turn.
 func (l *Ledger) Format() events.Format { return l.format }

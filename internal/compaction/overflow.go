@@ -17,6 +17,8 @@ type Overflow struct {
 	Generation            int64 // that the agent had applied, −1 for the newest
 	// Bytes: it is the size of the request that was refused, which shows nothing of a window.
 	Bytes bool
+	// Media: it is the number of images and pages that was refused, and Limit is of them.
+	Media bool
 	// Refused is why it is no overflow, nil when it is one.
 	Refused error
 }
@@ -31,6 +33,9 @@ func NewOverflow(o Overflow, id string, seq Seq) *Request {
 func (l *Ledger) overflowed(o *Overflow) {
 	if m := l.completeModel(o.Model); m != nil && *m != l.model {
 		l.change(m)
+	}
+	if o.Media {
+		return // nothing of the window
 	}
 	l.overflows++
 	switch {
@@ -100,6 +105,10 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	}
 	next := l.fork()
 	next.overflowed(o)
+	if o.Media {
+		d.refusedMedia(next, o)
+		return
+	}
 	m := &next.cache.thresholds
 	takes := cmp.Or(o.input(), m.Available)
 	target := emergencyTarget(takes, next.overflows)
@@ -130,6 +139,27 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	if slices.ContainsFunc(d.outs, isJob) {
 		d.abort(l, next)
 	}
+}
+
+// refusedMedia answers a provider that takes fewer media than it was sent, whatever we know of
+// its limits: the oldest are cleared, down to three quarters of the limit that it stated, or of
+// one below what is in view.
+func (d *decision) refusedMedia(l *Ledger, o *Overflow) {
+	takes, count, newer := l.cache.takes, l.cache.media.Total(), o.Generation >= 0 && o.Generation < l.Generation()
+	if o.Limit > 0 {
+		takes.Total = int(min(o.Limit, events.MaxTokens))
+	}
+	if !newer && (o.Limit == 0 || takes.Total >= count) {
+		takes.Total = max(count-1, 0)
+	}
+	if d.limitMedia(l, takes, false, events.ReasonOverflow) {
+		return
+	}
+	code := events.CodeNothingToDo
+	if newer {
+		code = events.CodeNewerGeneration
+	}
+	d.emitUnchanged(l, events.ReasonOverflow, code)
 }
 
 // input is how much input the provider takes beside the output that had to fit its limit,

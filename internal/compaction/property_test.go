@@ -192,6 +192,7 @@ func (w *witness) ask(emitted func(*events.Compacted, []events.Raw)) {
 			Limit:      compaction.Tokens(rapid.SampledFrom([]int{0, 500, 3000}).Draw(w.g.T, "limit")),
 			Actual:     compaction.Tokens(rapid.SampledFrom([]int{0, 1, 3500, 1 << 40}).Draw(w.g.T, "actual")),
 			Generation: rapid.Int64Range(-1, w.ledger.Generation()+1).Draw(w.g.T, "applied"),
+			Media:      w.g.odds(20, "media"),
 		}
 		seq := w.seq
 		read = func() *compaction.Request { return compaction.NewOverflow(o, "", seq) }

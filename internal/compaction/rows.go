@@ -69,11 +69,12 @@ type Header struct {
 	Prepared    *stage.Summary `json:"prepared,omitzero"`
 	Breaker     breaker        `json:"breaker"`
 	Regret      measure.Regret `json:"regret,omitzero"`
+	Cost        events.Cost    `json:"cost,omitzero"`
 	Growth      []uint32       `json:"growth,omitzero"`
 	GrownAt     int64          `json:"grown_ms,omitzero"`
 	Took        []int64        `json:"took_ms,omitzero"`
 	Noted       []uint32       `json:"noted,omitzero"`
-	Fork        *events.Fork   `json:"forked_from,omitzero"`
+	Fork        *Forked        `json:"forked_from,omitzero"`
 }
 
 type spanRow struct {
@@ -152,7 +153,7 @@ func (l *Ledger) Header() *Header {
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage, Fork: l.forkedAt,
-		Regret: l.regret, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
+		Regret: l.regret, Cost: l.cost, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -190,7 +191,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
 	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused}, h.Overflows
 	l.job, l.prepared, l.breaker, l.notedUsage = h.Job, h.Prepared, h.Breaker, h.Noted
-	l.regret = h.Regret
+	l.regret, l.cost = h.Regret, h.Cost
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {

@@ -27,7 +27,7 @@ import (
 //	session window= reserve= provider= model= format= ids=off system= tools= policy= profile= locked=
 //	add                     a turn, taken without a decision
 //	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
-//	summary job= units= | summary job= fail      a result; jobs count from 1
+//	summary job= units= | summary job= fail      a result; jobs count from 1; by= input= output= what it cost
 //	compact focus= policy= window= reserve= | rewind generation= | rewind steps=
 //	overflow limit= actual= generation= | idle since= | end                what is requested of the session
 //	time DURATION           passes in the log
@@ -141,6 +141,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		again := ""
 		if st.Repeated != (measure.Repeated{}) {
 			again = fmt.Sprintf(" rereads=%d reruns=%d", st.Repeated.Rereads, st.Repeated.Reruns)
+		}
+		if st.Cost != (events.Cost{}) {
+			again += fmt.Sprintf(" lost=%d saved=%d summaries=%d", st.Cost.Lost, st.Cost.Saved, st.Cost.Summaries)
 		}
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s%s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state(), again)
 	case "pending":
@@ -462,6 +465,7 @@ func (s *script) summary(a args) string {
 	if a.d.HasArg("fail") {
 		answer = failure(job)
 	}
+	answer.Model, answer.Usage = a.text("by"), events.SummaryUsage{Input: a.number("input"), Output: a.number("output")}
 	r := s.agent.result(answer)
 	outs, next := compaction.Decide(s.ledger, r, s.config)
 	next.Install(s.ledger)

@@ -107,7 +107,16 @@ type StatsResponse struct {
 	NeedsCompaction bool    `json:"needs_compaction"` // as budget.should_compact
 	Rereads         int64   `json:"rereads"`          // files read again that a compaction had taken out of view
 	Reruns          int64   `json:"reruns"`           // other calls made again, of which it had taken the results
+	Cost            Cost    `json:"cost,omitzero"`    // absent before anything that has a price
 	Budget          Budget  `json:"budget,omitzero"`  // absent when the session is not known
+}
+
+// Cost is what the compactions of a session cost and save by list prices, in billionths of a US
+// dollar. What no known model has done is not in it.
+type Cost struct {
+	Lost      int64 `json:"lost_nano_usd"`      // on caches that compactions broke
+	Saved     int64 `json:"saved_nano_usd"`     // on the input of calls until the next compaction of each
+	Summaries int64 `json:"summaries_nano_usd"` // spent on summaries
 }
 
 // Health is how a worker is.

@@ -5,7 +5,7 @@ import "compactd/internal/events"
 // Class states why a provider refused a call.
 type Class string
 
-// The classes. The first three are overflows: a compaction repairs them.
+// The classes. The first four are overflows: a compaction repairs them.
 const (
 	// ClassInput: the input has more tokens than the model takes.
 	ClassInput Class = "input_too_long"
@@ -15,6 +15,9 @@ const (
 	// ClassBytes: the request has too many bytes, for the provider or for a proxy
 	// before it. It contains nothing of the window, but only a shorter history passes.
 	ClassBytes Class = "request_too_large"
+	// ClassMedia: the request has more images and pages of documents than the provider takes,
+	// however few tokens they are. It contains nothing of the window.
+	ClassMedia Class = "too_many_media"
 
 	// ClassOutput: the maximum output is larger than the model's, or leaves next to
 	// no room for an input that would fit. No compaction repairs that.
@@ -55,6 +58,7 @@ var classes = map[Class]classInfo{
 	ClassInput:     {overflow: true},
 	ClassSum:       {overflow: true},
 	ClassBytes:     {overflow: true},
+	ClassMedia:     {overflow: true},
 	ClassOutput:    {advice: "send a smaller maximum output"},
 	ClassRate:      {retryable: true, advice: "wait, then send the same call"},
 	ClassAllowance: {advice: "one call exceeds the allowance of a minute; send fewer tokens or raise the allowance"},

@@ -102,7 +102,7 @@ func find(rules []compiled, text string) (*compiled, *counted) {
 // that of the output.
 func (c *compiled) failure(n *counted) Failure {
 	f := Failure{Class: c.class, Provider: c.provider, Actual: n.actual, Limit: n.limit, Output: n.output}
-	if f.Limit < minLimit {
+	if f.Limit < minLimit && f.Class != ClassMedia {
 		f.Limit = 0
 	}
 	if f.Actual == 0 && n.total > n.output {

@@ -122,6 +122,7 @@ var general = []string{
 	"Please reduce the length of the prompt",
 	"maximum request body size is 1 MB",
 	"ContextWindowExceededError",
+	"Too many images in the request: the maximum is 50",
 }
 
 // largeOutputs are texts for the rules of outputs, which have no source of their own.

@@ -52,7 +52,7 @@ type Failure struct {
 	// Actual is the input the provider counted, without the maximum output where
 	// the text distinguishes them . Limit is what it allows: of input, of input and
 	// output for ClassSum, of output for ClassOutput, of a minute for
-	// ClassAllowance. Output is the maximum output that was requested. 0 is not
+	// ClassAllowance, of images and pages for ClassMedia. Output is the maximum output that was requested. 0 is not
 	// stated.
 	Actual, Limit, Output compaction.Tokens
 }

@@ -20,6 +20,10 @@ var overflows = compile([]rule{
 	{Anthropic, ClassInput, `prompt is too long(?:: {actual} tokens > {limit})?`}, // 000
 	{Anthropic, ClassInput, `request size exceeds model context window`},
 
+	{Anthropic, ClassMedia, `too much media: \d+ document pages \+ \d+ images > {limit}`},
+	{Anthropic, ClassMedia, `too many images and documents: \d+ \+ \d+ > {limit}`},
+	{"", ClassMedia, `too many (?:images|documents|media)\b(?:.*?\b(?:max|maximum|limit|at most|up to|only)(?: (?:is|of))? {limit}\b)?`},
+
 	{Mistral, ClassInput, `prompt contains {actual} tokens.*?too large for model with {limit} maximum context length`},
 	{VLLM, ClassSum, `maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains (?:at least )?{actual} input tokens`},
 	{VLLM, ClassSum, `max_completion_tokens'? is too large: {output}\. this model's maximum context length is {limit} tokens and your request has {actual} input tokens`},

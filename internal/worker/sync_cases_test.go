@@ -78,6 +78,35 @@ func TestSyncCases(t *testing.T) {
 			t.Errorf("the session has %d messages of %d", len(got), len(a.history))
 		}
 	})
+	t.Run("an output cut on arrival", func(t *testing.T) { // B14
+		a := agent(t, "arrival")
+		a.add("user", "Run it.")
+		a.call(1, 3)
+		lines := "first line\\n" + strings.Repeat("line\\n", 300) + "last line"
+		a.history[2] = events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_1","content":"%s","x_native":1}`, lines))
+		a.sync(0, `,"policy":{"tool_output":{"when":"arrival","max_lines":100}}`)
+		if n := len(a.last.Parts); n != 2 || a.last.Parts[1].Edit == nil || *a.last.Parts[1].Edit != 2 || len(a.sent) != 3 {
+			t.Fatalf("%+v", a.last)
+		}
+		cut := string(a.sent[2])
+		if strings.Contains(cut, "first line") || !strings.Contains(cut, "last line") || !strings.Contains(cut, "[Output truncated from ") || !strings.Contains(cut, `"call_1"`) {
+			t.Errorf("%.400s", cut)
+		}
+		a.wantContext()
+		a.call(2, 3)
+		a.sync(0, "") // the caller still holds the whole
+		if string(a.sent[2]) != cut || len(a.sent) != 5 || len(env.lineage(a.session)) != 5 {
+			t.Errorf("the next call: %.400s", a.sent[2])
+		}
+		a.wantContext()
+		a.history[2] = a.sent[2]
+		a.call(3, 3)
+		a.sync(0, "") // now it holds what it was given
+		if string(a.sent[2]) != cut || len(env.lineage(a.session)) != 7 {
+			t.Errorf("with its own preview: %.400s", a.sent[2])
+		}
+		a.wantContext()
+	})
 	t.Run("refuse", func(t *testing.T) {
 		a := agent(t, "refuse")
 		a.grow(3)

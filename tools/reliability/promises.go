@@ -125,7 +125,7 @@ var Promises = []Promise{
 		shown("TestSyncSimulation", "A", "syncs>0", "in_sync>0", "compared>0", "violations=0"),
 		shown("TestFaultSyncSimulation", "B", "seeds>=20000", "syncs>=20000", "in_sync>0", "interleaved>0", "compared>0", "violations=0"),
 	}},
-	{"P23", "an idle reader of events over HTTP costs at most 20 KB, both ends together", []Shown{
+	{"P23", "an idle reader of events over HTTP costs the worker at most 20 KB", []Shown{
 		shown("TestAgentsIdleReaders", "A", "connections>=1000", "sse_kb_per_connection<=20"),
 		shown("TestFaultAgentsIdleReaders", "B", "connections>=10000", "sse_kb_per_connection<=20"),
 	}},

@@ -9,13 +9,16 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/transcript"
 )
 
 // agent is one session. Its turns are made by one goroutine.
 type agent struct {
 	address events.Address
 	model   events.Model
-	content *rand.Rand // of its messages
+	format  events.Format
+	written *transcript.Translator // of what it makes, in its dialect
+	content *rand.Rand             // of its messages
 	pace    *rand.Rand
 
 	turn       int64
@@ -35,10 +38,25 @@ type ownTurn struct {
 	messages []events.Raw
 }
 
-func newAgent(a events.Address, window int64, seed uint64, number int) *agent {
+// models are those of the agents by dialect; of any other one it is Anthropic's.
+var models = map[events.Format]events.Model{
+	events.OpenAI:    {Provider: "openai", Name: "gpt-4o"},
+	events.Responses: {Provider: "openai", Name: "gpt-5"},
+	events.Gemini:    {Provider: "google", Name: "gemini-2.5-pro"},
+	events.Bedrock:   {Provider: "bedrock", Name: "anthropic.claude-sonnet-4-20250514-v1:0"},
+}
+
+func newAgent(a events.Address, f events.Format, window int64, seed uint64, number int) *agent {
+	model, ok := models[f]
+	if !ok {
+		model = events.Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514"}
+	}
+	model.ContextWindow, model.MaxOutputTokens = window, window/8
 	return &agent{
 		address: a,
-		model:   events.Model{Provider: "anthropic", Name: "claude-sonnet-4-20250514", ContextWindow: window, MaxOutputTokens: window / 8},
+		model:   model,
+		format:  f,
+		written: transcript.NewTranslator(events.Anthropic, f),
 		content: rand.New(rand.NewPCG(seed, uint64(number)*2)),
 		pace:    rand.New(rand.NewPCG(seed, uint64(number)*2+1)),
 	}
@@ -76,13 +94,17 @@ func (a *agent) nextTurn() (id string, data []byte, err error) {
 	if a.turn == 1 {
 		user = message("user", block{Type: "text", Text: "Find out why the build fails, and cure it. " + a.text()})
 	}
-	input := a.bytes + len(user)
 	answer := a.answer()
-	a.own = append(a.own, ownTurn{a.turn, []events.Raw{user, answer}})
+	messages, err := a.written.Messages([]events.Raw{user, answer})
+	if err != nil {
+		return "", nil, err
+	}
+	input := a.bytes + len(user)
+	a.own = append(a.own, ownTurn{a.turn, messages})
 	a.bytes = input + len(answer)
 	p := payload{
 		V: events.Version, ID: fmt.Sprintf("%s-%d", a.address, a.turn), Turn: a.turn, Generation: a.generation,
-		Format: events.Anthropic, Messages: []events.Raw{user, answer}, Usage: usage{1 + input/bytesPerToken, 1 + len(answer)/bytesPerToken},
+		Format: a.format, Messages: messages, Usage: usage{1 + input/bytesPerToken, 1 + len(answer)/bytesPerToken},
 	}
 	if a.turn == 1 {
 		p.Model = &a.model

@@ -41,7 +41,7 @@ func TestShape(t *testing.T) {
 func TestMessages(t *testing.T) {
 	var sizes []int
 	for n := range 40 {
-		a := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, 1, n)
+		a := newAgent(events.Address{Tenant: "t", Session: "s"}, events.Anthropic, DefaultWindow, 1, n)
 		for range 20 {
 			_, data, err := a.nextTurn()
 			if err != nil {
@@ -65,10 +65,51 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// In every dialect agents publish turns that are read without a fault, their histories are valid,
+// and every call has its answer.
+func TestLoadInEveryDialect(t *testing.T) {
+	for _, f := range events.Formats() {
+		a := newAgent(events.Address{Tenant: "t", Session: "s"}, f, DefaultWindow, 1, 1)
+		calls := map[string]int{}
+		for i := range 12 {
+			_, data, err := a.nextTurn()
+			if err != nil {
+				t.Fatalf("%s, turn %d: %v", f, i+1, err)
+			}
+			turn, err := events.DecodeTurn(data)
+			if err != nil {
+				t.Fatalf("%s, turn %d: %v", f, i+1, err)
+			}
+			read, err := turn.Format.ReadAll(turn.Messages)
+			if err != nil || turn.Format != f {
+				t.Fatalf("%s, turn %d is of %s: %v", f, i+1, turn.Format, err)
+			}
+			for _, m := range read {
+				for _, p := range m.Parts {
+					if p.Kind == events.PartCall || p.Kind == events.PartResult {
+						calls[p.CallID]++
+					}
+				}
+			}
+			if bad := validate.Messages(f, a.history()); len(bad) > 0 {
+				t.Fatalf("%s, turn %d: %v", f, i+1, bad[0])
+			}
+		}
+		if len(calls) != 12 {
+			t.Errorf("%s: %d calls in 12 turns", f, len(calls))
+		}
+		for id, n := range calls {
+			if want := 2; n != want && id != a.call {
+				t.Errorf("%s: call %s stands %d times, want %d", f, id, n, want)
+			}
+		}
+	}
+}
+
 // The same seed makes the same turns, another one different turns.
 func TestSeed(t *testing.T) {
 	first := func(seed uint64, number int) string {
-		_, data, err := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, seed, number).nextTurn()
+		_, data, err := newAgent(events.Address{Tenant: "t", Session: "s"}, events.Anthropic, DefaultWindow, seed, number).nextTurn()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +126,7 @@ func TestSeed(t *testing.T) {
 // A compaction replaces the turns up to through, at the next boundary of a turn; an
 // older one, or one without messages, changes nothing.
 func TestApply(t *testing.T) {
-	a := newAgent(events.Address{Tenant: "t", Session: "s"}, DefaultWindow, 1, 1)
+	a := newAgent(events.Address{Tenant: "t", Session: "s"}, events.Anthropic, DefaultWindow, 1, 1)
 	for range 3 {
 		if _, _, err := a.nextTurn(); err != nil {
 			t.Fatal(err)

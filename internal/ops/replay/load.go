@@ -33,7 +33,9 @@ type LoadConfig struct {
 	// Duration ends the publishing early, or at all without Turns; 0 is no bound.
 	Duration time.Duration
 	Window   int64 // context window of the agents' model, in tokens; default 32,000
-	Seed     uint64
+	// Format is the dialect of what they publish. Default events.Anthropic.
+	Format events.Format
+	Seed   uint64
 	// Progress is called after each turn; it may be nil.
 	Progress func()
 }
@@ -45,6 +47,7 @@ const DefaultWindow = 32_000
 func Load(ctx context.Context, c LoadConfig) (*LoadReport, error) {
 	c.Tenant, c.Tenants = cmp.Or(c.Tenant, events.DefaultTenant), max(c.Tenants, 1)
 	c.Sessions, c.Window = max(c.Sessions, 1), cmp.Or(c.Window, DefaultWindow)
+	c.Format = cmp.Or(c.Format, events.Anthropic)
 	js, err := jetstream.New(c.Conn)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
@@ -102,7 +105,7 @@ func (f *fleet) prepare() (stop func(), err error) {
 		if err := a.Validate(); err != nil {
 			return func() {}, err
 		}
-		f.agents[a] = newAgent(a, f.config.Window, f.config.Seed, i)
+		f.agents[a] = newAgent(a, f.config.Format, f.config.Window, f.config.Seed, i)
 	}
 	tenants := make([]string, f.config.Tenants)
 	for i := range tenants {
@@ -199,7 +202,7 @@ func (f *fleet) apply(a *agent) {
 	if !a.apply() {
 		return
 	}
-	bad := len(validate.Messages(events.Anthropic, a.history())) > 0
+	bad := len(validate.Messages(a.format, a.history())) > 0
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.report.Applied++

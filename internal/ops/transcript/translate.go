@@ -17,10 +17,10 @@ func (s Session) As(f events.Format) (Session, error) {
 	if f == s.Format {
 		return s, nil
 	}
-	t := translator{from: s.Format, to: f, tools: map[string]string{}, ids: map[string]string{}, used: map[string]int{}}
+	t := NewTranslator(s.Format, f)
 	out := Session{Name: s.Name, Format: f}
 	for _, turn := range s.Turns {
-		messages, err := t.messages(turn.Messages)
+		messages, err := t.Messages(turn.Messages)
 		if err != nil {
 			return out, fmt.Errorf("translate %s, turn %d: %w", s.Name, turn.Number, err)
 		}
@@ -33,8 +33,13 @@ func (s Session) As(f events.Format) (Session, error) {
 	return out, nil
 }
 
+// NewTranslator returns a translator of one session.
+func NewTranslator(from, to events.Format) *Translator {
+	return &Translator{from: from, to: to, tools: map[string]string{}, ids: map[string]string{}, used: map[string]int{}}
+}
+
 // replaced is the payload of a turn with other messages.
-func (t *translator) replaced(data []byte, messages []events.Raw) ([]byte, error) {
+func (t *Translator) replaced(data []byte, messages []events.Raw) ([]byte, error) {
 	var p payload
 	if err := events.Unmarshal(data, &p); err != nil {
 		return nil, err
@@ -43,8 +48,9 @@ func (t *translator) replaced(data []byte, messages []events.Raw) ([]byte, error
 	return events.Marshal(p)
 }
 
-// translator writes the messages of a session in another dialect.
-type translator struct {
+// Translator writes the messages of a session in another dialect, turn by turn, as
+// [Session.As] does.
+type Translator struct {
 	from, to events.Format
 	system   []string          // of the turn at hand, where messages have no such role
 	tools    map[string]string // of each call
@@ -53,7 +59,8 @@ type translator struct {
 	thoughts int
 }
 
-func (t *translator) messages(in []events.Raw) ([]events.Raw, error) {
+// Messages translates those of the next turn.
+func (t *Translator) Messages(in []events.Raw) ([]events.Raw, error) {
 	read, err := t.from.ReadAll(in)
 	if err != nil {
 		return nil, err
@@ -79,7 +86,7 @@ func (t *translator) messages(in []events.Raw) ([]events.Raw, error) {
 }
 
 // parts are those of a message, as if compactd made them.
-func (t *translator) parts(in *events.Message) events.Message {
+func (t *Translator) parts(in *events.Message) events.Message {
 	m := events.Message{Role: in.Role}
 	var thought *events.Part
 	for _, p := range in.Parts {
@@ -120,7 +127,7 @@ func (t *translator) parts(in *events.Message) events.Message {
 }
 
 // thought is a model's reasoning in the form of the dialect, without Raw where there is none.
-func (t *translator) thought(text string) events.Part {
+func (t *Translator) thought(text string) events.Part {
 	t.thoughts++
 	p := events.Part{Kind: events.PartThinking, Text: text}
 	type object = map[string]any
@@ -153,7 +160,7 @@ func signedCall(p *events.Part) events.Raw {
 
 // split divides a message into those that the dialect has in its place: results apart from
 // words, or each item on its own.
-func (t *translator) split(m events.Message) (out []events.Message) {
+func (t *Translator) split(m events.Message) (out []events.Message) {
 	alone := t.to == events.Responses || t.to == events.NeuroLink
 	put := func(role events.Role, p events.Part, joins bool) {
 		if n := len(out); joins && n > 0 && out[n-1].Role == role && (!alone || out[n-1].Parts[0].Kind == events.PartText) {

@@ -90,7 +90,7 @@ func Operations() []Operation {
 		},
 		{
 			Name: "recall", Method: "GET", Path: session + "/recall", Responses: []string{"recall-response", "search-response"},
-			Query:  []Param{{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true}},
+			Query:  []Param{{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true}, {Name: "ancestor", Text: true}},
 			answer: typed(events.DecodeRecallRequest, (*Service).recall), slow: true, partition: (*Service).partitionOf,
 		},
 		{

@@ -31,17 +31,92 @@ const (
 	excerptBefore, excerptAfter = 80, 240
 )
 
-// recall answers with originals of a session (C8), or with where a text is.
+// recall answers with originals of a session (C8), or with where a text is. What the session
+// has not got is looked for in the one that it branched off, as that was then.
 func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, error) {
-	o, err := s.originals(ctx, in.Address())
+	o, err := s.originals(ctx, in)
 	switch {
 	case err != nil:
 		return nil, err
+	case in.Ancestor != "" && o.parent == nil:
+		return nil, events.NewInvalid(events.CodeUnknownTurn, "ancestor", "is no session that this one branched off")
 	case in.Text != "":
-		return o.search(ctx, in)
+		return s.search(ctx, o, in)
 	default:
-		return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+		return s.turn(ctx, o, in)
 	}
+}
+
+// turn is a turn of the session, or of an ancestor.
+func (s *Service) turn(ctx context.Context, o *originals, in *events.RecallRequest) (*events.RecallResponse, error) {
+	if in.Ancestor != "" || in.Turn > int64(len(o.seqs)) && o.parent != nil {
+		out := &events.RecallResponse{}
+		err := s.askParent(ctx, o, in, out)
+		if err == nil && out.Known {
+			out.Ancestor = cmp.Or(out.Ancestor, o.parent.Session)
+		}
+		if beyond := err == nil && !out.Known || err != nil && Refusal(err).Code == events.CodeUnknownTurn; !beyond || in.Ancestor != "" {
+			return out, err
+		}
+	}
+	return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+}
+
+// search goes through the session, then through its ancestors.
+func (s *Service) search(ctx context.Context, o *originals, in *events.RecallRequest) (out *events.SearchResponse, err error) {
+	out = &events.SearchResponse{V: events.Version, Known: o.known, Hits: []events.Hit{}}
+	rest := *in
+	if in.Ancestor == "" {
+		if out, err = o.search(ctx, in); err != nil || out.Before != nil || o.parent == nil {
+			return out, err
+		}
+		rest.Before, rest.Limit = nil, cmp.Or(in.Limit, events.DefaultHits)-int64(len(out.Hits))
+		if rest.Limit == 0 {
+			out.Ancestor, out.Before = o.parent.Session, &events.Position{Turn: o.parent.Turn + 1}
+			return out, nil
+		}
+	}
+	var more events.SearchResponse
+	if err := s.askParent(ctx, o, &rest, &more); err != nil {
+		return nil, err
+	}
+	for _, h := range more.Hits {
+		h.Ancestor = cmp.Or(h.Ancestor, o.parent.Session)
+		out.Hits = append(out.Hits, h)
+	}
+	out.Gone += more.Gone
+	if out.Before = more.Before; out.Before != nil {
+		out.Ancestor = cmp.Or(more.Ancestor, o.parent.Session)
+	}
+	return out, nil
+}
+
+// askParent sends a request to what the session branched off. Its turns of then are older in
+// the log than the one that names it, so that no session is an ancestor of its own. Where that
+// partition is served here, the request takes no second place for answers.
+func (s *Service) askParent(ctx context.Context, o *originals, in *events.RecallRequest, out any) error {
+	request := *in
+	request.Session, request.AsOf = o.parent.Session, &events.AsOf{Turn: o.parent.Turn, Seq: uint64(o.parent.Seq), Depth: 1}
+	if in.AsOf != nil {
+		request.AsOf.Depth += in.AsOf.Depth
+	}
+	if request.Ancestor == request.Session {
+		request.Ancestor = ""
+	}
+	data, err := events.Marshal(&request)
+	if err != nil {
+		return err
+	}
+	recall := s.find("recall")
+	if id, elsewhere := s.ownedElsewhere(recall, data); elsewhere {
+		data, err = s.ownerAnswer(ctx, id, recall, data)
+	} else {
+		data, err = s.answer(ctx, recall, data)
+	}
+	if err != nil {
+		return err
+	}
+	return events.Unmarshal(data, out)
 }
 
 // originals are the turns of a session as the log has them.
@@ -50,17 +125,29 @@ type originals struct {
 	address events.Address
 	known   bool
 	format  events.Format
-	seqs    []compaction.Seq // of turn 1 and those after it
+	seqs    []compaction.Seq   // of turn 1 and those after it
+	parent  *compaction.Forked // where the session branched off, nil where it has nothing of another one
 }
 
-// originals lists what was taken of a session, up to what is committed.
-func (s *Service) originals(ctx context.Context, a events.Address) (*originals, error) {
+// originals lists what was taken of a session, up to what is committed, or as it was when
+// another one branched off it.
+func (s *Service) originals(ctx context.Context, in *events.RecallRequest) (*originals, error) {
+	a := in.Address()
 	o := &originals{nc: s.config.Read, address: a}
 	p, at, err := s.inspect(a, func(l *compaction.Ledger) {
-		o.known, o.format, o.seqs = l.HasTurns(), l.Format(), l.TurnSeqs()
+		o.known, o.format, o.seqs, o.parent = l.HasTurns(), l.Format(), l.TurnSeqs(), l.ForkedFrom()
 	})
 	if err != nil {
 		return nil, err
+	}
+	if then := in.AsOf; then != nil {
+		o.seqs = o.seqs[:min(int64(len(o.seqs)), then.Turn)]
+		if at := slices.IndexFunc(o.seqs, func(seq compaction.Seq) bool { return uint64(seq) >= then.Seq }); at >= 0 {
+			o.seqs = o.seqs[:at]
+		}
+	}
+	if f := o.parent; f != nil && (f.Turn == 0 || in.AsOf != nil && (uint64(f.Seq) >= in.AsOf.Seq || in.AsOf.Depth >= events.MaxForks)) {
+		o.parent = nil
 	}
 	return o, s.awaitCommitted(ctx, p, a, at)
 }

@@ -216,6 +216,7 @@ var (
 	recallRules = with(address, page, rules{
 		"": recall, "turn": between(1, events.MaxNumber), "index": between(0, events.MaxNumber), "text": longText(events.MaxSearchBytes),
 		"limit": between(1, events.MaxHits), "before": required("turn"), "before.turn": between(1, events.MaxNumber), "before.index": between(0, events.MaxNumber),
+		"ancestor": pattern(sessionPattern), "as_of": required("seq"), "as_of.turn": between(0, events.MaxNumber), "as_of.seq": least(1), "as_of.depth": between(0, events.MaxForks),
 	})
 	sessionsRules = with(envelope, rules{"tenant": pattern(idPattern), "limit": between(1, events.MaxSessions), "after": pattern(`^([0-9]{1,5}\.[A-Za-z0-9_-]{0,352})?$`)})
 )

@@ -20,7 +20,7 @@ var tools = []tool{
 	{
 		name: "recall", call: typed((*viewer).recall),
 		description: "Return the original of a message that was removed, shortened or summarized, by its place: the turn and message that a notice or summary names. Without index: all messages of the turn.",
-		schema:      `{"type":"object","properties":{"turn":{"type":"integer","minimum":1,"description":"The turn, counted from 1."},"index":{"type":"integer","minimum":0,"description":"The message of the turn, counted from 0."},"page":{"type":"integer","minimum":1,"description":"The part of a long text; absent is 1."}},"required":["turn"],"additionalProperties":false}`,
+		schema:      `{"type":"object","properties":{"turn":{"type":"integer","minimum":1,"description":"The turn, counted from 1."},"index":{"type":"integer","minimum":0,"description":"The message of the turn, counted from 0."},"page":{"type":"integer","minimum":1,"description":"The part of a long text; absent is 1."},"session":{"type":"string","description":"The session that a place names, where it is not this one."}},"required":["turn"],"additionalProperties":false}`,
 	},
 	{
 		name: "search_history", call: typed((*viewer).search),
@@ -53,6 +53,16 @@ type recallArguments struct {
 	Turn  int64  `json:"turn"`
 	Index *int64 `json:"index"`
 	Page  int64  `json:"page"`
+
+	Session string `json:"session"`
+}
+
+// of names an ancestor before a place of it.
+func of(ancestor string) string {
+	if ancestor == "" {
+		return ""
+	}
+	return "session " + ancestor + ", "
 }
 
 // recall returns the texts of originals, cut into pages: those of the request have whole
@@ -60,7 +70,7 @@ type recallArguments struct {
 func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error) {
 	var b strings.Builder
 	for page, pages := int64(1), int64(1); page <= pages; page++ {
-		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Turn: in.Turn, Index: in.Index, Page: page}
+		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Turn: in.Turn, Index: in.Index, Page: page, Ancestor: in.Session}
 		var out events.RecallResponse
 		if err := v.from.Ask(ctx, "recall", &request, &out); err != nil {
 			return "", err
@@ -74,15 +84,15 @@ func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error
 			return "", err
 		}
 		for i := range messages {
-			writeMessage(&b, out.Turn, out.Index+int64(i), &messages[i])
+			writeMessage(&b, out.Ancestor, out.Turn, out.Index+int64(i), &messages[i])
 		}
 	}
 	return pageOf(b.String(), max(in.Page, 1))
 }
 
 // writeMessage writes what a model can read of a message.
-func writeMessage(b *strings.Builder, turn, index int64, m *events.Message) {
-	fmt.Fprintf(b, "[turn %d, message %d, %s]\n", turn, index, m.Role)
+func writeMessage(b *strings.Builder, ancestor string, turn, index int64, m *events.Message) {
+	fmt.Fprintf(b, "[%sturn %d, message %d, %s]\n", of(ancestor), turn, index, m.Role)
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		if p.Tool != "" {
@@ -142,7 +152,7 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 	var gone int64
 	found := int64(0)
 	for range maxSearchParts {
-		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Text: in.Text, Limit: limit - found, Before: out.Before}
+		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Text: in.Text, Limit: limit - found, Before: out.Before, Ancestor: out.Ancestor}
 		out = events.SearchResponse{}
 		if err := v.from.Ask(ctx, "recall", &request, &out); err != nil {
 			return "", err
@@ -151,7 +161,7 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 			return "", errUnknown
 		}
 		for _, h := range out.Hits {
-			fmt.Fprintf(&b, "turn %d, message %d, %s: %s\n", h.Turn, h.Index, h.Role, h.Excerpt)
+			fmt.Fprintf(&b, "%sturn %d, message %d, %s: %s\n", of(h.Ancestor), h.Turn, h.Index, h.Role, h.Excerpt)
 		}
 		found, gone = found+int64(len(out.Hits)), gone+out.Gone
 		if out.Before == nil || found >= limit {
@@ -162,7 +172,7 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 		b.WriteString("Not found.\n")
 	}
 	if out.Before != nil {
-		fmt.Fprintf(&b, "Messages before turn %d were not searched.\n", out.Before.Turn+1)
+		fmt.Fprintf(&b, "Messages before %sturn %d were not searched.\n", of(out.Ancestor), out.Before.Turn+1)
 	}
 	if gone > 0 {
 		fmt.Fprintf(&b, "%d turns are no longer stored.\n", gone)

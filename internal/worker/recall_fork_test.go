@@ -1,0 +1,127 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+)
+
+// A session that branched off another one recalls what stood there by then, and nothing that
+// came there later: through any number of branches, from any worker, and in its tenant alone.
+func TestRecallFromAncestors(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	owners := newOwnership(t)
+	first := env.start("a", owners.listener("a"))
+	<-first.worker.Ready()
+	second := env.start("b", owners.listener("b"))
+	<-second.worker.Ready()
+	publish := func(session string, n int, fork, text string) {
+		env.publish(events.KindTurn, session, fmt.Appendf(nil, `{"v":2,"turn":%d%s,"messages":[{"role":"user","content":%q}]}`, n, fork, text))
+	}
+	// root 1..6 ── middle 1..2 behind 5 ── leaf 1 behind 2
+	for n := 1; n <= 6; n++ {
+		publish("root", n, "", fmt.Sprintf("needle of root %d", n))
+	}
+	publish("middle", 1, `,"forked_from":{"session":"root","turn":5}`, "needle of middle 1")
+	publish("middle", 2, "", "needle of middle 2")
+	publish("leaf", 1, `,"forked_from":{"session":"middle","turn":2}`, "needle of leaf 1")
+	publish("root", 7, "", "needle of root 7")
+	publish("middle", 3, "", "needle of middle 3")
+	// One that states that it branched off where it is an ancestor itself.
+	publish("late", 1, `,"forked_from":{"session":"early","turn":9}`, "needle of late 1")
+	publish("early", 1, `,"forked_from":{"session":"late","turn":1}`, "needle of early 1")
+	publish("alone", 1, `,"forked_from":{"session":"root","turn":0}`, "needle of alone 1")
+	publish("base", 1, "", "needle of base 1")
+	publish("base", 2, "", "needle of base 2")
+	publish("again", 1, `,"forked_from":{"session":"base","turn":2}`, "needle of again")
+	publish("again", 1, `,"replaces_from":1`, "needle of again 1") // stays a branch of what was there
+	publish("base", 2, `,"replaces_from":2`, "needle of another base 2")
+	for n := 1; n <= events.DefaultHits; n++ {
+		fork := ""
+		if n == 1 {
+			fork = `,"forked_from":{"session":"root","turn":5}`
+		}
+		publish("ten", n, fork, "needle of ten")
+	}
+	env.awaitDecided()
+	var ten events.SearchResponse // as many as are found by default
+	if e := env.request(events.SubjectRecall, `{"session":"ten","text":"needle"}`, &ten); e != nil || len(ten.Hits) != events.DefaultHits || ten.Ancestor != "root" || ten.Before == nil {
+		t.Errorf("%d hits by default: %+v, %v", len(ten.Hits), ten, e)
+	}
+
+	of := func(ancestor string) string {
+		if ancestor == "" {
+			return ""
+		}
+		return fmt.Sprintf(`,"ancestor":%q`, ancestor)
+	}
+	search := func(session string, limit int) (out []string) {
+		for before := ""; ; {
+			var got events.SearchResponse
+			if e := env.request(events.SubjectRecall, fmt.Sprintf(`{"session":%q,"text":"needle","limit":%d%s}`, session, limit, before), &got); e != nil {
+				t.Fatalf("search %s: %+v", session, e)
+			}
+			for _, h := range got.Hits {
+				out = append(out, strings.TrimPrefix(h.Excerpt, "needle of "))
+				var r events.RecallResponse
+				in := fmt.Sprintf(`{"session":%q,"turn":%d,"index":%d%s}`, session, h.Turn, h.Index, of(h.Ancestor))
+				if e := env.request(events.SubjectRecall, in, &r); e != nil || len(r.Messages) != 1 || !strings.Contains(string(r.Messages[0]), h.Excerpt) || r.Ancestor != h.Ancestor {
+					t.Errorf("recall %s: %+v %+v", in, e, r)
+				}
+			}
+			if got.Before == nil {
+				return out
+			}
+			before = fmt.Sprintf(`,"before":{"turn":%d,"index":%d}%s`, got.Before.Turn, got.Before.Index, of(got.Ancestor))
+		}
+	}
+	root := []string{"root 5", "root 4", "root 3", "root 2", "root 1"}
+	for session, want := range map[string][]string{
+		"root":   slices.Concat([]string{"root 7", "root 6"}, root),
+		"base":   {"another base 2", "base 1"},
+		"again":  {"again 1", "base 1"}, // the other turn 2 came later
+		"middle": slices.Concat([]string{"middle 3", "middle 2", "middle 1"}, root),
+		"leaf":   slices.Concat([]string{"leaf 1", "middle 2", "middle 1"}, root),
+		"late":   {"late 1"},
+		"early":  {"early 1", "late 1"},
+		"alone":  {"alone 1"},
+	} {
+		for limit := 1; limit <= 9; limit++ {
+			if d := cmp.Diff(want, search(session, limit)); d != "" {
+				t.Errorf("%s, %d at once (-want +got):\n%s", session, limit, d)
+			}
+		}
+	}
+	for in, want := range map[string]string{ // beyond the session's own turns
+		`{"session":"leaf","turn":2,"index":0}`: "middle 2",
+		`{"session":"leaf","turn":4}`:           "root 4",
+		`{"session":"leaf","turn":1}`:           "leaf 1",
+		`{"session":"middle","turn":5}`:         "root 5",
+	} {
+		if got := env.recall(in); len(got.Messages) != 1 || !strings.Contains(string(got.Messages[0]), want) {
+			t.Errorf("%s: %+v, want %s", in, got, want)
+		}
+	}
+	for _, in := range []string{
+		`{"session":"leaf","turn":6}`,                       // root went on without it
+		`{"session":"middle","turn":1,"ancestor":"leaf"}`,   // the other way round
+		`{"session":"leaf","turn":1,"ancestor":"stranger"}`, // no ancestor
+		`{"session":"alone","turn":1,"ancestor":"root"}`,    // has nothing of it
+		`{"session":"late","turn":2}`,
+	} {
+		if e := env.request(events.SubjectRecall, in, &events.RecallResponse{}); e == nil || e.Code != events.CodeUnknownTurn {
+			t.Errorf("%s: %+v, want %s", in, e, events.CodeUnknownTurn)
+		}
+	}
+	for _, r := range []*running{first, second} {
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
