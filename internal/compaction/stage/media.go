@@ -64,19 +64,22 @@ func (d *Draft) mediaUnits(i int) int64 {
 }
 
 // ReduceMedia clears media until the history has at most target tokens, where the policy prunes
-// to its target.
-func (d *Draft) ReduceMedia(target measure.Tokens, p *policy.Prune) {
+// to its target. It reports whether it cleared some, and the history is over its target still.
+func (d *Draft) ReduceMedia(target measure.Tokens, p *policy.Prune) (over bool) {
 	if !p.Enabled || !p.ToTarget {
-		return
+		return false
 	}
+	cleared := false
 	for _, i := range d.media(p.ProtectedTools, false) {
 		if d.Repaired() <= target {
-			return
+			return false
 		}
 		if d.saving(i, events.OpClear) > 0 {
 			d.change(i, events.Edit{Op: events.OpClear, Units: d.mediaUnits(i)})
+			cleared = true
 		}
 	}
+	return cleared && d.Repaired() > target
 }
 
 // media lists the entries before the newest exchange with media that can be cleared, oldest

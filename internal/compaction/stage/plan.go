@@ -106,8 +106,8 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 			return
 		}
 		d.reduce(p, window, &m)
-		if m.Summary == nil { // which leaves them behind as it is
-			d.ReduceMedia(m.Target, &p.Prune)
+		if m.Summary == nil && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
+			d.reduce(p, window, &m) // what they alone kept out of reach
 		}
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
