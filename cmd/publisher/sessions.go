@@ -50,6 +50,10 @@ type fleet struct {
 	// Total counts all sessions of the tenant, and Levels how many are at each level.
 	Total  int                  `json:"total"`
 	Levels map[events.Level]int `json:"levels"`
+	// Rereads, Reruns and Cost are the sums over all sessions of the tenant.
+	Rereads int64       `json:"rereads,omitzero"`
+	Reruns  int64       `json:"reruns,omitzero"`
+	Cost    events.Cost `json:"cost,omitzero"`
 	// Sessions are the fullest, the fullest first.
 	Sessions []events.SessionSummary `json:"sessions"`
 }
@@ -76,6 +80,9 @@ func (a *fleet) add(more []events.SessionSummary, limit int) {
 	a.Total += len(more)
 	for _, s := range more {
 		a.Levels[s.Level]++
+		a.Rereads += s.Rereads
+		a.Reruns += s.Reruns
+		a.Cost = a.Cost.Plus(s.Cost)
 	}
 	a.Sessions = append(a.Sessions, more...)
 	slices.SortFunc(a.Sessions, func(x, y events.SessionSummary) int {
@@ -98,11 +105,20 @@ func (a *fleet) write(w io.Writer) error {
 		t.Row(x.Session, percent(fill(&x)), x.EstimatedInput, x.AvailableInput, x.Level, x.Turns, x.Generation,
 			time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
 	}
-	if err := t.Flush(); err != nil || a.Total == len(a.Sessions) {
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "(the fullest of %s; --limit N lists more)\n", units.Count(a.Total, "session"))
-	return err
+	if a.Total > len(a.Sessions) {
+		fmt.Fprintf(w, "(the fullest of %s; --limit N lists more)\n", units.Count(a.Total, "session"))
+	}
+	if a.Rereads+a.Reruns > 0 {
+		fmt.Fprintf(w, "repeated after compactions: %s of files, %s\n", units.Count(a.Rereads, "read"), units.Count(a.Reruns, "other call"))
+	}
+	if a.Cost != (events.Cost{}) {
+		fmt.Fprintf(w, "saved on input: %s; lost on caches: %s; spent on summaries: %s\n",
+			units.Dollars(a.Cost.Saved), units.Dollars(a.Cost.Lost), units.Dollars(a.Cost.Summaries))
+	}
+	return nil
 }
 
 // percent is a share in parts per million, in percent.

@@ -43,13 +43,15 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 // Overview is the state of a session in a list of many.
 type Overview struct {
 	Budget     events.Budget
-	LastTurnAt int64 // when it was taken or parked, in Unix milliseconds of the log
+	LastTurnAt int64            // when it was taken or parked, in Unix milliseconds of the log
+	Repeated   measure.Repeated // since its first turn
+	Cost       events.Cost      // since then too
 }
 
 // Describe returns the state of the session under a config, from sums alone.
 func (l *Ledger) Describe(c *Config) Overview {
 	l.use(c)
-	return Overview{l.Budget(), l.lastTurnAt}
+	return Overview{l.Budget(), l.lastTurnAt, l.Repeated(), l.cost}
 }
 
 // Through is the turn boundary that the ledger is at.

@@ -47,6 +47,11 @@ type SessionSummary struct {
 	// LastTurn is when its last turn was taken or parked, in Unix milliseconds of the
 	// log.
 	LastTurn int64 `json:"last_turn_ms"`
+	// Rereads and Reruns are calls that repeat one whose result a compaction had taken out of
+	// view, since the first turn: reads of files, and calls of other tools. Cost is since then too.
+	Rereads int64 `json:"rereads,omitzero"`
+	Reruns  int64 `json:"reruns,omitzero"`
+	Cost    Cost  `json:"cost,omitzero"` // absent before anything that has a price
 }
 
 // cursorBytes is what a cursor has beside the id of a session.

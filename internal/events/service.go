@@ -119,6 +119,11 @@ type Cost struct {
 	Summaries int64 `json:"summaries_nano_usd"` // spent on summaries
 }
 
+// Plus is both together.
+func (c Cost) Plus(o Cost) Cost {
+	return Cost{c.Lost + o.Lost, c.Saved + o.Saved, c.Summaries + o.Summaries}
+}
+
 // Health is how a worker is.
 type Health string
 

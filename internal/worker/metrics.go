@@ -54,7 +54,7 @@ type metrics struct {
 	invalid                          prometheus.Counter
 	compactions, stages, tokensSaved *prometheus.CounterVec
 	rejected, noted, omitted         *prometheus.CounterVec
-	repeated                         *prometheus.CounterVec
+	repeated, recalls                *prometheus.CounterVec
 	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	retries                          *prometheus.CounterVec
@@ -105,6 +105,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
 		repeated:      counters("repeated_calls_total", "Calls of agents that repeat one whose result a compaction had taken out of view: reads of files, and runs of other tools.", labelKind),
+		recalls:       counters("recalls_total", "Requests for originals of sessions: turns, and searches for a text.", labelKind),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
 		noted:         counters("noted_total", "Notes beside outcomes, about events that were taken.", labelCode),
 		invalid:       counter("invalid_histories_total", "Histories that were not valid for their provider, and were stored without messages: a defect."),
@@ -154,6 +155,15 @@ func (m *metrics) onApplied(e observe.Applied) {
 	m.repeated.WithLabelValues("run").Add(float64(e.Repeated.Reruns))
 }
 
+// onRecalled counts a request for originals.
+func (m *metrics) onRecalled(e observe.Recalled) {
+	kind := "turn"
+	if e.Search {
+		kind = "search"
+	}
+	m.recalls.WithLabelValues(kind).Inc()
+}
+
 // listener counts what a worker does.
 func (m *metrics) listener() observe.Listener {
 	return observe.Listener{
@@ -175,6 +185,7 @@ func (m *metrics) listener() observe.Listener {
 		Compacted:   m.onCompacted,
 		Rejected:    func(e observe.Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
 		Noted:       func(e observe.Noted) { m.noted.WithLabelValues(codeLabel(e.Note.Code)).Inc() },
+		Recalled:    m.onRecalled,
 		ModelCalled: func(e observe.ModelCalled) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
 		OverQuota:   func(e observe.OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,

@@ -46,6 +46,8 @@ func TestMetrics(t *testing.T) {
 	l.ModelCalled(observe.ModelCalled{Model: "openai/b"})
 	l.ModelCalled(observe.ModelCalled{Model: "openai/b", Err: &model.Error{Kind: model.Auth}})
 	l.ModelCalled(observe.ModelCalled{Model: "openai/b", Err: errors.New("of s1-secret")})
+	l.Recalled(observe.Recalled{})
+	l.Recalled(observe.Recalled{Search: true})
 	l.OverQuota(observe.OverQuota{Model: "openai/b"})
 	l.Quarantined(observe.Quarantined{})
 	l.Fetched(observe.Fetched{})
@@ -75,6 +77,7 @@ func TestMetrics(t *testing.T) {
 		`compaction_saved_tokens_total{reason="threshold"} 40`,
 		`messages_omitted_total{reason="tenant_hour"} 1`, `messages_omitted_total{reason="tenant_burst"} 0`, `messages_omitted_total{reason="tenant_share"} 0`, `messages_omitted_total{reason="size"} 0`, `messages_omitted_total{reason="no_text"} 0`,
 		`rejected_total{code="bad_json"} 1`, `rejected_total{code="other"} 1`, `rejected_total{code="internal"} 0`, `rejected_total{code="session_reset"} 0`,
+		`recalls_total{kind="turn"} 1`, `recalls_total{kind="search"} 1`,
 		`noted_total{code="usage_unknown"} 1`,
 		`summaries_total{by="model",lane="normal",result="summary"} 1`, `summaries_total{by="embedded",lane="normal",result="summary"} 1`,
 		`summaries_total{by="none",lane="background",result="no_room"} 1`, `summaries_total{by="none",lane="background",result="other"} 1`,

@@ -41,6 +41,8 @@ type Listener struct {
 	Rejected func(Rejected)
 	// Noted: an outcome with a note about an event that was taken is stored.
 	Noted func(Noted)
+	// Recalled: originals of a session were requested, by place or by text.
+	Recalled func(Recalled)
 	// SummaryStarted: a summarizer of this worker took a job.
 	SummaryStarted func(SummaryStarted)
 	// ModelCalled: a call of a model for a summary has ended.
@@ -200,6 +202,12 @@ type ModelCalled struct {
 	Model   string              // provider/model
 	Usage   events.SummaryUsage // zero when the provider did not report it
 	Err     error               // nil for a summary
+}
+
+// Recalled names the session whose originals were requested.
+type Recalled struct {
+	Address events.Address
+	Search  bool // for a text
 }
 
 // OverQuota names a model that was not called. The summary is written at once, by

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
 )
 
 const (
@@ -34,6 +35,9 @@ const (
 // recall answers with originals of a session (C8), or with where a text is. What the session
 // has not got is looked for in the one that it branched off, as that was then.
 func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, error) {
+	if in.AsOf == nil { // else for a session that branched off, which was counted
+		observe.Call(s.config.Listener.Recalled, observe.Recalled{Address: in.Address(), Search: in.Text != ""})
+	}
 	o, err := s.originals(ctx, in)
 	switch {
 	case err != nil:

@@ -83,6 +83,7 @@ func (s *Service) summarize(a events.Address, out *events.SessionsResponse) erro
 		out.Sessions = append(out.Sessions, events.SessionSummary{
 			Session: a.Session, Name: nameOf(a.Session), Turns: l.LastTurn(), EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
 			Level: st.Budget.Level, Generation: l.Generation(), LastTurn: st.LastTurnAt,
+			Rereads: st.Repeated.Rereads, Reruns: st.Repeated.Reruns, Cost: st.Cost,
 		})
 	})
 	return err
