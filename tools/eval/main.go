@@ -12,7 +12,8 @@
 //	COMPACTD_SESSIONS=/srv/transcripts go run ./tools/eval
 //
 // Real sessions are read from the directory that COMPACTD_SESSIONS names, the others
-// from examples/sessions.
+// from examples/sessions, and the templates of CompactBench from the checkout that COMPACTBENCH
+// names.
 package main
 
 import (
@@ -32,6 +33,7 @@ type options struct {
 	run            *regexp.Regexp
 	page           string // where what is printed is written too, "" for nowhere
 	real, examples string // directories
+	compactbench   string // directory of a checkout, "" for none
 	sessions       int    // of each corpus, 0 for all
 
 	timings int // drawn for each session
@@ -45,17 +47,19 @@ func defaults() options {
 	return options{
 		real:     os.Getenv("COMPACTD_SESSIONS"),
 		examples: "examples/sessions",
-		timings:  200,
-		week:     3_000,
-		backlog:  backlog{rounds: 100, jobs: 10_000, turns: 1_000},
-		load:     load{modes: outages, rounds: 5, sessions: 20, turns: 25, warm: 14, rate: 600},
+
+		compactbench: os.Getenv("COMPACTBENCH"),
+		timings:      200,
+		week:         3_000,
+		backlog:      backlog{rounds: 100, jobs: 10_000, turns: 1_000},
+		load:         load{modes: outages, rounds: 5, sessions: 20, turns: 25, warm: 14, rate: 600},
 	}
 }
 
 func main() {
 	o := defaults()
 	flag.StringVar(&o.page, "write", "", "write what is printed into the `page`, if all is measured on real sessions")
-	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, dialects, week, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
+	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, dialects, week, compactbench, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		var out bytes.Buffer
 		if err := measure(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
@@ -86,6 +90,7 @@ func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 		{"needed", func() error { return evalNeeded(ctx, cs, p) }},
 		{"dialects", func() error { return evalDialects(ctx, cs[0], p) }},
 		{"week", func() error { return evalWeek(ctx, cs[0], o.week, p) }},
+		{"compactbench", func() error { return evalCompactBench(ctx, o.compactbench, p) }},
 		{"growth", func() error { return evalGrowth(ctx, cs[0], p) }},
 		{"prepared", func() error { return evalTiming(ctx, cs, o.timings, p) }},
 		{"overflow", func() error { return evalOverflow(ctx, o.backlog, dir, p) }},
