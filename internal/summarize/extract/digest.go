@@ -163,7 +163,10 @@ func (d *Digest) user(m *summarize.Message) {
 		if rules == maxRulesMessage {
 			continue
 		}
-		if strings.HasSuffix(s, "?") || len(s) < 10 || !snippet.Matches(snippet.Lowered(snippet.Head(s, 4*ruleUnits)), snippet.RuleWords) {
+		if strings.HasSuffix(s, "?") || len(s) < 10 {
+			continue
+		}
+		if lower := snippet.Lowered(snippet.Head(s, 4*ruleUnits)); !snippet.Matches(lower, snippet.RuleWords) && !snippet.Matches(lower, snippet.SettledWords) {
 			continue
 		}
 		d.rules = append(d.rules, Line{Text: snippet.Clip(s, ruleUnits), Turns: l.Turns})
