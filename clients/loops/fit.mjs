@@ -9,7 +9,7 @@ export class Conversation {
   }
 
   /**
-   * Returns what of the history to send: the agent's own objects, but where compactd made a message.
+   * Returns what of the history to send: the agent's own objects, except where compactd made a message.
    * @param history every message so far, the new prompt at its end
    * @param usage what the provider counted for the call before, as it came
    */

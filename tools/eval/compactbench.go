@@ -86,7 +86,7 @@ func readBenchTemplates(dir string) ([]benchTemplate, error) {
 	return out, nil
 }
 
-// evalCompactBench prints which of the strings that CompactBench asks for are in a history after
+// evalCompactBench prints which of the strings that CompactBench looks for are in a history after
 // the first and the last of some compactions that condense all they can, with a model that writes
 // nothing of use; and which are in the newest messages of the same size.
 func evalCompactBench(ctx context.Context, dir string, p printer) (err error) {
@@ -185,7 +185,7 @@ func newBenchCase(t *benchTemplate, seed uint64) (*benchCase, error) {
 	}
 	distract := func() error {
 		for i := range distractors {
-			if err := c.say([]string{"user", "assistant"}[i%2], benchDistractor(rng)); err != nil {
+			if err := c.turn([]string{"user", "assistant"}[i%2], benchDistractor(rng)); err != nil {
 				return err
 			}
 		}
@@ -195,7 +195,7 @@ func newBenchCase(t *benchTemplate, seed uint64) (*benchCase, error) {
 		if turn.Role == "distractor_block" {
 			err = distract()
 		} else {
-			err = c.say(turn.Role, fill(turn.Template))
+			err = c.turn(turn.Role, fill(turn.Template))
 		}
 		if err != nil {
 			return nil, err
@@ -210,8 +210,8 @@ func newBenchCase(t *benchTemplate, seed uint64) (*benchCase, error) {
 	return c, nil
 }
 
-// say adds a turn.
-func (c *benchCase) say(role, text string) error {
+// turn adds a turn.
+func (c *benchCase) turn(role, text string) error {
 	n := len(c.recording.turns) + 1
 	payload, err := events.Marshal(map[string]any{
 		"v": events.Version, "id": fmt.Sprintf("t%d", n), "turn": n, "format": c.recording.format,

@@ -166,7 +166,7 @@ func (d *Digest) user(m *summarize.Message) {
 		if strings.HasSuffix(s, "?") || len(s) < 10 {
 			continue
 		}
-		if lower := snippet.Lowered(snippet.Head(s, 4*ruleUnits)); !snippet.Matches(lower, snippet.RuleWords) && !snippet.Matches(lower, snippet.SettledWords) {
+		if lower := snippet.Lowered(snippet.Head(s, 4*ruleUnits)); !snippet.Matches(lower, snippet.RuleWords) && !snippet.Matches(lower, snippet.ChoiceWords) {
 			continue
 		}
 		d.rules = append(d.rules, Line{Text: snippet.Clip(s, ruleUnits), Turns: l.Turns})

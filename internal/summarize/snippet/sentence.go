@@ -14,10 +14,10 @@ var (
 		"keep in mind", "make sure", "may not", "must", "mustn't", "never", "no longer", "not allowed", "only", "remember to",
 		"should not", "shouldn't", "under no circumstances", "without exception",
 	)
-	// SettledWords are those of users who settle something, or take back what was settled.
-	SettledWords = NewPhrases(
+	// ChoiceWords are those of users who decide something, or change what was decided.
+	ChoiceWords = NewPhrases(
 		"decided", "decision", "final answer", "from now on", "go with", "going with", "instead", "let's not", "new plan", "off the table",
-		"rather than", "settled", "switch to", "the plan is", "we're going to", "we are going to",
+		"rather than", "switch to", "the plan is", "we're going to", "we are going to",
 	)
 	DecisionWords = NewPhrases(
 		"chose", "chosen", "decided", "decision", "going with", "i will use", "i'll use", "instead of", "let's go with", "let's use",

@@ -267,6 +267,7 @@ func Tee(ls ...Listener) Listener {
 		t.OutcomesLimited = both(t.OutcomesLimited, l.OutcomesLimited)
 		t.Rejected = both(t.Rejected, l.Rejected)
 		t.Noted = both(t.Noted, l.Noted)
+		t.Recalled = both(t.Recalled, l.Recalled)
 		t.SummaryStarted = both(t.SummaryStarted, l.SummaryStarted)
 		t.ModelCalled = both(t.ModelCalled, l.ModelCalled)
 		t.OverQuota = both(t.OverQuota, l.OverQuota)
