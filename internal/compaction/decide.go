@@ -480,7 +480,12 @@ func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted
 
 // whole reports whether a plan takes messages away as a whole, not only contents of them.
 func (p *budgeted) whole() bool {
-	return slices.ContainsFunc(p.Edits, func(x events.Edit) bool { return x.Op == events.OpCondense || x.Op == events.OpTruncate })
+	for i := range p.Edits {
+		if op := p.Edits[i].Op; op == events.OpCondense || op == events.OpTruncate {
+			return true
+		}
+	}
+	return false
 }
 
 // inputs is what the next call takes before and after a plan.

@@ -148,7 +148,8 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 		d.Prune(protect, minimum, p.Prune.ProtectedTools)
 		return
 	}
-	if _, saved := d.prunable(protect, by.tools); saved < d.Repaired()-m.Target {
+	results, saved := d.prunable(protect, by.tools) // as chooseAgain finds them, too
+	if saved < d.Repaired()-m.Target {
 		if m.Summary != nil {
 			return
 		}
@@ -158,7 +159,7 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 			return
 		}
 	}
-	d.prune(protect, minimum, by.tools, m.Target)
+	d.prune(results, saved, minimum, m.Target)
 }
 
 // covering returns the summary in view, and where what it covers and has kept ends; ok is

@@ -21,6 +21,7 @@ type Draft struct {
 	messages int
 	pointers int // placeholders that refer to a later read
 	restored int // results that are shown again
+	pinned   bool
 	pairs    Pairing
 	paired   bool           // pairs are those of entries
 	repaired measure.Tokens // of all, once repaired
@@ -70,7 +71,7 @@ func NewDraft(entries []measure.Entry, f events.Format, r measure.Rate) *Draft {
 // set makes the draft hold other entries.
 func (d *Draft) set(entries []measure.Entry) {
 	d.entries, d.costs = entries, slices.Grow(d.costs[:0], len(entries))[:len(entries)]
-	d.tokens, d.messages, d.pointers, d.restored, d.paired, d.known, d.searched = 0, 0, 0, 0, false, false, false
+	d.tokens, d.messages, d.pointers, d.restored, d.pinned, d.paired, d.known, d.searched = 0, 0, 0, 0, false, false, false, false
 	for i := range entries {
 		e := &entries[i]
 		t := d.rate.Entry(e)
@@ -85,6 +86,7 @@ func (d *Draft) set(entries []measure.Entry) {
 		if e.Kind == measure.KindRestored {
 			d.restored++
 		}
+		d.pinned = d.pinned || e.Flags.Has(measure.FlagPinned)
 	}
 }
 

@@ -1,8 +1,6 @@
 package stage
 
 import (
-	"slices"
-
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -24,10 +22,10 @@ const (
 // kept.
 func (d *Draft) Pin(target measure.Tokens, fresh measure.Seq) {
 	d.fresh = fresh
-	if !slices.ContainsFunc(d.entries, pinned) {
+	if !d.pinned {
 		return
 	}
-	kept := d.newest(0, pinShare.Share(target), pinned)
+	kept := d.newest(0, pinShare.Share(target), func(e *measure.Entry) bool { return pinned(*e) })
 	for i := range d.entries {
 		if kept == nil || !kept[i] {
 			d.entries[i].Flags &^= measure.FlagPinned
@@ -38,13 +36,18 @@ func (d *Draft) Pin(target measure.Tokens, fresh measure.Seq) {
 func pinned(e measure.Entry) bool { return e.Flags.Has(measure.FlagPinned) }
 
 // pins marks the entries of messages that are pinned, from a position on.
-func (d *Draft) pins(from int) []bool { return d.newest(from, d.tokens, pinned) }
+func (d *Draft) pins(from int) []bool {
+	if !d.pinned {
+		return nil
+	}
+	return d.newest(from, d.tokens, func(e *measure.Entry) bool { return pinned(*e) })
+}
 
 // instructed marks the entries that a truncation keeps: those that are pinned, and the
 // system's.
 func (d *Draft) instructed(from int, target measure.Tokens) []bool {
 	pins := d.pins(from)
-	kept := d.newest(from, instructionShare.Share(target), func(e measure.Entry) bool {
+	kept := d.newest(from, instructionShare.Share(target), func(e *measure.Entry) bool {
 		return e.Role == measure.RoleSystem && !e.Flags.Has(measure.FlagEmpty|measure.FlagPinned)
 	})
 	if pins == nil {
@@ -59,11 +62,11 @@ func (d *Draft) instructed(from int, target measure.Tokens) []bool {
 // newest marks the entries of the newest messages that have a wanted entry and cost at most
 // most tokens in all, each with the messages that its calls and results belong to. It
 // returns nil for none.
-func (d *Draft) newest(from int, most measure.Tokens, want func(measure.Entry) bool) []bool {
+func (d *Draft) newest(from int, most measure.Tokens, want func(*measure.Entry) bool) []bool {
 	var out []bool
 	for i := len(d.entries) - 1; i >= from; i-- {
 		e := &d.entries[i]
-		if e.Kind >= measure.KindTruncation || e.Seq < d.fresh || !want(*e) || out != nil && out[i] {
+		if e.Kind >= measure.KindTruncation || e.Seq < d.fresh || !want(e) || out != nil && out[i] {
 			continue
 		}
 		if out == nil {

@@ -19,11 +19,12 @@ import (
 // break the provider's cache again.
 const mediaSlack = 4
 
-// LimitMedia clears media until the provider takes what is left, with some room for more.
-func (d *Draft) LimitMedia(m traits.Media, protectedTools []string) {
+// LimitMedia clears media until the provider takes what is left, with some room for more. It
+// reports whether there were any.
+func (d *Draft) LimitMedia(m traits.Media, protectedTools []string) bool {
 	c := measure.CountMedia(d.entries)
 	if !c.Over(m) {
-		return
+		return c != measure.MediaCount{}
 	}
 	if c.TooLarge(m) {
 		c = d.clearMedia(c, protectedTools, func(c, of measure.MediaCount) bool { return of.Large > 0 && c.TooLarge(m) })
@@ -39,6 +40,7 @@ func (d *Draft) LimitMedia(m traits.Media, protectedTools []string) {
 			return of.Documents > 0 && c.Documents > m.Documents-m.Documents/mediaSlack
 		})
 	}
+	return true
 }
 
 // clearMedia clears entries with media as long as goes reports so, of what is in view and of the

@@ -95,7 +95,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		}
 	}
 	stage(p.Prune.Enabled || h.Refused, Step{Name: events.StagePrune, Force: h.Refused, Run: func(d *Draft) {
-		d.LimitMedia(h.Media, p.Prune.ProtectedTools)
+		media := d.LimitMedia(h.Media, p.Prune.ProtectedTools)
 		if !p.Prune.Enabled || d.Repaired() <= m.Target {
 			return
 		}
@@ -106,7 +106,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 			return
 		}
 		d.reduce(p, window, &m)
-		if m.Summary == nil && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
+		if m.Summary == nil && media && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
 			d.reduce(p, window, &m) // what they alone kept out of reach
 		}
 	}})

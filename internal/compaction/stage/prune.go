@@ -16,13 +16,13 @@ import (
 // placeholder of another points to. Prune changes nothing when it would save
 // less than minimum.
 func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) {
-	d.prune(protect, minimum, protectedTools, everything)
+	results, saved := d.prunable(protect, protectedTools)
+	d.prune(results, saved, minimum, everything)
 }
 
-// prune is Prune until the history is at its target, and minimum is saved: of the results the
+// prune clears of what is prunable until the history is at its target, and minimum is saved: the
 // greatest burdens go first.
-func (d *Draft) prune(protect, minimum measure.Tokens, protectedTools []string, target measure.Tokens) {
-	results, saved := d.prunable(protect, protectedTools)
+func (d *Draft) prune(results []int, saved, minimum, target measure.Tokens) {
 	if saved < minimum {
 		return
 	}

@@ -68,11 +68,22 @@ func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, 
 		return
 	}
 	has := d.Repaired()
-	out := d.candidates(all, share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}, false, skills-has)
+	if max(skills, files)-has < d.leastRestored() {
+		return
+	}
+	var texts, reads []measure.Entry
+	for e := range all {
+		if e.Flags.Has(measure.FlagRead) {
+			reads = append(reads, e)
+		} else {
+			texts = append(texts, e)
+		}
+	}
+	out := d.candidates(texts, share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}, skills-has)
 	for i := range out {
 		has += d.rate.Entry(&out[i])
 	}
-	out = append(out, d.candidates(all, share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}, true, files-has)...)
+	out = append(out, d.candidates(reads, share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}, files-has)...)
 	if len(out) == 0 {
 		return
 	}
@@ -83,11 +94,11 @@ func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, 
 	}
 }
 
-// candidates lists what is restored of one kind, reads or all else, within its share and
-// left tokens.
-func (d *Draft) candidates(all iter.Seq[measure.Entry], from share, reads bool, left measure.Tokens) (out []measure.Entry) {
+// candidates lists what is restored of one kind, newest first, within its share and left
+// tokens.
+func (d *Draft) candidates(all []measure.Entry, from share, left measure.Tokens) (out []measure.Entry) {
 	at := len(d.entries) - 1 // no candidate to come is behind it
-	for e := range all {
+	for _, e := range all {
 		if from.count == 0 || left < d.leastRestored() {
 			return out
 		}
@@ -96,7 +107,7 @@ func (d *Draft) candidates(all iter.Seq[measure.Entry], from share, reads bool, 
 			at--
 		}
 		inView := at >= 0 && d.entries[at].Compare(place) == 0 && (d.entries[at].Kind == measure.KindResult || d.entries[at].Kind == measure.KindWords)
-		if inView || e.Flags.Has(measure.FlagRead) != reads || d.cleared(place) {
+		if inView || d.cleared(place) {
 			continue
 		}
 		if cost, ok := from.take(d.rate, &e, left); ok {
