@@ -223,6 +223,9 @@ func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 	}
 }
 
+// spare is room for what is restored and what a repair adds, so that neither copies the entries.
+const spare = 16
+
 // hide replaces the entries from ≤ i < to by a truncation notice or summary, and those of
 // them that are kept.
 func (d *Draft) hide(from, to int, placeholder measure.Entry, kept []bool) {
@@ -242,7 +245,7 @@ func (d *Draft) hide(from, to int, placeholder measure.Entry, kept []bool) {
 			n++
 		}
 	}
-	out := append(append(make([]measure.Entry, 0, n), d.entries[:from]...), placeholder)
+	out := append(append(make([]measure.Entry, 0, n+spare), d.entries[:from]...), placeholder)
 	for i := from; kept != nil && i < to; i++ {
 		if e := &d.entries[i]; kept[i] {
 			if e.Flags.Has(measure.FlagFirst) {
