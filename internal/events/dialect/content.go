@@ -85,17 +85,26 @@ func (w *Reader) media(p *Part) {
 		w.inline(p)
 		return
 	}
+	low := false
 	w.Object(func(key []byte) {
 		switch string(key) {
 		case "url", "data", "file_data":
 			w.inline(p)
+		case "detail":
+			low = w.low()
 		case "media_type", "mimeType", "mime_type":
 			w.mediaType(p)
 		default:
 			w.Value()
 		}
 	})
+	if low {
+		p.Media = p.Media.Low()
+	}
 }
+
+// low reads the member "detail" of an image.
+func (w *Reader) low() bool { return string(codec.TextBytes(w.Value())) == "low" }
 
 // inline reads a value that may be inline media, and measures it.
 func (w *Reader) inline(p *Part) {

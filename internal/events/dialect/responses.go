@@ -168,6 +168,7 @@ func readResponsesBlock(w *Reader, p *Part) {
 	}
 	var kind Raw
 	var text, refusal codec.Measured
+	low := false
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
@@ -176,6 +177,8 @@ func readResponsesBlock(w *Reader, p *Part) {
 			text = w.Text()
 		case "refusal":
 			refusal = w.Text()
+		case "detail":
+			low = w.low()
 		case "image_url", "file_data":
 			w.inline(p)
 		case "input_audio":
@@ -195,7 +198,9 @@ func readResponsesBlock(w *Reader, p *Part) {
 	case "input_file":
 		p.Kind, p.Papers = PartImage, 1
 	case "input_image", "input_audio", "computer_screenshot":
-		p.Kind = PartImage
+		if p.Kind = PartImage; low {
+			p.Media = p.Media.Low()
+		}
 	}
 }
 

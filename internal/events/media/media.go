@@ -50,6 +50,24 @@ func (s Shape) sides() [2]int {
 	}
 }
 
+// lowSide is the side of the square that a provider reads an image of low detail in
+// (developers.openai.com/api/docs/guides/images-vision, "detail": "low", read on 2026-11-23).
+const lowSide = 512
+
+// Low is the shape of an image of low detail: it is made smaller until it is within 512 by 512
+// pixels. One of unknown size has that size. A document stays as it is.
+func (s Shape) Low() Shape {
+	long := int(max(s.Width, s.Height))
+	switch {
+	case s.Pages > 0 || long > 0 && long <= lowSide:
+		return s
+	case long == 0:
+		return Shape{Width: lowSide, Height: lowSide}
+	}
+	side := func(n uint16) uint16 { return uint16(max(int(n)*lowSide/long, 1)) }
+	return Shape{Width: side(s.Width), Height: side(s.Height)}
+}
+
 // The most that is decoded of a value, and of a document at each end.
 const (
 	maxHeader = 128 << 10

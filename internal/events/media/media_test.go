@@ -106,6 +106,21 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// An image of low detail is within a square; its proportions stay.
+func TestLow(t *testing.T) {
+	for was, want := range map[media.Shape]media.Shape{
+		{Width: 1920, Height: 1080}: {Width: 512, Height: 288},
+		{Width: 1, Height: 60_000}:  {Width: 1, Height: 512},
+		{Width: 512, Height: 300}:   {Width: 512, Height: 300},
+		{}:                          {Width: 512, Height: 512},
+		{Pages: 3}:                  {Pages: 3},
+	} {
+		if got := was.Low(); got != want {
+			t.Errorf("%v: %v, want %v", was, got, want)
+		}
+	}
+}
+
 // The cost is that of the header, however large the image is.
 func TestShapeReadsHeaders(t *testing.T) {
 	raw := encoded(append(picture(t, "png", 64, 64), make([]byte, 4<<20)...))
