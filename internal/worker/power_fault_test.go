@@ -213,10 +213,22 @@ func (v *volume) unmount() {
 	}
 }
 
+// remount mounts the volume again after a power loss. Another test's process with a namespace of
+// its own may hold the mount before: the new one is without power too, until that process ends.
 func (v *volume) remount() {
 	v.t.Helper()
-	v.unmount()
-	if err := v.mount(); err != nil {
-		v.t.Fatal(err)
+	for end := time.Now().Add(waitLimit); ; {
+		v.unmount()
+		if err := v.mount(); err != nil {
+			v.t.Fatal(err)
+		}
+		err := os.Chmod(v.dir, 0o700)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, unix.EIO) || time.Now().After(end) {
+			v.t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
