@@ -38,6 +38,10 @@ type Lease struct {
 	revision uint64
 }
 
+// Revision is where the bucket has the last write of the lease that was acknowledged: later writes
+// have higher ones.
+func (l *Lease) Revision() uint64 { return l.revision }
+
 // Leases is the bucket of the leases, one for each partition.
 type Leases struct{ bucket bucket }
 
@@ -123,9 +127,10 @@ func (l *Leases) Release(ctx context.Context, lease *Lease) error {
 
 // Watch calls fn with the holder of every lease that is held, returns, and calls
 // it with every change after that; the zero Holder means that a lease is free. The
-// calls come one at a time. After a call of onError changes may be missed: watch
+// calls come one at a time, each with the revision of the lease, which may be lower than the
+// one before: a copy of the bucket that is behind. After a call of onError changes may be missed: watch
 // again. ctx bounds the start only.
-func (l *Leases) Watch(ctx context.Context, fn func(partition int, h Holder), onError func(error)) (stop func(), err error) {
+func (l *Leases) Watch(ctx context.Context, fn func(partition int, h Holder, revision uint64), onError func(error)) (stop func(), err error) {
 	return l.bucket.watch(ctx, func(e entry) {
 		partition, err := strconv.Atoi(e.key)
 		if err != nil {
@@ -138,7 +143,7 @@ func (l *Leases) Watch(ctx context.Context, fn func(partition int, h Holder), on
 				return
 			}
 		}
-		fn(partition, h)
+		fn(partition, h, e.revision)
 	}, onError)
 }
 

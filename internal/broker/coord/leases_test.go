@@ -23,7 +23,7 @@ type change struct {
 func watchLeases(t *testing.T, l *Leases) <-chan change {
 	t.Helper()
 	changes := make(chan change, 100)
-	stop, err := l.Watch(t.Context(), func(p int, h Holder) { changes <- change{p, h} }, func(err error) { t.Error(err) })
+	stop, err := l.Watch(t.Context(), func(p int, h Holder, _ uint64) { changes <- change{p, h} }, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestLeaseEnds(t *testing.T) {
 		const ttl = 10 * time.Second
 		leases, members := NewLeases(js, ttl), NewMembers(js, ttl)
 		leaseEnds, memberEnds := make(chan time.Time, 100), make(chan time.Time, 100)
-		stopL, err := leases.Watch(t.Context(), func(_ int, h Holder) {
+		stopL, err := leases.Watch(t.Context(), func(_ int, h Holder, _ uint64) {
 			if h == (Holder{}) {
 				leaseEnds <- time.Now()
 			}

@@ -54,8 +54,8 @@ type Fleet struct {
 	unwatch    func()
 	wanted     map[int]bool
 	held       map[int]*heldLease
-	heldOnce   map[int]bool // by this process
-	coolDown   map[int]bool // were lost; not before the next beat, or two could take one from each other without end
+	heldAt     map[int]uint64 // the revision of the lease that this process held last
+	coolDown   map[int]bool   // were lost; not before the next beat, or two could take one from each other without end
 	isReady    bool
 	stop       partition.StopTime
 	shutting   bool
@@ -98,7 +98,7 @@ func New(ctx context.Context, c Config) (*Fleet, error) {
 		members: coord.NewMembers(js, c.LeaseTTL), leases: coord.NewLeases(js, c.LeaseTTL),
 		changed: make(chan struct{}, 1), ended: make(chan ending, c.Partitions.Count()),
 		drained: make(chan *heldLease, c.Partitions.Count()),
-		held:    map[int]*heldLease{}, heldOnce: map[int]bool{}, coolDown: map[int]bool{},
+		held:    map[int]*heldLease{}, heldAt: map[int]uint64{}, coolDown: map[int]bool{},
 	}
 	if err = f.members.Heartbeat(ctx, f.self); err == nil {
 		f.membership, f.unwatch, err = watchMembership(ctx, f.members, f.leases, f.changed)
@@ -152,9 +152,10 @@ func (f *Fleet) reconcile(ctx context.Context) error {
 		if !f.wanted[id] || f.held[id] != nil || f.coolDown[id] {
 			continue
 		}
-		if h := f.membership.holderOf(id); h != (coord.Holder{}) && h.Member != f.self.Name {
+		h, own := f.membership.holderOf(id), f.heldAt[id]
+		if h.Holder != (coord.Holder{}) && h.Member != f.self.Name {
 			continue
-		} else if h.Member == f.self.Name && h.Owner != f.self.Owner && f.heldOnce[id] {
+		} else if h.Member == f.self.Name && h.Owner != f.self.Owner && own > 0 && h.revision > own { // else an earlier process wrote it
 			return fmt.Errorf("%s runs with the name of this worker, %s: one of the two has a copy of the other's directory; delete its %s",
 				h.Owner, f.self.Name, identityFile)
 		}
@@ -222,7 +223,7 @@ func (f *Fleet) acquire(ctx context.Context, id int) bool {
 	}
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // leave ends it, with a cause
 	t := &heldLease{lease: lease, stop: stop}
-	f.held[id], f.heldOnce[id] = t, true
+	f.held[id], f.heldAt[id] = t, lease.Revision()
 	go func() {
 		defer stop(nil)
 		f.ended <- ending{id, f.serve(ctx, t)}
@@ -338,6 +339,7 @@ func (f *Fleet) release(t *heldLease) {
 // want of a server is opened later. What else comes here, before the end, ends the worker.
 func (f *Fleet) finish(e ending) error {
 	f.release(f.held[e.partition])
+	f.heldAt[e.partition] = max(f.heldAt[e.partition], f.held[e.partition].lease.Revision())
 	delete(f.held, e.partition)
 	f.coolDown[e.partition] = e.err != nil
 	switch {

@@ -16,14 +16,20 @@ type membership struct {
 
 	mu       sync.Mutex // guards the fields below
 	live     map[string]coord.Member
-	holders  map[int]coord.Holder
+	holders  map[int]held
 	watchErr error // why changes may be missed; nil when none may
+}
+
+// held is a lease as it was written last.
+type held struct {
+	coord.Holder
+	revision uint64
 }
 
 // watchMembership returns the fleet as it is, which follows its changes until stop.
 // changed gets one when there is something new, broken included.
 func watchMembership(ctx context.Context, members *coord.Members, leases *coord.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
-	v = &membership{changed: changed, live: map[string]coord.Member{}, holders: map[int]coord.Holder{}}
+	v = &membership{changed: changed, live: map[string]coord.Member{}, holders: map[int]held{}}
 	stopMembers, err := members.Watch(ctx, v.member, v.fail)
 	if err != nil {
 		return nil, nil, err
@@ -48,14 +54,16 @@ func (v *membership) member(who coord.Member, lives bool) {
 	v.signal()
 }
 
-func (v *membership) holder(partition int, h coord.Holder) {
+func (v *membership) holder(partition int, h coord.Holder, revision uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.holders[partition] == h {
-		return // a renewal
+	was := v.holders[partition]
+	if revision < was.revision {
+		return // of a copy that is behind
 	}
-	v.holders[partition] = h
-	v.signal()
+	if v.holders[partition] = (held{h, revision}); was.Holder != h { // else a renewal
+		v.signal()
+	}
 }
 
 func (v *membership) fail(err error) {
@@ -84,8 +92,8 @@ func (v *membership) members(self string) []string {
 	return names
 }
 
-// holderOf returns who holds a partition; the zero Holder means no worker.
-func (v *membership) holderOf(partition int) coord.Holder {
+// holderOf returns who holds a partition; a zero Holder means no worker.
+func (v *membership) holderOf(partition int) held {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.holders[partition]
