@@ -29,7 +29,7 @@ export SOAK
 
 # The quick tests that make reliability reads figures from
 SHOWING = ./internal/worker ./internal/worker/partition ./internal/kv ./internal/compaction ./deploy/cluster
-SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned
+SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests
