@@ -140,7 +140,21 @@ func firstDifference(path string, a, b []byte) (string, string, string) {
 		}
 		return path, fmt.Sprintf("%d elements", len(s)), fmt.Sprintf("%d elements", len(t))
 	}
-	return path, string(a), string(b)
+	was, now := apart(string(a), string(b))
+	return path, was, now
+}
+
+// apart leaves out what two long texts begin with, so that what is shown of them differs.
+func apart(a, b string) (string, string) {
+	r, s := []rune(a), []rune(b)
+	same := 0
+	for same < min(len(r), len(s)) && r[same] == s[same] {
+		same++
+	}
+	if from := same - maxShown/4; same >= maxShown {
+		return "…" + string(r[from:]), "…" + string(s[from:])
+	}
+	return a, b
 }
 
 func join(path, name string) string {
