@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // A session that branched off another one recalls what stood there by then, and nothing that
@@ -17,9 +20,15 @@ func TestRecallFromAncestors(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	owners := newOwnership(t)
-	first := env.start("a", owners.listener("a"))
+	var recalled atomic.Int64
+	counting := func(name string) worker.Listener {
+		l := owners.listener(name)
+		l.Recalled = func(observe.Recalled) { recalled.Add(1) }
+		return l
+	}
+	first := env.start("a", counting("a"))
 	<-first.worker.Ready()
-	second := env.start("b", owners.listener("b"))
+	second := env.start("b", counting("b"))
 	<-second.worker.Ready()
 	publish := func(session string, n int, fork, text string) {
 		env.publish(events.KindTurn, session, fmt.Appendf(nil, `{"v":2,"turn":%d%s,"messages":[{"role":"user","content":%q}]}`, n, fork, text))
@@ -104,8 +113,12 @@ func TestRecallFromAncestors(t *testing.T) {
 		`{"session":"leaf","turn":1}`:           "leaf 1",
 		`{"session":"middle","turn":5}`:         "root 5",
 	} {
+		was := recalled.Load()
 		if got := env.recall(in); len(got.Messages) != 1 || !strings.Contains(string(got.Messages[0]), want) {
 			t.Errorf("%s: %+v, want %s", in, got, want)
+		}
+		if n := recalled.Load() - was; n != 1 {
+			t.Errorf("%s counts %d times", in, n)
 		}
 	}
 	for _, in := range []string{

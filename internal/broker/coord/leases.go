@@ -38,8 +38,8 @@ type Lease struct {
 	revision uint64
 }
 
-// Revision is where the bucket has the last write of the lease that was acknowledged: later writes
-// have higher ones.
+// Revision is that of the last write of the lease that was acknowledged: later writes have higher
+// ones.
 func (l *Lease) Revision() uint64 { return l.revision }
 
 // Leases is the bucket of the leases, one for each partition.

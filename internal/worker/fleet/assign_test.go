@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"compactd/internal/broker/coord"
 )
 
 // Every partition is held once, by a member, and all have the same number, or one
@@ -86,20 +84,4 @@ func holders(assigned map[string][]int) map[int]string {
 		}
 	}
 	return out
-}
-
-// A lease that a copy of the bucket reports late is not the one that holds.
-func TestLateLeasesAreIgnored(t *testing.T) {
-	v := &membership{changed: make(chan struct{}, 1), holders: map[int]held{}}
-	older, newer := coord.Holder{Member: "a", Owner: "a-1"}, coord.Holder{Member: "a", Owner: "a-2"}
-	v.holder(3, older, 7)
-	v.holder(3, newer, 9)
-	<-v.changed
-	v.holder(3, older, 8)
-	if got := v.holderOf(3); got != (held{newer, 9}) || len(v.changed) > 0 {
-		t.Errorf("held by %v, %d changes", got, len(v.changed))
-	}
-	if v.holder(3, coord.Holder{}, 10); v.holderOf(3) != (held{revision: 10}) || len(v.changed) != 1 {
-		t.Errorf("held by %v", v.holderOf(3))
-	}
 }

@@ -152,10 +152,11 @@ func (f *Fleet) reconcile(ctx context.Context) error {
 		if !f.wanted[id] || f.held[id] != nil || f.coolDown[id] {
 			continue
 		}
-		h, own := f.membership.holderOf(id), f.heldAt[id]
+		h := f.membership.holderOf(id)
 		if h.Holder != (coord.Holder{}) && h.Member != f.self.Name {
 			continue
-		} else if h.Member == f.self.Name && h.Owner != f.self.Owner && own > 0 && h.revision > own { // else an earlier process wrote it
+		}
+		if h.byCopy(f.self, f.heldAt[id]) {
 			return fmt.Errorf("%s runs with the name of this worker, %s: one of the two has a copy of the other's directory; delete its %s",
 				h.Owner, f.self.Name, identityFile)
 		}

@@ -16,20 +16,27 @@ type membership struct {
 
 	mu       sync.Mutex // guards the fields below
 	live     map[string]coord.Member
-	holders  map[int]held
+	holders  map[int]written
 	watchErr error // why changes may be missed; nil when none may
 }
 
-// held is a lease as it was written last.
-type held struct {
+// written is a lease as the watch shows it.
+type written struct {
 	coord.Holder
 	revision uint64
+}
+
+// byCopy reports whether another process with the name of this worker wrote the lease after this
+// one had it at revision own, 0 for never. An earlier write is that of the process before: a copy
+// of the bucket that is behind shows it again.
+func (w written) byCopy(self coord.Member, own uint64) bool {
+	return w.Member == self.Name && w.Owner != self.Owner && own > 0 && w.revision > own
 }
 
 // watchMembership returns the fleet as it is, which follows its changes until stop.
 // changed gets one when there is something new, broken included.
 func watchMembership(ctx context.Context, members *coord.Members, leases *coord.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
-	v = &membership{changed: changed, live: map[string]coord.Member{}, holders: map[int]held{}}
+	v = &membership{changed: changed, live: map[string]coord.Member{}, holders: map[int]written{}}
 	stopMembers, err := members.Watch(ctx, v.member, v.fail)
 	if err != nil {
 		return nil, nil, err
@@ -58,10 +65,7 @@ func (v *membership) holder(partition int, h coord.Holder, revision uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	was := v.holders[partition]
-	if revision < was.revision {
-		return // of a copy that is behind
-	}
-	if v.holders[partition] = (held{h, revision}); was.Holder != h { // else a renewal
+	if v.holders[partition] = (written{h, revision}); was.Holder != h { // else a renewal
 		v.signal()
 	}
 }
@@ -93,7 +97,7 @@ func (v *membership) members(self string) []string {
 }
 
 // holderOf returns who holds a partition; a zero Holder means no worker.
-func (v *membership) holderOf(partition int) held {
+func (v *membership) holderOf(partition int) written {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.holders[partition]

@@ -225,22 +225,19 @@ func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		t := time.NewTicker(jobAckWait / 3)
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-				p.ack("keep job", m.InProgress())
-			}
-		}
+		renewals(ctx, func() { p.ack("keep job", m.InProgress()) })
 	}()
 	return func() { cancel(); <-ended }
 }
 
 // renewHeld reports to the server that jobs wait for a slot here, until ctx ends.
 func (p *Pool) renewHeld(ctx context.Context, tenants *shares) {
+	renewals(ctx, func() { tenants.each(func(m jetstream.Msg) { p.ack("keep job", m.InProgress()) }) })
+}
+
+// renewals calls renew three times in the time after which a job would be delivered again, until
+// ctx ends.
+func renewals(ctx context.Context, renew func()) {
 	t := time.NewTicker(jobAckWait / 3)
 	defer t.Stop()
 	for {
@@ -248,7 +245,7 @@ func (p *Pool) renewHeld(ctx context.Context, tenants *shares) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			tenants.each(func(m jetstream.Msg) { p.ack("keep job", m.InProgress()) })
+			renew()
 		}
 	}
 }
