@@ -98,6 +98,30 @@ func TestSummaryKeeps(t *testing.T) {
 	}
 }
 
+// What a summary has kept is chosen from again once media are cleared: before, the target was out
+// of its reach.
+func TestSummaryKeepsLessOnceMediaAreCleared(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Restore.Enabled = 0, 0, false
+	s := &stage.Summary{Seq: 100, To: events.Position{Turn: 8, Index: 1}, Units: 400}
+	kept := planOf(&p, exchangesOf(5, 4000, 5, 4000, 5, 5, 5, 5), 8_010, s)
+	if got := len(hidden(kept, 8)); got != 3 {
+		t.Fatalf("%d exchanges are hidden", got)
+	}
+	at := len(kept.Entries) - 1 // in front of the last answer
+	picture := measure.Entry{Seq: 9, Turn: 9, Part: 1, Parts: 2, Role: measure.RoleUser, Images: 1}
+	entries := slices.Insert(slices.Clone(kept.Entries), at, picture)
+	rate := measure.NewRate(measure.Profiles[p.Profile], "openai")
+	less := rate.Entry(&picture) + 40
+	plan := planOf(&p, entries, less, nil)
+	if n := len(cleared(plan)); n != 1 {
+		t.Errorf("%d contents are cleared", n)
+	}
+	if plan.After > plan.Before-less || len(hidden(plan, 8)) <= 3 {
+		t.Errorf("%d of %d tokens, %d less are wanted; %v are hidden", plan.After, plan.Before, less, hidden(plan, 8))
+	}
+}
+
 // B3: a failure that is cleared keeps its first line, and is not cleared further; where the
 // policy clears what its reference clears, nothing of it stays.
 func TestFailuresKeepTheirFirstLine(t *testing.T) {
