@@ -150,7 +150,7 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 	}
 	results, saved := d.prunable(protect, by.tools) // as chooseAgain finds them, too
 	if saved < d.Repaired()-m.Target {
-		if m.Summary != nil {
+		if d.saves(m.Summary) {
 			return
 		}
 		by.target = min(by.target, m.Files) // messages leave as a whole

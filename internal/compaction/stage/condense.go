@@ -36,6 +36,24 @@ func (d *Draft) condense(s *Summary, by *use) {
 	d.coverKept(from, to)
 }
 
+// saves reports whether a summary can take the place of its range, and costs less; nil does not.
+func (d *Draft) saves(s *Summary) bool {
+	if s == nil {
+		return false
+	}
+	from := d.AfterSystem()
+	end := d.Through(from, s.To)
+	if end > d.awaiting() {
+		return false
+	}
+	e := s.entry()
+	saved := -d.rate.Entry(&e)
+	for _, cost := range d.costs[from:end] {
+		saved += cost
+	}
+	return saved > 0
+}
+
 // entry is what stands in for the range.
 func (s *Summary) entry() measure.Entry {
 	return measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}

@@ -106,7 +106,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 			return
 		}
 		d.reduce(p, window, &m)
-		if m.Summary == nil && media && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
+		if media && !d.saves(m.Summary) && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
 			d.reduce(p, window, &m) // what they alone kept out of reach
 		}
 	}})
