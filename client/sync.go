@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,8 +52,23 @@ type Synced struct {
 	Warnings []Note
 
 	view  string
+	of    int // messages of the conversation
 	count int64
 	hash  events.Digest
+	known sum // of the first count messages
+}
+
+// sum identifies messages by their encoding.
+type sum [sha256.Size]byte
+
+func sumOf(messages []events.Raw) (s sum) {
+	h := sha256.New()
+	for _, m := range messages {
+		h.Write(m)
+		h.Write([]byte{0}) // which no JSON has
+	}
+	h.Sum(s[:0])
+	return s
 }
 
 // Sync returns what of a conversation to send, and records what is new of it. It needs no
@@ -94,7 +110,11 @@ func (c *Client) Sync(ctx context.Context, session string, in Sync) (*Synced, er
 	if err != nil {
 		return nil, err
 	}
-	return in.apply(out)
+	fits, err := in.apply(out)
+	if err == nil && fits.count <= int64(len(messages)) {
+		fits.known = sumOf(messages[:fits.count])
+	}
+	return fits, err
 }
 
 // wireSync is a request of compactd.sync.
@@ -128,17 +148,19 @@ func (s *Sync) usage() (events.Raw, error) {
 	if members["view"], err = json.Marshal(s.Last.view); err != nil {
 		return nil, fmt.Errorf("encode usage: %w", err)
 	}
+	members["count"] = fmt.Append(nil, s.Last.of)
 	return json.Marshal(members)
 }
 
-// sync sends the whole conversation, or what is behind the last call where the whole is more
-// than the server takes.
+// sync sends the whole conversation, or the messages behind the last call where the whole is
+// more than the server takes and begins with the messages of that call, byte by byte.
 func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.SyncResponse, error) {
 	all, size := w.Messages, 0
 	for _, m := range all {
 		size += len(m)
 	}
-	if last != nil && last.count > 0 && last.count <= int64(len(all)) && size > int(c.nc.MaxPayload())/2 {
+	large := last != nil && last.count > 0 && last.count <= int64(len(all)) && size > int(c.nc.MaxPayload())/2
+	if large && last.known == sumOf(all[:last.count]) {
 		w.Prefix = &events.SyncPrefix{Count: last.count, Hash: last.hash}
 		w.Messages = all[last.count:]
 	}
@@ -159,7 +181,8 @@ var errParts = errors.New("sync: the parts are none of the history")
 // apply applies the parts of an answer to the messages of the agent.
 func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
 	out := &Synced{
-		Changed: r.Changed, Generation: r.Generation, Budget: budget(r.Budget), Messages: []any{}, view: r.View, count: r.Count, hash: r.Hash,
+		Changed: r.Changed, Generation: r.Generation, Budget: budget(r.Budget), Messages: []any{},
+		view: r.View, of: len(s.Messages), count: r.Count, hash: r.Hash,
 	}
 	if r.Session != "" {
 		out.Session = events.SessionName(r.Session)

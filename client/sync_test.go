@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"compactd/internal/broker/embedded"
 )
 
 // native is a message of an agent's own type.
@@ -79,5 +82,41 @@ func TestSync(t *testing.T) {
 	branch, err := c.Sync(ctx, name, Sync{Branch: "sub", Messages: []any{user("a conversation of another agent, which has nothing of it")}})
 	if err != nil || branch.Changed || len(branch.Messages) != 1 {
 		t.Errorf("a branch: %+v, %v", branch, err)
+	}
+}
+
+// An agent that edits a message of a conversation too large to send as a whole in each call is
+// understood: what is not as it was is sent again.
+func TestSyncEdited(t *testing.T) {
+	env := newEnvOf(t, embedded.Config{MaxPayload: 128 << 10})
+	env.start(t)
+	c, ctx, name := env.client(t), context.Background(), env.name()
+	defer c.Close()
+	config := Config{Model: Model{Provider: "openai", Name: "gpt-4o"}}
+	var all []any
+	var last *Synced
+	sync := func() {
+		t.Helper()
+		var err error
+		if last, err = c.Sync(ctx, name, Sync{Config: config, Messages: all, Last: last, Wait: 8e9}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range 8 {
+		all = append(all, &native{"user", fmt.Sprintf("%d %s", step, words(2000)), step}, &native{"assistant", "It is done.", step})
+		sync()
+	}
+	all[4] = &native{"user", "EDITED", 2}
+	sync()
+	s, err := c.Open(ctx, name, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has, err := s.Context(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(has.Messages[4]); !strings.Contains(got, "EDITED") {
+		t.Errorf("the session has %.60s", got)
 	}
 }

@@ -56,20 +56,21 @@ const report = { calls: 0, refused: [], own: 0, made: 0, changed: 0 };
 let usage;
 
 for (let step = 0; step < Number(STEPS); step++) {
-  const fit = async () => {
-    for (const m of history.slice(before.length)) before.push(JSON.stringify(m));
-    const sent = await conversation.fit(history, usage);
+  const counted = (sent) => {
     const own = sent.filter((m) => history.includes(m)).length;
     report.own += own;
     report.made += sent.length - own;
     return sent;
   };
+  for (const m of history.slice(before.length)) before.push(JSON.stringify(m));
   try {
     report.calls++;
-    usage = await agent.step(history, fit, step);
+    usage = await agent.step(history, async () => counted(await conversation.fit(history, usage)), step);
   } catch (error) {
     report.refused.push(String(error));
-    break;
+    const shorter = await conversation.refused(history, error); // a refusal for length is answered by a history that fits
+    if (!shorter) break;
+    usage = await agent.step(history, () => counted(shorter), step);
   }
 }
 report.changed = before.filter((text, i) => JSON.stringify(history[i]) !== text).length;

@@ -1,17 +1,45 @@
 """An agent that fits its history into the window before each call, with the standard library alone."""
 
-import json, os, time, urllib.request
+import http.client, json, os, sys, time, urllib.error, urllib.request
 
-def post(url, **body):
+PATIENCE, last, patience = 2, {"n": 0, "messages": []}, 2  # seconds that a call waits for a worker that is away
+
+def post(url, timeout, **body):
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Authorization": "Bearer " + os.environ["TOKEN"]})
-    for _ in range(600):
+    with urllib.request.urlopen(request, timeout=timeout) as response:
+        return json.load(response)
+
+def fit(history, timeout=PATIENCE, **more):
+    """What to send, and whether it is an answer: without a worker it is the last one with the messages since."""
+    global last, patience
+    until = time.monotonic() + patience
+    while True:
         try:
-            return json.load(urllib.request.urlopen(request))
-        except OSError:  # it is away for a moment: to send the same again is safe
+            answer = post(os.environ["SYNC"], timeout, model=json.loads(os.environ["MODEL"]), messages=history, form="messages", **more)
+            last, patience = {"n": len(history), "messages": answer["messages"]}, PATIENCE
+            return answer["messages"], answer.get("retry", True)
+        except (OSError, ValueError, http.client.HTTPException) as problem:
+            away = not isinstance(problem, (urllib.error.HTTPError, ValueError)) or getattr(problem, "code", 0) == 503
+            if not away or time.monotonic() > until:  # a worker that refuses does so again
+                print(problem, problem.read().decode() if hasattr(problem, "read") else "", file=sys.stderr)
+                patience = 0  # until it is back, each call tries once
+                return last["messages"] + history[last["n"]:], False
             time.sleep(0.1)
 
+def call(messages):
+    return post(os.environ["CHAT"], 600, messages=messages)["choices"][0]["message"]
+
+def step(history):
+    try:
+        return call(fit(history)[0])
+    except urllib.error.HTTPError as refusal:  # it may be one for length: the same call with a history that fits
+        error = refusal.read().decode()
+        messages, fits = fit(history, 8, refused={"status": refusal.code, "error": error})
+        if not fits:
+            raise RuntimeError(error) from refusal
+        return call(messages)
+
 history = [{"role": "user", "content": "Find out why the client never gives up, and read every file."}]
-for step in range(int(os.environ.get("STEPS", 60))):
-    fitted = post(os.environ["SYNC"], model=json.loads(os.environ["MODEL"]), messages=history, form="messages", wait_ms=8000)
-    answer = post(os.environ["CHAT"], messages=fitted["messages"])["choices"][0]["message"]
-    history += [answer, *({"role": "tool", "tool_call_id": c["id"], "content": f"line {step} of it. " * 200} for c in answer["tool_calls"])]
+for i in range(int(os.environ.get("STEPS", 60))):
+    answer = step(history)
+    history += [answer, *({"role": "tool", "tool_call_id": c["id"], "content": f"line {i} of it. " * 200} for c in answer["tool_calls"])]

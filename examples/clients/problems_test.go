@@ -1,0 +1,200 @@
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"compactd/internal/events"
+)
+
+// trouble is a worker that is of no use.
+type trouble struct {
+	name  string
+	url   string
+	asked *atomic.Int64
+}
+
+// troubles starts a worker of each kind: away, silent, one that refuses, and one whose answers
+// are cut.
+func troubles(t *testing.T) []trouble {
+	t.Helper()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	away := "http://" + closed.Addr().String()
+	must(t, closed.Close())
+	all := []trouble{{"away", away, new(atomic.Int64)}}
+	for name, answer := range map[string]http.HandlerFunc{
+		"silent":  func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"refuses": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, 401) },
+		"cut": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "4000")
+			_, _ = w.Write([]byte(`{"v":1,"parts":[`))
+		},
+	} {
+		asked := new(atomic.Int64)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			// The server sees that its client is gone only once the body was read.
+			var body json.RawMessage
+			_ = json.NewDecoder(r.Body).Decode(&body)
+			answer(w, r)
+		}))
+		t.Cleanup(server.Close)
+		all = append(all, trouble{name, server.URL, asked})
+	}
+	return all
+}
+
+// outside runs a program to its end, and returns its output.
+func outside(t *testing.T, args []string, env ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Without a worker the agent in Python sends its own history, and does not ask in a loop. A
+// refusal of its provider ends it with the words of the provider.
+func TestFitWithoutWorker(t *testing.T) {
+	lacksPython(t)
+	for _, w := range troubles(t) {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range []struct {
+				steps   int
+				refused bool
+			}{{2, false}, {40, true}} {
+				if c.refused && w.name == "silent" {
+					continue // each of the 40 calls waits for two seconds
+				}
+				p := &provider{format: events.OpenAI, model: "gpt-4"}
+				server := httptest.NewServer(p)
+				defer server.Close()
+				before := w.asked.Load()
+				out, err := outside(t, []string{"python3", "-B", "../python/fit.py"}, "TOKEN=wrong", fmt.Sprint("STEPS=", c.steps),
+					"SYNC="+w.url, "CHAT="+server.URL, `MODEL={"provider":"openai","name":"gpt-4"}`)
+				if c.refused != (err != nil) || c.refused && !strings.Contains(out, "RuntimeError: {\"error\"") {
+					t.Errorf("%d steps: %v\n%s", c.steps, err, out)
+				}
+				if !c.refused && (p.calls != c.steps || len(p.refused) > 0) {
+					t.Errorf("%d calls, refused: %v\n%s", p.calls, p.refused, out)
+				}
+				if asked := w.asked.Load() - before; asked > int64(p.calls)+40 {
+					t.Errorf("%d requests for %d calls", asked, p.calls)
+				}
+			}
+		})
+	}
+}
+
+// problem is a program on fit.mjs: it prints what it sends in each of three calls, and what a
+// refused one would.
+const problem = `
+import { Conversation } from "../../clients/loops/fit.mjs";
+let problems = 0;
+const conversation = new Conversation(process.env.SYNC, "wrong", {}, { timeout: 300, onProblem: () => problems++ });
+const history = [], sent = [];
+for (let i = 0; i < 3; i++) {
+  history.push({ role: "user", content: "question " + i });
+  sent.push((await conversation.fit(history, { prompt_tokens: 3 })).map((m) => m.content));
+  history.push({ role: "assistant", content: "answer " + i });
+}
+const shorter = await conversation.refused(history, { status: 400, message: "too long" });
+console.log(JSON.stringify({ sent, problems, shorter: shorter ?? null }));
+`
+
+// The class in JavaScript never throws: what it returns is the history itself, each problem is
+// reported once, and there is no shorter history for a refused call.
+func TestConversationWithoutWorker(t *testing.T) {
+	lacksNode(t)
+	for _, w := range troubles(t) {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := outside(t, []string{"node", "--input-type=module", "-e", problem}, "SYNC="+w.url)
+			var got struct {
+				Sent     [][]string
+				Problems int
+				Shorter  any
+			}
+			if err == nil {
+				err = json.Unmarshal([]byte(out), &got)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if len(got.Sent) != 3 || len(got.Sent[2]) != 5 || got.Problems != 4 || got.Shorter != nil {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+}
+
+// edited is a program on fit.mjs that changes what it has sent before, and prints what the
+// session has then.
+const edited = `
+import { Conversation } from "../../clients/loops/fit.mjs";
+const config = { model: { provider: "openai", name: "gpt-4" }, wait_ms: 8000 };
+const fit = async (conversation) => {
+  await conversation.fit(history);
+  const response = await fetch(process.env.SYNC.replace("/sync", "/context"), { headers: { authorization: "Bearer a-token" } });
+  return (await response.json()).messages.map((m) => m.content);
+};
+const conversation = new Conversation(process.env.SYNC, "a-token", config, { timeout: 30000, onProblem: (e) => { throw e; } });
+const history = [], has = [];
+for (let i = 0; i < 6; i++) {
+  history.push({ role: "user", content: "question " + i }, { role: "assistant", content: "answer " + i });
+  await fit(conversation);
+}
+history[2].content = "EDITED"; // in place
+has.push(await fit(conversation));
+history.splice(4, 2);
+history.push({ role: "user", content: "and now?" });
+has.push(await fit(conversation));
+console.log(JSON.stringify(has));
+`
+
+// An agent that edits messages behind its last answer is understood: the session has the edit.
+func TestConversationEdited(t *testing.T) {
+	lacksNode(t)
+	_, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
+	out, err := outside(t, []string{"node", "--input-type=module", "-e", edited}, "SYNC=http://"+at+"/v1/sessions/default/edited/sync")
+	var has [][]string
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &has)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for i, want := range []int{12, 11} {
+		if len(has[i]) != want || has[i][2] != "EDITED" {
+			t.Errorf("after edit %d the session has %q", i, has[i])
+		}
+	}
+}
+
+// lacksNode skips the test where there is no Node.
+func lacksNode(t *testing.T) {
+	t.Helper()
+	if exec.CommandContext(t.Context(), "node", "--version").Run() == nil {
+		return
+	}
+	if slices.Contains(strings.Split(*need, ","), "typescript") {
+		t.Fatal("it needs node 20 or newer")
+	}
+	fmt.Printf("\n** THE CLASS IN JAVASCRIPT WAS NOT RUN: it needs node 20 or newer\n\n")
+	t.Skip("SKIPPED: it needs node 20 or newer")
+}
