@@ -109,6 +109,8 @@ func TestSetup(t *testing.T) {
 		t.Skip("SKIPPED: openssl, or both of htpasswd and mkpasswd, are not here, so deploy/cluster/setup was not tried; make deploy-check installs them")
 	}
 	t.Setenv("ROUNDS", "4")
+	must(t, os.MkdirAll("secrets", 0o700))
+	must(t, os.WriteFile("secrets/operator.conf", []byte("password: \"\"\n"), 0o600)) // which anyone could log in with
 	out, err := exec.CommandContext(t.Context(), "./setup", "initech").CombinedOutput()
 	if err != nil {
 		t.Fatalf("setup: %v\n%s", err, out)
@@ -138,6 +140,10 @@ func TestSetup(t *testing.T) {
 			t.Errorf("setup takes %q for a tenant", bad)
 		}
 	}
+	if nc, err := dial(url, "operator", "", filepath.Join("certs", "ca.pem")); err == nil {
+		nc.Close()
+		t.Error("operator needs no password")
+	}
 	if _, err := dial(url, "initech", "", filepath.Join("certs", "ca.pem")); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("without a password: %v", err)
 	}
@@ -146,4 +152,35 @@ func TestSetup(t *testing.T) {
 func has(tool string) bool {
 	_, err := exec.LookPath(tool)
 	return err == nil
+}
+
+// Without a program that hashes, setup fails before it writes anything.
+func TestSetupWithoutHash(t *testing.T) {
+	dir, bin := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"bash", "env", "dirname", "mkdir", "sed", "grep", "openssl", "rm", "mv"} {
+		if at, err := exec.LookPath(program); err == nil {
+			must(t, os.Symlink(at, filepath.Join(bin, program)))
+		}
+	}
+	setup := exec.CommandContext(t.Context(), "./setup")
+	setup.Dir, setup.Env = dir, []string{"PATH=" + bin}
+	out, err := setup.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "install apache2-utils or whois") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, made := range []string{"certs", "passwords", "secrets"} {
+		if _, err := os.Stat(filepath.Join(dir, made)); err == nil {
+			t.Errorf("%s was made", made)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
