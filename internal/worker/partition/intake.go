@@ -39,11 +39,11 @@ func (i *intake) consume(ctx context.Context) (stop func(), err error) {
 	from := stream.LogFrom{Partition: i.ID, Seq: uint64(i.ledgers.position().seq) + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
 		observe.Call(i.set.config.Listener.Fetched, observe.Fetched{Partition: i.ID, Seq: compaction.Seq(seq), Err: why})
 	}}
-	return stream.ConsumeLog(ctx, i.set.js, from, i.receive)
+	return stream.ConsumeLog(ctx, i.set.js, from, func(m jetstream.Msg) { i.receive(ctx, m) })
 }
 
 // receive handles one message of the log.
-func (i *intake) receive(m jetstream.Msg) {
+func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	e, at, err := decide.ReadEvent(m)
 	if err != nil {
 		i.fail(err)
@@ -63,6 +63,10 @@ func (i *intake) receive(m jetstream.Msg) {
 	failpoint.Pass("decided")
 	if text && !i.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		i.set.Payloads.Put(e)
+	}
+	if err := i.retry(ctx, "pass on to branches", func() error { return relate(ctx, family{i.scope}, e, g.forked) }); err != nil {
+		i.queue.close() // nothing behind the event may be committed: the next owner decides it again
+		return
 	}
 	i.queue.push(g, e.Address)
 	if e.Pending == 0 {
