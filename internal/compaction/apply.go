@@ -126,6 +126,7 @@ func (l *Ledger) retract(k int64) {
 		return
 	}
 	before := l.cache.visible
+	l.noteRetracted(k)
 	l.prompts.retract(k)
 	l.hidden = slices.Clone(l.hidden)    // a fork shares them
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares

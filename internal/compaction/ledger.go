@@ -27,6 +27,7 @@ type Ledger struct {
 	toolSeq   Seq          // of the turn that set the tools
 	override  events.Raw   // the session's own policy
 	forkedAt  *Forked      // where it branched off, nil where it did not
+	lineages  lineages     // what its history was before, and its branches
 	prompts   prompts      // what the model's thinking is bound to
 
 	turns       []turnRecord // turns[i] is turn i+1
@@ -183,6 +184,7 @@ func (l *Ledger) forkInto(f *Ledger) {
 	*f = *l
 	f.hidden = slices.Clip(l.hidden)
 	f.parked = slices.Clone(l.parked)
+	f.lineages = l.lineages.clip()
 }
 
 // use makes the cache fit a config. All it holds follows from the ledger and the

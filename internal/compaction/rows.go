@@ -75,6 +75,7 @@ type Header struct {
 	Took        []int64        `json:"took_ms,omitzero"`
 	Noted       []uint32       `json:"noted,omitzero"`
 	Fork        *Forked        `json:"forked_from,omitzero"`
+	Lineages    lineages       `json:"lineages,omitzero"`
 }
 
 type spanRow struct {
@@ -152,7 +153,7 @@ func (l *Ledger) Header() *Header {
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
-		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage, Fork: l.forkedAt,
+		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage, Fork: l.forkedAt, Lineages: l.lineages,
 		Regret: l.regret, Cost: l.cost, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
 	for _, s := range l.hidden {
@@ -185,7 +186,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		byName[r.Name] = r.Data
 	}
 	l.model, l.format, l.override, l.compactedTo = h.Model, h.Format, h.Override, h.CompactedTo
-	l.prompts, l.forkedAt = h.Prompts, h.Fork
+	l.prompts, l.forkedAt, l.lineages = h.Prompts, h.Fork, h.Lineages
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt

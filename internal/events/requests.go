@@ -75,6 +75,30 @@ func DecodeIdle(data []byte) (*Idle, error) {
 	return i, env.problems.err()
 }
 
+// Branch is a session.branch: another session of the tenant branched off this one, by a turn with
+// forked_from. Only workers publish it.
+type Branch struct {
+	Header
+	Branch string `json:"branch"` // the id of that session
+}
+
+// DecodeBranch reads the payload of a session.branch. Its error is an [*Invalid].
+func DecodeBranch(data []byte) (*Branch, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	b := &Branch{Header: Header{V: Version, ID: env.text("id")}, Branch: env.words("branch", MaxIDLen)}
+	switch {
+	case len(env.problems) > 0:
+	case b.Branch == "":
+		env.problems.add(CodeMissingField, "branch", "is required")
+	case !ValidSession(b.Branch):
+		env.problems.add(CodeBadID, "branch", badSession)
+	}
+	return b, env.problems.err()
+}
+
 // DecodeEnd reads the payload of a session.end, which holds an id at most. Its
 // error is an [*Invalid].
 func DecodeEnd(data []byte) (id string, err error) {

@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"strings"
 
 	"compactd/internal/events/codec"
 )
@@ -23,6 +24,9 @@ type Divergence string
 
 // What a sync does with another history.
 const (
+	// DivergeAuto replaces behind a common beginning. A lineage that comes back after it was
+	// retracted is a branch, and so is a history with nothing in common.
+	DivergeAuto    Divergence = "auto"
 	DivergeReplace Divergence = "replace" // the turns from the first difference on are retracted
 	DivergeBranch  Divergence = "branch"  // it becomes a session of its own
 	DivergeRefuse  Divergence = "refuse"  // nothing is published
@@ -56,7 +60,7 @@ type SyncRequest struct {
 	Messages     []Raw        `json:"messages"`            // the whole history, or what is behind the prefix
 	Usage        *SyncUsage   `json:"-"`                   // of the last call; it travels in its provider's shape
 	Refused      *SyncRefused `json:"refused,omitzero"`    // the last call, where its provider refused it as too long
-	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: replace
+	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: auto
 	WaitMS       *int64       `json:"wait_ms,omitzero"`    // the most to wait for the decision, in milliseconds; nil is 500
 	DryRun       bool         `json:"dry_run,omitzero"`    // nothing is published
 	Form         Form         `json:"form,omitzero"`       // absent: parts
@@ -88,6 +92,7 @@ type SyncResponse struct {
 	V       int    `json:"v"`
 	Need    string `json:"need,omitzero"`    // all: the prefix is not known here, send the whole history
 	Session string `json:"session,omitzero"` // that the history belongs to, where it is not that of the request: a branch
+	Branch  string `json:"branch,omitzero"`  // its name, for a request that means it
 
 	Turns      int64         `json:"turns"` // of the session, that the history begins with
 	Known      int64         `json:"known"` // messages that the session had before
@@ -169,7 +174,15 @@ func BranchID(session, branch string) string {
 	if id, err := SessionID(SessionName(session) + "/" + branch); err == nil {
 		return id
 	}
-	return "br-" + digestOf([]byte(session+"/"+branch)).String()
+	return longBranch + digestOf([]byte(SessionName(session)+"/"+branch)).String()
+}
+
+// longBranch is what the id of a branch begins with whose name is longer than one may be.
+const longBranch = "br-"
+
+// IsBranch reports whether an id is one that a branch of a session has.
+func IsBranch(session, id string) bool {
+	return strings.HasPrefix(SessionName(id), SessionName(session)+"/") || strings.HasPrefix(id, longBranch)
 }
 
 // DecodeSyncRequest reads the payload of a compactd.sync. Its error is an [*Invalid]. It
@@ -184,13 +197,13 @@ func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
 		V: Version, Tenant: a.Tenant, Session: a.Session, Branch: env.text("branch"),
 		Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
 		Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
-		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeReplace))), WaitMS: env.wait(),
+		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeAuto))), WaitMS: env.wait(),
 		DryRun: env.flag("dry_run"), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
 	}
 	switch r.OnDivergence {
-	case DivergeReplace, DivergeBranch, DivergeRefuse:
+	case DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse:
 	default:
-		env.problems.add(CodeBadType, "on_diverge", "is none of replace, branch, refuse")
+		env.problems.add(CodeBadType, "on_diverge", "is none of auto, replace, branch, refuse")
 	}
 	if r.Form != FormParts && r.Form != FormMessages {
 		env.problems.add(CodeBadType, "form", "is none of parts, messages")

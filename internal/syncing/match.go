@@ -123,6 +123,39 @@ func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
 	return h.follow(chain, Known{Turns: v.Turns, At: at, Shift: at - int(chain[v.Turns-1].End), View: n}), true
 }
 
+// Fits reports whether the messages that were sent go on behind a prefix that awaits the results
+// of some calls, by the keys of their ids: each result has a call, and nothing else comes before
+// the results that the prefix awaits.
+func (h *History) Fits(awaited []events.Key) bool {
+	open, owed := slices.Clone(awaited), len(awaited)
+	for _, raw := range h.Messages {
+		m, err := h.Format.Read(raw)
+		if err != nil {
+			return true // it is refused for itself
+		}
+		results := 0
+		for i := range m.Parts {
+			p := &m.Parts[i]
+			key := p.CallKey()
+			switch p.Kind {
+			case events.PartCall:
+				open = append(open, key)
+			case events.PartResult:
+				at := slices.IndexFunc(open, func(k events.Key) bool { return k == key || k == 0 || key == 0 })
+				if at < 0 {
+					return false
+				}
+				open, results = slices.Delete(open, at, at+1), results+1
+			}
+		}
+		if results == 0 && owed > 0 {
+			return false
+		}
+		owed -= results
+	}
+	return true
+}
+
 // leastBytes is the least size of a message that a history is recognised by: shorter ones occur
 // in any history.
 const leastBytes = 64

@@ -58,7 +58,7 @@ func TestSyncCases(t *testing.T) {
 		kept := a.history
 		a.history = nil
 		a.add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
-		a.wantRefused(events.CodeOtherHistory, "")
+		a.wantRefused(events.CodeOtherHistory, `,"on_diverge":"refuse"`)
 		a.sync(0, `,"branch":"research"`) // a sub-agent
 		if id, _ := events.SessionID("other/research"); a.last.Session != "" && a.last.Session != id || env.turnsOf(id) != 1 {
 			t.Errorf("%+v", a.last)
@@ -73,9 +73,12 @@ func TestSyncCases(t *testing.T) {
 		n := len(a.history)
 		a.history = append([]events.Raw{events.Raw(`{"role":"user","content":"A summary of mine: it fails in retry.go."}`)}, a.history[n-2:]...)
 		a.grow(1)
-		a.wantContext()
-		if got := env.lineage(a.session); len(got) != len(a.history) {
-			t.Errorf("the session has %d messages of %d", len(got), len(a.history))
+		branch := a.last.Session
+		if got := env.lineage(branch); len(got) != len(a.history) || len(env.lineage(a.session)) != n {
+			t.Errorf("the branch has %d messages of %d, and the session %d", len(got), len(a.history), len(env.lineage(a.session)))
+		}
+		if fork := env.forkOf(branch); fork == nil || fork.Session != a.session || fork.Turn != 4 {
+			t.Errorf("it branched off %+v", fork)
 		}
 	})
 	t.Run("an output cut on arrival", func(t *testing.T) { // B14
@@ -189,7 +192,7 @@ func TestSyncCases(t *testing.T) {
 		a := agent(t, "unstable")
 		a.grow(2)
 		for i := range 4 {
-			a.history[0] = events.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
+			a.history[1] = events.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
 			a.call(50+i, 20)
 			a.sync(0, "")
 		}

@@ -19,9 +19,12 @@ const (
 	otherTaken          flaw = "the history of another caller is taken for that of the session"
 	baseLeftOut         flaw = "turns of a sync have no base"
 	uncommittedAnswered flaw = "a sync answers what is not committed"
+	lineagesLost        flaw = "a restart loses what was retracted"
+	branchUnnamed       flaw = "the log does not name a branch"
+	branchGoesOn        flaw = "a branch does not end with its session"
 )
 
-var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered}
+var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered, lineagesLost, branchUnnamed, branchGoesOn}
 
 // Callers that sync, whatever crashes at any step of a sync, and whatever comes in between: a
 // session has the history of one caller, each message once; what the parts give of a history

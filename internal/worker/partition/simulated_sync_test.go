@@ -21,7 +21,7 @@ import (
 
 // syncCounts is what syncs did.
 type syncCounts struct {
-	Syncs, Prefixes, Needed, Adopted, Branches, Replaced, Late, LostAnswers, Crashed, Nested, Refused, Others, Compared, Compacted int
+	Syncs, Prefixes, Needed, Adopted, Branches, Replaced, Late, LostAnswers, Crashed, Nested, Refused, Others, Compared, Compacted, Undone, Slid, Alike, Named, Families int
 }
 
 // errUnserved is the answer of a worker that has ended.
@@ -46,8 +46,9 @@ type caller struct {
 	made      int            // messages so far
 	prefix    *events.SyncPrefix
 	view      string
-	busy      bool         // it awaits an answer
-	base      []events.Raw // what the first group was made of, where it is a view that was answered
+	busy      bool           // it awaits an answer
+	base      []events.Raw   // what the first group was made of, where it is a view that was answered
+	former    [][]events.Raw // what the history was before it was last changed
 }
 
 // answered is what a sync was answered.
@@ -64,7 +65,7 @@ type answered struct {
 // newSyncSimulation is a simulation with sessions of which all turns are those of syncs.
 func newSyncSimulation(seed uint64, f flaw) *simulation {
 	s := newSimulation(seed, f)
-	s.lineages, s.eventBytes = map[string]map[[sha256.Size]byte]bool{}, 1<<20
+	s.lineages, s.eventBytes, s.explicit = map[string]map[[sha256.Size]byte]bool{}, 1<<20, map[string]bool{}
 	if s.odds(30) {
 		s.eventBytes = 16<<10 + 800 // histories are cut into several turns
 	}
@@ -73,7 +74,7 @@ func newSyncSimulation(seed uint64, f flaw) *simulation {
 		a := newAgent(s, i%len(s.current), fmt.Sprintf("c%d", i))
 		for j := range 1 + s.IntN(3) {
 			c := &caller{a: a, name: fmt.Sprintf("c%d%c", i, 'a'+j), remembers: s.odds(50)}
-			c.onDiverge = []events.Divergence{events.DivergeReplace, events.DivergeReplace, events.DivergeBranch, events.DivergeRefuse}[s.IntN(4)]
+			c.onDiverge = []events.Divergence{events.DivergeAuto, events.DivergeAuto, events.DivergeAuto, events.DivergeReplace, events.DivergeBranch, events.DivergeRefuse}[s.IntN(6)]
 			if j > 0 && s.odds(30) {
 				c.branch = "sub"
 			}
@@ -107,10 +108,12 @@ func (c *caller) step() {
 	switch n := s.IntN(100); {
 	case len(c.groups) == 0 || n < 55:
 		c.add(1 + s.IntN(3))
-	case n < 65:
+	case n < 62:
+		c.former = c.groups
 		c.keep(s.IntN(len(c.groups)))
 		c.add(1)
-	case n < 70:
+	case n < 67:
+		c.former = c.groups
 		i := s.IntN(len(c.groups))
 		after := c.groups[i+1:]
 		c.keep(i)
@@ -120,12 +123,44 @@ func (c *caller) step() {
 		c.prefix, c.view = nil, ""
 	case n < 79:
 		if other := c.a.callers[s.IntN(len(c.a.callers))]; other != c && other.base == nil {
+			c.former = c.groups
 			c.keep(0)
 			c.groups = slices.Clone(other.groups)
+		}
+	case n < 84:
+		c.goBack()
+	case n < 87: // it keeps only the newest messages
+		if k := 1 + s.IntN(3); k < len(c.groups) && c.base == nil {
+			s.synced.Slid++
+			c.groups, c.prefix = slices.Clone(c.groups[k:]), nil
+			c.add(1)
+		}
+	case n < 90: // a sub-agent with the same end as another caller, or a compaction of its own
+		if other := c.a.callers[s.IntN(len(c.a.callers))]; len(other.groups) > 1 && other.base == nil {
+			s.synced.Alike++
+			end := slices.Clone(other.groups[len(other.groups)-1:])
+			c.former = c.groups
+			c.keep(0)
+			c.add(1)
+			c.groups, c.prefix = append(c.groups, end...), nil
 		}
 	} // else it did not receive the answer, and sends the same again
 	if len(c.groups) > 0 {
 		c.sync()
+	}
+}
+
+// goBack undoes the last change of the history: two lineages that are used in turn.
+func (c *caller) goBack() {
+	if c.former == nil || c.base != nil {
+		return
+	}
+	c.a.s.synced.Undone++
+	c.groups, c.former = c.former, c.groups
+	c.prefix = nil
+	if c.a.s.odds(50) {
+		c.groups = slices.Clip(c.groups)
+		c.add(1)
 	}
 }
 
@@ -268,6 +303,8 @@ func (c *caller) failed(err error) {
 	switch {
 	case !slices.Contains(syncRefusals, code):
 		s.violated("%s: sync: %w", c.name, err)
+	case (code == events.CodeOtherHistory || code == events.CodeDiverged) && c.onDiverge != events.DivergeRefuse:
+		s.violated("%s: on_diverge %s is answered %s", c.name, c.onDiverge, code)
 	case code == events.CodeOtherHistory:
 		s.synced.Others++
 	case code == events.CodeDiverged, code == events.CodeEditedView:
@@ -293,6 +330,9 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	}
 	if out.Session != "" && out.Session != in.Address().Session {
 		s.synced.Branches++
+		if out.Branch != "" && events.BranchID(in.Address().Session, out.Branch) != out.Session {
+			s.violated("%s: %s is no branch %s of %s", c.name, out.Session, out.Branch, in.Address().Session)
+		}
 	}
 	if native := !out.Changed && (late || has(events.CodeUnstableHistory)); native {
 		return
@@ -429,6 +469,9 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 		return nil, err
 	}
 	a := in.Address()
+	if o.s.flaw == otherTaken && in.OnDivergence == events.DivergeAuto {
+		in.OnDivergence = events.DivergeReplace
+	}
 	if o.ended || !in.DryRun && o.busy[a] {
 		return nil, errUnserved
 	}
@@ -445,6 +488,40 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 // simulatedHost is an owner as syncs see it. Between any two of its calls other things happen,
 // and it may crash.
 type simulatedHost struct{ o *owner }
+
+// simulatedFamily is the log as an owner sees it that passes an event on to branches.
+type simulatedFamily struct{ o *owner }
+
+func (f simulatedFamily) branches(_ context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
+	if f.o.s.flaw == branchGoesOn {
+		return nil, nil
+	}
+	for _, e := range f.o.s.log[:before-1] {
+		if e.Kind == events.KindBranch && e.Address == a {
+			b, err := events.DecodeBranch(e.Data)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b.Branch)
+		}
+	}
+	return out, nil
+}
+
+func (f simulatedFamily) publish(_ context.Context, k events.Kind, a events.Address, id string, body any) error {
+	if f.o.s.odds(5) {
+		f.o.crash("while it passes an event on to branches")
+		return errUnserved
+	}
+	if k == events.KindBranch && f.o.s.flaw == branchUnnamed {
+		return nil
+	}
+	data, err := events.Marshal(body)
+	if err == nil {
+		f.o.s.publish(f.o.partition, k, a, id, data)
+	}
+	return err
+}
 
 func (h *simulatedHost) between() error {
 	s, c, dry := h.o.s, h.o.asking, h.o.dry
@@ -510,13 +587,6 @@ func (h *simulatedHost) Turn(_ context.Context, a events.Address, seq compaction
 	if err := h.between(); err != nil {
 		return nil, err
 	}
-	if own := h.o.asking.flat(); h.o.s.flaw == otherTaken && len(own) > 1 {
-		var out []events.Message
-		for _, m := range slices.Backward(own) { // in another order it is no beginning of it
-			out = append(out, events.Message{Raw: m})
-		}
-		return out, nil
-	}
 	return h.text(a, seq)
 }
 
@@ -561,6 +631,10 @@ func (h *simulatedHost) Publish(_ context.Context, k events.Kind, a events.Addre
 	s.publish(h.o.partition, k, a, id, body)
 	if k == events.KindTurn && bytes.Contains(body, []byte(`"replaces_from"`)) {
 		s.synced.Replaced++
+		s.explicit[id] = s.explicit[id] || h.o.asking.onDiverge == events.DivergeReplace
+		if on := h.o.asking.onDiverge; on == events.DivergeRefuse || on == events.DivergeBranch {
+			s.violated("%s: on_diverge %s retracts: %s", h.o.asking.name, on, body)
+		}
 	}
 	if s.flaw == retryAppended && k == events.KindTurn && s.odds(10) {
 		l, err := h.o.ledgers.decider.Ledger(a)
@@ -687,27 +761,92 @@ func (s *simulation) unheld() error {
 	return nil
 }
 
-// wantLineage checks that a session has a history that one caller had, and that no caller took
-// it from another.
-func (s *simulation) wantLineage(a events.Address, before, now []events.Raw) error {
-	if root := rootOf(a.Session); s.lineages[root] != nil && !s.isLineage(root, now) {
-		return fmt.Errorf("%s has a history that no caller had:\n%s", a.Session, now)
+// former is what a session was before an event.
+type former struct {
+	messages  []events.Raw
+	chain     []events.Link
+	retracted []compaction.Retracted
+}
+
+func formerOf(d *decide.Decider, e decide.Event, b *book) (x former, err error) {
+	l, err := d.Ledger(e.Address)
+	if err == nil && b != nil {
+		x.messages, x.chain, x.retracted = b.messages(), l.Chain(), l.Retracted()
 	}
-	if of, by := namesIn(before), namesIn(now); len(of) > 0 && len(by) > 0 && !slices.ContainsFunc(by, func(n string) bool { return slices.Contains(of, n) }) {
-		return fmt.Errorf("%s was that of %v, and is that of %v", a.Session, of, by)
+	return x, err
+}
+
+// wantLineage checks that a session has a history that one caller had, and that it became another
+// one by request alone: its first message stays, and what it remembers as retracted takes its
+// place back from nobody.
+func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) error {
+	root := rootOf(e.Address.Session)
+	switch {
+	case s.lineages[root] == nil: // its agent publishes turns
+		return nil
+	case !s.isLineage(root, now):
+		return fmt.Errorf("%s has a history that no caller had:\n%s", e.Address.Session, now)
+	}
+	if s.explicit[e.ID] || len(was.messages) == 0 || len(now) == 0 || e.Kind != events.KindTurn {
+		return nil
+	}
+	if !bytes.Equal(was.messages[0], now[0]) {
+		return fmt.Errorf("%s began with\n%s\nand begins with\n%s", e.Address.Session, was.messages[0], now[0])
+	}
+	for _, r := range was.retracted {
+		from, n := -1, int(r.Messages)
+		for i := range was.chain {
+			if i == 0 && r.Base == (events.Digest{}) {
+				from = 0
+			}
+			if was.chain[i].Whole == r.Base {
+				from = int(was.chain[i].End)
+			}
+		}
+		begins := func(list []events.Raw) bool {
+			return from >= 0 && len(list) >= from+n && events.OpenAI.DigestOf(list[from:from+n]) == r.First
+		}
+		if begins(now) && !begins(was.messages) && len(was.messages) >= from+n {
+			return fmt.Errorf("%s: a lineage that came back took the place of another one:\n%s", e.Address.Session, e.Data)
+		}
 	}
 	return nil
 }
 
-var callerName = regexp.MustCompile(`c\d[a-z]:`)
-
-// namesIn lists whose messages a history has.
-func namesIn(history []events.Raw) []string {
-	var out []string
-	for _, m := range history {
-		if n := string(callerName.Find(m)); n != "" && !slices.Contains(out, n) {
-			out = append(out, n)
+// wantFamilies checks that the log names each branch, and that branches end with their session.
+func (s *simulation) wantFamilies(partition int, forks []decide.Event, parents map[compaction.Seq]events.Address) error {
+	if s.counts.EventsLost > 0 {
+		return nil
+	}
+	after := func(e decide.Event, k events.Kind, a events.Address, names string) bool {
+		return slices.ContainsFunc(s.log[e.Seq:], func(x decide.Event) bool {
+			return x.Kind == k && x.Address == a && (names == "" || bytes.Contains(x.Data, []byte(`"`+names+`"`)))
+		})
+	}
+	for _, e := range forks {
+		s.synced.Named++
+		if !after(e, events.KindBranch, parents[e.Seq], e.Address.Session) {
+			return fmt.Errorf("event %d: the log does not name %s as a branch of %s", e.Seq, e.Address.Session, parents[e.Seq].Session)
 		}
 	}
-	return out
+	for _, m := range s.log {
+		if m.Kind != events.KindBranch || m.Partition != partition {
+			continue
+		}
+		b, err := events.DecodeBranch(m.Data)
+		if err != nil {
+			return err
+		}
+		child := events.Address{Tenant: m.Address.Tenant, Session: b.Branch}
+		for _, e := range s.log[m.Seq:] {
+			if e.Kind != events.KindEnd || e.Address != m.Address {
+				continue
+			}
+			s.synced.Families++
+			if !after(e, events.KindEnd, child, "") {
+				return fmt.Errorf("event %d: %s ends, and its branch %s does not", e.Seq, e.Address.Session, b.Branch)
+			}
+		}
+	}
+	return nil
 }

@@ -42,6 +42,7 @@ type simulation struct {
 	// of syncs
 	synced     syncCounts
 	lineages   map[string]map[[sha256.Size]byte]bool // histories that callers had, by session; nil without callers
+	explicit   map[string]bool                       // turns of callers that replace, whatever it is
 	answers    []*answered
 	eventBytes int
 	depth      int  // of syncs within syncs

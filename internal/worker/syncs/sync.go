@@ -55,6 +55,7 @@ type Syncer struct {
 	config *compaction.Config
 	locks  locks
 	stable stability
+	heads  heads
 	views  views
 }
 
@@ -71,6 +72,8 @@ type state struct {
 	budget     events.Budget
 	last       events.Through
 	view       *compaction.View
+	retracted  []compaction.Retracted
+	branched   uint64 // the event that named the last branch; 0 for none
 }
 
 // base is the session as it is.
@@ -92,6 +95,7 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) 
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
 		st.through = l.GenerationThrough(st.generation)
+		st.retracted, st.branched = l.Retracted(), uint64(l.Branched())
 		st.view, _, _ = l.View()
 	})
 	if err != nil {
@@ -138,6 +142,9 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		if err != nil {
 			return nil, err
 		}
+		if len(st.chain) == 0 {
+			x.heads.forget(x.address)
+		}
 		if refused != nil && len(st.chain) > 0 {
 			if err := x.refuse(ctx, st, refused); err != nil {
 				return nil, err
@@ -179,15 +186,18 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	if st.format != "" && x.format != st.format {
 		return nil, events.NewInvalid(events.CodeFormatChanged, "format", "is not "+string(st.format)+", that of the session")
 	}
-	before := 0
+	before, err := 0, error(nil)
 	if in.Prefix != nil {
 		before = int(in.Prefix.Count)
 	}
 	x.history = syncing.Read(x.format, in.Messages, before)
 	if before > 0 {
 		var ok bool
-		if x.known, ok = x.history.MatchPrefix(st.chain, in.Prefix.Hash); !ok {
-			return needAll(st), nil
+		if x.known, ok = x.history.MatchPrefix(st.chain, in.Prefix.Hash); ok {
+			ok, err = x.fitsPrefix(st)
+		}
+		if !ok || err != nil {
+			return needAll(st), err
 		}
 	} else {
 		x.known = x.history.Match(st.chain)
@@ -199,6 +209,9 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 			return out, err
 		}
 		t = to
+	}
+	if !in.DryRun {
+		x.heads.went(x.address)
 	}
 	x.recorded = int64(t.at)
 	behind := t.from == 0 && x.known.Turns < len(st.chain) // it ends before the session does
@@ -244,22 +257,12 @@ type toPublish struct {
 // diverge decides about a history that is another one than the session has. An answer or an
 // error ends the sync.
 func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *events.SyncResponse, err error) {
-	var made []events.Raw
-	if x.history.Before == 0 {
-		views, err := x.viewsOf(ctx, st)
-		if err != nil {
-			return t, nil, err
-		}
-		for _, v := range views {
-			if k, ok := x.history.MatchView(st.chain, v.View); ok {
-				x.known = k
-				if k.Turns == len(st.chain) || k.At == x.history.Len() {
-					return toPublish{0, k.At}, nil, nil
-				}
-				return toPublish{int64(k.Turns) + 1, k.At}, nil, nil
-			}
-			made = append(made, v.made...)
-		}
+	made, err := x.matchViews(ctx, st)
+	if err != nil {
+		return t, nil, err
+	}
+	if x.known.Turns == len(st.chain) || x.known.At == x.history.Len() {
+		return toPublish{0, x.known.At}, nil, nil
 	}
 	turn, err := x.textsOf(ctx, st, x.known.Turns)
 	if err != nil {
@@ -269,11 +272,12 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 	if at == x.history.Len() { // it ends within a turn: as a history that ends before the session
 		return toPublish{0, x.known.At}, nil, nil
 	}
-	on := x.in.OnDivergence
+	t = toPublish{int64(x.known.Turns) + 1, x.known.At}
+	on, root := x.in.OnDivergence, at == x.history.Lead && x.history.Before == 0 && whole(st.chain)
 	edited := len(made) > 0 && x.history.HasAny(made)
 	switch {
 	case edited && on != events.DivergeRefuse:
-		out, err = x.branch(ctx, st)
+		out, err = x.branch(ctx, st, at)
 		if err == nil {
 			x.warn(events.CodeEditedView, "")
 			out.Warnings = append(out.Warnings, x.warnings...)
@@ -282,14 +286,18 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 	case edited:
 		return t, nil, events.NewInvalid(events.CodeEditedView, "messages", "have messages of compactd that were changed")
 	case on == events.DivergeBranch:
-		out, err = x.branch(ctx, st)
+		out, err = x.branch(ctx, st, at)
 		return t, out, err
-	case at == x.history.Lead && x.history.Before == 0 && whole(st.chain) && !x.worked(ctx, st):
+	case on == events.DivergeRefuse && root:
 		return t, nil, events.NewInvalid(events.CodeOtherHistory, "messages", "have nothing in common with those of the session")
 	case on == events.DivergeRefuse:
 		return t, nil, events.NewInvalid(events.CodeDiverged, "messages", fmt.Sprintf("differ from those of the session from index %d on", at))
+	case on == events.DivergeAuto:
+		if out, err = x.lineage(ctx, st, at, root); out != nil || err != nil {
+			return t, out, err
+		}
 	}
-	if x.history.Len() >= x.known.Index(int(st.chain[len(st.chain)-1].End)) && x.stable.differs(x.address, at) >= unstableAfter {
+	if !x.in.DryRun && x.history.Len() >= x.known.Index(int(st.chain[len(st.chain)-1].End)) && x.stable.differs(x.address, at) >= unstableAfter {
 		detail := fmt.Sprintf("It is message %d.", at)
 		if i := at - x.known.At; i < len(turn) {
 			detail = fmt.Sprintf("It is member %q of message %d.", syncing.Member(turn[i], x.history.At(at)), at)
@@ -297,7 +305,27 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 		x.warn(events.CodeUnstableHistory, detail)
 		return t, x.native(st, nil), nil
 	}
-	return toPublish{int64(x.known.Turns) + 1, x.known.At}, nil, nil
+	return t, nil, nil
+}
+
+// matchViews compares the history with the views of earlier answers. Where it begins with none it
+// returns the messages of compactd that they have.
+func (x *request) matchViews(ctx context.Context, st *state) (made []events.Raw, err error) {
+	if x.history.Before > 0 {
+		return nil, nil
+	}
+	views, err := x.viewsOf(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range views {
+		if k, ok := x.history.MatchView(st.chain, v.View); ok {
+			x.known = k
+			return nil, nil
+		}
+		made = append(made, v.made...)
+	}
+	return made, nil
 }
 
 // whole reports whether the digests of a chain are known: those of ledgers of 0.1.0 are not.
@@ -321,44 +349,16 @@ func (x *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Ra
 	return out, nil
 }
 
-// lastTurns is how many turns of the end of a session a history is searched for.
-const lastTurns = 4
-
-// worked reports whether the history has work of the last turns of the session.
-func (x *request) worked(ctx context.Context, st *state) bool {
-	for i := len(st.chain) - 1; i >= max(0, len(st.chain)-lastTurns); i-- {
-		if turn, err := x.textsOf(ctx, st, i); err == nil && x.history.HasWork(turn) {
-			return true
-		}
-	}
-	return false
-}
-
-// branch has the branch answer that the history belongs to. Its name follows from where the
-// history differs, so that a later request finds it.
-func (x *request) branch(ctx context.Context, st *state) (*events.SyncResponse, error) {
-	if x.history.Before > 0 {
-		return needAll(st), nil
-	}
-	var at events.Digest
-	if x.known.Turns > 0 {
-		at = st.chain[x.known.Turns-1].Whole
-	}
-	first := x.format.DigestOf(x.history.From(x.known.At)[:1])
-	in := *x.in
-	in.Session, in.Branch = x.address.Session, at.String()[:8]+first.String()[:8]
-	in.Fork = &events.Fork{Session: x.address.Session, Turn: int64(x.known.Turns)}
-	in.OnDivergence, in.Refused = events.DivergeReplace, nil
-	ms := max(time.Until(x.until), 0).Milliseconds()
-	in.WaitMS = &ms
-	return x.other(ctx, &in)
-}
-
 // other has a sync answered about another session.
 func (x *request) other(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	out, err := x.host.Sync(ctx, in)
 	if err == nil {
-		out.Session = in.Address().Session
+		at := in.Address().Session
+		if id := out.Session; id == "" || id == at {
+			out.Session, out.Branch = at, in.Branch
+		} else if out.Branch = in.Branch + "/" + out.Branch; events.BranchID(in.Session, out.Branch) != id {
+			out.Branch = "" // too long for a name
+		}
 	}
 	return out, err
 }

@@ -164,6 +164,7 @@ var (
 	endRules     = with(event, rules{"": described("A session.end: the session is over.")})
 	forgetRules  = with(event, rules{"": closed})
 	idleRules    = with(event, rules{"": required("since"), "since": least(1)})
+	branchRules  = with(event, rules{"": required("branch"), "branch": pattern(sessionPattern)})
 	summaryRules = with(envelope, rules{"": summary})
 
 	budgetRules = rules{"budget": later("percent_left", "trigger_tokens", "target_tokens", "limit_tokens"), "budget.breakdown": later("correction")}
@@ -182,7 +183,7 @@ var (
 	syncRules    = with(address, model, policy, rules{
 		"": required("session", "messages"), "branch": text(maxName), "format": formats, "system": types("string", "array"), "tools": types("array"), "messages[]": objects,
 		"usage":      both(types("object"), described("What the provider counted for the last call, in its shape, with view: that of the answer which the call was made with.")),
-		"on_diverge": oneOf("replace", "branch", "refuse"), "form": oneOf("parts", "messages"),
+		"on_diverge": oneOf("auto", "replace", "branch", "refuse"), "form": oneOf("parts", "messages"),
 		"wait_ms": both(between(0, events.MaxWait.Milliseconds()), described("the most to wait for the decision, in milliseconds; absent is 500")),
 		"prefix":  required("hash"), "prefix.count": between(0, events.MaxNumber),
 		"refused":       one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
