@@ -154,12 +154,12 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 		return env.countOf("", name, v, low, MaxNumber)
 	}
 	version := number("v", f.v, 1)
-	if version != 0 && version != Version && version != VersionExpect {
-		return false
-	}
 	if f.expect != nil || f.fork != nil {
 		env.fields = []codec.Member{{Name: "expect", Value: f.expect}, {Name: "forked_from", Value: f.fork}}
 		t.Expect, t.Fork = env.expect(), env.fork()
+	}
+	if based := t.Expect != nil || t.Fork != nil; version != 0 && version != Version && (version != VersionExpect || !based) {
+		return false
 	}
 	switch id := codec.TextBytes(f.id); {
 	case f.id == nil || f.id.Kind() == 'n':

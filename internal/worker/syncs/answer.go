@@ -88,6 +88,9 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 			}
 		}
 		digest := x.format.DigestOf(messages)
+		if turn.Expect == nil && turn.Fork == nil {
+			turn.V = events.Version
+		}
 		turn.ID = x.eventID(&turn, last, digest)
 		body, err := events.Marshal(&turn)
 		if err != nil {
