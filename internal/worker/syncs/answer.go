@@ -135,10 +135,10 @@ func (x *request) settings(st *state, t *events.Turn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if system != nil && events.KeyOf([]byte(system)) != now.System {
+	if system != nil && events.SettingKey(system) != now.System {
 		t.System = system
 	}
-	if tools := x.in.Tools; tools != nil && events.KeyOf([]byte(tools)) != now.Tools {
+	if tools := x.in.Tools; tools != nil && events.SettingKey(tools) != now.Tools {
 		t.Tools = tools
 	}
 	if p := x.in.Policy; p != nil && string(p) != string(now.Policy) {
