@@ -271,7 +271,8 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		Status     int64         `json:"status,omitzero"`
 		Model      *events.Model `json:"model,omitzero"`
 		Generation int64         `json:"generation"`
-	}{V: events.Version, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
+		Unbind     bool          `json:"unbind"` // thinking that is bound to another history
+	}{V: events.Version, Unbind: true, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
 	if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
 		n, err := strconv.ParseInt(gen, 10, 64)
 		if err != nil || n < 0 || n > st.generation {
