@@ -52,10 +52,13 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 	if t.at == x.history.Len() && !set {
 		return nil, nil //nolint:nilnil // nothing is to be published
 	}
-	first.Generation = st.generation
+	made, err := x.madeUnder(st, t)
+	if err != nil {
+		return nil, err
+	}
 	if u := x.in.Usage; u != nil {
 		if gen, ok := st.viewOf(u.View); ok {
-			first.Generation, first.Usage = gen, u.Raw
+			made, first.Usage = gen, u.Raw
 		} else {
 			x.warn(events.CodeUsageUnbound, "")
 		}
@@ -74,7 +77,7 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		if i == 0 {
 			turn = first
 		}
-		turn.Number, turn.Messages = base.Turn+1, messages
+		turn.Number, turn.Messages, turn.Generation = base.Turn+1, messages, made
 		if len(st.chain) == 0 || whole(st.chain) || i > 0 {
 			expect := base
 			turn.Expect = &expect
@@ -327,9 +330,10 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	n := x.history.Len()
 	out := x.response(st, n)
+	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
 	if t != nil {
-		out.Count, out.Hash = int64(n), t.whole
+		out.Count, out.Hash, x.gave.whole = int64(n), t.whole, t.whole
 	}
 	if x.in.Form == events.FormMessages {
 		out.Parts, out.Messages = nil, x.in.Messages
@@ -362,6 +366,7 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 			out.Hash = st.chain[k.Turns-1].Whole
 		}
 	}
+	x.gave = givenAt{out.Hash, out.Generation}
 	if k.View > 0 { // the messages of the history are not those of the session
 		out.Count, out.Hash = 0, events.Digest{}
 	}
