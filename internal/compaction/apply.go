@@ -304,7 +304,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
-	g := generation{Tokens(b.TokensSaved), l.Generation(), b.Through.Turn}
+	g := generation{Saved: Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: Seq(b.CausedBy.Seq)}
 	if b.RewoundTo != nil {
 		g.From = min(*b.RewoundTo, l.Generation())
 	}

@@ -18,6 +18,7 @@ type generation struct {
 	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to
 	// Through is the last turn that it changed, 0 where that was retracted since.
 	Through int64 `json:"through,omitzero"`
+	Seq     Seq   `json:"seq,omitzero"` // of the event that caused it, 0 where it is not known
 }
 
 // unknown reports whether turns that the generation made smaller were retracted, or have left
@@ -149,6 +150,15 @@ func (l *Ledger) GenerationThrough(generation int64) int64 {
 	return l.generations[generation-1].Through
 }
 
+// GenerationAt is the generation that the history had once an event was decided.
+func (l *Ledger) GenerationAt(seq Seq) int64 {
+	n := len(l.generations)
+	for n > 0 && l.generations[n-1].Seq > seq {
+		n--
+	}
+	return int64(n)
+}
+
 // Settings are what turns set, and what holds until another one does.
 type Settings struct {
 	Model         events.Model
@@ -166,7 +176,7 @@ func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	return &View{
 		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole,
 		SystemInside: render.SystemInside(l.model.Name), Alternate: l.format == events.OpenAI && traits.Alternates(Provider(l.model.Provider)),
-		Reasons: l.format == events.OpenAI && traits.DemandsReasoning(Provider(l.model.Provider), l.model.Name), Thinking: l.thinkingAt(generation),
+		Reasons: l.format == events.OpenAI && traits.DemandsReasoning(Provider(l.model.Provider), l.model.Name), Thinking: l.thinkingAt(generation, entries),
 		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
 	}
 }
@@ -179,6 +189,9 @@ type prompts struct {
 	System measure.Key `json:"system,omitzero"` // of the prompt, 0 for none
 	Tools  measure.Key `json:"tools,omitzero"`
 	Since  int64       `json:"since,omitzero"` // the turn that set one of them last, or a model that binds its thinking
+	// Refused is the last turn before the provider refused thinking that is bound to another
+	// history: none up to it is sent again, whatever the model is called.
+	Refused int64 `json:"refused,omitzero"`
 }
 
 // made is the generation that the turns from a number on were made under.
@@ -213,7 +226,7 @@ func (p *prompts) retract(number int64) {
 	if i >= 0 {
 		p.Made = slices.Clip(p.Made[:i]) // a fork shares them
 	}
-	p.Since = min(p.Since, number)
+	p.Since, p.Refused = min(p.Since, number), min(p.Refused, number-1)
 }
 
 // under lists the turns up to last that were made under a generation and the system prompt and
@@ -225,7 +238,7 @@ func (p *prompts) under(generation, last int64) (out []render.Turns) {
 		if i < len(p.Made) {
 			to = p.Made[i].Turn - 1
 		}
-		if from = max(from, p.Since); of == generation && from <= to {
+		if from = max(from, p.Since, p.Refused+1); of == generation && from <= to {
 			out = append(out, render.Turns{From: uint32(from), To: uint32(to)})
 		}
 		if i == len(p.Made) {
@@ -236,13 +249,30 @@ func (p *prompts) under(generation, last int64) (out []render.Turns) {
 }
 
 // bindsThinking reports whether the model's thinking goes only with the history that it was
-// made under.
-func (l *Ledger) bindsThinking() bool { return l.format.BindsThinking(l.model) }
+// made under: by its name, or by what its provider refused.
+func (l *Ledger) bindsThinking() bool {
+	return l.prompts.Refused > 0 || l.format.BindsThinking(l.model)
+}
 
-// thinkingAt is what a history under a generation has of the model's thinking.
-func (l *Ledger) thinkingAt(generation int64) render.Thinking {
+// thinkingAt is what a history under a generation has of the model's thinking. Of a model that
+// may be an older one, the tool loop that was open when the history changed keeps its thinking
+// for as long as the generation lasts, and so does the one that is open now.
+func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
 	if !l.bindsThinking() {
 		return render.Thinking{}
 	}
-	return render.Thinking{Bound: true, Kept: l.prompts.under(generation, l.LastTurn())}
+	out := render.Thinking{Bound: true, Kept: l.prompts.under(generation, l.LastTurn())}
+	if l.format.Thinking(l.model) == traits.Binds {
+		return out
+	}
+	for _, turn := range []int64{l.LastTurn(), l.GenerationThrough(generation)} {
+		loop := render.LoopAt(entries, turn)
+		if refused := (events.Position{Turn: l.prompts.Refused, Index: math.MaxInt64}); loop.From.Compare(refused) < 0 {
+			loop.From = refused
+		}
+		if turn > 0 {
+			out.Loops = append(out.Loops, loop)
+		}
+	}
+	return out
 }

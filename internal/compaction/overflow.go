@@ -19,6 +19,9 @@ type Overflow struct {
 	Bytes bool
 	// Media: it is the number of images and pages that was refused, and Limit is of them.
 	Media bool
+	// Thinking: it is thinking that is bound to another history, and the history is to go on
+	// without.
+	Thinking bool
 	// Refused is why it is no overflow, nil when it is one.
 	Refused error
 }
@@ -31,6 +34,10 @@ func NewOverflow(o Overflow, id string, seq Seq) *Request {
 // overflowed notes what a provider reported: a limit that it stated, or that it showed by
 // the calls it took and refused, holds until the model changes, and its count is that of the history as it was published last.
 func (l *Ledger) overflowed(o *Overflow) {
+	if o.Thinking {
+		l.prompts.Refused = l.LastTurn()
+		return
+	}
 	if m := l.completeModel(o.Model); m != nil && *m != l.model {
 		l.change(m)
 	}
@@ -105,6 +112,10 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	}
 	next := l.fork()
 	next.overflowed(o)
+	if o.Thinking { // a generation of its own, whose view has the same texts without thinking
+		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.cache.thresholds.Target}, events.ReasonOverflow)
+		return
+	}
 	if o.Media {
 		d.refusedMedia(next, o)
 		return

@@ -49,7 +49,7 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 		Seq:     seq, ID: in.ID, number: max(in.Number, in.ReplacesFrom), from: in.ReplacesFrom, identity: identity{in.Digest, in.Settings},
 		messages: uint32(len(in.Contents)), expect: in.Expect, fork: in.Fork,
 		model: in.Model, format: in.Dialect, system: by.Field(in.System), tools: by.Field(in.Tools), override: bytes.Clone(in.Policy),
-		systemKey: events.KeyOf([]byte(in.System)), toolsKey: events.KeyOf([]byte(in.Tools)),
+		systemKey: in.SystemKey, toolsKey: in.ToolsKey,
 		generation: in.Generation, usageProblem: in.UsageProblem, fault: in.Fault,
 	}
 	if in.Usage != nil {

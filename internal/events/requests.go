@@ -140,6 +140,9 @@ type Overflow struct {
 	// Generation is the compaction the agent had applied when it made the call; −1
 	// when it is absent, which means the newest.
 	Generation int64 `json:"generation,omitzero"`
+	// Unbind: where it is thinking that was refused, as bound to another history, the history
+	// goes on without it. Else such an error is rejected.
+	Unbind bool `json:"unbind,omitzero"`
 }
 
 // DecodeOverflow reads the payload of a session.overflow. Its error is an
@@ -156,6 +159,7 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 		Error:  env.raw("error", '"', '{', '['),
 		Status: env.count("status", 100, 599),
 		Model:  env.model(),
+		Unbind: env.flag("unbind"),
 
 		Generation: -1,
 	}

@@ -16,6 +16,9 @@ func Read(data []byte, seq compaction.Seq) (*compaction.Request, error) {
 	}
 	f := Detect(e.Error, e.Status)
 	o := compaction.Overflow{Model: e.Model, Generation: e.Generation, Refused: f.Refuse(), Bytes: f.Class == ClassBytes, Media: f.Class == ClassMedia}
+	if f.Class == ClassThinking && e.Unbind {
+		o.Thinking, o.Refused = true, nil
+	}
 	if f.Overflow() {
 		o.Limit, o.Actual = f.Limit, f.Actual
 	}

@@ -17,10 +17,12 @@ import (
 // [Check] does, and writes the canonical form of what it reads. A Scan is for one
 // goroutine, and is used again after Reset: then it costs no memory.
 //
-// The canonical form c1 is that of RFC 8785, but for four things. Numbers stay as they
+// The canonical form c1 is that of RFC 8785, but for five things. Numbers stay as they
 // are written; of duplicate keys the last counts; half surrogates and bytes that are not
-// UTF-8 are U+FFFD; and the reader of a dialect leaves members out (Omit), replaces ids
-// of calls by their order (CallID) and inline media by their hash (Media).
+// UTF-8 are U+FFFD; a member that is null or an empty list is absent from an object that is
+// read by its members (Object); and the reader of a dialect leaves members out (Omit), keeps
+// them (Keep), replaces ids of calls by their order (CallID) and inline media by their hash
+// (Media).
 type Scan struct {
 	// Odd: half surrogates or bytes that are not UTF-8 were read. Sizes and canonical form
 	// are then those of no text: the caller cleans the value and scans it again.
@@ -30,6 +32,7 @@ type Scan struct {
 	members []member // of the objects that are open
 	write   bool     // the canonical form is written
 	omit    bool     // the value just read is left out
+	keep    bool     // the value just read stays, whatever it is
 	depth   int
 	calls   [][]byte       // ids of calls in the order of their first use
 	order   map[string]int // the same, where there are many
@@ -53,7 +56,7 @@ func (s *Scan) Walk(raw Raw) Walker { return Walker{raw: raw, scan: s} }
 
 // Reset prepares the next value.
 func (s *Scan) Reset() {
-	s.Odd, s.omit, s.depth, s.members = false, false, 0, s.members[:0]
+	s.Odd, s.omit, s.keep, s.depth, s.members = false, false, false, 0, s.members[:0]
 	s.Stop()
 }
 
@@ -105,6 +108,39 @@ func (w *Walker) Omit() Raw {
 func (w *Walker) Omitted() {
 	if w.scan != nil {
 		w.scan.omit = true
+	}
+}
+
+// Keep keeps the value that was just read in the canonical form, also where it is null or an
+// empty list: it is data, such as the result of a tool.
+func (w *Walker) Keep() {
+	if w.scan != nil {
+		w.scan.keep = true
+	}
+}
+
+// Mark is the place of the next value in the canonical form, for Since and Replace.
+func (w *Walker) Mark() int {
+	if w.scan == nil {
+		return 0
+	}
+	return len(w.scan.out)
+}
+
+// Since is the canonical form of what was read since a mark, nil where none is written. It is
+// valid until the next value is read.
+func (w *Walker) Since(mark int) []byte {
+	if w.scan == nil || !w.scan.write {
+		return nil
+	}
+	return w.scan.out[mark:]
+}
+
+// Replace takes b, which may be a part of it, as the canonical form of what was read since a
+// mark.
+func (w *Walker) Replace(mark int, b []byte) {
+	if w.scan != nil && w.scan.write {
+		w.scan.out = append(w.scan.out[:mark], b...)
 	}
 }
 
@@ -214,7 +250,7 @@ func (w *Walker) scanValue() Raw {
 		raw, _ := w.scanString()
 		return raw
 	case '{':
-		return w.scanObject(func([]byte) { w.scanValue() })
+		return w.scanObject(func([]byte) { w.scanValue(); w.scan.keep = true })
 	case '[':
 		return w.scanArray(func() { w.scanValue() })
 	case '0':
@@ -327,12 +363,15 @@ func (w *Walker) scanObject(read func(key []byte)) Raw {
 		if write {
 			s.out = append(s.out, ':')
 		}
+		value := len(s.out)
 		if read(key); w.err != nil {
 			return nil
 		}
+		absent := s.omit || write && !s.keep && isNothing(s.out[value:])
+		s.omit, s.keep = false, false
 		switch {
-		case s.omit:
-			s.out, s.omit = s.out[:to], false
+		case absent:
+			s.out = s.out[:to]
 		case write:
 			s.out = append(s.out, ',')
 			s.members = append(s.members, member{key, to, len(s.out)})
@@ -368,12 +407,17 @@ func (w *Walker) scanArray(element func()) Raw {
 	}
 	w.at++
 	for more := w.Kind() != ']'; more; {
+		at := len(s.out)
 		if element(); w.err != nil {
 			return nil
 		}
-		if write {
+		switch {
+		case s.omit:
+			s.out = s.out[:at]
+		case write:
 			s.out = append(s.out, ',')
 		}
+		s.omit, s.keep = false, false
 		switch w.Kind() {
 		case ',':
 			w.at++
@@ -390,6 +434,9 @@ func (w *Walker) scanArray(element func()) Raw {
 	}
 	return w.from(start)
 }
+
+// isNothing reports whether a value in its canonical form is null or an empty list.
+func isNothing(v []byte) bool { return string(v) == "null" || string(v) == "[]" }
 
 // close puts the closing bracket of what begins at from in the place of the last comma.
 func (s *Scan) close(from int, bracket byte) {

@@ -59,23 +59,23 @@ func readAnthropicBlock(w *Reader, p *Part) {
 		case "name":
 			name = w.Value()
 		case "input":
-			input = w.Value()
+			input = w.data()
 		case "tool_use_id":
 			answers = w.CallID()
 		case "content":
 			if inner = nil; w.Kind() == '[' {
 				content.Raw, inner = readContent(w, w.innerRoom(), readPlainBlock)
 			} else {
+				mark := w.Mark()
 				content = w.Text()
+				w.sameContent(mark)
 			}
 		case "source":
 			w.media(p)
-		case CacheControl:
-			w.Omit()
 		case "is_error":
-			failed = w.Value()
+			failed = w.flag()
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {

@@ -24,14 +24,21 @@ func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Pa
 		parts = append(parts, Part{})
 		return &parts[len(parts)-1]
 	}
+	mark := w.Mark()
 	if w.Kind() == '[' {
-		raw := w.Array(func() { block(w, next()) })
+		raw := w.Array(func() {
+			mark := w.Mark()
+			block(w, next())
+			w.omitEmpty(mark)
+		})
+		w.sameContent(mark)
 		return raw, parts
 	}
 	text := w.Text()
 	if text.Raw.Kind() == '"' {
 		w.text(next(), text)
 	}
+	w.sameContent(mark)
 	return text.Raw, parts
 }
 
@@ -54,10 +61,8 @@ func readPlainBlock(w *Reader, p *Part) {
 			refusal = w.Text()
 		case "image_url", "source", "input_audio", "file":
 			w.media(p)
-		case CacheControl:
-			w.Omit()
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {
@@ -137,7 +142,7 @@ func (p *Part) has(x *Part) {
 // for when and by whom it was made are no part of its identity.
 func (w *Reader) other(key []byte) {
 	switch string(key) {
-	case "id", "timestamp", "metadata", CacheControl:
+	case "id", "timestamp", "metadata":
 		w.Omit()
 	case "pin":
 		w.pin = w.Value().Kind() == 't'
@@ -145,7 +150,7 @@ func (w *Reader) other(key []byte) {
 		w.odd = true
 		w.Value()
 	default:
-		w.Value()
+		w.rest(key)
 	}
 }
 
@@ -246,8 +251,10 @@ func (w *Reader) blocks(parts []Part, block func(*Reader, *Part)) (Raw, []Part) 
 		return w.Value(), nil
 	}
 	raw := w.Array(func() {
+		mark := w.Mark()
 		parts = append(parts, Part{})
 		block(w, &parts[len(parts)-1])
+		w.omitEmpty(mark)
 	})
 	return raw, parts
 }

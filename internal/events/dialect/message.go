@@ -49,6 +49,7 @@ type Part struct {
 	NoID   bool        // a call or result without the id that its dialect requires
 	Locked bool        // its content cannot be another: a signature covers it, or it has no form for a text
 	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message; thinking without Raw is reasoning_content
+	Mark   Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
 	Other  Raw         // of a call or result that compactd makes: the block of its counterpart
 
 	// Where a message was scanned (see [Decoder]) no text is made: Quoted, the JSON string

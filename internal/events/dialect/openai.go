@@ -175,10 +175,8 @@ func readOpenAICall(w *Reader) Part {
 			id = w.CallID()
 		case (string(key) == "function" || string(key) == "custom") && w.Kind() == '{':
 			w.Object(function)
-		case string(key) == CacheControl:
-			w.Omit()
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	w.call(&p, id)

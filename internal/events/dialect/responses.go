@@ -102,10 +102,13 @@ func readResponses(w *Reader) (Message, error) {
 }
 
 func (it *responsesItem) read(w *Reader) Raw {
-	return w.Object(func(key []byte) {
+	mark := w.Mark()
+	raw := w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
-			it.kind = w.Value()
+			if it.kind = w.Value(); string(it.kind) == `"message"` {
+				w.Omitted() // so is an item with a role alone
+			}
 		case "role":
 			it.role = w.Value()
 		case "content":
@@ -121,10 +124,13 @@ func (it *responsesItem) read(w *Reader) Raw {
 		case "id":
 			it.id = w.Omit()
 		case "status":
-			it.status = w.Value()
+			if it.status = w.Value(); string(codec.TextBytes(it.status)) != "failed" {
+				w.Omitted() // how far the provider is with it
+			}
 		case "result":
 			w.inline(&it.made)
 		case "output":
+			output := w.Mark()
 			switch it.answers = nil; w.Kind() {
 			case '[':
 				it.output.Raw, it.answers = w.blocks(w.innerRoom(), readResponsesBlock)
@@ -137,10 +143,15 @@ func (it *responsesItem) read(w *Reader) Raw {
 			default:
 				it.output = w.Text()
 			}
+			w.sameContent(output)
 		default:
 			w.other(key)
 		}
 	})
+	if string(it.kind) == `"item_reference"` { // its id is all that it has
+		w.Replace(mark, codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Clean(it.id)}, {Name: "type", Value: it.kind}}))
+	}
+	return raw
 }
 
 func (it *responsesItem) message() (Message, error) {
@@ -184,7 +195,7 @@ func readResponsesBlock(w *Reader, p *Part) {
 		case "input_audio":
 			w.media(p)
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {

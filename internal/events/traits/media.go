@@ -45,7 +45,7 @@ const (
 func MediaOf(provider, model string, window int64) (m Media) {
 	p, name := squeeze(provider), strings.ToLower(model)
 	switch {
-	case isClaude(p, name) && p+name != "":
+	case isClaude(name) || p == "anthropic":
 		m = Media{Total: claudeMedia, Many: claudeMany, Side: LargeSide}
 		if window <= smallWindow {
 			m.Total = claudeSmallMedia

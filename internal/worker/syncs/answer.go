@@ -52,10 +52,13 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 	if t.at == x.history.Len() && !set {
 		return nil, nil //nolint:nilnil // nothing is to be published
 	}
-	first.Generation = st.generation
+	made, err := x.madeUnder(st, t)
+	if err != nil {
+		return nil, err
+	}
 	if u := x.in.Usage; u != nil {
 		if gen, ok := st.viewOf(u.View); ok {
-			first.Generation, first.Usage = gen, u.Raw
+			made, first.Usage = gen, u.Raw
 		} else {
 			x.warn(events.CodeUsageUnbound, "")
 		}
@@ -74,7 +77,7 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		if i == 0 {
 			turn = first
 		}
-		turn.Number, turn.Messages = base.Turn+1, messages
+		turn.Number, turn.Messages, turn.Generation = base.Turn+1, messages, made
 		if len(st.chain) == 0 || whole(st.chain) || i > 0 {
 			expect := base
 			turn.Expect = &expect
@@ -88,6 +91,9 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 			}
 		}
 		digest := x.format.DigestOf(messages)
+		if turn.Expect == nil && turn.Fork == nil {
+			turn.V = events.Version
+		}
 		turn.ID = x.eventID(&turn, last, digest)
 		body, err := events.Marshal(&turn)
 		if err != nil {
@@ -132,10 +138,10 @@ func (x *request) settings(st *state, t *events.Turn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if system != nil && events.KeyOf([]byte(system)) != now.System {
+	if system != nil && events.SettingKey(system) != now.System {
 		t.System = system
 	}
-	if tools := x.in.Tools; tools != nil && events.KeyOf([]byte(tools)) != now.Tools {
+	if tools := x.in.Tools; tools != nil && events.SettingKey(tools) != now.Tools {
 		t.Tools = tools
 	}
 	if p := x.in.Policy; p != nil && string(p) != string(now.Policy) {
@@ -268,7 +274,8 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		Status     int64         `json:"status,omitzero"`
 		Model      *events.Model `json:"model,omitzero"`
 		Generation int64         `json:"generation"`
-	}{V: events.Version, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
+		Unbind     bool          `json:"unbind"` // thinking that is bound to another history
+	}{V: events.Version, Unbind: true, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
 	if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
 		n, err := strconv.ParseInt(gen, 10, 64)
 		if err != nil || n < 0 || n > st.generation {
@@ -323,9 +330,10 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	n := x.history.Len()
 	out := x.response(st, n)
+	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
 	if t != nil {
-		out.Count, out.Hash = int64(n), t.whole
+		out.Count, out.Hash, x.gave.whole = int64(n), t.whole, t.whole
 	}
 	if x.in.Form == events.FormMessages {
 		out.Parts, out.Messages = nil, x.in.Messages
@@ -358,6 +366,7 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 			out.Hash = st.chain[k.Turns-1].Whole
 		}
 	}
+	x.gave = givenAt{out.Hash, out.Generation}
 	if k.View > 0 { // the messages of the history are not those of the session
 		out.Count, out.Hash = 0, events.Digest{}
 	}

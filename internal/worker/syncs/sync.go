@@ -57,6 +57,7 @@ type Syncer struct {
 	stable stability
 	heads  heads
 	views  views
+	given  given
 }
 
 // New returns a syncer.
@@ -116,6 +117,7 @@ type request struct {
 	warnings []events.SyncWarning
 	recorded int64  // messages that the session had before
 	ended    uint64 // a turn that began the session, before it ended and is to begin again
+	gave     givenAt
 }
 
 // Answer takes the history of an agent, and answers what of it to send.
@@ -158,6 +160,9 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		out, err := x.once(ctx, st)
 		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
 			continue
+		}
+		if err == nil && !in.DryRun && x.gave.whole != (events.Digest{}) {
+			x.given.put(x.address, x.gave)
 		}
 		return out, err
 	}
@@ -236,7 +241,7 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		}
 		out, err := x.answer(ctx, st, t.at)
 		if err == nil {
-			out.Count, out.Hash = int64(x.history.Len()), last.whole
+			out.Count, out.Hash, x.gave.whole = int64(x.history.Len()), last.whole, last.whole
 		}
 		return out, err
 	}

@@ -124,6 +124,15 @@ func one(any bool, shapes map[string][]string, names ...string) func(*jsonschema
 	}
 }
 
+// onBase: only a turn that names its base or where it branched off may have the version of one.
+func onBase(s *jsonschema.Schema) {
+	first := float64(events.Version)
+	s.AnyOf = []*jsonschema.Schema{{Properties: map[string]*jsonschema.Schema{"v": {Maximum: &first}}}}
+	for _, name := range []string{"expect", "forked_from"} {
+		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Required: []string{name}, Properties: map[string]*jsonschema.Schema{name: {Type: "object"}}})
+	}
+}
+
 const (
 	maxName        = 256
 	idPattern      = `^[A-Za-z0-9_-]{1,64}$`
@@ -143,7 +152,7 @@ var (
 	policy = rules{"policy": types("object")}
 
 	turnRules = with(event, model, policy, rules{
-		"": required("messages"), "v": between(events.Version, events.VersionExpect), "generation": between(0, events.MaxNumber),
+		"": both(required("messages"), onBase), "v": between(events.Version, events.VersionExpect), "generation": between(0, events.MaxNumber),
 		"expect": required("digest"), "expect.turn": between(0, events.MaxNumber),
 		"forked_from": required("session"), "forked_from.turn": between(0, events.MaxNumber), "forked_from.session": pattern(sessionPattern),
 		"turn":          both(between(1, events.MaxNumber), described("number of the turn, counted from 1; absent is the next")),
