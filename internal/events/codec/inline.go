@@ -106,13 +106,18 @@ func ListHead(b []byte) (n int, indexes bool, closing []string) {
 // White space may be between them.
 func tokens(b []byte, all ...string) (n int) {
 	for _, t := range all {
-		for n < len(b) && (b[n] == ' ' || b[n] == '\n' || b[n] == '\r' || b[n] == '\t') {
-			n++
-		}
-		if n+len(t) > len(b) || string(b[n:n+len(t)]) != t {
+		if n = space(b, n); !bytes.HasPrefix(b[n:], []byte(t)) {
 			return 0
 		}
 		n += len(t)
+	}
+	return n
+}
+
+// space is where white space ends.
+func space(b []byte, n int) int {
+	for n < len(b) && (b[n] == ' ' || b[n] == '\n' || b[n] == '\r' || b[n] == '\t') {
+		n++
 	}
 	return n
 }
@@ -121,35 +126,44 @@ func tokens(b []byte, all ...string) (n int) {
 // none.
 func ListElement(b []byte, i int, indexes bool) (n int, value byte) {
 	if i > 0 {
-		if n = tokens(b, ","); n == 0 {
+		if n = space(b, 0); n == len(b) || b[n] != ',' {
 			return 0, 0
 		}
+		n++
 	}
 	if indexes {
 		var room [24]byte
-		m := tokens(b[n:], string(append(strconv.AppendInt(append(room[:0], '"'), int64(i), 10), '"')), ":")
-		if m == 0 {
+		key := append(strconv.AppendInt(append(room[:0], '"'), int64(i), 10), '"')
+		if n = space(b, n); !bytes.HasPrefix(b[n:], key) {
 			return 0, 0
 		}
-		n += m
-	}
-	for n < len(b) && (b[n] == ' ' || b[n] == '\n' || b[n] == '\r' || b[n] == '\t') {
+		if n = space(b, n+len(key)); n == len(b) || b[n] != ':' {
+			return 0, 0
+		}
 		n++
 	}
-	number := 0
-	from := n
+	n = space(b, n)
+	from, number := n, 0
 	for ; n < len(b) && '0' <= b[n] && b[n] <= '9' && n < from+4; n++ {
 		number = number*10 + int(b[n]-'0')
 	}
-	digits := n - from
-	if digits == 0 || digits > 1 && b[from] == '0' || number > 255 || n == len(b) || bytes.IndexByte([]byte(" \n\r\t,]}"), b[n]) < 0 {
+	if digits := n - from; digits == 0 || digits > 1 && b[from] == '0' || number > 255 || n == len(b) {
 		return 0, 0
 	}
-	return n, byte(number)
+	switch b[n] {
+	case ' ', '\n', '\r', '\t', ',', ']', '}':
+		return n, byte(number)
+	}
+	return 0, 0
 }
 
 // ListEnd returns how long what closes a list of bytes is, 0 where b begins with anything else.
-func ListEnd(b []byte, closing []string) int { return tokens(b, closing...) }
+func ListEnd(b []byte, closing []string) int {
+	if n := space(b, 0); n == len(b) || b[n] == ',' {
+		return 0
+	}
+	return tokens(b, closing...)
+}
 
 // ByteList decodes the list of bytes that b begins with, and returns its length, 0 for any other
 // value.

@@ -162,7 +162,7 @@ func readAISDKAnswer(w *Reader, p *Part) {
 			kind = w.Value()
 		case "text":
 			text = w.Text()
-		case "data":
+		case "data", "url":
 			w.media(p)
 		case "mediaType", "mimeType":
 			w.mediaType(p)
