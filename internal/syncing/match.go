@@ -102,21 +102,42 @@ func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Know
 
 // View is what an earlier answer gave for the first turns of a session.
 type View struct {
-	Messages []events.Raw
+	Messages []events.Raw  // as they were recorded
 	Digest   events.Digest // of Messages
 	Turns    int
+	// sent is the digest with placeholders for media of which only the hash was kept; zero where
+	// there are none.
+	sent events.Digest
 }
 
 // NewView returns the view of so many turns, without the instructions that it begins with.
 func NewView(f events.Format, messages []events.Raw, turns int) View {
 	messages = messages[Read(f, messages, 0).Lead:]
-	return View{messages, f.DigestOf(messages), turns}
+	v := View{Messages: messages, Digest: f.DigestOf(messages), Turns: turns}
+	if sent := placeheld(f, messages); !slices.EqualFunc(sent, messages, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+		v.sent = f.DigestOf(sent)
+	}
+	return v
+}
+
+// placeheld lists messages with placeholders for large media.
+func placeheld(f events.Format, messages []events.Raw) []events.Raw {
+	out := make([]events.Raw, len(messages))
+	for i, m := range messages {
+		out[i] = f.Sendable(f.Record(m, events.MaxTurnBytes))
+	}
+	return out
+}
+
+// is reports whether messages are a view: each medium that is large is there, or its placeholder.
+func (v *View) is(f events.Format, messages []events.Raw) bool {
+	return f.DigestOf(messages) == v.Digest || v.sent != events.Digest{} && f.DigestOf(placeheld(f, messages)) == v.sent
 }
 
 // MatchView compares a history with one that begins with a view.
 func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
 	n := len(v.Messages)
-	if n == 0 || h.Before > 0 || v.Turns == 0 || v.Turns > len(chain) || h.Lead+n > h.Len() || h.digest(h.Lead, h.Lead+n) != v.Digest {
+	if n == 0 || h.Before > 0 || v.Turns == 0 || v.Turns > len(chain) || h.Lead+n > h.Len() || !v.is(h.Format, h.From(h.Lead)[:n]) {
 		return k, false
 	}
 	at := h.Lead + n
@@ -245,9 +266,13 @@ func Member(a, b events.Raw) string {
 
 // Split cuts the messages from an index on into turns of at most most bytes. A turn ends
 // where no call awaits its result, if there is such a place in it. Without messages there is
-// one turn without any. A message that is larger alone is an error.
+// one turn without any. Large media are recorded by their hash, see [events.Format.Record]; a
+// message that is larger alone even so is an error.
 func (h *History) Split(from, most int) ([][]events.Raw, error) {
-	all := h.From(from)
+	all := slices.Clone(h.From(from))
+	for i := range all {
+		all[i] = h.Format.Record(all[i], most)
+	}
 	total := 0
 	for i, m := range all {
 		if len(m) > most {

@@ -2,9 +2,7 @@ package codec
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -183,45 +181,70 @@ func (s *Scan) call(id []byte) int {
 	return i
 }
 
-// base64Prefix ends the head of a data URL.
-var base64Prefix = []byte(";base64,")
-
 // minMedia is the least length of base64 that counts as inline media: shorter strings may
 // be words.
 const minMedia = 64
 
-// Media returns the next value. In the canonical form of a string that is base64, or a
-// data URL of it, the data are the SHA-256 of what they encode.
+// IsBytes reports whether the next value looks like a list of bytes, see [ByteList].
+func (w *Walker) IsBytes() bool {
+	kind := w.Kind()
+	n, indexes, closing := ListHead(w.raw[w.at:])
+	return n > 0 && (kind == '[' || indexes || len(closing) > 1)
+}
+
+// Media returns the next value, which may be inline media. In the canonical form they are their
+// SHA-256: of a string that is base64, or a data URL of it; of a list of bytes; and of a
+// reference, which has it.
 func (w *Walker) Media() Raw {
-	if w.scan == nil || !w.scan.write {
-		return w.Value()
+	kind, start, from := w.Kind(), w.at, 0
+	writes := w.scan != nil && w.scan.write
+	if writes {
+		from = len(w.scan.out)
 	}
-	from := len(w.scan.out)
-	v := w.Value()
-	if v.Kind() != '"' {
+	var v Raw
+	var list []byte
+	if n := 0; kind == '{' || kind == '[' {
+		if list, n = ByteList(w.raw[w.at:]); n > 0 {
+			w.at += n
+			v = w.from(start)
+		}
+	}
+	if v == nil {
+		v = w.Value()
+	}
+	if w.OnMedia != nil && w.err == nil {
+		w.OnMedia(start, w.at)
+	}
+	if !writes {
 		return v
 	}
 	text := TextBytes(v)
-	head, data := []byte(nil), text
-	if bytes.HasPrefix(text, []byte("data:")) {
-		at := bytes.Index(text, base64Prefix)
-		if at < 0 {
-			return v
-		}
-		head, data = text[:at+len(base64Prefix)], text[at+len(base64Prefix):]
+	if list != nil {
+		text = base64.StdEncoding.AppendEncode(nil, list)
+		w.scan.out = AppendQuote(w.scan.out[:from], text)
 	}
-	if len(data) < minMedia {
-		return v
+	if hashed := w.scan.hashed(text); hashed != nil {
+		w.scan.out = AppendQuote(w.scan.out[:from], hashed)
 	}
-	var err error
-	s := w.scan
-	if s.spare, err = base64.RawStdEncoding.AppendDecode(s.spare[:0], bytes.TrimRight(data, "=")); err != nil || bytes.ContainsAny(data, "\r\n") {
-		return v
-	}
-	sum := sha256.Sum256(s.spare)
-	s.spare = hex.AppendEncode(append(append(s.spare[:0], head...), "sha256:"...), sum[:])
-	s.out = AppendQuote(s.out[:from], s.spare)
 	return v
+}
+
+// hashed is a text with the hash in the place of the media in it, nil for a text without any.
+func (s *Scan) hashed(text []byte) []byte {
+	in, ok := InlineOf(text)
+	if !ok || len(in.Data) < minMedia {
+		return nil
+	}
+	if digits, _ := in.Hash(); digits != nil {
+		s.spare = append(append(append(s.spare[:0], in.Head...), hashScheme...), digits...)
+		return s.spare
+	}
+	sum, _, ok := in.Sum()
+	if !ok {
+		return nil
+	}
+	s.spare = AppendHash(append(s.spare[:0], in.Head...), sum)
+	return s.spare
 }
 
 // quoted moves behind the string at w, and writes its canonical form.

@@ -172,7 +172,7 @@ func readAISDKAnswer(w *Reader, p *Part) {
 			text = w.Text()
 		case "providerOptions":
 			w.options()
-		case "data":
+		case "data", "url":
 			w.media(p)
 		case "mediaType", "mimeType":
 			w.mediaType(p)

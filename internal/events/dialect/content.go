@@ -86,7 +86,7 @@ const CacheControl = "cache_control"
 // media reads what holds inline media: a URL, or an object with one of the members that
 // the providers put them into.
 func (w *Reader) media(p *Part) {
-	if w.Kind() != '{' {
+	if w.Kind() != '{' || w.IsBytes() {
 		w.inline(p)
 		return
 	}
@@ -95,6 +95,8 @@ func (w *Reader) media(p *Part) {
 		switch string(key) {
 		case "url", "data", "file_data":
 			w.inline(p)
+		case "content": // blocks of a document of Anthropic's
+			w.blocks(nil, readPlainBlock)
 		case "detail":
 			low = w.low()
 		case "media_type", "mimeType", "mime_type":

@@ -339,7 +339,10 @@ func createResponsesCall(p *Part) []codec.Member {
 }
 
 // blank is a picture of one pixel, in place of the screenshot that a computer_call has to have.
-const blank = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+const (
+	blankHead = "data:image/png;base64,"
+	blank     = blankHead + "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
 
 // createResponsesOutput makes the output of a call that has none, in the form of its kind.
 func createResponsesOutput(p *Part) []codec.Member {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 )
 
 // Violation is one breach of the rules of a provider.
@@ -29,6 +30,9 @@ const (
 	aiSDK     = "ai-sdk"
 )
 
+// mediaByHash is the rule against media that are recorded by a reference.
+const mediaByHash = "media_by_hash"
+
 // Rules lists what [Messages] checks, by dialect.
 var Rules = map[string][]string{
 	anthropic: {
@@ -43,6 +47,7 @@ var Rules = map[string][]string{
 		"duplicate_call_id", // no two tool_use of a history share an id
 		"empty_text",        // a text has more than white space
 		"empty_content",     // a message has a block
+		mediaByHash,
 	},
 	openai: {
 		"bad_shape",
@@ -51,6 +56,7 @@ var Rules = map[string][]string{
 		"duplicate_result",  // a call is answered once
 		"duplicate_call_id", // no two calls of a message share an id
 		"empty_content",     // an assistant message has content or calls
+		mediaByHash,
 	},
 	neurolink: {
 		"bad_shape",
@@ -64,6 +70,7 @@ var Rules = map[string][]string{
 		"duplicate_result",   // a call is answered once
 		"duplicate_call_id",  // no two open calls share a call_id
 		"reasoning_followed", // a reasoning item is followed by one that the model made
+		mediaByHash,
 	},
 	gemini: {
 		"bad_shape",
@@ -75,6 +82,7 @@ var Rules = map[string][]string{
 		"signature",         // in the current turn the first functionCall of a step is signed, if any is
 		"empty_text",
 		"empty_content",
+		mediaByHash,
 	},
 	bedrock: {
 		"bad_shape", // also an id that is not 1 to 64 of A-Z a-z 0-9 _ -
@@ -88,6 +96,7 @@ var Rules = map[string][]string{
 		"document_text",     // a document has a text beside it
 		"empty_text",
 		"empty_content",
+		mediaByHash,
 	},
 	aiSDK: {
 		"bad_shape",
@@ -96,6 +105,7 @@ var Rules = map[string][]string{
 		"duplicate_result",
 		"duplicate_call_id", // no two calls of a message share an id
 		"empty_content",
+		mediaByHash,
 	},
 }
 
@@ -121,8 +131,20 @@ func Messages[F ~string](format F, messages []codec.Raw) []Violation {
 		c.aiSDK(messages)
 	default:
 		c.report("bad_shape", -1, "the format is unknown")
+		return c.found
 	}
+	c.references(dialect.Of(string(format)), messages)
 	return c.found
+}
+
+// references reports media of which only the hash is there: that is a rule of every dialect with
+// media.
+func (c *checker) references(d *dialect.Dialect, messages []codec.Raw) {
+	for i, raw := range messages {
+		if d.Refers(raw) {
+			c.report(mediaByHash, i, "media are a reference, which no provider knows")
+		}
+	}
 }
 
 // checker collects violations.

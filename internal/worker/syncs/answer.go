@@ -336,7 +336,10 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 		out.Count, out.Hash, x.gave.whole = int64(n), t.whole, t.whole
 	}
 	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, x.in.Messages
+		out.Parts, out.Messages = nil, make([]events.Raw, len(x.in.Messages))
+		for i, m := range x.in.Messages {
+			out.Messages[i] = x.format.Sendable(m)
+		}
 	}
 	return out
 }
@@ -392,6 +395,7 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	for i := have; i < h.Len(); i++ {
 		outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 	}
+	x.sendable(outputs)
 	out.Parts = syncing.Parts(h.Len(), outputs)
 	out.Changed = syncing.Changed(out.Parts, h.Len())
 	if x.in.Form == events.FormMessages {
@@ -404,6 +408,19 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		}
 	}
 	return out, nil
+}
+
+// sendable prepares outputs for a provider: the caller's own messages where they are whole, and
+// placeholders for media of which only the hash was kept.
+func (x *request) sendable(outputs []syncing.Output) {
+	h := x.history
+	for i := range outputs {
+		o := &outputs[i]
+		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
+			o.Raw = h.At(o.From)
+		}
+		o.Raw = x.format.Sendable(o.Raw)
+	}
 }
 
 // outputs renders a view, with the caller's own messages where it has them.
@@ -552,7 +569,7 @@ func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 			for i := range sourced {
 				messages[i] = sourced[i].Raw
 				if !sourced[i].Untouched {
-					v.made = append(v.made, sourced[i].Raw)
+					v.made = append(v.made, sourced[i].Raw, x.format.Sendable(sourced[i].Raw))
 				}
 			}
 			v.View = syncing.NewView(x.format, messages, int(through))

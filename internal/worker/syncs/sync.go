@@ -224,6 +224,9 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		return x.answer(ctx, st, t.at)
 	}
 	last, err := x.publish(ctx, st, t)
+	if events.CodeOf(err) == events.CodeTooLarge {
+		return x.tooLarge(ctx, st, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -250,6 +253,12 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	}
 	x.known.Turns, x.known.At = int(last.number), x.history.Len()
 	return x.answer(ctx, decided, x.history.Len())
+}
+
+// tooLarge answers a history with a message that no turn has room for, although its media are
+// recorded by their hash: nothing of it was published.
+func (x *request) tooLarge(_ context.Context, _ *state, err error) (*events.SyncResponse, error) {
+	return nil, err
 }
 
 // toPublish is what is to be published: the messages from at on, as the turns from a number on,
