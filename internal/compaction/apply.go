@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"slices"
@@ -207,7 +208,9 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	answer := t.answer()
 	for i, e := range t.entries {
 		if i == answer && t.usage != nil {
-			l.accept(t.usage)
+			if t.generation <= l.Generation() { // an agent cannot have applied what was not published
+				l.accept(t.usage)
+			}
 			l.anchor(t.usage, t.generation, l.prompt().Total())
 		}
 		e.Turn = uint32(len(l.turns))
@@ -245,6 +248,15 @@ func (l *Ledger) noteUsage(t *Turn, number int64) {
 	l.notes = append(l.notes, events.Note{
 		Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it",
 		Hint: events.Codes[events.CodeUsageUnknown].Hint, Fields: []string{"usage"},
+	})
+}
+
+// noteWindow notes that a call took more than the window that is known of the model.
+func (l *Ledger) noteWindow() {
+	info := events.Codes[events.CodeWindowRaised]
+	l.notes = append(slices.Clip(l.notes), events.Note{
+		Code: events.CodeWindowRaised, Message: fmt.Sprintf("%s It is %d tokens now.", info.Meaning, l.cache.window), Hint: info.Hint,
+		Fields: []string{"model.context_window"},
 	})
 }
 

@@ -23,6 +23,7 @@ type Config struct {
 	Prices  PriceTable // what models charge, for what a compaction costs and saves
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
+	largest Tokens             // of Windows: no model takes more
 	counter Counter            // nil estimates
 	// retention is how long the log keeps an event, in milliseconds; forever for no
 	// bound.
@@ -102,6 +103,7 @@ func (c *Config) build() (*Config, error) {
 		}
 		c.tenants[name] = &p
 	}
+	c.largest = c.Windows.Largest()
 	name := counterEstimate
 	if c.counter != nil {
 		name = c.counter.Name()

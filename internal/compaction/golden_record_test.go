@@ -282,6 +282,8 @@ func (r *recorder) cleared(s *session) {
 		r.round(60 + i)
 	}
 	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": false, "idle_keep": 1}}}}, msg{role: events.RoleUser, text: "Rest."})
+	r.round(63)
+	r.round(64)
 	r.now += 2 * 60 * 60 * 1000
 	since := object{"since": r.ledger(r.at.Address).LastSeq()}
 	r.send(events.KindIdle, since)

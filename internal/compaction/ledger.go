@@ -89,6 +89,7 @@ type budgetCache struct {
 	policy     *Policy
 	rate       Rate
 	window     Tokens
+	largest    Tokens // window of any model
 	reserve    Tokens
 	thresholds policy.Thresholds
 	visible    Tokens // the history in view: as emitted up to the last compaction, as it came since
@@ -212,23 +213,30 @@ func (l *Ledger) measure() {
 func (l *Ledger) measureWith(policy *Policy) {
 	g := &l.cache
 	g.policy = policy
-	profile := Profiles[g.policy.Profile]
-	g.rate = measure.RateOf(profile, l.model.Provider, l.model.Name)
-	g.rate.Recall = g.policy.NamesPlaces()
-	g.window = g.config.windowOf(&l.model, policy)
-	if l.limits.stated > 0 {
-		g.window = min(g.window, l.limits.stated)
+	g.rate = measure.RateOf(Profiles[policy.Profile], l.model.Provider, l.model.Name)
+	g.rate.Recall = policy.NamesPlaces()
+	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
+	l.bound()
+	l.recount()
+}
+
+// bound recomputes what follows from the window: that of the model, with what providers
+// showed of it. It costs nothing that grows with the session.
+func (l *Ledger) bound() {
+	g, x := &l.cache, &l.limits
+	g.largest = g.config.largest
+	g.window = x.raise(g.config.windowOf(&l.model, g.policy), g.policy)
+	if x.stated > 0 {
+		g.window = min(g.window, x.stated)
 	}
 	g.reserve = g.policy.Reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
-	if most := measure.InputLimit(l.model.Name); most > 0 && profile.Classes && l.model.ContextWindow == 0 && g.policy.WindowTokens == 0 {
-		g.reserve = max(g.reserve, g.window-most)
+	if most := measure.InputLimit(l.model.Name); most > 0 {
+		g.reserve = max(g.reserve, g.window-max(most, x.accepted))
 	}
-	if learnt := l.limits.input(); learnt > 0 {
+	if learnt := x.input(); learnt > 0 {
 		g.window = min(g.window, g.reserve+max(learnt, leastLearnt.Share(g.window-g.reserve)))
 	}
 	g.thresholds = g.policy.Thresholds(g.window, g.reserve)
-	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
-	l.recount()
 }
 
 // recount sums up what is visible.
@@ -253,7 +261,7 @@ func (l *Ledger) Budget() events.Budget {
 func (l *Ledger) check(p measure.Prompt) events.Budget {
 	g := &l.cache
 	p.Correction = l.corrected(p.Total()) - p.Total()
-	b := policy.CheckBudget(p, g.window, g.reserve, g.policy)
+	b := policy.BudgetOf(p, g.window, g.reserve, g.policy)
 	b.Generation = l.Generation()
 	return b
 }

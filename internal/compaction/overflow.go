@@ -47,12 +47,20 @@ func (l *Ledger) overflowed(o *Overflow) {
 	l.overflows++
 	switch {
 	case o.Limit > 0:
-		l.limits.stated = o.Limit - max(0, min(o.Output-l.cache.reserve, o.Limit/2))
-		l.measureWith(l.cache.policy)
-	case o.Actual == 0 && !o.Bytes:
-		l.refusedAt(l.estimateOf(o))
+		l.statedAt(o.Limit - max(0, min(o.Output-l.cache.reserve, o.Limit/2)))
+	case !o.Bytes:
+		l.refusedAt(l.sizeOf(o))
 	}
 	l.refused(o)
+}
+
+// sizeOf is the input that was refused: as the provider counted it, else by our estimate.
+func (l *Ledger) sizeOf(o *Overflow) Tokens {
+	estimate := l.estimateOf(o)
+	if o.Actual <= 0 {
+		return estimate
+	}
+	return max(min(o.Actual, estimate*maxCounted), l.usage.Least.Ceil(l.prompt().Total()))
 }
 
 // estimateOf is our estimate of the input that was refused.
@@ -82,17 +90,16 @@ func (l *Ledger) completeModel(m *events.Model) *events.Model {
 	return &whole
 }
 
-// refused corrects the estimate of the view that was refused: it took what the
-// provider counted, or more than there was room for, whatever we had thought.
+// refused corrects the estimate of the view that was refused: it took what the provider
+// counted, and more than there was room for, whatever we had thought.
 func (l *Ledger) refused(o *Overflow) {
-	at, later := l.prompt().Total(), l.savedSince(o)
-	count := max(l.estimateOf(o), l.cache.thresholds.Available+1)
-	if o.Actual > 0 {
-		count = min(o.Actual, l.estimateOf(o)*maxCounted)
-	}
+	at := l.prompt().Total()
+	count := max(l.sizeOf(o), l.cache.thresholds.Available+1) - l.savedSince(o)
 	l.usage.dropAnchor()
-	l.usage.count(count-later, at)
-	l.usage.Covered = 0 // which content took more than was thought is unknown: none is expected to give it back
+	l.usage.count(count, at)
+	if l.usage.Correction >= l.usage.Fixed { // which content took more than was thought is unknown: none is expected to give it back
+		l.usage.Covered = 0
+	}
 }
 
 // maxCounted bounds the count in a provider's error, as a multiple of our own
@@ -120,16 +127,15 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		d.refusedMedia(next, o)
 		return
 	}
-	m := &next.cache.thresholds
-	takes := cmp.Or(o.input(), m.Available)
-	target := emergencyTarget(takes, next.overflows)
+	available := next.cache.thresholds.Available
+	refused := next.corrected(next.prompt().Total()) + next.savedSince(o)
+	target := min(emergencyTarget(min(cmp.Or(o.input(), available), refused), next.overflows), available)
 	var job *events.Job
 	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // as the history is before the plan
 		job = d.planJob(next, events.LaneEmergency)
 	}
 	plan := next.plan(target, stage.Means{Summary: next.prepared, Truncate: true, Exact: true})
 	before, after := next.inputs(&plan)
-	fits := after <= m.Available || after < before && after <= target
 	var body *events.Compacted
 	if after < before {
 		body = d.emitPlan(next, plan, events.ReasonOverflow)
@@ -141,10 +147,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		body = d.emitUnchanged(next, events.ReasonOverflow, code)
 		body.Stages = next.reports(&plan)
 	}
-	if !fits {
-		body.Code = events.CodeBudgetExceeded
-	}
-	if plan.Uses(events.StageTruncate) || !fits {
+	if plan.Uses(events.StageTruncate) || !body.Budget.WithinBudget {
 		d.emitJob(job)
 	}
 	if slices.ContainsFunc(d.outs, isJob) {
@@ -166,11 +169,10 @@ func (d *decision) refusedMedia(l *Ledger, o *Overflow) {
 	if d.limitMedia(l, takes, false, events.ReasonOverflow) {
 		return
 	}
-	code := events.CodeNothingToDo
-	if newer {
-		code = events.CodeNewerGeneration
+	body := d.emitUnchanged(l, events.ReasonOverflow, events.CodeNewerGeneration)
+	if !newer {
+		body.Exceeded()
 	}
-	d.emitUnchanged(l, events.ReasonOverflow, code)
 }
 
 // input is how much input the provider takes beside the output that had to fit its limit,

@@ -170,12 +170,14 @@ type StageReport struct {
 // Compacted is a session.compacted: the whole effective history up to Through.
 type Compacted struct {
 	Header
-	Generation int64  `json:"generation"`
-	Compacted  bool   `json:"compacted"`
-	Code       Code   `json:"code,omitzero"`
-	Reason     Reason `json:"reason"`
-	Config     string `json:"config"`
-	CausedBy   Cause  `json:"caused_by"`
+	Generation int64 `json:"generation"`
+	Compacted  bool  `json:"compacted"`
+	Code       Code  `json:"code,omitzero"`
+	// Retry is false beside budget_exceeded: the same call would be refused again. Else it is nil.
+	Retry    *bool  `json:"retry,omitzero"`
+	Reason   Reason `json:"reason"`
+	Config   string `json:"config"`
+	CausedBy Cause  `json:"caused_by"`
 	// Request names the session.compact that this answers; nil for any other
 	// reason. A summary may have come in between.
 	Request *Cause `json:"request,omitzero"`
@@ -203,6 +205,11 @@ type Compacted struct {
 	Cache  *CacheBreak `json:"cache,omitzero"`
 	Budget Budget      `json:"budget"`
 	Notes  []Note      `json:"notes,omitzero"`
+}
+
+// Exceeded states that the next call does not fit, and that to send it again solves nothing.
+func (c *Compacted) Exceeded() {
+	c.Code, c.Retry = CodeBudgetExceeded, new(bool)
 }
 
 // CacheBreak is what a compaction does to the cache that the provider keeps of a history, by

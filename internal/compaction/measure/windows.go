@@ -137,6 +137,16 @@ func (w Windows) Window(provider, model string) Tokens {
 	return defaultWindow
 }
 
+// Largest is the largest window in the table: no model is known to take more.
+func (w Windows) Largest() (most Tokens) {
+	for _, provider := range slices.Sorted(maps.Keys(w)) {
+		for _, model := range slices.Sorted(maps.Keys(w[provider])) {
+			most = max(most, w[provider][model])
+		}
+	}
+	return most
+}
+
 // longest is the longest name in a provider's table that begins a model's, "" for none.
 func longest[T any](table map[string]T, model string) (best string) {
 	for name := range table {
