@@ -87,7 +87,7 @@ func (r *renderer) flush() error {
 	if !slices.IsSorted(r.ranks) {
 		r.sort()
 	}
-	if r.dialect.Joined != dialect.JoinNone || r.view.Alternate {
+	if r.dialect.Joined != dialect.JoinNone || r.view.Demands.Alternates {
 		if err := r.placeInstructions(); err != nil {
 			return err
 		}
