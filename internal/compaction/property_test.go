@@ -622,7 +622,8 @@ func holdsParts(r events.Raw, m events.Message, any ...string) bool {
 			continue
 		}
 		if p.Raw == nil {
-			p.Raw = codec.Quote(p.Text)
+			quoted := codec.Quote(p.Text)
+			p.Raw = quoted[1 : len(quoted)-1] // neurolink joins texts
 		}
 		if !bytes.Contains(r, p.Raw) {
 			return false

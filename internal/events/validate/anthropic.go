@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/traits"
 )
 
 type anthropicShape struct {
@@ -90,6 +91,9 @@ func (c *checker) anthropic(messages []codec.Raw) {
 		now := anthropicTools{role: m.role}
 		c.anthropicContent(i, m, &now)
 		for _, id := range now.calls {
+			if !traits.DemandsOf(anthropic, "", "").IDs.Takes(traits.ClassOf(id)) {
+				c.report("call_id", i, "the id of a tool_use has another sign than A-Z a-z 0-9 _ -")
+			}
 			if seen[id] {
 				c.report("duplicate_call_id", i, "an earlier tool_use has the same id")
 			}

@@ -111,6 +111,7 @@ type bedrockMessage struct {
 
 func (c *checker) bedrock(messages []codec.Raw) {
 	var before bedrockMessage
+	seen := map[string]bool{}
 	for i, raw := range messages {
 		m := readBedrock(raw)
 		if !c.whole(i, m.bad) {
@@ -126,6 +127,12 @@ func (c *checker) bedrock(messages []codec.Raw) {
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
 		now := c.bedrockContent(i, m)
+		for _, id := range now.calls {
+			if seen[id] {
+				c.report("duplicate_call_id", i, "an earlier toolUse has the same id")
+			}
+			seen[id] = true
+		}
 		for n, id := range now.results {
 			switch {
 			case slices.Contains(now.results[:n], id):

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/traits"
 )
 
 // The rules of the Responses API: platform.openai.com/docs/api-reference/responses and
@@ -170,6 +171,9 @@ func (r *responsesChecker) call(i int, it responsesShape) {
 	case r.calls[id] != nil && !r.calls[id].answered:
 		r.report("duplicate_call_id", i, "an open call has the same call_id")
 	default:
+		if !traits.DemandsOf(responses, "", "").IDs.Takes(traits.ClassOf(id)) {
+			r.report("call_id", i, "a call_id has more than 64 characters")
+		}
 		call := &responsesCall{index: i, kind: it.kind}
 		r.calls[id], r.order = call, append(r.order, call)
 	}
