@@ -578,7 +578,8 @@ func (w *witness) cutAll(policy *compaction.Policy) {
 }
 
 func (w *witness) valid(raw []events.Raw) {
-	if v := validate.Messages(w.ledger.Format(), raw); len(v) > 0 {
+	view, _, _ := w.ledger.View()
+	if v := validate.Check(validate.Call{Format: string(view.Format), Demands: view.Demands, Messages: raw}); len(v) > 0 {
 		w.t.Fatalf("%v in\n%s", v, lines(raw))
 	}
 }

@@ -32,7 +32,7 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 		}
 		scope = starts[i]
 		switch {
-		case seen[e.Call] && f.Dialect().Paired:
+		case seen[e.Call] && (demands.UniqueIDs || f.Dialect().Paired):
 			out[i] = e.Position()
 		case !demands.IDs.Takes(e.Call.IDClass()):
 			out[i] = events.Position{}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"compactd/internal/events/codec"
-	"compactd/internal/events/traits"
 )
 
 type anthropicShape struct {
@@ -91,9 +90,6 @@ func (c *checker) anthropic(messages []codec.Raw) {
 		now := anthropicTools{role: m.role}
 		c.anthropicContent(i, m, &now)
 		for _, id := range now.calls {
-			if !traits.DemandsOf(anthropic, "", "").IDs.Takes(traits.ClassOf(id)) {
-				c.report("call_id", i, "the id of a tool_use has another sign than A-Z a-z 0-9 _ -")
-			}
 			if seen[id] {
 				c.report("duplicate_call_id", i, "an earlier tool_use has the same id")
 			}
@@ -108,13 +104,20 @@ func (c *checker) anthropic(messages []codec.Raw) {
 			}
 			answered[id] = true
 		}
-		awaiting := i == len(messages)-1 && len(now.results) > 0 && !now.other
+		awaiting := !c.sent && i == len(messages)-1 && len(now.results) > 0 && !now.other
 		for _, id := range before.calls {
-			if !awaiting && !slices.Contains(now.results, id) {
+			answered := slices.Contains(now.results, id)
+			if !awaiting && !answered {
 				c.report("call_answered", i-1, "the next message has no result of a tool_use")
+			}
+			if !awaiting || answered { // results of the others come under their ids still
+				c.idTaken(i-1, anthropic, id)
 			}
 		}
 		before = now
+	}
+	if c.sent && len(before.calls) > 0 {
+		c.report("call_answered", len(messages)-1, "there is no result of a tool_use")
 	}
 }
 

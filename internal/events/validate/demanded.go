@@ -98,8 +98,11 @@ func outlineOf(format string, raw codec.Raw) (o outline) {
 	case openai:
 		o.openai(members)
 	case neurolink:
-		if id := neurolinkID(readNeuroLink(raw)); o.role == "tool_call" {
+		switch id := neurolinkID(readNeuroLink(raw)); o.role {
+		case "tool_call":
 			o.role, o.calls = "assistant", append(o.calls, id)
+		case "tool_result":
+			o.results = append(o.results, id)
 		}
 	case gemini:
 		if o.role == "model" {
@@ -125,6 +128,8 @@ func (o *outline) openai(members []codec.Member) {
 			for _, call := range list(m.Value) {
 				o.calls = append(o.calls, text(member(call, "id")))
 			}
+		case "tool_call_id":
+			o.results = append(o.results, text(m.Value))
 		case "reasoning_content", "reasoning", "reasoning_details":
 			o.reasoning = append(o.reasoning, m.Name)
 		}
@@ -142,6 +147,8 @@ func (o *outline) block(format string, raw codec.Raw) {
 		}
 	case format == anthropic && kind == "tool_use":
 		o.calls = append(o.calls, text(member(raw, "id")))
+	case kind == "tool-result" && o.role == "tool":
+		o.results = append(o.results, text(member(raw, "toolCallId")))
 	case kind == "tool-call" && member(raw, "providerExecuted").Kind() != 't':
 		o.calls = append(o.calls, text(member(raw, "toolCallId")))
 	}
@@ -188,11 +195,24 @@ func (c *checker) alternating(call *Call, messages []outline) {
 func (c *checker) formed(call *Call, messages []outline) {
 	for i, m := range messages {
 		for _, id := range m.calls {
+			if !call.Sent && open(messages[i+1:], id) { // its result comes under this id still
+				continue
+			}
 			if id != "" && !call.Demands.IDs.Takes(traits.ClassOf(id)) {
 				c.report("call_id", i, "the provider takes no such id of a call")
 			}
 		}
 	}
+}
+
+// open reports whether a call awaits its result: nothing but other results are behind it.
+func open(behind []outline, id string) bool {
+	for _, m := range behind {
+		if len(m.results) == 0 && len(m.calls) == 0 || slices.Contains(m.results, id) {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *checker) unique(_ *Call, messages []outline) {

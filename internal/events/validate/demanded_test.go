@@ -54,7 +54,7 @@ func TestDemanded(t *testing.T) {
 		"ai-sdk prefill":              {sent: true, provider: "anthropic", history: []string{user, assistant}},
 		"neurolink prefill":           {sent: true, provider: "perplexity", history: []string{user, assistant}},
 		"gemini prefill":              {sent: true, history: []string{`{"role":"user","parts":[{"text":"a"}]}`, `{"role":"model","parts":[{"text":"b"}]}`}},
-		"bedrock tools_absent":        {sent: true, history: []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`}},
+		"bedrock tools_absent":        {sent: true, history: []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`}},
 	}
 	for _, r := range Demanded {
 		for _, dialect := range r.Dialects {
@@ -74,6 +74,22 @@ func TestDemanded(t *testing.T) {
 			}
 			if got := Messages(dialect, in.Messages); len(got) > 0 && r.Name != "cache_marks" {
 				t.Errorf("%s: of any provider: %v", name, got)
+			}
+		}
+	}
+}
+
+// A history that is sent has no open calls, which one that is kept may have at its end.
+func TestSentHasNoOpenCalls(t *testing.T) {
+	for f, histories := range valid {
+		for _, name := range []string{"calls open at the end", "some results at the end", "some responses at the end"} {
+			history, ok := histories[name]
+			if !ok {
+				continue
+			}
+			got := Check(Call{Format: f, Messages: raws(history), Sent: true, Tools: codec.Raw(`[{}]`)})
+			if !slices.ContainsFunc(got, func(v Violation) bool { return v.Rule == "call_answered" }) {
+				t.Errorf("%s, %s: %v", f, name, got)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func init() {
 			`{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}`,
 			`{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}`,
 		}, []string{"duplicate_call_id"}},
-		{"a call_id of 65 characters", []string{`{"type":"function_call","call_id":"` + strings.Repeat("c", 65) + `","name":"n","arguments":"{}"}`}, []string{"call_id"}},
+		{"a call_id of 65 characters", []string{`{"type":"function_call","call_id":"` + strings.Repeat("c", 65) + `","name":"n","arguments":"{}"}`, `{"type":"function_call_output","call_id":"` + strings.Repeat("c", 65) + `","output":""}`}, []string{"call_id"}},
 		{"reasoning before a user", []string{
 			`{"type":"reasoning","id":"rs_1","summary":[]}`,
 			`{"role":"user","content":"a"}`,
@@ -159,7 +159,9 @@ func init() {
 		{"a document alone", []string{`{"role":"user","content":[{"document":{"name":"d","format":"pdf","source":{}}}]}`}, []string{"document_text"}},
 		{"a blank text", []string{`{"role":"user","content":[{"text":"\n"}]}`}, []string{"empty_text"}},
 		{"no blocks", []string{`{"role":"user","content":[]}`}, []string{"empty_content"}},
-		{"an id of another alphabet", []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t.1","name":"n","input":{}}}]}`}, []string{"bad_shape"}},
+		{"an id of another alphabet", []string{
+			bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t.1","name":"n","input":{}}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"t.1","content":[]}}]}`,
+		}, []string{"call_id"}},
 		{"two members", []string{`{"role":"user","content":[{"text":"a","type":"text"}]}`}, []string{"bad_shape"}},
 		{"reasoning of nothing", []string{bUser, `{"role":"assistant","content":[{"reasoningContent":{}}]}`}, []string{"bad_shape"}},
 		{"content a string", []string{`{"role":"user","content":"a"}`}, []string{"bad_shape"}},

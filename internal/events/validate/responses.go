@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
-	"compactd/internal/events/traits"
 )
 
 // The rules of the Responses API: platform.openai.com/docs/api-reference/responses and
@@ -77,6 +76,9 @@ func (c *checker) responses(items []codec.Raw) {
 		if it := readResponses(raw); c.whole(i, it.bad) {
 			r.item(i, it)
 		}
+	}
+	if c.sent {
+		r.answered()
 	}
 }
 
@@ -171,9 +173,6 @@ func (r *responsesChecker) call(i int, it responsesShape) {
 	case r.calls[id] != nil && !r.calls[id].answered:
 		r.report("duplicate_call_id", i, "an open call has the same call_id")
 	default:
-		if !traits.DemandsOf(responses, "", "").IDs.Takes(traits.ClassOf(id)) {
-			r.report("call_id", i, "a call_id has more than 64 characters")
-		}
 		call := &responsesCall{index: i, kind: it.kind}
 		r.calls[id], r.order = call, append(r.order, call)
 	}
@@ -206,6 +205,7 @@ func (r *responsesChecker) output(i int, it responsesShape) {
 		r.report("duplicate_result", i, "the call has an output already")
 	default:
 		call.answered = true
+		r.idTaken(i, responses, id)
 	}
 }
 

@@ -87,7 +87,7 @@ var Rules = map[string][]Rule{
 		{"empty_content", "a message has a block"},
 	},
 	bedrock: {
-		{"bad_shape", "a message, a block or its fields are not as the API requires, or an id is not 1 to 64 of A-Z a-z 0-9 _ -"},
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
 		{"first_is_user", "a history begins with a user"},
 		{"roles_alternate", "user and assistant in turns, no other role"},
 		{"call_answered", "each toolUse has its toolResult in the next message"},
@@ -95,6 +95,7 @@ var Rules = map[string][]Rule{
 		{"orphan_result", "a toolResult answers a toolUse of the message before it"},
 		{"duplicate_result", "a toolUse is answered once"},
 		{"duplicate_call_id", "no two toolUse of a history share an id"},
+		{"call_id", "the id of a toolUse is 1 to 64 of A-Z a-z 0-9 _ -"},
 		{"document_text", "a document has a text beside it"},
 		{"empty_text", "a text has more than white space"},
 		{"empty_content", "a message has a block"},
@@ -123,14 +124,14 @@ type Call struct {
 	Messages []codec.Raw
 
 	// Sent: the history goes to the provider as it is, with System and Tools, nil for none. Else
-	// messages of a user may follow.
+	// results and messages of a user may follow.
 	Sent          bool
 	System, Tools codec.Raw
 }
 
 // Check returns every breach of the rules of a call's dialect and provider.
 func Check(call Call) []Violation {
-	var c checker
+	c := checker{sent: call.Sent}
 	messages := call.Messages
 	switch call.Format {
 	case anthropic:
@@ -155,7 +156,10 @@ func Check(call Call) []Violation {
 }
 
 // checker collects violations.
-type checker struct{ found []Violation }
+type checker struct {
+	found []Violation
+	sent  bool // calls at the end are open no more
+}
 
 func (c *checker) report(rule string, index int, format string, args ...any) {
 	c.found = append(c.found, Violation{rule, index, fmt.Sprintf(format, args...)})
@@ -167,4 +171,11 @@ func (c *checker) whole(index int, bad bool) bool {
 		c.report("bad_shape", index, "a message or block is not as its dialect has it")
 	}
 	return !bad
+}
+
+// idTaken checks the id of a call that is answered, or passed over.
+func (c *checker) idTaken(index int, dialect, id string) {
+	if !traits.DemandsOf(dialect, "", "").IDs.Takes(traits.ClassOf(id)) {
+		c.report("call_id", index, "the id of a call has signs or a length that the dialect does not take")
+	}
 }

@@ -158,6 +158,7 @@ var plants = map[string][]planted{
 		{"a call id with another sign", []string{
 			`{"role":"user","content":"a"}`,
 			`{"role":"assistant","content":[{"type":"tool_use","id":"functions.Bash:0","name":"n","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"functions.Bash:0","content":"x"}]}`,
 		}, []string{"call_id"}},
 		{"a blank block", []string{`{"role":"user","content":[{"type":"text","text":" \n\t"}]}`}, []string{"empty_text"}},
 		{"a blank string", []string{`{"role":"user","content":""}`}, []string{"empty_text"}},
