@@ -61,7 +61,7 @@ func (g *generator) call() call {
 	}
 	c := call{tool: tool, args: string(raws(in)[0])}
 	if !g.noIDs {
-		c.id = fmt.Sprintf("call_%d", g.calls)
+		c.id = fmt.Sprintf("call%05d", g.calls) // which every provider takes
 	}
 	return c
 }

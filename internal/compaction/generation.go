@@ -173,10 +173,10 @@ func (l *Ledger) Settings() Settings {
 
 // viewOf is the view of entries under a generation, as the session's policy has it rendered.
 func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
+	demands := traits.DemandsOf(l.format, Provider(l.model.Provider), l.model.Name)
 	return &View{
-		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole,
-		SystemInside: render.SystemInside(l.model.Name), Alternate: l.format == events.OpenAI && traits.Alternates(Provider(l.model.Provider)),
-		Reasons: l.format == events.OpenAI && traits.DemandsReasoning(Provider(l.model.Provider), l.model.Name), Thinking: l.thinkingAt(generation, entries),
+		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
+		Demands: demands, Renamed: stage.Rename(entries, l.format, &demands), Thinking: l.thinkingAt(generation, entries),
 		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -130,16 +131,16 @@ type witness struct {
 	jobs      []*events.Job // all there were: answered once, twice, or never
 	wholeJobs bool          // jobs part no call from its result, by its id
 
-	requested map[events.Cause]bool  // compactions requested by hand, without an answer so far
-	emitted   map[int64][]events.Raw // history of each generation
-	alternate map[int64]bool         // the roles in it do
+	requested map[events.Cause]bool    // compactions requested by hand, without an answer so far
+	emitted   map[int64][]events.Raw   // history of each generation
+	demands   map[int64]traits.Demands // of the provider then
 }
 
 func newWitness(g *generator) *witness {
 	a := newAgent(g.T, g.config())
 	return &witness{
 		agent: a, g: g, restored: compaction.NewLedger(a.ledger.Address), rows: map[string][]byte{},
-		requested: map[events.Cause]bool{}, emitted: map[int64][]events.Raw{}, alternate: map[int64]bool{},
+		requested: map[events.Cause]bool{}, emitted: map[int64][]events.Raw{}, demands: map[int64]traits.Demands{},
 	}
 }
 
@@ -251,7 +252,7 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, emit
 			if b.Request == nil { // which may be for another model
 				w.same("tokens after", b.TokensAfter, b.Budget.EstimatedInput)
 			}
-			w.alternate[b.Generation] = o.View.Alternate
+			w.demands[b.Generation] = o.View.Demands
 			raw, err := w.render(o.View)
 			if err != nil {
 				w.t.Fatalf("render: %v", err)
@@ -289,7 +290,7 @@ func (w *witness) answered(outs []compaction.Outcome) {
 // rules, except in the last message, which turns taken since may have joined.
 func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
 	w.emitted[c.Generation] = raw
-	if c.RewoundTo == nil || w.alternate[*c.RewoundTo] != w.alternate[c.Generation] {
+	if c.RewoundTo == nil || !w.demands[*c.RewoundTo].Equal(w.demands[c.Generation]) {
 		return
 	}
 	old := w.emitted[*c.RewoundTo]
@@ -577,7 +578,8 @@ func (w *witness) cutAll(policy *compaction.Policy) {
 }
 
 func (w *witness) valid(raw []events.Raw) {
-	if v := validate.Messages(w.ledger.Format(), raw); len(v) > 0 {
+	view, _, _ := w.ledger.View()
+	if v := validate.Check(validate.Call{Format: string(view.Format), Demands: view.Demands, Messages: raw}); len(v) > 0 {
 		w.t.Fatalf("%v in\n%s", v, lines(raw))
 	}
 }
@@ -621,7 +623,8 @@ func holdsParts(r events.Raw, m events.Message, any ...string) bool {
 			continue
 		}
 		if p.Raw == nil {
-			p.Raw = codec.Quote(p.Text)
+			quoted := codec.Quote(p.Text)
+			p.Raw = quoted[1 : len(quoted)-1] // neurolink joins texts
 		}
 		if !bytes.Contains(r, p.Raw) {
 			return false

@@ -104,6 +104,10 @@ const (
 	OpPlace  Op = "place"  // a message follows another one, which To names
 	OpOrder  Op = "order"  // the results of a message come before its words
 	OpRole   Op = "role"   // a message of the system is a user's
+	OpRename Op = "rename" // a call or result has another id, since the provider does not take its own, or another call has it
+	OpUnmark Op = "unmark" // a message loses its marks for the provider's cache, which takes no more of them
+	OpClose  Op = "close"  // a line of a user follows the message, since the provider refuses a history that ends with an assistant's words
+	OpReason Op = "reason" // a call gets a blank reasoning, without which the provider refuses it
 	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To
 )
 
@@ -117,7 +121,7 @@ func (o Op) Repairs() bool {
 // provider's rules of form change.
 func (o Op) Writes() bool {
 	switch o {
-	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpUnbind:
+	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpRename, OpUnmark, OpClose, OpReason, OpUnbind:
 		return true
 	default:
 		return false

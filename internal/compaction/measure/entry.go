@@ -201,6 +201,11 @@ func (e *Entry) SameMessage(x *Entry) bool {
 	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindTruncation) == (x.Kind == KindTruncation)
 }
 
+// Called reports whether an entry is a call, or a result with a placeholder call, under an id.
+func (e *Entry) Called() bool {
+	return e.Call != 0 && !e.Flags.Has(FlagEmpty) && (e.Kind == KindCall || e.Kind == KindResult && e.Flags.Has(FlagCall))
+}
+
 // NeedsText reports whether a rendering of the entry needs more than its message as it came.
 func (e *Entry) NeedsText() bool {
 	return e.Kind >= KindTruncation || e.Op != OpNone || e.Flags.Has(FlagEmpty|FlagThinking|FlagAnswer|FlagCall)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -13,7 +14,10 @@ import (
 // is left.
 func (r *renderer) edited(source *events.Message, from, to int) error {
 	var err error
-	if r.draft, err = r.read(source); err != nil {
+	if r.draft, err = r.read(source); err == nil && len(r.view.Renamed) > 0 {
+		err = r.rename(from, to)
+	}
+	if err != nil {
 		return err
 	}
 	m := &r.draft
@@ -26,7 +30,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 		if err := holdsParts(m, e); err != nil {
 			return err
 		}
-		if e.Flags.Has(measure.FlagEmpty) && (e.Kind == measure.KindResult || e.Flags.Has(measure.FlagThinking)) {
+		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking)) {
 			continue
 		}
 		out.holds(e)
@@ -63,7 +67,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	if out.raw, err = r.write(m, &out); err != nil {
 		return err
 	}
-	out.untouched = !m.Edited && !slices.ContainsFunc(r.parts, isEdited)
+	out.untouched = !m.Edited && !slices.ContainsFunc(r.parts, isEdited) && bytes.Equal(m.Raw, source.Raw)
 	return r.add(out, answers, calls)
 }
 

@@ -87,7 +87,7 @@ func (r *renderer) flush() error {
 	if !slices.IsSorted(r.ranks) {
 		r.sort()
 	}
-	if r.dialect.Joined != dialect.JoinNone || r.view.Alternate {
+	if r.dialect.Joined != dialect.JoinNone || r.view.Demands.Alternates {
 		if err := r.placeInstructions(); err != nil {
 			return err
 		}
@@ -144,7 +144,11 @@ func (r *renderer) merge(a, b message) (message, error) {
 	if err != nil {
 		return a, err
 	}
-	m.Parts, m.Edited = append(m.Parts, behind.Parts...), true
+	parts := slices.Concat(m.Parts, behind.Parts)
+	if a.first.Turn == 0 && r.dialect.Joined == dialect.JoinNone { // what came keeps its members beside a placeholder
+		m = behind
+	}
+	m.Parts, m.Edited = parts, true
 	slices.SortStableFunc(m.Parts, byRank)
 	out, err := r.made(a.role, m)
 	if err == nil {

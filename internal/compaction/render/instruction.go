@@ -160,16 +160,31 @@ func (r *renderer) asUser(m *message) error {
 // joins. One of the system that holds for a time, or for what it sets beside its words, stays
 // alone.
 func (r *renderer) joins(a, b *message) bool {
+	words := r.view.Demands.Alternates && a.role == measure.RoleUser && !a.results && !b.results
 	switch {
 	case a.role != b.role:
 		return false
-	case r.dialect.Joined == dialect.JoinNone:
-		return a.role == measure.RoleUser && !a.results && !b.results || a.role == measure.RoleAssistant && !aside(b)
-	case r.dialect.Joined != dialect.JoinAll:
-		return a.role == measure.RoleAssistant || a.role == measure.RoleTool
-	default:
+	case r.dialect.Joined == dialect.JoinAll:
 		return plain(a) && plain(b)
+	case r.dialect.Joined == dialect.JoinTools:
+		return words || a.role == measure.RoleAssistant || a.role == measure.RoleTool
+	case r.dialect.Units: // what a model made in one response is several items
+		return words
+	case r.dialect.Exchange == dialect.ByWords: // a call is a message of its own
+		return (words || r.view.Demands.Alternates && a.role == measure.RoleAssistant && !a.calls && !b.calls) && isText(a) && isText(b)
+	default:
+		return words || r.view.Demands.Alternates && a.role == measure.RoleAssistant && !aside(b)
 	}
+}
+
+// isText reports whether the content of a message is a string.
+func isText(m *message) bool {
+	for name, value := range events.Members(m.raw) {
+		if name == "content" {
+			return value.Kind() == '"'
+		}
+	}
+	return false
 }
 
 // asides are members of an assistant's message that say something beside its content.

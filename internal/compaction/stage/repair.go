@@ -10,7 +10,7 @@ import (
 )
 
 // Repair makes the history complete. A result that came too late moves to its
-// call, one that came twice is dropped; a call without a result gets a
+// call, one that came twice is dropped, and so is a call that did; a call without a result gets a
 // placeholder result, a result without a call a placeholder call; a placeholder
 // that refers to a read which is no longer in view becomes a cleared result;
 // reasoning that nothing follows is dropped; and where the provider wants a user to begin, a
@@ -18,6 +18,7 @@ import (
 // exchange await their results and stay as they are.
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
+	d.dropDoubled()
 	d.dropLonely()
 	if d.strays() {
 		d.move(d.lateResults())
@@ -42,7 +43,7 @@ func (d *Draft) Repaired() measure.Tokens {
 
 // repair is Repaired, worked out.
 func (d *Draft) repair() measure.Tokens {
-	if d.strays() || d.lonely() != nil {
+	if d.strays() || d.lonely() != nil || d.doubled() != nil {
 		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
 		c.Repair()
 		return c.tokens
@@ -126,16 +127,18 @@ func (d *Draft) assistantBegins(i int) bool {
 // awaiting returns where the exchange begins whose calls still await results:
 // the last one, when nothing but results follows its assistant messages. System
 // messages do not count, they are rendered elsewhere.
-func (d *Draft) awaiting() int {
-	last, start := d.pairing().last, len(d.entries)
-	for i := len(d.entries) - 1; i >= last; i-- {
-		e := &d.entries[i]
+func (d *Draft) awaiting() int { return d.pairing().awaiting(d.entries) }
+
+func (p *Pairing) awaiting(entries []measure.Entry) int {
+	start := len(entries)
+	for i := len(entries) - 1; i >= p.last; i-- {
+		e := &entries[i]
 		switch {
 		case e.Flags.Has(measure.FlagEmpty) || e.Role == measure.RoleSystem:
 		case e.Role != measure.RoleAssistant && e.Kind != measure.KindResult:
-			return len(d.entries)
+			return len(entries)
 		default:
-			start = last
+			start = p.last
 		}
 	}
 	return start

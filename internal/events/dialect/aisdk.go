@@ -11,7 +11,7 @@ import "compactd/internal/events/codec"
 var aiSDK = Dialect{
 	Name: "ai-sdk", Roles: "system, user, assistant, tool",
 	Call: "has a tool-call without toolCallId", Result: "has a tool-result without toolCallId",
-	Joined: JoinTools, Results: RoleTool,
+	Paired: true, Joined: JoinTools, Results: RoleTool,
 	read: readAISDK, append: appendAISDK,
 }
 

@@ -5,7 +5,7 @@ import "compactd/internal/events/codec"
 var anthropic = Dialect{
 	Name: "anthropic", Roles: "user, assistant",
 	Call: "has a tool_use without id", Result: "has a tool_result without tool_use_id",
-	UserFirst: true, Joined: JoinAll, SystemByModel: true, Strict: true, Results: RoleUser,
+	Paired: true, UserFirst: true, Joined: JoinAll, SystemByModel: true, Strict: true, Results: RoleUser,
 	read: readAnthropic, append: appendAnthropic, inPlace: true,
 }
 

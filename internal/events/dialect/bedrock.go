@@ -13,7 +13,7 @@ import (
 var bedrock = Dialect{
 	Name: "bedrock", Roles: "user, assistant",
 	Call: "has a toolUse without toolUseId", Result: "has a toolResult without toolUseId",
-	UserFirst: true, Joined: JoinAll, Strict: true, Results: RoleUser,
+	Paired: true, UserFirst: true, Joined: JoinAll, Strict: true, Results: RoleUser,
 	read: readBedrock, append: appendBedrock,
 }
 

@@ -34,6 +34,9 @@ type Dialect struct {
 	SystemByModel bool
 	// Results is the role of a message of results that compactd makes.
 	Results Role
+	// Paired: calls and results belong together by their ids, which no two calls of an exchange
+	// share.
+	Paired bool
 	// Anonymous: a call may be without the name of its tool.
 	Anonymous bool
 

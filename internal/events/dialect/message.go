@@ -135,7 +135,7 @@ func (p *Part) Content() string {
 }
 
 // CallKey is the key of the call id, whether it was read or scanned.
-func (p *Part) CallKey() Key { return cmp.Or(p.Call, KeyOf(p.CallID)) }
+func (p *Part) CallKey() Key { return cmp.Or(p.Call, CallKeyOf(p.CallID)) }
 
 // Blank reports whether a text is nothing but white space.
 func (p *Part) Blank() bool {

@@ -10,7 +10,7 @@ import (
 var openai = Dialect{
 	Name: "openai", Roles: "system, developer, user, assistant, tool",
 	Call: "has tool_calls without id", Result: "is a tool's and has no tool_call_id",
-	Exchange: ByMessage, Results: RoleTool,
+	Paired: true, Exchange: ByMessage, Results: RoleTool,
 	read: readOpenAI, append: appendMembers(writeOpenAI), inPlace: true,
 }
 

@@ -103,10 +103,10 @@ func (l *Lists) room() []Part {
 	return l.parts[len(l.parts):]
 }
 
-// key is [KeyOf] the id of a call: a result follows its call.
+// key is [CallKeyOf] the id of a call: a result follows its call.
 func (l *Lists) key(id []byte) Key {
 	if !bytes.Equal(l.id, id) {
-		l.id, l.idKey = append(l.id[:0], id...), KeyOf(id)
+		l.id, l.idKey = append(l.id[:0], id...), CallKeyOf(id)
 	}
 	return l.idKey
 }

@@ -19,7 +19,7 @@ import (
 var responses = Dialect{
 	Name: "openai-responses", Roles: "user, assistant, system, developer",
 	Call: "is a call without call_id", Result: "is an output without call_id",
-	Units: true, Results: RoleTool,
+	Paired: true, Units: true, Results: RoleTool,
 	read: readResponses, append: appendMembers(writeResponses),
 }
 

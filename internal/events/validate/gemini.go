@@ -104,12 +104,15 @@ func (c *checker) gemini(messages []codec.Raw) {
 		case len(now.calls) > 0 && before.role == "model":
 			c.report("call_follows_user", i, "a content with a functionCall follows another of the model")
 		}
-		c.geminiPairs(i, i == len(messages)-1, before, now)
+		c.geminiPairs(i, !c.sent && i == len(messages)-1, before, now)
 		if now.user {
 			turn = i
 		}
 		signed = signed || now.signed
 		all[i], before = now, now
+	}
+	if n := len(before.calls); c.sent && n > 0 {
+		c.report("call_answered", len(all)-1, "%d functionCalls have no functionResponse", n)
 	}
 	for i := turn; signed && i < len(all); i++ {
 		if all[i].unsigned {

@@ -489,7 +489,7 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 func editedIn(v *compaction.View) map[compaction.Seq]bool {
 	out := map[compaction.Seq]bool{}
 	for i := range v.Entries {
-		if v.Entries[i].NeedsText() {
+		if v.NeedsText(i) {
 			out[v.Entries[i].Seq] = true
 			if seq := v.Entries[i].CallSeq(); seq != 0 {
 				out[seq] = true
