@@ -372,6 +372,9 @@ func options(line string) (string, map[string]string) {
 }
 
 func padded(text string, opt map[string]string, r compaction.Rate) string {
+	if n, err := strconv.Atoi(opt["units"]); err == nil { // of one character
+		return text + strings.Repeat(cmp.Or(opt["of"], "x"), n)
+	}
 	if opt["tokens"] == "" {
 		return text
 	}

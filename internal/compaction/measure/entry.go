@@ -386,6 +386,9 @@ func (e *Entry) content() int64 {
 	return int64(e.Text)
 }
 
+// TextBytes are those of the text of a result in UTF-8, of which every unit has one at least.
+func (e *Entry) TextBytes() int64 { return int64(max(e.Bytes, e.Text)) }
+
 // Size is the number of UTF-16 units of text, or of a call's arguments, that are in view.
 func (e *Entry) Size() int64 {
 	if e.Op.Trims() {

@@ -95,14 +95,15 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		}
 	}
 	stage(p.Prune.Enabled || h.Refused, Step{Name: events.StagePrune, Force: h.Refused, Run: func(d *Draft) {
+		over := func() bool { return p.Prune.Enabled && d.Repaired() > m.Target }
+		if over() {
+			d.ClearOld(&p.Prune.Micro)
+		}
 		media := d.LimitMedia(h.Media, p.Prune.ProtectedTools)
-		if !p.Prune.Enabled || d.Repaired() <= m.Target {
-			return
+		if over() {
+			d.Limit(&p.ToolOutput, p.ToolOutput.OnArrival())
 		}
-		if d.Limit(&p.ToolOutput, p.ToolOutput.OnArrival()) && d.Repaired() <= m.Target {
-			return
-		}
-		if d.ClearOld(&p.Prune.Micro) && d.Repaired() <= m.Target {
+		if !over() {
 			return
 		}
 		d.reduce(p, window, &m)
