@@ -223,8 +223,6 @@ func TestAdapt(t *testing.T) {
 	turn := func(generation int) string {
 		return fmt.Sprintf(`{"turn":9,"generation":%d,"usage":{"input_tokens":7},"messages":[]}`, generation)
 	}
-	// E6: no policy has a history that comes from one larger than the window.
-	large := `{"turn":9,"generation":2,"usage":{"input_tokens":7,"cache_read_input_tokens":128000},"messages":[]}`
 	for _, x := range []struct {
 		kind events.Kind
 		data string
@@ -232,7 +230,6 @@ func TestAdapt(t *testing.T) {
 	}{
 		{events.KindTurn, turn(2), turn(2)},
 		{events.KindTurn, turn(3), `{"messages":[],"turn":9}`},
-		{events.KindTurn, large, `{"messages":[],"turn":9}`},
 		{events.KindTurn, `{"turn":`, `{"turn":`},
 		{events.KindSummary, `{"job":"requested","text":"t"}`, `{"job":"requested","text":"t"}`},
 		{events.KindSummary, `{"job":"other","text":"t"}`, ""},
