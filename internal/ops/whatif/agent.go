@@ -146,10 +146,9 @@ func (w *simulation) swap(b *events.Compacted, v *compaction.View) error {
 	}
 	was := w.ruler.history
 	w.ruler.history = w.ruler.of(history)
-	saved := was - w.ruler.history
-	f.Saved += saved
-	if w.largest != nil && b.RewoundTo == nil && saved > w.largest.saved {
-		if err := w.show(b, saved, history); err != nil {
+	f.taken += was - w.ruler.history
+	if w.largest != nil && b.RewoundTo == nil && b.TokensBefore-b.TokensAfter > w.largest.saved {
+		if err := w.show(b, history); err != nil {
 			return err
 		}
 	}
