@@ -105,7 +105,7 @@ func (l *Ledger) take(t *Turn, v verdict) {
 		l.retract(t.from)
 	}
 	l.append(t, generation)
-	l.noteUsage(t, 0)
+	l.noteAll(t, 0)
 	// What was parked before the session had a dialect may have been read in another.
 	l.parked = slices.DeleteFunc(l.parked, func(p *Turn) bool { return p.format != l.format })
 	for {
@@ -116,7 +116,7 @@ func (l *Ledger) take(t *Turn, v verdict) {
 		p := l.parked[i]
 		l.parked = slices.Delete(l.parked, i, i+1)
 		l.append(p, p.generation)
-		l.noteUsage(p, l.LastTurn())
+		l.noteAll(p, l.LastTurn())
 	}
 }
 
@@ -230,25 +230,32 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	l.floor()
 }
 
-// maxNoted bounds how many problems of its usages are reported to an agent.
+// maxNoted bounds how many problems of its turns are reported to an agent.
 const maxNoted = 8
 
-// noteUsage notes that a usage could not be read, once for each reason: an agent sends
-// the same shape with every turn. The number is 0 for the turn of the event.
-func (l *Ledger) noteUsage(t *Turn, number int64) {
-	if t.usageProblem == "" {
-		return
+// noteAll notes what is wrong with a turn that is taken. The number is 0 for the turn of the
+// event.
+func (l *Ledger) noteAll(t *Turn, number int64) {
+	if t.usageProblem != "" {
+		l.note(events.Note{Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it", Fields: []string{"usage"}})
 	}
+	if t.model != nil {
+		if text := l.cache.config.unknownModel(&l.model, l.cache.policy); text != "" {
+			l.note(events.Note{Code: events.CodeUnknownModel, Turn: number, Message: text, Fields: []string{"model"}})
+		}
+	}
+}
+
+// note adds a note, once for each text: an agent sends the same with every turn.
+func (l *Ledger) note(n events.Note) {
 	h := fnv.New32a()
-	_, _ = io.WriteString(h, t.usageProblem) // never fails
-	if len(l.notedUsage) == maxNoted || slices.Contains(l.notedUsage, h.Sum32()) {
+	_, _ = io.WriteString(h, n.Message) // never fails
+	if len(l.noted) == maxNoted || slices.Contains(l.noted, h.Sum32()) {
 		return
 	}
-	l.notedUsage = append(slices.Clip(l.notedUsage), h.Sum32()) // a fork shares them
-	l.notes = append(l.notes, events.Note{
-		Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it",
-		Hint: events.Codes[events.CodeUsageUnknown].Hint, Fields: []string{"usage"},
-	})
+	l.noted = append(slices.Clip(l.noted), h.Sum32()) // a fork shares them
+	n.Hint = events.Codes[n.Code].Hint
+	l.notes = append(l.notes, n)
 }
 
 // noteWindow notes that a call took more than the window that is known of the model.

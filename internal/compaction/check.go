@@ -20,6 +20,7 @@ type Stats struct {
 	Waiting    bool             // one was requested
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
+	Unknown    string           // that the window of the model is a guess, "" where it is not
 }
 
 // Repeated is how often the session did again what a compaction had taken out of view.
@@ -33,10 +34,15 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
+	var unknown string
+	if l.limits.stated == 0 {
+		unknown = c.unknownModel(&l.model, l.cache.policy)
+	}
 	return Stats{
 		Budget: l.Budget(), Messages: l.draft().Messages(),
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
 		Prepared: l.prepared != nil, Waiting: l.job != nil, Repeated: l.Repeated(), Cost: l.cost,
+		Unknown: unknown,
 	}, nil
 }
 

@@ -49,8 +49,8 @@ type Ledger struct {
 
 	generations []generation // generations[i] is generation i+1
 
-	notedUsage []uint32      // hashes of the problems of usages that were reported: each is reported once
-	notes      []events.Note // about the turns that were taken last; not stored
+	noted []uint32      // hashes of the notes about turns: each is given once
+	notes []events.Note // about the turns that were taken last; not stored
 
 	job      *pendingJob
 	prepared *stage.Summary

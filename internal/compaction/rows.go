@@ -153,7 +153,7 @@ func (l *Ledger) Header() *Header {
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
-		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage, Fork: l.forkedAt, Lineages: l.lineages,
+		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
 		Regret: l.regret, Cost: l.cost, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
 	for _, s := range l.hidden {
@@ -191,7 +191,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
 	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused}, h.Overflows
-	l.job, l.prepared, l.breaker, l.notedUsage = h.Job, h.Prepared, h.Breaker, h.Noted
+	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
 	l.regret, l.cost = h.Regret, h.Cost
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took
 	for _, s := range h.Hidden {

@@ -118,6 +118,16 @@ type SyncWarning struct {
 	Hint    string `json:"hint"`
 }
 
+// WarningOf is the warning of a code, with a detail behind its meaning unless that is "".
+func WarningOf(code Code, detail string) SyncWarning {
+	info := Codes[code]
+	w := SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
+	if detail != "" {
+		w.Message += " " + detail
+	}
+	return w
+}
+
 // SyncPart is one piece of what to send. One of keep, drop, message and edit is set. The
 // ranges of all parts cover each message of the history once, in order; a range is from
 // its first number up to, and without, its second.

@@ -157,12 +157,16 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 			}
 		}
 		ended := x.ended
+		unknown := x.unknownModel(st)
 		out, err := x.once(ctx, st)
 		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
 			continue
 		}
 		if err == nil && !in.DryRun && x.gave.whole != (events.Digest{}) {
 			x.given.put(x.address, x.gave)
+		}
+		if unknown != "" && err == nil && out.Need == "" && out.Session == "" {
+			out.Warnings = append(out.Warnings, events.WarningOf(events.CodeUnknownModel, unknown))
 		}
 		return out, err
 	}
@@ -176,12 +180,23 @@ func needAll(st *state) *events.SyncResponse {
 }
 
 func (x *request) warn(code events.Code, detail string) {
-	info := events.Codes[code]
-	w := events.SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
-	if detail != "" {
-		w.Message += " " + detail
+	x.warnings = append(x.warnings, events.WarningOf(code, detail))
+}
+
+// unknownModel is a text about a model that the session did not have before, and whose window
+// is a guess; "" for any other one.
+func (x *request) unknownModel(st *state) string {
+	now, m, override := &st.settings, x.in.Model, x.in.Policy
+	switch {
+	case m == nil && len(st.chain) == 0:
+		m = &now.Model
+	case m == nil, len(st.chain) > 0 && *m == now.Model:
+		return ""
 	}
-	x.warnings = append(x.warnings, w)
+	if override == nil {
+		override = now.Policy
+	}
+	return x.config.UnknownModel(x.address.Tenant, override, m)
 }
 
 // once compares the history with the session, publishes what is new, and answers.
