@@ -245,6 +245,17 @@ func (l *Ledger) accept(u *events.Usage) {
 	}
 }
 
+// lower takes a refusal of a history that the session has not. An accepted input that is not
+// below it is the older fact.
+func (x *limits) lower(input Tokens) {
+	if x.accepted >= input {
+		x.accepted = 0
+	}
+	if x.refused == 0 || input < x.refused {
+		x.refused = input
+	}
+}
+
 // refusedAt takes a refusal that stated no number, of an input of so many tokens.
 func (l *Ledger) refusedAt(input Tokens) {
 	if l.limits.refused == 0 || input < l.limits.refused {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -19,6 +20,9 @@ type Overflow struct {
 	Bytes bool
 	// Media: it is the number of images and pages that was refused, and Limit is of them.
 	Media bool
+	// Unrecorded is our estimate of the input, where the call was made with a history that the
+	// session has not: it shows the window alone. 0 for the session's own.
+	Unrecorded Tokens
 	// Refused is why it is no overflow, nil when it is one.
 	Refused error
 }
@@ -37,6 +41,11 @@ func (l *Ledger) overflowed(o *Overflow) {
 	if o.Media {
 		return // nothing of the window
 	}
+	if o.Unrecorded > 0 {
+		l.limits.lower(o.unrecorded())
+		l.measureWith(l.cache.policy)
+		return
+	}
 	l.overflows++
 	switch {
 	case o.Limit > 0:
@@ -46,6 +55,15 @@ func (l *Ledger) overflowed(o *Overflow) {
 		l.refusedAt(l.estimateOf(o))
 	}
 	l.refused(o)
+}
+
+// unrecorded is the input that was refused as we count it. A limit below the provider's count is
+// as far below our estimate.
+func (o *Overflow) unrecorded() Tokens {
+	if limit := o.input(); 0 < limit && limit < o.Actual {
+		return max(Tokens(measure.CeilDiv(int64(o.Unrecorded)*int64(limit), int64(o.Actual))), o.Unrecorded/maxCounted)
+	}
+	return o.Unrecorded
 }
 
 // estimateOf is our estimate of the input that was refused.
@@ -107,6 +125,10 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	next.overflowed(o)
 	if o.Media {
 		d.refusedMedia(next, o)
+		return
+	}
+	if o.Unrecorded > 0 {
+		d.emitUnchanged(next, events.ReasonOverflow, events.CodeNothingToDo)
 		return
 	}
 	m := &next.cache.thresholds

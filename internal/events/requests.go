@@ -116,6 +116,9 @@ type Overflow struct {
 	// Generation is the compaction the agent had applied when it made the call; −1
 	// when it is absent, which means the newest.
 	Generation int64 `json:"generation,omitzero"`
+	// Unrecorded is the estimate of a call that was made with a history which the session has
+	// not, as a sync answers it; 0 = a history of the session.
+	Unrecorded int64 `json:"unrecorded,omitzero"`
 }
 
 // DecodeOverflow reads the payload of a session.overflow. Its error is an
@@ -133,7 +136,7 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 		Status: env.count("status", 100, 599),
 		Model:  env.model(),
 
-		Generation: -1,
+		Generation: -1, Unrecorded: env.count("unrecorded", 0, MaxTokens),
 	}
 	if _, ok := env.take("generation"); ok {
 		o.Generation = env.count("generation", 0, MaxNumber)
