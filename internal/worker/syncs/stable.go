@@ -14,8 +14,9 @@ const (
 	unstableAfter = 3
 	tailAfter     = 2
 	// stableAfter is in how many requests that grow a message must be the same to count as
-	// stable again.
+	// stable again, and maxStable where that ends: it is twice as many each time that it was not.
 	stableAfter = 2
+	maxStable   = 64
 	// maxTail is how many messages an end that changes may have.
 	maxTail = 4
 
@@ -38,7 +39,19 @@ type unstable struct {
 	tails int // in a row near the end of the session, each behind the one before
 	tail  int // messages of the end that changes
 	watch watch
+	after int // requests in a row after which it counts as stable
 	last  time.Time
+}
+
+// stays looks at what was watched, and reports whether it is stable again. The next difference
+// shows at once that it is not.
+func (x *unstable) stays(h *syncing.History) bool {
+	if !x.watch.stays(h, x.after) {
+		return false
+	}
+	x.times, x.tails = min(x.times, unstableAfter-1), min(x.tails, tailAfter-1)
+	x.watch, x.after = watch{}, min(2*x.after, maxStable)
+	return true
 }
 
 // watch is a part of a history of which nothing is published, as it was seen last.
@@ -49,8 +62,8 @@ type watch struct {
 	same     int // requests in a row that were longer and had the same
 }
 
-// stays looks at the part again, and reports whether it has not changed for some time.
-func (w *watch) stays(h *syncing.History) bool {
+// stays looks at the part again, and reports whether it was the same so many times.
+func (w *watch) stays(h *syncing.History, after int) bool {
 	if w.to == 0 || w.to > h.Len() {
 		return false
 	}
@@ -60,7 +73,7 @@ func (w *watch) stays(h *syncing.History) bool {
 	case grew:
 		w.same++
 	}
-	return w.same >= stableAfter
+	return w.same >= after
 }
 
 func (w *watch) digestIn(h *syncing.History) events.Digest {
@@ -80,7 +93,7 @@ func (u *stability) of(a events.Address) *unstable {
 	}
 	x := u.at[a]
 	if x == nil || time.Since(x.last) > unstableReset {
-		x = &unstable{index: -1}
+		x = &unstable{index: -1, after: stableAfter}
 		u.at[a] = x
 	}
 	x.last = time.Now()
@@ -90,7 +103,7 @@ func (u *stability) of(a events.Address) *unstable {
 // differs notes that a history is another one from an index on, where the session ends at end,
 // and reports whether it does so each time.
 func (u *stability) differs(a events.Address, h *syncing.History, index, end int) bool {
-	if h.Len() < end { // it went back
+	if h.Len() < end && index > h.Lead { // it went back
 		return false
 	}
 	u.mu.Lock()
@@ -113,8 +126,7 @@ func (u *stability) differs(a events.Address, h *syncing.History, index, end int
 	if x.times < unstableAfter {
 		return false
 	}
-	if x.watch.stays(h) {
-		delete(u.at, a)
+	if x.stays(h) {
 		return false
 	}
 	x.watch.set(h, index, index+1)
@@ -134,8 +146,7 @@ func (u *stability) until(a events.Address, h *syncing.History, known int) int {
 	if x.tails < tailAfter {
 		return n
 	}
-	if x.watch.stays(h) {
-		delete(u.at, a)
+	if x.stays(h) {
 		return n
 	}
 	from := max(known, n-x.tail)

@@ -287,6 +287,10 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 		out, err = x.branch(ctx, st)
 		return t, out, err
 	case at == x.history.Lead && x.history.Before == 0 && whole(st.chain) && !x.worked(ctx, st):
+		if on != events.DivergeRefuse {
+			out, err = x.fit(ctx, st)
+			return t, out, err
+		}
 		return t, nil, events.NewInvalid(events.CodeOtherHistory, "messages", "have nothing in common with those of the session")
 	case on == events.DivergeRefuse:
 		return t, nil, events.NewInvalid(events.CodeDiverged, "messages", fmt.Sprintf("differ from those of the session from index %d on", at))
