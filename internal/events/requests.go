@@ -116,8 +116,8 @@ type Overflow struct {
 	// Generation is the compaction the agent had applied when it made the call; −1
 	// when it is absent, which means the newest.
 	Generation int64 `json:"generation,omitzero"`
-	// Unrecorded is the estimate of a call that was made with a history which the session has
-	// not, as a sync answers it; 0 = a history of the session.
+	// Unrecorded is our estimate of a call with a history that the session has not, as a sync
+	// answered it; 0 = a history of the session.
 	Unrecorded int64 `json:"unrecorded,omitzero"`
 }
 

@@ -58,7 +58,7 @@ func TestSyncCases(t *testing.T) {
 		kept := a.history
 		a.history = nil
 		a.add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
-		a.wantRefused(events.CodeOtherHistory, "")
+		a.wantRefused(events.CodeOtherHistory, `,"on_diverge":"refuse"`)
 		a.sync(0, `,"branch":"research"`) // a sub-agent
 		if id, _ := events.SessionID("other/research"); a.last.Session != "" && a.last.Session != id || env.turnsOf(id) != 1 {
 			t.Errorf("%+v", a.last)
