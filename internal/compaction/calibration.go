@@ -288,16 +288,19 @@ func (l *Ledger) WindowRaised() bool {
 	return l.limits.raise(window, l.cache.policy) > window || most > 0 && l.limits.accepted > most
 }
 
-// refusedAt takes a refusal that stated no limit, of an input of so many tokens. An input that
-// was taken before shows nothing any more if it was as large.
-func (l *Ledger) refusedAt(input Tokens) {
-	x := &l.limits
+// lower takes an input that was refused. An accepted input that is not below it is the older fact.
+func (x *limits) lower(input Tokens) {
 	if x.accepted >= input {
 		x.accepted = 0
 	}
 	if x.refused == 0 || input < x.refused {
 		x.refused = input
 	}
+}
+
+// refusedAt takes a refusal that stated no limit, of an input of so many tokens.
+func (l *Ledger) refusedAt(input Tokens) {
+	l.limits.lower(input)
 	l.bound()
 }
 

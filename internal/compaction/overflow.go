@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -22,6 +23,9 @@ type Overflow struct {
 	// Thinking: it is thinking that is bound to another history, and the history is to go on
 	// without.
 	Thinking bool
+	// Unrecorded is our estimate of the input, where the call was made with a history that the
+	// session has not: it shows the window alone. 0 for the session's own.
+	Unrecorded Tokens
 	// Refused is why it is no overflow, nil when it is one.
 	Refused error
 }
@@ -44,6 +48,10 @@ func (l *Ledger) overflowed(o *Overflow) {
 	if o.Media {
 		return // nothing of the window
 	}
+	if o.Unrecorded > 0 {
+		l.refusedAt(o.unrecorded())
+		return
+	}
 	l.overflows++
 	switch {
 	case o.Limit > 0:
@@ -61,6 +69,15 @@ func (l *Ledger) sizeOf(o *Overflow) Tokens {
 		return estimate
 	}
 	return max(min(o.Actual, estimate*maxCounted), l.usage.Least.Ceil(l.prompt().Total()))
+}
+
+// unrecorded is the input that was refused as we count it. A limit below the provider's count is
+// as far below our estimate.
+func (o *Overflow) unrecorded() Tokens {
+	if limit := o.input(); 0 < limit && limit < o.Actual {
+		return max(Tokens(measure.CeilDiv(int64(o.Unrecorded)*int64(limit), int64(o.Actual))), o.Unrecorded/maxCounted)
+	}
+	return o.Unrecorded
 }
 
 // estimateOf is our estimate of the input that was refused.
@@ -125,6 +142,10 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	}
 	if o.Media {
 		d.refusedMedia(next, o)
+		return
+	}
+	if o.Unrecorded > 0 {
+		d.emitUnchanged(next, events.ReasonOverflow, events.CodeNothingToDo)
 		return
 	}
 	available := next.cache.thresholds.Available

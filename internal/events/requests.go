@@ -143,6 +143,9 @@ type Overflow struct {
 	// Unbind: where it is thinking that was refused, as bound to another history, the history
 	// goes on without it. Else such an error is rejected.
 	Unbind bool `json:"unbind,omitzero"`
+	// Unrecorded is our estimate of a call with a history that the session has not, as a sync
+	// answered it; 0 = a history of the session.
+	Unrecorded int64 `json:"unrecorded,omitzero"`
 }
 
 // DecodeOverflow reads the payload of a session.overflow. Its error is an
@@ -161,7 +164,7 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 		Model:  env.model(),
 		Unbind: env.flag("unbind"),
 
-		Generation: -1,
+		Generation: -1, Unrecorded: env.count("unrecorded", 0, MaxTokens),
 	}
 	if _, ok := env.take("generation"); ok {
 		o.Generation = env.count("generation", 0, MaxNumber)

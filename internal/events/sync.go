@@ -94,11 +94,12 @@ type SyncResponse struct {
 	Session string `json:"session,omitzero"` // that the history belongs to, where it is not that of the request: a branch
 	Branch  string `json:"branch,omitzero"`  // its name, for a request that means it
 
-	Turns      int64         `json:"turns"` // of the session, that the history begins with
-	Known      int64         `json:"known"` // messages that the session had before
-	Count      int64         `json:"count"` // messages of the history; with hash the prefix of a later request
-	Hash       Digest        `json:"hash"`  // of the session with this history
-	View       string        `json:"view"`  // names what is sent, for usage and refused
+	Turns      int64         `json:"turns"`    // of the session, that the history begins with
+	Known      int64         `json:"known"`    // messages that the session had before
+	Count      int64         `json:"count"`    // messages of the history; with hash the prefix of a later request
+	Hash       Digest        `json:"hash"`     // of the session with this history
+	Recorded   bool          `json:"recorded"` // false: nothing of the history is published, what is sent follows from the request alone
+	View       string        `json:"view"`     // names what is sent, for usage and refused
 	Generation int64         `json:"generation"`
 	Through    Through       `json:"through"` // the last turn that the answer rests on
 	Changed    bool          `json:"changed"` // false: the history goes out as it is

@@ -264,6 +264,25 @@ func Member(a, b events.Raw) string {
 	return ""
 }
 
+// Until is the history without the messages from an index on.
+func (h *History) Until(i int) *History {
+	out := *h
+	out.Messages = h.Messages[:i-h.Before]
+	return &out
+}
+
+// TurnEnd is the index behind the turn that begins at an index: what a model answers, and all up
+// to its next answer.
+func TurnEnd(messages []events.Message, from int) int {
+	for from < len(messages) && messages[from].Role == events.RoleAssistant {
+		from++
+	}
+	for from < len(messages) && messages[from].Role != events.RoleAssistant {
+		from++
+	}
+	return from
+}
+
 // Split cuts the messages from an index on into turns of at most most bytes. A turn ends
 // where no call awaits its result, if there is such a place in it. Without messages there is
 // one turn without any. Large media are recorded by their hash, see [events.Format.Record]; a

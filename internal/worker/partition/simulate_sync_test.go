@@ -75,7 +75,7 @@ func simulateSyncs(t *testing.T, n uint64) {
 		}
 	}
 	figures.Print(t, "P22", "seeds", seeded, "syncs", sum.Syncs, "crashes", crashes, "in_sync", sum.Crashed, "interleaved", sum.Nested, "replaced", sum.Replaced,
-		"branches", sum.Branches, "late", sum.Late, "compared", sum.Compared, "violations", int(failed.Load()))
+		"branches", sum.Branches, "late", sum.Late, "compared", sum.Compared, "fitted", sum.Fitted, "held_back", sum.Held, "violations", int(failed.Load()))
 }
 
 // addCounts adds the fields of x to those of sum.

@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/syncing"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
@@ -21,7 +22,7 @@ import (
 
 // syncCounts is what syncs did.
 type syncCounts struct {
-	Syncs, Prefixes, Needed, Adopted, Branches, Replaced, Late, LostAnswers, Crashed, Nested, Refused, Others, Compared, Compacted, Undone, Slid, Alike, Named, Families int
+	Syncs, Prefixes, Needed, Adopted, Branches, Replaced, Late, LostAnswers, Crashed, Nested, Refused, Others, Compared, Compacted, Undone, Slid, Alike, Named, Families, Fitted, Held int
 }
 
 // errUnserved is the answer of a worker that has ended.
@@ -49,6 +50,9 @@ type caller struct {
 	busy      bool           // it awaits an answer
 	base      []events.Raw   // what the first group was made of, where it is a view that was answered
 	former    [][]events.Raw // what the history was before it was last changed
+	volatile  string         // where a message is another one in each call: "", middle or tail
+	syncs     int
+	sent      []events.Raw // the history as it was then
 }
 
 // answered is what a sync was answered.
@@ -80,6 +84,10 @@ func newSyncSimulation(seed uint64, f flaw) *simulation {
 			}
 			a.callers = append(a.callers, c)
 		}
+		if s.odds(25) {
+			a.callers = a.callers[:1]
+			a.callers[0].volatile = []string{"middle", "tail"}[s.IntN(2)]
+		}
 		s.agents = append(s.agents, a)
 	}
 	return s
@@ -87,6 +95,19 @@ func newSyncSimulation(seed uint64, f flaw) *simulation {
 
 // flat is the history of the caller.
 func (c *caller) flat() []events.Raw { return slices.Concat(c.groups...) }
+
+// now is the history with the message that is another one in each call.
+func (c *caller) now() []events.Raw {
+	flat := c.flat()
+	m := events.Raw(fmt.Sprintf(`{"role":"user","content":"it is call %d of %s:"}`, c.syncs, c.name))
+	switch c.syncs++; {
+	case c.volatile == "middle" && c.base == nil:
+		flat = slices.Insert(flat, min(1, len(flat)), m)
+	case c.volatile == "tail":
+		flat = append(flat, m)
+	}
+	return flat
+}
 
 // lineage is the history without views of compactd.
 func (c *caller) lineage() []events.Raw {
@@ -106,7 +127,7 @@ func (c *caller) step() {
 	c.busy = true
 	defer func() { c.busy = false }()
 	switch n := s.IntN(100); {
-	case len(c.groups) == 0 || n < 55:
+	case len(c.groups) == 0 || n < 55 || c.volatile != "" && n < 90:
 		c.add(1 + s.IntN(3))
 	case n < 62:
 		c.former = c.groups
@@ -224,7 +245,7 @@ func rootOf(session string) string {
 // sync has the history answered by a worker, and looks at the answer.
 func (c *caller) sync() {
 	s := c.a.s
-	flat := c.flat()
+	flat := c.now()
 	s.register(c.a.address.Session, flat)
 	s.register(c.a.address.Session, c.lineage())
 	wait := int64(s.IntN(2) * 1000)
@@ -233,6 +254,10 @@ func (c *caller) sync() {
 		Model:        &events.Model{Provider: "openai", Name: "m", ContextWindow: int64(c.a.window), MaxOutputTokens: int64(c.a.window / 5)},
 		OnDivergence: c.onDiverge, WaitMS: &wait, DryRun: s.odds(8),
 	}
+	if c.volatile != "" && c.prefix != nil && (int(c.prefix.Count) > len(flat) || !sameMessages(c.sent[:c.prefix.Count], flat[:c.prefix.Count])) {
+		c.prefix = nil
+	}
+	c.sent = flat
 	if c.remembers && c.prefix != nil {
 		in.Prefix, in.Messages = c.prefix, flat[c.prefix.Count:]
 		if s.flaw == prefixLonger && len(in.Messages) > 1 {
@@ -334,12 +359,30 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 			s.violated("%s: %s is no branch %s of %s", c.name, out.Session, out.Branch, in.Address().Session)
 		}
 	}
-	if native := !out.Changed && (late || has(events.CodeUnstableHistory)); native {
+	if !out.Recorded {
+		s.synced.Fitted++
+		if bad := validate.Messages(events.OpenAI, applied); len(bad) > 0 {
+			s.violated("%s: %v in %s", c.name, bad, applied)
+		}
+		if !has(events.CodeBudgetExceeded) && !out.Budget.WithinBudget || out.Count > 0 {
+			s.violated("%s: an answer that is not recorded: %+v", c.name, out)
+		}
+		c.prefix = nil
+		if c.view = out.View; in.DryRun {
+			c.view = ""
+		}
+		return
+	}
+	if native := !out.Changed && late; native {
 		return
 	}
 	tail := flat[len(flat):]
-	if in.DryRun || late || out.Turns < out.Through.Turn {
+	switch {
+	case in.DryRun || late || out.Turns < out.Through.Turn:
 		tail = flat[min(int(out.Known), len(flat)):]
+	case out.Count > 0 && int(out.Count) < len(flat):
+		tail = flat[out.Count:]
+		s.synced.Held++
 	}
 	address := in.Address()
 	if out.Session != "" {
@@ -357,7 +400,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	if out.Count > 0 && out.Session == "" {
 		c.prefix = &events.SyncPrefix{Count: out.Count, Hash: out.Hash}
 	}
-	if out.Changed && out.Session == "" && out.Turns == out.Through.Turn && s.odds(10) { // it goes on with what it was answered
+	if c.volatile == "" && out.Changed && out.Session == "" && out.Turns == out.Through.Turn && s.odds(10) { // it goes on with what it was answered
 		s.synced.Adopted++
 		c.base = c.lineage()
 		c.groups, c.prefix = [][]events.Raw{applied}, nil

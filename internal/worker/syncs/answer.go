@@ -49,7 +49,7 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 	if err != nil {
 		return nil, err
 	}
-	if t.at == x.history.Len() && !set {
+	if t.at >= x.until && !set {
 		return nil, nil //nolint:nilnil // nothing is to be published
 	}
 	made, err := x.madeUnder(st, t)
@@ -57,14 +57,17 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		return nil, err
 	}
 	if u := x.in.Usage; u != nil {
-		if gen, ok := st.viewOf(u.View); ok {
+		gen, ok := st.viewOf(u.View)
+		_, fitted := readFitted(u.View)
+		switch {
+		case ok:
 			made, first.Usage = gen, u.Raw
-		} else {
+		case !fitted:
 			x.warn(events.CodeUsageUnbound, "")
 		}
 	}
 	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
-	turns, err := x.history.Split(t.at, min(events.MaxTurnBytes, x.host.MaxBytes())-overhead)
+	turns, err := x.split(t, min(events.MaxTurnBytes, x.host.MaxBytes())-overhead)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +110,19 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		base = events.Expect{Turn: last.number, Digest: last.whole}
 	}
 	return last, nil
+}
+
+// split cuts what is published into turns of at most so many bytes.
+func (x *request) split(t toPublish, most int) ([][]events.Raw, error) {
+	if t.stable <= t.at || t.stable >= x.until {
+		return x.history.Until(x.until).Split(t.at, most)
+	}
+	stays, err := x.history.Until(t.stable).Split(t.at, most)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := x.history.Until(x.until).Split(t.stable, most)
+	return append(stays, rest...), err
 }
 
 // eventID follows from the session, the base and what is new: a turn that is published
@@ -221,12 +237,12 @@ func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 // await waits until a turn is decided, and returns the session as it is then; nil when the
 // time is over. A turn that was refused is an error.
 func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
-	limit := events.Await{Seq: t.seq}.Within(time.Until(x.until))
+	limit := events.Await{Seq: t.seq}.Within(time.Until(x.deadline))
 	err := x.host.AwaitDecided(ctx, x.address, limit)
 	var st *state
 	late := codeOf(err) == events.CodeTurnPending
 	if err == nil {
-		limited, cancel := context.WithDeadline(ctx, x.until.Add(syncWait))
+		limited, cancel := context.WithDeadline(ctx, x.deadline.Add(syncWait))
 		st, err = x.stateOf(limited, x.address)
 		late = err != nil && limited.Err() != nil && ctx.Err() == nil
 		cancel()
@@ -275,15 +291,22 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		Model      *events.Model `json:"model,omitzero"`
 		Generation int64         `json:"generation"`
 		Unbind     bool          `json:"unbind"` // thinking that is bound to another history
+		Unrecorded int64         `json:"unrecorded,omitzero"`
 	}{V: events.Version, Unbind: true, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
-	if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
+	if v, ok := readFitted(r.View); ok {
+		o.Unrecorded = int64(v.estimate)
+	} else if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
 		n, err := strconv.ParseInt(gen, 10, 64)
 		if err != nil || n < 0 || n > st.generation {
 			return events.NewInvalid(events.CodeUnknownGeneration, "refused.view", "is none of this session")
 		}
 		o.Generation = n
 	}
-	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, o.Generation, r.Status, r.Error)
+	generation := o.Generation
+	if o.Unrecorded > 0 { // its name says all
+		generation = 0
+	}
+	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, generation, r.Status, r.Error)
 	if r.View == "" {
 		name += viewDigest(st.base().Digest)
 	}
@@ -296,8 +319,8 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 	if err != nil {
 		return err
 	}
-	until := time.Now().Add(max(refusedWait, time.Until(x.until)))
-	x.until = until
+	until := time.Now().Add(max(refusedWait, time.Until(x.deadline)))
+	x.deadline = until
 	for {
 		err := x.host.AwaitDecided(ctx, x.address, events.Await{Seq: seq}.Within(time.Until(until)))
 		var out *events.OutcomeResponse
@@ -332,6 +355,7 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	out := x.response(st, n)
 	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
+	x.budgetAlone(out)
 	if t != nil {
 		out.Count, out.Hash, x.gave.whole = int64(n), t.whole, t.whole
 	}
@@ -347,7 +371,7 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 func (x *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
 	return &events.SyncResponse{
-		V: events.Version, Known: x.recorded, Count: int64(count), Hash: base, View: fmt.Sprintf("%d:%s", st.generation, viewDigest(base)),
+		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: fmt.Sprintf("%d:%s", st.generation, viewDigest(base)),
 		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
 		Warnings: append([]events.SyncWarning{}, x.warnings...),
 	}
@@ -360,8 +384,7 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	out := x.response(st, have)
 	view := st.view
 	if k.Turns < len(st.chain) { // the history ends before the session does
-		var err error
-		if view, out.Generation, err = x.viewThrough(k.Turns); err != nil {
+		if err := x.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, k.Turns) }); err != nil {
 			return nil, err
 		}
 		out.Hash = events.Digest{}
@@ -373,59 +396,37 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	if k.View > 0 { // the messages of the history are not those of the session
 		out.Count, out.Hash = 0, events.Digest{}
 	}
-	outputs := make([]syncing.Output, 0, h.Len())
-	lead := h.Lead
-	if h.Before > 0 {
-		lead = k.Shift
-	}
-	for i := range lead {
-		o := syncing.Output{From: i, To: i + 1, Untouched: true}
-		if i >= h.Before {
-			o.Raw = h.At(i)
+	outputs := x.lead()
+	switch tail := h.From(have); {
+	case len(st.chain) == 0:
+		x.budgetAlone(out)
+		for i := have; i < h.Len(); i++ {
+			outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 		}
-		outputs = append(outputs, o)
-	}
-	if view != nil {
-		made, err := x.outputs(ctx, st, view)
+		return out, x.put(out, outputs)
+	case len(tail) > 0 || k.Turns < len(st.chain):
+		messages, err := x.format.ReadAll(tail)
 		if err != nil {
 			return nil, err
 		}
-		outputs = append(outputs, made...)
-	}
-	for i := have; i < h.Len(); i++ {
-		outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
-	}
-	x.sendable(outputs)
-	out.Parts = syncing.Parts(h.Len(), outputs)
-	out.Changed = syncing.Changed(out.Parts, h.Len())
-	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
-		for _, o := range outputs {
-			if o.Raw == nil {
-				return nil, events.NewInvalid(events.CodeOutOfRange, "form", "messages needs the whole history, since it begins with instructions")
-			}
-			out.Messages = append(out.Messages, o.Raw)
+		if err := x.inspect(func(l *compaction.Ledger) {
+			view, out.Budget = l.WithTail(x.config, out.Generation, int64(min(k.Turns, len(st.chain))), messages, tailSeq)
+		}); err != nil {
+			return nil, err
 		}
 	}
-	return out, nil
-}
-
-// sendable prepares outputs for a provider: the caller's own messages where they are whole, and
-// placeholders for media of which only the hash was kept.
-func (x *request) sendable(outputs []syncing.Output) {
-	h := x.history
-	for i := range outputs {
-		o := &outputs[i]
-		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
-			o.Raw = h.At(o.From)
-		}
-		o.Raw = x.format.Sendable(o.Raw)
+	made, err := x.outputs(ctx, st, view, have)
+	if err != nil {
+		return nil, err
 	}
+	return out, x.put(out, append(outputs, made...))
 }
 
-// outputs renders a view, with the caller's own messages where it has them.
-func (x *request) outputs(ctx context.Context, st *state, view *compaction.View) ([]syncing.Output, error) {
+// outputs renders a view, with the caller's own messages where it has them: those of the session,
+// and from have on those that no log has.
+func (x *request) outputs(ctx context.Context, st *state, view *compaction.View, have int) ([]syncing.Output, error) {
 	h, k := x.history, x.known
+	turns := min(k.Turns, len(st.chain))
 	viewTurns := 0
 	if k.View > 0 {
 		viewTurns = x.viewTurns(st)
@@ -436,6 +437,9 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 	}
 	edited := editedIn(view)
 	own := func(seq compaction.Seq) []events.Message {
+		if seq == tailSeq {
+			return x.own(have, h.Len())
+		}
 		i, ok := bySeq[seq]
 		if !ok {
 			return nil
@@ -449,11 +453,7 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 		case from < h.Before: // the caller has them, and nothing changes them
 			return make([]events.Message, to-from)
 		}
-		out := make([]events.Message, to-from)
-		for j := range out {
-			out[j].Raw = h.At(from + j)
-		}
-		return out
+		return x.own(from, to)
 	}
 	sourced, err := x.host.Sourced(ctx, x.address, view, own)
 	if err != nil && h.Before > 0 { // messages of the prefix that the dialect joins with others
@@ -466,14 +466,19 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 	if err != nil {
 		return nil, err
 	}
+	index := func(at events.Position) int {
+		if int(at.Turn) > turns {
+			return have + int(at.Index)
+		}
+		return k.Index(events.Start(st.chain, int(at.Turn)-1) + int(at.Index))
+	}
 	out := make([]syncing.Output, len(sourced))
 	found := 0
 	for i := range sourced {
 		m := &sourced[i]
 		out[i] = syncing.Output{Raw: m.Raw}
 		if int(m.First.Turn) > viewTurns {
-			out[i].From = k.Index(events.Start(st.chain, int(m.First.Turn)-1) + int(m.First.Index))
-			out[i].To = k.Index(events.Start(st.chain, int(m.Last.Turn)-1)+int(m.Last.Index)) + 1
+			out[i].From, out[i].To = index(m.First), index(m.Last)+1
 			out[i].Untouched = m.Untouched
 		} else if found == i {
 			found++
@@ -483,6 +488,15 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 		syncing.Find(h, h.Lead, h.Lead+k.View, out[:found])
 	}
 	return out, nil
+}
+
+// own are the messages of the caller from ≤ i < to.
+func (x *request) own(from, to int) []events.Message {
+	out := make([]events.Message, to-from)
+	for i := range out {
+		out[i].Raw = x.history.At(from + i)
+	}
+	return out
 }
 
 // editedIn lists the turns of a view whose texts its rendering needs.
@@ -520,17 +534,14 @@ func (x *request) inspect(read func(*compaction.Ledger)) error {
 	return err
 }
 
-// viewThrough is the history up to a turn, under the newest generation that has no later one.
-func (x *request) viewThrough(turns int) (view *compaction.View, generation int64, err error) {
-	err = x.inspect(func(l *compaction.Ledger) {
-		for generation = l.Generation(); generation > 0; generation-- {
-			if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
-				break
-			}
+// generationBefore is the newest generation that changed no turn behind a number of them.
+func generationBefore(l *compaction.Ledger, turns int) int64 {
+	for generation := l.Generation(); generation > 0; generation-- {
+		if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
+			return generation
 		}
-		view = l.ViewThrough(generation, int64(turns))
-	})
-	return view, generation, err
+	}
+	return 0
 }
 
 // maxViews is how many generations a history is compared with.

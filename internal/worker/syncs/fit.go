@@ -2,12 +2,238 @@ package syncs
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/syncing"
+	"compactd/internal/worker/payload"
 )
 
-// fit answers a history that cannot be recorded.
-func (x *request) fit(_ context.Context, st *state) (*events.SyncResponse, error) {
-	x.warn(events.CodeUnstableHistory, "")
-	return x.native(st, nil), nil
+// tailSeq is the sequence of messages that no log has, behind those that one has.
+const tailSeq compaction.Seq = 1 << 62
+
+// fit answers a history that cannot be recorded by the request alone: nothing of it is
+// published, and the same request has the same answer. The stages decide as about a session
+// whose turns came one by one, so that a history which has grown keeps its beginning.
+func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	h := x.history
+	if h.Before > 0 {
+		return needAll(st), nil
+	}
+	messages, err := x.format.ReadAll(h.Messages)
+	if err != nil {
+		return nil, err
+	}
+	alone, err := x.alone()
+	if err != nil {
+		return nil, err
+	}
+	tail := x.until
+	alone.Beside(messages[tail:])
+	starts := []int{} // of the turns, and of the tail
+	for from := h.Lead; from < tail; {
+		to := syncing.TurnEnd(messages[:tail], from)
+		starts = append(starts, from)
+		alone.Add(messages[from:to])
+		from = to
+	}
+	starts = append(starts, tail)
+	view, budget := alone.End(messages[tail:])
+	outputs, err := x.fitted(ctx, view, starts)
+	if err != nil {
+		return nil, err
+	}
+	out := x.response(st, 0)
+	budget.Generation = out.Generation
+	out.Recorded, out.Hash, out.Budget = false, events.Digest{}, budget
+	sent := make([]events.Raw, len(outputs))
+	for i := range outputs {
+		sent[i] = outputs[i].Raw
+	}
+	out.View = fittedView{compaction.Tokens(budget.EstimatedInput), alone.Ratio()}.name(x.format, sent)
+	if !budget.WithinBudget {
+		x.warn(events.CodeBudgetExceeded, "")
+		out.Warnings = append(out.Warnings, x.warnings[len(x.warnings)-1])
+	}
+	return out, x.put(out, outputs)
 }
+
+// answerUntil answers a history whose end is not published. Where the two do not fit together, the
+// history is fitted alone.
+func (x *request) answerUntil(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	out, err := x.answer(ctx, st, x.until)
+	if err == nil && x.until < x.history.Len() && !out.Budget.WithinBudget {
+		return x.fit(ctx, st)
+	}
+	return out, err
+}
+
+// alone returns an empty history with what the session and the request show of its model.
+func (x *request) alone() (alone *compaction.Alone, err error) {
+	system, err := x.system()
+	if err != nil {
+		return nil, err
+	}
+	u := &compaction.Unrecorded{Model: x.in.Model, Format: x.format, System: system, Tools: x.in.Tools, Policy: x.in.Policy}
+	if r := x.in.Refused; r != nil {
+		v, _ := readFitted(r.View)
+		u.Refused = v.estimate
+	}
+	if in := x.in.Usage; in != nil {
+		if v, ok := readFitted(in.View); ok {
+			u.Ratio = v.counted(in.Raw)
+		}
+	}
+	var bad error
+	if err := x.inspect(func(l *compaction.Ledger) { alone, bad = l.Alone(x.config, u) }); err != nil {
+		return nil, err
+	}
+	return alone, bad
+}
+
+// budgetAlone counts a call with the whole history as it is. What cannot be measured leaves the
+// budget of the session.
+func (x *request) budgetAlone(out *events.SyncResponse) {
+	messages, err := x.format.ReadAll(x.history.Messages)
+	if err != nil || x.history.Before > 0 {
+		return
+	}
+	if alone, err := x.alone(); err == nil {
+		out.Budget = alone.Whole(messages[x.history.Lead:])
+		out.Budget.Generation = out.Generation
+	}
+}
+
+// fitted renders the view of a history that no log has. Turn n begins at starts[n-1].
+func (x *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]syncing.Output, error) {
+	h := x.history
+	starts = append(starts, h.Len())
+	sourced, err := x.host.Sourced(ctx, x.address, view, func(seq compaction.Seq) []events.Message {
+		return x.own(starts[seq-1], starts[seq])
+	})
+	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
+		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := x.lead()
+	for i := range sourced {
+		m := &sourced[i]
+		o := syncing.Output{Raw: m.Raw}
+		if m.First.Turn > 0 {
+			o.From = starts[m.First.Turn-1] + int(m.First.Index)
+			o.To = starts[m.Last.Turn-1] + int(m.Last.Index) + 1
+			o.Untouched = m.Untouched
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// lead lists the instructions that the history begins with.
+func (x *request) lead() []syncing.Output {
+	h := x.history
+	lead := h.Lead
+	if h.Before > 0 {
+		lead = x.known.Shift
+	}
+	out := make([]syncing.Output, 0, h.Len())
+	for i := range lead {
+		o := syncing.Output{From: i, To: i + 1, Untouched: true}
+		if i >= h.Before {
+			o.Raw = h.At(i)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// put puts what is sent into an answer, in the form that the request names.
+func (x *request) put(out *events.SyncResponse, outputs []syncing.Output) error {
+	n := x.history.Len()
+	x.sendable(outputs)
+	out.Parts = syncing.Parts(n, outputs)
+	out.Changed = syncing.Changed(out.Parts, n)
+	if x.in.Form != events.FormMessages {
+		return nil
+	}
+	out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
+	for _, o := range outputs {
+		if o.Raw == nil {
+			return events.NewInvalid(events.CodeOutOfRange, "form", "messages needs the whole history, since it begins with instructions")
+		}
+		out.Messages = append(out.Messages, o.Raw)
+	}
+	return nil
+}
+
+// sendable prepares outputs for a provider: the caller's own messages where they are whole, and
+// placeholders for media of which only the hash was kept.
+func (x *request) sendable(outputs []syncing.Output) {
+	h := x.history
+	for i := range outputs {
+		o := &outputs[i]
+		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
+			o.Raw = h.At(o.From)
+		}
+		o.Raw = x.format.Sendable(o.Raw)
+	}
+}
+
+// fittedView names a view that no session has. It holds our estimate of the input, and the ratio
+// that this was corrected by, so that any worker learns from what the provider answers.
+type fittedView struct {
+	estimate compaction.Tokens
+	ratio    compaction.PPM
+}
+
+const fittedPrefix = "fit"
+
+// name is the view of messages.
+func (v fittedView) name(f events.Format, sent []events.Raw) string {
+	return fmt.Sprintf("%s:%d:%d:%s", fittedPrefix, v.estimate, v.ratio/ratioStep, viewDigest(f.DigestOf(sent)))
+}
+
+// readFitted reads the name of a view; ok is false for one of a session.
+func readFitted(name string) (v fittedView, ok bool) {
+	words := strings.Split(name, ":")
+	if len(words) != 4 || words[0] != fittedPrefix {
+		return v, false
+	}
+	estimate, err := strconv.ParseInt(words[1], 10, 64)
+	tenths, bad := strconv.ParseInt(words[2], 10, 16)
+	if err != nil || bad != nil || estimate < 1 || estimate > events.MaxTokens || tenths < 1 {
+		return v, false
+	}
+	return fittedView{compaction.Tokens(estimate), compaction.PPM(tenths) * ratioStep}, true
+}
+
+const (
+	// ratioStep is what a correction by the count of one call is rounded up to: one that moved
+	// with each call would move what is cut too.
+	ratioStep compaction.PPM = 100_000
+	// ratioKept is the share of an estimate below which a count lowers the correction.
+	ratioKept compaction.PPM = 850_000
+)
+
+// counted is the ratio that a provider's count of the view shows, 0 for none.
+func (v fittedView) counted(usage events.Raw) compaction.PPM {
+	u := events.ReadUsage(usage)
+	if u == nil {
+		return 0
+	}
+	input := compaction.Tokens(u.Input + u.CacheRead + u.CacheCreate)
+	if ratioKept.Share(v.estimate) <= input && input <= v.estimate {
+		return v.ratio
+	}
+	ratio := compaction.PPM(min(input, maxCounted*v.estimate) * compaction.Tokens(v.ratio) / v.estimate)
+	return (ratio + ratioStep - 1) / ratioStep * ratioStep
+}
+
+// maxCounted bounds what a count shows, as a multiple of our estimate.
+const maxCounted = 3

@@ -96,7 +96,7 @@ func (x *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 	}
 	in := *x.in
 	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, nil
-	ms := max(time.Until(x.until), 0).Milliseconds()
+	ms := max(time.Until(x.deadline), 0).Milliseconds()
 	in.WaitMS = &ms
 	out, err := x.other(ctx, &in)
 	if err == nil && !in.DryRun {

@@ -23,8 +23,6 @@ const (
 	resultPause = 20 * time.Millisecond
 	// maxStale is how often a sync begins again when another turn came before its own.
 	maxStale = 3
-	// unstableAfter is how often a history may differ at one index, one time after the other.
-	unstableAfter = 3
 )
 
 // errStale: another turn came before the one of a sync.
@@ -110,12 +108,13 @@ type request struct {
 	*Syncer
 	in       *events.SyncRequest
 	address  events.Address
-	until    time.Time
+	deadline time.Time
 	history  *syncing.History
 	known    syncing.Known
 	format   events.Format
 	warnings []events.SyncWarning
 	recorded int64  // messages that the session had before
+	until    int    // index from which on nothing is published: the end is another one each time
 	ended    uint64 // a turn that began the session, before it ended and is to begin again
 	gave     givenAt
 }
@@ -126,7 +125,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 	if in.WaitMS != nil {
 		wait = time.Duration(*in.WaitMS) * time.Millisecond
 	}
-	x := &request{Syncer: s, in: in, address: in.Address(), until: time.Now().Add(wait)}
+	x := &request{Syncer: s, in: in, address: in.Address(), deadline: time.Now().Add(wait)}
 	if !in.DryRun { // which publishes nothing; a branch requests it of its parent
 		release, err := s.locks.hold(ctx, x.address)
 		if err != nil {
@@ -175,7 +174,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 // needAll is the answer to a request whose prefix is not known here.
 func needAll(st *state) *events.SyncResponse {
 	return &events.SyncResponse{
-		V: events.Version, Need: events.NeedAll, Generation: st.generation, Through: st.last, Budget: st.budget, Warnings: []events.SyncWarning{},
+		V: events.Version, Need: events.NeedAll, Recorded: true, Generation: st.generation, Through: st.last, Budget: st.budget, Warnings: []events.SyncWarning{},
 	}
 }
 
@@ -211,6 +210,7 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		before = int(in.Prefix.Count)
 	}
 	x.history = syncing.Read(x.format, in.Messages, before)
+	x.until = x.history.Len()
 	if before > 0 {
 		var ok bool
 		if x.known, ok = x.history.MatchPrefix(st.chain, in.Prefix.Hash); ok {
@@ -234,19 +234,23 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		x.heads.went(x.address)
 	}
 	x.recorded = int64(t.at)
+	if !in.DryRun {
+		x.until = x.stable.until(x.address, x.history, t.at)
+	}
 	behind := t.from == 0 && x.known.Turns < len(st.chain) // it ends before the session does
 	if in.DryRun || behind {
 		return x.answer(ctx, st, t.at)
 	}
 	last, err := x.publish(ctx, st, t)
 	if events.CodeOf(err) == events.CodeTooLarge {
-		return x.tooLarge(ctx, st, err)
+		x.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
+		return x.fit(ctx, st)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if last == nil { // the session has it all
-		return x.answer(ctx, st, x.history.Len())
+		return x.answerUntil(ctx, st)
 	}
 	decided, err := x.await(ctx, last)
 	if err != nil {
@@ -259,28 +263,21 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		}
 		out, err := x.answer(ctx, st, t.at)
 		if err == nil {
-			out.Count, out.Hash, x.gave.whole = int64(x.history.Len()), last.whole, last.whole
+			out.Count, out.Hash, x.gave.whole = int64(x.until), last.whole, last.whole
 		}
 		return out, err
 	}
-	if t.from == 0 {
-		x.stable.extended(x.address)
-	}
-	x.known.Turns, x.known.At = int(last.number), x.history.Len()
-	return x.answer(ctx, decided, x.history.Len())
-}
-
-// tooLarge answers a history with a message that no turn has room for, although its media are
-// recorded by their hash: nothing of it was published.
-func (x *request) tooLarge(_ context.Context, _ *state, err error) (*events.SyncResponse, error) {
-	return nil, err
+	x.known.Turns, x.known.At = int(last.number), x.until
+	return x.answerUntil(ctx, decided)
 }
 
 // toPublish is what is to be published: the messages from at on, as the turns from a number on,
-// 0 for the next.
+// 0 for the next. A turn ends at stable, so that all before it stays when the rest is another one
+// the next time.
 type toPublish struct {
-	from int64
-	at   int
+	from   int64
+	at     int
+	stable int
 }
 
 // diverge decides about a history that is another one than the session has. An answer or an
@@ -291,7 +288,7 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 		return t, nil, err
 	}
 	if x.known.Turns == len(st.chain) || x.known.At == x.history.Len() {
-		return toPublish{0, x.known.At}, nil, nil
+		return toPublish{from: 0, at: x.known.At}, nil, nil
 	}
 	turn, err := x.textsOf(ctx, st, x.known.Turns)
 	if err != nil {
@@ -299,9 +296,9 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 	}
 	at := x.known.At + x.history.Common(x.known.At, turn)
 	if at == x.history.Len() { // it ends within a turn: as a history that ends before the session
-		return toPublish{0, x.known.At}, nil, nil
+		return toPublish{from: 0, at: x.known.At}, nil, nil
 	}
-	t = toPublish{int64(x.known.Turns) + 1, x.known.At}
+	t = toPublish{int64(x.known.Turns) + 1, x.known.At, at}
 	on, root := x.in.OnDivergence, at == x.history.Lead && x.history.Before == 0 && whole(st.chain)
 	edited := len(made) > 0 && x.history.HasAny(made)
 	switch {
@@ -326,13 +323,14 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 			return t, out, err
 		}
 	}
-	if !x.in.DryRun && x.history.Len() >= x.known.Index(int(st.chain[len(st.chain)-1].End)) && x.stable.differs(x.address, at) >= unstableAfter {
+	if !x.in.DryRun && x.stable.differs(x.address, x.history, at, x.known.Index(int(st.chain[len(st.chain)-1].End))) {
 		detail := fmt.Sprintf("It is message %d.", at)
 		if i := at - x.known.At; i < len(turn) {
 			detail = fmt.Sprintf("It is member %q of message %d.", syncing.Member(turn[i], x.history.At(at)), at)
 		}
 		x.warn(events.CodeUnstableHistory, detail)
-		return t, x.native(st, nil), nil
+		out, err = x.fit(ctx, st)
+		return t, out, err
 	}
 	return t, nil, nil
 }
@@ -424,43 +422,4 @@ func (l *locks) hold(ctx context.Context, a events.Address) (release func(), err
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// stability counts how often the history of a session differed at one index.
-type stability struct {
-	mu sync.Mutex
-	at map[events.Address]*unstable
-}
-
-type unstable struct {
-	index, times int
-	last         time.Time
-}
-
-// Bounds of what is remembered of histories that differ.
-const (
-	maxUnstable   = 10_000
-	unstableReset = 10 * time.Minute
-)
-
-// differs counts one more time, and returns how many there are.
-func (u *stability) differs(a events.Address, index int) int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.at == nil || len(u.at) >= maxUnstable {
-		u.at = map[events.Address]*unstable{}
-	}
-	x := u.at[a]
-	if x == nil || x.index != index || time.Since(x.last) > unstableReset {
-		x = &unstable{index: index}
-		u.at[a] = x
-	}
-	x.times, x.last = x.times+1, time.Now()
-	return x.times
-}
-
-func (u *stability) extended(a events.Address) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.at, a)
 }

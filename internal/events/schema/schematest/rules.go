@@ -169,6 +169,7 @@ var (
 		"":      one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
 		"error": types("string", "object", "array"), "status": both(between(100, 599), described("HTTP status")),
 		"generation": both(between(0, events.MaxNumber), described("compaction the agent had applied when it made the call; absent is the newest")),
+		"unrecorded": both(between(0, events.MaxTokens), described("for workers: the estimate of a call with a history that the session has not, as a sync answered it")),
 	})
 	endRules     = with(event, rules{"": described("A session.end: the session is over.")})
 	forgetRules  = with(event, rules{"": closed})
