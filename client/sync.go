@@ -30,8 +30,8 @@ type Sync struct {
 	Usage   any
 	Refusal any
 	Status  int
-	// OnDivergence is replace (the default), branch or refuse: what becomes of messages that
-	// differ from those of an earlier call.
+	// OnDivergence is auto (the default), replace, branch or refuse: what becomes of messages that
+	// differ from those of an earlier call. See docs/format/wire.md.
 	OnDivergence string
 	// Wait is the most to wait for the decision about new messages. Default 500 ms.
 	Wait time.Duration
@@ -46,8 +46,10 @@ type Synced struct {
 	Changed    bool
 	Generation int64
 	Budget     Budget
-	// Session is the name of the branch that has the conversation, "" where it is none.
+	// Session is the name of the branch that has the conversation, "" where it is that of the
+	// request. Branch is what a later call of the conversation may name as [Sync.Branch].
 	Session string
+	Branch  string
 	// Warnings are codes with a text for people.
 	Warnings []Note
 
@@ -185,7 +187,7 @@ func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
 		view: r.View, of: len(s.Messages), count: r.Count, hash: r.Hash,
 	}
 	if r.Session != "" {
-		out.Session = events.SessionName(r.Session)
+		out.Session, out.Branch = events.SessionName(r.Session), r.Branch
 	}
 	for _, w := range r.Warnings {
 		out.Warnings = append(out.Warnings, Note{Code: Code(w.Code), Message: w.Message, Hint: w.Hint})

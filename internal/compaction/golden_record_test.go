@@ -351,4 +351,6 @@ func (r *recorder) refused() {
 	r.publish(events.KindForget, `{"through":7}`)
 	r.publish(events.KindForget, `{}`)
 	r.publish(events.KindIdle, `{}`)
+	r.publish(events.KindBranch, `{"branch":""}`)
+	r.publish(events.KindBranch, `{"branch":"another"}`)
 }

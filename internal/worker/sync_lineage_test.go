@@ -358,3 +358,76 @@ func (env *testEnv) awaitBranches(session string, n int) {
 		}
 	}
 }
+
+// Whoever follows a session, or has its token, sees its branches, and nothing of another session.
+func TestSyncFamiliesSeen(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	e := env.edge(r.worker, nil)
+	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s session"))
+	if err := e.edge.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	other := &syncAgent{t: t, env: env, session: "b64-cy9vdGhlcg"} // s/other, which is no branch
+	other.grow(1)
+	all, stop := e.follow("s?branches=true", "")
+	defer stop()
+	begin := (<-all).id
+	own, stopOwn := e.follow("s", "")
+	defer stopOwn()
+	<-own
+	a := &syncAgent{t: t, env: env, session: "s"}
+	a.grow(2)
+	kept := a.history
+	a.history = nil
+	a.add("user", "a sub-agent "+strings.Repeat("with a long text ", 9))
+	other.grow(20)
+	a.grow(20)
+	branch := a.last.Session
+	if branch == "" || a.last.Generation == 0 || other.last.Generation == 0 {
+		t.Fatalf("%+v", a.last)
+	}
+	a.history = slices.Clone(kept)
+	a.grow(20)
+	again, stopAgain := e.follow("s?branches=true", begin)
+	defer stopAgain()
+	of := func(from <-chan sse) (list []string) {
+		for {
+			got := named(t, from)
+			var about struct {
+				Session string         `json:"session"`
+				Through events.Through `json:"through"`
+			}
+			if err := events.Unmarshal([]byte(got.data), &about); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, got.id+" "+got.event+" "+about.Session)
+			if about.Session == "" && got.event == string(events.KindCompacted) && about.Through.Turn >= 20 {
+				return list
+			}
+		}
+	}
+	live, resumed, alone := of(all), of(again), of(own)
+	ofBranch := func(s string) bool { return strings.HasSuffix(s, " "+branch) }
+	if !slices.Equal(live, resumed) || !slices.ContainsFunc(live, ofBranch) {
+		t.Errorf("live\n%q\nresumed\n%q", live, resumed)
+	}
+	if want := slices.DeleteFunc(live, ofBranch); !slices.Equal(alone, want) {
+		t.Errorf("without branches\n%q, want\n%q", alone, want)
+	}
+	for session, sees := range map[string]bool{"s": true, branch: true, other.session: false} {
+		c, err := e.mcpClient(sessionToken, "default", events.SessionName(session))
+		if (err == nil) != sees {
+			t.Errorf("%s with a token of s: %v", session, err)
+		} else if sees {
+			if text, bad := e.callTool(c, "context_stats", map[string]any{}); bad {
+				t.Errorf("%s: %s", session, text)
+			}
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
