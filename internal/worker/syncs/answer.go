@@ -394,6 +394,8 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	}
 	out.Parts = syncing.Parts(h.Len(), outputs)
 	out.Changed = syncing.Changed(out.Parts, h.Len())
+	x.warnDropped(st, view, out.Parts)
+	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
 	if x.in.Form == events.FormMessages {
 		out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
 		for _, o := range outputs {
