@@ -285,7 +285,9 @@ func (e *envelope) refused() *SyncRefused {
 		case "view":
 			r.View = e.textOf("refused.", f.Name, f.Value)
 		case "status":
-			r.Status = e.countOf("refused.", f.Name, f.Value, 100, 599)
+			if n, ok := codec.Integer(f.Value); !ok || n != 0 { // clients have 0 where there was no answer
+				r.Status = e.countOf("refused.", f.Name, f.Value, 100, 599)
+			}
 		case "error":
 			if r.Error = codec.Clean(f.Value); len(r.Error) > maxErrorBytes {
 				e.problems.add(CodeTooLarge, "refused.error", "has more than %d bytes", maxErrorBytes)

@@ -35,6 +35,18 @@ var ownModels = []string{"deepseek", "minimax", "moonshot", "qwen", "xai", "xiao
 // [Format.Thinking].
 func (f Format) BindsThinking(m Model) bool { return f.Thinking(m) != traits.Free }
 
+// MayBind reports whether the model is none that is known: its thinking may be bound, and that of
+// the open tool loop may be demanded.
+func (f Format) MayBind(m Model) bool { return f.Thinking(m) == traits.MayBind }
+
+// HasPrompt reports whether the user wrote one of some messages: it ends a tool loop.
+func (f Format) HasPrompt(messages []Raw) bool {
+	return slices.ContainsFunc(messages, func(raw Raw) bool {
+		m, err := f.Read(raw)
+		return err == nil && m.Role == RoleUser && !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Kind == PartResult })
+	})
+}
+
 // thinks are words of every message that has thinking: types of blocks, and members.
 var thinks = [][]byte{[]byte("thinking"), []byte("reasoning")}
 

@@ -110,6 +110,19 @@ func TestSyncCases(t *testing.T) {
 		}
 		a.wantContext()
 	})
+	t.Run("members that no dialect defines", func(t *testing.T) {
+		a := agent(t, "unknown")
+		a.grow(2)
+		a.history = append(a.history, events.Raw(`{"role":"user","content":"","user_input_multi_content":[{"type":"text","text":"Look at this."}]}`))
+		a.sync(0, "")
+		if n := len(a.sent); n != len(a.history) || string(a.sent[n-1]) != string(a.history[n-1]) || len(a.last.Warnings) > 0 {
+			t.Errorf("%+v: %s", a.last, a.sent[n-1])
+		}
+		a.history = append(a.history, events.Raw(`{"role":"user","content":" "}`))
+		a.grow(1)
+		a.wantWarning(events.CodeMessagesDropped)
+		a.sync(0, `,"refused":{"status":0,"error":"prompt is too long"}`)
+	})
 	t.Run("refuse", func(t *testing.T) {
 		a := agent(t, "refuse")
 		a.grow(3)

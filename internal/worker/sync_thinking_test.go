@@ -23,7 +23,7 @@ type thinker struct {
 // think is the thinking of a step, in the dialect; the blocks of a step name it.
 func (a *thinker) step() {
 	a.steps++
-	n, result := a.steps, strings.Repeat(fmt.Sprintf("line %d of the file. ", a.steps), 25)
+	n, result := a.steps, strings.Repeat(fmt.Sprintf("line %d of the file. ", a.steps), 100)
 	switch a.format {
 	case events.Bedrock:
 		a.history = append(a.history,

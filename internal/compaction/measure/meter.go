@@ -121,6 +121,13 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 		at.Kind, at.Flags = KindWords, FlagFirst|FlagEmpty|pin
 		out = append(out, at)
 	}
+	if m.Extra.Units > 0 {
+		beside := first
+		for beside+1 < len(out) && out[beside].Kind == KindResult { // which may be cleared
+			beside++
+		}
+		out[beside].addJSON(m.Extra)
+	}
 	return out
 }
 

@@ -3,10 +3,12 @@ package dialect
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/media"
+	"compactd/internal/events/weigh"
 )
 
 // What OpenAI and Anthropic have in common: a content is a string, or an array
@@ -148,13 +150,52 @@ func (w *Reader) other(key []byte) {
 		w.Omit()
 	case "pin":
 		w.pin = w.Value().Kind() == 't'
-	case "tool_calls", "function_call", "parts", "toolInvocations", "lc":
+	case "ref":
+		w.Value()
+	case "tool_calls", "function_call", "parts", "toolInvocations", "lc", "rawItem", "raw_item", "providerData", "callId":
 		w.odd = true
 		w.Value()
 	default:
-		w.rest(key)
+		if isCacheMark(key) {
+			w.Omit()
+			return
+		}
+		w.undefined(key)
 	}
 }
+
+// undefined reads a member that the dialect does not define: it is content, of its JSON, unless
+// it says nothing. A number or a word is content beside another one only.
+func (w *Reader) undefined(key []byte) {
+	v := w.Value()
+	if bytes.Equal(key, w.unknownKey) { // of duplicates the last one counts
+		w.unknown = nil
+	}
+	switch string(v) {
+	case "null", "false", `""`, "[]", "{}":
+		return
+	}
+	if k := v.Kind(); w.unknown == nil && (k == '[' || k == '{' || k == '"') {
+		w.unknown, w.unknownKey = v, key
+	}
+	size := weigh.JSON(v)
+	w.extra.Units, w.extra.Base, w.extra.Bytes = w.extra.Units+size.Units, w.extra.Base+size.Base, w.extra.Bytes+size.Bytes
+}
+
+// withUnknown adds what the dialect does not define to a message: as a part of one that has no
+// other content and would be left out, else as its size. A strict provider refuses such members,
+// and a message that has nothing else.
+func (w *Reader) withUnknown(d *Dialect, m *Message) {
+	m.Extra = w.extra
+	if w.unknown == nil || d.Strict || slices.ContainsFunc(m.Parts, hasContent) {
+		return
+	}
+	size := weigh.JSON(w.unknown)
+	m.Extra.Units, m.Extra.Base, m.Extra.Bytes = m.Extra.Units-size.Units, m.Extra.Base-size.Base, m.Extra.Bytes-size.Bytes
+	m.Parts = append(m.Parts, Part{Kind: PartOther, Raw: w.unknown, Locked: true, Aside: true})
+}
+
+func isAside(p Part) bool { return p.Aside }
 
 // answer joins the text blocks of a result and counts its images. A block of another
 // type counts with its JSON: a model reads it as text of some kind.

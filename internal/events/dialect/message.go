@@ -48,7 +48,7 @@ type Part struct {
 	Papers int         // how many of them are documents: 1 for a document
 	NoID   bool        // a call or result without the id that its dialect requires
 	Locked bool        // its content cannot be another: a signature covers it, or it has no form for a text
-	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message; thinking without Raw is reasoning_content
+	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
 	Mark   Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
 	Other  Raw         // of a call or result that compactd makes: the block of its counterpart
 
@@ -103,6 +103,10 @@ type Message struct {
 	// Hidden: the sender's own history hides the message behind another
 	// one: a model is not given it. It has no parts. See [Effective].
 	Hidden bool
+
+	// Extra is the size of the members that the dialect does not define and that no part has:
+	// they are sent with the message.
+	Extra weigh.Size
 
 	// Edited: Parts are other ones than those of Raw. Write builds the message again, with
 	// the other members of Raw as they are.

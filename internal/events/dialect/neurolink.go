@@ -97,6 +97,8 @@ func (n *neurolinkMessage) read(w *Reader) {
 			n.failed = success.Kind() == 'f'
 		case "isTruncationMarker":
 			n.replaces = isTrue(w.Value()) || n.replaces
+		case "sessionId", "userId", Condensed.id, Truncated.id: // of the store, not of the message
+			w.Value()
 		case Condensed.parent, Truncated.parent:
 			n.hidden = stringOf(w.Value()) != "" || n.hidden
 		default:

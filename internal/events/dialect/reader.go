@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // Raw is one JSON value as it came.
@@ -17,6 +18,10 @@ type Reader struct {
 	Into *Lists // nil where it reads
 
 	odd, pin bool // see [Message]
+
+	unknown    Raw        // the first member of the message that its dialect does not define, nil without
+	unknownKey []byte     // its name
+	extra      weigh.Size // of all such members
 }
 
 // text gives a part the text of a JSON string; it is false for any other value.

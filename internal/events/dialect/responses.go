@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // responses are the items of OpenAI's Responses API, as input takes them and output has
@@ -82,6 +83,9 @@ func readResponses(w *Reader) (Message, error) {
 		return Message{}, ErrNoMessage
 	}
 	kind := string(codec.TextBytes(it.kind))
+	if it.kind != nil && kind != "message" { // its part is the whole item
+		w.unknown, w.extra = nil, weigh.Size{}
+	}
 	switch {
 	case it.kind == nil || kind == "message":
 		return it.message()

@@ -403,7 +403,7 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		for i := have; i < h.Len(); i++ {
 			outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 		}
-		return out, x.put(out, outputs)
+		return out, x.put(out, outputs, nil, nil)
 	case len(tail) > 0 || k.Turns < len(st.chain):
 		messages, err := x.format.ReadAll(tail)
 		if err != nil {
@@ -419,7 +419,13 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	if err != nil {
 		return nil, err
 	}
-	return out, x.put(out, append(outputs, made...))
+	at := func(turn, index int) int {
+		if turn > len(st.chain) || k.View > 0 {
+			return -1
+		}
+		return k.Index(events.Start(st.chain, turn-1) + index)
+	}
+	return out, x.put(out, append(outputs, made...), view, at)
 }
 
 // outputs renders a view, with the caller's own messages where it has them: those of the session,

@@ -57,9 +57,14 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	out.View = fittedView{compaction.Tokens(budget.EstimatedInput), alone.Ratio()}.name(x.format, sent)
 	if !budget.WithinBudget {
 		x.warn(events.CodeBudgetExceeded, "")
-		out.Warnings = append(out.Warnings, x.warnings[len(x.warnings)-1])
 	}
-	return out, x.put(out, outputs)
+	at := func(turn, index int) int {
+		if turn > len(starts) {
+			return -1
+		}
+		return starts[turn-1] + index
+	}
+	return out, x.put(out, outputs, view, at)
 }
 
 // answerUntil answers a history whose end is not published. Where the two do not fit together, the
@@ -153,12 +158,17 @@ func (x *request) lead() []syncing.Output {
 	return out
 }
 
-// put puts what is sent into an answer, in the form that the request names.
-func (x *request) put(out *events.SyncResponse, outputs []syncing.Output) error {
+// put puts what is sent into an answer, in the form that the request names. at is the index of a
+// message of the view in the history.
+func (x *request) put(out *events.SyncResponse, outputs []syncing.Output, view *compaction.View, at func(turn, index int) int) error {
 	n := x.history.Len()
 	x.sendable(outputs)
 	out.Parts = syncing.Parts(n, outputs)
 	out.Changed = syncing.Changed(out.Parts, n)
+	if view != nil {
+		x.warnDropped(view, out.Parts, at)
+	}
+	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
 	if x.in.Form != events.FormMessages {
 		return nil
 	}

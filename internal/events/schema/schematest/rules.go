@@ -124,6 +124,15 @@ func one(any bool, shapes map[string][]string, names ...string) func(*jsonschema
 	}
 }
 
+// noneOr: 0, which is none, or a number in between.
+func noneOr(low, high float64) func(*jsonschema.Schema) {
+	zero := 0.0
+	return func(s *jsonschema.Schema) {
+		s.Minimum, s.Maximum = &zero, &high
+		s.AnyOf = []*jsonschema.Schema{{Maximum: &zero}, {Minimum: &low}}
+	}
+}
+
 // onBase: only a turn that names its base or where it branched off may have the version of one.
 func onBase(s *jsonschema.Schema) {
 	first := float64(events.Version)
@@ -197,7 +206,7 @@ var (
 		"wait_ms": both(between(0, events.MaxWait.Milliseconds()), described("the most to wait for the decision, in milliseconds; absent is 500")),
 		"prefix":  required("hash"), "prefix.count": between(0, events.MaxNumber),
 		"refused":       one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
-		"refused.error": types("string", "object", "array"), "refused.status": both(between(100, 599), described("HTTP status")), "refused.view": text(maxName),
+		"refused.error": types("string", "object", "array"), "refused.status": both(noneOr(100, 599), described("HTTP status; 0 is none")), "refused.view": text(maxName),
 		"forked_from": required("session"), "forked_from.turn": between(0, events.MaxNumber), "forked_from.session": pattern(sessionPattern),
 	})
 	compressRules = with(envelope, rules{
