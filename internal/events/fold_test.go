@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/testkit/mediatest"
 )
 
 // messagesOf are the messages of a body.
@@ -31,7 +32,7 @@ func messagesOf(tb testing.TB, body []byte) []Raw {
 func TestReadSync(t *testing.T) {
 	b := bytes.NewBufferString(`{"session":"s","format":"anthropic","messages":[{"role":"user","content":"Look."}`)
 	for i := range 40 {
-		data := noise(t, 900_000+i*16)
+		data := mediatest.PNG(t, 900_000+i*16)
 		fmt.Fprintf(b, `,{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"shot","input":{"data":"","n":[%d,2]}}]}`, i, i)
 		fmt.Fprintf(b, `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":[{"type":"text","text":"a \"quoted\" \\ text"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}]}`,
 			i, base64.StdEncoding.EncodeToString(data))
@@ -71,7 +72,7 @@ func TestReadSyncKeepsIdentity(t *testing.T) {
 			for i := range data {
 				data[i] = byte(rng.Uint32())
 			}
-			m := string(inPlace(rapid.SampledFrom(mediaPlaces[f]).Draw(t, "place"), data, rapid.IntRange(0, 2).Draw(t, "form")))
+			m := string(placed(rapid.SampledFrom(mediatest.Places[string(f)]).Draw(t, "place"), data, rapid.IntRange(0, 2).Draw(t, "form")))
 			switch rapid.IntRange(0, 4).Draw(t, "then") {
 			case 0:
 				m = strings.Replace(m, `{"role"`, `{"x":{"data":{"0":1,"1":"a"},"image":[1,2,300],"bytes":{"type":"Buffer","data":[7,8.5]},"url":"\\\"","result":{}},"role"`, 1)

@@ -328,10 +328,7 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 		out.Count, out.Hash = int64(n), t.whole
 	}
 	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, make([]events.Raw, len(x.in.Messages))
-		for i, m := range x.in.Messages {
-			out.Messages[i] = x.format.Sendable(m)
-		}
+		out.Parts, out.Messages = nil, x.written(x.in.Messages)
 	}
 	return out
 }
@@ -402,16 +399,39 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 }
 
 // sendable prepares outputs for a provider: the caller's own messages where they are whole, and
-// placeholders for media of which only the hash was kept.
+// placeholders for media of which only the hash is at hand.
 func (x *request) sendable(outputs []syncing.Output) {
 	h := x.history
+	var at []int // of outputs whose messages are in the answer
+	var list []events.Raw
 	for i := range outputs {
 		o := &outputs[i]
 		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
 			o.Raw = h.At(o.From)
 		}
-		o.Raw = x.format.Sendable(o.Raw)
+		if !o.Untouched || x.in.Form == events.FormMessages {
+			at, list = append(at, i), append(list, o.Raw)
+		} else {
+			o.Raw = x.format.Sendable(o.Raw)
+		}
 	}
+	for i, m := range x.written(list) {
+		outputs[at[i]].Raw = m
+	}
+}
+
+// answerShare is the part of the largest message of the server that the messages of an answer
+// may have, in eighths.
+const answerShare = 7
+
+// written lists messages as an answer has them. Where they are more than one may have, the oldest
+// media are left to placeholders.
+func (x *request) written(messages []events.Raw) []events.Raw {
+	out := slices.Clone(x.format.Fold(messages, x.host.MaxBytes()/8*answerShare))
+	for i, m := range out {
+		out[i] = x.format.Sendable(m)
+	}
+	return out
 }
 
 // outputs renders a view, with the caller's own messages where it has them.
