@@ -18,7 +18,7 @@ func (f Format) Fold(messages []Raw, most int) []Raw {
 	for _, m := range messages {
 		size += len(m) + 1
 	}
-	if size <= most || f.Dialect() == nil {
+	if size <= most {
 		return messages
 	}
 	out := append([]Raw(nil), messages...)

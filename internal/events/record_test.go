@@ -3,10 +3,6 @@ package events
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
-	"image"
-	"image/color"
-	"image/png"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -15,94 +11,11 @@ import (
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
+	"compactd/internal/testkit/mediatest"
 )
 
-// mediaPlaces are messages of each dialect with a place for media: B is base64, J the bytes as
-// JSON of JavaScript has them, where the dialect has them so.
-var mediaPlaces = map[Format][]string{
-	OpenAI: {
-		`{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image_url","image_url":{"url":"data:image/png;base64,B","detail":"low"}}]}`,
-		`{"role":"user","content":[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,B"}}]}`,
-		`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"B","format":"wav"}}]}`,
-	},
-	Anthropic: {
-		`{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"B"},"cache_control":{"type":"ephemeral"}}]}`,
-		`{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"B"}}]}`,
-		`{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"B"}}]}}]}`,
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"done"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"B"}}]}]}`,
-	},
-	Responses: {
-		`{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,B","detail":"high"}]}`,
-		`{"role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,B"}]}`,
-		`{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"B","format":"wav"}}]}`,
-		`{"type":"function_call_output","call_id":"c1","output":[{"type":"input_image","image_url":"data:image/png;base64,B"}]}`,
-		`{"type":"computer_call_output","call_id":"c1","output":{"type":"computer_screenshot","image_url":"data:image/png;base64,B"}}`,
-		`{"type":"image_generation_call","id":"ig_1","status":"completed","result":"B"}`,
-	},
-	Gemini: {
-		`{"role":"user","parts":[{"text":"Look."},{"inlineData":{"mimeType":"image/png","data":"B"}}]}`,
-		`{"role":"user","parts":[{"inline_data":{"mime_type":"application/pdf","data":"B"}}]}`,
-		`{"role":"user","parts":[{"functionResponse":{"name":"n","response":{"output":"done"},"parts":[{"inlineData":{"mimeType":"image/png","data":"B"}}]}}]}`,
-		`{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":J}}]}`,
-	},
-	Bedrock: {
-		`{"role":"user","content":[{"text":"Look."},{"image":{"format":"png","source":{"bytes":"B"}}}]}`,
-		`{"role":"user","content":[{"text":"Look."},{"document":{"format":"pdf","name":"a","source":{"bytes":J}}}]}`,
-		`{"role":"user","content":[{"audio":{"format":"wav","source":{"bytes":"B"}}}]}`,
-		`{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[{"image":{"format":"png","source":{"bytes":J}}}]}}]}`,
-	},
-	AISDK: {
-		`{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image","image":"B"}]}`,
-		`{"role":"user","content":[{"type":"image","image":J,"mediaType":"image/png"}]}`,
-		`{"role":"user","content":[{"type":"file","data":J,"mediaType":"application/pdf","filename":"a.pdf"}]}`,
-		`{"role":"user","content":[{"type":"file","data":"data:audio/wav;base64,B","mediaType":"audio/wav"}]}`,
-		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c1","toolName":"n","output":{"type":"content","value":[{"type":"text","text":"done"},{"type":"media","data":"B","mediaType":"image/png"}]}}]}`,
-		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c1","toolName":"n","output":{"type":"content","value":[{"type":"image-url","url":"data:image/png;base64,B"}]}}]}`,
-	},
-}
-
-// bytesAsJSON are the forms of bytes that are no string.
-var bytesAsJSON = []func(data []byte) string{
-	func(data []byte) string { return `"` + base64.StdEncoding.EncodeToString(data) + `"` },
-	func(data []byte) string {
-		var b strings.Builder
-		for i, c := range data {
-			fmt.Fprintf(&b, `,"%d":%d`, i, c)
-		}
-		return "{" + b.String()[1:] + "}"
-	},
-	func(data []byte) string {
-		return `{"type":"Buffer","data":` + strings.ReplaceAll(fmt.Sprint(data), " ", ",") + `}`
-	},
-}
-
-// inPlace is a message with media in its place, the bytes as JSON in one of their forms.
-func inPlace(place string, data []byte, form int) Raw {
-	if strings.Contains(place, ":J") {
-		return Raw(strings.Replace(place, ":J", ":"+bytesAsJSON[form](data), 1))
-	}
-	return Raw(strings.Replace(place, "B", base64.StdEncoding.EncodeToString(data), 1))
-}
-
-// noise is a PNG of about so many bytes: of random pixels, which cannot be compressed.
-func noise(tb testing.TB, size int) []byte {
-	tb.Helper()
-	side := 16
-	for side*side < size {
-		side += 16
-	}
-	rng := rand.New(rand.NewPCG(uint64(size), 1))
-	img := image.NewGray(image.Rect(0, 0, side, max(size/side, 1)))
-	for i := range img.Pix {
-		img.Pix[i] = byte(rng.Uint32())
-	}
-	img.Set(0, 0, color.White)
-	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		tb.Fatal(err)
-	}
-	return b.Bytes()
-}
+// placed is a message with media in its place.
+func placed(place string, data []byte, form int) Raw { return Raw(mediatest.In(place, data, form)) }
 
 // answered puts the call of a result before it.
 func answered(f Format, m Raw) []Raw {
@@ -131,16 +44,17 @@ func answered(f Format, m Raw) []Raw {
 // same price: in every place of every dialect, also an image of 5.5 MB. A provider takes it with a
 // placeholder.
 func TestRecordedMedia(t *testing.T) {
-	large, small := noise(t, 5_500_000), noise(t, 300_000)
-	for f, places := range mediaPlaces {
+	large, small := mediatest.PNG(t, 5_500_000), mediatest.PNG(t, 300_000)
+	for name, places := range mediatest.Places {
+		f := Format(name)
 		for i, place := range places {
-			for form := range bytesAsJSON {
+			for form := range mediatest.Forms {
 				if form == 0 || strings.Contains(place, ":J") {
-					wantRecorded(t, f, inPlace(place, small, form), inPlace(place, small, 0))
+					wantRecorded(t, f, placed(place, small, form), placed(place, small, 0))
 				}
 			}
 			if i == 0 {
-				wantRecorded(t, f, inPlace(place, large, 0), inPlace(place, large, 0))
+				wantRecorded(t, f, placed(place, large, 0), placed(place, large, 0))
 			}
 		}
 	}
@@ -199,7 +113,7 @@ func wantRecorded(t *testing.T, f Format, m, plain Raw) {
 func TestRecordedSmallMedia(t *testing.T) {
 	var blocks []string
 	for i := range 30 {
-		blocks = append(blocks, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+base64.StdEncoding.EncodeToString(noise(t, 100_000+3_000*i))+`"}}`)
+		blocks = append(blocks, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+base64.StdEncoding.EncodeToString(mediatest.PNG(t, 100_000+3_000*i))+`"}}`)
 	}
 	m := Raw(`{"role":"user","content":[{"type":"text","text":"` + strings.Repeat("sha256:words ", 20_000) + `"},` + strings.Join(blocks, ",") + `]}`)
 	if r := Anthropic.Record(m, len(m)); string(r) != string(m) {
@@ -229,7 +143,7 @@ func TestRecordKeepsIdentity(t *testing.T) {
 			for i := range data {
 				data[i] = byte(rng.Uint32())
 			}
-			m := inPlace(rapid.SampledFrom(mediaPlaces[f]).Draw(t, "place"), data, rapid.IntRange(0, 2).Draw(t, "form"))
+			m := placed(rapid.SampledFrom(mediatest.Places[string(f)]).Draw(t, "place"), data, rapid.IntRange(0, 2).Draw(t, "form"))
 			messages, recorded = append(messages, m), append(recorded, f.Record(m, most))
 		}
 		folded := f.Fold(messages, most)

@@ -360,10 +360,7 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 		out.Count, out.Hash, x.gave.whole = int64(n), t.whole, t.whole
 	}
 	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, make([]events.Raw, len(x.in.Messages))
-		for i, m := range x.in.Messages {
-			out.Messages[i] = x.format.Sendable(m)
-		}
+		out.Parts, out.Messages = nil, x.written(x.in.Messages)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -183,16 +184,39 @@ func (x *request) put(out *events.SyncResponse, outputs []syncing.Output, view *
 }
 
 // sendable prepares outputs for a provider: the caller's own messages where they are whole, and
-// placeholders for media of which only the hash was kept.
+// placeholders for media of which only the hash is at hand.
 func (x *request) sendable(outputs []syncing.Output) {
 	h := x.history
+	var at []int // of outputs whose messages are in the answer
+	var list []events.Raw
 	for i := range outputs {
 		o := &outputs[i]
 		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
 			o.Raw = h.At(o.From)
 		}
-		o.Raw = x.format.Sendable(o.Raw)
+		if !o.Untouched || x.in.Form == events.FormMessages {
+			at, list = append(at, i), append(list, o.Raw)
+		} else {
+			o.Raw = x.format.Sendable(o.Raw)
+		}
 	}
+	for i, m := range x.written(list) {
+		outputs[at[i]].Raw = m
+	}
+}
+
+// answerShare is the part of the largest message of the server that the messages of an answer
+// may have, in eighths.
+const answerShare = 7
+
+// written lists messages as an answer has them. Where they are more than one may have, the oldest
+// media are left to placeholders.
+func (x *request) written(messages []events.Raw) []events.Raw {
+	out := slices.Clone(x.format.Fold(messages, x.host.MaxBytes()/8*answerShare))
+	for i, m := range out {
+		out[i] = x.format.Sendable(m)
+	}
+	return out
 }
 
 // fittedView names a view that no session has. It holds our estimate of the input, and the ratio
