@@ -44,7 +44,9 @@ type Synced struct {
 	// Changed: they are others than those of the agent.
 	Changed    bool
 	Generation int64
-	Budget     Budget
+	// Budget is of the call with these messages. Where it is not within budget, no stage could make
+	// the history fit: after a refusal the same call would be refused again.
+	Budget Budget
 	// Session is the name of the branch that has the conversation, "" where it is none.
 	Session string
 	// Warnings are codes with a text for people.
@@ -126,6 +128,9 @@ func (s *Sync) usage() (events.Raw, error) {
 		return nil, fmt.Errorf("encode usage: %w", err)
 	}
 	if members["view"], err = json.Marshal(s.Last.view); err != nil {
+		return nil, fmt.Errorf("encode usage: %w", err)
+	}
+	if members["count"], err = json.Marshal(cmp.Or(s.Last.count, int64(len(s.Last.Messages)))); err != nil {
 		return nil, fmt.Errorf("encode usage: %w", err)
 	}
 	return json.Marshal(members)

@@ -1,6 +1,7 @@
 package syncs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 	}
 	first.Generation = st.generation
 	if u := x.in.Usage; u != nil {
-		if gen, ok := st.viewOf(u.View); ok {
+		if gen, ok := st.viewOf(u.View); ok && t.from == 0 && x.counts(ctx, st, gen, u.Count) {
 			first.Generation, first.Usage = gen, u.Raw
 		} else {
 			x.warn(events.CodeUsageUnbound, "")
@@ -210,6 +211,33 @@ func (st *state) viewOf(view string) (generation int64, ok bool) {
 	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
 }
 
+// counts reports whether a call with a view had so many messages, 0 for unknown: as many as the
+// history up to the session's end, or as were sent of it.
+func (x *request) counts(ctx context.Context, st *state, generation, n int64) bool {
+	if x.known.Turns < len(st.chain) {
+		return false // the history has other messages by now
+	}
+	if n == 0 || n == int64(x.known.At) || n == int64(x.known.At-x.history.Lead) {
+		return true
+	}
+	view := st.view
+	if generation < st.generation {
+		if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(generation, int64(len(st.chain))) }); err != nil {
+			return false
+		}
+	}
+	if view == nil {
+		return false
+	}
+	sent, err := x.outputs(ctx, st, view)
+	return err == nil && (n == int64(len(sent)) || n == int64(len(sent)+x.history.Lead))
+}
+
+// viewName names the view of the session as it is.
+func viewName(st *state) string {
+	return fmt.Sprintf("%d:%s", st.generation, viewDigest(st.base().Digest))
+}
+
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the
@@ -276,6 +304,7 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		}
 		o.Generation = n
 	}
+	x.refused = cmp.Or(r.View, viewName(st))
 	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, o.Generation, r.Status, r.Error)
 	if r.View == "" {
 		name += viewDigest(st.base().Digest)
@@ -308,6 +337,7 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		case !out.Accepted:
 			return &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
 		case out.Compaction != nil:
+			x.tried = out.Compaction
 			return nil
 		}
 		if err := x.host.Pause(ctx, resultPause); err != nil { // it waits for a summary
@@ -335,11 +365,31 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 
 func (x *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
-	return &events.SyncResponse{
-		V: events.Version, Known: x.recorded, Count: int64(count), Hash: base, View: fmt.Sprintf("%d:%s", st.generation, viewDigest(base)),
+	out := &events.SyncResponse{
+		V: events.Version, Known: x.recorded, Count: int64(count), Hash: base, View: viewName(st),
 		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
 		Warnings: append([]events.SyncWarning{}, x.warnings...),
 	}
+	if st.raised {
+		out.Warnings = append(out.Warnings, warningOf(events.CodeWindowRaised))
+	}
+	refused := out.View == x.refused // it is given once
+	if refused {
+		out.View = ""
+	}
+	if failed := x.tried != nil && x.tried.Code == events.CodeBudgetExceeded; x.known.Turns == len(st.chain) && len(st.chain) > 0 && !st.budget.WithinBudget || refused && failed {
+		out.Code, out.Retry = events.CodeBudgetExceeded, new(bool)
+		out.Warnings = append(out.Warnings, warningOf(out.Code))
+		if failed {
+			out.Stages = x.tried.Stages
+		}
+	}
+	return out
+}
+
+func warningOf(code events.Code) events.SyncWarning {
+	info := events.Codes[code]
+	return events.SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
 }
 
 // answer states what to send of a history of which the session has the messages before an

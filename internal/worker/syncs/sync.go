@@ -69,6 +69,7 @@ type state struct {
 	generation int64
 	through    int64 // of the generation, 0 where it is not known
 	budget     events.Budget
+	raised     bool // its window is above that of its model, as calls showed
 	last       events.Through
 	view       *compaction.View
 }
@@ -89,6 +90,7 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) 
 			return
 		}
 		st.budget = l.Describe(s.config).Budget
+		st.raised = l.WindowRaised()
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
 		st.through = l.GenerationThrough(st.generation)
@@ -110,8 +112,10 @@ type request struct {
 	known    syncing.Known
 	format   events.Format
 	warnings []events.SyncWarning
-	recorded int64  // messages that the session had before
-	ended    uint64 // a turn that began the session, before it ended and is to begin again
+	recorded int64                // messages that the session had before
+	refused  string               // the view that the provider refused, "" for none
+	tried    *events.HistoryEntry // what that led to
+	ended    uint64               // a turn that began the session, before it ended and is to begin again
 }
 
 // Answer takes the history of an agent, and answers what of it to send.
