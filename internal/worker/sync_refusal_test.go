@@ -143,7 +143,7 @@ func TestSyncUsageOfAnotherCall(t *testing.T) {
 		a.sync(0, `,"branch":"research"`+more)
 		check(t, a, false)
 	})
-	t.Run("above the window", func(t *testing.T) { // B28
+	t.Run("above the window", func(t *testing.T) { // A8, B2
 		a := begin(t, "usage-above", 2)
 		more := strings.Replace(usage(a.last.View, len(a.history)), "2100", "9000", 1)
 		a.call(90, 1)
