@@ -45,7 +45,9 @@ type Synced struct {
 	// Changed: they are others than those of the agent.
 	Changed    bool
 	Generation int64
-	Budget     Budget
+	// Budget is of the call with these messages. Where it is not within budget, no stage could make
+	// the history fit: after a refusal the same call would be refused again.
+	Budget Budget
 	// Session is the name of the branch that has the conversation, "" where it is that of the
 	// request. Branch is what a later call of the conversation may name as [Sync.Branch].
 	Session string

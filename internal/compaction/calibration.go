@@ -39,6 +39,9 @@ type calibration struct {
 	Covered Tokens `json:"covered,omitzero"`
 	Fixed   Tokens `json:"fixed,omitzero"`
 	FixedAt Tokens `json:"fixed_at,omitzero"`
+	// Even: the correction is below Fixed, and each token that it covers has the same part of it,
+	// however few they are.
+	Even bool `json:"even,omitzero"`
 
 	// The last anchor: input by the provider, estimate by us, in the view of a
 	// generation. Input is 0 when nothing can be learned from the next one.
@@ -81,7 +84,7 @@ func (c *calibration) count(input, at Tokens) {
 	if c.Covered == 0 || at <= c.FixedAt {
 		c.Fixed, c.FixedAt = max(c.Correction, 0), at
 	}
-	c.Covered = max(at, 1)
+	c.Covered, c.Even = max(at, 1), false
 }
 
 // learn compares what the input has grown by since the last anchor of the same
@@ -148,7 +151,7 @@ func (c *calibration) rate(whole bool) PPM {
 		return c.ratio()
 	}
 	over := max(c.Covered, trust)
-	if c.Correction < c.Fixed {
+	if c.Even {
 		over = c.Covered
 	}
 	beyond := PPM(measure.FloorDiv((c.Correction-c.Fixed)*measure.Million, over))

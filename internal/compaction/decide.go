@@ -450,7 +450,7 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
 	body.StagesUsed, body.Stages, body.Edits, body.Cache = plan.Used, stages, plan.Edits, cache
-	if !body.Budget.WithinBudget {
+	if !body.Budget.WithinBudget && reason != events.ReasonRewind { // which is as it was requested
 		body.Exceeded()
 	}
 	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })

@@ -114,7 +114,9 @@ func (l *Ledger) refused(o *Overflow) {
 	count := max(l.sizeOf(o), l.cache.thresholds.Available+1) - l.savedSince(o)
 	l.usage.dropAnchor()
 	l.usage.count(count, at)
-	if l.usage.Correction >= l.usage.Fixed { // which content took more than was thought is unknown: none is expected to give it back
+	if l.usage.Correction < l.usage.Fixed { // the part of what leaves may not count for what stays
+		l.usage.Even = true
+	} else { // which content took more than was thought is unknown: none is expected to give it back
 		l.usage.Covered = 0
 	}
 }

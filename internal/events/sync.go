@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"compactd/internal/events/codec"
@@ -76,8 +77,9 @@ type SyncPrefix struct {
 
 // SyncUsage is what a provider counted for the call that was made with a view.
 type SyncUsage struct {
-	View string
-	Raw  Raw // with the fields view and count, which no provider has
+	View  string
+	Count int64 // messages of that call, 0 where it is not stated: of the history, or of what was sent of it
+	Raw   Raw   // without view and count, which no provider has
 }
 
 // SyncRefused is a call that a provider refused as too long.
@@ -91,6 +93,8 @@ type SyncRefused struct {
 type SyncResponse struct {
 	V       int    `json:"v"`
 	Need    string `json:"need,omitzero"`    // all: the prefix is not known here, send the whole history
+	Code    Code   `json:"code,omitzero"`    // budget_exceeded: a call with what is sent does not fit
+	Retry   *bool  `json:"retry,omitzero"`   // false beside it: the same call would be refused again
 	Session string `json:"session,omitzero"` // that the history belongs to, where it is not that of the request: a branch
 	Branch  string `json:"branch,omitzero"`  // its name, for a request that means it
 
@@ -99,11 +103,12 @@ type SyncResponse struct {
 	Count      int64         `json:"count"`    // messages of the history; with hash the prefix of a later request
 	Hash       Digest        `json:"hash"`     // of the session with this history
 	Recorded   bool          `json:"recorded"` // false: nothing of the history is published, what is sent follows from the request alone
-	View       string        `json:"view"`     // names what is sent, for usage and refused
+	View       string        `json:"view"`     // names what is sent, for usage and refused; "" where it would be the one that was refused
 	Generation int64         `json:"generation"`
-	Through    Through       `json:"through"` // the last turn that the answer rests on
-	Changed    bool          `json:"changed"` // false: the history goes out as it is
-	Budget     Budget        `json:"budget"`  // of a call with what is sent
+	Through    Through       `json:"through"`         // the last turn that the answer rests on
+	Changed    bool          `json:"changed"`         // false: the history goes out as it is
+	Budget     Budget        `json:"budget"`          // of a call with what is sent
+	Stages     []StageReport `json:"stages,omitzero"` // that were tried after a refusal, where what is sent does not fit
 	Warnings   []SyncWarning `json:"warnings"`
 	Parts      []SyncPart    `json:"parts,omitzero"`
 	Messages   []Raw         `json:"messages,omitzero"` // in place of parts, for form messages
@@ -161,7 +166,11 @@ func (r *SyncRequest) Encode() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		usage = codec.WriteObject(codec.SetMember(ms, "view", codec.Quote(u.View)))
+		ms = codec.SetMember(ms, "view", codec.Quote(u.View))
+		if u.Count > 0 {
+			ms = codec.SetMember(ms, "count", Raw(strconv.FormatInt(u.Count, 10)))
+		}
+		usage = codec.WriteObject(ms)
 	}
 	return Marshal(struct {
 		*SyncRequest
@@ -261,7 +270,7 @@ func (e *envelope) syncUsage() *SyncUsage {
 		case "view":
 			u.View = e.textOf("usage.", f.Name, f.Value)
 		case "count":
-			e.countOf("usage.", f.Name, f.Value, 0, MaxNumber)
+			u.Count = e.countOf("usage.", f.Name, f.Value, 0, MaxNumber)
 		default:
 			rest = append(rest, f)
 		}

@@ -273,7 +273,7 @@ func (c *caller) sync() {
 		s.synced.Prefixes++
 	}
 	if c.remembers && c.view != "" && s.odds(40) {
-		in.Usage = &events.SyncUsage{View: c.view, Raw: fmt.Appendf(nil, `{"input_tokens":%d}`, 1+s.IntN(c.a.window))}
+		in.Usage = &events.SyncUsage{View: c.view, Count: []int64{0, int64(len(flat)), int64(s.IntN(len(flat) + 1))}[s.IntN(3)], Raw: fmt.Appendf(nil, `{"input_tokens":%d}`, 1+s.IntN(c.a.window))}
 	}
 	if c.view != "" && s.odds(4) {
 		in.Refused = &events.SyncRefused{View: c.view, Status: 400, Error: fmt.Appendf(nil, `"prompt is too long: %d tokens > %d maximum"`, c.a.window+50, c.a.window)}
@@ -355,6 +355,12 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	c.ownOnly(flat, applied)
 	has := func(code events.Code) bool {
 		return slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == code })
+	}
+	if in.Refused != nil && out.View == in.Refused.View {
+		s.violated("%s: the view %s was refused, and is given again", c.name, out.View)
+	}
+	if exceeded := out.Code == events.CodeBudgetExceeded; exceeded != (out.Retry != nil) || exceeded != has(events.CodeBudgetExceeded) || exceeded && out.Budget.WithinBudget {
+		s.violated("%s: code %q, retry %v, %+v", c.name, out.Code, out.Retry, out.Budget)
 	}
 	late := has(events.CodeLate)
 	if late {
@@ -751,7 +757,12 @@ func (h *simulatedHost) Outcome(ctx context.Context, in *events.OutcomeRequest) 
 			out.Accepted, out.Code, out.Message, out.Hint = !events.Codes[r.Code].Rejects, r.Code, r.Message, r.Hint
 			return out, nil
 		case events.KindCompacted:
-			out.Compaction = &events.HistoryEntry{}
+			var b events.Compacted
+			if err := events.Unmarshal(c.data, &b); err != nil {
+				return nil, err
+			}
+			entry := b.Entry(0)
+			out.Compaction = &entry
 			return out, nil
 		}
 	}

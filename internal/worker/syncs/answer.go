@@ -1,6 +1,7 @@
 package syncs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		gen, ok := st.viewOf(u.View)
 		_, fitted := readFitted(u.View)
 		switch {
-		case ok:
+		case ok && t.from == 0 && x.counts(ctx, st, gen, u.Count):
 			made, first.Usage = gen, u.Raw
 		case !fitted:
 			x.warn(events.CodeUsageUnbound, "")
@@ -232,6 +233,33 @@ func (st *state) viewOf(view string) (generation int64, ok bool) {
 	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
 }
 
+// counts reports whether a call with a view had so many messages, 0 for unknown: as many as the
+// history up to the session's end, or as were sent of it.
+func (x *request) counts(ctx context.Context, st *state, generation, n int64) bool {
+	if x.known.Turns < len(st.chain) {
+		return false // the history has other messages by now
+	}
+	if n == 0 || n == int64(x.known.At) || n == int64(x.known.At-x.history.Lead) {
+		return true
+	}
+	view := st.view
+	if generation < st.generation {
+		if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(generation, int64(len(st.chain))) }); err != nil {
+			return false
+		}
+	}
+	if view == nil {
+		return false
+	}
+	sent, err := x.outputs(ctx, st, view, x.known.At)
+	return err == nil && (n == int64(len(sent)) || n == int64(len(sent)+x.history.Lead))
+}
+
+// viewName names the view of the session as it is.
+func viewName(st *state) string {
+	return fmt.Sprintf("%d:%s", st.generation, viewDigest(st.base().Digest))
+}
+
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the
@@ -282,7 +310,9 @@ func codeOf(err error) events.Code {
 }
 
 // refuse publishes that a provider refused a call, and waits for the history that fits.
-func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) error {
+func (x *request) refuse(ctx context.Context, st *state) error {
+	r := x.pending
+	x.pending = nil
 	o := struct {
 		V          int           `json:"v"`
 		ID         string        `json:"id"`
@@ -302,6 +332,7 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		}
 		o.Generation = n
 	}
+	x.refused = cmp.Or(r.View, viewName(st))
 	generation := o.Generation
 	if o.Unrecorded > 0 { // its name says all
 		generation = 0
@@ -338,6 +369,7 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		case !out.Accepted:
 			return &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
 		case out.Compaction != nil:
+			x.tried = out.Compaction
 			return nil
 		}
 		if err := x.host.Pause(ctx, resultPause); err != nil { // it waits for a summary
@@ -368,10 +400,39 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 func (x *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
 	return &events.SyncResponse{
-		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: fmt.Sprintf("%d:%s", st.generation, viewDigest(base)),
+		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: viewName(st),
 		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
 		Warnings: append([]events.SyncWarning{}, x.warnings...),
 	}
+}
+
+// finish states of an answer that it does not fit, and withholds the name of a view that was
+// refused: it is given once.
+func (x *request) finish(st *state, out *events.SyncResponse) {
+	if out.Need != "" {
+		return
+	}
+	if st.raised {
+		out.Warnings = append(out.Warnings, warningOf(events.CodeWindowRaised))
+	}
+	refused := x.refused != "" && out.View == x.refused
+	if refused {
+		out.View = ""
+	}
+	late := slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
+	failed := x.tried != nil && x.tried.Code == events.CodeBudgetExceeded
+	if !late && !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
+		out.Code, out.Retry = events.CodeBudgetExceeded, new(bool)
+		out.Warnings = append(out.Warnings, warningOf(out.Code))
+		if failed {
+			out.Stages = x.tried.Stages
+		}
+	}
+}
+
+func warningOf(code events.Code) events.SyncWarning {
+	info := events.Codes[code]
+	return events.SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
 }
 
 // answer states what to send of a history of which the session has the messages before an

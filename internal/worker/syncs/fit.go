@@ -29,6 +29,11 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	if err != nil {
 		return nil, err
 	}
+	if x.pending != nil && len(st.chain) > 0 {
+		if err := x.refuse(ctx, st); err != nil {
+			return nil, err
+		}
+	}
 	alone, err := x.alone()
 	if err != nil {
 		return nil, err
@@ -56,9 +61,6 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 		sent[i] = outputs[i].Raw
 	}
 	out.View = fittedView{compaction.Tokens(budget.EstimatedInput), alone.Ratio()}.name(x.format, sent)
-	if !budget.WithinBudget {
-		x.warn(events.CodeBudgetExceeded, "")
-	}
 	at := func(turn, index int) int {
 		if turn > len(starts) {
 			return -1

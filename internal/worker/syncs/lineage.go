@@ -95,7 +95,7 @@ func (x *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 		fork.Turn = x.keptTurn(ctx, st)
 	}
 	in := *x.in
-	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, nil
+	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, x.pending
 	ms := max(time.Until(x.deadline), 0).Milliseconds()
 	in.WaitMS = &ms
 	out, err := x.other(ctx, &in)

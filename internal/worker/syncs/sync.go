@@ -69,6 +69,7 @@ type state struct {
 	generation int64
 	through    int64 // of the generation, 0 where it is not known
 	budget     events.Budget
+	raised     bool // its window is above that of its model, as calls showed
 	last       events.Through
 	view       *compaction.View
 	retracted  []compaction.Retracted
@@ -91,6 +92,7 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) 
 			return
 		}
 		st.budget = l.Describe(s.config).Budget
+		st.raised = l.WindowRaised()
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
 		st.through = l.GenerationThrough(st.generation)
@@ -113,9 +115,12 @@ type request struct {
 	known    syncing.Known
 	format   events.Format
 	warnings []events.SyncWarning
-	recorded int64  // messages that the session had before
-	until    int    // index from which on nothing is published: the end is another one each time
-	ended    uint64 // a turn that began the session, before it ended and is to begin again
+	recorded int64                // messages that the session had before
+	until    int                  // index from which on nothing is published: the end is another one each time
+	pending  *events.SyncRefused  // the refusal that is to be published; nil for none, or once it is
+	refused  string               // the view that the provider refused, "" for none
+	tried    *events.HistoryEntry // what that led to
+	ended    uint64               // a turn that began the session, before it ended and is to begin again
 	gave     givenAt
 }
 
@@ -133,9 +138,8 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		defer release()
 	}
-	refused := in.Refused
-	if in.DryRun {
-		refused = nil
+	if !in.DryRun {
+		x.pending = in.Refused
 	}
 	for try := 0; ; try++ {
 		x.warnings = nil
@@ -146,11 +150,10 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		if len(st.chain) == 0 {
 			x.heads.forget(x.address)
 		}
-		if refused != nil && len(st.chain) > 0 {
-			if err := x.refuse(ctx, st, refused); err != nil {
+		if x.pending != nil && st.gave(x.pending.View) {
+			if err := x.refuse(ctx, st); err != nil {
 				return nil, err
 			}
-			refused = nil
 			if st, err = s.stateOf(ctx, x.address); err != nil {
 				return nil, err
 			}
@@ -166,6 +169,9 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		if unknown != "" && err == nil && out.Need == "" && out.Session == "" {
 			out.Warnings = append(out.Warnings, events.WarningOf(events.CodeUnknownModel, unknown))
+		}
+		if err == nil && out.Session == "" {
+			x.finish(st, out)
 		}
 		return out, err
 	}
@@ -232,6 +238,9 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	}
 	if !in.DryRun {
 		x.heads.went(x.address)
+	}
+	if x.pending != nil && len(st.chain) > 0 { // of a view that was retracted, and not of a branch
+		return nil, cmp.Or(x.refuse(ctx, st), error(errStale))
 	}
 	x.recorded = int64(t.at)
 	if !in.DryRun {
