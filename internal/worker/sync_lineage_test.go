@@ -110,6 +110,14 @@ func TestSyncLineages(t *testing.T) {
 			env.wantHistory(holder, edited)
 		}
 	})
+	t.Run("the model of the session", func(t *testing.T) {
+		a := agent(t, "settings", 1)
+		in := `{"session":"settings","messages":[{"role":"user","content":"another root"}]}`
+		var out events.SyncResponse
+		if err := events.Unmarshal(a.deliver([]byte(in)).Data, &out); err != nil || out.Session == "" || out.Budget.ContextWindow != 4000 {
+			t.Errorf("%+v %v", out, err)
+		}
+	})
 	t.Run("a replacement of the first message", func(t *testing.T) {
 		a := &syncAgent{t: t, env: env, session: "helo"}
 		for _, text := range []string{"helo", "hello", "hullo"} {

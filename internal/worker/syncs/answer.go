@@ -196,7 +196,7 @@ func (x *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	switch code := codeOf(err); {
 	case err == nil:
 		fork.Turn = out.Turns
-	case code == events.CodeOtherHistory || code == events.CodeFormatChanged: // it has nothing of it
+	case code == events.CodeFormatChanged: // it has nothing of it
 	default:
 		return nil, err
 	}
