@@ -210,6 +210,13 @@ func (st *state) viewOf(view string) (generation int64, ok bool) {
 	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
 }
 
+// gave reports whether a view is one of the session as it is, and not of a branch or of what was
+// retracted. "" is the newest.
+func (st *state) gave(view string) bool {
+	_, whole, _ := strings.Cut(view, ":")
+	return len(st.chain) > 0 && (view == "" || slices.ContainsFunc(st.chain, func(l events.Link) bool { return viewDigest(l.Whole) == whole }))
+}
+
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the

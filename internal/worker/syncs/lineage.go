@@ -95,7 +95,7 @@ func (x *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 		fork.Turn = x.keptTurn(ctx, st)
 	}
 	in := *x.in
-	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, nil
+	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, x.refused
 	in.Format = x.format
 	if in.Model == nil { // it is that of the session, also for a branch
 		in.Model = &st.settings.Model

@@ -114,8 +114,9 @@ type request struct {
 	known    syncing.Known
 	format   events.Format
 	warnings []events.SyncWarning
-	recorded int64  // messages that the session had before
-	ended    uint64 // a turn that began the session, before it ended and is to begin again
+	recorded int64               // messages that the session had before
+	refused  *events.SyncRefused // the refusal that is to be published; nil for none, or once it is
+	ended    uint64              // a turn that began the session, before it ended and is to begin again
 }
 
 // Answer takes the history of an agent, and answers what of it to send.
@@ -132,9 +133,8 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		defer release()
 	}
-	refused := in.Refused
-	if in.DryRun {
-		refused = nil
+	if !in.DryRun {
+		x.refused = in.Refused
 	}
 	for try := 0; ; try++ {
 		x.warnings = nil
@@ -145,11 +145,11 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		if len(st.chain) == 0 {
 			x.heads.forget(x.address)
 		}
-		if refused != nil && len(st.chain) > 0 {
-			if err := x.refuse(ctx, st, refused); err != nil {
+		if x.refused != nil && st.gave(x.refused.View) {
+			if err := x.refuse(ctx, st, x.refused); err != nil {
 				return nil, err
 			}
-			refused = nil
+			x.refused = nil
 			if st, err = s.stateOf(ctx, x.address); err != nil {
 				return nil, err
 			}
@@ -212,6 +212,10 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	}
 	if !in.DryRun {
 		x.heads.went(x.address)
+	}
+	if r := x.refused; r != nil && len(st.chain) > 0 { // of a view that was retracted, and not of a branch
+		x.refused = nil
+		return nil, cmp.Or(x.refuse(ctx, st, r), error(errStale))
 	}
 	x.recorded = int64(t.at)
 	behind := t.from == 0 && x.known.Turns < len(st.chain) // it ends before the session does
