@@ -110,6 +110,37 @@ func TestSyncLineages(t *testing.T) {
 			env.wantHistory(holder, edited)
 		}
 	})
+	t.Run("the model of the session", func(t *testing.T) {
+		a := agent(t, "settings", 1)
+		in := `{"session":"settings","messages":[{"role":"user","content":"another root"}]}`
+		var out events.SyncResponse
+		if err := events.Unmarshal(a.deliver([]byte(in)).Data, &out); err != nil || out.Session == "" || out.Budget.ContextWindow != 4000 {
+			t.Errorf("%+v %v", out, err)
+		}
+	})
+	t.Run("a refusal in a branch", func(t *testing.T) {
+		a := agent(t, "refusals", 2)
+		parent := a.history
+		a.history = nil
+		a.add("user", "another root")
+		for i := range 5 {
+			a.call(i, 60)
+			a.sync(0, "")
+		}
+		branch := a.last.Session
+		a.sync(0, fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`, a.last.View))
+		if a.last.Session != branch || !a.last.Changed || a.last.Budget.ContextWindow != 1200 || !a.last.Budget.WithinBudget {
+			t.Errorf("%+v", a.last)
+		}
+		if of, all := len(env.logged(branch, events.KindOverflow)), len(env.logged(a.session, events.KindOverflow)); of != 1 || all != 0 {
+			t.Errorf("%d refusals of the branch, %d of the session", of, all)
+		}
+		a.history = parent
+		a.sync(0, "")
+		if a.last.Budget.ContextWindow != 4000 {
+			t.Errorf("%+v", a.last)
+		}
+	})
 	t.Run("a replacement of the first message", func(t *testing.T) {
 		a := &syncAgent{t: t, env: env, session: "helo"}
 		for _, text := range []string{"helo", "hello", "hullo"} {

@@ -219,7 +219,7 @@ func (x *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	switch code := codeOf(err); {
 	case err == nil:
 		fork.Turn = out.Turns
-	case code == events.CodeOtherHistory || code == events.CodeFormatChanged: // it has nothing of it
+	case code == events.CodeFormatChanged: // it has nothing of it
 	default:
 		return nil, err
 	}
@@ -258,6 +258,13 @@ func (x *request) counts(ctx context.Context, st *state, generation, n int64) bo
 // viewName names the view of the session as it is.
 func viewName(st *state) string {
 	return fmt.Sprintf("%d:%s", st.generation, viewDigest(st.base().Digest))
+}
+
+// gave reports whether a view is one of the session as it is, and not of a branch or of what was
+// retracted. Of "" only the history shows which it is.
+func (st *state) gave(view string) bool {
+	_, whole, _ := strings.Cut(view, ":")
+	return view != "" && slices.ContainsFunc(st.chain, func(l events.Link) bool { return viewDigest(l.Whole) == whole })
 }
 
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }

@@ -12,6 +12,8 @@
 //
 // The base of a turn is the session that it was computed on: a number of turns and their digest.
 // A sync is late when its turn was not decided in its time. See docs/adr/0031.
+// A root is the first message of a history that is no instruction. A branch is a session that has
+// another lineage; its name follows from the history, so that it is found without memory.
 //
 // # Guarantees
 //
@@ -20,6 +22,8 @@
 //     same event.
 //   - An answer rests on what is committed.
 //   - A dry run publishes nothing.
+//   - A history takes the place of that of the session as an edit, or by request; never because it
+//     ends alike.
 //
 // The simulation of package partition runs this code with crashes at every step.
 //

@@ -96,6 +96,13 @@ func (x *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 	}
 	in := *x.in
 	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, x.pending
+	in.Format = x.format
+	if in.Model == nil { // it is that of the session, also for a branch
+		in.Model = &st.settings.Model
+	}
+	if in.Policy == nil {
+		in.Policy = st.settings.Policy
+	}
 	ms := max(time.Until(x.deadline), 0).Milliseconds()
 	in.WaitMS = &ms
 	out, err := x.other(ctx, &in)
