@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"compactd/internal/events/codec"
-	"compactd/internal/events/dialect"
 )
 
 // Violation is one breach of the rules of a provider.
@@ -133,18 +132,8 @@ func Messages[F ~string](format F, messages []codec.Raw) []Violation {
 		c.report("bad_shape", -1, "the format is unknown")
 		return c.found
 	}
-	c.references(dialect.Of(string(format)), messages)
+	c.references(messages)
 	return c.found
-}
-
-// references reports media of which only the hash is there: that is a rule of every dialect with
-// media.
-func (c *checker) references(d *dialect.Dialect, messages []codec.Raw) {
-	for i, raw := range messages {
-		if d.Refers(raw) {
-			c.report(mediaByHash, i, "media are a reference, which no provider knows")
-		}
-	}
 }
 
 // checker collects violations.
