@@ -168,6 +168,7 @@ func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.S
 		w.Prefix = &events.SyncPrefix{Count: last.count, Hash: last.hash}
 		w.Messages = all[last.count:]
 	}
+	w.Messages = c.fold(w, w.Messages)
 	out := &events.SyncResponse{}
 	if err := c.request(ctx, events.SubjectSync, w, out); err != nil {
 		return nil, err
@@ -175,9 +176,20 @@ func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.S
 	if out.Need == "" {
 		return out, nil
 	}
-	w.Prefix, w.Messages = nil, all
+	w.Prefix, w.Messages = nil, c.fold(w, all)
 	out = &events.SyncResponse{}
 	return out, c.request(ctx, events.SubjectSync, w, out)
+}
+
+// fold lists messages with references in the place of the oldest media, where the server takes no
+// more in one request. The agent's own messages go out by their index.
+func (c *Client) fold(w *wireSync, messages []events.Raw) []events.Raw {
+	f := events.Format(w.Format)
+	if f == "" && w.Model != nil {
+		f = events.DefaultFormat(&events.Model{Provider: w.Model.Provider, Name: w.Model.Name})
+	}
+	rest := len(w.System) + len(w.Tools) + len(w.Policy) + len(w.Usage)
+	return f.Fold(messages, int(c.nc.MaxPayload())*7/8-rest)
 }
 
 var errParts = errors.New("sync: the parts are none of the history")

@@ -2,10 +2,13 @@ package events
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"strconv"
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/media"
 )
 
 // SubjectSync takes the history of an agent as it holds it, and answers what of it to send.
@@ -15,10 +18,22 @@ const SubjectSync = "compactd.sync"
 const (
 	// MaxSyncBytes bounds a request over HTTP; over NATS the server's max_payload does.
 	MaxSyncBytes = 32 << 20
+	// MaxSyncBody bounds the body of one over HTTP as it is sent: see [ReadSync].
+	MaxSyncBody = 8 * MaxSyncBytes
 	// MaxSyncMessages bounds the messages of one request.
 	MaxSyncMessages = 1 << 18
 	maxErrorBytes   = MaxOverflowBytes
 )
+
+// ReadSync reads a body of at most most bytes, where references may stand in the place of its
+// oldest media: see [media.ReadJSON].
+func ReadSync(r io.Reader, most int) ([]byte, error) {
+	data, err := media.ReadJSON(r, most)
+	if errors.Is(err, media.ErrTooLarge) {
+		return nil, NewInvalid(CodeTooLarge, "", "the body "+err.Error())
+	}
+	return data, err
+}
 
 // Divergence is what a sync does with a history that is another one than the session has.
 type Divergence string

@@ -1,6 +1,30 @@
 package validate
 
-import "strings"
+import (
+	"strings"
+	"testing"
+)
+
+// A hash in what a tool takes or gives is the tool's own.
+func TestHashOfATool(t *testing.T) {
+	hash := "sha256:" + strings.Repeat("0f", 32)
+	for format, history := range map[string][]string{
+		anthropic: {
+			`{"role":"user","content":"` + hash + `"}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"docker","input":{"image":"` + hash + `","data":["` + hash + `"]}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"` + hash + `"}]}`,
+		},
+		aiSDK: {
+			`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c1","toolName":"docker","input":{"image":"` + hash + `"}}]}`,
+			`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c1","toolName":"docker","output":{"type":"json","value":{"image":"` + hash + `"}}}]}`,
+		},
+		openai: {`{"role":"user","content":[{"type":"text","text":"` + hash + `"}]}`},
+	} {
+		if got := Messages(format, raws(history)); len(got) > 0 {
+			t.Errorf("%s: %v", format, got)
+		}
+	}
+}
 
 // A reference to media is no content of any provider.
 func init() {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"compactd/internal/events/codec"
-	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 )
 
@@ -162,19 +161,9 @@ func Check(call Call) []Violation {
 		c.report("bad_shape", -1, "the format is unknown")
 		return c.found
 	}
-	c.references(dialect.Of(call.Format), messages)
+	c.references(messages)
 	c.demanded(&call)
 	return c.found
-}
-
-// references reports media of which only the hash is there: that is a rule of every dialect with
-// media.
-func (c *checker) references(d *dialect.Dialect, messages []codec.Raw) {
-	for i, raw := range messages {
-		if d.Refers(raw) {
-			c.report(mediaByHash, i, "media are a reference, which no provider knows")
-		}
-	}
 }
 
 // checker collects violations.

@@ -84,7 +84,7 @@ func In(place string, data []byte, form int) string {
 	return strings.NewReplacer(`"B"`, `"`+text+`"`, `base64,B"`, `base64,`+text+`"`).Replace(place)
 }
 
-// PNG is a picture of about so many bytes: of random pixels, which cannot be compressed.
+// PNG is a picture of about so many bytes: of random pixels.
 func PNG(tb testing.TB, size int) []byte {
 	tb.Helper()
 	side := 16
@@ -98,7 +98,8 @@ func PNG(tb testing.TB, size int) []byte {
 	}
 	img.Set(0, 0, color.White)
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
+	encoder := png.Encoder{CompressionLevel: png.NoCompression}
+	if err := encoder.Encode(&b, img); err != nil {
 		tb.Fatal(err)
 	}
 	return b.Bytes()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
@@ -209,6 +210,9 @@ func (c *caller) add(groups int) {
 		c.made++
 		id := fmt.Sprintf("%s:%d;", c.name, c.made)
 		m, _ := c.a.messages(id)
+		if c.made%16 == 9 {
+			m = c.picture(id)
+		}
 		if len(c.groups) == 0 { // calls of two callers may be the same content; a history begins with a prompt
 			m = fmt.Sprintf(`{"role":"user","content":%q}`, c.a.text(id))
 		}
@@ -220,6 +224,21 @@ func (c *caller) add(groups int) {
 	}
 }
 
+// picture is a message with an image that is recorded by its hash, where the largest event is
+// small or the image large.
+func (c *caller) picture(id string) string {
+	size := len(id) * 1000
+	if c.a.s.eventBytes == 1<<20 {
+		size = events.MaxTurnBytes / 14
+	}
+	data := sha256.Sum256([]byte(id))
+	picture := base64.StdEncoding.EncodeToString(bytes.Repeat(data[:30], size/30))
+	return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":%q},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}`, id, picture)
+}
+
+// seen is a message with placeholders for its media: a caller has what the log has not.
+func seen(m events.Raw) events.Raw { return events.OpenAI.Sendable(events.OpenAI.Record(m, 1)) }
+
 // register notes each beginning of a history as one that a session may have.
 func (s *simulation) register(session string, history []events.Raw) {
 	known := s.lineages[session]
@@ -229,7 +248,7 @@ func (s *simulation) register(session string, history []events.Raw) {
 	}
 	sum := [sha256.Size]byte{}
 	for _, m := range history {
-		sum = sha256.Sum256(append(sum[:], m...))
+		sum = sha256.Sum256(append(sum[:], seen(m)...))
 		known[sum] = true
 	}
 }
@@ -238,7 +257,7 @@ func (s *simulation) register(session string, history []events.Raw) {
 func (s *simulation) isLineage(session string, history []events.Raw) bool {
 	sum := [sha256.Size]byte{}
 	for _, m := range history {
-		sum = sha256.Sum256(append(sum[:], m...))
+		sum = sha256.Sum256(append(sum[:], seen(m)...))
 	}
 	return len(history) == 0 || s.lineages[session][sum]
 }
@@ -352,6 +371,11 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 		return
 	}
 	applied := syncing.Apply(flat, out.Parts)
+	for _, m := range applied {
+		if events.OpenAI.Dialect().Refers(m) {
+			s.violated("%s is sent a reference: %s", c.name, m)
+		}
+	}
 	c.ownOnly(flat, applied)
 	has := func(code events.Code) bool {
 		return slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == code })
@@ -461,7 +485,7 @@ func (c *caller) ownOnly(flat, applied []events.Raw) {
 }
 
 func sameMessages(a, b []events.Raw) bool {
-	return slices.EqualFunc(a, b, func(x, y events.Raw) bool { return bytes.Equal(x, y) })
+	return slices.EqualFunc(a, b, func(x, y events.Raw) bool { return bytes.Equal(seen(x), seen(y)) })
 }
 
 func asBytes(list []events.Raw) [][]byte {

@@ -1,4 +1,4 @@
-package events
+package media
 
 import (
 	"bufio"
@@ -10,14 +10,10 @@ import (
 	"strconv"
 
 	"compactd/internal/events/codec"
-	"compactd/internal/events/media"
 )
 
-// MaxSyncBody bounds the body of a sync over HTTP as it is sent: see [ReadSync].
-const MaxSyncBody = 8 * MaxSyncBytes
-
 // ErrTooLarge: a body has too many bytes that are no media.
-var ErrTooLarge = NewInvalid(CodeTooLarge, "", "the body has more bytes than it may have, not counting its media")
+var ErrTooLarge = errors.New("has more bytes than it may have, not counting its media")
 
 // mediaMembers are the members that hold inline media in any dialect.
 var mediaMembers = []string{"data", "url", "image_url", "file_data", "bytes", "image", "result"}
@@ -31,11 +27,11 @@ const leastFolded = 8 << 10
 // was read is moved.
 const foldSlack = 4
 
-// ReadSync reads JSON of any size into at most most bytes. Where it has more, references stand in
+// ReadJSON reads JSON of any size into at most most bytes. Where it has more, references stand in
 // the place of media, the oldest first, and lists of bytes become base64: the identity of its
 // messages stays. It holds not much more than most bytes at any time. Its errors are [ErrTooLarge]
 // and those of r.
-func ReadSync(r io.Reader, most int) ([]byte, error) {
+func ReadJSON(r io.Reader, most int) ([]byte, error) {
 	f := folder{in: bufio.NewReaderSize(r, 64<<10), most: most}
 	for {
 		b, err := f.in.Peek(1)
@@ -263,7 +259,7 @@ func (f *folder) fold() {
 	for freed < want && len(f.all) > 0 && f.all[0].to > 0 {
 		m := f.all[0]
 		f.all = f.all[1:]
-		ref, ok := media.Refer(f.out[m.from:m.to])
+		ref, ok := Refer(f.out[m.from:m.to])
 		if !ok || len(ref) >= m.to-m.from {
 			continue
 		}
