@@ -297,7 +297,11 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		Model      *events.Model `json:"model,omitzero"`
 		Generation int64         `json:"generation"`
 	}{V: events.Version, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
-	if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
+	if gen, whole, _ := strings.Cut(r.View, ":"); r.View != "" {
+		if !slices.ContainsFunc(st.chain, func(t events.Link) bool { return viewDigest(t.Whole) == whole }) {
+			x.warn(events.CodeRefusedUnbound, "") // it may be of the branch that the history belongs to
+			return nil
+		}
 		n, err := strconv.ParseInt(gen, 10, 64)
 		if err != nil || n < 0 || n > st.generation {
 			return events.NewInvalid(events.CodeUnknownGeneration, "refused.view", "is none of this session")

@@ -352,7 +352,10 @@ func (x *request) branch(ctx context.Context, st *state) (*events.SyncResponse, 
 	in := *x.in
 	in.Session, in.Branch = x.address.Session, at.String()[:8]+first.String()[:8]
 	in.Fork = &events.Fork{Session: x.address.Session, Turn: int64(x.known.Turns)}
-	in.OnDivergence, in.Refused = events.DivergeReplace, nil
+	in.OnDivergence = events.DivergeReplace
+	if x.refused != "" { // it was of this session
+		in.Refused = nil
+	}
 	ms := max(time.Until(x.until), 0).Milliseconds()
 	in.WaitMS = &ms
 	return x.other(ctx, &in)
