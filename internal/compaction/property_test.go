@@ -289,6 +289,9 @@ func (w *witness) answered(outs []compaction.Outcome) {
 // returns checks that a rewind gives the bytes its generation had, for a provider of the same
 // rules, except in the last message, which turns taken since may have joined.
 func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
+	if !c.Budget.WithinBudget && c.Reason != events.ReasonRewind && c.Code != events.CodeBudgetExceeded {
+		w.g.Fatalf("%s: %d of %d with code %q", c.Reason, c.Budget.EstimatedInput, c.Budget.AvailableInput, c.Code)
+	}
 	w.emitted[c.Generation] = raw
 	if c.RewoundTo == nil || !w.demands[*c.RewoundTo].Equal(w.demands[c.Generation]) {
 		return

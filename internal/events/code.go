@@ -62,6 +62,7 @@ const (
 	CodeLate            Code = "late"
 	CodeUsageUnbound    Code = "usage_unbound"
 	CodeWindowRaised    Code = "window_raised"
+	CodeRefusedUnbound  Code = "refused_unbound"
 	CodeBoundThinking   Code = "bound_thinking"
 	CodeMessagesDropped Code = "messages_dropped"
 )
@@ -128,6 +129,7 @@ var Codes = map[Code]CodeInfo{
 	CodeLate:               {false, "The turn was not decided in time; the answer rests on what was decided before.", "Go on. A larger wait_ms waits longer."},
 	CodeMessagesDropped:    {false, "Messages without any content, or that the provider would refuse, are not sent.", "Leave them out of the history, or give them content that the dialect defines."},
 	CodeUsageUnbound:       {false, "The usage was counted for another view than the last one, or for another number of messages, and is ignored.", "Send usage with the view of the answer that the call was made with, and as count the messages of that call. Leave out the usage of any other call."},
+	CodeRefusedUnbound:     {false, "The view that was refused is none of this history, and the refusal is ignored.", "Send refused with the view of the answer that the call was made with; send it again if the next call is refused."},
 	CodeWindowRaised:       {false, "The provider took an input above the window that is known of the model; the session's window is as large as that input until a refusal shows otherwise.", "State the window of the model in model.context_window, or in the worker's table of windows."},
 	CodeNotOverflow:        {true, "A shorter history would not solve the error; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
 }

@@ -158,3 +158,24 @@ func TestSyncUsageOfAnotherCall(t *testing.T) {
 		}
 	})
 }
+
+// A refusal belongs to the history whose view was refused.
+func TestSyncRefusalOfAnotherHistory(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	a := &syncAgent{t: t, env: env, session: "parent"}
+	a.grow(3)
+	whole := a.history
+	a.history = nil
+	a.add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
+	a.sync(0, `,"branch":"research"`)
+	refused := fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`, a.last.View)
+	a.history = whole
+	a.sync(0, refused)
+	a.wantWarning(events.CodeRefusedUnbound)
+	if len(env.logged(a.session, events.KindOverflow)) != 0 || a.last.Budget.ContextWindow != 4000 {
+		t.Errorf("%+v", a.last)
+	}
+}

@@ -380,7 +380,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	has := func(code events.Code) bool {
 		return slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == code })
 	}
-	if in.Refused != nil && out.View == in.Refused.View {
+	if in.Refused != nil && !in.DryRun && out.View == in.Refused.View {
 		s.violated("%s: the view %s was refused, and is given again", c.name, out.View)
 	}
 	if exceeded := out.Code == events.CodeBudgetExceeded; exceeded != (out.Retry != nil) || exceeded != has(events.CodeBudgetExceeded) || exceeded && out.Budget.WithinBudget {

@@ -267,6 +267,13 @@ func (st *state) gave(view string) bool {
 	return view != "" && slices.ContainsFunc(st.chain, func(l events.Link) bool { return viewDigest(l.Whole) == whole })
 }
 
+// refusedHere reports whether the refusal that is to be published is one of the session: of a view
+// of it, of one that no session has, or of the newest.
+func (x *request) refusedHere(st *state) bool {
+	_, fitted := readFitted(x.pending.View)
+	return fitted || x.pending.View == "" || st.gave(x.pending.View)
+}
+
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the

@@ -29,7 +29,7 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	if err != nil {
 		return nil, err
 	}
-	if x.pending != nil && len(st.chain) > 0 {
+	if x.pending != nil && len(st.chain) > 0 && x.refusedHere(st) {
 		if err := x.refuse(ctx, st); err != nil {
 			return nil, err
 		}

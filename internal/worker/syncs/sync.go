@@ -239,8 +239,11 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	if !in.DryRun {
 		x.heads.went(x.address)
 	}
-	if x.pending != nil && len(st.chain) > 0 { // of a view that was retracted, and not of a branch
-		return nil, cmp.Or(x.refuse(ctx, st), error(errStale))
+	if x.pending != nil && len(st.chain) > 0 {
+		if x.refusedHere(st) {
+			return nil, cmp.Or(x.refuse(ctx, st), error(errStale))
+		}
+		x.warn(events.CodeRefusedUnbound, "")
 	}
 	x.recorded = int64(t.at)
 	if !in.DryRun {
