@@ -48,7 +48,10 @@ func (w *witness) untouched(provider string) {
 	var sent []events.Raw
 	systems := 0
 	for _, m := range w.sent() {
-		if sent = append(sent, m.Raw); m.Role != events.RoleSystem {
+		blank := !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() })
+		if sent = append(sent, m.Raw); blank {
+			return // it is left out
+		} else if m.Role != events.RoleSystem {
 			systems = 0
 		} else if systems++; systems > 1 && view.Format == events.Anthropic {
 			return // they become one message

@@ -15,6 +15,7 @@ const (
 	MediaText    = "[Image cleared]"    // no longer than ClearText
 	DocumentText = "[Document cleared]" // likewise
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
+	CloseText    = "[Continue]"
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 
 	DedupeHead   = "[File "

@@ -60,6 +60,7 @@ func (r *renderer) instructAhead() {
 			r.ranks = slices.Insert(r.ranks, 0, speech)
 		}
 	}
+	r.done = min(r.done, r.open)
 	for i := range r.ranks {
 		if isSystem(r.out[r.open+i]) {
 			r.ranks[i] = ahead
