@@ -43,7 +43,7 @@ func DemandsOf[F ~string](dialect F, provider, model string) Demands {
 	case "openai-responses":
 		d.IDs.Max = longID
 	case "gemini":
-		d.NoPrefill = true
+		d.NoPrefill, d.Alternates = true, false
 	case "openai":
 		d.Reasons, d.Drops = DemandsReasoning(provider, model), RefusesReasoning(provider)
 		fallthrough

@@ -23,7 +23,7 @@ var chat = []string{openai, aiSDK, neurolink}
 // Demanded lists these rules.
 var Demanded = []DemandedRule{
 	{
-		Rule{"roles_alternate", "no two messages of the user, or of the assistant, in a row"}, chat,
+		Rule{"roles_alternate", "no two messages of the user, or of the assistant, in a row"}, append([]string{responses}, chat...),
 		func(c *Call) bool { return c.Demands.Alternates }, (*checker).alternating,
 	},
 	{
@@ -184,7 +184,7 @@ func list(raw codec.Raw) []codec.Raw {
 func (c *checker) alternating(call *Call, messages []outline) {
 	before := ""
 	for i, m := range messages {
-		alone := call.Format == neurolink && len(m.calls) > 0 // a call is a message of its own
+		alone := call.Format == responses || call.Format == neurolink && len(m.calls) > 0 // an item, a call is one of several messages
 		if m.role == before && (m.role == "user" || m.role == "assistant" && !alone) {
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
