@@ -48,8 +48,8 @@ func TestDialects(t *testing.T) {
 				t.Fatal(err)
 			}
 			sessions++
-			for _, window := range []int64{8_000, 20_000, 200_000} {
-				n, bad := playDialect(t, in, window)
+			for i, window := range []int64{8_000, 20_000, 200_000} {
+				n, bad := playDialect(t, in, window, []string{"openai", "mistral", "anthropic"}[i])
 				compactions += n
 				invalid += len(bad)
 				for _, v := range bad {
@@ -64,9 +64,9 @@ func TestDialects(t *testing.T) {
 	fmt.Printf("dialects %d sessions %d compactions %d invalid=%d\n", len(events.Formats()), sessions, compactions, invalid)
 }
 
-// playDialect publishes a session to an agent of that window, which answers each other job with
+// playDialect publishes a session to an agent of that window and provider, which answers each other job with
 // a summary, and checks what comes back.
-func playDialect(t *testing.T, s transcript.Session, window int64) (compactions int, bad []string) {
+func playDialect(t *testing.T, s transcript.Session, window int64, provider string) (compactions int, bad []string) {
 	t.Helper()
 	a := newAgent(t, defaultConfig(t))
 	check := func(outs []compaction.Outcome) {
@@ -92,7 +92,7 @@ func playDialect(t *testing.T, s transcript.Session, window int64) (compactions 
 	for i, turn := range s.Turns {
 		in := object{"turn": i + 1, "messages": turn.Messages, "generation": a.ledger.Generation()}
 		if i == 0 {
-			in["format"], in["model"] = s.Format, object{"provider": "openai", "name": "gpt-4o", "context_window": window, "max_output_tokens": window / 8}
+			in["format"], in["model"] = s.Format, object{"provider": provider, "name": "m", "context_window": window, "max_output_tokens": window / 8}
 		}
 		outs := a.publish(in)
 		check(outs)

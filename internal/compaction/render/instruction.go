@@ -178,8 +178,11 @@ func (r *renderer) joins(a, b *message) bool {
 	}
 }
 
-// isText reports whether the content of a message is a string.
+// isText reports whether the content of a message is a string, as far as it is known.
 func isText(m *message) bool {
+	if m.raw == nil {
+		return true
+	}
 	for name, value := range events.Members(m.raw) {
 		if name == "content" {
 			return value.Kind() == '"'
