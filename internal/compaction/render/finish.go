@@ -108,7 +108,7 @@ func (r *renderer) close() error {
 	for last >= 0 && isSystem(r.out[last]) {
 		last--
 	}
-	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.out[last].calls || r.view.endsOnAssistant() {
+	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.view.endsOnAssistant() || r.opens() {
 		return nil
 	}
 	m, err := r.made(measure.RoleUser, textMessage(events.RoleUser, measure.CloseText))

@@ -35,9 +35,11 @@ func SystemInside(model string) bool {
 
 // awaits reports whether calls at the end of the view await their results.
 func (r *renderer) awaits() bool {
-	if !slices.ContainsFunc(r.out[r.open:], isSystem) || !r.calls() {
-		return false
-	}
+	return slices.ContainsFunc(r.out[r.open:], isSystem) && r.calls() && r.opens()
+}
+
+// opens reports whether any call of the view awaits its result.
+func (r *renderer) opens() bool {
 	if r.pairs == nil {
 		r.pairs = stage.Pair(r.view.Entries, r.view.Format)
 	}
