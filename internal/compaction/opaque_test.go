@@ -21,17 +21,19 @@ func TestOpaqueSummaryStays(t *testing.T) {
 			events.Raw(`{"role":"assistant","content":[{"type":"compaction","content":"OPAQUE"},{"type":"text","text":"Done."}]}`),
 		},
 	} {
-		keepsOpaque(t, format, opaque)
+		for _, summaries := range []bool{true, false} {
+			keepsOpaque(t, format, opaque, summaries)
+		}
 	}
 }
 
-func keepsOpaque(t *testing.T, format events.Format, opaque []events.Raw) {
+func keepsOpaque(t *testing.T, format events.Format, opaque []events.Raw, summaries bool) {
 	a := newAgent(t, defaultConfig(t))
 	text := strings.Repeat("Words of the conversation go here. ", 74)
 	n, compactions := 0, 0
 	publish := func(raw ...events.Raw) {
 		n++
-		for _, o := range a.publish(object{"turn": n, "format": format, "model": object{"provider": "openai", "context_window": 20_000}, "messages": raw, "generation": a.ledger.Generation()}) {
+		for _, o := range a.publish(object{"turn": n, "format": format, "model": object{"provider": "openai", "context_window": 20_000}, "messages": raw, "policy": object{"summarize": object{"enabled": summaries}}, "generation": a.ledger.Generation()}) {
 			if job, ok := o.Body.(*events.Job); ok {
 				_, next := compaction.Decide(a.ledger, a.result(summary(job.ID, 2000)), a.config)
 				next.Install(a.ledger)
