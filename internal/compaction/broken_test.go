@@ -25,6 +25,7 @@ func TestBrokenHistories(t *testing.T) {
 		provider := rapid.SampledFrom([]string{"openai", "anthropic", "bedrock", "mistral", "perplexity", "ollama", "vllm", "vertex", "groq", "openrouter"}).Draw(t, "provider")
 		history := g.broken()
 		w := newWitness(g)
+		w.broken = true
 		for _, turn := range g.turns(history) {
 			if model, ok := turn["model"].(object); ok {
 				model["provider"] = provider

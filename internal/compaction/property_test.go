@@ -128,6 +128,7 @@ type witness struct {
 	restored *compaction.Ledger
 	rows     map[string][]byte // of the twin, as stored
 
+	broken    bool          // the history is one that no provider takes: a repair may give the next plan more to do
 	jobs      []*events.Job // all there were: answered once, twice, or never
 	wholeJobs bool          // jobs part no call from its result, by its id
 
@@ -258,7 +259,7 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, emit
 				w.t.Fatalf("render: %v", err)
 			}
 			w.tokens(b, raw)
-			if b.Reason != events.ReasonRewind && b.Reason != events.ReasonManual && b.Reason != events.ReasonOverflow {
+			if !w.broken && b.Reason != events.ReasonRewind && b.Reason != events.ReasonManual && b.Reason != events.ReasonOverflow {
 				w.stable(b)
 			}
 			w.restoredWithin(b)
