@@ -128,7 +128,7 @@ type witness struct {
 	restored *compaction.Ledger
 	rows     map[string][]byte // of the twin, as stored
 
-	broken    bool          // the history is one that no provider takes: a repair may give the next plan more to do
+	broken    bool          // no provider takes its history: a repair may give the next plan more to do, and lines between messages cost a little
 	jobs      []*events.Job // all there were: answered once, twice, or never
 	wholeJobs bool          // jobs part no call from its result, by its id
 
@@ -258,7 +258,9 @@ func (w *witness) event(in compaction.Input, again func() compaction.Input, emit
 			if err != nil {
 				w.t.Fatalf("render: %v", err)
 			}
-			w.tokens(b, raw)
+			if !w.broken {
+				w.tokens(b, raw)
+			}
 			if !w.broken && b.Reason != events.ReasonRewind && b.Reason != events.ReasonManual && b.Reason != events.ReasonOverflow {
 				w.stable(b)
 			}

@@ -16,6 +16,7 @@ const (
 	DocumentText = "[Document cleared]" // likewise
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
 	CloseText    = "[Continue]"
+	BridgeText   = "[Tool results received]"
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 
 	DedupeHead   = "[File "

@@ -49,7 +49,33 @@ func (r *renderer) withoutReasoning(m *message) (kept bool, err error) {
 func (r *renderer) finish() error {
 	r.unmark()
 	r.reason()
+	if err := r.bridge(); err != nil {
+		return err
+	}
 	return r.close()
+}
+
+// bridge puts a line of the assistant between a tool's message and a user's.
+func (r *renderer) bridge() error {
+	if !r.view.Demands.Bridges || r.dialect.Joined == dialect.JoinAll || r.dialect.Units || r.dialect.Apart {
+		return nil
+	}
+	tool := false
+	for i := 0; i < len(r.out); i++ {
+		m := &r.out[i]
+		if tool && m.role == measure.RoleUser && !m.results {
+			made, err := r.made(measure.RoleAssistant, textMessage(events.RoleAssistant, measure.BridgeText))
+			if err != nil {
+				return err
+			}
+			r.note(events.OpBridge, m)
+			r.out = slices.Insert(r.out, i, made)
+			i++
+		}
+		m = &r.out[i]
+		tool = m.role == measure.RoleTool || m.results || tool && isSystem(*m)
+	}
+	return nil
 }
 
 // unmark drops marks for the cache from the oldest messages on, where they are more than the

@@ -27,6 +27,10 @@ var Demanded = []DemandedRule{
 		func(c *Call) bool { return c.Demands.Alternates }, (*checker).alternating,
 	},
 	{
+		Rule{"user_after_tool", "a message of the assistant is between a tool's and a user's"}, chat,
+		func(c *Call) bool { return c.Demands.Bridges }, (*checker).bridged,
+	},
+	{
 		Rule{"call_id", "an id of a call has the length and signs that the provider takes"}, chat,
 		func(c *Call) bool { return c.Demands.IDs != traits.IDs{} }, (*checker).formed,
 	},
@@ -189,6 +193,16 @@ func (c *checker) alternating(call *Call, messages []outline) {
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
 		before = m.role
+	}
+}
+
+func (c *checker) bridged(_ *Call, messages []outline) {
+	tool := false
+	for i, m := range messages {
+		if tool && m.role == "user" {
+			c.report("user_after_tool", i, "a tool's message is before a user's")
+		}
+		tool = len(m.results) > 0 || tool && m.role == "system"
 	}
 }
 

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"compactd/internal/events/codec"
@@ -35,6 +36,9 @@ func TestDemanded(t *testing.T) {
 		"openai-responses roles_alternate": {provider: "ollama", history: []string{user, user}},
 		"ai-sdk roles_alternate":           {provider: "perplexity", history: []string{user, assistant, assistant}},
 		"neurolink roles_alternate":        {provider: "ollama", history: []string{user, user}},
+		"openai user_after_tool":           {provider: "mistral", history: []string{user, strings.ReplaceAll(call, "call_1", "call00001"), strings.ReplaceAll(result, "call_1", "call00001"), user}},
+		"ai-sdk user_after_tool":           {provider: "mistral", history: []string{user, strings.ReplaceAll(aCall, "call_1", "call00001"), strings.ReplaceAll(aResult, "call_1", "call00001"), user}},
+		"neurolink user_after_tool":        {provider: "mistral", history: []string{user, strings.ReplaceAll(nCall, "call_1", "call00001"), strings.ReplaceAll(nResult, "call_1", "call00001"), user}},
 		"openai call_id":                   {provider: "mistral", history: []string{user, call, result}},
 		"ai-sdk call_id":                   {provider: "mistral", history: []string{user, aCall, aResult}},
 		"neurolink call_id":                {provider: "mistral", history: []string{user, nCall, nResult}},
