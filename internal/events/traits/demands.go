@@ -49,7 +49,7 @@ func DemandsOf[F ~string](dialect F, provider, model string) Demands {
 		d.Reasons, d.Drops = DemandsReasoning(provider, model), RefusesReasoning(provider)
 		fallthrough
 	default:
-		d.IDs, d.UniqueIDs = idsOf(p, name, claude), claude || strings.Contains(p, "bedrock")
+		d.IDs, d.UniqueIDs = idsOf(p, name, claude), dialect != "openai" && (claude || strings.Contains(p, "bedrock"))
 	}
 	return d
 }

@@ -57,7 +57,7 @@ func TestDemandsOf(t *testing.T) {
 		{"openai", "groq", "llama-4"}:                            {Drops: refusing["groq"]},
 		{"openai", "Mistral AI", "devstral"}:                     {IDs: IDs{Nine: true}, Alternates: true, Bridges: true, NoPrefill: true, Drops: refusing["mistral"]},
 		{"openai", "deepseek", "deepseek-v4"}:                    {Reasons: true},
-		{"openai", "openrouter", "anthropic/claude-opus-5"}:      {IDs: IDs{Plain: true}, UniqueIDs: true, NoPrefill: true},
+		{"openai", "openrouter", "anthropic/claude-opus-5"}:      {IDs: IDs{Plain: true}, NoPrefill: true},
 		{"openai", "openrouter", "openai/gpt-5-mini"}:            {IDs: IDs{Max: 40}},
 		{"ai-sdk", "mistral", "mistral-large"}:                   {IDs: IDs{Nine: true}, Alternates: true, Bridges: true, NoPrefill: true},
 		{"ai-sdk", "bedrock", "us.anthropic.claude-opus-5-v1:0"}: {IDs: IDs{Plain: true, Max: 64}, UniqueIDs: true, NoPrefill: true},

@@ -35,7 +35,7 @@ var Demanded = []DemandedRule{
 		func(c *Call) bool { return c.Demands.IDs != traits.IDs{} }, (*checker).formed,
 	},
 	{
-		Rule{"duplicate_call_id", "no two calls of a history share an id"}, chat,
+		Rule{"duplicate_call_id", "no two calls of a history share an id"}, []string{aiSDK, neurolink},
 		func(c *Call) bool { return c.Demands.UniqueIDs }, (*checker).unique,
 	},
 	{

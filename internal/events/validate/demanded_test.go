@@ -42,7 +42,6 @@ func TestDemanded(t *testing.T) {
 		"openai call_id":                   {provider: "mistral", history: []string{user, call, result}},
 		"ai-sdk call_id":                   {provider: "mistral", history: []string{user, aCall, aResult}},
 		"neurolink call_id":                {provider: "mistral", history: []string{user, nCall, nResult}},
-		"openai duplicate_call_id":         {model: "anthropic/claude-opus-5", history: []string{user, call, result, call, result}},
 		"ai-sdk duplicate_call_id":         {provider: "anthropic", history: []string{user, aCall, aResult, aCall, aResult}},
 		"neurolink duplicate_call_id":      {provider: "bedrock", history: []string{user, nCall, nResult, assistant, nCall, nResult}},
 		"openai reasoning_absent":          {provider: "deepseek", history: []string{user, call, result}},
