@@ -145,7 +145,7 @@ stress: ## Run make test three times beside four busy processes, then its slowes
 	@go run ./tools/stress $(ARGS)
 
 .PHONY: test-dialects
-test-dialects: ## Translate all real sessions into every dialect, and compact them (COMPACTD_SESSIONS=)
+test-dialects: ## Translate all real sessions into every dialect, and compact them (COMPACTD_SESSIONS=, COMPACTD_MORE_SESSIONS=)
 	@go test ./internal/compaction -count=1 -timeout 20m -run '^TestDialects$$' -v -args -dialects >.dialects.out || { cat .dialects.out; rm .dialects.out; exit 1; }
 	@grep -E '^dialects |SKIPPED' .dialects.out; rm .dialects.out
 

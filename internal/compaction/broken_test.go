@@ -25,6 +25,7 @@ func TestBrokenHistories(t *testing.T) {
 		provider := rapid.SampledFrom([]string{"openai", "anthropic", "bedrock", "mistral", "perplexity", "ollama", "vllm", "vertex", "groq", "openrouter"}).Draw(t, "provider")
 		history := g.broken()
 		w := newWitness(g)
+		w.broken = true
 		for _, turn := range g.turns(history) {
 			if model, ok := turn["model"].(object); ok {
 				model["provider"] = provider
@@ -48,7 +49,10 @@ func (w *witness) untouched(provider string) {
 	var sent []events.Raw
 	systems := 0
 	for _, m := range w.sent() {
-		if sent = append(sent, m.Raw); m.Role != events.RoleSystem {
+		blank := !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() })
+		if sent = append(sent, m.Raw); blank {
+			return // it is left out
+		} else if m.Role != events.RoleSystem {
 			systems = 0
 		} else if systems++; systems > 1 && view.Format == events.Anthropic {
 			return // they become one message

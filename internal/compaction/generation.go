@@ -176,7 +176,7 @@ func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	demands := traits.DemandsOf(l.format, Provider(l.model.Provider), l.model.Name)
 	return &View{
 		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
-		Demands: demands, Renamed: stage.Rename(entries, l.format, &demands), Thinking: l.thinkingAt(generation, entries),
+		Demands: demands, Marks: l.prompts.Marks.System + l.prompts.Marks.Tools, Renamed: stage.Rename(entries, l.format, &demands), Thinking: l.thinkingAt(generation, entries),
 		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
 	}
 }
@@ -188,10 +188,17 @@ type prompts struct {
 	Made   []made      `json:"made,omitzero"`   // in the order of turns, from 0 until the first
 	System measure.Key `json:"system,omitzero"` // of the prompt, 0 for none
 	Tools  measure.Key `json:"tools,omitzero"`
+	Marks  marks       `json:"marks,omitzero"`
 	Since  int64       `json:"since,omitzero"` // the turn that set one of them last, or a model that binds its thinking
 	// Refused is the last turn before the provider refused thinking that is bound to another
 	// history: none up to it is sent again, whatever the model is called.
 	Refused int64 `json:"refused,omitzero"`
+}
+
+// marks are how many marks for the provider's cache the system prompt and the tools have.
+type marks struct {
+	System int `json:"system,omitzero"`
+	Tools  int `json:"tools,omitzero"`
 }
 
 // made is the generation that the turns from a number on were made under.
@@ -211,6 +218,12 @@ func (p *prompts) add(number int64, t *Turn, generation int64) {
 	}
 	if generation != last {
 		p.Made = append(p.Made, made{number, generation})
+	}
+	if t.system != nil {
+		p.Marks.System = t.marks.System
+	}
+	if t.tools != nil {
+		p.Marks.Tools = t.marks.Tools
 	}
 	if t.system != nil && t.systemKey != p.System {
 		p.System, p.Since = t.systemKey, number

@@ -143,39 +143,44 @@ func TestMadeCallReasons(t *testing.T) {
 }
 
 // B11: where roles must alternate, a history in which they do still does so when it is
-// compacted, with a placeholder in front, and each joined message is listed.
+// compacted, with a placeholder in front, in each dialect, and each joined message is listed.
 func TestRolesAlternate(t *testing.T) {
-	for _, provider := range []string{"openai", "mistral", "perplexity", "vllm", "ollama"} {
-		a := newAgent(t, defaultConfig(t))
-		joins, refused, generations := 0, 0, 0
-		for n := 1; n <= 40; n++ {
-			turn := object{
-				"turn": n, "policy": object{"summarize": object{"enabled": false}},
-				"messages": []object{{"role": "user", "content": strings.Repeat("a question of some length ", 30)}, {"role": "assistant", "content": strings.Repeat("an answer ", 40)}},
-			}
-			if n == 1 {
-				turn["model"] = object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}
-			}
-			for _, o := range a.publish(turn) {
-				if o.View == nil {
-					continue
+	for _, format := range events.Formats() {
+		for _, provider := range []string{"openai", "mistral", "perplexity", "vllm", "ollama"} {
+			a := newAgent(t, defaultConfig(t))
+			joins, generations := 0, 0
+			for n := 1; n <= 40; n++ {
+				turn := object{
+					"turn": n, "policy": object{"summarize": object{"enabled": false}},
+					"messages": messages(format, msg{role: events.RoleUser, text: strings.Repeat("a question of some length ", 30)}, msg{role: events.RoleAssistant, text: strings.Repeat("an answer ", 40)}),
 				}
-				raw, changes, err := compaction.RenderListed(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
-				if err != nil {
-					t.Fatal(err)
+				if n == 1 {
+					turn["format"], turn["model"] = format, object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}
 				}
-				generations++
-				for _, e := range changes {
-					if e.Op == events.OpJoin {
-						joins++
+				for _, o := range a.publish(turn) {
+					if o.View == nil {
+						continue
+					}
+					raw, changes, err := compaction.RenderListed(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					if err != nil {
+						t.Fatal(err)
+					}
+					generations++
+					for _, e := range changes {
+						if e.Op == events.OpJoin {
+							joins++
+						}
+					}
+					next := messages(format, msg{role: events.RoleUser, text: "next"})
+					if bad := strict.Refuse(strict.Call{Format: string(format), Provider: provider, Model: "m", Messages: jsonOf(append(raw, next...))}); len(bad) > 0 {
+						t.Fatalf("%s, %s: %v in\n%s", format, provider, bad, lines(raw))
 					}
 				}
-				refused += len(strict.Refuse(strict.Call{Provider: provider, Model: "m", Messages: append(jsonOf(raw), []byte(`{"role":"user","content":"next"}`))}))
 			}
-		}
-		t.Logf("%s: %d generations, %d joins, %d refused", provider, generations, joins, refused)
-		if generations == 0 || refused > 0 || (provider == "openai") != (joins == 0) {
-			t.Errorf("%s: %d generations, %d joins, %d refused", provider, generations, joins, refused)
+			joined := format == events.Anthropic || format == events.Bedrock || provider != "openai" && format != events.Gemini
+			if generations == 0 || joined != (joins > 0) {
+				t.Errorf("%s, %s: %d generations, %d joins", format, provider, generations, joins)
+			}
 		}
 	}
 }

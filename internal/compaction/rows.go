@@ -101,6 +101,7 @@ type parkedRow struct {
 	Tools        *measure.Size `json:"tools,omitzero"`
 	SystemKey    measure.Key   `json:"system_key,omitzero"`
 	ToolsKey     measure.Key   `json:"tools_key,omitzero"`
+	Marks        marks         `json:"marks,omitzero"`
 	Override     events.Raw    `json:"override,omitzero"`
 	Entries      []byte        `json:"measured,omitzero"`
 	OldEntries   []byte        `json:"entries,omitzero"` // of rules 3
@@ -161,7 +162,7 @@ func (l *Ledger) Header() *Header {
 	}
 	for _, t := range l.parked {
 		p := parkedRow{
-			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.override,
+			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.marks, t.override,
 			[]byte{},
 			nil,
 			t.usage, t.generation, t.usageProblem, t.fork,
@@ -209,7 +210,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 			p.Seq, p.ID, p.Time, p.Number, p.From,
 			identity{p.Digest, p.Hash},
 			messagesOf(entries), nil, p.Fork,
-			p.Model, p.Format, p.System, p.Tools, p.Override, p.SystemKey, p.ToolsKey,
+			p.Model, p.Format, p.System, p.Tools, p.Override, p.SystemKey, p.ToolsKey, p.Marks,
 			entries, p.Usage,
 			events.Usage{},
 			p.Generation, p.UsageProblem, nil,

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Turn is a session.turn, measured.
@@ -27,6 +28,7 @@ type Turn struct {
 	override events.Raw    // nil = unchanged
 
 	systemKey, toolsKey measure.Key // of system and tools
+	marks               marks       // of these
 
 	entries      []Entry
 	usage        *events.Usage // nil, or what was counted
@@ -50,6 +52,7 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 		messages: uint32(len(in.Contents)), expect: in.Expect, fork: in.Fork,
 		model: in.Model, format: in.Dialect, system: by.Field(in.System), tools: by.Field(in.Tools), override: bytes.Clone(in.Policy),
 		systemKey: in.SystemKey, toolsKey: in.ToolsKey,
+		marks:      marks{dialect.Marks(in.System), dialect.Marks(in.Tools)},
 		generation: in.Generation, usageProblem: in.UsageProblem, fault: in.Fault,
 	}
 	if in.Usage != nil {

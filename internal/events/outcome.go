@@ -106,6 +106,7 @@ const (
 	OpRole   Op = "role"   // a message of the system is a user's
 	OpRename Op = "rename" // a call or result has another id, since the provider does not take its own, or another call has it
 	OpUnmark Op = "unmark" // a message loses its marks for the provider's cache, which takes no more of them
+	OpBridge Op = "bridge" // a line of the assistant comes before the message, which the provider refuses behind a tool's
 	OpClose  Op = "close"  // a line of a user follows the message, since the provider refuses a history that ends with an assistant's words
 	OpReason Op = "reason" // a call gets a blank reasoning, without which the provider refuses it
 	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To
@@ -121,7 +122,7 @@ func (o Op) Repairs() bool {
 // provider's rules of form change.
 func (o Op) Writes() bool {
 	switch o {
-	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpRename, OpUnmark, OpClose, OpReason, OpUnbind:
+	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpRename, OpUnmark, OpBridge, OpClose, OpReason, OpUnbind:
 		return true
 	default:
 		return false

@@ -15,6 +15,8 @@ const (
 	MediaText    = "[Image cleared]"    // no longer than ClearText
 	DocumentText = "[Document cleared]" // likewise
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
+	CloseText    = "[Continue]"
+	BridgeText   = "[Tool results received]"
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 
 	DedupeHead   = "[File "

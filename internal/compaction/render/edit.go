@@ -68,6 +68,9 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 		return err
 	}
 	out.untouched = !m.Edited && !slices.ContainsFunc(r.parts, isEdited) && bytes.Equal(m.Raw, source.Raw)
+	if kept, err := r.withoutReasoning(&out); err != nil || !kept {
+		return err
+	}
 	return r.add(out, answers, calls)
 }
 
@@ -116,6 +119,9 @@ func isNoResult(p events.Part) bool { return p.Kind != events.PartResult }
 func (r *renderer) write(m *events.Message, to *message) (events.Raw, error) {
 	if r.dialect.Strict { // blank texts are refused, and results come first
 		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
+		for n := len(r.parts); n > 1 && n < len(m.Parts) && r.parts[n-1].Kind == events.PartThinking; n = len(r.parts) {
+			r.parts = r.parts[:n-1] // what it led to is gone
+		}
 		if !slices.IsSortedFunc(r.parts, byRank) {
 			slices.SortStableFunc(r.parts, byRank)
 			m.Edited = true

@@ -116,8 +116,8 @@ func (r *renderer) sort() {
 }
 
 func (r *renderer) join() (err error) {
-	n := r.open
-	for i := r.open; i < len(r.out); i++ {
+	n := r.done
+	for i := r.done; i < len(r.out); i++ {
 		switch {
 		case n > 0 && r.joins(&r.out[n-1], &r.out[i]):
 			r.joined(&r.out[n-1], &r.out[i])
@@ -130,7 +130,7 @@ func (r *renderer) join() (err error) {
 		}
 		n++
 	}
-	r.out = r.out[:n]
+	r.out, r.done = r.out[:n], n
 	return nil
 }
 

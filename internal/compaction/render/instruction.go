@@ -35,9 +35,11 @@ func SystemInside(model string) bool {
 
 // awaits reports whether calls at the end of the view await their results.
 func (r *renderer) awaits() bool {
-	if !slices.ContainsFunc(r.out[r.open:], isSystem) || !r.calls() {
-		return false
-	}
+	return slices.ContainsFunc(r.out[r.open:], isSystem) && r.calls() && r.opens()
+}
+
+// opens reports whether any call of the view awaits its result.
+func (r *renderer) opens() bool {
 	if r.pairs == nil {
 		r.pairs = stage.Pair(r.view.Entries, r.view.Format)
 	}
@@ -60,6 +62,7 @@ func (r *renderer) instructAhead() {
 			r.ranks = slices.Insert(r.ranks, 0, speech)
 		}
 	}
+	r.done = min(r.done, r.open)
 	for i := range r.ranks {
 		if isSystem(r.out[r.open+i]) {
 			r.ranks[i] = ahead
@@ -177,8 +180,11 @@ func (r *renderer) joins(a, b *message) bool {
 	}
 }
 
-// isText reports whether the content of a message is a string.
+// isText reports whether the content of a message is a string, as far as it is known.
 func isText(m *message) bool {
+	if m.raw == nil {
+		return true
+	}
 	for name, value := range events.Members(m.raw) {
 		if name == "content" {
 			return value.Kind() == '"'

@@ -18,6 +18,7 @@ type View struct {
 	PlaceholderRole events.Role    // of summaries and truncation notices, see [measure.Custom]; "" is the user
 	SystemInside    bool           // the model takes the system's messages within a conversation; see [SystemInside]
 	Demands         traits.Demands // of the provider
+	Marks           int            // for the cache, of system prompt and tools
 	Renamed         stage.Renamed  // calls and results with another id
 	ByHash          bool           // the model looks originals up by their hash, not by their place
 	Thinking        Thinking
@@ -136,6 +137,7 @@ type renderer struct {
 	room  events.Raw     // for what is written next
 	out   []message
 	open  int    // in out, where the open exchange begins
+	done  int    // in out, up to where neighbours were joined: placeholders may come before open
 	ranks []rank // of its messages
 
 	changes []events.Edit
@@ -187,7 +189,10 @@ func (r *renderer) render() error {
 	if r.awaits() {
 		r.instructAhead()
 	}
-	return r.flush()
+	if err := r.flush(); err != nil {
+		return err
+	}
+	return r.finish()
 }
 
 // message adds the message of entries from ≤ i < to.
@@ -206,6 +211,9 @@ func (r *renderer) message(from, to int) error {
 		return err
 	}
 	if out, ok := r.untouched(source, from, to); ok {
+		if kept, err := r.withoutReasoning(&out); err != nil || !kept {
+			return err
+		}
 		return r.add(out, nil, nil)
 	}
 	return r.edited(source, from, to)

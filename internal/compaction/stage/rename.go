@@ -47,7 +47,7 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 	for i := range entries {
 		at, ok := out[i]
 		switch call := p.Other[i]; {
-		case ok && at.Turn == 0 && i >= open && call < 0:
+		case ok && at.Turn == 0 && i >= open && call < 0 && entries[i].Kind == measure.KindCall:
 			delete(out, i)
 		case entries[i].Kind == measure.KindResult && call >= 0:
 			if at, ok := out[int(call)]; ok {

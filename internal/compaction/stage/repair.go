@@ -155,7 +155,7 @@ func (d *Draft) lateResults() []lateResult {
 	other := d.pairing().Other
 	taken := map[measure.Key]bool{} // ids that a call in view has, or a placeholder call will have
 	for i := range d.entries {
-		if e := &d.entries[i]; e.Kind == measure.KindCall {
+		if e := &d.entries[i]; e.Kind == measure.KindCall && !e.Flags.Has(measure.FlagEmpty) {
 			taken[e.Call] = true
 		}
 	}
@@ -163,7 +163,7 @@ func (d *Draft) lateResults() []lateResult {
 	latest := map[measure.Key]int{} // call of each id so far
 	for i := range d.entries {
 		e := &d.entries[i]
-		if e.Kind == measure.KindCall {
+		if e.Kind == measure.KindCall && !e.Flags.Has(measure.FlagEmpty) {
 			latest[e.Call] = i
 		}
 		call, known := latest[e.Call]

@@ -100,6 +100,8 @@ func readAnthropicBlock(w *Reader, p *Part) {
 		w.text(p, thinking)
 	case "redacted_thinking":
 		p.Kind = PartThinking
+	case "compaction": // what came before is in it: its message stays
+		p.Locked, w.pin = true, true
 	case "document":
 		p.Kind, p.Papers = PartImage, 1
 	case "image":

@@ -14,13 +14,14 @@ type Demands struct {
 	Drops      []string // members of an assistant's message that it refuses; see [RefusesReasoning]
 	IDs        IDs      // of calls
 	UniqueIDs  bool     // refuses an id that another call of the history has
+	Bridges    bool     // refuses a user's message behind a tool's; see [Bridges]
 	NoPrefill  bool     // refuses a history that ends with an assistant's words; see [RefusesPrefill]
 }
 
 // Equal reports whether two providers demand the same.
 func (d Demands) Equal(x Demands) bool {
 	same := slices.Equal(d.Drops, x.Drops)
-	return same && d.Alternates == x.Alternates && d.Reasons == x.Reasons && d.IDs == x.IDs && d.UniqueIDs == x.UniqueIDs && d.NoPrefill == x.NoPrefill
+	return same && d.Alternates == x.Alternates && d.Reasons == x.Reasons && d.IDs == x.IDs && d.UniqueIDs == x.UniqueIDs && d.Bridges == x.Bridges && d.NoPrefill == x.NoPrefill
 }
 
 // MaxMarks is how many marks for a provider's cache a call may have, those of its system prompt
@@ -34,7 +35,7 @@ const MaxMarks = 4
 func DemandsOf[F ~string](dialect F, provider, model string) Demands {
 	p, name := squeeze(provider), strings.ToLower(model)
 	claude := strings.Contains(name, "claude") || p == "anthropic" && dialect != "gemini"
-	d := Demands{Alternates: slices.Contains(alternating, p), NoPrefill: RefusesPrefill(provider, model)}
+	d := Demands{Alternates: slices.Contains(alternating, p), Bridges: Bridges(provider), NoPrefill: RefusesPrefill(provider, model)}
 	switch dialect {
 	case "anthropic":
 		d.IDs, d.UniqueIDs = IDs{Plain: true}, true
@@ -43,12 +44,12 @@ func DemandsOf[F ~string](dialect F, provider, model string) Demands {
 	case "openai-responses":
 		d.IDs.Max = longID
 	case "gemini":
-		d.NoPrefill = true
+		d.NoPrefill, d.Alternates = true, false
 	case "openai":
 		d.Reasons, d.Drops = DemandsReasoning(provider, model), RefusesReasoning(provider)
 		fallthrough
 	default:
-		d.IDs, d.UniqueIDs = idsOf(p, name, claude), claude || strings.Contains(p, "bedrock")
+		d.IDs, d.UniqueIDs = idsOf(p, name, claude), dialect != "openai" && (claude || strings.Contains(p, "bedrock"))
 	}
 	return d
 }
@@ -97,4 +98,12 @@ func RefusesPrefill(provider, model string) bool {
 	}
 	_, v, ok := versionOf(name)
 	return !ok || v.after(lastPrefill)
+}
+
+// Bridges reports whether a provider refuses a message of the user behind one of a tool, without
+// one of the assistant between them. Source, read 2026-11: github.com/mistralai/mistral-common,
+// validator.py, and the text of the 400, "Unexpected role 'user' after role 'tool'"
+// (datapizza-labs/datapizza-ai/issues/98, avante-corp/avante.nvim/pull/2695).
+func Bridges(provider string) bool {
+	return slices.Contains([]string{"mistral", "mistralai"}, squeeze(provider))
 }

@@ -23,15 +23,19 @@ var chat = []string{openai, aiSDK, neurolink}
 // Demanded lists these rules.
 var Demanded = []DemandedRule{
 	{
-		Rule{"roles_alternate", "no two messages of the user, or of the assistant, in a row"}, chat,
+		Rule{"roles_alternate", "no two messages of the user, or of the assistant, in a row"}, append([]string{responses}, chat...),
 		func(c *Call) bool { return c.Demands.Alternates }, (*checker).alternating,
+	},
+	{
+		Rule{"user_after_tool", "a message of the assistant is between a tool's and a user's"}, chat,
+		func(c *Call) bool { return c.Demands.Bridges }, (*checker).bridged,
 	},
 	{
 		Rule{"call_id", "an id of a call has the length and signs that the provider takes"}, chat,
 		func(c *Call) bool { return c.Demands.IDs != traits.IDs{} }, (*checker).formed,
 	},
 	{
-		Rule{"duplicate_call_id", "no two calls of a history share an id"}, chat,
+		Rule{"duplicate_call_id", "no two calls of a history share an id"}, []string{aiSDK, neurolink},
 		func(c *Call) bool { return c.Demands.UniqueIDs }, (*checker).unique,
 	},
 	{
@@ -184,11 +188,21 @@ func list(raw codec.Raw) []codec.Raw {
 func (c *checker) alternating(call *Call, messages []outline) {
 	before := ""
 	for i, m := range messages {
-		alone := call.Format == neurolink && len(m.calls) > 0 // a call is a message of its own
+		alone := call.Format == responses || call.Format == neurolink && len(m.calls) > 0 // an item, a call is one of several messages
 		if m.role == before && (m.role == "user" || m.role == "assistant" && !alone) {
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
 		before = m.role
+	}
+}
+
+func (c *checker) bridged(_ *Call, messages []outline) {
+	tool := false
+	for i, m := range messages {
+		if tool && m.role == "user" {
+			c.report("user_after_tool", i, "a tool's message is before a user's")
+		}
+		tool = len(m.results) > 0 || tool && m.role == "system"
 	}
 }
 

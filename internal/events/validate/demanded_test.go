@@ -2,6 +2,7 @@ package validate
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"compactd/internal/events/codec"
@@ -31,30 +32,33 @@ func TestDemanded(t *testing.T) {
 		system          string
 		history         []string
 	}{
-		"openai roles_alternate":      {provider: "mistral", history: []string{user, user}},
-		"ai-sdk roles_alternate":      {provider: "perplexity", history: []string{user, assistant, assistant}},
-		"neurolink roles_alternate":   {provider: "ollama", history: []string{user, user}},
-		"openai call_id":              {provider: "mistral", history: []string{user, call, result}},
-		"ai-sdk call_id":              {provider: "mistral", history: []string{user, aCall, aResult}},
-		"neurolink call_id":           {provider: "mistral", history: []string{user, nCall, nResult}},
-		"openai duplicate_call_id":    {model: "anthropic/claude-opus-5", history: []string{user, call, result, call, result}},
-		"ai-sdk duplicate_call_id":    {provider: "anthropic", history: []string{user, aCall, aResult, aCall, aResult}},
-		"neurolink duplicate_call_id": {provider: "bedrock", history: []string{user, nCall, nResult, assistant, nCall, nResult}},
-		"openai reasoning_absent":     {provider: "deepseek", history: []string{user, call, result}},
-		"openai reasoning_refused":    {provider: "groq", history: []string{user, `{"role":"assistant","content":"b","reasoning_content":"c"}`}},
-		"anthropic cache_marks":       {system: `[` + mark + `]`, history: []string{`{"role":"user","content":[` + mark + "," + mark + "," + mark + "," + mark + `]}`}},
-		"openai cache_marks":          {history: []string{`{"role":"user","content":[` + mark + "," + mark + "," + mark + "," + mark + "," + mark + `]}`}},
-		"ai-sdk cache_marks":          {history: []string{`{"role":"user","content":[` + aMark + "," + aMark + "," + aMark + "," + aMark + "," + aMark + `]}`}},
-		"bedrock cache_marks":         {history: []string{`{"role":"user","content":[{"text":"a"},` + bMark + "," + bMark + "," + bMark + "," + bMark + "," + bMark + `]}`}},
-		"anthropic final_thinking":    {sent: true, history: []string{user, `{"role":"assistant","content":[{"type":"text","text":"b"},{"type":"thinking","thinking":"x","signature":"s"}]}`, user}},
-		"bedrock final_thinking":      {sent: true, history: []string{bUser, `{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"x"}}}]}`, bUser}},
-		"anthropic prefill":           {sent: true, model: "claude-opus-5", history: []string{user, assistant}},
-		"bedrock prefill":             {sent: true, model: "claude-opus-5", history: []string{bUser, `{"role":"assistant","content":[{"text":"b"}]}`}},
-		"openai prefill":              {sent: true, provider: "perplexity", history: []string{user, assistant}},
-		"ai-sdk prefill":              {sent: true, provider: "anthropic", history: []string{user, assistant}},
-		"neurolink prefill":           {sent: true, provider: "perplexity", history: []string{user, assistant}},
-		"gemini prefill":              {sent: true, history: []string{`{"role":"user","parts":[{"text":"a"}]}`, `{"role":"model","parts":[{"text":"b"}]}`}},
-		"bedrock tools_absent":        {sent: true, history: []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`}},
+		"openai roles_alternate":           {provider: "mistral", history: []string{user, user}},
+		"openai-responses roles_alternate": {provider: "ollama", history: []string{user, user}},
+		"ai-sdk roles_alternate":           {provider: "perplexity", history: []string{user, assistant, assistant}},
+		"neurolink roles_alternate":        {provider: "ollama", history: []string{user, user}},
+		"openai user_after_tool":           {provider: "mistral", history: []string{user, strings.ReplaceAll(call, "call_1", "call00001"), strings.ReplaceAll(result, "call_1", "call00001"), user}},
+		"ai-sdk user_after_tool":           {provider: "mistral", history: []string{user, strings.ReplaceAll(aCall, "call_1", "call00001"), strings.ReplaceAll(aResult, "call_1", "call00001"), user}},
+		"neurolink user_after_tool":        {provider: "mistral", history: []string{user, strings.ReplaceAll(nCall, "call_1", "call00001"), strings.ReplaceAll(nResult, "call_1", "call00001"), user}},
+		"openai call_id":                   {provider: "mistral", history: []string{user, call, result}},
+		"ai-sdk call_id":                   {provider: "mistral", history: []string{user, aCall, aResult}},
+		"neurolink call_id":                {provider: "mistral", history: []string{user, nCall, nResult}},
+		"ai-sdk duplicate_call_id":         {provider: "anthropic", history: []string{user, aCall, aResult, aCall, aResult}},
+		"neurolink duplicate_call_id":      {provider: "bedrock", history: []string{user, nCall, nResult, assistant, nCall, nResult}},
+		"openai reasoning_absent":          {provider: "deepseek", history: []string{user, call, result}},
+		"openai reasoning_refused":         {provider: "groq", history: []string{user, `{"role":"assistant","content":"b","reasoning_content":"c"}`}},
+		"anthropic cache_marks":            {system: `[` + mark + `]`, history: []string{`{"role":"user","content":[` + mark + "," + mark + "," + mark + "," + mark + `]}`}},
+		"openai cache_marks":               {history: []string{`{"role":"user","content":[` + mark + "," + mark + "," + mark + "," + mark + "," + mark + `]}`}},
+		"ai-sdk cache_marks":               {history: []string{`{"role":"user","content":[` + aMark + "," + aMark + "," + aMark + "," + aMark + "," + aMark + `]}`}},
+		"bedrock cache_marks":              {history: []string{`{"role":"user","content":[{"text":"a"},` + bMark + "," + bMark + "," + bMark + "," + bMark + "," + bMark + `]}`}},
+		"anthropic final_thinking":         {sent: true, history: []string{user, `{"role":"assistant","content":[{"type":"text","text":"b"},{"type":"thinking","thinking":"x","signature":"s"}]}`, user}},
+		"bedrock final_thinking":           {sent: true, history: []string{bUser, `{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"x"}}}]}`, bUser}},
+		"anthropic prefill":                {sent: true, model: "claude-opus-5", history: []string{user, assistant}},
+		"bedrock prefill":                  {sent: true, model: "claude-opus-5", history: []string{bUser, `{"role":"assistant","content":[{"text":"b"}]}`}},
+		"openai prefill":                   {sent: true, provider: "perplexity", history: []string{user, assistant}},
+		"ai-sdk prefill":                   {sent: true, provider: "anthropic", history: []string{user, assistant}},
+		"neurolink prefill":                {sent: true, provider: "perplexity", history: []string{user, assistant}},
+		"gemini prefill":                   {sent: true, history: []string{`{"role":"user","parts":[{"text":"a"}]}`, `{"role":"model","parts":[{"text":"b"}]}`}},
+		"bedrock tools_absent":             {sent: true, history: []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`}},
 	}
 	for _, r := range Demanded {
 		for _, dialect := range r.Dialects {

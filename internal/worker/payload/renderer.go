@@ -133,7 +133,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 	history, changes, err = compaction.RenderListed(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 	if err == nil {
 		sendable(v.Format, history)
-		err = check(v.Format, history, messages)
+		err = check(v, history, messages)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -196,7 +196,7 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.
 	}
 	if changed && !partly { // else it is the caller's own
 		sendable(v.Format, history)
-		err = check(v.Format, history, messages)
+		err = check(v, history, messages)
 	}
 	return out, err
 }
