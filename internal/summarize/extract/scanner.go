@@ -115,7 +115,7 @@ func (s *scanner) answered(id string) *call {
 // count notes the files of a call: of a failed one, those it used all the same.
 func (s *scanner) count(c *call, done bool) {
 	for _, u := range c.uses {
-		if done || u.certain {
+		if done || u.Certain {
 			s.use(u, c.turn)
 		}
 	}
