@@ -2,8 +2,11 @@ package summarize_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -146,5 +149,37 @@ func checkRecord(t *testing.T, record []events.RecordLine, most int) {
 	}
 	if n > most || n < most/2 {
 		t.Errorf("%d units of at most %d", n, most)
+	}
+}
+
+// C6: files that harnesses read and change by a shell, a patch or an editor are in the record,
+// relative ones too, and what only looks like a file is not.
+func TestRecordOfShellAndPatches(t *testing.T) {
+	var messages []summarize.Message
+	for i, c := range []struct{ tool, args string }{
+		{"bash", `{"command":"cat src/app.py && sed -i 's/a/b/' src/changed.py && pytest > out.log"}`},
+		{"exec_command", `{"cmd":"head -20 README.md; mv docs/old.md docs/new.md","workdir":"/repo"}`},
+		{"apply_patch", `"*** Begin Patch\n*** Update File: lib/a.rs\n@@\n*** Add File: lib/b.rs\n+x\n*** End Patch"`},
+		{"str_replace_based_edit_tool", `{"command":"view","path":"/abs/viewed.go"}`},
+		{"str_replace_based_edit_tool", `{"command":"insert","path":"/abs/inserted.go","insert_line":3}`},
+		{"read_many_files", `{"paths":["m/one.ts","m/two.ts"]}`},
+		{"bash", `{"command":"curl https://example.com/no.txt --max-time 5; grep -rn 'x > no.txt' . ; cat <<EOF\ncat no.txt\nEOF"}`},
+	} {
+		messages = append(messages, summarize.Message{Turn: int64(i + 1), Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
+			{Kind: events.PartCall, CallID: c.tool + string(rune('a'+i)), Tool: c.tool, Args: events.Raw(c.args)},
+		}}})
+	}
+	got := map[events.RecordKind][]string{}
+	for _, r := range extract.Record(summarize.Input{Messages: messages, MaxUnits: 20_000}) {
+		got[r.Kind] = append(got[r.Kind], r.Text)
+	}
+	for _, all := range got {
+		slices.Sort(all)
+	}
+	if diff := cmp.Diff([]string{"/abs/inserted.go", "docs/new.md", "docs/old.md", "lib/a.rs", "lib/b.rs", "out.log", "src/changed.py"}, got[events.RecordPathChanged]); diff != "" {
+		t.Errorf("changed: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"/abs/viewed.go", "README.md", "m/one.ts", "m/two.ts", "src/app.py"}, got[events.RecordPathRead]); diff != "" {
+		t.Errorf("read: %s", diff)
 	}
 }

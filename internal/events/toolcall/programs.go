@@ -197,6 +197,9 @@ func (p *parser) shell(words []word) {
 		}
 		if w.text[1] != '-' && strings.HasSuffix(w.text, "c") && i+1 < len(words) {
 			if p.depth < maxDepth && !words[i+1].dynamic {
+				if strings.Contains(words[i+1].text, patchBegin) {
+					patch(words[i+1].text, true, p.add)
+				}
 				inner := parser{add: p.add, depth: p.depth + 1, dir: p.dir}
 				inner.read(words[i+1].text)
 				inner.end(true)

@@ -161,7 +161,7 @@ func patch(s string, certain bool, add func(Use)) {
 	}
 	for l := range strings.Lines(s) {
 		for _, head := range patchHeads {
-			if path, ok := strings.CutPrefix(strings.TrimLeft(l, " \t"), head); ok {
+			if path, ok := strings.CutPrefix(l, head); ok {
 				add(Use{strings.TrimSpace(path), true, certain})
 			}
 		}
@@ -255,6 +255,9 @@ func run(args codec.Raw, add func(Use)) {
 			}
 			p := parser{add: add}
 			for _, s := range all {
+				if strings.HasPrefix(s, patchBegin) {
+					patch(s, false, add)
+				}
 				p.words = append(p.words, word{text: s, quoted: true})
 			}
 			p.end(true)
