@@ -90,6 +90,9 @@ func Scan(in *summarize.Input) *Digest {
 			}
 		}
 		s.tools(m)
+		if i+1 < len(in.Messages) {
+			s.block(m, &in.Messages[i+1])
+		}
 	}
 	s.finish()
 	for _, m := range written[max(0, len(written)-maxWork):] {
