@@ -400,6 +400,9 @@ func (s *script) call(line string) (call, map[string]string) {
 			in[k] = n
 		}
 	}
+	if opt["command"] != "" {
+		in["command"] = strings.ReplaceAll(opt["command"], "!", " ")
+	}
 	s.called++
 	c := call{id: opt["id"], tool: tool, args: string(raws(in)[0])}
 	if c.id == "" && !s.noIDs {

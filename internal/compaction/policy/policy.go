@@ -141,7 +141,7 @@ func (p *Policy) fitPrepare(off bool) {
 	case off:
 		p.Summarize.Prepare = min(p.Threshold, measure.Million)
 	case p.spans() && (p.Summarize.Prepare <= p.Target || p.preparesNone()):
-		p.Summarize.Prepare = p.Target + (p.Threshold-p.Target)/2
+		p.Summarize.Prepare = p.Target + (p.Threshold-p.Target+1)/2
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/toolcall"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
 )
@@ -89,6 +90,9 @@ func Scan(in *summarize.Input) *Digest {
 			}
 		}
 		s.tools(m)
+		if i+1 < len(in.Messages) {
+			s.block(m, &in.Messages[i+1])
+		}
 	}
 	s.finish()
 	for _, m := range written[max(0, len(written)-maxWork):] {
@@ -285,15 +289,15 @@ func (d *Digest) list(tasks []task, turn int64) {
 }
 
 // use notes a use of a file.
-func (d *Digest) use(u use, turn int64) {
-	f := d.byPath[u.path]
+func (d *Digest) use(u toolcall.Use, turn int64) {
+	f := d.byPath[u.Path]
 	if f == nil {
-		f = &file{path: u.path}
-		d.byPath[u.path] = f
+		f = &file{path: u.Path}
+		d.byPath[u.Path] = f
 		d.files = append(d.files, f)
 	}
 	span := &f.read
-	if u.changed {
+	if u.Changed {
 		span = &f.changed
 	}
 	*span = JoinTurns(*span, [2]int64{turn, turn})
