@@ -349,7 +349,7 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
 	x.budgetAlone(out)
 	if t != nil {
-		out.Count, out.Hash = int64(n), t.whole
+		out.Count, out.Hash = int64(x.until), t.whole
 	}
 	if x.in.Form == events.FormMessages {
 		out.Parts, out.Messages = nil, x.in.Messages
