@@ -397,10 +397,16 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		if err != nil {
 			return nil, err
 		}
+		turns, same := min(k.Turns, len(st.chain)), false
 		if err := x.inspect(func(l *compaction.Ledger) {
-			view, out.Budget = l.WithTail(x.config, out.Generation, int64(min(k.Turns, len(st.chain))), messages, tailSeq)
+			if same = st.begins(l, turns) && out.Generation <= l.Generation(); same {
+				view, out.Budget = l.WithTail(x.config, out.Generation, int64(turns), messages, tailSeq)
+			}
 		}); err != nil {
 			return nil, err
+		}
+		if !same {
+			return nil, errStale
 		}
 	}
 	made, err := x.outputs(ctx, st, view, have)
@@ -476,6 +482,12 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		syncing.Find(h, h.Lead, h.Lead+k.View, out[:found])
 	}
 	return out, nil
+}
+
+// begins reports whether a session still has its first turns.
+func (st *state) begins(l *compaction.Ledger, turns int) bool {
+	seqs := l.TurnSeqs()
+	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == compaction.Seq(st.chain[turns-1].Seq))
 }
 
 // own are the messages of the caller from ≤ i < to.
