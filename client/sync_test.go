@@ -72,7 +72,7 @@ func TestSync(t *testing.T) {
 		t.Errorf("after a refusal: %+v, %v", fits, err)
 	}
 	var bad *Error
-	_, err = c.Sync(ctx, name, Sync{Messages: []any{user("a conversation of another agent, which has nothing of it")}})
+	_, err = c.Sync(ctx, name, Sync{OnDivergence: "refuse", Messages: []any{user("a conversation of another agent, which has nothing of it")}})
 	if !errors.As(err, &bad) || bad.Code != "other_history" {
 		t.Errorf("another conversation: %v", err)
 	}
