@@ -11,14 +11,16 @@
 // # Terms
 //
 // The base of a turn is the session that it was computed on: a number of turns and their digest.
-// A sync is late when its turn was not decided in its time. See docs/adr/0031.
+// A sync is late when its turn was not decided in its time. See docs/adr/0031. A history that is
+// another one in each request is fitted: answered by the request alone, without being recorded.
 //
 // # Guarantees
 //
 //   - A turn names its base, so that a sync on an older session retracts no turn of another caller.
 //   - Its id follows from session, base and content: a retry, here or at another worker, is the
 //     same event.
-//   - An answer rests on what is committed.
+//   - An answer rests on what is committed, or on its request alone.
+//   - The budget of an answer counts all that is sent, also what no log has.
 //   - A dry run publishes nothing.
 //
 // The simulation of package partition runs this code with crashes at every step.
