@@ -363,10 +363,22 @@ func (a *Alone) Ratio() PPM { return a.ledger.usage.ratio() }
 // Beside counts messages that follow all turns, with each of them: see [Alone.End]. Each
 // decision leaves room for them.
 func (a *Alone) Beside(tail []events.Message) {
-	for _, e := range a.measure(tail) {
-		a.beside += a.ledger.cache.rate.Entry(&e)
-	}
+	a.beside = a.Cost(tail)
 	a.ledger.usage.Correction = a.ledger.usage.scaled(a.beside)
+}
+
+// Cost is our estimate of messages, without what a provider's counts correct.
+func (a *Alone) Cost(messages []events.Message) (sum Tokens) {
+	for _, e := range a.measure(messages) {
+		sum += a.ledger.cache.rate.Entry(&e)
+	}
+	return sum
+}
+
+// Room is the cost of a history below which nothing is decided.
+func (a *Alone) Room() Tokens {
+	l := a.ledger
+	return l.availableFor(l.cache.thresholds.Trigger-1) - l.cache.rate.PerConversation
 }
 
 // measure lists the entries of a turn.

@@ -403,7 +403,7 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
 	x.budgetAlone(out)
 	if t != nil {
-		out.Count, out.Hash, x.gave.whole = int64(n), t.whole, t.whole
+		out.Count, out.Hash, x.gave.whole = int64(x.until), t.whole, t.whole
 	}
 	if x.in.Form == events.FormMessages {
 		out.Parts, out.Messages = nil, x.written(x.in.Messages)
@@ -481,10 +481,16 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		if err != nil {
 			return nil, err
 		}
+		turns, same := min(k.Turns, len(st.chain)), false
 		if err := x.inspect(func(l *compaction.Ledger) {
-			view, out.Budget = l.WithTail(x.config, out.Generation, int64(min(k.Turns, len(st.chain))), messages, tailSeq)
+			if same = st.begins(l, turns) && out.Generation <= l.Generation(); same {
+				view, out.Budget = l.WithTail(x.config, out.Generation, int64(turns), messages, tailSeq)
+			}
 		}); err != nil {
 			return nil, err
+		}
+		if !same {
+			return nil, errStale
 		}
 	}
 	made, err := x.outputs(ctx, st, view, have)
@@ -566,6 +572,12 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		syncing.Find(h, h.Lead, h.Lead+k.View, out[:found])
 	}
 	return out, nil
+}
+
+// begins reports whether a session still has its first turns.
+func (st *state) begins(l *compaction.Ledger, turns int) bool {
+	seqs := l.TurnSeqs()
+	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == compaction.Seq(st.chain[turns-1].Seq))
 }
 
 // own are the messages of the caller from ≤ i < to.

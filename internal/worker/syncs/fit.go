@@ -1,6 +1,7 @@
 package syncs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	tail := x.until
 	alone.Beside(messages[tail:])
 	starts := []int{} // of the turns, and of the tail
-	for from := h.Lead; from < tail; {
+	for from := x.begin(alone, messages[:tail]); from < tail; {
 		to := syncing.TurnEnd(messages[:tail], from)
 		starts = append(starts, from)
 		alone.Add(messages[from:to])
@@ -69,6 +70,39 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	}
 	return out, x.put(out, outputs, view, at)
 }
+
+// begin is the index from which on a history is sent. One that does not begin with a prompt has
+// lost its oldest messages, and loses more with each call: where it is too long it is cut at the
+// turn whose digest is the greatest of those that leave enough, so that the next call, which
+// begins later, is mostly cut at the same one.
+func (x *request) begin(alone *compaction.Alone, messages []events.Message) int {
+	lead := x.history.Lead
+	if lead == len(messages) || messages[lead].Role == events.RoleUser && !slices.ContainsFunc(messages[lead].Parts, isResult) {
+		return lead
+	}
+	most := alone.Room()
+	if alone.Cost(messages[lead:]) <= most {
+		return lead
+	}
+	var best events.Digest
+	at, rest := lead, compaction.Tokens(0)
+	for to := len(messages); to > lead; {
+		from := to - 1
+		for from > lead && (messages[from].Role != events.RoleAssistant || messages[from-1].Role == events.RoleAssistant) {
+			from--
+		}
+		if rest += alone.Cost(messages[from:to]); rest > most {
+			break
+		}
+		if d := x.format.DigestOf(x.history.Messages[from : from+1]); rest > most/2 && bytes.Compare(d[:], best[:]) > 0 {
+			best, at = d, from
+		}
+		to = from
+	}
+	return at
+}
+
+func isResult(p events.Part) bool { return p.Kind == events.PartResult }
 
 // answerUntil answers a history whose end is not published. Where the two do not fit together, the
 // history is fitted alone.

@@ -64,7 +64,7 @@ type watch struct {
 
 // stays looks at the part again, and reports whether it was the same so many times.
 func (w *watch) stays(h *syncing.History, after int) bool {
-	if w.to == 0 || w.to > h.Len() {
+	if w.to == 0 || w.to > h.Len() || w.from < h.Before {
 		return false
 	}
 	switch grew := h.Len() > w.length; {
@@ -115,8 +115,11 @@ func (u *stability) differs(a events.Address, h *syncing.History, index, end int
 		}
 		if x.tails >= tailAfter { // the session ends before it
 			x.tail = min(x.tail+end-index, 2*maxTail)
-		} else if end-index <= maxTail && h.Len() > end {
-			x.tails, x.tail = x.tails+1, end-index
+		} else {
+			x.watch = watch{}
+			if end-index <= maxTail && h.Len() > end {
+				x.tails, x.tail = x.tails+1, end-index
+			}
 		}
 		x.index, x.times = index, 0
 	} else {
