@@ -107,7 +107,8 @@ func unlisted(t *rapid.T, a *agent, v *compaction.View, listed func(measure.Entr
 }
 
 // A call that compactd makes, for a result whose call never came, has reasoning where the provider
-// demands it; elsewhere it has none. A call that the agent sent without stays so.
+// demands it; elsewhere it has none. So has a call that the agent sent without, beside others of a
+// model that thinks.
 func TestMadeCallReasons(t *testing.T) {
 	for provider, model := range map[string]string{"deepseek": "m", "moonshotai": "m", "openrouter": "moonshotai/kimi-k2-thinking", "openai": "m"} {
 		a := newAgent(t, defaultConfig(t))
@@ -136,8 +137,18 @@ func TestMadeCallReasons(t *testing.T) {
 		)
 		a.publish(object{"turn": 2, "messages": sent})
 		view, _, _ = a.ledger.View()
-		if raw, err = a.render(view); err != nil || len(raw) < len(sent) || lines(raw[len(raw)-len(sent):]) != lines(sent) {
-			t.Errorf("%s: %v, the agent's own calls came back as\n%s", provider, err, lines(raw))
+		if raw, err = a.render(view); err != nil || len(raw) < len(sent) {
+			t.Fatalf("%s: %v, the agent's own calls came back as\n%s", provider, err, lines(raw))
+		}
+		tail := raw[len(raw)-len(sent):]
+		if has := strings.Contains(string(tail[3]), `"reasoning_content":" "`); has != (provider != "openai") {
+			t.Errorf("%s: reasoning %t in %s", provider, has, tail[3])
+		}
+		if refused := strict.Refuse(strict.Call{Provider: provider, Model: model, Messages: jsonOf(raw)}); len(refused) > 0 {
+			t.Errorf("%s: %v in\n%s", provider, refused, lines(raw))
+		}
+		if tail[3] = sent[3]; lines(tail) != lines(sent) {
+			t.Errorf("%s: the agent's own messages came back as\n%s", provider, lines(tail))
 		}
 	}
 }

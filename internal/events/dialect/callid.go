@@ -38,10 +38,14 @@ func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 	}
 	switch {
 	case inContent && blocks.Kind() == '[':
-		list := make([]Raw, len(m.Parts)) // a part for each block
+		list := make([]Raw, 0, len(m.Parts)) // a part for each block, and the mark behind it
 		for i := range m.Parts {
-			if list[i] = m.Parts[i].Raw; m.Parts[i].Kind == PartOther {
-				list[i] = approvalWithID(list[i], renamed)
+			p := &m.Parts[i]
+			if p.Kind == PartOther {
+				p.Raw = approvalWithID(p.Raw, renamed)
+			}
+			if list = append(list, p.Raw); p.Mark != nil {
+				list = append(list, p.Mark)
 			}
 		}
 		ms = codec.SetMember(ms, content, codec.WriteArray(list))
