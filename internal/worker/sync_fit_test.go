@@ -134,7 +134,7 @@ func (a *fitAgent) sync(more string) events.SyncResponse {
 	if bad := validate.Messages(a.wire.format, a.sent); len(bad) > 0 {
 		a.t.Fatalf("%v\n%s", bad, a.sent)
 	}
-	call := strict.Call{Provider: a.wire.provider, Model: a.wire.model}
+	call := strict.Call{Provider: a.wire.provider, Model: a.wire.model, Format: string(a.wire.format)}
 	for _, m := range a.sent {
 		call.Messages = append(call.Messages, json.RawMessage(m))
 	}
@@ -244,6 +244,9 @@ func TestSyncFitRestarts(t *testing.T) {
 			out := a.sync("")
 			if recorded++; !out.Recorded {
 				recorded = 0
+				if name == "head" { // which is a branch when it comes again
+					continue
+				}
 				if again := a.sync(""); again.View != out.View || again.Recorded {
 					t.Fatalf("%s: call %d: %s, then %s", name, i, out.View, again.View)
 				}

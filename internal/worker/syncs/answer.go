@@ -413,6 +413,7 @@ func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 
 func (x *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
+	x.raised = st.raised
 	return &events.SyncResponse{
 		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: viewName(st),
 		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
@@ -422,11 +423,11 @@ func (x *request) response(st *state, count int) *events.SyncResponse {
 
 // finish states of an answer that it does not fit, and withholds the name of a view that was
 // refused: it is given once.
-func (x *request) finish(st *state, out *events.SyncResponse) {
+func (x *request) finish(out *events.SyncResponse) {
 	if out.Need != "" {
 		return
 	}
-	if st.raised {
+	if x.raised {
 		out.Warnings = append(out.Warnings, warningOf(events.CodeWindowRaised))
 	}
 	refused := x.refused != "" && out.View == x.refused

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/syncing"
 )
 
 // lineage has a branch answer a history that is no edit of the session's: one that the session
@@ -25,15 +26,12 @@ func (x *request) lineage(ctx context.Context, st *state, at int, root bool) (*e
 	case !root:
 		return nil, nil //nolint:nilnil // an edit
 	case x.in.DryRun:
-	case !x.heads.settled(x.address, x.rootDigest(), st.branched > st.last.Seq):
+	case x.fittedBefore(): // it comes again for its refusal
+		return x.fit(ctx, st)
+	case !x.heads.settled(x.address, x.history, st.branched > st.last.Seq):
 		return x.fit(ctx, st)
 	}
 	return x.branch(ctx, st, at)
-}
-
-// rootDigest is that of the first message that is no instruction.
-func (x *request) rootDigest() events.Digest {
-	return x.format.DigestOf(x.history.From(x.history.Lead)[:1])
 }
 
 // branchName names the branch that a history belongs to which differs at an index. It follows
@@ -57,18 +55,23 @@ func (x *request) hasBranch(st *state, at int) (has bool, err error) {
 	return has || x.heads.branched(x.address, id), err
 }
 
-// retracted reports whether the history is one that the session had before: it goes on, behind
-// what both have, as a turn that was retracted.
+// retracted reports whether the history is one that the session had before: behind a turn that
+// both have it goes on, over where it differs, as a turn that was retracted.
 func (x *request) retracted(st *state, at int) bool {
 	var base events.Digest
-	if x.known.Turns > 0 {
-		base = st.chain[x.known.Turns-1].Whole
+	for turn := 0; turn <= x.known.Turns; turn++ {
+		from := x.known.Index(events.Start(st.chain, turn))
+		if from >= x.history.Before && slices.ContainsFunc(st.retracted, func(r compaction.Retracted) bool {
+			to := from + int(r.Messages)
+			return r.Base == base && at < to && to <= x.history.Len() && x.format.DigestOf(x.history.From(from)[:r.Messages]) == r.First
+		}) {
+			return true
+		}
+		if turn < len(st.chain) {
+			base = st.chain[turn].Whole
+		}
 	}
-	rest := x.history.From(x.known.At)
-	return slices.ContainsFunc(st.retracted, func(r compaction.Retracted) bool {
-		n := int(r.Messages)
-		return r.Base == base && at < x.known.At+n && n <= len(rest) && x.format.DigestOf(rest[:n]) == r.First
-	})
+	return false
 }
 
 // fitsPrefix reports whether the messages can be what follows the prefix.
@@ -142,10 +145,28 @@ type heads struct {
 }
 
 type head struct {
-	roots    []events.Digest // that came and are not recorded, the oldest first
-	branches []string        // ids, the oldest first
-	row      bool            // the last request had a new root
+	roots    []root   // that came and are not recorded, the oldest first
+	branches []string // ids, the oldest first
+	row      bool     // the last request had a new root
 	last     time.Time
+}
+
+// root is a history that came with a new root: digests of its first message that is no
+// instruction, and of all its messages from there on.
+type root struct {
+	first, whole events.Digest
+	messages     int
+}
+
+func rootOf(h *syncing.History) root {
+	own := h.From(h.Lead)
+	return root{h.Format.DigestOf(own[:1]), h.Format.DigestOf(own), len(own)}
+}
+
+// begins reports whether a history begins with that one: it came again, or went on.
+func (r *root) begins(h *syncing.History, first events.Digest) bool {
+	own := h.From(h.Lead)
+	return r.first == first && r.messages <= len(own) && h.Format.DigestOf(own[:r.messages]) == r.whole
 }
 
 // of returns what is remembered of a session. The caller holds mu.
@@ -162,19 +183,20 @@ func (h *heads) of(a events.Address) *head {
 	return x
 }
 
-// settled reports whether a new root is to be recorded: it is the first in a row, or comes again.
-// after: the session has not gone on since its last branch.
-func (h *heads) settled(a events.Address, root events.Digest, after bool) bool {
+// settled reports whether a history with a new root is to be recorded: it is the first in a row,
+// or comes again. after: the session has not gone on since its last branch.
+func (h *heads) settled(a events.Address, history *syncing.History, after bool) bool {
+	now := rootOf(history)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known := h.all[a] != nil
 	x := h.of(a)
-	if first := !x.row && !(after && !known); first || slices.Contains(x.roots, root) {
-		x.row = true
+	first := !x.row && !(after && !known)
+	x.row = true
+	if first || slices.ContainsFunc(x.roots, func(r root) bool { return r.begins(history, now.first) }) {
 		return true
 	}
-	x.row = true
-	x.roots = append(x.roots[max(0, len(x.roots)+1-maxRoots):], root)
+	x.roots = append(x.roots[max(0, len(x.roots)+1-maxRoots):], now)
 	return false
 }
 

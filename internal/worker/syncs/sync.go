@@ -120,6 +120,7 @@ type request struct {
 	pending  *events.SyncRefused  // the refusal that is to be published; nil for none, or once it is
 	refused  string               // the view that the provider refused, "" for none
 	tried    *events.HistoryEntry // what that led to
+	raised   bool                 // the window is above that of the model, as calls showed
 	ended    uint64               // a turn that began the session, before it ended and is to begin again
 	gave     givenAt
 }
@@ -171,7 +172,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 			out.Warnings = append(out.Warnings, events.WarningOf(events.CodeUnknownModel, unknown))
 		}
 		if err == nil && out.Session == "" {
-			x.finish(st, out)
+			x.finish(out)
 		}
 		return out, err
 	}
