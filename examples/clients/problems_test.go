@@ -35,8 +35,10 @@ func troubles(t *testing.T) []trouble {
 	must(t, closed.Close())
 	all := []trouble{{"away", away, new(atomic.Int64)}}
 	for name, answer := range map[string]http.HandlerFunc{
-		"silent":  func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"refuses": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, 401) },
+		"silent": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"refuses": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, 401)
+		},
 		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "4000")
 			_, _ = w.Write([]byte(`{"v":1,"parts":[`))

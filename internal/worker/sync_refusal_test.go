@@ -179,3 +179,27 @@ func TestSyncRefusalOfAnotherHistory(t *testing.T) {
 		t.Errorf("%+v", a.last)
 	}
 }
+
+// The first that a worker has of a conversation may be that its call was refused: the history is
+// recorded, and the answer fits.
+func TestSyncRefusalComesFirst(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	a := &syncAgent{t: t, env: env, session: "first"}
+	for i := range 8 {
+		a.call(i, 60)
+	}
+	a.add("user", "Go on.")
+	a.sync(0, `,"refused":{"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`)
+	if !a.last.Changed || !a.last.Recorded || a.last.Budget.ContextWindow != 1200 || !a.last.Budget.WithinBudget {
+		t.Errorf("%+v", a.last)
+	}
+	if n := len(env.logged(a.session, events.KindOverflow)); n != 1 {
+		t.Errorf("%d overflows are in the log", n)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}

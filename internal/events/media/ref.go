@@ -123,9 +123,19 @@ var kinds = []struct {
 	begin string
 	kind  string
 }{
-	{0, "\x89PNG\r\n\x1a\n", "image/png"}, {0, "\xff\xd8\xff", "image/jpeg"}, {0, "GIF8", "image/gif"}, {8, "WEBP", "image/webp"},
-	{0, "%PDF-", "application/pdf"}, {8, "WAVE", "audio/wav"}, {0, "ID3", "audio/mpeg"}, {0, "\xff\xfb", "audio/mpeg"},
-	{0, "OggS", "audio/ogg"}, {0, "fLaC", "audio/flac"}, {4, "ftypM4A", "audio/mp4"}, {4, "ftyp", "video/mp4"}, {0, "\x1aE\xdf\xa3", "video/webm"},
+	{0, "\x89PNG\r\n\x1a\n", "image/png"},
+	{0, "\xff\xd8\xff", "image/jpeg"},
+	{0, "GIF8", "image/gif"},
+	{8, "WEBP", "image/webp"},
+	{0, "%PDF-", "application/pdf"},
+	{8, "WAVE", "audio/wav"},
+	{0, "ID3", "audio/mpeg"},
+	{0, "\xff\xfb", "audio/mpeg"},
+	{0, "OggS", "audio/ogg"},
+	{0, "fLaC", "audio/flac"},
+	{4, "ftypM4A", "audio/mp4"},
+	{4, "ftyp", "video/mp4"},
+	{0, "\x1aE\xdf\xa3", "video/webm"},
 }
 
 func (b input) kind() string {

@@ -23,27 +23,33 @@ var chat = []string{openai, aiSDK, neurolink}
 // Demanded lists these rules.
 var Demanded = []DemandedRule{
 	{
-		Rule{"roles_alternate", "no two messages of the user, or of the assistant, in a row"}, append([]string{responses}, chat...),
+		Rule{"roles_alternate", "no two messages of the user, or of the assistant, in a row"},
+		append([]string{responses}, chat...),
 		func(c *Call) bool { return c.Demands.Alternates }, (*checker).alternating,
 	},
 	{
-		Rule{"user_after_tool", "a message of the assistant is between a tool's and a user's"}, chat,
+		Rule{"user_after_tool", "a message of the assistant is between a tool's and a user's"},
+		chat,
 		func(c *Call) bool { return c.Demands.Bridges }, (*checker).bridged,
 	},
 	{
-		Rule{"call_id", "an id of a call has the length and signs that the provider takes"}, chat,
+		Rule{"call_id", "an id of a call has the length and signs that the provider takes"},
+		chat,
 		func(c *Call) bool { return c.Demands.IDs != traits.IDs{} }, (*checker).formed,
 	},
 	{
-		Rule{"duplicate_call_id", "no two calls of a history share an id"}, []string{aiSDK, neurolink},
+		Rule{"duplicate_call_id", "no two calls of a history share an id"},
+		[]string{aiSDK, neurolink},
 		func(c *Call) bool { return c.Demands.UniqueIDs }, (*checker).unique,
 	},
 	{
-		Rule{"reasoning_absent", "a call has the reasoning_content that it came with"}, []string{openai},
+		Rule{"reasoning_absent", "a call has the reasoning_content that it came with"},
+		[]string{openai},
 		func(c *Call) bool { return c.Demands.Reasons }, (*checker).reasoned,
 	},
 	{
-		Rule{"reasoning_refused", "an assistant's message has no member of reasoning that the provider does not know"}, []string{openai},
+		Rule{"reasoning_refused", "an assistant's message has no member of reasoning that the provider does not know"},
+		[]string{openai},
 		func(c *Call) bool { return len(c.Demands.Drops) > 0 }, (*checker).unreasoned,
 	},
 	{
@@ -52,15 +58,18 @@ var Demanded = []DemandedRule{
 		func(c *Call) bool { return true }, (*checker).marks,
 	},
 	{
-		Rule{"final_thinking", "thinking is not the last block of a message"}, []string{anthropic, bedrock},
+		Rule{"final_thinking", "thinking is not the last block of a message"},
+		[]string{anthropic, bedrock},
 		func(c *Call) bool { return c.Sent }, (*checker).finalThinking,
 	},
 	{
-		Rule{"prefill", "a call does not end with words of the assistant"}, []string{anthropic, bedrock, openai, aiSDK, neurolink, gemini},
+		Rule{"prefill", "a call does not end with words of the assistant"},
+		[]string{anthropic, bedrock, openai, aiSDK, neurolink, gemini},
 		func(c *Call) bool { return c.Sent && c.Demands.NoPrefill }, (*checker).prefill,
 	},
 	{
-		Rule{"tools_absent", "tools are defined while there are calls of tools"}, []string{bedrock},
+		Rule{"tools_absent", "tools are defined while there are calls of tools"},
+		[]string{bedrock},
 		func(c *Call) bool { return c.Sent }, (*checker).tools,
 	},
 }

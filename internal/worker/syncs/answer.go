@@ -274,6 +274,19 @@ func (x *request) refusedHere(st *state) bool {
 	return fitted || x.pending.View == "" || st.gave(x.pending.View)
 }
 
+// refuseHere publishes the refusal of a request, if there is one to publish and the session is its
+// own; the session is then to be read again, which the error says.
+func (x *request) refuseHere(ctx context.Context, st *state) error {
+	switch {
+	case x.pending == nil || len(st.chain) == 0:
+		return nil
+	case x.refusedHere(st):
+		return cmp.Or(x.refuse(ctx, st), error(errStale))
+	}
+	x.warn(events.CodeRefusedUnbound, "")
+	return nil
+}
+
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the

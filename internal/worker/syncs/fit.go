@@ -219,13 +219,14 @@ func (x *request) put(out *events.SyncResponse, outputs []syncing.Output, view *
 	return nil
 }
 
-// fittedBefore reports whether the request is about a refused call with a view that no session has.
+// fittedBefore reports whether the request may be about a refused call with a view that no session
+// has.
 func (x *request) fittedBefore() bool {
 	if x.in.Refused == nil {
 		return false
 	}
 	_, ok := readFitted(x.in.Refused.View)
-	return ok
+	return ok || x.in.Refused.View == ""
 }
 
 // sendable prepares outputs for a provider: the caller's own messages where they are whole, and

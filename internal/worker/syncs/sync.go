@@ -240,11 +240,8 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	if !in.DryRun {
 		x.heads.went(x.address)
 	}
-	if x.pending != nil && len(st.chain) > 0 {
-		if x.refusedHere(st) {
-			return nil, cmp.Or(x.refuse(ctx, st), error(errStale))
-		}
-		x.warn(events.CodeRefusedUnbound, "")
+	if err := x.refuseHere(ctx, st); err != nil {
+		return nil, err
 	}
 	x.recorded = int64(t.at)
 	if !in.DryRun {
@@ -279,6 +276,11 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 			out.Count, out.Hash, x.gave.whole = int64(x.until), last.whole, last.whole
 		}
 		return out, err
+	}
+	if len(st.chain) == 0 { // the refused call was made without an answer
+		if err := x.refuseHere(ctx, decided); err != nil {
+			return nil, err
+		}
 	}
 	x.known.Turns, x.known.At = int(last.number), x.until
 	return x.answerUntil(ctx, decided)
