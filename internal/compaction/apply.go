@@ -185,6 +185,10 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	}
 	before := l.cache.visible
 	l.prompts.add(l.LastTurn(), t, generation)
+	based := t.expect != nil && t.usage != nil // its usage is of a call with its base, as that was
+	if based {
+		l.counted(t)
+	}
 	l.format = t.format
 	if t.system != nil {
 		l.system, l.systemSeq = *t.system, t.Seq
@@ -207,11 +211,8 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	}
 	answer := t.answer()
 	for i, e := range t.entries {
-		if i == answer && t.usage != nil {
-			if t.generation <= l.Generation() { // an agent cannot have applied what was not published
-				l.accept(t.usage)
-			}
-			l.anchor(t.usage, t.generation, l.prompt().Total())
+		if i == answer && t.usage != nil && !based {
+			l.counted(t)
 		}
 		e.Turn = uint32(len(l.turns))
 		if e.Kind == measure.KindCall {
@@ -228,6 +229,14 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	}
 	l.growth.add(t.Time, l.cache.visible-before)
 	l.floor()
+}
+
+// counted takes the usage of a turn, which is of the input as it is now.
+func (l *Ledger) counted(t *Turn) {
+	if t.generation <= l.Generation() { // an agent cannot have applied what was not published
+		l.accept(t.usage)
+	}
+	l.anchor(t.usage, t.generation, l.prompt().Total())
 }
 
 // maxNoted bounds how many problems of its turns are reported to an agent.

@@ -251,7 +251,7 @@ func (x *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	if view == nil {
 		return false
 	}
-	sent, err := x.outputs(ctx, st, view, x.known.At)
+	sent, err := x.outputs(ctx, st, view, x.known.At, true)
 	return err == nil && (n == int64(len(sent)) || n == int64(len(sent)+x.history.Lead))
 }
 
@@ -507,7 +507,10 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 			return nil, errStale
 		}
 	}
-	made, err := x.outputs(ctx, st, view, have)
+	made, err := x.outputs(ctx, st, view, have, true)
+	if err == nil && slices.ContainsFunc(syncing.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
+		made, err = x.outputs(ctx, st, view, have, false)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -520,9 +523,14 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	return out, x.put(out, append(outputs, made...), view, at)
 }
 
+// incomplete reports whether a part is a message that was not sent: one of the prefix that goes to
+// another place.
+func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil && p.Message == nil }
+
 // outputs renders a view, with the caller's own messages where it has them: those of the session,
-// and from have on those that no log has.
-func (x *request) outputs(ctx context.Context, st *state, view *compaction.View, have int) ([]syncing.Output, error) {
+// and from have on those that no log has. Of a prefix it has none, but brief takes the messages that
+// nothing edits without their texts.
+func (x *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]syncing.Output, error) {
 	h, k := x.history, x.known
 	turns := min(k.Turns, len(st.chain))
 	viewTurns := 0
@@ -546,7 +554,7 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		switch {
 		case to > h.Len():
 			return nil
-		case from < h.Before && (edited[seq] || x.in.Form == events.FormMessages):
+		case from < h.Before && (!brief || edited[seq] || x.in.Form == events.FormMessages):
 			return nil
 		case from < h.Before: // the caller has them, and nothing changes them
 			return make([]events.Message, to-from)
