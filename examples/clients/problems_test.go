@@ -37,7 +37,7 @@ func troubles(t *testing.T) []trouble {
 	for name, answer := range map[string]http.HandlerFunc{
 		"silent": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"refuses": func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, 401)
+			http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, http.StatusUnauthorized)
 		},
 		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "4000")

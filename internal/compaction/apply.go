@@ -204,7 +204,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 		before = l.cache.visible
 	}
 	if other && !bound && l.bindsThinking() {
-		l.prompts.Since = l.LastTurn()
+		l.prompts.Since = t.since(l.LastTurn())
 	}
 	if t.usage != nil {
 		l.overflows = 0

@@ -3,6 +3,7 @@ package compaction_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +24,7 @@ func sessionFor(t *testing.T, f events.Format, provider, model string, settings 
 			list = append(list, events.Raw(m))
 		}
 		turn["messages"] = list
-		for k, v := range settings {
-			turn[k] = v
-		}
+		maps.Copy(turn, settings)
 		a.publish(turn)
 	}
 	view, _, _ := a.ledger.View()

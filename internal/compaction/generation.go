@@ -226,11 +226,20 @@ func (p *prompts) add(number int64, t *Turn, generation int64) {
 		p.Marks.Tools = t.marks.Tools
 	}
 	if t.system != nil && t.systemKey != p.System {
-		p.System, p.Since = t.systemKey, number
+		p.System, p.Since = t.systemKey, t.since(number)
 	}
 	if t.tools != nil && t.toolsKey != p.Tools {
-		p.Tools, p.Since = t.toolsKey, number
+		p.Tools, p.Since = t.toolsKey, t.since(number)
 	}
+}
+
+// since is the first turn that was made under what a turn sets: itself, or the next one where it
+// names its base, which its messages were made under.
+func (t *Turn) since(number int64) int64 {
+	if t.expect != nil {
+		return number + 1
+	}
+	return number
 }
 
 // retract drops the turns from a number on. What they set stays in force.

@@ -2,6 +2,7 @@ package summarize_test
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,9 +107,7 @@ func TestRulesAreCarriedWhole(t *testing.T) {
 				var previous *events.Summary
 				for g := range c.generations {
 					messages, stated := rulesRange(g+1, c.rules, c.long)
-					for turn, rule := range stated {
-						all[turn] = rule
-					}
+					maps.Copy(all, stated)
 					s, err := writer().Summarize(t.Context(), summarize.Input{Format: events.Anthropic, Messages: messages, Previous: previous, MaxUnits: c.units})
 					if err != nil {
 						t.Fatal(err)

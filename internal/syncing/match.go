@@ -114,14 +114,14 @@ type View struct {
 func NewView(f events.Format, messages []events.Raw, turns int) View {
 	messages = messages[Read(f, messages, 0).Lead:]
 	v := View{Messages: messages, Digest: f.DigestOf(messages), Turns: turns}
-	if sent := placeheld(f, messages); !slices.EqualFunc(sent, messages, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+	if sent := withPlaceholders(f, messages); !slices.EqualFunc(sent, messages, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
 		v.sent = f.DigestOf(sent)
 	}
 	return v
 }
 
-// placeheld lists messages with placeholders for large media.
-func placeheld(f events.Format, messages []events.Raw) []events.Raw {
+// withPlaceholders lists messages with placeholders for large media.
+func withPlaceholders(f events.Format, messages []events.Raw) []events.Raw {
 	out := make([]events.Raw, len(messages))
 	for i, m := range messages {
 		out[i] = f.Sendable(f.Record(m, events.MaxTurnBytes))
@@ -131,7 +131,7 @@ func placeheld(f events.Format, messages []events.Raw) []events.Raw {
 
 // is reports whether messages are a view: each medium that is large is there, or its placeholder.
 func (v *View) is(f events.Format, messages []events.Raw) bool {
-	return f.DigestOf(messages) == v.Digest || v.sent != events.Digest{} && f.DigestOf(placeheld(f, messages)) == v.sent
+	return f.DigestOf(messages) == v.Digest || v.sent != events.Digest{} && f.DigestOf(withPlaceholders(f, messages)) == v.sent
 }
 
 // MatchView compares a history with one that begins with a view.

@@ -15,14 +15,15 @@ import (
 // forkOf is where a session branched off by its first turn in the log.
 func (env *testEnv) forkOf(session string) *events.Fork {
 	env.t.Helper()
-	for _, data := range env.logged(session, events.KindTurn) {
-		turn, err := events.DecodeTurn(data)
-		if err != nil {
-			env.t.Fatal(err)
-		}
-		return turn.Fork
+	turns := env.logged(session, events.KindTurn)
+	if len(turns) == 0 {
+		return nil
 	}
-	return nil
+	turn, err := events.DecodeTurn(turns[0])
+	if err != nil {
+		env.t.Fatal(err)
+	}
+	return turn.Fork
 }
 
 // knownTurns is how many turns a session has.

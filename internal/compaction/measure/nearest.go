@@ -73,7 +73,6 @@ func distances(name, other string) (begins, whole int) {
 	for j := range row {
 		row[j] = j
 	}
-	begins = n
 	for i := 1; i <= n; i++ {
 		older := before
 		before, row = row, make([]int, m+1)

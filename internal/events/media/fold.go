@@ -93,13 +93,13 @@ func (f *folder) text() error {
 	}
 	start := true
 	for {
-		b, err := f.in.Peek(1)
-		if err != nil {
+		if _, err := f.in.Peek(1); err != nil {
 			return noEOF(err)
 		}
-		b, _ = f.in.Peek(f.in.Buffered())
+		b, _ := f.in.Peek(f.in.Buffered())
 		n, ends := stringEnd(b, start)
 		if n == 0 { // a backslash at the end of what is buffered
+			var err error
 			if b, err = f.in.Peek(2); err != nil {
 				return noEOF(err)
 			}

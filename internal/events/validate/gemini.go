@@ -16,6 +16,7 @@ type geminiPartShape struct {
 	text           words
 	thought        bool
 	signed         bool
+	skips          bool // its signature is the stand-in
 	call, response geminiNamedShape
 }
 
@@ -41,6 +42,9 @@ func readGemini(raw codec.Raw) (m geminiShape) {
 	return m
 }
 
+// skipsSignature is the documented stand-in for the signature of a call that no model made.
+const skipsSignature = `"skip_thought_signature_validator"`
+
 func readGeminiPart(r *codec.Strict) (p geminiPartShape) {
 	p.bad = readObject(r, func(r *codec.Strict, key []byte) {
 		switch string(key) {
@@ -49,7 +53,9 @@ func readGeminiPart(r *codec.Strict) (p geminiPartShape) {
 		case "thought":
 			p.thought = r.Bool()
 		case "thoughtSignature", "thought_signature":
-			p.signed = p.signed || len(r.Quoted()) > len(`""`)
+			signature := r.Quoted()
+			p.signed = p.signed || len(signature) > len(`""`)
+			p.skips = string(signature) == skipsSignature
 		case "functionCall", "function_call":
 			if n := readGeminiNamed(r); n.is {
 				p.call = n
@@ -171,7 +177,7 @@ func (c *checker) geminiPart(i int, p geminiPartShape, now *geminiContent) {
 			c.report("bad_shape", i, "a functionCall has no name, or is not the model's")
 		}
 		now.unsigned = now.unsigned || len(now.calls) == 0 && !p.signed
-		now.signed = now.signed || p.signed
+		now.signed = now.signed || p.signed && !p.skips
 		now.calls = append(now.calls, p.call)
 	case p.response.is:
 		if p.response.name == "" || p.response.response != '{' || now.role == "model" {

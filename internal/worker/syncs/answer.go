@@ -239,7 +239,8 @@ func (x *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	if x.known.Turns < len(st.chain) {
 		return false // the history has other messages by now
 	}
-	if n == 0 || n == int64(x.known.At) || n == int64(x.known.At-x.history.Lead) {
+	held := int64(x.stable.held(x.address)) // messages at the end, which the call may have had too
+	if own := int64(x.known.At - x.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(x.known.At) && n-int64(x.known.At) <= held {
 		return true
 	}
 	view := st.view
@@ -251,8 +252,9 @@ func (x *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	if view == nil {
 		return false
 	}
-	sent, err := x.outputs(ctx, st, view, x.known.At, true)
-	return err == nil && (n == int64(len(sent)) || n == int64(len(sent)+x.history.Lead))
+	made, err := x.outputs(ctx, st, view, x.known.At, true)
+	sent := int64(len(made))
+	return err == nil && (0 <= n-sent && n-sent <= held || n == sent+int64(x.history.Lead))
 }
 
 // viewName names the view of the session as it is.
@@ -449,8 +451,8 @@ func (x *request) finish(out *events.SyncResponse) {
 	}
 	late := slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
 	failed := x.tried != nil && x.tried.Code == events.CodeBudgetExceeded
-	if !late && !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
-		out.Code, out.Retry = events.CodeBudgetExceeded, new(bool)
+	if !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
+		out.Code, out.Retry = events.CodeBudgetExceeded, &late // then a later request may be answered with what fits
 		out.Warnings = append(out.Warnings, warningOf(out.Code))
 		if failed {
 			out.Stages = x.tried.Stages

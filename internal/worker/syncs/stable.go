@@ -158,3 +158,13 @@ func (u *stability) until(a events.Address, h *syncing.History, known int) int {
 	}
 	return from
 }
+
+// held is how many messages at the end of a history are not published, as they are others each time.
+func (u *stability) held(a events.Address) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if x := u.at[a]; x != nil && x.tails >= tailAfter {
+		return x.tail
+	}
+	return 0
+}
