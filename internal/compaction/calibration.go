@@ -93,14 +93,19 @@ func (c *calibration) count(input, at Tokens) {
 // what was taught, stays within them.
 func (c *calibration) learn(input, at Tokens, generation int64) {
 	if grown := at - c.Estimate; c.Input > 0 && c.Generation == generation && grown > 0 {
-		c.Counted += min(max(input-c.Input, leastRatio.Share(grown)), mostRatio.Share(grown))
-		c.Estimated += grown
-		if c.Estimated > memory {
-			c.Counted, c.Estimated = c.Counted/2, c.Estimated/2
-		}
-		c.moveRatio(PPM((trust + c.Counted) * measure.Million / (trust + c.Estimated)))
+		c.grow(input-c.Input, grown)
 	}
 	c.Input, c.Estimate, c.Generation = input, at, generation
+}
+
+// grow takes what a provider counted for content of an estimate.
+func (c *calibration) grow(counted, estimate Tokens) {
+	c.Counted += min(max(counted, leastRatio.Share(estimate)), mostRatio.Share(estimate))
+	c.Estimated += estimate
+	if c.Estimated > memory {
+		c.Counted, c.Estimated = c.Counted/2, c.Estimated/2
+	}
+	c.moveRatio(PPM((trust + c.Counted) * measure.Million / (trust + c.Estimated)))
 }
 
 // moveRatio sets the ratio, unless it changes by too little.
@@ -155,7 +160,7 @@ func (c *calibration) rate(whole bool) PPM {
 		over = c.Covered
 	}
 	beyond := PPM(measure.FloorDiv((c.Correction-c.Fixed)*measure.Million, over))
-	if !whole {
+	if !whole && !c.Even {
 		beyond = min(beyond, 0)
 	}
 	return min(max(c.ratio()+beyond, leastRatio), mostRatio)

@@ -59,7 +59,9 @@ func (l *Ledger) overflowed(o *Overflow) {
 	case !o.Bytes:
 		l.refusedAt(l.sizeOf(o))
 	}
-	l.refused(o)
+	if !o.Bytes { // which are no tokens
+		l.refused(o)
+	}
 }
 
 // sizeOf is the input that was refused: as the provider counted it, else by our estimate.
@@ -110,14 +112,20 @@ func (l *Ledger) completeModel(m *events.Model) *events.Model {
 // refused corrects the estimate of the view that was refused: it took what the provider
 // counted, and more than there was room for, whatever we had thought.
 func (l *Ledger) refused(o *Overflow) {
-	at := l.prompt().Total()
+	at, before := l.prompt().Total(), l.usage
 	count := max(l.sizeOf(o), l.cache.thresholds.Available+1) - l.savedSince(o)
 	l.usage.dropAnchor()
+	if o.Actual > 0 && before.Estimated == 0 && l.cache.rate.Classes { // nothing else shows what our estimate is worth
+		l.usage.grow(count, at)
+	}
 	l.usage.count(count, at)
-	if l.usage.Correction < l.usage.Fixed { // the part of what leaves may not count for what stays
-		l.usage.Even = true
-	} else { // which content took more than was thought is unknown: none is expected to give it back
-		l.usage.Covered = 0
+	switch c := &l.usage; {
+	case l.overflows > 1 && c.Correction > 0: // what left did not take its part along: it belongs to none of the content
+		c.Covered = 0
+	case before.Covered == 0: // which content took more than was thought is unknown: each its part
+		c.Even, c.Fixed = true, 0
+	default:
+		c.Even, c.Fixed = true, min(before.Fixed, max(c.Correction, 0))
 	}
 }
 
