@@ -150,7 +150,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.cache.thresholds.Target}, events.ReasonOverflow)
 		return
 	}
-	if o.Media {
+	if o.Media || o.Bytes && next.cache.media.Total() > 0 { // most of the bytes are theirs
 		d.refusedMedia(next, o)
 		return
 	}
@@ -177,6 +177,9 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		}
 		body = d.emitUnchanged(next, events.ReasonOverflow, code)
 		body.Stages = next.reports(&plan)
+		if o.Bytes && code != events.CodeNewerGeneration { // of which the budget says nothing
+			body.Exceeded()
+		}
 	}
 	if plan.Uses(events.StageTruncate) || !body.Budget.WithinBudget {
 		d.emitJob(job)
@@ -188,15 +191,19 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 
 // refusedMedia answers a provider that takes fewer media than it was sent, whatever we know of
 // its limits: the oldest are cleared, down to three quarters of the limit that it stated, or of
-// one below what is in view.
+// one below what is in view; half of them where it takes fewer bytes.
 func (d *decision) refusedMedia(l *Ledger, o *Overflow) {
 	takes, count, newer := l.cache.takes, l.cache.media.Total(), o.Generation >= 0 && o.Generation < l.Generation()
-	if o.Limit > 0 {
+	switch {
+	case o.Bytes:
+		takes.Total = count / 2
+	case o.Limit > 0:
 		takes.Total = int(min(o.Limit, events.MaxTokens))
 	}
-	if !newer && (o.Limit == 0 || takes.Total >= count) {
-		takes.Total = max(count-1, 0)
+	if !newer && !o.Bytes && (o.Limit == 0 || takes.Total >= count) {
+		takes.Total = count - 1
 	}
+	takes.Total = cmp.Or(takes.Total, -1) // none
 	if d.limitMedia(l, takes, false, events.ReasonOverflow) {
 		return
 	}

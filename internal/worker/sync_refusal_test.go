@@ -36,7 +36,6 @@ func TestSyncUnsolvable(t *testing.T) {
 		`"status":400,"error":"prompt is too long: 1900 tokens > 1000 maximum"`,
 		`"status":400,"error":"prompt is too long: 1900 tokens > 1800 maximum"`,
 		`"status":400,"error":"prompt is too long"`,
-		`"status":413,"error":"request_too_large"`,
 		`"status":400,"error":"Your input exceeds the context window of this model."`,
 	} {
 		a := &syncAgent{t: t, env: env, session: fmt.Sprintf("unsolvable-%d", i)}
@@ -68,6 +67,35 @@ func TestSyncUnsolvable(t *testing.T) {
 			c.Budget == nil || c.Budget.Breakdown.SystemPrompt == 0 || c.Budget.WithinBudget {
 			t.Errorf("over HTTP: %d %+v %+v", status, over, c)
 		}
+	}
+}
+
+// An error about bytes teaches nothing of tokens. The oldest media go first; without any, and where
+// nothing can be made shorter, the answer says so.
+func TestSyncTooManyBytes(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	const large = `"refused":{"status":413,"error":"request_too_large"}`
+	a := &syncAgent{t: t, env: env, session: "bytes"}
+	a.history = append(a.history, events.Raw(`{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`))
+	a.add("assistant", "A picture. "+strings.Repeat("It shows a bird. ", 40))
+	a.add("user", "And now?")
+	a.sync(0, "")
+	a.sync(0, ","+large)
+	if b := a.last.Budget; !a.last.Changed || b.Breakdown.Correction != 0 || len(a.sent) != 3 || string(a.sent[1]) != string(a.history[1]) || a.last.Code != "" {
+		t.Errorf("with a picture: %+v, sent %s", a.last, a.sent)
+	}
+	a = &syncAgent{t: t, env: env, session: "no-media"}
+	a.add("user", "Why does it fail?")
+	a.sync(0, "")
+	a.sync(0, ","+large)
+	if a.last.Code != events.CodeBudgetExceeded || a.last.Retry == nil || *a.last.Retry || len(a.last.Stages) == 0 || a.last.Budget.Breakdown.Correction != 0 {
+		t.Errorf("without media: %+v", a.last)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -199,6 +227,55 @@ func TestSyncRefusalComesFirst(t *testing.T) {
 	if n := len(env.logged(a.session, events.KindOverflow)); n != 1 {
 		t.Errorf("%d overflows are in the log", n)
 	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An agent that goes back to an earlier message asks with a model, instructions and a refusal of
+// their own: the answer is for that call, and the session stays as it is.
+func TestSyncShorter(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	begin := func(t *testing.T, name string) *syncAgent {
+		a := &syncAgent{t: t, env: env, session: name}
+		a.grow(1)
+		for i := range 6 {
+			a.call(i, 60)
+		}
+		a.sync(0, "")
+		a.add("assistant", "Done.")
+		a.add("user", "And now?")
+		a.sync(0, "")
+		a.history = a.history[:len(a.history)-2]
+		return a
+	}
+	for name, more := range map[string]string{
+		"another prompt": fmt.Sprintf(`,"system":%q`, strings.Repeat("Be careful. ", 900)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := begin(t, strings.ReplaceAll(name, " ", "-"))
+			turns := env.turnsOf(a.session)
+			out, bad := a.request(0, more)
+			if bad != nil || out.Recorded || !out.Changed || !out.Budget.WithinBudget || env.turnsOf(a.session) != turns {
+				t.Errorf("%+v %+v", out, bad)
+			}
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		a := begin(t, "refused")
+		out, bad := a.request(0, "")
+		if bad != nil || out.View == "" || !out.Recorded {
+			t.Fatalf("%+v %+v", out, bad)
+		}
+		refused, bad := a.request(0, fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: %d tokens > %d maximum"}`,
+			out.View, out.Budget.EstimatedInput, out.Budget.EstimatedInput*7/10))
+		if bad != nil || !refused.Changed || !refused.Budget.WithinBudget || refused.Budget.EstimatedInput > out.Budget.EstimatedInput*7/10 {
+			t.Errorf("%+v %+v, before it %+v", refused, bad, out.Budget)
+		}
+	})
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}

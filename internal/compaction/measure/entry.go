@@ -351,7 +351,7 @@ func (c MediaCount) Total() int { return c.Images + c.Pages }
 
 // Over reports whether a provider refuses so many media.
 func (c MediaCount) Over(m traits.Media) bool {
-	return m.Total > 0 && c.Total() > m.Total || m.Documents > 0 && c.Documents > m.Documents || c.TooLarge(m)
+	return m.Total != 0 && c.Total() > max(m.Total, 0) || m.Documents > 0 && c.Documents > m.Documents || c.TooLarge(m)
 }
 
 // TooLarge reports whether it refuses some for their size, since they are so many.

@@ -2,7 +2,8 @@ package traits
 
 import "strings"
 
-// Media is how many images and documents a provider takes in one request. 0 sets no bound.
+// Media is how many images and documents a provider takes in one request. 0 sets no bound, and a
+// Total below 0 is none.
 type Media struct {
 	Total     int // images, and pages of documents, together
 	Documents int

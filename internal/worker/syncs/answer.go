@@ -257,9 +257,9 @@ func (x *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	return err == nil && (0 <= n-sent && n-sent <= held || n == sent+int64(x.history.Lead))
 }
 
-// viewName names the view of the session as it is.
-func viewName(st *state) string {
-	return fmt.Sprintf("%d:%s", st.generation, viewDigest(st.base().Digest))
+// viewName names the view of a session up to a turn, under a generation.
+func viewName(generation int64, whole events.Digest) string {
+	return fmt.Sprintf("%d:%s", generation, viewDigest(whole))
 }
 
 // gave reports whether a view is one of the session as it is, and not of a branch or of what was
@@ -361,7 +361,10 @@ func (x *request) refuse(ctx context.Context, st *state) error {
 		}
 		o.Generation = n
 	}
-	x.refused = cmp.Or(r.View, viewName(st))
+	if x.shorter > 0 && o.Unrecorded == 0 {
+		o.Unrecorded = x.shorter
+	}
+	x.refused = cmp.Or(r.View, viewName(st.generation, st.base().Digest))
 	generation := o.Generation
 	if o.Unrecorded > 0 { // its name says all
 		generation = 0
@@ -430,7 +433,7 @@ func (x *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
 	x.raised = st.raised
 	return &events.SyncResponse{
-		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: viewName(st),
+		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: viewName(st.generation, base),
 		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
 		Warnings: append([]events.SyncWarning{}, x.warnings...),
 	}
@@ -479,6 +482,7 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		if k.Turns > 0 {
 			out.Hash = st.chain[k.Turns-1].Whole
 		}
+		out.View = viewName(out.Generation, out.Hash)
 	}
 	x.gave = givenAt{out.Hash, out.Generation}
 	if k.View > 0 { // the messages of the history are not those of the session

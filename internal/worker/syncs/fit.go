@@ -30,7 +30,8 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	if err != nil {
 		return nil, err
 	}
-	if x.pending != nil && len(st.chain) > 0 && x.refusedHere(st) {
+	other := x.shorter > 0 && x.in.Model != nil && *x.in.Model != st.settings.Model // no call of the session's model
+	if x.pending != nil && len(st.chain) > 0 && x.refusedHere(st) && !other {
 		if err := x.refuse(ctx, st); err != nil {
 			return nil, err
 		}
@@ -104,6 +105,25 @@ func (x *request) begin(alone *compaction.Alone, messages []events.Message) int 
 
 func isResult(p events.Part) bool { return p.Kind == events.PartResult }
 
+// behind answers a history that ends before the session does: an older request, or the one before
+// the session is to go on in another way. Where its settings are others than those of the session,
+// where it was refused, or where the session's view of it does not fit, it is fitted alone.
+func (x *request) behind(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
+	other, err := x.settings(st, &events.Turn{})
+	if err != nil {
+		return nil, err
+	}
+	out, err := x.answer(ctx, st, have)
+	if err != nil {
+		return nil, err
+	}
+	if x.pending == nil && !other && out.Budget.WithinBudget {
+		return out, nil
+	}
+	x.warnings, x.shorter = nil, out.Budget.EstimatedInput
+	return x.fit(ctx, st)
+}
+
 // answerUntil answers a history whose end is not published. Where the two do not fit together, the
 // history is fitted alone.
 func (x *request) answerUntil(ctx context.Context, st *state) (*events.SyncResponse, error) {
@@ -123,7 +143,9 @@ func (x *request) alone() (alone *compaction.Alone, err error) {
 	u := &compaction.Unrecorded{Model: x.in.Model, Format: x.format, System: system, Tools: x.in.Tools, Policy: x.in.Policy}
 	if r := x.in.Refused; r != nil {
 		v, _ := readFitted(r.View)
-		u.Refused = v.estimate
+		if u.Refused = v.estimate; u.Refused == 0 {
+			u.Refused = compaction.Tokens(x.shorter)
+		}
 	}
 	if in := x.in.Usage; in != nil {
 		if v, ok := readFitted(in.View); ok {

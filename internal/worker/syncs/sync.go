@@ -120,6 +120,7 @@ type request struct {
 	pending  *events.SyncRefused  // the refusal that is to be published; nil for none, or once it is
 	refused  string               // the view that the provider refused, "" for none
 	tried    *events.HistoryEntry // what that led to
+	shorter  int64                // our estimate of a history that ends before the session, 0 for any other
 	raised   bool                 // the window is above that of the model, as calls showed
 	ended    uint64               // a turn that began the session, before it ended and is to begin again
 	gave     givenAt
@@ -139,8 +140,8 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		defer release()
 	}
-	if !in.DryRun {
-		x.pending = in.Refused
+	if r := in.Refused; r != nil && !in.DryRun {
+		x.pending, x.refused = r, r.View
 	}
 	for try := 0; ; try++ {
 		x.warnings = nil
@@ -150,14 +151,6 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		if len(st.chain) == 0 {
 			x.heads.forget(x.address)
-		}
-		if x.pending != nil && st.gave(x.pending.View) {
-			if err := x.refuse(ctx, st); err != nil {
-				return nil, err
-			}
-			if st, err = s.stateOf(ctx, x.address); err != nil {
-				return nil, err
-			}
 		}
 		ended := x.ended
 		unknown := x.unknownModel(st)
@@ -237,20 +230,18 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		}
 		t = to
 	}
-	if !in.DryRun {
-		x.heads.went(x.address)
+	x.recorded = int64(t.at)
+	if in.DryRun {
+		return x.answer(ctx, st, t.at)
+	}
+	x.heads.went(x.address)
+	if t.from == 0 && x.known.Turns < len(st.chain) {
+		return x.behind(ctx, st, t.at)
 	}
 	if err := x.refuseHere(ctx, st); err != nil {
 		return nil, err
 	}
-	x.recorded = int64(t.at)
-	if !in.DryRun {
-		x.until = x.stable.until(x.address, x.history, t.at)
-	}
-	behind := t.from == 0 && x.known.Turns < len(st.chain) // it ends before the session does
-	if in.DryRun || behind {
-		return x.answer(ctx, st, t.at)
-	}
+	x.until = x.stable.until(x.address, x.history, t.at)
 	last, err := x.publish(ctx, st, t)
 	if events.CodeOf(err) == events.CodeTooLarge {
 		x.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
