@@ -11,12 +11,13 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 )
 
 // B10, B11: whatever an agent's framework does to a history, what leaves is valid for the
-// provider: messages that came twice, ids that are used again or that the provider does not take,
+// provider: members that no dialect has, messages that came twice, ids that are used again or that the provider does not take,
 // results before their calls, twice, of no call, or missing. It holds for each generation and
 // for the history as it was published, and where that is valid it keeps its bytes.
 func TestBrokenHistories(t *testing.T) {
@@ -30,6 +31,7 @@ func TestBrokenHistories(t *testing.T) {
 			if model, ok := turn["model"].(object); ok {
 				model["provider"] = provider
 			}
+			g.extend(turn["messages"].([]events.Raw))
 			w.publish(turn, func(_ *events.Compacted, raw []events.Raw) { w.valid(raw) })
 		}
 		for generation := range w.ledger.Generation() + 1 {
@@ -64,6 +66,24 @@ func (w *witness) untouched(provider string) {
 	raw, err := w.render(view)
 	if err != nil || !slices.EqualFunc(sent, raw, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
 		w.t.Fatalf("%s: %v, published were\n%sand came back\n%s", provider, err, lines(sent), lines(raw))
+	}
+}
+
+// extend gives messages that are not blank members beside those that compactd reads.
+func (g *generator) extend(messages []events.Raw) {
+	for i, raw := range messages {
+		m, err := g.format.Read(raw)
+		if err != nil || !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() }) || !g.odds(15, "extended") {
+			continue
+		}
+		name, value := "x_note", `{"a":[1]}`
+		if g.format == events.OpenAI && bytes.Contains(raw, []byte(`"role":"assistant"`)) {
+			name = rapid.SampledFrom([]string{name, "reasoning_content", "reasoning", "refusal"}).Draw(g.T, "member")
+			value = `"words"`
+		}
+		if out, err := codec.WithMember(raw, name, events.Raw(value)); err == nil {
+			messages[i] = out
+		}
 	}
 }
 

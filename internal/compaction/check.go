@@ -396,6 +396,14 @@ func (a *Alone) Add(messages []events.Message) {
 	a.next.Install(a.ledger)
 }
 
+// Hold takes the first turn, and leaves it as it is: it is counted, and no decision about later
+// ones changes or hides it.
+func (a *Alone) Hold(messages []events.Message) {
+	a.measure(messages)
+	a.ledger.take(&a.turn, accept)
+	a.ledger.held = a.ledger.LastTurn()
+}
+
 // Whole is the budget of a call with messages alone, of which no stage leaves anything out.
 func (a *Alone) Whole(messages []events.Message) events.Budget {
 	a.measure(messages)

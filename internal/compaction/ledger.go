@@ -61,6 +61,7 @@ type Ledger struct {
 	took     []int64 // how long the last summaries took, in milliseconds
 
 	changed changed // since it was stored
+	held    int64   // the last turn that stays as it is; of an [Alone], and not stored
 
 	cache budgetCache
 }
@@ -293,6 +294,7 @@ func (l *Ledger) appendVisible(out []Entry) []Entry {
 // draft is the history in view under the stages.
 func (l *Ledger) draft() *stage.Draft {
 	d := stage.NewDraft(l.visible(), l.format, l.cache.rate)
+	d.Hold(l.held)
 	d.Pin(l.availableFor(l.cache.thresholds.Target), l.fresh(2))
 	return d
 }
@@ -301,7 +303,7 @@ func (l *Ledger) draft() *stage.Draft {
 func (l *Ledger) history() stage.History {
 	return stage.History{
 		View: l.appendVisible, Format: l.format, Rate: l.cache.rate,
-		Pins: l.availableFor(l.cache.thresholds.Target), Fresh: l.fresh(2),
+		Pins: l.availableFor(l.cache.thresholds.Target), Held: l.held, Fresh: l.fresh(2),
 		Media: l.cache.takes, Refused: l.cache.media.Over(l.cache.takes),
 	}
 }

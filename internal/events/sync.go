@@ -80,6 +80,9 @@ type SyncRequest struct {
 	WaitMS       *int64       `json:"wait_ms,omitzero"`    // the most to wait for the decision, in milliseconds; nil is 500
 	DryRun       bool         `json:"dry_run,omitzero"`    // nothing is published
 	Form         Form         `json:"form,omitzero"`       // absent: parts
+	// Frozen is how many of the first messages come back as they are, whatever the session has in
+	// their place; with form parts alone.
+	Frozen int64 `json:"frozen,omitzero"`
 	// Fork is where a branch begins that another worker found; agents leave it out.
 	Fork *Fork `json:"forked_from,omitzero"`
 }
@@ -233,7 +236,7 @@ func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
 		Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
 		Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
 		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeAuto))), WaitMS: env.wait(),
-		DryRun: env.flag("dry_run"), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
+		DryRun: env.flag("dry_run"), Frozen: env.count("frozen", 0, MaxNumber), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
 	}
 	switch r.OnDivergence {
 	case DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse:

@@ -197,6 +197,12 @@ func Freeze(parts []events.SyncPart, n int) []events.SyncPart {
 	return out
 }
 
+// Holds reports whether parts leave the first n messages of a history as they are, with nothing
+// between them.
+func Holds(parts []events.SyncPart, n int) bool {
+	return n == 0 || len(parts) > 0 && parts[0].Keep != nil && parts[0].Keep[1] >= int64(n)
+}
+
 // rangeOf are the messages that a part is about.
 func rangeOf(p *events.SyncPart) events.SyncRange {
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Policy is when and how far a session is compacted.
@@ -93,7 +94,7 @@ func (p *Policy) NamesPlaces() bool {
 func (p *Policy) NamesHashes() bool { return p.RecallNotice && p.Recall == recallHash }
 
 // Set returns the policy with the fields of a JSON object set, objects field by
-// field, lists as a whole. A preparation that the object leaves alone moves between the target
+// field, lists as a whole. Null switches a group off that has a switch. A preparation that the object leaves alone moves between the target
 // and the threshold that it sets. The policy may not validate. Unknown and duplicate fields,
 // and wrong types, are errors.
 func (p Policy) Set(object events.Raw) (Policy, error) {
@@ -111,7 +112,7 @@ func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error
 	out.Pins = slices.Clone(p.Pins)
 	out.Locked = slices.Clone(p.Locked)
 	out.Summarize.Prepare = unset
-	if err = events.UnmarshalStrict(object, &out); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
+	if err = events.UnmarshalStrict(withoutNull("", object), &out); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
 		err = fmt.Errorf("set policy: %w", err)
 	}
 	fit = func(*Policy) {}
@@ -123,6 +124,24 @@ func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error
 		out.Pins = nil
 	}
 	return out, fit, err
+}
+
+// withoutNull has null for a group with a switch, such as a stage, switch it off.
+func withoutNull(path string, object events.Raw) events.Raw {
+	ms, err := codec.ReadObject(object)
+	if err != nil {
+		return object
+	}
+	for i, x := range ms {
+		at := strings.TrimPrefix(path+"."+x.Name, ".")
+		switch {
+		case x.Value.Kind() == '{':
+			ms[i].Value = withoutNull(at, x.Value)
+		case x.Value.Kind() == 'n' && slices.Contains(allFields, at+".enabled"):
+			ms[i].Value = events.Raw(`{"enabled":false}`)
+		}
+	}
+	return codec.WriteObject(ms)
 }
 
 // unset is no share that JSON can set.

@@ -144,11 +144,10 @@ func (r *renderer) merge(a, b message) (message, error) {
 	if err != nil {
 		return a, err
 	}
-	parts := slices.Concat(m.Parts, behind.Parts)
-	if a.first.Turn == 0 && r.dialect.Joined == dialect.JoinNone { // what came keeps its members beside a placeholder
-		m = behind
+	m.Parts, m.Edited = slices.Concat(m.Parts, behind.Parts), true
+	if m.Raw, err = withMembers(m.Raw, b.raw); err != nil {
+		return a, err
 	}
-	m.Parts, m.Edited = parts, true
 	slices.SortStableFunc(m.Parts, byRank)
 	out, err := r.made(a.role, m)
 	if err == nil {
@@ -165,6 +164,45 @@ func (r *renderer) merge(a, b message) (message, error) {
 		}
 	}
 	return out, err
+}
+
+// spoken are members of an assistant's message that say something beside its content: text, or a
+// list of blocks.
+var spoken = []string{"reasoning_content", "reasoning", "refusal", "reasoning_details"}
+
+// withMembers gives a message the members of the one behind it. Of a member that both have the
+// first stays, with the words of the second behind it where it is spoken.
+func withMembers(raw, behind events.Raw) (events.Raw, error) {
+	ms, err := codec.ReadObject(raw)
+	if err != nil {
+		return raw, err
+	}
+	more, err := codec.ReadObject(behind)
+	if err != nil {
+		return raw, err
+	}
+	for _, x := range more {
+		v := codec.Lookup(ms, x.Name)
+		switch {
+		case x.Name == ref: // see withRefs
+		case v.Kind() == 0 || v.Kind() == 'n' || string(v) == `""`:
+			ms = codec.SetMember(ms, x.Name, x.Value)
+		case !slices.Contains(spoken, x.Name):
+		case v.Kind() == '[' && x.Value.Kind() == '[':
+			one, err := codec.ReadArray(v)
+			if err != nil {
+				return raw, err
+			}
+			two, err := codec.ReadArray(x.Value)
+			if err != nil {
+				return raw, err
+			}
+			ms = codec.SetMember(ms, x.Name, codec.WriteArray(append(one, two...)))
+		case v.Kind() == '"' && x.Value.Kind() == '"' && string(x.Value) != `""`:
+			ms = codec.SetMember(ms, x.Name, codec.Quote(string(codec.TextBytes(v))+"\n\n"+string(codec.TextBytes(x.Value))))
+		}
+	}
+	return codec.WriteObject(ms), nil
 }
 
 // ref is the member that belongs to the agent: what is in it comes back.

@@ -72,6 +72,7 @@ type History struct {
 	Format events.Format
 	Rate   measure.Rate
 	Pins   measure.Tokens // the target that pins may take a share of
+	Held   int64          // the last turn of those that stay as they are, 0 for none
 	Fresh  measure.Seq    // the text of what is from before will leave the log
 	Heads  bool           // a failure that is cleared keeps its first line
 	Media  traits.Media   // what the provider takes
@@ -141,6 +142,7 @@ func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 	d := drafts.Get().(*Draft)
 	d.format, d.rate, d.room, d.heads = h.Format, h.Rate, h.View(d.room[:0]), h.Heads
 	d.set(d.room)
+	d.Hold(h.Held)
 	d.Pin(h.Pins, h.Fresh)
 	d.before = d.Repaired()
 	plan := Plan{Before: d.before, After: d.before, Messages: d.messages}

@@ -1,7 +1,6 @@
 package sidecar
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -118,35 +117,11 @@ func (s *Sidecar) compress(ctx context.Context, tenant string, in *events.Compre
 	if !answer.Changed {
 		return nil
 	}
-	if frozen := int(min(in.Config.Frozen, int64(len(in.Messages)))); frozen > 0 {
-		s.freeze(in, h, answer, frozen, out)
-		return nil
-	}
 	out.Messages = syncing.Apply(in.Messages, answer.Parts)
 	out.TokensAfter = h.tokens(out.Messages)
 	out.Hashes = hashesOf(answer.Parts)
 	s.rememberView(ctx, tenant, session, in, h.format, out.Messages)
 	return nil
-}
-
-// freeze answers with the frozen messages as they came, and what the session changes behind
-// them. Where that is not its view, usage cannot name it, and it may not fit.
-func (s *Sidecar) freeze(in *events.CompressRequest, h *history, answer *events.SyncResponse, frozen int, out *events.CompressResponse) {
-	view := syncing.Apply(in.Messages, answer.Parts)
-	parts := syncing.Freeze(answer.Parts, frozen)
-	out.Messages, out.Hashes = syncing.Apply(in.Messages, parts), hashesOf(parts)
-	out.TokensAfter = h.tokens(out.Messages)
-	if slices.EqualFunc(view, out.Messages, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
-		return
-	}
-	out.View = ""
-	if most := answer.Budget.AvailableInput; answer.Budget.EstimatedInput-h.tokens(view)+out.TokensAfter > most {
-		out.Warnings = append(out.Warnings, events.SyncWarning{
-			Code:    events.CodeBudgetExceeded,
-			Message: fmt.Sprintf("With %d frozen messages the history is larger than the %d tokens that the model takes.", frozen, most),
-			Hint:    "Send it with a lower frozen_message_count, or none: the provider's cache is lost then.",
-		})
-	}
 }
 
 // another reports whether a session has another history than the one of the request.
@@ -182,7 +157,7 @@ func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.C
 	wait := decideWait.Milliseconds()
 	request := &events.SyncRequest{
 		V: events.Version, Tenant: tenant, Session: session, Model: events.ModelOf(in.Model), Format: h.format, Messages: in.Messages,
-		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Usage: s.usage(ctx, a),
+		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Frozen: in.Config.Frozen, Usage: s.usage(ctx, a),
 	}
 	until := time.Now().Add(takeOver)
 	err = retry.Every(takePause).Do(ctx, nil, func() error {

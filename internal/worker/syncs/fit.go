@@ -43,7 +43,14 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	tail := x.until
 	alone.Beside(messages[tail:])
 	starts := []int{} // of the turns, and of the tail
-	for from := x.begin(alone, messages[:tail]); from < tail; {
+	from := min(int(x.in.Frozen), tail)
+	if from > h.Lead {
+		starts = append(starts, h.Lead)
+		alone.Hold(messages[h.Lead:from])
+	} else {
+		from = x.begin(alone, messages[:tail])
+	}
+	for from < tail {
 		to := syncing.TurnEnd(messages[:tail], from)
 		starts = append(starts, from)
 		alone.Add(messages[from:to])
@@ -70,6 +77,32 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 		return starts[turn-1] + index
 	}
 	return out, x.put(out, outputs, view, at)
+}
+
+// freeze leaves the first messages of the history as they came. Where the session has something
+// else in their place, what is behind them is fitted by the request alone: then the view is none of
+// the session.
+func (x *request) freeze(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
+	frozen := int(min(x.in.Frozen, int64(x.history.Len())))
+	if frozen == 0 || x.history.Before > 0 || !out.Changed || out.Parts == nil || syncing.Holds(out.Parts, frozen) {
+		return out, nil
+	}
+	fitted, err := x.fit(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if !syncing.Holds(fitted.Parts, frozen) { // what came is made valid in them too
+		fitted.Parts, fitted.View = syncing.Freeze(fitted.Parts, frozen), ""
+		fitted.Changed = syncing.Changed(fitted.Parts, x.history.Len())
+	}
+	out.View, out.Changed, out.Parts, out.Budget = fitted.View, fitted.Changed, fitted.Parts, fitted.Budget
+	out.Budget.Generation = out.Generation
+	for _, w := range fitted.Warnings {
+		if !slices.Contains(out.Warnings, w) {
+			out.Warnings = append(out.Warnings, w)
+		}
+	}
+	return out, nil
 }
 
 // begin is the index from which on a history is sent. One that does not begin with a prompt has

@@ -158,6 +158,9 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
 			continue
 		}
+		if err == nil && out.Need == "" && out.Session == "" {
+			out, err = x.freeze(ctx, st, out)
+		}
 		if err == nil && !in.DryRun && x.gave.whole != (events.Digest{}) {
 			x.given.put(x.address, x.gave)
 		}

@@ -202,7 +202,7 @@ var (
 	syncRules    = with(address, model, policy, rules{
 		"": required("session", "messages"), "branch": text(maxName), "format": formats, "system": types("string", "array"), "tools": types("array"), "messages[]": objects,
 		"usage":      both(types("object"), described("What the provider counted for the last call, in its shape, with view: that of the answer which the call was made with.")),
-		"on_diverge": oneOf("auto", "replace", "branch", "refuse"), "form": oneOf("parts", "messages"),
+		"on_diverge": oneOf("auto", "replace", "branch", "refuse"), "form": oneOf("parts", "messages"), "frozen": between(0, events.MaxNumber),
 		"wait_ms": both(between(0, events.MaxWait.Milliseconds()), described("the most to wait for the decision, in milliseconds; absent is 500")),
 		"prefix":  required("hash"), "prefix.count": between(0, events.MaxNumber),
 		"refused":       one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
