@@ -176,7 +176,7 @@ func (r *renderer) joins(a, b *message) bool {
 	case r.dialect.Exchange == dialect.ByWords: // a call is a message of its own
 		return (words || r.view.Demands.Alternates && a.role == measure.RoleAssistant && !a.calls && !b.calls) && isText(a) && isText(b)
 	default:
-		return words || r.view.Demands.Alternates && a.role == measure.RoleAssistant && !aside(b)
+		return words || r.view.Demands.Alternates && a.role == measure.RoleAssistant
 	}
 }
 
@@ -188,19 +188,6 @@ func isText(m *message) bool {
 	for name, value := range events.Members(m.raw) {
 		if name == "content" {
 			return value.Kind() == '"'
-		}
-	}
-	return false
-}
-
-// asides are members of an assistant's message that say something beside its content.
-var asides = []string{"refusal", "audio", "reasoning", "reasoning_content", "reasoning_details", "function_call"}
-
-// aside reports whether a message has such a member: another message cannot take it over.
-func aside(m *message) bool {
-	for name := range events.Members(m.raw) {
-		if slices.Contains(asides, name) {
-			return true
 		}
 	}
 	return false
