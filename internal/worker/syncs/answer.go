@@ -410,6 +410,27 @@ func (x *request) refuse(ctx context.Context, st *state) error {
 	}
 }
 
+// unchanged makes an answer one that leaves the history as it is, since the one that was rendered is
+// not valid for its provider: that is a defect of this program, and the agent goes on without it.
+// The answer names no view, and no messages that the next request may leave out.
+func (x *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
+	if x.history.Before > 0 && x.in.Form == events.FormMessages {
+		return &events.SyncResponse{
+			V: events.Version, Need: events.NeedAll, Recorded: true, Generation: out.Generation, Through: out.Through, Budget: out.Budget, Warnings: []events.SyncWarning{},
+		}
+	}
+	x.warn(events.CodeInvalidHistory, "")
+	x.budgetAlone(out)
+	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
+	out.View, out.Count, out.Hash = "", 0, events.Digest{}
+	out.Parts, out.Changed = syncing.Keep(x.history.Len()), false
+	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
+	if x.in.Form == events.FormMessages {
+		out.Parts, out.Messages = nil, x.written(x.in.Messages)
+	}
+	return out
+}
+
 // native is the answer that leaves the history as it is.
 func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	n := x.history.Len()
@@ -512,6 +533,9 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	made, err := x.outputs(ctx, st, view, have, true)
 	if err == nil && slices.ContainsFunc(syncing.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
 		made, err = x.outputs(ctx, st, view, have, false)
+	}
+	if events.CodeOf(err) == events.CodeInvalidHistory {
+		return x.unchanged(out), nil
 	}
 	if err != nil {
 		return nil, err
