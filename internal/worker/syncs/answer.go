@@ -695,38 +695,51 @@ type givenView struct {
 func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	var out []givenView
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
-		var view *compaction.View
-		var through int64
-		if err := x.inspect(func(l *compaction.Ledger) {
-			if through = l.GenerationThrough(gen); through > 0 {
-				view = l.ViewThrough(gen, through)
-			}
-		}); err != nil {
+		var through, shows int64
+		if err := x.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
 			return nil, err
 		}
-		if view == nil || int(through) > len(st.chain) {
-			continue
-		}
-		key := viewKey{x.address, gen, st.chain[through-1].Whole}
-		v, ok := x.views.get(key)
-		if !ok {
-			sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at either
+			v, ok, err := x.viewThrough(ctx, st, gen, turn)
 			if err != nil {
-				continue // its texts are gone, or it is none that was given
+				return nil, err
 			}
-			messages := make([]events.Raw, len(sourced))
-			for i := range sourced {
-				messages[i] = sourced[i].Raw
-				if !sourced[i].Untouched {
-					v.made = append(v.made, sourced[i].Raw, x.format.Sendable(sourced[i].Raw))
-				}
+			if ok {
+				out = append(out, v)
 			}
-			v.View = syncing.NewView(x.format, messages, int(through))
-			x.views.put(key, v)
 		}
-		out = append(out, v)
 	}
 	return out, nil
+}
+
+// viewThrough is what a generation gave for the turns up to a number; ok is false where it is not
+// known any more.
+func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
+	if through < 1 || int(through) > len(st.chain) {
+		return v, false, nil
+	}
+	key := viewKey{x.address, gen, st.chain[through-1].Whole}
+	if v, ok = x.views.get(key); ok {
+		return v, true, nil
+	}
+	var view *compaction.View
+	if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(gen, through) }); err != nil {
+		return v, false, err
+	}
+	sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+	if err != nil {
+		return v, false, nil //nolint:nilerr // its texts are gone, or it is none that was given
+	}
+	messages := make([]events.Raw, len(sourced))
+	for i := range sourced {
+		messages[i] = sourced[i].Raw
+		if !sourced[i].Untouched {
+			v.made = append(v.made, sourced[i].Raw, x.format.Sendable(sourced[i].Raw))
+		}
+	}
+	v.View = syncing.NewView(x.format, messages, int(through))
+	x.views.put(key, v)
+	return v, true, nil
 }
 
 // viewKey names a view.
