@@ -176,7 +176,7 @@ func (d *Draft) lateResults() []lateResult {
 			to := d.entries[call].Position()
 			d.edits = append(d.edits, events.Edit{Op: events.OpMove, Position: e.Position(), To: &to})
 			out = append(out, lateResult{i, call})
-		case shown[shownOf(e)]:
+		case shown[shownOf(e)], shown[shownOf(e).asRead()]:
 			d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
 			d.note(events.OpDrop, i)
 		}
@@ -211,7 +211,17 @@ type shownResult struct {
 }
 
 func shownOf(e *measure.Entry) shownResult {
-	return shownResult{e.Call, e.Variant, e.Text, e.JSON, e.Base, e.Bytes, uint32(e.Images)}
+	s := shownResult{e.Call, e.Variant, e.Text, e.JSON, e.Base, e.Bytes, uint32(e.Images)}
+	if e.Flags.Has(measure.FlagRead) {
+		return s.asRead()
+	}
+	return s
+}
+
+// asRead is what the entry of a result shows whose call reads a file: its sizes alone.
+func (s shownResult) asRead() shownResult {
+	s.text = 0
+	return s
 }
 
 // move puts results behind the assistant's messages that hold their calls.
