@@ -3,6 +3,7 @@ package compaction_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,11 @@ func TestBrokenHistories(t *testing.T) {
 		history := g.broken()
 		w := newWitness(g)
 		w.broken = true
+		sdk := g.odds(50, "members of an SDK")
 		for _, turn := range g.turns(history) {
+			if sdk {
+				turn["messages"] = g.withMembers(turn["messages"].([]events.Raw))
+			}
 			if model, ok := turn["model"].(object); ok {
 				model["provider"] = provider
 			}
@@ -43,6 +48,48 @@ func TestBrokenHistories(t *testing.T) {
 		}
 		w.untouched(provider)
 	})
+}
+
+// withMembers gives messages what SDKs write beside the content: members that are empty, and
+// seldom ones that are not, or the content in parts.
+func (g *generator) withMembers(list []events.Raw) (out []events.Raw) {
+	for _, raw := range list {
+		set := map[string]string{}
+		switch words := textMember(raw); {
+		case g.format == events.NeuroLink && words != nil && g.odds(20, "in parts"):
+			set["content"] = `[{"type":"text","text":` + string(words) + `}]`
+		case g.format == events.OpenAI && bytes.Contains(raw, []byte(`"role":"assistant"`)):
+			set = map[string]string{"refusal": "null", "annotations": "[]", "audio": "null", "function_call": "null"}
+			if g.odds(10, "refusal") {
+				set["refusal"] = `"No."`
+			}
+			if g.odds(10, "reasoning") {
+				set["reasoning_content"] = `"I look."`
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			with, err := codec.WithMember(raw, name, events.Raw(set[name]))
+			if err != nil {
+				g.Fatal(err)
+			}
+			raw = with
+		}
+		out = append(out, raw)
+	}
+	return out
+}
+
+// textMember is the content of a message of words, nil for another one.
+func textMember(raw events.Raw) (content events.Raw) {
+	for name, value := range events.Members(raw) {
+		if name == "role" && !slices.Contains([]string{`"user"`, `"assistant"`}, string(value)) {
+			return nil
+		}
+		if name == "content" && value.Kind() == '"' && len(value) > 2 {
+			content = value
+		}
+	}
+	return content
 }
 
 // untouched checks that a history which is valid comes back as it was published.

@@ -150,6 +150,27 @@ func (l *Ledger) GenerationThrough(generation int64) int64 {
 	return l.generations[generation-1].Through
 }
 
+// GenerationShows is the last turn that the answers under a generation gave otherwise than as it was
+// published: one that it changed, or one that lost its thinking since it was made under another
+// generation. It is 0 where the first is not known any more.
+func (l *Ledger) GenerationShows(generation int64) int64 {
+	through := l.GenerationThrough(generation)
+	if through == 0 || !l.bindsThinking() {
+		return through
+	}
+	last := l.LastTurn()
+	if generation < l.Generation() {
+		next := l.generations[generation].Seq
+		n, _ := slices.BinarySearch(l.TurnSeqs(), next+1)
+		last = min(last, int64(n))
+	}
+	kept := l.prompts.under(generation, last)
+	if n := len(kept); n > 0 && int64(kept[n-1].To) == last {
+		last = int64(kept[n-1].From) - 1
+	}
+	return max(through, last)
+}
+
 // GenerationAt is the generation that the history had once an event was decided.
 func (l *Ledger) GenerationAt(seq Seq) int64 {
 	n := len(l.generations)

@@ -267,6 +267,7 @@ func (r *recorder) broken(s *session) {
 			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}})
 		r.turn(object{}, msg{role: events.RoleUser, text: "Hurry."}, msg{role: events.RoleAssistant, text: "Yes."},
 			msg{role: events.RoleTool, results: []result{{id: b.id, tool: b.tool, text: prose(i, 3)}}},
+			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}},
 			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: "again"}}},
 			msg{role: events.RoleTool, results: []result{{id: "nobody", tool: "read", text: prose(i, 1)}}})
 		r.answer(true)

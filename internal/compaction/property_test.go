@@ -463,7 +463,7 @@ func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
 	r := w.ledger.Rate()
 	planned := compaction.Tokens(c.Budget.Breakdown.History) - r.PerConversation + compaction.Tokens(w.apart())*r.PerMessage
 	for _, m := range raw { // lines that the provider demands are not planned
-		if bytes.Contains(m, []byte(measure.BridgeText)) || bytes.Contains(m, []byte(measure.CloseText)) {
+		if bytes.Contains(m, []byte(measure.BridgeText)) || bytes.Contains(m, []byte(measure.ApartText)) || bytes.Contains(m, []byte(measure.CloseText)) {
 			planned += tokensOf(w.t, w.ledger.Format(), r, []events.Raw{m})
 		}
 	}

@@ -201,3 +201,37 @@ func TestSyncThinking(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A6: an agent that takes each answer in the place of its history is recognised after a compaction,
+// also where the end of the answer lost its thinking, and what is made under it keeps its own.
+func TestSyncThinkingAdopted(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	a := &thinker{syncAgent: &syncAgent{t: t, env: env, session: "adopted"}, format: events.Anthropic, provider: "anthropic", model: "claude-opus-5-5"}
+	a.history = []events.Raw{events.Raw(`{"role":"user","content":"Read them all."}`)}
+	a.sync("")
+	step := func() {
+		a.step()
+		a.history = slices.Clone(a.sent)
+	}
+	for range 4 {
+		step()
+	}
+	for range 3 {
+		a.compact()
+		step() // made under the generation before
+		a.want("behind a compaction")
+		step()
+		a.want("the next call", a.steps)
+		step()
+		a.want("the one behind that", a.steps-1, a.steps)
+		if n := int64(len(a.history)) - 2; a.last.Known < n {
+			t.Errorf("generation %d: %d messages are known, want %d", a.last.Generation, a.last.Known, n)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}

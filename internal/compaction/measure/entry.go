@@ -126,7 +126,7 @@ type Entry struct {
 	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
 	Tool    Key    // name of the tool
 	Path    Key    // file that a read reads, or that a call writes
-	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long
+	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text
 	Turn    uint32 // number of the turn, from 1
 	Index   uint32 // of the message in its turn
 	Part    uint32 // first part in its message

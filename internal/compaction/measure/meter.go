@@ -208,6 +208,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 		e.Flags |= FlagThinking
 	}
 	if e.Call != 0 {
+		e.Variant = KeyOf(p.Content())
 		return // its call has arguments, and they name the file
 	}
 	if path, _, _ := p.File(); len(path) > 0 {

@@ -17,6 +17,7 @@ const (
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
 	CloseText    = "[Continue]"
 	BridgeText   = "[Tool results received]"
+	ApartText    = "[Received]" // between two messages of the user
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 
 	DedupeHead   = "[File "

@@ -55,16 +55,29 @@ func (r *renderer) finish() error {
 	return r.close()
 }
 
-// bridge puts a line of the assistant between a tool's message and a user's.
+// bridge puts lines between messages that the provider refuses one behind the other: one of the
+// assistant between a tool's message and a user's, and where roles alternate one of the other role
+// between two that could not be joined. It is the last to see neighbours, so that the order of the
+// repairs before it does not matter.
 func (r *renderer) bridge() error {
-	if !r.view.Demands.Bridges || r.dialect.Joined == dialect.JoinAll || r.dialect.Units || r.dialect.Apart {
+	bridges := r.view.Demands.Bridges && !r.dialect.Units && !r.dialect.Apart
+	if !bridges && !r.view.Demands.Alternates || r.dialect.Joined == dialect.JoinAll {
 		return nil
 	}
 	tool := false
 	for i := 0; i < len(r.out); i++ {
 		m := &r.out[i]
-		if tool && m.role == measure.RoleUser && !m.results {
-			made, err := r.made(measure.RoleAssistant, textMessage(events.RoleAssistant, measure.BridgeText))
+		role, text := measure.RoleAssistant, ""
+		switch again := r.view.Demands.Alternates && i > 0 && r.out[i-1].role == m.role; {
+		case bridges && tool && m.role == measure.RoleUser && !m.results:
+			text = measure.BridgeText
+		case again && m.role == measure.RoleUser:
+			text = measure.ApartText
+		case again && m.role == measure.RoleAssistant && !r.dialect.Units && (r.dialect.Exchange != dialect.ByWords || !m.calls):
+			role, text = measure.RoleUser, measure.CloseText
+		}
+		if text != "" {
+			made, err := r.made(role, textMessage(speaker[role], text))
 			if err != nil {
 				return err
 			}
@@ -77,6 +90,9 @@ func (r *renderer) bridge() error {
 	}
 	return nil
 }
+
+// speaker are the roles of lines that compactd adds.
+var speaker = map[measure.Role]events.Role{measure.RoleUser: events.RoleUser, measure.RoleAssistant: events.RoleAssistant}
 
 // unmark drops marks for the cache from the oldest messages on, where they are more than the
 // provider takes. Those of messages that the caller has are not known, and are not fewer for it:

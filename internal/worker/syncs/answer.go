@@ -413,6 +413,27 @@ func (x *request) refuse(ctx context.Context, st *state) error {
 	}
 }
 
+// unchanged makes an answer one that leaves the history as it is, since the one that was rendered is
+// not valid for its provider: that is a defect of this program, and the agent goes on without it.
+// The answer names no view, and no messages that the next request may leave out.
+func (x *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
+	if x.history.Before > 0 && x.in.Form == events.FormMessages {
+		return &events.SyncResponse{
+			V: events.Version, Need: events.NeedAll, Recorded: true, Generation: out.Generation, Through: out.Through, Budget: out.Budget, Warnings: []events.SyncWarning{},
+		}
+	}
+	x.warn(events.CodeInvalidHistory, "")
+	x.budgetAlone(out)
+	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
+	out.View, out.Count, out.Hash = "", 0, events.Digest{}
+	out.Parts, out.Changed = syncing.Keep(x.history.Len()), false
+	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
+	if x.in.Form == events.FormMessages {
+		out.Parts, out.Messages = nil, x.written(x.in.Messages)
+	}
+	return out
+}
+
 // native is the answer that leaves the history as it is.
 func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	n := x.history.Len()
@@ -516,6 +537,9 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	made, err := x.outputs(ctx, st, view, have, true)
 	if err == nil && slices.ContainsFunc(syncing.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
 		made, err = x.outputs(ctx, st, view, have, false)
+	}
+	if events.CodeOf(err) == events.CodeInvalidHistory {
+		return x.unchanged(out), nil
 	}
 	if err != nil {
 		return nil, err
@@ -675,38 +699,51 @@ type givenView struct {
 func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	var out []givenView
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
-		var view *compaction.View
-		var through int64
-		if err := x.inspect(func(l *compaction.Ledger) {
-			if through = l.GenerationThrough(gen); through > 0 {
-				view = l.ViewThrough(gen, through)
-			}
-		}); err != nil {
+		var through, shows int64
+		if err := x.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
 			return nil, err
 		}
-		if view == nil || int(through) > len(st.chain) {
-			continue
-		}
-		key := viewKey{x.address, gen, st.chain[through-1].Whole}
-		v, ok := x.views.get(key)
-		if !ok {
-			sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at either
+			v, ok, err := x.viewThrough(ctx, st, gen, turn)
 			if err != nil {
-				continue // its texts are gone, or it is none that was given
+				return nil, err
 			}
-			messages := make([]events.Raw, len(sourced))
-			for i := range sourced {
-				messages[i] = sourced[i].Raw
-				if !sourced[i].Untouched {
-					v.made = append(v.made, sourced[i].Raw, x.format.Sendable(sourced[i].Raw))
-				}
+			if ok {
+				out = append(out, v)
 			}
-			v.View = syncing.NewView(x.format, messages, int(through))
-			x.views.put(key, v)
 		}
-		out = append(out, v)
 	}
 	return out, nil
+}
+
+// viewThrough is what a generation gave for the turns up to a number; ok is false where it is not
+// known any more.
+func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
+	if through < 1 || int(through) > len(st.chain) {
+		return v, false, nil
+	}
+	key := viewKey{x.address, gen, st.chain[through-1].Whole}
+	if v, ok = x.views.get(key); ok {
+		return v, true, nil
+	}
+	var view *compaction.View
+	if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(gen, through) }); err != nil {
+		return v, false, err
+	}
+	sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+	if err != nil {
+		return v, false, nil //nolint:nilerr // its texts are gone, or it is none that was given
+	}
+	messages := make([]events.Raw, len(sourced))
+	for i := range sourced {
+		messages[i] = sourced[i].Raw
+		if !sourced[i].Untouched {
+			v.made = append(v.made, sourced[i].Raw, x.format.Sendable(sourced[i].Raw))
+		}
+	}
+	v.View = syncing.NewView(x.format, messages, int(through))
+	x.views.put(key, v)
+	return v, true, nil
 }
 
 // viewKey names a view.

@@ -59,12 +59,15 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	starts = append(starts, tail)
 	view, budget := alone.End(messages[tail:])
 	outputs, err := x.fitted(ctx, view, starts)
-	if err != nil {
-		return nil, err
-	}
 	out := x.response(st, 0)
 	budget.Generation = out.Generation
 	out.Recorded, out.Hash, out.Budget = false, events.Digest{}, budget
+	if events.CodeOf(err) == events.CodeInvalidHistory {
+		return x.unchanged(out), nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	sent := make([]events.Raw, len(outputs))
 	for i := range outputs {
 		sent[i] = outputs[i].Raw
