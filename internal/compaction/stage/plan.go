@@ -111,6 +111,9 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		if media && !d.saves(m.Summary) && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
 			d.reduce(p, window, &m) // what they alone kept out of reach
 		}
+		if p.Prune.Micro.Enabled && over() {
+			d.ClearOld(&p.Prune.Micro) // reads that cleared placeholders referred to
+		}
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
 	stage(m.Summary != nil, Step{events.StageSummarize, m.Force, func(d *Draft) {
