@@ -17,9 +17,10 @@ func KeyOf[S string | []byte](name S) Key {
 	if len(name) == 0 {
 		return 0
 	}
-	h := sha256.Sum256([]byte(name))
-	return max(1, Key(binary.BigEndian.Uint64(h[:8])))
+	return keyOf(sha256.Sum256([]byte(name)))
 }
+
+func keyOf(sum [sha256.Size]byte) Key { return max(1, Key(binary.BigEndian.Uint64(sum[:8]))) }
 
 // classBits of a key of a call's id hold its class, so that whether a provider takes the id is
 // known without its text.

@@ -3,6 +3,7 @@ package dialect
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"strings"
 
 	"compactd/internal/events/codec"
@@ -136,6 +137,21 @@ func (p *Part) Content() string {
 	}
 	s, _ := codec.Text(p.Quoted)
 	return s
+}
+
+// ContentKey is the key of the content, which it does not copy.
+func (p *Part) ContentKey() Key {
+	if p.Quoted == nil {
+		return KeyOf(p.Text)
+	}
+	if len(p.Quoted) <= len(`""`) {
+		return 0
+	}
+	h := sha256.New()
+	for piece := range codec.Pieces(p.Quoted) {
+		h.Write(piece)
+	}
+	return keyOf([sha256.Size]byte(h.Sum(nil)))
 }
 
 // CallKey is the key of the call id, whether it was read or scanned.

@@ -11,12 +11,12 @@ import (
 // the variant that its other arguments make: a read of some lines is covered by a read of the
 // same lines or of the whole file, never by one of other lines. changes is for a call that
 // writes the file; of several the first counts.
-func (p *Part) File() (path []byte, variant Key, changes bool) {
+func (p *Part) File() (path string, variant Key, changes bool) {
 	if p.Kind == PartResult {
-		return []byte(PathInText(p.Content())), 0, false
+		return PathInText(p.Content()), 0, false
 	}
-	name, rest, changes := toolcall.File(p.Tool, p.Args)
-	return []byte(name), KeyOf(strings.Join(rest, "\x00")), changes
+	path, rest, changes := toolcall.File(p.Tool, p.Args)
+	return path, KeyOf(strings.Join(rest, "\x00")), changes
 }
 
 // PathRead returns the file that a call reads, "" for none.
